@@ -1,0 +1,54 @@
+/**
+ * Every failure a person can meet has a stable code, one sentence and, where there is one, the fix.
+ * Rooms declare theirs as a closed set:
+ *
+ *   export const errors = defineErrors({
+ *     PORT_IN_USE: { say: (port: number) => `port ${port} is already in use`, fix: () => "choose another with --port" },
+ *   });
+ *   throw errors.PORT_IN_USE(6443);
+ */
+export class CodedError extends Error {
+  readonly code: string;
+  readonly fix: string | undefined;
+  /** What the process exits with when nothing handles this error. */
+  readonly exitCode: number;
+
+  constructor(code: string, sentence: string, options: { fix?: string; exitCode?: number; cause?: unknown } = {}) {
+    super(sentence, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "CodedError";
+    this.code = code;
+    this.fix = options.fix;
+    this.exitCode = options.exitCode ?? 1;
+  }
+
+  /** The same failure, remembering what caused it. */
+  from(cause: unknown): CodedError {
+    return new CodedError(this.code, this.message, { fix: this.fix, exitCode: this.exitCode, cause });
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: each definition has its own argument list; `any[]` is how TypeScript spells "some list".
+type Say = (...args: any[]) => string;
+
+export interface ErrorDefinition<S extends Say = Say> {
+  say: S;
+  fix?: (...args: Parameters<S>) => string;
+  /** sysexits-like exit status; 1 unless told. */
+  exitCode?: number;
+}
+
+type Thrower<D> = D extends { say: infer S extends Say } ? (...args: Parameters<S>) => CodedError : never;
+
+export function defineErrors<const D extends Record<string, ErrorDefinition>>(
+  definitions: D,
+): { [Code in keyof D]: Thrower<D[Code]> } {
+  const made = Object.entries(definitions).map(([code, definition]) => [
+    code,
+    (...args: unknown[]) =>
+      new CodedError(code, definition.say(...args), {
+        fix: definition.fix?.(...args),
+        exitCode: definition.exitCode,
+      }),
+  ]);
+  return Object.fromEntries(made) as { [Code in keyof D]: Thrower<D[Code]> };
+}
