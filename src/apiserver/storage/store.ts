@@ -1,0 +1,89 @@
+import type { KubeObject } from "../../api/object.ts";
+import { ObjectStore } from "./object-store.ts";
+import { StoreState } from "./store-state.ts";
+
+/** One object as it is kept: its JSON, and beside it what selectors ask for, so that nobody parses to select. */
+export interface Stored {
+  readonly namespace: string;
+  readonly name: string;
+  readonly revision: number;
+  /** JSON of the object, `metadata.resourceVersion` included. Shared by everyone who reads it: never write into it. */
+  readonly body: Buffer;
+  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly fields: Readonly<Record<string, string>>;
+  readonly uid: string;
+  /** Has a deletionTimestamp. */
+  readonly deleting: boolean;
+}
+
+/** The same event value is given to every watcher, so what is made from it can be cached by identity. */
+export interface WatchEvent {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED";
+  readonly resource: string;
+  /** For DELETED the last state, carrying the deletion's revision. */
+  readonly stored: Stored;
+  readonly previous: Stored | undefined;
+}
+
+export interface WatchOptions {
+  namespace?: string;
+  /** Called now and then with a revision up to which this watch has been given everything. */
+  onBookmark?: (revision: number) => void;
+  /** Called once, after the last event, when the resource is dropped or the store closes. Not after `stop()`. */
+  onEnd?: () => void;
+}
+
+export interface Watch {
+  stop(): void;
+}
+
+/**
+ * Every object of an API server, in memory, and on disk when there is a data directory.
+ * `resource` is `group/plural` (`/pods` for the core group). One counter gives every write its revision.
+ * Reads see a write at once; whoever answers a client first waits for `durable`.
+ */
+export interface Store {
+  /** The newest revision handed out. */
+  readonly revision: number;
+  get(resource: string, namespace: string, name: string): Stored | undefined;
+  /** Ordered by namespace, then name. */
+  list(resource: string, namespace?: string): Stored[];
+  count(resource: string): number;
+  /** Compare and swap: `expect` is the revision the caller read. Sets `metadata.resourceVersion` of `object`. Throws StoreConflict. */
+  put(resource: string, object: KubeObject, expect: number | "absent", fields?: Record<string, string>): Stored;
+  /** Returns the last state, carrying the deletion's revision. Throws StoreConflict. */
+  remove(resource: string, namespace: string, name: string, expect: number): Stored;
+  /** Resolves when everything up to this revision is on disk; at once without a data directory. */
+  durable(revision: number): Promise<void>;
+  /**
+   * Delivers the events after `from`, in order, each once, only when they are durable. Those already there are delivered before
+   * this returns. Throws Gone when `from` is older than what is kept or was never durable; a `from` in the future waits.
+   */
+  watch(resource: string, from: number, deliver: (event: WatchEvent) => void, options?: WatchOptions): Watch;
+  /** The list as it was at a past revision. Throws Gone when that is no longer kept. */
+  listAt(resource: string, revision: number, namespace?: string): Stored[];
+  /** Deletes every object of a resource, with DELETED events, and ends its watches. */
+  dropResource(resource: string): void;
+  /** Waits until everything is durable, ends every watch, and lets go of the data directory. */
+  close(): Promise<void>;
+}
+
+export interface StoreOptions {
+  /** Where to keep the objects; without it they live as long as the process. */
+  dataDir?: string;
+  /** Events kept per resource for watches to resume from; 4096 unless told. */
+  historyPerResource?: number;
+  /** How often `onBookmark` is called; a minute unless told. */
+  bookmarkEveryMs?: number;
+  /** The revision a store that holds nothing starts at. A server without a data directory gives one that grows with time, so that clients of its former life relist. */
+  firstRevision?: number;
+}
+
+const HISTORY_PER_RESOURCE = 4096;
+
+export async function openStore(options: StoreOptions = {}): Promise<Store> {
+  const first = options.firstRevision ?? 1;
+  const state = new StoreState(first - 1, options.historyPerResource ?? HISTORY_PER_RESOURCE);
+  state.revision = first;
+  return new ObjectStore(state, undefined, options);
+}
