@@ -289,9 +289,11 @@ function presets(schema: Schema, definitions: Definitions): readonly (readonly [
   if (!schema.properties) return [];
   let found = presetsOf.get(schema);
   if (!found) {
+    const native = hasAny(definitions);
     found = Object.entries(schema.properties)
       .map(([name, property]) => [name, resolved(property, definitions).default] as const)
-      .filter(([, preset]) => preset !== undefined);
+      // Kubernetes' own zero defaults matter to server-side apply only; its server never writes them out.
+      .filter(([, preset]) => preset !== undefined && !(native && !preset));
     presetsOf.set(schema, found);
   }
   return found;
