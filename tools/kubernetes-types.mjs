@@ -249,7 +249,7 @@ function fillStruct(schema, declared, path) {
     schema.properties ??= {};
     schema.properties[jsonName] = { ...typed(field.type, path, declared.imports), ...remarks(field, path) };
     const optional = field.notes.includes("+optional") || flags.includes("omitempty") || flags.includes("omitzero");
-    if (!optional) (schema.required ??= []).push(jsonName);
+    if (!optional) schema.required = [...(schema.required ?? []), jsonName];
   }
 }
 
