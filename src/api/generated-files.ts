@@ -1,0 +1,13 @@
+import { stringify } from "yaml";
+import { customResourceDefinitions } from "./crd.ts";
+
+const HEADER = "# Generated from src/api/resources. Do not edit: change the resource and run `npm run generate`.\n";
+
+/** Files of the repository that are printed from the nouns, by path. */
+export function renderGeneratedFiles(): Record<string, string> {
+  // Resources share parts (rules, conditions); a manifest must not, so no aliases.
+  const documents = customResourceDefinitions().map((crd) =>
+    stringify(crd, { aliasDuplicateObjects: false, lineWidth: 0 }),
+  );
+  return { "manifests/operator-crds.yaml": HEADER + documents.map((document) => `---\n${document}`).join("") };
+}

@@ -1,0 +1,40 @@
+import { apiServer } from "./api-server.ts";
+import { clusterInformation } from "./cluster-information.ts";
+import { dataplaneConfiguration } from "./dataplane-configuration.ts";
+import { flowLogs } from "./flow-logs.ts";
+import { flowUI } from "./flow-ui.ts";
+import { hostEndpoint } from "./host-endpoint.ts";
+import { installation } from "./installation.ts";
+import { ipPool } from "./ip-pool.ts";
+import { blockAffinity, ipamBlock, ipamConfiguration, ipamHandle } from "./ipam.ts";
+import { kubeControllersConfiguration } from "./kube-controllers-configuration.ts";
+import { globalNetworkPolicy, networkPolicy } from "./network-policy.ts";
+import { globalNetworkSet, networkSet } from "./network-set.ts";
+import { profile } from "./profile.ts";
+import type { Resource } from "./resource.ts";
+import { tier } from "./tier.ts";
+import { vendorStatus } from "./vendor-status.ts";
+
+/** Every noun of ours, in the order people meet them; CRDs are printed in this order. */
+export const RESOURCES: readonly Resource[] = [
+  installation,
+  apiServer,
+  flowLogs,
+  flowUI,
+  vendorStatus,
+  dataplaneConfiguration,
+  kubeControllersConfiguration,
+  clusterInformation,
+  tier,
+  networkPolicy,
+  globalNetworkPolicy,
+  networkSet,
+  globalNetworkSet,
+  profile,
+  hostEndpoint,
+  ipPool,
+  ipamConfiguration,
+  ipamBlock,
+  blockAffinity,
+  ipamHandle,
+];

@@ -1,0 +1,19 @@
+import { conditionColumn, conditions, sinceColumn } from "./conditions.ts";
+import { choice, object } from "./describe.ts";
+import { defineResource } from "./resource.ts";
+
+export const flowUI = defineResource({
+  noun: "flowUI",
+  api: "operator",
+  namespaced: false,
+  description: "Asks for the web page that shows flows, from v3.30 on; there is one, named default. It needs FlowLogs.",
+  spec: object("How the page behaves.", {
+    notifications: choice("Whether the page may show news about the product.", ["Enabled", "Disabled"]),
+  }),
+  status: object("How the page is doing.", { conditions }),
+  columns: [
+    conditionColumn("Ready", "Whether the page is served"),
+    conditionColumn("Degraded", "Whether something is wrong"),
+    sinceColumn("Ready"),
+  ],
+});

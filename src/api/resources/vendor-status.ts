@@ -1,0 +1,25 @@
+import { conditionColumn, conditions, sinceColumn } from "./conditions.ts";
+import { object } from "./describe.ts";
+import { defineResource } from "./resource.ts";
+
+export const vendorStatus = defineResource({
+  noun: "status",
+  api: "operator",
+  namespaced: false,
+  description: "How one component is doing; written by the operator, read by people and procedures.",
+  spec: object("Nothing to set: the operator writes only the status.", {}),
+  status: object("How the component is doing.", { conditions }),
+  columns: [
+    conditionColumn("Available", "Whether the component works"),
+    conditionColumn("Progressing", "Whether a change is being rolled out"),
+    conditionColumn("Degraded", "Whether something is wrong"),
+    sinceColumn("Available"),
+    {
+      name: "Message",
+      type: "string",
+      jsonPath: ".status.conditions[?(@.type=='Degraded')].message",
+      description: "What is wrong",
+      priority: 1,
+    },
+  ],
+});

@@ -1,0 +1,105 @@
+import { compareVersions, formatVersion, parseVersion, sameLine, type Version } from "./version.ts";
+
+/** What changes for a cluster at a version. `id` is stable: plans and journals name gates by it. */
+interface VersionGate {
+  version: string;
+  title: string;
+  /** What an upgrade across the gate has to do. */
+  consequence: string;
+  because: string;
+}
+
+export const VERSION_GATES = {
+  hostEndpointSteps: {
+    version: "v3.14",
+    title: "Host endpoints change their default",
+    consequence:
+      "A cluster that came from before v3.14 may still have the temporary policy allow-all-upgrade: review, replace, delete.",
+    because: "Versioning 6: Pre-upgrade host endpoint steps apply when upgrading from before v3.14.",
+  },
+  oldestUpgrade: {
+    version: "v3.15",
+    title: "Oldest version that upgrades directly",
+    consequence: "An older cluster is first brought to v3.15 or later by that version's own procedure.",
+    because: "Versioning 1: This procedure upgrades to v3.31 (install manifests at v3.31.3) from v3.15 or later.",
+  },
+  resourceUids: {
+    version: "v3.28",
+    title: "UIDs of v3 resources change",
+    consequence: "Owner references to v3 resources are removed before the upgrade and added again with the new UIDs.",
+    because: "Versioning 3: From v3.28, UIDs of v3 resources are generated differently and change on upgrade.",
+  },
+  flowLogs: {
+    version: "v3.30",
+    title: "Flow logs and flow UI exist",
+    consequence: "The FlowLogs and FlowUI resources may be created.",
+    because: "Versioning 4: The flow logs API and the flow UI were introduced in v3.30.",
+  },
+  target: {
+    version: "v3.31",
+    title: "The version this procedure upgrades to",
+    consequence: "The command-line tool of the new version replaces all older ones.",
+    because: "Versioning 1 and 7: upgrades to v3.31; the command-line tool must match the new version after upgrade.",
+  },
+} as const satisfies Record<string, VersionGate>;
+
+export type GateId = keyof typeof VERSION_GATES;
+
+/** The release whose manifests we install. */
+export const INSTALLED_RELEASE = "v3.31.3";
+
+/** The gates an upgrade goes through: above `from`, up to and including `to`. */
+export function gatesBetween(from: Version, to: Version): GateId[] {
+  return (Object.keys(VERSION_GATES) as GateId[]).filter((id) => {
+    const gate = gateVersion(id);
+    return before(from, gate) && !before(to, gate);
+  });
+}
+
+type UpgradeRefusal =
+  | "UPGRADE_VERSION_UNREADABLE"
+  | "UPGRADE_FROM_TOO_OLD"
+  | "UPGRADE_TARGET_UNKNOWN"
+  | "UPGRADE_BACKWARDS";
+
+export type UpgradeSupport =
+  | { supported: true; from: Version; to: Version; gates: GateId[] }
+  | { supported: false; code: UpgradeRefusal; message: string; because: string };
+
+/** Whether the upgrade procedure may take a cluster from one version to another. The same version is a repair, and allowed. */
+export function supportsUpgrade(fromText: string, toText: string): UpgradeSupport {
+  const from = parseVersion(fromText);
+  const to = parseVersion(toText);
+  if (!from || !to) {
+    const unreadable = from ? toText : fromText;
+    return refuse("UPGRADE_VERSION_UNREADABLE", `"${unreadable}" is not a version such as v3.31.3.`, "target");
+  }
+  if (!sameLine(to, gateVersion("target"))) {
+    const target = VERSION_GATES.target.version;
+    return refuse("UPGRADE_TARGET_UNKNOWN", `This tool upgrades to ${target}, not to ${formatVersion(to)}.`, "target");
+  }
+  if (before(from, gateVersion("oldestUpgrade"))) {
+    const oldest = VERSION_GATES.oldestUpgrade.version;
+    const message = `${formatVersion(from)} is older than ${oldest}, the oldest version that upgrades directly.`;
+    return refuse("UPGRADE_FROM_TOO_OLD", message, "oldestUpgrade");
+  }
+  // A target given as a line is its newest release, so any release of the line may go to it.
+  if (compareVersions(from, to) > 0 && !(to.patch === undefined && sameLine(from, to))) {
+    const message = `${formatVersion(from)} is newer than ${formatVersion(to)}; an upgrade does not go back.`;
+    return refuse("UPGRADE_BACKWARDS", message, "target");
+  }
+  return { supported: true, from, to, gates: gatesBetween(from, to) };
+}
+
+function refuse(code: UpgradeRefusal, message: string, gate: GateId): UpgradeSupport {
+  return { supported: false, code, message, because: VERSION_GATES[gate].because };
+}
+
+function gateVersion(id: GateId): Version {
+  return parseVersion(VERSION_GATES[id].version)!;
+}
+
+/** Whether a version lacks what came with a gate; a pre-release of the gate's own line already has it. */
+function before(version: Version, gate: Version): boolean {
+  return !sameLine(version, gate) && compareVersions(version, gate) < 0;
+}
