@@ -1,0 +1,156 @@
+import {
+  DELETE_FROM_PRIMITIVE_LIST,
+  fieldOfDirective,
+  isDirective,
+  PATCH,
+  RETAIN_KEYS,
+  retainedKeys,
+  SET_ELEMENT_ORDER,
+} from "./directives.ts";
+import { copyJson, isObject, type JsonObject, jsonEqual } from "./json-value.ts";
+import { malformed } from "./patch-error.ts";
+import { FREE_FIELD, type PatchField, type PatchType } from "./patch-type.ts";
+import { arrange, checkOrder, isOrder, keyReader, mergeLists, seatsAfter } from "./strategic-lists.ts";
+
+/**
+ * `apply`: the original is an object; directives are obeyed and gone afterwards.
+ * `combine`: the original is itself a patch; directives and nulls are kept for whoever applies the sum of both.
+ */
+type MergeMode = "apply" | "combine";
+
+/** Gives a new object; neither the document nor the patch is changed or shared. */
+export function applyStrategicPatch(document: unknown, patch: unknown, type: PatchType): unknown {
+  if (!isObject(patch)) throw malformed("a strategic merge patch is an object");
+  if (document !== null && document !== undefined && !isObject(document)) {
+    throw malformed("a strategic merge patch changes an object, nothing else");
+  }
+  return mergeObjects(copyJson(document ?? {}), copyJson(patch), type, "apply");
+}
+
+/** Merges the patch into the original; consumes both. */
+export function mergeObjects(original: JsonObject, patch: JsonObject, type: PatchType, mode: MergeMode): JsonObject {
+  if (Object.hasOwn(patch, PATCH)) return obeyObjectDirective(patch, type, mode);
+  obeyRetainKeys(original, patch, mode);
+  obeyElementOrders(original, patch, type, mode);
+  for (const [key, value] of Object.entries(patch)) {
+    const listName = fieldOfDirective(key, DELETE_FROM_PRIMITIVE_LIST);
+    if (listName === undefined) mergeField(original, key, value, type, mode);
+    else if (mode === "combine") original[key] = value;
+    else deleteFromList(original, listName, value);
+  }
+  return original;
+}
+
+function obeyObjectDirective(patch: JsonObject, type: PatchType, mode: MergeMode): JsonObject {
+  const { [PATCH]: directive, ...content } = patch;
+  if (directive === "replace") return mode === "apply" ? contentOf(content, type) : content;
+  if (directive === "delete") return {};
+  throw malformed(`unknown ${PATCH} type ${JSON.stringify(directive)}`);
+}
+
+function obeyRetainKeys(original: JsonObject, patch: JsonObject, mode: MergeMode): void {
+  if (!Object.hasOwn(patch, RETAIN_KEYS)) return;
+  const retained = retainedKeys(patch);
+  if (mode === "combine") {
+    if (original[RETAIN_KEYS] !== undefined && !jsonEqual(original[RETAIN_KEYS], patch[RETAIN_KEYS])) {
+      throw malformed(`the two patches do not agree on ${RETAIN_KEYS}`);
+    }
+    original[RETAIN_KEYS] = patch[RETAIN_KEYS];
+  } else {
+    const stray = Object.keys(patch).find((key) => patch[key] !== null && !isDirective(key) && !retained.has(key));
+    if (stray !== undefined) throw malformed(`the patch sets ${stray}, which its own ${RETAIN_KEYS} does not list`);
+    for (const key of Object.keys(original)) if (!retained.has(key)) delete original[key];
+  }
+  delete patch[RETAIN_KEYS];
+}
+
+/** Merges every list that has a `$setElementOrder`, orders it, and takes both out of the patch as done. */
+function obeyElementOrders(original: JsonObject, patch: JsonObject, type: PatchType, mode: MergeMode): void {
+  for (const [key, order] of Object.entries(patch)) {
+    const name = fieldOfDirective(key, SET_ELEMENT_ORDER);
+    if (name === undefined) continue;
+    if (!Array.isArray(order)) throw malformed(`${key} must be a list`);
+    if (mode === "combine") {
+      if (original[key] !== undefined && !jsonEqual(original[key], order)) {
+        throw malformed(`the two patches do not agree on ${key}`);
+      }
+      original[key] = order;
+    }
+    delete patch[key];
+    const live = listAt(original, name);
+    const changes = listAt(patch, name);
+    const field = type.field(name) ?? FREE_FIELD;
+    const keyOf = keyReader(field.mergeKey);
+    checkOrder(changes ?? [], order, keyOf);
+    const seats = seatsAfter(live ?? [], changes ?? [], keyOf);
+    delete patch[name];
+    const merged = live && changes ? mergeListField(live, changes, field, mode) : (live ?? added(changes, field, mode));
+    if (Array.isArray(merged)) original[name] = arrange(merged, order, seats, keyOf);
+  }
+}
+
+function listAt(object: JsonObject, name: string): unknown[] | undefined {
+  const value = Object.hasOwn(object, name) ? object[name] : undefined;
+  if (value === undefined || Array.isArray(value)) return value;
+  throw malformed(`${SET_ELEMENT_ORDER}/${name} is about a list, but ${name} is ${JSON.stringify(value)}`);
+}
+
+function mergeField(original: JsonObject, key: string, value: unknown, type: PatchType, mode: MergeMode): void {
+  if (value === null) {
+    delete original[key];
+    if (mode === "combine") original[key] = null;
+    return;
+  }
+  // A field the type does not have merges as JSON does; whether it may be there at all is for validation to say.
+  const field = type.field(key) ?? FREE_FIELD;
+  const here = Object.hasOwn(original, key) ? original[key] : undefined;
+  let result: unknown;
+  if (isObject(here) && isObject(value)) {
+    result = field.strategy === "replace" ? value : mergeObjects(here, value, field.type, mode);
+  } else if (Array.isArray(here) && Array.isArray(value)) {
+    result = mergeListField(here, value, field, mode);
+  } else {
+    result = added(value, field, mode);
+  }
+  if (result === undefined) delete original[key];
+  else original[key] = result;
+}
+
+function mergeListField(live: unknown[], changes: unknown[], field: PatchField, mode: MergeMode): unknown[] {
+  if (field.strategy !== "merge") return added(changes, field, mode) as unknown[];
+  return mergeLists(live, changes, {
+    mergeKey: field.mergeKey,
+    merge: (item, change) => mergeObjects(item, change, field.type, mode),
+    add: (item) => (mode === "apply" ? contentOf(item, field.type) : item),
+  });
+}
+
+function deleteFromList(original: JsonObject, name: string, unwanted: unknown): void {
+  if (!Array.isArray(unwanted)) throw malformed(`${DELETE_FROM_PRIMITIVE_LIST}/${name} must be a list`);
+  const list = Object.hasOwn(original, name) ? original[name] : undefined;
+  const gone = new Set(unwanted);
+  if (Array.isArray(list)) original[name] = list.filter((item) => !gone.has(item));
+}
+
+/** A value the original does not have; undefined when it was only an order to delete what is not there. */
+function added(value: unknown, field: PatchField, mode: MergeMode): unknown {
+  if (Array.isArray(value)) {
+    const items = value.filter((item) => !isOrder(item));
+    return mode === "combine" ? items : items.map((item) => (isObject(item) ? contentOf(item, field.type) : item));
+  }
+  // What a `replace` field holds is opaque: a ControllerRevision keeps a patch there, whose directives are its content.
+  if (!isObject(value) || mode === "combine" || field.strategy === "replace") return value;
+  if (!Object.hasOwn(value, PATCH)) return contentOf(value, field.type);
+  return value[PATCH] === "delete" ? undefined : obeyObjectDirective(value, field.type, mode);
+}
+
+/** What is left of a patch when there is nothing to merge it with: its values, without directives and nulls. */
+function contentOf(patch: JsonObject, type: PatchType): JsonObject {
+  const content: JsonObject = {};
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null || isDirective(key)) continue;
+    const kept = added(value, type.field(key) ?? FREE_FIELD, "apply");
+    if (kept !== undefined) content[key] = kept;
+  }
+  return content;
+}
