@@ -1,0 +1,103 @@
+// Makes a fresh machine ready: npm packages always, system packages where this user may install them.
+import { existsSync, readFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { ROOT } from "./fingerprint.mjs";
+import { Problem, run, runAsScript, say } from "./say.mjs";
+
+/** Programs of the system that we use when they are there: what brings them, and what is left out without them. */
+export const SYSTEM_PROGRAMS = [
+  {
+    program: "kubectl",
+    debian: "kubernetes-client",
+    without: "the stories that drive the embedded cluster with kubectl are skipped",
+  },
+  {
+    program: "openssl",
+    debian: "openssl",
+    without: "the stories that check certificates with a second implementation are skipped",
+  },
+];
+
+const OLDEST_NODE = [20, 19];
+
+export function setup() {
+  checkNode(process.versions.node);
+  installPackages();
+  installPrograms();
+}
+
+export function checkNode(version) {
+  const [major, minor] = version.split(".").map(Number);
+  const old = major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1]);
+  if (old)
+    throw new Problem(
+      `Node ${version} is older than ${OLDEST_NODE.join(".")}`,
+      "install a newer Node and run this again",
+    );
+}
+
+function installPackages() {
+  const wanted = readJson("package-lock.json");
+  // npm writes this file last, so it also tells an installation that was cut off from a complete one.
+  if (packagesMatch(wanted, readJson("node_modules/.package-lock.json"))) return;
+  say("setup: installing npm packages (once)");
+  const done = run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
+  if (done.ok) return;
+  throw new Problem(
+    `npm ci failed: ${lastLine(done.text)}`,
+    "check that this machine reaches its npm registry, then run this again",
+  );
+}
+
+/** Whether what npm installed is what the lock file asks for. Packages for other platforms are optional, and absent. */
+export function packagesMatch(wanted, installed) {
+  if (!wanted || !installed) return false;
+  return Object.entries(wanted.packages).every(([path, { version, optional }]) => {
+    const there = installed.packages[path];
+    return path === "" || (there ? there.version === version : optional === true);
+  });
+}
+
+function installPrograms() {
+  const missing = SYSTEM_PROGRAMS.filter(({ program }) => !onPath(program));
+  if (missing.length === 0) return;
+  const names = missing.map(({ debian }) => debian);
+  const problem = aptGet(names);
+  if (problem === undefined) return;
+  say(`setup: not installed: ${names.join(", ")} (${problem})`);
+  for (const { without } of missing) say(`setup:   ${without}`);
+}
+
+/** Installs Debian packages; returns why it could not. */
+function aptGet(names) {
+  if (!onPath("apt-get")) return "this system has no apt-get";
+  if (process.getuid?.() !== 0) return `run as root: apt-get install ${names.join(" ")}`;
+  say(`setup: installing ${names.join(", ")} (once)`);
+  const install = ["install", "-y", "--no-install-recommends", ...names];
+  // Short waits: a machine without network should go on without these packages soon.
+  const network = ["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20", "-o", "DPkg::Lock::Timeout=60"];
+  const options = { env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" }, timeout: 300_000 };
+  if (run("apt-get", ["-q", ...network, ...install], options).ok) return undefined;
+  run("apt-get", ["-q", ...network, "update"], options);
+  const second = run("apt-get", ["-q", ...network, ...install], options);
+  return second.ok ? undefined : `apt-get failed: ${lastLine(second.text)}`;
+}
+
+function onPath(program) {
+  return (process.env["PATH"] ?? "").split(delimiter).some((directory) => existsSync(join(directory, program)));
+}
+
+function readJson(path) {
+  try {
+    return JSON.parse(readFileSync(join(ROOT, path), "utf8"));
+  } catch (error) {
+    if (error.code === "ENOENT") return undefined;
+    throw new Problem(`${path} is not readable JSON`, `restore it, or remove it with node_modules`);
+  }
+}
+
+function lastLine(text) {
+  return text.split("\n").at(-1) || "no output";
+}
+
+await runAsScript(import.meta.url, setup);

@@ -1,0 +1,18 @@
+// npm test: set up, build, run every story, and end with one line that counts them.
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { build } from "./build.mjs";
+import { ROOT } from "./fingerprint.mjs";
+import { runAsScript } from "./say.mjs";
+import { setup } from "./setup.mjs";
+
+async function main(args) {
+  setup();
+  await build();
+  const reporters = ["--reporter=default", `--reporter=${join(ROOT, "tools/count-reporter.mjs")}`];
+  const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
+  const done = spawnSync(process.execPath, [vitest, "run", ...reporters, ...args], { cwd: ROOT, stdio: "inherit" });
+  return done.status ?? 1;
+}
+
+await runAsScript(import.meta.url, main);

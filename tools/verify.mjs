@@ -1,0 +1,88 @@
+// npm run verify: everything about the project that a machine can hold. One line per check, details only when it fails.
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { ROOT } from "./fingerprint.mjs";
+import { staleFiles } from "./generate.mjs";
+import { layerProblems } from "./layers.mjs";
+import { projectFiles, readText } from "./project-files.mjs";
+import { runAsScript, say } from "./say.mjs";
+import { setup } from "./setup.mjs";
+import { wordProblems } from "./words.mjs";
+
+/** Each returns what is wrong, one line per problem; nothing when all is well. */
+const CHECKS = [
+  ["types", () => program("typescript/bin/tsc")],
+  ["lint", () => program("@biomejs/biome/bin/biome", "check", "--error-on-warnings", "--max-diagnostics=50", ".")],
+  ["dead code", () => program("knip/bin/knip.js", "--no-progress")],
+  [
+    "exports only tests use",
+    () => program("knip/bin/knip.js", "--no-progress", "--production", "--include", "exports,types,files"),
+  ],
+  ["every test file is run", unclaimedTests],
+  ["import layers", () => layerProblems(textsOf((path) => /^src\/.*\.ts$/.test(path)))],
+  ["generated files are clean", async () => (await staleFiles()).map((path) => `${path} is stale: npm run generate`)],
+  ["words", () => wordProblems(textsOf((path) => !/\.(?:png|ico|woff2?|o)$/.test(path)))],
+];
+
+/** Two cores is what a small machine has; more checks at once only get in each other's way. */
+const AT_ONCE = 2;
+
+async function main(args) {
+  setup();
+  const chosen = CHECKS.filter(([name]) => args.length === 0 || args.some((word) => name.includes(word)));
+  const started = Date.now();
+  const waiting = [...chosen];
+  let failed = 0;
+  const worker = async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) failed += await perform(...next);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  say(`${chosen.length - failed} ok, ${failed} failed, ${seconds(started)}`);
+  return failed === 0 ? 0 : 1;
+}
+
+async function perform(name, check) {
+  const started = Date.now();
+  const problems = await Promise.resolve()
+    .then(check)
+    .catch((error) => [error.fix ? error.message : (error.stack ?? String(error))]);
+  say(`${problems.length === 0 ? "ok  " : "FAIL"}  ${name.padEnd(26)} ${seconds(started)}`);
+  for (const problem of problems) say(`      ${problem.replaceAll("\n", "\n      ")}`);
+  return problems.length === 0 ? 0 : 1;
+}
+
+function program(script, ...args) {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [join(ROOT, "node_modules", script), ...args], { cwd: ROOT });
+    let text = "";
+    child.stdout.on("data", (chunk) => (text += chunk));
+    child.stderr.on("data", (chunk) => (text += chunk));
+    child.on("close", (status) => resolve(status === 0 ? [] : [text.trim() || `${script} ended with ${status}`]));
+  });
+}
+
+/** A test file the runner does not pick up is a test that silently never runs. */
+async function unclaimedTests() {
+  const { createVitest } = await import("vitest/node");
+  const vitest = await createVitest("test", { watch: false, root: ROOT, config: join(ROOT, "vitest.config.ts") });
+  const specifications = await vitest.globTestSpecifications();
+  await vitest.close();
+  const claimed = new Set(specifications.map(({ moduleId }) => moduleId));
+  return projectFiles()
+    .filter((path) => /[._](?:test|tests|spec|story)\.[cm]?[jt]sx?$/.test(path) && !claimed.has(join(ROOT, path)))
+    .map((path) => `${path} looks like a test, and vitest.config.ts does not include it`);
+}
+
+function textsOf(wanted) {
+  return new Map(
+    projectFiles()
+      .filter(wanted)
+      .map((path) => [path, readText(path)]),
+  );
+}
+
+function seconds(since) {
+  return `${((Date.now() - since) / 1000).toFixed(1)} s`;
+}
+
+await runAsScript(import.meta.url, main);
