@@ -37,18 +37,26 @@ export interface ErrorDefinition<S extends Say = Say> {
   exitCode?: number;
 }
 
+/** Every definition of the modules loaded so far, so that a code can be explained without meeting its error. */
+const defined = new Map<string, ErrorDefinition>();
+
+export function errorDefinition(code: string): ErrorDefinition | undefined {
+  return defined.get(code);
+}
+
 type Thrower<D> = D extends { say: infer S extends Say } ? (...args: Parameters<S>) => CodedError : never;
 
 export function defineErrors<const D extends Record<string, ErrorDefinition>>(
   definitions: D,
 ): { [Code in keyof D]: Thrower<D[Code]> } {
-  const made = Object.entries(definitions).map(([code, definition]) => [
-    code,
-    (...args: unknown[]) =>
+  const made = Object.entries(definitions).map(([code, definition]) => {
+    defined.set(code, definition);
+    const thrower = (...args: unknown[]) =>
       new CodedError(code, definition.say(...args), {
         fix: definition.fix?.(...args),
         exitCode: definition.exitCode,
-      }),
-  ]);
+      });
+    return [code, thrower];
+  });
   return Object.fromEntries(made) as { [Code in keyof D]: Thrower<D[Code]> };
 }

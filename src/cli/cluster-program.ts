@@ -1,0 +1,62 @@
+import type { Command } from "commander";
+import { dnsLabel, oneOf, release, someText, wholeNumber } from "./flags.ts";
+import type { Start } from "./program.ts";
+
+const DEFAULT_NAME = "demo";
+const KINDS = ["generic", "iac", "openshift", "aks", "eks", "mke"] as const;
+const PROXIES = ["iptables", "nftables", "ipvs", "none"] as const;
+const DATASTORES = ["api", "etcd"] as const;
+const METHODS = ["operator", "chart", "manifest"] as const;
+const MOST_NODES = 1000;
+
+/** `vendorctl cluster …`: the embedded cluster. */
+export function addClusterCommands(program: Command, start: Start): void {
+  const cluster = program
+    .command("cluster")
+    .description("a Kubernetes-compatible cluster inside this machine, for trying, testing and CI; not for production");
+  const load = () => import("./commands/cluster.ts");
+  const named = (command: Command) =>
+    command.option("--name <name>", "which cluster", dnsLabel("--name"), DEFAULT_NAME);
+
+  named(cluster.command("up"))
+    .description("start a cluster and wait until it is ready")
+    .option(
+      "--kind <kind>",
+      `whose platform to behave like: ${KINDS.join(", ")}`,
+      oneOf("--kind", KINDS),
+      "generic" as const,
+    )
+    .option("--nodes <count>", "how many nodes", wholeNumber("--nodes", 1, MOST_NODES), 3)
+    .option("--paper", "nodes on paper: everything but packets; needs no root")
+    .option("--detach", "leave it running in the background")
+    .option("--proxy <mode>", `service proxy of the cluster: ${PROXIES.join(", ")}`, oneOf("--proxy", PROXIES))
+    .option(
+      "--datastore <store>",
+      `where our resources live: ${DATASTORES.join(" or ")}`,
+      oneOf("--datastore", DATASTORES),
+    )
+    .option("--installed <version>", "seed it as this older version left it, such as v3.27", release("--installed"))
+    .option("--method <method>", `how that version was installed: ${METHODS.join(", ")}`, oneOf("--method", METHODS))
+    .option(
+      "--data-dir <directory>",
+      "keep the cluster's objects here",
+      someText("--data-dir", "the path of a directory"),
+    )
+    .option("--port <port>", "port of the API server; a free one unless given", wholeNumber("--port", 1, 65_535))
+    .action(start(async () => (await load()).up));
+  named(cluster.command("down"))
+    .description("stop a cluster and remove it")
+    .action(start(async () => (await load()).down));
+  cluster
+    .command("list")
+    .description("the clusters on this machine")
+    .action(start(async () => (await load()).list));
+  named(cluster.command("kubeconfig"))
+    .description("print the path of a cluster's kubeconfig file")
+    .action(start(async () => (await load()).kubeconfig));
+  named(cluster.command("logs"))
+    .description("what a cluster said")
+    .option("-f, --follow", "go on as it says more")
+    .option("--tail <lines>", "only the last lines", wholeNumber("--tail", 0, 1_000_000))
+    .action(start(async () => (await load()).logs));
+}

@@ -1,0 +1,91 @@
+import type { ClusterSummary, UpOptions } from "../cluster-commands.ts";
+import { errors } from "../errors.ts";
+import { formatPairs, print } from "../printer.ts";
+import { openProgress } from "../progress.ts";
+import type { Session } from "../session.ts";
+import { withinTimeout } from "../within-timeout.ts";
+
+interface Named {
+  name: string;
+}
+
+type UpFlags = Omit<UpOptions, "paper" | "detach"> & { paper?: true; detach?: true };
+
+export async function up(session: Session, flags: UpFlags): Promise<void> {
+  const options: UpOptions = { ...flags, paper: flags.paper ?? false, detach: flags.detach ?? false };
+  if (options.method && !options.installed) {
+    throw errors.USAGE(
+      "--method says how an older version was installed",
+      "add --installed with that version, such as v3.27",
+    );
+  }
+  const commands = await session.loadClusterCommands();
+  const progress = await openProgress(session);
+  const { cluster, stopped } = await withinTimeout(session, (signal) =>
+    commands.up(options, { signal, report: progress.report }),
+  );
+  progress.result(cluster);
+  await show(session, cluster);
+  if (!stopped) return;
+  progress.report({ event: "note", text: "running until you press Ctrl-C" });
+  await stopped;
+}
+
+async function show(session: Session, cluster: ClusterSummary): Promise<void> {
+  // With -o json the result is already the last line of the progress.
+  if (session.flags.output === "yaml") return print(session, cluster, () => clusterTable([cluster]));
+  if (session.flags.output === "table") session.out(formatPairs(describeCluster(cluster)));
+}
+
+function describeCluster(cluster: ClusterSummary): [string, string][] {
+  return [
+    ["cluster", `${cluster.name} (${cluster.kind}), ${cluster.nodesReady} of ${cluster.nodes} nodes ready`],
+    ["API server", cluster.server],
+    ["kubeconfig", cluster.kubeconfig],
+  ];
+}
+
+export async function down(session: Session, { name }: Named): Promise<void> {
+  const commands = await session.loadClusterCommands();
+  const progress = await openProgress(session);
+  const existed = await withinTimeout(session, (signal) =>
+    commands.down({ name }, { signal, report: progress.report }),
+  );
+  progress.result({ name, existed });
+  if (session.flags.output === "table" && !session.flags.quiet) {
+    session.out(existed ? `cluster ${name} is gone\n` : `there is no cluster ${name}\n`);
+  }
+}
+
+export async function list(session: Session): Promise<void> {
+  const commands = await session.loadClusterCommands();
+  const clusters = await commands.list();
+  await print(session, clusters, () => clusterTable(clusters));
+}
+
+function clusterTable(clusters: readonly ClusterSummary[]) {
+  return {
+    columns: ["NAME", "KIND", "STATE", "NODES", "SERVER"],
+    rows: clusters.map(({ name, kind, state, nodes, nodesReady, server }) => [
+      name,
+      kind,
+      state,
+      `${nodesReady}/${nodes}`,
+      server,
+    ]),
+    empty: "no clusters; start one with: vendorctl cluster up",
+  };
+}
+
+export async function kubeconfig(session: Session, { name }: Named): Promise<void> {
+  const commands = await session.loadClusterCommands();
+  const path = await commands.kubeconfig({ name });
+  if (session.flags.output === "table") session.out(`${path}\n`);
+  else await print(session, { name, kubeconfig: path }, () => ({ columns: [], rows: [] }));
+}
+
+export async function logs(session: Session, flags: Named & { follow?: true; tail?: number }): Promise<void> {
+  const options = { ...flags, follow: flags.follow ?? false, signal: session.signal };
+  const commands = await session.loadClusterCommands();
+  for await (const line of commands.logs(options)) session.out(`${line}\n`);
+}

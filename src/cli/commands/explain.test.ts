@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { ERROR_SETS } from "../error-sets.ts";
+import { sentenceOf } from "../sentence-of.ts";
+import { vendorctl } from "../testing/fake-world.ts";
+
+describe("vendorctl explain", () => {
+  it("tells what a code means, with the parts that vary named", async () => {
+    expect((await vendorctl(["explain", "BAD_VALUE"])).out).toBe(
+      'code:        BAD_VALUE\nwhat:        <flag> cannot be "<value>"\nfix:         give it <expected>\nexit status: 64\n',
+    );
+  });
+
+  it("takes the code as it was printed, and in any case", async () => {
+    expect((await vendorctl(["explain", "[timed_out]"])).out).toContain("not finished after <timeout>");
+  });
+
+  it("is JSON on request", async () => {
+    const { out } = await vendorctl(["explain", "TIMED_OUT", "-o", "json"]);
+    expect(JSON.parse(out)).toMatchObject({ code: "TIMED_OUT", fix: "wait longer with --timeout", exitCode: 5 });
+  });
+
+  it("knows every set of errors in the project", () => {
+    const source = new URL("../../", import.meta.url);
+    const declaring = readdirSync(source, { recursive: true, encoding: "utf8" })
+      .filter((path) => /\.ts$/.test(path) && !/\.test\.ts$|^kit\/errors\.ts$/.test(path))
+      .filter((path) => /\bdefineErrors\(/.test(readFileSync(new URL(path, source), "utf8")));
+    expect(Object.keys(ERROR_SETS).sort()).toEqual(declaring.sort());
+  });
+});
+
+describe("the sentence of an error nobody has met", () => {
+  it.each([
+    [(port: number) => `port ${port} is in use`, "port <port> is in use"],
+    [() => "interrupted", "interrupted"],
+    [(nodeName: string, _why?: string) => `${nodeName} is gone`, "<node name> is gone"],
+    [(names: string[]) => `one of ${names.join(", ")}`, "one of <names>"],
+  ])("%s", (say, sentence) => {
+    expect(sentenceOf(say)).toBe(sentence);
+  });
+});

@@ -1,0 +1,26 @@
+/** What the environment tells vendorctl. Read once; no other file of this program looks at the environment. */
+export interface CliConfig {
+  color: boolean;
+  /** A person is watching: lines may be redrawn. */
+  interactive: boolean;
+  /** Width to fit live lines in. */
+  columns: number;
+  /** Paths from `KUBECONFIG`, as they stand there. */
+  kubeconfig: string | undefined;
+}
+
+interface Stream {
+  isTTY?: boolean;
+  columns?: number;
+}
+
+export function readCliConfig(environment: Record<string, string | undefined>, stream: Stream): CliConfig {
+  const given = (name: string) => (environment[name] ?? "") !== "";
+  const interactive = stream.isTTY === true && !given("CI") && environment["TERM"] !== "dumb";
+  return Object.freeze({
+    color: !given("NO_COLOR") && (given("FORCE_COLOR") || interactive),
+    interactive,
+    columns: stream.columns ?? 80,
+    kubeconfig: environment["KUBECONFIG"] || undefined,
+  });
+}

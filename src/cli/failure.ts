@@ -1,0 +1,49 @@
+import { StatusError } from "../api/status.ts";
+import { CodedError } from "../kit/errors.ts";
+import { errors } from "./errors.ts";
+import type { GlobalFlags, World } from "./session.ts";
+
+/** From this verbosity on, a failure shows its stack. */
+const SHOW_STACK = 8;
+
+/** Gives every failure its code, its sentence and its fix; the last stop of every error. */
+export function asCoded(error: unknown): CodedError {
+  if (error instanceof CodedError) return error;
+  if (error instanceof StatusError) return fromStatus(error);
+  if (error instanceof Error && error.name === "AbortError") return errors.INTERRUPTED().from(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return errors.INTERNAL(firstLine(message)).from(error);
+}
+
+/** What the API server refused, in its own words: `pods "web" not found [API_NOT_FOUND]`. */
+function fromStatus(error: StatusError): CodedError {
+  const reason = error.reason || "Unknown";
+  const code = `API_${reason.replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase()}`;
+  return new CodedError(code, firstLine(error.message), { fix: FIX_BY_REASON[reason], cause: error });
+}
+
+const FIX_BY_REASON: Record<string, string> = {
+  Unauthorized: "check the credentials of the kubeconfig's context",
+  Forbidden: "ask the cluster's owner for the right it names, or use another --context",
+  Conflict: "somebody else changed the object; run the command again",
+};
+
+export function printFailure(world: World, flags: Pick<GlobalFlags, "output" | "v">, error: CodedError): void {
+  const stack = flags.v >= SHOW_STACK ? stackOf(error) : undefined;
+  if (flags.output === "json") {
+    const { code, message, fix, exitCode } = error;
+    world.err(`${JSON.stringify({ event: "error", code, message, fix, exitCode, stack })}\n`);
+    return;
+  }
+  world.err(`error: ${error.message} [${error.code}]\n${error.fix ? `  fix: ${error.fix}\n` : ""}`);
+  if (stack) world.err(`${stack}\n`);
+}
+
+function stackOf(error: Error): string {
+  const cause = error.cause instanceof Error ? `\ncaused by ${stackOf(error.cause)}` : "";
+  return `${error.stack ?? error.message}${cause}`;
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0]!.trim() || "no message";
+}

@@ -1,0 +1,57 @@
+import { errors } from "./errors.ts";
+
+/** Turns the text of a flag into its value, or says what the flag takes. */
+type Parser<T> = (text: string) => T;
+
+export function wholeNumber(flag: string, least: number, most: number): Parser<number> {
+  return (text) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most) return value;
+    throw errors.BAD_VALUE(flag, text, `a whole number from ${least} to ${most}`);
+  };
+}
+
+export function oneOf<const T extends string>(flag: string, choices: readonly T[]): Parser<T> {
+  return (text) => {
+    const found = choices.find((choice) => choice === text);
+    if (found !== undefined) return found;
+    throw errors.BAD_VALUE(flag, text, `one of ${choices.join(", ")}`);
+  };
+}
+
+/** A name that can be part of host names and file names. */
+export function dnsLabel(flag: string): Parser<string> {
+  return (text) => {
+    if (text.length <= 63 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(text)) return text;
+    throw errors.BAD_VALUE(flag, text, "at most 63 lower-case letters, digits and inner dashes");
+  };
+}
+
+export function someText(flag: string, what: string): Parser<string> {
+  return (text) => {
+    if (text.trim() !== "") return text;
+    throw errors.BAD_VALUE(flag, text, what);
+  };
+}
+
+export function release(flag: string): Parser<string> {
+  return (text) => {
+    const match = /^v?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)$/.exec(text);
+    if (match) return `v${match[1]}`;
+    throw errors.BAD_VALUE(flag, text, "a version such as v3.27 or 3.27.2");
+  };
+}
+
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const PART = /(\d{1,9}(?:\.\d+)?)(ms|s|m|h)/g;
+
+/** `30s`, `5m`, `1h30m`, or plain seconds, as kubectl's `--timeout` takes them. Milliseconds come out. */
+export function duration(flag: string): Parser<number> {
+  return (text) => {
+    if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+    const parts = [...text.matchAll(PART)];
+    const whole = parts.map(([part]) => part).join("");
+    if (whole === "" || whole !== text) throw errors.BAD_VALUE(flag, text, "a time such as 30s, 5m or 1h30m");
+    return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * UNIT_MS[unit!]!, 0);
+  };
+}

@@ -1,0 +1,35 @@
+import type { ClusterCommands } from "./cluster-commands.ts";
+import type { CliConfig } from "./config.ts";
+
+export const OUTPUT_FORMATS = ["table", "json", "yaml"] as const;
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+
+/** Flags every command takes, as kubectl spells them. */
+export interface GlobalFlags {
+  kubeconfig?: string;
+  context?: string;
+  as?: string;
+  asGroup?: string[];
+  namespace?: string;
+  output: OutputFormat;
+  color: boolean;
+  quiet?: true;
+  /** 8 and above shows where an unexpected failure came from. */
+  v: number;
+  /** Milliseconds. */
+  timeout?: number;
+}
+
+/** The outside of one run of vendorctl: where it writes, what it was told, what it drives, and when to stop. */
+export interface World {
+  config: CliConfig;
+  out(text: string): void;
+  err(text: string): void;
+  signal: AbortSignal;
+  loadClusterCommands(): Promise<ClusterCommands>;
+}
+
+/** What a command gets beside its own flags. */
+export interface Session extends World {
+  flags: GlobalFlags;
+}

@@ -1,0 +1,49 @@
+import type { Command, CommanderError } from "commander";
+import type { CodedError } from "../kit/errors.ts";
+import { errors } from "./errors.ts";
+import { asCoded, printFailure } from "./failure.ts";
+import type { GlobalFlags, World } from "./session.ts";
+
+/** Runs one command line and returns what the process should exit with. Never throws. */
+export async function runVendorctl(argv: readonly string[], world: World): Promise<number> {
+  const { buildProgram } = await import("./program.ts");
+  const program = buildProgram(world);
+  try {
+    await program.parseAsync(withoutShortEquals(argv), { from: "user" });
+    return 0;
+  } catch (error) {
+    const failure = isCommanderError(error) ? fromCommander(error) : asCoded(error);
+    if (failure === "help was shown") return 0;
+    printFailure(world, errorFlags(program, argv), failure);
+    return failure.exitCode;
+  }
+}
+
+/** kubectl's users write `-o=json` and `-v=8`; for short flags the parser below would keep the `=`. */
+function withoutShortEquals(argv: readonly string[]): string[] {
+  return argv.flatMap((word) => {
+    const match = /^(-[a-zA-Z])=(.*)$/s.exec(word);
+    return match ? [match[1]!, match[2]!] : [word];
+  });
+}
+
+function isCommanderError(error: unknown): error is CommanderError {
+  return error instanceof Error && "code" in error && String(error.code).startsWith("commander.");
+}
+
+function fromCommander(error: CommanderError): CodedError | "help was shown" {
+  if (error.exitCode === 0 || error.code === "commander.help") return "help was shown";
+  const [problem = "", hint] = error.message.replace(/^error: /, "").split("\n");
+  const meant = /^\(Did you mean (.+)\?\)$/.exec(hint ?? "")?.[1];
+  const fix = meant ? `did you mean ${meant}?` : undefined;
+  if (error.code === "commander.unknownCommand") return errors.UNKNOWN_COMMAND(problem, fix);
+  if (error.code === "commander.unknownOption") return errors.UNKNOWN_FLAG(problem, fix);
+  return errors.USAGE(problem, fix);
+}
+
+/** How to print a failure, even when the command line itself could not be read. */
+function errorFlags(program: Command, argv: readonly string[]): Pick<GlobalFlags, "output" | "v"> {
+  const wantsJson = /(?:^|\0)(?:-o|--output)(?:=|\0)?json(?:\0|$)/.test(argv.join("\0"));
+  const { v = 0 } = program.opts<Partial<GlobalFlags>>();
+  return { output: wantsJson ? "json" : "table", v };
+}
