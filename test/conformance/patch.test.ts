@@ -7,8 +7,7 @@ import {
 } from "../../src/apiserver/patch/create-strategic-patch.ts";
 import { applyJsonPatch } from "../../src/apiserver/patch/json-patch.ts";
 import { PatchError } from "../../src/apiserver/patch/patch-error.ts";
-import { type PatchType, patchTypeOf } from "../../src/apiserver/patch/patch-type.ts";
-import { applyStrategicPatch } from "../../src/apiserver/patch/strategic-patch.ts";
+import { applyStrategicPatch, type PatchType, patchTypeOf } from "../../src/apiserver/patch/strategic-patch.ts";
 import { conformanceData, NO_CONFORMANCE_DATA } from "../support/conformance.ts";
 
 /** Runs every case, prints one line of counts, and fails with the list of cases that disagree. */

@@ -2,8 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Definitions } from "../../api/schema.ts";
 import { createThreeWayPatch, createTwoWayPatch } from "./create-strategic-patch.ts";
-import { patchTypeOf } from "./patch-type.ts";
-import { applyStrategicPatch } from "./strategic-patch.ts";
+import { applyStrategicPatch, patchTypeOf } from "./strategic-patch.ts";
 
 /** A type that holds every kind of field a patch treats differently, itself included. */
 const definitions: Definitions = {

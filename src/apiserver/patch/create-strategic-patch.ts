@@ -1,10 +1,9 @@
 import { DELETE_FROM_PRIMITIVE_LIST, PATCH, RETAIN_KEYS, SET_ELEMENT_ORDER } from "./directives.ts";
 import { copyJson, isObject, type JsonObject, jsonEqual } from "./json-value.ts";
 import { malformed, PatchError, unfit } from "./patch-error.ts";
-import type { PatchField, PatchType } from "./patch-type.ts";
 import { haveConflicts } from "./strategic-conflicts.ts";
 import { holdObjects, keyReader, orderLike } from "./strategic-lists.ts";
-import { mergeObjects } from "./strategic-patch.ts";
+import { mergeObjects, type PatchField, type PatchType } from "./strategic-patch.ts";
 
 /** Which differences go into a patch. */
 interface Wanted {

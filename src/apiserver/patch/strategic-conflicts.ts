@@ -1,7 +1,7 @@
 import { PATCH, RETAIN_KEYS } from "./directives.ts";
 import { isObject, type JsonObject, jsonEqual } from "./json-value.ts";
-import { FREE_FIELD, type PatchField, type PatchType } from "./patch-type.ts";
 import { holdObjects, keyReader } from "./strategic-lists.ts";
+import { FREE_FIELD, type PatchField, type PatchType } from "./strategic-patch.ts";
 
 /** Do two patches of the same object want different things? Saying the same, or speaking of different fields, is no conflict. */
 export function haveConflicts(left: JsonObject, right: JsonObject, type: PatchType): boolean {

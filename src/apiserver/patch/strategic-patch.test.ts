@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Definitions } from "../../api/schema.ts";
-import { patchTypeOf } from "./patch-type.ts";
-import { applyStrategicPatch } from "./strategic-patch.ts";
+import { applyStrategicPatch, patchTypeOf } from "./strategic-patch.ts";
 
 /** As much of a pod as the stories below need, described the way Kubernetes describes its own types. */
 const definitions: Definitions = {
