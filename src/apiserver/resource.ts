@@ -18,6 +18,10 @@ export interface ServedKind extends ResourceKind {
   /** Fields a client may select by beyond `metadata.name` and `metadata.namespace`. */
   selectable: Readonly<Record<string, (object: KubeObject) => string>>;
   strategy: Strategy;
+  /** The version objects are kept in; this one unless told. Versions differ in nothing but their name. */
+  storageVersion?: string;
+  /** True where a client described the schema (a CRD): problems are then 422s with fields, as for any custom resource. */
+  custom?: boolean;
 }
 
 export type Verb = "create" | "delete" | "deletecollection" | "get" | "list" | "patch" | "update" | "watch";

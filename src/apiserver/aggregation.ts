@@ -1,0 +1,268 @@
+import type { IncomingMessage } from "node:http";
+import { request as httpsRequest } from "node:https";
+import type { Condition, KubeObject } from "../api/object.ts";
+import { StatusError } from "../api/status.ts";
+import type { KeyPair } from "../kit/x509.ts";
+import type { Admission, Change, Reply, Sink, UserInfo } from "./call.ts";
+import { type Core, objectOf, putNow, timestamp } from "./core.ts";
+import type { ForeignGroupVersion } from "./discovery.ts";
+import { storageKey } from "./registry.ts";
+
+export interface ApiService extends KubeObject {
+  spec: {
+    group: string;
+    version: string;
+    service?: { namespace: string; name: string; port?: number } | null;
+    caBundle?: string;
+    insecureSkipTLSVerify?: boolean;
+    groupPriorityMinimum: number;
+    versionPriority: number;
+  };
+  status?: { conditions?: Condition[] };
+}
+
+/** Where a service's endpoints really listen; undefined while nothing stands behind it. */
+export type ResolveService = (
+  namespace: string,
+  name: string,
+  port: number,
+) => { host: string; port: number } | undefined;
+
+export interface AggregationOptions {
+  resolveService: ResolveService;
+  /** Proves to the other server that the user named in the request's headers was authenticated here. */
+  frontProxy: KeyPair | undefined;
+  probeEveryMs?: number;
+}
+
+interface Known {
+  service: ApiService;
+  resources: readonly Record<string, unknown>[] | undefined;
+}
+
+export interface ProxyRequest {
+  method: string;
+  path: string;
+  search: string;
+  headers: Readonly<Record<string, string | undefined>>;
+  body: Buffer;
+  user: UserInfo;
+  signal: AbortSignal;
+}
+
+const SYSTEM = { name: "system:kube-aggregator", groups: ["system:masters"] };
+const PROBE_EVERY_MS = 5000;
+
+/** Groups other servers serve: their discovery, their health in `APIService.status`, and requests passed on to them. */
+export class Aggregation implements Admission {
+  readonly #core: Core;
+  readonly #options: AggregationOptions;
+  /** `group/version` -> who serves it. */
+  readonly #known = new Map<string, Known>();
+  readonly #changed: () => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(core: Core, options: AggregationOptions, changed: () => void) {
+    this.#core = core;
+    this.#options = options;
+    this.#changed = changed;
+  }
+
+  start(): void {
+    const kind = this.#core.registry.find("apiregistration.k8s.io", "v1", "apiservices");
+    if (!kind) return;
+    for (const stored of this.#core.store.list(storageKey(kind))) this.#learn(objectOf(kind, stored) as ApiService);
+    this.#timer = setInterval(() => void this.probeAll(), this.#options.probeEveryMs ?? PROBE_EVERY_MS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  committed(change: Change): void {
+    if (change.kind.group !== "apiregistration.k8s.io" || change.kind.kind !== "APIService") return;
+    const service = change.object as ApiService;
+    if (change.operation === "DELETE") {
+      if (this.#known.delete(keyOf(service))) this.#changed();
+      return;
+    }
+    this.#learn(service);
+    void this.#probe(service);
+  }
+
+  #learn(service: ApiService): void {
+    if (!service.spec.service) {
+      if (this.#known.delete(keyOf(service))) this.#changed();
+      return;
+    }
+    const resources = this.#known.get(keyOf(service))?.resources;
+    this.#known.set(keyOf(service), { service, resources });
+    this.#changed();
+  }
+
+  serves(group: string, version: string): boolean {
+    return this.#known.has(`${group}/${version}`);
+  }
+
+  foreign(): ForeignGroupVersion[] {
+    return [...this.#known.values()].map(({ service: { spec }, resources }) => ({
+      group: spec.group,
+      version: spec.version,
+      resources,
+    }));
+  }
+
+  async probeAll(): Promise<void> {
+    await Promise.all([...this.#known.values()].map(({ service }) => this.#probe(service)));
+  }
+
+  /** Asks for the group's discovery: an answer is health and content at once. */
+  async #probe(service: ApiService): Promise<void> {
+    const known = this.#known.get(keyOf(service));
+    if (!known) return;
+    const path = `/apis/${service.spec.group}/${service.spec.version}`;
+    const controller = new AbortController();
+    const deadline = setTimeout(() => controller.abort(), 5000).unref();
+    try {
+      const probe = {
+        method: "GET",
+        path,
+        search: "",
+        headers: {},
+        body: Buffer.alloc(0),
+        user: SYSTEM,
+        signal: controller.signal,
+      };
+      const answer = await this.#send(service, probe);
+      const body = JSON.parse(await textOf(answer)) as { resources?: Record<string, unknown>[] };
+      if (answer.statusCode !== 200) throw new Error(`failing or missing response: HTTP ${answer.statusCode}`);
+      this.#report(service, body.resources ?? [], "Passed", "all checks passed");
+    } catch (error) {
+      const reason = this.#target(service) ? "FailedDiscoveryCheck" : "MissingEndpoints";
+      this.#report(service, undefined, reason, `${(error as Error).message}`);
+    } finally {
+      clearTimeout(deadline);
+    }
+  }
+
+  #report(service: ApiService, resources: Known["resources"], reason: string, message: string): void {
+    const known = this.#known.get(keyOf(service));
+    if (!known) return;
+    const before = JSON.stringify(known.resources);
+    known.resources = resources;
+    if (JSON.stringify(resources) !== before) this.#changed();
+    this.#writeCondition(service.metadata.name, resources !== undefined, reason, message);
+  }
+
+  #writeCondition(name: string, available: boolean, reason: string, message: string): void {
+    const kind = this.#core.registry.find("apiregistration.k8s.io", "v1", "apiservices")!;
+    const stored = this.#core.store.get(storageKey(kind), "", name);
+    if (!stored) return;
+    const object = objectOf(kind, stored) as ApiService;
+    const status = available ? "True" : "False";
+    const before = object.status?.conditions?.find((one) => one.type === "Available");
+    if (before?.status === status && before.reason === reason && before.message === message) return;
+    const since = before?.status === status ? before.lastTransitionTime : timestamp(this.#core.now());
+    const condition: Condition = { type: "Available", status, lastTransitionTime: since, reason, message };
+    const next = { ...object, status: { conditions: [condition] } };
+    const change = {
+      operation: "UPDATE" as const,
+      kind,
+      subresource: "status",
+      object: next,
+      old: object,
+      user: SYSTEM,
+      dryRun: false,
+    };
+    this.#known.set(keyOf(next), { service: next, resources: this.#known.get(keyOf(next))?.resources });
+    // Straight to the store: this is the server's own word, and telling ourselves about it would probe again.
+    const { admissions, ...rest } = this.#core;
+    putNow({ ...rest, admissions: admissions.filter((one) => one !== this) }, change, stored.revision);
+  }
+
+  /** Passes a request on, and the answer back as it comes. */
+  async proxy(group: string, version: string, request: ProxyRequest): Promise<Reply> {
+    const known = this.#known.get(`${group}/${version}`);
+    if (!known) throw new StatusError(404, "NotFound", "the server could not find the requested resource");
+    try {
+      const answer = await this.#send(known.service, request);
+      return { status: answer.statusCode ?? 502, headers: passedHeaders(answer), stream: (sink) => pipe(answer, sink) };
+    } catch (error) {
+      throw new StatusError(503, "ServiceUnavailable", `error trying to reach service: ${(error as Error).message}`);
+    }
+  }
+
+  #target(service: ApiService): { host: string; port: number } | undefined {
+    const { namespace, name, port } = service.spec.service!;
+    return this.#options.resolveService(namespace, name, port ?? 443);
+  }
+
+  #send(service: ApiService, request: ProxyRequest): Promise<IncomingMessage> {
+    const target = this.#target(service);
+    const { namespace, name } = service.spec.service!;
+    if (!target) throw new Error(`service/${name} in "${namespace}" has no endpoints`);
+    const { frontProxy } = this.#options;
+    const headers = forwardedHeaders(request);
+    return new Promise((resolve, reject) => {
+      const outgoing = httpsRequest(
+        {
+          ...target,
+          method: request.method,
+          path: request.path + request.search,
+          headers,
+          servername: `${name}.${namespace}.svc`,
+          rejectUnauthorized: !service.spec.insecureSkipTLSVerify,
+          ...(service.spec.caBundle && { ca: Buffer.from(service.spec.caBundle, "base64") }),
+          ...(frontProxy && { cert: frontProxy.certificate, key: frontProxy.key }),
+          signal: request.signal,
+        },
+        resolve,
+      );
+      outgoing.on("error", reject);
+      outgoing.end(request.body);
+    });
+  }
+}
+
+function keyOf({ spec }: ApiService): string {
+  return `${spec.group}/${spec.version}`;
+}
+
+/** The user goes along in headers; the credentials that proved it stay here. */
+function forwardedHeaders(request: ProxyRequest): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value === undefined || HELD_BACK.has(name) || name.startsWith("x-remote-") || name.startsWith("impersonate-"))
+      continue;
+    headers[name] = value;
+  }
+  headers["x-remote-user"] = request.user.name;
+  headers["x-remote-group"] = request.user.groups.join(",");
+  if (request.body.length > 0) headers["content-length"] = String(request.body.length);
+  return headers;
+}
+
+const HELD_BACK = new Set(["authorization", "host", "connection", "content-length", "transfer-encoding"]);
+
+function passedHeaders(answer: IncomingMessage): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name of ["content-type", "warning", "etag", "retry-after", "cache-control"]) {
+    const value = answer.headers[name];
+    if (typeof value === "string") headers[name] = value;
+  }
+  return headers;
+}
+
+function pipe(answer: IncomingMessage, sink: Sink): void {
+  answer.on("data", (chunk: Buffer) => {
+    if (!sink.write([chunk])) answer.destroy();
+  });
+  answer.on("close", () => sink.end());
+  sink.signal.addEventListener("abort", () => answer.destroy(), { once: true });
+}
+
+async function textOf(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of answer) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}

@@ -1,0 +1,65 @@
+import { timingSafeEqual } from "node:crypto";
+import type { UserInfo } from "../call.ts";
+import { unauthorized } from "../status-errors.ts";
+import type { Store } from "../storage/store.ts";
+import type { ServiceAccountTokens } from "./service-account-tokens.ts";
+
+/** What a connection and its request say about who is there. */
+export interface Credentials {
+  /** A client certificate that verified against the client authority. */
+  certificate?: { commonName: string; organizations: readonly string[] };
+  /** A certificate that verified against the authority of front proxies: its word about the user is taken. */
+  frontProxy?: boolean;
+  headers: Readonly<Record<string, string | undefined>>;
+}
+
+export interface AuthenticateOptions {
+  tokens: ServiceAccountTokens | undefined;
+  /** Bearer tokens that stand for a user. */
+  staticTokens: ReadonlyMap<string, UserInfo>;
+  store: Store;
+  now(): Date;
+}
+
+const ANONYMOUS: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
+const AUTHENTICATED = "system:authenticated";
+
+/** A wrong credential is refused; none at all is the anonymous user, who may do what RBAC lets everybody do. */
+export function authenticate(credentials: Credentials, options: AuthenticateOptions): UserInfo {
+  const { certificate, headers } = credentials;
+  if (credentials.frontProxy && headers["x-remote-user"]) return remoteUser(headers);
+  if (certificate) {
+    return { name: certificate.commonName, groups: [...certificate.organizations, AUTHENTICATED] };
+  }
+  const authorization = headers["authorization"];
+  if (authorization === undefined) return ANONYMOUS;
+  const token = /^Bearer\s+(\S+)$/i.exec(authorization)?.[1];
+  const user = token === undefined ? undefined : userOfToken(token, options);
+  if (!user) throw unauthorized();
+  return user;
+}
+
+/** Who a token stands for; undefined when it is not one of ours, has ended, or its account is gone. */
+export function userOfToken(token: string, options: AuthenticateOptions): UserInfo | undefined {
+  for (const [known, user] of options.staticTokens) if (sameText(known, token)) return user;
+  const claims = options.tokens?.read(token, options.now());
+  if (!claims) return undefined;
+  const account = options.store.get("/serviceaccounts", claims.namespace, claims.name);
+  if (!account || account.uid !== claims.uid) return undefined;
+  const groups = ["system:serviceaccounts", `system:serviceaccounts:${claims.namespace}`, AUTHENTICATED];
+  return { name: `system:serviceaccount:${claims.namespace}:${claims.name}`, uid: claims.uid, groups };
+}
+
+function sameText(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+function remoteUser(headers: Credentials["headers"]): UserInfo {
+  const groups = (headers["x-remote-group"] ?? "")
+    .split(",")
+    .map((group) => group.trim())
+    .filter(Boolean);
+  if (!groups.includes(AUTHENTICATED) && headers["x-remote-user"] !== ANONYMOUS.name) groups.push(AUTHENTICATED);
+  return { name: headers["x-remote-user"]!, groups };
+}

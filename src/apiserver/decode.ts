@@ -1,0 +1,121 @@
+import { parseDocument } from "yaml";
+import { groupVersion, type KubeObject } from "../api/object.ts";
+import { pruneUnknown, validateAgainst } from "../api/schema-walk.ts";
+import { StatusError } from "../api/status.ts";
+import { duplicateKeys } from "./duplicate-keys.ts";
+import type { ServedKind } from "./resource.ts";
+import { badRequest, unsupportedMediaType } from "./status-errors.ts";
+
+/** What to do with fields the kind does not have: drop them silently, drop and warn, or refuse. */
+export type FieldValidation = "Ignore" | "Warn" | "Strict";
+
+export interface Decoded {
+  object: KubeObject;
+  warnings: string[];
+}
+
+export function fieldValidationOf(query: URLSearchParams): FieldValidation {
+  const asked = query.get("fieldValidation") ?? "Warn";
+  if (asked === "Ignore" || asked === "Warn" || asked === "Strict" || asked === "") return asked || "Warn";
+  throw badRequest(`invalid fieldValidation "${asked}": must be one of Ignore, Warn or Strict`);
+}
+
+const JSON_TYPES = ["application/json", "application/yaml", "application/apply-patch+yaml"];
+
+/** The body as plain data. YAML is welcome wherever JSON is. */
+export function parseBody(body: Buffer, contentType: string | undefined): unknown {
+  const type = (contentType ?? "application/json").split(";")[0]!.trim();
+  if (type === "application/vnd.kubernetes.protobuf" || type === "application/cbor") {
+    throw unsupportedMediaType(type, JSON_TYPES);
+  }
+  const text = body.toString("utf8");
+  if (type.endsWith("yaml")) return parseYaml(text);
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw badRequest(`error parsing JSON: ${(cause as Error).message}`);
+  }
+}
+
+function parseYaml(text: string): unknown {
+  const document = parseDocument(text, { prettyErrors: true, uniqueKeys: true });
+  const problem = document.errors[0];
+  if (problem) throw badRequest(`error parsing YAML: ${problem.message.split("\n")[0]}`);
+  return document.toJS();
+}
+
+/** An object of this kind out of a request body, unknown fields dealt with as asked. */
+export function decodeObject(
+  kind: ServedKind,
+  body: Buffer,
+  contentType: string | undefined,
+  validation: FieldValidation,
+): Decoded {
+  if (body.length === 0) throw badRequest("the request has no body");
+  const parsed = parseBody(body, contentType);
+  const object = asObject(parsed, kind);
+  const strict: string[] = [];
+  const isJson = !(contentType ?? "").includes("yaml");
+  if (validation !== "Ignore" && isJson) {
+    strict.push(...duplicateKeys(body.toString("utf8")).map((path) => `duplicate field "${path}"`));
+  }
+  return settle(kind, object, strict, validation);
+}
+
+/** Unknown fields of an object that came some other way than a body (a patch's result). */
+export function settle(kind: ServedKind, object: KubeObject, found: string[], validation: FieldValidation): Decoded {
+  const unknown = pruneUnknown(kind.schema, kind.definitions, object);
+  if (validation === "Ignore") return { object, warnings: [] };
+  const strict = [...found, ...unknown.map((path) => `unknown field "${path}"`)];
+  if (strict.length === 0 || validation === "Warn") return { object, warnings: strict };
+  const where = `${kind.kind} in version "${groupVersion(kind)}" cannot be handled as a ${kind.kind}`;
+  throw badRequest(`${where}: strict decoding error: ${strict.join(", ")}`);
+}
+
+function asObject(parsed: unknown, kind: ServedKind): KubeObject {
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) {
+    throw badRequest(`the body is not a ${kind.kind}: it must be an object`);
+  }
+  const object = parsed as KubeObject;
+  const expected = groupVersion(kind);
+  object.apiVersion ??= expected;
+  object.kind ??= kind.kind;
+  if (object.apiVersion !== expected || object.kind !== kind.kind) {
+    throw badRequest(
+      `the object provided is unrecognized (must be of type ${kind.kind} in ${expected}): it is ${object.kind} in ${object.apiVersion}`,
+    );
+  }
+  object.metadata ??= {} as KubeObject["metadata"];
+  if (typeof object.metadata !== "object" || Array.isArray(object.metadata)) {
+    throw badRequest(`metadata of the ${kind.kind} must be an object`);
+  }
+  return object;
+}
+
+/** Schema problems, as Kubernetes answers them: a custom resource is invalid, a built-in one does not decode. */
+export function checkSchema(
+  kind: ServedKind,
+  object: KubeObject,
+): { field: string; message: string; reason: string }[] {
+  const problems = validateAgainst(kind.schema, kind.definitions, object);
+  const wrongType = problems.find((problem) => problem.kind === "type");
+  if (wrongType && !kind.custom) {
+    throw new StatusError(
+      400,
+      "BadRequest",
+      `${kind.kind} in version "${groupVersion(kind)}" cannot be handled as a ${kind.kind}: ${wrongType.path}: ${wrongType.message}`,
+    );
+  }
+  return problems.map((problem) => ({
+    field: problem.path,
+    message: problem.message,
+    reason: REASONS[problem.kind] ?? "FieldValueInvalid",
+  }));
+}
+
+const REASONS: Record<string, string> = {
+  required: "FieldValueRequired",
+  enum: "FieldValueNotSupported",
+  duplicate: "FieldValueDuplicate",
+  type: "FieldValueTypeInvalid",
+};

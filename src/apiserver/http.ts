@@ -1,0 +1,222 @@
+import { X509Certificate } from "node:crypto";
+import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { StatusError } from "../api/status.ts";
+import { defineErrors } from "../kit/errors.ts";
+import type { KeyPair } from "../kit/x509.ts";
+import type { Credentials } from "./auth/authenticate.ts";
+import type { Reply, Sink, UserInfo } from "./call.ts";
+import type { Incoming, Router } from "./router.ts";
+import { tooLarge } from "./status-errors.ts";
+
+export const errors = defineErrors({
+  PORT_IN_USE: {
+    say: (host: string, port: number) => `port ${port} on ${host} is already in use`,
+    fix: () => "choose another port, or stop what listens there",
+  },
+  ADDRESS_NOT_HERE: {
+    say: (host: string) => `this machine has no address ${host} to listen on`,
+    fix: () => "listen on 127.0.0.1, or on an address `ip addr` shows",
+  },
+  PORT_NOT_PERMITTED: {
+    say: (port: number) => `no permission to listen on port ${port}`,
+    fix: () => "choose a port above 1023",
+  },
+});
+
+export interface ListenOptions {
+  host: string;
+  /** 0 for any free one. */
+  port: number;
+  /** Without it the server speaks plain HTTP: for tests on loopback only. */
+  tls?: { server: KeyPair; clientAuthority?: string; frontProxyAuthority?: string };
+}
+
+export interface Listening {
+  host: string;
+  port: number;
+  url: string;
+  close(): Promise<void>;
+}
+
+type Authenticate = (credentials: Credentials) => UserInfo;
+
+/** Kubernetes takes bodies up to this size. */
+const BODY_LIMIT = 3 * 1024 * 1024;
+/** A watcher with this much unsent is not reading. */
+const UNSENT_LIMIT = 16 * 1024 * 1024;
+
+export async function listen(router: Router, authenticate: Authenticate, options: ListenOptions): Promise<Listening> {
+  const handler = (request: IncomingMessage, response: ServerResponse) => {
+    void serve(router, authenticate, options, request, response);
+  };
+  const server = options.tls
+    ? createServer(
+        {
+          cert: options.tls.server.certificate,
+          key: options.tls.server.key,
+          requestCert: true,
+          // Who presents no certificate, or a wrong one, is told so by the API and not by a broken handshake.
+          rejectUnauthorized: false,
+          ca: [options.tls.clientAuthority, options.tls.frontProxyAuthority].filter((pem) => pem !== undefined),
+        },
+        handler,
+      )
+    : createPlainServer(handler);
+  server.keepAliveTimeout = 120_000;
+  server.headersTimeout = 60_000;
+  server.requestTimeout = 0;
+  await started(server, options);
+  const { port } = server.address() as AddressInfo;
+  const shown = options.host.includes(":") ? `[${options.host}]` : options.host;
+  const url = `${options.tls ? "https" : "http"}://${shown}:${port}`;
+  return { host: options.host, port, url, close: () => closed(server) };
+}
+
+function started(server: Server, { host, port }: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EADDRINUSE") reject(errors.PORT_IN_USE(host, port).from(error));
+      else if (error.code === "EADDRNOTAVAIL") reject(errors.ADDRESS_NOT_HERE(host).from(error));
+      else if (error.code === "EACCES") reject(errors.PORT_NOT_PERMITTED(port).from(error));
+      else reject(error);
+    });
+    server.listen(port, host, () => resolve());
+  });
+}
+
+function closed(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
+
+async function serve(
+  router: Router,
+  authenticate: Authenticate,
+  options: ListenOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const left = new AbortController();
+  response.once("close", () => left.abort());
+  try {
+    const headers = flatHeaders(request);
+    const user = authenticate(credentialsOf(request, options, headers));
+    const body = await bodyOf(request);
+    const target = request.url ?? "/";
+    const mark = target.indexOf("?");
+    const incoming: Incoming = {
+      method: request.method ?? "GET",
+      path: mark < 0 ? target : target.slice(0, mark),
+      search: mark < 0 ? "" : target.slice(mark),
+      headers,
+      body,
+      user,
+      signal: left.signal,
+    };
+    send(response, await router.handle(incoming), left.signal);
+  } catch (error) {
+    if (left.signal.aborted) return;
+    const status =
+      error instanceof StatusError ? error : new StatusError(500, "InternalError", "Internal error occurred");
+    send(response, { status: status.code, body: JSON.stringify(status.status) }, left.signal);
+  }
+}
+
+/** Repeated headers arrive joined by commas already; `set-cookie` alone does not, and nobody sends it here. */
+function flatHeaders(request: IncomingMessage): Record<string, string | undefined> {
+  const flat: Record<string, string | undefined> = {};
+  for (const [name, value] of Object.entries(request.headers))
+    flat[name] = Array.isArray(value) ? value.join(",") : value;
+  return flat;
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  if (request.method === "GET" || request.method === "HEAD") return EMPTY;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += (chunk as Buffer).length;
+    if (size > BODY_LIMIT) throw tooLarge(BODY_LIMIT);
+    chunks.push(chunk as Buffer);
+  }
+  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+}
+
+const EMPTY = Buffer.alloc(0);
+
+function send(response: ServerResponse, reply: Reply, signal: AbortSignal): void {
+  if (response.destroyed) return;
+  const headers: Record<string, string | number> = { "content-type": "application/json", ...reply.headers };
+  if (reply.stream) {
+    response.writeHead(reply.status, headers);
+    response.flushHeaders();
+    reply.stream(sinkOf(response, signal));
+    return;
+  }
+  const { body = "" } = reply;
+  if (typeof body === "string") {
+    headers["content-length"] = Buffer.byteLength(body);
+    response.writeHead(reply.status, headers);
+    response.end(body);
+    return;
+  }
+  headers["content-length"] = body.reduce((sum, part) => sum + part.length, 0);
+  response.writeHead(reply.status, headers);
+  response.end(body.length === 1 ? body[0] : Buffer.concat(body));
+}
+
+function sinkOf(response: ServerResponse, signal: AbortSignal): Sink {
+  return {
+    signal,
+    write: (chunk) => {
+      if (response.destroyed || response.writableEnded) return false;
+      response.write(typeof chunk === "string" ? chunk : chunk.length === 1 ? chunk[0]! : Buffer.concat(chunk));
+      return response.writableLength < UNSENT_LIMIT;
+    },
+    end: () => {
+      if (!response.writableEnded) response.end();
+    },
+  };
+}
+
+interface PeerIdentity {
+  certificate?: Credentials["certificate"];
+  frontProxy?: boolean;
+}
+
+/** A connection's certificate does not change, so it is read once. */
+const identities = new WeakMap<object, PeerIdentity>();
+
+function credentialsOf(
+  request: IncomingMessage,
+  options: ListenOptions,
+  headers: Record<string, string | undefined>,
+): Credentials {
+  if (!options.tls) return { headers };
+  const socket = request.socket as TLSSocket;
+  let identity = identities.get(socket);
+  if (!identity) {
+    identity = identify(socket, options.tls);
+    identities.set(socket, identity);
+  }
+  return { ...identity, headers };
+}
+
+function identify(socket: TLSSocket, tls: NonNullable<ListenOptions["tls"]>): PeerIdentity {
+  const raw = socket.getPeerX509Certificate();
+  if (!raw || !socket.authorized) return {};
+  const issuedBy = (authority: string | undefined) =>
+    authority !== undefined && raw.verify(new X509Certificate(authority).publicKey);
+  if (issuedBy(tls.frontProxyAuthority)) return { frontProxy: true };
+  if (!issuedBy(tls.clientAuthority)) return {};
+  const fields = raw.subject.split("\n").map((line) => line.split(/=(.*)/s, 2) as [string, string]);
+  const commonName = fields.find(([name]) => name === "CN")?.[1] ?? "";
+  return {
+    certificate: { commonName, organizations: fields.filter(([name]) => name === "O").map(([, value]) => value) },
+  };
+}

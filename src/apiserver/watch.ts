@@ -1,0 +1,153 @@
+import { groupVersion } from "../api/object.ts";
+import type { StatusError } from "../api/status.ts";
+import type { Call, Reply, Sink } from "./call.ts";
+import { bodyOf, type Core, objectOf } from "./core.ts";
+import { negotiate } from "./negotiate.ts";
+import { type Match, matcherOf, namespaceOf, revisionIn } from "./read.ts";
+import { storageKey } from "./registry.ts";
+import { isTrue } from "./request-info.ts";
+import { expired } from "./status-errors.ts";
+import { Gone } from "./storage/errors.ts";
+import type { Stored, WatchEvent } from "./storage/store.ts";
+import { includeObjectOf, metadataOnly, tableOf } from "./table.ts";
+
+const LONGEST_WATCH_S = 3600;
+
+/**
+ * Streams changes from the revision asked for. Without one (or with `sendInitialEvents`) the present state comes first, as ADDED.
+ * A reader that cannot keep up is cut off: it lists again, and nothing piles up here.
+ */
+export function watch(core: Core, call: Call): Reply {
+  const match = matcherOf(call);
+  const print = printerOf(core, call);
+  const asked = call.query.get("resourceVersion") ?? "";
+  const initial = isTrue(call.query.get("sendInitialEvents") ?? "false");
+  const fromNow = asked === "" || asked === "0" || initial;
+  const from = fromNow ? core.store.revision : revisionIn(asked);
+  const stream = (sink: Sink) => {
+    const events = new EventStream(core, call, sink, print);
+    if (fromNow && (initial || call.query.get("sendInitialEvents") === null)) {
+      for (const stored of core.store.list(storageKey(call.kind), namespaceOf(call))) {
+        if (match(stored)) events.send("ADDED", stored);
+      }
+    }
+    if (initial) events.bookmark(from, { "k8s.io/initial-events-end": "true" });
+    events.follow(from, match);
+  };
+  return { status: 200, headers: { "content-type": "application/json" }, stream };
+}
+
+class EventStream {
+  readonly #core: Core;
+  readonly #call: Call;
+  readonly #sink: Sink;
+  readonly #print: Printer;
+  #timer: NodeJS.Timeout | undefined;
+  #stop: () => void = () => {};
+  #last: number;
+  #ended = false;
+
+  constructor(core: Core, call: Call, sink: Sink, print: Printer) {
+    this.#core = core;
+    this.#call = call;
+    this.#sink = sink;
+    this.#print = print;
+    this.#last = core.store.revision;
+  }
+
+  follow(from: number, match: Match): void {
+    const { store } = this.#core;
+    this.#last = from;
+    try {
+      const deliver = (event: WatchEvent) => this.#deliver(event, match);
+      const watching = store.watch(storageKey(this.#call.kind), from, deliver, {
+        namespace: namespaceOf(this.#call),
+        onEnd: () => this.#end(),
+        ...(this.#wantsBookmarks() && { onBookmark: (revision) => this.bookmark(revision) }),
+      });
+      this.#stop = () => watching.stop();
+    } catch (error) {
+      if (!(error instanceof Gone)) throw error;
+      this.#fail(expired(`too old resource version: ${from} (${store.revision})`));
+      return;
+    }
+    this.#sink.signal.addEventListener("abort", () => this.#end(), { once: true });
+    const seconds = Number(this.#call.query.get("timeoutSeconds")) || LONGEST_WATCH_S;
+    this.#timer = setTimeout(() => this.#lastWord(), seconds * 1000).unref();
+  }
+
+  #wantsBookmarks(): boolean {
+    return isTrue(this.#call.query.get("allowWatchBookmarks") ?? "false");
+  }
+
+  #deliver(event: WatchEvent, match: Match): void {
+    this.#last = event.stored.revision;
+    const is = match(event.stored);
+    const was = event.previous !== undefined && match(event.previous);
+    if (event.type === "DELETED") {
+      if (was || is) this.send("DELETED", event.stored);
+    } else if (is) this.send(was ? "MODIFIED" : "ADDED", event.stored);
+    else if (was) this.send("DELETED", event.stored);
+  }
+
+  send(type: WatchEvent["type"], stored: Stored): void {
+    if (!this.#sink.write(this.#print(type, stored))) this.#end();
+  }
+
+  bookmark(revision: number, annotations?: Record<string, string>): void {
+    const metadata = {
+      resourceVersion: String(revision),
+      creationTimestamp: null,
+      ...(annotations && { annotations }),
+    };
+    const object = { kind: this.#call.kind.kind, apiVersion: groupVersion(this.#call.kind), metadata };
+    this.#sink.write(`${JSON.stringify({ type: "BOOKMARK", object })}\n`);
+  }
+
+  /** Before a watch ends by itself, where to take it up again. */
+  #lastWord(): void {
+    if (this.#wantsBookmarks()) this.bookmark(this.#last);
+    this.#end();
+  }
+
+  #fail(error: StatusError): void {
+    this.#sink.write(`${JSON.stringify({ type: "ERROR", object: error.status })}\n`);
+    this.#end();
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    this.#stop();
+    this.#sink.end();
+  }
+}
+
+type Printer = (type: WatchEvent["type"], stored: Stored) => string | readonly Buffer[];
+
+const HEADS = {
+  ADDED: Buffer.from('{"type":"ADDED","object":'),
+  MODIFIED: Buffer.from('{"type":"MODIFIED","object":'),
+  DELETED: Buffer.from('{"type":"DELETED","object":'),
+};
+const TAIL = Buffer.from("}\n");
+
+function printerOf(core: Core, call: Call): Printer {
+  const wanted = negotiate(call.headers["accept"]);
+  const { kind } = call;
+  if (wanted.shape === "object") return (type, stored) => [HEADS[type], bodyOf(kind, stored), TAIL];
+  if (wanted.shape === "metadata") {
+    const apiVersion = `meta.k8s.io/${wanted.version}`;
+    return (type, stored) => `${JSON.stringify({ type, object: metadataOnly(objectOf(kind, stored), apiVersion) })}\n`;
+  }
+  let header = true;
+  const include = includeObjectOf(call.query);
+  return (type, stored) => {
+    const metadata = { resourceVersion: String(stored.revision) };
+    const options = { version: wanted.version, include, now: core.now(), metadata, header };
+    const object = tableOf(kind, [objectOf(kind, stored)], options);
+    header = false;
+    return `${JSON.stringify({ type, object })}\n`;
+  };
+}
