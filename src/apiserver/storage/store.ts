@@ -1,4 +1,6 @@
 import type { KubeObject } from "../../api/object.ts";
+import { openDurableStore } from "./durable-store.ts";
+import { openNodeDisk } from "./node-disk.ts";
 import { ObjectStore } from "./object-store.ts";
 import { StoreState } from "./store-state.ts";
 
@@ -80,10 +82,14 @@ export interface StoreOptions {
 }
 
 const HISTORY_PER_RESOURCE = 4096;
+const FIRST_REVISION = 1;
 
 export async function openStore(options: StoreOptions = {}): Promise<Store> {
-  const first = options.firstRevision ?? 1;
-  const state = new StoreState(first - 1, options.historyPerResource ?? HISTORY_PER_RESOURCE);
-  state.revision = first;
+  const { historyPerResource = HISTORY_PER_RESOURCE, firstRevision = FIRST_REVISION, dataDir } = options;
+  if (dataDir !== undefined) {
+    return openDurableStore(await openNodeDisk(dataDir), { ...options, historyPerResource, firstRevision });
+  }
+  const state = new StoreState(0, historyPerResource);
+  state.jump({ after: 0, until: firstRevision });
   return new ObjectStore(state, undefined, options);
 }
