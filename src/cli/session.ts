@@ -2,7 +2,7 @@ import type { ClusterCommands } from "./cluster-commands.ts";
 import type { CliConfig } from "./config.ts";
 
 export const OUTPUT_FORMATS = ["table", "json", "yaml"] as const;
-export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 /** Flags every command takes, as kubectl spells them. */
 export interface GlobalFlags {

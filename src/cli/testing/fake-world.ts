@@ -2,7 +2,7 @@ import type { ClusterCommands, ClusterSummary } from "../cluster-commands.ts";
 import { type CliConfig, readCliConfig } from "../config.ts";
 import { runVendorctl } from "../vendorctl.ts";
 
-export const DEMO: ClusterSummary = {
+const DEMO: ClusterSummary = {
   name: "demo",
   kind: "generic",
   state: "Ready",
