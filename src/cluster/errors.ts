@@ -128,7 +128,7 @@ export const errors = defineErrors({
     exitCode: CONFIG,
   },
   EXEC_PLUGIN_MISSING: {
-    say: (command: string) => `the credential plugin ${command} is not installed`,
+    say: (command: string, _hint?: string) => `the credential plugin ${command} is not installed`,
     fix: (_command: string, hint?: string) => hint ?? "install it, or put it on the PATH",
     exitCode: CONFIG,
   },

@@ -4,6 +4,7 @@ import { type Backoff, backoffDelay } from "../kit/backoff.ts";
 import { type Clock, sleep, systemClock } from "../kit/clock.ts";
 import { CodedError } from "../kit/errors.ts";
 import type { Client } from "./client.ts";
+import { type Deadline, deadline } from "./deadline.ts";
 import { isFromTheFuture, isGone, isUnreachable } from "./failures.ts";
 import {
   type Failure,
@@ -80,7 +81,7 @@ export async function listWatch<T extends KubeObject>(
       feed({ on: "waited" });
       continue;
     }
-    const silence = silenceGuard(clock, options.silenceMs ?? SILENCE_MS, signal);
+    const silence = deadline(clock, options.silenceMs ?? SILENCE_MS, signal);
     const openedAt = clock.now();
     try {
       const { at } = state;
@@ -113,7 +114,7 @@ async function watchOnce<T extends KubeObject>(
   kind: ResourceKind,
   state: { from: string },
   options: ListWatchOptions & { random: () => number },
-  silence: SilenceGuard,
+  silence: Deadline,
   feed: (input: ListWatchInput<T>) => ListWatchState<T>,
 ): Promise<void> {
   const events = client.watch<T>(kind, {
@@ -124,7 +125,7 @@ async function watchOnce<T extends KubeObject>(
     signal: silence.signal,
   });
   for await (const event of events) {
-    silence.heard();
+    silence.extend();
     if (feed({ on: "event", event }).at !== "watching") return;
   }
 }
@@ -142,37 +143,4 @@ function classify(error: unknown): Failure {
 function retryAfterMs(error: unknown): number | undefined {
   const seconds = error instanceof StatusError ? error.status.details?.retryAfterSeconds : undefined;
   return seconds === undefined ? undefined : Math.min(seconds * 1_000, BACKOFF.maxMs);
-}
-
-interface SilenceGuard {
-  /** Aborts when the outer signal does, or when nothing was heard for too long. */
-  signal: AbortSignal;
-  heard(): void;
-  expired(): boolean;
-  end(): void;
-}
-
-function silenceGuard(clock: Clock, ms: number, outer: AbortSignal): SilenceGuard {
-  const inner = new AbortController();
-  const stop = () => inner.abort(outer.reason);
-  outer.addEventListener("abort", stop, { once: true });
-  let expired = false;
-  const arm = () =>
-    clock.setTimeout(() => {
-      expired = true;
-      inner.abort(new Error(`nothing came for ${ms} ms`));
-    }, ms);
-  let cancel = arm();
-  return {
-    signal: inner.signal,
-    heard() {
-      cancel();
-      cancel = arm();
-    },
-    expired: () => expired,
-    end() {
-      cancel();
-      outer.removeEventListener("abort", stop);
-    },
-  };
 }

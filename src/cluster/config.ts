@@ -1,0 +1,32 @@
+/** What this room takes from its surroundings, read once. */
+export interface ClusterEnv {
+  /** `$KUBECONFIG`: one file or a list of them. */
+  kubeconfig?: string;
+  home?: string;
+  /** Where the API is, inside a cluster. */
+  serviceHost?: string;
+  servicePort?: string;
+  serviceAccountDir: string;
+  httpsProxy?: string;
+  noProxy?: string;
+  /** Credential plugins inherit all of it. */
+  all: Record<string, string | undefined>;
+  /** Standard input is a terminal. */
+  terminal: boolean;
+}
+
+export function readClusterEnv(): ClusterEnv {
+  const env = process.env;
+  return {
+    kubeconfig: env["KUBECONFIG"],
+    home: env["HOME"],
+    // Ours first: it names the API directly, for clusters where nothing serves the service address yet.
+    serviceHost: env["ORCHESTRATOR_SERVICE_HOST"] || env["KUBERNETES_SERVICE_HOST"],
+    servicePort: env["ORCHESTRATOR_SERVICE_PORT"] || env["KUBERNETES_SERVICE_PORT"],
+    serviceAccountDir: "/var/run/secrets/kubernetes.io/serviceaccount",
+    httpsProxy: env["HTTPS_PROXY"] || env["https_proxy"],
+    noProxy: env["NO_PROXY"] || env["no_proxy"],
+    all: { ...env },
+    terminal: process.stdin.isTTY === true,
+  };
+}
