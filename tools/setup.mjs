@@ -44,7 +44,7 @@ function installPackages() {
   const done = run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
   if (done.ok) return;
   throw new Problem(
-    `npm ci failed: ${lastLine(done.text)}`,
+    `npm ci failed: ${npmReason(done.text)}`,
     "check that this machine reaches its npm registry, then run this again",
   );
 }
@@ -94,6 +94,12 @@ function readJson(path) {
     if (error.code === "ENOENT") return undefined;
     throw new Problem(`${path} is not readable JSON`, `restore it, or remove it with node_modules`);
   }
+}
+
+/** npm ends with where its log is and may print its whole usage; the reason is the first sentence that is not just a code. */
+export function npmReason(text) {
+  const said = text.split("\n").flatMap((line) => /^npm (?:error|ERR!) (.+)$/.exec(line)?.[1] ?? []);
+  return said.find((line) => !/^(?:code|errno|syscall) /.test(line)) ?? lastLine(text);
 }
 
 function lastLine(text) {
