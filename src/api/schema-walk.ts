@@ -71,7 +71,8 @@ function check(walk: Walk, from: Schema, value: unknown, path: string, envelope:
   const schema = resolved(from, walk.definitions);
   if (value === null) {
     if (schema.nullable || (schema.type === undefined && !schema["x-kubernetes-int-or-string"])) return;
-    if (walk.native) return;
+    // A list of structs has no use for an item that is not there.
+    if (walk.native && !path.endsWith("]")) return;
   }
   if (!typeFits(schema, value)) {
     const wanted = schema["x-kubernetes-int-or-string"] ? "integer,string" : schema.type;
