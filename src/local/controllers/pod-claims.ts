@@ -1,0 +1,34 @@
+import type { KubeObject } from "../../api/object.ts";
+import { matchesSelector } from "./label-selector.ts";
+import { controllerOf } from "./owner-references.ts";
+import { isActive } from "./pod-state.ts";
+import type { LabelSelector, Pod } from "./workload-types.ts";
+
+/** Whose pods are whose: by owner reference first, then by selector. */
+export interface Claims {
+  /** Owned and matching. */
+  mine: Pod[];
+  /** Matching and owned by nobody: to be adopted. */
+  adopt: Pod[];
+  /** Owned, but their labels no longer match: to be let go. */
+  release: Pod[];
+}
+
+export function claimPods(
+  owner: KubeObject,
+  selector: LabelSelector | undefined,
+  owned: Iterable<Pod>,
+  orphans: Iterable<Pod>,
+): Claims {
+  const claims: Claims = { mine: [], adopt: [], release: [] };
+  const leaving = owner.metadata.deletionTimestamp !== undefined;
+  for (const pod of owned) {
+    if (matchesSelector(selector, pod.metadata.labels)) claims.mine.push(pod);
+    else if (!leaving && !pod.metadata.deletionTimestamp) claims.release.push(pod);
+  }
+  if (leaving) return claims;
+  for (const pod of orphans) {
+    if (!controllerOf(pod) && isActive(pod) && matchesSelector(selector, pod.metadata.labels)) claims.adopt.push(pod);
+  }
+  return claims;
+}

@@ -1,0 +1,65 @@
+import { targetNode } from "./daemon-set-plan.ts";
+import { type Unfit, unfitFor } from "./node-fit.ts";
+import type { Node, Pod } from "./workload-types.ts";
+
+export type Placement = { node: string } | { unschedulable: string };
+
+export interface Candidates {
+  total: number;
+  /** Looked up by name, so that a pod pinned to one of a thousand nodes costs one look. */
+  node(name: string): Node | undefined;
+  all(): Iterable<Node>;
+  podsOn(name: string): number;
+}
+
+/** Where a pod goes: of the nodes that may have it, the one with the fewest pods. */
+export function place(pod: Pod, candidates: Candidates): Placement {
+  const pinned = targetNode(pod);
+  if (pinned !== undefined) return placeOnOne(pod, pinned, candidates);
+  const refusals: Unfit[] = [];
+  let best: { name: string; pods: number } | undefined;
+  for (const node of candidates.all()) {
+    const unfit = unfitFor(pod.spec, node);
+    if (unfit) {
+      refusals.push(unfit);
+      continue;
+    }
+    const pods = candidates.podsOn(node.metadata.name);
+    const name = node.metadata.name;
+    if (!best || pods < best.pods || (pods === best.pods && name < best.name)) best = { name, pods };
+  }
+  return best ? { node: best.name } : { unschedulable: explain(candidates.total, refusals) };
+}
+
+function placeOnOne(pod: Pod, name: string, candidates: Candidates): Placement {
+  const node = candidates.node(name);
+  const unfit: Unfit | undefined = node ? unfitFor(pod.spec, node) : { because: "selector" };
+  if (node && !unfit) return { node: name };
+  const others = Array.from({ length: Math.max(0, candidates.total - (node ? 1 : 0)) }, (): Unfit => {
+    return { because: "selector" };
+  });
+  return { unschedulable: explain(candidates.total, node && unfit ? [unfit, ...others] : others) };
+}
+
+/** `0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) had untolerated taint {k: v}.` */
+function explain(total: number, refusals: readonly Unfit[]): string {
+  if (total === 0) return "no nodes available to schedule pods";
+  const counts = new Map<string, number>();
+  for (const refusal of refusals) {
+    const reason = reasonFor(refusal);
+    counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  }
+  const reasons = [...counts].map(([reason, count]) => `${count} ${reason}`).sort();
+  return `0/${total} nodes are available: ${reasons.join(", ")}.`;
+}
+
+function reasonFor(refusal: Unfit): string {
+  switch (refusal.because) {
+    case "selector":
+      return "node(s) didn't match Pod's node affinity/selector";
+    case "unschedulable":
+      return "node(s) were unschedulable";
+    case "taint":
+      return `node(s) had untolerated taint {${refusal.taint.key}: ${refusal.taint.value ?? ""}}`;
+  }
+}

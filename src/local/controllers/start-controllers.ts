@@ -1,0 +1,128 @@
+import { type Client, createClient } from "../../cluster/client.ts";
+import { type Controller, runController } from "../../cluster/controller.ts";
+import { isConflict } from "../../cluster/failures.ts";
+import type { Transport } from "../../cluster/transport.ts";
+import { type Clock, systemClock } from "../../kit/clock.ts";
+import { keyedQueue } from "../../kit/keyed-queue.ts";
+import { type Log, silentLog } from "../../kit/log.ts";
+import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
+import { daemonSetLoop } from "./daemon-set.ts";
+import { deploymentLoop } from "./deployment.ts";
+import { disruptionLoop } from "./disruption.ts";
+import { endpointSliceLoop } from "./endpoint-slice.ts";
+import { createEventRecorder, type EventRecorder } from "./event-recorder.ts";
+import { garbageCollectorLoop } from "./garbage-collector.ts";
+import { jobLoop } from "./job.ts";
+import { type LoadBalancerOptions, loadBalancerLoop } from "./load-balancer.ts";
+import { rootCaLoop, serviceAccountLoop } from "./namespace-contents.ts";
+import { namespaceLoop } from "./namespace-life-cycle.ts";
+import { nodeLifeCycleLoop } from "./node-life-cycle.ts";
+import { replicaSetLoop } from "./replica-set.ts";
+import { schedulerLoop } from "./scheduler.ts";
+import { openSharedInformers } from "./shared-informers.ts";
+import { taintEvictionLoop } from "./taint-eviction.ts";
+
+export interface ControllersOptions {
+  transport: Transport;
+  clock?: Clock;
+  log?: Log;
+  /** The certificate every namespace gets as `kube-root-ca.crt`; without it none does. */
+  rootCa?: string;
+  /** Only clusters whose platform has one give LoadBalancer services an address. */
+  loadBalancer?: LoadBalancerOptions;
+}
+
+export interface Controllers {
+  /** Resolves when every controller sees the cluster whole. */
+  readonly synced: Promise<void>;
+  /** Resolves when what was said so far is written as events. */
+  flushEvents(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Someone wrote in between: what we saw is old, the newer state is on its way. */
+const CONFLICT_RECHECK_MS = 10;
+
+/** Everything kube-controller-manager and the scheduler do in a real cluster, as far as this one needs it. */
+export function startControllers(options: ControllersOptions): Controllers {
+  const { transport, clock = systemClock, log = silentLog } = options;
+  const clients = new Map<string, Client>();
+  const clientFor = (userAgent: string) => {
+    const client = clients.get(userAgent) ?? createClient(transport, { userAgent, clock });
+    clients.set(userAgent, client);
+    return client;
+  };
+  const recorders: EventRecorder[] = [];
+  const informers = openSharedInformers(clientFor("kube-controller-manager"), { clock });
+  const context: ControllerContext = {
+    informers,
+    clientFor,
+    recorderFor: (source) => {
+      const recorder = createEventRecorder(clientFor(source.component), source, clock);
+      recorders.push(recorder);
+      return recorder;
+    },
+    clock,
+    log,
+  };
+  const loops = loopsFor(context, options);
+  const running = loops.map((loop) => run(loop, context));
+  return {
+    synced: informers.synced,
+    flushEvents: async () => {
+      await Promise.all(recorders.map((recorder) => recorder.flush()));
+    },
+    async stop() {
+      await Promise.all(running.map((controller) => controller.stop()));
+      await Promise.all(loops.map((loop) => loop.stop?.()));
+      await informers.stop();
+    },
+  };
+}
+
+function loopsFor(context: ControllerContext, options: ControllersOptions): ControllerLoop[] {
+  const loops = [
+    namespaceLoop(context),
+    serviceAccountLoop(context),
+    schedulerLoop(context),
+    deploymentLoop(context),
+    replicaSetLoop(context),
+    daemonSetLoop(context),
+    jobLoop(context),
+    endpointSliceLoop(context),
+    disruptionLoop(context),
+    nodeLifeCycleLoop(context),
+    taintEvictionLoop(context),
+    garbageCollectorLoop(context),
+  ];
+  if (options.rootCa !== undefined) loops.push(rootCaLoop(context, options.rootCa));
+  if (options.loadBalancer) loops.push(loadBalancerLoop(context, options.loadBalancer));
+  return loops;
+}
+
+function run(loop: ControllerLoop, { informers, clock, log }: ControllerContext): Controller {
+  return runController({
+    name: loop.name,
+    workers: loop.workers,
+    queue: keyedQueue({ clock, backoff: { initialMs: 10, maxMs: 30_000, jitter: 0.2 } }),
+    log,
+    watches: [
+      {
+        synced: informers.synced,
+        start: (add) => {
+          loop.watch(add);
+          return () => {};
+        },
+      },
+    ],
+    reconcile: async (key) => {
+      try {
+        const recheck = await loop.reconcile(key);
+        return recheck === undefined ? undefined : { requeueAfterMs: recheck };
+      } catch (error) {
+        if (isConflict(error)) return { requeueAfterMs: CONFLICT_RECHECK_MS };
+        throw error;
+      }
+    },
+  });
+}
