@@ -187,6 +187,7 @@ function sinkOf(response: ServerResponse, signal: AbortSignal): Sink {
 interface PeerIdentity {
   certificate?: Credentials["certificate"];
   frontProxy?: boolean;
+  stranger?: boolean;
 }
 
 /** A connection's certificate does not change, so it is read once. */
@@ -209,11 +210,12 @@ function credentialsOf(
 
 function identify(socket: TLSSocket, tls: NonNullable<ListenOptions["tls"]>): PeerIdentity {
   const raw = socket.getPeerX509Certificate();
-  if (!raw || !socket.authorized) return {};
+  if (!raw) return {};
+  if (!socket.authorized) return { stranger: true };
   const issuedBy = (authority: string | undefined) =>
     authority !== undefined && raw.verify(new X509Certificate(authority).publicKey);
   if (issuedBy(tls.frontProxyAuthority)) return { frontProxy: true };
-  if (!issuedBy(tls.clientAuthority)) return {};
+  if (!issuedBy(tls.clientAuthority)) return { stranger: true };
   const fields = raw.subject.split("\n").map((line) => line.split(/=(.*)/s, 2) as [string, string]);
   const commonName = fields.find(([name]) => name === "CN")?.[1] ?? "";
   return {

@@ -10,6 +10,8 @@ export interface Credentials {
   certificate?: { commonName: string; organizations: readonly string[] };
   /** A certificate that verified against the authority of front proxies: its word about the user is taken. */
   frontProxy?: boolean;
+  /** A certificate that verified against neither. */
+  stranger?: boolean;
   headers: Readonly<Record<string, string | undefined>>;
 }
 
@@ -27,6 +29,7 @@ const AUTHENTICATED = "system:authenticated";
 /** A wrong credential is refused; none at all is the anonymous user, who may do what RBAC lets everybody do. */
 export function authenticate(credentials: Credentials, options: AuthenticateOptions): UserInfo {
   const { certificate, headers } = credentials;
+  if (credentials.stranger) throw unauthorized();
   if (credentials.frontProxy && headers["x-remote-user"]) return remoteUser(headers);
   if (certificate) {
     return { name: certificate.commonName, groups: [...certificate.organizations, AUTHENTICATED] };

@@ -17,6 +17,7 @@ export const EMPTY: FieldSet = Object.freeze({});
 /** The branch of a member without children. */
 export const LEAF: FieldSet = EMPTY;
 const SELF = ".";
+const FIELD = "f".charCodeAt(0);
 
 export function isEmpty(set: FieldSet): boolean {
   for (const _ in set) return false;
@@ -33,29 +34,71 @@ function hasChildren(branch: FieldSet): boolean {
   return false;
 }
 
+/**
+ * A branch of plain fields, made once and shared: objects of one kind have few different sets of fields, and putting a
+ * shape together is the dearest part of a write's bookkeeping. `leaves` is that branch with nothing below its fields;
+ * `blank` is the same to copy from, because copying a frozen object is slow.
+ */
+interface Shape {
+  leaves: FieldSet;
+  blank: FieldSet;
+}
+
+const MAX_SHAPES = 10_000;
+const shapes = new Map<string, Shape>();
+
+function shapeOf(elements: readonly PathElement[], member: boolean): Shape {
+  const key = (member ? "." : "") + elements.join("\n");
+  const known = shapes.get(key);
+  if (known) return known;
+  if (shapes.size >= MAX_SHAPES) shapes.clear();
+  const blank = inOrderOf(
+    elements,
+    elements.map(() => LEAF),
+    member,
+  );
+  const shape = { blank, leaves: Object.freeze({ ...blank }) };
+  shapes.set(key, shape);
+  return shape;
+}
+
+function inOrderOf(elements: readonly PathElement[], branches: readonly FieldSet[], member: boolean): FieldSet {
+  const out: Record<PathElement, FieldSet> = {};
+  if (member) out[SELF] = LEAF;
+  if (inOrder(elements)) {
+    for (let at = 0; at < elements.length; at++) out[elements[at]!] = branches[at]!;
+  } else {
+    const order = elements.map((_, at) => at).sort((a, b) => comparePathElements(elements[a]!, elements[b]!));
+    for (const at of order) out[elements[at]!] = branches[at]!;
+  }
+  return out;
+}
+
 /** Collects the children of one branch in any order, and puts them in order at the end. */
 export class BranchBuilder {
   private readonly elements: PathElement[] = [];
   private readonly branches: FieldSet[] = [];
+  private plain = true;
+  private flat = true;
 
   add(element: PathElement, branch: FieldSet | undefined): void {
     if (branch === undefined) return;
     this.elements.push(element);
     this.branches.push(branch);
+    if (branch !== LEAF) this.flat = false;
+    if (element.charCodeAt(0) !== FIELD) this.plain = false;
   }
 
   /** The branch, or undefined when it neither is a member nor leads to one. */
   build(member: boolean): FieldSet | undefined {
     const { elements, branches } = this;
     if (elements.length === 0) return member ? LEAF : undefined;
-    const out: Record<PathElement, FieldSet> = {};
-    if (member) out[SELF] = LEAF;
-    if (inOrder(elements)) {
-      for (let at = 0; at < elements.length; at++) out[elements[at]!] = branches[at]!;
-    } else {
-      const order = elements.map((_, at) => at).sort((a, b) => comparePathElements(elements[a]!, elements[b]!));
-      for (const at of order) out[elements[at]!] = branches[at]!;
-    }
+    // List items are named after values, which are as many as there are objects: no shape worth keeping.
+    if (!this.plain) return inOrderOf(elements, branches, member);
+    const shape = shapeOf(elements, member);
+    if (this.flat) return shape.leaves;
+    const out: Record<PathElement, FieldSet> = { ...shape.blank };
+    for (let at = 0; at < elements.length; at++) if (branches[at] !== LEAF) out[elements[at]!] = branches[at]!;
     return out;
   }
 }
@@ -92,23 +135,19 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
 export function unionBranches(a: FieldSet, b: FieldSet): FieldSet {
   if (a === b) return a;
   const member = isMember(a) || isMember(b);
-  let adds = member && !isMember(a);
+  let changed: Map<PathElement, FieldSet> | undefined;
   for (const element in b) {
     if (element === SELF) continue;
     const mine = a[element];
-    if (mine === undefined || unionBranches(mine, b[element]!) !== mine) {
-      adds = true;
-      break;
-    }
+    const joined = mine === undefined ? b[element]! : unionBranches(mine, b[element]!);
+    if (joined === mine) continue;
+    changed ??= new Map();
+    changed.set(element, joined);
   }
-  if (!adds) return a;
+  if (changed === undefined && member === isMember(a)) return a;
   const builder = new BranchBuilder();
-  for (const element in a) {
-    if (element === SELF) continue;
-    const theirs = b[element];
-    builder.add(element, theirs === undefined ? a[element] : unionBranches(a[element]!, theirs));
-  }
-  for (const element in b) if (element !== SELF && a[element] === undefined) builder.add(element, b[element]);
+  for (const element in a) if (element !== SELF) builder.add(element, changed?.get(element) ?? a[element]);
+  for (const [element, branch] of changed ?? []) if (a[element] === undefined) builder.add(element, branch);
   return builder.build(member)!;
 }
 
@@ -188,6 +227,11 @@ export function asMember(branch: FieldSet): FieldSet {
 }
 
 const canonical = new WeakSet<FieldSet>();
+
+/** Spares `readFieldSet` the check of a set that was made here. */
+export function rememberCanonical(set: FieldSet): void {
+  canonical.add(set);
+}
 
 /**
  * Reads FieldsV1 as a client wrote it: elements in any spelling and order, kinds from the future left out.

@@ -2,7 +2,16 @@ import { type KubeObject, type ObjectMeta, parseGroupVersion } from "../../api/o
 import { StatusError } from "../../api/status.ts";
 import type { ServedKind } from "../resource.ts";
 import { conflictError } from "./conflict-error.ts";
-import { difference, EMPTY, type FieldSet, fieldSetOf, isEmpty, pathsOf, union } from "./field-set.ts";
+import {
+  difference,
+  EMPTY,
+  type FieldSet,
+  fieldSetOf,
+  isEmpty,
+  pathsOf,
+  rememberCanonical,
+  union,
+} from "./field-set.ts";
 import { equalJson } from "./json.ts";
 import { KUBECTL, takenByClientSideApply, withLastApplied } from "./last-applied.ts";
 import { UntypableValue } from "./list-items.ts";
@@ -15,6 +24,7 @@ import {
   readEntries,
   writeEntries,
 } from "./managed-entries.ts";
+import { rememberFitting } from "./reconcile.ts";
 import { typeFromSchema } from "./type-from-schema.ts";
 import type { TypeNode } from "./type-node.ts";
 import { apply, type Managers, OwnershipConflict, update, type Versions } from "./updater.ts";
@@ -40,7 +50,7 @@ export interface FieldOwnership {
 }
 
 /** Nobody owns what identifies an object or what only the server sets. */
-const NEVER_OWNED_METADATA = [
+const NEVER_OWNED_METADATA: ReadonlySet<string> = new Set([
   "name",
   "namespace",
   "creationTimestamp",
@@ -50,12 +60,12 @@ const NEVER_OWNED_METADATA = [
   "generation",
   "managedFields",
   "resourceVersion",
-] as const;
+]);
 const NEVER_OWNED = fieldSetOf(
   ["apiVersion"],
   ["kind"],
   ["metadata"],
-  ...NEVER_OWNED_METADATA.map((name) => ["metadata", name]),
+  ...[...NEVER_OWNED_METADATA].map((name) => ["metadata", name]),
 );
 const BEFORE_FIRST_APPLY = "before-first-apply";
 /** The write in hand, while it is not yet clear whether it changes anything its manager could own. */
@@ -89,7 +99,7 @@ class OwnershipKeeper {
     try {
       const after = this.afterUpdate(live, next, owners, who);
       if (live !== undefined && after === owners && sameObject(live, next, owners)) return live;
-      return withEntries(next, capUpdaters(after));
+      return this.written(next, capUpdaters(after));
     } catch (error) {
       // An object its schema cannot place is for validation to refuse; ownership must not be lost over it.
       if (error instanceof UntypableValue) return withEntries(next, owners);
@@ -109,7 +119,7 @@ class OwnershipKeeper {
     const changed = live === undefined || !equalJson(live, merged);
     const timed = withTime(after, owners, { who, changed });
     if (!changed && sameOwners(timed, known)) return live;
-    return withEntries(merged, timed);
+    return this.written(merged, timed);
   }
 
   private checkConfiguration(config: KubeObject, who: Who): void {
@@ -185,6 +195,15 @@ class OwnershipKeeper {
     const before = after.get(id);
     after.set(id, { ...newOwner(who, false), set: before ? union(before.set, written.set) : written.set });
     return after;
+  }
+
+  /** The object with these owners, whose sets need no second look when the object is next read. */
+  private written(object: KubeObject, owners: Owners): KubeObject {
+    for (const { set } of owners.values()) {
+      rememberCanonical(set);
+      rememberFitting(this.type, set);
+    }
+    return withEntries(object, owners);
   }
 
   private versions(who: Who): Versions {
@@ -266,10 +285,14 @@ function sameOwners(a: Owners, b: Owners): boolean {
 
 /** The object without what nobody owns, for a comparison that has only changes of ownership in it. */
 function ownable(object: KubeObject): Record<string, unknown> {
-  const { apiVersion: _, kind: __, ...rest } = object;
-  const metadata: Partial<ObjectMeta> & { selfLink?: string; clusterName?: string } = { ...object.metadata };
-  for (const name of NEVER_OWNED_METADATA) delete metadata[name];
-  return { ...rest, metadata };
+  const view: Record<string, unknown> = {};
+  for (const name in object) if (name !== "apiVersion" && name !== "kind") view[name] = object[name];
+  const metadata: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(object.metadata)) {
+    if (!NEVER_OWNED_METADATA.has(name)) metadata[name] = value;
+  }
+  view["metadata"] = metadata;
+  return view;
 }
 
 function sameObject(live: KubeObject, next: KubeObject, owners: Owners): boolean {

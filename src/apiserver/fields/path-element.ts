@@ -9,6 +9,7 @@ export type PathElement = string;
 
 const MAX_REMEMBERED = 20_000;
 const fieldElements = new Map<string, PathElement>();
+const fieldNames = new Map<PathElement, string>();
 
 /** Building `f:` + name makes a fresh string each time; remembering it keeps set keys interned and cheap to hash. */
 export function fieldElement(name: string): PathElement {
@@ -20,14 +21,23 @@ export function fieldElement(name: string): PathElement {
   return made;
 }
 
+export function fieldName(element: PathElement): string | undefined {
+  const known = fieldNames.get(element);
+  if (known !== undefined) return known;
+  if (!element.startsWith("f:")) return undefined;
+  if (fieldNames.size >= MAX_REMEMBERED) fieldNames.clear();
+  const name = element.slice(2);
+  fieldNames.set(element, name);
+  return name;
+}
+
 /** The canonical form of an element a client wrote; undefined for a kind from the future, which readers skip. */
 export function readPathElement(text: string): PathElement | undefined {
+  if (text.startsWith("f:")) return text;
   if (text.length < 2) throw new SyntaxError(`path element ${JSON.stringify(text)} is shorter than two characters`);
   if (text[1] !== ":") throw new SyntaxError(`path element ${JSON.stringify(text)} has no colon`);
   const rest = text.slice(2);
   switch (text[0]) {
-    case "f":
-      return text;
     case "k": {
       const key: unknown = JSON.parse(rest);
       if (!isMap(key)) throw new SyntaxError(`path element ${JSON.stringify(text)} is not a map of keys`);

@@ -1,4 +1,5 @@
 import { asMember, BranchBuilder, type FieldSet, isEmpty, isMember, LEAF } from "./field-set.ts";
+import { fieldName } from "./path-element.ts";
 import { kindOf, type TypeNode, typeBelow } from "./type-node.ts";
 
 const fitting = new WeakMap<TypeNode, WeakSet<FieldSet>>();
@@ -9,12 +10,17 @@ const fitting = new WeakMap<TypeNode, WeakSet<FieldSet>>();
  * Returns the same set when it already fits; that is remembered, because sets are read far more often than schemas change.
  */
 export function reconcile(type: TypeNode, set: FieldSet): FieldSet {
-  const known = fitting.get(type) ?? new WeakSet();
-  if (known.has(set)) return set;
-  fitting.set(type, known);
+  if (fitting.get(type)?.has(set)) return set;
   const fitted = isEmpty(set) ? set : (childrenFitted(type, set, false) ?? set);
-  known.add(fitted);
+  rememberFitting(type, fitted);
   return fitted;
+}
+
+/** Spares `reconcile` the walk over a set that was made under this very type. */
+export function rememberFitting(type: TypeNode, set: FieldSet): void {
+  const known = fitting.get(type) ?? new WeakSet();
+  fitting.set(type, known);
+  known.add(set);
 }
 
 function fitBranch(type: TypeNode | undefined, branch: FieldSet): FieldSet {
@@ -55,7 +61,8 @@ export function withNamedFields(type: TypeNode | undefined, set: FieldSet): Fiel
       builder.add(element, branch);
       continue;
     }
-    const named = element.startsWith("f:") && type?.map?.fields.has(element.slice(2));
+    const name = fieldName(element);
+    const named = name !== undefined && type?.map?.fields.has(name);
     const inside = withNamedFields(type && !element.startsWith("v:") ? typeBelow(type, element) : undefined, branch);
     builder.add(element, named || isMember(branch) ? asMember(inside) : inside);
   }

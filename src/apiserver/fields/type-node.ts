@@ -1,5 +1,5 @@
 import { isMap, isScalar } from "./json.ts";
-import type { PathElement } from "./path-element.ts";
+import { fieldName, type PathElement } from "./path-element.ts";
 
 /**
  * The type of a value as merging sees it: may it be a scalar, a list, a map, and who owns what inside. A type with
@@ -99,9 +99,7 @@ export function memberType(map: MapType, name: string): TypeNode {
 
 /** The type of what a path element leads to, undefined where the type knows nothing of it. */
 export function typeBelow(type: TypeNode, element: PathElement): TypeNode | undefined {
-  if (element.startsWith("f:")) {
-    const declared = type.map?.fields.get(element.slice(2));
-    return declared ? declared.type() : type.map?.element?.();
-  }
+  const name = fieldName(element);
+  if (name !== undefined) return type.map?.fields.get(name)?.type() ?? type.map?.element?.();
   return type.list?.element();
 }

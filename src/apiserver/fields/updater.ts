@@ -95,6 +95,16 @@ interface Write {
   comparison: Comparison;
 }
 
+/** What a write gave a new value, and what it took away. */
+interface Changes {
+  set: FieldSet;
+  removed: FieldSet;
+}
+
+function changesOf(comparison: Comparison | undefined): Changes | undefined {
+  return comparison && { set: union(comparison.modified, comparison.added), removed: comparison.removed };
+}
+
 /** Takes the fields a write changed or removed from all other managers, or refuses to. Managers left with nothing go. */
 function takeOver(
   versions: Versions,
@@ -102,7 +112,7 @@ function takeOver(
   managers: Managers,
   who: { manager: string; force: boolean },
 ): Managers {
-  const comparisons = new Map<string, Comparison | undefined>([[write.next.version, write.comparison]]);
+  const changes = new Map<string, Changes | undefined>([[write.next.version, changesOf(write.comparison)]]);
   const conflicts = new Map<string, FieldSet>();
   const after = new Map<string, Owned>();
   for (const [manager, owned] of managers) {
@@ -110,16 +120,15 @@ function takeOver(
       if (!isEmpty(owned.set)) after.set(manager, owned);
       continue;
     }
-    if (!comparisons.has(owned.version)) comparisons.set(owned.version, compareIn(versions, write, owned.version));
-    const comparison = comparisons.get(owned.version);
-    if (comparison === undefined) continue; // its version is gone, and with it any meaning of its fields
-    const touched = union(comparison.modified, comparison.added);
-    const conflict = intersection(owned.set, touched);
+    if (!changes.has(owned.version)) changes.set(owned.version, changesOf(compareIn(versions, write, owned.version)));
+    const change = changes.get(owned.version);
+    if (change === undefined) continue; // its version is gone, and with it any meaning of its fields
+    const conflict = who.force ? EMPTY : intersection(owned.set, change.set);
     if (!isEmpty(conflict)) conflicts.set(manager, conflict);
-    const set = difference(difference(owned.set, conflict), comparison.removed);
+    const set = difference(difference(owned.set, change.set), change.removed);
     if (!isEmpty(set)) after.set(manager, set === owned.set ? owned : { ...owned, set });
   }
-  if (!who.force && conflicts.size > 0) throw new OwnershipConflict(conflicts);
+  if (conflicts.size > 0) throw new OwnershipConflict(conflicts);
   return after;
 }
 

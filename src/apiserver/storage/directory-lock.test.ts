@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { lockDirectory } from "./directory-lock.ts";
 
 let path: string;
@@ -74,4 +74,16 @@ it("lets only one of many in who find the same stale lock, also when one died wh
     expect(winners).toHaveLength(1);
     await winners[0]!.value();
   }
+});
+
+it("does not wait for a killed process that nobody has buried", async () => {
+  // The shell starts a process, and turns into one that never asks how it ended.
+  const parent = spawn("sh", ["-c", "sleep 60 & echo $!; exec sleep 60"]);
+  const [printed] = await once(parent.stdout.setEncoding("utf8"), "data");
+  const pid = Number.parseInt(printed, 10);
+  await leaveLock(`${pid} unknown unknown`);
+  await expect(lockDirectory(path)).rejects.toMatchObject(locked(pid));
+  process.kill(pid, "SIGKILL");
+  await vi.waitFor(async () => (await lockDirectory(path))());
+  parent.kill("SIGKILL");
 });

@@ -66,7 +66,7 @@ async function isAlive(owner: string): Promise<boolean> {
   if (!Number.isInteger(pid) || !exists(pid)) return false;
   const [, started, boot] = owner.split(" ");
   const [startedNow, bootNow] = [await startOf(pid), await bootId()];
-  return same(started, startedNow) && same(boot, bootNow);
+  return startedNow !== undefined && same(started, startedNow) && same(boot, bootNow);
 }
 
 function same(before: string | undefined, now: string): boolean {
@@ -83,10 +83,12 @@ function exists(pid: number): boolean {
 
 const UNKNOWN = "unknown";
 
-async function startOf(pid: number): Promise<string> {
+/** Undefined for a process that has ended and only waits for its parent to take notice. */
+async function startOf(pid: number): Promise<string | undefined> {
   const stat = (await readText(`/proc/${pid}/stat`)) ?? "";
-  // The program's name, in brackets, may hold spaces; the start is the twentieth word after it.
-  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? UNKNOWN;
+  // The program's name, in brackets, may hold spaces; its state and, nineteen words on, its start come after it.
+  const words = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return words[0] === "Z" ? undefined : (words[19] ?? UNKNOWN);
 }
 
 async function bootId(): Promise<string> {

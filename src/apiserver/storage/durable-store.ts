@@ -8,8 +8,6 @@ import type { StoreOptions } from "./store.ts";
 export interface DurableOptions extends StoreOptions {
   historyPerResource: number;
   firstRevision: number;
-  /** How much log is written before a snapshot replaces it; 16 MiB unless told. */
-  snapshotAfterBytes?: number;
 }
 
 const SNAPSHOT_AFTER_BYTES = 16 * 1024 * 1024;

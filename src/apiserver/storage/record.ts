@@ -1,6 +1,6 @@
 import type { Stored, WatchEvent } from "./store.ts";
 import type { Gap } from "./store-state.ts";
-import { shared } from "./stored.ts";
+import { allocateBody, shared } from "./stored.ts";
 
 /**
  * What a frame holds. A record is a JSON array, its kind first, and for an object the object's own bytes after it:
@@ -80,8 +80,7 @@ function recordFrom(head: unknown[], body: Buffer): LogRecord {
         namespace,
         name,
         revision,
-        // A copy: a slice would keep the whole file in memory.
-        body: Buffer.from(body),
+        body: copyOf(body),
         labels: labels === null ? undefined : shared(labels),
         fields: shared(fields),
         uid,
@@ -106,4 +105,11 @@ function recordFrom(head: unknown[], body: Buffer): LogRecord {
     default:
       throw new Error(`it holds a record of the unknown kind ${JSON.stringify(head[0])}`);
   }
+}
+
+/** A slice would keep the whole file in memory. */
+function copyOf(body: Buffer): Buffer {
+  const copy = allocateBody(body.length);
+  body.copy(copy);
+  return copy;
 }

@@ -79,6 +79,8 @@ export interface StoreOptions {
   bookmarkEveryMs?: number;
   /** The revision a store that holds nothing starts at. A server without a data directory gives one that grows with time, so that clients of its former life relist. */
   firstRevision?: number;
+  /** How much log is written before a snapshot replaces it; 16 MiB unless told. */
+  snapshotAfterBytes?: number;
 }
 
 const HISTORY_PER_RESOURCE = 4096;

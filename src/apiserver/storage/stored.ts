@@ -29,7 +29,17 @@ export function withRevision(stored: Stored, revision: number): Stored {
 }
 
 function serialise(object: KubeObject): Buffer {
-  return Buffer.from(JSON.stringify(object));
+  const json = JSON.stringify(object);
+  const body = allocateBody(Buffer.byteLength(json));
+  body.write(json);
+  return body;
+}
+
+/** Node cuts small buffers out of shared slabs of 8 KB. Only small objects may be: of a slab, one that lives keeps all of it. */
+const SLAB_LIMIT = 1024;
+
+export function allocateBody(size: number): Buffer {
+  return size < SLAB_LIMIT ? Buffer.allocUnsafe(size) : Buffer.allocUnsafeSlow(size);
 }
 
 /** Ten thousand pods have a few dozen label sets between them, so equal ones share one value. Bounded: forgetting only costs memory. */
