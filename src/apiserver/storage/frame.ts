@@ -15,7 +15,7 @@ export interface Frame {
   readonly offset: number;
 }
 
-export interface Frames {
+interface Frames {
   readonly frames: readonly Frame[];
   /** Where the good frames end. */
   readonly end: number;

@@ -8,7 +8,7 @@ import { encodeRecord, type LogRecord, recordOf } from "./record.ts";
 import type { Stored, WatchEvent } from "./store.ts";
 import type { Gap, StoreState } from "./store-state.ts";
 
-export interface JournalStart {
+interface JournalStart {
   /** What is in the directory, sorted out by recovery. */
   readonly names: DirectoryNames;
   /** The number the next frame gets. */

@@ -7,7 +7,7 @@ import type { WatchEvent } from "./store.ts";
 import { StoreState } from "./store-state.ts";
 import { withRevision } from "./stored.ts";
 
-export interface Recovered {
+interface Recovered {
   readonly state: StoreState;
   readonly names: DirectoryNames;
   /** The number the next frame gets. */

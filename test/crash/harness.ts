@@ -1,0 +1,205 @@
+import { expect } from "vitest";
+
+/** A server that keeps named values and can be killed. What is under test is behind this: the bare store, or the whole server. */
+export interface Target {
+  /** Starts it on its data directory, which outlives every life. */
+  start(): Life;
+}
+
+/** One process of it. Every call is rejected when the process dies before the answer: then nobody knows whether it happened. */
+export interface Life {
+  ready(): Promise<void>;
+  /** Resolves, with the write's revision, when it is acknowledged. `value` undefined removes. */
+  write(name: string, value: string | undefined, expect: number | "absent"): Promise<number>;
+  list(): Promise<Listed>;
+  /** Resolves when the watch is open; `"gone"` when it has to list first. */
+  watch(from: number, deliver: (event: Seen) => void): Promise<"open" | "gone">;
+  /** `kill -9`; resolves when the process is no more. */
+  kill(): Promise<void>;
+}
+
+export interface Seen {
+  readonly name: string;
+  /** Undefined when it was removed. */
+  readonly value: string | undefined;
+  readonly revision: number;
+}
+
+export interface Listed {
+  readonly revision: number;
+  readonly items: readonly Seen[];
+}
+
+interface CrashPlan {
+  /** How many writes must be acknowledged in all, and how many kills there must be at least. */
+  writes: number;
+  kills: number;
+  writers: number;
+  seed: number;
+}
+
+interface CrashReport {
+  acknowledged: number;
+  kills: number;
+  relists: number;
+}
+
+/** What is known of one name: the last acknowledged state, and the write that was cut off, if any. */
+interface Known {
+  last: Seen | undefined;
+  doubtful: { value: string | undefined } | undefined;
+}
+
+/** Kills a server again and again while it is being written to, and checks after each restart that it kept every promise. */
+export async function killUntilWritten(target: Target, plan: CrashPlan): Promise<CrashReport> {
+  const story = new CrashStory(plan);
+  while (story.acknowledged < plan.writes || story.kills < plan.kills) await story.liveOnce(target);
+  const last = target.start();
+  await last.ready();
+  await story.checkObjects(last);
+  await story.watcher.resume(last);
+  await last.kill();
+  return { acknowledged: story.acknowledged, kills: story.kills, relists: story.watcher.relists };
+}
+
+class CrashStory {
+  acknowledged = 0;
+  kills = 0;
+  readonly watcher = new Watcher();
+  readonly #plan: CrashPlan;
+  readonly #random: () => number;
+  readonly #known = new Map<string, Known>();
+  #counter = 0;
+  /** No answer may ever carry a lower one. */
+  #highest = 0;
+  #onProgress: (() => void) | undefined;
+
+  constructor(plan: CrashPlan) {
+    this.#plan = plan;
+    this.#random = randomFrom(plan.seed);
+  }
+
+  async liveOnce(target: Target): Promise<void> {
+    const life = target.start();
+    // One life in eight ends while it is still starting.
+    if (this.#random() < 0.125) {
+      await new Promise((resolve) => setTimeout(resolve, this.#random() * 150));
+      await this.#kill(life);
+      return;
+    }
+    await life.ready();
+    await this.checkObjects(life);
+    // The watcher misses some lives, so that some of its past is gone when it comes back.
+    if (this.#random() < 0.7) await this.watcher.resume(life);
+    const share = Math.ceil(this.#plan.writes / this.#plan.kills);
+    const killAt = this.acknowledged + Math.floor(this.#random() * 1.8 * share);
+    const writers = Array.from({ length: this.#plan.writers }, (_, writer) => this.#writeUntilDeath(life, writer));
+    await Promise.race([this.#reached(killAt), Promise.all(writers)]);
+    await this.#kill(life);
+    await Promise.all(writers);
+  }
+
+  /** All that was acknowledged is there, and nothing went back. */
+  async checkObjects(life: Life): Promise<void> {
+    const { revision, items } = await life.list();
+    expect(revision).toBeGreaterThanOrEqual(this.#highest);
+    this.#highest = revision;
+    const found = new Map(items.map((item) => [item.name, item]));
+    for (const [name, known] of this.#known) this.#settle(name, known, found.get(name));
+    for (const name of found.keys()) expect(this.#known.has(name), `${name} was never written`).toBe(true);
+  }
+
+  #settle(name: string, known: Known, found: Seen | undefined): void {
+    const { last, doubtful } = known;
+    known.doubtful = undefined;
+    const happened = doubtful !== undefined && found?.value === doubtful.value && found?.revision !== last?.revision;
+    if (happened) {
+      // Removed without an acknowledgement leaves no revision to check; written leaves one that must be new.
+      if (found !== undefined && last !== undefined) expect(found.revision).toBeGreaterThan(last.revision);
+    } else if (last?.value === undefined) {
+      expect(found, `${name} was removed`).toBeUndefined();
+    } else {
+      expect(found, `${name} was acknowledged`).toEqual(last);
+    }
+    known.last = found;
+  }
+
+  async #writeUntilDeath(life: Life, writer: number): Promise<void> {
+    for (;;) {
+      const name = `w${writer}-${Math.floor(this.#random() * 12)}`;
+      const known = this.#known.get(name) ?? { last: undefined, doubtful: undefined };
+      this.#known.set(name, known);
+      const exists = known.last?.value !== undefined;
+      const value =
+        exists && this.#random() < 0.25 ? undefined : `value ${this.#counter++} ${"x".repeat(this.#random() * 400)}`;
+      if (!exists && value === undefined) continue;
+      known.doubtful = { value };
+      try {
+        const revision = await life.write(name, value, exists ? known.last!.revision : "absent");
+        expect(revision).toBeGreaterThan(known.last?.revision ?? 0);
+        known.last = { name, value, revision };
+        known.doubtful = undefined;
+        this.#highest = Math.max(this.#highest, revision);
+        this.watcher.acknowledged.push(revision);
+        this.acknowledged++;
+        this.#onProgress?.();
+      } catch (error) {
+        if (error instanceof Died) return;
+        throw error;
+      }
+    }
+  }
+
+  /** Resolves a random moment after so many acknowledgements: in the middle of whatever the server does then. */
+  #reached(acknowledgements: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onProgress = () => {
+        if (this.acknowledged < acknowledgements) return;
+        this.#onProgress = undefined;
+        setTimeout(resolve, this.#random() * 5);
+      };
+      this.#onProgress();
+    });
+  }
+
+  async #kill(life: Life): Promise<void> {
+    await life.kill();
+    this.kills++;
+  }
+}
+
+/** A client that watches through every life. */
+class Watcher {
+  relists = 0;
+  /** Revisions of acknowledged writes; each must be seen once, unless a relist came after it. */
+  acknowledged: number[] = [];
+  #from = 0;
+  #seen: number[] = [];
+
+  /** Goes on where it was, in a new life. */
+  async resume(life: Life): Promise<void> {
+    const deliver = ({ revision }: Seen) => this.#seen.push(revision);
+    if ((await life.watch(this.#seen.at(-1) ?? this.#from, deliver)) === "gone") {
+      this.relists++;
+      this.#from = (await life.list()).revision;
+      this.acknowledged = [];
+      this.#seen = [];
+      expect(await life.watch(this.#from, deliver)).toBe("open");
+    }
+    // A watch is given its past before it is open, so whatever is missing now was lost.
+    const seen = new Set(this.#seen);
+    expect(this.acknowledged.filter((revision) => !seen.has(revision))).toEqual([]);
+    expect(this.#seen, "events come in order, each once").toEqual([...seen].sort((a, b) => a - b));
+  }
+}
+
+/** The process died before it answered. */
+export class Died extends Error {}
+
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
