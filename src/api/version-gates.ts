@@ -56,15 +56,39 @@ export function gatesBetween(from: Version, to: Version): GateId[] {
   });
 }
 
-type UpgradeRefusal =
-  | "UPGRADE_VERSION_UNREADABLE"
-  | "UPGRADE_FROM_TOO_OLD"
-  | "UPGRADE_TARGET_UNKNOWN"
-  | "UPGRADE_BACKWARDS";
+/** Why an upgrade is refused; printed by `explain` with the other codes. */
+export const UPGRADE_PROBLEMS = {
+  UPGRADE_VERSION_UNREADABLE: {
+    title: "Not a version",
+    why: "What an upgrade has to do depends on where it comes from and goes to.",
+    fix: "Write a version such as v3.31.3.",
+    rule: VERSION_GATES.target.because,
+  },
+  UPGRADE_FROM_TOO_OLD: {
+    title: "The cluster is too old to upgrade directly",
+    why: "Older versions store resources in ways this procedure does not read.",
+    fix: "Upgrade to v3.15 or later first, with that version's own procedure.",
+    rule: VERSION_GATES.oldestUpgrade.because,
+  },
+  UPGRADE_TARGET_UNKNOWN: {
+    title: "Not the version this tool upgrades to",
+    why: "Each version's tool knows the steps to its own version; another's may damage data.",
+    fix: "Use the tool of the version you want.",
+    rule: VERSION_GATES.target.because,
+  },
+  UPGRADE_BACKWARDS: {
+    title: "An upgrade that would go back",
+    why: "Newer versions may have written data older ones cannot read.",
+    fix: "Choose the version that runs, or a newer one.",
+    rule: VERSION_GATES.target.because,
+  },
+} as const;
+
+type UpgradeRefusal = keyof typeof UPGRADE_PROBLEMS;
 
 export type UpgradeSupport =
   | { supported: true; from: Version; to: Version; gates: GateId[] }
-  | { supported: false; code: UpgradeRefusal; message: string; because: string };
+  | { supported: false; code: UpgradeRefusal; message: string; fix: string; because: string };
 
 /** Whether the upgrade procedure may take a cluster from one version to another. The same version is a repair, and allowed. */
 export function supportsUpgrade(fromText: string, toText: string): UpgradeSupport {
@@ -72,27 +96,28 @@ export function supportsUpgrade(fromText: string, toText: string): UpgradeSuppor
   const to = parseVersion(toText);
   if (!from || !to) {
     const unreadable = from ? toText : fromText;
-    return refuse("UPGRADE_VERSION_UNREADABLE", `"${unreadable}" is not a version such as v3.31.3.`, "target");
+    return refuse("UPGRADE_VERSION_UNREADABLE", `"${unreadable}" is not a version such as v3.31.3.`);
   }
   if (!sameLine(to, gateVersion("target"))) {
     const target = VERSION_GATES.target.version;
-    return refuse("UPGRADE_TARGET_UNKNOWN", `This tool upgrades to ${target}, not to ${formatVersion(to)}.`, "target");
+    return refuse("UPGRADE_TARGET_UNKNOWN", `This tool upgrades to ${target}, not to ${formatVersion(to)}.`);
   }
   if (before(from, gateVersion("oldestUpgrade"))) {
     const oldest = VERSION_GATES.oldestUpgrade.version;
     const message = `${formatVersion(from)} is older than ${oldest}, the oldest version that upgrades directly.`;
-    return refuse("UPGRADE_FROM_TOO_OLD", message, "oldestUpgrade");
+    return refuse("UPGRADE_FROM_TOO_OLD", message);
   }
   // A target given as a line is its newest release, so any release of the line may go to it.
   if (compareVersions(from, to) > 0 && !(to.patch === undefined && sameLine(from, to))) {
     const message = `${formatVersion(from)} is newer than ${formatVersion(to)}; an upgrade does not go back.`;
-    return refuse("UPGRADE_BACKWARDS", message, "target");
+    return refuse("UPGRADE_BACKWARDS", message);
   }
   return { supported: true, from, to, gates: gatesBetween(from, to) };
 }
 
-function refuse(code: UpgradeRefusal, message: string, gate: GateId): UpgradeSupport {
-  return { supported: false, code, message, because: VERSION_GATES[gate].because };
+function refuse(code: UpgradeRefusal, message: string): UpgradeSupport {
+  const { fix, rule } = UPGRADE_PROBLEMS[code];
+  return { supported: false, code, message, fix, because: rule };
 }
 
 function gateVersion(id: GateId): Version {

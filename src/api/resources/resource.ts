@@ -57,6 +57,8 @@ export function objectSchema(resource: Resource): Schema {
       spec: resource.spec,
       ...(resource.status ? { status: resource.status } : {}),
     },
+    // An object may come without a spec only where an empty one would do.
+    ...((resource.spec.required ?? []).length > 0 ? { required: ["spec"] } : {}),
   };
 }
 

@@ -1,0 +1,138 @@
+import type { ClusterKind } from "./cluster-kinds.ts";
+import { compareKernels, type KernelRelease, parseKernelRelease } from "./kernel-release.ts";
+import { type OperatingSystem, parseOperatingSystem, releaseAtLeast } from "./operating-system.ts";
+
+/** The specification's table of platform constraints for eBPF. */
+export const PLATFORM_LIMITS = {
+  architecture: {
+    rule: "x86-64 or arm64, little-endian",
+    because: "CPU architecture: x86-64 or arm64 (little-endian) only.",
+  },
+  datastore: {
+    rule: "the orchestrator's API, not etcd",
+    because:
+      "Datastore: orchestrator API datastore only; on the etcd datastore, eBPF mode does not work, because that datastore cannot watch cluster services.",
+  },
+  kernel: {
+    rule: "Ubuntu 20.04, enterprise Linux 8.2 with kernel 4.18.0-193, or any other with kernel 5.3; or later",
+    because:
+      "Kernel: a Debian-family server distribution release 20.04 or later; an enterprise Linux release 8.2 with kernel 4.18.0-193 or later; any other distribution with kernel 5.3 or later.",
+  },
+  immutableSystems: {
+    rule: "the control-group path is writable",
+    because: "Immutable operating systems: CgroupV2Path must be a writable path.",
+  },
+  network: {
+    rule: "the fabric lets VXLAN through between hosts",
+    because: "Network: the fabric must allow VXLAN between hosts.",
+  },
+  overlay: { rule: "VXLAN, not IPIP", because: "Overlay: VXLAN only; IPIP is not supported." },
+  ipv6: {
+    rule: "dual-stack and IPv6-only work",
+    because: "IPv6: supported; configure it through the dual-stack or IPv6-only guide; non-vendor IPAM may work.",
+  },
+  mixedClusters: {
+    rule: "every node runs Linux with eBPF",
+    because: "Unsupported: mixed clusters (some eBPF nodes, some standard or Windows nodes).",
+  },
+  floatingIPs: { rule: "no floating IPs", because: "Unsupported: floating IPs." },
+  sctp: { rule: "no SCTP", because: "Unsupported: SCTP (for policy or services)." },
+  vlan: { rule: "no tagged VLAN devices", because: "Unsupported: tagged VLAN devices." },
+  clusterKind: {
+    rule: "one of the six supported kinds",
+    because: "Unsupported: a managed service whose own CNI plugin is incompatible.",
+  },
+  stableAddress: {
+    rule: "a stable API server address at install time",
+    because:
+      "Install-time exception: on a distribution without a stable API server address, eBPF cannot be enabled at install time, but can be enabled after install.",
+  },
+} as const satisfies Record<string, { rule: string; because: string }>;
+
+interface NodeImageRow {
+  kind: ClusterKind;
+  family: OperatingSystem["family"];
+  release?: { major: number; minor: number };
+  recentEnough: boolean;
+  because: string;
+}
+
+const UBUNTU_1804 = { family: "ubuntu", release: { major: 18, minor: 4 } } as const;
+const NODE_IMAGE_RULE =
+  "Node images: Ubuntu-like 18.04 image on a managed service: recent enough on the AKS-like service";
+
+/** What is known of the managed services' node images, for when no node has been seen yet. */
+export const NODE_IMAGES: readonly NodeImageRow[] = [
+  { kind: "aks", ...UBUNTU_1804, recentEnough: true, because: `${NODE_IMAGE_RULE}.` },
+  { kind: "eks", ...UBUNTU_1804, recentEnough: false, because: `${NODE_IMAGE_RULE}, not on the EKS-like service.` },
+  {
+    kind: "eks",
+    family: "amazon-linux",
+    recentEnough: true,
+    because: "Node images: the default Amazon-like image is recent enough.",
+  },
+  {
+    kind: "eks",
+    family: "bottlerocket",
+    recentEnough: true,
+    because: "Node images: the Bottlerocket-like image is recent enough.",
+  },
+];
+
+const ARCHITECTURES = ["amd64", "x86_64", "x86-64", "arm64", "aarch64"];
+
+export function supportedArchitecture(architecture: string): boolean {
+  return ARCHITECTURES.includes(architecture.toLowerCase());
+}
+
+const GENERAL_FLOOR = parseKernelRelease("5.3")!;
+const ENTERPRISE_FLOOR = parseKernelRelease("4.18.0-193")!;
+
+export type KernelVerdict = { ok: true; because: string } | { ok: false; need: string; because: string };
+
+/**
+ * Whether a node's kernel is recent enough for eBPF. The kernel decides where its release can be read: a new userland on
+ * an old kernel (a container image, a held-back update) would otherwise pass.
+ */
+export function kernelVerdict(node: { osImage: string; kernelVersion: string }, kind?: ClusterKind): KernelVerdict {
+  const system = parseOperatingSystem(node.osImage);
+  const kernel = parseKernelRelease(node.kernelVersion);
+  const image = kind && nodeImage(kind, system);
+  if (image && !image.recentEnough) return { ok: false, need: "a newer node image", because: image.because };
+  if (!kernel) return verdictWithoutKernel(system, image);
+  if (system.family === "enterprise-linux" || kernel.enterpriseLinux !== undefined) {
+    return enterpriseVerdict(system, kernel);
+  }
+  return compareKernels(kernel, GENERAL_FLOOR, false) >= 0 ? ok() : tooOld("kernel 5.3 or later");
+}
+
+function enterpriseVerdict(system: OperatingSystem, kernel: KernelRelease): KernelVerdict {
+  const need = "release 8.2 with kernel 4.18.0-193, or later";
+  if (system.family === "enterprise-linux" && system.release && !atLeastEnterprise82(system.release)) {
+    return tooOld(need);
+  }
+  return compareKernels(kernel, ENTERPRISE_FLOOR, true) >= 0 ? ok() : tooOld(need);
+}
+
+/** `CentOS Linux 8` names no minor release; its kernel then decides alone. */
+function atLeastEnterprise82(release: { major: number; minor: number }): boolean {
+  return releaseAtLeast(release, 8, 2) || (release.major === 8 && release.minor === 0);
+}
+
+function verdictWithoutKernel(system: OperatingSystem, image: NodeImageRow | undefined): KernelVerdict {
+  if (image) return { ok: true, because: image.because };
+  const ubuntu = system.family === "ubuntu" && system.release && releaseAtLeast(system.release, 20, 4);
+  return ubuntu ? ok() : tooOld("a kernel release that can be read");
+}
+
+function nodeImage(kind: ClusterKind, system: OperatingSystem): NodeImageRow | undefined {
+  return NODE_IMAGES.find(
+    (row) =>
+      row.kind === kind &&
+      row.family === system.family &&
+      (!row.release || (row.release.major === system.release?.major && row.release.minor === system.release.minor)),
+  );
+}
+
+const ok = (): KernelVerdict => ({ ok: true, because: PLATFORM_LIMITS.kernel.because });
+const tooOld = (need: string): KernelVerdict => ({ ok: false, need, because: PLATFORM_LIMITS.kernel.because });

@@ -1,0 +1,192 @@
+import { type ClusterKind, isClusterKind } from "../cluster-kinds.ts";
+import { type Names, vendorNames } from "../names.ts";
+import type { KubeObject } from "../object.ts";
+import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../platform-limits.ts";
+import { SERVICE_PROXY } from "../service-proxy.ts";
+import type { ClusterFacts, ObservedNode } from "./facts.ts";
+import { type Problem, reporters } from "./problem.ts";
+
+export const EBPF_PROBLEMS = {
+  EBPF_KERNEL_TOO_OLD: {
+    title: "A node's kernel is too old for eBPF",
+    why: "The programs use kernel features that older kernels lack; the node would have no network.",
+    fix: "Upgrade the node's operating system, or stay on the standard data plane.",
+    rule: PLATFORM_LIMITS.kernel.because,
+  },
+  EBPF_ARCHITECTURE: {
+    title: "A node's CPU is not supported",
+    why: "The programs are built for little-endian x86-64 and arm64.",
+    fix: "Remove the node from the cluster, or stay on the standard data plane.",
+    rule: PLATFORM_LIMITS.architecture.because,
+  },
+  EBPF_MIXED_CLUSTER: {
+    title: "Some nodes could not run eBPF",
+    why: "Nodes hand each other traffic in a form that only eBPF nodes understand.",
+    fix: "Make every node run Linux with eBPF, or stay on the standard data plane.",
+    rule: PLATFORM_LIMITS.mixedClusters.because,
+  },
+  EBPF_NEEDS_KUBE_DATASTORE: {
+    title: "eBPF on the etcd datastore",
+    why: "That datastore cannot watch cluster services, so services would stop with the proxy.",
+    fix: "Move to the orchestrator API datastore first.",
+    rule: PLATFORM_LIMITS.datastore.because,
+  },
+  EBPF_IPIP_POOL: {
+    title: "eBPF with an IPIP pool",
+    why: "The eBPF data plane carries VXLAN only; pods on different nodes could not reach each other.",
+    fix: "Change the pool to VXLAN or VXLANCrossSubnet before switching.",
+    rule: PLATFORM_LIMITS.overlay.because,
+  },
+  EBPF_HOST_PORTS_SET: {
+    title: "eBPF with host ports set",
+    why: "The port mapper depends on rules that eBPF bypasses.",
+    fix: "Set spec.vendorNetwork.hostPorts to null.",
+    rule: "spec.vendorNetwork.hostPorts: set to null when switching an existing installation to BPF",
+  },
+  EBPF_FLOATING_IPS: {
+    title: "eBPF with floating IPs",
+    why: "The eBPF data plane does not translate floating IPs; their traffic would be lost.",
+    fix: "Remove the floating IPs, or stay on the standard data plane.",
+    rule: PLATFORM_LIMITS.floatingIPs.because,
+  },
+  EBPF_SCTP: {
+    title: "eBPF with SCTP",
+    why: "The eBPF data plane does not read SCTP ports, so services and port rules for it do nothing.",
+    fix: "Remove the SCTP services and rules, or stay on the standard data plane.",
+    rule: PLATFORM_LIMITS.sctp.because,
+  },
+  EBPF_VLAN: {
+    title: "eBPF on a tagged VLAN device",
+    why: "The programs do not see the packets of tagged VLAN devices as they are.",
+    fix: "Use the untagged device, or stay on the standard data plane.",
+    rule: PLATFORM_LIMITS.vlan.because,
+  },
+  EBPF_CLUSTER_KIND: {
+    title: "eBPF on a kind of cluster that is not supported",
+    why: "On a managed service whose own CNI plugin is incompatible the two would fight over every packet.",
+    fix: "Use one of the supported kinds, or stay on the standard data plane.",
+    rule: PLATFORM_LIMITS.clusterKind.because,
+  },
+  SERVICE_PROXY_IPVS: {
+    title: "The service proxy runs in IPVS mode",
+    why: "IPVS leaves addresses and tables in the kernel that take traffic from eBPF after the proxy is gone.",
+    fix: "Switch the proxy to iptables mode before disabling it.",
+    rule: SERVICE_PROXY.eks.because,
+  },
+  SERVICE_PROXY_CONFLICT: {
+    title: "The service proxy runs and its rules are being removed",
+    why: "Proxy and agent would undo each other's work for ever, and connections break in between.",
+    fix: "Set spec.bpfServiceProxyIptablesCleanupEnabled to false in the data plane configuration default.",
+    rule: "If the service proxy runs and the service does not leave its rules alone, or the reverse, the two conflict.",
+  },
+} as const;
+
+export const ebpfProblem = reporters(EBPF_PROBLEMS);
+const at = ebpfProblem;
+
+/** Whether a cluster can run eBPF at all; `kind` may be a word we do not know. */
+export function ebpfPlatformProblems(facts: Omit<ClusterFacts, "kind"> & { kind?: string }): Problem[] {
+  const kind = facts.kind;
+  const problems: Problem[] = [];
+  if (kind !== undefined && !isClusterKind(kind)) {
+    problems.push(at.EBPF_CLUSTER_KIND("spec.clusterKind", `"${kind}" is not a kind of cluster eBPF is supported on.`));
+  }
+  if (facts.datastore === "etcd") {
+    problems.push(
+      at.EBPF_NEEDS_KUBE_DATASTORE("spec.vendorNetwork.linuxDataplane", "eBPF cannot run on the etcd datastore."),
+    );
+  }
+  if (facts.serviceProxyMode === "ipvs") {
+    problems.push(at.SERVICE_PROXY_IPVS("mode", "The service proxy runs in IPVS mode."));
+  }
+  const known = kind !== undefined && isClusterKind(kind) ? kind : undefined;
+  return [...problems, ...(facts.nodes ?? []).flatMap((node) => nodeProblems(node, known))];
+}
+
+function nodeProblems(node: ObservedNode, kind: ClusterKind | undefined): Problem[] {
+  if (node.operatingSystem === "windows") {
+    return [at.EBPF_MIXED_CLUSTER("status.nodeInfo.operatingSystem", `Node ${node.name} runs Windows.`)];
+  }
+  const problems: Problem[] = [];
+  if (!supportedArchitecture(node.architecture)) {
+    const message = `Node ${node.name} has a CPU of type ${node.architecture || "unknown"}.`;
+    problems.push(at.EBPF_ARCHITECTURE("status.nodeInfo.architecture", message));
+  }
+  const verdict = kernelVerdict(node, kind);
+  if (!verdict.ok) {
+    const message = `Node ${node.name} has ${node.osImage} with kernel ${node.kernelVersion}, which needs ${verdict.need}.`;
+    problems.push(at.EBPF_KERNEL_TOO_OLD("status.nodeInfo.kernelVersion", message));
+  }
+  return problems;
+}
+
+/** What objects of the cluster eBPF could not carry on. */
+export function ebpfObjectProblems(objects: readonly KubeObject[], names: Names = vendorNames): Problem[] {
+  return objects.flatMap((object) => {
+    const where = [object.metadata.namespace, object.metadata.name].filter(Boolean).join("/");
+    const who = `${object.kind} ${where}`;
+    const problems = sctpPaths(object).map((path) => at.EBPF_SCTP(path, `${who} uses SCTP.`));
+    if (object.metadata.annotations?.[names.annotations.floatingIPs]) {
+      problems.push(at.EBPF_FLOATING_IPS("metadata.annotations", `${who} has floating IPs.`));
+    }
+    return [...problems, ...specProblems(object, who, names)];
+  });
+}
+
+function specProblems(object: KubeObject, who: string, names: Names): Problem[] {
+  const spec = (object["spec"] ?? {}) as Record<string, unknown>;
+  switch (object.kind) {
+    case names.kinds.ipPool.kind:
+      if (spec["ipipMode"] === undefined || spec["ipipMode"] === "Never") return [];
+      return [at.EBPF_IPIP_POOL("spec.ipipMode", `${who} travels in IPIP.`)];
+    case names.kinds.hostEndpoint.kind:
+      return isVlan(spec["interfaceName"])
+        ? [at.EBPF_VLAN("spec.interfaceName", `${who} is the tagged VLAN device ${spec["interfaceName"]}.`)]
+        : [];
+    case names.kinds.dataplaneConfiguration.kind:
+      return dataplaneProblems(object, spec, who);
+    default:
+      return [];
+  }
+}
+
+function dataplaneProblems(object: KubeObject, spec: Record<string, unknown>, who: string): Problem[] {
+  const problems: Problem[] = [];
+  if (spec["floatingIPs"] === "Enabled") {
+    problems.push(at.EBPF_FLOATING_IPS("spec.floatingIPs", `${who} turns floating IPs on.`));
+  }
+  if (object.metadata.name.startsWith("node.") && spec["bpfEnabled"] === false) {
+    problems.push(at.EBPF_MIXED_CLUSTER("spec.bpfEnabled", `${who} keeps one node out of eBPF.`));
+  }
+  return problems;
+}
+
+/** The add-on manager keeps the proxy running, so its rules must be left alone. */
+export function serviceProxyProblems(facts: ClusterFacts, iptablesCleanup: boolean | undefined): Problem[] {
+  if (!facts.kind || SERVICE_PROXY[facts.kind].afterInstall.action !== "leave-its-rules-alone") return [];
+  if (facts.serviceProxyMode === "none" || iptablesCleanup === false) return [];
+  const message = "The service proxy cannot be disabled on this kind of cluster, and its rules would be removed.";
+  return [at.SERVICE_PROXY_CONFLICT("spec.bpfServiceProxyIptablesCleanupEnabled", message)];
+}
+
+/** `eth0.100` and `vlan100` are how Linux names tagged devices. */
+function isVlan(name: unknown): boolean {
+  return typeof name === "string" && /(^.+\.\d{1,4}$)|(^vlan\d{1,4}$)/.test(name);
+}
+
+/** Every `protocol: SCTP` (or its number) in a service's ports or a policy's rules. */
+function sctpPaths(object: KubeObject): string[] {
+  if (object.kind !== "Service" && !object.kind.endsWith("NetworkPolicy") && object.kind !== "Profile") return [];
+  const found: string[] = [];
+  const walk = (value: unknown, path: string): void => {
+    if (Array.isArray(value)) for (const [index, item] of value.entries()) walk(item, `${path}[${index}]`);
+    else if (typeof value === "object" && value !== null) {
+      for (const [key, item] of Object.entries(value)) {
+        if (key === "protocol" && (item === "SCTP" || Number(item) === 132)) found.push(`${path}.${key}`);
+        else walk(item, `${path}.${key}`);
+      }
+    }
+  };
+  walk(object["spec"], "spec");
+  return found;
+}
