@@ -1,11 +1,11 @@
 import type { KubeObject, ObjectRef, ResourceKind } from "../api/object.ts";
 import { groupVersion } from "../api/object.ts";
+import type { ApiRequest, ApiResponse, Transport } from "../api/transport.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
 import { createDiscovery, type DiscoveredResource } from "./discovery.ts";
 import { isGone } from "./failures.ts";
 import { collectionPath, objectPath } from "./paths.ts";
 import { createSender } from "./sender.ts";
-import type { ApiRequest, ApiResponse, Transport } from "./transport.ts";
 import { readEvents, type WatchEvent } from "./watch-events.ts";
 
 /**

@@ -2,12 +2,12 @@ import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type In
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
 import { createSecureContext, type TLSSocket } from "node:tls";
+import type { ApiRequest, ApiResponse, Transport } from "../api/transport.ts";
 import type { Connection } from "./connection.ts";
 import { connectionFailure } from "./connection-failure.ts";
 import { credentialsOf, type Identity } from "./credentials.ts";
 import { errors } from "./errors.ts";
 import { proxyAgent } from "./proxy.ts";
-import type { ApiRequest, ApiResponse, Transport } from "./transport.ts";
 
 export interface HttpsTransportOptions {
   /** To have a connection, TLS included. */

@@ -1,8 +1,8 @@
+import type { ApiRequest, ApiResponse, Transport } from "../api/transport.ts";
 import { backoffDelay } from "../kit/backoff.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import { errors } from "./errors.ts";
 import { statusError } from "./failures.ts";
-import type { ApiRequest, ApiResponse, Transport } from "./transport.ts";
 
 /** Requests with our name on them, and answers with failures turned into errors. */
 export interface Sender {

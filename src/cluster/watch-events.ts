@@ -1,8 +1,8 @@
 import type { KubeObject } from "../api/object.ts";
 import type { Status } from "../api/status.ts";
+import type { ApiResponse } from "../api/transport.ts";
 import { errors } from "./errors.ts";
 import { errorOf } from "./failures.ts";
-import type { ApiResponse } from "./transport.ts";
 
 export type WatchEvent<T> =
   | { type: "ADDED" | "MODIFIED" | "DELETED"; object: T }

@@ -1,7 +1,7 @@
 import type { KubeObject } from "../../api/object.ts";
 import { StatusError } from "../../api/status.ts";
+import type { ApiRequest, ApiResponse, Transport } from "../../api/transport.ts";
 import { errors } from "../errors.ts";
-import type { ApiRequest, ApiResponse, Transport } from "../transport.ts";
 import { type Line, lineStream } from "./line-stream.ts";
 import { type VersionedStore, versionedStore } from "./versioned-store.ts";
 
