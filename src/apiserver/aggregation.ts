@@ -61,6 +61,7 @@ export class Aggregation implements Admission {
   readonly #known = new Map<string, Known>();
   readonly #changed: () => void;
   #timer: NodeJS.Timeout | undefined;
+  readonly #stopped = new AbortController();
 
   constructor(core: Core, options: AggregationOptions, changed: () => void) {
     this.#core = core;
@@ -77,6 +78,7 @@ export class Aggregation implements Admission {
 
   stop(): void {
     clearInterval(this.#timer);
+    this.#stopped.abort();
   }
 
   committed(change: Change): void {
@@ -121,8 +123,7 @@ export class Aggregation implements Admission {
     const known = this.#known.get(keyOf(service));
     if (!known) return;
     const path = `/apis/${service.spec.group}/${service.spec.version}`;
-    const controller = new AbortController();
-    const deadline = setTimeout(() => controller.abort(), 5000).unref();
+    const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(PROBE_EVERY_MS)]);
     try {
       const probe = {
         method: "GET",
@@ -131,7 +132,7 @@ export class Aggregation implements Admission {
         headers: {},
         body: Buffer.alloc(0),
         user: SYSTEM,
-        signal: controller.signal,
+        signal,
       };
       const answer = await this.#send(service, probe);
       const body = JSON.parse(await textOf(answer)) as { resources?: Record<string, unknown>[] };
@@ -140,14 +141,12 @@ export class Aggregation implements Admission {
     } catch (error) {
       const reason = this.#target(service) ? "FailedDiscoveryCheck" : "MissingEndpoints";
       this.#report(service, undefined, reason, `${(error as Error).message}`);
-    } finally {
-      clearTimeout(deadline);
     }
   }
 
   #report(service: ApiService, resources: Known["resources"], reason: string, message: string): void {
     const known = this.#known.get(keyOf(service));
-    if (!known) return;
+    if (!known || this.#stopped.signal.aborted) return;
     const before = JSON.stringify(known.resources);
     known.resources = resources;
     if (JSON.stringify(resources) !== before) this.#changed();

@@ -101,8 +101,7 @@ export class CustomResources implements Admission {
         (other.spec.names.kind === names.kind || shares(other.spec.names.shortNames, names.shortNames)),
     );
     if (clash) return `"${names.kind}" is already in use by ${clash.metadata.name}`;
-    this.#core.registry.remove(group, names.plural);
-    this.#core.registry.add(servedKinds(definition));
+    this.#core.registry.replace(group, names.plural, servedKinds(definition));
     return undefined;
   }
 

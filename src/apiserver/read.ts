@@ -47,10 +47,11 @@ export function namespaceOf(call: Call): string | undefined {
   return call.kind.namespaced && call.namespace !== "" ? call.namespace : undefined;
 }
 
-/** GET of one object. */
-export function get(core: Core, call: Call): Reply {
+/** GET of one object. Nobody is shown what a power loss could still take back. */
+export async function get(core: Core, call: Call): Promise<Reply> {
   const wanted = negotiate(call.headers["accept"]);
   const stored = findStored(core, call.kind, call.namespace, call.name);
+  await core.store.durable(stored.revision);
   if (wanted.shape === "object" && !wanted.yaml) return { status: 200, body: [bodyOf(call.kind, stored)] };
   const object = objectOf(call.kind, stored);
   if (wanted.shape === "object") return shaped(object, wanted);
@@ -74,6 +75,7 @@ function tableFor(core: Core, call: Call, wanted: Wanted, page: readonly Stored[
 export async function list(core: Core, call: Call): Promise<Reply> {
   const wanted = negotiate(call.headers["accept"]);
   const { items, metadata } = await selectPage(core, call);
+  await core.store.durable(Number(metadata["resourceVersion"]));
   if (wanted.shape === "object" && !wanted.yaml) return { status: 200, body: listBody(call.kind, items, metadata) };
   if (wanted.shape === "table") return shaped(tableFor(core, call, wanted, items, metadata), wanted);
   const objects = items.map((stored) => objectOf(call.kind, stored));

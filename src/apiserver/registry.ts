@@ -5,43 +5,54 @@ import type { ServedKind } from "./resource.ts";
 export class Registry {
   readonly #kinds = new Map<string, ServedKind>();
   #generation = 0;
+  readonly #listeners: (() => void)[] = [];
 
   get generation(): number {
     return this.#generation;
   }
 
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
   add(kinds: readonly ServedKind[]): void {
-    for (const kind of kinds) this.#kinds.set(`${groupVersion(kind)}/${kind.plural}`, kind);
-    this.#generation++;
+    for (const kind of kinds) this.#kinds.set(keyOf(kind), kind);
+    this.#changed();
+  }
+
+  /** The versions of one resource, in place of those served until now. */
+  replace(group: string, plural: string, kinds: readonly ServedKind[]): void {
+    this.#drop(group, plural);
+    this.add(kinds);
   }
 
   remove(group: string, plural: string): void {
+    this.#drop(group, plural);
+    this.#changed();
+  }
+
+  #drop(group: string, plural: string): void {
     for (const [key, kind] of this.#kinds) {
       if (kind.group === group && kind.plural === plural) this.#kinds.delete(key);
     }
+  }
+
+  #changed(): void {
     this.#generation++;
+    for (const listener of this.#listeners) listener();
   }
 
   find(group: string, version: string, plural: string): ServedKind | undefined {
-    return this.#kinds.get(`${groupVersion({ group, version })}/${plural}`);
-  }
-
-  /** The kind by its name, in the version asked for. */
-  findKind(group: string, version: string, kind: string): ServedKind | undefined {
-    for (const served of this.#kinds.values()) {
-      if (served.kind === kind && served.group === group && served.version === version) return served;
-    }
-    return undefined;
+    return this.#kinds.get(keyOf({ group, version, plural }));
   }
 
   all(): ServedKind[] {
     return [...this.#kinds.values()];
   }
+}
 
-  has(group: string): boolean {
-    for (const kind of this.#kinds.values()) if (kind.group === group) return true;
-    return false;
-  }
+function keyOf(kind: { group: string; version: string; plural: string }): string {
+  return `${groupVersion(kind)}/${kind.plural}`;
 }
 
 /** Where the store keeps a resource: all versions of it together. */

@@ -130,7 +130,7 @@ export class Router {
     if (review) return answerReview(call, review);
     switch (verb) {
       case "get":
-        return get(core, call);
+        return await get(core, call);
       case "list":
         return await list(core, call);
       case "watch":
@@ -161,7 +161,7 @@ export class Router {
       return await own.handle(core, call, info.verb);
     }
     if (subresource === "status" && kind.status) {
-      if (info.verb === "get") return get(core, call);
+      if (info.verb === "get") return await get(core, call);
       if (info.verb === "update") return await update(core, call);
       if (info.verb === "patch") return await patch(core, call);
       throw methodNotAllowed(kind, info.verb);

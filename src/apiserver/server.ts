@@ -14,6 +14,7 @@ import { Documents, type VersionInfo } from "./documents.ts";
 import { type Listening, type ListenOptions, listen } from "./http.ts";
 import { inProcessTransport } from "./in-process.ts";
 import { kubernetesSubresources } from "./kubernetes/subresources.ts";
+import { LocalApiServices } from "./local-api-services.ts";
 import { Registry } from "./registry.ts";
 import type { ServedKind } from "./resource.ts";
 import { Router } from "./router.ts";
@@ -80,6 +81,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   );
   admissions.push(customResources, aggregation, ...(rbac ? [rbac] : []));
   customResources.load();
+  new LocalApiServices(core);
   aggregation.start();
 
   const authorizer = rbac ?? allowEverything;
