@@ -168,7 +168,7 @@ export function createClient(transport: Transport, options: ClientOptions): Clie
       };
       const open = () =>
         send.stream({ method: "GET", path: collectionPath(kind, o.namespace), query, signal: o.signal });
-      return readEvents(open);
+      return readEvents(open, o.signal);
     },
     create: (kind, object, o = {}) =>
       send.json({

@@ -12,11 +12,14 @@ export type WatchEvent<T> =
 /** The events of one watch stream. An ERROR event is thrown as what the server meant: a failed request. */
 export async function* readEvents<T extends KubeObject>(
   open: () => Promise<ApiResponse>,
+  signal?: AbortSignal,
 ): AsyncGenerator<WatchEvent<T>, void, undefined> {
   const response = await open();
   for await (const line of response.lines()) {
     if (line.trim() !== "") yield parseEvent<T>(line);
   }
+  // Some transports end quietly then; the caller must not take its own abort for the server's end.
+  signal?.throwIfAborted();
 }
 
 function parseEvent<T extends KubeObject>(line: string): WatchEvent<T> {
