@@ -33,7 +33,7 @@ export function readKubeconfigFile(file: string): Section | undefined {
   return parseKubeconfig(text, file);
 }
 
-export function parseKubeconfig(text: string, file: string): Section {
+function parseKubeconfig(text: string, file: string): Section {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
   const [problem] = document.errors;

@@ -8,11 +8,7 @@ export type Change<T> =
   | { type: "deleted"; key: string; object: T; old: T };
 
 /** `NAMESPACE/NAME`, or `NAME` of what has no namespace. */
-export function keyOf(object: KubeObject): string {
-  return objectKey(object.metadata.name, object.metadata.namespace);
-}
-
-export function objectKey(name: string, namespace?: string): string {
+export function keyOf({ metadata: { name, namespace } }: KubeObject): string {
   return namespace ? `${namespace}/${name}` : name;
 }
 
