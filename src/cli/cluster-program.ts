@@ -1,9 +1,10 @@
 import type { Command } from "commander";
+import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
 import { dnsLabel, oneOf, release, someText, wholeNumber } from "./flags.ts";
 import type { Start } from "./program.ts";
 
 const DEFAULT_NAME = "demo";
-const KINDS = ["generic", "iac", "openshift", "aks", "eks", "mke"] as const;
+const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
 const PROXIES = ["iptables", "nftables", "ipvs", "none"] as const;
 const DATASTORES = ["api", "etcd"] as const;
 const METHODS = ["operator", "chart", "manifest"] as const;

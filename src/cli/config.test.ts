@@ -15,8 +15,3 @@ it.each([
 ])("%s", (_name, environment, stream, expected) => {
   expect(readCliConfig(environment, stream)).toMatchObject(expected);
 });
-
-it("keeps KUBECONFIG as it stands, and takes an empty one for none", () => {
-  expect(readCliConfig({ KUBECONFIG: "a:b" }, {}).kubeconfig).toBe("a:b");
-  expect(readCliConfig({ KUBECONFIG: "" }, {}).kubeconfig).toBeUndefined();
-});

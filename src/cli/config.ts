@@ -1,12 +1,10 @@
-/** What the environment tells vendorctl. Read once; no other file of this program looks at the environment. */
+/** What the environment tells vendorctl about its terminal. Where the cluster is, the room that talks to clusters reads for itself. */
 export interface CliConfig {
   color: boolean;
   /** A person is watching: lines may be redrawn. */
   interactive: boolean;
   /** Width to fit live lines in. */
   columns: number;
-  /** Paths from `KUBECONFIG`, as they stand there. */
-  kubeconfig: string | undefined;
 }
 
 interface Stream {
@@ -21,6 +19,5 @@ export function readCliConfig(environment: Record<string, string | undefined>, s
     color: !given("NO_COLOR") && (given("FORCE_COLOR") || interactive),
     interactive,
     columns: stream.columns ?? 80,
-    kubeconfig: environment["KUBECONFIG"] || undefined,
   });
 }

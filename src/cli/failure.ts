@@ -22,7 +22,14 @@ function fromStatus(error: StatusError): CodedError {
   return new CodedError(code, firstLine(error.message), { fix: FIX_BY_REASON[reason], cause: error });
 }
 
-const FIX_BY_REASON: Record<string, string> = {
+/** The reason an `API_…` code was made from. */
+export function reasonOfApiCode(code: string): string | undefined {
+  const words = /^API_([A-Z_]+)$/.exec(code)?.[1]?.split("_");
+  return words?.map((word) => word.charAt(0) + word.slice(1).toLowerCase()).join("");
+}
+
+/** What to do, where the reason alone tells. */
+export const FIX_BY_REASON: Record<string, string> = {
   Unauthorized: "check the credentials of the kubeconfig's context",
   Forbidden: "ask the cluster's owner for the right it names, or use another --context",
   Conflict: "somebody else changed the object; run the command again",

@@ -20,7 +20,7 @@ it.each(["", "s", "5 s", "5x", "1h 30m", "-1s", "1e3s"])("no time: %j", (text) =
 it("writes a version with its v, as people leave it out", () => {
   expect(release("--installed")("3.22.2")).toBe("v3.22.2");
   expect(release("--installed")("v3.22")).toBe("v3.22");
-  for (const text of ["3", "v3.x", "3.22.2.1", "v3.22-rc1", "latest", ""]) {
+  for (const text of ["3", "v3.x", "3.22.2.1", "latest", ""]) {
     expect(() => release("--installed")(text)).toThrow();
   }
 });

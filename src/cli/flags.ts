@@ -1,3 +1,4 @@
+import { formatVersion, parseVersion } from "../api/version.ts";
 import { errors } from "./errors.ts";
 
 /** Turns the text of a flag into its value, or says what the flag takes. */
@@ -34,10 +35,11 @@ export function someText(flag: string, what: string): Parser<string> {
   };
 }
 
+/** A version as people write it, `3.27.2` or `v3.27`; the `v` is added. */
 export function release(flag: string): Parser<string> {
   return (text) => {
-    const match = /^v?(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)$/.exec(text);
-    if (match) return `v${match[1]}`;
+    const version = parseVersion(text);
+    if (version) return formatVersion(version);
     throw errors.BAD_VALUE(flag, text, "a version such as v3.27 or 3.27.2");
   };
 }

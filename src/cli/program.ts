@@ -86,7 +86,7 @@ function addGlobalFlags(program: Command, world: World): void {
       0,
     )
     .option("--timeout <time>", "give up after this long, such as 30s or 5m", duration("--timeout"));
-  program.on("option:no-color", () => program.setOptionValue("color", false));
+  // Without --no-color it is as the environment says, not simply on.
   program.setOptionValueWithSource("color", world.config.color, "default");
 }
 

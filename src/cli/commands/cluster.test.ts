@@ -45,6 +45,12 @@ describe("vendorctl cluster", () => {
     expect((await vendorctl(["cluster", "up"])).err).toContain("running until you press Ctrl-C");
   });
 
+  it("colours for a terminal, unless told not to", async () => {
+    const config = { color: true };
+    expect((await vendorctl(["cluster", "up", "--detach"], { config })).err).toContain("\x1b[32mok");
+    expect((await vendorctl(["cluster", "up", "--detach", "--no-color"], { config })).err).not.toContain("\x1b");
+  });
+
   it("gives up after --timeout and says so", async () => {
     const commands = {
       ...fakeClusterCommands([]),

@@ -11,6 +11,16 @@ describe("vendorctl explain", () => {
     );
   });
 
+  it("tells what validation found, why it matters and which rule it comes from", async () => {
+    const { out } = await vendorctl(["explain", "EBPF_NEEDS_KUBE_DATASTORE"]);
+    expect(out).toMatch(/^code: EBPF_NEEDS_KUBE_DATASTORE\nwhat: .+\nwhy: {2}.+\nfix: {2}.+\nrule: .+\n$/);
+  });
+
+  it("knows what an API server may answer", async () => {
+    expect((await vendorctl(["explain", "API_ALREADY_EXISTS"])).out).toContain("with the reason AlreadyExists");
+    expect((await vendorctl(["explain", "API_CONFLICT"])).out).toContain("run the command again");
+  });
+
   it("takes the code as it was printed, and in any case", async () => {
     expect((await vendorctl(["explain", "[timed_out]"])).out).toContain("not finished after <timeout>");
   });

@@ -1,41 +1,58 @@
+import { EXPLANATIONS } from "../../api/validation/explain.ts";
 import { errorDefinition } from "../../kit/errors.ts";
 import { ERROR_SETS } from "../error-sets.ts";
 import { errors } from "../errors.ts";
+import { FIX_BY_REASON, reasonOfApiCode } from "../failure.ts";
 import { formatPairs, print } from "../printer.ts";
 import { sentenceOf } from "../sentence-of.ts";
 import type { Session } from "../session.ts";
 
+/** What is known of a code, in the order it is printed. */
 interface Explanation {
   code: string;
-  what: string;
+  title: string;
+  why?: string;
   fix?: string;
+  rule?: string;
   exitCode?: number;
 }
 
 /** `vendorctl explain CODE`: nothing is asked of any cluster, for when there is none to ask. */
 export async function explain(session: Session, _options: object, code: string): Promise<void> {
-  const explanation = await findCode(
-    code
-      .trim()
-      .replace(/^\[|\]$/g, "")
-      .toUpperCase(),
-  );
+  const bare = code
+    .trim()
+    .replace(/^\[|\]$/g, "")
+    .toUpperCase();
+  const explanation = problemInAResource(bare) ?? refusalOfAnApi(bare) ?? (await failureOfAProgram(bare));
   if (!explanation) throw errors.UNKNOWN_CODE(code);
-  const { what, fix, exitCode } = explanation;
   if (session.flags.output !== "table") return print(session, explanation, () => ({ columns: [], rows: [] }));
-  const pairs: [string, string][] = [
-    ["code", explanation.code],
-    ["what", what],
-  ];
-  if (fix) pairs.push(["fix", fix]);
-  if (exitCode !== undefined) pairs.push(["exit status", String(exitCode)]);
-  session.out(formatPairs(pairs));
+  session.out(
+    formatPairs(Object.entries(explanation).map(([label, value]) => [LABELS[label] ?? label, String(value)])),
+  );
 }
 
-async function findCode(code: string): Promise<Explanation | undefined> {
+const LABELS: Record<string, string> = { title: "what", exitCode: "exit status" };
+
+/** What validation can say about a resource or a cluster. */
+function problemInAResource(code: string): Explanation | undefined {
+  const known = Object.hasOwn(EXPLANATIONS, code) ? EXPLANATIONS[code] : undefined;
+  return known && { code, title: known.title, why: known.why, fix: known.fix, rule: known.rule };
+}
+
+/** What an API server can answer; the set is the server's, so any reason is known. */
+function refusalOfAnApi(code: string): Explanation | undefined {
+  const reason = reasonOfApiCode(code);
+  if (!reason) return undefined;
+  const fix = FIX_BY_REASON[reason];
+  const title = `the API server refused, with the reason ${reason}; its sentence is the error's`;
+  return { code, title, ...(fix ? { fix } : {}), exitCode: 1 };
+}
+
+/** What a program can fail with, this one or another. */
+async function failureOfAProgram(code: string): Promise<Explanation | undefined> {
   await Promise.all(Object.values(ERROR_SETS).map((load) => load()));
   const definition = errorDefinition(code);
   if (!definition) return undefined;
   const { say, fix, exitCode = 1 } = definition;
-  return { code, what: sentenceOf(say), fix: fix && sentenceOf(fix, say), exitCode };
+  return { code, title: sentenceOf(say), ...(fix ? { fix: sentenceOf(fix, say) } : {}), exitCode };
 }
