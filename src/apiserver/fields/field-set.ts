@@ -127,8 +127,8 @@ export function fieldSetOf(...paths: readonly (readonly string[])[]): FieldSet {
 }
 
 export function union(a: FieldSet, b: FieldSet): FieldSet {
-  if (isEmpty(a)) return b;
-  return isEmpty(b) ? a : unionBranches(a, b);
+  if (isEmpty(b)) return a;
+  return isEmpty(a) ? b : unionBranches(a, b);
 }
 
 /** The union of two branches; `a` itself when `b` adds nothing, so that unchanged sets keep their identity. */

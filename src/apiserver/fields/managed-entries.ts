@@ -100,7 +100,10 @@ function compareText(a: string, b: string): number {
 }
 
 function compareTimes(a: string | undefined, b: string | undefined): number {
-  return a === b ? 0 : seconds(a) - seconds(b);
+  if (a === b) return 0;
+  // As the server writes them, whole seconds in UTC: their text sorts as they do.
+  if (a?.length === 20 && b?.length === 20) return a < b ? -1 : 1;
+  return seconds(a) - seconds(b);
 }
 
 function seconds(time: string | undefined): number {

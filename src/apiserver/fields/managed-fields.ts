@@ -12,7 +12,7 @@ import {
   rememberCanonical,
   union,
 } from "./field-set.ts";
-import { equalJson } from "./json.ts";
+import { equalJson, type JsonMap } from "./json.ts";
 import { KUBECTL, takenByClientSideApply, withLastApplied } from "./last-applied.ts";
 import { UntypableValue } from "./list-items.ts";
 import {
@@ -71,8 +71,10 @@ const BEFORE_FIRST_APPLY = "before-first-apply";
 /** The write in hand, while it is not yet clear whether it changes anything its manager could own. */
 const THIS_WRITE = "\u0000this write";
 
-export function fieldOwnership(kind: Pick<ServedKind, "schema" | "definitions" | "status">): FieldOwnership {
-  const keeper = new OwnershipKeeper(typeFromSchema(kind.schema, kind.definitions), kind.status);
+type OwnedKind = Pick<ServedKind, "schema" | "definitions" | "status" | "custom">;
+
+export function fieldOwnership(kind: OwnedKind): FieldOwnership {
+  const keeper = new OwnershipKeeper(kind);
   return {
     update: (live, next, who) => keeper.update(live, next, who),
     apply: (live, config, who, options) => keeper.apply(live, config, who, options.force),
@@ -81,14 +83,17 @@ export function fieldOwnership(kind: Pick<ServedKind, "schema" | "definitions" |
 
 class OwnershipKeeper {
   private readonly type: TypeNode;
+  /** What a new object is compared with. */
+  private readonly blank: JsonMap;
   /** Fields an endpoint puts back whatever the client sent, so that nobody comes to own them through it. */
   private readonly notThroughMain: FieldSet;
   private readonly notThroughStatus: FieldSet;
 
-  constructor(type: TypeNode, hasStatus: boolean) {
-    this.type = type;
-    this.notThroughMain = hasStatus ? fieldSetOf(["status"]) : EMPTY;
-    const others = [...type.map!.fields.keys()].filter((name) => name !== "status");
+  constructor(kind: OwnedKind) {
+    this.type = typeFromSchema(kind.schema, kind.definitions);
+    this.blank = kind.custom ? { metadata: {} } : blankOf(this.type);
+    this.notThroughMain = kind.status ? fieldSetOf(["status"]) : EMPTY;
+    const others = [...this.type.map!.fields.keys()].filter((name) => name !== "status");
     this.notThroughStatus = fieldSetOf(...others.map((name) => [name]));
   }
 
@@ -181,7 +186,7 @@ class OwnershipKeeper {
     const { ours, foreign } = byGroup(owners, who);
     const { managers } = update(
       this.versions(who),
-      { version: who.apiVersion, type: this.type, value: live ? ownable(live) : { metadata: {} } },
+      { version: who.apiVersion, type: this.type, value: live ? ownable(live) : this.blank },
       { version: who.apiVersion, type: this.type, value: ownable(next) },
       ours,
       THIS_WRITE,
@@ -214,6 +219,12 @@ class OwnershipKeeper {
       ignored: () => ignored,
     };
   }
+}
+
+/** Kubernetes' own kinds are born with an empty spec and status, so writing inside one is not owning it. */
+function blankOf(type: TypeNode): JsonMap {
+  const sections = ["spec", "status"].filter((name) => type.map!.fields.get(name)?.type().map?.atomic === false);
+  return { metadata: {}, ...Object.fromEntries(sections.map((name) => [name, {}])) };
 }
 
 function badRequest(message: string): StatusError {
@@ -255,7 +266,8 @@ function ownersFrom(managers: Managers, before: Owners, foreign: Owners, who: Wh
   const after = new Map<string, Owner>(foreign);
   for (const [id, owned] of managers) {
     const known = before.get(id);
-    after.set(id, known ? { ...known, ...owned } : { ...newOwner(who, owned.applied), ...owned });
+    if (known === owned) after.set(id, known);
+    else after.set(id, { ...(known ?? newOwner(who, owned.applied)), ...owned });
   }
   return after;
 }
