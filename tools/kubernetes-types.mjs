@@ -4,6 +4,7 @@
 //   Unpack the distribution's golang-k8s-api-dev, golang-k8s-apimachinery-dev and golang-k8s-apiextensions-apiserver-dev
 //   packages into one folder (dpkg-deb -x FILE FOLDER), then:
 //   node tools/kubernetes-types.mjs --from FOLDER > src/apiserver/kubernetes/types.gen.json
+//   node tools/kubernetes-types.mjs --from FOLDER --protobuf > src/apiserver/kubernetes/protobuf.gen.json
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -197,6 +198,8 @@ function readFields(lines, at, fields) {
 }
 
 const definitions = {};
+/** Field numbers by type, for clients that send protobuf: `"1": "name"`, or `"2": "@TYPE"` for fields that JSON writes inline. */
+const wire = {};
 
 /** @param {string} path @param {string} name */
 function definitionName(path, name) {
@@ -222,6 +225,7 @@ function named(path, name) {
   }
   const schema = { type: "object" };
   definitions[id] = schema;
+  numberFields(path, name);
   fillStruct(schema, declared, path);
   if (declared.notes.some((note) => note === "+structType=atomic")) schema["x-kubernetes-map-type"] = "atomic";
   return reference;
@@ -251,6 +255,27 @@ function fillStruct(schema, declared, path) {
     const optional = field.notes.includes("+optional") || flags.includes("omitempty") || flags.includes("omitzero");
     if (!optional) schema.required = [...(schema.required ?? []), jsonName];
   }
+}
+
+/** @param {string} path @param {string} name */
+function numberFields(path, name) {
+  const id = definitionName(path, name);
+  const declared = goPackage(path).types.get(name);
+  if (wire[id] || declared?.kind !== "struct") return;
+  const numbers = {};
+  for (const field of declared.fields) {
+    const number = /protobuf:"\w+,(\d+),/.exec(field.tag)?.[1];
+    const [jsonName, ...flags] = (/json:"([^"]*)"/.exec(field.tag)?.[1] ?? "").split(",");
+    if (number === undefined || jsonName === "-") continue;
+    if (!flags.includes("inline") && jsonName !== "") {
+      numbers[number] = jsonName;
+      continue;
+    }
+    const [at, inlined] = locate(field.type, path, declared.imports);
+    numberFields(at, inlined);
+    numbers[number] = `@${definitionName(at, inlined)}`;
+  }
+  wire[id] = numbers;
 }
 
 /** What a field's markers and tags say. @param {Struct["fields"][0]} field @param {string} path */
@@ -296,15 +321,16 @@ function typed(type, path, imports) {
 }
 
 function main() {
-  const { values } = parseArgs({ options: { from: { type: "string" } } });
+  const { values } = parseArgs({ options: { from: { type: "string" }, protobuf: { type: "boolean" } } });
   if (!values.from) throw new Error("say where the Go packages were unpacked: --from FOLDER");
   const unpacked = join(values.from, "usr/share/gocode/src");
   root = existsSync(unpacked) ? unpacked : values.from;
   for (const [path, kinds] of Object.entries(ROOTS)) for (const kind of kinds.split(" ")) named(path, kind);
   Object.assign(definitions, AGGREGATION);
-  const lines = Object.keys(definitions)
+  const printed = values.protobuf ? wire : definitions;
+  const lines = Object.keys(printed)
     .sort()
-    .map((name) => `${JSON.stringify(name)}:${JSON.stringify(definitions[name])}`);
+    .map((name) => `${JSON.stringify(name)}:${JSON.stringify(printed[name])}`);
   process.stdout.write(`{\n${lines.join(",\n")}\n}\n`);
 }
 

@@ -3,6 +3,7 @@ import { groupVersion, type KubeObject } from "../api/object.ts";
 import { pruneUnknown, validateAgainst } from "../api/schema-walk.ts";
 import { StatusError } from "../api/status.ts";
 import { duplicateKeys } from "./duplicate-keys.ts";
+import { decodeProtobuf, PROTOBUF } from "./kubernetes/protobuf.ts";
 import type { ServedKind } from "./resource.ts";
 import { badRequest, unsupportedMediaType } from "./status-errors.ts";
 
@@ -25,9 +26,8 @@ const JSON_TYPES = ["application/json", "application/yaml", "application/apply-p
 /** The body as plain data. YAML is welcome wherever JSON is. */
 export function parseBody(body: Buffer, contentType: string | undefined): unknown {
   const type = (contentType ?? "application/json").split(";")[0]!.trim();
-  if (type === "application/vnd.kubernetes.protobuf" || type === "application/cbor") {
-    throw unsupportedMediaType(type, JSON_TYPES);
-  }
+  if (type === PROTOBUF) return decodeProtobuf(body);
+  if (type === "application/cbor") throw unsupportedMediaType(type, JSON_TYPES);
   const text = body.toString("utf8");
   if (type.endsWith("yaml")) return parseYaml(text);
   try {
@@ -55,7 +55,7 @@ export function decodeObject(
   const parsed = parseBody(body, contentType);
   const object = asObject(parsed, kind);
   const strict: string[] = [];
-  const isJson = !(contentType ?? "").includes("yaml");
+  const isJson = !/yaml|protobuf/.test(contentType ?? "");
   if (validation !== "Ignore" && isJson) {
     strict.push(...duplicateKeys(body.toString("utf8")).map((path) => `duplicate field "${path}"`));
   }

@@ -92,7 +92,9 @@ export class Documents {
     const { v2 } = this.#current();
     const protobuf = /application\/com\.github\.proto-openapi\.spec\.v2[.@]v1\.0\+protobuf/.exec(accept);
     if (!protobuf) return { status: 200, body: v2.json() };
-    return { status: 200, headers: { "content-type": protobuf[0] }, body: [v2.protobuf()] };
+    // Named with a dot: the at sign clients also ask with is not allowed in a content type, and older ones insist.
+    const type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    return { status: 200, headers: { "content-type": type }, body: [v2.protobuf()] };
   }
 
   #openApiV3(groupVersionPath: string): Reply {
