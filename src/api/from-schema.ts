@@ -24,11 +24,11 @@ type Value<S> = S extends { "x-kubernetes-int-or-string": true }
                   ? Record<string, unknown>
                   : unknown;
 
-type RequiredOf<S> = S extends { required: readonly (infer R)[] } ? R : never;
+type RequiredOf<S> = S extends { required?: readonly (infer R)[] } ? (unknown extends R ? never : R) : never;
 
 type Fields<P, R> = Flat<
-  { [K in keyof P as K extends R ? K : never]: FromSchema<P[K]> } & {
-    [K in keyof P as K extends R ? never : K]?: FromSchema<P[K]>;
+  { -readonly [K in keyof P as K extends R ? K : never]: FromSchema<P[K]> } & {
+    -readonly [K in keyof P as K extends R ? never : K]?: FromSchema<P[K]>;
   }
 >;
 

@@ -43,17 +43,22 @@ export function intOrString<const E extends Rest<never> = None>(description: str
 
 type Properties = Readonly<Record<string, Schema>>;
 
-export function object<const P extends Properties, const R extends readonly (keyof P & string)[] = readonly []>(
+/** Two signatures, because a single one lets TypeScript guess `required` from where the object is used. */
+export function object<const P extends Properties>(description: string, properties: P): ObjectSchema<P, never>;
+export function object<const P extends Properties, const R extends keyof P & string>(
   description: string,
   properties: P,
-  required?: R,
-) {
-  return { type: "object" as const, description, properties, ...(required ? { required } : {}) } as {
-    type: "object";
-    description: string;
-    properties: P;
-    required: R;
-  };
+  required: readonly R[],
+): ObjectSchema<P, R>;
+export function object(description: string, properties: Properties, required?: readonly string[]): Schema {
+  return { type: "object", description, properties, ...(required ? { required } : {}) };
+}
+
+interface ObjectSchema<P, R extends string> extends Omit<Schema, "type" | "properties" | "required"> {
+  type: "object";
+  description: string;
+  properties: Readonly<P>;
+  required?: readonly R[];
 }
 
 /** The same object, but `null` is a value of its own: it says "none", where absence says "the default". */
