@@ -1,0 +1,69 @@
+import type { Container, Labels, Pod, Taint } from "../controllers/workload-types.ts";
+
+/**
+ * What runs pods. The kubelet knows the life of a pod (init containers in order, restarts, status); a runtime knows how to give it
+ * a network and how to run one container of it. `paper` only says that it did; `netns` uses network namespaces and processes.
+ */
+export interface NodeRuntime {
+  readonly kind: "paper" | "netns";
+  addNode(spec: NodeSpec): Promise<void>;
+  removeNode(name: string): Promise<void>;
+  /** Prepares the pod's sandbox. Starting one that was started before, by a process that is gone, takes it over. */
+  startPod(pod: Pod, node: string): Promise<PodHandle>;
+  /** Ends whatever of the pod runs, within the grace period, and gives its addresses back. A pod that is not there is no error. */
+  stopPod(uid: string, graceSeconds: number): Promise<void>;
+  logs(uid: string, container: string, options: LogOptions): AsyncIterable<string>;
+  exec(uid: string, container: string, command: readonly string[]): Promise<ExecResult>;
+  close(): Promise<void>;
+}
+
+/** A node as the cluster's maker describes it: where it is, and what it says of itself. */
+export interface NodeSpec {
+  name: string;
+  /** The node's own addresses, IPv4 first. */
+  internalIPs: readonly string[];
+  externalIPs?: readonly string[];
+  /** Where its pods get their addresses from, one range per family. */
+  podCIDRs: readonly string[];
+  kernelVersion: string;
+  osImage: string;
+  architecture: "amd64" | "arm64" | "s390x" | "ppc64le";
+  operatingSystem?: "linux" | "windows";
+  containerRuntimeVersion?: string;
+  kubeletVersion?: string;
+  labels?: Labels;
+  annotations?: Labels;
+  taints?: readonly Taint[];
+  providerID?: string;
+  capacity?: Record<string, string>;
+}
+
+export interface PodHandle {
+  /** Empty for a pod in its node's network. */
+  readonly podIPs: readonly string[];
+  /** Runs one container; rejects with an `ImageError` when there is no image to run. */
+  run(container: Container, report: (event: ContainerEvent) => void): Promise<ContainerRun>;
+}
+
+export interface ContainerRun {
+  containerID: string;
+  imageID: string;
+}
+
+export type ContainerEvent = { is: "ready" } | { is: "unready" } | { is: "exited"; exitCode: number; reason?: string };
+
+export class ImageError extends Error {}
+
+export interface LogOptions {
+  follow?: boolean;
+  /** Of the run before the last restart. */
+  previous?: boolean;
+  tailLines?: number;
+  signal?: AbortSignal;
+}
+
+export interface ExecResult {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+}

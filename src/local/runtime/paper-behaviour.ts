@@ -1,0 +1,42 @@
+import type { Pod } from "../controllers/workload-types.ts";
+
+/** What a container on a paper node does. Everything is well unless an annotation or a rule asks for trouble. */
+export type Behaviour =
+  | { does: "run" }
+  | { does: "runUnready" }
+  | { does: "failToPull" }
+  | { does: "readyAfter"; ms: number }
+  | { does: "exit"; code: number };
+
+export const BEHAVIOUR_ANNOTATION = "local.vendor.io/behaviour";
+
+/** Images the cluster's maker wants to behave in some way: `[/broken/, "crash"]`. */
+export type ImageRule = readonly [image: RegExp, behaviour: string];
+
+export function behaviourOf(pod: Pod, image: string, rules: readonly ImageRule[]): Behaviour {
+  const asked = pod.metadata.annotations?.[BEHAVIOUR_ANNOTATION];
+  const ruled = rules.find(([pattern]) => pattern.test(image))?.[1];
+  return parseBehaviour(asked ?? ruled ?? "run");
+}
+
+/** `crash`, `never-ready`, `pull-error`, `slow:500`, `exit:3`, `complete`. What makes no sense is taken for `run`. */
+export function parseBehaviour(text: string): Behaviour {
+  const [word = "", value = ""] = text.trim().split(":", 2);
+  const number = Number(value);
+  switch (word) {
+    case "crash":
+      return { does: "exit", code: 1 };
+    case "never-ready":
+      return { does: "runUnready" };
+    case "pull-error":
+      return { does: "failToPull" };
+    case "slow":
+      return { does: "readyAfter", ms: Number.isFinite(number) ? number : 0 };
+    case "exit":
+      return { does: "exit", code: Number.isInteger(number) ? number : 1 };
+    case "complete":
+      return { does: "exit", code: 0 };
+    default:
+      return { does: "run" };
+  }
+}
