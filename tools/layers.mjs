@@ -86,7 +86,7 @@ function rowOf(room) {
 }
 
 function isTestCode(path) {
-  return /\.test\.ts$|^src\/[^/]+\/testing\//.test(path);
+  return /\.(?:test|fixture)\.ts$|^src\/[^/]+\/testing\//.test(path);
 }
 
 /** Comments go, text stays: a `//` or `/*` inside a string is not a comment. */
