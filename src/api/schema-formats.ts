@@ -38,7 +38,7 @@ export function numberFitsFormat(format: string, value: number): boolean {
 }
 
 /** An amount such as `100m`, `1.5Gi` or `2e3`. */
-export function isQuantity(text: string): boolean {
+function isQuantity(text: string): boolean {
   return QUANTITY.test(text);
 }
 

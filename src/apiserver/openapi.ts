@@ -16,8 +16,8 @@ export interface OpenApiV2 {
 
 export interface OpenApiV3 {
   index: { paths: Record<string, { serverRelativeURL: string }> };
-  /** By the name the index has for it, such as `apis/apps/v1`; undefined when nothing is served there. */
-  document(path: string): string | undefined;
+  /** By group and version, such as `apps/v1`; undefined when nothing is served there. */
+  document(groupVersion: string): string | undefined;
 }
 
 const INFO = { title: "Kubernetes", version: "unversioned" };
@@ -107,8 +107,9 @@ function v2Path({ variables, operations }: Path): Document {
   return { ...Object.fromEntries(operations.map((one) => [one.method, v2Operation(one)])), parameters };
 }
 
-function v2Operation({ action, id, kind, query, body, result }: Operation): Document {
-  const carried = body && { name: "body", in: "body", required: true, schema: { $ref: `${V2_REF}${body.type}` } };
+function v2Operation({ method, action, id, kind, query, body, result }: Operation): Document {
+  const required = method !== "delete";
+  const carried = body && { name: "body", in: "body", required, schema: { $ref: `${V2_REF}${body.type}` } };
   const parameters = query.map(({ name, type }) => ({ name, in: "query", type }));
   return {
     operationId: id,
@@ -124,21 +125,22 @@ function v2Operation({ action, id, kind, query, body, result }: Operation): Docu
 export function openApiV3(kinds: readonly ServedKind[]): OpenApiV3 {
   const groups = new Map<string, ServedKind[]>();
   for (const kind of kinds) {
-    const path = `${kind.group === "" ? "api" : "apis"}/${groupVersion(kind)}`;
-    groups.set(path, [...(groups.get(path) ?? []), kind]);
+    const name = groupVersion(kind);
+    groups.set(name, [...(groups.get(name) ?? []), kind]);
   }
-  const paths = [...groups].map(([path, served]) => {
+  const paths = [...groups].map(([name, served]) => {
+    const path = `${name.includes("/") ? "apis" : "api"}/${name}`;
     const serverRelativeURL = `/openapi/v3/${path}?hash=${fingerprint(served)}`;
     return [path, { serverRelativeURL }] as const;
   });
   const documents = new Map<string, string>();
   return {
     index: { paths: Object.fromEntries(paths) },
-    document(path) {
-      const served = groups.get(path);
+    document(name) {
+      const served = groups.get(name);
       if (!served) return undefined;
-      const made = documents.get(path) ?? JSON.stringify(v3Document(served));
-      documents.set(path, made);
+      const made = documents.get(name) ?? JSON.stringify(v3Document(served));
+      documents.set(name, made);
       return made;
     },
   };
@@ -182,13 +184,14 @@ function v3Path({ variables, operations }: Path): Document {
   return { ...Object.fromEntries(operations.map((one) => [one.method, v3Operation(one)])), parameters };
 }
 
-function v3Operation({ action, id, kind, query, body, result }: Operation): Document {
+function v3Operation({ method, action, id, kind, query, body, result }: Operation): Document {
+  const required = method !== "delete";
   const content = (types: readonly string[], name: string) =>
     Object.fromEntries(types.map((type) => [type, { schema: { $ref: `${V3_REF}${name}` } }]));
   return {
     operationId: id,
     parameters: query.map(({ name, type }) => ({ name, in: "query", schema: { type } })),
-    ...(body ? { requestBody: { required: true, content: content(body.consumes, body.type) } } : {}),
+    ...(body ? { requestBody: { required, content: content(body.consumes, body.type) } } : {}),
     responses: { "200": { description: "OK", content: content(["application/json"], result) } },
     "x-kubernetes-action": action,
     "x-kubernetes-group-version-kind": kind,

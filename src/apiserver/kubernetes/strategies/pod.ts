@@ -73,7 +73,7 @@ function withPatience(tolerations: readonly Toleration[]): Toleration[] {
 }
 
 /** Guaranteed: limits are what is requested, everywhere. BestEffort: nobody asks for anything. Burstable: the rest. */
-export function qosClass(spec: PodSpec): string {
+function qosClass(spec: PodSpec): string {
   let guaranteed = true;
   let asks = false;
   for (const { resources } of allContainers(spec)) {
