@@ -226,13 +226,6 @@ export function asMember(branch: FieldSet): FieldSet {
   return isMember(branch) ? branch : { [SELF]: LEAF, ...branch };
 }
 
-const canonical = new WeakSet<FieldSet>();
-
-/** Spares `readFieldSet` the check of a set that was made here. */
-export function rememberCanonical(set: FieldSet): void {
-  canonical.add(set);
-}
-
 /**
  * Reads FieldsV1 as a client wrote it: elements in any spelling and order, kinds from the future left out.
  * Returns the same object when it already is canonical. Throws SyntaxError when it is not FieldsV1 at all.
@@ -240,10 +233,7 @@ export function rememberCanonical(set: FieldSet): void {
 export function readFieldSet(fields: unknown): FieldSet {
   if (fields === undefined || fields === null) return EMPTY;
   if (!isMap(fields)) throw new SyntaxError("FieldsV1 must be a JSON object");
-  if (canonical.has(fields as FieldSet)) return fields as FieldSet;
-  const set = rootSet(readBranch(fields));
-  canonical.add(set);
-  return set;
+  return rootSet(readBranch(fields));
 }
 
 function readBranch(fields: Readonly<Record<string, unknown>>): FieldSet {

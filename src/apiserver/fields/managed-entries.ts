@@ -1,5 +1,5 @@
-import type { ManagedFieldsEntry } from "../../api/object.ts";
-import { readFieldSet, union } from "./field-set.ts";
+import type { KubeObject, ManagedFieldsEntry } from "../../api/object.ts";
+import { EMPTY, type FieldSet, readFieldSet, union } from "./field-set.ts";
 import { isMap } from "./json.ts";
 import type { Owned } from "./updater.ts";
 
@@ -22,8 +22,18 @@ export function ownerId(owner: Omit<Owner, "set" | "time" | "entry">): string {
     : `${manager}\u0000Update\u0000${version}\u0000${subresource ?? ""}`;
 }
 
-/** Undefined when the entries are not what a server would have written. */
-export function readEntries(entries: unknown): Map<string, Owner> | undefined {
+/** The owners of a stored object. What a server stored, it wrote itself: the sets are taken as they are. */
+export function storedEntries(object: KubeObject | undefined): Owners {
+  const owners = new Map<string, Owner>();
+  for (const entry of object?.metadata.managedFields ?? []) {
+    const owner = ownerOf(entry, (entry.fieldsV1 ?? EMPTY) as FieldSet);
+    owners.set(ownerId(owner), owner);
+  }
+  return owners;
+}
+
+/** The owners a client says there are; undefined when it wrote something no server would have. */
+export function readEntries(entries: unknown): Owners | undefined {
   if (entries === undefined || entries === null) return new Map();
   if (!Array.isArray(entries)) return undefined;
   const owners = new Map<string, Owner>();
@@ -41,19 +51,23 @@ function readEntry(given: unknown): Owner | undefined {
   if (entry.operation !== "Apply" && entry.operation !== "Update") return undefined;
   if (!entry.apiVersion || entry.fieldsType !== "FieldsV1") return undefined;
   try {
-    return {
-      manager: entry.manager ?? "",
-      applied: entry.operation === "Apply",
-      version: entry.apiVersion,
-      subresource: entry.subresource || undefined,
-      time: entry.time,
-      set: readFieldSet(entry.fieldsV1),
-      entry,
-    };
+    return ownerOf(entry, readFieldSet(entry.fieldsV1));
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+function ownerOf(entry: ManagedFieldsEntry, set: FieldSet): Owner {
+  return {
+    manager: entry.manager ?? "",
+    applied: entry.operation === "Apply",
+    version: entry.apiVersion ?? "",
+    subresource: entry.subresource || undefined,
+    time: entry.time,
+    set,
+    entry,
+  };
 }
 
 /** A client empties the list, or leaves one empty entry in it, to have all ownership forgotten. */

@@ -2,16 +2,7 @@ import { type KubeObject, type ObjectMeta, parseGroupVersion } from "../../api/o
 import { StatusError } from "../../api/status.ts";
 import type { ServedKind } from "../resource.ts";
 import { conflictError } from "./conflict-error.ts";
-import {
-  difference,
-  EMPTY,
-  type FieldSet,
-  fieldSetOf,
-  isEmpty,
-  pathsOf,
-  rememberCanonical,
-  union,
-} from "./field-set.ts";
+import { difference, EMPTY, type FieldSet, fieldSetOf, isEmpty, pathsOf, union } from "./field-set.ts";
 import { equalJson, type JsonMap } from "./json.ts";
 import { KUBECTL, takenByClientSideApply, withLastApplied } from "./last-applied.ts";
 import { UntypableValue } from "./list-items.ts";
@@ -22,9 +13,9 @@ import {
   type Owners,
   ownerId,
   readEntries,
+  storedEntries,
   writeEntries,
 } from "./managed-entries.ts";
-import { rememberFitting } from "./reconcile.ts";
 import { typeFromSchema } from "./type-from-schema.ts";
 import type { TypeNode } from "./type-node.ts";
 import { apply, type Managers, OwnershipConflict, update, type Versions } from "./updater.ts";
@@ -104,7 +95,7 @@ class OwnershipKeeper {
     try {
       const after = this.afterUpdate(live, next, owners, who);
       if (live !== undefined && after === owners && sameObject(live, next, owners)) return live;
-      return this.written(next, capUpdaters(after));
+      return withEntries(next, capUpdaters(after));
     } catch (error) {
       // An object its schema cannot place is for validation to refuse; ownership must not be lost over it.
       if (error instanceof UntypableValue) return withEntries(next, owners);
@@ -114,7 +105,7 @@ class OwnershipKeeper {
 
   apply(live: KubeObject | undefined, config: KubeObject, who: Who, force: boolean): KubeObject {
     this.checkConfiguration(config, who);
-    const known = live ? (readEntries(live.metadata.managedFields) ?? new Map<string, Owner>()) : new Map();
+    const known = storedEntries(live);
     const owners: Owners =
       live && known.size === 0
         ? this.afterUpdate(undefined, live, known, { ...who, manager: BEFORE_FIRST_APPLY })
@@ -124,7 +115,7 @@ class OwnershipKeeper {
     const changed = live === undefined || !equalJson(live, merged);
     const timed = withTime(after, owners, { who, changed });
     if (!changed && sameOwners(timed, known)) return live;
-    return this.written(merged, timed);
+    return withEntries(merged, timed);
   }
 
   private checkConfiguration(config: KubeObject, who: Who): void {
@@ -202,15 +193,6 @@ class OwnershipKeeper {
     return after;
   }
 
-  /** The object with these owners, whose sets need no second look when the object is next read. */
-  private written(object: KubeObject, owners: Owners): KubeObject {
-    for (const { set } of owners.values()) {
-      rememberCanonical(set);
-      rememberFitting(this.type, set);
-    }
-    return withEntries(object, owners);
-  }
-
   private versions(who: Who): Versions {
     const ignored = who.subresource === "status" ? this.notThroughStatus : this.notThroughMain;
     return {
@@ -245,10 +227,11 @@ function startingOwners(live: KubeObject | undefined, next: KubeObject, who: Who
   const given = next.metadata.managedFields;
   if (!who.subresource) {
     if (asksForReset(given)) return new Map();
-    const owners = given === live?.metadata.managedFields ? undefined : readEntries(given);
+    // Most clients send back what they read.
+    const owners = equalJson(given, live?.metadata.managedFields) ? undefined : readEntries(given);
     if (owners !== undefined && owners.size > 0) return owners;
   }
-  return readEntries(live?.metadata.managedFields) ?? new Map();
+  return storedEntries(live);
 }
 
 /** Entries of another API group describe another shape: they are kept as they are. */
@@ -308,11 +291,9 @@ function ownable(object: KubeObject): Record<string, unknown> {
 }
 
 function sameObject(live: KubeObject, next: KubeObject, owners: Owners): boolean {
-  const written = readEntries(live.metadata.managedFields);
   const strip = ({ managedFields: _, resourceVersion: __, ...rest }: ObjectMeta) => rest;
   return (
-    written !== undefined &&
-    sameOwners(owners, written) &&
+    sameOwners(owners, storedEntries(live)) &&
     equalJson({ ...live, metadata: strip(live.metadata) }, { ...next, metadata: strip(next.metadata) })
   );
 }

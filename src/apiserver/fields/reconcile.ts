@@ -2,53 +2,52 @@ import { asMember, BranchBuilder, type FieldSet, isEmpty, isMember, LEAF } from 
 import { fieldName } from "./path-element.ts";
 import { kindOf, type TypeNode, typeBelow } from "./type-node.ts";
 
-const fitting = new WeakMap<TypeNode, WeakSet<FieldSet>>();
-
 /**
  * Brings a set that was written under an older schema in line with today's: where a field has become atomic, owning
  * something inside it becomes owning it. (The other way nothing needs doing: the owner keeps the field itself.)
- * Returns the same set when it already fits; that is remembered, because sets are read far more often than schemas change.
+ * Returns the same set when it already fits, which is nearly always: schemas change far less often than objects.
  */
 export function reconcile(type: TypeNode, set: FieldSet): FieldSet {
-  if (fitting.get(type)?.has(set)) return set;
-  const fitted = isEmpty(set) ? set : (childrenFitted(type, set, false) ?? set);
-  rememberFitting(type, fitted);
-  return fitted;
+  if (childrenFit(type, set)) return set;
+  const builder = new BranchBuilder();
+  for (const element in set) if (element !== ".") builder.add(element, fitted(typeBelow(type, element), set[element]!));
+  return builder.build(false)!;
 }
 
-/** Spares `reconcile` the walk over a set that was made under this very type. */
-export function rememberFitting(type: TypeNode, set: FieldSet): void {
-  const known = fitting.get(type) ?? new WeakSet();
-  fitting.set(type, known);
-  known.add(set);
-}
-
-function fitBranch(type: TypeNode | undefined, branch: FieldSet): FieldSet {
-  if (type === undefined || isEmpty(branch)) return branch;
-  // null stands for "no value to tell by": the first form the type has.
+/** How a type wants what is below a field to be owned; null stands for "no value to tell by": the first form it has. */
+function granularity(type: TypeNode): "whole" | "apart" | "unknown" {
   switch (kindOf(type, null)) {
     case "map":
-      if (type.map!.fields.size === 0 && type.map!.element?.().deduced) return branch;
-      return type.map!.atomic ? LEAF : (childrenFitted(type, branch, isMember(branch)) ?? branch);
+      // Without a schema there is no rule that could have changed.
+      if (type.map!.fields.size === 0 && type.map!.element?.().deduced) return "unknown";
+      return type.map!.atomic ? "whole" : "apart";
     case "list":
-      return type.list!.atomic ? LEAF : (childrenFitted(type, branch, isMember(branch)) ?? branch);
+      return type.list!.atomic ? "whole" : "apart";
     default:
-      return branch;
+      return "unknown";
   }
 }
 
-/** Undefined when no child changed. */
-function childrenFitted(type: TypeNode, branch: FieldSet, member: boolean): FieldSet | undefined {
-  const builder = new BranchBuilder();
-  let changed = false;
+function childrenFit(type: TypeNode, branch: FieldSet): boolean {
   for (const element in branch) {
-    if (element === ".") continue;
-    const child = branch[element]!;
-    const fitted = fitBranch(typeBelow(type, element), child);
-    if (fitted !== child) changed = true;
-    builder.add(element, fitted);
+    if (element === "." || isEmpty(branch[element]!)) continue;
+    const below = typeBelow(type, element);
+    if (below === undefined) continue;
+    const how = granularity(below);
+    if (how === "whole" || (how === "apart" && !childrenFit(below, branch[element]!))) return false;
   }
-  return changed ? builder.build(member) : undefined;
+  return true;
+}
+
+function fitted(type: TypeNode | undefined, branch: FieldSet): FieldSet {
+  const how = type === undefined || isEmpty(branch) ? "unknown" : granularity(type);
+  if (how === "unknown") return branch;
+  if (how === "whole") return LEAF;
+  const builder = new BranchBuilder();
+  for (const element in branch) {
+    if (element !== ".") builder.add(element, fitted(typeBelow(type!, element), branch[element]!));
+  }
+  return builder.build(isMember(branch))!;
 }
 
 /** The set with every declared field on the way to a member made a member too: what pruning may take away with its content. */
