@@ -5,4 +5,5 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "apiserver/storage/errors.ts": () => import("../apiserver/storage/errors.ts"),
   "cli/errors.ts": () => import("./errors.ts"),
   "cluster/errors.ts": () => import("../cluster/errors.ts"),
+  "local/runtime/errors.ts": () => import("../local/runtime/errors.ts"),
 };
