@@ -27,7 +27,7 @@ export interface NodeSpec {
   podCIDRs: readonly string[];
   kernelVersion: string;
   osImage: string;
-  architecture: "amd64" | "arm64" | "s390x" | "ppc64le";
+  architecture: "amd64" | "arm64" | "arm" | "s390x" | "ppc64le";
   operatingSystem?: "linux" | "windows";
   containerRuntimeVersion?: string;
   kubeletVersion?: string;
