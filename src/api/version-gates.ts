@@ -48,6 +48,11 @@ export type GateId = keyof typeof VERSION_GATES;
 /** The release whose manifests we install. */
 export const INSTALLED_RELEASE = "v3.31.3";
 
+/** Whether a version has what came with a gate. */
+export function hasGate(version: Version, id: GateId): boolean {
+  return !before(version, gateVersion(id));
+}
+
 /** The gates an upgrade goes through: above `from`, up to and including `to`. */
 export function gatesBetween(from: Version, to: Version): GateId[] {
   return (Object.keys(VERSION_GATES) as GateId[]).filter((id) => {

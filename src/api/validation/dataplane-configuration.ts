@@ -59,7 +59,7 @@ export function dataplaneConfigurationProblems(config: DataplaneConfiguration, f
 }
 
 /** The setting under either of its spellings. */
-export function cgroupV2Path(spec: Spec): string | undefined {
+function cgroupV2Path(spec: Spec): string | undefined {
   return spec.cgroupV2Path ?? spec.CgroupV2Path;
 }
 

@@ -10,6 +10,12 @@ const STABLE = "The address must stay stable when the API server restarts or sca
 const HOST_RULE = "host (FQDN or stable IP, no scheme, no port) of the API server's real address";
 
 export const ENDPOINT_PROBLEMS = {
+  ENDPOINT_MAP_MISSING: {
+    title: "There is no endpoint map",
+    why: "In eBPF mode the API server must be reached by its real address, and nothing says what it is.",
+    fix: "Create the endpoint map before installing the operator or switching to eBPF.",
+    rule: "Create the endpoint configuration map before installing the operator, so the operator itself can use the direct API server connection.",
+  },
   ENDPOINT_MAP_MISPLACED: {
     title: "The endpoint map has another name or namespace",
     why: "The operator reads one config map, by its name, in its own namespace.",
@@ -119,6 +125,15 @@ export function endpointMapProblems(map: KubeObject, facts: ClusterFacts = {}, n
     ...port.problems,
     ...(port.text === undefined ? [] : portProblems(port.text, `data.${portKey}`, rule)),
   ];
+}
+
+/** eBPF without a map, on a cluster that needs one or may. */
+export function missingEndpointMap(facts: ClusterFacts, names: Names = vendorNames): Problem[] {
+  const rule: EndpointRule | undefined = facts.kind && ENDPOINT_RULES[facts.kind];
+  if (rule && !rule.needed) return [];
+  const { name } = names.endpointMap;
+  const message = `eBPF needs the map ${name} in ${names.namespaces.operator}, and there is none.`;
+  return [at.ENDPOINT_MAP_MISSING("metadata.name", message, rule && `Create it with ${rule.address}.`)];
 }
 
 function placeProblems(map: KubeObject, names: Names): Problem[] {

@@ -2,6 +2,7 @@ import { UPGRADE_PROBLEMS } from "../version-gates.ts";
 import { DATAPLANE_PROBLEMS } from "./dataplane-configuration.ts";
 import { EBPF_PROBLEMS } from "./ebpf.ts";
 import { ENDPOINT_PROBLEMS } from "./endpoint-map.ts";
+import { FLOW_PROBLEMS } from "./flow-resources.ts";
 import { HOST_ENDPOINT_PROBLEMS } from "./host-endpoint.ts";
 import { INSTALLATION_PROBLEMS } from "./installation.ts";
 import { CONTROLLERS_PROBLEMS } from "./kube-controllers-configuration.ts";
@@ -27,5 +28,6 @@ export const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   ...POLICY_PROBLEMS,
   ...RULE_PROBLEMS,
   ...TIER_PROBLEMS,
+  ...FLOW_PROBLEMS,
   ...UPGRADE_PROBLEMS,
 };

@@ -11,6 +11,8 @@ export interface ClusterFacts {
   apiClusterIPs?: readonly string[];
   serviceCidrs?: readonly string[];
   podCidrs?: readonly string[];
+  /** The version that is, or will be, installed. */
+  version?: string;
   serviceProxyMode?: "iptables" | "nftables" | "ipvs" | "none";
 }
 

@@ -14,7 +14,7 @@ export const TIER_PROBLEMS = {
 const at = reporters(TIER_PROBLEMS);
 
 /** Tiers every cluster has. */
-export const BUILT_IN_TIERS = {
+const BUILT_IN_TIERS = {
   adminnetworkpolicy: { order: 1_000, defaultAction: "Pass" },
   default: { order: 1_000_000, defaultAction: "Deny" },
   baselineadminnetworkpolicy: { order: 10_000_000, defaultAction: "Pass" },

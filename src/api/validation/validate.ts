@@ -17,6 +17,7 @@ import { dataplaneConfigurationProblems } from "./dataplane-configuration.ts";
 import { serviceProxyProblems } from "./ebpf.ts";
 import { endpointMapProblems } from "./endpoint-map.ts";
 import type { ClusterFacts } from "./facts.ts";
+import { flowResourceProblems } from "./flow-resources.ts";
 import { hostEndpointProblems } from "./host-endpoint.ts";
 import { installationProblems } from "./installation.ts";
 import { ipPoolProblems } from "./ip-pool.ts";
@@ -81,9 +82,10 @@ function ruleProblemsOf(noun: Noun, object: unknown, facts: ClusterFacts): Probl
       return tierProblems(object as Tier);
     case "ipPool":
       return ipPoolProblems(object as IPPool);
-    case "apiServer":
     case "flowLogs":
     case "flowUI":
+      return flowResourceProblems((object as KubeObject).metadata.name, facts);
+    case "apiServer":
     case "clusterInformation":
     case "ipamConfiguration":
       return singletonProblems((object as KubeObject).metadata.name);
