@@ -37,6 +37,9 @@ const ROOTS = {
   [META]: "Status DeleteOptions ListMeta ObjectMeta",
 };
 
+/** Names the optional fields of a type that are written even when they are empty. */
+const KEPT = "x-kept-when-empty";
+
 const OPAQUE = { "x-kubernetes-preserve-unknown-fields": true };
 
 /** Types whose JSON is not what their declaration says. */
@@ -251,8 +254,13 @@ function fillStruct(schema, declared, path) {
     }
     if (jsonName === "") continue;
     schema.properties ??= {};
-    schema.properties[jsonName] = { ...typed(field.type, path, declared.imports), ...remarks(field, path) };
-    const optional = field.notes.includes("+optional") || flags.includes("omitempty") || flags.includes("omitzero");
+    const property = { ...typed(field.type, path, declared.imports), ...remarks(field, path) };
+    schema.properties[jsonName] = property;
+    const omitted = flags.includes("omitempty") || flags.includes("omitzero");
+    const optional = field.notes.includes("+optional") || omitted;
+    // Go leaves an empty value out of the JSON, unless it is behind a pointer or the tag does not say so.
+    const kept = optional && (!omitted || field.type.startsWith("*")) && property.$ref === undefined;
+    if (kept) schema[KEPT] = [...(schema[KEPT] ?? []), jsonName];
     if (!optional) schema.required = [...(schema.required ?? []), jsonName];
   }
 }

@@ -1,5 +1,5 @@
 import type { Definitions, Schema } from "../api/schema.ts";
-import { DEFINITIONS, LIST_META_TYPE, OBJECT_META_TYPE } from "./kubernetes/types.ts";
+import { DEFINITIONS, KEPT_WHEN_EMPTY, LIST_META_TYPE, OBJECT_META_TYPE } from "./kubernetes/types.ts";
 import { META, SCALE } from "./openapi-operations.ts";
 import type { ServedKind } from "./resource.ts";
 
@@ -126,7 +126,7 @@ function forV3Schema(schema: Schema): Schema {
 /** A copy without what only our own interpreter reads. */
 function clean(schema: Schema, drops: readonly string[]): Record<string, unknown> {
   const made: Record<string, unknown> = { ...schema };
-  for (const word of drops) delete made[word];
+  for (const word of [KEPT_WHEN_EMPTY, ...drops]) delete made[word];
   if (schema.format === "quantity") delete made["format"];
   // Kubernetes' own int-or-string is a string with a format; only a CRD's says so in an extension.
   if (schema.format === "int-or-string") delete made["x-kubernetes-int-or-string"];

@@ -162,7 +162,7 @@ function served(group: string, version: string, row: Row): ServedKind {
     ...(row.scale ? { scale: row.scale } : {}),
     columns: columnsOf(group, row.kind),
     selectable: Object.fromEntries((row.select ?? []).map((path) => [path, selected(path)])),
-    strategy: strategyOf(group, row.kind),
+    strategy: strategyOf(group, version, row.kind),
   };
 }
 

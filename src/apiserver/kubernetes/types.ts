@@ -4,6 +4,9 @@ import types from "./types.gen.json" with { type: "json" };
 /** Kubernetes' own types, as `tools/kubernetes-types.mjs` reads them from their declarations. */
 export const DEFINITIONS = types as unknown as Definitions;
 
+/** In a definition: the optional fields that Go writes even when they are empty. */
+export const KEPT_WHEN_EMPTY = "x-kept-when-empty";
+
 export const OBJECT_META_TYPE = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 export const LIST_META_TYPE = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 

@@ -15,21 +15,21 @@ const named = (kind: string, draft: Draft): KubeObject =>
 /** What the server makes of a new object. */
 function created(group: string, kind: string, draft: Draft): KubeObject {
   const object = named(kind, draft);
-  const strategy = strategyOf(group, kind);
+  const strategy = strategyOf(group, "v1", kind);
   strategy.setDefaults?.(object);
   strategy.prepareForCreate?.(object);
   return object;
 }
 
 function problems(group: string, kind: string, draft: Draft): string[] {
-  const found = strategyOf(group, kind).validate?.(created(group, kind, draft)) ?? [];
+  const found = strategyOf(group, "v1", kind).validate?.(created(group, kind, draft)) ?? [];
   return found.map(({ field, message }) => `${field}: ${message}`);
 }
 
 /** What the server says when the first object is to become the second. */
 function changeProblems(group: string, kind: string, from: Draft, to: Draft): string[] {
   const old = created(group, kind, from);
-  const strategy = strategyOf(group, kind);
+  const strategy = strategyOf(group, "v1", kind);
   const next = { ...created(group, kind, to), status: old["status"] };
   strategy.prepareForUpdate?.(next, old);
   return (strategy.validateUpdate?.(next, old) ?? []).map(({ field, message }) => `${field}: ${message}`);
@@ -142,7 +142,7 @@ describe("a new pod", () => {
   });
 
   it("is given time to stop once it runs somewhere", () => {
-    const { gracePeriodSeconds } = strategyOf("", "Pod");
+    const { gracePeriodSeconds } = strategyOf("", "v1", "Pod");
     expect(gracePeriodSeconds!(created("", "Pod", pod()))).toBe(0);
     expect(gracePeriodSeconds!(created("", "Pod", pod({ nodeName: "n1" })))).toBe(30);
   });
@@ -154,6 +154,22 @@ describe("a malformed object", () => {
       expect(() => created("", "Pod", { spec })).not.toThrow();
       expect(() => created("apps", "Deployment", { spec: { template: { spec } } })).not.toThrow();
     }
+  });
+});
+
+describe("what says nothing", () => {
+  it("is not kept: clients of one language send empty fields that those of another leave out", () => {
+    const chatty = pod({ nodeSelector: {}, hostNetwork: false, volumes: [] }, { tty: false, workingDir: "", env: [] });
+    expect(created("", "Pod", chatty)).toEqual(created("", "Pod", pod()));
+  });
+
+  it("is kept where empty differs from absent", () => {
+    const spec = created("", "Pod", pod({ automountServiceAccountToken: false, terminationGracePeriodSeconds: 0 }))[
+      "spec"
+    ];
+    expect(spec).toMatchObject({ automountServiceAccountToken: false, terminationGracePeriodSeconds: 0 });
+    expect(created("apps", "Deployment", workload({ replicas: 0 }))["spec"]).toMatchObject({ replicas: 0 });
+    expect(created("", "ConfigMap", { data: { a: "" } })["data"]).toEqual({ a: "" });
   });
 });
 

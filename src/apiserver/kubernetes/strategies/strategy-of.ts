@@ -1,4 +1,7 @@
+import type { Schema } from "../../../api/schema.ts";
 import type { Strategy } from "../../resource.ts";
+import { dropEmpty } from "../drop-empty.ts";
+import { packageOf, typeNamed } from "../types.ts";
 import {
   leaseStrategy,
   namespaceStrategy,
@@ -71,19 +74,23 @@ const STRATEGIES: Readonly<Record<string, Strategy>> = {
   "admissionregistration.k8s.io/ValidatingWebhookConfiguration": webhookStrategy,
 };
 
-export function strategyOf(group: string, kind: string): Strategy {
-  return guarded(STRATEGIES[`${group}/${kind}`] ?? {});
+export function strategyOf(group: string, version: string, kind: string): Strategy {
+  const type = typeNamed(`${packageOf(group, version)}.${kind}`);
+  return guarded(STRATEGIES[`${group}/${kind}`] ?? {}, type);
 }
 
 /**
  * Defaults are filled before the schema is checked, so they meet objects of every shape. One they stumble over has a
  * field of the wrong type, which the schema is about to say in better words.
  */
-function guarded(strategy: Strategy): Strategy {
+function guarded(strategy: Strategy, type: Schema): Strategy {
   const { setDefaults, prepareForCreate, prepareForUpdate } = strategy;
   return {
     ...strategy,
-    ...(setDefaults && { setDefaults: (object) => forgiving(() => setDefaults(object)) }),
+    setDefaults(object) {
+      forgiving(() => setDefaults?.(object));
+      dropEmpty(type, object);
+    },
     ...(prepareForCreate && { prepareForCreate: (object) => forgiving(() => prepareForCreate(object)) }),
     ...(prepareForUpdate && { prepareForUpdate: (object, old) => forgiving(() => prepareForUpdate(object, old)) }),
   };
