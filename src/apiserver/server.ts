@@ -27,8 +27,8 @@ export interface ApiServerOptions {
   dataDir?: string;
   /** RBAC over the roles in the store, or no refusals at all. */
   authorization?: "rbac" | "none";
-  /** Hooks that see every write, in order. */
-  admissions?: readonly Admission[];
+  /** Hooks that see every write, in order; made once what was stored before is there to be read. */
+  admissions?: (store: Store) => readonly Admission[];
   /** Subresources beyond those the kinds bring: logs and exec of whoever runs pods. */
   subresources?: readonly Subresource[];
   serviceAccounts?: { key: string; issuer: string };
@@ -59,7 +59,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   );
   const registry = new Registry();
   registry.add(options.kinds);
-  const admissions: Admission[] = [...(options.admissions ?? [])];
+  const admissions: Admission[] = [...(options.admissions?.(store) ?? [])];
   const core: Core = { store, registry, admissions, now };
 
   const rbac = options.authorization === "rbac" ? new Rbac(store) : undefined;

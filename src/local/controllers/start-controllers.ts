@@ -1,7 +1,7 @@
 import { type Client, createClient } from "../../cluster/client.ts";
 import { type Controller, runController } from "../../cluster/controller.ts";
 import { isConflict } from "../../cluster/failures.ts";
-import type { Transport } from "../../cluster/transport.ts";
+import type { Transport } from "../../api/transport.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { keyedQueue } from "../../kit/keyed-queue.ts";
 import { type Log, silentLog } from "../../kit/log.ts";
@@ -10,7 +10,7 @@ import { daemonSetLoop } from "./daemon-set.ts";
 import { deploymentLoop } from "./deployment.ts";
 import { disruptionLoop } from "./disruption.ts";
 import { endpointSliceLoop } from "./endpoint-slice.ts";
-import { createEventRecorder, type EventRecorder } from "./event-recorder.ts";
+import { createEventRecorder, type EventRecorder, eventLimit } from "./event-recorder.ts";
 import { garbageCollectorLoop } from "./garbage-collector.ts";
 import { jobLoop } from "./job.ts";
 import { type LoadBalancerOptions, loadBalancerLoop } from "./load-balancer.ts";
@@ -43,6 +43,10 @@ export interface Controllers {
 /** Someone wrote in between: what we saw is old, the newer state is on its way. */
 const CONFLICT_RECHECK_MS = 10;
 
+/** A key that stands for many objects is looked at once for many of their changes: each look costs as much as they are. */
+const PACE_MS = 0.25;
+const MAX_PACE_MS = 250;
+
 /** Everything kube-controller-manager and the scheduler do in a real cluster, as far as this one needs it. */
 export function startControllers(options: ControllersOptions): Controllers {
   const { transport, clock = systemClock, log = silentLog } = options;
@@ -53,12 +57,13 @@ export function startControllers(options: ControllersOptions): Controllers {
     return client;
   };
   const recorders: EventRecorder[] = [];
+  const limit = eventLimit(clock);
   const informers = openSharedInformers(clientFor("kube-controller-manager"), { clock });
   const context: ControllerContext = {
     informers,
     clientFor,
     recorderFor: (source) => {
-      const recorder = createEventRecorder(clientFor(source.component), source, clock);
+      const recorder = createEventRecorder(clientFor(source.component), source, clock, limit);
       recorders.push(recorder);
       return recorder;
     },
@@ -101,16 +106,21 @@ function loopsFor(context: ControllerContext, options: ControllersOptions): Cont
 }
 
 function run(loop: ControllerLoop, { informers, clock, log }: ControllerContext): Controller {
+  const queue = keyedQueue({ clock, backoff: { initialMs: 10, maxMs: 30_000, jitter: 0.2 } });
   return runController({
     name: loop.name,
     workers: loop.workers,
-    queue: keyedQueue({ clock, backoff: { initialMs: 10, maxMs: 30_000, jitter: 0.2 } }),
+    queue,
     log,
     watches: [
       {
         synced: informers.synced,
         start: (add) => {
-          loop.watch(add);
+          loop.watch((key) => {
+            const wait = Math.min(MAX_PACE_MS, Math.floor((loop.weight?.(key) ?? 0) * PACE_MS));
+            if (wait > 0) queue.addAfter(key, wait);
+            else add(key);
+          });
           return () => {};
         },
       },

@@ -4,11 +4,11 @@ import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.
 import { createInformer, type Informer } from "../../cluster/informer.ts";
 import { NODES, PODS } from "../../cluster/kinds.ts";
 import { keyOf } from "../../cluster/object-cache.ts";
-import type { Transport } from "../../cluster/transport.ts";
+import type { Transport } from "../../api/transport.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { keyedQueue } from "../../kit/keyed-queue.ts";
 import { type Log, silentLog } from "../../kit/log.ts";
-import { createEventRecorder, type EventRecorder } from "../controllers/event-recorder.ts";
+import { createEventRecorder, type EventRecorder, eventLimit } from "../controllers/event-recorder.ts";
 import { ObjectIndex } from "../controllers/object-index.ts";
 import { isFinished } from "../controllers/pod-state.ts";
 import { semanticEqual } from "../controllers/semantic-equal.ts";
@@ -158,8 +158,9 @@ const FIRST_REPORT_MS = 50;
 function podLoop({ client, pods, nodes, runtime, clock, log }: PodLoopOptions): PodLoop {
   const tended = new Map<string, Tended>();
   const recorders = new Map<string, EventRecorder>();
+  const limit = eventLimit(clock);
   const recorderFor = (host: string) => {
-    const recorder = recorders.get(host) ?? createEventRecorder(client, { component: "kubelet", host }, clock);
+    const recorder = recorders.get(host) ?? createEventRecorder(client, { component: "kubelet", host }, clock, limit);
     recorders.set(host, recorder);
     return recorder;
   };

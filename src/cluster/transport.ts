@@ -1,1 +1,0 @@
-export type { ApiRequest, ApiResponse, Transport } from "../api/transport.ts";

@@ -1,0 +1,212 @@
+import type { KubeObject } from "../api/object.ts";
+import { kubernetesKinds } from "../apiserver/kubernetes/kinds.ts";
+import { type ApiServer, createApiServer } from "../apiserver/server.ts";
+import type { Store } from "../apiserver/storage/store.ts";
+import { type Client, createClient } from "../cluster/client.ts";
+import { createInformer, type Informer } from "../cluster/informer.ts";
+import { DAEMON_SETS, DEPLOYMENTS, NODES, PODS } from "../cluster/kinds.ts";
+import { type Clock, systemClock } from "../kit/clock.ts";
+import { type Log, silentLog } from "../kit/log.ts";
+import { podDefaults, serviceAddresses } from "./admission.ts";
+import { bootstrapObjects, createMissing } from "./bootstrap.ts";
+import { type ClusterKeys, createClusterKeys } from "./certificates.ts";
+import { ServiceAllocator } from "./controllers/service-allocator.ts";
+import { startControllers } from "./controllers/start-controllers.ts";
+import type { DaemonSet, Deployment, Node, Pod } from "./controllers/workload-types.ts";
+import { type InstalledOptions, seedInstalled } from "./installed/seed-installed.ts";
+import { kubeconfigFor } from "./kubeconfig-file.ts";
+import { type Personality, type PersonalityOptions, type ProxyChoice, personalityOf } from "./personality.ts";
+import { podSubresources } from "./pod-subresources.ts";
+import { type Kubelet, startKubelet } from "./runtime/kubelet.ts";
+import type { NodeRuntime } from "./runtime/node-runtime.ts";
+import { paperRuntime } from "./runtime/paper-runtime.ts";
+
+export interface ClusterOptions {
+  name: string;
+  kind: string;
+  nodes: number;
+  proxy?: ProxyChoice;
+  /** Of the nodes, how many eBPF cannot run on, and how many run Windows. */
+  oldNodes?: number;
+  windowsNodes?: number;
+  dualStack?: boolean;
+  /** Seed it as an older version of the service left it. */
+  installed?: Pick<InstalledOptions, "version" | "method">;
+  dataDir?: string;
+  /** 127.0.0.1 and any free port unless told. */
+  host?: string;
+  port?: number;
+  /** The cluster's keys from a former life; new ones otherwise. */
+  keys?: ClusterKeys;
+  clock?: Clock;
+  log?: Log;
+  /** Told what is being done, for whoever waits. */
+  report?: (step: ClusterStep, state: "running" | "done") => void;
+}
+
+export type ClusterStep = "api" | "platform" | "nodes" | "installed" | "ready";
+
+export interface LocalCluster {
+  readonly url: string;
+  readonly kubeconfig: string;
+  readonly keys: ClusterKeys;
+  readonly server: ApiServer;
+  readonly kubelet: Kubelet;
+  readonly nodeNames: readonly string[];
+  /** As the cluster's administrator. */
+  readonly client: Client;
+  close(): Promise<void>;
+}
+
+const HOST = "127.0.0.1";
+
+/** A whole cluster in this process; comes back when its nodes and its own pods are ready. */
+export async function startCluster(options: ClusterOptions): Promise<LocalCluster> {
+  const { clock = systemClock, log = silentLog, report = () => {} } = options;
+  const personality = personalityOf(options.kind);
+  const runtime = paperRuntime({ clock });
+  const closers: (() => Promise<void>)[] = [];
+  const close = async () => {
+    for (const one of closers.splice(0).reverse()) await one();
+  };
+  try {
+    report("api", "running");
+    const { server, url, keys, platform } = await startServer(options, personality, runtime);
+    closers.push(() => server.close());
+    report("api", "done");
+
+    report("platform", "running");
+    const client = createClient(server.transport(), { userAgent: "vendorctl", clock });
+    await createMissing(client, [
+      ...bootstrapObjects(keys, platform.apiAddress, personality.serviceCidrs[0]!),
+      ...personality.objects(platform),
+    ]);
+    const controllers = startControllers({
+      transport: server.transport(),
+      clock,
+      log,
+      rootCa: keys.authority.certificate,
+    });
+    closers.push(() => controllers.stop());
+    for (const behaviour of personality.behaviours) {
+      const running = behaviour.start({
+        client: createClient(server.transport(), { userAgent: behaviour.name, clock }),
+        clock,
+        log,
+      });
+      closers.push(() => running.stop());
+    }
+    report("platform", "done");
+
+    report("nodes", "running");
+    const kubelet = startKubelet({ transport: server.transport(), runtime, clock, log });
+    closers.push(() => kubelet.stop());
+    const nodes = personality.nodes(platform);
+    await Promise.all(nodes.map((node) => kubelet.addNode(node)));
+    report("nodes", "done");
+
+    if (options.installed) {
+      report("installed", "running");
+      await seedInstalled(client, {
+        ...options.installed,
+        kind: personality.kind,
+        nodes: nodes.map(({ name }) => name),
+      });
+      report("installed", "done");
+    }
+    report("ready", "running");
+    await settled(client, nodes.length);
+    report("ready", "done");
+    const kubeconfig = kubeconfigFor(options.name, url, keys);
+    return { url, kubeconfig, keys, server, kubelet, nodeNames: nodes.map(({ name }) => name), client, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function startServer(options: ClusterOptions, personality: Personality, runtime: NodeRuntime) {
+  const { host = HOST, port = 0, clock = systemClock } = options;
+  const chosen = {
+    name: options.name,
+    nodes: options.nodes,
+    proxy: options.proxy,
+    oldNodes: options.oldNodes ?? 0,
+    windowsNodes: options.windowsNodes ?? 0,
+    dualStack: options.dualStack ?? false,
+  };
+  const names = personality.serverNames({ ...chosen, apiAddress: { host, port } });
+  const keys =
+    options.keys ?? createClusterKeys([...new Set([HOST, "localhost", host, ...names])], new Date(clock.now()));
+  const cidrs = chosen.dualStack ? personality.serviceCidrs : personality.serviceCidrs.slice(0, 1);
+  const server = await createApiServer({
+    kinds: kubernetesKinds(),
+    authorization: "rbac",
+    ...(options.dataDir !== undefined && { dataDir: options.dataDir }),
+    admissions: (store) => [
+      podDefaults(store),
+      serviceAddresses(new ServiceAllocator(storedServices(store), { clusterCidrs: cidrs })),
+    ],
+    subresources: podSubresources(runtime),
+    serviceAccounts: { key: keys.serviceAccountKey, issuer: "https://kubernetes.default.svc.cluster.local" },
+    frontProxy: keys.frontProxy,
+    now: () => new Date(clock.now()),
+  });
+  try {
+    const listening = await server.listen({
+      host,
+      port,
+      tls: {
+        server: keys.server,
+        clientAuthority: keys.authority.certificate,
+        frontProxyAuthority: keys.frontProxyAuthority.certificate,
+      },
+    });
+    const platform: PersonalityOptions = { ...chosen, apiAddress: { host, port: listening.port } };
+    return { server, url: listening.url, keys, platform };
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+}
+
+function storedServices(store: Store): KubeObject[] {
+  return store.list("/services").map((stored) => JSON.parse(stored.body.toString()) as KubeObject);
+}
+
+/** Waits until what was asked for is there: nodes ready, workloads rolled out, no pod still on its way. */
+async function settled(client: Client, nodeCount: number): Promise<void> {
+  const nodes = createInformer<Node>(client, NODES);
+  const pods = createInformer<Pod>(client, PODS);
+  const deployments = createInformer<Deployment>(client, DEPLOYMENTS);
+  const daemonSets = createInformer<DaemonSet>(client, DAEMON_SETS);
+  const all: Informer<never>[] = [nodes, pods, deployments, daemonSets] as unknown as Informer<never>[];
+  const isSettled = () =>
+    nodes.list().filter(isNodeReady).length >= nodeCount &&
+    deployments.list().every(isRolledOut) &&
+    daemonSets.list().every(isSpreadOut) &&
+    pods.list().every((pod) => pod.status?.phase !== undefined && pod.status.phase !== "Pending");
+  try {
+    await Promise.all(all.map((informer) => informer.synced));
+    await new Promise<void>((resolve) => {
+      const look = () => isSettled() && resolve();
+      for (const informer of all) informer.onChange(look);
+      look();
+    });
+  } finally {
+    await Promise.all(all.map((informer) => informer.stop()));
+  }
+}
+
+function isNodeReady(node: Node): boolean {
+  return node.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+}
+
+function isRolledOut({ metadata, spec, status }: Deployment): boolean {
+  return status?.observedGeneration === metadata.generation && (status?.updatedReplicas ?? 0) >= (spec.replicas ?? 1);
+}
+
+function isSpreadOut({ metadata, status }: DaemonSet): boolean {
+  if (!status || status.observedGeneration !== metadata.generation) return false;
+  return (status.updatedNumberScheduled ?? 0) >= status.desiredNumberScheduled;
+}

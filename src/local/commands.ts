@@ -1,0 +1,225 @@
+import { createWriteStream } from "node:fs";
+import { resolve as absolute } from "node:path";
+import { createClient } from "../cluster/client.ts";
+import { httpsTransport } from "../cluster/https-transport.ts";
+import { NODES } from "../cluster/kinds.ts";
+import { loadConnection } from "../cluster/kubeconfig.ts";
+import { openLog } from "../kit/log.ts";
+import { type ClusterOptions, type ClusterStep, startCluster } from "./cluster.ts";
+import {
+  ClusterFolder,
+  type ClusterRecord,
+  clusterNames,
+  isRunning,
+  processStart,
+  readKeys,
+  writeKeys,
+} from "./cluster-state.ts";
+import type { Node } from "./controllers/workload-types.ts";
+import { detach } from "./detach.ts";
+import { errors } from "./errors.ts";
+import { followFile } from "./follow-file.ts";
+import { installMethod } from "./installed/seed-installed.ts";
+import { proxyChoice } from "./personality.ts";
+
+/** `vendorctl cluster …`: clusters on this machine, each a process and a folder. */
+
+export interface UpOptions {
+  name: string;
+  kind: string;
+  nodes: number;
+  paper: boolean;
+  detach: boolean;
+  proxy?: string;
+  datastore?: string;
+  installed?: string;
+  method?: string;
+  oldNodes?: number;
+  windowsNodes?: number;
+  dualStack?: boolean;
+  dataDir?: string;
+  port?: number;
+}
+
+export type Report = (
+  event:
+    | { event: "step"; id: string; state: "running" | "done" | "failed"; text: string }
+    | { event: "note"; text: string },
+) => void;
+
+export interface Run {
+  signal: AbortSignal;
+  report: Report;
+}
+
+export interface ClusterSummary {
+  name: string;
+  kind: string;
+  state: string;
+  nodes: number;
+  nodesReady: number;
+  server: string;
+  kubeconfig: string;
+}
+
+const STEPS: Record<ClusterStep, string> = {
+  api: "API server",
+  platform: "what the platform brings",
+  nodes: "nodes",
+  installed: "the older installation",
+  ready: "nodes and system pods ready",
+};
+
+export async function up(options: UpOptions, run: Run): Promise<{ cluster: ClusterSummary; stopped?: Promise<void> }> {
+  const folder = new ClusterFolder(options.name);
+  const before = folder.read();
+  if (before && isRunning(before)) throw errors.CLUSTER_RUNNING(options.name);
+  const chosen = clusterOptions(options);
+  folder.remove();
+  folder.create();
+  if (!options.paper) run.report({ event: "note", text: "nodes are on paper: everything but packets" });
+  if (options.detach) {
+    await detach(options, folder, run);
+    return { cluster: await summary(folder.read()!) };
+  }
+  return await upHere(chosen, options, folder, run);
+}
+
+/** Everything wrong with the request, before anything is made. */
+function clusterOptions(options: UpOptions): ClusterOptions {
+  if (!Number.isInteger(options.nodes) || options.nodes < 1 || options.nodes > 5000) {
+    throw errors.NODE_COUNT_INVALID(options.nodes);
+  }
+  const { datastore } = options;
+  if (datastore !== undefined && datastore !== "api" && datastore !== "etcd") throw errors.DATASTORE_UNKNOWN(datastore);
+  const { name, kind, nodes, oldNodes, windowsNodes, dualStack } = options;
+  return {
+    name,
+    kind,
+    nodes,
+    ...(oldNodes !== undefined && { oldNodes }),
+    ...(windowsNodes !== undefined && { windowsNodes }),
+    ...(dualStack !== undefined && { dualStack }),
+    ...(options.proxy !== undefined && { proxy: proxyChoice(kind, options.proxy) }),
+    ...(options.installed !== undefined && {
+      installed: { version: options.installed, method: installMethod(options.method, datastore) },
+    }),
+    ...(options.dataDir !== undefined && { dataDir: absolute(options.dataDir) }),
+    ...(options.port !== undefined && { port: options.port }),
+  };
+}
+
+async function upHere(chosen: ClusterOptions, options: UpOptions, folder: ClusterFolder, run: Run) {
+  const file = createWriteStream(folder.log, { flags: "a", mode: 0o600 });
+  const log = await openLog({ level: "info", format: "text", write: (line) => void file.write(line) });
+  const keysFolder = chosen.dataDir ?? folder.path;
+  const keys = readKeys(keysFolder);
+  const cluster = await startCluster({
+    ...chosen,
+    ...(keys && { keys }),
+    log,
+    report: (step, state) => run.report({ event: "step", id: step, state, text: STEPS[step] }),
+  });
+  writeKeys(keysFolder, cluster.keys);
+  folder.writeKubeconfig(cluster.kubeconfig);
+  const record: ClusterRecord = {
+    name: options.name,
+    kind: options.kind,
+    nodes: cluster.nodeNames.length,
+    pid: process.pid,
+    processStart: processStart(process.pid) ?? "",
+    server: cluster.url,
+    ready: true,
+  };
+  folder.write(record);
+  log.info({ server: cluster.url, nodes: record.nodes }, "the cluster is ready");
+  const stopped = stopWith(run.signal, async () => {
+    await cluster.close();
+    log.info({}, "the cluster has stopped");
+    await new Promise((done) => file.end(done));
+    folder.remove();
+  });
+  return { cluster: await summary(record), stopped };
+}
+
+function stopWith(signal: AbortSignal, stop: () => Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const go = () => void stop().then(resolve, reject);
+    if (signal.aborted) go();
+    else signal.addEventListener("abort", go, { once: true });
+  });
+}
+
+export async function down({ name }: { name: string }, run: Run): Promise<boolean> {
+  const folder = new ClusterFolder(name);
+  const record = folder.read();
+  if (!record) {
+    folder.remove();
+    return false;
+  }
+  if (isRunning(record)) {
+    run.report({ event: "step", id: "stop", state: "running", text: `stopping ${name}` });
+    process.kill(record.pid, "SIGTERM");
+    await gone(record, run.signal);
+    run.report({ event: "step", id: "stop", state: "done", text: `stopped ${name}` });
+  }
+  folder.remove();
+  return true;
+}
+
+const STOP_PATIENCE_MS = 15_000;
+const LOOK_EVERY_MS = 50;
+
+async function gone(record: ClusterRecord, signal: AbortSignal): Promise<void> {
+  const until = Date.now() + STOP_PATIENCE_MS;
+  while (isRunning(record)) {
+    signal.throwIfAborted();
+    if (Date.now() > until) throw errors.CLUSTER_WILL_NOT_STOP(record.name, record.pid);
+    await new Promise((wake) => setTimeout(wake, LOOK_EVERY_MS));
+  }
+}
+
+export async function list(): Promise<ClusterSummary[]> {
+  const records = clusterNames().map((name) => new ClusterFolder(name).read());
+  return await Promise.all(records.filter((record) => record !== undefined).map(summary));
+}
+
+async function summary(record: ClusterRecord): Promise<ClusterSummary> {
+  const { name, kind, nodes, server } = record;
+  const { kubeconfig } = new ClusterFolder(name);
+  const nodesReady = isRunning(record) ? await readyNodes(kubeconfig) : undefined;
+  const state = !isRunning(record) ? "stopped" : nodesReady === undefined ? "silent" : "running";
+  return { name, kind, state, nodes, nodesReady: nodesReady ?? 0, server, kubeconfig };
+}
+
+/** Asked of the cluster itself; undefined when it does not answer. */
+async function readyNodes(kubeconfig: string): Promise<number | undefined> {
+  const client = createClient(httpsTransport(loadConnection({ kubeconfig })), { userAgent: "vendorctl" });
+  try {
+    const { items } = await client.list<Node>(NODES);
+    return items.filter((node) =>
+      node.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True"),
+    ).length;
+  } catch {
+    return undefined;
+  } finally {
+    client.close();
+  }
+}
+
+export async function kubeconfig({ name }: { name: string }): Promise<string> {
+  const folder = new ClusterFolder(name);
+  if (!folder.read()) throw errors.CLUSTER_NOT_FOUND(name);
+  return folder.kubeconfig;
+}
+
+export async function* logs(options: {
+  name: string;
+  tail?: number;
+  follow: boolean;
+  signal: AbortSignal;
+}): AsyncIterable<string> {
+  const folder = new ClusterFolder(options.name);
+  if (!folder.read()) throw errors.CLUSTER_NOT_FOUND(options.name);
+  yield* followFile(folder.log, options);
+}
