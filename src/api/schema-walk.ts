@@ -369,9 +369,16 @@ function own<T>(table: Readonly<Record<string, T>> | undefined, name: string): T
   return table !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
+const isEmptyOf = new WeakMap<object, boolean>();
+
+/** Remembered, because asking a table of hundreds of names for its first lists them all. */
 function hasAny(table: object): boolean {
-  for (const _ in table) return true;
-  return false;
+  let empty = isEmptyOf.get(table);
+  if (empty === undefined) {
+    empty = Object.keys(table).length === 0;
+    isEmptyOf.set(table, empty);
+  }
+  return !empty;
 }
 
 function keysOf(item: Fields, keys: readonly string[]): Fields {

@@ -7,8 +7,9 @@ import { StatusError } from "../api/status.ts";
 import { defineErrors } from "../kit/errors.ts";
 import type { KeyPair } from "../kit/x509.ts";
 import type { Credentials } from "./auth/authenticate.ts";
-import type { Reply, Sink, UserInfo } from "./call.ts";
+import type { UserInfo } from "./call.ts";
 import type { Incoming, Router } from "./router.ts";
+import { sendReply } from "./send-reply.ts";
 import { tooLarge } from "./status-errors.ts";
 
 export const errors = defineErrors({
@@ -45,8 +46,6 @@ type Authenticate = (credentials: Credentials) => UserInfo;
 
 /** Kubernetes takes bodies up to this size. */
 const BODY_LIMIT = 3 * 1024 * 1024;
-/** A watcher with this much unsent is not reading. */
-const UNSENT_LIMIT = 16 * 1024 * 1024;
 
 export async function listen(router: Router, authenticate: Authenticate, options: ListenOptions): Promise<Listening> {
   const handler = (request: IncomingMessage, response: ServerResponse) => {
@@ -101,12 +100,13 @@ async function serve(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const left = new AbortController();
-  response.once("close", () => left.abort());
+  const departure = new Departure(response);
+  const signal = () => departure.signal;
   try {
-    const headers = flatHeaders(request);
+    // Repeated headers arrive joined by commas already; `set-cookie` alone does not, and nobody sends it here.
+    const headers = request.headers as Record<string, string | undefined>;
     const user = authenticate(credentialsOf(request, options, headers));
-    const body = await bodyOf(request);
+    const body = request.method === "GET" || request.method === "HEAD" ? EMPTY : await bodyOf(request);
     const target = request.url ?? "/";
     const mark = target.indexOf("?");
     const incoming: Incoming = {
@@ -116,72 +116,56 @@ async function serve(
       headers,
       body,
       user,
-      signal: left.signal,
+      get signal() {
+        return departure.signal;
+      },
     };
-    send(response, await router.handle(incoming), left.signal);
+    sendReply(response, await router.handle(incoming), signal);
   } catch (error) {
-    if (left.signal.aborted) return;
     const status =
       error instanceof StatusError ? error : new StatusError(500, "InternalError", "Internal error occurred");
-    send(response, { status: status.code, body: JSON.stringify(status.status) }, left.signal);
+    sendReply(response, { status: status.code, body: JSON.stringify(status.status) }, signal);
   }
 }
 
-/** Repeated headers arrive joined by commas already; `set-cookie` alone does not, and nobody sends it here. */
-function flatHeaders(request: IncomingMessage): Record<string, string | undefined> {
-  const flat: Record<string, string | undefined> = {};
-  for (const [name, value] of Object.entries(request.headers))
-    flat[name] = Array.isArray(value) ? value.join(",") : value;
-  return flat;
-}
+/** Tells that the client has left. Made when somebody asks: most requests are over before, and a signal costs more than a get. */
+class Departure {
+  readonly #response: ServerResponse;
+  #controller: AbortController | undefined;
 
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
-  if (request.method === "GET" || request.method === "HEAD") return EMPTY;
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request) {
-    size += (chunk as Buffer).length;
-    if (size > BODY_LIMIT) throw tooLarge(BODY_LIMIT);
-    chunks.push(chunk as Buffer);
+  constructor(response: ServerResponse) {
+    this.#response = response;
   }
-  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      if (this.#response.destroyed) controller.abort();
+      else this.#response.once("close", () => controller.abort());
+      this.#controller = controller;
+    }
+    return this.#controller.signal;
+  }
 }
 
 const EMPTY = Buffer.alloc(0);
 
-function send(response: ServerResponse, reply: Reply, signal: AbortSignal): void {
-  if (response.destroyed) return;
-  const headers: Record<string, string | number> = { "content-type": "application/json", ...reply.headers };
-  if (reply.stream) {
-    response.writeHead(reply.status, headers);
-    response.flushHeaders();
-    reply.stream(sinkOf(response, signal));
-    return;
-  }
-  const { body = "" } = reply;
-  if (typeof body === "string") {
-    headers["content-length"] = Buffer.byteLength(body);
-    response.writeHead(reply.status, headers);
-    response.end(body);
-    return;
-  }
-  headers["content-length"] = body.reduce((sum, part) => sum + part.length, 0);
-  response.writeHead(reply.status, headers);
-  response.end(body.length === 1 ? body[0] : Buffer.concat(body));
-}
-
-function sinkOf(response: ServerResponse, signal: AbortSignal): Sink {
-  return {
-    signal,
-    write: (chunk) => {
-      if (response.destroyed || response.writableEnded) return false;
-      response.write(typeof chunk === "string" ? chunk : chunk.length === 1 ? chunk[0]! : Buffer.concat(chunk));
-      return response.writableLength < UNSENT_LIMIT;
-    },
-    end: () => {
-      if (!response.writableEnded) response.end();
-    },
-  };
+/** A body that is too large is read to its end all the same, or the client would see a broken connection and not our answer. */
+function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= BODY_LIMIT) chunks.push(chunk);
+      else chunks.length = 0;
+    });
+    request.on("end", () => {
+      if (size > BODY_LIMIT) reject(tooLarge(BODY_LIMIT));
+      else resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+    });
+    request.on("error", reject);
+  });
 }
 
 interface PeerIdentity {
@@ -205,7 +189,8 @@ function credentialsOf(
     identity = identify(socket, options.tls);
     identities.set(socket, identity);
   }
-  return { ...identity, headers };
+  const { certificate, frontProxy, stranger } = identity;
+  return { certificate, frontProxy, stranger, headers };
 }
 
 function identify(socket: TLSSocket, tls: NonNullable<ListenOptions["tls"]>): PeerIdentity {

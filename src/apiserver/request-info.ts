@@ -1,4 +1,5 @@
 import type { Verb } from "./resource.ts";
+import { badRequest } from "./status-errors.ts";
 
 /** What a URL asks for, before anybody knows whether it exists. */
 export type RequestInfo =
@@ -25,10 +26,7 @@ const VERB_OF: Record<string, Verb> = { POST: "create", PUT: "update", PATCH: "p
  * A namespace itself is a resource: `/api/v1/namespaces/NS` and its subresources `status` and `finalize`.
  */
 export function requestInfo(method: string, path: string, query: URLSearchParams): RequestInfo {
-  const parts = path
-    .split("/")
-    .filter((part) => part !== "")
-    .map(decodeURIComponent);
+  const parts = partsOf(path);
   const core = parts[0] === "api";
   if ((!core && parts[0] !== "apis") || parts.length < (core ? 3 : 4)) {
     return { resource: false, verb: method === "HEAD" ? "get" : method.toLowerCase(), path };
@@ -44,6 +42,16 @@ export function requestInfo(method: string, path: string, query: URLSearchParams
   if (core && plural === "namespaces") namespace = name;
   const target = { group: group!, version: version!, plural: plural!, namespace, name, subresource: sub.join("/") };
   return { resource: true, verb: verbFor(method, name, query), ...target };
+}
+
+function partsOf(path: string): string[] {
+  const parts = path.split("/").filter((part) => part !== "");
+  if (!path.includes("%")) return parts;
+  try {
+    return parts.map(decodeURIComponent);
+  } catch {
+    throw badRequest(`the path ${path} is not well escaped`);
+  }
 }
 
 const NAMESPACE_SUBRESOURCES = new Set(["status", "finalize"]);

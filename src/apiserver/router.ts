@@ -69,17 +69,28 @@ export class Router {
     const kind = core.registry.find(info.group, info.version, info.plural);
     if (!kind) throw noSuchPath();
     const { namespace, name, subresource } = info;
-    const { headers, body, signal } = incoming;
-    return await this.#dispatch(info, { kind, namespace, name, subresource, query, headers, user, body, signal });
+    const { headers, body } = incoming;
+    const call: Call = {
+      kind,
+      namespace,
+      name,
+      subresource,
+      query,
+      headers,
+      user,
+      body,
+      // Asked for by few, and made only then.
+      get signal() {
+        return incoming.signal;
+      },
+    };
+    return await this.#dispatch(info, call);
   }
 
   /** `kubectl --as`: allowed to those who may impersonate. */
   #actingUser(incoming: Incoming): UserInfo {
     const name = incoming.headers["impersonate-user"];
-    const groups = (incoming.headers["impersonate-group"] ?? "")
-      .split(",")
-      .map((text) => text.trim())
-      .filter(Boolean);
+    const groups = splitList(incoming.headers["impersonate-group"]);
     if (name === undefined) {
       if (groups.length > 0) throw badRequest("requested groups but no user to impersonate");
       return incoming.user;
@@ -169,6 +180,14 @@ export class Router {
     if (subresource === "scale" && kind.scale) return await scale(core, call, info.verb);
     throw noSuchPath();
   }
+}
+
+function splitList(text: string | undefined): string[] {
+  if (text === undefined) return [];
+  return text
+    .split(",")
+    .map((item) => item.trim())
+    .filter(Boolean);
 }
 
 const OPEN_PATHS = new Set(["/healthz", "/livez", "/readyz"]);

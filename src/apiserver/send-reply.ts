@@ -1,0 +1,87 @@
+import type { ServerResponse } from "node:http";
+import type { Reply, Sink } from "./call.ts";
+
+/** Up to this size an answer and its head leave in one write, which is what costs most of a small request. */
+const ONE_WRITE = 16 * 1024;
+/** A long answer goes out in pieces of this size, the next when the last has left: other requests get their turn, and memory stays flat. */
+const PIECE = 128 * 1024;
+/** A watcher with this much unsent is not reading. */
+const UNSENT_LIMIT = 16 * 1024 * 1024;
+
+/** Answers a request. `signal` is asked for only by streams. */
+export function sendReply(response: ServerResponse, reply: Reply, signal: () => AbortSignal): void {
+  if (response.destroyed) return;
+  const headers: Record<string, string | number> = { "content-type": "application/json", ...reply.headers };
+  if (reply.stream) {
+    response.writeHead(reply.status, headers);
+    response.flushHeaders();
+    reply.stream(sinkOf(response, signal()));
+    return;
+  }
+  const { body = "" } = reply;
+  if (typeof body === "string") {
+    headers["content-length"] = Buffer.byteLength(body);
+    response.writeHead(reply.status, headers);
+    response.end(body);
+    return;
+  }
+  const size = body.reduce((sum, part) => sum + part.length, 0);
+  headers["content-length"] = size;
+  response.writeHead(reply.status, headers);
+  // As text of one byte a letter, because Node joins only text with the head.
+  if (size <= ONE_WRITE) response.end(joined(body, size).toString("latin1"), "latin1");
+  else void sendInPieces(response, body);
+}
+
+function joined(parts: readonly Buffer[], size: number): Buffer {
+  return parts.length === 1 ? parts[0]! : Buffer.concat(parts, size);
+}
+
+async function sendInPieces(response: ServerResponse, parts: readonly Buffer[]): Promise<void> {
+  for (const piece of piecesOf(parts)) {
+    if (response.destroyed) return;
+    if (!response.write(piece)) await drained(response);
+  }
+  response.end();
+}
+
+function* piecesOf(parts: readonly Buffer[]): Generator<Buffer> {
+  let start = 0;
+  let size = 0;
+  for (const [index, part] of parts.entries()) {
+    if (size > 0 && size + part.length > PIECE) {
+      yield joined(parts.slice(start, index), size);
+      start = index;
+      size = 0;
+    }
+    size += part.length;
+  }
+  if (size > 0) yield joined(parts.slice(start), size);
+}
+
+/** Resolves when there is room again, or nobody left to write to. */
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off("drain", done);
+      response.off("close", done);
+      resolve();
+    };
+    response.on("drain", done);
+    response.on("close", done);
+  });
+}
+
+function sinkOf(response: ServerResponse, signal: AbortSignal): Sink {
+  return {
+    signal,
+    write: (chunk) => {
+      if (response.destroyed || response.writableEnded) return false;
+      response.write(typeof chunk === "string" ? chunk : chunk.length === 1 ? chunk[0]! : Buffer.concat(chunk));
+      return response.writableLength < UNSENT_LIMIT;
+    },
+    end: () => {
+      if (!response.writableEnded) response.end();
+    },
+  };
+}
