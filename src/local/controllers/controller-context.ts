@@ -23,6 +23,8 @@ export interface ControllerLoop {
   watch(enqueue: (key: string) => void): void;
   /** Brings one key nearer to what it should be. Answers in how many milliseconds to look again without being told. */
   reconcile(key: string): Promise<number | undefined>;
+  /** About how many objects a look at this key goes through; large ones are looked at less often. */
+  weight?(key: string): number;
   /** Ends what the loop holds beyond the shared informers. */
   stop?(): Promise<void>;
 }

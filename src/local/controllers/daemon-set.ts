@@ -49,6 +49,7 @@ export function daemonSetLoop(context: ControllerContext): ControllerLoop {
         for (const { metadata } of informers.daemonSets.list()) enqueue(`${metadata.namespace}/${metadata.name}`);
       });
     },
+    weight: (key) => informers.podsByOwner.count(informers.daemonSets.get(key)?.metadata.uid ?? ""),
     async reconcile(key) {
       const daemonSet = informers.daemonSets.get(key);
       if (!daemonSet) return undefined;

@@ -24,6 +24,7 @@ export function disruptionLoop(context: ControllerContext): ControllerLoop {
         }
       });
     },
+    weight: (key) => informers.budgets.get(key)?.status?.expectedPods ?? 0,
     async reconcile(key) {
       const budget = informers.budgets.get(key);
       if (!budget || budget.metadata.deletionTimestamp) return undefined;

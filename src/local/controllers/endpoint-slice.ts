@@ -55,6 +55,7 @@ export function endpointSliceLoop(context: ControllerContext): ControllerLoop {
         }
       });
     },
+    weight: (key) => informers.slicesByService.get(key).reduce((sum, slice) => sum + (slice.endpoints?.length ?? 0), 0),
     async reconcile(key) {
       const service = informers.services.get(key);
       const slices = slicesOf(key);

@@ -31,7 +31,32 @@ interface Written {
   count: number;
 }
 
-export function createEventRecorder(client: Client, source: EventSource, clock: Clock): EventRecorder {
+/** Events for many objects at once, such as a cluster of a thousand nodes coming up, are thinned out; warnings never are. */
+export interface EventLimit {
+  allows(): boolean;
+}
+
+export function eventLimit(clock: Clock, burst = 300, perSecond = 50): EventLimit {
+  let left = burst;
+  let at = clock.now();
+  return {
+    allows() {
+      const now = clock.now();
+      left = Math.min(burst, left + ((now - at) / 1000) * perSecond);
+      at = now;
+      if (left < 1) return false;
+      left--;
+      return true;
+    },
+  };
+}
+
+export function createEventRecorder(
+  client: Client,
+  source: EventSource,
+  clock: Clock,
+  limit: EventLimit = eventLimit(clock),
+): EventRecorder {
   const waiting: (() => Promise<void>)[] = [];
   const written = new Map<string, Written>();
   const allowance = new Map<string, { left: number; at: number }>();
@@ -82,6 +107,7 @@ export function createEventRecorder(client: Client, source: EventSource, clock: 
 
   return {
     record(about, type, reason, message) {
+      if (type === "Normal" && !limit.allows()) return;
       if (mayRecord(about)) enqueue(() => write(about, type, reason, message));
     },
     async flush() {

@@ -48,6 +48,7 @@ export function replicaSetLoop(context: ControllerContext): ControllerLoop {
         }
       });
     },
+    weight: (key) => informers.podsByOwner.count(informers.replicaSets.get(key)?.metadata.uid ?? ""),
     async reconcile(key) {
       const set = informers.replicaSets.get(key);
       if (!set) return undefined;

@@ -1,7 +1,7 @@
+import type { Transport } from "../../api/transport.ts";
 import { type Client, createClient } from "../../cluster/client.ts";
 import { type Controller, runController } from "../../cluster/controller.ts";
 import { isConflict } from "../../cluster/failures.ts";
-import type { Transport } from "../../api/transport.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { keyedQueue } from "../../kit/keyed-queue.ts";
 import { type Log, silentLog } from "../../kit/log.ts";

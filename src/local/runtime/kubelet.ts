@@ -1,10 +1,10 @@
+import type { Transport } from "../../api/transport.ts";
 import { type Client, createClient } from "../../cluster/client.ts";
 import { type Controller, runController, watching } from "../../cluster/controller.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";
 import { createInformer, type Informer } from "../../cluster/informer.ts";
 import { NODES, PODS } from "../../cluster/kinds.ts";
 import { keyOf } from "../../cluster/object-cache.ts";
-import type { Transport } from "../../api/transport.ts";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { keyedQueue } from "../../kit/keyed-queue.ts";
 import { type Log, silentLog } from "../../kit/log.ts";

@@ -2,7 +2,13 @@ import { type Backoff, backoffDelay } from "../../kit/backoff.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import type { EventRecorder } from "../controllers/event-recorder.ts";
 import type { Container, Pod, PodStatus } from "../controllers/workload-types.ts";
-import { type ContainerEvent, ImageError, type NodeRuntime, type PodHandle } from "./node-runtime.ts";
+import {
+  type ContainerEvent,
+  type ContainerRun,
+  ImageError,
+  type NodeRuntime,
+  type PodHandle,
+} from "./node-runtime.ts";
 import { type ContainerLife, FRESH, podStatus, stateOf } from "./pod-status.ts";
 
 export interface PodWorkerOptions {
@@ -219,38 +225,42 @@ export class PodWorker {
         this.#set(container, { ...life, state: { ...life.state, ready: event.is === "ready" } });
       }
     };
-    if (!(await this.#start(handle, container, since, report))) return undefined;
+    const run = await this.#start(handle, container, report);
+    if (!run) return undefined;
+    this.#containers.set(container.name, {
+      ...this.#lifeOf(container),
+      ...run,
+      state: { at: "running", since, ready: false },
+    });
+    // What it said before we were back is part of the first thing told about it.
     started = true;
     for (const event of early) report(event);
+    this.#options.changed();
     onStart?.();
     return await exit;
   }
 
-  /** Starts it, however long its image takes to come; false when the pod was stopped meanwhile. */
+  /** Starts it, however long its image takes to come; undefined when the pod was stopped meanwhile. */
   async #start(
     handle: PodHandle,
     container: Container,
-    since: number,
     report: (event: ContainerEvent) => void,
-  ): Promise<boolean> {
+  ): Promise<ContainerRun | undefined> {
     const { clock, recorder } = this.#options;
     for (let failures = 1; !this.#stopping.signal.aborted; failures++) {
       try {
-        const { containerID, imageID } = await handle.run(container, report);
-        const life = this.#lifeOf(container);
-        const state = { at: "running", since, ready: false } as const;
-        this.#set(container, { ...life, containerID, imageID, state });
+        const run = await handle.run(container, report);
         const pulled = `Container image "${container.image}" already present on machine`;
         recorder.record(this.#pod, "Normal", "Pulled", pulled);
         recorder.record(this.#pod, "Normal", "Created", `Created container: ${container.name}`);
         recorder.record(this.#pod, "Normal", "Started", `Started container ${container.name}`);
-        return true;
+        return run;
       } catch (error) {
         if (!(error instanceof ImageError)) throw error;
         await this.#waitForImage(container, error.message, backoffDelay(RETRY, failures, 0), clock);
       }
     }
-    return false;
+    return undefined;
   }
 
   async #waitForImage(container: Container, why: string, delay: number, clock: Clock): Promise<void> {
