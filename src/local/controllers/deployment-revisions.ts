@@ -48,7 +48,7 @@ export function byAge(a: ReplicaSet, b: ReplicaSet): number {
   return a.metadata.name < b.metadata.name ? -1 : 1;
 }
 
-export function revisionOf(set: ReplicaSet): number {
+function revisionOf(set: ReplicaSet): number {
   return Number(set.metadata.annotations?.[REVISION] ?? 0) || 0;
 }
 

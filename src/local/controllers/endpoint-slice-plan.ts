@@ -170,12 +170,12 @@ function endpointOf(observed: ObservedService, pod: Pod, family: "IPv4" | "IPv6"
   return endpoint;
 }
 
-export function podAddresses(pod: Pod): string[] {
+function podAddresses(pod: Pod): string[] {
   const all = pod.status?.podIPs?.map(({ ip }) => ip) ?? [];
   return all.length > 0 ? all : pod.status?.podIP ? [pod.status.podIP] : [];
 }
 
-export function portsFor(service: Service, pod: Pod): EndpointPort[] {
+function portsFor(service: Service, pod: Pod): EndpointPort[] {
   const ports: EndpointPort[] = [];
   for (const { name = "", port, targetPort, protocol = "TCP", appProtocol } of service.spec.ports ?? []) {
     const target = typeof targetPort === "string" ? namedPort(pod, targetPort, protocol) : targetPort || port;
@@ -198,7 +198,7 @@ function namedPort(pod: Pod, name: string, protocol: string): number | undefined
   return undefined;
 }
 
-export function familiesOf({ spec }: Service): ("IPv4" | "IPv6")[] {
+function familiesOf({ spec }: Service): ("IPv4" | "IPv6")[] {
   if (spec.ipFamilies && spec.ipFamilies.length > 0) return spec.ipFamilies;
   const ips = spec.clusterIPs ?? (spec.clusterIP ? [spec.clusterIP] : []);
   const known = ips.filter((ip) => ip !== "None").map((ip) => (ip.includes(":") ? "IPv6" : "IPv4"));

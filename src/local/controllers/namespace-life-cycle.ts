@@ -42,7 +42,7 @@ export function namespaceLoop(context: ControllerContext): ControllerLoop {
   };
 }
 
-export interface Emptying {
+interface Emptying {
   /** What could not be looked at, and why: the namespace must then stay. */
   failures: { kind: "DiscoveryFailed" | "ContentDeletionFailed"; message: string }[];
   remaining: { resource: DiscoveredResource; count: number; finalizers: string[] }[];
@@ -91,7 +91,7 @@ function ignoreGone(error: unknown): void {
   if (!isNotFound(error)) throw error;
 }
 
-export function leavingConditions(namespace: Namespace, { failures, remaining }: Emptying, now: number): Condition[] {
+function leavingConditions(namespace: Namespace, { failures, remaining }: Emptying, now: number): Condition[] {
   const discovery = failures.filter(({ kind }) => kind === "DiscoveryFailed");
   const deletion = failures.filter(({ kind }) => kind === "ContentDeletionFailed");
   const content = remaining.map(

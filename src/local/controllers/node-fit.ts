@@ -36,7 +36,7 @@ export function firstUntolerated(
   return taints?.find((taint) => effects.includes(taint.effect) && !tolerates(tolerations, taint));
 }
 
-export function tolerates(tolerations: Toleration[] | undefined, taint: Taint): boolean {
+function tolerates(tolerations: Toleration[] | undefined, taint: Taint): boolean {
   return tolerations?.some((toleration) => toleratesTaint(toleration, taint)) ?? false;
 }
 

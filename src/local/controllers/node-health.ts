@@ -2,10 +2,10 @@ import { timestamp } from "./timestamp.ts";
 import type { Lease, Node, Taint } from "./workload-types.ts";
 
 /** A node that has not renewed its lease for this long is not known to be alive. */
-export const GRACE_MS = 40_000;
+const GRACE_MS = 40_000;
 
-export const NOT_READY = "node.kubernetes.io/not-ready";
-export const UNREACHABLE = "node.kubernetes.io/unreachable";
+const NOT_READY = "node.kubernetes.io/not-ready";
+const UNREACHABLE = "node.kubernetes.io/unreachable";
 const CONDITION_TYPES = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 export interface NodeHealth {

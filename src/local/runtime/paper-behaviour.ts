@@ -8,7 +8,7 @@ export type Behaviour =
   | { does: "readyAfter"; ms: number }
   | { does: "exit"; code: number };
 
-export const BEHAVIOUR_ANNOTATION = "local.vendor.io/behaviour";
+const BEHAVIOUR_ANNOTATION = "local.vendor.io/behaviour";
 
 /** Images the cluster's maker wants to behave in some way: `[/broken/, "crash"]`. */
 export type ImageRule = readonly [image: RegExp, behaviour: string];
@@ -20,7 +20,7 @@ export function behaviourOf(pod: Pod, image: string, rules: readonly ImageRule[]
 }
 
 /** `crash`, `never-ready`, `pull-error`, `slow:500`, `exit:3`, `complete`. What makes no sense is taken for `run`. */
-export function parseBehaviour(text: string): Behaviour {
+function parseBehaviour(text: string): Behaviour {
   const [word = "", value = ""] = text.trim().split(":", 2);
   const number = Number(value);
   switch (word) {
