@@ -1,5 +1,4 @@
 import { readCliConfig } from "./cli/config.ts";
-import { errors } from "./cli/errors.ts";
 import { asCoded, printFailure } from "./cli/failure.ts";
 import type { World } from "./cli/session.ts";
 import { runVendorctl } from "./cli/vendorctl.ts";
@@ -12,7 +11,7 @@ async function main(): Promise<void> {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     signal: interrupt.signal,
-    loadClusterCommands: () => Promise.reject(errors.NOT_IN_THIS_BUILD("embedded cluster")),
+    loadClusterCommands: () => import("./local/commands.ts"),
   };
   stopOnSignals(interrupt);
   endQuietlyWithoutReader();

@@ -167,7 +167,7 @@ function responseKind(entry: Record<string, unknown>): Record<string, unknown> {
 const KUBE_VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
 
 /** Newest stable first, then beta, then alpha, then anything else by name: the order Kubernetes prefers. */
-export function compareVersions(a: string, b: string): number {
+function compareVersions(a: string, b: string): number {
   const [left, right] = [rank(a), rank(b)];
   for (let i = 0; i < left.length; i++) if (left[i] !== right[i]) return right[i]! - left[i]!;
   return a < b ? -1 : 1;

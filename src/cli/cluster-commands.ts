@@ -22,11 +22,14 @@ export interface UpOptions {
   nodes: number;
   paper: boolean;
   detach: boolean;
-  proxy?: string;
-  datastore?: string;
+  proxy?: "iptables" | "nftables" | "ipvs" | "none";
+  datastore?: "api" | "etcd";
   /** Seed the cluster as this version left it, such as `v3.27`. */
   installed?: string;
   method?: string;
+  oldNodes?: number;
+  windowsNodes?: number;
+  dualStack?: boolean;
   dataDir?: string;
   port?: number;
 }

@@ -7,7 +7,7 @@ const DEFAULT_NAME = "demo";
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
 const PROXIES = ["iptables", "nftables", "ipvs", "none"] as const;
 const DATASTORES = ["api", "etcd"] as const;
-const METHODS = ["operator", "chart", "manifest"] as const;
+const METHODS = ["operator", "chart", "manifest", "manifest-canal", "manifest-policy-only"] as const;
 const MOST_NODES = 1000;
 
 /** `vendorctl cluster …`: the embedded cluster. */
@@ -38,6 +38,17 @@ export function addClusterCommands(program: Command, start: Start): void {
     )
     .option("--installed <version>", "seed it as this older version left it, such as v3.27", release("--installed"))
     .option("--method <method>", `how that version was installed: ${METHODS.join(", ")}`, oneOf("--method", METHODS))
+    .option(
+      "--old-nodes <count>",
+      "how many of the nodes eBPF cannot run on",
+      wholeNumber("--old-nodes", 0, MOST_NODES),
+    )
+    .option(
+      "--windows-nodes <count>",
+      "how many of the nodes run Windows",
+      wholeNumber("--windows-nodes", 0, MOST_NODES),
+    )
+    .option("--dual-stack", "IPv4 and IPv6")
     .option(
       "--data-dir <directory>",
       "keep the cluster's objects here",

@@ -30,10 +30,6 @@ export const errors = defineErrors({
     fix: () => "copy the word in brackets at the end of an error, such as PORT_IN_USE",
     exitCode: EXIT.usage,
   },
-  NOT_IN_THIS_BUILD: {
-    say: (what: string) => `this build of vendorctl has no ${what}`,
-    fix: () => "use a build that has it",
-  },
   TIMED_OUT: {
     say: (timeout: string) => `not finished after ${timeout}`,
     fix: () => "wait longer with --timeout",

@@ -189,7 +189,16 @@ async function settled(client: Client, nodeCount: number): Promise<void> {
   try {
     await Promise.all(all.map((informer) => informer.synced));
     await new Promise<void>((resolve) => {
-      const look = () => isSettled() && resolve();
+      let due = false;
+      // A look goes through everything there is, so a burst of news is worth one, not one each.
+      const look = () => {
+        if (due) return;
+        due = true;
+        setImmediate(() => {
+          due = false;
+          if (isSettled()) resolve();
+        });
+      };
       for (const informer of all) informer.onChange(look);
       look();
     });

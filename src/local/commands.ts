@@ -19,8 +19,8 @@ import type { Node } from "./controllers/workload-types.ts";
 import { detach } from "./detach.ts";
 import { errors } from "./errors.ts";
 import { followFile } from "./follow-file.ts";
-import { installMethod } from "./installed/seed-installed.ts";
-import { proxyChoice } from "./personality.ts";
+import { installMethod } from "./installed/install-method.ts";
+import type { ProxyChoice } from "./personality.ts";
 
 /** `vendorctl cluster …`: clusters on this machine, each a process and a folder. */
 
@@ -30,8 +30,8 @@ export interface UpOptions {
   nodes: number;
   paper: boolean;
   detach: boolean;
-  proxy?: string;
-  datastore?: string;
+  proxy?: ProxyChoice;
+  datastore?: "api" | "etcd";
   installed?: string;
   method?: string;
   oldNodes?: number;
@@ -75,7 +75,8 @@ export async function up(options: UpOptions, run: Run): Promise<{ cluster: Clust
   const before = folder.read();
   if (before && isRunning(before)) throw errors.CLUSTER_RUNNING(options.name);
   const chosen = clusterOptions(options);
-  folder.remove();
+  // What a cluster that is no more has left. Without a record the folder is new, made by whoever started us.
+  if (before) folder.remove();
   folder.create();
   if (!options.paper) run.report({ event: "note", text: "nodes are on paper: everything but packets" });
   if (options.detach) {
@@ -87,11 +88,7 @@ export async function up(options: UpOptions, run: Run): Promise<{ cluster: Clust
 
 /** Everything wrong with the request, before anything is made. */
 function clusterOptions(options: UpOptions): ClusterOptions {
-  if (!Number.isInteger(options.nodes) || options.nodes < 1 || options.nodes > 5000) {
-    throw errors.NODE_COUNT_INVALID(options.nodes);
-  }
   const { datastore } = options;
-  if (datastore !== undefined && datastore !== "api" && datastore !== "etcd") throw errors.DATASTORE_UNKNOWN(datastore);
   const { name, kind, nodes, oldNodes, windowsNodes, dualStack } = options;
   return {
     name,
@@ -100,7 +97,7 @@ function clusterOptions(options: UpOptions): ClusterOptions {
     ...(oldNodes !== undefined && { oldNodes }),
     ...(windowsNodes !== undefined && { windowsNodes }),
     ...(dualStack !== undefined && { dualStack }),
-    ...(options.proxy !== undefined && { proxy: proxyChoice(kind, options.proxy) }),
+    ...(options.proxy !== undefined && { proxy: options.proxy }),
     ...(options.installed !== undefined && {
       installed: { version: options.installed, method: installMethod(options.method, datastore) },
     }),

@@ -26,14 +26,4 @@ export const errors = defineErrors({
     say: (path: string) => `no permission to write to ${path}, where clusters keep their state`,
     fix: () => "make it writable for this user, or name another place with VENDORCTL_HOME",
   },
-  NODE_COUNT_INVALID: {
-    say: (count: number) => `a cluster cannot have ${count} nodes`,
-    fix: () => "give --nodes a number from 1 to 5000",
-    exitCode: 64,
-  },
-  DATASTORE_UNKNOWN: {
-    say: (name: string) => `there is no datastore ${name}`,
-    fix: () => "the choices are api and etcd; etcd only means something together with --installed",
-    exitCode: 64,
-  },
 });

@@ -175,7 +175,7 @@ function subjectKeys(object: KubeObject): string[] {
   );
 }
 
-export function covers(rule: PolicyRule, asked: Attributes): boolean {
+function covers(rule: PolicyRule, asked: Attributes): boolean {
   if (!has(rule.verbs, asked.verb)) return false;
   if (!asked.resource) return (rule.nonResourceURLs ?? []).some((pattern) => coversPath(pattern, asked.path));
   if (!has(rule.apiGroups, asked.group)) return false;
