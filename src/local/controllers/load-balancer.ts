@@ -11,6 +11,9 @@ export interface LoadBalancerOptions {
   hostname?: (service: Service, ip: string) => string;
 }
 
+/** With no address left a service waits until one is given back. */
+const FULL_RECHECK_MS = 500;
+
 type Ingress = { ip?: string; hostname?: string; ipMode?: string };
 
 /** The part of a cloud that gives LoadBalancer services an address of their own. */
@@ -48,7 +51,7 @@ export function loadBalancerLoop(context: ControllerContext, options: LoadBalanc
           "SyncLoadBalancerFailed",
           "no address is free in the load balancer's range",
         );
-        return undefined;
+        return FULL_RECHECK_MS;
       }
       given.set(key, ip);
       const name = options.hostname?.(service, ip);
