@@ -7,7 +7,7 @@ import { parseOperatingSystem } from "../api/operating-system.ts";
 import { kernelVerdict, NODE_IMAGES, supportedArchitecture } from "../api/platform-limits.ts";
 import { SERVICE_PROXY } from "../api/service-proxy.ts";
 import { contains, parseAddress, parseCidr } from "../kit/ip.ts";
-import { type Personality, type PersonalityOptions, personalityOf, proxyChoice } from "./personality.ts";
+import { type Personality, type PersonalityOptions, personalityOf } from "./personality.ts";
 import { nodeObject } from "./runtime/node-object.ts";
 import { type BareServer, bareServer } from "./testing/bare-server.ts";
 
@@ -196,12 +196,13 @@ describe("what cannot be had", () => {
   });
 
   it("refuses to do without a proxy where a manager brings it back, and to have one where there is none", () => {
-    expect(refusal(() => proxyChoice("aks", "none"))).toMatchObject({ code: "PROXY_NOT_OFFERED" });
+    expect(refusal(() => personalityOf("aks").objects({ ...asked, proxy: "none" }))).toMatchObject({
+      code: "PROXY_NOT_OFFERED",
+    });
     expect(refusal(() => personalityOf("openshift").objects({ ...asked, proxy: "ipvs" }))).toMatchObject({
       code: "PROXY_NOT_OFFERED",
       message: 'a cluster of kind openshift cannot have its service proxy "ipvs"; it can be none',
     });
-    expect(proxyChoice("eks", "ipvs")).toBe("ipvs");
   });
 
   it("refuses a cluster of Windows nodes alone", () => {

@@ -62,14 +62,6 @@ export interface BehaviourContext {
 
 const PERSONALITIES: Readonly<Record<ClusterKind, Personality>> = { generic, iac, openshift, aks, eks, mke };
 
-/** The mode somebody asked for, if a cluster of this kind can have it. */
-export function proxyChoice(kind: string, text: string): ProxyChoice {
-  const { proxies } = personalityOf(kind);
-  const choice = proxies.find((offered) => offered === text);
-  if (!choice) throw errors.PROXY_NOT_OFFERED(kind, text, proxies.join(", "));
-  return choice;
-}
-
 export function personalityOf(kind: string): Personality {
   if (!isClusterKind(kind)) throw errors.CLUSTER_KIND_UNKNOWN(kind, Object.keys(CLUSTER_KINDS).join(", "));
   return PERSONALITIES[kind];

@@ -1,0 +1,69 @@
+import type { KubeObject } from "../../api/object.ts";
+import { clusterRole, clusterRoleBinding } from "../personalities/rbac-objects.ts";
+import type { OldRelease } from "./old-release.ts";
+
+const REGISTRY = "registry.local/vendor";
+
+export function image(name: string, release: OldRelease): string {
+  return `${REGISTRY}/${name}:${release.tag}`;
+}
+
+export interface Place {
+  name: string;
+  namespace: string;
+}
+
+/** A service account and its rights, which every program of the service had under its own name. */
+export function accountObjects(
+  { name, namespace }: Place,
+  rules: Parameters<typeof clusterRole>[1],
+  labels?: Record<string, string>,
+): KubeObject[] {
+  return [
+    { apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace, ...(labels ? { labels } : {}) } },
+    clusterRole(name, rules, labels),
+    clusterRoleBinding(name, { name, namespace }, labels),
+  ];
+}
+
+interface DeploymentParts {
+  release: OldRelease;
+  replicas?: number;
+  container: object;
+  pod?: object;
+  labels?: Record<string, string>;
+}
+
+/** A Deployment of one container, told apart by `k8s-app`. */
+export function deployment({ name, namespace }: Place, parts: DeploymentParts): KubeObject {
+  const { release, replicas = 1, container, pod = {}, labels } = parts;
+  const selector = { "k8s-app": name };
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name, namespace, labels: { ...selector, ...labels } },
+    spec: {
+      replicas,
+      selector: { matchLabels: selector },
+      strategy: { type: "Recreate" },
+      template: {
+        metadata: { labels: selector },
+        spec: {
+          nodeSelector: { "kubernetes.io/os": "linux" },
+          serviceAccountName: name,
+          tolerations: [
+            { key: "CriticalAddonsOnly", operator: "Exists" },
+            { key: "node-role.kubernetes.io/control-plane", effect: "NoSchedule" },
+            { key: "node-role.kubernetes.io/master", effect: "NoSchedule" },
+          ],
+          ...pod,
+          containers: [{ name, image: image(imageName(name), release), ...container }],
+        },
+      },
+    },
+  };
+}
+
+function imageName(program: string): string {
+  return program.replace(/^vendor-/, "");
+}
