@@ -38,6 +38,10 @@ export class ServerProcess {
   readonly readyMs: number;
   readonly #child: ChildProcess;
 
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
   /** `program` is a bundle that calls `serve` when its first argument is `serve`. */
   static async start(program: string, config: ServerConfig, flags: readonly string[] = []): Promise<ServerProcess> {
     const started = performance.now();

@@ -37,38 +37,32 @@ function joined(parts: readonly Buffer[], size: number): Buffer {
   return parts.length === 1 ? parts[0]! : Buffer.concat(parts, size);
 }
 
+/** All pieces are made in one buffer, each when the last has left, or a long list would leave its whole length behind as garbage. */
 async function sendInPieces(response: ServerResponse, parts: readonly Buffer[]): Promise<void> {
-  for (const piece of piecesOf(parts)) {
-    if (response.destroyed) return;
-    if (!response.write(piece)) await drained(response);
-  }
-  response.end();
-}
-
-function* piecesOf(parts: readonly Buffer[]): Generator<Buffer> {
-  let start = 0;
-  let size = 0;
-  for (const [index, part] of parts.entries()) {
-    if (size > 0 && size + part.length > PIECE) {
-      yield joined(parts.slice(start, index), size);
-      start = index;
-      size = 0;
+  const piece = Buffer.allocUnsafeSlow(PIECE);
+  let filled = 0;
+  for (const part of parts) {
+    for (let from = 0; from < part.length; ) {
+      const copied = part.copy(piece, filled, from);
+      from += copied;
+      filled += copied;
+      if (filled < PIECE) continue;
+      if (!(await written(response, piece))) return;
+      filled = 0;
     }
-    size += part.length;
   }
-  if (size > 0) yield joined(parts.slice(start), size);
+  response.end(piece.subarray(0, filled));
 }
 
-/** Resolves when there is room again, or nobody left to write to. */
-function drained(response: ServerResponse): Promise<void> {
+/** Resolves when the bytes are nobody's concern any more; false when there is nobody left to write to. */
+function written(response: ServerResponse, bytes: Buffer): Promise<boolean> {
   return new Promise((resolve) => {
-    const done = () => {
-      response.off("drain", done);
-      response.off("close", done);
-      resolve();
-    };
-    response.on("drain", done);
-    response.on("close", done);
+    const left = () => resolve(false);
+    response.once("close", left);
+    response.write(bytes, (error) => {
+      response.off("close", left);
+      resolve(!error);
+    });
   });
 }
 
