@@ -7,19 +7,14 @@ import { systemNamespaces } from "./personalities/system-namespaces.ts";
 import { bootstrapRoles } from "./rbac-bootstrap.ts";
 
 /** What every cluster has before anybody uses it, in the order it must come. */
-export function bootstrapObjects(
-  keys: ClusterKeys,
-  api: { host: string; port: number },
-  serviceCidr: string,
-): KubeObject[] {
+export function bootstrapObjects(keys: ClusterKeys, apiPort: number, serviceCidr: string): KubeObject[] {
   return [
     ...systemNamespaces(),
     ...bootstrapRoles(),
     priorityClass("system-cluster-critical", 2_000_000_000),
     priorityClass("system-node-critical", 2_000_001_000),
     apiAuthentication(keys),
-    kubernetesService(addressIn(serviceCidr, 1), api.port),
-    ...kubernetesEndpoints(api),
+    kubernetesService(addressIn(serviceCidr, 1), apiPort),
   ];
 }
 
@@ -77,6 +72,14 @@ function kubernetesEndpoints({ host, port }: { host: string; port: number }): Ku
     subsets: [{ addresses: [{ ip: host }], ports: [{ name: "https", port, protocol: "TCP" }] }],
   };
   return [endpoints, slice];
+}
+
+/** Where the API server really listens, which may be elsewhere than in a former life. */
+export async function pointToServer(client: Client, api: { host: string; port: number }): Promise<void> {
+  for (const object of kubernetesEndpoints(api)) {
+    const kind = await client.resourceFor(object);
+    await client.apply(kind, object, { fieldManager: "kube-apiserver", force: true });
+  }
 }
 
 /** Creates what is not there yet: a cluster with a data directory finds most of it from its former life. */

@@ -8,7 +8,7 @@ import { DAEMON_SETS, DEPLOYMENTS, NODES, PODS } from "../cluster/kinds.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
 import { type Log, silentLog } from "../kit/log.ts";
 import { podDefaults, serviceAddresses } from "./admission.ts";
-import { bootstrapObjects, createMissing } from "./bootstrap.ts";
+import { bootstrapObjects, createMissing, pointToServer } from "./bootstrap.ts";
 import { type ClusterKeys, createClusterKeys } from "./certificates.ts";
 import { ServiceAllocator } from "./controllers/service-allocator.ts";
 import { startControllers } from "./controllers/start-controllers.ts";
@@ -78,9 +78,10 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
     report("platform", "running");
     const client = createClient(server.transport(), { userAgent: "vendorctl", clock });
     await createMissing(client, [
-      ...bootstrapObjects(keys, platform.apiAddress, personality.serviceCidrs[0]!),
+      ...bootstrapObjects(keys, platform.apiAddress.port, personality.serviceCidrs[0]!),
       ...personality.objects(platform),
     ]);
+    await pointToServer(client, platform.apiAddress);
     const controllers = startControllers({
       transport: server.transport(),
       clock,
@@ -135,7 +136,11 @@ async function startServer(options: ClusterOptions, personality: Personality, ru
     windowsNodes: options.windowsNodes ?? 0,
     dualStack: options.dualStack ?? false,
   };
-  const names = personality.serverNames({ ...chosen, apiAddress: { host, port } });
+  const asked: PersonalityOptions = { ...chosen, apiAddress: { host, port } };
+  // What the platform cannot be is refused here, before there is anything to take back.
+  personality.nodes(asked);
+  personality.objects(asked);
+  const names = personality.serverNames(asked);
   const keys =
     options.keys ?? createClusterKeys([...new Set([HOST, "localhost", host, ...names])], new Date(clock.now()));
   const cidrs = chosen.dualStack ? personality.serviceCidrs : personality.serviceCidrs.slice(0, 1);

@@ -20,6 +20,7 @@ import { detach } from "./detach.ts";
 import { errors } from "./errors.ts";
 import { followFile } from "./follow-file.ts";
 import { installMethod } from "./installed/install-method.ts";
+import { oldRelease } from "./installed/old-release.ts";
 import type { ProxyChoice } from "./personality.ts";
 
 /** `vendorctl cluster …`: clusters on this machine, each a process and a folder. */
@@ -89,6 +90,7 @@ export async function up(options: UpOptions, run: Run): Promise<{ cluster: Clust
 /** Everything wrong with the request, before anything is made. */
 function clusterOptions(options: UpOptions): ClusterOptions {
   const { datastore } = options;
+  if (options.installed !== undefined) oldRelease(options.installed);
   const { name, kind, nodes, oldNodes, windowsNodes, dualStack } = options;
   return {
     name,
