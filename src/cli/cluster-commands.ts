@@ -27,6 +27,8 @@ export interface UpOptions {
   /** Seed the cluster as this version left it, such as `v3.27`. */
   installed?: string;
   method?: string;
+  temporaryPolicy?: boolean;
+  userEdits?: boolean;
   oldNodes?: number;
   windowsNodes?: number;
   dualStack?: boolean;

@@ -48,6 +48,8 @@ export function addClusterCommands(program: Command, start: Start): void {
       "how many of the nodes run Windows",
       wholeNumber("--windows-nodes", 0, MOST_NODES),
     )
+    .option("--temporary-policy", "that version came from before v3.14, with the temporary policy; needs --installed")
+    .option("--user-edits", "somebody changed by hand what that version brought; needs --installed")
     .option("--dual-stack", "IPv4 and IPv6")
     .option(
       "--data-dir <directory>",

@@ -13,6 +13,7 @@ import { type ClusterKeys, createClusterKeys } from "./certificates.ts";
 import { ServiceAllocator } from "./controllers/service-allocator.ts";
 import { startControllers } from "./controllers/start-controllers.ts";
 import type { DaemonSet, Deployment, Node, Pod } from "./controllers/workload-types.ts";
+import { installedImageRules } from "./installed/node-agent-objects.ts";
 import { type InstalledOptions, seedInstalled } from "./installed/seed-installed.ts";
 import { kubeconfigFor } from "./kubeconfig-file.ts";
 import { type Personality, type PersonalityOptions, type ProxyChoice, personalityOf } from "./personality.ts";
@@ -31,7 +32,7 @@ export interface ClusterOptions {
   windowsNodes?: number;
   dualStack?: boolean;
   /** Seed it as an older version of the service left it. */
-  installed?: Pick<InstalledOptions, "version" | "method">;
+  installed?: Omit<InstalledOptions, "kind" | "nodes">;
   dataDir?: string;
   /** 127.0.0.1 and any free port unless told. */
   host?: string;
@@ -64,7 +65,7 @@ const HOST = "127.0.0.1";
 export async function startCluster(options: ClusterOptions): Promise<LocalCluster> {
   const { clock = systemClock, log = silentLog, report = () => {} } = options;
   const personality = personalityOf(options.kind);
-  const runtime = paperRuntime({ clock });
+  const runtime = paperRuntime({ clock, rules: installedImageRules });
   const closers: (() => Promise<void>)[] = [];
   const close = async () => {
     for (const one of closers.splice(0).reverse()) await one();
@@ -77,10 +78,10 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
 
     report("platform", "running");
     const client = createClient(server.transport(), { userAgent: "vendorctl", clock });
-    await createMissing(client, [
-      ...bootstrapObjects(keys, platform.apiAddress.port, personality.serviceCidrs[0]!),
-      ...personality.objects(platform),
-    ]);
+    const isNew = server.store.get("/namespaces", "", "kube-system") === undefined;
+    await createMissing(client, bootstrapObjects(keys, platform.apiAddress.port, personality.serviceCidrs[0]!));
+    // A cluster that comes back has what its people made of it; the platform does not start over.
+    if (isNew) await createMissing(client, personality.objects(platform));
     await pointToServer(client, platform.apiAddress);
     const controllers = startControllers({
       transport: server.transport(),

@@ -35,6 +35,8 @@ export interface UpOptions {
   datastore?: "api" | "etcd";
   installed?: string;
   method?: string;
+  temporaryPolicy?: boolean;
+  userEdits?: boolean;
   oldNodes?: number;
   windowsNodes?: number;
   dualStack?: boolean;
@@ -101,7 +103,12 @@ function clusterOptions(options: UpOptions): ClusterOptions {
     ...(dualStack !== undefined && { dualStack }),
     ...(options.proxy !== undefined && { proxy: options.proxy }),
     ...(options.installed !== undefined && {
-      installed: { version: options.installed, method: installMethod(options.method, datastore) },
+      installed: {
+        version: options.installed,
+        method: installMethod(options.method, datastore),
+        cameFromBeforeV314: options.temporaryPolicy ?? false,
+        userEdits: options.userEdits ?? false,
+      },
     }),
     ...(options.dataDir !== undefined && { dataDir: absolute(options.dataDir) }),
     ...(options.port !== undefined && { port: options.port }),

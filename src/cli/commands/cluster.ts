@@ -9,15 +9,19 @@ interface Named {
   name: string;
 }
 
+const ABOUT_INSTALLED = [
+  ["method", "--method"],
+  ["temporaryPolicy", "--temporary-policy"],
+  ["userEdits", "--user-edits"],
+] as const;
+
 type UpFlags = Omit<UpOptions, "paper" | "detach"> & { paper?: true; detach?: true };
 
 export async function up(session: Session, flags: UpFlags): Promise<void> {
   const options: UpOptions = { ...flags, paper: flags.paper ?? false, detach: flags.detach ?? false };
-  if (options.method && !options.installed) {
-    throw errors.USAGE(
-      "--method says how an older version was installed",
-      "add --installed with that version, such as v3.27",
-    );
+  const asked = ABOUT_INSTALLED.find(([name]) => options[name] !== undefined);
+  if (asked && !options.installed) {
+    throw errors.USAGE(`${asked[1]} is about an older version`, "add --installed with that version, such as v3.27");
   }
   const commands = await session.loadClusterCommands();
   const progress = await openProgress(session);
