@@ -5,7 +5,7 @@ import { StatusError } from "../api/status.ts";
 import type { KeyPair } from "../kit/x509.ts";
 import type { Admission, Change, Reply, Sink, UserInfo } from "./call.ts";
 import { type Core, objectOf, putNow, timestamp } from "./core.ts";
-import type { ForeignGroupVersion } from "./discovery.ts";
+import type { ForeignGroupVersion, ForeignOpenApi } from "./discovery.ts";
 import { storageKey } from "./registry.ts";
 
 export interface ApiService extends KubeObject {
@@ -38,6 +38,7 @@ export interface AggregationOptions {
 interface Known {
   service: ApiService;
   resources: readonly Record<string, unknown>[] | undefined;
+  openApi: ForeignOpenApi | undefined;
 }
 
 export interface ProxyRequest {
@@ -97,8 +98,8 @@ export class Aggregation implements Admission {
       if (this.#known.delete(keyOf(service))) this.#changed();
       return;
     }
-    const resources = this.#known.get(keyOf(service))?.resources;
-    this.#known.set(keyOf(service), { service, resources });
+    const { resources, openApi } = this.#known.get(keyOf(service)) ?? {};
+    this.#known.set(keyOf(service), { service, resources, openApi });
     this.#changed();
   }
 
@@ -107,10 +108,12 @@ export class Aggregation implements Admission {
   }
 
   foreign(): ForeignGroupVersion[] {
-    return [...this.#known.values()].map(({ service: { spec }, resources }) => ({
+    return [...this.#known.values()].map(({ service: { spec }, resources, openApi }) => ({
       group: spec.group,
       version: spec.version,
       resources,
+      priority: spec.groupPriorityMinimum,
+      openApi,
     }));
   }
 
@@ -125,32 +128,49 @@ export class Aggregation implements Admission {
     const path = `/apis/${service.spec.group}/${service.spec.version}`;
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(PROBE_EVERY_MS)]);
     try {
-      const probe = {
-        method: "GET",
-        path,
-        search: "",
-        headers: {},
-        body: Buffer.alloc(0),
-        user: SYSTEM,
-        signal,
-      };
-      const answer = await this.#send(service, probe);
-      const body = JSON.parse(await textOf(answer)) as { resources?: Record<string, unknown>[] };
-      if (answer.statusCode !== 200) throw new Error(`failing or missing response: HTTP ${answer.statusCode}`);
-      this.#report(service, body.resources ?? [], "Passed", "all checks passed");
+      const body = (await this.#ask(service, path, signal)) as { resources?: Record<string, unknown>[] };
+      const openApi = await this.#describe(service, known.openApi, signal);
+      this.#report(service, { resources: body.resources ?? [], openApi }, "Passed", "all checks passed");
     } catch (error) {
       const reason = this.#target(service) ? "FailedDiscoveryCheck" : "MissingEndpoints";
-      this.#report(service, undefined, reason, `${(error as Error).message}`);
+      const found = { resources: undefined, openApi: known.openApi };
+      this.#report(service, found, reason, `${(error as Error).message}`);
     }
   }
 
-  #report(service: ApiService, resources: Known["resources"], reason: string, message: string): void {
+  /** Read again only when the other server says it has changed. A server without such documents is no less available. */
+  async #describe(service: ApiService, before: Known["openApi"], signal: AbortSignal): Promise<Known["openApi"]> {
+    const own = `apis/${service.spec.group}/${service.spec.version}`;
+    try {
+      const index = (await this.#ask(service, "/openapi/v3", signal)) as {
+        paths?: Record<string, { serverRelativeURL: string }>;
+      };
+      const serverRelativeURL = index.paths?.[own]?.serverRelativeURL;
+      if (serverRelativeURL === undefined || serverRelativeURL === before?.serverRelativeURL) return before;
+      const { paths, definitions } = (await this.#ask(service, "/openapi/v2", signal)) as Partial<ForeignOpenApi>;
+      const ownPaths = Object.entries(paths ?? {}).filter(([path]) => path.startsWith(`/${own}/`));
+      return { serverRelativeURL, paths: Object.fromEntries(ownPaths), definitions: definitions ?? {} };
+    } catch {
+      return before;
+    }
+  }
+
+  async #ask(service: ApiService, path: string, signal: AbortSignal): Promise<unknown> {
+    const headers = { accept: "application/json" };
+    const request = { method: "GET", path, search: "", headers, body: Buffer.alloc(0), user: SYSTEM, signal };
+    const answer = await this.#send(service, request);
+    const text = await textOf(answer);
+    if (answer.statusCode !== 200) throw new Error(`failing or missing response: HTTP ${answer.statusCode}`);
+    return JSON.parse(text);
+  }
+
+  #report(service: ApiService, found: Pick<Known, "resources" | "openApi">, reason: string, message: string): void {
     const known = this.#known.get(keyOf(service));
     if (!known || this.#stopped.signal.aborted) return;
-    const before = JSON.stringify(known.resources);
-    known.resources = resources;
-    if (JSON.stringify(resources) !== before) this.#changed();
-    this.#writeCondition(service.metadata.name, resources !== undefined, reason, message);
+    const before = JSON.stringify([known.resources, known.openApi?.serverRelativeURL]);
+    Object.assign(known, found);
+    if (JSON.stringify([known.resources, known.openApi?.serverRelativeURL]) !== before) this.#changed();
+    this.#writeCondition(service.metadata.name, found.resources !== undefined, reason, message);
   }
 
   #writeCondition(name: string, available: boolean, reason: string, message: string): void {
@@ -173,7 +193,8 @@ export class Aggregation implements Admission {
       user: SYSTEM,
       dryRun: false,
     };
-    this.#known.set(keyOf(next), { service: next, resources: this.#known.get(keyOf(next))?.resources });
+    const { resources, openApi } = this.#known.get(keyOf(next)) ?? {};
+    this.#known.set(keyOf(next), { service: next, resources, openApi });
     // Straight to the store: this is the server's own word, and telling ourselves about it would probe again.
     const { admissions, ...rest } = this.#core;
     putNow({ ...rest, admissions: admissions.filter((one) => one !== this) }, change, stored.revision);
