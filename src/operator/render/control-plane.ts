@@ -26,11 +26,14 @@ interface DeploymentParts {
   replicas: number;
   strategy?: object;
   priorityClassName: string;
-  certificate: CertificateRef;
+  /** None where there is no operator to make one. */
+  certificate: CertificateRef | undefined;
   env?: readonly EnvVar[];
   ports: readonly ContainerPort[];
   probe: ProbeTarget;
   hostNetwork?: boolean;
+  /** What else the container sees, as volumes and mounts of the same names. */
+  also?: { volumes: readonly object[]; mounts: readonly object[]; envFrom: readonly object[] };
   /** Speaks to the orchestrator: gets its account's token and, where there is one, the API server's real address. */
   usesApi: boolean;
 }
@@ -48,8 +51,13 @@ export function controlPlaneReplicas({ installation, nodes }: RenderInputs): num
 /** One container, no rights on its node, spread over nodes. */
 export function deployment(inputs: RenderInputs, parts: DeploymentParts): KubeObject {
   const { installation, names } = inputs;
-  const { name, replicas, hostNetwork = false } = parts;
+  const { name, replicas, hostNetwork = false, certificate, also } = parts;
   const labels = selectorOf(name);
+  const annotations = {
+    ...(certificate ? hashAnnotations(inputs, certificate) : {}),
+    ...constraintAnnotation(inputs.kind, "restricted"),
+  };
+  const volumes = [...(certificate ? tlsVolumes(certificate) : []), ...(also?.volumes ?? [])];
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -59,13 +67,7 @@ export function deployment(inputs: RenderInputs, parts: DeploymentParts): KubeOb
       selector: { matchLabels: labels },
       strategy: parts.strategy ?? { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } },
       template: {
-        metadata: {
-          labels,
-          annotations: {
-            ...hashAnnotations(inputs, parts.certificate),
-            ...constraintAnnotation(inputs.kind, "restricted"),
-          },
-        },
+        metadata: { labels, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) },
         spec: {
           serviceAccountName: name,
           automountServiceAccountToken: parts.usesApi,
@@ -77,7 +79,7 @@ export function deployment(inputs: RenderInputs, parts: DeploymentParts): KubeOb
           securityContext: RESTRICTED_POD,
           ...pullSecrets(inputs),
           containers: [container(inputs, parts)],
-          volumes: tlsVolumes(parts.certificate),
+          ...(volumes.length > 0 ? { volumes } : {}),
         },
       },
     },
@@ -85,7 +87,8 @@ export function deployment(inputs: RenderInputs, parts: DeploymentParts): KubeOb
 }
 
 function container(inputs: RenderInputs, parts: DeploymentParts): object {
-  const { hostNetwork = false } = parts;
+  const { hostNetwork = false, certificate, also } = parts;
+  const volumeMounts = [...(certificate ? TLS_MOUNTS : []), ...(also?.mounts ?? [])];
   return {
     name: parts.name,
     image: imageFor(inputs.installation, inputs.version),
@@ -95,13 +98,14 @@ function container(inputs: RenderInputs, parts: DeploymentParts): object {
       ...variable("VENDOR_VERSION", inputs.version),
       ...(parts.usesApi ? apiEndpointEnv(inputs, hostNetwork) : []),
       ...(parts.env ?? []),
-      ...TLS_ENV,
+      ...(certificate ? TLS_ENV : []),
     ],
+    ...(also && also.envFrom.length > 0 ? { envFrom: also.envFrom } : {}),
     ports: parts.ports,
     ...probes(parts.probe),
     resources: resourcesOf(inputs, parts.sized),
     securityContext: RESTRICTED_CONTAINER,
-    volumeMounts: TLS_MOUNTS,
+    ...(volumeMounts.length > 0 ? { volumeMounts } : {}),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { EffectiveInstallation } from "./inputs.ts";
+import type { RenderInputs } from "./inputs.ts";
 
 /** What of the node the agent's pod sees. */
 export interface NodePaths {
@@ -23,17 +23,17 @@ interface NodePath {
 const DIRECTORY = { type: "DirectoryOrCreate" } as const;
 const FOLLOW = { propagation: "HostToContainer" } as const;
 
-export function nodePaths(
-  installation: EffectiveInstallation,
-  ebpf: NodePaths["ebpf"],
-  flexVolume?: string,
-): NodePaths {
-  const { cni } = installation;
-  const own = cni?.type === "Vendor" && cni.binDir && cni.confDir;
+export function nodePaths(inputs: RenderInputs): NodePaths {
+  const { installation, names, bpf, cgroupV2Path = names.paths.cgroupV2 } = inputs;
+  const { cni, vendorNetwork } = installation;
+  const driver = inputs.kind === "eks" ? vendorNetwork?.flexVolumePath : undefined;
   return {
-    ...(own ? { cni: { binDir: cni.binDir as string, confDir: cni.confDir as string } } : {}),
-    ...(ebpf ? { ebpf } : {}),
-    ...(flexVolume ? { flexVolume } : {}),
+    ...(cni?.type === "Vendor" && cni.binDir && cni.confDir
+      ? { cni: { binDir: cni.binDir, confDir: cni.confDir } }
+      : {}),
+    ...(bpf ? { ebpf: { cgroupV2Path } } : {}),
+    // The driver's directory is named after its maker and itself; the path may or may not end with a slash.
+    ...(driver ? { flexVolume: `${driver.replace(/\/+$/, "")}/nodeagent~uds` } : {}),
   };
 }
 
