@@ -5,6 +5,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "apiserver/storage/errors.ts": () => import("../apiserver/storage/errors.ts"),
   "cli/errors.ts": () => import("./errors.ts"),
   "cluster/errors.ts": () => import("../cluster/errors.ts"),
+  "controllers/errors.ts": () => import("../controllers/errors.ts"),
   "local/errors.ts": () => import("../local/errors.ts"),
   "local/installed/errors.ts": () => import("../local/installed/errors.ts"),
   "local/personalities/errors.ts": () => import("../local/personalities/errors.ts"),
