@@ -10,7 +10,7 @@ import { CLUSTER_PRIORITY } from "./priority-classes.ts";
 import { accountWithRights } from "./rbac.ts";
 
 /** Health and metrics. */
-const PORT = 9094;
+export const CONTROLLERS_PORT = 9094;
 
 /** Host endpoints, address garbage, profiles: one copy leads, the others wait. */
 export function kubeControllers(inputs: RenderInputs): KubeObject[] {
@@ -19,7 +19,7 @@ export function kubeControllers(inputs: RenderInputs): KubeObject[] {
   const { everywhere, atHome } = kubeControllersRights(names);
   return [
     ...accountWithRights(place, everywhere, atHome),
-    allow(place, [{ ports: [PORT] }], toApiServer(inputs)),
+    allow(place, [{ ports: [CONTROLLERS_PORT] }], toApiServer(inputs)),
     disruptionBudget(place),
     deployment(inputs, {
       name: place.name,
@@ -28,8 +28,8 @@ export function kubeControllers(inputs: RenderInputs): KubeObject[] {
       replicas: controlPlaneReplicas(inputs),
       priorityClassName: CLUSTER_PRIORITY,
       certificate: inputs.certificates.kubeControllers,
-      env: variable("HEALTH_PORT", PORT),
-      ports: [containerPort("health", PORT)],
+      env: variable("HEALTH_PORT", CONTROLLERS_PORT),
+      ports: [containerPort("health", CONTROLLERS_PORT)],
       probe: { port: "health" },
       usesApi: true,
     }),

@@ -47,7 +47,7 @@ function daemonSet(inputs: RenderInputs, paths: NodePaths): KubeObject {
           account: name,
           certificate,
           env: inputs.flowLogs ? variable("FLOW_LOGS_SERVER", flowLogsAddress(names)) : [],
-          before: cniInstall(inputs, paths, CNI_CONFIG),
+          before: cniInstall(inputs, paths, { container: "cni-install", config: CNI_CONFIG }),
         }),
       },
     },

@@ -132,16 +132,20 @@ function nodeInit(inputs: RenderInputs, paths: NodePaths): object[] {
   ];
 }
 
-/** Puts the CNI plugin and its configuration, from a key of a config map, on the node; nothing where another plugin connects pods. */
-export function cniInstall(
-  inputs: RenderInputs,
-  paths: NodePaths,
-  { name, key }: { name: string; key: string },
-): object[] {
+/** Where the plugin's configuration comes from, and what else the container that installs it is told. */
+interface CniInstallParts {
+  container: string;
+  config: { name: string; key: string };
+  env?: readonly EnvVar[];
+}
+
+/** Puts the CNI plugin and its configuration on the node; nothing where another plugin connects pods. */
+export function cniInstall(inputs: RenderInputs, paths: NodePaths, parts: CniInstallParts): object[] {
   if (!paths.cni) return [];
+  const { name, key } = parts.config;
   return [
     {
-      name: "cni-install",
+      name: parts.container,
       image: imageFor(inputs.installation, inputs.version),
       command: ["vendor", "cni-install"],
       env: [
@@ -150,6 +154,7 @@ export function cniInstall(
         ...variable("CNI_CONF_DIR", "/host/cni/conf"),
         ...variable("CNI_CONF_NAME", CNI_CONFIG.file),
         { name: "CNI_NETWORK_CONFIG", valueFrom: { configMapKeyRef: { name, key } } },
+        ...(parts.env ?? []),
       ],
       resources: BRIEF_RESOURCES,
       // Root, because the node's directories are root's; nothing else.
