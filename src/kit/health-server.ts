@@ -42,7 +42,8 @@ function one(checks: HealthChecks, name: string): HealthChecks | undefined {
   return check && { [name]: check };
 }
 
-async function judge(checks: HealthChecks): Promise<{ well: boolean; lines: string[] }> {
+/** Asks all of them at once. */
+export async function judge(checks: HealthChecks): Promise<{ well: boolean; lines: string[] }> {
   const results = await Promise.all(
     Object.entries(checks).map(async ([name, check]) => ({ name, problem: await problemOf(check) })),
   );
