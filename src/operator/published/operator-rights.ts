@@ -4,7 +4,7 @@ import { DELEGATION } from "../render/api-server.ts";
 import { apiServerRights, kubeControllersRights, nodeAgentRights, type Rights } from "../render/component-rules.ts";
 import { leaseRules, READ, type Rule, rule, WRITE } from "../render/rbac.ts";
 import { mergeRules } from "./merge-rules.ts";
-import { everyRenderedName } from "./rendered-names.ts";
+import { everyRenderedName, type RenderedNames } from "./rendered-names.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
 
@@ -18,34 +18,50 @@ export interface OperatorRights {
 }
 
 /**
- * The orchestrator lets nobody give rights they do not have, so the operator has all that its components have, beside its own. Of kinds
- * it makes objects of, it may change only those with the names it makes. Secrets it sees in two namespaces only.
+ * The orchestrator lets nobody give rights they do not have, so the operator has all that its components have, beside its own. What runs
+ * or configures pods it may make in the system namespace only; of what it makes outside, it may change only what has the names it gives.
  */
 export function operatorRights(names: Names): OperatorRights {
   const components = componentRights(names);
+  const { outside, inside } = makingOf(names);
   return {
     everywhere: mergeRules([
       ...ownKinds(names),
       ...components.flatMap(({ everywhere }) => everywhere),
-      ...CLUSTER_READING,
-      ...makingOf(names),
+      ...outside,
+      rule("apiextensions.k8s.io", ["customresourcedefinitions"], READ),
+      rule("config.openshift.io", ["clusterversions", "networks", "infrastructures"], READ),
+      rule("", ["events"], ["create", "patch"]),
+      // Asked before there is anything in the system namespace: whether another operator looks after the cluster.
+      rule("", ["configmaps"], ["get"], [ACTIVE_OPERATOR]),
       rule(RBAC, ["clusterroles"], ["bind"], [DELEGATION.clusterRole, systemRoleName(names)]),
     ]),
     ownNamespace: mergeRules([
       rule("", ["secrets"], [...READ, "create", "update", "patch"]),
+      rule("", ["secrets"], ["delete"], [AUTHORITY]),
       rule("", ["configmaps"], READ),
+      rule("apps", ["deployments"], READ),
       ...leaseRules(names.workloads.operator),
     ]),
     systemNamespace: mergeRules([
+      ...inside,
       rule("", ["secrets"], [...READ, ...WRITE]),
+      rule("", ["events"], READ),
+      rule("apps", ["replicasets"], READ),
       ...components.flatMap(({ atHome }) => atHome),
     ]),
     orchestratorNamespace: mergeRules([
+      rule("", ["configmaps"], READ),
+      rule("apps", ["daemonsets"], READ),
       rule("apps", ["daemonsets"], ["patch"], [names.serviceProxy.daemonSet]),
       rule(RBAC, ["roles"], ["bind"], [DELEGATION.role.name]),
     ]),
   };
 }
+
+const ACTIVE_OPERATOR = "active-operator";
+/** The Secret of the operator's certificate authority. */
+const AUTHORITY = "vendor-ca";
 
 export function systemRoleName({ workloads }: Names): string {
   return `${workloads.operator}-system`;
@@ -69,19 +85,22 @@ function ownKinds({ groups, kinds }: Names): Rule[] {
   ];
 }
 
-/** What the operator looks at to know the cluster, and to say why something is not ready. */
-const CLUSTER_READING: readonly Rule[] = [
-  rule("", ["nodes", "namespaces", "pods", "services", "serviceaccounts", "configmaps", "events"], READ),
-  rule("", ["events"], ["create", "patch"]),
-  rule("apps", ["daemonsets", "deployments", "replicasets"], READ),
-  rule("apiextensions.k8s.io", ["customresourcedefinitions"], READ),
-  rule("config.openshift.io", ["clusterversions", "networks", "infrastructures"], READ),
-];
+/** What can be made before the operator has rights in the system namespace, and must still be removable after. */
+const RIGHTS = ["serviceaccounts", "roles", "rolebindings"];
 
 /** A right to create cannot be limited to a name; the rights to change and to remove can. */
-function makingOf(names: Names): Rule[] {
-  return everyRenderedName(names).flatMap(({ group, plural, objects }) => [
-    rule(group, [plural], [...READ, "create"]),
-    rule(group, [plural], ["update", "patch", "delete"], objects),
-  ]);
+function makingOf(names: Names): { outside: Rule[]; inside: Rule[] } {
+  const rendered = everyRenderedName(names);
+  const isOutside = ({ plural, namespaced }: RenderedNames) => !namespaced || RIGHTS.includes(plural);
+  return {
+    outside: rendered
+      .filter(isOutside)
+      .flatMap(({ group, plural, objects }) => [
+        rule(group, [plural], [...READ, "create"]),
+        rule(group, [plural], ["update", "patch", "delete"], objects),
+      ]),
+    inside: rendered
+      .filter((row) => !isOutside(row))
+      .map(({ group, plural }) => rule(group, [plural], [...READ, ...WRITE])),
+  };
 }

@@ -6,23 +6,23 @@ import type { Component, RenderInputs } from "../render/inputs.ts";
 import { renderComponent } from "../render/render-component.ts";
 
 /** The names of all objects of one kind that the operator makes. */
-interface RenderedNames {
+export interface RenderedNames {
   group: string;
+  namespaced: boolean;
   plural: string;
   objects: string[];
 }
 
-/** Made outside of rendering: says which operator looks after the cluster. */
-const ACTIVE_OPERATOR = { group: "", plural: "configmaps", objects: ["active-operator"] };
 const COMPONENTS: readonly Component[] = ["network", "apiserver", "flow-logs", "flow-ui"];
 
 /** Of every kind but pools, which people name: each name that rendering gives, on any kind of cluster and either data plane. */
 export function everyRenderedName(names: Names): RenderedNames[] {
-  const found = new Map<string, RenderedNames>([["configmaps.", structuredClone(ACTIVE_OPERATOR)]]);
+  const found = new Map<string, RenderedNames>();
   for (const object of everything(names)) {
     const { group } = parseGroupVersion(object.apiVersion);
     const plural = pluralOf(object.kind);
-    const row = found.get(`${plural}.${group}`) ?? { group, plural, objects: [] };
+    const namespaced = object.metadata.namespace !== undefined;
+    const row = found.get(`${plural}.${group}`) ?? { group, plural, namespaced, objects: [] };
     if (!row.objects.includes(object.metadata.name)) row.objects.push(object.metadata.name);
     found.set(`${plural}.${group}`, row);
   }
