@@ -45,11 +45,17 @@ function withName(object: KubeObject): KubeObject {
   return { ...object, metadata: { ...object.metadata, name: `${generateName}${STAND_IN}` } };
 }
 
-/** A policy's tier is part of its name, so the two must say the same. */
+const LONGEST_NAME = 253;
+
+/** A policy's tier is part of its name, so the two must say the same, and fit together into what a name may be. */
 function tierCauses(kind: V3Kind, object: KubeObject, old: KubeObject | undefined): StatusCause[] {
   const tier = (object["spec"] as { tier?: unknown } | undefined)?.tier;
   if (!kind.tiered || typeof tier !== "string") return [];
   const { name } = object.metadata;
+  if (storedPolicyName(name).length > LONGEST_NAME) {
+    const detail = `may not be more than ${LONGEST_NAME} bytes together with its tier, ${tier}`;
+    return [fieldCause("metadata.name", `Too long: ${detail}`)];
+  }
   if (tier === tierOf(name) || (!old && name.includes("."))) return [];
   if (old) return [fieldCause("spec.tier", invalidMessage(tier, IMMUTABLE))];
   const right = `${tier}.${name}`;

@@ -70,12 +70,16 @@ export async function settle(
   old: KubeObject | undefined,
 ): Promise<void> {
   const { name = "", generateName = "" } = object.metadata;
+  const judged = info.subresource === "";
+  const refuse = (causes: readonly StatusCause[]) => {
+    if (causes.length > 0) throw invalid(kind.served, name || generateName, causes);
+  };
+  if (judged) {
+    setDefaults(kind.noun, object);
+    refuse(causesOf(kind, object, old));
+  }
   parts.guards.mayTouch(kind, name || generateName, incoming.user);
-  if (info.subresource === "status") return;
-  setDefaults(kind.noun, object);
-  const causes: StatusCause[] = causesOf(kind, object, old);
-  if (causes.length === 0) causes.push(...(await parts.guards.causes(kind, object, old)));
-  if (causes.length > 0) throw invalid(kind.served, name || generateName, causes);
+  if (judged) refuse(await parts.guards.causes(kind, object, old));
 }
 
 function decodeBody({ kind, incoming, query }: Asked) {
