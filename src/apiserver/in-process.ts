@@ -83,7 +83,9 @@ async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string
       wake();
     },
   };
-  signal.addEventListener("abort", () => wake(), { once: true });
+  // The server's own signal outlives many answers: what listens to it is taken back.
+  const woken = () => wake();
+  signal.addEventListener("abort", woken, { once: true });
   reply.stream(sink);
   try {
     while (!signal.aborted) {
@@ -96,6 +98,7 @@ async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string
     }
     signal.throwIfAborted();
   } finally {
+    signal.removeEventListener("abort", woken);
     left.abort();
   }
 }

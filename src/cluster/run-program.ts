@@ -1,6 +1,6 @@
 import { StatusError } from "../api/status.ts";
 import { CodedError } from "../kit/errors.ts";
-import type { LogLevel } from "../kit/log.ts";
+import type { LogFields, LogLevel } from "../kit/log.ts";
 import type { Program, ProgramWorld } from "./program.ts";
 
 /** What a process exits with that was asked to stop and did; and one that failed without a code of its own. */
@@ -19,8 +19,8 @@ export async function runProgram(program: Program, world: ProgramWorld): Promise
       log.info({}, "stopped, as asked");
       return STOPPED;
     }
-    const { code, fix, exitCode } = codedParts(error);
-    log.error({ code, ...(fix && { fix }), error }, error instanceof Error ? error.message : String(error));
+    const { fields, exitCode } = lastWords(error);
+    log.error(fields, error instanceof Error ? error.message : String(error));
     return exitCode;
   }
 }
@@ -35,8 +35,15 @@ function isAbort(error: unknown, signal: AbortSignal): boolean {
   return error === signal.reason || (error instanceof Error && error.name === "AbortError");
 }
 
-function codedParts(error: unknown): { code: string; fix?: string; exitCode: number } {
-  if (error instanceof CodedError) return { code: error.code, fix: error.fix, exitCode: error.exitCode || FAILED };
-  if (error instanceof StatusError) return { code: `API_${error.reason.toUpperCase()}`, exitCode: FAILED };
-  return { code: "INTERNAL", exitCode: FAILED };
+/** A failure with a code is explained by its sentence and its fix; only one we did not foresee needs its stack. */
+function lastWords(error: unknown): { fields: LogFields; exitCode: number } {
+  if (error instanceof CodedError) {
+    const { code, fix, cause } = error;
+    const because = cause instanceof Error ? { cause: cause.message } : {};
+    return { fields: { code, ...(fix && { fix }), ...because }, exitCode: error.exitCode || FAILED };
+  }
+  if (error instanceof StatusError) {
+    return { fields: { code: error.code, reason: error.reason }, exitCode: FAILED };
+  }
+  return { fields: { code: "INTERNAL", error }, exitCode: FAILED };
 }
