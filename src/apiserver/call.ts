@@ -9,6 +9,18 @@ export interface UserInfo {
   extra?: Record<string, string[]>;
 }
 
+/** A request whose sender is known. */
+export interface Incoming {
+  method: string;
+  path: string;
+  /** With the question mark, or empty. */
+  search: string;
+  headers: Readonly<Record<string, string | undefined>>;
+  body: Buffer;
+  user: UserInfo;
+  signal: AbortSignal;
+}
+
 /** One request to one resource, after routing and authorization. */
 export interface Call {
   kind: ServedKind;

@@ -8,7 +8,7 @@ import { defineErrors } from "../kit/errors.ts";
 import type { KeyPair } from "../kit/x509.ts";
 import type { Credentials } from "./auth/authenticate.ts";
 import type { UserInfo } from "./call.ts";
-import type { Incoming, Router } from "./router.ts";
+import type { Router } from "./router.ts";
 import { sendReply } from "./send-reply.ts";
 import { tooLarge } from "./status-errors.ts";
 

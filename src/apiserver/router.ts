@@ -3,7 +3,7 @@ import { CodedError } from "../kit/errors.ts";
 import type { Aggregation } from "./aggregation.ts";
 import type { Attributes, Authorizer } from "./auth/rbac.ts";
 import type { Reviews } from "./auth/reviews.ts";
-import type { Call, Reply, UserInfo } from "./call.ts";
+import type { Call, Incoming, Reply, UserInfo } from "./call.ts";
 import type { Core } from "./core.ts";
 import { decodeObject, fieldValidationOf } from "./decode.ts";
 import { remove, removeCollection } from "./delete.ts";
@@ -18,18 +18,6 @@ import { StoreConflict } from "./storage/errors.ts";
 import type { Subresource } from "./subresource.ts";
 import { watch } from "./watch.ts";
 import { create, update } from "./write.ts";
-
-/** A request whose sender is known. */
-export interface Incoming {
-  method: string;
-  path: string;
-  /** With the question mark, or empty. */
-  search: string;
-  headers: Readonly<Record<string, string | undefined>>;
-  body: Buffer;
-  user: UserInfo;
-  signal: AbortSignal;
-}
 
 export interface RouterParts {
   core: Core;
