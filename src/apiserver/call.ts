@@ -45,6 +45,8 @@ export interface Reply {
 /** Where a stream writes. `write` says false when the reader is too slow to go on. */
 export interface Sink {
   write(chunk: string | readonly Buffer[]): boolean;
+  /** Resolves when the reader has taken enough for more to be written: for whoever has much to say and time to wait. */
+  room(): Promise<void>;
   end(): void;
   /** Aborts when the client leaves. */
   signal: AbortSignal;

@@ -7,7 +7,7 @@ import { StatusError } from "../api/status.ts";
 import { defineErrors } from "../kit/errors.ts";
 import type { KeyPair } from "../kit/x509.ts";
 import type { Credentials } from "./auth/authenticate.ts";
-import type { UserInfo } from "./call.ts";
+import type { Incoming, UserInfo } from "./call.ts";
 import type { Router } from "./router.ts";
 import { sendReply } from "./send-reply.ts";
 import { tooLarge } from "./status-errors.ts";
