@@ -244,7 +244,13 @@ function passedHeaders(answer: IncomingMessage): Record<string, string> {
 
 function pipe(answer: IncomingMessage, sink: Sink): void {
   answer.on("data", (chunk: Buffer) => {
-    if (!sink.write([chunk])) answer.destroy();
+    if (!sink.write([chunk])) {
+      answer.destroy();
+      return;
+    }
+    // At the pace of whoever reads: a long list must neither pile up here nor be cut off.
+    answer.pause();
+    void sink.room().then(() => answer.resume());
   });
   answer.on("close", () => sink.end());
   sink.signal.addEventListener("abort", () => answer.destroy(), { once: true });
