@@ -12,6 +12,7 @@ import {
   countsGenerations,
   findStored,
   objectOf,
+  shown,
   timestamp,
 } from "./core.ts";
 import { decodeObject, fieldValidationOf } from "./decode.ts";
@@ -137,7 +138,8 @@ export async function updateObject(
     next.metadata.generation = (live.metadata.generation ?? 0) + 1;
   }
   change.object = owned ? next : ownershipOf(kind).update(live, next, whoOf(core, call));
-  if (sameObject(change.object, live) || (owned && sameButForTimes(change.object, live))) return live;
+  if (sameObject(change.object, live) || (owned && sameButForTimes(change.object, live)))
+    return await shown(core, live);
   const finished = await finishDeletionIfDue(core, change);
   return finished ?? (await commit(core, change, Number(live.metadata.resourceVersion)));
 }
