@@ -1,4 +1,4 @@
-import { X509Certificate } from "node:crypto";
+import { type KeyObject, X509Certificate } from "node:crypto";
 import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -197,8 +197,7 @@ function identify(socket: TLSSocket, tls: NonNullable<ListenOptions["tls"]>): Pe
   const raw = socket.getPeerX509Certificate();
   if (!raw) return {};
   if (!socket.authorized) return { stranger: true };
-  const issuedBy = (authority: string | undefined) =>
-    authority !== undefined && raw.verify(new X509Certificate(authority).publicKey);
+  const issuedBy = (authority: string | undefined) => authority !== undefined && raw.verify(publicKeyOf(authority));
   if (issuedBy(tls.frontProxyAuthority)) return { frontProxy: true };
   if (!issuedBy(tls.clientAuthority)) return { stranger: true };
   const fields = raw.subject.split("\n").map((line) => line.split(/=(.*)/s, 2) as [string, string]);
@@ -206,4 +205,16 @@ function identify(socket: TLSSocket, tls: NonNullable<ListenOptions["tls"]>): Pe
   return {
     certificate: { commonName, organizations: fields.filter(([name]) => name === "O").map(([, value]) => value) },
   };
+}
+
+const publicKeys = new Map<string, KeyObject>();
+
+/** Read once: there are as many authorities as servers in this process, and reading one costs as much as a handshake's signature. */
+function publicKeyOf(authority: string): KeyObject {
+  let key = publicKeys.get(authority);
+  if (key === undefined) {
+    key = new X509Certificate(authority).publicKey;
+    publicKeys.set(authority, key);
+  }
+  return key;
 }
