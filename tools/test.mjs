@@ -3,11 +3,15 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { build } from "./build.mjs";
 import { ROOT } from "./fingerprint.mjs";
+import { newerKubectl } from "./newer-kubectl.mjs";
 import { runAsScript } from "./say.mjs";
 import { setup } from "./setup.mjs";
 
+const HOUR_MS = 3_600_000;
+
 async function main(args) {
   setup();
+  newerKubectl({ retryMs: HOUR_MS });
   await build();
   const reporters = ["--reporter=default", `--reporter=${join(ROOT, "tools/count-reporter.mjs")}`];
   const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");

@@ -3,7 +3,7 @@ import { request as httpsRequest } from "node:https";
 import type { Condition, KubeObject } from "../api/object.ts";
 import { StatusError } from "../api/status.ts";
 import type { KeyPair } from "../kit/x509.ts";
-import type { Admission, Change, Reply, Sink, UserInfo } from "./call.ts";
+import type { Admission, Change, Incoming, Reply, Sink } from "./call.ts";
 import { type Core, objectOf, putNow, timestamp } from "./core.ts";
 import type { ForeignGroupVersion, ForeignOpenApi } from "./discovery.ts";
 import { storageKey } from "./registry.ts";
@@ -39,16 +39,6 @@ interface Known {
   service: ApiService;
   resources: readonly Record<string, unknown>[] | undefined;
   openApi: ForeignOpenApi | undefined;
-}
-
-export interface ProxyRequest {
-  method: string;
-  path: string;
-  search: string;
-  headers: Readonly<Record<string, string | undefined>>;
-  body: Buffer;
-  user: UserInfo;
-  signal: AbortSignal;
 }
 
 const SYSTEM = { name: "system:kube-aggregator", groups: ["system:masters"] };
@@ -201,7 +191,7 @@ export class Aggregation implements Admission {
   }
 
   /** Passes a request on, and the answer back as it comes. */
-  async proxy(group: string, version: string, request: ProxyRequest): Promise<Reply> {
+  async proxy(group: string, version: string, request: Incoming): Promise<Reply> {
     const known = this.#known.get(`${group}/${version}`);
     if (!known) throw new StatusError(404, "NotFound", "the server could not find the requested resource");
     try {
@@ -217,7 +207,7 @@ export class Aggregation implements Admission {
     return this.#options.resolveService(namespace, name, port ?? 443);
   }
 
-  #send(service: ApiService, request: ProxyRequest): Promise<IncomingMessage> {
+  #send(service: ApiService, request: Incoming): Promise<IncomingMessage> {
     const target = this.#target(service);
     const { namespace, name } = service.spec.service!;
     if (!target) throw new Error(`service/${name} in "${namespace}" has no endpoints`);
@@ -249,7 +239,7 @@ function keyOf({ spec }: ApiService): string {
 }
 
 /** The user goes along in headers; the credentials that proved it stay here. */
-function forwardedHeaders(request: ProxyRequest): Record<string, string> {
+function forwardedHeaders(request: Incoming): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(request.headers)) {
     if (value === undefined || HELD_BACK.has(name) || name.startsWith("x-remote-") || name.startsWith("impersonate-"))
@@ -275,7 +265,13 @@ function passedHeaders(answer: IncomingMessage): Record<string, string> {
 
 function pipe(answer: IncomingMessage, sink: Sink): void {
   answer.on("data", (chunk: Buffer) => {
-    if (!sink.write([chunk])) answer.destroy();
+    if (!sink.write([chunk])) {
+      answer.destroy();
+      return;
+    }
+    // At the pace of whoever reads: a long list must neither pile up here nor be cut off.
+    answer.pause();
+    void sink.room().then(() => answer.resume());
   });
   answer.on("close", () => sink.end());
   sink.signal.addEventListener("abort", () => answer.destroy(), { once: true });

@@ -9,6 +9,18 @@ export interface UserInfo {
   extra?: Record<string, string[]>;
 }
 
+/** A request whose sender is known. */
+export interface Incoming {
+  method: string;
+  path: string;
+  /** With the question mark, or empty. */
+  search: string;
+  headers: Readonly<Record<string, string | undefined>>;
+  body: Buffer;
+  user: UserInfo;
+  signal: AbortSignal;
+}
+
 /** One request to one resource, after routing and authorization. */
 export interface Call {
   kind: ServedKind;
@@ -33,6 +45,8 @@ export interface Reply {
 /** Where a stream writes. `write` says false when the reader is too slow to go on. */
 export interface Sink {
   write(chunk: string | readonly Buffer[]): boolean;
+  /** Resolves when the reader has taken enough for more to be written: for whoever has much to say and time to wait. */
+  room(): Promise<void>;
   end(): void;
   /** Aborts when the client leaves. */
   signal: AbortSignal;

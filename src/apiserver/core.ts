@@ -78,6 +78,12 @@ export async function commit(core: Core, change: Change, expect: number | "absen
   return change.object;
 }
 
+/** An object as it already was. Nobody is shown what a power loss could still take back, even if it is another's write. */
+export async function shown(core: Core, live: KubeObject): Promise<KubeObject> {
+  await core.store.durable(Number(live.metadata.resourceVersion));
+  return live;
+}
+
 /** The synchronous half of a commit: in memory, hooks told, not yet durable. */
 export function putNow(core: Core, change: Change, expect: number | "absent"): Stored {
   const { kind, object } = change;

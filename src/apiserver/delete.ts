@@ -1,6 +1,6 @@
 import { groupVersion, type KubeObject } from "../api/object.ts";
 import type { Call, Change, Reply } from "./call.ts";
-import { type Core, changeOf, commit, findStored, objectOf, removeNow, timestamp } from "./core.ts";
+import { type Core, changeOf, commit, findStored, objectOf, removeNow, shown, timestamp } from "./core.ts";
 import { parseBody } from "./decode.ts";
 import { selectStored } from "./read.ts";
 import type { ServedKind } from "./resource.ts";
@@ -66,7 +66,7 @@ async function deleteOne(
     await core.store.durable(stored.revision);
     return undefined;
   }
-  if (next === live) return live;
+  if (next === live) return await shown(core, live);
   return await commit(core, { ...change, operation: "UPDATE" }, Number(live.metadata.resourceVersion));
 }
 

@@ -44,7 +44,7 @@ export class Documents {
     const accept = request.headers["accept"] ?? "";
     const clean = path.length > 1 ? path.replace(/\/+$/, "") : path;
     if (clean === "/version") return json(versionDocument(this.#version));
-    if (clean === "/healthz" || clean === "/livez" || clean === "/readyz") return health(query);
+    if (clean === "/healthz" || clean === "/livez" || clean === "/readyz") return health(clean.slice(1), query);
     if (clean === "/")
       return json({
         paths: ["/api", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"],
@@ -123,7 +123,7 @@ function versionDocument(version: VersionInfo): Record<string, string> {
   };
 }
 
-function health(query: URLSearchParams): Reply {
-  const text = query.has("verbose") ? "[+]ping ok\n[+]storage ok\nhealthz check passed\n" : "ok";
+function health(check: string, query: URLSearchParams): Reply {
+  const text = query.has("verbose") ? `[+]ping ok\n[+]storage ok\n${check} check passed\n` : "ok";
   return { status: 200, headers: { "content-type": "text/plain; charset=utf-8" }, body: text };
 }

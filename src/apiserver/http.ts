@@ -1,4 +1,4 @@
-import { X509Certificate } from "node:crypto";
+import { type KeyObject, X509Certificate } from "node:crypto";
 import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -7,8 +7,7 @@ import { StatusError } from "../api/status.ts";
 import { defineErrors } from "../kit/errors.ts";
 import type { KeyPair } from "../kit/x509.ts";
 import type { Credentials } from "./auth/authenticate.ts";
-import type { Reply, UserInfo } from "./call.ts";
-import type { Incoming } from "./router.ts";
+import type { Incoming, Reply, UserInfo } from "./call.ts";
 import { sendReply } from "./send-reply.ts";
 import { tooLarge } from "./status-errors.ts";
 
@@ -238,7 +237,18 @@ function identify(socket: TLSSocket, trust: TlsTrust): PeerIdentity {
 }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+const publicKeys = new Map<string, KeyObject>();
 
 function issuedBy(certificate: X509Certificate, authorities: string | undefined): boolean {
-  return (authorities?.match(CERTIFICATE) ?? []).some((pem) => certificate.verify(new X509Certificate(pem).publicKey));
+  return (authorities?.match(CERTIFICATE) ?? []).some((pem) => certificate.verify(publicKeyOf(pem)));
+}
+
+/** Read once: there are as many authorities as servers in this process, and reading one costs as much as a handshake's signature. */
+function publicKeyOf(authority: string): KeyObject {
+  let key = publicKeys.get(authority);
+  if (key === undefined) {
+    key = new X509Certificate(authority).publicKey;
+    publicKeys.set(authority, key);
+  }
+  return key;
 }

@@ -57,6 +57,8 @@ function bodyText(body: Reply["body"]): string {
 
 /** Above this many unread lines a reader is too slow, as one behind a full socket would be. */
 const UNREAD_LIMIT = 100_000;
+/** Who can wait is told to when this many lie unread. */
+const ENOUGH = 1_000;
 
 async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string> {
   if (!reply.stream) {
@@ -67,6 +69,7 @@ async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string
   let rest = "";
   let ended = false;
   let wake = () => {};
+  let taken = () => {};
   const left = new AbortController();
   const sink: Sink = {
     signal: AbortSignal.any([signal, left.signal]),
@@ -78,6 +81,12 @@ async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string
       wake();
       return waiting.length < UNREAD_LIMIT;
     },
+    room: () =>
+      waiting.length < ENOUGH || sink.signal.aborted
+        ? Promise.resolve()
+        : new Promise((resolve) => {
+            taken = resolve;
+          }),
     end: () => {
       ended = true;
       wake();
@@ -90,6 +99,7 @@ async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string
   try {
     while (!signal.aborted) {
       while (waiting.length > 0) yield waiting.shift()!;
+      taken();
       if (ended) return;
       await new Promise<void>((resolve) => {
         wake = resolve;
@@ -100,5 +110,6 @@ async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string
   } finally {
     signal.removeEventListener("abort", woken);
     left.abort();
+    taken();
   }
 }

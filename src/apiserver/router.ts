@@ -1,16 +1,17 @@
 import { StatusError } from "../api/status.ts";
 import { CodedError } from "../kit/errors.ts";
 import type { Aggregation } from "./aggregation.ts";
-import type { Attributes, Authorizer } from "./auth/rbac.ts";
+import type { Attributes } from "./auth/policy-rule.ts";
+import type { Authorizer } from "./auth/rbac.ts";
 import type { Reviews } from "./auth/reviews.ts";
-import type { Call, Reply, UserInfo } from "./call.ts";
+import type { Call, Incoming, Reply, UserInfo } from "./call.ts";
 import type { Core } from "./core.ts";
 import { decodeObject, fieldValidationOf } from "./decode.ts";
 import { remove, removeCollection } from "./delete.ts";
 import type { Documents } from "./documents.ts";
 import { patch } from "./patch-request.ts";
 import { get, list } from "./read.ts";
-import { type RequestInfo, type ResourceRequest, requestInfo } from "./request-info.ts";
+import { type ResourceRequest, requestInfo } from "./request-info.ts";
 import type { ServedKind } from "./resource.ts";
 import { scale } from "./scale.ts";
 import { badRequest, forbidden, forbiddenPath, methodNotAllowed, noSuchPath } from "./status-errors.ts";
@@ -18,18 +19,6 @@ import { StoreConflict } from "./storage/errors.ts";
 import type { Subresource } from "./subresource.ts";
 import { watch } from "./watch.ts";
 import { create, update } from "./write.ts";
-
-/** A request whose sender is known. */
-export interface Incoming {
-  method: string;
-  path: string;
-  /** With the question mark, or empty. */
-  search: string;
-  headers: Readonly<Record<string, string | undefined>>;
-  body: Buffer;
-  user: UserInfo;
-  signal: AbortSignal;
-}
 
 export interface RouterParts {
   core: Core;
@@ -101,32 +90,22 @@ export class Router {
       if (groups.length > 0) throw badRequest("requested groups but no user to impersonate");
       return incoming.user;
     }
-    this.#mustImpersonate(incoming.user, "users", name);
+    const [, namespace, account] = SERVICE_ACCOUNT.exec(name) ?? [];
+    if (namespace === undefined) this.#mustImpersonate(incoming.user, "users", name);
+    else this.#mustImpersonate(incoming.user, "serviceaccounts", account!, namespace);
     for (const group of groups) this.#mustImpersonate(incoming.user, "groups", group);
-    const own = name.startsWith("system:serviceaccount:") ? ["system:serviceaccounts"] : [];
-    return { name, groups: [...groups, ...own, "system:authenticated"] };
+    const own = ["system:serviceaccounts", `system:serviceaccounts:${namespace}`];
+    return { name, groups: [...(namespace && groups.length === 0 ? own : groups), "system:authenticated"] };
   }
 
-  #mustImpersonate(user: UserInfo, plural: string, name: string): void {
-    const asked = {
-      resource: true,
-      verb: "impersonate",
-      group: "",
-      plural,
-      subresource: "",
-      namespace: "",
-      name,
-    } as const;
-    if (!this.#parts.authorizer.authorize(user, asked).allowed) {
-      const why = `User "${user.name}" cannot impersonate resource "${plural}" in API group "" at the cluster scope`;
-      throw forbidden({ group: "", plural }, name, why);
-    }
+  #mustImpersonate(user: UserInfo, plural: string, name: string, namespace = ""): void {
+    const asked = { resource: true, verb: "impersonate", group: "", plural, subresource: "", namespace, name } as const;
+    this.#authorize(user, asked);
   }
 
-  #authorize(user: UserInfo, info: RequestInfo): void {
+  #authorize(user: UserInfo, info: Attributes): void {
     if (!info.resource && OPEN_PATHS.has(info.path)) return;
-    const attributes: Attributes = info;
-    if (this.#parts.authorizer.authorize(user, attributes).allowed) return;
+    if (this.#parts.authorizer.authorize(user, info).allowed) return;
     if (!info.resource) throw forbiddenPath(info.path, user.name, info.verb);
     const what = info.subresource === "" ? info.plural : `${info.plural}/${info.subresource}`;
     const where = info.namespace === "" ? "at the cluster scope" : `in the namespace "${info.namespace}"`;
@@ -195,6 +174,8 @@ function splitList(text: string | undefined): string[] {
     .map((item) => item.trim())
     .filter(Boolean);
 }
+
+const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/;
 
 const OPEN_PATHS = new Set(["/healthz", "/livez", "/readyz"]);
 

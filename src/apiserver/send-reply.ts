@@ -66,6 +66,21 @@ function written(response: ServerResponse, bytes: Buffer): Promise<boolean> {
   });
 }
 
+const NOW = Promise.resolve();
+
+/** Resolves when there is room again, or nobody left to write to. */
+function drained(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off("drain", done);
+      response.off("close", done);
+      resolve();
+    };
+    response.on("drain", done);
+    response.on("close", done);
+  });
+}
+
 function sinkOf(response: ServerResponse, signal: AbortSignal): Sink {
   return {
     signal,
@@ -74,6 +89,7 @@ function sinkOf(response: ServerResponse, signal: AbortSignal): Sink {
       response.write(typeof chunk === "string" ? chunk : chunk.length === 1 ? chunk[0]! : Buffer.concat(chunk));
       return response.writableLength < UNSENT_LIMIT;
     },
+    room: () => (response.writableNeedDrain ? drained(response) : NOW),
     end: () => {
       if (!response.writableEnded) response.end();
     },

@@ -6,6 +6,7 @@ import { negotiate } from "./negotiate.ts";
 import { type Match, matcherOf, namespaceOf, revisionIn } from "./read.ts";
 import { storageKey } from "./registry.ts";
 import { isTrue } from "./request-info.ts";
+import type { ServedKind } from "./resource.ts";
 import { expired } from "./status-errors.ts";
 import { Gone } from "./storage/errors.ts";
 import type { Stored, WatchEvent } from "./storage/store.ts";
@@ -24,17 +25,21 @@ export function watch(core: Core, call: Call): Reply {
   const initial = isTrue(call.query.get("sendInitialEvents") ?? "false");
   const fromNow = asked === "" || asked === "0" || initial;
   const from = fromNow ? core.store.revision : revisionIn(asked);
+  const wantsState = fromNow && (initial || call.query.get("sendInitialEvents") === null);
+  const present = wantsState ? core.store.list(storageKey(call.kind), namespaceOf(call)).filter(match) : [];
   const stream = (sink: Sink) => {
     const events = new EventStream(core, call, sink, print);
-    if (fromNow && (initial || call.query.get("sendInitialEvents") === null)) {
-      for (const stored of core.store.list(storageKey(call.kind), namespaceOf(call))) {
-        if (match(stored)) events.send("ADDED", stored);
-      }
-    }
-    if (initial) events.bookmark(from, { "k8s.io/initial-events-end": "true" });
-    events.follow(from, match);
+    void events.run({ from, present, marksEnd: initial }, match);
   };
   return { status: 200, headers: { "content-type": "application/json" }, stream };
+}
+
+interface Start {
+  from: number;
+  /** Sent first, as ADDED. */
+  present: readonly Stored[];
+  /** Whether to say where that ends. */
+  marksEnd: boolean;
 }
 
 class EventStream {
@@ -44,7 +49,8 @@ class EventStream {
   readonly #print: Printer;
   #timer: NodeJS.Timeout | undefined;
   #stop: () => void = () => {};
-  #last: number;
+  /** The newest revision up to which everything was sent; none before the present state was. */
+  #last: number | undefined;
   #ended = false;
 
   constructor(core: Core, call: Call, sink: Sink, print: Printer) {
@@ -52,28 +58,51 @@ class EventStream {
     this.#call = call;
     this.#sink = sink;
     this.#print = print;
-    this.#last = core.store.revision;
   }
 
-  follow(from: number, match: Match): void {
+  async run(start: Start, match: Match): Promise<void> {
+    const { signal } = this.#sink;
+    if (signal.aborted) return this.#end();
+    signal.addEventListener("abort", () => this.#end(), { once: true });
+    const seconds = Number(this.#call.query.get("timeoutSeconds")) || LONGEST_WATCH_S;
+    this.#timer = setTimeout(() => this.#lastWord(), seconds * 1000).unref();
+    try {
+      if (start.present.length > 0) await this.#sendState(start);
+      this.#last = start.from;
+      if (start.marksEnd) this.#bookmark(start.from, { "k8s.io/initial-events-end": "true" });
+      if (!this.#ended) this.#follow(start.from, match);
+    } catch {
+      // The disk refused what this watch was about to show. Whoever asks again hears why.
+      this.#end();
+    }
+  }
+
+  /** As fast as the reader takes it, however much it is; and nothing that a power loss could still take back. */
+  async #sendState({ from, present }: Start): Promise<void> {
+    await this.#core.store.durable(from);
+    for (const stored of present) {
+      if (this.#ended) return;
+      this.#send("ADDED", stored);
+      await this.#sink.room();
+    }
+  }
+
+  #follow(from: number, match: Match): void {
     const { store } = this.#core;
-    this.#last = from;
     try {
       const deliver = (event: WatchEvent) => this.#deliver(event, match);
       const watching = store.watch(storageKey(this.#call.kind), from, deliver, {
         namespace: namespaceOf(this.#call),
         onEnd: () => this.#end(),
-        ...(this.#wantsBookmarks() && { onBookmark: (revision) => this.bookmark(revision) }),
+        ...(this.#wantsBookmarks() && { onBookmark: (revision) => this.#bookmark(revision) }),
       });
       this.#stop = () => watching.stop();
+      // The past may have been too much already.
+      if (this.#ended) this.#stop();
     } catch (error) {
       if (!(error instanceof Gone)) throw error;
       this.#fail(expired(`too old resource version: ${from} (${store.revision})`));
-      return;
     }
-    this.#sink.signal.addEventListener("abort", () => this.#end(), { once: true });
-    const seconds = Number(this.#call.query.get("timeoutSeconds")) || LONGEST_WATCH_S;
-    this.#timer = setTimeout(() => this.#lastWord(), seconds * 1000).unref();
   }
 
   #wantsBookmarks(): boolean {
@@ -85,16 +114,16 @@ class EventStream {
     const is = match(event.stored);
     const was = event.previous !== undefined && match(event.previous);
     if (event.type === "DELETED") {
-      if (was || is) this.send("DELETED", event.stored);
-    } else if (is) this.send(was ? "MODIFIED" : "ADDED", event.stored);
-    else if (was) this.send("DELETED", event.stored);
+      if (was || is) this.#send("DELETED", event.stored);
+    } else if (is) this.#send(was ? "MODIFIED" : "ADDED", event.stored);
+    else if (was) this.#send("DELETED", event.stored);
   }
 
-  send(type: WatchEvent["type"], stored: Stored): void {
+  #send(type: WatchEvent["type"], stored: Stored): void {
     if (!this.#sink.write(this.#print(type, stored))) this.#end();
   }
 
-  bookmark(revision: number, annotations?: Record<string, string>): void {
+  #bookmark(revision: number, annotations?: Record<string, string>): void {
     const metadata = {
       resourceVersion: String(revision),
       creationTimestamp: null,
@@ -106,7 +135,7 @@ class EventStream {
 
   /** Before a watch ends by itself, where to take it up again. */
   #lastWord(): void {
-    if (this.#wantsBookmarks()) this.bookmark(this.#last);
+    if (this.#wantsBookmarks() && this.#last !== undefined) this.#bookmark(this.#last);
     this.#end();
   }
 
@@ -133,10 +162,26 @@ const HEADS = {
 };
 const TAIL = Buffer.from("}\n");
 
+interface Line {
+  kind: ServedKind;
+  type: WatchEvent["type"];
+  stored: Stored;
+  bytes: readonly Buffer[];
+}
+
+/** An event goes to all its watchers before the next one does, and nearly all of them want the same line: made once, shared. */
+let newest: Line | undefined;
+
+function lineOf(kind: ServedKind, type: WatchEvent["type"], stored: Stored): readonly Buffer[] {
+  if (newest?.stored === stored && newest.type === type && newest.kind === kind) return newest.bytes;
+  newest = { kind, type, stored, bytes: [Buffer.concat([HEADS[type], bodyOf(kind, stored), TAIL])] };
+  return newest.bytes;
+}
+
 function printerOf(core: Core, call: Call): Printer {
   const wanted = negotiate(call.headers["accept"]);
   const { kind } = call;
-  if (wanted.shape === "object") return (type, stored) => [HEADS[type], bodyOf(kind, stored), TAIL];
+  if (wanted.shape === "object") return (type, stored) => lineOf(kind, type, stored);
   if (wanted.shape === "metadata") {
     const apiVersion = `meta.k8s.io/${wanted.version}`;
     return (type, stored) => `${JSON.stringify({ type, object: metadataOnly(objectOf(kind, stored), apiVersion) })}\n`;

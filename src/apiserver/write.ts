@@ -12,6 +12,7 @@ import {
   countsGenerations,
   findStored,
   objectOf,
+  shown,
   timestamp,
 } from "./core.ts";
 import { decodeObject, fieldValidationOf } from "./decode.ts";
@@ -137,7 +138,8 @@ export async function updateObject(
     next.metadata.generation = (live.metadata.generation ?? 0) + 1;
   }
   change.object = owned ? next : ownershipOf(kind).update(live, next, whoOf(core, call));
-  if (sameObject(change.object, live)) return live;
+  if (sameObject(change.object, live) || (owned && sameButForTimes(change.object, live)))
+    return await shown(core, live);
   const finished = await finishDeletionIfDue(core, change);
   return finished ?? (await commit(core, change, Number(live.metadata.resourceVersion)));
 }
@@ -145,6 +147,15 @@ export async function updateObject(
 function sameObject(next: KubeObject, live: KubeObject): boolean {
   next.metadata.resourceVersion = live.metadata.resourceVersion;
   return isDeepStrictEqual(next, live);
+}
+
+/** An apply that mentions what the server leaves out, an empty list say, ends where it began: its time is no change. */
+function sameButForTimes(next: KubeObject, live: KubeObject): boolean {
+  const untimed = ({ metadata, ...rest }: KubeObject) => ({
+    ...rest,
+    metadata: { ...metadata, managedFields: metadata.managedFields?.map(({ time: _, ...entry }) => entry) },
+  });
+  return isDeepStrictEqual(untimed(next), untimed(live));
 }
 
 /** What a client may not change, put back; and the half of the object its endpoint does not write. */

@@ -78,7 +78,7 @@ describe("vendorctl refuses bad input with one sentence, a code and a fix, and d
       '--method cannot be "snap" [BAD_VALUE]',
       "one of operator, chart, manifest",
     ],
-    ["cluster up --method=chart", "--method says how an older version was installed [USAGE]", "add --installed"],
+    ["cluster up --method=chart", "--method is about an older version [USAGE]", "add --installed"],
     ["cluster up --data-dir=", '--data-dir cannot be "" [BAD_VALUE]', "the path of a directory"],
     ["cluster up --port=0", '--port cannot be "0" [BAD_VALUE]', "from 1 to 65535"],
     ["cluster up --port=70000", '--port cannot be "70000" [BAD_VALUE]', "from 1 to 65535"],

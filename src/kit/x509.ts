@@ -10,7 +10,7 @@ import { isIP } from "node:net";
 
 /**
  * Certificates on P-256 keys. Node makes keys and signatures but no certificates, so the little DER they need is written here
- * (docs/adr/0006): a certificate authority, and certificates it issues to servers and clients.
+ * (docs/adr/0007): a certificate authority, and certificates it issues to servers and clients.
  */
 export interface KeyPair {
   /** PEM */

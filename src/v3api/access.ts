@@ -1,5 +1,5 @@
 import { StatusError } from "../api/status.ts";
-import type { Attributes } from "../apiserver/auth/rbac.ts";
+import type { Attributes } from "../apiserver/auth/policy-rule.ts";
 import type { UserInfo } from "../apiserver/call.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Backend } from "./backend.ts";

@@ -1,8 +1,7 @@
 import type { ObjectRef } from "../api/object.ts";
 import type { ApiRequest } from "../api/transport.ts";
-import type { Reply } from "../apiserver/call.ts";
+import type { Incoming, Reply } from "../apiserver/call.ts";
 import type { ResourceRequest } from "../apiserver/request-info.ts";
-import type { Incoming } from "../apiserver/router.ts";
 import { collectionPath, objectPath } from "../cluster/paths.ts";
 import type { Access } from "./access.ts";
 import type { Backend } from "./backend.ts";

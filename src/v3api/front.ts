@@ -1,8 +1,8 @@
-import type { Reply, UserInfo } from "../apiserver/call.ts";
+import type { Incoming, Reply, UserInfo } from "../apiserver/call.ts";
 import type { Documents } from "../apiserver/documents.ts";
 import type { Handler } from "../apiserver/http.ts";
 import { type RequestInfo, type ResourceRequest, requestInfo } from "../apiserver/request-info.ts";
-import { type Incoming, refusal } from "../apiserver/router.ts";
+import { refusal } from "../apiserver/router.ts";
 import { badRequest, forbidden, forbiddenPath, methodNotAllowed, noSuchPath } from "../apiserver/status-errors.ts";
 import { type HealthChecks, judge } from "../kit/health-server.ts";
 import { METRICS_CONTENT_TYPE, type Metrics } from "../kit/metrics.ts";

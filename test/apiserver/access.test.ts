@@ -181,6 +181,69 @@ describe("roles", () => {
     expect((await ask(bob, "GET", "/api/v1/namespaces/default/pods")).status).toBe(403);
   });
 
+  it("nobody gives away more than they have, unless they were given that right itself", async () => {
+    const rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    const role = (name: string, rules: object[]) => ({
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "Role",
+      metadata: { name },
+      rules,
+    });
+    const binding = (name: string, ref: object, subject: string) => ({
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "RoleBinding",
+      metadata: { name },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", ...ref },
+      subjects: [{ kind: "User", name: subject, apiGroup: "rbac.authorization.k8s.io" }],
+    });
+    const writesRoles = [
+      { apiGroups: ["rbac.authorization.k8s.io"], resources: ["roles", "rolebindings"], verbs: ["create"] },
+      { apiGroups: [""], resources: ["pods", "pods/log"], verbs: ["get", "list"] },
+    ];
+    await ask(admin, "POST", `${rbac}/roles`, role("role-writer", writesRoles));
+    await ask(
+      admin,
+      "POST",
+      `${rbac}/rolebindings`,
+      binding("bob-writes", { kind: "Role", name: "role-writer" }, "bob"),
+    );
+
+    const pods = { apiGroups: [""], resources: ["pods"], verbs: ["get"] };
+    expect((await ask(bob, "POST", `${rbac}/roles`, role("reader", [pods]))).status).toBe(201);
+    const greedy = await ask(bob, "POST", `${rbac}/roles`, role("greedy", [{ ...pods, verbs: ["get", "delete"] }]));
+    expect(greedy.status).toBe(403);
+    expect(greedy.body.message).toBe(
+      'roles.rbac.authorization.k8s.io "greedy" is forbidden: user "bob" (groups=["team" "system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n' +
+        '{APIGroups:[""], Resources:["pods"], Verbs:["get" "delete"]}',
+    );
+    const bind = (ref: object) => ask(bob, "POST", `${rbac}/rolebindings`, binding(`b-${Math.random()}`, ref, "eve"));
+    expect((await bind({ kind: "Role", name: "reader" })).status).toBe(201);
+    expect((await bind({ kind: "ClusterRole", name: "cluster-admin" })).status).toBe(403);
+
+    await ask(admin, "PUT", `${rbac}/roles/role-writer`, {
+      ...role("role-writer", [
+        ...writesRoles,
+        { apiGroups: ["rbac.authorization.k8s.io"], resources: ["clusterroles"], verbs: ["bind"] },
+      ]),
+    });
+    expect((await bind({ kind: "ClusterRole", name: "cluster-admin" })).status).toBe(201);
+  });
+
+  it("who acts as a service account is in its groups", async () => {
+    const robot = { "impersonate-user": "system:serviceaccount:default:robot" };
+    const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
+    const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    const { body } = await ask({ ...admin, headers: robot }, "POST", path, review);
+    expect(body.status.userInfo.groups).toEqual([
+      "system:serviceaccounts",
+      "system:serviceaccounts:default",
+      "system:authenticated",
+    ]);
+    expect((await ask({ ...bob, headers: robot }, "GET", "/version")).body.message).toBe(
+      'serviceaccounts "robot" is forbidden: User "bob" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "default"',
+    );
+  });
+
   it("only those who may impersonate can act as another", async () => {
     const asBob = { "impersonate-user": "bob" };
     expect((await ask({ ...admin, headers: asBob }, "GET", "/api/v1/nodes")).status).toBe(403);

@@ -110,6 +110,18 @@ describe("two managers of one Deployment", () => {
   });
 });
 
+it("applying again what the server does not keep, an empty list, writes nothing either", async () => {
+  let minutes = 0;
+  const now = () => new Date(Date.UTC(2024, 0, 1, 0, minutes++));
+  const later = await startApi({ now });
+  const path = `${DEPLOYMENTS}/bare`;
+  const bare = web("bare", { env: [], volumeMounts: [] });
+  const first = (await later.apply("alice", path, bare)).body;
+  expect(first.spec.template.spec.containers[0]).not.toHaveProperty("env");
+  expect((await later.apply("alice", path, bare)).body).toEqual(first);
+  await later.close();
+});
+
 describe("three managers", () => {
   it("a person applies, a scaler updates, a mesh adds a sidecar: nobody loses anything", async () => {
     const path = `${DEPLOYMENTS}/busy`;

@@ -88,6 +88,16 @@ describe("a watch", () => {
     watch.stop();
   });
 
+  it("starts with a state of any size, at the reader's pace", async () => {
+    const large = (name: string) => ({ ...configMap(name), data: { text: "x".repeat(1_000_000) } });
+    for (let i = 10; i < 30; i++) await api.create(MAPS, large(`m-${i}`));
+    const watch = await open(api, "");
+    for (let i = 10; i < 30; i++) expect(told(await watch.next())).toBe(`ADDED m-${i}`);
+    await api.create(MAPS, configMap("after"));
+    expect(told(await watch.next())).toBe("ADDED after");
+    watch.stop();
+  });
+
   it("ends by itself after its time, with a bookmark to resume from", async () => {
     const watch = await open(api, "timeoutSeconds=1&allowWatchBookmarks=true");
     expect((await watch.next())?.type).toBe("BOOKMARK");

@@ -40,6 +40,16 @@ describe("vendorctl cluster", () => {
     expect((await tool.run("cluster", "list")).out).toContain("no clusters");
   });
 
+  it("tells the story of npm start, and tells it again of the cluster that is there", async () => {
+    const first = await tool.run("start-story");
+    expect(first, first.err).toMatchObject({ status: 0 });
+    expect(first.out).toMatch(/demo-control-plane +Ready +control-plane/);
+    expect(first.out).toMatch(/kube-proxy-\S+ +1\/1 +Running +demo-worker-2/);
+    expect(first.out).toContain("kubectl get nodes");
+    expect((await tool.run("start-story")).out).toMatch(/^the cluster demo is running already\n/);
+    await tool.run("cluster", "down");
+  });
+
   it("with a data directory, a cluster that was killed comes back as it was, to the same clients", async () => {
     const data = join(tool.home, "data");
     const up = () =>

@@ -9,10 +9,10 @@ export interface Target {
 /** One process of it. Every call is rejected when the process dies before the answer: then nobody knows whether it happened. */
 export interface Life {
   ready(): Promise<void>;
-  /** Resolves, with the write's revision, when it is acknowledged. `value` undefined removes. */
-  write(name: string, value: string | undefined, expect: number | "absent"): Promise<number>;
+  /** Resolves when it is acknowledged, with its revision if the server tells. `value` undefined removes. */
+  write(name: string, value: string | undefined, expect: number | "absent"): Promise<number | undefined>;
   list(): Promise<Listed>;
-  /** Resolves when the watch is open; `"gone"` when it has to list first. */
+  /** Resolves when the watch is open and was given all that had happened by then; `"gone"` when it has to list first. */
   watch(from: number, deliver: (event: Seen) => void): Promise<"open" | "gone">;
   /** `kill -9`; resolves when the process is no more. */
   kill(): Promise<void>;
@@ -41,6 +41,8 @@ interface CrashPlan {
 interface CrashReport {
   acknowledged: number;
   kills: number;
+  /** How often the watcher went on where it was, and how often it could not. */
+  resumed: number;
   relists: number;
 }
 
@@ -59,7 +61,8 @@ export async function killUntilWritten(target: Target, plan: CrashPlan): Promise
   await story.checkObjects(last);
   await story.watcher.resume(last);
   await last.kill();
-  return { acknowledged: story.acknowledged, kills: story.kills, relists: story.watcher.relists };
+  const { resumed, relists } = story.watcher;
+  return { acknowledged: story.acknowledged, kills: story.kills, resumed, relists };
 }
 
 class CrashStory {
@@ -136,18 +139,25 @@ class CrashStory {
       known.doubtful = { value };
       try {
         const revision = await life.write(name, value, exists ? known.last!.revision : "absent");
-        expect(revision).toBeGreaterThan(known.last?.revision ?? 0);
-        known.last = { name, value, revision };
-        known.doubtful = undefined;
-        this.#highest = Math.max(this.#highest, revision);
-        this.watcher.acknowledged.push(revision);
-        this.acknowledged++;
-        this.#onProgress?.();
+        this.#acknowledge(known, { name, value, revision });
       } catch (error) {
         if (error instanceof Died) return;
         throw error;
       }
     }
+  }
+
+  #acknowledge(known: Known, write: Acknowledged): void {
+    const before = known.last?.revision ?? 0;
+    // Above the one before: that is all there is to know of a revision nobody told.
+    const revision = write.revision ?? before + 1;
+    expect(revision).toBeGreaterThan(before);
+    known.last = { ...write, revision };
+    known.doubtful = undefined;
+    this.#highest = Math.max(this.#highest, revision);
+    this.watcher.acknowledged.push({ ...write, before });
+    this.acknowledged++;
+    this.#onProgress?.();
   }
 
   /** Resolves a random moment after so many acknowledgements: in the middle of whatever the server does then. */
@@ -168,28 +178,46 @@ class CrashStory {
   }
 }
 
+interface Acknowledged {
+  readonly name: string;
+  readonly value: string | undefined;
+  readonly revision: number | undefined;
+}
+
 /** A client that watches through every life. */
 class Watcher {
+  resumed = 0;
   relists = 0;
-  /** Revisions of acknowledged writes; each must be seen once, unless a relist came after it. */
-  acknowledged: number[] = [];
+  /** Acknowledged writes, with the revision their object had before; each must be seen once, unless a relist came after it. */
+  acknowledged: (Acknowledged & { before: number })[] = [];
   #from = 0;
-  #seen: number[] = [];
+  #seen: Seen[] = [];
 
   /** Goes on where it was, in a new life. */
   async resume(life: Life): Promise<void> {
-    const deliver = ({ revision }: Seen) => this.#seen.push(revision);
-    if ((await life.watch(this.#seen.at(-1) ?? this.#from, deliver)) === "gone") {
-      this.relists++;
-      this.#from = (await life.list()).revision;
+    const deliver = (event: Seen) => void this.#seen.push(event);
+    if (this.#from > 0 && (await life.watch(this.#seen.at(-1)?.revision ?? this.#from, deliver)) === "open") {
+      this.resumed++;
+    } else {
+      if (this.#from > 0) this.relists++;
       this.acknowledged = [];
       this.#seen = [];
+      this.#from = (await life.list()).revision;
       expect(await life.watch(this.#from, deliver)).toBe("open");
     }
     // A watch is given its past before it is open, so whatever is missing now was lost.
-    const seen = new Set(this.#seen);
-    expect(this.acknowledged.filter((revision) => !seen.has(revision))).toEqual([]);
-    expect(this.#seen, "events come in order, each once").toEqual([...seen].sort((a, b) => a - b));
+    expect(this.acknowledged.filter((write) => !this.#saw(write))).toEqual([]);
+    const revisions = this.#seen.map(({ revision }) => revision);
+    expect(revisions, "events come in order, each once").toEqual([...new Set(revisions)].sort((a, b) => a - b));
+  }
+
+  #saw({ name, value, revision, before }: Acknowledged & { before: number }): boolean {
+    return this.#seen.some(
+      (event) =>
+        event.name === name &&
+        event.value === value &&
+        (revision === undefined ? event.revision > before : event.revision === revision),
+    );
   }
 }
 

@@ -2,8 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
+import { childProgram } from "./child-program.ts";
 import { Died, type Life, type Listed, type Seen, type Target } from "./harness.ts";
 
 type Ask =
@@ -22,16 +21,7 @@ export type Answer = { id: number } & (
 
 /** The bare store as a target; `workDir` holds its program and its data. */
 export async function storeTarget(workDir: string): Promise<Target> {
-  const program = join(workDir, "store-child.mjs");
-  await build({
-    entryPoints: [fileURLToPath(new URL("./store-child.ts", import.meta.url))],
-    outfile: program,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node20",
-    logLevel: "error",
-  });
+  const program = await childProgram("store-child.ts", workDir);
   return { start: () => new StoreLife(spawn(process.execPath, [program, join(workDir, "data")])) };
 }
 

@@ -2,22 +2,10 @@ import type { KubeObject } from "../../api/object.ts";
 import { type LabelSelector, labelSelectorOf, matchesLabels } from "../../api/selector.ts";
 import type { Admission, Change, UserInfo } from "../call.ts";
 import type { Store } from "../storage/store.ts";
+import { refuseEscalation } from "./escalation.ts";
+import { type Attributes, covers, type PolicyRule } from "./policy-rule.ts";
 
 const GROUP = "rbac.authorization.k8s.io";
-
-/** What is asked: may this user do this? */
-export type Attributes =
-  | {
-      resource: true;
-      verb: string;
-      group: string;
-      version?: string;
-      plural: string;
-      subresource: string;
-      namespace: string;
-      name: string;
-    }
-  | { resource: false; verb: string; path: string };
 
 export interface Decision {
   allowed: boolean;
@@ -28,14 +16,6 @@ export interface Authorizer {
   authorize(user: UserInfo, attributes: Attributes): Decision;
   /** Every rule that holds for the user in this namespace: what `kubectl auth can-i --list` shows. */
   rulesFor(user: UserInfo, namespace: string): PolicyRule[];
-}
-
-export interface PolicyRule {
-  verbs: string[];
-  apiGroups?: string[];
-  resources?: string[];
-  resourceNames?: string[];
-  nonResourceURLs?: string[];
 }
 
 interface Binding {
@@ -58,6 +38,16 @@ export class Rbac implements Authorizer, Admission {
 
   constructor(store: Store) {
     this.#store = store;
+  }
+
+  admit(change: Change): void {
+    if (change.kind.group !== GROUP || change.operation === "DELETE") return;
+    if (change.user.groups.includes("system:masters")) return;
+    refuseEscalation(change, this, (ref, namespace) =>
+      ref.kind === "ClusterRole"
+        ? this.#rulesByName("clusterroles").get(`/${ref.name}`)
+        : this.#rulesByName("roles").get(`${namespace}/${ref.name}`),
+    );
   }
 
   committed(change: Change): void {
@@ -173,26 +163,4 @@ function subjectKeys(object: KubeObject): string[] {
       ? `User:system:serviceaccount:${subject.namespace ?? object.metadata.namespace}:${subject.name}`
       : `${subject.kind}:${subject.name}`,
   );
-}
-
-function covers(rule: PolicyRule, asked: Attributes): boolean {
-  if (!has(rule.verbs, asked.verb)) return false;
-  if (!asked.resource) return (rule.nonResourceURLs ?? []).some((pattern) => coversPath(pattern, asked.path));
-  if (!has(rule.apiGroups, asked.group)) return false;
-  if (!coversResource(rule.resources ?? [], asked.plural, asked.subresource)) return false;
-  return !rule.resourceNames?.length || rule.resourceNames.includes(asked.name);
-}
-
-function has(list: readonly string[] | undefined, value: string): boolean {
-  return list !== undefined && (list.includes("*") || list.includes(value));
-}
-
-function coversResource(resources: readonly string[], plural: string, subresource: string): boolean {
-  const full = subresource === "" ? plural : `${plural}/${subresource}`;
-  return resources.some((one) => one === "*" || one === full || (subresource !== "" && one === `*/${subresource}`));
-}
-
-function coversPath(pattern: string, path: string): boolean {
-  if (pattern === "*" || pattern === path) return true;
-  return pattern.endsWith("*") && path.startsWith(pattern.slice(0, -1));
 }

@@ -1,7 +1,8 @@
 import type { KubeObject } from "../../api/object.ts";
 import type { Call, UserInfo } from "../call.ts";
 import { badRequest } from "../status-errors.ts";
-import type { Attributes, Authorizer } from "./rbac.ts";
+import type { Attributes } from "./policy-rule.ts";
+import type { Authorizer } from "./rbac.ts";
 
 /** Kinds that are asked, not stored: the answer is the object with its status. Keyed by `group/plural`. */
 export type Reviews = Readonly<Record<string, (call: Call, object: KubeObject) => KubeObject>>;

@@ -87,11 +87,4 @@ describe("vendorctl cluster", () => {
     expect((await vendorctl(["cluster", "logs"])).out).toBe("one\ntwo\nthree\n");
     expect((await vendorctl(["cluster", "logs", "--tail", "1"])).out).toBe("three\n");
   });
-
-  it("tells the story of npm start: a cluster of three, and what to try on it", async () => {
-    const { out, calls } = await vendorctl(["start-story"]);
-    expect(calls).toEqual([["up", expect.objectContaining({ name: "demo", nodes: 3, detach: true })]]);
-    expect(out).toContain("kubectl get nodes");
-    expect(out).toContain("npm stop");
-  });
 });

@@ -12,6 +12,7 @@ export interface NodeRuntime {
   startPod(pod: Pod, node: string): Promise<PodHandle>;
   /** Ends whatever of the pod runs, within the grace period, and gives its addresses back. A pod that is not there is no error. */
   stopPod(uid: string, graceSeconds: number): Promise<void>;
+  /** Lines as they came, each behind its time (RFC 3339) and a space. */
   logs(uid: string, container: string, options: LogOptions): AsyncIterable<string>;
   exec(uid: string, container: string, command: readonly string[]): Promise<ExecResult>;
   close(): Promise<void>;

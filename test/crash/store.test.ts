@@ -16,7 +16,7 @@ it("loses nothing acknowledged when the store is killed at random moments", { ti
   expect(report.acknowledged).toBeGreaterThanOrEqual(1000);
   expect(report.kills).toBeGreaterThanOrEqual(20);
   console.log(
-    `crash: ${report.acknowledged} acknowledged writes, ${report.kills} kills, 0 lost, ${report.relists} relists`,
+    `crash of the store: ${report.acknowledged} acknowledged writes, ${report.kills} kills, 0 lost, ${report.relists} relists`,
   );
   await rm(workDir, { recursive: true });
 });

@@ -1,0 +1,45 @@
+import { describe, it } from "vitest";
+import { findKubectls, missingKubectls } from "../support/kubectl.ts";
+import { access } from "./access.ts";
+import { applying } from "./applying.ts";
+import { changing } from "./changing.ts";
+import { deleting } from "./deleting.ts";
+import { fieldOwners } from "./field-owners.ts";
+import { lookingAround } from "./looking-around.ts";
+import { nodes } from "./nodes.ts";
+import { ourResources } from "./our-resources.ts";
+import { reading } from "./reading.ts";
+import { rollouts } from "./rollouts.ts";
+import { running } from "./running.ts";
+import { tell } from "./story.ts";
+
+/** Real clients of the public system drive the embedded cluster: whatever they cannot do here is our mistake. */
+const CHAPTERS = [
+  lookingAround,
+  ourResources,
+  fieldOwners,
+  applying,
+  changing,
+  reading,
+  running,
+  rollouts,
+  deleting,
+  nodes,
+  access,
+];
+
+const programs = findKubectls();
+
+describe.each(programs)("kubectl $version", (program) => {
+  tell(program, CHAPTERS);
+});
+
+it.runIf(programs.length === 0)("kubectl drives the embedded cluster", ({ skip }) => {
+  skip("this machine has no kubectl");
+});
+
+for (const { release, reason } of missingKubectls()) {
+  it(`the kubectl of ${release} drives the embedded cluster`, ({ skip }) => {
+    skip(`no kubectl of ${release}: ${reason}`);
+  });
+}
