@@ -1,9 +1,10 @@
+import { request } from "node:https";
 import { vi } from "vitest";
 import { customResourceDefinitions } from "../../src/api/crd.ts";
-import type { ApiServer, ApiServerOptions } from "../../src/apiserver/server.ts";
+import type { ApiServer } from "../../src/apiserver/server.ts";
 import { listenOn } from "../../src/cluster/program.ts";
 import { silentLog } from "../../src/kit/log.ts";
-import { createAuthority, issue } from "../../src/kit/x509.ts";
+import { createAuthority, issue, type KeyPair } from "../../src/kit/x509.ts";
 import { apiServerProgram } from "../../src/v3api/program.ts";
 import { type Api, type CallOptions, namespace, startApi } from "./api.ts";
 
@@ -46,7 +47,7 @@ export async function startV3Server(
       .then(async (response) => ({ status: response.status, text: await response.text() }));
     if (status >= 300 && status !== 409) throw new Error(`${path}: ${text}`);
   };
-  for (const name of ["kube-system", "vendor-system"]) await post("/api/v1/namespaces", namespace(name));
+  for (const name of ["default", "kube-system", "vendor-system"]) await post("/api/v1/namespaces", namespace(name));
   for (const definition of customResourceDefinitions()) {
     await post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition);
   }
@@ -122,6 +123,28 @@ export function v3ApiService(caBundle: string) {
   };
 }
 
+export interface DirectOptions {
+  /** Presents this certificate. */
+  proxy?: KeyPair;
+  headers?: Record<string, string>;
+}
+
+/** A request past the main API server, straight to the program's own port. */
+export function askDirectly(v3: V3Server, path: string, { proxy, headers = {} }: DirectOptions = {}) {
+  const keys = proxy && { cert: proxy.certificate, key: proxy.key };
+  return new Promise<{ status: number; text: string }>((resolve, reject) => {
+    request({ ...v3.address(), path, headers, ca: v3.authority, agent: false, ...keys }, (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+      });
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
+    })
+      .on("error", reject)
+      .end();
+  });
+}
+
 /** A main API server and the v3 API behind it, both spoken to over HTTP as any client would. */
 export interface V3Api extends Api {
   v3: V3Server;
@@ -129,16 +152,36 @@ export interface V3Api extends Api {
   as(user: string, method: string, path: string, options?: CallOptions): ReturnType<Api["call"]>;
 }
 
-export async function startV3Api(options: { version?: string; main?: Partial<ApiServerOptions> } = {}): Promise<V3Api> {
+const ADMIN = {
+  token: "admin-of-the-story",
+  user: { name: "admin", groups: ["system:masters", "system:authenticated"] },
+};
+
+/** With `rbac` everybody but the story itself, who is the administrator, may do only what roles allow. */
+export async function startV3Api(options: { version?: string; rbac?: boolean } = {}): Promise<V3Api> {
   let v3: V3Server | undefined;
-  const api = await startApi({ resolveService: () => v3?.address(), frontProxy, ...options.main });
+  const plain = await startApi({
+    resolveService: () => v3?.address(),
+    frontProxy,
+    ...(options.rbac && { authorization: "rbac", staticTokens: new Map([[ADMIN.token, ADMIN.user]]) }),
+  });
+  const call: Api["call"] = (method, path, { headers, ...rest } = {}) =>
+    plain.call(method, path, { ...rest, headers: { authorization: `Bearer ${ADMIN.token}`, ...headers } });
+  const api: Api = options.rbac
+    ? {
+        ...plain,
+        call,
+        get: (path) => call("GET", path),
+        create: (path, object) => call("POST", path, { body: object }),
+      }
+    : plain;
   v3 = await startV3Server(api.server, options);
   await api.create("/apis/apiregistration.k8s.io/v1/apiservices", v3ApiService(v3.authority));
   const made: V3Api = {
     ...api,
     v3,
-    as: (user, method, path, call = {}) =>
-      api.call(method, path, { ...call, headers: { ...call.headers, "impersonate-user": user } }),
+    as: (user, method, path, options = {}) =>
+      api.call(method, path, { ...options, headers: { ...options.headers, "impersonate-user": user } }),
     close: async () => {
       await v3?.stop();
       await api.close();
