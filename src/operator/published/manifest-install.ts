@@ -8,8 +8,7 @@ import { variable } from "../render/environment.ts";
 import type { RenderInputs } from "../render/inputs.ts";
 import { CONTROLLERS_PORT } from "../render/kube-controllers.ts";
 import { nodePaths } from "../render/node-paths.ts";
-import { cniInstall, nodePodSpec } from "../render/node-pod.ts";
-import { platformOf } from "../render/platform.ts";
+import { AS_ROOT, cniInstall, healthPortOf, nodePodSpec } from "../render/node-pod.ts";
 import { BRIEF_RESOURCES, containerPort } from "../render/pod-parts.ts";
 import { CLUSTER_PRIORITY } from "../render/priority-classes.ts";
 import { accountWithRights, READ, rule } from "../render/rbac.ts";
@@ -111,8 +110,8 @@ function nodePod(inputs: RenderInputs, variant: ManifestVariant, account: string
  * The second container is ready when the agent beside it follows the cluster's services. With the etcd datastore it cannot, so there
  * node pods are 1/2, and that is as it should be.
  */
-function servicesProbe({ kind }: RenderInputs): object {
-  const httpGet = { host: "localhost", port: platformOf(kind).healthPort, path: "/readyz/services", scheme: "HTTP" };
+function servicesProbe(inputs: RenderInputs): object {
+  const httpGet = { host: "localhost", port: healthPortOf(inputs), path: "/readyz/services", scheme: "HTTP" };
   return { httpGet, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 };
 }
 
@@ -123,7 +122,7 @@ function overlayContainer({ names, version }: RenderInputs): object {
     image: `registry.vendor.io/vendor/overlay:${version}`,
     env: [fromSettings(names, "OVERLAY_NETWORK", "overlay_network")],
     resources: BRIEF_RESOURCES,
-    securityContext: { privileged: false, capabilities: { drop: ["ALL"], add: ["NET_ADMIN", "NET_RAW"] } },
+    securityContext: { ...AS_ROOT, privileged: false, capabilities: { drop: ["ALL"], add: ["NET_ADMIN", "NET_RAW"] } },
     volumeMounts: [{ name: "var-run-vendor", mountPath: "/var/run/vendor" }],
   };
 }

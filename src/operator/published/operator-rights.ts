@@ -1,7 +1,13 @@
 import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
 import type { Names } from "../../api/names.ts";
 import { DELEGATION } from "../render/api-server.ts";
-import { apiServerRights, kubeControllersRights, nodeAgentRights, type Rights } from "../render/component-rules.ts";
+import {
+  apiServerRights,
+  kubeControllersRights,
+  nodeAgentRights,
+  type Rights,
+  stored,
+} from "../render/component-rules.ts";
 import { leaseRules, READ, type Rule, rule, WRITE } from "../render/rbac.ts";
 import { mergeRules } from "./merge-rules.ts";
 import { everyRenderedName, type RenderedNames } from "./rendered-names.ts";
@@ -28,12 +34,12 @@ export function operatorRights(names: Names): OperatorRights {
     everywhere: mergeRules([
       ...ownKinds(names),
       ...components.flatMap(({ everywhere }) => everywhere),
+      stored(names, ["dataplaneConfiguration", "ipPool", "clusterInformation"], [...READ, ...WRITE]),
       ...outside,
       rule("apiextensions.k8s.io", ["customresourcedefinitions"], READ),
       rule("config.openshift.io", ["clusterversions", "networks", "infrastructures"], READ),
-      rule("", ["events"], ["create", "patch"]),
-      // Asked before there is anything in the system namespace: whether another operator looks after the cluster.
-      rule("", ["configmaps"], ["get"], [ACTIVE_OPERATOR]),
+      // Without any rights in the system namespace: whether another operator looks after the cluster, and a word to it.
+      rule("", ["configmaps"], ["get", "patch"], [ACTIVE_OPERATOR]),
       rule(RBAC, ["clusterroles"], ["bind"], [DELEGATION.clusterRole, systemRoleName(names)]),
     ]),
     ownNamespace: mergeRules([

@@ -49,26 +49,31 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
   };
 }
 
+/** It reads what it watches, and replaces whole objects at the version it has read: no patches. */
 export function kubeControllersRights(names: Names): Rights {
   return {
     everywhere: [
-      rule("", ["nodes", "pods", "namespaces", "serviceaccounts", "services"], READ),
-      stored(names, ["ipPool", "ipamConfiguration", "tier"], READ),
-      stored(names, ["hostEndpoint", "profile", ...IPAM], [...READ, ...WRITE]),
-      stored(names, ["kubeControllersConfiguration", "clusterInformation"], [...READ, "create", "update", "patch"]),
-      stored(names, ["kubeControllersConfiguration"], ["update", "patch"], "/status"),
+      rule("", ["nodes", "pods", "namespaces", "serviceaccounts"], READ),
+      // What only people can mend is said as an event.
+      rule("", ["events"], ["create"]),
+      stored(names, ["hostEndpoint", "profile"], [...READ, "create", "update", "delete"]),
+      stored(names, IPAM, [...READ, "update", "delete"]),
+      stored(names, ["kubeControllersConfiguration"], [...READ, "create"]),
+      stored(names, ["kubeControllersConfiguration"], ["update"], "/status"),
     ],
     atHome: leaseRules(names.workloads.kubeControllers),
   };
 }
 
-/** Whom the callers are and what they may do is asked of the orchestrator: `system:auth-delegator` is bound beside this. */
+/**
+ * The stored kinds, and nothing else: who the callers are and what they may do is asked of the orchestrator, for which
+ * `system:auth-delegator` is bound beside this. A patch by a caller is a replacement by us.
+ */
 export function apiServerRights(names: Names): Rights {
   return {
     everywhere: [
-      rule("", ["namespaces", "nodes"], READ),
-      stored(names, v3Nouns(), [...READ, ...WRITE]),
-      stored(names, ["kubeControllersConfiguration"], ["update", "patch"], "/status"),
+      stored(names, v3Nouns(), [...READ, "create", "update", "delete"]),
+      stored(names, ["kubeControllersConfiguration"], ["update"], "/status"),
     ],
     atHome: [],
   };

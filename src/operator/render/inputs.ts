@@ -41,6 +41,8 @@ export interface RenderInputs {
   nodes: { linux: number };
   /** From the data plane configuration; the names' own path where it says nothing. */
   cgroupV2Path?: string;
+  /** From the data plane configuration; the platform's where it says nothing. */
+  healthPort?: number;
   /** Whether flow logs are asked for: the agents then send their flows. */
   flowLogs?: boolean;
   /** `FlowUI.spec.notifications`. */

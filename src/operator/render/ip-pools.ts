@@ -14,7 +14,7 @@ const MODES: Record<NonNullable<Pool["encapsulation"]>, Modes> = {
 };
 
 /** The installation's pools as the stored kind: they must exist before there is a v3 API to make them through. */
-export function ipPools({ installation, names }: RenderInputs): KubeObject[] {
+export function ipPools({ installation, names }: Pick<RenderInputs, "installation" | "names">): KubeObject[] {
   const pools = installation.vendorNetwork?.ipPools ?? [];
   return pools.map((pool) => ({
     apiVersion: groupVersion(names.groups.stored),

@@ -20,6 +20,9 @@ import { NODE_PRIORITY } from "./priority-classes.ts";
 /** What the standard data plane needs: to change the node's network, and to enter the network namespaces of its pods. */
 const CAPABILITIES = ["NET_ADMIN", "NET_RAW", "SYS_ADMIN"];
 
+/** The node's directories are root's, and the image's own user is nobody. */
+export const AS_ROOT = { runAsUser: 0, runAsGroup: 0 } as const;
+
 /** What differs between the ways of installing the agent. */
 export interface NodePodParts {
   account: string;
@@ -66,8 +69,8 @@ function dns({ dns: carried }: RenderInputs): object {
 }
 
 function agent(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): object {
-  const { installation, version, kind } = inputs;
-  const { healthPort } = platformOf(kind);
+  const { installation, version } = inputs;
+  const healthPort = healthPortOf(inputs);
   const metrics = installation.nodeMetricsPort;
   return {
     name: inputs.names.workloads.node,
@@ -80,8 +83,8 @@ function agent(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): obj
     ...probes({ host: "localhost", port: healthPort }),
     resources: resourcesOf(inputs, "Node"),
     securityContext: paths.ebpf
-      ? { privileged: true }
-      : { privileged: false, capabilities: { drop: ["ALL"], add: CAPABILITIES } },
+      ? { ...AS_ROOT, privileged: true }
+      : { ...AS_ROOT, privileged: false, capabilities: { drop: ["ALL"], add: CAPABILITIES } },
     volumeMounts: [
       ...mountsOf(agentPaths(paths)),
       ...(parts.certificate ? TLS_MOUNTS : []),
@@ -90,16 +93,20 @@ function agent(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): obj
   };
 }
 
+export function healthPortOf({ kind, healthPort = platformOf(kind).healthPort }: RenderInputs): number {
+  return healthPort;
+}
+
 function agentEnv(inputs: RenderInputs, paths: NodePaths): EnvVar[] {
   const { installation, kind, version } = inputs;
-  const { healthPort, podInterfacePrefix } = platformOf(kind);
+  const { podInterfacePrefix } = platformOf(kind);
   const { cni, vendorNetwork: network = {}, nodeMetricsPort } = installation;
   return [
     ...POD_IDENTITY,
     ...variable("VENDOR_VERSION", version),
     ...apiEndpointEnv(inputs, true),
     ...variable("CLUSTER_KIND", kind),
-    ...variable("HEALTH_PORT", healthPort),
+    ...variable("HEALTH_PORT", healthPortOf(inputs)),
     ...variable("METRICS_PORT", nodeMetricsPort),
     ...variable("CNI_TYPE", cni?.type),
     ...variable("IPAM_TYPE", cni?.ipam?.type),
@@ -126,7 +133,9 @@ function nodeInit(inputs: RenderInputs, paths: NodePaths): object[] {
       ],
       resources: BRIEF_RESOURCES,
       // Mounting for the whole node is what only a privileged container may do.
-      securityContext: paths.ebpf ? { privileged: true } : { privileged: false, capabilities: { drop: ["ALL"] } },
+      securityContext: paths.ebpf
+        ? { ...AS_ROOT, privileged: true }
+        : { ...AS_ROOT, privileged: false, capabilities: { drop: ["ALL"] } },
       volumeMounts: mountsOf(seen),
     },
   ];
@@ -157,8 +166,12 @@ export function cniInstall(inputs: RenderInputs, paths: NodePaths, parts: CniIns
         ...(parts.env ?? []),
       ],
       resources: BRIEF_RESOURCES,
-      // Root, because the node's directories are root's; nothing else.
-      securityContext: { privileged: false, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
+      securityContext: {
+        ...AS_ROOT,
+        privileged: false,
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ["ALL"] },
+      },
       volumeMounts: mountsOf(cniPaths(paths)),
     },
   ];
