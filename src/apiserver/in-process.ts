@@ -88,6 +88,9 @@ async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string
             taken = resolve;
           }),
     end: () => {
+      // What another server answered need not end with a newline.
+      if (rest !== "") waiting.push(rest);
+      rest = "";
       ended = true;
       wake();
     },
