@@ -1,5 +1,5 @@
+import { runningVersion } from "../api/release.ts";
 import { parseVersion } from "../api/version.ts";
-import { INSTALLED_RELEASE } from "../api/version-gates.ts";
 import { errors } from "./errors.ts";
 
 /** Everything the v3 API takes from its pod, but for the key pair, which is read again when it changes. */
@@ -12,7 +12,7 @@ export interface V3ApiConfig {
 const PORT = 5443;
 
 export function readV3ApiConfig(env: Readonly<Record<string, string | undefined>>): V3ApiConfig {
-  const version = env["VENDOR_VERSION"] || INSTALLED_RELEASE;
+  const version = runningVersion(env);
   if (!parseVersion(version)) throw errors.V3API_BAD_SETTING("VENDOR_VERSION", version, "a version such as v3.31.3");
   const port = Number(env["PORT"] || PORT);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {

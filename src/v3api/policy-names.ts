@@ -2,7 +2,7 @@
  * What a policy is called. It is kept as `TIER.NAME`; the tier `default` may be left out, and is then left out in answers too.
  * Names the service gives to the orchestrator's own policies begin with one of the prefixes below and are kept as they are.
  */
-export const DEFAULT_TIER = "default";
+const DEFAULT_TIER = "default";
 
 const DEFAULT_PREFIX = `${DEFAULT_TIER}.`;
 
