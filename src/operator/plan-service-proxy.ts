@@ -34,6 +34,7 @@ const selectorPatch = (selected: string) => `'{"spec":{"template":{"spec":{"node
 const PARK = `${PATCH} ${selectorPatch(`"${value}"`)}`;
 export const RESTORE = `${PATCH} ${selectorPatch("null")}`;
 const LEAVE_RULES = `kubectl patch dataplaneconfigurations.crd.vendor.io default --type merge -p '{"spec":{"bpfServiceProxyIptablesCleanupEnabled":false}}'`;
+const RULES_LEFT = "the service proxy stays, and its rules are left alone";
 
 /** The specification's table "Service proxy handling per cluster kind", row by row, after install. */
 export function planServiceProxy(question: ProxyQuestion): ProxyPlan {
@@ -51,13 +52,14 @@ function towardsEbpf(question: ProxyQuestion): ProxyPlan {
     case "leave-its-rules-alone":
       // Before eBPF acts, so that the two never fight.
       if (cleanup !== false) return { do: "leaveItsRules" };
-      return { do: "nothing", because: "the service proxy stays, and its rules are left alone" };
+      return { do: "nothing", because: RULES_LEFT };
     case "disable-in-cluster-configuration":
       return refuse("ServiceProxyOfTool", `The service proxy belongs to the tool that made the cluster: ${row.how}.`);
     case "not-shown":
+      if (cleanup === false) return { do: "nothing", because: RULES_LEFT };
       return refuse(
         "ServiceProxyCannotBeDisabled",
-        `The service proxy runs, and ${row.how}: ${SERVICE_PROXY[kind].atInstall.how}.`,
+        `The service proxy runs, and ${row.how}: ${SERVICE_PROXY[kind].atInstall.how}. Fix, so that the two do not conflict: ${LEAVE_RULES}`,
       );
     case "park-by-node-selector":
       if (proxy.is === "parked") return { do: "nothing", because: "the service proxy is parked" };
@@ -101,7 +103,8 @@ function nextByHand({ kind, wanted, proxy, cleanup, phase }: ProxyQuestion): str
   if (proxy.is !== "running") return "The service proxy does not run.";
   if (phase !== "ebpf") return "The service proxy is left as it is until eBPF serves.";
   const row = SERVICE_PROXY[kind].afterInstall;
-  if (row.action === "leave-its-rules-alone") {
+  // Where it cannot be disabled, leaving its rules alone is the only way the two do not conflict.
+  if (row.action === "leave-its-rules-alone" || row.action === "not-shown") {
     return cleanup === false
       ? "The service proxy runs, and its rules are left alone."
       : `The service proxy runs and its rules would be removed; next: ${LEAVE_RULES}`;

@@ -20,6 +20,7 @@ import { listenOn } from "../../cluster/program.ts";
 import { silentLog } from "../../kit/log.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { operatorProgram } from "../program.ts";
+import { type SmallApi, startSmallApi } from "./small-api.ts";
 import { type StandIn, startStandIn } from "./stand-in.ts";
 
 /** A cluster in this process, with an operator that can be started, watched, killed and started again. */
@@ -82,8 +83,9 @@ const { namespaces, endpointMap } = vendorNames;
 const GIVE_UP_MS = 20_000;
 
 export async function operatorWorld(options: WorldOptions = {}): Promise<OperatorWorld> {
-  const server = await createApiServer({ kinds: kubernetesKinds() });
-  const kubectl = createClient(server.transport(), { userAgent: "kubectl" });
+  const api: SmallApi = await startSmallApi(() => kubectl);
+  const server = await createApiServer({ kinds: kubernetesKinds(), resolveService: () => api.address });
+  const kubectl: Client = createClient(server.transport(), { userAgent: "kubectl" });
   await prepare(kubectl, options);
   const standIn: StandIn = startStandIn(createClient(server.transport(), { userAgent: "cluster" }));
   const operators: RunningOperator[] = [];
@@ -147,6 +149,7 @@ export async function operatorWorld(options: WorldOptions = {}): Promise<Operato
     async stop() {
       await Promise.all(operators.map((operator) => operator.stop()));
       await standIn.stop();
+      api.close();
       await server.close();
     },
   };

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { KubeObject, ResourceKind } from "../../api/object.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";
-import { API_SERVICES, DAEMON_SETS, DEPLOYMENTS, NAMESPACES, NODES, PODS } from "../../cluster/kinds.ts";
+import { DAEMON_SETS, DEPLOYMENTS, NAMESPACES, NODES, PODS } from "../../cluster/kinds.ts";
 import { MANAGED_KINDS, storedKind } from "../managed-kinds.ts";
 import { AGENT_SAYS } from "../plan-dataplane.ts";
 import type { Pod, Workload } from "../workload-objects.ts";
@@ -12,7 +12,7 @@ export const REFUSE_PROGRAMS = "local.vendor.io/refuse-programs";
 
 /**
  * What a cluster does around the operator, in the smallest honest form: pods of daemon sets come and go with nodes and templates,
- * deployments become available, agents say what they find, aggregated APIs answer, and deleted namespaces empty.
+ * deployments become available, agents say what they find, and deleted namespaces empty.
  */
 export interface StandIn {
   stop(): Promise<void>;
@@ -50,7 +50,6 @@ async function step(client: Client): Promise<void> {
   await removeOrphans(client, daemonSets, pods);
   for (const deployment of deployments) await rollOut(client, deployment);
   for (const pod of pods) await speak(client, pod, nodes, bpf);
-  for (const service of await list<KubeObject>(API_SERVICES)) await answer(client, service);
   for (const namespace of await list<KubeObject>(NAMESPACES)) await empty(client, namespace);
 }
 
@@ -141,20 +140,6 @@ async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean
   const now = pod.metadata.annotations ?? {};
   if (Object.entries(said).every(([key, value]) => (now[key] ?? null) === value)) return;
   await client.patch(PODS, pod.metadata, { type: "merge", patch: { metadata: { annotations: said } } });
-}
-
-async function answer(client: Client, service: KubeObject): Promise<void> {
-  if (!(service["spec"] as { service?: object }).service) return;
-  const { conditions = [] } = (service["status"] ?? {}) as { conditions?: { type: string; status: string }[] };
-  if (conditions.some(({ type, status }) => type === "Available" && status === "True")) return;
-  const condition = {
-    type: "Available",
-    status: "True",
-    reason: "Passed",
-    lastTransitionTime: new Date().toISOString(),
-  };
-  const patch = { status: { conditions: [condition] } };
-  await client.patch(API_SERVICES, service.metadata, { type: "merge", patch }, { subresource: "status" });
 }
 
 async function empty(client: Client, namespace: KubeObject): Promise<void> {
