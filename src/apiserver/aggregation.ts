@@ -73,6 +73,10 @@ export class Aggregation implements Admission {
   }
 
   committed(change: Change): void {
+    if (change.kind.group === "" && change.kind.kind === "Endpoints") {
+      this.#endpointsChanged(change.object);
+      return;
+    }
     if (change.kind.group !== "apiregistration.k8s.io" || change.kind.kind !== "APIService") return;
     const service = change.object as ApiService;
     if (change.operation === "DELETE") {
@@ -81,6 +85,14 @@ export class Aggregation implements Admission {
     }
     this.#learn(service);
     void this.#probe(service);
+  }
+
+  /** Who stands behind a service has changed: nobody should wait for the next round to hear of it. */
+  #endpointsChanged({ metadata }: KubeObject): void {
+    for (const { service } of this.#known.values()) {
+      const { name, namespace } = service.spec.service ?? {};
+      if (name === metadata.name && namespace === metadata.namespace) void this.#probe(service);
+    }
   }
 
   #learn(service: ApiService): void {

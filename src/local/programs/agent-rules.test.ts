@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
-import { type AgentNode, agentWord, REFUSE_ANNOTATION } from "./agent-rules.ts";
+import { type AgentNode, agentWord } from "./agent-rules.ts";
 
 const ubuntu: AgentNode = {
   annotations: {},
@@ -37,7 +37,7 @@ describe("what an agent on paper says about its node", () => {
     ["a path that is read-only", bottlerocket, { cgroupV2Path: "/sys/fs/cgroup" }, "eks", /read-only there/],
     [
       "the node's owner",
-      { ...ubuntu, annotations: { [REFUSE_ANNOTATION]: "BTF is missing" } },
+      { ...ubuntu, annotations: { "local.vendor.io/refuse-programs": "BTF is missing" } },
       {},
       "aks",
       /BTF is missing/,

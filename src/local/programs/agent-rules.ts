@@ -11,7 +11,7 @@ export const AGENT_ANNOTATIONS = {
 } as const;
 
 /** Put on a node, it makes the agent there refuse with this sentence. */
-export const REFUSE_ANNOTATION = "local.vendor.io/refuse-programs";
+const REFUSE_ANNOTATION = "local.vendor.io/refuse-programs";
 
 export interface AgentNode {
   annotations: Readonly<Record<string, string>>;

@@ -4,6 +4,7 @@ import type { Program } from "../../cluster/program.ts";
 export type ProgramTable = Readonly<Record<string, () => Promise<Program>>>;
 
 export const PROGRAMS: ProgramTable = {
+  operator: async () => (await import("../../operator/program.ts")).operatorProgram,
   controllers: async () => (await import("../../controllers/program.ts")).controllersProgram,
   apiserver: async () => (await import("../../v3api/program.ts")).apiServerProgram,
   "flow-logs": async () => (await import("../../flows/stand-in.ts")).flowLogsStandIn,
