@@ -15,6 +15,9 @@ import { type RunningControllers, startControllers } from "./start-controllers.t
 
 const NAME = vendorNames.workloads.kubeControllers;
 
+/** Less than the probe that asks would wait. */
+const API_ANSWER_MS = 3_000;
+
 /** vendor-kube-controllers: any number of copies, of which one holds the lease and works. */
 export const controllersProgram: Program = async (world) => {
   const config = readControllersConfig(world.env);
@@ -27,6 +30,11 @@ export const controllersProgram: Program = async (world) => {
   let running: RunningControllers | undefined;
 
   const ready = {
+    // Any answer will do: what counts is that there is somebody to talk to.
+    api: async () => {
+      await client.raw({ method: "GET", path: "/version", signal: AbortSignal.timeout(API_ANSWER_MS) });
+      return undefined;
+    },
     // A copy that waits for the lease is ready: it would take over at once.
     informers: () => {
       const kinds = running?.waitingFor() ?? [];

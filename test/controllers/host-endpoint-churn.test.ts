@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import { expect, it } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
 import type { HostEndpoint } from "../../src/api/resources/host-endpoint.ts";
-import type { ApiRequest } from "../../src/api/transport.ts";
 import { NODES } from "../../src/cluster/kinds.ts";
 import { CONFIGURATIONS, HOST_ENDPOINTS, isOurs, typeOf } from "../../src/controllers/stored-kinds.ts";
-import { addNode, type ControllersWorld, controllersWorld, eventually, type Fault } from "./controllers-world.ts";
+import { addNode, type ControllersWorld, controllersWorld, eventually } from "./controllers-world.ts";
+import { faultInjector, randomFrom } from "./fault-injector.ts";
 
 /**
  * Five hundred nodes come, change and go in random order, while the API fails at random and the program is killed again and again.
@@ -146,38 +146,4 @@ function shown(all: readonly Endpoint[]): unknown[] {
   return [...all]
     .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
     .map(({ metadata, spec }) => [metadata.name, spec.node, metadata.labels, spec.expectedIPs]);
-}
-
-/** One write in eight fails in one of five ways, one read in a hundred; of a killed program everything does, from that moment on. */
-function faultInjector(random: () => number) {
-  const writeFaults: Fault[] = [{ status: 409 }, { status: 429 }, { status: 500 }, "refused", "lost"];
-  const dead = new Set<number>();
-  let ended = false;
-  let count = 0;
-  return {
-    count: () => count,
-    kill: (program: number) => void dead.add(program),
-    end() {
-      ended = true;
-    },
-    forProgram:
-      (program: number) =>
-      ({ method }: ApiRequest): Fault | undefined => {
-        if (dead.has(program)) return "refused";
-        if (ended || random() >= (method === "GET" ? 0.01 : 0.125)) return undefined;
-        count++;
-        return method === "GET" ? "refused" : writeFaults[Math.floor(random() * writeFaults.length)];
-      },
-  };
-}
-
-/** The same numbers for the same seed. */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -22,7 +22,9 @@ export interface PaperIpam {
   /** The node and, as the orchestrator does, its pods; nobody releases their addresses. */
   removeNode(name: string): Promise<void>;
   /** `quiet`: the pod has its address, but the orchestrator has not been told. `from`: out of another node's block. */
-  addPod(name: string, node: string, options: { quiet: boolean; from: string }): Promise<PaperPod | undefined>;
+  addPod(name: string, node: string, options: { quiet: boolean; from: string }): Promise<PaperPod>;
+  /** The pod tells the orchestrator its address at last. */
+  report(pod: PaperPod): Promise<void>;
   /** `clean` releases; `half` is stopped between block and handle; `leak` never gets to it. */
   removePod(pod: PaperPod, how: "clean" | "half" | "leak"): Promise<void>;
   blocks(): Promise<Block[]>;
@@ -105,8 +107,15 @@ export function paperIpam(client: Client): PaperIpam {
     await change(block.metadata.name, (fresh) => freed(fresh, handle));
   };
 
+  const report = async ({ name, address }: PaperPod): Promise<void> => {
+    const pod = await client.get<KubeObject>(PODS, { namespace: "default", name });
+    const status = { phase: "Running", podIP: address, podIPs: [{ ip: address }] };
+    await client.replace(PODS, { ...pod, status }, { subresource: "status" });
+  };
+
   return {
     blocks,
+    report,
     handles: () => list<Handle>(IPAM_HANDLES),
     affinities: () => list(BLOCK_AFFINITIES),
     async addNode(name) {
@@ -133,13 +142,11 @@ export function paperIpam(client: Client): PaperIpam {
         metadata: { name, namespace: "default" },
         spec: { nodeName: node, containers: [{ name: "main", image: "web" }] },
       };
-      const made = await client.create<KubeObject>(PODS, pod);
+      await client.create(PODS, pod);
       const address = await assign(from, handle, { node, pod: name, namespace: "default" });
-      if (!quiet) {
-        const status = { phase: "Running", podIP: address, podIPs: [{ ip: address }] };
-        await client.replace(PODS, { ...made, status }, { subresource: "status" });
-      }
-      return { name, node, address, handle };
+      const made = { name, node, address, handle };
+      if (!quiet) await report(made);
+      return made;
     },
     async removePod({ name, address, handle }, how) {
       if (how !== "leak") await release(address, handle);
