@@ -18,7 +18,8 @@ export async function createBuiltIns(
     ["profile", allowAllProfile, { ingress: allow, egress: allow }],
   ];
   for (const [noun, name, spec] of wanted) {
-    const { stored } = kinds.find((kind) => kind.noun === noun)!;
+    const stored = kinds.find((kind) => kind.noun === noun)?.stored;
+    if (!stored) continue;
     const object: KubeObject = { apiVersion: groupVersion(stored), kind: stored.kind, metadata: { name }, spec };
     await client.create(stored, object).catch((error: unknown) => {
       if (!isAlreadyExists(error)) throw error;

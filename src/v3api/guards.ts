@@ -68,7 +68,8 @@ export class Guards {
 
   async #tierCauses(object: KubeObject): Promise<StatusCause[]> {
     const tier = tierOf(object.metadata.name ?? object.metadata.generateName ?? "");
-    if (isBuiltInTier(tier) || (await this.#backend.find(this.#kindOf("tier"), { name: tier }))) return [];
+    const tiers = this.#kinds.find(({ noun }) => noun === "tier");
+    if (isBuiltInTier(tier) || (tiers && (await this.#backend.find(tiers, { name: tier })))) return [];
     return [fieldCause("spec.tier", `Not found: ${shown(tier)}`)];
   }
 
@@ -98,9 +99,5 @@ export class Guards {
         ),
     );
     return lists.flat();
-  }
-
-  #kindOf(noun: V3Kind["noun"]): V3Kind {
-    return this.#kinds.find((kind) => kind.noun === noun)!;
   }
 }

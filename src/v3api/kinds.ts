@@ -1,7 +1,9 @@
 import { type Names, type Noun, vendorNames } from "../api/names.ts";
 import { groupVersion, type ResourceKind } from "../api/object.ts";
+import { VERSION } from "../api/release.ts";
 import { RESOURCES } from "../api/resources/all.ts";
 import { objectSchema, placesOf, type Resource } from "../api/resources/resource.ts";
+import { compareVersions, parseVersion, sameLine } from "../api/version.ts";
 import { servedKinds } from "../apiserver/custom-resources.ts";
 import type { ServedKind } from "../apiserver/resource.ts";
 
@@ -14,8 +16,20 @@ export interface V3Kind {
   tiered: boolean;
 }
 
-export function v3Kinds(names: Names = vendorNames): V3Kind[] {
-  return RESOURCES.filter(({ api }) => api === "v3").map((resource) => v3Kind(resource, names));
+/** Kinds that came later than the oldest version this API can stand in for. */
+const SINCE: Partial<Record<Noun, string>> = { tier: "v3.29" };
+
+/** What a version served; where it had no tiers, every policy was in the default one. */
+export function v3Kinds(version: string = VERSION, names: Names = vendorNames): V3Kind[] {
+  return RESOURCES.filter(({ api, noun }) => api === "v3" && hasKind(version, noun)).map((resource) =>
+    v3Kind(resource, names),
+  );
+}
+
+function hasKind(version: string, noun: Noun): boolean {
+  const running = parseVersion(version);
+  const since = parseVersion(SINCE[noun] ?? "");
+  return !running || !since || sameLine(running, since) || compareVersions(running, since) > 0;
 }
 
 function v3Kind(resource: Resource, names: Names): V3Kind {

@@ -53,7 +53,7 @@ export const apiServerProgram: Program = async (world) => {
       server.setSecureContext(contextOf(next));
       log.info({}, "certificates or authorities have changed");
     });
-    state.builtIn = (await untilDone(clock, world, "built-in tiers", () => builtIns(client))) ?? false;
+    state.builtIn = (await untilDone(clock, world, "built-in tiers", () => builtIns(client, config.version))) ?? false;
     await kept;
     await closeGently(clock, server);
   } finally {
@@ -62,7 +62,7 @@ export const apiServerProgram: Program = async (world) => {
 };
 
 function assemble(world: ProgramWorld, clock: Clock, version: string, backend: Backend, builtIn: () => boolean): Front {
-  const kinds = v3Kinds();
+  const kinds = v3Kinds(version);
   const metrics = createMetrics();
   const reviews = metrics.counter(
     "vendor_apiserver_access_reviews_total",
@@ -82,7 +82,7 @@ function assemble(world: ProgramWorld, clock: Clock, version: string, backend: B
     backend,
     translator: new Translator(kinds, version),
     access,
-    tiers: new TierAccess(access),
+    tiers: new TierAccess(access, kinds),
     guards: new Guards(backend, kinds),
     now: () => new Date(clock.now()),
     stopping: world.signal,
@@ -94,8 +94,8 @@ function assemble(world: ProgramWorld, clock: Clock, version: string, backend: B
   return new Front(parts, { documents, metrics, ready });
 }
 
-async function builtIns(client: Client): Promise<true> {
-  await createBuiltIns(client, v3Kinds());
+async function builtIns(client: Client, version: string): Promise<true> {
+  await createBuiltIns(client, v3Kinds(version));
   return true;
 }
 

@@ -72,16 +72,17 @@ describe("the program", () => {
   });
 
   it("ends its watches when it is told to stop, and serves on as another version with other UIDs", async () => {
-    const path = "/apis/vendor.io/v3/tiers/default";
+    const path = "/apis/vendor.io/v3/profiles/vendor-default-allow";
     const now = (await api.get(path)).body.metadata.uid;
-    const response = await fetch(`${api.url}/apis/vendor.io/v3/tiers?watch=true`);
+    const response = await fetch(`${api.url}/apis/vendor.io/v3/profiles?watch=true`);
     await api.v3.restart("v3.27.4");
     for await (const _ of response.body!) {
       // Until the stream ends, which the restart has brought about.
     }
     const before = (await api.get(path)).body.metadata.uid;
-    const stored = (await api.get("/apis/crd.vendor.io/v1/tiers/default")).body.metadata.uid;
+    const stored = (await api.get("/apis/crd.vendor.io/v1/profiles/vendor-default-allow")).body.metadata.uid;
     expect([before === stored, now === stored]).toEqual([true, false]);
+    expect((await api.get("/apis/vendor.io/v3/tiers")).status).toBe(404);
     await api.v3.restart("v3.28.0");
     expect((await api.get(path)).body.metadata.uid).toBe(now);
   });
