@@ -70,5 +70,5 @@ export function accountWithRights(place: Place, everywhere: readonly Rule[], atH
 /** To hold one lease. Creating cannot be limited to a name: the server has none yet when it asks. */
 export function leaseRules(name: string): Rule[] {
   const group = "coordination.k8s.io";
-  return [rule(group, ["leases"], ["create"]), rule(group, ["leases"], ["get", "update", "patch"], [name])];
+  return [rule(group, ["leases"], ["create"]), rule(group, ["leases"], ["get", "update"], [name])];
 }
