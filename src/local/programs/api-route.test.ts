@@ -11,10 +11,10 @@ const anybody = addresses({ by: "anybody" });
 const cloud = addresses({ by: "nameserver", address: "169.254.169.253" });
 const nodeProxy = addresses({ by: "nodeNetwork" });
 
-const pod: Caller = { hostNetwork: false, nameservers: [], servicesWork: true };
+const pod: Caller = { hostNetwork: false, nameservers: [], clusterDns: true, servicesWork: true };
 const parked: Caller = { ...pod, servicesWork: false };
 const withNameserver: Caller = { ...parked, nameservers: ["169.254.169.253"] };
-const onNode: Caller = { ...parked, hostNetwork: true };
+const onNode: Caller = { ...parked, hostNetwork: true, clusterDns: false };
 
 const ROWS: [
   what: string,
@@ -31,7 +31,9 @@ const ROWS: [
   ["the service's name with no name server to reach", anybody, "kubernetes.default.svc", 443, parked, "ENOTFOUND"],
   ["the platform's address needs no services", anybody, "api.demo.internal", 443, parked, undefined],
   ["the platform's address on a wrong port", anybody, "api.demo.internal", 8443, parked, "ECONNREFUSED"],
-  ["a cloud's load balancer without its name server", cloud, "api.demo.internal", 443, pod, "ENOTFOUND"],
+  ["a cloud's load balancer with the node's name server", cloud, "api.demo.internal", 443, onNode, "ENOTFOUND"],
+  ["a cloud's load balancer by the cluster's name server", cloud, "api.demo.internal", 443, pod, undefined],
+  ["a cloud's load balancer, no name server to reach", cloud, "api.demo.internal", 443, parked, "ENOTFOUND"],
   ["a cloud's load balancer with its name server", cloud, "api.demo.internal", 443, withNameserver, undefined],
   ["a proxy on each node, from the node's network", nodeProxy, "api.demo.internal", 443, onNode, undefined],
   ["a proxy on each node, from a pod's own network", nodeProxy, "api.demo.internal", 443, parked, "ENOTFOUND"],

@@ -10,7 +10,7 @@ export interface ApiAddresses {
   server: { hosts: readonly string[]; port: number };
 }
 
-/** Who can find the platform's address: anybody, pods with the cloud's name server, pods in their node's network. */
+/** Who can find the platform's address: anybody, pods that ask the cloud's name server, pods in their node's network. */
 export type PlatformLookup = { by: "anybody" } | { by: "nameserver"; address: string } | { by: "nodeNetwork" };
 
 /** What of a pod decides where it gets. */
@@ -18,6 +18,8 @@ export interface Caller {
   hostNetwork: boolean;
   /** Of its `dnsConfig`. */
   nameservers: readonly string[];
+  /** Asks the cluster's own name server, which is behind a cluster IP and asks the cloud's. */
+  clusterDns: boolean;
   /** Something on its node serves cluster IPs: a service proxy, or our agent with eBPF. */
   servicesWork: boolean;
 }
@@ -46,12 +48,13 @@ export function apiRouteFailure(
   return isName(host) ? "ENOTFOUND" : "ECONNREFUSED";
 }
 
-function findsPlatform(found: PlatformLookup, { nameservers, hostNetwork }: Caller): boolean {
+function findsPlatform(found: PlatformLookup, caller: Caller): boolean {
+  const { nameservers, hostNetwork, clusterDns, servicesWork } = caller;
   switch (found.by) {
     case "anybody":
       return true;
     case "nameserver":
-      return nameservers.includes(found.address);
+      return nameservers.includes(found.address) || (clusterDns && servicesWork);
     case "nodeNetwork":
       return hostNetwork;
   }

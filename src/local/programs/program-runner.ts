@@ -225,7 +225,11 @@ class ProgramContainer implements RunningContainer {
     if (!mounts.some(({ mountPath }) => mountPath === serviceAccountDir))
       throw errors.PROGRAM_HAS_NO_ACCOUNT(pod.metadata.name);
     const dns = pod.spec["dnsConfig"] as { nameservers?: string[] } | undefined;
-    const caller = { hostNetwork: pod.spec.hostNetwork ?? false, nameservers: dns?.nameservers ?? [] };
+    const hostNetwork = pod.spec.hostNetwork ?? false;
+    const policy = pod.spec["dnsPolicy"] ?? "ClusterFirst";
+    // In its node's network, a pod has its node's name servers unless it says otherwise.
+    const clusterDns = policy === "ClusterFirstWithHostNet" || (policy === "ClusterFirst" && !hostNetwork);
+    const caller = { hostNetwork, nameservers: dns?.nameservers ?? [], clusterDns };
     const address = { host: serviceHost, port: Number(servicePort) };
     return accountTransport({
       pod,
