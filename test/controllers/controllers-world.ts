@@ -130,7 +130,7 @@ export interface NodeParts {
   addresses?: [type: string, address: string][];
 }
 
-export function node(name: string, parts: NodeParts = {}): KubeObject {
+function node(name: string, parts: NodeParts = {}): KubeObject {
   const { labels = {}, annotations = {}, addresses = [["InternalIP", "10.0.0.1"]] } = parts;
   return {
     apiVersion: "v1",
