@@ -7,7 +7,7 @@ export function variable(name: string, value: string | number | undefined): EnvV
   return value === undefined ? [] : [{ name, value: String(value) }];
 }
 
-export function fromField(name: string, fieldPath: string): EnvVar {
+function fromField(name: string, fieldPath: string): EnvVar {
   return { name, valueFrom: { fieldRef: { fieldPath } } };
 }
 

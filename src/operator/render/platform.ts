@@ -19,7 +19,7 @@ const VXLAN = { port: 4789, vni: 4096 };
 const PLAIN = { healthPort: 9099, vxlan: VXLAN, podInterfacePrefix: "vnd", namespace: { labels: {}, annotations: {} } };
 
 /** How the kinds of cluster differ for what runs on them. */
-export const PLATFORMS = {
+const PLATFORMS = {
   generic: PLAIN,
   iac: PLAIN,
   openshift: {
