@@ -89,7 +89,7 @@ export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
       };
       pods.set(uid, paper);
       const run = async (container: Container, report: (event: ContainerEvent) => void) => {
-        const real = await startForReal(runner, paper, node.spec, container, report);
+        const real = runner && (await startForReal(runner, { paper, node: node.spec, clock }, container, report));
         return real ?? runOnPaper(paper, container, rules, clock, report);
       };
       return { podIPs, run };
@@ -106,16 +106,15 @@ export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
 
 /** Undefined when the runner has nothing to run for it. */
 async function startForReal(
-  runner: ContainerRunner | undefined,
-  paper: PaperPod,
-  node: NodeSpec,
+  runner: ContainerRunner,
+  { paper, node, clock }: { paper: PaperPod; node: NodeSpec; clock: Clock },
   container: Container,
   report: (event: ContainerEvent) => void,
 ): Promise<ContainerRun | undefined> {
   const { pod, running } = paper;
   const log = logOf(paper, container.name);
   let isFirstLine = true;
-  const starting = runner?.run({
+  const starting = runner.run({
     pod,
     container,
     node: node.name,
@@ -124,7 +123,7 @@ async function startForReal(
     write(line) {
       if (isFirstLine) log.startRun();
       isFirstLine = false;
-      log.write(line);
+      write(paper, container, clock, line);
     },
     report(event) {
       if (event.is === "exited") running.delete(container.name);
@@ -217,6 +216,7 @@ function enact(
   }
 }
 
+/** Every line is kept with its time; `kubectl logs` shows it when asked. */
 function write(paper: PaperPod, container: Container, clock: Clock, line: string): void {
   logOf(paper, container.name).write(`${new Date(clock.now()).toISOString()} ${line}`);
 }
