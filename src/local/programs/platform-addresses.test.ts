@@ -12,7 +12,7 @@ const options: PersonalityOptions = {
   apiAddress: { host: "127.0.0.1", port: 7001 },
   dualStack: false,
 };
-const plain: Caller = { hostNetwork: false, nameservers: [], servicesWork: false };
+const plain: Caller = { hostNetwork: false, nameservers: [], clusterDns: true, servicesWork: false };
 const CLOUD_DNS = { ...plain, nameservers: ["169.254.169.253"] };
 const ON_NODE = { ...plain, hostNetwork: true };
 
