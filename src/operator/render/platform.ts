@@ -26,8 +26,8 @@ const PLATFORMS = {
     ...PLAIN,
     healthPort: 9199,
     namespace: {
-      labels: { "openshift.io/run-level": "0" },
-      annotations: { "openshift.io/node-selector": "", "security.openshift.io/scc.podSecurityLabelSync": "false" },
+      labels: { "openshift.io/run-level": "0", "security.openshift.io/scc.podSecurityLabelSync": "false" },
+      annotations: { "openshift.io/node-selector": "" },
     },
     constraints: { privileged: "privileged", restricted: "nonroot-v2" },
   },

@@ -330,6 +330,17 @@ describe("pools", () => {
   });
 });
 
+describe("the aggregated API", () => {
+  const pod = (asked: Parameters<typeof inputsFor>[0]) =>
+    workload(renderComponent("apiserver", inputsFor(asked)), "vendor-apiserver");
+
+  it("is on the node's network where the platform's API server cannot reach pods of ours", () => {
+    expect(pod({ kind: "eks", spec: { cni: { type: "Vendor" } } }).hostNetwork).toBe(true);
+    expect(pod({ kind: "eks" }).hostNetwork).toBeUndefined();
+    expect(pod({ kind: "generic" }).hostNetwork).toBeUndefined();
+  });
+});
+
 describe("copies of the control plane", () => {
   it.each([
     [0, 2, 1],
