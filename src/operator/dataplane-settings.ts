@@ -31,7 +31,7 @@ export function dataplaneSettings(live: KubeObject | undefined, choice: Dataplan
   };
 }
 
-export function fieldsOfOthers(live: KubeObject | undefined): Set<string> {
+function fieldsOfOthers(live: KubeObject | undefined): Set<string> {
   const entries = (live?.metadata.managedFields ?? []).filter(({ manager }) => manager !== MANAGER);
   const specs = entries.map(({ fieldsV1 }) => (fieldsV1?.["f:spec"] ?? {}) as Record<string, unknown>);
   return new Set(specs.flatMap((spec) => Object.keys(spec).map((step) => step.slice(2))));

@@ -74,8 +74,9 @@ function compareFields(wanted: Fields, live: Fields, owned: Owned, at: Differenc
     if (value === undefined) continue;
     const inner = inside(at, `f:${key}`, at.path === "" ? key : `${at.path}.${key}`);
     const ours = owned[`f:${key}`];
-    if (!ours) found.push(inner);
-    else compare(value, live[key], ours, inner, found);
+    if (!ours) {
+      if (!isLeftOut(live[key], value)) found.push(inner);
+    } else compare(value, live[key], ours, inner, found);
   }
   for (const step of Object.keys(owned)) {
     const key = step.slice(2);
@@ -108,8 +109,7 @@ function compareList(
     const inner = inside(at, step, `${at.path}[${label(step)}]`);
     const counterpart = have.find((candidate) => stands(step, candidate));
     if (counterpart === undefined) found.push(inner);
-    else if (isFields(item))
-      compareFields(item, isFields(counterpart) ? counterpart : {}, owned[step] as Owned, inner, found);
+    else compare(item, counterpart, owned[step] as Owned, inner, found);
   }
   for (const step of left) found.push(inside(at, step, `${at.path}[${label(step)}]`));
 }
@@ -137,7 +137,12 @@ function covers(live: unknown, wanted: unknown): boolean {
     const have = isFields(live) ? live : {};
     return Object.entries(wanted).every(([key, value]) => value === undefined || covers(have[key], value));
   }
-  return live === wanted || (wanted === null && live === undefined);
+  return live === wanted || isLeftOut(live, wanted);
+}
+
+/** Servers leave out what says nothing: `false`, 0, the empty text. Where that would mean something else, they write the default. */
+function isLeftOut(live: unknown, wanted: unknown): boolean {
+  return live === undefined && (wanted === null || wanted === false || wanted === 0 || wanted === "");
 }
 
 function coversList(live: readonly unknown[], wanted: readonly unknown[]): boolean {

@@ -32,6 +32,14 @@ describe("an installation", () => {
     await world.kubectl.patch(NODES, { name: "node-0" }, { type: "merge", patch });
     await world.settled();
     expect(world.writes.slice(before)).toEqual([]);
+    expect(world.warnings).toEqual([]);
+    // No object was written twice because the first time was not right; what has steps is the switch, finalizers and status.
+    const again = world.writes.filter(
+      (write, index) => write.startsWith("PATCH") && world.writes.indexOf(write) !== index,
+    );
+    expect(
+      again.filter((write) => !/\/status$|installations\/default$|dataplaneconfigurations|active-operator/.test(write)),
+    ).toEqual([]);
   });
 
   it("writes no defaults into the user's spec: what they come to is in status", async () => {

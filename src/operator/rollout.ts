@@ -1,6 +1,6 @@
 import type { Workload } from "./workload-objects.ts";
 
-export interface Rollout {
+interface Rollout {
   /** Whether the controller has seen the newest template. */
   observed: boolean;
   wanted: number;
@@ -8,7 +8,7 @@ export interface Rollout {
   available: number;
 }
 
-export function rolloutOf(workload: Workload): Rollout {
+function rolloutOf(workload: Workload): Rollout {
   const { status = {}, metadata } = workload;
   const daemonSet = workload.kind === "DaemonSet";
   const observed = (status.observedGeneration ?? 0) >= (metadata.generation ?? 1);

@@ -16,7 +16,7 @@ const REFUSED = "operator.vendor.io/refused-operator";
 /** A refused operator comes back at least every five minutes: the longest a crash loop waits. */
 const REFUSED_FOR_MS = 6 * 60_000;
 
-export function activeNamespace(map: KubeObject | undefined): string | undefined {
+function activeNamespace(map: KubeObject | undefined): string | undefined {
   return (map?.["data"] as Record<string, string> | undefined)?.[KEY];
 }
 

@@ -7,6 +7,7 @@ import { type ApiServer, createApiServer } from "../../apiserver/server.ts";
 import { type Client, createClient } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import {
+  API_SERVICES,
   CONFIG_MAPS,
   CRDS,
   DAEMON_SETS,
@@ -17,7 +18,7 @@ import {
   SERVICES,
 } from "../../cluster/kinds.ts";
 import { listenOn } from "../../cluster/program.ts";
-import { silentLog } from "../../kit/log.ts";
+import { type Log, silentLog } from "../../kit/log.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { operatorProgram } from "../program.ts";
 import { type SmallApi, startSmallApi } from "./small-api.ts";
@@ -30,6 +31,8 @@ export interface OperatorWorld {
   kubectl: Client;
   /** Requests the operator made that could change something, as `METHOD path`; leases left out. */
   writes: string[];
+  /** What the operator warned of. */
+  warnings: string[];
   startOperator(options?: StartOptions): RunningOperator;
   installation(spec?: object, name?: string): Promise<void>;
   ask(kind: "apiServer" | "flowLogs" | "flowUI", spec?: object): Promise<void>;
@@ -90,6 +93,7 @@ export async function operatorWorld(options: WorldOptions = {}): Promise<Operato
   const standIn: StandIn = startStandIn(createClient(server.transport(), { userAgent: "cluster" }));
   const operators: RunningOperator[] = [];
   const writes: string[] = [];
+  const warnings: string[] = [];
 
   const get = async <T extends KubeObject>(kind: ResourceKind, ref: ObjectRef) =>
     kubectl.get<T>(kind, ref).catch((error: unknown) => {
@@ -104,7 +108,7 @@ export async function operatorWorld(options: WorldOptions = {}): Promise<Operato
 
   const startOperator = (start: StartOptions = {}): RunningOperator => {
     const real = counting(server.transport(), writes);
-    const operator = runOperator(start.transport ? start.transport(real) : real, start.env ?? {});
+    const operator = runOperator(start.transport ? start.transport(real) : real, start.env ?? {}, warnings);
     operators.push(operator);
     return operator;
   };
@@ -113,6 +117,7 @@ export async function operatorWorld(options: WorldOptions = {}): Promise<Operato
     server,
     kubectl,
     writes,
+    warnings,
     startOperator,
     get,
     statusOf,
@@ -183,7 +188,7 @@ function partStatus(conditions: readonly Condition[]): PartStatus {
   };
 }
 
-function runOperator(transport: Transport, env: Record<string, string>): RunningOperator {
+function runOperator(transport: Transport, env: Record<string, string>, warnings: string[]): RunningOperator {
   const stopping = new AbortController();
   const servers: { close(): void }[] = [];
   let told: (url: string) => void = () => {};
@@ -194,7 +199,7 @@ function runOperator(transport: Transport, env: Record<string, string>): Running
     env: { NAMESPACE: namespaces.operator, ...env },
     transport: () => transport,
     signal: stopping.signal,
-    log: silentLog,
+    log: warningLog(warnings),
     async listen(server) {
       servers.push(server);
       const at = await listenOn(server, { host: "127.0.0.1", port: 0 });
@@ -217,6 +222,15 @@ function runOperator(transport: Transport, env: Record<string, string>): Running
   };
 }
 
+function warningLog(warnings: string[]): Log {
+  const log: Log = {
+    ...silentLog,
+    warn: (fields, message) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
+    child: () => log,
+  };
+  return log;
+}
+
 /** Leases are written all the time; they are how a leader breathes. */
 function counting(real: Transport, writes: string[]): Transport {
   return {
@@ -230,6 +244,19 @@ function counting(real: Transport, writes: string[]): Transport {
 
 export function isWrite({ method, path }: ApiRequest): boolean {
   return method !== "GET" && !path.includes("/leases");
+}
+
+const NOT_LISTED = new Set(["Event", "Lease", "Pod", "APIService"]);
+
+/** Every object of the cluster by kind and name, but for what comes and goes by itself and what the server makes of definitions. */
+export async function everythingOf(kubectl: Client): Promise<string[]> {
+  const kinds = (await kubectl.resources()).filter(
+    ({ kind, verbs }) => verbs.includes("list") && !NOT_LISTED.has(kind),
+  );
+  const lists = await Promise.all(kinds.map(async (kind) => (await kubectl.list(kind)).items));
+  const named = lists.flat().map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ""}/${metadata.name}`);
+  const apis = (await kubectl.list(API_SERVICES)).items.filter(({ spec }) => (spec as { service?: object }).service);
+  return [...named, ...apis.map(({ metadata }) => `APIService ${metadata.name}`)].sort();
 }
 
 /** A killed operator's lease runs out; nobody wants to wait for that. */
