@@ -17,15 +17,18 @@ export interface Hands {
   enter(): Promise<void>;
   leave(): Promise<void>;
   apply(component: Component, wanted: readonly KubeObject[]): Promise<Applied>;
-  /** Pods that have addresses eBPF could not carry on. Looked up, not watched: it matters only on the way there. */
-  podsWithFloatingIPs(): Promise<KubeObject[]>;
+  /**
+   * Pods that have addresses eBPF could not carry on. Looked up, not watched: it matters only on the way there. `generation` is
+   * that of the installation: whoever asks for eBPF anew is judged by the pods there are then.
+   */
+  podsWithFloatingIPs(generation: number | undefined): Promise<KubeObject[]>;
   lastEvent(pod: Pod): Promise<string | undefined>;
 }
 
 const LOOKED_UP_FOR_MS = 30_000;
 
 export function createHands(tools: ApplyTools, observer: Observer): Hands {
-  let looked: { at: number; pods: KubeObject[] } | undefined;
+  let looked: { at: number; generation: number | undefined; pods: KubeObject[] } | undefined;
   return {
     tools,
     observe: () => observer.snapshot(),
@@ -35,9 +38,10 @@ export function createHands(tools: ApplyTools, observer: Observer): Hands {
     enter: () => observer.enter(),
     leave: () => observer.leave(),
     apply: (component, wanted) => applyComponent(tools, component, wanted),
-    async podsWithFloatingIPs() {
+    async podsWithFloatingIPs(generation) {
       const now = observer.snapshot().now;
-      if (!looked || now - looked.at > LOOKED_UP_FOR_MS) looked = { at: now, pods: await findFloating(tools) };
+      const fresh = looked && looked.generation === generation && now - looked.at <= LOOKED_UP_FOR_MS;
+      if (!looked || !fresh) looked = { at: now, generation, pods: await findFloating(tools) };
       return looked.pods;
     },
     lastEvent: (pod) => lastEvent(tools, pod),

@@ -34,13 +34,13 @@ export const degraded = (reason: string, message: string, retry = false): Outcom
   retry,
 });
 
-/** What the user asked for cannot be done: named by its first problem, with every fix. Nothing was changed. */
-export function refused(problems: readonly Problem[]): Outcome {
+/** What the user asked for cannot be done: named by its first problem, with every fix. Nothing was changed. `retry` as in an outcome. */
+export function refused(problems: readonly Problem[], retry = false): Outcome {
   const [first] = problems;
   if (!first) throw new TypeError("a refusal needs a reason");
   const told = problems.slice(0, MOST_TOLD).map(sentence);
   const more = problems.length - told.length;
-  return degraded(reasonOf(first.code), [...told, ...(more > 0 ? [`And ${more} more.`] : [])].join(" "));
+  return degraded(reasonOf(first.code), [...told, ...(more > 0 ? [`And ${more} more.`] : [])].join(" "), retry);
 }
 
 const MOST_TOLD = 3;

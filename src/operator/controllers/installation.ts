@@ -22,10 +22,13 @@ export async function reconcileInstallation(observed: Observed, hands: Hands): P
   if (!installation) return misnamed(observed.installations) ?? absent();
   if (isLeaving(installation)) return removeNetwork(observed, hands, installation);
   const effective = effectiveFor(observed, installation);
-  const problems = networkRefusals(observed, installation, effective, await carried(observed, hands, effective));
+  const { generation } = installation.metadata;
+  const carry = await carried(observed, hands, effective, generation);
+  const problems = networkRefusals(observed, installation, effective, carry);
   // What runs is still looked after by the other parts, which need to see it.
   if (problems.length > 0 && installation.status?.computed) await enterSystem(observed, hands, effective.kind);
-  if (problems.length > 0) return refused(problems);
+  // Pods outside are not watched, so whether they are gone is looked up again.
+  if (problems.length > 0) return refused(problems, carry.length > 0);
   await keepFinalizer(hands, storedKind("installation"), installation, vendorNames.finalizers.installation);
   await enterSystem(observed, hands, effective.kind);
   const prepared = prepareRendering(hands.observe(), effective, "network");
@@ -40,9 +43,14 @@ export async function reconcileInstallation(observed: Observed, hands: Hands): P
 }
 
 /** Objects whose traffic eBPF would have to carry on; once it acts, they were either none or accepted. */
-async function carried(observed: Observed, hands: Hands, { spec }: Effective): Promise<KubeObject[]> {
+async function carried(
+  observed: Observed,
+  hands: Hands,
+  { spec }: Effective,
+  generation: number | undefined,
+): Promise<KubeObject[]> {
   const onTheWay = spec.vendorNetwork?.linuxDataplane === "BPF" && !isEbpfEnabled(observed);
-  return onTheWay ? hands.podsWithFloatingIPs() : [];
+  return onTheWay ? hands.podsWithFloatingIPs(generation) : [];
 }
 
 /** A second operator was turned away: this one works on, but somebody should know. */
