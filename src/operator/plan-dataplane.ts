@@ -1,15 +1,9 @@
+import { AGENT_SAYS } from "../api/agent-report.ts";
 import { vendorNames } from "../api/names.ts";
 import { nodeAgents, type Observed, serviceProxyOf, theOne } from "./observed.ts";
 import { rolloutProgress } from "./rollout.ts";
 import { type ProxyView, viewServiceProxy } from "./service-proxy-view.ts";
 import type { Pod } from "./workload-objects.ts";
-
-/** What an agent says of its node, in the annotations of its own pod: it is gone with the pod, and must be proven again. */
-export const AGENT_SAYS = {
-  programs: "vendor.io/programs",
-  dataplane: "vendor.io/dataplane",
-  serviceRouting: "vendor.io/service-routing",
-} as const;
 
 export interface AgentView {
   node: string;

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { vendorNames } from "../api/names.ts";
 import { type Condition, groupVersion, type KubeObject, type ResourceKind } from "../api/object.ts";
-import { setCondition } from "../cluster/conditions.ts";
 import { isAlreadyExists, isNotFound } from "../cluster/failures.ts";
 import { type ApplyTools, MANAGER } from "./apply.ts";
 import { misnamedOutcome } from "./controllers/misnamed.ts";
@@ -9,6 +8,7 @@ import type { Drift } from "./field-diff.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { type Observed, theOne } from "./observed.ts";
 import type { Outcome, Part } from "./outcome.ts";
+import { conditionsOf } from "./outcome-conditions.ts";
 
 const STATUSES = storedKind("status");
 
@@ -126,67 +126,6 @@ function installedBy(outcome: Outcome, installation: KubeObject, version: string
     ...(mtu === undefined ? {} : { mtu }),
     ...(outcome.kind === "ready" ? { version, variant: spec.variant } : {}),
   };
-}
-
-interface ConditionContext {
-  /** The condition that says all is well. */
-  main: "Available" | "Ready";
-  now: number;
-  generation: number | undefined;
-}
-
-type Said = { status: "True" | "False"; reason: string; message: string };
-
-export function conditionsOf(
-  outcome: Exclude<Outcome, { kind: "absent" }>,
-  before: readonly Condition[] | undefined,
-  context: ConditionContext,
-): Condition[] {
-  const said = saidBy(outcome);
-  const order = [context.main, "Progressing", "Degraded"] as const;
-  const date = new Date(context.now);
-  return order.reduce<Condition[]>(
-    (conditions, type) => {
-      const { status, reason, message } =
-        type === "Progressing" ? said.progressing : type === "Degraded" ? said.degraded : said.main;
-      const observedGeneration = context.generation === undefined ? {} : { observedGeneration: context.generation };
-      return setCondition(conditions, { type, status, reason, message, ...observedGeneration }, date);
-    },
-    [...(before ?? [])],
-  );
-}
-
-function saidBy(outcome: Exclude<Outcome, { kind: "absent" }>): { main: Said; progressing: Said; degraded: Said } {
-  const yes = (reason: string, message: string): Said => ({ status: "True", reason, message });
-  const no = (reason: string, message = ""): Said => ({ status: "False", reason, message });
-  switch (outcome.kind) {
-    case "ready":
-      return {
-        main: yes("AllObjectsAvailable", outcome.message),
-        progressing: no("AllObjectsAvailable"),
-        degraded: no("AllObjectsAvailable"),
-      };
-    case "notInstalled":
-      return {
-        main: no("NotInstalled", outcome.message),
-        progressing: no("NotInstalled"),
-        degraded: no("NotInstalled"),
-      };
-    case "progressing": {
-      const message = `Waiting for ${outcome.waitingFor}.`;
-      return {
-        main: no("ResourceNotReady", message),
-        progressing: yes("ResourceNotReady", message),
-        degraded: no("ResourceNotReady"),
-      };
-    }
-    case "degraded":
-      return {
-        main: no(outcome.reason, outcome.message),
-        progressing: no(outcome.reason),
-        degraded: yes(outcome.reason, outcome.message),
-      };
-  }
 }
 
 function withPutBack(outcome: Outcome, putBack: readonly Drift[]): Outcome {

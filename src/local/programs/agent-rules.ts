@@ -1,14 +1,8 @@
+import { AGENT_SAYS } from "../../api/agent-report.ts";
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import { canWrite, parseOperatingSystem } from "../../api/operating-system.ts";
 import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../../api/platform-limits.ts";
-
-/** What an agent says about its node, in the annotations of its own pod: it dies with the pod, so it is proven again. */
-export const AGENT_ANNOTATIONS = {
-  programs: "vendor.io/programs",
-  dataplane: "vendor.io/dataplane",
-  serviceRouting: "vendor.io/service-routing",
-} as const;
 
 /** Put on a node, it makes the agent there refuse with this sentence. */
 const REFUSE_ANNOTATION = "local.vendor.io/refuse-programs";
@@ -33,9 +27,9 @@ export function agentWord(node: AgentNode, settings: AgentSettings, kind: Cluste
   const refusal = refusalOf(node, settings, kind);
   const acts = settings.bpfEnabled && refusal === undefined;
   return {
-    [AGENT_ANNOTATIONS.programs]: refusal === undefined ? "loads" : `refused: ${refusal}`,
-    [AGENT_ANNOTATIONS.dataplane]: acts ? "BPF" : "Nftables",
-    [AGENT_ANNOTATIONS.serviceRouting]: acts ? "proven" : null,
+    [AGENT_SAYS.programs]: refusal === undefined ? "loads" : `refused: ${refusal}`,
+    [AGENT_SAYS.dataplane]: acts ? "BPF" : "Nftables",
+    [AGENT_SAYS.serviceRouting]: acts ? "proven" : null,
   };
 }
 

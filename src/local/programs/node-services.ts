@@ -1,9 +1,9 @@
+import { AGENT_SAYS } from "../../api/agent-report.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { Admission, Change } from "../../apiserver/call.ts";
 import type { Store } from "../../apiserver/storage/store.ts";
 import { isReady } from "../controllers/pod-state.ts";
 import type { Pod } from "../controllers/workload-types.ts";
-import { AGENT_ANNOTATIONS } from "./agent-rules.ts";
 
 const { serviceProxy, workloads } = vendorNames;
 const APP = "k8s-app";
@@ -41,5 +41,5 @@ export class NodeServices implements Admission {
 
 function isServing(pod: Pod, app: string): boolean {
   if (app === serviceProxy.daemonSet) return isReady(pod);
-  return pod.metadata.annotations?.[AGENT_ANNOTATIONS.dataplane] === "BPF";
+  return pod.metadata.annotations?.[AGENT_SAYS.dataplane] === "BPF";
 }

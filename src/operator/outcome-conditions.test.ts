@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Condition } from "../api/object.ts";
 import { degraded, notInstalled, type Outcome, progressing, ready, reasonOf, refused } from "./outcome.ts";
-import { conditionsOf } from "./status.ts";
+import { conditionsOf } from "./outcome-conditions.ts";
 
 const at = (now: string, generation = 1) => ({ main: "Available" as const, now: Date.parse(now), generation });
 const FIRST = "2030-01-01T10:00:00Z";
