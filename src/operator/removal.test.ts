@@ -77,6 +77,30 @@ describe("removal", () => {
     for (const part of ["network", "apiserver", "flow-logs", "flow-ui"]) await world.untilStatus(part, "Available");
   });
 
+  it("takes what our programs made and nobody else touched, and leaves what people made", async () => {
+    world = await operatorWorld();
+    const profile = storedKind("profile");
+    const make = async (name: string, manager: string) => {
+      const object = { apiVersion: "crd.vendor.io/v1", kind: profile.kind, metadata: { name }, spec: {} };
+      await world.kubectl.apply(profile, object, { fieldManager: manager });
+    };
+    world.startOperator();
+    await world.installation({ vendorNetwork: { linuxDataplane: "Nftables" } });
+    await world.untilStatus("network", "Available");
+    await make("kns.team", "vendor-kube-controllers");
+    await make("mine", "kubectl");
+    await make("kns.shared", "vendor-kube-controllers");
+    await world.kubectl.patch(
+      profile,
+      { name: "kns.shared" },
+      { type: "merge", patch: { metadata: { labels: { a: "b" } } } },
+    );
+    await world.kubectl.delete(storedKind("installation"), { name: "default" });
+    await world.until(gone, (is) => is);
+    const left = (await world.kubectl.list(profile)).items.map(({ metadata }) => metadata.name);
+    expect(left).toEqual(["kns.shared", "mine"]);
+  });
+
   it("leaves the user's own fields of the data plane configuration, and pools somebody else had made", async () => {
     world = await operatorWorld();
     const config = storedKind("dataplaneConfiguration");

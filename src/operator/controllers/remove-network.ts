@@ -15,6 +15,7 @@ import { isOutOfPatience, removeComponent } from "../removal.ts";
 import type { Component } from "../render/inputs.ts";
 import { enterSystem } from "./enter-system.ts";
 import { writeSettings } from "./network-outcome.ts";
+import { removeLeftovers } from "./remove-leftovers.ts";
 
 const OPTIONAL: readonly Component[] = ["apiserver", "flow-logs", "flow-ui"];
 
@@ -31,9 +32,11 @@ export async function removeNetwork(observed: Observed, hands: Hands, installati
     (await leaveEbpf(hands, effective, impatient)) ??
     (await removeComponent(hands, "network", { keep: belongsToNamespace, impatient })) ??
     poolsLeft(hands.observe()) ??
-    (await removeSettings(hands)) ??
-    (await removeNamespace(hands));
+    (await removeSettings(hands));
   if (waitingFor) return progressing(waitingFor, 1_000);
+  await removeLeftovers(hands);
+  const closing = await removeNamespace(hands);
+  if (closing) return progressing(closing, 1_000);
   await hands.leave();
   await dropFinalizer(hands, storedKind("installation"), installation, vendorNames.finalizers.installation);
   return absent();
