@@ -30,9 +30,11 @@ export async function removeLeftovers({ tools }: Hands): Promise<void> {
   }
 }
 
-function isOnlyOurs({ metadata }: KubeObject): boolean {
+function isOnlyOurs({ metadata, spec }: KubeObject): boolean {
   const entries = metadata.managedFields ?? [];
-  return entries.length > 0 && entries.every(({ manager }) => OUR_PROGRAMS.has(manager ?? ""));
+  // An object without a single field has no owner written on it, and nothing anybody could miss.
+  if (entries.length === 0) return Object.keys(spec ?? {}).length === 0;
+  return entries.every(({ manager }) => OUR_PROGRAMS.has(manager ?? ""));
 }
 
 /** The definition, or the object, went first. */
