@@ -21,10 +21,18 @@ describe("an operator that is disturbed", () => {
     await world?.close();
   });
 
-  const expectSameEnd = async (phase: Phase) => {
-    const different = await world.untilSame(undisturbed.get(phase.name) as EndState);
+  const expectSame = (different: readonly string[]) => {
     if (different.length > 0) count.different++;
     expect(different).toEqual([]);
+  };
+  const endOf = ({ name }: Phase) => undisturbed.get(name) as EndState;
+  const killThrough = async (nth: number) => {
+    for (const phase of PHASES) {
+      await phase.begin(world);
+      const { kills, different } = await killAfterEachWrite(world, phase, nth, endOf(phase));
+      count.kills += kills;
+      expectSame(different);
+    }
   };
 
   it("left in peace, ends here", { timeout: 120_000 }, async () => {
@@ -39,20 +47,12 @@ describe("an operator that is disturbed", () => {
   });
 
   it("killed after every single one of its writes, ends there too", { timeout: 600_000 }, async () => {
-    for (const phase of PHASES) {
-      await phase.begin(world);
-      count.kills += await killAfterEachWrite(world, phase, 1);
-      await expectSameEnd(phase);
-    }
+    await killThrough(1);
     expect(count.kills).toBeGreaterThan(100);
   });
 
   it("killed after every seventh of its writes, ends there too", { timeout: 300_000 }, async () => {
-    for (const phase of PHASES) {
-      await phase.begin(world);
-      count.kills += await killAfterEachWrite(world, phase, 7);
-      await expectSameEnd(phase);
-    }
+    await killThrough(7);
   });
 
   it("refused at random, kept waiting, cut off, and its API server restarted, ends there too", {
@@ -72,7 +72,7 @@ describe("an operator that is disturbed", () => {
       await world.restartServer();
       count.restarts++;
       await world.until(phase);
-      await expectSameEnd(phase);
+      expectSame(await world.untilSame(endOf(phase)));
     }
     world.proxy.fault = () => undefined;
     await world.end();
@@ -88,27 +88,35 @@ async function settled(world: OperatorLives): Promise<EndState> {
   }
 }
 
-/** One life after another, each killed by the nth write it makes, until one has nothing more to write. Says how many there were. */
-async function killAfterEachWrite(world: OperatorLives, phase: Phase, nth: number): Promise<number> {
-  let kills = 0;
-  for (;;) {
+/** No phase has this many writes. */
+const MOST_KILLS = 250;
+
+/** One life after another, each killed by the nth write it makes, until one has nothing more to write. */
+async function killAfterEachWrite(
+  world: OperatorLives,
+  phase: Phase,
+  nth: number,
+  expected: EndState,
+): Promise<{ kills: number; different: string[] }> {
+  for (let kills = 0; kills < MOST_KILLS; kills++) {
     let killed = false;
     let written = 0;
     world.proxy.onWrite = () => {
       if (++written < nth || killed) return;
       killed = true;
-      kills++;
       world.kill();
     };
     const life = await world.begin();
     await world.until(phase, () => killed);
-    if (killed) await life.exited;
-    else {
+    const different = killed ? [] : await world.untilSame(expected, () => killed);
+    if (!killed) {
       world.proxy.onWrite = () => {};
       await world.end();
-      return kills;
+      return { kills, different };
     }
+    await life.exited;
   }
+  throw new Error(`${phase.name} goes in circles: ${world.proxy.writes.slice(-20).join("\n")}`);
 }
 
 const FAULTS: readonly Fault[] = [

@@ -6,6 +6,7 @@ import { isNotFound } from "../../src/cluster/failures.ts";
 import { LEASES, NAMESPACES } from "../../src/cluster/kinds.ts";
 import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { storedKind } from "../../src/operator/managed-kinds.ts";
+import { PARTS } from "../../src/operator/outcome.ts";
 import { differentFrom, type EndState, endState } from "../support/operator-end-state.ts";
 import { applyAll, applyOperator, documents } from "../support/operator-manifests.ts";
 import { bundleVendor, type OperatorProcess, startOperatorProcess } from "../support/operator-process.ts";
@@ -115,10 +116,11 @@ export class OperatorLives {
     this.proxy.server = this.cluster.server;
   }
 
-  /** Whether every part there is works, and this one says this. */
+  /** Whether every part works, and this one says this. */
   async says(part: string, message: RegExp): Promise<boolean> {
     const all = await allStatuses(this.client);
-    return Object.values(all).every(({ available }) => available) && message.test(all[part]?.message ?? "");
+    const well = Object.values(all).filter(({ available }) => available).length;
+    return well === PARTS.length && message.test(all[part]?.message ?? "");
   }
 
   async until(phase: Phase, stopWaiting: () => boolean = () => false): Promise<void> {
@@ -134,11 +136,11 @@ export class OperatorLives {
   }
 
   /** Waits for the state that is expected; says how it differs when it does not come. */
-  async untilSame(expected: EndState): Promise<string[]> {
+  async untilSame(expected: EndState, stopWaiting: () => boolean = () => false): Promise<string[]> {
     const deadline = Date.now() + PATIENCE_MS / 4;
     for (;;) {
       const different = differentFrom(expected, await this.endState());
-      if (different.length === 0 || Date.now() > deadline) return different;
+      if (different.length === 0 || stopWaiting() || Date.now() > deadline) return different;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }

@@ -76,5 +76,6 @@ function fixed(text: string): string {
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
     .replace(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----\n?/g, "PEM ")
     .replace(/^[A-Za-z0-9+/=]{200,}$/, "BASE64")
-    .replace(/\b[0-9a-f]{16,}\b/g, "HASH");
+    .replace(/\b[0-9a-f]{16,}\b/g, "HASH")
+    .replace(/ReplicaSet "[^"]+"/g, "ReplicaSet");
 }

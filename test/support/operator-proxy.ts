@@ -23,7 +23,8 @@ export interface FaultProxy {
   close(): Promise<void>;
 }
 
-const ACCOUNT = {
+/** Who the operator is to the API server. */
+export const OPERATOR_ACCOUNT = {
   name: "system:serviceaccount:vendor-operator:vendor-operator",
   groups: ["system:serviceaccounts", "system:serviceaccounts:vendor-operator", "system:authenticated"],
 };
@@ -68,7 +69,7 @@ async function forward(proxy: FaultProxy, incoming: IncomingMessage, response: S
     return;
   }
   if (typeof fault === "object") await new Promise((resolve) => setTimeout(resolve, fault.slowMs));
-  await passOn(proxy, server.transport(ACCOUNT), request, fault === "lost" ? undefined : response);
+  await passOn(proxy, server.transport(OPERATOR_ACCOUNT), request, fault === "lost" ? undefined : response);
   if (fault === "lost") response.destroy();
 }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { KubeObject } from "../../src/api/object.ts";
 import { StatusError } from "../../src/api/status.ts";
 import type { Client } from "../../src/cluster/client.ts";
@@ -28,12 +29,41 @@ function nameOf({ kind, metadata }: KubeObject): string {
   return `${kind} ${[metadata.namespace, metadata.name].filter(Boolean).join("/")}`;
 }
 
-/** Which objects came, went or were written between two looks. Nodes say every few seconds that they are alive. */
+/** Which objects came, went or were changed between two looks; what the orchestrator says of how they do is no change. */
 export function written(before: Contents, after: Contents): string[] {
-  const changed = (name: string) => {
-    const [old, now] = [before.get(name), after.get(name)];
-    if (old?.kind === "Node" && now) return false;
-    return old?.metadata.uid !== now?.metadata.uid || old?.metadata.resourceVersion !== now?.metadata.resourceVersion;
-  };
-  return [...new Set([...before.keys(), ...after.keys()])].filter(changed).sort();
+  const names = new Set([...before.keys(), ...after.keys()]);
+  return [...names].filter((name) => !isSame(before.get(name), after.get(name))).sort();
+}
+
+/** Follow pods as they come and go, and nodes say every few seconds that they are alive. */
+const FOLLOWING = new Set(["EndpointSlice", "Endpoints", "Node"]);
+
+function isSame(old: KubeObject | undefined, now: KubeObject | undefined): boolean {
+  if (!old || !now || old.metadata.uid !== now.metadata.uid) return false;
+  if (old.metadata.resourceVersion === now.metadata.resourceVersion || FOLLOWING.has(old.kind)) return true;
+  return isDeepStrictEqual(asked(old), asked(now));
+}
+
+function asked({ metadata, status: _, ...object }: KubeObject): unknown {
+  const { resourceVersion: __, managedFields = [], ...kept } = metadata;
+  return { ...object, metadata: kept, owners: managedFields.filter(({ subresource }) => !subresource) };
+}
+
+/** Waits until nothing is written any more. */
+export async function untilQuiet(client: Client): Promise<Contents> {
+  let before = await listEverything(client);
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+    const after = await listEverything(client);
+    if (versionsOf(before) === versionsOf(after)) return after;
+    before = after;
+  }
+}
+
+const QUIET_MS = 300;
+
+/** What a cluster is at, to the last write. */
+export function versionsOf(contents: Contents): string {
+  const all = [...contents].filter(([, { kind }]) => kind !== "Node");
+  return all.map(([name, { metadata }]) => `${name} ${metadata.resourceVersion}`).join("\n");
 }
