@@ -167,6 +167,7 @@ function runOnPaper(
   if (behaviour.does === "failToPull") {
     throw new ImageError(`failed to pull and unpack image "${image}": not found`);
   }
+  logOf(paper, container.name).startRun();
   write(paper, container, clock, `this is a paper node: ${container.name} (${image}) is said to run, nothing does`);
   enact(paper, container, behaviour, clock, report);
   return containerRun(container);

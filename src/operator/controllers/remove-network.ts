@@ -13,6 +13,7 @@ import { type Phase, planDataplane, viewDataplane } from "../plan-dataplane.ts";
 import { ADOPTED, isOurs } from "../plan-ip-pools.ts";
 import { isOutOfPatience, removeComponent } from "../removal.ts";
 import type { Component } from "../render/inputs.ts";
+import { ACTIVE_OPERATOR } from "../single-operator.ts";
 import { enterSystem } from "./enter-system.ts";
 import { writeSettings } from "./network-outcome.ts";
 import { removeLeftovers } from "./remove-leftovers.ts";
@@ -71,9 +72,13 @@ async function leaveEbpf(hands: Hands, { kind, spec }: Effective, impatient: boo
   }
 }
 
-/** The namespace goes last, and takes the operator's own rights in it along. */
+/**
+ * The namespace goes last, and takes along the operator's own rights in it and its claim to the cluster. An operator that is started
+ * anew in the middle of a removal would make both again.
+ */
 function belongsToNamespace({ kind, metadata }: KubeObject): boolean {
-  return kind === "Namespace" || metadata.name === `${vendorNames.workloads.operator}-system`;
+  const rights = metadata.name === `${vendorNames.workloads.operator}-system`;
+  return kind === "Namespace" || rights || (kind === "ConfigMap" && metadata.name === ACTIVE_OPERATOR.name);
 }
 
 function poolsLeft(observed: Observed): string | undefined {
