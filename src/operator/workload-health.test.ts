@@ -56,6 +56,14 @@ const unschedulable: Pod["status"] = {
   ],
 };
 
+const running: Pod["status"] = {
+  phase: "Running",
+  conditions: since,
+  containerStatuses: [{ name: "agent", ready: false, state: { running: {} } }],
+};
+const soon = [{ type: "Ready", status: "False", lastTransitionTime: "2030-01-01T10:04:30Z" }];
+const NOW = Date.parse("2030-01-01T10:05:00Z");
+
 describe("the health of a workload", () => {
   it.each<[string, Workload[], Pod[], object]>([
     ["not made yet", [], [], { is: "progressing", waitingFor: "DaemonSet vendor-node to be created" }],
@@ -91,7 +99,19 @@ describe("the health of a workload", () => {
     ],
     ["without its image", [agents(3, 2)], [pod(pull)], { is: "failing", reason: "PodErrImagePull" }],
     ["without a node", [agents(3, 2)], [pod(unschedulable)], { is: "failing", reason: "PodUnschedulable" }],
+    [
+      "running, and not ready for minutes",
+      [agents(3, 2)],
+      [pod(running)],
+      {
+        is: "failing",
+        reason: "PodNotReady",
+        message:
+          "Pod vendor-system/vendor-node-x on node node-7 container agent runs and is not ready, since 2030-01-01T10:00:00Z. Last event: Back-off. Next: kubectl -n vendor-system logs vendor-node-x -c agent",
+      },
+    ],
+    ["running, and not ready yet", [agents(3, 2)], [pod({ ...running, conditions: soon })], { is: "progressing" }],
   ])("%s", (_what, workloads, pods, health) => {
-    expect(workloadHealth(NAMES, workloads, pods, () => "Back-off")).toMatchObject(health);
+    expect(workloadHealth(NAMES, workloads, pods, () => "Back-off", NOW)).toMatchObject(health);
   });
 });

@@ -25,6 +25,7 @@ export function workloadHealth(
   pods: readonly Pod[],
   /** The newest warning about a pod, where one was looked up. */
   lastEvent: (pod: Pod) => string | undefined,
+  now: number,
 ): Health {
   const waiting: string[] = [];
   for (const name of names) {
@@ -34,7 +35,7 @@ export function workloadHealth(
       continue;
     }
     if (rolledOut(workload)) continue;
-    const trouble = troubleOf(workload, pods);
+    const trouble = troubleOf(workload, pods, now);
     if (trouble) return { is: "failing", reason: trouble.reason, message: inWords(trouble, lastEvent(trouble.pod)) };
     waiting.push(rolloutProgress(workload) as string);
   }
@@ -42,11 +43,11 @@ export function workloadHealth(
 }
 
 /** The first failing pod of a workload that is not rolled out. */
-export function troubleOf(workload: Workload, pods: readonly Pod[]): PodTrouble | undefined {
+export function troubleOf(workload: Workload, pods: readonly Pod[], now: number): PodTrouble | undefined {
   if (rolledOut(workload)) return undefined;
   for (const pod of pods) {
     const trouble =
-      belongsTo(pod, workload) && pod.metadata.deletionTimestamp === undefined ? podTrouble(pod) : undefined;
+      belongsTo(pod, workload) && pod.metadata.deletionTimestamp === undefined ? podTrouble(pod, now) : undefined;
     if (trouble) return trouble;
   }
   return undefined;
@@ -72,7 +73,10 @@ const FAILING = new Set([
   "RunContainerError",
 ]);
 
-function podTrouble(pod: Pod): PodTrouble | undefined {
+/** A program that runs this long and still is not ready waits for something that does not come. */
+const READY_WITHIN_MS = 60_000;
+
+function podTrouble(pod: Pod, now: number): PodTrouble | undefined {
   const { namespace, name } = pod.metadata;
   const describe = `kubectl -n ${namespace} describe pod ${name}`;
   const unscheduled = pod.status?.conditions?.find(
@@ -87,8 +91,14 @@ function podTrouble(pod: Pod): PodTrouble | undefined {
     FAILING.has(state?.waiting?.reason ?? ""),
   );
   if (failing) return containerTrouble(pod, failing, describe);
-  if (pod.status?.phase !== "Failed") return undefined;
-  return { pod, reason: "PodFailed", what: "has failed", since: pod.status.startTime, next: describe };
+  if (pod.status?.phase === "Failed") {
+    return { pod, reason: "PodFailed", what: "has failed", since: pod.status.startTime, next: describe };
+  }
+  const unready = pod.status?.containerStatuses?.find(({ ready, state }) => ready === false && state?.running);
+  const since = readySince(pod);
+  if (!unready || now - Date.parse(since ?? "") < READY_WITHIN_MS) return undefined;
+  const next = `kubectl -n ${namespace} logs ${name} -c ${unready.name}`;
+  return { pod, reason: "PodNotReady", what: `container ${unready.name} runs and is not ready,`, since, next };
 }
 
 function containerTrouble(pod: Pod, container: ContainerStatus, describe: string): PodTrouble {
