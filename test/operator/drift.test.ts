@@ -1,9 +1,10 @@
 import { describe, expect } from "vitest";
 import { DAEMON_SETS, DEPLOYMENTS, SERVICES } from "../../src/cluster/kinds.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
+import { customResources } from "../support/operator-manifests.ts";
 import { untilQuiet } from "../support/operator-snapshot.ts";
 import { untilAvailable, untilStatus } from "../support/operator-status.ts";
-import { customResources, installOperator, tellWithKubectl } from "../support/operator-story.ts";
+import { installOperator, tellWithKubectl } from "../support/operator-story.ts";
 
 const AGENTS = { namespace: "vendor-system", name: "vendor-node" };
 const CONTROLLERS = { namespace: "vendor-system", name: "vendor-kube-controllers" };

@@ -2,14 +2,9 @@ import { resolve } from "node:path";
 import { describe, expect } from "vitest";
 import type { ClusterKind } from "../../src/api/cluster-kinds.ts";
 import { commandIn } from "../support/operator-commands.ts";
+import { customResources, DNS_PATCH, endpointMap } from "../support/operator-manifests.ts";
 import { untilAvailable, untilStatus } from "../support/operator-status.ts";
-import {
-  customResources,
-  DNS_PATCH,
-  endpointMap,
-  type OperatorStory,
-  tellWithKubectl,
-} from "../support/operator-story.ts";
+import { type OperatorStory, tellWithKubectl } from "../support/operator-story.ts";
 
 /** What differs between kinds of clusters in the installation procedure. */
 interface Kind {

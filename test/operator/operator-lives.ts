@@ -8,12 +8,18 @@ import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { storedKind } from "../../src/operator/managed-kinds.ts";
 import { PARTS } from "../../src/operator/outcome.ts";
 import { differentFrom, type EndState, endState } from "../support/operator-end-state.ts";
-import { applyAll, applyOperator, documents } from "../support/operator-manifests.ts";
+import {
+  applyAll,
+  applyOperator,
+  customResources,
+  documents,
+  endpointMap,
+  withFlows,
+} from "../support/operator-manifests.ts";
 import { bundleVendor, type OperatorProcess, startOperatorProcess } from "../support/operator-process.ts";
 import { type FaultProxy, startFaultProxy } from "../support/operator-proxy.ts";
 import { listEverything } from "../support/operator-snapshot.ts";
 import { allStatuses } from "../support/operator-status.ts";
-import { customResources, endpointMap, withFlows } from "../support/operator-story.ts";
 
 /** What somebody asks for, and when it has come about. Each begins where the one before ended, and the last where the first began. */
 export interface Phase {

@@ -2,15 +2,10 @@ import { describe, expect } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
 import { CONFIG_MAPS, NODES, PODS } from "../../src/cluster/kinds.ts";
 import type { NodeSpec } from "../../src/local/runtime/node-runtime.ts";
+import { customResources, manifest } from "../support/operator-manifests.ts";
 import { listEverything, untilQuiet, written } from "../support/operator-snapshot.ts";
 import { untilAvailable, untilStatus } from "../support/operator-status.ts";
-import {
-  customResources,
-  installOperator,
-  manifest,
-  type OperatorStory,
-  tellWithKubectl,
-} from "../support/operator-story.ts";
+import { installOperator, type OperatorStory, tellWithKubectl } from "../support/operator-story.ts";
 
 const TO_EBPF = { spec: { vendorNetwork: { linuxDataplane: "BPF", hostPorts: null } } };
 const STAY = { spec: { vendorNetwork: { linuxDataplane: "Nftables", hostPorts: null, ipPools: null } } };

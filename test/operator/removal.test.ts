@@ -1,14 +1,9 @@
 import { resolve } from "node:path";
 import { describe, expect } from "vitest";
+import { customResources, endpointMap, withFlows } from "../support/operator-manifests.ts";
 import { type Contents, listEverything, untilQuiet } from "../support/operator-snapshot.ts";
 import { untilAvailable } from "../support/operator-status.ts";
-import {
-  customResources,
-  endpointMap,
-  installOperator,
-  tellWithKubectl,
-  withFlows,
-} from "../support/operator-story.ts";
+import { installOperator, tellWithKubectl } from "../support/operator-story.ts";
 
 describe("removing all of it with kubectl", () => {
   const story = tellWithKubectl({ kind: "generic" });

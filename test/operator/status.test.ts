@@ -1,14 +1,8 @@
 import { describe, expect } from "vitest";
 import { commandIn } from "../support/operator-commands.ts";
+import { customResources, endpointMap, endpointMapOf } from "../support/operator-manifests.ts";
 import { untilAvailable, untilStatus } from "../support/operator-status.ts";
-import {
-  customResources,
-  endpointMap,
-  endpointMapOf,
-  installOperator,
-  type OperatorStory,
-  tellWithKubectl,
-} from "../support/operator-story.ts";
+import { installOperator, type OperatorStory, tellWithKubectl } from "../support/operator-story.ts";
 
 const TIME = String.raw`\d{4}-\d\d-\d\dT[\d:]+Z`;
 

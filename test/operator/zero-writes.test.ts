@@ -4,10 +4,16 @@ import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
 import { PARTS } from "../../src/operator/outcome.ts";
 import { type OperatorHere, startOperatorHere } from "../support/operator-here.ts";
-import { applyAll, applyOperator, documents } from "../support/operator-manifests.ts";
+import {
+  applyAll,
+  applyOperator,
+  customResources,
+  documents,
+  endpointMap,
+  withFlows,
+} from "../support/operator-manifests.ts";
 import { listEverything, untilQuiet, versionsOf } from "../support/operator-snapshot.ts";
 import { untilAvailable } from "../support/operator-status.ts";
-import { customResources, endpointMap, withFlows } from "../support/operator-story.ts";
 
 describe("an operator whose cluster is as it should be", () => {
   let cluster: LocalCluster;
