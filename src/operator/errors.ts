@@ -21,6 +21,11 @@ export const errors = defineErrors({
       `remove one of the two: kubectl -n ${own} delete deployment vendor-operator; to move here instead, remove the one in ${active}, then kubectl -n vendor-system delete configmap active-operator`,
     exitCode: CONFIG,
   },
+  OPERATOR_CANNOT_SEE: {
+    say: (plurals: string) => `the operator cannot see ${plurals} in the namespace it manages`,
+    fix: () =>
+      "it needs Kubernetes 1.21 or later and the rights of the published manifest; its log says what the server answered",
+  },
   KIND_NOT_MANAGED: {
     say: (kind: string, apiVersion: string) => `${kind} in ${apiVersion} is not a kind the operator makes objects of`,
     fix: () => "this is a mistake in the operator: report it",

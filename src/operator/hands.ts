@@ -35,7 +35,7 @@ export function createHands(tools: ApplyTools, observer: Observer): Hands {
     get inside() {
       return observer.inside;
     },
-    enter: () => observer.enter(),
+    enter: () => observer.enter(tools.signal),
     leave: () => observer.leave(),
     apply: (component, wanted) => applyComponent(tools, component, wanted),
     async podsWithFloatingIPs(generation) {

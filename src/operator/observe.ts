@@ -28,6 +28,7 @@ import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import { MANAGER } from "./apply.ts";
 import type { OperatorConfig } from "./config.ts";
+import { errors } from "./errors.ts";
 import { type LiveObjects, liveObjects } from "./live-objects.ts";
 import { storedKind } from "./managed-kinds.ts";
 import type { Observed } from "./observed.ts";
@@ -102,7 +103,7 @@ export interface Observer {
   /** Our definitions that are not there, by name. */
   missingDefinitions(): string[];
   /** Looks into the system namespace too; resolves when all of it is known. */
-  enter(): Promise<void>;
+  enter(signal: AbortSignal): Promise<void>;
   /** Stops looking there: the namespace goes, and our rights with it. */
   leave(): Promise<void>;
   readonly inside: boolean;
@@ -139,7 +140,7 @@ export function createObserver(options: ObserverOptions): Observer {
     informer.onChange(({ object, old }) => {
       if (!old || old === object || matters(kind, object, old)) options.onChange();
     });
-    return { informer, end };
+    return { plural: kind.plural, informer, end };
   };
 
   const missingDefinitions = () => {
@@ -168,9 +169,9 @@ export function createObserver(options: ObserverOptions): Observer {
       outside.push(...[...outsideWatches(config), ...platform].map(follow));
       await orAborted(Promise.all(outside.map(({ informer }) => informer.synced)), signal);
     },
-    async enter() {
+    async enter(signal) {
       inside ??= INSIDE_WATCHES.map(follow);
-      await Promise.all(inside.map(({ informer }) => informer.synced));
+      await orAborted(allSeen(inside, clock), signal);
       entered = true;
     },
     async leave() {
@@ -186,6 +187,7 @@ export function createObserver(options: ObserverOptions): Observer {
 }
 
 interface Following {
+  plural: string;
   informer: Informer<KubeObject>;
   end(): void;
 }
@@ -222,6 +224,19 @@ async function definitionsThere(
   });
   await orAborted(there, signal);
   stop();
+}
+
+const SIGHT_PATIENCE_MS = 20_000;
+
+/** Resolves when all of it is seen. What cannot be seen is told, so that status can say it: an API too old, a right too few. */
+async function allSeen(followings: readonly Following[], clock: Clock): Promise<void> {
+  const unseen = new Set(followings.map(({ plural }) => plural));
+  const seen = followings.map(({ informer, plural }) => informer.synced.then(() => unseen.delete(plural)));
+  let cancel = () => {};
+  const late = new Promise<never>((_, reject) => {
+    cancel = clock.setTimeout(() => reject(errors.OPERATOR_CANNOT_SEE([...unseen].join(", "))), SIGHT_PATIENCE_MS);
+  });
+  await Promise.race([Promise.all(seen), late]).finally(cancel);
 }
 
 async function orAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
