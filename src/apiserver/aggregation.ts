@@ -7,6 +7,7 @@ import type { Admission, Change, Incoming, Reply, Sink } from "./call.ts";
 import { type Core, objectOf, putNow, timestamp } from "./core.ts";
 import type { ForeignGroupVersion, ForeignOpenApi } from "./discovery.ts";
 import { storageKey } from "./registry.ts";
+import { noSuchPath } from "./status-errors.ts";
 
 export interface ApiService extends KubeObject {
   spec: {
@@ -205,7 +206,7 @@ export class Aggregation implements Admission {
   /** Passes a request on, and the answer back as it comes. */
   async proxy(group: string, version: string, request: Incoming): Promise<Reply> {
     const known = this.#known.get(`${group}/${version}`);
-    if (!known) throw new StatusError(404, "NotFound", "the server could not find the requested resource");
+    if (!known) throw noSuchPath();
     try {
       const answer = await this.#send(known.service, request);
       return { status: answer.statusCode ?? 502, headers: passedHeaders(answer), stream: (sink) => pipe(answer, sink) };

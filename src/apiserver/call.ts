@@ -69,7 +69,7 @@ export interface Admission {
   admit?(change: Change): void;
   /** The write is in the store. */
   committed?(change: Change): void;
-  /** The write was a dry run or was refused after `admit`: give back what it reserved. */
+  /** The write was a dry run, was refused after `admit`, or changed nothing: give back what it reserved. */
   abandoned?(change: Change): void;
 }
 

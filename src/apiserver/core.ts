@@ -63,7 +63,7 @@ export function admit(core: Core, change: Change): void {
   }
 }
 
-function abandon(core: Core, change: Change): void {
+export function abandon(core: Core, change: Change): void {
   for (const admission of core.admissions) admission.abandoned?.(change);
 }
 

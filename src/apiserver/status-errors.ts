@@ -17,8 +17,9 @@ export function notFound(kind: Named, name: string): StatusError {
   return new StatusError(404, "NotFound", `${qualified(kind)} "${name}" not found`, detailsOf(kind, name));
 }
 
+/** With details, if empty ones: `kubectl debug` reads them without looking whether they are there. */
 export function noSuchPath(): StatusError {
-  return new StatusError(404, "NotFound", "the server could not find the requested resource");
+  return new StatusError(404, "NotFound", "the server could not find the requested resource", {});
 }
 
 export function alreadyExists(kind: Named, name: string): StatusError {

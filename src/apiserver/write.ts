@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { groupVersion, type KubeObject } from "../api/object.ts";
 import { type Call, isDryRun, managerOf, type Reply } from "./call.ts";
 import {
+  abandon,
   admit,
   asksForSomethingElse,
   type Core,
@@ -138,8 +139,10 @@ export async function updateObject(
     next.metadata.generation = (live.metadata.generation ?? 0) + 1;
   }
   change.object = owned ? next : ownershipOf(kind).update(live, next, whoOf(core, call));
-  if (sameObject(change.object, live) || (owned && sameButForTimes(change.object, live)))
+  if (sameObject(change.object, live) || (owned && sameButForTimes(change.object, live))) {
+    abandon(core, change);
     return await shown(core, live);
+  }
   const finished = await finishDeletionIfDue(core, change);
   return finished ?? (await commit(core, change, Number(live.metadata.resourceVersion)));
 }

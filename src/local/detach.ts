@@ -6,6 +6,7 @@ import type { ClusterFolder } from "./cluster-state.ts";
 import type { Report, UpOptions } from "./commands.ts";
 import { errors } from "./errors.ts";
 import { followFile } from "./follow-file.ts";
+import { CLUSTER_NODE_FLAGS } from "./node-flags.ts";
 
 type Said = Parameters<Report>[0] | { event: "result" };
 
@@ -21,7 +22,8 @@ export async function detach(
   const events = join(folder.path, "events");
   const [output, log] = [openSync(events, "a", 0o600), openSync(folder.log, "a", 0o600)];
   const program = process.argv[1]!;
-  const child = spawn(process.execPath, [...process.execArgv, program, ...upArguments(options), "-o", "json"], {
+  const flags = [...process.execArgv, ...CLUSTER_NODE_FLAGS];
+  const child = spawn(process.execPath, [...flags, program, ...upArguments(options), "-o", "json"], {
     detached: true,
     stdio: ["ignore", output, log],
   });

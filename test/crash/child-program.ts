@@ -1,12 +1,13 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-/** A file of this folder as a program of its own, bundled into `workDir`. */
-export async function childProgram(file: string, workDir: string): Promise<string> {
-  const program = join(workDir, file.replace(/\.ts$/, ".mjs"));
+/** A source file as a program of its own, bundled into `workDir`. */
+export async function childProgram(source: URL, workDir: string): Promise<string> {
+  const file = fileURLToPath(source);
+  const program = join(workDir, basename(file).replace(/\.ts$/, ".mjs"));
   await build({
-    entryPoints: [fileURLToPath(new URL(file, import.meta.url))],
+    entryPoints: [file],
     outfile: program,
     bundle: true,
     platform: "node",

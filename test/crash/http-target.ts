@@ -20,7 +20,7 @@ interface HttpTarget extends Target {
 
 /** The whole API server as a target; `workDir` holds its program and its data. */
 export async function httpTarget(workDir: string): Promise<HttpTarget> {
-  const program = await childProgram("http-child.ts", workDir);
+  const program = await childProgram(new URL("./http-child.ts", import.meta.url), workDir);
   const port = await freePort();
   const connection: Connection = {
     server: `http://127.0.0.1:${port}`,

@@ -8,7 +8,7 @@ import type { Answer, Request } from "./store-target.ts";
 const RESOURCE = "/configmaps";
 
 /** Small, so that snapshots are cut off too, and watchers that were away long enough have to list. */
-const store = await openStore({ dataDir: process.argv[2], snapshotAfterBytes: 20_000, historyPerResource: 100 });
+const store = await openStore({ dataDir: process.argv[2], snapshotAfterBytes: 20_000, historyPerResource: 40 });
 
 function seen(stored: Stored, removed = false): Seen {
   const { data } = JSON.parse(stored.body.toString()) as { data: string };

@@ -21,7 +21,7 @@ export type Answer = { id: number } & (
 
 /** The bare store as a target; `workDir` holds its program and its data. */
 export async function storeTarget(workDir: string): Promise<Target> {
-  const program = await childProgram("store-child.ts", workDir);
+  const program = await childProgram(new URL("./store-child.ts", import.meta.url), workDir);
   return { start: () => new StoreLife(spawn(process.execPath, [program, join(workDir, "data")])) };
 }
 

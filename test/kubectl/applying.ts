@@ -38,6 +38,10 @@ export const applying: Chapter = {
       expect(await apply({ a: "1", b: "3" })).toBe("configmap/settings configured\n");
     });
 
+    step("what was applied last can be looked up", async (kubectl) => {
+      expect(await kubectl.ok("apply", "view-last-applied", "configmap/settings")).toContain('b: "3"');
+    });
+
     step("a field taken out of the file goes; what somebody else added stays", async (kubectl) => {
       const data = () => kubectl.ok("get", "configmap", "settings", "-o", "jsonpath={.data}");
       await kubectl.ok("patch", "configmap", "settings", "-p", '{"data":{"theirs":"kept"}}');

@@ -77,7 +77,9 @@ export const reading: Chapter = {
     });
 
     step("watched: every change is a line", async (kubectl) => {
+      await kubectl.ok("-n", "reading", "label", "configmap", "banana", "watched=from-the-start");
       const watch = kubectl.start("-n", "reading", "get", "configmaps", "-l", "watched", "-w", "-L", "watched");
+      await watch.line(/banana +1 +\d+s +from-the-start/);
       await kubectl.ok("-n", "reading", "create", "configmap", "durian");
       await kubectl.ok("-n", "reading", "label", "configmap", "durian", "watched=first");
       expect(await watch.line(/durian +0 +\d+s +first/)).toBeTruthy();
@@ -87,7 +89,9 @@ export const reading: Chapter = {
     });
 
     step("watched as events: added, changed, and gone from what was asked for", async (kubectl) => {
+      await kubectl.ok("-n", "reading", "label", "configmap", "banana", "seen=from-the-start");
       const watch = kubectl.start("-n", "reading", "get", "configmaps", "-l", "seen", "-w", "--output-watch-events");
+      await watch.line(/ADDED +banana/);
       const label = (...args: string[]) => kubectl.ok("-n", "reading", "label", "configmap", "apple", ...args);
       await label("seen=yes");
       await watch.line(/ADDED +apple/);

@@ -25,6 +25,27 @@ export const running: Chapter = {
       { since: 23, what: "wait --for=jsonpath" },
     );
 
+    step("get -w shows a pod's life, line by line", async (kubectl) => {
+      const watch = kubectl.start("-n", "running", "get", "pods", "-w");
+      await watch.line(/^one +1\/1 +Running /);
+      await kubectl.ok("-n", "running", "run", "seen", "--image=shop/one:1");
+      await watch.line(/^seen +0\/1 +Pending +0 /);
+      await watch.line(/^seen +1\/1 +Running +0 /);
+      await kubectl.ok("-n", "running", "delete", "pod", "seen", "--grace-period=1");
+      await watch.line(/^seen +1\/1 +Terminating +0 /);
+      await watch.stop();
+    });
+
+    step(
+      "wait can wait for what is not there yet",
+      async (kubectl) => {
+        const waiting = kubectl.start("-n", "running", "wait", "--for=create", "configmap/soon", "--timeout=20s");
+        await kubectl.ok("-n", "running", "create", "configmap", "soon");
+        expect(await waiting.ended).toMatchObject({ code: 0, stdout: "configmap/soon condition met\n" });
+      },
+      { since: 31, what: "wait --for=create" },
+    );
+
     step("describe tells its life, events included", async (kubectl) => {
       const described = await kubectl.until(["-n", "running", "describe", "pod", "one"], /Started container one/);
       expect(described).toMatch(/^Name: +one$/m);
@@ -42,6 +63,16 @@ export const running: Chapter = {
         /^LAST SEEN +TYPE +REASON +OBJECT +MESSAGE\n\d+s +Normal +Scheduled +pod\/one +Successfully assigned/,
       );
     });
+
+    step(
+      "and the events command, of one object",
+      async (kubectl) => {
+        expect(await kubectl.ok("events", "-n", "running", "--for=pod/one")).toMatch(
+          /^LAST SEEN +TYPE +REASON +OBJECT +MESSAGE\n(.*\n)*\d+s +Normal +Started +Pod\/one +Started container one\n/,
+        );
+      },
+      { since: 26, what: "events" },
+    );
 
     step("logs are what the node kept; times come when asked for", async (kubectl) => {
       const logs = (...args: string[]) => kubectl.ok("-n", "running", "logs", "one", ...args);
@@ -61,6 +92,16 @@ export const running: Chapter = {
       await kubectl.ok("-n", "running", "delete", "pod", "brief", "--grace-period=1");
       expect((await follow.ended).code).toBe(0);
     });
+
+    step(
+      "a debugging container needs such nodes too",
+      async (kubectl) => {
+        expect(await kubectl.refused("-n", "running", "debug", "one", "--image=shop/tools:1")).toContain(
+          "ephemeral containers are disabled for this cluster",
+        );
+      },
+      { since: 21, what: "debug outside of alpha" },
+    );
 
     step("exec, attach and port-forward need nodes that run something, and say so", async (kubectl) => {
       for (const args of [

@@ -34,9 +34,11 @@ describe.each(programs)("kubectl $version", (program) => {
   tell(program, CHAPTERS);
 });
 
-it.runIf(programs.length === 0)("kubectl drives the embedded cluster", ({ skip }) => {
-  skip("this machine has no kubectl");
-});
+if (programs.length === 0) {
+  it("kubectl drives the embedded cluster", ({ skip }) => {
+    skip("this machine has no kubectl");
+  });
+}
 
 for (const { release, reason } of missingKubectls()) {
   it(`the kubectl of ${release} drives the embedded cluster`, ({ skip }) => {

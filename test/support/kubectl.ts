@@ -85,7 +85,7 @@ export interface RunOptions {
 
 /** A kubectl process that goes on until it is stopped: a watch, a proxy. */
 export interface Running {
-  /** Resolves with the first line, from now or before, that the pattern finds; fails when the process ends first. */
+  /** Resolves with the first line, of either output, from now or before, that the pattern finds; fails when the process ends first. */
   line(pattern: RegExp): Promise<string>;
   ended: Promise<Ran>;
   stop(): Promise<Ran>;
@@ -178,25 +178,31 @@ function follow(child: Child, args: readonly string[]): Running {
   const ended = finished(child);
   const lines: string[] = [];
   const readers = new Set<() => void>();
-  createInterface({ input: child.stdout }).on("line", (line) => {
-    lines.push(line);
-    for (const read of readers) read();
-  });
+  for (const input of [child.stdout, child.stderr]) {
+    createInterface({ input }).on("line", (line) => {
+      lines.push(line);
+      for (const read of readers) read();
+    });
+  }
   return {
     ended,
     line: (pattern) =>
       new Promise((resolve, reject) => {
+        const give = (settle: () => void) => {
+          readers.delete(read);
+          clearTimeout(patience);
+          settle();
+        };
+        const fail = (why: string) =>
+          give(() => reject(new Error(`kubectl ${args.join(" ")} ${why} ${pattern}: ${lines.join("\n")}`)));
         const read = () => {
           const found = lines.find((line) => pattern.test(line));
-          if (found === undefined) return;
-          readers.delete(read);
-          resolve(found);
+          if (found !== undefined) give(() => resolve(found));
         };
+        const patience = setTimeout(() => fail("did not print"), PATIENCE_MS);
+        void ended.then(() => fail("ended without"));
         readers.add(read);
         read();
-        void ended.then(({ stdout, stderr }) =>
-          reject(new Error(`kubectl ${args.join(" ")} ended without ${pattern}: ${stdout}${stderr}`)),
-        );
       }),
     stop: () => {
       child.kill();
