@@ -18,7 +18,7 @@ interface Conditioned extends KubeObject {
 }
 
 /** What the status of a part says now; undefined when there is none. */
-export async function statusOf(client: Client, part: string): Promise<Told | undefined> {
+async function statusOf(client: Client, part: string): Promise<Told | undefined> {
   try {
     return told(await client.get<Conditioned>(storedKind("status"), { name: part }));
   } catch (error) {
