@@ -7,9 +7,9 @@ import type { ObjectOf } from "../api/resources/resource.ts";
 import type { Client } from "../cluster/client.ts";
 import { createInformer, type Informer } from "../cluster/informer.ts";
 import { NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS } from "../cluster/kinds.ts";
+import { slimReading } from "../cluster/slim-reading.ts";
 import type { Log } from "../kit/log.ts";
 import { type Node, type Pod, slimHead, slimNode, slimPod } from "./orchestrator-objects.ts";
-import { slimReading } from "./slim-reading.ts";
 import {
   BLOCK_AFFINITIES,
   CONFIGURATIONS,

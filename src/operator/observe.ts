@@ -24,6 +24,7 @@ import {
   SERVICE_ACCOUNTS,
   SERVICES,
 } from "../cluster/kinds.ts";
+import { slimReading } from "../cluster/slim-reading.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import { MANAGER } from "./apply.ts";
@@ -96,6 +97,27 @@ const INSIDE_WATCHES: readonly Watched[] = [
   NETWORK_POLICIES,
 ].map((kind) => ({ kind, namespace: namespaces.system }));
 
+/** Of what there is one per node, or what is long, only the part we read is kept: nothing of it is ever applied. */
+const SLIM: ReadonlyMap<ResourceKind, (object: KubeObject) => KubeObject> = new Map([
+  [PODS, (pod: KubeObject) => cut(pod, { spec: placeOf(pod["spec"]), status: pod["status"] })],
+  [NODES, (node: KubeObject) => cut(node, { status: systemOf(node["status"]) })],
+  [CRDS, (definition: KubeObject) => cut(definition, { status: definition["status"] })],
+]);
+
+function cut({ apiVersion, kind, metadata }: KubeObject, kept: object): KubeObject {
+  const { managedFields: _, ...rest } = metadata;
+  return { apiVersion, kind, metadata: rest, ...kept };
+}
+
+function placeOf(spec: unknown): object {
+  return { nodeName: (spec as { nodeName?: string } | undefined)?.nodeName };
+}
+
+function systemOf(status: unknown): object {
+  const { nodeInfo, addresses } = (status ?? {}) as { nodeInfo?: unknown; addresses?: unknown };
+  return { nodeInfo, addresses };
+}
+
 export interface Observer {
   live: LiveObjects;
   /** Waits for our definitions, and then for everything outside the system namespace. */
@@ -129,7 +151,8 @@ export function createObserver(options: ObserverOptions): Observer {
 
   const follow = (watched: Watched): Following => {
     const { kind, namespace, name, labelled } = watched;
-    const informer = createInformer<KubeObject>(client, kind, {
+    const slim = SLIM.get(kind);
+    const informer = createInformer<KubeObject>(slim ? slimReading(client, slim) : client, kind, {
       clock,
       ...(namespace ? { namespace } : {}),
       ...(name ? { fieldSelector: `metadata.name=${name}` } : {}),

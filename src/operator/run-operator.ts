@@ -24,8 +24,13 @@ export interface OperatorWork {
   log: Log;
 }
 
-/** Changes come in bursts: a pass looks at what a burst has come to. */
+/**
+ * Changes come in bursts: a pass looks at what a burst has come to. Where a pass takes long, because there is much to look at, passes
+ * come further apart: a thousand pods that become ready one by one are worth a few looks, not a thousand.
+ */
 const SETTLE_MS = 20;
+const LONGEST_SETTLE_MS = 1_000;
+const REST_PER_WORK = 4;
 /** Certificates come to their end, and what we cannot watch may change. */
 const RESYNC_MS = 10 * 60_000;
 const RETRY_MS = 15_000;
@@ -43,6 +48,7 @@ export function runOperator(work: OperatorWork): Running {
   const { client, config, observer, metrics, clock, log } = work;
   const queue = keyedQueue({ clock, backoff: BACKOFF });
   const putBack = putBackNotes();
+  const took = new Map<Part, number>();
   const stopping = new AbortController();
   let giveUp: (error: unknown) => void = () => {};
   const fatal = new Promise<never>((_, reject) => {
@@ -94,6 +100,7 @@ export function runOperator(work: OperatorWork): Running {
       const began = clock.now();
       const { outcome, again } = await look(part);
       await reportOutcome(toolsFor(part), part, observer.snapshot(), outcome, putBack.of(part, clock.now()));
+      took.set(part, clock.now() - began);
       metrics.reconciled(part, outcome, clock.now() - began);
       if (again) queue.retry(part);
       return { requeueAfterMs: recheckMs(outcome) };
@@ -101,7 +108,9 @@ export function runOperator(work: OperatorWork): Running {
   });
 
   const changed = () => {
-    for (const part of PARTS) queue.addAfter(part, SETTLE_MS);
+    const work = [...took.values()].reduce((sum, ms) => sum + ms, 0);
+    const settleMs = Math.min(Math.max(SETTLE_MS, work * REST_PER_WORK), LONGEST_SETTLE_MS);
+    for (const part of PARTS) queue.addAfter(part, settleMs);
   };
   changed();
   return {

@@ -1,6 +1,6 @@
 import type { KubeObject } from "../api/object.ts";
-import type { Client } from "../cluster/client.ts";
-import type { WatchEvent } from "../cluster/watch-events.ts";
+import type { Client } from "./client.ts";
+import type { WatchEvent } from "./watch-events.ts";
 
 /** The same client, but lists and watches give objects cut down to what the reader keeps, before a cache holds on to them. */
 export function slimReading<T extends KubeObject>(client: Client, slim: (object: T) => KubeObject): Client {
