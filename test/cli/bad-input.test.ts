@@ -49,6 +49,8 @@ const busyPort = () => String((busy.address() as AddressInfo).port);
 const ask = (kubeconfig: string) => ["version", "--kubeconfig", file(kubeconfig)];
 const up = (...args: string[]) => ["cluster", "up", "--paper", "--detach", ...args];
 
+const HIDDEN = "another user cannot read this checkout, so nobody can run the tool as them";
+
 describe("bad input", () => {
   const table: [what: string, args: () => string[], code: string, status: number][] = [
     ["a kubeconfig that is not there", () => ask("absent"), "KUBECONFIG_MISSING", 78],
@@ -87,15 +89,17 @@ describe("bad input", () => {
   ];
   it.each(table)("%s", async (_what, args, code, status) => expectRefusal(await tool.run(...args()), code, status));
 
-  it("no permission on the data directory", async () => {
+  it("no permission on the data directory", async (context) => {
     const other = vendorctl({ asNobody: true });
+    context.skip((await other.run("version", "--client")).status !== 0, HIDDEN);
     const refused = await other.run(...up("--name", "n", "--data-dir", file("private/data")));
     expectRefusal(refused, "STORE_NO_PERMISSION", 1);
     await other.clear();
   });
 
-  it("no permission where clusters keep their state", async () => {
+  it("no permission where clusters keep their state", async (context) => {
     const other = vendorctl({ asNobody: true });
+    context.skip((await other.run("version", "--client")).status !== 0, HIDDEN);
     chmodSync(other.home, 0o500);
     expectRefusal(await other.run(...up("--name", "n")), "STATE_NOT_WRITABLE", 1);
     chmodSync(other.home, 0o700);
