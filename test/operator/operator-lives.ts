@@ -54,7 +54,8 @@ export const PHASES: readonly Phase[] = [
       for (const noun of RESOURCES) await client.delete(storedKind(noun), { name: "default" });
     },
     async isOver({ client }) {
-      const left = await Promise.all(RESOURCES.map((noun) => client.list(storedKind(noun))));
+      // The statuses go last: a part that nobody asks for any more has none.
+      const left = await Promise.all(([...RESOURCES, "status"] as const).map((noun) => client.list(storedKind(noun))));
       const system = await client.get(NAMESPACES, { name: "vendor-system" }).catch((error: unknown) => {
         if (isNotFound(error)) return undefined;
         throw error;
