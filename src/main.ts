@@ -1,26 +1,61 @@
+import { basename } from "node:path";
 import { readCliConfig } from "./cli/config.ts";
 import { asCoded, printFailure } from "./cli/failure.ts";
 import type { World } from "./cli/session.ts";
 import { runVendorctl } from "./cli/vendorctl.ts";
 
-/** The one executable. Today it is vendorctl; the programs that run in a cluster will be picked here by their name. */
+/** The one executable: vendorctl for people, and under the name `vendor` the programs that run in a cluster. */
 async function main(): Promise<void> {
   const interrupt = new AbortController();
+  stopOnSignals(interrupt);
+  endQuietlyWithoutReader();
+  const [, executable = "", ...args] = process.argv;
+  if (basename(executable) === "vendor") await runContainer(args, interrupt.signal);
+  else await runTool(args, interrupt.signal);
+}
+
+async function runTool(args: readonly string[], signal: AbortSignal): Promise<void> {
   const world: World = {
     config: readCliConfig(process.env, process.stderr),
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
-    signal: interrupt.signal,
+    signal,
     loadClusterCommands: () => import("./local/commands.ts"),
   };
-  stopOnSignals(interrupt);
-  endQuietlyWithoutReader();
   process.on("uncaughtException", (error) => {
     const failure = asCoded(error);
     printFailure(world, { output: "table", v: 0 }, failure);
     process.exit(failure.exitCode);
   });
-  process.exitCode = await runVendorctl(process.argv.slice(2), world);
+  process.exitCode = await runVendorctl([...args], world);
+}
+
+/** `vendor PROGRAM`, as a container runs it: structured lines on standard output, and a coded end. */
+async function runContainer([name = ""]: readonly string[], signal: AbortSignal): Promise<void> {
+  const { PROGRAMS } = await import("./local/programs/program-table.ts");
+  const { errors } = await import("./local/programs/errors.ts");
+  const { logLevelOf, runProgram } = await import("./cluster/run-program.ts");
+  const { podWorld } = await import("./cluster/program.ts");
+  const { openLog } = await import("./kit/log.ts");
+  const load = Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name] : undefined;
+  const log = await openLog({
+    level: logLevelOf(process.env),
+    format: "json",
+    write: (line) => void process.stdout.write(line),
+  });
+  process.on("uncaughtException", (error) => {
+    log.error({ code: asCoded(error).code, error }, error.message);
+    process.exit(1);
+  });
+  const exitCode = await runProgram(
+    async (world) => {
+      if (!load) throw errors.PROGRAM_UNKNOWN(name, Object.keys(PROGRAMS));
+      await (await load())(world);
+    },
+    podWorld(process.env, signal, log.child({ program: name })),
+  );
+  // Connections it kept open are of no use to anybody now, and would keep the process.
+  process.exit(exitCode);
 }
 
 /** The first signal asks the command to finish; the second does not ask. */

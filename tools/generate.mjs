@@ -6,7 +6,8 @@ import { ROOT } from "./fingerprint.mjs";
 import { Problem, runAsScript, say } from "./say.mjs";
 import { setup } from "./setup.mjs";
 
-const SOURCE = "src/api/generated-files.ts";
+/** Who prints files. Rooms do not know each other; what they print is put together here. */
+const SOURCES = ["src/api/generated-files.ts", "src/operator/published/published-files.ts"];
 
 /** Paths from the root whose text on disk is not what the sources say. */
 export async function staleFiles() {
@@ -14,8 +15,15 @@ export async function staleFiles() {
 }
 
 async function rendered() {
-  const { renderGeneratedFiles } = await import(await bundleToFile(SOURCE));
-  return new Map(Object.entries(renderGeneratedFiles()));
+  const files = new Map();
+  for (const source of SOURCES) {
+    const { renderGeneratedFiles } = await import(await bundleToFile(source));
+    for (const [path, text] of Object.entries(renderGeneratedFiles())) {
+      if (files.has(path)) throw new Problem(`${path} is printed twice, also by ${source}`, "let one room print it");
+      files.set(path, text);
+    }
+  }
+  return files;
 }
 
 function textOf(path) {

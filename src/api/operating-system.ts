@@ -31,3 +31,10 @@ function releaseOf(osImage: string): OperatingSystem["release"] | undefined {
 export function releaseAtLeast(have: { major: number; minor: number }, major: number, minor: number): boolean {
   return have.major > major || (have.major === major && have.minor >= minor);
 }
+
+/** What an immutable system leaves writable. */
+const WRITABLE = /^\/(run|var|tmp|mnt|opt|dev\/shm)(\/|$)/;
+
+export function canWrite({ immutable }: OperatingSystem, path: string): boolean {
+  return !immutable || WRITABLE.test(path);
+}

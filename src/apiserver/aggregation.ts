@@ -5,7 +5,7 @@ import { StatusError } from "../api/status.ts";
 import type { KeyPair } from "../kit/x509.ts";
 import type { Admission, Change, Incoming, Reply, Sink } from "./call.ts";
 import { type Core, objectOf, putNow, timestamp } from "./core.ts";
-import type { ForeignGroupVersion } from "./discovery.ts";
+import type { ForeignGroupVersion, ForeignOpenApi } from "./discovery.ts";
 import { storageKey } from "./registry.ts";
 import { noSuchPath } from "./status-errors.ts";
 
@@ -39,6 +39,7 @@ export interface AggregationOptions {
 interface Known {
   service: ApiService;
   resources: readonly Record<string, unknown>[] | undefined;
+  openApi: ForeignOpenApi | undefined;
 }
 
 const SYSTEM = { name: "system:kube-aggregator", groups: ["system:masters"] };
@@ -73,6 +74,10 @@ export class Aggregation implements Admission {
   }
 
   committed(change: Change): void {
+    if (change.kind.group === "" && change.kind.kind === "Endpoints") {
+      this.#endpointsChanged(change.object);
+      return;
+    }
     if (change.kind.group !== "apiregistration.k8s.io" || change.kind.kind !== "APIService") return;
     const service = change.object as ApiService;
     if (change.operation === "DELETE") {
@@ -83,13 +88,21 @@ export class Aggregation implements Admission {
     void this.#probe(service);
   }
 
+  /** Who stands behind a service has changed: nobody should wait for the next round to hear of it. */
+  #endpointsChanged({ metadata }: KubeObject): void {
+    for (const { service } of this.#known.values()) {
+      const { name, namespace } = service.spec.service ?? {};
+      if (name === metadata.name && namespace === metadata.namespace) void this.#probe(service);
+    }
+  }
+
   #learn(service: ApiService): void {
     if (!service.spec.service) {
       if (this.#known.delete(keyOf(service))) this.#changed();
       return;
     }
-    const resources = this.#known.get(keyOf(service))?.resources;
-    this.#known.set(keyOf(service), { service, resources });
+    const { resources, openApi } = this.#known.get(keyOf(service)) ?? {};
+    this.#known.set(keyOf(service), { service, resources, openApi });
     this.#changed();
   }
 
@@ -98,10 +111,12 @@ export class Aggregation implements Admission {
   }
 
   foreign(): ForeignGroupVersion[] {
-    return [...this.#known.values()].map(({ service: { spec }, resources }) => ({
+    return [...this.#known.values()].map(({ service: { spec }, resources, openApi }) => ({
       group: spec.group,
       version: spec.version,
       resources,
+      priority: spec.groupPriorityMinimum,
+      openApi,
     }));
   }
 
@@ -116,32 +131,49 @@ export class Aggregation implements Admission {
     const path = `/apis/${service.spec.group}/${service.spec.version}`;
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(PROBE_EVERY_MS)]);
     try {
-      const probe = {
-        method: "GET",
-        path,
-        search: "",
-        headers: {},
-        body: Buffer.alloc(0),
-        user: SYSTEM,
-        signal,
-      };
-      const answer = await this.#send(service, probe);
-      const body = JSON.parse(await textOf(answer)) as { resources?: Record<string, unknown>[] };
-      if (answer.statusCode !== 200) throw new Error(`failing or missing response: HTTP ${answer.statusCode}`);
-      this.#report(service, body.resources ?? [], "Passed", "all checks passed");
+      const body = (await this.#ask(service, path, signal)) as { resources?: Record<string, unknown>[] };
+      const openApi = await this.#describe(service, known.openApi, signal);
+      this.#report(service, { resources: body.resources ?? [], openApi }, "Passed", "all checks passed");
     } catch (error) {
       const reason = this.#target(service) ? "FailedDiscoveryCheck" : "MissingEndpoints";
-      this.#report(service, undefined, reason, `${(error as Error).message}`);
+      const found = { resources: undefined, openApi: known.openApi };
+      this.#report(service, found, reason, `${(error as Error).message}`);
     }
   }
 
-  #report(service: ApiService, resources: Known["resources"], reason: string, message: string): void {
+  /** Read again only when the other server says it has changed. A server without such documents is no less available. */
+  async #describe(service: ApiService, before: Known["openApi"], signal: AbortSignal): Promise<Known["openApi"]> {
+    const own = `apis/${service.spec.group}/${service.spec.version}`;
+    try {
+      const index = (await this.#ask(service, "/openapi/v3", signal)) as {
+        paths?: Record<string, { serverRelativeURL: string }>;
+      };
+      const serverRelativeURL = index.paths?.[own]?.serverRelativeURL;
+      if (serverRelativeURL === undefined || serverRelativeURL === before?.serverRelativeURL) return before;
+      const { paths, definitions } = (await this.#ask(service, "/openapi/v2", signal)) as Partial<ForeignOpenApi>;
+      const ownPaths = Object.entries(paths ?? {}).filter(([path]) => path.startsWith(`/${own}/`));
+      return { serverRelativeURL, paths: Object.fromEntries(ownPaths), definitions: definitions ?? {} };
+    } catch {
+      return before;
+    }
+  }
+
+  async #ask(service: ApiService, path: string, signal: AbortSignal): Promise<unknown> {
+    const headers = { accept: "application/json" };
+    const request = { method: "GET", path, search: "", headers, body: Buffer.alloc(0), user: SYSTEM, signal };
+    const answer = await this.#send(service, request);
+    const text = await textOf(answer);
+    if (answer.statusCode !== 200) throw new Error(`failing or missing response: HTTP ${answer.statusCode}`);
+    return JSON.parse(text);
+  }
+
+  #report(service: ApiService, found: Pick<Known, "resources" | "openApi">, reason: string, message: string): void {
     const known = this.#known.get(keyOf(service));
     if (!known || this.#stopped.signal.aborted) return;
-    const before = JSON.stringify(known.resources);
-    known.resources = resources;
-    if (JSON.stringify(resources) !== before) this.#changed();
-    this.#writeCondition(service.metadata.name, resources !== undefined, reason, message);
+    const before = JSON.stringify([known.resources, known.openApi?.serverRelativeURL]);
+    Object.assign(known, found);
+    if (JSON.stringify([known.resources, known.openApi?.serverRelativeURL]) !== before) this.#changed();
+    this.#writeCondition(service.metadata.name, found.resources !== undefined, reason, message);
   }
 
   #writeCondition(name: string, available: boolean, reason: string, message: string): void {
@@ -164,7 +196,8 @@ export class Aggregation implements Admission {
       user: SYSTEM,
       dryRun: false,
     };
-    this.#known.set(keyOf(next), { service: next, resources: this.#known.get(keyOf(next))?.resources });
+    const { resources, openApi } = this.#known.get(keyOf(next)) ?? {};
+    this.#known.set(keyOf(next), { service: next, resources, openApi });
     // Straight to the store: this is the server's own word, and telling ourselves about it would probe again.
     const { admissions, ...rest } = this.#core;
     putNow({ ...rest, admissions: admissions.filter((one) => one !== this) }, change, stored.revision);

@@ -16,6 +16,16 @@ export interface ForeignGroupVersion {
   version: string;
   /** An `APIResourceList`'s resources; undefined while that server does not answer. */
   resources: readonly Record<string, unknown>[] | undefined;
+  /** Groups are listed highest first; what a short name means is decided by the first that has it. */
+  priority: number;
+  openApi: ForeignOpenApi | undefined;
+}
+
+/** What another server says of its types: where its v3 document is, and its part of the v2 document. */
+export interface ForeignOpenApi {
+  serverRelativeURL: string;
+  paths: Readonly<Record<string, Record<string, unknown>>>;
+  definitions: Readonly<Record<string, Record<string, unknown>>>;
 }
 
 export interface DiscoveryInput {
@@ -30,28 +40,38 @@ interface VersionDocument {
   stale: boolean;
 }
 
+/** `groupPriorityMinimum` of what is served here: Kubernetes' own groups before custom resources. */
+export const OWN_PRIORITY = 17_800;
+export const CUSTOM_PRIORITY = 1000;
+
 /** All of discovery, old style and aggregated, from the kinds served now. */
 export class Discovery {
   /** group -> versions, preferred first. */
   readonly #groups = new Map<string, VersionDocument[]>();
+  readonly #priorities = new Map<string, number>();
   readonly #serverAddress: string;
 
   constructor(input: DiscoveryInput, serverAddress: string) {
     this.#serverAddress = serverAddress;
     for (const kind of input.kinds) {
-      const versions = this.#versionsOf(kind.group);
+      const versions = this.#versionsOf(kind.group, kind.custom ? CUSTOM_PRIORITY : OWN_PRIORITY);
       const entries = resourceEntries(kind, input.subresources);
       const document = versions.find((one) => one.version === kind.version);
       if (document) document.resources.push(...entries);
       else versions.push({ version: kind.version, resources: entries, stale: false });
     }
-    for (const { group, version, resources } of input.foreign) {
-      this.#versionsOf(group).push({ version, resources: [...(resources ?? [])], stale: resources === undefined });
+    for (const { group, version, resources, priority } of input.foreign) {
+      this.#versionsOf(group, priority).push({
+        version,
+        resources: [...(resources ?? [])],
+        stale: resources === undefined,
+      });
     }
     for (const versions of this.#groups.values()) versions.sort((a, b) => compareVersions(a.version, b.version));
   }
 
-  #versionsOf(group: string): VersionDocument[] {
+  #versionsOf(group: string, priority: number): VersionDocument[] {
+    this.#priorities.set(group, Math.max(priority, this.#priorities.get(group) ?? 0));
     const known = this.#groups.get(group);
     if (known) return known;
     const versions: VersionDocument[] = [];
@@ -106,7 +126,8 @@ export class Discovery {
   }
 
   #namedGroups(): [string, VersionDocument[]][] {
-    return [...this.#groups].filter(([group]) => group !== "");
+    const priority = (group: string) => this.#priorities.get(group) ?? 0;
+    return [...this.#groups].filter(([group]) => group !== "").sort(([a], [b]) => priority(b) - priority(a));
   }
 }
 

@@ -59,8 +59,10 @@ export class Documents {
     const generation = this.#registry.generation;
     if (this.#made?.generation !== generation) {
       const kinds = this.#registry.all();
-      const discovery = new Discovery({ kinds, ...this.#others() }, this.address);
-      this.#made = { generation, discovery, v2: openApiV2(kinds), v3: openApiV3(kinds) };
+      const others = this.#others();
+      const described = others.foreign.flatMap(({ openApi }) => openApi ?? []);
+      const discovery = new Discovery({ kinds, ...others }, this.address);
+      this.#made = { generation, discovery, v2: openApiV2(kinds, described), v3: openApiV3(kinds, described) };
     }
     return this.#made;
   }

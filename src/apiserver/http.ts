@@ -1,14 +1,13 @@
 import { type KeyObject, X509Certificate } from "node:crypto";
 import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createServer } from "node:https";
+import { createServer, type Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import type { TLSSocket } from "node:tls";
+import type { SecureContextOptions, TLSSocket } from "node:tls";
 import { StatusError } from "../api/status.ts";
 import { defineErrors } from "../kit/errors.ts";
 import type { KeyPair } from "../kit/x509.ts";
 import type { Credentials } from "./auth/authenticate.ts";
-import type { Incoming, UserInfo } from "./call.ts";
-import type { Router } from "./router.ts";
+import type { Incoming, Reply, UserInfo } from "./call.ts";
 import { sendReply } from "./send-reply.ts";
 import { tooLarge } from "./status-errors.ts";
 
@@ -32,7 +31,16 @@ export interface ListenOptions {
   /** 0 for any free one. */
   port: number;
   /** Without it the server speaks plain HTTP: for tests on loopback only. */
-  tls?: { server: KeyPair; clientAuthority?: string; frontProxyAuthority?: string };
+  tls?: TlsTrust;
+}
+
+/** Who this server is, and whose certificates it takes. Authorities are PEM, one or several in a row. */
+export interface TlsTrust {
+  server: KeyPair;
+  clientAuthority?: string;
+  frontProxyAuthority?: string;
+  /** Common names a front proxy may have; any where none are listed. */
+  frontProxyNames?: readonly string[];
 }
 
 export interface Listening {
@@ -44,34 +52,53 @@ export interface Listening {
 
 type Authenticate = (credentials: Credentials) => UserInfo;
 
+/** What answers requests: a whole API server's router, or another that speaks the same. */
+export interface Handler {
+  handle(incoming: Incoming): Promise<Reply>;
+}
+
 /** Kubernetes takes bodies up to this size. */
 const BODY_LIMIT = 3 * 1024 * 1024;
 
-export async function listen(router: Router, authenticate: Authenticate, options: ListenOptions): Promise<Listening> {
-  const handler = (request: IncomingMessage, response: ServerResponse) => {
-    void serve(router, authenticate, options, request, response);
-  };
-  const server = options.tls
-    ? createServer(
-        {
-          cert: options.tls.server.certificate,
-          key: options.tls.server.key,
-          requestCert: true,
-          // Who presents no certificate, or a wrong one, is told so by the API and not by a broken handshake.
-          rejectUnauthorized: false,
-          ca: [options.tls.clientAuthority, options.tls.frontProxyAuthority].filter((pem) => pem !== undefined),
-        },
-        handler,
-      )
-    : createPlainServer(handler);
-  server.keepAliveTimeout = 120_000;
-  server.headersTimeout = 60_000;
-  server.requestTimeout = 0;
+export async function listen(handler: Handler, authenticate: Authenticate, options: ListenOptions): Promise<Listening> {
+  const { tls } = options;
+  const server = tls
+    ? secureListener(handler, authenticate, () => tls)
+    : withTimeouts(createPlainServer(answering(handler, authenticate, undefined)));
   await started(server, options);
   const { port } = server.address() as AddressInfo;
   const shown = options.host.includes(":") ? `[${options.host}]` : options.host;
   const url = `${options.tls ? "https" : "http"}://${shown}:${port}`;
   return { host: options.host, port, url, close: () => closed(server) };
+}
+
+/** Not yet listening. `trust` is asked for each new connection; `setSecureContext(contextOf(trust))` tells TLS when it has changed. */
+export function secureListener(handler: Handler, authenticate: Authenticate, trust: () => TlsTrust): SecureServer {
+  const options = {
+    ...contextOf(trust()),
+    requestCert: true,
+    // Who presents no certificate, or a wrong one, is told so by the API and not by a broken handshake.
+    rejectUnauthorized: false,
+  };
+  return withTimeouts(createServer(options, answering(handler, authenticate, trust)));
+}
+
+export function contextOf({ server, clientAuthority, frontProxyAuthority }: TlsTrust): SecureContextOptions {
+  const ca = [clientAuthority, frontProxyAuthority].filter((pem) => pem !== undefined);
+  return { cert: server.certificate, key: server.key, ca };
+}
+
+function withTimeouts<S extends Server>(server: S): S {
+  server.keepAliveTimeout = 120_000;
+  server.headersTimeout = 60_000;
+  server.requestTimeout = 0;
+  return server;
+}
+
+function answering(handler: Handler, authenticate: Authenticate, trust: (() => TlsTrust) | undefined) {
+  return (request: IncomingMessage, response: ServerResponse) => {
+    void serve(handler, authenticate, trust, request, response);
+  };
 }
 
 function started(server: Server, { host, port }: ListenOptions): Promise<void> {
@@ -94,9 +121,9 @@ function closed(server: Server): Promise<void> {
 }
 
 async function serve(
-  router: Router,
+  handler: Handler,
   authenticate: Authenticate,
-  options: ListenOptions,
+  trust: (() => TlsTrust) | undefined,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -105,7 +132,7 @@ async function serve(
   try {
     // Repeated headers arrive joined by commas already; `set-cookie` alone does not, and nobody sends it here.
     const headers = request.headers as Record<string, string | undefined>;
-    const user = authenticate(credentialsOf(request, options, headers));
+    const user = authenticate(credentialsOf(request, trust, headers));
     const body = request.method === "GET" || request.method === "HEAD" ? EMPTY : await bodyOf(request);
     const target = request.url ?? "/";
     const mark = target.indexOf("?");
@@ -120,7 +147,7 @@ async function serve(
         return departure.signal;
       },
     };
-    sendReply(response, await router.handle(incoming), signal);
+    sendReply(response, await handler.handle(incoming), signal);
   } catch (error) {
     const status =
       error instanceof StatusError ? error : new StatusError(500, "InternalError", "Internal error occurred");
@@ -179,35 +206,42 @@ const identities = new WeakMap<object, PeerIdentity>();
 
 function credentialsOf(
   request: IncomingMessage,
-  options: ListenOptions,
+  trust: (() => TlsTrust) | undefined,
   headers: Record<string, string | undefined>,
 ): Credentials {
-  if (!options.tls) return { headers };
+  if (!trust) return { headers };
   const socket = request.socket as TLSSocket;
   let identity = identities.get(socket);
   if (!identity) {
-    identity = identify(socket, options.tls);
+    identity = identify(socket, trust());
     identities.set(socket, identity);
   }
   const { certificate, frontProxy, stranger } = identity;
   return { certificate, frontProxy, stranger, headers };
 }
 
-function identify(socket: TLSSocket, tls: NonNullable<ListenOptions["tls"]>): PeerIdentity {
+function identify(socket: TLSSocket, trust: TlsTrust): PeerIdentity {
   const raw = socket.getPeerX509Certificate();
   if (!raw) return {};
   if (!socket.authorized) return { stranger: true };
-  const issuedBy = (authority: string | undefined) => authority !== undefined && raw.verify(publicKeyOf(authority));
-  if (issuedBy(tls.frontProxyAuthority)) return { frontProxy: true };
-  if (!issuedBy(tls.clientAuthority)) return { stranger: true };
   const fields = raw.subject.split("\n").map((line) => line.split(/=(.*)/s, 2) as [string, string]);
   const commonName = fields.find(([name]) => name === "CN")?.[1] ?? "";
+  if (issuedBy(raw, trust.frontProxyAuthority)) {
+    const names = trust.frontProxyNames ?? [];
+    return names.length === 0 || names.includes(commonName) ? { frontProxy: true } : { stranger: true };
+  }
+  if (!issuedBy(raw, trust.clientAuthority)) return { stranger: true };
   return {
     certificate: { commonName, organizations: fields.filter(([name]) => name === "O").map(([, value]) => value) },
   };
 }
 
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 const publicKeys = new Map<string, KeyObject>();
+
+function issuedBy(certificate: X509Certificate, authorities: string | undefined): boolean {
+  return (authorities?.match(CERTIFICATE) ?? []).some((pem) => certificate.verify(publicKeyOf(pem)));
+}
 
 /** Read once: there are as many authorities as servers in this process, and reading one costs as much as a handshake's signature. */
 function publicKeyOf(authority: string): KeyObject {

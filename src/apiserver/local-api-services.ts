@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { KubeObject } from "../api/object.ts";
 import type { ApiService } from "./aggregation.ts";
 import { type Core, objectOf, putNow, removeNow, timestamp } from "./core.ts";
+import { CUSTOM_PRIORITY, OWN_PRIORITY } from "./discovery.ts";
 import { storageKey } from "./registry.ts";
 import type { ServedKind } from "./resource.ts";
 
@@ -40,7 +41,12 @@ export class LocalApiServices {
         creationTimestamp: now,
         labels: { [AUTOMANAGED]: custom ? "true" : "onstart" },
       },
-      spec: { group, version, groupPriorityMinimum: custom ? 1000 : 17_800, versionPriority: custom ? 100 : 15 },
+      spec: {
+        group,
+        version,
+        groupPriorityMinimum: custom ? CUSTOM_PRIORITY : OWN_PRIORITY,
+        versionPriority: custom ? 100 : 15,
+      },
       status: {
         conditions: [
           {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { groupVersion } from "../api/object.ts";
+import type { ForeignOpenApi } from "./discovery.ts";
 import { type Document, forV2, forV3, ownTypes, sharedTypes, typeNameOf } from "./openapi-definitions.ts";
 import { type Operation, type Path, pathsOf } from "./openapi-operations.ts";
 import { encodeDefinition, encodeDocument, encodePath } from "./openapi-protobuf.ts";
@@ -62,6 +63,19 @@ function piecesOf(kind: ServedKind): KindPieces {
   return made;
 }
 
+const foreignKept = new WeakMap<ForeignOpenApi, KindPieces>();
+
+function foreignPieces(foreign: ForeignOpenApi): KindPieces {
+  let made = foreignKept.get(foreign);
+  if (!made) {
+    const paths = Object.entries(foreign.paths).map(([path, content]) => piece(path, content, encodePath));
+    const types = Object.entries(foreign.definitions).map(([name, type]) => piece(name, type, encodeDefinition));
+    made = { paths, types };
+    foreignKept.set(foreign, made);
+  }
+  return made;
+}
+
 function sharedPiece(name: string, type: Document): Piece {
   let made = sharedPieces.get(type);
   if (!made) {
@@ -71,13 +85,17 @@ function sharedPiece(name: string, type: Document): Piece {
   return made;
 }
 
-export function openApiV2(kinds: readonly ServedKind[]): OpenApiV2 {
+/** What other servers serve is laid beside our own; where both describe a type, ours is taken. */
+export function openApiV2(kinds: readonly ServedKind[], foreign: readonly ForeignOpenApi[] = []): OpenApiV2 {
   let parts: { paths: Piece[]; types: Piece[] } | undefined;
   const assembled = () => {
     if (parts) return parts;
     const types = new Map(Object.entries(sharedTypes(kinds)).map(([name, type]) => [name, sharedPiece(name, type)]));
     for (const one of kinds.flatMap((kind) => piecesOf(kind).types)) types.set(one.name, one);
-    parts = { paths: sorted(kinds.flatMap((kind) => piecesOf(kind).paths)), types: sorted([...types.values()]) };
+    const theirs = foreign.map((one) => foreignPieces(one));
+    for (const one of theirs.flatMap((pieces) => pieces.types)) if (!types.has(one.name)) types.set(one.name, one);
+    const paths = [...kinds.map(piecesOf), ...theirs].flatMap((pieces) => pieces.paths);
+    parts = { paths: sorted(paths), types: sorted([...types.values()]) };
     return parts;
   };
   let json: string | undefined;
@@ -122,7 +140,7 @@ function v2Operation({ method, action, id, kind, query, body, result }: Operatio
   };
 }
 
-export function openApiV3(kinds: readonly ServedKind[]): OpenApiV3 {
+export function openApiV3(kinds: readonly ServedKind[], foreign: readonly ForeignOpenApi[] = []): OpenApiV3 {
   const groups = new Map<string, ServedKind[]>();
   for (const kind of kinds) {
     const name = groupVersion(kind);
@@ -133,6 +151,10 @@ export function openApiV3(kinds: readonly ServedKind[]): OpenApiV3 {
     const serverRelativeURL = `/openapi/v3/${path}?hash=${fingerprint(served)}`;
     return [path, { serverRelativeURL }] as const;
   });
+  for (const { serverRelativeURL } of foreign) {
+    const path = serverRelativeURL.replace(/^\/openapi\/v3\/|\?.*$/g, "");
+    paths.push([path, { serverRelativeURL }]);
+  }
   const documents = new Map<string, string>();
   return {
     index: { paths: Object.fromEntries(paths) },

@@ -50,8 +50,14 @@ export class Router {
     const info = requestInfo(incoming.method, incoming.path, query);
     const user = this.#actingUser(incoming);
     this.#authorize(user, info);
-    if (!info.resource) return this.#parts.documents.answer(incoming, info.path, query);
     const { aggregation, core } = this.#parts;
+    if (!info.resource) {
+      const [, group, version] = /^\/openapi\/v3\/apis\/([^/]+)\/([^/]+)$/.exec(info.path) ?? [];
+      if (group !== undefined && version !== undefined && aggregation.serves(group, version)) {
+        return await aggregation.proxy(group, version, { ...incoming, user });
+      }
+      return this.#parts.documents.answer(incoming, info.path, query);
+    }
     if (aggregation.serves(info.group, info.version)) {
       return await aggregation.proxy(info.group, info.version, { ...incoming, user });
     }
@@ -189,7 +195,7 @@ function answerReview(call: Call, review: Reviews[string]): Reply {
 }
 
 /** Whatever went wrong, as a Status. What nobody foresaw says so and nothing more. */
-function refusal(error: unknown): Reply {
+export function refusal(error: unknown): Reply {
   const status = asStatus(error);
   const headers: Record<string, string> = {};
   const after = status.status.details?.retryAfterSeconds;

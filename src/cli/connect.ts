@@ -1,10 +1,10 @@
+import { VERSION } from "../api/release.ts";
 import { type Client, createClient } from "../cluster/client.ts";
 import { explain } from "../cluster/errors.ts";
 import { httpsTransport } from "../cluster/https-transport.ts";
 import { loadConnection } from "../cluster/kubeconfig.ts";
 import { errors } from "./errors.ts";
 import type { Session } from "./session.ts";
-import { VERSION } from "./version.ts";
 import { withinTimeout } from "./within-timeout.ts";
 
 /** Does something with the cluster the flags name, and lets go of it afterwards. */

@@ -5,8 +5,13 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "apiserver/storage/errors.ts": () => import("../apiserver/storage/errors.ts"),
   "cli/errors.ts": () => import("./errors.ts"),
   "cluster/errors.ts": () => import("../cluster/errors.ts"),
+  "controllers/errors.ts": () => import("../controllers/errors.ts"),
+  "flows/errors.ts": () => import("../flows/errors.ts"),
   "local/errors.ts": () => import("../local/errors.ts"),
   "local/installed/errors.ts": () => import("../local/installed/errors.ts"),
   "local/personalities/errors.ts": () => import("../local/personalities/errors.ts"),
+  "local/programs/errors.ts": () => import("../local/programs/errors.ts"),
   "local/runtime/errors.ts": () => import("../local/runtime/errors.ts"),
+  "operator/errors.ts": () => import("../operator/errors.ts"),
+  "v3api/errors.ts": () => import("../v3api/errors.ts"),
 };

@@ -1,8 +1,8 @@
 import { Command } from "commander";
+import { VERSION } from "../api/release.ts";
 import { addClusterCommands } from "./cluster-program.ts";
 import { duration, oneOf, someText, wholeNumber } from "./flags.ts";
 import { type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
-import { VERSION } from "./version.ts";
 
 /** Makes a command's action of what it does, which is loaded only when the command runs. */
 export type Start = <Options>(

@@ -16,7 +16,11 @@ export interface ClusterEnv {
 }
 
 export function readClusterEnv(): ClusterEnv {
-  const env = process.env;
+  return clusterEnv(process.env, process.stdin.isTTY === true);
+}
+
+/** The same from an environment that is not this process's: that of a container. */
+export function clusterEnv(env: Readonly<Record<string, string | undefined>>, terminal: boolean): ClusterEnv {
   return {
     kubeconfig: env["KUBECONFIG"],
     home: env["HOME"],
@@ -27,6 +31,6 @@ export function readClusterEnv(): ClusterEnv {
     httpsProxy: env["HTTPS_PROXY"] || env["https_proxy"],
     noProxy: env["NO_PROXY"] || env["no_proxy"],
     all: { ...env },
-    terminal: process.stdin.isTTY === true,
+    terminal,
   };
 }

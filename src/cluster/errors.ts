@@ -142,6 +142,11 @@ export const errors = defineErrors({
     fix: () => "run this once in a terminal, or use credentials that need no questions",
     exitCode: NO_PERMISSION,
   },
+  PROGRAM_TLS_UNREADABLE: {
+    say: (file: string, why: string) => `the certificate file ${file} cannot be read: ${why}`,
+    fix: () => "mount the Secret with the key pair there, or correct TLS_CERT_FILE, TLS_KEY_FILE and CA_FILE",
+    exitCode: CONFIG,
+  },
 });
 
 /**

@@ -18,6 +18,11 @@ import { type InstalledOptions, seedInstalled } from "./installed/seed-installed
 import { kubeconfigFor } from "./kubeconfig-file.ts";
 import { type Personality, type PersonalityOptions, type ProxyChoice, personalityOf } from "./personality.ts";
 import { podSubresources } from "./pod-subresources.ts";
+import { NodeServices } from "./programs/node-services.ts";
+import { PaperAgents } from "./programs/paper-agents.ts";
+import { platformAddresses, platformServesClusterIP } from "./programs/platform-addresses.ts";
+import { type ProgramRunner, programRunner } from "./programs/program-runner.ts";
+import { PROGRAMS, type ProgramTable } from "./programs/program-table.ts";
 import { type Kubelet, startKubelet } from "./runtime/kubelet.ts";
 import type { NodeRuntime } from "./runtime/node-runtime.ts";
 import { paperRuntime } from "./runtime/paper-runtime.ts";
@@ -39,6 +44,8 @@ export interface ClusterOptions {
   port?: number;
   /** The cluster's keys from a former life; new ones otherwise. */
   keys?: ClusterKeys;
+  /** Programs of the one image beyond our own, or in their place. */
+  programs?: ProgramTable;
   clock?: Clock;
   log?: Log;
   /** Told what is being done, for whoever waits. */
@@ -53,6 +60,8 @@ export interface LocalCluster {
   readonly keys: ClusterKeys;
   readonly server: ApiServer;
   readonly kubelet: Kubelet;
+  /** Our own programs, which really run in their pods. */
+  readonly programs: Pick<ProgramRunner, "kill" | "resolveService">;
   readonly nodeNames: readonly string[];
   /** As the cluster's administrator. */
   readonly client: Client;
@@ -65,15 +74,26 @@ const HOST = "127.0.0.1";
 export async function startCluster(options: ClusterOptions): Promise<LocalCluster> {
   const { clock = systemClock, log = silentLog, report = () => {} } = options;
   const personality = personalityOf(options.kind);
-  const runtime = paperRuntime({ clock, rules: installedImageRules });
+  const programs = programRunner({ clock, programs: { ...PROGRAMS, ...options.programs } });
+  const runtime = paperRuntime({ clock, rules: installedImageRules, runner: programs });
   const closers: (() => Promise<void>)[] = [];
   const close = async () => {
     for (const one of closers.splice(0).reverse()) await one();
   };
   try {
     report("api", "running");
-    const { server, url, keys, platform } = await startServer(options, personality, runtime);
+    const { server, url, keys, platform, services, agents } = await startServer(
+      options,
+      personality,
+      runtime,
+      programs,
+    );
     closers.push(() => server.close());
+    programs.attach({
+      server,
+      addresses: platformAddresses(personality, platform),
+      servicesWorkOn: (node) => platformServesClusterIP(personality) || services.workOn(node),
+    });
     report("api", "done");
 
     report("platform", "running");
@@ -101,6 +121,9 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
     report("platform", "done");
 
     report("nodes", "running");
+    agents.start({ store: server.store, transport: server.transport, kind: personality.kind, clock, log });
+    closers.push(() => agents.stop());
+    closers.push(() => runtime.close());
     const kubelet = startKubelet({ transport: server.transport(), runtime, clock, log });
     closers.push(() => kubelet.stop());
     const nodes = personality.nodes(platform);
@@ -120,14 +143,20 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
     await settled(client, nodes.length);
     report("ready", "done");
     const kubeconfig = kubeconfigFor(options.name, url, keys);
-    return { url, kubeconfig, keys, server, kubelet, nodeNames: nodes.map(({ name }) => name), client, close };
+    const nodeNames = nodes.map(({ name }) => name);
+    return { url, kubeconfig, keys, server, kubelet, programs, nodeNames, client, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function startServer(options: ClusterOptions, personality: Personality, runtime: NodeRuntime) {
+async function startServer(
+  options: ClusterOptions,
+  personality: Personality,
+  runtime: NodeRuntime,
+  programs: ProgramRunner,
+) {
   const { host = HOST, port = 0, clock = systemClock } = options;
   const chosen = {
     name: options.name,
@@ -145,6 +174,8 @@ async function startServer(options: ClusterOptions, personality: Personality, ru
   const keys =
     options.keys ?? createClusterKeys([...new Set([HOST, "localhost", host, ...names])], new Date(clock.now()));
   const cidrs = chosen.dualStack ? personality.serviceCidrs : personality.serviceCidrs.slice(0, 1);
+  const agents = new PaperAgents();
+  const services = new NodeServices();
   const server = await createApiServer({
     kinds: kubernetesKinds(),
     authorization: "rbac",
@@ -152,7 +183,10 @@ async function startServer(options: ClusterOptions, personality: Personality, ru
     admissions: (store) => [
       podDefaults(store),
       serviceAddresses(new ServiceAllocator(storedServices(store), { clusterCidrs: cidrs })),
+      services.learn(store),
+      agents,
     ],
+    resolveService: programs.resolveService,
     subresources: podSubresources(runtime),
     serviceAccounts: { key: keys.serviceAccountKey, issuer: "https://kubernetes.default.svc.cluster.local" },
     frontProxy: keys.frontProxy,
@@ -169,7 +203,7 @@ async function startServer(options: ClusterOptions, personality: Personality, ru
       },
     });
     const platform: PersonalityOptions = { ...chosen, apiAddress: { host, port: listening.port } };
-    return { server, url: listening.url, keys, platform };
+    return { server, url: listening.url, keys, platform, services, agents };
   } catch (error) {
     await server.close();
     throw error;

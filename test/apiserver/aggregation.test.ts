@@ -52,7 +52,7 @@ const apiService = {
     version: "v1",
     service: { namespace: "backend", name: "widgets", port: 443 },
     caBundle: Buffer.from(authority.certificate).toString("base64"),
-    groupPriorityMinimum: 1000,
+    groupPriorityMinimum: 1500,
     versionPriority: 15,
   },
 };
@@ -96,6 +96,33 @@ describe("an aggregated API", () => {
       freshness: "Current",
       resources: [{ resource: "widgets" }],
     });
+  });
+
+  it("comes before custom resources, as its APIService asks", async () => {
+    await api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: "gadgets.custom.io" },
+      spec: {
+        group: "custom.io",
+        scope: "Cluster",
+        names: { kind: "Gadget", plural: "gadgets" },
+        versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object" } } }],
+      },
+    });
+    const groups = (await api.get("/apis")).body.groups.map((group: { name: string }) => group.name);
+    expect(groups.slice(-2)).toEqual(["backend.io", "custom.io"]);
+    expect(groups[0]).not.toBe("backend.io");
+  });
+
+  it("is explained with everything else, in both versions of OpenAPI", async () => {
+    const { serverRelativeURL } = (await api.get("/openapi/v3")).body.paths["apis/backend.io/v1"];
+    const v3 = (await api.get(serverRelativeURL)).body;
+    expect(v3.components.schemas["io.backend.v1.Widget"]).toMatchObject({ type: "object" });
+    const v2 = (await api.get("/openapi/v2")).body;
+    expect(v2.definitions["io.backend.v1.Widget"]).toMatchObject({ type: "object" });
+    expect(Object.keys(v2.paths)).toContain("/apis/backend.io/v1/widgets/{name}");
+    expect(Object.keys(v2.definitions)).toContain("io.k8s.api.core.v1.Pod");
   });
 
   it("takes writes and answers reads, and the other server knows who asked", async () => {

@@ -172,14 +172,6 @@ const spec = object(
     controlPlaneTolerations: list("Taints control-plane components tolerate.", opaque("One toleration, as in a pod.")),
     nodeMetricsPort: port("Port on every node for the agent's metrics; none where it is left out."),
     componentResources,
-    certificateManagement: object(
-      "Has certificates signed by the cluster's own signer.",
-      {
-        caCert: text("Certificate of the authority, PEM in base64.", { format: "byte" }),
-        signerName: text("Name of the signer for certificate requests.", { minLength: 1 }),
-      },
-      ["caCert", "signerName"],
-    ),
   },
   ["variant"],
 );

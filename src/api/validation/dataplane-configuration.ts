@@ -1,5 +1,5 @@
 import { parseAddress, V4 } from "../../kit/ip.ts";
-import { parseOperatingSystem } from "../operating-system.ts";
+import { canWrite, parseOperatingSystem } from "../operating-system.ts";
 import { PLATFORM_LIMITS } from "../platform-limits.ts";
 import type { DataplaneConfiguration } from "../resources/dataplane-configuration.ts";
 import type { ClusterFacts } from "./facts.ts";
@@ -114,18 +114,18 @@ function routeTableProblems(spec: Spec): Problem[] {
   ];
 }
 
-/** What an immutable system leaves writable. */
-const WRITABLE = /^\/(run|var|tmp|mnt|opt|dev\/shm)(\/|$)/;
-
 function cgroupProblems(spec: Spec, facts: ClusterFacts): Problem[] {
   const problems: Problem[] = [];
   if (spec.cgroupV2Path !== undefined && spec.CgroupV2Path !== undefined) {
     problems.push(at.CGROUP_PATH_TWICE("spec.CgroupV2Path", "cgroupV2Path and CgroupV2Path are the same setting."));
   }
   const path = cgroupV2Path(spec);
-  const immutable = (facts.nodes ?? []).find((node) => parseOperatingSystem(node.osImage).immutable);
-  if (path !== undefined && immutable && !WRITABLE.test(path)) {
-    const message = `${path} cannot be written on ${immutable.osImage}, which node ${immutable.name} runs.`;
+  const refusing =
+    path === undefined
+      ? undefined
+      : (facts.nodes ?? []).find((node) => !canWrite(parseOperatingSystem(node.osImage), path));
+  if (refusing) {
+    const message = `${path} cannot be written on ${refusing.osImage}, which node ${refusing.name} runs.`;
     problems.push(at.CGROUP_PATH_NOT_WRITABLE("spec.cgroupV2Path", message));
   }
   return problems;

@@ -12,7 +12,7 @@ import {
   poolShapeProblems,
 } from "./pools.ts";
 import { type Problem, reporters } from "./problem.ts";
-import { globalProblems, netProblems, regexProblems, singletonProblems } from "./values.ts";
+import { netProblems, regexProblems, selectorProblems, singletonProblems } from "./values.ts";
 
 const FLEX_RULE =
   "flexVolumePath: only for the Bottlerocket-like node image on the EKS-like service; the value is <node_agent_dir>/plugins";
@@ -147,7 +147,7 @@ function poolProblems(pool: Pool, shape: PoolShape, spec: InstallationSpec, fact
       : []),
     ...ownCniProblems(pool, shape.path, spec),
     ...loadBalancerProblems(shape.path, { ...pool, encapsulated: !["", "None"].includes(encapsulation) }),
-    ...globalProblems(pool.nodeSelector, `${shape.path}.nodeSelector`),
+    ...selectorProblems(pool.nodeSelector, `${shape.path}.nodeSelector`),
   ];
 }
 

@@ -8,7 +8,7 @@ import {
   poolShapeProblems,
 } from "./pools.ts";
 import type { Problem } from "./problem.ts";
-import { globalProblems, nameProblems } from "./values.ts";
+import { nameProblems, selectorProblems } from "./values.ts";
 
 export function ipPoolProblems(pool: IPPool): Problem[] {
   const { spec } = pool;
@@ -24,8 +24,8 @@ export function ipPoolProblems(pool: IPPool): Problem[] {
     ...(ipip ? ipipFamilyProblems(shape, "ipipMode") : []),
     ...loadBalancerProblems("spec", { ...spec, encapsulated: ipip || vxlan }),
     ...tunnelProblems(spec),
-    ...globalProblems(spec.nodeSelector, "spec.nodeSelector"),
-    ...globalProblems(spec.namespaceSelector, "spec.namespaceSelector"),
+    ...selectorProblems(spec.nodeSelector, "spec.nodeSelector"),
+    ...selectorProblems(spec.namespaceSelector, "spec.namespaceSelector"),
   ];
 }
 

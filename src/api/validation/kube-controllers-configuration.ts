@@ -1,12 +1,12 @@
 import type { KubeControllersConfiguration } from "../resources/kube-controllers-configuration.ts";
 import { type Problem, reporters } from "./problem.ts";
 import {
-  globalProblems,
   labelKeyProblems,
   labelValueProblems,
   nameProblems,
   netProblems,
   regexProblems,
+  selectorProblems,
   singletonProblems,
 } from "./values.ts";
 
@@ -36,7 +36,7 @@ export function kubeControllersConfigurationProblems(config: KubeControllersConf
         ...(twice ? [at.HOST_ENDPOINT_TEMPLATE_TWICE(`${path}.generateName`, `Two templates are named ${name}.`)] : []),
         ...netProblems(template.interfaceCIDRs, `${path}.interfaceCIDRs`, false),
         ...regexProblems(template.interfacePattern, `${path}.interfacePattern`),
-        ...globalProblems(template.nodeSelector, `${path}.nodeSelector`),
+        ...selectorProblems(template.nodeSelector, `${path}.nodeSelector`),
         ...labelProblems(template.labels, `${path}.labels`),
       ];
     }),

@@ -1,7 +1,7 @@
 import type { GlobalNetworkPolicy, NetworkPolicy } from "../resources/network-policy.ts";
 import { type Problem, reporters } from "./problem.ts";
 import { ruleProblems } from "./rule.ts";
-import { globalProblems, nameProblems } from "./values.ts";
+import { nameProblems, selectorProblems } from "./values.ts";
 
 export const POLICY_PROBLEMS = {
   POLICY_NAME: {
@@ -56,7 +56,7 @@ export function globalNetworkPolicyProblems(policy: GlobalNetworkPolicy): Proble
       ? [at.POLICY_NEEDS_FORWARD("spec.applyOnForward", `${early} needs applyOnForward.`)]
       : []),
     ...(spec.preDNAT && egress ? [at.POLICY_PRE_DNAT_EGRESS(egress, "A preDNAT policy has no egress.")] : []),
-    ...globalProblems(spec.namespaceSelector, "spec.namespaceSelector"),
+    ...selectorProblems(spec.namespaceSelector, "spec.namespaceSelector"),
     ...specProblems(spec, false),
   ];
 }
@@ -75,8 +75,8 @@ function policyNameProblems(policy: NetworkPolicy | GlobalNetworkPolicy): Proble
 
 function specProblems(spec: NetworkPolicy["spec"], namespaced: boolean): Problem[] {
   return [
-    ...globalProblems(spec.selector, "spec.selector"),
-    ...globalProblems(spec.serviceAccountSelector, "spec.serviceAccountSelector"),
+    ...selectorProblems(spec.selector, "spec.selector"),
+    ...selectorProblems(spec.serviceAccountSelector, "spec.serviceAccountSelector"),
     ...(["ingress", "egress"] as const).flatMap((direction) =>
       (spec[direction] ?? []).flatMap((rule, index) =>
         ruleProblems(rule, { path: `spec.${direction}[${index}]`, direction, namespaced }),

@@ -1,7 +1,7 @@
 import { parseAddress, parseCidr, V4 } from "../../kit/ip.ts";
 import type { PolicyRule, RuleEntity } from "../resources/policy-rule.ts";
 import { type Problem, reporters } from "./problem.ts";
-import { brief, globalProblems, labelKeyProblems, netProblems } from "./values.ts";
+import { brief, labelKeyProblems, netProblems, selectorProblems } from "./values.ts";
 
 export const RULE_PROBLEMS = {
   RULE_PROTOCOL_UNKNOWN: {
@@ -127,10 +127,10 @@ function entityProblems(rule: PolicyRule, side: "source" | "destination", place:
         : [],
     ),
     ...portsProblems(rule, entity, path),
-    ...globalProblems(entity.selector, `${path}.selector`),
-    ...globalProblems(entity.notSelector, `${path}.notSelector`),
-    ...globalProblems(entity.namespaceSelector, `${path}.namespaceSelector`, true),
-    ...globalProblems(entity.serviceAccounts?.selector, `${path}.serviceAccounts.selector`),
+    ...selectorProblems(entity.selector, `${path}.selector`),
+    ...selectorProblems(entity.notSelector, `${path}.notSelector`),
+    ...selectorProblems(entity.namespaceSelector, `${path}.namespaceSelector`, true),
+    ...selectorProblems(entity.serviceAccounts?.selector, `${path}.serviceAccounts.selector`),
     ...serviceProblems(entity, side, place),
   ];
 }

@@ -14,16 +14,20 @@ export const TIER_PROBLEMS = {
 const at = reporters(TIER_PROBLEMS);
 
 /** Tiers every cluster has. */
-const BUILT_IN_TIERS = {
+export const BUILT_IN_TIERS = {
   adminnetworkpolicy: { order: 1_000, defaultAction: "Pass" },
   default: { order: 1_000_000, defaultAction: "Deny" },
   baselineadminnetworkpolicy: { order: 10_000_000, defaultAction: "Pass" },
 } as const;
 
+export function isBuiltInTier(name: string): name is keyof typeof BUILT_IN_TIERS {
+  return Object.hasOwn(BUILT_IN_TIERS, name);
+}
+
 export function tierProblems(tier: Tier): Problem[] {
   const { name } = tier.metadata;
   const order = tier.spec.order;
-  const builtIn = Object.hasOwn(BUILT_IN_TIERS, name) ? BUILT_IN_TIERS[name as keyof typeof BUILT_IN_TIERS] : undefined;
+  const builtIn = isBuiltInTier(name) ? BUILT_IN_TIERS[name] : undefined;
   return [
     // The tier's name is the first part of its policies' names, up to the dot.
     ...nameProblems(name, "metadata.name", { dots: false, longest: 63 }),

@@ -1,4 +1,5 @@
 import { type Family, parseAddress, parseCidr } from "../../kit/ip.ts";
+import { hasGlobal, parseSelectorExpression } from "../selector-expression.ts";
 import { type Problem, reporters } from "./problem.ts";
 
 const NAMES = "Names are made of lower-case letters, digits, hyphens and, where a kind allows them, dots.";
@@ -46,6 +47,12 @@ export const VALUE_PROBLEMS = {
     why: "No value is in it.",
     fix: "Write the smaller value first, and keep to what is possible.",
     rule: "Ranges are written as first and last value.",
+  },
+  SELECTOR_MALFORMED: {
+    title: "Not a selector",
+    why: "A selector that cannot be read selects nothing, and a policy that selects nothing protects nothing.",
+    fix: 'Write terms such as role == "db", has(role) or env in {"prod", "test"}, joined by && and ||.',
+    rule: "Selectors have ==, !=, in, not in, contains, starts with, ends with, has(), all(), !, && and ||.",
   },
   SELECTOR_GLOBAL: {
     title: "global() where it has no meaning",
@@ -120,12 +127,16 @@ export function rangeProblems(path: string, min: number, max: number, limit: { f
   return [at.RANGE_BACKWARDS(path, `${min}:${max} is not a range within ${limit.from} to ${limit.to}.`)];
 }
 
-/** Selectors are read in full later; that `global()` is out of place can be seen now. */
-export function globalProblems(selector: string | undefined, path: string, allowedAlone = false): Problem[] {
-  const unquoted = selector?.replaceAll(/"[^"]*"|'[^']*'/g, "");
-  if (!unquoted || !/\bglobal\(\s*\)/.test(unquoted)) return [];
-  if (allowedAlone && /^\s*global\(\s*\)\s*$/.test(unquoted)) return [];
-  return [at.SELECTOR_GLOBAL(path, `global() cannot be used ${allowedAlone ? "with other terms" : "here"}.`)];
+/** `global()` stands for what has no namespace, so only a rule's namespaceSelector may say it, and only alone. */
+export function selectorProblems(selector: string | undefined, path: string, globalAlone = false): Problem[] {
+  if (selector === undefined) return [];
+  const parsed = parseSelectorExpression(selector);
+  if ("problem" in parsed) {
+    return [at.SELECTOR_MALFORMED(path, `"${brief(selector)}" is not a selector: ${parsed.problem}.`)];
+  }
+  const { expression } = parsed;
+  if (!hasGlobal(expression) || (globalAlone && expression.is === "global")) return [];
+  return [at.SELECTOR_GLOBAL(path, `global() cannot be used ${globalAlone ? "with other terms" : "here"}.`)];
 }
 
 const LABEL_NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;

@@ -23,23 +23,26 @@ export interface AuthenticateOptions {
   now(): Date;
 }
 
-const ANONYMOUS: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
+export const ANONYMOUS: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
 const AUTHENTICATED = "system:authenticated";
 
 /** A wrong credential is refused; none at all is the anonymous user, who may do what RBAC lets everybody do. */
 export function authenticate(credentials: Credentials, options: AuthenticateOptions): UserInfo {
-  const { certificate, headers } = credentials;
-  if (credentials.stranger) throw unauthorized();
-  if (credentials.frontProxy && headers["x-remote-user"]) return remoteUser(headers);
-  if (certificate) {
-    return { name: certificate.commonName, groups: [...certificate.organizations, AUTHENTICATED] };
-  }
-  const authorization = headers["authorization"];
+  const proven = userOfConnection(credentials);
+  if (proven) return proven;
+  const authorization = credentials.headers["authorization"];
   if (authorization === undefined) return ANONYMOUS;
   const token = /^Bearer\s+(\S+)$/i.exec(authorization)?.[1];
   const user = token === undefined ? undefined : userOfToken(token, options);
   if (!user) throw unauthorized();
   return user;
+}
+
+/** Who is there by the connection's certificate; undefined when it has none. */
+export function userOfConnection({ certificate, frontProxy, stranger, headers }: Credentials): UserInfo | undefined {
+  if (stranger) throw unauthorized();
+  if (frontProxy && headers["x-remote-user"]) return remoteUser(headers);
+  return certificate && { name: certificate.commonName, groups: [...certificate.organizations, AUTHENTICATED] };
 }
 
 /** Who a token stands for; undefined when it is not one of ours, has ended, or its account is gone. */
@@ -58,11 +61,25 @@ function sameText(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
+const EXTRA = "x-remote-extra-";
+
 function remoteUser(headers: Credentials["headers"]): UserInfo {
-  const groups = (headers["x-remote-group"] ?? "")
-    .split(",")
-    .map((group) => group.trim())
-    .filter(Boolean);
+  const groups = listIn(headers["x-remote-group"]);
   if (!groups.includes(AUTHENTICATED) && headers["x-remote-user"] !== ANONYMOUS.name) groups.push(AUTHENTICATED);
-  return { name: headers["x-remote-user"]!, groups };
+  const extra = Object.entries(headers)
+    .filter(([name]) => name.startsWith(EXTRA))
+    .map(([name, value]) => [decodeURIComponent(name.slice(EXTRA.length)), listIn(value)] as const);
+  return {
+    name: headers["x-remote-user"]!,
+    ...(headers["x-remote-uid"] && { uid: headers["x-remote-uid"] }),
+    groups,
+    ...(extra.length > 0 && { extra: Object.fromEntries(extra) }),
+  };
+}
+
+function listIn(header: string | undefined): string[] {
+  return (header ?? "")
+    .split(",")
+    .map((item) => item.trim())
+    .filter(Boolean);
 }

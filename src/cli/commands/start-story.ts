@@ -44,7 +44,8 @@ Try it:
   export KUBECONFIG=$(./bin/vendorctl cluster kubeconfig)
   kubectl get nodes -o wide
   kubectl create deployment web --image=nginx --replicas=3 && kubectl rollout status deployment web
-  kubectl apply --server-side -f manifests/operator-crds.yaml && kubectl explain installation.spec.vendorNetwork
+  kubectl apply --server-side -f manifests/operator-crds.yaml -f manifests/vendor-operator.yaml
+  kubectl create -f manifests/custom-resources.yaml && kubectl get vendorstatus -w
   ./bin/vendorctl cluster up --name old --installed v3.27 --detach    # as an older version left it
   ./bin/vendorctl cluster list
 Stop it:

@@ -1,6 +1,6 @@
+import { VERSION } from "../../api/release.ts";
 import { print } from "../printer.ts";
 import type { Session } from "../session.ts";
-import { VERSION } from "../version.ts";
 
 export async function version(session: Session, options: { client?: true }): Promise<void> {
   const client = { version: VERSION, node: process.version, platform: `${process.platform}/${process.arch}` };

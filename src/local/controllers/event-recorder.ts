@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import type { KubeObject } from "../../api/object.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
@@ -24,6 +25,7 @@ const BURST = 25;
 const REFILL_MS = 300_000;
 const MAX_WAITING = 1000;
 const MAX_REMEMBERED = 4096;
+const SEQUENCES = 1_000_000;
 
 interface Written {
   name: string;
@@ -60,7 +62,8 @@ export function createEventRecorder(
   const waiting: (() => Promise<void>)[] = [];
   const written = new Map<string, Written>();
   const allowance = new Map<string, { left: number; at: number }>();
-  let sequence = 0;
+  // Two recorders that speak about one object in the same millisecond must not choose the same name.
+  let sequence = randomInt(SEQUENCES);
   let draining: Promise<void> | undefined;
 
   const drain = async () => {
@@ -130,7 +133,7 @@ function eventObject(
     kind: "Event",
     metadata: {
       // Unique as a real one is: the moment in nanoseconds, here with a counter in the last digits.
-      name: `${name}.${(BigInt(Math.floor(now)) * 1_000_000n + BigInt(sequence % 1_000_000)).toString(16)}`,
+      name: `${name}.${(BigInt(Math.floor(now)) * 1_000_000n + BigInt(sequence % SEQUENCES)).toString(16)}`,
       namespace: namespace ?? "default",
     },
     involvedObject: { apiVersion: about.apiVersion, kind: about.kind, name, namespace, uid, resourceVersion },

@@ -2,7 +2,7 @@ import { vendorNames } from "../../api/names.ts";
 import { groupVersion, type KubeObject, type OwnerReference } from "../../api/object.ts";
 import { v3Uid } from "../../api/v3-uid.ts";
 import type { OldRelease } from "./old-release.ts";
-import { v3Object } from "./v3-object.ts";
+import { storedPolicyName, v3Object } from "./v3-object.ts";
 import { GLOBAL_POLICY, TEAM_NAMESPACE, TEAM_POLICY } from "./v3-objects.ts";
 
 /** Finds the stored object of a v3 resource, as the cluster has it. */
@@ -14,8 +14,8 @@ export type FindStored = (kind: string, name: string) => KubeObject;
  * collector cannot ask whether an owner is there, and keeps what it cannot ask about.
  */
 export function ownedObjects(release: OldRelease, find: FindStored): KubeObject[] {
-  const team = find(vendorNames.kinds.networkPolicy.kind, TEAM_POLICY);
-  const global = find(vendorNames.kinds.globalNetworkPolicy.kind, GLOBAL_POLICY);
+  const team = find(vendorNames.kinds.networkPolicy.kind, storedPolicyName(TEAM_POLICY));
+  const global = find(vendorNames.kinds.globalNetworkPolicy.kind, storedPolicyName(GLOBAL_POLICY));
   const namespace = TEAM_NAMESPACE;
   const notes = (name: string, owner: KubeObject, text: string): KubeObject => ({
     apiVersion: "v1",
@@ -24,15 +24,23 @@ export function ownedObjects(release: OldRelease, find: FindStored): KubeObject[
     data: { "notes.md": text },
   });
   return [
-    notes("allow-web-notes", team, "Why the web pods may be reached, and who asked for it.\n"),
-    notes("metadata-review", global, "Reviewed: no pod of ours needs the instance metadata.\n"),
+    notes("allow-web-notes", asServed(team, TEAM_POLICY), "Why the web pods may be reached, and who asked for it.\n"),
+    notes(
+      "metadata-review",
+      asServed(global, GLOBAL_POLICY),
+      "Reviewed: no pod of ours needs the instance metadata.\n",
+    ),
     v3Object(
       "networkSet",
       "partners",
       { nets: ["192.0.2.0/24", "198.51.100.0/24"] },
-      { namespace, labels: { partners: "true" }, ownerReferences: [storedReference(team, release)] },
+      { namespace, labels: { partners: "true" }, ownerReferences: [storedReference(team, TEAM_POLICY, release)] },
     ),
   ];
+}
+
+function asServed(stored: KubeObject, name: string): KubeObject {
+  return { ...stored, metadata: { ...stored.metadata, name } };
 }
 
 /** To the owner as people see it: a v3 resource, under the UID that version showed. */
@@ -42,8 +50,8 @@ function servedReference({ kind, metadata }: KubeObject, release: OldRelease): O
 }
 
 /** On a v3 resource itself: from v3.28 on references were kept as references to what is stored. */
-function storedReference(owner: KubeObject, release: OldRelease): OwnerReference {
-  if (!release.hasSince("v3.28")) return servedReference(owner, release);
+function storedReference(owner: KubeObject, servedName: string, release: OldRelease): OwnerReference {
+  if (!release.hasSince("v3.28")) return servedReference(asServed(owner, servedName), release);
   const { apiVersion, kind, metadata } = owner;
   return { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
 }

@@ -181,7 +181,7 @@ describe("a cluster as an older version left it", () => {
 
   it("has the temporary policy only if it came from before v3.14", async () => {
     await seed("v3.15", "manifest", { cameFromBeforeV314: true });
-    expect(names(await list(stored("globalNetworkPolicy")))).toContain("allow-all-upgrade");
+    expect(names(await list(stored("globalNetworkPolicy")))).toContain("default.allow-all-upgrade");
   });
 
   it("has a pool with IPIP from the plain manifests, and a block for every Linux node", async () => {
@@ -202,7 +202,7 @@ describe("a cluster as an older version left it", () => {
   it.each(["v3.27", "v3.28"])("%s: owns objects under the UIDs it showed for v3 resources", async (version) => {
     await seed(version, "operator");
     const policy = await server.client.get<KubeObject>(stored("networkPolicy", true), {
-      name: "allow-web",
+      name: "default.allow-web",
       namespace: "shop",
     });
     const notes = await server.client.get<KubeObject>(CONFIG_MAPS, { name: "allow-web-notes", namespace: "shop" });

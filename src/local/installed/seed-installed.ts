@@ -4,6 +4,7 @@ import type { KubeObject, OwnerReference } from "../../api/object.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { CONFIG_MAPS } from "../../cluster/kinds.ts";
+import { createAuthority, issue, type KeyPair } from "../../kit/x509.ts";
 import { timestamp } from "../controllers/timestamp.ts";
 import { personalityOf } from "../personality.ts";
 import type { Pool } from "./address-objects.ts";
@@ -132,11 +133,22 @@ async function seedOperator(
         ...nodeAgentObjects(release, method, system),
         ...kubeControllersObjects(release, system, method.datastore),
       ]),
-      ...ownedBy("apiServer", [namespaceObject(namespaces.apiServerBeforeV331), ...apiServerObjects(release)]),
+      ...ownedBy("apiServer", [
+        namespaceObject(namespaces.apiServerBeforeV331),
+        ...apiServerObjects(release, apiServerPair()),
+      ]),
       ...ownedBy("flowLogs", flowObjects(release)),
     ],
     OPERATOR,
   );
+}
+
+/** Nobody checked it: the operator of that time announced its API as one whose certificate is not verified. */
+function apiServerPair(): KeyPair {
+  const now = new Date();
+  const subject = { commonName: vendorNames.workloads.apiServer };
+  const names = [`vendor-api.${namespaces.apiServerBeforeV331}.svc`];
+  return issue(createAuthority(subject, now, 825), { subject, usage: "server", names, notBefore: now, days: 825 });
 }
 
 function asReleased(object: KubeObject): KubeObject {

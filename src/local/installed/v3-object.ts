@@ -11,6 +11,11 @@ export function v3Object(noun: Noun, name: string, spec: object, metadata: Omit<
   };
 }
 
+/** A policy is stored under its tier and its name; people leave the default tier out. */
+export function storedPolicyName(name: string): string {
+  return `default.${name}`;
+}
+
 /** A resource of the operator. */
 export function operatorObject(noun: Noun, name: string, spec: object): KubeObject {
   return {

@@ -4,7 +4,7 @@ import type { KubeObject } from "../../api/object.ts";
 import { addressObjects, type Pool, tunnelAddresses } from "./address-objects.ts";
 import type { InstalledNode } from "./installed-node.ts";
 import type { OldRelease } from "./old-release.ts";
-import { v3Object } from "./v3-object.ts";
+import { storedPolicyName, v3Object } from "./v3-object.ts";
 
 const { singleton, labels, hostEndpoints, variant } = vendorNames;
 /** A team's namespace, whose policy the stories of owner references are about. */
@@ -109,7 +109,7 @@ function policies({ release, cameFromBeforeV314 }: V3Inputs): KubeObject[] {
   const tier = release.hasSince("v3.29") ? { tier: "default" } : {};
   const allow = [{ action: "Allow" }];
   return [
-    v3Object("globalNetworkPolicy", GLOBAL_POLICY, {
+    v3Object("globalNetworkPolicy", storedPolicyName(GLOBAL_POLICY), {
       ...tier,
       order: 100,
       selector: "all()",
@@ -118,7 +118,7 @@ function policies({ release, cameFromBeforeV314 }: V3Inputs): KubeObject[] {
     }),
     v3Object(
       "networkPolicy",
-      TEAM_POLICY,
+      storedPolicyName(TEAM_POLICY),
       {
         ...tier,
         order: 200,
@@ -135,7 +135,7 @@ function policies({ release, cameFromBeforeV314 }: V3Inputs): KubeObject[] {
 /** Put there by hand before the upgrade to v3.14, so that host endpoints would not cut anything off. */
 function temporaryPolicy(tier: object): KubeObject {
   const logged = [{ action: "Log" }, { action: "Allow" }];
-  return v3Object("globalNetworkPolicy", hostEndpoints.temporaryUpgradePolicy, {
+  return v3Object("globalNetworkPolicy", storedPolicyName(hostEndpoints.temporaryUpgradePolicy), {
     ...tier,
     selector: "has(host-endpoint)",
     types: ["Ingress", "Egress"],

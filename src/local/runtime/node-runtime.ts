@@ -42,7 +42,7 @@ export interface NodeSpec {
 export interface PodHandle {
   /** Empty for a pod in its node's network. */
   readonly podIPs: readonly string[];
-  /** Runs one container; rejects with an `ImageError` when there is no image to run. */
+  /** Runs one container; rejects with an `ImageError` when there is no image to run, a `ContainerStartError` when something is missing. */
   run(container: Container, report: (event: ContainerEvent) => void): Promise<ContainerRun>;
 }
 
@@ -54,6 +54,18 @@ export interface ContainerRun {
 export type ContainerEvent = { is: "ready" } | { is: "unready" } | { is: "exited"; exitCode: number; reason?: string };
 
 export class ImageError extends Error {}
+
+/** A container that cannot be started as things are: what it refers to is missing. Tried again until it is there. */
+export class ContainerStartError extends Error {
+  readonly waiting: "CreateContainerConfigError" | "ContainerCreating";
+  readonly event: "Failed" | "FailedMount";
+
+  constructor(what: "environment" | "volume", message: string) {
+    super(message);
+    this.waiting = what === "environment" ? "CreateContainerConfigError" : "ContainerCreating";
+    this.event = what === "environment" ? "Failed" : "FailedMount";
+  }
+}
 
 export interface LogOptions {
   follow?: boolean;

@@ -2,37 +2,41 @@ import { createHash, randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { AddressPool } from "../controllers/address-pool.ts";
 import type { Container, Pod } from "../controllers/workload-types.ts";
+import { ContainerLog } from "./container-log.ts";
+import type { ContainerRunner, RunningContainer } from "./container-runner.ts";
 import { errors } from "./errors.ts";
-import {
-  type ContainerEvent,
-  type ContainerRun,
-  ImageError,
-  type LogOptions,
-  type NodeRuntime,
-} from "./node-runtime.ts";
+import { type ContainerEvent, type ContainerRun, ImageError, type NodeRuntime, type NodeSpec } from "./node-runtime.ts";
 import { type Behaviour, behaviourOf, type ImageRule } from "./paper-behaviour.ts";
 
 export interface PaperRuntimeOptions {
   clock?: Clock;
   rules?: readonly ImageRule[];
+  /** Asked first about every container: what it runs is not on paper. */
+  runner?: ContainerRunner;
+}
+
+interface PaperNode {
+  spec: NodeSpec;
+  pools: readonly AddressPool[];
 }
 
 interface PaperPod {
   pod: Pod;
   node: string;
   podIPs: string[];
-  /** Lines per container, as they would be read from it. */
-  logs: Map<string, string[]>;
-  /** Woken when a line is added or the pod ends. */
-  readers: Set<() => void>;
+  /** By container. */
+  logs: Map<string, ContainerLog>;
+  /** By container: what really runs. */
+  running: Map<string, RunningContainer>;
   cancels: (() => void)[];
   ended: boolean;
+  ending?: Promise<void>;
 }
 
 /** Nodes that exist on paper: pods get addresses and become ready by rule, and nothing runs. Needs no rights at all. */
 export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
-  const { clock = systemClock, rules = [] } = options;
-  const pools = new Map<string, AddressPool[]>();
+  const { clock = systemClock, rules = [], runner } = options;
+  const nodes = new Map<string, PaperNode>();
   const pods = new Map<string, PaperPod>();
 
   const find = (uid: string): PaperPod => {
@@ -40,47 +44,98 @@ export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
     if (!found) throw errors.POD_NOT_ON_NODE(uid);
     return found;
   };
-  const end = (uid: string) => {
+  const end = async (uid: string, graceSeconds: number): Promise<void> => {
     const paper = pods.get(uid);
     if (!paper) return;
-    pods.delete(uid);
+    paper.ending ??= finish(uid, paper, graceSeconds);
+    await paper.ending;
+  };
+  const finish = async (uid: string, paper: PaperPod, graceSeconds: number): Promise<void> => {
     paper.ended = true;
     for (const cancel of paper.cancels) cancel();
-    for (const pool of pools.get(paper.node) ?? []) for (const ip of paper.podIPs) pool.free(ip);
-    for (const wake of paper.readers) wake();
+    await Promise.all([...paper.running.values()].map((running) => running.stop(graceSeconds)));
+    if (pods.get(uid) === paper) pods.delete(uid);
+    for (const pool of nodes.get(paper.node)?.pools ?? []) for (const ip of paper.podIPs) pool.free(ip);
+    for (const log of paper.logs.values()) log.end();
+  };
+  const endAll = async (which: (paper: PaperPod) => boolean) => {
+    const uids = [...pods].filter(([, paper]) => which(paper)).map(([uid]) => uid);
+    await Promise.all(uids.map((uid) => end(uid, 0)));
   };
 
   return {
     kind: "paper",
-    async addNode({ name, podCIDRs }) {
-      pools.set(name, podCIDRs.map(poolFor));
+    async addNode(spec) {
+      nodes.set(spec.name, { spec, pools: spec.podCIDRs.map(poolFor) });
     },
     async removeNode(name) {
-      for (const [uid, paper] of pods) if (paper.node === name) end(uid);
-      pools.delete(name);
+      await endAll((paper) => paper.node === name);
+      nodes.delete(name);
     },
-    async startPod(pod, node) {
-      const ranges = pools.get(node);
-      if (!ranges) throw errors.NODE_UNKNOWN(node);
+    async startPod(pod, name) {
+      const node = nodes.get(name);
+      if (!node) throw errors.NODE_UNKNOWN(name);
       const uid = pod.metadata.uid ?? "";
-      end(uid);
-      const podIPs = pod.spec.hostNetwork ? [] : addressesFor(pod, ranges);
-      const paper: PaperPod = { pod, node, podIPs, logs: new Map(), readers: new Set(), cancels: [], ended: false };
+      await end(uid, 0);
+      const podIPs = pod.spec.hostNetwork ? [] : addressesFor(pod, node.pools);
+      const paper: PaperPod = {
+        pod,
+        node: name,
+        podIPs,
+        logs: new Map(),
+        running: new Map(),
+        cancels: [],
+        ended: false,
+      };
       pods.set(uid, paper);
-      return { podIPs, run: async (container, report) => runOnPaper(paper, container, rules, clock, report) };
+      const run = async (container: Container, report: (event: ContainerEvent) => void) => {
+        const real = runner && (await startForReal(runner, { paper, node: node.spec, clock }, container, report));
+        return real ?? runOnPaper(paper, container, rules, clock, report);
+      };
+      return { podIPs, run };
     },
-    async stopPod(uid) {
-      end(uid);
-    },
-    logs: (uid, container, logOptions) => readLogs(find(uid), container, logOptions),
+    stopPod: end,
+    logs: (uid, container, logOptions) => logOf(find(uid), container).read(logOptions),
     async exec(uid) {
       const { namespace, name } = find(uid).pod.metadata;
       throw errors.PAPER_NODE_CANNOT_EXEC(`${namespace}/${name}`);
     },
-    async close() {
-      for (const uid of [...pods.keys()]) end(uid);
-    },
+    close: () => endAll(() => true),
   };
+}
+
+/** Undefined when the runner has nothing to run for it. */
+async function startForReal(
+  runner: ContainerRunner,
+  { paper, node, clock }: { paper: PaperPod; node: NodeSpec; clock: Clock },
+  container: Container,
+  report: (event: ContainerEvent) => void,
+): Promise<ContainerRun | undefined> {
+  const { pod, running } = paper;
+  const log = logOf(paper, container.name);
+  let isFirstLine = true;
+  const starting = runner.run({
+    pod,
+    container,
+    node: node.name,
+    hostIPs: node.internalIPs,
+    podIPs: pod.spec.hostNetwork ? node.internalIPs : paper.podIPs,
+    write(line) {
+      if (isFirstLine) log.startRun();
+      isFirstLine = false;
+      write(paper, container, clock, line);
+    },
+    report(event) {
+      if (event.is === "exited") running.delete(container.name);
+      if (!paper.ended) report(event);
+    },
+  });
+  if (!starting) return undefined;
+  const started = await starting;
+  // The pod may have been deleted while its container was still being prepared.
+  if (paper.ended) await started.stop(0);
+  else running.set(container.name, started);
+  return containerRun(container);
 }
 
 function poolFor(cidr: string): AddressPool {
@@ -112,8 +167,13 @@ function runOnPaper(
   if (behaviour.does === "failToPull") {
     throw new ImageError(`failed to pull and unpack image "${image}": not found`);
   }
+  logOf(paper, container.name).startRun();
   write(paper, container, clock, `this is a paper node: ${container.name} (${image}) is said to run, nothing does`);
   enact(paper, container, behaviour, clock, report);
+  return containerRun(container);
+}
+
+function containerRun({ image = "" }: Container): ContainerRun {
   return {
     containerID: `paper://${randomBytes(32).toString("hex")}`,
     imageID: `${image.split("@")[0]}@sha256:${createHash("sha256").update(image).digest("hex")}`,
@@ -157,28 +217,13 @@ function enact(
   }
 }
 
+/** Every line is kept with its time; `kubectl logs` shows it when asked. */
 function write(paper: PaperPod, container: Container, clock: Clock, line: string): void {
-  const lines = paper.logs.get(container.name) ?? [];
-  lines.push(`${new Date(clock.now()).toISOString()} ${line}`);
-  paper.logs.set(container.name, lines);
-  for (const wake of paper.readers) wake();
+  logOf(paper, container.name).write(`${new Date(clock.now()).toISOString()} ${line}`);
 }
 
-async function* readLogs(paper: PaperPod, container: string, options: LogOptions): AsyncGenerator<string> {
-  const lines = paper.logs.get(container) ?? [];
-  let at = options.tailLines === undefined ? 0 : Math.max(0, lines.length - options.tailLines);
-  for (;;) {
-    const now = paper.logs.get(container) ?? [];
-    while (at < now.length) yield now[at++] as string;
-    if (!options.follow || paper.ended || options.signal?.aborted) return;
-    await new Promise<void>((resolve) => {
-      const wake = () => {
-        paper.readers.delete(wake);
-        options.signal?.removeEventListener("abort", wake);
-        resolve();
-      };
-      paper.readers.add(wake);
-      options.signal?.addEventListener("abort", wake, { once: true });
-    });
-  }
+function logOf(paper: PaperPod, container: string): ContainerLog {
+  const log = paper.logs.get(container) ?? new ContainerLog();
+  paper.logs.set(container, log);
+  return log;
 }

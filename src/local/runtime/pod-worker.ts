@@ -5,6 +5,7 @@ import type { Container, Pod, PodStatus } from "../controllers/workload-types.ts
 import {
   type ContainerEvent,
   type ContainerRun,
+  ContainerStartError,
   ImageError,
   type NodeRuntime,
   type PodHandle,
@@ -21,11 +22,12 @@ export interface PodWorkerOptions {
   changed(): void;
 }
 
-/** What a kubelet waits before it tries again: 10 s, 20 s, … 5 min. */
+/** What a kubelet waits before it tries again: 10 s, 20 s, … 5 min. A container's first end costs it nothing. */
 const RETRY: Backoff = { initialMs: 10_000, maxMs: 300_000, jitter: 0 };
 /** A container that ran this long starts its back-off anew. */
 const FORGIVEN_MS = 600_000;
 const SANDBOX_RETRY_MS = 1_000;
+const REFERENCES_RETRY_MS = 1_000;
 
 type Exit = Extract<ContainerEvent, { is: "exited" }>;
 
@@ -180,24 +182,29 @@ export class PodWorker {
       const over = policy === "Never" || (policy === "OnFailure" && exit.exitCode === 0);
       if (over) return exit.exitCode;
       failures = clock.now() - began >= FORGIVEN_MS ? 1 : failures + 1;
-      await this.#backOff(container, failures);
+      await this.#restart(container, failures);
     }
     return -1;
   }
 
-  async #backOff(container: Container, failures: number): Promise<void> {
-    const { clock, recorder } = this.#options;
-    const delay = backoffDelay(RETRY, failures, 0);
+  async #restart(container: Container, failures: number): Promise<void> {
     const life = this.#lifeOf(container);
-    const last = stateOf(life.state, life.containerID);
+    const ended = { ...life, last: stateOf(life.state, life.containerID) };
+    this.#containers.set(container.name, ended);
+    if (failures > 1) await this.#backOff(container, backoffDelay(RETRY, failures - 1, 0));
+    const waited = this.#lifeOf(container);
+    this.#containers.set(container.name, { ...waited, restarts: waited.restarts + 1 });
+  }
+
+  async #backOff(container: Container, delay: number): Promise<void> {
+    const { clock, recorder } = this.#options;
     const { namespace, name } = this.#pod.metadata;
     const message = `back-off ${delay / 1000}s restarting failed container=${container.name} pod=${name}_${namespace}(${this.uid})`;
     const text = `Back-off restarting failed container ${container.name} in pod ${name}_${namespace}(${this.uid})`;
     recorder.record(this.#pod, "Warning", "BackOff", text);
-    this.#set(container, { ...life, last, state: { at: "waiting", reason: "CrashLoopBackOff", message } });
+    const state = { at: "waiting", reason: "CrashLoopBackOff", message } as const;
+    this.#set(container, { ...this.#lifeOf(container), state });
     await sleep(clock, delay, this.#stopping.signal);
-    const waited = this.#lifeOf(container);
-    this.#containers.set(container.name, { ...waited, restarts: waited.restarts + 1 });
   }
 
   async #runOnce(handle: PodHandle, container: Container, onStart?: () => void): Promise<Exit | undefined> {
@@ -256,8 +263,10 @@ export class PodWorker {
         recorder.record(this.#pod, "Normal", "Started", `Started container ${container.name}`);
         return run;
       } catch (error) {
-        if (!(error instanceof ImageError)) throw error;
-        await this.#waitForImage(container, error.message, backoffDelay(RETRY, failures, 0), clock);
+        if (error instanceof ContainerStartError) await this.#waitForReferences(container, error);
+        else if (error instanceof ImageError) {
+          await this.#waitForImage(container, error.message, backoffDelay(RETRY, failures, 0), clock);
+        } else throw error;
       }
     }
     return undefined;
@@ -274,6 +283,17 @@ export class PodWorker {
       state: { at: "waiting", reason: "ImagePullBackOff", message },
     });
     await sleep(clock, delay, this.#stopping.signal);
+  }
+
+  /** What a container refers to may come any moment, made by whoever made the pod; a kubelet looks again at every sync. */
+  async #waitForReferences(container: Container, error: ContainerStartError): Promise<void> {
+    const { recorder, clock } = this.#options;
+    const text = error.event === "Failed" ? `Error: ${error.message}` : error.message;
+    recorder.record(this.#pod, "Warning", error.event, text);
+    const message = error.event === "Failed" ? error.message : undefined;
+    const state = { at: "waiting", reason: error.waiting, ...(message && { message }) } as const;
+    this.#set(container, { ...this.#lifeOf(container), state });
+    await sleep(clock, REFERENCES_RETRY_MS, this.#stopping.signal);
   }
 
   #lifeOf({ name }: Container): ContainerLife {

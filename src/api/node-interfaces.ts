@@ -1,0 +1,28 @@
+import type { KubeObject } from "./object.ts";
+
+/** Of a Node, written by its agent: its interfaces as JSON, `[{"name":"eth0","addresses":["10.0.0.1"]}]`. */
+const NODE_INTERFACES_ANNOTATION = "vendor.io/interfaces";
+
+export interface NodeInterface {
+  name: string;
+  addresses: string[];
+}
+
+/** What the node's agent said last; none where nobody said anything, or nothing that can be read. */
+export function nodeInterfaces(node: KubeObject): NodeInterface[] {
+  const text = node.metadata.annotations?.[NODE_INTERFACES_ANNOTATION];
+  if (text === undefined) return [];
+  try {
+    const read: unknown = JSON.parse(text);
+    return Array.isArray(read) ? read.filter(isInterface) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isInterface(value: unknown): value is NodeInterface {
+  const { name, addresses } = (value ?? {}) as Partial<NodeInterface>;
+  return (
+    typeof name === "string" && Array.isArray(addresses) && addresses.every((address) => typeof address === "string")
+  );
+}

@@ -1,0 +1,66 @@
+import type { Server as HttpServer } from "node:http";
+import type { Server as HttpsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { Transport } from "../api/transport.ts";
+import type { Log } from "../kit/log.ts";
+import { clusterEnv } from "./config.ts";
+import { httpsTransport } from "./https-transport.ts";
+import { loadConnection } from "./kubeconfig.ts";
+
+/**
+ * Everything a program that runs in a cluster is given. In a pod it is made by `podWorld`; the embedded cluster makes one per container,
+ * so that the same program runs there inside the cluster's own process. A program therefore touches no process-wide state: no
+ * `process.env`, no exit, no signals, no output but `log`.
+ */
+export interface ProgramWorld {
+  /** The container's environment: the only configuration there is. */
+  env: Readonly<Record<string, string | undefined>>;
+  /** To the API server, by the rules of a pod: its service account, and `ORCHESTRATOR_SERVICE_*` before `KUBERNETES_SERVICE_*`. */
+  transport(): Transport;
+  /** Aborted when the program is to stop. */
+  signal: AbortSignal;
+  log: Log;
+  /**
+   * Starts listening; in a pod on the port named, elsewhere on any free loopback port. Says where. The world closes what listens
+   * when the program has ended; a program that must finish answers first closes its server itself.
+   */
+  listen(server: HttpServer | HttpsServer, port: number): Promise<ListenAddress>;
+}
+
+export interface ListenAddress {
+  host: string;
+  port: number;
+}
+
+/** Resolves after a graceful stop. Throws a `CodedError` to end with its exit code, anything else to end with 1. */
+export type Program = (world: ProgramWorld) => Promise<void>;
+
+/** The world of a real pod, or of a developer's shell with a kubeconfig. */
+export function podWorld(
+  env: Readonly<Record<string, string | undefined>>,
+  signal: AbortSignal,
+  log: Log,
+): ProgramWorld {
+  return {
+    env,
+    signal,
+    log,
+    transport: () => httpsTransport(loadConnection({}, clusterEnv(env, false))),
+    listen: (server, port) => listenOn(server, { port }),
+  };
+}
+
+/** Without a host, on every address of both families. */
+export function listenOn(
+  server: HttpServer | HttpsServer,
+  address: { host?: string; port: number },
+): Promise<ListenAddress> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(address, () => {
+      server.off("error", reject);
+      const { address: host, port } = server.address() as AddressInfo;
+      resolve({ host, port });
+    });
+  });
+}

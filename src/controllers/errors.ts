@@ -1,0 +1,9 @@
+import { defineErrors } from "../kit/errors.ts";
+
+export const errors = defineErrors({
+  CONTROLLERS_ENV: {
+    say: (name: string, value: string, wanted: string) => `$${name} is "${value}", which is not ${wanted}`,
+    fix: (name: string, _value: string, wanted: string) => `set $${name} to ${wanted}, or leave it out`,
+    exitCode: 78,
+  },
+});

@@ -1,0 +1,83 @@
+import type { KubeObject, ResourceKind } from "../api/object.ts";
+import type { HostEndpoint } from "../api/resources/host-endpoint.ts";
+import type { blockAffinity, IPAMBlock, ipamHandle } from "../api/resources/ipam.ts";
+import type { KubeControllersConfiguration } from "../api/resources/kube-controllers-configuration.ts";
+import type { Profile } from "../api/resources/profile.ts";
+import type { ObjectOf } from "../api/resources/resource.ts";
+import type { Client } from "../cluster/client.ts";
+import { createInformer, type Informer } from "../cluster/informer.ts";
+import { NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS } from "../cluster/kinds.ts";
+import { slimReading } from "../cluster/slim-reading.ts";
+import type { Log } from "../kit/log.ts";
+import { type Node, type Pod, slimHead, slimNode, slimPod } from "./orchestrator-objects.ts";
+import {
+  BLOCK_AFFINITIES,
+  CONFIGURATIONS,
+  HOST_ENDPOINTS,
+  IPAM_BLOCKS,
+  IPAM_HANDLES,
+  PROFILES,
+} from "./stored-kinds.ts";
+
+export type Stored<T> = KubeObject & T;
+export type BlockAffinity = Stored<ObjectOf<typeof blockAffinity>>;
+export type IPAMHandle = Stored<ObjectOf<typeof ipamHandle>>;
+
+/** One copy of each kind, shared by all controllers. */
+export interface Informers {
+  nodes: Informer<Node>;
+  pods: Informer<Pod>;
+  namespaces: Informer<KubeObject>;
+  serviceAccounts: Informer<KubeObject>;
+  hostEndpoints: Informer<Stored<HostEndpoint>>;
+  profiles: Informer<Stored<Profile>>;
+  blocks: Informer<Stored<IPAMBlock>>;
+  affinities: Informer<BlockAffinity>;
+  handles: Informer<IPAMHandle>;
+  configurations: Informer<Stored<KubeControllersConfiguration>>;
+}
+
+export interface RunningInformers {
+  informers: Informers;
+  /** Kinds whose first list is not in yet. */
+  waitingFor(): string[];
+  stop(): Promise<void>;
+}
+
+export function startInformers(client: Client, log: Log): RunningInformers {
+  const waiting = new Set<string>();
+  const running: Informer<never>[] = [];
+  const follow = <T extends KubeObject>(kind: ResourceKind, slim: (object: T) => KubeObject): Informer<T> => {
+    const onError = (error: unknown) => log.warn({ kind: kind.plural, error }, "cannot follow a kind, will ask again");
+    const informer = createInformer<T>(slimReading<T>(client, slim), kind, { onError });
+    waiting.add(kind.plural);
+    void informer.synced.then(() => waiting.delete(kind.plural));
+    running.push(informer as unknown as Informer<never>);
+    return informer;
+  };
+  const informers: Informers = {
+    nodes: follow(NODES, slimNode),
+    pods: follow(PODS, slimPod),
+    namespaces: follow(NAMESPACES, slimHead),
+    serviceAccounts: follow(SERVICE_ACCOUNTS, slimHead),
+    hostEndpoints: follow(HOST_ENDPOINTS, withoutManagedFields),
+    profiles: follow(PROFILES, withoutManagedFields),
+    blocks: follow(IPAM_BLOCKS, withoutManagedFields),
+    affinities: follow(BLOCK_AFFINITIES, withoutManagedFields),
+    handles: follow(IPAM_HANDLES, withoutManagedFields),
+    configurations: follow(CONFIGURATIONS, withoutManagedFields),
+  };
+  return {
+    informers,
+    waitingFor: () => [...waiting],
+    async stop() {
+      await Promise.all(running.map((informer) => informer.stop()));
+    },
+  };
+}
+
+/** Who owns which field is the server's to keep: an update without them leaves them as they are. */
+function withoutManagedFields<T extends KubeObject>(object: T): T {
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}

@@ -1,0 +1,46 @@
+import type { Allocation } from "../../api/ipam-allocation.ts";
+import type { KubeObject, ObjectRef, ResourceKind } from "../../api/object.ts";
+import type { Client } from "../../cluster/client.ts";
+import { isNotFound } from "../../cluster/failures.ts";
+import { NODES, PODS } from "../../cluster/kinds.ts";
+import type { Pod } from "../orchestrator-objects.ts";
+import { mayHave } from "./living-world.ts";
+
+/** The last question before something is taken back, asked of the server itself: a copy can be behind, or silently stuck. */
+export interface LiveChecks {
+  isNodeGone(name: string): Promise<boolean>;
+  isAbandoned(allocation: Allocation): Promise<boolean>;
+}
+
+/** Answers about nodes are kept for as long as these checks are: one sweep. */
+export function liveChecks(client: Client): LiveChecks {
+  const nodes = new Map<string, Promise<boolean>>();
+  const isNodeGone = (name: string): Promise<boolean> => {
+    const asked = nodes.get(name) ?? getIfThere(client, NODES, { name }).then((node) => node === undefined);
+    nodes.set(name, asked);
+    return asked;
+  };
+  return {
+    isNodeGone,
+    async isAbandoned({ address, owner }) {
+      if (owner.kind === "unknown") return false;
+      if (owner.kind !== "pod") return await isNodeGone(owner.node);
+      const pod = await getIfThere<Pod>(client, PODS, { namespace: owner.namespace, name: owner.name });
+      return pod === undefined || !mayHave(pod, address, owner.node);
+    },
+  };
+}
+
+/** Undefined only if the server says that there is no such object. */
+export async function getIfThere<T extends KubeObject>(
+  client: Client,
+  kind: ResourceKind,
+  ref: ObjectRef,
+): Promise<T | undefined> {
+  try {
+    return await client.get<T>(kind, ref);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,55 @@
+import type { Allocation } from "../../api/ipam-allocation.ts";
+import { FURTHER_NETWORKS_ANNOTATION, type Pod } from "../orchestrator-objects.ts";
+
+/** What is alive, as far as addresses are concerned. */
+export interface LivingWorld {
+  hasNode(name: string): boolean;
+  pod(namespace: string, name: string): Pod | undefined;
+  /** Some living pod says that it has this address, whoever it was given to. */
+  isReported(address: string): boolean;
+}
+
+/**
+ * Whether an address may be in use. In doubt it is: a pod that has not said its addresses yet may have this one, and so may one with
+ * further networks, which it does not tell the orchestrator of.
+ */
+export function mayBeInUse({ address, owner }: Allocation, world: LivingWorld): boolean {
+  if (world.isReported(address)) return true;
+  switch (owner.kind) {
+    case "unknown":
+      return true;
+    case "tunnel":
+    case "node":
+      return world.hasNode(owner.node);
+    case "pod": {
+      const pod = world.pod(owner.namespace, owner.name);
+      return pod !== undefined && mayHave(pod, address, owner.node);
+    }
+  }
+}
+
+/** Whether a pod may have an address that was given out for a pod of its name, on this node. */
+export function mayHave(pod: Pod, address: string, node: string | undefined): boolean {
+  if (isFinished(pod)) return false;
+  const addresses = addressesOf(pod);
+  if (addresses.includes(address)) return true;
+  // The same name elsewhere is another pod: a stateful set's, started again on another node.
+  const { nodeName } = pod.spec ?? {};
+  if (nodeName && node && nodeName !== node) return false;
+  return addresses.length === 0 || pod.metadata.annotations?.[FURTHER_NETWORKS_ANNOTATION] !== undefined;
+}
+
+/** Every address a living pod says it has. */
+export function reportedAddresses(pods: readonly Pod[]): Set<string> {
+  return new Set(pods.flatMap((pod) => (isFinished(pod) ? [] : addressesOf(pod))));
+}
+
+/** Its network is gone for good; the object stays only to be read. */
+function isFinished({ status }: Pod): boolean {
+  return status?.phase === "Succeeded" || status?.phase === "Failed";
+}
+
+function addressesOf({ status }: Pod): string[] {
+  const all = [...(status?.podIPs ?? []).map(({ ip }) => ip), status?.podIP];
+  return all.filter((address): address is string => address !== undefined && address !== "");
+}

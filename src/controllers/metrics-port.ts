@@ -1,0 +1,35 @@
+import { createServer, type Server } from "node:http";
+import type { ProgramWorld } from "../cluster/program.ts";
+import { METRICS_CONTENT_TYPE, type Metrics } from "../kit/metrics.ts";
+
+/** Serves metrics on the port the settings name, and moves when they do. 0 is off. */
+export interface MetricsPort {
+  /** What to print on the port health is answered on: nothing unless it is that one. */
+  beside: Metrics;
+  use(port: number): void;
+  close(): void;
+}
+
+export function metricsPort(world: ProgramWorld, metrics: Metrics, healthPort: number): MetricsPort {
+  let port = healthPort;
+  let server: Server | undefined;
+  const close = () => {
+    server?.close();
+    server?.closeAllConnections();
+    server = undefined;
+  };
+  return {
+    beside: { ...metrics, text: () => (port === healthPort ? metrics.text() : "") },
+    use(wanted) {
+      if (wanted === port) return;
+      close();
+      port = wanted;
+      if (port === 0 || port === healthPort) return;
+      server = createServer((_request, response) => {
+        response.writeHead(200, { "content-type": METRICS_CONTENT_TYPE }).end(metrics.text());
+      });
+      world.listen(server, port).catch((error: unknown) => world.log.error({ port, error }, "cannot serve metrics"));
+    },
+    close,
+  };
+}

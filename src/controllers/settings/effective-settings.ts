@@ -1,0 +1,68 @@
+import type { KubeControllersConfiguration } from "../../api/resources/kube-controllers-configuration.ts";
+import { kubeControllersConfigurationProblems } from "../../api/validation/kube-controllers-configuration.ts";
+import type { Overrides } from "../config.ts";
+
+type Spec = KubeControllersConfiguration["spec"];
+type NodeSpec = NonNullable<NonNullable<Spec["controllers"]>["node"]>;
+type HostEndpointSpec = NonNullable<NodeSpec["hostEndpoint"]>;
+/** The port health is answered on too, unless the environment says otherwise. */
+const METRICS_PORT = 9094;
+
+export type HostEndpointTemplate = NonNullable<HostEndpointSpec["templates"]>[number];
+
+/** A specification with every default filled in: what is in force, as `status.runningConfig` shows it. */
+export interface Settings extends Spec {
+  logSeverityScreen: NonNullable<Spec["logSeverityScreen"]>;
+  healthChecks: "Enabled";
+  prometheusMetricsPort: number;
+  controllers: { node?: NodeSettings };
+}
+
+export interface NodeSettings extends NodeSpec {
+  reconcilerPeriod: string;
+  leakGracePeriod: string;
+  hostEndpoint: HostEndpointSettings;
+}
+
+export interface HostEndpointSettings {
+  autoCreate: "Enabled" | "Disabled";
+  createDefaultHostEndpoint: "Enabled" | "Disabled";
+  templates: HostEndpointTemplate[];
+}
+
+/**
+ * What is in force. Only what we act on is in it, so that the status never promises more. A `controllers` that is written names the
+ * controllers that run; one that is not written leaves all of them to their defaults.
+ */
+export function effectiveSettings(spec: Spec | undefined, overrides: Overrides): Settings {
+  const { controllers } = spec ?? {};
+  const node = controllers === undefined ? {} : controllers.node;
+  const runs = overrides.enabled ? overrides.enabled.has("node") : node !== undefined;
+  return {
+    logSeverityScreen: spec?.logSeverityScreen ?? "Info",
+    // Always: the orchestrator restarts a pod that does not answer, so "Disabled" could only mean an endless restart.
+    healthChecks: "Enabled",
+    prometheusMetricsPort: spec?.prometheusMetricsPort ?? METRICS_PORT,
+    controllers: runs ? { node: nodeSettings(node ?? {}, overrides) } : {},
+  };
+}
+
+function nodeSettings(node: NodeSpec, { autoHostEndpoints }: Overrides): NodeSettings {
+  return {
+    reconcilerPeriod: node.reconcilerPeriod ?? "5m",
+    leakGracePeriod: node.leakGracePeriod ?? "15m",
+    hostEndpoint: {
+      autoCreate: autoHostEndpoints ?? node.hostEndpoint?.autoCreate ?? "Disabled",
+      createDefaultHostEndpoint: node.hostEndpoint?.createDefaultHostEndpoint ?? "Enabled",
+      templates: node.hostEndpoint?.templates ?? [],
+    },
+  };
+}
+
+/** What is wrong with a configuration, one sentence each. One that is wrong is not acted on at all. */
+export function settingsProblems(configuration: KubeControllersConfiguration): string[] {
+  const { spec = {} } = configuration as { spec?: Spec };
+  return kubeControllersConfigurationProblems({ ...configuration, spec }).map(
+    ({ path, message }) => `${path}: ${message}`,
+  );
+}

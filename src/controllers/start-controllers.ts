@@ -1,0 +1,52 @@
+import { vendorNames } from "../api/names.ts";
+import type { Client } from "../cluster/client.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { Log } from "../kit/log.ts";
+import type { ControllersConfig } from "./config.ts";
+import type { ControllerContext } from "./controller-context.ts";
+import type { ControllersMetrics } from "./controllers-metrics.ts";
+import { createEvents } from "./events.ts";
+import { hostEndpointController } from "./host-endpoints/host-endpoint-controller.ts";
+import { startInformers } from "./informers.ts";
+import { ipamController } from "./ipam/ipam-controller.ts";
+import { profileController } from "./profiles/profile-controller.ts";
+import { settingsController } from "./settings/settings-controller.ts";
+import { type SettingsHolder, settingsHolder } from "./settings/settings-holder.ts";
+
+export interface ControllersOptions {
+  client: Client;
+  config: ControllersConfig;
+  metrics: ControllersMetrics;
+  clock: Clock;
+  log: Log;
+}
+
+export interface RunningControllers {
+  settings: SettingsHolder;
+  /** Kinds whose first list is not in yet: until then nothing is decided. */
+  waitingFor(): string[];
+  stop(): Promise<void>;
+}
+
+/** Everything this program does while it leads. */
+export function startControllers({ client, config, metrics, clock, log }: ControllersOptions): RunningControllers {
+  const { informers, waitingFor, stop } = startInformers(client, log);
+  const settings = settingsHolder();
+  const events = createEvents(client, vendorNames.workloads.kubeControllers, clock, log);
+  const context: ControllerContext = { client, informers, settings, config, events, metrics, clock, log };
+  const controllers = [
+    profileController(context),
+    hostEndpointController(context),
+    ipamController(context),
+    // Last: the others are told of the settings it finds.
+    settingsController(context),
+  ];
+  return {
+    settings,
+    waitingFor,
+    async stop() {
+      await Promise.all(controllers.map((controller) => controller.stop()));
+      await stop();
+    },
+  };
+}

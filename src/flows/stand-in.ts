@@ -1,0 +1,42 @@
+import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import type { Program, ProgramWorld } from "../cluster/program.ts";
+import { programTls } from "../cluster/program-tls.ts";
+import { healthServer } from "../kit/health-server.ts";
+import { readFlowsConfig } from "./config.ts";
+
+/**
+ * What stands where flow logs and their page will be, so that what the operator provisions is whole: it answers health, and to
+ * everything else it says honestly that it does nothing yet.
+ */
+export const flowLogsStandIn: Program = (world) =>
+  standIn(world, { port: 7443, message: "flow logs are not part of this release", tls: true });
+
+export const flowUIStandIn: Program = (world) =>
+  standIn(world, { port: 8081, message: "the flow UI is not part of this release", tls: false });
+
+interface Part {
+  port: number;
+  message: string;
+  /** Serves with the key pair it was given; without one, plainly. */
+  tls: boolean;
+}
+
+async function standIn(world: ProgramWorld, part: Part): Promise<void> {
+  const { port, healthPort } = readFlowsConfig(world.env, part.port);
+  await world.listen(answeringServer(world, part), port);
+  await world.listen(healthServer({}), healthPort);
+  world.log.info({ port, healthPort }, `answering health, and 501 to everything else: ${part.message}`);
+  if (world.signal.aborted) return;
+  await new Promise<void>((resolve) => world.signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
+function answeringServer({ env }: ProgramWorld, { message, tls }: Part): Server | TlsServer {
+  const body = `${JSON.stringify({ code: 501, reason: "NotImplemented", message })}\n`;
+  const answer: RequestListener = (_request, response) => {
+    response.writeHead(501, { "content-type": "application/json" });
+    response.end(body);
+  };
+  const pair = tls ? programTls(env) : undefined;
+  return pair ? createTlsServer({ cert: pair.certificate, key: pair.key }, answer) : createServer(answer);
+}

@@ -1,0 +1,49 @@
+import { AGENT_SAYS } from "../../api/agent-report.ts";
+import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import { vendorNames } from "../../api/names.ts";
+import { canWrite, parseOperatingSystem } from "../../api/operating-system.ts";
+import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../../api/platform-limits.ts";
+
+/** Put on a node, it makes the agent there refuse with this sentence. */
+const REFUSE_ANNOTATION = "local.vendor.io/refuse-programs";
+
+export interface AgentNode {
+  annotations: Readonly<Record<string, string>>;
+  osImage: string;
+  kernelVersion: string;
+  architecture: string;
+}
+
+export interface AgentSettings {
+  bpfEnabled: boolean;
+  cgroupV2Path: string | undefined;
+}
+
+/** By annotation; null where there must be none. */
+export type AgentWord = Readonly<Record<string, string | null>>;
+
+/** Pure: the same node and settings make an agent say the same. */
+export function agentWord(node: AgentNode, settings: AgentSettings, kind: ClusterKind): AgentWord {
+  const refusal = refusalOf(node, settings, kind);
+  const acts = settings.bpfEnabled && refusal === undefined;
+  return {
+    [AGENT_SAYS.programs]: refusal === undefined ? "loads" : `refused: ${refusal}`,
+    [AGENT_SAYS.dataplane]: acts ? "BPF" : "Nftables",
+    [AGENT_SAYS.serviceRouting]: acts ? "proven" : null,
+  };
+}
+
+function refusalOf(node: AgentNode, settings: AgentSettings, kind: ClusterKind): string | undefined {
+  const asked = node.annotations[REFUSE_ANNOTATION];
+  if (asked !== undefined) return asked || "the kernel does not load the programs";
+  if (!supportedArchitecture(node.architecture)) {
+    return `architecture ${node.architecture} is not ${PLATFORM_LIMITS.architecture.rule}`;
+  }
+  const kernel = kernelVerdict(node, kind);
+  if (!kernel.ok) return `kernel ${node.kernelVersion} (${node.osImage}) is too old, it needs ${kernel.need}`;
+  const path = settings.cgroupV2Path ?? vendorNames.paths.cgroupV2;
+  if (!canWrite(parseOperatingSystem(node.osImage), path)) {
+    return `cannot mount the control groups at ${path}: the file system of ${node.osImage} is read-only there`;
+  }
+  return undefined;
+}

@@ -1,0 +1,28 @@
+import { VERSION } from "../../api/release.ts";
+import type { Container } from "../controllers/workload-types.ts";
+
+/** A container of ours: which program of the one image it runs, and of which release. */
+export interface OurProgram {
+  name: string;
+  version: string;
+}
+
+/** `registry/path/prefixvendor:v3.31.3`. Releases before there was one image had one per program, named like it. */
+const IMAGE = /(?:^|\/)(?:[^/:@]*vendor|apiserver):(v\d[^/:@]*)(?:@sha256:[0-9a-f]+)?$/;
+const EXECUTABLE = "vendor";
+
+/** The program a container asks for, whether or not we can run it; undefined when the image is not ours. */
+export function ourProgram({ image = "", command, args }: Container): OurProgram | undefined {
+  const version = IMAGE.exec(image)?.[1];
+  const [executable, name] = [...(command ?? []), ...(args ?? [])];
+  if (version === undefined || executable !== EXECUTABLE || name === undefined) return undefined;
+  return { name, version };
+}
+
+/**
+ * Only this release's programs are here to be run. The aggregated API is the exception: it has told the same kinds since the first
+ * release, and how it makes UIDs follows the version it is told to be, so this one can stand in for an older one.
+ */
+export function canStandInFor({ name, version }: OurProgram): boolean {
+  return version === VERSION || name === "apiserver";
+}

@@ -1,0 +1,155 @@
+import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import { vendorNames } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
+import type { Transport } from "../../api/transport.ts";
+import type { Admission, Change, UserInfo } from "../../apiserver/call.ts";
+import type { Store } from "../../apiserver/storage/store.ts";
+import { type Client, createClient } from "../../cluster/client.ts";
+import { type Controller, runController } from "../../cluster/controller.ts";
+import { isConflict, isNotFound } from "../../cluster/failures.ts";
+import { PODS } from "../../cluster/kinds.ts";
+import { keyOf } from "../../cluster/object-cache.ts";
+import type { Clock } from "../../kit/clock.ts";
+import { keyedQueue } from "../../kit/keyed-queue.ts";
+import type { Log } from "../../kit/log.ts";
+import type { Node, Pod } from "../controllers/workload-types.ts";
+import { type AgentNode, type AgentSettings, type AgentWord, agentWord } from "./agent-rules.ts";
+import { ourProgram } from "./our-program.ts";
+
+export interface PaperAgentsContext {
+  store: Store;
+  /** Agents write as the service account of their pod, so that the rights they are given are the rights they need. */
+  transport(user: UserInfo): Transport;
+  kind: ClusterKind;
+  clock: Clock;
+  log: Log;
+}
+
+const { groups, kinds, singleton, workloads } = vendorNames;
+const SETTINGS = { group: groups.stored.group, plural: kinds.dataplaneConfiguration.plural };
+/** How long agents take to follow a change of their settings. */
+const MOMENT_MS = 150;
+const PROGRAM = "node";
+
+/**
+ * Plays `vendor node` on all paper nodes at once: says in the annotations of each agent's pod what that agent would say. It is told of
+ * writes by the server itself and reads what is stored, so a thousand nodes cost it nothing while nothing changes.
+ */
+export class PaperAgents implements Admission {
+  /** Key of each agent's pod -> its node. */
+  readonly #agents = new Map<string, string>();
+  readonly #byNode = new Map<string, Set<string>>();
+  readonly #clients = new Map<string, Client>();
+  #context: PaperAgentsContext | undefined;
+  #controller: Controller | undefined;
+  #settings: AgentSettings = { bpfEnabled: false, cgroupV2Path: undefined };
+  #cancelFollow: () => void = () => {};
+
+  start(context: PaperAgentsContext): void {
+    this.#context = context;
+    this.#settings = storedSettings(context.store);
+    this.#controller = runController({
+      name: "paper-agents",
+      log: context.log,
+      workers: 8,
+      queue: keyedQueue({ clock: context.clock }),
+      watches: [],
+      reconcile: (key) => this.#speak(key, context),
+    });
+    for (const stored of context.store.list("/pods")) this.#notePod(JSON.parse(stored.body.toString()) as Pod, false);
+  }
+
+  async stop(): Promise<void> {
+    this.#cancelFollow();
+    await this.#controller?.stop();
+  }
+
+  committed({ kind, object, operation }: Change): void {
+    if (!this.#context) return;
+    if (kind.group === "" && kind.kind === "Pod") this.#notePod(object as Pod, operation === "DELETE");
+    else if (kind.group === "" && kind.kind === "Node") this.#wake(this.#byNode.get(object.metadata.name));
+    else if (kind.group === SETTINGS.group && kind.plural === SETTINGS.plural) this.#follow(this.#context);
+  }
+
+  #notePod(pod: Pod, gone: boolean): void {
+    if (pod.metadata.labels?.["k8s-app"] !== workloads.node || !pod.spec?.nodeName) return;
+    const key = keyOf(pod);
+    const node = pod.spec.nodeName;
+    if (gone) {
+      this.#agents.delete(key);
+      this.#byNode.get(node)?.delete(key);
+      return;
+    }
+    this.#agents.set(key, node);
+    this.#byNode.set(node, (this.#byNode.get(node) ?? new Set()).add(key));
+    this.#controller?.enqueue(key);
+  }
+
+  #follow({ clock, store }: PaperAgentsContext): void {
+    this.#cancelFollow();
+    this.#cancelFollow = clock.setTimeout(() => {
+      this.#settings = storedSettings(store);
+      this.#wake(this.#agents.keys());
+    }, MOMENT_MS);
+  }
+
+  #wake(keys: Iterable<string> = []): void {
+    for (const key of keys) this.#controller?.enqueue(key);
+  }
+
+  async #speak(key: string, context: PaperAgentsContext): Promise<void> {
+    const [namespace = "", name = ""] = key.split("/");
+    const pod = read<Pod>(context.store, "/pods", namespace, name);
+    if (!pod || !runsAgent(pod)) return;
+    const node = read<Node>(context.store, "/nodes", "", pod.spec.nodeName ?? "");
+    if (!node) return;
+    const word = agentWord(factsOf(node), this.#settings, context.kind);
+    if (says(pod, word)) return;
+    const patch = { metadata: { uid: pod.metadata.uid, annotations: word } };
+    try {
+      await this.#clientFor(pod, context).patch(PODS, pod.metadata, { type: "merge", patch });
+    } catch (error) {
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
+
+  #clientFor(pod: Pod, { transport, clock }: PaperAgentsContext): Client {
+    const { namespace = "" } = pod.metadata;
+    const account = `system:serviceaccount:${namespace}:${(pod.spec["serviceAccountName"] as string) ?? "default"}`;
+    const known = this.#clients.get(account);
+    if (known) return known;
+    const groups = ["system:serviceaccounts", `system:serviceaccounts:${namespace}`, "system:authenticated"];
+    const client = createClient(transport({ name: account, groups }), { userAgent: workloads.node, clock });
+    this.#clients.set(account, client);
+    return client;
+  }
+}
+
+/** Agents of older releases said nothing of the kind. */
+function runsAgent(pod: Pod): boolean {
+  if (pod.metadata.deletionTimestamp !== undefined) return false;
+  const agent = pod.spec.containers.find((container) => ourProgram(container)?.name === PROGRAM);
+  const status = pod.status?.containerStatuses?.find(({ name }) => name === agent?.name);
+  return status?.state.running !== undefined;
+}
+
+function says(pod: Pod, word: AgentWord): boolean {
+  const has = pod.metadata.annotations ?? {};
+  return Object.entries(word).every(([name, value]) => (has[name] ?? null) === value);
+}
+
+function factsOf(node: Node): AgentNode {
+  const { osImage = "", kernelVersion = "", architecture = "" } = node.status?.nodeInfo ?? {};
+  return { annotations: node.metadata.annotations ?? {}, osImage, kernelVersion, architecture };
+}
+
+function storedSettings(store: Store): AgentSettings {
+  const stored = read<KubeObject>(store, `${SETTINGS.group}/${SETTINGS.plural}`, "", singleton);
+  const spec = (stored?.["spec"] ?? {}) as { bpfEnabled?: boolean; cgroupV2Path?: string; CgroupV2Path?: string };
+  return { bpfEnabled: spec.bpfEnabled ?? false, cgroupV2Path: spec.cgroupV2Path ?? spec.CgroupV2Path };
+}
+
+function read<T>(store: Store, resource: string, namespace: string, name: string): T | undefined {
+  const stored = store.get(resource, namespace, name);
+  return stored && (JSON.parse(stored.body.toString()) as T);
+}

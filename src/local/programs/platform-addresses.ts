@@ -1,0 +1,35 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { addressIn } from "../personalities/server-names.ts";
+import type { Personality, PersonalityOptions } from "../personality.ts";
+import type { ApiAddresses, PlatformLookup } from "./api-route.ts";
+
+const SERVICE_NAME = /^kubernetes(\.default(\.svc(\.cluster\.local)?)?)?$/;
+
+/** The addresses under which the API server of a cluster of this kind is found. */
+export function platformAddresses(personality: Personality, options: PersonalityOptions): ApiAddresses {
+  const names = personality.serverNames(options);
+  const clusterIPs = personality.serviceCidrs.slice(0, options.dualStack ? 2 : 1).map((cidr) => addressIn(cidr, 1));
+  const endpoint = personality.endpoint(options);
+  const serviceNames = names.filter((name) => SERVICE_NAME.test(name));
+  const elsewhere = new Set([...clusterIPs, ...serviceNames, endpoint.host]);
+  return {
+    clusterIPs,
+    serviceNames,
+    platform: { ...endpoint, found: lookupOf(personality) },
+    server: { hosts: names.filter((name) => !elsewhere.has(name)), port: options.apiAddress.port },
+  };
+}
+
+function lookupOf({ kind }: Personality): PlatformLookup {
+  const row = CLUSTER_KINDS[kind];
+  if ("operatorNameserver" in row) return { by: "nameserver", address: row.operatorNameserver };
+  return kind === "mke" ? { by: "nodeNetwork" } : { by: "anybody" };
+}
+
+/**
+ * The OpenShift-like platform has no service proxy and tells nobody an address: its own balancer on each node is what serves the
+ * API server's cluster IP until our data plane does.
+ */
+export function platformServesClusterIP({ kind }: Personality): boolean {
+  return kind === "openshift";
+}

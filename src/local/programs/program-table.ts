@@ -1,0 +1,12 @@
+import type { Program } from "../../cluster/program.ts";
+
+/** Programs by the name they have after `vendor`; loaded only when one is started. */
+export type ProgramTable = Readonly<Record<string, () => Promise<Program>>>;
+
+export const PROGRAMS: ProgramTable = {
+  operator: async () => (await import("../../operator/program.ts")).operatorProgram,
+  controllers: async () => (await import("../../controllers/program.ts")).controllersProgram,
+  apiserver: async () => (await import("../../v3api/program.ts")).apiServerProgram,
+  "flow-logs": async () => (await import("../../flows/stand-in.ts")).flowLogsStandIn,
+  "flow-ui": async () => (await import("../../flows/stand-in.ts")).flowUIStandIn,
+};

@@ -1,0 +1,107 @@
+import { parse } from "yaml";
+import type { ClusterKind } from "../api/cluster-kinds.ts";
+import { vendorNames } from "../api/names.ts";
+import { type ClusterFacts, observeNode } from "../api/validation/facts.ts";
+import { detectClusterKind } from "./detect-cluster-kind.ts";
+import { configMapData, type Observed, serviceProxyOf } from "./observed.ts";
+import { parkedBy } from "./service-proxy-view.ts";
+import type { Workload } from "./workload-objects.ts";
+
+/** What the rules of `src/api/validation` may know of this cluster. */
+export function clusterFacts(observed: Observed): ClusterFacts {
+  const kind = detectClusterKind(observed);
+  return {
+    ...(kind ? { kind } : {}),
+    datastore: datastoreOf(observed),
+    nodes: observed.nodes.map((node) => observeNode(node, vendorNames)),
+    apiClusterIPs: apiClusterIPs(observed),
+    podCidrs: podCidrs(observed),
+    version: observed.self.version,
+    serviceProxyMode: serviceProxyMode(observed),
+  };
+}
+
+/** An installation by manifests that is still there may keep its objects in etcd. */
+function datastoreOf(observed: Observed): "api" | "etcd" {
+  const { configMap, etcdEndpointsKey } = vendorNames.manifests;
+  if (configMapData(observed, configMap, etcdEndpointsKey)) return "etcd";
+  const agents = observed.platform.daemonSets.filter(({ metadata }) => metadata.name.startsWith("vendor-"));
+  return agents.some(usesEtcd) ? "etcd" : "api";
+}
+
+function usesEtcd(daemonSet: Workload): boolean {
+  const env = (daemonSet.spec?.template?.spec?.containers ?? []).flatMap((container) => container.env ?? []);
+  return env.some(({ name, value }) => name === "DATASTORE_TYPE" && value?.startsWith("etcd"));
+}
+
+function apiClusterIPs({ platform }: Observed): string[] {
+  const spec = platform.apiService?.["spec"] as { clusterIPs?: string[]; clusterIP?: string } | undefined;
+  return spec?.clusterIPs ?? (spec?.clusterIP ? [spec.clusterIP] : []);
+}
+
+/** The pod prefixes the cluster was made with, where its maker wrote them down. */
+export function podCidrs(observed: Observed): string[] {
+  const network = observed.platform.openshift.network?.["spec"] as { clusterNetwork?: { cidr: string }[] } | undefined;
+  if (network?.clusterNetwork) return network.clusterNetwork.map(({ cidr }) => cidr);
+  const subnet = bootstrapConfiguration(observed)?.networking?.podSubnet;
+  return typeof subnet === "string" ? subnet.split(",").filter((cidr) => cidr !== "") : [];
+}
+
+interface BootstrapConfiguration {
+  controlPlaneEndpoint?: string;
+  networking?: { podSubnet?: string };
+}
+
+function bootstrapConfiguration(observed: Observed): BootstrapConfiguration | undefined {
+  return readYaml(configMapData(observed, "kubeadm-config", "ClusterConfiguration"));
+}
+
+/**
+ * The API server's stable address where the platform itself tells it: clusters on which eBPF is the default need no map.
+ * What is only an address of one of several servers is not told in these places.
+ */
+export function platformEndpoint(observed: Observed, kind: ClusterKind): { host: string; port: string } | undefined {
+  const infrastructure = observed.platform.openshift.infrastructure?.["status"] as
+    | { apiServerInternalURI?: string }
+    | undefined;
+  if (kind === "openshift") return hostAndPort(infrastructure?.apiServerInternalURI);
+  const told = kind === "generic" ? bootstrapConfiguration(observed)?.controlPlaneEndpoint : undefined;
+  return told ? hostAndPort(`https://${told}`) : undefined;
+}
+
+function hostAndPort(uri: string | undefined): { host: string; port: string } | undefined {
+  if (!uri || !URL.canParse(uri)) return undefined;
+  const { hostname, port } = new URL(uri);
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: port || (uri.startsWith("https") ? "443" : "80") };
+}
+
+const PROXY_SETTINGS = [
+  [vendorNames.serviceProxy.configMap, "config.conf"],
+  ["kube-proxy-config", "config"],
+] as const;
+
+/** How the service proxy works, from its flags or its settings; `none` where there is none, or where it is parked. */
+export function serviceProxyMode(observed: Observed): NonNullable<ClusterFacts["serviceProxyMode"]> {
+  const proxy = serviceProxyOf(observed);
+  if (!proxy || parkedBy(proxy)) return "none";
+  const words = (proxy.spec?.template?.spec?.containers ?? []).flatMap(({ command = [], args = [] }) => [
+    ...command,
+    ...args,
+  ]);
+  const flag = words.map((word) => /^--proxy-mode=(.*)$/.exec(word)?.[1]).find((mode) => mode !== undefined);
+  const written = PROXY_SETTINGS.map(([map, key]) => readYaml<{ mode?: unknown }>(configMapData(observed, map, key)));
+  const mode =
+    flag ?? written.map((settings) => settings?.mode).find((value) => typeof value === "string" && value !== "");
+  return mode === "ipvs" || mode === "nftables" ? mode : "iptables";
+}
+
+/** What people may have edited: text that is no YAML tells us nothing. */
+function readYaml<T extends object>(text: string | undefined): T | undefined {
+  if (!text) return undefined;
+  try {
+    const value: unknown = parse(text);
+    return typeof value === "object" && value !== null ? (value as T) : undefined;
+  } catch {
+    return undefined;
+  }
+}

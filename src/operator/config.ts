@@ -1,0 +1,41 @@
+import { vendorNames } from "../api/names.ts";
+import { parseVersion } from "../api/version.ts";
+import { INSTALLED_RELEASE } from "../api/version-gates.ts";
+import { errors } from "./errors.ts";
+
+/** What the operator is told by its Deployment. */
+export interface OperatorConfig {
+  /** Its own namespace: the endpoint map, the certificate authority and pull secrets are there. */
+  namespace: string;
+  /** Different from every other operator's, and new after a restart. */
+  identity: string;
+  /** The release this operator installs. */
+  version: string;
+  healthPort: number;
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+const HEALTH_PORT = 9440;
+
+export function readOperatorConfig(env: Env): OperatorConfig {
+  const namespace = env["NAMESPACE"] || vendorNames.namespaces.operator;
+  if (namespace === vendorNames.namespaces.system) throw errors.OPERATOR_IN_SYSTEM_NAMESPACE(namespace);
+  const version = env["VENDOR_VERSION"] || INSTALLED_RELEASE;
+  if (!parseVersion(version)) throw errors.OPERATOR_CONFIG("VENDOR_VERSION", `is "${version}", which is no version`);
+  return Object.freeze({
+    namespace,
+    identity: `${env["POD_NAME"] || "vendor-operator"}_${crypto.randomUUID()}`,
+    version,
+    healthPort: port(env, "HEALTH_PORT", HEALTH_PORT),
+  });
+}
+
+function port(env: Env, name: string, usual: number): number {
+  const text = env[name];
+  if (!text) return usual;
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1 || value > 65535)
+    throw errors.OPERATOR_CONFIG(name, `is "${text}", which is no port`);
+  return value;
+}

@@ -1,0 +1,34 @@
+import { vendorNames } from "../../api/names.ts";
+import { API_SERVICES } from "../../cluster/kinds.ts";
+import type { Hands } from "../hands.ts";
+import { storedKind } from "../managed-kinds.ts";
+import { reconcileOptional } from "./optional-part.ts";
+
+const { group, version } = vendorNames.groups.served;
+const NAME = `${version}.${group}`;
+
+/** The aggregated v3 API. */
+export const reconcileApiServer = reconcileOptional({
+  component: "apiserver",
+  kind: storedKind("apiServer"),
+  finalizer: vendorNames.finalizers.apiServer,
+  workload: vendorNames.workloads.apiServer,
+  says: {
+    ready: `The API ${group}/${version} answers.`,
+    notInstalled: "No APIServer named default asks for the v3 API.",
+  },
+  requests: ({ apiServers }) => apiServers,
+  problems: () => [],
+  waitingFor: apiToAnswer,
+});
+
+/** The orchestrator asks the API itself, and says here whether it answered. */
+function apiToAnswer({ tools }: Hands): string | undefined {
+  const service = tools.live.get(API_SERVICES, { name: NAME });
+  const { conditions = [] } = (service?.["status"] ?? {}) as {
+    conditions?: { type: string; status: string; message?: string }[];
+  };
+  const available = conditions.find(({ type }) => type === "Available");
+  if (available?.status === "True") return undefined;
+  return `APIService ${NAME} to be available${available?.message ? `: ${available.message}` : ""}`;
+}

@@ -1,0 +1,23 @@
+import { vendorNames } from "../../api/names.ts";
+import { flowProblem, flowResourceProblems } from "../../api/validation/flow-resources.ts";
+import { storedKind } from "../managed-kinds.ts";
+import { isLeaving, theOne } from "../observed.ts";
+import { reconcileOptional } from "./optional-part.ts";
+
+/** The page that shows flows, from v3.30 on; it has nothing to show without flow logs. */
+export const reconcileFlowUI = reconcileOptional({
+  component: "flow-ui",
+  kind: storedKind("flowUI"),
+  finalizer: vendorNames.finalizers.flowUI,
+  workload: vendorNames.workloads.flowUI,
+  says: { ready: "The page is served.", notInstalled: "No FlowUI named default asks for the flow UI." },
+  requests: ({ flowUIs }) => flowUIs,
+  problems: ({ self, flowLogs }) => {
+    const logs = theOne(flowLogs);
+    const early = flowResourceProblems(vendorNames.singleton, { version: self.version });
+    if (early.length > 0 || (logs && !isLeaving(logs))) return early;
+    return [
+      flowProblem.FLOW_UI_NEEDS_LOGS("kind", "The flow UI needs flow logs, and no FlowLogs named default is there."),
+    ];
+  },
+});

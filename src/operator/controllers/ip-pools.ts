@@ -1,0 +1,103 @@
+import { isDeepStrictEqual } from "node:util";
+import type { KubeObject } from "../../api/object.ts";
+import type { InstallationSpec } from "../../api/resources/installation.ts";
+import type { IPPool } from "../../api/resources/ip-pool.ts";
+import { overlaps, parseCidr } from "../../kit/ip.ts";
+import { applyObject, deleteObject, MANAGER } from "../apply.ts";
+import type { Hands } from "../hands.ts";
+import { storedKind } from "../managed-kinds.ts";
+import { isLeaving, nodeAgents, type Observed, theOne } from "../observed.ts";
+import { absent, degraded, type Outcome, progressing, ready } from "../outcome.ts";
+import { ADOPTED, isOurs, planIpPools } from "../plan-ip-pools.ts";
+import { poolObjects } from "../pool-objects.ts";
+import { ownLabels } from "../render/metadata.ts";
+
+type Pool = IPPool & KubeObject;
+
+/** The pools the installation lists. They belong to nobody: what goes away with the installation is removed here, knowingly. */
+export async function reconcileIpPools(observed: Observed, hands: Hands): Promise<Outcome> {
+  const installation = theOne(observed.installations);
+  if (!installation || isLeaving(installation)) return removeAll(observed, hands);
+  const spec = installation.status?.computed as InstallationSpec | undefined;
+  if (!spec) return progressing("the installation to be accepted");
+  const plan = planIpPools(poolObjects(spec), observed.pools);
+  const [refusal] = plan.refusals;
+  if (refusal) return degraded(refusal.reason, plan.refusals.map(({ message }) => message).join(" "));
+  for (const pool of plan.apply) await applyObject(hands.tools, pool);
+  const waiting = await retire(hands, plan.retire);
+  if (waiting) return progressing(waiting, 5_000);
+  return ready(
+    `${plan.apply.length} pools: ${plan.apply.map(({ spec }) => spec.cidr).join(", ") || "none; they are made by somebody else"}.`,
+  );
+}
+
+/** First no new addresses, then, when none is in use, away with it. */
+async function retire(hands: Hands, pools: readonly Pool[]): Promise<string | undefined> {
+  const waiting: string[] = [];
+  for (const pool of pools) {
+    if (isLeaving(pool)) waiting.push(`IPPool ${pool.metadata.name} to be gone`);
+    else if (pool.spec.disabled !== true) {
+      await disable(hands, pool);
+      waiting.push(`IPPool ${pool.metadata.name} to give out no more addresses`);
+    } else {
+      const used = await addressesInUse(hands, pool);
+      if (used === 0) await deleteObject(hands.tools, pool);
+      waiting.push(
+        used === 0
+          ? `IPPool ${pool.metadata.name} to be gone`
+          : `${used} addresses of IPPool ${pool.metadata.name} to be given back`,
+      );
+    }
+  }
+  return waiting.length === 0 ? undefined : waiting.join("; ");
+}
+
+async function disable(hands: Hands, pool: Pool): Promise<void> {
+  const { apiVersion, kind, metadata, spec } = pool;
+  const labels = ownLabels("ippools");
+  await applyObject(hands.tools, {
+    apiVersion,
+    kind,
+    metadata: { name: metadata.name, labels },
+    spec: { ...spec, disabled: true },
+  });
+}
+
+interface Block extends KubeObject {
+  spec?: { cidr?: string; allocations?: (number | null)[] };
+}
+
+/** Asked only when a pool is to go. */
+async function addressesInUse({ tools }: Hands, pool: Pool): Promise<number> {
+  const prefix = parseCidr(pool.spec.cidr);
+  const { items } = await tools.client.list<Block>(storedKind("ipamBlock"), { signal: tools.signal });
+  const inside = items.filter(({ spec }) => {
+    const block = parseCidr(spec?.cidr ?? "");
+    return prefix && block && overlaps(prefix, block);
+  });
+  return inside.reduce((sum, { spec }) => sum + (spec?.allocations ?? []).filter((index) => index !== null).length, 0);
+}
+
+/** After the agents: while one runs, its pods have addresses of these. What was adopted goes back to whoever made it. */
+async function removeAll(observed: Observed, hands: Hands): Promise<Outcome> {
+  const ours = observed.pools.filter(isOurs);
+  if (ours.length === 0) return absent();
+  if (nodeAgents(observed)) return progressing("the agents to be gone");
+  for (const pool of ours)
+    await (pool.metadata.annotations?.[ADOPTED] ? giveBack(hands, pool) : deleteObject(hands.tools, pool));
+  return progressing("the IP pools to be gone", 1_000);
+}
+
+async function giveBack({ tools }: Hands, { apiVersion, kind, metadata }: Pool): Promise<void> {
+  const place = storedKind("ipPool");
+  const nothing = { apiVersion, kind, metadata: { name: metadata.name } };
+  const written = await tools.client.apply(place, nothing, {
+    fieldManager: MANAGER,
+    force: true,
+    signal: tools.signal,
+  });
+  tools.onWrite("applied");
+  tools.live.wrote(place, written);
+  if (isDeepStrictEqual(written.metadata.labels, metadata.labels))
+    tools.log.warn({ pool: metadata.name }, "cannot give the pool back");
+}

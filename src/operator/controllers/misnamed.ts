@@ -1,0 +1,15 @@
+import { vendorNames } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { degraded, type Outcome } from "../outcome.ts";
+
+/** A resource under another name than default asks for nothing; somebody who made one should hear of it. */
+export function misnamed(objects: readonly KubeObject[]): Outcome | undefined {
+  const wrong = objects.find(({ metadata }) => metadata.name !== vendorNames.singleton);
+  return wrong && misnamedOutcome(wrong);
+}
+
+export function misnamedOutcome({ kind, metadata }: KubeObject): Outcome & { kind: "degraded" } {
+  const { singleton } = vendorNames;
+  const message = `${kind} ${metadata.name} is not read: there is one, and it is named ${singleton}. Fix: create it under the name ${singleton}, and kubectl delete ${kind.toLowerCase()} ${metadata.name} (vendorctl explain NAME_NOT_DEFAULT)`;
+  return degraded("NameNotDefault", message) as Outcome & { kind: "degraded" };
+}

@@ -1,0 +1,113 @@
+import { vendorNames } from "../../api/names.ts";
+import { SERVICE_PROXY } from "../../api/service-proxy.ts";
+import { type Applied, applyObject, MANAGER } from "../apply.ts";
+import { dataplaneSettings } from "../dataplane-settings.ts";
+import type { Effective } from "../effective.ts";
+import { ownedBy, whoChanged } from "../field-diff.ts";
+import type { Hands } from "../hands.ts";
+import { objectName } from "../managed-kinds.ts";
+import { type Observed, theOne } from "../observed.ts";
+import { degraded, type Outcome, progressing, ready } from "../outcome.ts";
+import { linuxNodes, type Phase, planDataplane, viewDataplane } from "../plan-dataplane.ts";
+import { RESTORE } from "../plan-service-proxy.ts";
+import { healthOf } from "./health.ts";
+
+const WORKLOADS = [`DaemonSet ${vendorNames.workloads.node}`, `Deployment ${vendorNames.workloads.kubeControllers}`];
+
+/** Moves the data plane one step towards what is wanted, and says where the network is. */
+export async function networkOutcome(hands: Hands, effective: Effective, applied: Applied): Promise<Outcome> {
+  const { spec, kind, note } = effective;
+  const wanted = spec.vendorNetwork?.linuxDataplane === "BPF" ? "BPF" : "Nftables";
+  const managed = spec.vendorNetwork?.serviceProxyManagement === "Enabled";
+  const observed = hands.observe();
+  const phase = planDataplane(viewDataplane(observed, wanted, kind));
+  await writeSettings(hands, observed, effective, phase);
+  const health = await healthOf(hands, WORKLOADS);
+  if (phase.at === "refused") return refusedByNodes(phase.nodes);
+  if (health.is === "failing") return degraded(health.reason, health.message, true);
+  const waiting = phaseOutcome(phase, managed);
+  if (waiting) return waiting;
+  if (applied.waitingFor) return progressing(applied.waitingFor);
+  if (health.is === "progressing") return progressing(health.waitingFor);
+  const plane = wanted === "BPF" ? "eBPF" : "The standard data plane";
+  return ready(`${plane} acts on ${linuxNodes(observed).length} nodes.${note ? ` ${note}` : ""}`);
+}
+
+export async function writeSettings(
+  hands: Hands,
+  observed: Observed,
+  effective: Pick<Effective, "kind" | "spec">,
+  phase: Phase,
+) {
+  const { kind, spec } = effective;
+  const live = theOne(observed.dataplaneConfigurations);
+  const enabled = live?.spec.bpfEnabled === true;
+  const bpfEnabled = phase.at === "enable" ? true : phase.at === "disable" ? false : enabled;
+  const stays = SERVICE_PROXY[kind].afterInstall.action === "leave-its-rules-alone";
+  const network = spec.vendorNetwork ?? {};
+  const leaveProxyRules = stays && network.serviceProxyManagement === "Enabled" && network.linuxDataplane === "BPF";
+  noteTakenSwitch(hands, live);
+  await applyObject(hands.tools, dataplaneSettings(live, { kind, bpfEnabled, leaveProxyRules }));
+}
+
+/** The switch is ours; whoever moved it by hand is named, and it moves back by the same steps as ever. */
+function noteTakenSwitch(hands: Hands, live: ReturnType<typeof theOne> | undefined): void {
+  const owned = live && (ownedBy(live, MANAGER)?.["f:spec"] as Record<string, unknown> | undefined);
+  if (!live || !owned || owned["f:bpfEnabled"]) return;
+  const steps = ["f:spec", "f:bpfEnabled"];
+  hands.tools.onPutBack({
+    object: objectName(live),
+    path: "spec.bpfEnabled",
+    ...whoChanged(live, { path: "", steps }, MANAGER),
+  });
+}
+
+const MOST_NAMED = 5;
+
+function named(nodes: readonly string[]): string {
+  const more = nodes.length - MOST_NAMED;
+  return `${nodes.slice(0, MOST_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function refusedByNodes(nodes: readonly { node: string; why: string }[]): Outcome {
+  const told = nodes.slice(0, MOST_NAMED).map(({ node, why }) => `Node ${node}: ${why.replace(/\.?$/, ".")}`);
+  const cgroup = nodes.some(({ why }) => /cgroup/i.test(why));
+  const fix = cgroup
+    ? "set spec.cgroupV2Path of the data plane configuration default to a path that can be written, such as /run/vendor/cgroup"
+    : "repair or replace the nodes, or set spec.vendorNetwork.linuxDataplane to Nftables";
+  const message = `eBPF programs do not load on ${nodes.length} nodes; eBPF is not turned on and the service proxy is not touched. ${told.join(" ")} Fix: ${fix}.`;
+  return degraded(cgroup ? "CgroupPathNotWritable" : "EbpfProgramsRefused", message);
+}
+
+/** What a phase on the way still waits for; nothing where the way ends. */
+function phaseOutcome(phase: Phase, managed: boolean): Outcome | undefined {
+  switch (phase.at) {
+    case "rolling":
+      return progressing(phase.waitingFor);
+    case "proving":
+      return progressing(`agents to say whether eBPF programs load, on ${named(phase.nodes)}`);
+    case "enable":
+      return progressing("eBPF to be turned on");
+    case "confirming":
+      return progressing(`agents to act with eBPF and prove service routing, on ${named(phase.nodes)}`);
+    case "restoringProxy":
+      if (managed) return progressing(phase.waitingFor);
+      return degraded(
+        "ServiceProxyParked",
+        `eBPF stays on until the service proxy serves again: ${phase.waitingFor}. Fix: ${RESTORE}`,
+      );
+    case "proxyMissing":
+      return degraded(
+        "ServiceProxyMissing",
+        "eBPF stays on: there is no service proxy, so services would stop with it. Fix: bring the service proxy back with the tool that made the cluster, or set spec.vendorNetwork.linuxDataplane to BPF.",
+      );
+    case "disable":
+      return progressing("eBPF to be turned off");
+    case "leaving":
+      return progressing(`agents to leave eBPF, on ${named(phase.nodes)}`);
+    case "standard":
+    case "ebpf":
+    case "refused":
+      return undefined;
+  }
+}

@@ -1,0 +1,75 @@
+import { vendorNames } from "../../api/names.ts";
+import type { InstallationSpec } from "../../api/resources/installation.ts";
+import { DAEMON_SETS } from "../../cluster/kinds.ts";
+import { MANAGER } from "../apply.ts";
+import { serviceProxyMode } from "../cluster-facts.ts";
+import type { Hands } from "../hands.ts";
+import { isLeaving, type Observed, serviceProxyOf, theOne } from "../observed.ts";
+import { absent, degraded, notInstalled, type Outcome, progressing, ready } from "../outcome.ts";
+import { planDataplane, viewDataplane } from "../plan-dataplane.ts";
+import { type ProxyPlan, planServiceProxy } from "../plan-service-proxy.ts";
+import { parkedBy } from "../service-proxy-view.ts";
+
+const { parkServiceProxy } = vendorNames.labels;
+
+/** The orchestrator's service proxy: released only when eBPF serves everywhere, and back before it stops. */
+export async function reconcileServiceProxy(observed: Observed, hands: Hands): Promise<Outcome> {
+  const installation = theOne(observed.installations);
+  const spec = installation?.status?.computed as InstallationSpec | undefined;
+  if (!installation) return absent();
+  if (!spec?.clusterKind) return isLeaving(installation) ? absent() : progressing("the installation to be accepted");
+  const wanted = !isLeaving(installation) && spec.vendorNetwork?.linuxDataplane === "BPF" ? "BPF" : "Nftables";
+  const view = viewDataplane(observed, wanted, spec.clusterKind);
+  const plan = planServiceProxy({
+    kind: spec.clusterKind,
+    managed: spec.vendorNetwork?.serviceProxyManagement === "Enabled",
+    wanted,
+    phase: planDataplane(view).at,
+    mode: serviceProxyMode(observed),
+    proxy: view.proxy,
+    cleanup: theOne(observed.dataplaneConfigurations)?.spec.bpfServiceProxyIptablesCleanupEnabled,
+  });
+  await act(plan, observed, hands);
+  return isLeaving(installation) && plan.do !== "restore" && plan.do !== "wait" ? absent() : outcomeOf(plan);
+}
+
+async function act(plan: ProxyPlan, observed: Observed, hands: Hands): Promise<void> {
+  const proxy = serviceProxyOf(observed);
+  if (!proxy) return;
+  if (plan.do === "park") await select(hands, parkServiceProxy.key, parkServiceProxy.value);
+  if (plan.do === "restore") await select(hands, parkedBy(proxy) ?? parkServiceProxy.key, null);
+}
+
+/** A merge patch, as a person would: applied, the selector would be ours whole, and the proxy's own would go with it. */
+async function select({ tools }: Hands, key: string, value: string | null): Promise<void> {
+  const patch = { spec: { template: { spec: { nodeSelector: { [key]: value } } } } };
+  const ref = { namespace: vendorNames.namespaces.orchestratorSystem, name: vendorNames.serviceProxy.daemonSet };
+  const written = await tools.client.patch(
+    DAEMON_SETS,
+    ref,
+    { type: "merge", patch },
+    { fieldManager: MANAGER, signal: tools.signal },
+  );
+  tools.onWrite("applied");
+  tools.live.wrote(DAEMON_SETS, written);
+  tools.log.info({ selector: key, value }, value === null ? "restored the service proxy" : "parked the service proxy");
+}
+
+function outcomeOf(plan: ProxyPlan): Outcome {
+  switch (plan.do) {
+    case "park":
+      return progressing("the service proxy to be parked");
+    case "restore":
+      return progressing("the service proxy to be restored");
+    case "leaveItsRules":
+      return progressing("the data plane configuration to leave the service proxy's rules alone");
+    case "wait":
+      return progressing(plan.for);
+    case "unmanaged":
+      return notInstalled(`serviceProxyManagement is Disabled. ${plan.next}`);
+    case "refuse":
+      return degraded(plan.reason, plan.message);
+    case "nothing":
+      return ready(`Nothing to do: ${plan.because}.`);
+  }
+}

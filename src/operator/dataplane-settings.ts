@@ -1,0 +1,38 @@
+import type { ClusterKind } from "../api/cluster-kinds.ts";
+import { vendorNames } from "../api/names.ts";
+import { groupVersion, type KubeObject } from "../api/object.ts";
+import { MANAGER } from "./apply.ts";
+import { platformDataplaneSettings } from "./render/platform.ts";
+
+export interface DataplaneChoice {
+  kind: ClusterKind;
+  bpfEnabled: boolean;
+  /** The service proxy stays and its rules must be left alone. */
+  leaveProxyRules: boolean;
+}
+
+/**
+ * What the operator says in the data plane configuration `default`. Whether eBPF acts is for the operator to say; the rest are
+ * suggestions: where somebody else has set the field, theirs stands.
+ */
+export function dataplaneSettings(live: KubeObject | undefined, choice: DataplaneChoice): KubeObject {
+  const { kind, bpfEnabled, leaveProxyRules } = choice;
+  const theirs = fieldsOfOthers(live);
+  const suggested = {
+    ...platformDataplaneSettings(kind, bpfEnabled),
+    ...(leaveProxyRules ? { bpfServiceProxyIptablesCleanupEnabled: false } : {}),
+  };
+  const kept = Object.entries(suggested).filter(([field]) => !theirs.has(field));
+  return {
+    apiVersion: groupVersion(vendorNames.groups.stored),
+    kind: vendorNames.kinds.dataplaneConfiguration.kind,
+    metadata: { name: vendorNames.singleton },
+    spec: { ...Object.fromEntries(kept), bpfEnabled },
+  };
+}
+
+function fieldsOfOthers(live: KubeObject | undefined): Set<string> {
+  const entries = (live?.metadata.managedFields ?? []).filter(({ manager }) => manager !== MANAGER);
+  const specs = entries.map(({ fieldsV1 }) => (fieldsV1?.["f:spec"] ?? {}) as Record<string, unknown>);
+  return new Set(specs.flatMap((spec) => Object.keys(spec).map((step) => step.slice(2))));
+}

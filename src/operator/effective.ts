@@ -1,0 +1,71 @@
+import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
+import { effectiveInstallation } from "../api/defaults.ts";
+import { vendorNames } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
+import type { Installation, InstallationSpec } from "../api/resources/installation.ts";
+import { ebpfPlatformProblems } from "../api/validation/ebpf.ts";
+import type { Problem } from "../api/validation/problem.ts";
+import { clusterFacts, platformEndpoint, podCidrs } from "./cluster-facts.ts";
+import { detectClusterKind } from "./detect-cluster-kind.ts";
+import type { Observed } from "./observed.ts";
+
+export interface Effective {
+  kind: ClusterKind;
+  /** The specification with every default filled in; it is kept in status, never in the user's spec. */
+  spec: InstallationSpec;
+  /** Why a new installation did not get eBPF though it is the default here. */
+  note: string | undefined;
+}
+
+/** What an installation comes to on this cluster. A default never asks for what the cluster cannot do: only people do. */
+export function effectiveFor(observed: Observed, installation: Installation): Effective {
+  const kind = installation.spec.clusterKind ?? detectClusterKind(observed) ?? "generic";
+  const previous = installation.status?.computed as InstallationSpec | undefined;
+  const context = { kind, podCidrs: podCidrs(observed), ...(previous ? { previous } : {}) };
+  const spec = effectiveInstallation(installation.spec, context);
+  const asked = installation.spec.vendorNetwork?.linuxDataplane ?? previous?.vendorNetwork?.linuxDataplane;
+  if (asked !== undefined || spec.vendorNetwork?.linuxDataplane !== "BPF") return { kind, spec, note: undefined };
+  const obstacle = obstacles(observed, installation.spec, kind)[0];
+  if (obstacle === undefined) return { kind, spec, note: undefined };
+  const standard = {
+    ...installation.spec,
+    vendorNetwork: { ...installation.spec.vendorNetwork, linuxDataplane: "Nftables" as const },
+  };
+  const note = `${CLUSTER_KINDS[kind].title}: eBPF would be the default, but ${lowered(obstacle)}`;
+  return { kind, spec: effectiveInstallation(standard, context), note };
+}
+
+function obstacles(observed: Observed, spec: InstallationSpec, kind: ClusterKind): string[] {
+  const platform: Problem[] = ebpfPlatformProblems({ ...clusterFacts(observed), kind });
+  const ipip = spec.vendorNetwork?.ipPools?.find(({ encapsulation }) => encapsulation?.startsWith("IPIP"));
+  const ports = spec.vendorNetwork?.hostPorts;
+  return [
+    ...platform.map(({ message }) => message),
+    ...(ipip ? [`Pool ${ipip.cidr} travels in IPIP.`] : []),
+    ...(ports ? ["Host ports are asked for."] : []),
+    ...(kind !== "openshift" && !apiEndpoint(observed, kind, true)
+      ? ["No stable address of the API server is known."]
+      : []),
+  ];
+}
+
+/** The API server's real address: the endpoint map's; with eBPF, where there is no map, the one the platform itself tells. */
+export function apiEndpoint(
+  observed: Observed,
+  kind: ClusterKind,
+  ebpf: boolean,
+): { host: string; port: string } | undefined {
+  const told = endpointOf(observed.endpointMap);
+  return told ?? (ebpf && !observed.endpointMap ? platformEndpoint(observed, kind) : undefined);
+}
+
+function endpointOf(map: KubeObject | undefined): { host: string; port: string } | undefined {
+  const data = (map?.["data"] ?? {}) as Record<string, string | undefined>;
+  const { hostKey, portKey } = vendorNames.endpointMap;
+  const [host, port] = [data[hostKey], data[portKey]];
+  return host && port ? { host, port } : undefined;
+}
+
+function lowered(sentence: string): string {
+  return sentence.charAt(0).toLowerCase() + sentence.slice(1);
+}

@@ -1,0 +1,49 @@
+import { defineErrors } from "../kit/errors.ts";
+
+/** sysexits: a configuration error. */
+const CONFIG = 78;
+
+export const errors = defineErrors({
+  OPERATOR_CONFIG: {
+    say: (name: string, why: string) => `the environment variable ${name} ${why}`,
+    fix: (name: string) => `set ${name} in the operator's Deployment; the published manifest does`,
+    exitCode: CONFIG,
+  },
+  OPERATOR_IN_SYSTEM_NAMESPACE: {
+    say: (namespace: string) => `the operator must not run in ${namespace}, the namespace it manages`,
+    fix: () => "install it in a namespace of its own, such as vendor-operator",
+    exitCode: CONFIG,
+  },
+  SECOND_OPERATOR: {
+    say: (own: string, active: string) =>
+      `the operator in namespace ${active} already looks after this cluster, so the one in ${own} stops`,
+    fix: (own: string, active: string) =>
+      `remove one of the two: kubectl -n ${own} delete deployment vendor-operator; to move here instead, remove the one in ${active}, then kubectl -n vendor-system delete configmap active-operator`,
+    exitCode: CONFIG,
+  },
+  OPERATOR_CANNOT_SEE: {
+    say: (plurals: string) => `the operator cannot see ${plurals} in the namespace it manages`,
+    fix: () =>
+      "it needs Kubernetes 1.21 or later and the rights of the published manifest; its log says what the server answered",
+  },
+  KIND_NOT_MANAGED: {
+    say: (kind: string, apiVersion: string) => `${kind} in ${apiVersion} is not a kind the operator makes objects of`,
+    fix: () => "this is a mistake in the operator: report it",
+  },
+  CERTIFICATE_SECRET_UNUSABLE: {
+    say: (secret: string, why: string) => `Secret ${secret} is not ours and cannot be used: ${why}`,
+    fix: (secret: string) =>
+      `correct it (tls.crt, tls.key and ca.crt that belong together), or delete it and the operator makes its own: kubectl -n ${secret.split("/")[0]} delete secret ${secret.split("/")[1]}`,
+  },
+  CERTIFICATE_AUTHORITY_BROKEN: {
+    say: (secret: string, why: string) => `the certificate authority in Secret ${secret} cannot be used: ${why}`,
+    fix: (secret: string) =>
+      `restore it; or delete it, and the operator makes a new authority and rolls every pod: kubectl -n ${secret.split("/")[0]} delete secret ${secret.split("/")[1]}`,
+  },
+  PULL_SECRET_MISSING: {
+    say: (namespace: string, name: string) =>
+      `spec.imagePullSecrets names Secret ${namespace}/${name}, and there is none`,
+    fix: (namespace: string, name: string) =>
+      `create it: kubectl -n ${namespace} create secret docker-registry ${name} …; or remove the name`,
+  },
+});

@@ -1,0 +1,132 @@
+import { vendorNames } from "../api/names.ts";
+import type { KubeObject, ResourceKind } from "../api/object.ts";
+import { EVENTS, PODS } from "../cluster/kinds.ts";
+import { type Applied, type ApplyTools, applyComponent, MANAGER } from "./apply.ts";
+import type { Observer } from "./observe.ts";
+import type { Observed } from "./observed.ts";
+import type { Component } from "./render/inputs.ts";
+import type { Pod } from "./workload-objects.ts";
+
+/** What a reconcile acts with. What it decides from is `Observed`. */
+export interface Hands {
+  tools: ApplyTools;
+  /** A fresh look, with what was just written. */
+  observe(): Observed;
+  /** Whether the system namespace can be seen. */
+  readonly inside: boolean;
+  enter(): Promise<void>;
+  leave(): Promise<void>;
+  apply(component: Component, wanted: readonly KubeObject[]): Promise<Applied>;
+  /**
+   * Pods that have addresses eBPF could not carry on. Looked up, not watched: it matters only on the way there. `generation` is
+   * that of the installation: whoever asks for eBPF anew is judged by the pods there are then.
+   */
+  podsWithFloatingIPs(generation: number | undefined): Promise<KubeObject[]>;
+  lastEvent(pod: Pod): Promise<string | undefined>;
+}
+
+const LOOKED_UP_FOR_MS = 30_000;
+
+export function createHands(tools: ApplyTools, observer: Observer): Hands {
+  let looked: { at: number; generation: number | undefined; pods: KubeObject[] } | undefined;
+  return {
+    tools,
+    observe: () => observer.snapshot(),
+    get inside() {
+      return observer.inside;
+    },
+    enter: () => observer.enter(tools.signal),
+    leave: () => observer.leave(),
+    apply: (component, wanted) => applyComponent(tools, component, wanted),
+    async podsWithFloatingIPs(generation) {
+      const now = observer.snapshot().now;
+      const fresh = looked && looked.generation === generation && now - looked.at <= LOOKED_UP_FOR_MS;
+      if (!looked || !fresh) looked = { at: now, generation, pods: await findFloating(tools) };
+      return looked.pods;
+    },
+    lastEvent: (pod) => lastEvent(tools, pod),
+  };
+}
+
+async function findFloating({ client, signal }: ApplyTools): Promise<KubeObject[]> {
+  const found: KubeObject[] = [];
+  let next: string | undefined;
+  do {
+    const page = await client.listPage(PODS, { limit: 500, signal, ...(next ? { continue: next } : {}) });
+    found.push(...page.items.filter(({ metadata }) => metadata.annotations?.[vendorNames.annotations.floatingIPs]));
+    next = page.continue;
+  } while (next !== undefined);
+  return found;
+}
+
+interface Event extends KubeObject {
+  type?: string;
+  message?: string;
+  lastTimestamp?: string;
+  eventTime?: string;
+}
+
+/** The newest warning about a pod. Without the right to read events the status says less, but still says it. */
+async function lastEvent({ client, signal, log }: ApplyTools, pod: Pod): Promise<string | undefined> {
+  const { namespace, name } = pod.metadata;
+  try {
+    const { items } = await client.list<Event>(EVENTS, {
+      namespace,
+      fieldSelector: `involvedObject.name=${name}`,
+      signal,
+    });
+    const time = (event: Event) => event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp ?? "";
+    const warnings = items.filter(({ type }) => type === "Warning").sort((a, b) => time(b).localeCompare(time(a)));
+    return warnings[0]?.message?.trim().replace(/\.$/, "");
+  } catch (error) {
+    log.debug({ pod: name, error }, "cannot read the pod's events");
+    return undefined;
+  }
+}
+
+/** Puts our finalizer on a resource before anything is made for it, so that its removal waits for us. */
+export async function keepFinalizer(
+  hands: Hands,
+  kind: ResourceKind,
+  object: KubeObject,
+  finalizer: string,
+): Promise<void> {
+  const { finalizers = [] } = object.metadata;
+  if (!finalizers.includes(finalizer)) await writeFinalizers(hands, kind, object, [...finalizers, finalizer]);
+}
+
+export async function dropFinalizer(
+  hands: Hands,
+  kind: ResourceKind,
+  object: KubeObject,
+  finalizer: string,
+): Promise<void> {
+  const { finalizers = [] } = object.metadata;
+  if (!finalizers.includes(finalizer)) return;
+  await writeFinalizers(
+    hands,
+    kind,
+    object,
+    finalizers.filter((each) => each !== finalizer),
+  );
+}
+
+/** Not by apply: that would make the resource anew if it is gone. The version makes sure that nobody's finalizer is lost. */
+async function writeFinalizers(
+  { tools }: Hands,
+  kind: ResourceKind,
+  object: KubeObject,
+  finalizers: string[],
+): Promise<void> {
+  const { resourceVersion, uid, name } = object.metadata;
+  const patch = { metadata: { resourceVersion, uid, finalizers } };
+  const written = await tools.client.patch(
+    kind,
+    { name },
+    { type: "merge", patch },
+    { fieldManager: MANAGER, signal: tools.signal },
+  );
+  tools.onWrite("applied");
+  if (finalizers.length > 0 || written.metadata.deletionTimestamp === undefined) tools.live.wrote(kind, written);
+  else tools.live.deleted(kind, written);
+}

@@ -1,0 +1,193 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { KubeObject } from "../api/object.ts";
+import { CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, NODES } from "../cluster/kinds.ts";
+import { storedKind } from "./managed-kinds.ts";
+import { applyDefinitions, createEndpointMap, type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
+import type { Workload } from "./workload-objects.ts";
+
+let world: OperatorWorld;
+afterEach(() => world.stop());
+
+const NODE_AGENT = { namespace: "vendor-system", name: "vendor-node" };
+const INSTALLATION = storedKind("installation");
+
+async function agentEnv(): Promise<Record<string, string | undefined>> {
+  const daemonSet = await world.get<Workload>(DAEMON_SETS, NODE_AGENT);
+  const env = daemonSet?.spec?.template?.spec?.containers?.[0]?.env ?? [];
+  return Object.fromEntries(env.map(({ name, value }) => [name, value]));
+}
+
+describe("an installation", () => {
+  it("with BPF and the v3 API ends with every part available, and then costs no more writes", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation({ vendorNetwork: { linuxDataplane: "BPF" } });
+    await world.ask("apiServer");
+    for (const part of ["network", "apiserver", "ippools"]) await world.untilStatus(part, "Available");
+    for (const part of ["flow-logs", "flow-ui", "service-proxy"]) await world.untilStatus(part, "NotInstalled");
+    await world.settled();
+    const before = world.writes.length;
+    // Anything that changes makes the operator look at every part again.
+    const patch = { metadata: { labels: { touched: "yes" } } };
+    await world.kubectl.patch(NODES, { name: "node-0" }, { type: "merge", patch });
+    await world.settled();
+    expect(world.writes.slice(before)).toEqual([]);
+    expect(world.warnings).toEqual([]);
+    // No object was written twice because the first time was not right; what has steps is the switch, finalizers and status.
+    const again = world.writes.filter(
+      (write, index) => write.startsWith("PATCH") && world.writes.indexOf(write) !== index,
+    );
+    expect(
+      again.filter((write) => !/\/status$|installations\/default$|dataplaneconfigurations|active-operator/.test(write)),
+    ).toEqual([]);
+  });
+
+  it("writes no defaults into the user's spec: what they come to is in status", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation({ vendorNetwork: { linuxDataplane: "BPF", hostPorts: null } });
+    await world.untilStatus("network", "Available");
+    const installation = await world.until(
+      () => world.get<KubeObject>(INSTALLATION, { name: "default" }),
+      (object) => (object?.["status"] as { version?: string })?.version !== undefined,
+    );
+    expect(installation?.["spec"]).toEqual({
+      variant: "OpenSource",
+      vendorNetwork: { linuxDataplane: "BPF", hostPorts: null },
+    });
+    const status = installation?.["status"] as {
+      version: string;
+      variant: string;
+      computed: { vendorNetwork: object };
+    };
+    expect(status).toMatchObject({ version: "v3.31.3", variant: "OpenSource" });
+    expect(status.computed.vendorNetwork).toMatchObject({
+      linuxDataplane: "BPF",
+      ipPools: [{ cidr: "192.168.0.0/16" }],
+    });
+  });
+
+  it("waits for the definitions, and says so, instead of crashing", async () => {
+    world = await operatorWorld({ definitions: false });
+    const operator = world.startOperator();
+    const url = await operator.url();
+    const answer = await world.until(
+      async () => (await fetch(`${url}/readyz`)).text(),
+      (text) => text.includes("waiting"),
+    );
+    expect(answer).toContain("waiting for custom resource definitions: installations.operator.vendor.io");
+    await applyDefinitions(world.kubectl);
+    await world.installation();
+    await world.untilStatus("network", "Available");
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain("vendor_operator_leader 1");
+  });
+
+  it("gives the API server's address to every pod, rolls them when it changes, and takes it back when the map goes", async () => {
+    world = await operatorWorld({ endpoint: "none" });
+    world.startOperator();
+    await world.installation({ vendorNetwork: { linuxDataplane: "Nftables" } });
+    await world.untilStatus("network", "Available");
+    expect(await agentEnv()).not.toHaveProperty("ORCHESTRATOR_SERVICE_HOST");
+    await createEndpointMap(world.kubectl);
+    await world.until(agentEnv, (env) => env["ORCHESTRATOR_SERVICE_HOST"] === "api.demo.internal");
+    const map = { namespace: "vendor-operator", name: "orchestrator-services-endpoint" };
+    const patch = { data: { ORCHESTRATOR_SERVICE_HOST: "other.demo.internal" } };
+    await world.kubectl.patch(CONFIG_MAPS, map, { type: "merge", patch });
+    await world.until(agentEnv, (env) => env["ORCHESTRATOR_SERVICE_HOST"] === "other.demo.internal");
+    await world.kubectl.patch(CONFIG_MAPS, map, {
+      type: "merge",
+      patch: { data: { ORCHESTRATOR_SERVICE_PORT: null } },
+    });
+    const status = await world.untilStatus("network", "Degraded", "EndpointKeyMissing");
+    expect(status.message).toContain("The endpoint map lacks ORCHESTRATOR_SERVICE_PORT.");
+    await world.kubectl.delete(CONFIG_MAPS, map);
+    await world.until(agentEnv, (env) => !("ORCHESTRATOR_SERVICE_HOST" in env));
+    await world.untilStatus("network", "Available");
+  });
+
+  it("carries the operator's own DNS configuration to the node pods", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation();
+    await world.untilStatus("network", "Available");
+    const patch = { spec: { template: { spec: { dnsConfig: { nameservers: ["169.254.169.253"] } } } } };
+    const deployment = { namespace: "vendor-operator", name: "vendor-operator" };
+    await world.kubectl.patch(DEPLOYMENTS, deployment, { type: "merge", patch });
+    await world.until(
+      () => world.get<Workload>(DAEMON_SETS, NODE_AGENT),
+      (agent) => JSON.stringify(agent?.spec?.template?.spec?.dnsConfig) === '{"nameservers":["169.254.169.253"]}',
+    );
+  });
+
+  it("puts back what somebody changed, says who and when, and leaves alone what they added", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation();
+    await world.untilStatus("network", "Available");
+    const container = { name: "vendor-node", image: "registry.example/mine:1" };
+    const patch = {
+      metadata: { labels: { team: "blue" } },
+      spec: { template: { spec: { containers: [container] } } },
+    };
+    await world.kubectl.patch(DAEMON_SETS, NODE_AGENT, { type: "strategic", patch }, { fieldManager: "kubectl-edit" });
+    const status = await world.until(
+      () => world.statusOf("network"),
+      (seen) => seen?.available === true && seen.message.includes("Put back"),
+    );
+    expect(status?.message).toMatch(
+      /Put back: DaemonSet vendor-system\/vendor-node spec\.template\.spec\.containers\[name=vendor-node\]\.image, changed by kubectl-edit at \d{4}-/,
+    );
+    const agent = await world.get<Workload>(DAEMON_SETS, NODE_AGENT);
+    expect(agent?.metadata.labels?.["team"]).toBe("blue");
+    expect(JSON.stringify(agent)).not.toContain("registry.example/mine");
+  });
+
+  it("names the pod, the node and the next command when its agents do not start", async () => {
+    world = await operatorWorld({ nodes: 1 });
+    world.startOperator();
+    await world.installation();
+    await world.untilStatus("network", "Available");
+    // Nothing in this small cluster makes pods fail, so the daemon set says less than it should and its pod tells why.
+    const pods = { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true };
+    const [pod] = (await world.kubectl.list(pods, { namespace: "vendor-system" })).items;
+    const waiting = { waiting: { reason: "ImagePullBackOff", message: "no such image" } };
+    const patch = {
+      status: {
+        containerStatuses: [{ name: "main", image: "x", imageID: "", ready: false, restartCount: 0, state: waiting }],
+      },
+    };
+    await world.kubectl.patch(pods, pod?.metadata ?? { name: "" }, { type: "merge", patch }, { subresource: "status" });
+    const broken = { status: { numberAvailable: 0 } };
+    await world.until(
+      async () => {
+        await world.kubectl.patch(DAEMON_SETS, NODE_AGENT, { type: "merge", patch: broken }, { subresource: "status" });
+        return world.statusOf("network");
+      },
+      (status) =>
+        status?.degraded === true &&
+        status.message.includes("on node node-0 container main: ImagePullBackOff, no such image"),
+    );
+  });
+
+  it("adds flow logs and the page when they are asked for, and takes away what each brought", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation();
+    await world.ask("flowUI");
+    await world.untilStatus("flow-ui", "Degraded", "FlowUiNeedsLogs");
+    await world.ask("flowLogs");
+    for (const part of ["flow-logs", "flow-ui"]) await world.untilStatus(part, "Available");
+    expect(await agentEnv()).toHaveProperty("FLOW_LOGS_SERVER");
+    const names = async () =>
+      (await world.kubectl.list(DEPLOYMENTS, { namespace: "vendor-system" })).items.map(
+        ({ metadata }) => metadata.name,
+      );
+    expect(await names()).toEqual(expect.arrayContaining(["vendor-flow-logs", "vendor-flow-ui"]));
+    await world.kubectl.delete(storedKind("flowUI"), { name: "default" });
+    await world.kubectl.delete(storedKind("flowLogs"), { name: "default" });
+    for (const part of ["flow-logs", "flow-ui"]) await world.untilStatus(part, "NotInstalled");
+    expect(await names()).toEqual(["vendor-kube-controllers"]);
+    await world.until(agentEnv, (env) => !("FLOW_LOGS_SERVER" in env));
+  });
+});

@@ -1,0 +1,76 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { KubeObject } from "../api/object.ts";
+import { storedKind } from "./managed-kinds.ts";
+import { type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
+
+let world: OperatorWorld;
+afterEach(() => world.stop());
+
+const POOLS = storedKind("ipPool");
+const network = (...ipPools: object[]) => ({ linuxDataplane: "Nftables", ipPools });
+const pools = async () => (await world.kubectl.list<KubeObject>(POOLS)).items;
+const create = (name: string, spec: object) =>
+  world.kubectl.create(POOLS, { apiVersion: "crd.vendor.io/v1", kind: POOLS.kind, metadata: { name }, spec });
+
+describe("IP pools", () => {
+  it("are made from the installation, changed with it, and belong to nobody", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation({ vendorNetwork: network({ cidr: "10.1.0.0/16" }) });
+    await world.untilStatus("ippools", "Available");
+    const [pool] = await pools();
+    expect(pool?.metadata).toMatchObject({ name: "default-ipv4-ippool" });
+    expect(pool?.metadata.ownerReferences).toBeUndefined();
+    expect(pool?.["spec"]).toMatchObject({ cidr: "10.1.0.0/16", vxlanMode: "CrossSubnet", natOutgoing: true });
+    await world.patchInstallation(network({ cidr: "10.1.0.0/16", encapsulation: "VXLAN" }));
+    await world.until(pools, (changed) => JSON.stringify(changed).includes('"vxlanMode":"Always"'));
+  });
+
+  it("are refused another prefix or block size under the same name, with the way out", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation({ vendorNetwork: network({ cidr: "10.1.0.0/16", name: "one" }) });
+    await world.untilStatus("ippools", "Available");
+    await world.patchInstallation(network({ cidr: "10.1.0.0/16", name: "one", blockSize: 28 }));
+    const status = await world.untilStatus("ippools", "Degraded", "PoolFieldImmutable");
+    expect(status.message).toContain("A pool's blockSize cannot change from 26 to 28.");
+    expect((await pools()).map((pool) => pool["spec"])).toMatchObject([{ blockSize: 26 }]);
+  });
+
+  it("of somebody else with the same addresses are not taken: Degraded says so, and nothing changes", async () => {
+    world = await operatorWorld();
+    await create("theirs", { cidr: "10.1.0.0/16", vxlanMode: "Always" });
+    world.startOperator();
+    await world.installation({ vendorNetwork: network({ cidr: "10.1.0.0/16" }) });
+    const status = await world.untilStatus("ippools", "Degraded", "PoolOfAnother");
+    expect(status.message).toContain("IPPool theirs (10.1.0.0/16) was made by somebody else");
+    expect((await pools()).map(({ metadata }) => metadata.name)).toEqual(["theirs"]);
+  });
+
+  it("that the installation no longer lists give out nothing more, and go when their last address is back", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation({
+      vendorNetwork: network({ cidr: "10.1.0.0/16", name: "one" }, { cidr: "10.2.0.0/16", name: "two" }),
+    });
+    await world.untilStatus("ippools", "Available");
+    const blocks = storedKind("ipamBlock");
+    const spec = { cidr: "10.2.0.0/26", allocations: [0, null], unallocated: [1], attributes: [{}] };
+    await world.kubectl.create(blocks, {
+      apiVersion: "crd.vendor.io/v1",
+      kind: blocks.kind,
+      metadata: { name: "10-2-0-0-26" },
+      spec,
+    });
+    await world.patchInstallation(network({ cidr: "10.1.0.0/16", name: "one" }));
+    await world.until(
+      () => world.statusOf("ippools"),
+      (status) => status?.message.includes("1 addresses of IPPool two to be given back") === true,
+    );
+    expect((await pools()).map((pool) => (pool["spec"] as { disabled: boolean }).disabled)).toEqual([false, true]);
+    await world.kubectl.delete(blocks, { name: "10-2-0-0-26" });
+    // Blocks are not watched: another look comes within seconds.
+    await world.until(pools, (left) => left.length === 1);
+    await world.untilStatus("ippools", "Available");
+  });
+});

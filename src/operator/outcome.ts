@@ -1,0 +1,59 @@
+import type { InstallationSpec } from "../api/resources/installation.ts";
+import type { Problem } from "../api/validation/problem.ts";
+
+/** Every part the operator looks after; each has one reconcile and one status object of this name. */
+export const PARTS = ["network", "ippools", "apiserver", "flow-logs", "flow-ui", "service-proxy"] as const;
+export type Part = (typeof PARTS)[number];
+
+/**
+ * What one look at a part came to: the only thing a reconcile returns. `status.ts` turns it into conditions, so that what was
+ * said once cannot be overwritten by what is said later in the same pass.
+ */
+export type Outcome =
+  | { kind: "ready"; message: string; computed?: InstallationSpec }
+  /** Nobody asked for anything, and nothing of it is left: there is no status either. */
+  | { kind: "absent" }
+  /** An optional part nobody asked for. */
+  | { kind: "notInstalled"; message: string }
+  | { kind: "progressing"; waitingFor: string; recheckMs?: number; computed?: InstallationSpec }
+  /** `retry`: look again soon though nothing we watch may change. */
+  | { kind: "degraded"; reason: string; message: string; retry: boolean; computed?: InstallationSpec };
+
+export const ready = (message: string): Outcome => ({ kind: "ready", message });
+export const absent = (): Outcome => ({ kind: "absent" });
+export const notInstalled = (message: string): Outcome => ({ kind: "notInstalled", message });
+export const progressing = (waitingFor: string, recheckMs?: number): Outcome => ({
+  kind: "progressing",
+  waitingFor,
+  ...(recheckMs === undefined ? {} : { recheckMs }),
+});
+export const degraded = (reason: string, message: string, retry = false): Outcome => ({
+  kind: "degraded",
+  reason,
+  message,
+  retry,
+});
+
+/** What the user asked for cannot be done: named by its first problem, with every fix. Nothing was changed. `retry` as in an outcome. */
+export function refused(problems: readonly Problem[], retry = false): Outcome {
+  const [first] = problems;
+  if (!first) throw new TypeError("a refusal needs a reason");
+  const told = problems.slice(0, MOST_TOLD).map(sentence);
+  const more = problems.length - told.length;
+  return degraded(reasonOf(first.code), [...told, ...(more > 0 ? [`And ${more} more.`] : [])].join(" "), retry);
+}
+
+const MOST_TOLD = 3;
+
+function sentence({ message, fix, code }: Problem): string {
+  return `${message} Fix: ${fix} (vendorctl explain ${code})`;
+}
+
+/** Conditions speak in CamelCase words: `EBPF_IPIP_POOL` is `EbpfIpipPool`. */
+export function reasonOf(code: string): string {
+  return code
+    .toLowerCase()
+    .split("_")
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join("");
+}

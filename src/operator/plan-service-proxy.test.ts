@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
+import { type ProxyPlan, type ProxyQuestion, planServiceProxy } from "./plan-service-proxy.ts";
+import { viewServiceProxy } from "./service-proxy-view.ts";
+
+const running = { is: "running", ready: true, owner: undefined } as const;
+const parked = { is: "parked", owner: undefined } as const;
+const acting: ProxyQuestion = {
+  kind: "generic",
+  managed: true,
+  wanted: "BPF",
+  phase: "ebpf",
+  mode: "iptables",
+  proxy: running,
+  cleanup: undefined,
+};
+const back: ProxyQuestion = { ...acting, wanted: "Nftables", phase: "restoringProxy", proxy: parked };
+
+describe("the service proxy, per kind of cluster", () => {
+  it.each<[ClusterKind, Partial<ProxyPlan>]>([
+    ["generic", { do: "park" }],
+    ["iac", { do: "refuse", reason: "ServiceProxyOfTool" } as ProxyPlan],
+    ["openshift", { do: "nothing" }],
+    ["aks", { do: "leaveItsRules" }],
+    ["eks", { do: "park" }],
+    ["mke", { do: "refuse", reason: "ServiceProxyCannotBeDisabled" } as ProxyPlan],
+  ])("%s, when eBPF serves everywhere", (kind, plan) => {
+    expect(planServiceProxy({ ...acting, kind })).toMatchObject(plan);
+  });
+
+  it.each(Object.keys(CLUSTER_KINDS) as ClusterKind[])(
+    "%s: nothing where there is no proxy, and nothing by us where nobody asked",
+    (kind) => {
+      expect(planServiceProxy({ ...acting, kind, proxy: { is: "absent" } })).toMatchObject({ do: "nothing" });
+      expect(planServiceProxy({ ...acting, kind, managed: false })).toMatchObject({ do: "unmanaged" });
+    },
+  );
+
+  it.each<[string, ProxyQuestion, object]>([
+    ["before every node has proven itself", { ...acting, phase: "confirming" }, { do: "wait" }],
+    ["when a node refuses", { ...acting, phase: "refused" }, { do: "wait" }],
+    ["already parked, and a node is new", { ...acting, phase: "confirming", proxy: parked }, { do: "nothing" }],
+    ["in IPVS mode", { ...acting, kind: "eks", mode: "ipvs" }, { do: "refuse", reason: "ServiceProxyIpvs" }],
+    ["its rules left alone", { ...acting, kind: "aks", cleanup: false }, { do: "nothing" }],
+    ["back", back, { do: "restore" }],
+    ["back and running", { ...back, proxy: running }, { do: "nothing" }],
+    ["back and starting", { ...back, proxy: { ...running, ready: false } }, { do: "wait" }],
+  ])("%s", (_what, question, plan) => {
+    expect(planServiceProxy(question)).toMatchObject(plan);
+  });
+
+  it.each<[string, { labels?: Record<string, string>; annotations?: Record<string, string> }, string]>([
+    ["the add-on manager", { labels: { "addonmanager.kubernetes.io/mode": "Reconcile" } }, "add-on manager"],
+    ["some tool", { labels: { "app.kubernetes.io/managed-by": "Ansible" } }, "kept by Ansible"],
+    ["Argo CD", { annotations: { "argocd.argoproj.io/tracking-id": "net:apps/DaemonSet:x" } }, "argocd app sync net"],
+    ["Helm", { annotations: { "meta.helm.sh/release-name": "kp" } }, "helm upgrade -n kube-system kp"],
+  ])("kept by %s is never patched, in neither direction", (_who, metadata, says) => {
+    const object = { apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name: "kube-proxy", ...metadata } };
+    const proxy = viewServiceProxy(object);
+    const plan = planServiceProxy({ ...acting, proxy });
+    expect(plan).toMatchObject({ do: "refuse", reason: "ServiceProxyOfAnother" });
+    expect(JSON.stringify(plan)).toContain(says);
+    const selected = { ...object, spec: { template: { spec: { nodeSelector: { "non-vendor": "true" } } } } };
+    expect(planServiceProxy({ ...back, proxy: viewServiceProxy(selected) })).toMatchObject({ do: "refuse" });
+  });
+});

@@ -1,0 +1,164 @@
+import { customResourceDefinitions } from "../../api/crd.ts";
+import { type Names, vendorNames } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { kubeControllersRights, nodeAgentRights, type Rights, stored } from "../render/component-rules.ts";
+import { controlPlaneReplicas, deployment, selectorOf } from "../render/control-plane.ts";
+import { disruptionBudget } from "../render/disruption-budget.ts";
+import { variable } from "../render/environment.ts";
+import type { RenderInputs } from "../render/inputs.ts";
+import { CONTROLLERS_PORT } from "../render/kube-controllers.ts";
+import { nodePaths } from "../render/node-paths.ts";
+import { AS_ROOT, cniInstall, healthPortOf, nodePodSpec } from "../render/node-pod.ts";
+import { BRIEF_RESOURCES, containerPort } from "../render/pod-parts.ts";
+import { CLUSTER_PRIORITY } from "../render/priority-classes.ts";
+import { accountWithRights, READ, rule } from "../render/rbac.ts";
+import { CNI_CONFIG_KEY, datastoreEnv, datastoreVolumes, fromSettings, manifestSettings } from "./manifest-settings.ts";
+import type { ManifestVariant } from "./manifest-variants.ts";
+import { ordinaryInputs } from "./rendered-names.ts";
+
+/** Everything one plain manifest holds, in the order to apply it. */
+export function manifestObjects(variant: ManifestVariant, version: string, names: Names = vendorNames): KubeObject[] {
+  const inputs = manifestInputs(variant, version, names);
+  return [
+    ...(variant.datastore === "api" ? storedDefinitions(names) : []),
+    ...manifestSettings(inputs, variant),
+    ...nodeObjects(inputs, variant),
+    ...controllersObjects(inputs, variant),
+  ];
+}
+
+/** As for an ordinary cluster, but everything is in the orchestrator's system namespace. On etcd eBPF does not work, so nothing is there for it. */
+function manifestInputs(variant: ManifestVariant, version: string, names: Names): RenderInputs {
+  const { namespaces } = names;
+  const here = { ...names, namespaces: { ...namespaces, system: namespaces.orchestratorSystem } };
+  const inputs = ordinaryInputs(here, { kind: "generic", bpf: false });
+  // The pods can run eBPF; it acts when the data plane configuration says so.
+  return { ...inputs, version, bpf: variant.datastore === "api" };
+}
+
+function storedDefinitions(names: Names): KubeObject[] {
+  return customResourceDefinitions(names).filter(({ spec }) => spec.group === names.groups.stored.group);
+}
+
+function nodeObjects(inputs: RenderInputs, variant: ManifestVariant): KubeObject[] {
+  const { names } = inputs;
+  const name = variant.networking === "overlay" ? names.workloads.overlayNode : names.workloads.node;
+  const place = { name, namespace: names.namespaces.system };
+  const { everywhere, atHome } = nodeRights(names, variant);
+  const labels = selectorOf(name);
+  return [
+    ...accountWithRights(place, everywhere, atHome),
+    {
+      apiVersion: "apps/v1",
+      kind: "DaemonSet",
+      metadata: { ...place, labels },
+      spec: {
+        selector: { matchLabels: labels },
+        updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1 } },
+        template: { metadata: { labels }, spec: nodePod(inputs, variant, name) },
+      },
+    },
+  ];
+}
+
+/** Without an operator the agent itself makes the first pool; with etcd it keeps nothing of its own in the orchestrator. */
+function nodeRights(names: Names, { datastore, networking }: ManifestVariant): Rights {
+  const rights = nodeAgentRights(names, "generic");
+  if (datastore === "etcd") return withoutStored(names, rights);
+  if (networking !== "own") return rights;
+  return { ...rights, everywhere: [...rights.everywhere, stored(names, ["ipPool"], ["create"])] };
+}
+
+function withoutStored({ groups }: Names, { everywhere, atHome }: Rights): Rights {
+  return { everywhere: everywhere.filter(({ apiGroups }) => !apiGroups.includes(groups.stored.group)), atHome };
+}
+
+/** Two containers: the agent, and beside it what connects the pods. */
+function nodePod(inputs: RenderInputs, variant: ManifestVariant, account: string): object {
+  const { names } = inputs;
+  const paths = nodePaths(inputs);
+  const overlay = variant.networking === "overlay";
+  const install = cniInstall(inputs, paths, {
+    container: "install-cni",
+    config: { name: names.manifests.configMap, key: CNI_CONFIG_KEY },
+    env: [
+      ...variable("STAY", overlay ? undefined : "true"),
+      ...(variant.networking === "foreign" ? variable("MANAGE_CNI_CONFIG", "false") : []),
+    ],
+  });
+  return nodePodSpec(inputs, paths, {
+    account,
+    env: [
+      ...datastoreEnv(names, variant),
+      fromSettings(names, "NETWORKING_BACKEND", "vendor_backend"),
+      fromSettings(names, "MTU", "veth_mtu"),
+      ...(variant.networking === "own" && variant.datastore === "api"
+        ? [fromSettings(names, "IPV4POOL_CIDR", "ipv4_pool_cidr")]
+        : variable("USE_POD_CIDR", variant.networking === "own" ? undefined : "true")),
+    ],
+    envFrom: endpointMap(names),
+    before: overlay ? install : [],
+    beside: (overlay ? [overlayContainer(inputs)] : install).map((container) => ({
+      ...container,
+      readinessProbe: servicesProbe(inputs),
+    })),
+    also: datastoreVolumes(variant),
+  });
+}
+
+/**
+ * The second container is ready when the agent beside it follows the cluster's services. With the etcd datastore it cannot, so there
+ * node pods are 1/2, and that is as it should be.
+ */
+function servicesProbe(inputs: RenderInputs): object {
+  const httpGet = { host: "localhost", port: healthPortOf(inputs), path: "/readyz/services", scheme: "HTTP" };
+  return { httpGet, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 };
+}
+
+/** Not ours: a component of its own that people bring and may exchange. */
+function overlayContainer({ names, version }: RenderInputs): object {
+  return {
+    name: "overlay",
+    image: `registry.vendor.io/vendor/overlay:${version}`,
+    env: [fromSettings(names, "OVERLAY_NETWORK", "overlay_network")],
+    resources: BRIEF_RESOURCES,
+    securityContext: { ...AS_ROOT, privileged: false, capabilities: { drop: ["ALL"], add: ["NET_ADMIN", "NET_RAW"] } },
+    volumeMounts: [{ name: "var-run-vendor", mountPath: "/var/run/vendor" }],
+  };
+}
+
+/** The API server's real address, where somebody has written it down. */
+function endpointMap({ endpointMap: { name } }: Names): object[] {
+  return [{ configMapRef: { name, optional: true } }];
+}
+
+function controllersObjects(inputs: RenderInputs, variant: ManifestVariant): KubeObject[] {
+  const { names } = inputs;
+  const place = { name: names.workloads.kubeControllers, namespace: names.namespaces.system };
+  const { everywhere, atHome } = controllersRights(names, variant);
+  return [
+    ...accountWithRights(place, everywhere, atHome),
+    disruptionBudget(place),
+    deployment(inputs, {
+      name: place.name,
+      program: "controllers",
+      sized: "KubeControllers",
+      replicas: controlPlaneReplicas(inputs),
+      priorityClassName: CLUSTER_PRIORITY,
+      certificate: undefined,
+      env: [...datastoreEnv(names, variant), ...variable("HEALTH_PORT", CONTROLLERS_PORT)],
+      ports: [containerPort("health", CONTROLLERS_PORT)],
+      probe: { port: "health" },
+      also: { ...datastoreVolumes(variant), envFrom: endpointMap(names) },
+      usesApi: true,
+    }),
+  ];
+}
+
+/** With etcd, policies too are copied there from the orchestrator. */
+function controllersRights(names: Names, { datastore }: ManifestVariant): Rights {
+  const rights = kubeControllersRights(names);
+  if (datastore === "api") return rights;
+  const { everywhere, atHome } = withoutStored(names, rights);
+  return { everywhere: [...everywhere, rule("networking.k8s.io", ["networkpolicies"], READ)], atHome };
+}

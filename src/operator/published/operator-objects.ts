@@ -1,0 +1,113 @@
+import { type Names, vendorNames } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { selectorOf } from "../render/control-plane.ts";
+import { POD_IDENTITY, variable } from "../render/environment.ts";
+import { namespaceObject } from "../render/namespaces.ts";
+import { containerPort, probes, RESTRICTED_CONTAINER, RESTRICTED_POD } from "../render/pod-parts.ts";
+import { CLUSTER_PRIORITY } from "../render/priority-classes.ts";
+import {
+  clusterRole,
+  clusterRoleBinding,
+  type Place,
+  type Rule,
+  role,
+  roleBinding,
+  serviceAccount,
+} from "../render/rbac.ts";
+import { operatorRights, systemRoleName } from "./operator-rights.ts";
+
+/** What of the operator's Deployment the chart lets people set. */
+export interface OperatorSettings {
+  image: string;
+  resources: unknown;
+  tolerations: unknown;
+  nodeSelector: unknown;
+  dnsPolicy: string;
+  /** None in the manifest: step 4 of the installation adds it where a platform needs it. */
+  dnsConfig?: unknown;
+  imagePullSecrets?: unknown;
+}
+
+const HEALTH_PORT = 9440;
+
+export const OPERATOR_DEFAULTS = {
+  resources: { requests: { cpu: "50m", memory: "128Mi" } },
+  // It installs the network, so it must run where there is none yet.
+  tolerations: [{ operator: "Exists" }],
+  nodeSelector: { "kubernetes.io/os": "linux" },
+  // The node's own name servers: those of the cluster need the network that is to be installed.
+  dnsPolicy: "Default",
+} as const;
+
+/** The operator and everything it needs to start, its Deployment last. */
+export function operatorObjects(settings: OperatorSettings, names: Names = vendorNames): KubeObject[] {
+  const place = { name: names.workloads.operator, namespace: names.namespaces.operator };
+  return [
+    namespaceObject(place.namespace, "generic"),
+    serviceAccount(place),
+    ...rights(names, place),
+    operatorDeployment(settings, names, place),
+  ];
+}
+
+function rights(names: Names, place: Place): KubeObject[] {
+  const { everywhere, ownNamespace, systemNamespace, orchestratorNamespace } = operatorRights(names);
+  const inNamespace = (namespace: string, rules: Rule[]) => [
+    role({ ...place, namespace }, rules),
+    roleBinding({ ...place, namespace }, { kind: "Role", name: place.name }, place),
+  ];
+  return [
+    clusterRole(place.name, everywhere),
+    clusterRoleBinding(place.name, place.name, place),
+    clusterRole(systemRoleName(names), systemNamespace),
+    ...inNamespace(place.namespace, ownNamespace),
+    ...inNamespace(names.namespaces.orchestratorSystem, orchestratorNamespace),
+  ];
+}
+
+function operatorDeployment(settings: OperatorSettings, names: Names, place: Place): KubeObject {
+  const labels = selectorOf(place.name);
+  const { dnsPolicy, dnsConfig, nodeSelector, tolerations, imagePullSecrets } = settings;
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { ...place, labels },
+    spec: {
+      replicas: 1,
+      selector: { matchLabels: labels },
+      // On the node's network two copies cannot share a node's port.
+      strategy: { type: "Recreate" },
+      template: {
+        metadata: { labels },
+        spec: {
+          serviceAccountName: place.name,
+          hostNetwork: true,
+          dnsPolicy,
+          ...(dnsConfig ? { dnsConfig } : {}),
+          priorityClassName: CLUSTER_PRIORITY,
+          nodeSelector,
+          tolerations,
+          ...(imagePullSecrets ? { imagePullSecrets } : {}),
+          securityContext: RESTRICTED_POD,
+          terminationGracePeriodSeconds: 30,
+          containers: [operatorContainer(settings, names)],
+        },
+      },
+    },
+  };
+}
+
+function operatorContainer({ image, resources }: OperatorSettings, { workloads, endpointMap }: Names): object {
+  return {
+    name: workloads.operator,
+    image,
+    command: ["vendor", "operator"],
+    env: [...POD_IDENTITY, ...variable("HEALTH_PORT", HEALTH_PORT)],
+    // The API server's real address, where somebody has written it down: step 2 of the installation.
+    envFrom: [{ configMapRef: { name: endpointMap.name, optional: true } }],
+    ports: [containerPort("health", HEALTH_PORT)],
+    ...probes({ host: "localhost", port: HEALTH_PORT }),
+    resources,
+    securityContext: RESTRICTED_CONTAINER,
+  };
+}

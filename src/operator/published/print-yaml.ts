@@ -1,0 +1,19 @@
+import { stringify } from "yaml";
+
+/** One file of many documents. Objects may share parts; a file must not, so no aliases. */
+export function printYaml(header: string, documents: readonly unknown[]): string {
+  const printed = documents.map((document) => `---\n${printDocument(document)}`);
+  return `${comment(header)}${printed.join("")}`;
+}
+
+export function printDocument(document: unknown): string {
+  return stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 });
+}
+
+export function comment(text: string): string {
+  return text
+    .trimEnd()
+    .split("\n")
+    .map((line) => (line === "" ? "#\n" : `# ${line}\n`))
+    .join("");
+}

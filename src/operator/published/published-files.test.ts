@@ -1,0 +1,240 @@
+import { describe, expect, it } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { vendorNames } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { VERSION } from "../../api/release.ts";
+import { validateObject } from "../../api/validation/validate.ts";
+import { imageFor } from "../render/image.ts";
+import { manifestVariants } from "./manifest-variants.ts";
+import { renderGeneratedFiles } from "./published-files.ts";
+import { renderTemplate, withValues } from "./testing-chart.fixture.ts";
+
+const files = renderGeneratedFiles();
+const { manifests, ready } = vendorNames;
+
+function fileText(path: string): string {
+  const text = files[path];
+  if (text === undefined) throw new Error(`nothing prints ${path}`);
+  return text;
+}
+
+function documents(text: string): KubeObject[] {
+  return parseAllDocuments(text)
+    .map((document) => {
+      expect(document.errors).toEqual([]);
+      return document.toJS() as KubeObject | null;
+    })
+    .filter((object) => object !== null);
+}
+
+const manifest = (name: string) => documents(fileText(`manifests/${name}`));
+const names = (objects: readonly KubeObject[]) => objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+
+interface Container {
+  name: string;
+  image: string;
+  env?: { name: string; value?: string; valueFrom?: { configMapKeyRef?: { name: string; key: string } } }[];
+  envFrom?: object[];
+  readinessProbe?: { httpGet?: { path: string } };
+}
+type Workload = KubeObject & { spec: { template: { spec: { containers: Container[]; volumes?: object[] } } } };
+
+describe("the custom resources", () => {
+  const text = fileText(`manifests/${manifests.customResources}`);
+
+  it("are an installation and the v3 API, and right as they are", () => {
+    const objects = documents(text);
+    expect(names(objects)).toEqual(["Installation default", "APIServer default"]);
+    expect(objects.flatMap((object) => validateObject(object, {}))).toEqual([]);
+  });
+
+  it("run eBPF after adding the one line of installation step 5", () => {
+    const edited = text.replace("  vendorNetwork:\n", "  vendorNetwork:\n    linuxDataplane: BPF\n");
+    const [installation] = documents(edited);
+    expect(installation).toMatchObject({ spec: { vendorNetwork: { linuxDataplane: "BPF" } } });
+    expect(validateObject(installation as KubeObject, {})).toEqual([]);
+  });
+
+  it("bring flow logs and their page when those are uncommented", () => {
+    const at = text.indexOf("# ---");
+    const edited = text.slice(0, at) + text.slice(at).replace(/^# /gm, "");
+    expect(names(documents(edited)).slice(2)).toEqual(["FlowLogs default", "FlowUI default"]);
+  });
+
+  it("come with eBPF and the service proxy looked after for kinds where eBPF is the default", () => {
+    const [installation] = manifest("custom-resources-bpf.yaml");
+    expect(installation).toMatchObject({
+      spec: { vendorNetwork: { linuxDataplane: "BPF", hostPorts: null, serviceProxyManagement: "Enabled" } },
+    });
+    expect(validateObject(installation as KubeObject, {})).toEqual([]);
+  });
+});
+
+describe("the operator's manifest", () => {
+  const objects = manifest(manifests.operator);
+  const deployment = objects.at(-1) as Workload;
+
+  it("has its namespace first and its Deployment last", () => {
+    expect(names(objects)[0]).toBe("Namespace vendor-operator");
+    expect(names(objects).at(-1)).toBe("Deployment vendor-operator");
+  });
+
+  it("runs where there is no network yet, and reaches the API server by the map's address if there is one", () => {
+    expect(deployment).toMatchObject({
+      spec: {
+        template: {
+          spec: {
+            hostNetwork: true,
+            dnsPolicy: "Default",
+            tolerations: [{ operator: "Exists" }],
+            containers: [
+              {
+                image: imageFor({}, VERSION),
+                envFrom: [{ configMapRef: { name: "orchestrator-services-endpoint", optional: true } }],
+              },
+            ],
+          },
+        },
+      },
+    });
+  });
+});
+
+describe.each(manifestVariants(vendorNames))("$file", (variant) => {
+  const objects = manifest(variant.file);
+  const daemonSet = objects.find(({ kind }) => kind === "DaemonSet") as Workload;
+  const { containers } = daemonSet.spec.template.spec;
+  const isEtcd = variant.datastore === "etcd";
+
+  it("puts everything into the orchestrator's system namespace", () => {
+    const namespaces = new Set(objects.map(({ metadata }) => metadata.namespace).filter(Boolean));
+    expect([...namespaces]).toEqual(["kube-system"]);
+  });
+
+  it(`runs ${variant.networking === "overlay" ? "vendor-overlay" : "vendor-node"} with as many containers as its READY column says`, () => {
+    expect(daemonSet.metadata.name).toBe(variant.networking === "overlay" ? "vendor-overlay" : "vendor-node");
+    const expected = isEtcd
+      ? ready.etcdDatastore
+      : variant.networking === "overlay"
+        ? ready.overlay
+        : ready.apiDatastore;
+    expect(containers.length).toBe(Number(expected.split("/")[1]));
+  });
+
+  it("is ready beside the agent only when the agent follows services, which the etcd datastore cannot", () => {
+    expect(containers[1]?.readinessProbe?.httpGet?.path).toBe("/readyz/services");
+  });
+
+  it(
+    isEtcd ? "brings no CRDs, and an etcd to fill in" : "brings the stored kinds' CRDs, and none of the operator's",
+    () => {
+      const groups = new Set(
+        objects
+          .filter(({ kind }) => kind === "CustomResourceDefinition")
+          .map(({ spec }) => (spec as { group: string }).group),
+      );
+      expect([...groups]).toEqual(isEtcd ? [] : ["crd.vendor.io"]);
+      const settings = objects.find(
+        ({ kind, metadata }) => kind === "ConfigMap" && metadata.name === manifests.configMap,
+      );
+      expect(Object.keys(settings?.["data"] as object).includes("etcd_endpoints")).toBe(isEtcd);
+      expect(names(objects).includes("Secret vendor-etcd-secrets")).toBe(isEtcd);
+    },
+  );
+
+  it("tells its programs where objects are kept, and where the API server is if somebody wrote it down", () => {
+    for (const workload of objects.filter(({ kind }) => kind === "DaemonSet" || kind === "Deployment") as Workload[]) {
+      const [program] = workload.spec.template.spec.containers;
+      expect(program?.env).toContainEqual({ name: "DATASTORE_TYPE", value: isEtcd ? "etcd" : "orchestrator" });
+      expect(program?.envFrom).toEqual([{ configMapRef: { name: "orchestrator-services-endpoint", optional: true } }]);
+    }
+  });
+
+  it("reads only settings that are there", () => {
+    const settings = objects.find(({ metadata }) => metadata.name === manifests.configMap)?.["data"] as object;
+    const read = containers.flatMap(({ env = [] }) =>
+      env.flatMap(({ valueFrom }) => valueFrom?.configMapKeyRef?.key ?? []),
+    );
+    expect(read.filter((key) => !Object.hasOwn(settings, key))).toEqual([]);
+  });
+});
+
+describe("the mesh's injector maps", () => {
+  it.each(["1.1.0", "1.5", "1.10", "1.15"])("add the sidecar for version %s", (version) => {
+    const [map] = manifest(manifests.sidecarInjector(version));
+    const config = parse((map!["data"] as { config: string }).config) as {
+      template?: string;
+      templates?: { vendor: string };
+    };
+    const injected = parse(config.template ?? config.templates?.vendor ?? "") as { spec?: object };
+    expect(injected.spec ?? injected).toMatchObject({
+      containers: [{ name: "vendor-policy-sidecar", image: imageFor({}, VERSION) }],
+    });
+  });
+});
+
+describe("the chart", () => {
+  const chart = (path: string) => fileText(`charts/vendor-operator/${path}`);
+  const templates = Object.keys(files).filter((path) => path.startsWith("charts/vendor-operator/templates/"));
+  const install = (set: Parameters<typeof withValues>[1]) => {
+    const values = withValues(chart("values.yaml"), set);
+    return templates.flatMap((path) => documents(renderTemplate(fileText(path), values)));
+  };
+  const spec = (objects: KubeObject[]) =>
+    (objects.find(({ kind }) => kind === "Deployment") as Workload).spec.template.spec as unknown as Record<
+      string,
+      unknown
+    >;
+
+  it("has the version of the product, and no CRDs", () => {
+    expect(parse(chart("Chart.yaml"))).toMatchObject({
+      name: "vendor-operator",
+      version: VERSION,
+      appVersion: VERSION,
+    });
+    expect(install(() => {}).filter(({ kind }) => kind === "CustomResourceDefinition")).toEqual([]);
+  });
+
+  it("installs with its own values what the manifest and the custom resources install", () => {
+    const objects = install(() => {});
+    const wanted = [...manifest(manifests.operator), ...manifest(manifests.customResources)];
+    expect(names(objects).sort()).toEqual(
+      names(wanted)
+        .filter((name) => !name.startsWith("Namespace"))
+        .sort(),
+    );
+    for (const object of objects) {
+      const same = wanted.find(
+        (other) => names([other])[0] === names([object])[0] && other.metadata.namespace === object.metadata.namespace,
+      );
+      const { dnsConfig: _dns, imagePullSecrets: _pull, ...pod } = object.kind === "Deployment" ? spec([object]) : {};
+      if (object.kind === "Deployment") expect(pod).toEqual(spec([same as KubeObject]));
+      else expect(object).toEqual(same);
+    }
+  });
+
+  it("writes the endpoint map, patches the operator's DNS and takes another image, when it is told to", () => {
+    const objects = install((values) => {
+      values.apiEndpoint = { host: "api.example.test", port: "6443" };
+      values.dnsConfig = { nameservers: ["169.254.169.253"] };
+      values.image.registry = "mirror.example.test";
+    });
+    expect(objects.find(({ metadata }) => metadata.name === "orchestrator-services-endpoint")).toMatchObject({
+      metadata: { namespace: "vendor-operator" },
+      data: { ORCHESTRATOR_SERVICE_HOST: "api.example.test", ORCHESTRATOR_SERVICE_PORT: "6443" },
+    });
+    expect(spec(objects)).toMatchObject({
+      dnsConfig: { nameservers: ["169.254.169.253"] },
+      containers: [{ image: imageFor({ registry: "mirror.example.test" }, VERSION) }],
+    });
+  });
+
+  it("leaves the custom resources to whoever disables them, and adds those that are asked for", () => {
+    const kinds = (set: Parameters<typeof withValues>[1]) =>
+      install(set)
+        .filter(({ apiVersion }) => apiVersion === "operator.vendor.io/v1")
+        .map(({ kind }) => kind);
+    expect(kinds((values) => Object.assign(values.installation, { enabled: false }))).toEqual(["APIServer"]);
+    expect(kinds((values) => Object.assign(values.flowLogs, { enabled: true }))).toContain("FlowLogs");
+  });
+});

@@ -1,0 +1,54 @@
+import { type Names, vendorNames } from "../../api/names.ts";
+import { VERSION } from "../../api/release.ts";
+import { imageFor } from "../render/image.ts";
+import { chartFiles } from "./chart.ts";
+import { customResourcesBpfFile, customResourcesFile } from "./custom-resources.ts";
+import { manifestObjects } from "./manifest-install.ts";
+import { type ManifestVariant, manifestVariants } from "./manifest-variants.ts";
+import { OPERATOR_DEFAULTS, operatorObjects } from "./operator-objects.ts";
+import { printYaml } from "./print-yaml.ts";
+import { MESH_VERSIONS, sidecarInjector } from "./sidecar-injector.ts";
+
+const GENERATED = "Generated from src/operator. Do not edit it in the repository: run `npm run generate`.";
+
+/** Everything people install from, by path; the CRDs are printed by `src/api`. */
+export function renderGeneratedFiles(names: Names = vendorNames): Record<string, string> {
+  const { manifests } = names;
+  const at = (file: string) => `manifests/${file}`;
+  const image = imageFor({}, VERSION);
+  return {
+    [at(manifests.operator)]: printYaml(
+      `The operator. Apply ${manifests.operatorCrds} first.\n${GENERATED}`,
+      operatorObjects({ image, ...OPERATOR_DEFAULTS }, names),
+    ),
+    [at(manifests.customResources)]: customResourcesFile(names),
+    [at("custom-resources-bpf.yaml")]: customResourcesBpfFile(names),
+    ...Object.fromEntries(
+      manifestVariants(names).map((variant) => [
+        at(variant.file),
+        printYaml(headerOf(variant, names), manifestObjects(variant, VERSION, names)),
+      ]),
+    ),
+    ...Object.fromEntries(
+      MESH_VERSIONS.map((mesh) => [
+        at(manifests.sidecarInjector(mesh.version)),
+        printYaml(`The sidecar of application layer policy, for version ${mesh.version} of the mesh.\n${GENERATED}`, [
+          sidecarInjector(mesh, VERSION, names),
+        ]),
+      ]),
+    ),
+    ...chartFiles(VERSION, names),
+  };
+}
+
+function headerOf({ title, datastore, networking }: ManifestVariant, { manifests }: Names): string {
+  const edit =
+    datastore === "etcd"
+      ? `Before applying, set ${manifests.etcdEndpointsKey} in the config map ${manifests.configMap} and fill the Secret. eBPF does not work on this datastore,\nand its node pods show READY 1/2.`
+      : `Edit the config map ${manifests.configMap} before applying, and apply your edits again when you upgrade.`;
+  const overlay =
+    networking === "overlay"
+      ? "\nThe container named overlay is a component of its own: set its image to the one you run."
+      : "";
+  return `${title}, without an operator.\n${edit}${overlay}\nkubectl apply --server-side --force-conflicts -f this file\n${GENERATED}`;
+}

@@ -1,0 +1,190 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { KubeObject } from "../api/object.ts";
+import { CONFIG_MAPS, NAMESPACES, PODS } from "../cluster/kinds.ts";
+import { storedKind } from "./managed-kinds.ts";
+import { type OperatorWorld, operatorWorld, type WorldOptions } from "./testing/operator-world.ts";
+
+let world: OperatorWorld;
+afterEach(() => world.stop());
+
+interface Refusal {
+  what: string;
+  cluster?: WorldOptions;
+  network?: object;
+  arrange?: (world: OperatorWorld) => Promise<void>;
+  reason: string;
+  says: string;
+}
+
+const dataplane =
+  (spec: object) =>
+  async ({ kubectl }: OperatorWorld) => {
+    const kind = storedKind("dataplaneConfiguration");
+    await kubectl.create(kind, {
+      apiVersion: "crd.vendor.io/v1",
+      kind: kind.kind,
+      metadata: { name: "default" },
+      spec,
+    });
+  };
+
+const node = (info: object): WorldOptions => ({ node: (index) => (index === 1 ? { info } : {}) });
+
+const REFUSALS: Refusal[] = [
+  {
+    what: "IPIP with BPF",
+    network: { ipPools: [{ cidr: "192.168.0.0/16", encapsulation: "IPIP" }] },
+    reason: "EbpfIpipPool",
+    says: "Fix: Change the pool to VXLAN",
+  },
+  {
+    what: "BPF with the etcd datastore",
+    arrange: async ({ kubectl }) => {
+      const metadata = { name: "vendor-config", namespace: "kube-system" };
+      await kubectl.create(CONFIG_MAPS, {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata,
+        data: { etcd_endpoints: "https://etcd:2379" },
+      });
+    },
+    reason: "EbpfNeedsKubeDatastore",
+    says: "eBPF cannot run on the etcd datastore",
+  },
+  {
+    what: "a Windows node",
+    cluster: node({ operatingSystem: "windows" }),
+    reason: "EbpfMixedCluster",
+    says: "Node node-1 runs Windows.",
+  },
+  {
+    what: "a node with a kernel that is too old",
+    cluster: node({ kernelVersion: "4.15.0-213-generic", osImage: "Ubuntu 18.04.6 LTS" }),
+    reason: "EbpfKernelTooOld",
+    says: "Node node-1 has Ubuntu 18.04.6 LTS with kernel 4.15.0-213-generic",
+  },
+  {
+    what: "a node of another architecture",
+    cluster: node({ architecture: "s390x" }),
+    reason: "EbpfArchitecture",
+    says: "Node node-1 has a CPU of type s390x.",
+  },
+  {
+    what: "floating IPs turned on",
+    arrange: dataplane({ floatingIPs: "Enabled" }),
+    reason: "EbpfFloatingIps",
+    says: "turns floating IPs on",
+  },
+  {
+    what: "a pod with floating IPs",
+    arrange: async ({ kubectl }) => {
+      const annotations = { "cni.vendor.io/floatingIPs": '["192.0.2.1"]' };
+      const spec = { containers: [{ name: "main", image: "paper" }] };
+      await kubectl.create(PODS, {
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: { name: "db", namespace: "default", annotations },
+        spec,
+      });
+    },
+    reason: "EbpfFloatingIps",
+    says: "Pod default/db has floating IPs",
+  },
+  {
+    what: "a control-group path that cannot be written",
+    cluster: node({ osImage: "Bottlerocket OS 1.44.0", kernelVersion: "6.1.147" }),
+    arrange: dataplane({ cgroupV2Path: "/etc/cgroup" }),
+    reason: "CgroupPathNotWritable",
+    says: "/etc/cgroup cannot be written",
+  },
+  {
+    what: "a proxy in IPVS mode",
+    cluster: { proxy: { mode: "ipvs" } },
+    reason: "ServiceProxyIpvs",
+    says: "Switch the proxy to iptables mode",
+  },
+  {
+    what: "host ports with BPF",
+    network: { hostPorts: { portMapping: "Enabled" } },
+    reason: "EbpfHostPortsSet",
+    says: "to null",
+  },
+  {
+    what: "half an endpoint map",
+    cluster: { endpoint: { ORCHESTRATOR_SERVICE_HOST: "api.demo.internal" } },
+    reason: "EndpointKeyMissing",
+    says: "lacks ORCHESTRATOR_SERVICE_PORT",
+  },
+  {
+    what: "no address of the API server",
+    cluster: { endpoint: "none" },
+    reason: "EndpointMapMissing",
+    says: "eBPF needs the map",
+  },
+];
+
+describe("what the operator refuses", () => {
+  it.each(REFUSALS)(
+    "$what: Degraded with the fix, and nothing is made",
+    async ({ cluster, network, arrange, reason, says }) => {
+      world = await operatorWorld({ nodes: 2, ...cluster });
+      await arrange?.(world);
+      world.startOperator();
+      await world.installation({ vendorNetwork: { linuxDataplane: "BPF", ...network } });
+      const status = await world.untilStatus("network", "Degraded", reason);
+      expect(status.message).toContain(says);
+      expect(status.message).toMatch(/Fix: .*vendorctl explain [A-Z_]+/);
+      await world.settled();
+      expect(await world.get(NAMESPACES, { name: "vendor-system" })).toBeUndefined();
+      expect(world.writes.filter((write) => !/vendorstatuses|installations\/default\/status/.test(write))).toEqual([]);
+    },
+  );
+
+  it("a switch on a running cluster: the network stays as it is", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    const ipip = { linuxDataplane: "Nftables", ipPools: [{ cidr: "192.168.0.0/16", encapsulation: "IPIP" }] };
+    await world.installation({ vendorNetwork: ipip });
+    for (const part of ["network", "ippools"]) await world.untilStatus(part, "Available");
+    await world.settled();
+    const before = world.writes.length;
+    await world.patchInstallation({ linuxDataplane: "BPF", hostPorts: null });
+    await world.untilStatus("network", "Degraded", "EbpfIpipPool");
+    await world.settled();
+    expect(world.writes.slice(before).filter((write) => !write.endsWith("/status"))).toEqual([]);
+    await world.patchInstallation({ linuxDataplane: "Nftables" });
+    await world.untilStatus("network", "Available");
+  });
+
+  it("an Installation under another name: its own status and that of the network say so", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation({}, "mine");
+    const status = await world.untilStatus("network", "Degraded", "NameNotDefault");
+    expect(status.message).toContain("Installation mine is not read");
+    const mine = await world.get<KubeObject>(storedKind("installation"), { name: "mine" });
+    expect(JSON.stringify(mine?.["status"])).toContain("NameNotDefault");
+    expect(await world.get(NAMESPACES, { name: "vendor-system" })).toBeUndefined();
+  });
+
+  it("flow logs below v3.30", async () => {
+    world = await operatorWorld();
+    world.startOperator({ env: { VENDOR_VERSION: "v3.29.1" } });
+    await world.installation();
+    await world.ask("flowLogs");
+    await world.ask("flowUI");
+    for (const part of ["flow-logs", "flow-ui"]) await world.untilStatus(part, "Degraded", "FlowResourcesTooEarly");
+  });
+
+  it("a second operator in another namespace: it ends with a code, and the status of the first names it", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation();
+    await world.untilStatus("network", "Available");
+    await world.kubectl.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "elsewhere" } });
+    const second = world.startOperator({ env: { NAMESPACE: "elsewhere" } });
+    expect(await second.ended).toMatchObject({ code: "SECOND_OPERATOR" });
+    const status = await world.untilStatus("network", "Degraded", "SecondOperator");
+    expect(status.message).toContain("kubectl -n elsewhere delete deployment vendor-operator");
+  });
+});

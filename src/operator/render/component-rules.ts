@@ -1,0 +1,91 @@
+import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import type { Names, Noun } from "../../api/names.ts";
+import { RESOURCES } from "../../api/resources/all.ts";
+import { placesOf } from "../../api/resources/resource.ts";
+import { platformOf } from "./platform.ts";
+import { leaseRules, READ, type Rule, rule, WRITE } from "./rbac.ts";
+
+/** What a program may do: in the whole cluster, and in its own namespace. Each verb is one the program uses. */
+export interface Rights {
+  everywhere: readonly Rule[];
+  atHome: readonly Rule[];
+}
+
+const IPAM: readonly Noun[] = ["ipamBlock", "blockAffinity", "ipamHandle"];
+
+export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
+  const { constraints } = platformOf(kind);
+  return {
+    everywhere: [
+      rule("", ["pods", "nodes", "services", "namespaces", "serviceaccounts"], READ),
+      rule("discovery.k8s.io", ["endpointslices"], READ),
+      rule("networking.k8s.io", ["networkpolicies"], READ),
+      // Says that the network of its node works.
+      rule("", ["nodes/status"], ["patch"]),
+      stored(
+        names,
+        [
+          "dataplaneConfiguration",
+          "clusterInformation",
+          "tier",
+          "networkPolicy",
+          "globalNetworkPolicy",
+          "networkSet",
+          "globalNetworkSet",
+          "profile",
+          "hostEndpoint",
+          "ipPool",
+          "ipamConfiguration",
+        ],
+        READ,
+      ),
+      stored(names, IPAM, [...READ, ...WRITE]),
+      ...(constraints
+        ? [rule("security.openshift.io", ["securitycontextconstraints"], ["use"], [constraints.privileged])]
+        : []),
+    ],
+    // Says in its own pod's annotations what its node can do.
+    atHome: [rule("", ["pods"], ["patch"])],
+  };
+}
+
+/** It reads what it watches, and replaces whole objects at the version it has read: no patches. */
+export function kubeControllersRights(names: Names): Rights {
+  return {
+    everywhere: [
+      rule("", ["nodes", "pods", "namespaces", "serviceaccounts"], READ),
+      // What only people can mend is said as an event.
+      rule("", ["events"], ["create"]),
+      stored(names, ["hostEndpoint", "profile"], [...READ, "create", "update", "delete"]),
+      stored(names, IPAM, [...READ, "update", "delete"]),
+      stored(names, ["kubeControllersConfiguration"], [...READ, "create"]),
+      stored(names, ["kubeControllersConfiguration"], ["update"], "/status"),
+    ],
+    atHome: leaseRules(names.workloads.kubeControllers),
+  };
+}
+
+/**
+ * The stored kinds, and nothing else: who the callers are and what they may do is asked of the orchestrator, for which
+ * `system:auth-delegator` is bound beside this. A patch by a caller is a replacement by us.
+ */
+export function apiServerRights(names: Names): Rights {
+  return {
+    everywhere: [
+      stored(names, v3Nouns(), [...READ, "create", "update", "delete"]),
+      stored(names, ["kubeControllersConfiguration"], ["update"], "/status"),
+    ],
+    atHome: [],
+  };
+}
+
+function v3Nouns(): Noun[] {
+  return RESOURCES.filter(({ api }) => api === "v3").map(({ noun }) => noun);
+}
+
+export function stored(names: Names, nouns: readonly Noun[], verbs: readonly string[], subresource = ""): Rule {
+  const plurals = RESOURCES.filter(({ noun }) => nouns.includes(noun)).map(
+    (resource) => `${placesOf(resource, names).stored.plural}${subresource}`,
+  );
+  return rule(names.groups.stored.group, plurals, verbs);
+}

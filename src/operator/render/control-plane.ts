@@ -1,0 +1,124 @@
+import type { KubeObject } from "../../api/object.ts";
+import { apiEndpointEnv, type EnvVar, POD_IDENTITY, variable } from "./environment.ts";
+import { imageFor } from "./image.ts";
+import type { CertificateRef, RenderInputs } from "./inputs.ts";
+import {
+  type ContainerPort,
+  constraintAnnotation,
+  hashAnnotations,
+  type ProbeTarget,
+  probes,
+  pullSecrets,
+  RESTRICTED_CONTAINER,
+  RESTRICTED_POD,
+  resourcesOf,
+  TLS_ENV,
+  TLS_MOUNTS,
+  tlsVolumes,
+} from "./pod-parts.ts";
+
+/** What one of our Deployments has of its own; the rest they share. */
+interface DeploymentParts {
+  name: string;
+  /** Of the one executable. */
+  program: string;
+  sized: Parameters<typeof resourcesOf>[1];
+  replicas: number;
+  strategy?: object;
+  priorityClassName: string;
+  /** None where there is no operator to make one. */
+  certificate: CertificateRef | undefined;
+  env?: readonly EnvVar[];
+  ports: readonly ContainerPort[];
+  probe: ProbeTarget;
+  hostNetwork?: boolean;
+  /** What else the container sees, as volumes and mounts of the same names. */
+  also?: { volumes: readonly object[]; mounts: readonly object[]; envFrom: readonly object[] };
+  /** Speaks to the orchestrator: gets its account's token and, where there is one, the API server's real address. */
+  usesApi: boolean;
+}
+
+/** Selectors cannot be changed later, so this is what every version has used. */
+export function selectorOf(name: string): Record<string, string> {
+  return { "k8s-app": name };
+}
+
+/** A copy per node at most: more would wait for a node for ever, or die together. */
+export function controlPlaneReplicas({ installation, nodes }: RenderInputs): number {
+  return Math.min(installation.controlPlaneReplicas ?? 2, Math.max(1, nodes.linux));
+}
+
+/** One container, no rights on its node, spread over nodes. */
+export function deployment(inputs: RenderInputs, parts: DeploymentParts): KubeObject {
+  const { installation, names } = inputs;
+  const { name, replicas, hostNetwork = false, certificate, also } = parts;
+  const labels = selectorOf(name);
+  const annotations = {
+    ...(certificate ? hashAnnotations(inputs, certificate) : {}),
+    ...constraintAnnotation(inputs.kind, "restricted"),
+  };
+  const volumes = [...(certificate ? tlsVolumes(certificate) : []), ...(also?.volumes ?? [])];
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name, namespace: names.namespaces.system, labels },
+    spec: {
+      replicas,
+      selector: { matchLabels: labels },
+      strategy: parts.strategy ?? { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } },
+      template: {
+        metadata: { labels, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) },
+        spec: {
+          serviceAccountName: name,
+          automountServiceAccountToken: parts.usesApi,
+          priorityClassName: parts.priorityClassName,
+          nodeSelector: { "kubernetes.io/os": "linux", ...installation.controlPlaneNodeSelector },
+          tolerations: [...CONTROL_PLANE_TAINTS, ...(installation.controlPlaneTolerations ?? [])],
+          ...(replicas > 1 ? { affinity: apart(labels) } : {}),
+          ...(hostNetwork ? { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" } : {}),
+          securityContext: RESTRICTED_POD,
+          ...pullSecrets(inputs),
+          containers: [container(inputs, parts)],
+          ...(volumes.length > 0 ? { volumes } : {}),
+        },
+      },
+    },
+  };
+}
+
+function container(inputs: RenderInputs, parts: DeploymentParts): object {
+  const { hostNetwork = false, certificate, also } = parts;
+  const volumeMounts = [...(certificate ? TLS_MOUNTS : []), ...(also?.mounts ?? [])];
+  return {
+    name: parts.name,
+    image: imageFor(inputs.installation, inputs.version),
+    command: ["vendor", parts.program],
+    env: [
+      ...POD_IDENTITY,
+      ...variable("VENDOR_VERSION", inputs.version),
+      ...(parts.usesApi ? apiEndpointEnv(inputs, hostNetwork) : []),
+      ...(parts.env ?? []),
+      ...(certificate ? TLS_ENV : []),
+    ],
+    ...(also && also.envFrom.length > 0 ? { envFrom: also.envFrom } : {}),
+    ports: parts.ports,
+    ...probes(parts.probe),
+    resources: resourcesOf(inputs, parts.sized),
+    securityContext: RESTRICTED_CONTAINER,
+    ...(volumeMounts.length > 0 ? { volumeMounts } : {}),
+  };
+}
+
+/** The network must come up before most nodes are ready, on whatever nodes there are. */
+const CONTROL_PLANE_TAINTS = [
+  { key: "CriticalAddonsOnly", operator: "Exists" },
+  { key: "node-role.kubernetes.io/control-plane", operator: "Exists", effect: "NoSchedule" },
+  { key: "node-role.kubernetes.io/master", operator: "Exists", effect: "NoSchedule" },
+];
+
+function apart(labels: Record<string, string>): object {
+  const term = { labelSelector: { matchLabels: labels }, topologyKey: "kubernetes.io/hostname" };
+  return {
+    podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, podAffinityTerm: term }] },
+  };
+}

@@ -1,0 +1,30 @@
+import type { RenderInputs } from "./inputs.ts";
+import { platformOf } from "./platform.ts";
+
+export type EnvVar = { name: string } & ({ value: string } | { valueFrom: object });
+
+export function variable(name: string, value: string | number | undefined): EnvVar[] {
+  return value === undefined ? [] : [{ name, value: String(value) }];
+}
+
+function fromField(name: string, fieldPath: string): EnvVar {
+  return { name, valueFrom: { fieldRef: { fieldPath } } };
+}
+
+/** Who the pod is: programs name themselves in leases, events and annotations by it. */
+export const POD_IDENTITY: readonly EnvVar[] = [
+  fromField("NODENAME", "spec.nodeName"),
+  fromField("POD_NAME", "metadata.name"),
+  fromField("NAMESPACE", "metadata.namespace"),
+];
+
+/** The API server's real address, for pods that can use it. */
+export function apiEndpointEnv(
+  { apiEndpoint, names, kind }: Pick<RenderInputs, "apiEndpoint" | "names" | "kind">,
+  hostNetwork: boolean,
+): EnvVar[] {
+  if (!apiEndpoint) return [];
+  if (!hostNetwork && apiEndpoint.host === platformOf(kind).addressOnlyOnNodes) return [];
+  const { hostKey, portKey } = names.endpointMap;
+  return [...variable(hostKey, apiEndpoint.host), ...variable(portKey, apiEndpoint.port)];
+}

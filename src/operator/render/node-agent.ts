@@ -1,0 +1,55 @@
+import type { KubeObject } from "../../api/object.ts";
+import { CNI_CONFIG, cniConfigHash, cniConfigMap } from "./cni-config.ts";
+import { nodeAgentRights } from "./component-rules.ts";
+import { selectorOf } from "./control-plane.ts";
+import { variable } from "./environment.ts";
+import { flowLogsAddress } from "./flow-logs.ts";
+import type { RenderInputs } from "./inputs.ts";
+import { type NodePaths, nodePaths } from "./node-paths.ts";
+import { cniInstall, nodePodSpec } from "./node-pod.ts";
+import { constraintAnnotation, hashAnnotation, hashAnnotations } from "./pod-parts.ts";
+import { accountWithRights } from "./rbac.ts";
+
+/** The agent on every Linux node. */
+export function nodeAgent(inputs: RenderInputs): KubeObject[] {
+  const { names, kind } = inputs;
+  const place = { name: names.workloads.node, namespace: names.namespaces.system };
+  const { everywhere, atHome } = nodeAgentRights(names, kind);
+  const paths = nodePaths(inputs);
+  return [
+    ...accountWithRights(place, everywhere, atHome),
+    ...(paths.cni ? [cniConfigMap(inputs)] : []),
+    daemonSet(inputs, paths),
+  ];
+}
+
+function daemonSet(inputs: RenderInputs, paths: NodePaths): KubeObject {
+  const { names, installation, kind } = inputs;
+  const name = names.workloads.node;
+  const labels = selectorOf(name);
+  const certificate = inputs.certificates.node;
+  const { type = "RollingUpdate", rollingUpdate = { maxUnavailable: 1 } } = installation.nodeUpdateStrategy ?? {};
+  const annotations = {
+    ...hashAnnotations(inputs, certificate),
+    ...(paths.cni ? hashAnnotation(CNI_CONFIG.name, cniConfigHash(inputs)) : {}),
+    ...constraintAnnotation(kind, "privileged"),
+  };
+  return {
+    apiVersion: "apps/v1",
+    kind: "DaemonSet",
+    metadata: { name, namespace: names.namespaces.system, labels },
+    spec: {
+      selector: { matchLabels: labels },
+      updateStrategy: { type, rollingUpdate },
+      template: {
+        metadata: { labels, annotations },
+        spec: nodePodSpec(inputs, paths, {
+          account: name,
+          certificate,
+          env: inputs.flowLogs ? variable("FLOW_LOGS_SERVER", flowLogsAddress(names)) : [],
+          before: cniInstall(inputs, paths, { container: "cni-install", config: CNI_CONFIG }),
+        }),
+      },
+    },
+  };
+}

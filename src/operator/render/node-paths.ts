@@ -1,0 +1,96 @@
+import type { RenderInputs } from "./inputs.ts";
+
+/** What of the node the agent's pod sees. */
+export interface NodePaths {
+  /** Absent where another plugin connects pods. */
+  cni?: { binDir: string; confDir: string };
+  /** Present where the pod must be able to run eBPF. */
+  ebpf?: { cgroupV2Path: string };
+  /** Where the platform's node agent looks for volume drivers, if it is not the usual place. */
+  flexVolume?: string;
+}
+
+interface NodePath {
+  name: string;
+  path: string;
+  type: "Directory" | "DirectoryOrCreate" | "FileOrCreate";
+  /** Where the container sees it; at the same path where it is left out. */
+  at?: string;
+  readOnly?: true;
+  propagation?: "HostToContainer" | "Bidirectional";
+}
+
+const DIRECTORY = { type: "DirectoryOrCreate" } as const;
+const FOLLOW = { propagation: "HostToContainer" } as const;
+
+export function nodePaths(inputs: RenderInputs): NodePaths {
+  const { installation, names, bpf, cgroupV2Path = names.paths.cgroupV2 } = inputs;
+  const { cni, vendorNetwork } = installation;
+  const driver = inputs.kind === "eks" ? vendorNetwork?.flexVolumePath : undefined;
+  return {
+    ...(cni?.type === "Vendor" && cni.binDir && cni.confDir
+      ? { cni: { binDir: cni.binDir, confDir: cni.confDir } }
+      : {}),
+    ...(bpf ? { ebpf: { cgroupV2Path } } : {}),
+    // The driver's directory is named after its maker and itself; the path may or may not end with a slash.
+    ...(driver ? { flexVolume: `${driver.replace(/\/+$/, "")}/nodeagent~uds` } : {}),
+  };
+}
+
+/** The agent: its own directories, pods' network namespaces, and what eBPF needs. */
+export function agentPaths(paths: NodePaths): NodePath[] {
+  return [
+    { name: "lib-modules", path: "/lib/modules", type: "Directory", readOnly: true },
+    { name: "xtables-lock", path: "/run/xtables.lock", type: "FileOrCreate" },
+    { name: "var-run-vendor", path: "/var/run/vendor", ...DIRECTORY },
+    { name: "var-lib-vendor", path: "/var/lib/vendor", ...DIRECTORY },
+    { name: "policysync", path: "/var/run/nodeagent", ...DIRECTORY },
+    { name: "netns", path: "/var/run/netns", ...DIRECTORY, ...FOLLOW },
+    // In a container without privileges /proc/sys cannot be written; this is the network's part of it, of the node.
+    { name: "sys-net", path: "/proc/sys/net", at: "/host/proc/sys/net", type: "Directory" },
+    ...(paths.ebpf
+      ? ([
+          { name: "bpffs", path: "/sys/fs/bpf", type: "Directory", ...FOLLOW },
+          { name: "cgroup", path: paths.ebpf.cgroupV2Path, ...DIRECTORY, ...FOLLOW },
+        ] as const)
+      : []),
+  ];
+}
+
+/** `node-init` mounts file systems the whole node sees, which is why its mounts go both ways. */
+export function initPaths(paths: NodePaths): NodePath[] {
+  return [
+    ...(paths.ebpf
+      ? ([
+          { name: "bpffs", path: "/sys/fs/bpf", type: "Directory", propagation: "Bidirectional" },
+          { name: "cgroup", path: paths.ebpf.cgroupV2Path, ...DIRECTORY, propagation: "Bidirectional" },
+          // To mount the node's control groups, and not those of this container.
+          { name: "host-proc", path: "/proc", at: "/host/proc", type: "Directory", readOnly: true },
+        ] as const)
+      : []),
+    ...(paths.flexVolume ? [{ name: "flexvolume", path: paths.flexVolume, at: "/host/flexvolume", ...DIRECTORY }] : []),
+  ];
+}
+
+export function cniPaths({ cni }: NodePaths): NodePath[] {
+  if (!cni) return [];
+  return [
+    { name: "cni-bin-dir", path: cni.binDir, at: "/host/cni/bin", ...DIRECTORY },
+    { name: "cni-conf-dir", path: cni.confDir, at: "/host/cni/conf", ...DIRECTORY },
+  ];
+}
+
+/** One volume per path of the node, however many containers see it. */
+export function volumesOf(paths: readonly NodePath[]): object[] {
+  const byName = new Map(paths.map(({ name, path, type }) => [name, { name, hostPath: { path, type } }]));
+  return [...byName.values()];
+}
+
+export function mountsOf(paths: readonly NodePath[]): object[] {
+  return paths.map(({ name, path, at = path, readOnly, propagation }) => ({
+    name,
+    mountPath: at,
+    ...(readOnly ? { readOnly } : {}),
+    ...(propagation ? { mountPropagation: propagation } : {}),
+  }));
+}

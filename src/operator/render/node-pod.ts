@@ -1,0 +1,178 @@
+import { autodetectionMethod } from "./address-autodetection.ts";
+import { CNI_CONFIG } from "./cni-config.ts";
+import { apiEndpointEnv, type EnvVar, POD_IDENTITY, variable } from "./environment.ts";
+import { imageFor } from "./image.ts";
+import type { CertificateRef, RenderInputs } from "./inputs.ts";
+import { agentPaths, cniPaths, initPaths, mountsOf, type NodePaths, volumesOf } from "./node-paths.ts";
+import { platformOf } from "./platform.ts";
+import {
+  BRIEF_RESOURCES,
+  containerPort,
+  probes,
+  pullSecrets,
+  resourcesOf,
+  TLS_ENV,
+  TLS_MOUNTS,
+  tlsVolumes,
+} from "./pod-parts.ts";
+import { NODE_PRIORITY } from "./priority-classes.ts";
+
+/** What the standard data plane needs: to change the node's network, and to enter the network namespaces of its pods. */
+const CAPABILITIES = ["NET_ADMIN", "NET_RAW", "SYS_ADMIN"];
+
+/** The node's directories are root's, and the image's own user is nobody. */
+export const AS_ROOT = { runAsUser: 0, runAsGroup: 0 } as const;
+
+/** What differs between the ways of installing the agent. */
+export interface NodePodParts {
+  account: string;
+  /** None where there is no operator to make one. */
+  certificate?: CertificateRef;
+  env: readonly EnvVar[];
+  envFrom?: readonly object[];
+  /** Containers that are over before the agent starts, after `node-init`. */
+  before?: readonly object[];
+  /** Containers that stay beside the agent. */
+  beside?: readonly object[];
+  also?: { volumes: readonly object[]; mounts: readonly object[] };
+}
+
+export function nodePodSpec(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): object {
+  const initContainers = [...nodeInit(inputs, paths), ...(parts.before ?? [])];
+  const seen = [...agentPaths(paths), ...initPaths(paths), ...cniPaths(paths)];
+  return {
+    serviceAccountName: parts.account,
+    hostNetwork: true,
+    priorityClassName: NODE_PRIORITY,
+    nodeSelector: { "kubernetes.io/os": "linux" },
+    // Whatever is wrong with a node, its network comes first.
+    tolerations: [{ operator: "Exists" }],
+    terminationGracePeriodSeconds: 5,
+    ...dns(inputs),
+    ...pullSecrets(inputs),
+    ...(initContainers.length > 0 ? { initContainers } : {}),
+    containers: [agent(inputs, paths, parts), ...(parts.beside ?? [])],
+    volumes: [
+      ...volumesOf(seen),
+      ...(parts.certificate ? tlsVolumes(parts.certificate) : []),
+      ...(parts.also?.volumes ?? []),
+    ],
+  };
+}
+
+/** As the operator itself: where its pods can find the API server by name, so can these. */
+function dns({ dns: carried }: RenderInputs): object {
+  return {
+    ...(carried?.policy ? { dnsPolicy: carried.policy } : {}),
+    ...(carried?.config ? { dnsConfig: carried.config } : {}),
+  };
+}
+
+function agent(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): object {
+  const { installation, version } = inputs;
+  const healthPort = healthPortOf(inputs);
+  const metrics = installation.nodeMetricsPort;
+  return {
+    name: inputs.names.workloads.node,
+    image: imageFor(installation, version),
+    command: ["vendor", "node"],
+    env: [...agentEnv(inputs, paths), ...parts.env, ...(parts.certificate ? TLS_ENV : [])],
+    ...(parts.envFrom ? { envFrom: parts.envFrom } : {}),
+    ports: [containerPort("health", healthPort), ...(metrics ? [containerPort("metrics", metrics)] : [])],
+    // On the node's network the port is the node's: it is asked, and answers, on loopback only.
+    ...probes({ host: "localhost", port: healthPort }),
+    resources: resourcesOf(inputs, "Node"),
+    securityContext: paths.ebpf
+      ? { ...AS_ROOT, privileged: true }
+      : { ...AS_ROOT, privileged: false, capabilities: { drop: ["ALL"], add: CAPABILITIES } },
+    volumeMounts: [
+      ...mountsOf(agentPaths(paths)),
+      ...(parts.certificate ? TLS_MOUNTS : []),
+      ...(parts.also?.mounts ?? []),
+    ],
+  };
+}
+
+export function healthPortOf({ kind, healthPort = platformOf(kind).healthPort }: RenderInputs): number {
+  return healthPort;
+}
+
+function agentEnv(inputs: RenderInputs, paths: NodePaths): EnvVar[] {
+  const { installation, kind, version } = inputs;
+  const { podInterfacePrefix } = platformOf(kind);
+  const { cni, vendorNetwork: network = {}, nodeMetricsPort } = installation;
+  return [
+    ...POD_IDENTITY,
+    ...variable("VENDOR_VERSION", version),
+    ...apiEndpointEnv(inputs, true),
+    ...variable("CLUSTER_KIND", kind),
+    ...variable("HEALTH_PORT", healthPortOf(inputs)),
+    ...variable("METRICS_PORT", nodeMetricsPort),
+    ...variable("CNI_TYPE", cni?.type),
+    ...variable("IPAM_TYPE", cni?.ipam?.type),
+    ...(cni?.type === "Vendor" ? [] : variable("POD_INTERFACE_PREFIX", podInterfacePrefix)),
+    ...variable("MTU", network.mtu),
+    ...variable("IP_AUTODETECTION_METHOD", autodetectionMethod(network.nodeAddressAutodetectionV4)),
+    ...variable("IP6_AUTODETECTION_METHOD", autodetectionMethod(network.nodeAddressAutodetectionV6)),
+    ...variable("CGROUP_V2_PATH", paths.ebpf?.cgroupV2Path),
+  ];
+}
+
+function nodeInit(inputs: RenderInputs, paths: NodePaths): object[] {
+  const seen = initPaths(paths);
+  if (seen.length === 0) return [];
+  return [
+    {
+      name: "node-init",
+      image: imageFor(inputs.installation, inputs.version),
+      command: ["vendor", "node-init"],
+      env: [
+        ...POD_IDENTITY,
+        ...variable("CGROUP_V2_PATH", paths.ebpf?.cgroupV2Path),
+        ...variable("FLEX_VOLUME_DIR", paths.flexVolume ? "/host/flexvolume" : undefined),
+      ],
+      resources: BRIEF_RESOURCES,
+      // Mounting for the whole node is what only a privileged container may do.
+      securityContext: paths.ebpf
+        ? { ...AS_ROOT, privileged: true }
+        : { ...AS_ROOT, privileged: false, capabilities: { drop: ["ALL"] } },
+      volumeMounts: mountsOf(seen),
+    },
+  ];
+}
+
+/** Where the plugin's configuration comes from, and what else the container that installs it is told. */
+interface CniInstallParts {
+  container: string;
+  config: { name: string; key: string };
+  env?: readonly EnvVar[];
+}
+
+/** Puts the CNI plugin and its configuration on the node; nothing where another plugin connects pods. */
+export function cniInstall(inputs: RenderInputs, paths: NodePaths, parts: CniInstallParts): object[] {
+  if (!paths.cni) return [];
+  const { name, key } = parts.config;
+  return [
+    {
+      name: parts.container,
+      image: imageFor(inputs.installation, inputs.version),
+      command: ["vendor", "cni-install"],
+      env: [
+        ...POD_IDENTITY,
+        ...variable("CNI_BIN_DIR", "/host/cni/bin"),
+        ...variable("CNI_CONF_DIR", "/host/cni/conf"),
+        ...variable("CNI_CONF_NAME", CNI_CONFIG.file),
+        { name: "CNI_NETWORK_CONFIG", valueFrom: { configMapKeyRef: { name, key } } },
+        ...(parts.env ?? []),
+      ],
+      resources: BRIEF_RESOURCES,
+      securityContext: {
+        ...AS_ROOT,
+        privileged: false,
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ["ALL"] },
+      },
+      volumeMounts: mountsOf(cniPaths(paths)),
+    },
+  ];
+}

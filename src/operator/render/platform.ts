@@ -1,0 +1,58 @@
+import type { ClusterKind } from "../../api/cluster-kinds.ts";
+
+interface PlatformRow {
+  /** Where agents answer health questions; the OpenShift-like platform holds 9099 itself. */
+  healthPort: number;
+  vxlan: { port: number; vni: number };
+  /** Beginning of the interface names pods get from the platform's own CNI plugin. */
+  podInterfacePrefix: string;
+  namespace: { labels: Record<string, string>; annotations: Record<string, string> };
+  /** Security context constraints a pod asks for, where the platform has them. */
+  constraints?: { privileged: string; restricted: string };
+  /** The endpoint map's address is a proxy on each node's loopback: it means nothing inside a pod's own network. */
+  addressOnlyOnNodes?: string;
+  /** The API server of the platform is outside the pod network, so an aggregated API must be on the node's. */
+  apiServerOutsidePodNetwork?: true;
+}
+
+const VXLAN = { port: 4789, vni: 4096 };
+const PLAIN = { healthPort: 9099, vxlan: VXLAN, podInterfacePrefix: "vnd", namespace: { labels: {}, annotations: {} } };
+
+/** How the kinds of cluster differ for what runs on them. */
+const PLATFORMS = {
+  generic: PLAIN,
+  iac: PLAIN,
+  openshift: {
+    ...PLAIN,
+    healthPort: 9199,
+    namespace: {
+      labels: { "openshift.io/run-level": "0", "security.openshift.io/scc.podSecurityLabelSync": "false" },
+      annotations: { "openshift.io/node-selector": "" },
+    },
+    constraints: { privileged: "privileged", restricted: "nonroot-v2" },
+  },
+  aks: {
+    ...PLAIN,
+    podInterfacePrefix: "azv",
+    // The platform's own admission keeps its hands off namespaces that say this.
+    namespace: { labels: { "control-plane": "true" }, annotations: {} },
+  },
+  eks: { ...PLAIN, podInterfacePrefix: "eni", apiServerOutsidePodNetwork: true },
+  // Its other orchestrator holds 4789 on every node; one port for both data planes, so that a switch keeps the device.
+  mke: { ...PLAIN, vxlan: { port: 8472, vni: 10000 }, addressOnlyOnNodes: "proxy.local" },
+} as const satisfies Record<ClusterKind, PlatformRow>;
+
+export function platformOf(kind: ClusterKind): PlatformRow {
+  return PLATFORMS[kind];
+}
+
+/** What the operator sets in the data plane configuration on this kind of cluster; all else in it is the user's. */
+export function platformDataplaneSettings(
+  kind: ClusterKind,
+  bpf: boolean,
+): { healthPort: number; vxlanPort: number; vxlanVNI: number; bpfHostConntrackBypass?: boolean } {
+  const { healthPort, vxlan } = PLATFORMS[kind];
+  const settings = { healthPort, vxlanPort: vxlan.port, vxlanVNI: vxlan.vni };
+  // The platform's own rules need the kernel's connection tracking for what they forward.
+  return kind === "mke" && bpf ? { ...settings, bpfHostConntrackBypass: false } : settings;
+}

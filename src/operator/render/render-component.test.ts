@@ -1,0 +1,367 @@
+import { performance } from "node:perf_hooks";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { KubeObject } from "../../api/object.ts";
+import { imageFor } from "./image.ts";
+import { renderComponent } from "./render-component.ts";
+import { COMPONENTS, inputsFor, KINDS } from "./testing-inputs.fixture.ts";
+
+interface Container {
+  name: string;
+  image: string;
+  command: string[];
+  env: { name: string; value?: string }[];
+  resources: { requests?: Record<string, string> };
+  securityContext: { privileged?: boolean; runAsUser?: number };
+  livenessProbe?: object;
+  readinessProbe?: object;
+  volumeMounts?: { name: string; mountPath: string }[];
+}
+
+interface PodSpec {
+  securityContext?: { runAsUser?: number };
+  hostNetwork?: boolean;
+  automountServiceAccountToken?: boolean;
+  initContainers?: Container[];
+  containers: Container[];
+  volumes?: { name: string }[];
+  dnsPolicy?: string;
+  dnsConfig?: object;
+  tolerations: object[];
+}
+
+function podSpecOf(object: KubeObject): PodSpec | undefined {
+  const spec = object["spec"] as { template?: { spec: PodSpec } } | undefined;
+  return spec?.template?.spec;
+}
+
+function workload(objects: readonly KubeObject[], name: string): PodSpec {
+  const found = objects.find((object) => object.metadata.name === name && podSpecOf(object));
+  return podSpecOf(found as KubeObject) as PodSpec;
+}
+
+function agentOf(inputs: Parameters<typeof renderComponent>[1]): PodSpec {
+  return workload(renderComponent("network", inputs), "vendor-node");
+}
+
+const everything = (asked: Parameters<typeof inputsFor>[0]) => {
+  const inputs = inputsFor(asked);
+  return COMPONENTS.flatMap((component) => renderComponent(component, inputs));
+};
+
+/** Any cluster an operator may meet, as far as rendering is concerned. */
+const anyInputs = fc
+  .record({
+    kind: fc.constantFrom(...KINDS),
+    bpf: fc.boolean(),
+    endpoint: fc.option(fc.constantFrom("api.example.test", "192.0.2.10", "proxy.local"), { nil: undefined }),
+    registry: fc.option(fc.constantFrom("registry.example.test", "registry.example.test/mirror/"), { nil: undefined }),
+    nodes: fc.nat({ max: 2000 }),
+    replicas: fc.integer({ min: 1, max: 5 }),
+    pullSecrets: fc.subarray(["one", "two"]),
+    flowLogs: fc.boolean(),
+  })
+  .map(({ kind, bpf, endpoint, registry, nodes, replicas, pullSecrets, flowLogs }) =>
+    inputsFor({
+      kind,
+      bpf,
+      spec: { controlPlaneReplicas: replicas, ...(registry ? { registry } : {}) },
+      more: {
+        apiEndpoint: endpoint ? { host: endpoint, port: "6443" } : undefined,
+        nodes: { linux: nodes },
+        pullSecrets,
+        flowLogs,
+      },
+    }),
+  );
+
+const HOST = "ORCHESTRATOR_SERVICE_HOST";
+const hasEnv = ({ env }: Container, name: string) => env.some((each) => each.name === name);
+
+describe("every rendered object, whatever the cluster", () => {
+  it("carries the labels the operator knows its own by, and is owned by who asked for it, but for pools", () => {
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        for (const component of COMPONENTS) {
+          for (const { kind, metadata } of renderComponent(component, inputs)) {
+            expect(metadata.labels).toMatchObject({
+              "app.kubernetes.io/managed-by": "vendor-operator",
+              "operator.vendor.io/component": component,
+            });
+            const owners = metadata.ownerReferences ?? [];
+            expect(owners.map(({ blockOwnerDeletion }) => blockOwnerDeletion)).toEqual(
+              kind === "IPPool" ? [] : [false],
+            );
+          }
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("is the same for the same inputs, and the inputs stay as they were", () => {
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        const before = JSON.stringify(inputs);
+        const once = COMPONENTS.map((component) => renderComponent(component, inputs));
+        const twice = COMPONENTS.map((component) => renderComponent(component, inputs));
+        expect(once).toEqual(twice);
+        expect(JSON.stringify(inputs)).toBe(before);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("says nothing twice and nothing empty, so that what is live can be compared with it", () => {
+    const empty = (value: unknown, path: string): string[] => {
+      if (value === undefined || value === null) return [path];
+      if (typeof value !== "object") return [];
+      const entries = Object.entries(value);
+      const isOpen = /(podSelector|spec\.resources)$/.test(path);
+      if (entries.length === 0 && !isOpen) return [path];
+      return entries.flatMap(([key, inner]) => empty(inner, `${path}.${key}`));
+    };
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        for (const component of COMPONENTS) {
+          const objects = renderComponent(component, inputs);
+          const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.namespace}/${metadata.name}`);
+          expect(new Set(names).size).toBe(names.length);
+          expect(objects.flatMap((object) => empty(object, object.kind))).toEqual([]);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("comes after what it refers to", () => {
+    const objects = everything({ bpf: true });
+    const place = (kind: string, name: string) =>
+      objects.findIndex((object) => object.kind === kind && object.metadata.name === name);
+    expect(place("Namespace", "vendor-system")).toBe(0);
+    expect(place("RoleBinding", "vendor-operator-system")).toBe(1);
+    for (const name of ["vendor-node", "vendor-kube-controllers", "vendor-apiserver"]) {
+      const runs = Math.max(place("DaemonSet", name), place("Deployment", name));
+      expect(place("ServiceAccount", name)).toBeLessThan(runs);
+      expect(place("ClusterRoleBinding", name)).toBeLessThan(runs);
+    }
+    expect(place("APIService", "v3.vendor.io")).toBeGreaterThan(place("Deployment", "vendor-apiserver"));
+  });
+});
+
+describe("every container", () => {
+  const containers = (inputs: Parameters<typeof renderComponent>[1]) =>
+    COMPONENTS.flatMap((component) => renderComponent(component, inputs))
+      .flatMap((object) => podSpecOf(object) ?? [])
+      .flatMap((pod) => [
+        ...(pod.initContainers ?? []).map((container) => ({ container, pod, init: true })),
+        ...pod.containers.map((container) => ({ container, pod, init: false })),
+      ]);
+
+  it("runs the one image, is sized, probed, held to what it needs, and sees only volumes its pod has", () => {
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        for (const { container, pod, init } of containers(inputs)) {
+          expect(container.image).toBe(imageFor(inputs.installation, inputs.version));
+          expect(container.command[0]).toBe("vendor");
+          expect(container.resources.requests).toMatchObject({ cpu: expect.any(String), memory: expect.any(String) });
+          expect(container.securityContext).toBeDefined();
+          if (!init) expect(container).toMatchObject({ livenessProbe: {}, readinessProbe: {} });
+          const volumes = new Set(pod.volumes?.map(({ name }) => name));
+          expect(container.volumeMounts?.filter(({ name }) => !volumes.has(name)) ?? []).toEqual([]);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("is privileged only where it runs eBPF, and only on the node", () => {
+    for (const kind of KINDS) {
+      for (const bpf of [false, true]) {
+        const privileged = containers(inputsFor({ kind, bpf }))
+          .filter(({ container }) => container.securityContext.privileged)
+          .map(({ container }) => container.name);
+        expect(privileged).toEqual(bpf ? ["node-init", "vendor-node"] : []);
+      }
+    }
+  });
+
+  it("says whether it is root, which the image is not", () => {
+    for (const { container, pod } of containers(inputsFor({ bpf: true, spec: { vendorNetwork: { mtu: 1400 } } }))) {
+      const user = container.securityContext.runAsUser ?? pod.securityContext?.runAsUser;
+      expect(user, container.name).toBe(
+        ["vendor-node", "node-init", "cni-install"].includes(container.name) ? 0 : 10001,
+      );
+    }
+  });
+
+  it("has the API server's address exactly when there is one, its pod speaks to the API and can reach the address", () => {
+    fc.assert(
+      fc.property(anyInputs, (inputs) => {
+        const { apiEndpoint, kind } = inputs;
+        for (const { container, pod, init } of containers(inputs)) {
+          const speaks = !init && pod.automountServiceAccountToken !== false;
+          const reaches = pod.hostNetwork || !(kind === "mke" && apiEndpoint?.host === "proxy.local");
+          expect(hasEnv(container, HOST)).toBe(apiEndpoint !== undefined && speaks && reaches);
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe("rights", () => {
+  const roles = KINDS.flatMap((kind) => everything({ kind, bpf: true })).filter(({ kind }) => /Role$/.test(kind));
+  const rules = roles.flatMap(({ rules: each }) => each as Record<"apiGroups" | "resources" | "verbs", string[]>[]);
+
+  it("never say everything", () => {
+    expect(rules.length).toBeGreaterThan(10);
+    for (const { apiGroups, resources, verbs } of rules) {
+      expect([...apiGroups, ...resources, ...verbs].filter((word) => word.includes("*"))).toEqual([]);
+    }
+  });
+
+  it("never touch Secrets, and never write what is not the program's own", () => {
+    const writes = rules.filter(({ verbs }) => verbs.some((verb) => !["get", "list", "watch", "use"].includes(verb)));
+    const written = new Set(
+      writes.flatMap(({ apiGroups, resources }) => resources.map((each) => `${each}.${apiGroups[0]}`)),
+    );
+    const foreign = [...written].filter((each) => !each.endsWith(".crd.vendor.io")).sort();
+    expect(rules.flatMap(({ resources }) => resources)).not.toContain("secrets");
+    expect(foreign).toEqual(["events.", "leases.coordination.k8s.io", "nodes/status.", "pods."]);
+  });
+});
+
+describe("the agent's pod", () => {
+  it("finds names as the operator does", () => {
+    const config = { nameservers: ["169.254.169.253"] };
+    expect(agentOf(inputsFor({ more: { dns: { policy: "Default", config } } }))).toMatchObject({
+      dnsPolicy: "Default",
+      dnsConfig: config,
+    });
+    expect(agentOf(inputsFor({ more: { dns: undefined } }))).not.toHaveProperty("dnsPolicy");
+  });
+
+  it("mounts control groups where the data plane configuration says, because on immutable systems the usual place cannot be written", () => {
+    const paths = (pod: PodSpec) => pod.containers[0]?.volumeMounts?.map(({ mountPath }) => mountPath);
+    expect(paths(agentOf(inputsFor({ bpf: true })))).toContain("/run/vendor/cgroup");
+    expect(paths(agentOf(inputsFor({ bpf: true, more: { cgroupV2Path: "/var/opt/cgroup" } })))).toContain(
+      "/var/opt/cgroup",
+    );
+    expect(paths(agentOf(inputsFor()))).not.toContain("/run/vendor/cgroup");
+  });
+
+  it("leaves the CNI plugin of a platform alone", () => {
+    const initOf = (kind: "generic" | "eks" | "aks") =>
+      agentOf(inputsFor({ kind })).initContainers?.map(({ name }) => name);
+    expect(initOf("generic")).toEqual(["cni-install"]);
+    expect(initOf("eks")).toBeUndefined();
+    expect(initOf("aks")).toBeUndefined();
+  });
+
+  it("brings the volume driver only where the platform looks for it elsewhere", () => {
+    const spec = { vendorNetwork: { flexVolumePath: "/var/lib/kubelet/plugins" } };
+    const driver = (kind: "generic" | "eks") =>
+      agentOf(inputsFor({ kind, spec })).volumes?.find(({ name }) => name === "flexvolume");
+    expect(driver("eks")).toMatchObject({ hostPath: { path: "/var/lib/kubelet/plugins/nodeagent~uds" } });
+    expect(driver("generic")).toBeUndefined();
+  });
+
+  it("tolerates every taint, and is rolled as the installation asks", () => {
+    const spec = { nodeUpdateStrategy: { rollingUpdate: { maxUnavailable: "10%" } } };
+    const objects = renderComponent("network", inputsFor({ spec }));
+    expect(workload(objects, "vendor-node").tolerations).toEqual([{ operator: "Exists" }]);
+    expect(objects.find(({ kind }) => kind === "DaemonSet")).toMatchObject({
+      spec: { updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "10%" } } },
+    });
+  });
+
+  it("is rolled by a new certificate, a new authority and a new CNI configuration", () => {
+    const annotations = (more: Parameters<typeof inputsFor>[0]) => {
+      const daemonSet = renderComponent("network", inputsFor(more)).find(({ kind }) => kind === "DaemonSet");
+      const { template } = daemonSet!["spec"] as { template: { metadata: object } };
+      return JSON.stringify(template.metadata);
+    };
+    const usual = annotations({});
+    const { certificates } = inputsFor();
+    expect(annotations({ more: { caHash: "another" } })).not.toBe(usual);
+    expect(annotations({ more: { certificates: { ...certificates, node: { secretName: "a", hash: "b" } } } })).not.toBe(
+      usual,
+    );
+    expect(annotations({ spec: { vendorNetwork: { mtu: 1400 } } })).not.toBe(usual);
+    expect(annotations({})).toBe(usual);
+  });
+
+  it("sends flows only where somebody asked for them", () => {
+    const sends = (flowLogs: boolean) =>
+      hasEnv(agentOf(inputsFor({ more: { flowLogs } })).containers[0]!, "FLOW_LOGS_SERVER");
+    expect([sends(false), sends(true)]).toEqual([false, true]);
+  });
+
+  it("is asked for its health where the data plane configuration puts it", () => {
+    const asked = (inputs: Parameters<typeof renderComponent>[1]) => agentOf(inputs).containers[0]?.readinessProbe;
+    expect(asked(inputsFor())).toMatchObject({ httpGet: { port: 9099 } });
+    expect(asked(inputsFor({ kind: "openshift" }))).toMatchObject({ httpGet: { port: 9199 } });
+    expect(asked(inputsFor({ more: { healthPort: 9999 } }))).toMatchObject({ httpGet: { port: 9999 } });
+  });
+
+  it("has the resources the installation gives it", () => {
+    const resourceRequirements = { requests: { cpu: "1" }, limits: { memory: "1Gi" } };
+    const spec = { componentResources: [{ componentName: "Node" as const, resourceRequirements }] };
+    expect(agentOf(inputsFor({ spec })).containers[0]?.resources).toEqual(resourceRequirements);
+  });
+});
+
+describe("pools", () => {
+  it.each([
+    ["VXLAN", "Always", "Never"],
+    ["VXLANCrossSubnet", "CrossSubnet", "Never"],
+    ["IPIP", "Never", "Always"],
+    ["IPIPCrossSubnet", "Never", "CrossSubnet"],
+    ["None", "Never", "Never"],
+  ] as const)("say %s in the stored kind's words", (encapsulation, vxlanMode, ipipMode) => {
+    const spec = { vendorNetwork: { ipPools: [{ cidr: "10.0.0.0/16", encapsulation }] } };
+    const [pool] = renderComponent("ippools", inputsFor({ spec }));
+    expect(pool).toMatchObject({ apiVersion: "crd.vendor.io/v1", spec: { cidr: "10.0.0.0/16", vxlanMode, ipipMode } });
+  });
+
+  it("are none where the installation lists none: somebody else makes them", () => {
+    expect(renderComponent("ippools", inputsFor({ spec: { vendorNetwork: { ipPools: [] } } }))).toEqual([]);
+  });
+});
+
+describe("the aggregated API", () => {
+  const pod = (asked: Parameters<typeof inputsFor>[0]) =>
+    workload(renderComponent("apiserver", inputsFor(asked)), "vendor-apiserver");
+
+  it("is on the node's network where the platform's API server cannot reach pods of ours", () => {
+    expect(pod({ kind: "eks", spec: { cni: { type: "Vendor" } } }).hostNetwork).toBe(true);
+    expect(pod({ kind: "eks" }).hostNetwork).toBeUndefined();
+    expect(pod({ kind: "generic" }).hostNetwork).toBeUndefined();
+  });
+});
+
+describe("copies of the control plane", () => {
+  it.each([
+    [0, 2, 1],
+    [1, 2, 1],
+    [2, 2, 2],
+    [100, 3, 3],
+  ])("on %i nodes with %i asked for are %i", (linux, asked, replicas) => {
+    const inputs = inputsFor({ spec: { controlPlaneReplicas: asked }, more: { nodes: { linux } } });
+    const deployments = renderComponent("apiserver", inputs).filter(({ kind }) => kind === "Deployment");
+    expect(deployments).toMatchObject([{ spec: { replicas } }]);
+  });
+});
+
+it("renders a component in less than two milliseconds", () => {
+  const inputs = inputsFor({ bpf: true });
+  for (let warm = 0; warm < 20; warm++) renderComponent("network", inputs);
+  const times = Array.from({ length: 50 }, () => {
+    const started = performance.now();
+    renderComponent("network", inputs);
+    return performance.now() - started;
+  });
+  // The quickest: others may use the machine meanwhile, and rendering cannot take less than it takes.
+  expect(Math.min(...times)).toBeLessThan(2);
+});

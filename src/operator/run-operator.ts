@@ -1,0 +1,129 @@
+import type { Client } from "../cluster/client.ts";
+import { runController } from "../cluster/controller.ts";
+import type { Clock } from "../kit/clock.ts";
+import { CodedError } from "../kit/errors.ts";
+import { keyedQueue } from "../kit/keyed-queue.ts";
+import type { Log } from "../kit/log.ts";
+import { type ApplyTools, MANAGER } from "./apply.ts";
+import type { OperatorConfig } from "./config.ts";
+import { createHands } from "./hands.ts";
+import type { Observer } from "./observe.ts";
+import type { OperatorMetrics } from "./operator-metrics.ts";
+import { type Outcome, PARTS, type Part } from "./outcome.ts";
+import { putBackNotes } from "./put-back.ts";
+import { outcomeOfFailure, reconcilePart } from "./reconcile-part.ts";
+import { leaveWord } from "./single-operator.ts";
+import { reportOutcome } from "./status.ts";
+
+export interface OperatorWork {
+  client: Client;
+  config: OperatorConfig;
+  observer: Observer;
+  metrics: OperatorMetrics;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * Changes come in bursts: a pass looks at what a burst has come to. Where a pass takes long, because there is much to look at, passes
+ * come further apart: a thousand pods that become ready one by one are worth a few looks, not a thousand.
+ */
+const SETTLE_MS = 20;
+const LONGEST_SETTLE_MS = 1_000;
+const REST_PER_WORK = 4;
+/** Certificates come to their end, and what we cannot watch may change. */
+const RESYNC_MS = 10 * 60_000;
+const RETRY_MS = 15_000;
+const BACKOFF = { initialMs: 50, maxMs: 10_000, jitter: 0.2 };
+
+export interface Running {
+  changed(): void;
+  stop(): Promise<void>;
+  /** Rejects with what the operator cannot go on from. */
+  fatal: Promise<never>;
+}
+
+/** One worker for all parts: they look at the same cluster, and one after another they never act on each other's half-done work. */
+export function runOperator(work: OperatorWork): Running {
+  const { client, config, observer, metrics, clock, log } = work;
+  const queue = keyedQueue({ clock, backoff: BACKOFF });
+  const putBack = putBackNotes();
+  const took = new Map<Part, number>();
+  const stopping = new AbortController();
+  let giveUp: (error: unknown) => void = () => {};
+  const fatal = new Promise<never>((_, reject) => {
+    giveUp = reject;
+  });
+  fatal.catch(() => {});
+
+  const toolsFor = (part: Part): ApplyTools => ({
+    client,
+    live: observer.live,
+    log: log.child({ part }),
+    signal: stopping.signal,
+    onPutBack: (drift) => {
+      putBack.note(part, drift, clock.now());
+      metrics.putBack(part);
+    },
+    onWrite: (did) => metrics.wrote(part, did),
+  });
+  const hands = Object.fromEntries(PARTS.map((part) => [part, createHands(toolsFor(part), observer)]));
+
+  const look = async (part: Part): Promise<{ outcome: Outcome; again: boolean }> => {
+    const own = hands[part];
+    if (!own) throw new TypeError(`no part ${part}`);
+    const observed = observer.snapshot();
+    try {
+      return { outcome: await reconcilePart(part, observed, own), again: false };
+    } catch (error) {
+      if (stopping.signal.aborted) throw error;
+      if (error instanceof CodedError && error.code === "SECOND_OPERATOR") {
+        await leaveWord(client, config.namespace, clock.now(), MANAGER).catch(() => {});
+        giveUp(error);
+        throw error;
+      }
+      const outcome = outcomeOfFailure(error, queue.failures(part));
+      if (!outcome) throw error;
+      log.warn({ part, error }, "reconcile failed, and status says so");
+      return { outcome, again: true };
+    }
+  };
+
+  const controller = runController({
+    name: MANAGER,
+    watches: [],
+    queue,
+    log,
+    reconcile: async (key) => {
+      const part = key as Part;
+      if (observer.missingDefinitions().length > 0) return { requeueAfterMs: RETRY_MS };
+      const began = clock.now();
+      const { outcome, again } = await look(part);
+      await reportOutcome(toolsFor(part), part, observer.snapshot(), outcome, putBack.of(part, clock.now()));
+      took.set(part, clock.now() - began);
+      metrics.reconciled(part, outcome, clock.now() - began);
+      if (again) queue.retry(part);
+      return { requeueAfterMs: recheckMs(outcome) };
+    },
+  });
+
+  const changed = () => {
+    const work = [...took.values()].reduce((sum, ms) => sum + ms, 0);
+    const settleMs = Math.min(Math.max(SETTLE_MS, work * REST_PER_WORK), LONGEST_SETTLE_MS);
+    for (const part of PARTS) queue.addAfter(part, settleMs);
+  };
+  changed();
+  return {
+    changed,
+    fatal,
+    async stop() {
+      stopping.abort(new Error("the operator stops"));
+      await controller.stop();
+    },
+  };
+}
+
+function recheckMs(outcome: Outcome): number {
+  if (outcome.kind === "progressing") return outcome.recheckMs ?? RETRY_MS;
+  return outcome.kind === "degraded" && outcome.retry ? RETRY_MS : RESYNC_MS;
+}

@@ -1,0 +1,62 @@
+import { vendorNames } from "../api/names.ts";
+import { rolledOut } from "./rollout.ts";
+import type { Workload } from "./workload-objects.ts";
+
+const { parkServiceProxy, managedParkServiceProxy } = vendorNames.labels;
+
+/** What there is to know of the orchestrator's service proxy. */
+export type ProxyView =
+  | { is: "absent" }
+  | { is: "parked"; owner: ProxyOwner | undefined }
+  /** Not parked; `ready` when its pods run on every node. */
+  | { is: "running"; ready: boolean; owner: ProxyOwner | undefined };
+
+/** Another tool that keeps the proxy as it says: a patch of ours would be undone, or fought over. */
+export interface ProxyOwner {
+  who: string;
+  /** What to do there instead. */
+  how: string;
+}
+
+export function viewServiceProxy(proxy: Workload | undefined): ProxyView {
+  if (!proxy) return { is: "absent" };
+  const owner = ownerOf(proxy);
+  return parkedBy(proxy) ? { is: "parked", owner } : { is: "running", ready: rolledOut(proxy), owner };
+}
+
+/** The label of the node selector that keeps the proxy from every node, if there is one. */
+export function parkedBy(proxy: Workload): string | undefined {
+  const selector = proxy.spec?.template?.spec?.nodeSelector ?? {};
+  return [parkServiceProxy, managedParkServiceProxy].find(({ key, value }) => selector[key] === value)?.key;
+}
+
+const SELECTOR = `the node selector ${parkServiceProxy.key}=${parkServiceProxy.value} in its pod template`;
+
+function ownerOf({ metadata: { labels = {}, annotations = {} } }: Workload): ProxyOwner | undefined {
+  const mode = labels["addonmanager.kubernetes.io/mode"];
+  if (mode !== undefined) {
+    return {
+      who: `the platform's add-on manager (label addonmanager.kubernetes.io/mode=${mode})`,
+      how: "disable the add-on in the platform",
+    };
+  }
+  const tracking = annotations["argocd.argoproj.io/tracking-id"];
+  if (tracking !== undefined) {
+    return {
+      who: `Argo CD (${tracking})`,
+      how: `put ${SELECTOR} into the application's source, then run: argocd app sync ${tracking.split(":")[0]}`,
+    };
+  }
+  const release = annotations["meta.helm.sh/release-name"];
+  if (release !== undefined) {
+    const namespace = annotations["meta.helm.sh/release-namespace"] ?? "kube-system";
+    return {
+      who: `the Helm release ${namespace}/${release}`,
+      how: `put ${SELECTOR} into the release's values, then run: helm upgrade -n ${namespace} ${release}`,
+    };
+  }
+  const tool = labels["app.kubernetes.io/managed-by"];
+  return tool === undefined
+    ? undefined
+    : { who: `${tool} (label app.kubernetes.io/managed-by)`, how: `put ${SELECTOR} with that tool` };
+}

@@ -1,0 +1,111 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { KubeObject } from "../api/object.ts";
+import { DAEMON_SETS, NODES } from "../cluster/kinds.ts";
+import { storedKind } from "./managed-kinds.ts";
+import { type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
+import { REFUSE_PROGRAMS } from "./testing/stand-in.ts";
+import type { Workload } from "./workload-objects.ts";
+
+let world: OperatorWorld;
+afterEach(() => world.stop());
+
+const PROXY = { namespace: "kube-system", name: "kube-proxy" };
+const CONFIG = { name: "default" };
+
+async function proxySelector(): Promise<Record<string, string> | undefined> {
+  return (await world.get<Workload>(DAEMON_SETS, PROXY))?.spec?.template?.spec?.nodeSelector;
+}
+
+async function bpfEnabled(): Promise<unknown> {
+  const config = await world.get<KubeObject>(storedKind("dataplaneConfiguration"), CONFIG);
+  return (config?.["spec"] as { bpfEnabled?: boolean } | undefined)?.bpfEnabled;
+}
+
+const STANDARD = { vendorNetwork: { linuxDataplane: "Nftables", serviceProxyManagement: "Enabled" } };
+
+describe("a switch of the data plane", () => {
+  it("goes to eBPF and back, and the service proxy follows only when the other side serves", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation(STANDARD);
+    await world.untilStatus("network", "Available");
+    await world.untilStatus("service-proxy", "Available");
+    expect(await bpfEnabled()).toBe(false);
+    await world.patchInstallation({ linuxDataplane: "BPF", hostPorts: null });
+    await world.until(proxySelector, (selector) => selector?.["non-vendor"] === "true");
+    expect(await bpfEnabled()).toBe(true);
+    expect(await proxySelector()).toEqual({ "kubernetes.io/os": "linux", "non-vendor": "true" });
+    await world.untilStatus("network", "Available");
+    await world.patchInstallation({ linuxDataplane: "Nftables" });
+    await world.until(bpfEnabled, (enabled) => enabled === false);
+    expect(await proxySelector()).toEqual({ "kubernetes.io/os": "linux" });
+    await world.untilStatus("network", "Available");
+    await world.untilStatus("service-proxy", "Available");
+  });
+
+  it("stops at a node whose agent refuses, names it, and does not touch the proxy; it goes on when the node is well", async () => {
+    world = await operatorWorld();
+    const patch = (why: string | null) => ({ metadata: { annotations: { [REFUSE_PROGRAMS]: why } } });
+    await world.kubectl.patch(NODES, { name: "node-1" }, { type: "merge", patch: patch("the kernel lacks BTF") });
+    world.startOperator();
+    await world.installation(STANDARD);
+    await world.untilStatus("network", "Available");
+    await world.patchInstallation({ linuxDataplane: "BPF", hostPorts: null });
+    const status = await world.untilStatus("network", "Degraded", "EbpfProgramsRefused");
+    expect(status.message).toContain("Node node-1: the kernel lacks BTF.");
+    expect(await bpfEnabled()).toBe(false);
+    expect(await proxySelector()).toEqual({ "kubernetes.io/os": "linux" });
+    await world.kubectl.patch(
+      NODES,
+      { name: "node-1" },
+      { type: "merge", patch: patch("cannot write /sys/fs/cgroup") },
+    );
+    await world.untilStatus("network", "Degraded", "CgroupPathNotWritable");
+    await world.kubectl.patch(NODES, { name: "node-1" }, { type: "merge", patch: patch(null) });
+    await world.until(proxySelector, (selector) => selector?.["non-vendor"] === "true");
+  });
+
+  it("never patches a proxy that another tool keeps: status says whose it is and what to run", async () => {
+    const annotations = { "argocd.argoproj.io/tracking-id": "kube-proxy:apps/DaemonSet:kube-system/kube-proxy" };
+    world = await operatorWorld({ proxy: { annotations } });
+    world.startOperator();
+    await world.installation({ vendorNetwork: { linuxDataplane: "BPF", serviceProxyManagement: "Enabled" } });
+    await world.untilStatus("network", "Available");
+    const status = await world.untilStatus("service-proxy", "Degraded", "ServiceProxyOfAnother");
+    expect(status.message).toContain("kept by Argo CD");
+    expect(status.message).toContain("argocd app sync kube-proxy");
+    expect(await proxySelector()).toEqual({ "kubernetes.io/os": "linux" });
+  });
+
+  it("does not leave eBPF while a proxy that somebody parked by hand is still parked", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation({ vendorNetwork: { linuxDataplane: "BPF" } });
+    await world.untilStatus("network", "Available");
+    const select = (value: string | null) => ({
+      spec: { template: { spec: { nodeSelector: { "non-vendor": value } } } },
+    });
+    await world.kubectl.patch(DAEMON_SETS, PROXY, { type: "merge", patch: select("true") });
+    await world.patchInstallation({ linuxDataplane: "Nftables" });
+    const status = await world.untilStatus("network", "Degraded", "ServiceProxyParked");
+    expect(status.message).toContain("kubectl -n kube-system patch daemonset kube-proxy");
+    expect(await bpfEnabled()).toBe(true);
+    await world.kubectl.patch(DAEMON_SETS, PROXY, { type: "merge", patch: select(null) });
+    await world.until(bpfEnabled, (enabled) => enabled === false);
+    await world.untilStatus("network", "Available");
+  });
+
+  it("leaves the proxy's rules alone where an add-on manager keeps the proxy", async () => {
+    const labels = { "addonmanager.kubernetes.io/mode": "Reconcile" };
+    const azure = { "kubernetes.azure.com/cluster": "demo" };
+    const endpoint = { ORCHESTRATOR_SERVICE_HOST: "demo.azmk8s.internal", ORCHESTRATOR_SERVICE_PORT: "443" };
+    world = await operatorWorld({ proxy: { labels }, node: () => ({ labels: azure }), endpoint });
+    world.startOperator();
+    await world.installation({ vendorNetwork: { linuxDataplane: "BPF", serviceProxyManagement: "Enabled" } });
+    await world.untilStatus("service-proxy", "Available");
+    const config = await world.get<KubeObject>(storedKind("dataplaneConfiguration"), CONFIG);
+    expect(config?.["spec"]).toMatchObject({ bpfServiceProxyIptablesCleanupEnabled: false });
+    await world.untilStatus("network", "Available");
+    expect(await proxySelector()).toEqual({ "kubernetes.io/os": "linux" });
+  });
+});

@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import { workloadHealth } from "./workload-health.ts";
+import type { Pod, Workload } from "./workload-objects.ts";
+
+const NAMES = ["DaemonSet vendor-node"];
+
+function agents(updated: number, available: number, observedGeneration = 2): Workload {
+  return {
+    apiVersion: "apps/v1",
+    kind: "DaemonSet",
+    metadata: { name: "vendor-node", namespace: "vendor-system", generation: 2 },
+    status: {
+      observedGeneration,
+      desiredNumberScheduled: 3,
+      updatedNumberScheduled: updated,
+      numberAvailable: available,
+    },
+  };
+}
+
+function pod(status: Pod["status"]): Pod {
+  const owner = { apiVersion: "apps/v1", kind: "DaemonSet", name: "vendor-node", uid: "u" };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "vendor-node-x", namespace: "vendor-system", ownerReferences: [owner] },
+    spec: { nodeName: "node-7" },
+    status,
+  };
+}
+
+const since = [{ type: "Ready", status: "False", lastTransitionTime: "2030-01-01T10:00:00Z" }];
+const crash: Pod["status"] = {
+  conditions: since,
+  containerStatuses: [
+    {
+      name: "agent",
+      state: { waiting: { reason: "CrashLoopBackOff" } },
+      lastState: { terminated: { exitCode: 2, message: "no map\n" } },
+    },
+  ],
+};
+const pull: Pod["status"] = {
+  conditions: since,
+  initContainerStatuses: [{ name: "init", state: { waiting: { reason: "ErrImagePull", message: "not found" } } }],
+};
+const unschedulable: Pod["status"] = {
+  conditions: [
+    {
+      type: "PodScheduled",
+      status: "False",
+      reason: "Unschedulable",
+      message: "0/3 nodes fit",
+      lastTransitionTime: "2030-01-01T10:00:00Z",
+    },
+  ],
+};
+
+const running: Pod["status"] = {
+  phase: "Running",
+  conditions: since,
+  containerStatuses: [{ name: "agent", ready: false, state: { running: {} } }],
+};
+const soon = [{ type: "Ready", status: "False", lastTransitionTime: "2030-01-01T10:04:30Z" }];
+const NOW = Date.parse("2030-01-01T10:05:00Z");
+
+describe("the health of a workload", () => {
+  it.each<[string, Workload[], Pod[], object]>([
+    ["not made yet", [], [], { is: "progressing", waitingFor: "DaemonSet vendor-node to be created" }],
+    [
+      "not seen yet",
+      [agents(3, 3, 1)],
+      [],
+      { is: "progressing", waitingFor: "DaemonSet vendor-system/vendor-node to be rolled out" },
+    ],
+    [
+      "rolling",
+      [agents(1, 3)],
+      [],
+      { is: "progressing", waitingFor: "DaemonSet vendor-system/vendor-node to roll out: 1 of 3 pods updated" },
+    ],
+    [
+      "starting",
+      [agents(3, 2)],
+      [],
+      { is: "progressing", waitingFor: "DaemonSet vendor-system/vendor-node: 2 of 3 pods available" },
+    ],
+    ["well, whatever a pod says", [agents(3, 3)], [pod(crash)], { is: "well" }],
+    [
+      "crashing",
+      [agents(3, 2)],
+      [pod(crash)],
+      {
+        is: "failing",
+        reason: "PodCrashLoopBackOff",
+        message:
+          "Pod vendor-system/vendor-node-x on node node-7 container agent: CrashLoopBackOff, last exit 2 (no map) since 2030-01-01T10:00:00Z. Last event: Back-off. Next: kubectl -n vendor-system logs vendor-node-x -c agent --previous",
+      },
+    ],
+    ["without its image", [agents(3, 2)], [pod(pull)], { is: "failing", reason: "PodErrImagePull" }],
+    ["without a node", [agents(3, 2)], [pod(unschedulable)], { is: "failing", reason: "PodUnschedulable" }],
+    [
+      "running, and not ready for minutes",
+      [agents(3, 2)],
+      [pod(running)],
+      {
+        is: "failing",
+        reason: "PodNotReady",
+        message:
+          "Pod vendor-system/vendor-node-x on node node-7 container agent runs and is not ready, since 2030-01-01T10:00:00Z. Last event: Back-off. Next: kubectl -n vendor-system logs vendor-node-x -c agent",
+      },
+    ],
+    ["running, and not ready yet", [agents(3, 2)], [pod({ ...running, conditions: soon })], { is: "progressing" }],
+  ])("%s", (_what, workloads, pods, health) => {
+    expect(workloadHealth(NAMES, workloads, pods, () => "Back-off", NOW)).toMatchObject(health);
+  });
+});

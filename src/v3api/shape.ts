@@ -1,0 +1,57 @@
+import { stringify } from "yaml";
+import { groupVersion, type KubeObject } from "../api/object.ts";
+import type { Status } from "../api/status.ts";
+import type { Reply } from "../apiserver/call.ts";
+import { negotiate, type Wanted } from "../apiserver/negotiate.ts";
+import { includeObjectOf, metadataOnly, tableOf } from "../apiserver/table.ts";
+import type { V3Kind } from "./kinds.ts";
+
+export interface Shaper {
+  one(object: KubeObject, status?: number, headers?: Record<string, string>): Reply;
+  list(items: KubeObject[], metadata: Record<string, unknown>): Reply;
+  event(type: string, object: KubeObject): string;
+}
+
+/** Answers in the shape the client asked for: objects, rows of a table, or metadata alone. */
+export function shaperOf(kind: V3Kind, accept: string | undefined, query: URLSearchParams, now: () => Date): Shaper {
+  const wanted = negotiate(accept);
+  const include = includeObjectOf(query);
+  const apiVersion = `meta.k8s.io/${wanted.version}`;
+  const table = (objects: KubeObject[], metadata: Record<string, unknown>, header: boolean) =>
+    tableOf(kind.served, objects, { version: wanted.version, include, now: now(), metadata, header });
+  let header = true;
+  const single = (object: KubeObject): unknown => {
+    if (wanted.shape === "object") return object;
+    if (wanted.shape === "metadata") return metadataOnly(object, apiVersion);
+    const { resourceVersion } = object.metadata;
+    const made = table([object], { resourceVersion }, header);
+    header = false;
+    return made;
+  };
+  return {
+    one: (object, status = 200, headers = {}) => printed(single(object), wanted, status, headers),
+    list(items, metadata) {
+      if (wanted.shape === "table") return printed(table(items, metadata, true), wanted);
+      if (wanted.shape === "metadata") {
+        const rows = items.map((item) => metadataOnly(item, apiVersion));
+        return printed({ kind: "PartialObjectMetadataList", apiVersion, metadata, items: rows }, wanted);
+      }
+      const { served } = kind;
+      return printed({ kind: `${served.kind}List`, apiVersion: groupVersion(served), metadata, items }, wanted);
+    },
+    event: (type, object) => eventLine(type, type === "BOOKMARK" ? object : single(object)),
+  };
+}
+
+export function eventLine(type: string, object: unknown): string {
+  return `${JSON.stringify({ type, object })}\n`;
+}
+
+export function statusReply(status: Status, code = 200): Reply {
+  return { status: code, body: JSON.stringify(status) };
+}
+
+function printed(value: unknown, wanted: Wanted, status = 200, headers: Record<string, string> = {}): Reply {
+  if (!wanted.yaml) return { status, headers, body: JSON.stringify(value) };
+  return { status, headers: { ...headers, "content-type": "application/yaml" }, body: stringify(value) };
+}
