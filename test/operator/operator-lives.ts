@@ -99,6 +99,9 @@ export class OperatorLives {
 
   /** Starts an operator. Its predecessor's lease is taken away: a killed one would hold it for a quarter of a minute. */
   async begin(): Promise<OperatorProcess> {
+    // A story that failed may have left one running.
+    this.kill();
+    await this.#life?.exited;
     await this.client.delete(LEASES, { namespace: "vendor-operator", name: "vendor-operator" }).catch(() => {});
     const process = { executable: this.#executable, server: this.proxy.url, folder: this.#folder };
     this.#life = await startOperatorProcess(process);
