@@ -54,8 +54,8 @@ describe("a daemon set", () => {
     });
     await cluster.client.patch(DAEMON_SETS, agent, selector("true"));
     await cluster.untilPods((pods) => pods.length === 0);
-    const parked = await cluster.until<DaemonSet>(DAEMON_SETS, agent, (d) => d.status?.desiredNumberScheduled === 0);
-    expect(parked.status?.currentNumberScheduled).toBe(0);
+    const isParked = ({ status }: DaemonSet) => !status?.desiredNumberScheduled && !status?.currentNumberScheduled;
+    await cluster.until<DaemonSet>(DAEMON_SETS, agent, isParked);
     await cluster.client.patch(DAEMON_SETS, agent, selector(null));
     await settle();
   });
