@@ -2,6 +2,8 @@ import { expect } from "vitest";
 import type { Chapter } from "./story.ts";
 
 const NODE = "story-worker-1";
+/** So many that each node gets some, whatever the chapters before have left on it. */
+const COPIES = 16;
 
 const podsThere = ["get", "pods", "-n", "moving", `--field-selector=spec.nodeName=${NODE}`, "-o", "name"];
 
@@ -22,7 +24,7 @@ export const nodes: Chapter = {
       expect(await kubectl.ok("cordon", NODE)).toBe(`node/${NODE} cordoned\n`);
       expect(await kubectl.ok("cordon", NODE)).toBe(`node/${NODE} already cordoned\n`);
       expect(await kubectl.ok("get", "node", NODE, "--no-headers")).toMatch(/ Ready,SchedulingDisabled /);
-      await kubectl.ok("-n", "moving", "create", "deployment", "web", "--image=shop/web:1", "--replicas=4");
+      await kubectl.ok("-n", "moving", "create", "deployment", "web", "--image=shop/web:1", `--replicas=${COPIES}`);
       await kubectl.ok("-n", "moving", "rollout", "status", "deployment/web", "--timeout=20s");
       expect(await kubectl.ok(...podsThere)).toBe("");
       expect(await kubectl.ok("uncordon", NODE)).toBe(`node/${NODE} uncordoned\n`);
@@ -48,14 +50,19 @@ export const nodes: Chapter = {
         apiVersion: "policy/v1",
         kind: "PodDisruptionBudget",
         metadata: { name: "web", namespace: "moving" },
-        spec: { minAvailable: 4, selector: { matchLabels: { app: "web" } } },
+        spec: { minAvailable: COPIES, selector: { matchLabels: { app: "web" } } },
       };
       await kubectl.ok("create", "-f", kubectl.file("budget.json", JSON.stringify(budget)));
-      await kubectl.until(["-n", "moving", "get", "pdb", "web", "--no-headers"], /^web +4 +N\/A +0 /);
+      await kubectl.until(
+        ["-n", "moving", "get", "pdb", "web", "--no-headers"],
+        new RegExp(`^web +${COPIES} +N/A +0 `),
+      );
       const drain = kubectl.start("drain", "story-worker-2", "--ignore-daemonsets", "--force");
       await drain.line(/Cannot evict pod as it would violate the pod's disruption budget/);
       await drain.stop();
-      expect(await kubectl.ok("-n", "moving", "get", "deployment", "web", "--no-headers")).toMatch(/^web +4\/4 /);
+      expect(await kubectl.ok("-n", "moving", "get", "deployment", "web", "--no-headers")).toMatch(
+        new RegExp(`^web +${COPIES}/${COPIES} `),
+      );
       await kubectl.ok("-n", "moving", "delete", "pdb", "web");
       await kubectl.ok("uncordon", "story-worker-2");
     });
