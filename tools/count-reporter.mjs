@@ -1,4 +1,4 @@
-/** A vitest reporter: says why tests were skipped, and ends with `N passed, N failed, N skipped` on a line of its own. */
+/** A vitest reporter: names the tests that needed a second try, says why tests were skipped, and ends with `N passed, N failed, N skipped` on a line of its own. */
 export default class CountReporter {
   onTestRunEnd(modules, unhandledErrors) {
     // The default reporter still has its summary to print when this is called.
@@ -9,12 +9,15 @@ export default class CountReporter {
 export function report(modules, unhandledErrors) {
   const counts = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
   const skips = new Map();
+  const again = [];
   for (const testModule of modules) {
     const tests = [...testModule.children.allTests()];
     // A file that could not be loaded has no tests to fail, and must not look like one with nothing to say.
     if (testModule.state() === "failed" && !tests.some((test) => test.result().state === "failed")) counts.failed++;
     for (const test of tests) {
       const { state, note } = test.result();
+      const retries = test.diagnostic?.()?.retryCount ?? 0;
+      if (retries > 0) again.push(`tried again, ${state}: ${testModule.relativeModuleId}: ${test.fullName}\n`);
       if (state === "pending" || state === "skipped") {
         counts.skipped++;
         const why = `${testModule.relativeModuleId}: ${note ?? `marked as skipped: ${suiteOf(test)}`}`;
@@ -23,7 +26,7 @@ export function report(modules, unhandledErrors) {
     }
   }
   const lines = [...skips].map(([why, times]) => `skipped ${times}: ${why}\n`);
-  return `${lines.join("")}${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`;
+  return `${again.join("")}${lines.join("")}${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`;
 }
 
 function suiteOf(test) {
