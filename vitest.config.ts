@@ -8,8 +8,6 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // A busy machine may cost a story its patience once; the second try is named at the end of the run, never hidden.
-    retry: process.env["CI"] ? 1 : 0,
     // A suite must not come to depend on the one that happens to run before it.
     sequence: { shuffle: { files: true } },
   },
