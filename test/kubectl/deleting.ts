@@ -66,7 +66,9 @@ export const deleting: Chapter = {
       await kubectl.ok("-n", NS, "delete", "configmap", "held", "--wait=false");
       const timedOut = await kubectl.refused("-n", NS, "wait", "--for=delete", "configmap/held", "--timeout=1s");
       expect(timedOut).toContain("timed out waiting for the condition on configmaps/held");
-      const waiting = kubectl.start("-n", NS, "wait", "--for=delete", "configmap/held", "--timeout=20s");
+      // Told of its requests, so that the object goes only once kubectl watches it: one that is gone already is no wait.
+      const waiting = kubectl.start("-n", NS, "wait", "--for=delete", "configmap/held", "--timeout=20s", "-v=6");
+      await waiting.line(/watch=true/);
       await kubectl.ok("-n", NS, "patch", "configmap", "held", "--type=merge", "-p", hold(null));
       expect(await waiting.ended).toMatchObject({ code: 0 });
       expect(await kubectl.refused("-n", NS, "get", "configmap", "held")).toContain("NotFound");

@@ -30,6 +30,8 @@ const NODE: NodeSpec = {
   osImage: "Ubuntu 24.04.3 LTS",
   kernelVersion: "6.8.0-79-generic",
   architecture: "amd64",
+  // It does not stay: a pod that moved in would have to move out again, in the middle of another story.
+  taints: [{ key: "story/guest", effect: "NoSchedule" }],
 };
 
 /** A node joins the cluster, and leaves it when the story is over. */
