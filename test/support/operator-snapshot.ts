@@ -35,12 +35,13 @@ export function written(before: Contents, after: Contents): string[] {
   return [...names].filter((name) => !isSame(before.get(name), after.get(name))).sort();
 }
 
-/** Follow pods as they come and go, and nodes say every few seconds that they are alive. */
-const FOLLOWING = new Set(["EndpointSlice", "Endpoints", "Node"]);
+/** Pods follow their workloads, which are compared, endpoints follow pods, and nodes say every few seconds that they are alive. */
+const FOLLOWING = new Set(["EndpointSlice", "Endpoints", "Node", "Pod"]);
 
 function isSame(old: KubeObject | undefined, now: KubeObject | undefined): boolean {
+  if (FOLLOWING.has((old ?? now)?.kind ?? "")) return true;
   if (!old || !now || old.metadata.uid !== now.metadata.uid) return false;
-  if (old.metadata.resourceVersion === now.metadata.resourceVersion || FOLLOWING.has(old.kind)) return true;
+  if (old.metadata.resourceVersion === now.metadata.resourceVersion) return true;
   return isDeepStrictEqual(asked(old), asked(now));
 }
 
