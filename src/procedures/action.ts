@@ -1,0 +1,32 @@
+import type { Names } from "../api/names.ts";
+import type { Client } from "../cluster/client.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { OtherTools } from "./other-tools.ts";
+import type { ReleaseFiles } from "./release-files.ts";
+
+/** What an action may use. It is stopped by `signal`, and tells whoever watches with `say`. */
+export interface Work {
+  client: Client;
+  names: Names;
+  clock: Clock;
+  signal: AbortSignal;
+  say(text: string): void;
+  files: ReleaseFiles;
+  tools: OtherTools;
+}
+
+/**
+ * What a step of one kind does. Any of these may be cut off anywhere and called again by another process, so each must end in the same
+ * state whether it runs once or twice. `Before` is written to the journal before the first change: JSON, and all that `undo` needs.
+ */
+export interface Action<Inputs extends object = object, Before = unknown> {
+  /** False where the cluster already is as the step wants it; then nothing is done, and nothing is undone. Not asked when a step is taken up again. */
+  needed(inputs: Inputs, work: Work): Promise<boolean>;
+  /** Reads what undo will need. Called once, before the first `apply`; never again for the same step of the same run. */
+  before?(inputs: Inputs, work: Work): Promise<Before>;
+  apply(inputs: Inputs, work: Work, before: Before): Promise<void>;
+  /** Waits on the cluster (watches, never sleeps) until it shows what the step promised. Throws a coded error where waiting is hopeless. */
+  confirm?(inputs: Inputs, work: Work, before: Before): Promise<void>;
+  /** The inverse. Absent only where the step says it is not reversible. */
+  undo?(inputs: Inputs, work: Work, before: Before): Promise<void>;
+}

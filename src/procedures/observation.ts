@@ -1,0 +1,136 @@
+import type { ClusterKind } from "../api/cluster-kinds.ts";
+import type { Names } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
+import type { ObservedNode } from "../api/validation/facts.ts";
+
+/** Everything plans and checks are decided from: read once, plain data, nothing asked again. */
+export interface Observation {
+  names: Names;
+  tool: { version: string };
+  server: { version: string /** As the kubeconfig has it. */; host: string; port: string };
+  kind: SeenKind;
+  nodes: readonly SeenNode[];
+  service: SeenService;
+  proxy: SeenProxy;
+  apiAddress: SeenApiAddress;
+  crds: readonly SeenCrd[];
+  v3: SeenV3;
+  /** Objects eBPF cannot carry, by what makes them so; evidence in words. */
+  unsupported: readonly {
+    what: "sctp" | "floating-ip" | "vlan" | "ipip" | "windows" | "foreign-cni";
+    object: string;
+    evidence: string;
+  }[];
+  /** Owned through a v3 resource; read only when asked for, because it means reading every kind there is. */
+  owned?: readonly OwnedThroughV3[];
+}
+
+export interface SeenKind {
+  detected: ClusterKind | undefined;
+  evidence: string;
+  /** `--kind`, which wins where nothing was detected, and is refused where it contradicts. */
+  given: ClusterKind | undefined;
+}
+
+export interface SeenNode extends ObservedNode {
+  ready: boolean;
+  addresses: readonly { type: string; address: string }[];
+  controlPlane: boolean;
+  labels: Readonly<Record<string, string>>;
+  annotations: Readonly<Record<string, string>>;
+  schedulable: boolean;
+}
+
+export type InstallMethod = "none" | "operator" | "chart" | "manifest";
+
+export interface SeenService {
+  method: InstallMethod;
+  /** Of plain manifests: which, by the file's role. */
+  variant?: "networking" | "overlay" | "policy-only";
+  datastore: "api" | "etcd" | "unknown";
+  /** From ClusterInformation, the operator's status or the image of the node agents, in this order. */
+  version: string | undefined;
+  versionEvidence: string;
+  installation: KubeObject | undefined;
+  apiServer: KubeObject | undefined;
+  flowLogs: KubeObject | undefined;
+  flowUI: KubeObject | undefined;
+  statuses: readonly KubeObject[];
+  dataplaneConfiguration: KubeObject | undefined;
+  kubeControllersConfiguration: KubeObject | undefined;
+  pools: readonly KubeObject[];
+  operator: KubeObject | undefined;
+  /** The node agents' daemon set, wherever it is. */
+  nodeAgents: KubeObject | undefined;
+  /** Their pods: node, phase, READY as kubectl counts it, what the agent says (api/agent-report.ts). */
+  agents: readonly {
+    node: string;
+    pod: string;
+    phase: string;
+    ready: string;
+    says: Readonly<Record<string, string>>;
+  }[];
+  endpointMap: KubeObject | undefined;
+  /** The chart tool's record of the release. */
+  release: { name: string; namespace: string; chart: string; version: string; status: string } | undefined;
+  /** The settings map of plain manifests (`vendor-config`). */
+  settings: KubeObject | undefined;
+  injectors: readonly KubeObject[];
+}
+
+export interface SeenProxy {
+  daemonSet: KubeObject | undefined;
+  mode: "iptables" | "ipvs" | "nftables" | "userspace" | "unknown";
+  modeEvidence: string;
+  /** Who puts it back when it is changed: an add-on manager, a chart, a GitOps tool, the cluster tool. */
+  owner: { who: string; evidence: string } | undefined;
+  parked: "by-hand" | "by-operator" | undefined;
+  pods: { wanted: number; ready: number };
+  /** The cluster tool's configuration (iac), where the proxy is switched. */
+  clusterConfiguration: KubeObject | undefined;
+}
+
+export interface SeenApiAddress {
+  /** Addresses found, best first, each with where it was found and what speaks against it. */
+  candidates: readonly { host: string; port: string; from: string; against: readonly string[] }[];
+  clusterIPs: readonly string[];
+  /** Of the `kubernetes` EndpointSlice: the API servers themselves. */
+  servers: readonly { address: string; port: number }[];
+}
+
+export interface SeenCrd {
+  name: string;
+  versions: readonly string[];
+  stored: readonly string[];
+  established: boolean;
+  /** Of its specification, to compare with the release's. */
+  hash: string;
+}
+
+export interface SeenV3 {
+  /** How v3 resources are reached: the aggregated API, the stored CRDs, or not at all through this API server (etcd). */
+  served: "aggregated" | "stored" | "none";
+  hostEndpoints: readonly KubeObject[];
+  globalNetworkPolicies: readonly KubeObject[];
+  networkPolicies: readonly KubeObject[];
+  tiers: readonly KubeObject[];
+  profiles: readonly KubeObject[];
+}
+
+export interface OwnedThroughV3 {
+  /** The owned object. */
+  apiVersion: string;
+  kind: string;
+  namespace: string | undefined;
+  name: string;
+  uid: string;
+  /** The reference as it is written. */
+  reference: {
+    apiVersion: string;
+    kind: string;
+    name: string;
+    uid: string;
+    controller?: boolean;
+    blockOwnerDeletion?: boolean;
+  };
+}

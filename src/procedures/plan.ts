@@ -1,0 +1,48 @@
+import type { Names } from "../api/names.ts";
+
+export const PROCEDURES = ["install", "switch", "proxy", "upgrade", "migrate", "flows", "uninstall"] as const;
+export type Procedure = (typeof PROCEDURES)[number];
+
+/** What can go wrong while a step runs: nothing; a short wait; traffic may be touched; something may be lost for good. */
+export type Risk = "none" | "low" | "medium" | "high";
+
+/**
+ * One step, as data: it can be printed, saved, compared and taken up again by another process. What it does is the action of
+ * that name (`actions/all.ts`); `inputs` is all the action is told, so everything a plan decided is in it.
+ */
+export interface Step {
+  /** Unique in its plan, and stable: the same decision gives the same id. */
+  id: string;
+  action: string;
+  inputs: Readonly<Record<string, unknown>>;
+  /** What, as a person would say it: `Create the endpoint map`. */
+  title: string;
+  /** Where: `ConfigMap vendor-operator/orchestrator-services-endpoint`, `all nodes`, `your cluster tool`. */
+  where: string;
+  /** The rule it comes from, in the specification's words. */
+  because: string;
+  risk: Risk;
+  /** `true`, or why there is no way back. */
+  reversible: true | string;
+}
+
+/** Everything a procedure will do, decided before anything is done. */
+export interface Plan {
+  apiVersion: "procedures.vendor.io/v1";
+  kind: "Plan";
+  /** Short and readable; `hash` tells two plans of one id apart. */
+  id: string;
+  procedure: Procedure;
+  names: Names["dialect"];
+  /** As a sentence: `Switch the data plane of cluster X from Nftables to BPF`. */
+  title: string;
+  /** The command line that made it, without credentials. */
+  command: string;
+  /** What the plan was decided from; `apply -f` compares it with the cluster (see `fingerprint.ts`). */
+  observed: Readonly<Record<string, string>>;
+  steps: readonly Step[];
+  /** Things to know that no step does: recommendations, what to do elsewhere. */
+  notes: readonly string[];
+  /** Of everything above. */
+  hash: string;
+}
