@@ -34,7 +34,7 @@ export interface SeenKind {
 
 export interface SeenNode extends ObservedNode {
   ready: boolean;
-  addresses: readonly { type: string; address: string }[];
+  statusAddresses: readonly { type: string; address: string }[];
   controlPlane: boolean;
   labels: Readonly<Record<string, string>>;
   annotations: Readonly<Record<string, string>>;
