@@ -1,15 +1,15 @@
-import { parse } from "yaml";
 import type { ClusterKind } from "../api/cluster-kinds.ts";
+import { detectClusterKind } from "../api/detect-cluster-kind.ts";
 import { vendorNames } from "../api/names.ts";
+import { readYaml, serviceProxySettings } from "../api/service-proxy-mode.ts";
+import { parkedBy } from "../api/service-proxy-view.ts";
 import { type ClusterFacts, observeNode } from "../api/validation/facts.ts";
-import { detectClusterKind } from "./detect-cluster-kind.ts";
+import type { Workload } from "../api/workload-objects.ts";
 import { configMapData, type Observed, serviceProxyOf } from "./observed.ts";
-import { parkedBy } from "./service-proxy-view.ts";
-import type { Workload } from "./workload-objects.ts";
 
 /** What the rules of `src/api/validation` may know of this cluster. */
 export function clusterFacts(observed: Observed): ClusterFacts {
-  const kind = detectClusterKind(observed);
+  const kind = clusterKindOf(observed);
   return {
     ...(kind ? { kind } : {}),
     datastore: datastoreOf(observed),
@@ -19,6 +19,11 @@ export function clusterFacts(observed: Observed): ClusterFacts {
     version: observed.self.version,
     serviceProxyMode: serviceProxyMode(observed),
   };
+}
+
+/** The kind of cluster this is, as far as it shows. */
+export function clusterKindOf({ platform, nodes }: Observed): ClusterKind | undefined {
+  return detectClusterKind({ ...platform, nodes })?.kind;
 }
 
 /** An installation by manifests that is still there may keep its objects in etcd. */
@@ -75,33 +80,10 @@ function hostAndPort(uri: string | undefined): { host: string; port: string } | 
   return { host: hostname.replace(/^\[|\]$/g, ""), port: port || (uri.startsWith("https") ? "443" : "80") };
 }
 
-const PROXY_SETTINGS = [
-  [vendorNames.serviceProxy.configMap, "config.conf"],
-  ["kube-proxy-config", "config"],
-] as const;
-
-/** How the service proxy works, from its flags or its settings; `none` where there is none, or where it is parked. */
+/** How the service proxy works; `none` where there is none, or where it is parked. */
 export function serviceProxyMode(observed: Observed): NonNullable<ClusterFacts["serviceProxyMode"]> {
   const proxy = serviceProxyOf(observed);
   if (!proxy || parkedBy(proxy)) return "none";
-  const words = (proxy.spec?.template?.spec?.containers ?? []).flatMap(({ command = [], args = [] }) => [
-    ...command,
-    ...args,
-  ]);
-  const flag = words.map((word) => /^--proxy-mode=(.*)$/.exec(word)?.[1]).find((mode) => mode !== undefined);
-  const written = PROXY_SETTINGS.map(([map, key]) => readYaml<{ mode?: unknown }>(configMapData(observed, map, key)));
-  const mode =
-    flag ?? written.map((settings) => settings?.mode).find((value) => typeof value === "string" && value !== "");
-  return mode === "ipvs" || mode === "nftables" ? mode : "iptables";
-}
-
-/** What people may have edited: text that is no YAML tells us nothing. */
-function readYaml<T extends object>(text: string | undefined): T | undefined {
-  if (!text) return undefined;
-  try {
-    const value: unknown = parse(text);
-    return typeof value === "object" && value !== null ? (value as T) : undefined;
-  } catch {
-    return undefined;
-  }
+  const { mode } = serviceProxySettings(proxy, observed.platform.configMaps);
+  return mode === "userspace" ? "iptables" : mode;
 }

@@ -5,8 +5,7 @@ import type { KubeObject } from "../api/object.ts";
 import type { Installation, InstallationSpec } from "../api/resources/installation.ts";
 import { ebpfPlatformProblems } from "../api/validation/ebpf.ts";
 import type { Problem } from "../api/validation/problem.ts";
-import { clusterFacts, platformEndpoint, podCidrs } from "./cluster-facts.ts";
-import { detectClusterKind } from "./detect-cluster-kind.ts";
+import { clusterFacts, clusterKindOf, platformEndpoint, podCidrs } from "./cluster-facts.ts";
 import type { Observed } from "./observed.ts";
 
 export interface Effective {
@@ -19,7 +18,7 @@ export interface Effective {
 
 /** What an installation comes to on this cluster. A default never asks for what the cluster cannot do: only people do. */
 export function effectiveFor(observed: Observed, installation: Installation): Effective {
-  const kind = installation.spec.clusterKind ?? detectClusterKind(observed) ?? "generic";
+  const kind = installation.spec.clusterKind ?? clusterKindOf(observed) ?? "generic";
   const previous = installation.status?.computed as InstallationSpec | undefined;
   const context = { kind, podCidrs: podCidrs(observed), ...(previous ? { previous } : {}) };
   const spec = effectiveInstallation(installation.spec, context);

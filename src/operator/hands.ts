@@ -1,11 +1,11 @@
 import { vendorNames } from "../api/names.ts";
 import type { KubeObject, ResourceKind } from "../api/object.ts";
+import type { Pod } from "../api/workload-objects.ts";
 import { EVENTS, PODS } from "../cluster/kinds.ts";
 import { type Applied, type ApplyTools, applyComponent, MANAGER } from "./apply.ts";
 import type { Observer } from "./observe.ts";
 import type { Observed } from "./observed.ts";
 import type { Component } from "./render/inputs.ts";
-import type { Pod } from "./workload-objects.ts";
 
 /** What a reconcile acts with. What it decides from is `Observed`. */
 export interface Hands {

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
+import type { Workload } from "../api/workload-objects.ts";
 import { CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, NODES } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { applyDefinitions, createEndpointMap, type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
-import type { Workload } from "./workload-objects.ts";
 
 let world: OperatorWorld;
 afterEach(() => world.stop());

@@ -3,7 +3,7 @@ import type { Condition, KubeObject } from "../api/object.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import type { Installation } from "../api/resources/installation.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
-import type { Pod, Workload } from "./workload-objects.ts";
+import type { Pod, Workload } from "../api/workload-objects.ts";
 
 /** A resource that asks for a part by being there. */
 export interface Request extends KubeObject {

@@ -1,9 +1,9 @@
 import { AGENT_SAYS } from "../api/agent-report.ts";
 import { vendorNames } from "../api/names.ts";
+import { rolloutProgress } from "../api/rollout.ts";
+import { type ProxyView, viewServiceProxy } from "../api/service-proxy-view.ts";
+import type { Pod } from "../api/workload-objects.ts";
 import { nodeAgents, type Observed, serviceProxyOf, theOne } from "./observed.ts";
-import { rolloutProgress } from "./rollout.ts";
-import { type ProxyView, viewServiceProxy } from "./service-proxy-view.ts";
-import type { Pod } from "./workload-objects.ts";
 
 export interface AgentView {
   node: string;

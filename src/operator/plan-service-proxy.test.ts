@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
+import { viewServiceProxy } from "../api/service-proxy-view.ts";
 import { type ProxyPlan, type ProxyQuestion, planServiceProxy } from "./plan-service-proxy.ts";
-import { viewServiceProxy } from "./service-proxy-view.ts";
 
 const running = { is: "running", ready: true, owner: undefined } as const;
 const parked = { is: "parked", owner: undefined } as const;

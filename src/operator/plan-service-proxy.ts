@@ -1,8 +1,8 @@
 import type { ClusterKind } from "../api/cluster-kinds.ts";
 import { vendorNames } from "../api/names.ts";
 import { SERVICE_PROXY } from "../api/service-proxy.ts";
+import type { ProxyView } from "../api/service-proxy-view.ts";
 import type { Phase } from "./plan-dataplane.ts";
-import type { ProxyView } from "./service-proxy-view.ts";
 
 export interface ProxyQuestion {
   kind: ClusterKind;

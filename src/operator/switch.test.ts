@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
+import type { Workload } from "../api/workload-objects.ts";
 import { DAEMON_SETS, NODES } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
 import { REFUSE_PROGRAMS } from "./testing/stand-in.ts";
-import type { Workload } from "./workload-objects.ts";
 
 let world: OperatorWorld;
 afterEach(() => world.stop());

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { Pod, Workload } from "../api/workload-objects.ts";
 import { workloadHealth } from "./workload-health.ts";
-import type { Pod, Workload } from "./workload-objects.ts";
 
 const NAMES = ["DaemonSet vendor-node"];
 

@@ -1,6 +1,6 @@
 import type { KubeObject } from "../api/object.ts";
-import { rolledOut, rolloutProgress } from "./rollout.ts";
-import type { ContainerStatus, Pod, Workload } from "./workload-objects.ts";
+import { rolledOut, rolloutProgress } from "../api/rollout.ts";
+import type { ContainerStatus, Pod, Workload } from "../api/workload-objects.ts";
 
 export type Health =
   | { is: "well" }

@@ -1,5 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
+import { parkedBy } from "../../api/service-proxy-view.ts";
 import { DAEMON_SETS } from "../../cluster/kinds.ts";
 import { MANAGER } from "../apply.ts";
 import { serviceProxyMode } from "../cluster-facts.ts";
@@ -8,7 +9,6 @@ import { isLeaving, type Observed, serviceProxyOf, theOne } from "../observed.ts
 import { absent, degraded, notInstalled, type Outcome, progressing, ready } from "../outcome.ts";
 import { planDataplane, viewDataplane } from "../plan-dataplane.ts";
 import { type ProxyPlan, planServiceProxy } from "../plan-service-proxy.ts";
-import { parkedBy } from "../service-proxy-view.ts";
 
 const { parkServiceProxy } = vendorNames.labels;
 

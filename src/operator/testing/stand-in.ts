@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { AGENT_SAYS } from "../../api/agent-report.ts";
 import type { KubeObject, ResourceKind } from "../../api/object.ts";
+import type { Pod, Workload } from "../../api/workload-objects.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";
 import { DAEMON_SETS, DEPLOYMENTS, NAMESPACES, NODES, PODS } from "../../cluster/kinds.ts";
 import { MANAGED_KINDS, storedKind } from "../managed-kinds.ts";
-import type { Pod, Workload } from "../workload-objects.ts";
 
 /** Makes the agent of a node refuse, as on the embedded cluster. */
 export const REFUSE_PROGRAMS = "local.vendor.io/refuse-programs";

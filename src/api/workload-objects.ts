@@ -1,4 +1,4 @@
-import type { KubeObject } from "../api/object.ts";
+import type { KubeObject } from "./object.ts";
 
 /** The parts of Kubernetes' workload kinds that the operator reads. */
 export interface Workload extends KubeObject {

@@ -1,12 +1,23 @@
-import type { ClusterKind } from "../api/cluster-kinds.ts";
-import type { KubeObject } from "../api/object.ts";
-import type { Observed, PlatformObjects } from "./observed.ts";
+import type { ClusterKind } from "./cluster-kinds.ts";
+import type { KubeObject } from "./object.ts";
 
-interface Sign {
+/** What a platform shows of itself, as far as kinds are told apart by it. */
+export interface PlatformSigns {
+  /** Names of the custom resource definitions there are. */
+  definitions: readonly string[];
+  /** Of the orchestrator's system namespace. */
+  configMaps: readonly KubeObject[];
+  nodes: readonly KubeObject[];
+}
+
+export interface DetectedKind {
   kind: ClusterKind;
   /** What was seen, for people who wonder why. */
   seen: string;
-  found(platform: PlatformObjects, nodes: readonly KubeObject[]): boolean;
+}
+
+interface Sign extends DetectedKind {
+  found(signs: PlatformSigns): boolean;
 }
 
 const CLUSTER_VERSIONS = "clusterversions.config.openshift.io";
@@ -18,24 +29,25 @@ const SIGNS: readonly Sign[] = [
     seen: `the definition ${CLUSTER_VERSIONS}`,
     found: ({ definitions }) => definitions.includes(CLUSTER_VERSIONS),
   },
-  { kind: "mke", seen: "node labels com.docker.ucp", found: (_, nodes) => nodes.some(labelled("com.docker.ucp")) },
+  { kind: "mke", seen: "node labels com.docker.ucp", found: ({ nodes }) => nodes.some(labelled("com.docker.ucp")) },
   {
     kind: "eks",
     seen: "the config map aws-auth, or node labels eks.amazonaws.com",
-    found: ({ configMaps }, nodes) =>
+    found: ({ configMaps, nodes }) =>
       configMaps.some(named("aws-auth", "eks-certificates-controller")) || nodes.some(labelled("eks.amazonaws.com/")),
   },
   {
     kind: "aks",
     seen: "node labels kubernetes.azure.com",
-    found: (_, nodes) => nodes.some(labelled("kubernetes.azure.com/")),
+    found: ({ nodes }) => nodes.some(labelled("kubernetes.azure.com/")),
   },
-  { kind: "iac", seen: "node labels kops.k8s.io", found: (_, nodes) => nodes.some(labelled("kops.k8s.io/")) },
+  { kind: "iac", seen: "node labels kops.k8s.io", found: ({ nodes }) => nodes.some(labelled("kops.k8s.io/")) },
 ];
 
 /** The kind of cluster this is, as far as it shows; nothing where it shows nothing. */
-export function detectClusterKind({ platform, nodes }: Pick<Observed, "platform" | "nodes">): ClusterKind | undefined {
-  return SIGNS.find((sign) => sign.found(platform, nodes))?.kind;
+export function detectClusterKind(signs: PlatformSigns): DetectedKind | undefined {
+  const sign = SIGNS.find(({ found }) => found(signs));
+  return sign && { kind: sign.kind, seen: sign.seen };
 }
 
 function named(...names: string[]): (object: KubeObject) => boolean {

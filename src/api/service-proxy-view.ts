@@ -1,8 +1,6 @@
-import { vendorNames } from "../api/names.ts";
+import { type Names, vendorNames } from "./names.ts";
 import { rolledOut } from "./rollout.ts";
 import type { Workload } from "./workload-objects.ts";
-
-const { parkServiceProxy, managedParkServiceProxy } = vendorNames.labels;
 
 /** What there is to know of the orchestrator's service proxy. */
 export type ProxyView =
@@ -18,21 +16,23 @@ export interface ProxyOwner {
   how: string;
 }
 
-export function viewServiceProxy(proxy: Workload | undefined): ProxyView {
+export function viewServiceProxy(proxy: Workload | undefined, names: Names = vendorNames): ProxyView {
   if (!proxy) return { is: "absent" };
-  const owner = ownerOf(proxy);
-  return parkedBy(proxy) ? { is: "parked", owner } : { is: "running", ready: rolledOut(proxy), owner };
+  const owner = proxyOwner(proxy, names);
+  return parkedBy(proxy, names) ? { is: "parked", owner } : { is: "running", ready: rolledOut(proxy), owner };
 }
 
 /** The label of the node selector that keeps the proxy from every node, if there is one. */
-export function parkedBy(proxy: Workload): string | undefined {
+export function parkedBy(proxy: Workload, names: Names = vendorNames): string | undefined {
+  const { parkServiceProxy, managedParkServiceProxy } = names.labels;
   const selector = proxy.spec?.template?.spec?.nodeSelector ?? {};
   return [parkServiceProxy, managedParkServiceProxy].find(({ key, value }) => selector[key] === value)?.key;
 }
 
-const SELECTOR = `the node selector ${parkServiceProxy.key}=${parkServiceProxy.value} in its pod template`;
-
-function ownerOf({ metadata: { labels = {}, annotations = {} } }: Workload): ProxyOwner | undefined {
+function proxyOwner({ metadata }: Workload, names: Names): ProxyOwner | undefined {
+  const { labels = {}, annotations = {} } = metadata;
+  const { key, value } = names.labels.parkServiceProxy;
+  const selector = `the node selector ${key}=${value} in its pod template`;
   const mode = labels["addonmanager.kubernetes.io/mode"];
   if (mode !== undefined) {
     return {
@@ -44,7 +44,7 @@ function ownerOf({ metadata: { labels = {}, annotations = {} } }: Workload): Pro
   if (tracking !== undefined) {
     return {
       who: `Argo CD (${tracking})`,
-      how: `put ${SELECTOR} into the application's source, then run: argocd app sync ${tracking.split(":")[0]}`,
+      how: `put ${selector} into the application's source, then run: argocd app sync ${tracking.split(":")[0]}`,
     };
   }
   const release = annotations["meta.helm.sh/release-name"];
@@ -52,11 +52,11 @@ function ownerOf({ metadata: { labels = {}, annotations = {} } }: Workload): Pro
     const namespace = annotations["meta.helm.sh/release-namespace"] ?? "kube-system";
     return {
       who: `the Helm release ${namespace}/${release}`,
-      how: `put ${SELECTOR} into the release's values, then run: helm upgrade -n ${namespace} ${release}`,
+      how: `put ${selector} into the release's values, then run: helm upgrade -n ${namespace} ${release}`,
     };
   }
   const tool = labels["app.kubernetes.io/managed-by"];
   return tool === undefined
     ? undefined
-    : { who: `${tool} (label app.kubernetes.io/managed-by)`, how: `put ${SELECTOR} with that tool` };
+    : { who: `${tool} (label app.kubernetes.io/managed-by)`, how: `put ${selector} with that tool` };
 }

@@ -1,9 +1,8 @@
 import { expect, it } from "vitest";
-import type { KubeObject } from "../api/object.ts";
-import { detectClusterKind } from "./detect-cluster-kind.ts";
-import type { PlatformObjects } from "./observed.ts";
+import { detectClusterKind, type PlatformSigns } from "./detect-cluster-kind.ts";
+import type { KubeObject } from "./object.ts";
 
-const bare: PlatformObjects = { definitions: [], configMaps: [], daemonSets: [], apiService: undefined, openshift: {} };
+const bare: PlatformSigns = { definitions: [], configMaps: [], nodes: [] };
 const node = (label: string): KubeObject => ({
   apiVersion: "v1",
   kind: "Node",
@@ -11,7 +10,7 @@ const node = (label: string): KubeObject => ({
 });
 const map = (name: string): KubeObject => ({ apiVersion: "v1", kind: "ConfigMap", metadata: { name } });
 
-it.each<[string, Partial<PlatformObjects>, KubeObject[], string | undefined]>([
+it.each<[string, Partial<PlatformSigns>, KubeObject[], string | undefined]>([
   ["a plain cluster", {}, [node("kubernetes.io/os")], undefined],
   ["ClusterVersion", { definitions: ["clusterversions.config.openshift.io"] }, [], "openshift"],
   ["node labels of the container platform", {}, [node("com.docker.ucp.collection")], "mke"],
@@ -20,5 +19,5 @@ it.each<[string, Partial<PlatformObjects>, KubeObject[], string | undefined]>([
   ["node labels of Azure", {}, [node("kubernetes.azure.com/cluster")], "aks"],
   ["an instance group", {}, [node("kops.k8s.io/instancegroup")], "iac"],
 ])("%s", (_what, platform, nodes, kind) => {
-  expect(detectClusterKind({ platform: { ...bare, ...platform }, nodes })).toBe(kind);
+  expect(detectClusterKind({ ...bare, ...platform, nodes })?.kind).toBe(kind);
 });
