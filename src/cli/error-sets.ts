@@ -13,5 +13,6 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "local/programs/errors.ts": () => import("../local/programs/errors.ts"),
   "local/runtime/errors.ts": () => import("../local/runtime/errors.ts"),
   "operator/errors.ts": () => import("../operator/errors.ts"),
+  "procedures/releases/errors.ts": () => import("../procedures/releases/errors.ts"),
   "v3api/errors.ts": () => import("../v3api/errors.ts"),
 };
