@@ -14,5 +14,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "local/runtime/errors.ts": () => import("../local/runtime/errors.ts"),
   "operator/errors.ts": () => import("../operator/errors.ts"),
   "procedures/releases/errors.ts": () => import("../procedures/releases/errors.ts"),
+  "procedures/actions/errors.ts": () => import("../procedures/actions/errors.ts"),
+  "procedures/run/errors.ts": () => import("../procedures/run/errors.ts"),
   "v3api/errors.ts": () => import("../v3api/errors.ts"),
 };

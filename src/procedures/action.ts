@@ -20,6 +20,8 @@ export interface Work {
  * state whether it runs once or twice. `Before` is written to the journal before the first change: JSON, and all that `undo` needs.
  */
 export interface Action<Inputs extends object = object, Before = unknown> {
+  /** Changes nothing, only waits: with `--wait=false` a run ends before such steps at its end. */
+  waits?: true;
   /** False where the cluster already is as the step wants it; then nothing is done, and nothing is undone. Not asked when a step is taken up again. */
   needed(inputs: Inputs, work: Work): Promise<boolean>;
   /** Reads what undo will need. Called once, before the first `apply`; never again for the same step of the same run. */

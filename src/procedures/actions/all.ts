@@ -1,0 +1,19 @@
+import type { Action } from "../action.ts";
+import { applyObjects } from "./apply-objects.ts";
+import { deleteObject } from "./delete-object.ts";
+import { mergePatch } from "./merge-patch.ts";
+import { runTool } from "./run-tool.ts";
+import { waitForRollout } from "./wait-for-rollout.ts";
+import { waitForStatus } from "./wait-for-status.ts";
+import { waitOutside } from "./wait-outside.ts";
+
+/** Every action a step can name. A name is kept for good: journals and saved plans have it. */
+export const ACTIONS: Readonly<Record<string, Action>> = {
+  "apply-objects": applyObjects,
+  "delete-object": deleteObject,
+  "merge-patch": mergePatch,
+  "run-tool": runTool,
+  "wait-for-rollout": waitForRollout,
+  "wait-for-status": waitForStatus,
+  "wait-outside": waitOutside,
+};

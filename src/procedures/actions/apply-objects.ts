@@ -1,0 +1,130 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Condition, KubeObject, ResourceKind } from "../../api/object.ts";
+import { StatusError } from "../../api/status.ts";
+import { findCondition } from "../../cluster/conditions.ts";
+import { isConflict, isNotFound } from "../../cluster/failures.ts";
+import { CRDS } from "../../cluster/kinds.ts";
+import type { Action, Work } from "../action.ts";
+import { awaitObjects } from "./await-objects.ts";
+import { errors } from "./errors.ts";
+import { imageOf, restored } from "./image.ts";
+import { removeAndAwait } from "./remove.ts";
+import { type Settle, settled } from "./settle.ts";
+import { kindOf, nameOf, readTarget, targetOf, undefinedIfNotFound } from "./target.ts";
+
+export type ApplyObjectsInputs = {
+  /** In the order they are applied; definitions are waited for before what they define. */
+  objects: readonly KubeObject[];
+  /** False: fields of other managers are refused instead of taken over. */
+  force?: boolean;
+  /** Waited for when this was taken back. */
+  afterUndo?: Settle;
+};
+
+/** Per object, in the same order: what was there, or null. */
+type Before = (KubeObject | null)[];
+
+/** Server-side apply of objects, as the field manager of the client. Taking over a field of another manager is said, never silent. */
+export const applyObjects: Action<ApplyObjectsInputs, Before> = {
+  async needed({ objects }, work) {
+    for (const object of objects) if (await wouldChange(object, work)) return true;
+    return false;
+  },
+
+  async before({ objects }, work) {
+    const found: Before = [];
+    for (const object of objects) {
+      const live = await readTarget(work, targetOf(object));
+      found.push(live === undefined ? null : imageOf(live));
+    }
+    return found;
+  },
+
+  async apply({ objects, force = true }, work) {
+    for (const object of objects) {
+      const applied = await applyOne(object, force, work);
+      if (applied.kind === CRDS.kind) await awaitEstablished(applied.metadata.name, work);
+    }
+  },
+
+  async undo({ objects, afterUndo }, work, before) {
+    for (const [index, object] of [...objects.entries()].reverse()) {
+      const image = before[index];
+      if (image) await putBack(image, work);
+      else await removeAndAwait(targetOf(object), work);
+    }
+    await settled(afterUndo, work);
+  },
+};
+
+async function wouldChange(object: KubeObject, work: Work): Promise<boolean> {
+  const kind = await kindOf(work.client, object);
+  const live = await readTarget(work, targetOf(object));
+  if (kind === undefined || live === undefined) return true;
+  try {
+    const { signal } = work;
+    const after = await work.client.apply<KubeObject>(kind, object, { force: true, dryRun: true, signal });
+    return !isDeepStrictEqual(imageOf(after), imageOf(live));
+  } catch (error) {
+    // What the server refuses it refuses again when it counts, and there the reason is told.
+    if (error instanceof StatusError) return true;
+    throw error;
+  }
+}
+
+async function applyOne(object: KubeObject, force: boolean, work: Work): Promise<KubeObject> {
+  const { client, signal } = work;
+  const kind = await client.resourceFor(object);
+  try {
+    return await client.apply<KubeObject>(kind, object, { signal });
+  } catch (error) {
+    if (!isConflict(error)) throw error;
+    const fields = conflictsIn(error as StatusError);
+    if (!force) throw errors.STEP_CONFLICT(nameOf(targetOf(object)), fields.join("; ")).from(error);
+    for (const field of fields) work.say(`${nameOf(targetOf(object))}: takes over ${field}`);
+    return client.apply<KubeObject>(kind, object, { force: true, signal });
+  }
+}
+
+/** `spec.replicas from "kubectl"`, one per field. */
+export function conflictsIn(error: StatusError): string[] {
+  const causes = error.status.details?.causes ?? [];
+  if (causes.length === 0) return [error.message];
+  return causes.map(({ field = "", message = "" }) => {
+    const manager = /conflict with (.+)$/.exec(message)?.[1] ?? "somebody else";
+    return `${field.replace(/^\./, "")} from ${manager}`;
+  });
+}
+
+async function awaitEstablished(name: string, work: Work): Promise<void> {
+  await awaitObjects(work, [{ kind: CRDS, name }], ([found = []]) => {
+    const { conditions } = (found[0]?.["status"] ?? {}) as { conditions?: Condition[] };
+    const refused = findCondition(conditions, "NamesAccepted");
+    if (refused?.status === "False")
+      return { hopeless: errors.STEP_HOPELESS(`the definition ${name}`, `${refused.message}`) };
+    if (findCondition(conditions, "Established")?.status === "True") return "done";
+    return { waitingFor: `the definition ${name} to be established` };
+  });
+}
+
+/** As it was: replaced where it is there, created where it is gone. Nothing is written where nothing differs. */
+export async function putBack(image: KubeObject, work: Work): Promise<void> {
+  const { client, signal } = work;
+  const kind = await client.resourceFor(image);
+  for (;;) {
+    const live = await client.get<KubeObject>(kind, image.metadata, { signal }).catch(undefinedIfNotFound);
+    if (live === undefined) return createAgain(kind, image, work);
+    if (isDeepStrictEqual(imageOf(live), imageOf(restored(image, live)))) return;
+    try {
+      await client.replace(kind, restored(image, live), { signal });
+      return;
+    } catch (error) {
+      // Somebody wrote meanwhile, or it went: look again.
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+    }
+  }
+}
+
+async function createAgain(kind: ResourceKind, image: KubeObject, { client, signal }: Work): Promise<void> {
+  await client.create(kind, image, { signal });
+}

@@ -1,0 +1,32 @@
+import type { DeleteOptions } from "../../cluster/client.ts";
+import type { Work } from "../action.ts";
+import { awaitObjects } from "./await-objects.ts";
+import { kindOf, nameOf, readTarget, type Target, undefinedIfNotFound } from "./target.ts";
+
+/** Deletes an object and waits until it is gone: whoever holds it with a finalizer still needs what is removed after it. */
+export async function removeAndAwait(
+  target: Target,
+  work: Work,
+  options: { uid?: string; propagation?: DeleteOptions["propagationPolicy"] } = {},
+): Promise<void> {
+  const { client, signal } = work;
+  const kind = await kindOf(client, target);
+  const live = await readTarget(work, target);
+  if (kind === undefined || live === undefined) return;
+  const uid = options.uid ?? live.metadata.uid;
+  // Another object of the same name, made since: not ours to delete.
+  if (live.metadata.uid !== uid) return;
+  if (live.metadata.deletionTimestamp === undefined) {
+    const { propagation = "Background" } = options;
+    await client
+      .delete(kind, target, { propagationPolicy: propagation, preconditions: { uid: uid as string }, signal })
+      .catch(undefinedIfNotFound);
+  }
+  const { namespace, name } = target;
+  await awaitObjects(work, [{ kind, namespace, name }], ([found = []]) => {
+    const still = found.find(({ metadata }) => metadata.uid === uid);
+    if (still === undefined) return "done";
+    const held = still.metadata.finalizers?.length ? `, held by ${still.metadata.finalizers.join(", ")}` : "";
+    return { waitingFor: `${nameOf(target)} to go${held}` };
+  });
+}

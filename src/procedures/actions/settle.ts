@@ -1,0 +1,17 @@
+import type { Work } from "../action.ts";
+import { awaitExpectations, type Expectation } from "./expectation.ts";
+import { awaitRollout, type WaitForRolloutInputs } from "./wait-for-rollout.ts";
+import { awaitStatuses, type WaitForStatusInputs } from "./wait-for-status.ts";
+
+/** What a change waits for when it was taken back. On the way there a step of its own waits; on the way back there is none. */
+export type Settle = {
+  status?: WaitForStatusInputs;
+  rollouts?: readonly WaitForRolloutInputs[];
+  expect?: readonly Expectation[];
+};
+
+export async function settled(settle: Settle | undefined, work: Work): Promise<void> {
+  await awaitExpectations(settle?.expect ?? [], work);
+  if (settle?.status) await awaitStatuses(settle.status, work);
+  for (const rollout of settle?.rollouts ?? []) await awaitRollout(rollout, work);
+}

@@ -1,0 +1,72 @@
+import type { Noun } from "../../api/names.ts";
+import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
+import { findCondition } from "../../cluster/conditions.ts";
+import type { Action, Work } from "../action.ts";
+import { awaitObjects, type Verdict } from "./await-objects.ts";
+import { errors } from "./errors.ts";
+import { kindOf, readTarget } from "./target.ts";
+
+export type WaitForStatusInputs = {
+  /** Names of the status resources, `network` or `apiserver`, that must all say Available of what was last asked for. */
+  statuses: readonly string[];
+};
+
+/** Reasons of a Degraded status that no waiting mends: a request that was refused, or an image that cannot be had. */
+const HOPELESS =
+  /^(?:Ebpf|Endpoint|Pool|Invalid|Misnamed|ServiceProxy(?:Ipvs|OfTool|OfAnother|Cannot)|Cgroup|Forbidden|RequestRefused)|ErrImagePull|ImagePullBackOff|InvalidImageName|CreateContainerConfigError/;
+
+/** Waits until the operator says that parts of the service work, as they were last asked for. */
+export const waitForStatus: Action<WaitForStatusInputs> = {
+  waits: true,
+  needed: async () => true,
+  apply: async () => {},
+  confirm: awaitStatuses,
+};
+
+export async function awaitStatuses(inputs: WaitForStatusInputs, work: Work): Promise<void> {
+  const { names } = work;
+  const label = names.kinds.status.kind;
+  const kind = await kindOf(work.client, { apiVersion: groupVersion(names.groups.operator), kind: label });
+  if (kind === undefined) throw errors.STEP_TARGET_MISSING(`the kind ${label}`);
+  const wanted: { name: string; generation: number }[] = [];
+  for (const name of inputs.statuses) wanted.push({ name, generation: await generationBehind(name, work) });
+  await awaitObjects(work, [{ kind }], ([statuses = []]) => {
+    for (const { name, generation } of wanted) {
+      const status = statuses.find(({ metadata }) => metadata.name === name);
+      const verdict = judge(`${label} ${name}`, status, generation);
+      if (verdict !== "done") return verdict;
+    }
+    return "done";
+  });
+}
+
+/** The generation of the resource a status answers to; zero where there is none, so that any answer will do. */
+async function generationBehind(status: string, work: Work): Promise<number> {
+  const { statuses, kinds, groups, singleton } = work.names;
+  const nouns: Partial<Record<string, Noun>> = {
+    [statuses.apiServer]: "apiServer",
+    [statuses.flowLogs]: "flowLogs",
+    [statuses.flowUI]: "flowUI",
+  };
+  const { kind } = kinds[nouns[status] ?? "installation"];
+  const request = await readTarget(work, { apiVersion: groupVersion(groups.operator), kind, name: singleton });
+  return request?.metadata.generation ?? 0;
+}
+
+function judge(label: string, status: KubeObject | undefined, generation: number): Verdict {
+  const { conditions } = (status?.["status"] ?? {}) as { conditions?: Condition[] };
+  const available = findCondition(conditions, "Available");
+  const degraded = findCondition(conditions, "Degraded");
+  if (available === undefined) return { waitingFor: `${label} to be reported` };
+  // What it says of an older request is no answer to ours.
+  if ((available.observedGeneration ?? generation) < generation)
+    return { waitingFor: `${label} to take up the change` };
+  if (degraded?.status === "True") {
+    const why = `${degraded.message ?? ""} (${degraded.reason})`.trim();
+    if (HOPELESS.test(degraded.reason ?? "")) return { hopeless: errors.STEP_HOPELESS(label, why) };
+    return { waitingFor: `${label}: ${why}` };
+  }
+  const progressing = findCondition(conditions, "Progressing");
+  if (available.status === "True" && progressing?.status !== "True") return "done";
+  return { waitingFor: `${label}: ${progressing?.message || available.message || "not available yet"}` };
+}

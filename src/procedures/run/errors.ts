@@ -1,0 +1,95 @@
+import { defineErrors } from "../../kit/errors.ts";
+
+const STILL_PROGRESSING = 5;
+const ROLLED_BACK = 6;
+const USAGE = 64;
+const INTERRUPTED = 130;
+
+/** What can go wrong around the steps of a run. */
+export const errors = defineErrors({
+  RUN_HELD: {
+    say: (holder: string, since: string) => `another vendorctl is at work on this cluster: ${holder}, since ${since}`,
+    fix: () => "let it end, or end it there; a run it leaves behind is taken up with vendorctl resume",
+  },
+  RUN_TAKEN_OVER: {
+    say: () => "another vendorctl has taken this run over",
+    fix: () => "see vendorctl history; this one has stopped and changed nothing since",
+  },
+  RUN_UNFINISHED: {
+    say: (id: string, title: string, at: string) => `an earlier run is not finished: ${id} (${title}), ${at}`,
+    fix: () => "vendorctl resume goes on, vendorctl rollback takes it back, vendorctl abort leaves it as it stands",
+  },
+  RUN_NONE: {
+    say: (verb: string) => `there is no run to ${verb}`,
+    fix: () => "vendorctl history lists the runs of this cluster",
+  },
+  RUN_UNKNOWN: {
+    say: (id: string) => `there is no run ${id}`,
+    fix: () => "vendorctl history lists the runs of this cluster",
+    exitCode: USAGE,
+  },
+  RUN_NOT_NEWEST: {
+    say: (id: string, newer: string) => `${id} cannot be rolled back: ${newer} came after it`,
+    fix: (_id, newer) => `roll ${newer} back first: vendorctl rollback --run ${newer}`,
+  },
+  RUN_STEP_UNKNOWN: {
+    say: (step: string, id: string) => `run ${id} has no step "${step}"`,
+    fix: (_step, id) => `give a step's number or id from vendorctl history ${id}; 0 is before the first`,
+    exitCode: USAGE,
+  },
+  RUN_IRREVERSIBLE: {
+    say: (steps: string) => `there is no way back from ${steps}`,
+    fix: () => "stop before it with --to-step, or leave what cannot be undone with --keep-irreversible",
+  },
+  RUN_STEP_FAILED: {
+    say: (step: string, why: string) => `step "${step}" failed: ${why}`,
+    fix: (_step, _why) => "put it right and run vendorctl resume, or take everything back with vendorctl rollback",
+  },
+  RUN_ROLLED_BACK: {
+    say: (step: string, why: string) => `step "${step}" failed, and everything was rolled back: ${why}`,
+    fix: () => "put it right, then run the command again",
+    exitCode: ROLLED_BACK,
+  },
+  RUN_INTERRUPTED: {
+    say: (id: string, step: string) => `interrupted at step "${step}"; the journal of run ${id} is saved`,
+    fix: () => "vendorctl resume goes on from there, vendorctl rollback takes it back",
+    exitCode: INTERRUPTED,
+  },
+  RUN_STILL_PROGRESSING: {
+    say: (id: string, step: string) => `not finished in time; run ${id} stands at step "${step}"`,
+    fix: () => "vendorctl resume waits on; give it longer with --timeout",
+    exitCode: STILL_PROGRESSING,
+  },
+  JOURNAL_NEWER: {
+    say: (id: string, version: string) => `run ${id} was written by vendorctl ${version}, which is newer than this one`,
+    fix: (_id, version) => `use vendorctl ${version} or later`,
+  },
+  JOURNAL_ACTION_UNKNOWN: {
+    say: (step: string, action: string) =>
+      `step "${step}" needs the action ${action}, which this vendorctl does not have`,
+    fix: () => "use the version of vendorctl that made the plan",
+  },
+  JOURNAL_DAMAGED: {
+    say: (id: string, what: string) => `the journal of run ${id} is damaged: ${what}`,
+    fix: (id) =>
+      `the copy on the machine that ran it has what was done (runs/${id}.json in its state directory); vendorctl abort gives the run up`,
+  },
+  JOURNAL_BEFORE_LOST: {
+    say: (id: string, step: string) => `the journal of run ${id} has lost what was there before step "${step}"`,
+    fix: (id) =>
+      `look it up in the copy on the machine that ran it (runs/${id}.json), or leave the step as it is with --to-step`,
+  },
+  PLAN_ALTERED: {
+    say: (id: string) => `plan ${id} was changed after it was made`,
+    fix: () => "make the plan again with the flags you want; a plan is not edited by hand",
+  },
+  PLAN_MALFORMED: {
+    say: (file: string, why: string) => `${file} is not a plan: ${why}`,
+    fix: () => "save one with vendorctl plan ... -o yaml",
+    exitCode: USAGE,
+  },
+  PLAN_DRIFTED: {
+    say: (id: string, facts: readonly string[]) => `the cluster is not as plan ${id} was made for: ${facts.join("; ")}`,
+    fix: () => "make the plan again, look at it, and apply that one",
+  },
+});
