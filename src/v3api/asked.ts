@@ -1,5 +1,6 @@
 import type { ObjectRef } from "../api/object.ts";
 import type { ApiRequest } from "../api/transport.ts";
+import type { Translator } from "../api/v3-translate.ts";
 import type { Incoming, Reply } from "../apiserver/call.ts";
 import type { ResourceRequest } from "../apiserver/request-info.ts";
 import { collectionPath, objectPath } from "../cluster/paths.ts";
@@ -9,7 +10,6 @@ import type { Guards } from "./guards.ts";
 import type { V3Kind } from "./kinds.ts";
 import { type Shaper, shaperOf } from "./shape.ts";
 import type { TierAccess } from "./tier-access.ts";
-import type { Translator } from "./translate.ts";
 
 /** What every verb works with. */
 export interface Parts {

@@ -1,4 +1,5 @@
 import type { Server } from "node:https";
+import { Translator } from "../api/v3-translate.ts";
 import { parseVersion } from "../api/version.ts";
 import { ANONYMOUS, userOfConnection } from "../apiserver/auth/authenticate.ts";
 import { Documents } from "../apiserver/documents.ts";
@@ -19,7 +20,6 @@ import { Guards } from "./guards.ts";
 import { v3Kinds } from "./kinds.ts";
 import { missingDefinitions } from "./missing-definitions.ts";
 import { TierAccess } from "./tier-access.ts";
-import { Translator } from "./translate.ts";
 import { readTrust } from "./trust.ts";
 
 const RETRY = { initialMs: 200, maxMs: 10_000, jitter: 0.3 };

@@ -1,7 +1,7 @@
+import { servedPolicyName } from "../api/policy-names.ts";
 import { type Status, type StatusDetails, StatusError } from "../api/status.ts";
+import type { Translator } from "../api/v3-translate.ts";
 import type { V3Kind } from "./kinds.ts";
-import { servedPolicyName } from "./policy-names.ts";
-import type { Translator } from "./translate.ts";
 
 /** A refusal of the main API server as this API says it. What was refused to this server itself is no fault of whoever asked. */
 export function refusalToServed(error: unknown, kind: V3Kind, translator: Translator): unknown {

@@ -1,11 +1,11 @@
 import type { KubeObject } from "../api/object.ts";
 import { type StatusCause, StatusError } from "../api/status.ts";
+import { setDefaults } from "../api/v3-defaults.ts";
 import type { Reply } from "../apiserver/call.ts";
 import { decodeObject, fieldValidationOf } from "../apiserver/decode.ts";
 import { badRequest, invalid, notFound } from "../apiserver/status-errors.ts";
 import { warningHeader } from "../apiserver/write.ts";
 import { type Asked, type Parts, shaper, storedPath, storedRef, type Verb, writeOf } from "./asked.ts";
-import { setDefaults } from "./defaults.ts";
 import { causesOf } from "./judge.ts";
 
 export const create: Verb = async (parts, asked) => {

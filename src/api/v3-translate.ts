@@ -1,10 +1,10 @@
-import { type Names, vendorNames } from "../api/names.ts";
-import { groupVersion, type KubeObject, type ManagedFieldsEntry, type OwnerReference } from "../api/object.ts";
-import { v3Uid } from "../api/v3-uid.ts";
-import { parseVersion } from "../api/version.ts";
-import { hasGate } from "../api/version-gates.ts";
-import { findKind, type V3Kind } from "./kinds.ts";
+import { type Names, vendorNames } from "./names.ts";
+import { groupVersion, type KubeObject, type ManagedFieldsEntry, type OwnerReference } from "./object.ts";
 import { servedPolicyName, spellsOutDefault, storedPolicyName } from "./policy-names.ts";
+import { findPlace, type V3Place } from "./v3-places.ts";
+import { v3Uid } from "./v3-uid.ts";
+import { parseVersion } from "./version.ts";
+import { hasGate } from "./version-gates.ts";
 
 type Way = "toServed" | "toStored";
 type Fields = Record<string, unknown>;
@@ -17,13 +17,13 @@ const WHOLE_UUID = new RegExp(`^${UUID.source}$`, "i");
  * and field managers name them, and in the names of policies. Everything else is the same bytes. Objects given are changed and given back.
  */
 export class Translator {
-  readonly #kinds: readonly V3Kind[];
+  readonly #kinds: readonly V3Place[];
   readonly #names: Names;
   readonly #version: string;
   /** Before UIDs changed, references between v3 resources were kept as they were written. */
   readonly #convertsOwners: boolean;
 
-  constructor(kinds: readonly V3Kind[], version: string, names: Names = vendorNames) {
+  constructor(kinds: readonly V3Place[], version: string, names: Names = vendorNames) {
     this.#kinds = kinds;
     this.#names = names;
     this.#version = version;
@@ -37,7 +37,7 @@ export class Translator {
     return WHOLE_UUID.test(uid) ? v3Uid(uid, this.#version) : uid;
   }
 
-  toServed(kind: V3Kind, object: KubeObject): KubeObject {
+  toServed(kind: V3Place, object: KubeObject): KubeObject {
     object.apiVersion = groupVersion(kind.served);
     object.kind = kind.served.kind;
     const { metadata } = object;
@@ -49,7 +49,7 @@ export class Translator {
     return this.#metadata(object, "toServed");
   }
 
-  toStored(kind: V3Kind, object: KubeObject): KubeObject {
+  toStored(kind: V3Place, object: KubeObject): KubeObject {
     object.apiVersion = groupVersion(kind.stored);
     object.kind = kind.stored.kind;
     const { metadata } = object;
@@ -62,12 +62,12 @@ export class Translator {
     return this.#metadata(object, "toStored");
   }
 
-  storedName(kind: V3Kind, name: string): string {
+  storedName(kind: V3Place, name: string): string {
     return kind.tiered ? storedPolicyName(name) : name;
   }
 
   /** What the main API server said, in the words of this API. */
-  text(kind: V3Kind, message: string, storedName = ""): string {
+  text(kind: V3Place, message: string, storedName = ""): string {
     const { stored, served } = kind;
     const said = message
       .replaceAll(groupVersion(stored), groupVersion(served))
@@ -116,7 +116,7 @@ export class Translator {
   }
 
   #owner(owner: OwnerReference, way: Way): OwnerReference {
-    const kind = this.#convertsOwners && findKind(this.#kinds, String(owner.apiVersion), String(owner.kind));
+    const kind = this.#convertsOwners && findPlace(this.#kinds, String(owner.apiVersion), String(owner.kind));
     // A reference straight to the stored object, written through this API, means that very object.
     if (!kind || (way === "toStored" && owner.apiVersion === groupVersion(kind.stored))) return owner;
     const place = way === "toServed" ? kind.served : kind.stored;
