@@ -113,6 +113,8 @@ interface Manifests {
   policyAndOverlayEtcd: string;
   /** Where the injector's config maps are; the file name is made from the mesh version. */
   sidecarInjector: (meshVersion: string) => string;
+  /** What the injector's config map is called, in whichever namespace the mesh lives. */
+  sidecarInjectorMap: string;
   configMap: string;
   etcdEndpointsKey: string;
 }
@@ -239,6 +241,7 @@ export const vendorNames: Names = {
     policyAndNetworkingEtcd: "vendor-etcd.yaml",
     policyAndOverlayEtcd: "vendor-overlay-etcd.yaml",
     sidecarInjector: (meshVersion) => `alp/mesh-inject-configmap-${meshVersion}.yaml`,
+    sidecarInjectorMap: "mesh-sidecar-injector",
     configMap: "vendor-config",
     etcdEndpointsKey: "etcd_endpoints",
   },
@@ -348,6 +351,7 @@ export const calicoNames: Names = {
     policyAndNetworkingEtcd: "calico-etcd.yaml",
     policyAndOverlayEtcd: "canal-etcd.yaml",
     sidecarInjector: (meshVersion) => `alp/istio-inject-configmap-${meshVersion}.yaml`,
+    sidecarInjectorMap: "istio-sidecar-injector",
     configMap: "calico-config",
     etcdEndpointsKey: "etcd_endpoints",
   },

@@ -16,13 +16,27 @@ export interface Observation {
   crds: readonly SeenCrd[];
   v3: SeenV3;
   /** Objects eBPF cannot carry, by what makes them so; evidence in words. */
-  unsupported: readonly {
-    what: "sctp" | "floating-ip" | "vlan" | "ipip" | "windows" | "foreign-cni";
-    object: string;
-    evidence: string;
-  }[];
+  unsupported: readonly SeenUnsupported[];
+  /** What an earlier installation or a broken-off procedure left behind. */
+  leftovers: readonly SeenLeftover[];
+  /** Disruption budgets of the service's namespaces and the orchestrator's. */
+  budgets: readonly KubeObject[];
+  /** A procedure that holds the lease now, or held it and did not let go. */
+  run: { holder: string; renewed: string | undefined; seconds: number } | undefined;
   /** Owned through a v3 resource; read only when asked for, because it means reading every kind there is. */
   owned?: readonly OwnedThroughV3[];
+}
+
+export interface SeenUnsupported {
+  what: "sctp" | "floating-ip" | "vlan" | "ipip" | "windows" | "foreign-cni";
+  object: string;
+  evidence: string;
+}
+
+export interface SeenLeftover {
+  what: "namespace" | "finalizer" | "api-service" | "half-migration";
+  object: string;
+  evidence: string;
 }
 
 export interface SeenKind {
@@ -58,6 +72,7 @@ export interface SeenService {
   statuses: readonly KubeObject[];
   dataplaneConfiguration: KubeObject | undefined;
   kubeControllersConfiguration: KubeObject | undefined;
+  clusterInformation: KubeObject | undefined;
   pools: readonly KubeObject[];
   operator: KubeObject | undefined;
   /** The node agents' daemon set, wherever it is. */
@@ -83,7 +98,7 @@ export interface SeenProxy {
   mode: "iptables" | "ipvs" | "nftables" | "userspace" | "unknown";
   modeEvidence: string;
   /** Who puts it back when it is changed: an add-on manager, a chart, a GitOps tool, the cluster tool. */
-  owner: { who: string; evidence: string } | undefined;
+  owner: { who: string; evidence: string /** What to do there instead. */; how: string } | undefined;
   parked: "by-hand" | "by-operator" | undefined;
   pods: { wanted: number; ready: number };
   /** The cluster tool's configuration (iac), where the proxy is switched. */
@@ -96,6 +111,10 @@ export interface SeenApiAddress {
   clusterIPs: readonly string[];
   /** Of the `kubernetes` EndpointSlice: the API servers themselves. */
   servers: readonly { address: string; port: number }[];
+  /** What the cluster was made with, where its maker wrote it down. */
+  serviceCidrs: readonly string[];
+  podCidrs: readonly string[];
+  dnsDomain: string;
 }
 
 export interface SeenCrd {
@@ -110,6 +129,7 @@ export interface SeenCrd {
 export interface SeenV3 {
   /** How v3 resources are reached: the aggregated API, the stored CRDs, or not at all through this API server (etcd). */
   served: "aggregated" | "stored" | "none";
+  /** Objects as they are stored (policies are named TIER.NAME there), or as they are served where nothing is stored here. */
   hostEndpoints: readonly KubeObject[];
   globalNetworkPolicies: readonly KubeObject[];
   networkPolicies: readonly KubeObject[];

@@ -1,0 +1,178 @@
+import { ENDPOINT_RULES, type EndpointRule } from "../../api/endpoint-rules.ts";
+import type { Names } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { readYaml } from "../../api/service-proxy-mode.ts";
+import { endpointMapProblems } from "../../api/validation/endpoint-map.ts";
+import type { ClusterFacts } from "../../api/validation/facts.ts";
+import { kindOf } from "../cluster-facts.ts";
+import type { Observation, SeenApiAddress } from "../observation.ts";
+import type { ClusterObjects } from "./cluster-objects.ts";
+
+interface Found {
+  host: string;
+  port: string;
+  from: string;
+}
+
+type Ground = Omit<SeenApiAddress, "candidates">;
+
+/** What the cluster says of its networks and of the API servers behind its own service. */
+export function seeNetworks(seen: ClusterObjects): Ground {
+  const service = seen.services.find(
+    ({ metadata }) => metadata.namespace === "default" && metadata.name === "kubernetes",
+  );
+  const spec = (service?.["spec"] ?? {}) as { clusterIPs?: string[]; clusterIP?: string };
+  const { networking = {} } = bootstrapConfiguration(seen) ?? {};
+  const network = (seen.platformNetwork?.["spec"] ?? {}) as {
+    clusterNetwork?: { cidr: string }[];
+    serviceNetwork?: string[];
+  };
+  return {
+    clusterIPs: spec.clusterIPs ?? (spec.clusterIP ? [spec.clusterIP] : []),
+    servers: apiServers(seen.apiEndpoints),
+    serviceCidrs: network.serviceNetwork ?? listed(networking.serviceSubnet),
+    podCidrs: network.clusterNetwork?.map(({ cidr }) => cidr) ?? listed(networking.podSubnet),
+    dnsDomain: networking.dnsDomain ?? "cluster.local",
+  };
+}
+
+/**
+ * Every address the API server might be reached by, each judged by the rules of the endpoint map: those with nothing against
+ * them first, and among equals those that whoever made the cluster wrote down before those that only happen to work.
+ */
+export function seeCandidates(
+  seen: ClusterObjects,
+  facts: ClusterFacts,
+  observed: Pick<Observation, "kind" | "names" | "server"> & { ground: Ground; endpointMap: KubeObject | undefined },
+): SeenApiAddress["candidates"] {
+  const { names, ground } = observed;
+  const merged = new Map<string, Found>();
+  for (const one of findAll(seen, observed)) {
+    const key = `${one.host} ${one.port}`;
+    const known = merged.get(key);
+    merged.set(key, known ? { ...known, from: `${known.from}; ${one.from}` } : one);
+  }
+  const judged = [...merged.values()].map((one) => ({ ...one, against: against(one, facts, ground, names) }));
+  return judged.sort((a, b) => Number(a.against.length > 0) - Number(b.against.length > 0));
+}
+
+function findAll(
+  seen: ClusterObjects,
+  observed: Pick<Observation, "kind" | "names" | "server"> & { ground: Ground; endpointMap: KubeObject | undefined },
+): Found[] {
+  const { names, server, ground, endpointMap } = observed;
+  const found: Found[] = [];
+  const add = (from: string, place: { host?: string; port?: string } | undefined) => {
+    if (place?.host && place.port) found.push({ host: place.host, port: place.port, from });
+  };
+  const data = (endpointMap?.["data"] ?? {}) as Record<string, string>;
+  add(`the map ${names.endpointMap.name}`, {
+    host: data[names.endpointMap.hostKey],
+    port: data[names.endpointMap.portKey],
+  });
+  for (const one of ofTheKind(seen, observed)) add(one.from, one);
+  add("controlPlaneEndpoint of kubeadm-config", hostAndPort(bootstrapConfiguration(seen)?.controlPlaneEndpoint));
+  add("the config map kube-public/cluster-info", serverIn(dataOf(seen.clusterInfo)["kubeconfig"]));
+  add(
+    `the kubeconfig of ${names.serviceProxy.daemonSet}`,
+    serverIn(mapData(seen, names.serviceProxy.configMap)["kubeconfig.conf"]),
+  );
+  add("the kubeconfig you use", server);
+  for (const { address, port } of ground.servers)
+    add("the EndpointSlice of default/kubernetes", { host: address, port: String(port) });
+  return found;
+}
+
+/** Rule 3 of the endpoint map: what each kind of cluster calls its API server. */
+function ofTheKind(seen: ClusterObjects, observed: Pick<Observation, "kind">): Found[] {
+  const kind = kindOf(observed);
+  const rule: EndpointRule = ENDPOINT_RULES[kind];
+  switch (kind) {
+    case "mke":
+      return [{ host: rule.host?.say ?? "", port: rule.port ?? "", from: "the rule for this kind of cluster" }];
+    case "openshift": {
+      const status = (seen.infrastructure?.["status"] ?? {}) as { apiServerInternalURI?: string };
+      return named("apiServerInternalURI of Infrastructure cluster", hostAndPort(status.apiServerInternalURI));
+    }
+    case "iac": {
+      const configuration = readYaml<{ spec?: { apiServer?: string } }>(
+        mapData(seen, "cluster-configuration")["cluster.yaml"],
+      );
+      return named("the cluster tool's configuration", hostAndPort(configuration?.spec?.apiServer));
+    }
+    default:
+      return [];
+  }
+}
+
+function named(from: string, place: { host: string; port: string } | undefined): Found[] {
+  return place ? [{ ...place, from }] : [];
+}
+
+/** What the map's rules would say of it, and what is only known of an address that nobody wrote down. */
+function against({ host, port }: Found, facts: ClusterFacts, ground: Ground, names: Names): string[] {
+  const { name, hostKey, portKey } = names.endpointMap;
+  const map: KubeObject = {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name, namespace: names.namespaces.operator },
+    data: { [hostKey]: host, [portKey]: port },
+  };
+  const problems = endpointMapProblems(map, facts, names).map(({ message }) => message);
+  const isServer = ground.servers.some(({ address }) => address === host);
+  if (!isServer) return problems;
+  const several = ground.servers.length > 1;
+  if (several)
+    problems.push(`${host} is one of ${ground.servers.length} API servers, not what stands in front of them.`);
+  const node = facts.nodes?.find(({ addresses }) => addresses.includes(host));
+  if (!several && node?.addressAssignment !== "static") {
+    problems.push(`${host} is the API server's own address, and nothing says that it is static.`);
+  }
+  return [...new Set(problems)];
+}
+
+function apiServers(slices: readonly KubeObject[]): { address: string; port: number }[] {
+  return slices.flatMap((slice) => {
+    const { endpoints = [], ports = [] } = slice as {
+      endpoints?: { addresses?: string[] }[];
+      ports?: { port?: number }[];
+    };
+    const port = ports[0]?.port ?? 6443;
+    return endpoints.flatMap(({ addresses = [] }) => addresses.map((address) => ({ address, port })));
+  });
+}
+
+interface BootstrapConfiguration {
+  controlPlaneEndpoint?: string;
+  networking?: { podSubnet?: string; serviceSubnet?: string; dnsDomain?: string };
+}
+
+function bootstrapConfiguration(seen: ClusterObjects): BootstrapConfiguration | undefined {
+  return readYaml(mapData(seen, "kubeadm-config")["ClusterConfiguration"]);
+}
+
+function dataOf(map: KubeObject | undefined): Record<string, string> {
+  return (map?.["data"] ?? {}) as Record<string, string>;
+}
+
+function mapData(seen: ClusterObjects, name: string): Record<string, string> {
+  return dataOf(seen.configMaps.find(({ metadata }) => metadata.name === name));
+}
+
+function serverIn(kubeconfig: string | undefined): { host: string; port: string } | undefined {
+  const read = readYaml<{ clusters?: { cluster?: { server?: string } }[] }>(kubeconfig);
+  return hostAndPort(read?.clusters?.[0]?.cluster?.server);
+}
+
+/** Of a URL, or of HOST:PORT as people write it. */
+export function hostAndPort(text: string | undefined): { host: string; port: string } | undefined {
+  if (!text) return undefined;
+  const url = text.includes("://") ? text : `https://${text}`;
+  if (!URL.canParse(url)) return undefined;
+  const { hostname, port, protocol } = new URL(url);
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: port || (protocol === "http:" ? "80" : "443") };
+}
+
+function listed(text: string | undefined): string[] {
+  return typeof text === "string" ? text.split(",").filter((part) => part !== "") : [];
+}

@@ -1,0 +1,168 @@
+import { gunzipSync } from "node:zlib";
+import { AGENT_SAYS } from "../../api/agent-report.ts";
+import type { Names } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
+import type { Pod, Workload } from "../../api/workload-objects.ts";
+import { fieldAt } from "../field-at.ts";
+import type { InstallMethod, SeenService } from "../observation.ts";
+import { type ClusterObjects, nodeAgentsAmong } from "./cluster-objects.ts";
+
+/** What is installed of the service, how it came there and which version it is. */
+export function seeService(seen: ClusterObjects, names: Names): SeenService {
+  const { ours } = seen;
+  const the = (objects: readonly KubeObject[]) => objects.find(({ metadata }) => metadata.name === names.singleton);
+  const nodeAgents = nodeAgentsAmong(seen.daemonSets, names);
+  const settings = seen.configMaps.find(({ metadata }) => metadata.name === names.manifests.configMap);
+  const operator = seen.operators.find(({ metadata }) => metadata.namespace === names.namespaces.operator);
+  const release = newestRelease(seen.releases);
+  const installation = the(ours.installation);
+  const clusterInformation = the(ours.clusterInformation);
+  const anyOperator = operator ?? seen.operators[0];
+  const method = methodOf({ installation, operator: anyOperator, nodeAgents, release });
+  return {
+    method,
+    ...(method === "manifest" && nodeAgents ? { variant: variantOf(nodeAgents, names) } : {}),
+    datastore: datastoreOf(method, nodeAgents, settings, names),
+    ...versionOf({ clusterInformation, installation, nodeAgents, operator: anyOperator }, names),
+    installation,
+    apiServer: the(ours.apiServer),
+    flowLogs: the(ours.flowLogs),
+    flowUI: the(ours.flowUI),
+    statuses: ours.status,
+    dataplaneConfiguration: the(ours.dataplaneConfiguration),
+    kubeControllersConfiguration: the(ours.kubeControllersConfiguration),
+    clusterInformation,
+    pools: ours.ipPool,
+    operator: anyOperator,
+    nodeAgents,
+    agents: seen.agentPods.filter(({ metadata }) => !metadata.deletionTimestamp).map(seeAgent),
+    endpointMap: endpointMapOf(seen, anyOperator, names),
+    release,
+    settings,
+    injectors: seen.injectors,
+  };
+}
+
+/** The one beside the operator counts; one elsewhere is shown, so that a check can say it is in the wrong place. */
+function endpointMapOf(seen: ClusterObjects, operator: KubeObject | undefined, names: Names): KubeObject | undefined {
+  const place = operator?.metadata.namespace ?? names.namespaces.operator;
+  return seen.endpointMaps.find(({ metadata }) => metadata.namespace === place) ?? seen.endpointMaps[0];
+}
+
+function methodOf(found: {
+  installation: KubeObject | undefined;
+  operator: KubeObject | undefined;
+  nodeAgents: KubeObject | undefined;
+  release: SeenService["release"];
+}): InstallMethod {
+  if (found.release) return "chart";
+  if (found.operator?.metadata.annotations?.["meta.helm.sh/release-name"]) return "chart";
+  if (found.installation || found.operator) return "operator";
+  return found.nodeAgents ? "manifest" : "none";
+}
+
+function environmentOf(agents: Workload): { name: string; value?: string }[] {
+  return (agents.spec?.template?.spec?.containers ?? []).flatMap(({ env = [] }) => env);
+}
+
+function variantOf(agents: Workload, names: Names): NonNullable<SeenService["variant"]> {
+  if (agents.metadata.name === names.workloads.overlayNode) return "overlay";
+  const env = environmentOf(agents);
+  const backend = env.find(({ name }) => name.endsWith("NETWORKING_BACKEND"))?.value;
+  const foreign = env.some(({ name, value }) => name === "USE_POD_CIDR" && value === "true");
+  return backend === "none" || (backend === undefined && foreign) ? "policy-only" : "networking";
+}
+
+function datastoreOf(
+  method: InstallMethod,
+  agents: Workload | undefined,
+  settings: KubeObject | undefined,
+  names: Names,
+): SeenService["datastore"] {
+  const data = (settings?.["data"] ?? {}) as Record<string, string>;
+  const env = agents ? environmentOf(agents) : [];
+  const saysEtcd = env.some(({ name, value }) => name === "DATASTORE_TYPE" && value?.startsWith("etcd"));
+  const pointed = env.some(({ name }) => name === "ETCD_ENDPOINTS") || Boolean(data[names.manifests.etcdEndpointsKey]);
+  const saysApi = env.some(({ name, value }) => name === "DATASTORE_TYPE" && !value?.startsWith("etcd"));
+  if (saysEtcd || (pointed && !saysApi && method === "manifest")) return "etcd";
+  return method === "none" ? "unknown" : "api";
+}
+
+function versionOf(
+  found: {
+    clusterInformation: KubeObject | undefined;
+    installation: KubeObject | undefined;
+    nodeAgents: Workload | undefined;
+    operator: Workload | undefined;
+  },
+  names: Names,
+): { version: string | undefined; versionEvidence: string } {
+  const written = fieldAt(found.clusterInformation, names.fields.clusterVersion);
+  if (isText(written)) {
+    return {
+      version: asVersion(written),
+      versionEvidence: `${names.fields.clusterVersion} of ${names.kinds.clusterInformation.kind} ${names.singleton}`,
+    };
+  }
+  const reported = fieldAt(found.installation, names.fields.statusVersion);
+  if (isText(reported)) {
+    const versionEvidence = `${names.fields.statusVersion} of ${names.kinds.installation.kind} ${names.singleton}`;
+    return { version: asVersion(reported), versionEvidence };
+  }
+  for (const workload of [found.nodeAgents, found.operator]) {
+    const container = workload?.spec?.template?.spec?.containers?.[0] as { image?: string } | undefined;
+    const tag = /:(v?\d+\.\d+[^:/]*)$/.exec(container?.image ?? "")?.[1];
+    // The public operator has a version of its own, which says nothing of the service's.
+    const ofItsOwn = workload === found.operator && names.dialect === "calico";
+    if (tag && !ofItsOwn) return { version: asVersion(tag), versionEvidence: `the image ${container?.image}` };
+  }
+  return { version: undefined, versionEvidence: "nothing in the cluster says a version" };
+}
+
+const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
+const asVersion = (text: string) => (/^\d/.test(text) ? `v${text}` : text);
+
+function seeAgent(pod: Pod): SeenService["agents"][number] {
+  const containers = (pod.spec as { containers?: unknown[] } | undefined)?.containers ?? [];
+  const ready = (pod.status?.containerStatuses ?? []).filter((container) => container.ready).length;
+  const says = Object.entries(AGENT_SAYS).flatMap(([what, annotation]) => {
+    const said = pod.metadata.annotations?.[annotation];
+    return said === undefined ? [] : [[what, said]];
+  });
+  return {
+    node: pod.spec?.nodeName ?? "",
+    pod: pod.metadata.name,
+    phase: pod.status?.phase ?? "Unknown",
+    ready: `${ready}/${containers.length}`,
+    says: Object.fromEntries(says),
+  };
+}
+
+/** The chart tool packs its record twice: as a secret, and inside as compressed text. */
+function newestRelease(records: readonly KubeObject[]): SeenService["release"] {
+  const revision = ({ metadata }: KubeObject) => Number(metadata.labels?.["version"] ?? 0);
+  const [newest] = [...records].sort((a, b) => revision(b) - revision(a));
+  const packed = (newest?.["data"] as { release?: string } | undefined)?.release;
+  if (!newest || !packed) return undefined;
+  try {
+    const text = gunzipSync(Buffer.from(Buffer.from(packed, "base64").toString(), "base64")).toString();
+    const { name, namespace, info, chart } = JSON.parse(text) as {
+      name: string;
+      namespace: string;
+      info?: { status?: string };
+      chart?: { metadata?: { name?: string; version?: string } };
+    };
+    const { name: chartName = "", version = "" } = chart?.metadata ?? {};
+    return { name, namespace, chart: chartName, version, status: info?.status ?? "unknown" };
+  } catch {
+    // Somebody else's record, or a broken one: the labels still say whose it is.
+    const { labels = {}, namespace = "" } = newest.metadata;
+    return {
+      name: labels["name"] ?? "",
+      namespace,
+      chart: "",
+      version: "",
+      status: labels["status"] ?? "unknown",
+    };
+  }
+}

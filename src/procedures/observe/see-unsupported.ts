@@ -1,0 +1,105 @@
+import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import type { Names } from "../../api/names.ts";
+import { nodeInterfaces } from "../../api/node-interfaces.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { ebpfObjectProblems } from "../../api/validation/ebpf.ts";
+import type { SeenUnsupported } from "../observation.ts";
+import type { ClusterObjects } from "./cluster-objects.ts";
+
+const WHAT: Readonly<Record<string, SeenUnsupported["what"]>> = {
+  EBPF_SCTP: "sctp",
+  EBPF_FLOATING_IPS: "floating-ip",
+  EBPF_VLAN: "vlan",
+  EBPF_IPIP_POOL: "ipip",
+};
+
+/** Whatever eBPF could not carry on: objects by the rules of `src/api/validation`, nodes and other people's network plugins. */
+export function seeUnsupported(seen: ClusterObjects, kind: ClusterKind, names: Names): SeenUnsupported[] {
+  const { ours } = seen;
+  const objects = [
+    ...seen.services,
+    ...seen.policies,
+    ...ours.networkPolicy,
+    ...ours.globalNetworkPolicy,
+    ...ours.profile,
+    ...ours.hostEndpoint,
+    ...ours.ipPool,
+    ...ours.dataplaneConfiguration,
+  ];
+  return [
+    ...objects.flatMap((object) => firstOfEach(object, names)),
+    ...seen.nodes.flatMap(ofNode),
+    ...foreignPlugins(seen, kind),
+  ];
+}
+
+function firstOfEach(object: KubeObject, names: Names): SeenUnsupported[] {
+  const found = new Map<SeenUnsupported["what"], SeenUnsupported>();
+  for (const { code, message, path } of ebpfObjectProblems([object], names)) {
+    const what = WHAT[code];
+    if (what && !found.has(what)) found.set(what, { what, object: nameOf(object), evidence: `${message} (${path})` });
+  }
+  return [...found.values()];
+}
+
+function ofNode(node: KubeObject): SeenUnsupported[] {
+  const { nodeInfo } = (node["status"] ?? {}) as { nodeInfo?: { operatingSystem?: string; osImage?: string } };
+  const system = nodeInfo?.operatingSystem ?? node.metadata.labels?.["kubernetes.io/os"];
+  const windows: SeenUnsupported[] =
+    system === "windows"
+      ? [{ what: "windows", object: nameOf(node), evidence: `it runs ${nodeInfo?.osImage || "Windows"}` }]
+      : [];
+  const tagged = nodeInterfaces(node).filter(({ name, addresses }) => addresses.length > 0 && isTagged(name));
+  return [
+    ...windows,
+    ...tagged.map(({ name, addresses }) => ({
+      what: "vlan" as const,
+      object: nameOf(node),
+      evidence: `its device ${name} is a tagged VLAN device with ${addresses.join(", ")}`,
+    })),
+  ];
+}
+
+/** `eth0.100` and `vlan100` are how Linux names tagged devices. */
+function isTagged(name: string): boolean {
+  return /^[a-z][a-z0-9]*\.\d{1,4}$|^vlan\d{1,4}$/.test(name);
+}
+
+/** Network plugins that want the whole node for themselves, by the daemon set they run as. */
+const FOREIGN: Readonly<Record<string, string>> = {
+  cilium: "Cilium",
+  "kube-flannel-ds": "Flannel",
+  "kube-flannel": "Flannel",
+  "weave-net": "Weave Net",
+  "antrea-agent": "Antrea",
+  "kube-router": "kube-router",
+  "kube-ovn-cni": "Kube-OVN",
+  "ovnkube-node": "OVN-Kubernetes",
+  kindnet: "kindnet",
+  netd: "the GKE-like service's own plugin",
+};
+
+/** Clouds' own plugins, which work beside us, but only at home. */
+const AT_HOME: Readonly<Record<string, ClusterKind>> = { "aws-node": "eks", "azure-cni-networkmonitor": "aks" };
+
+function foreignPlugins(seen: ClusterObjects, kind: ClusterKind): SeenUnsupported[] {
+  return seen.daemonSets.flatMap((daemonSet) => {
+    const { name } = daemonSet.metadata;
+    const who = Object.hasOwn(FOREIGN, name) ? FOREIGN[name] : undefined;
+    if (who && runs(daemonSet)) {
+      return [{ what: "foreign-cni" as const, object: nameOf(daemonSet), evidence: `${who} connects the pods here` }];
+    }
+    const home = Object.hasOwn(AT_HOME, name) ? AT_HOME[name] : undefined;
+    if (!home || home === kind || !runs(daemonSet)) return [];
+    const evidence = `the cloud plugin ${name} works on ${home}, and this cluster is ${kind}`;
+    return [{ what: "foreign-cni" as const, object: nameOf(daemonSet), evidence }];
+  });
+}
+
+function runs({ status }: KubeObject & { status?: { desiredNumberScheduled?: number } }): boolean {
+  return (status?.desiredNumberScheduled ?? 0) > 0;
+}
+
+function nameOf({ kind, metadata }: KubeObject): string {
+  return `${kind} ${metadata.namespace ? `${metadata.namespace}/` : ""}${metadata.name}`;
+}
