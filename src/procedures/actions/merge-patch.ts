@@ -10,6 +10,8 @@ export type MergePatchInputs = {
   target: Target;
   /** JSON merge patch: null removes. */
   patch: Readonly<Record<string, unknown>>;
+  /** Waited for when this was applied. */
+  then?: Settle;
   /** Waited for when this was taken back. */
   afterUndo?: Settle;
 };
@@ -33,6 +35,8 @@ export const mergePatch: Action<MergePatchInputs, Before> = {
     const kind = await client.resourceFor(target);
     await client.patch(kind, target, { type: "merge", patch }, { signal });
   },
+
+  confirm: ({ then }, work) => settled(then, work),
 
   async undo({ target, afterUndo }, work, { inverse }) {
     const { client, signal } = work;
