@@ -13,7 +13,7 @@ import { type ClusterKeys, createClusterKeys } from "./certificates.ts";
 import { ServiceAllocator } from "./controllers/service-allocator.ts";
 import { startControllers } from "./controllers/start-controllers.ts";
 import type { DaemonSet, Deployment, Node, Pod } from "./controllers/workload-types.ts";
-import { installedImageRules } from "./installed/node-agent-objects.ts";
+import { installedImageRules } from "./installed/image-rules.ts";
 import { type InstalledOptions, seedInstalled } from "./installed/seed-installed.ts";
 import { kubeconfigFor } from "./kubeconfig-file.ts";
 import { type Personality, type PersonalityOptions, type ProxyChoice, personalityOf } from "./personality.ts";

@@ -1,8 +1,8 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { type Cidr, formatAddress, formatCidr, overlaps, parseCidr } from "../../kit/ip.ts";
+import type { OldRelease } from "../../procedures/releases/old-release.ts";
 import type { InstalledNode } from "./installed-node.ts";
-import type { OldRelease } from "./old-release.ts";
 import { v3Object } from "./v3-object.ts";
 
 const BLOCK_LENGTH = 26;

@@ -1,11 +1,8 @@
+import type { Layout } from "../../procedures/releases/layout.ts";
 import { errors } from "./errors.ts";
 
 /** How an older version was put into the cluster, and what follows from it. */
-interface MethodRow {
-  by: "operator" | "manifest";
-  datastore: "api" | "etcd";
-  /** Who connects the pods: the service, a separate overlay beside it, or somebody else altogether. */
-  networking: "own" | "overlay" | "foreign";
+interface MethodRow extends Layout {
   /** The same way with the etcd datastore, where there was one. */
   onEtcd?: string;
   /** Whose name the first writes carry, as the object's managed fields tell. */

@@ -11,8 +11,8 @@ import { personalityOf } from "../personality.ts";
 import { startKubelet } from "../runtime/kubelet.ts";
 import { paperRuntime } from "../runtime/paper-runtime.ts";
 import { eventually } from "../testing/bare-server.ts";
+import { installedImageRules } from "./image-rules.ts";
 import type { InstallMethod } from "./install-method.ts";
-import { installedImageRules } from "./node-agent-objects.ts";
 import { seedInstalled } from "./seed-installed.ts";
 
 /** A cluster that runs: API server, controllers, garbage collector and two paper nodes. */

@@ -2,8 +2,8 @@ import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { Condition, KubeObject } from "../../api/object.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
+import type { OldRelease } from "../../procedures/releases/old-release.ts";
 import type { Pool } from "./address-objects.ts";
-import type { OldRelease } from "./old-release.ts";
 import { operatorObject } from "./v3-object.ts";
 
 const { singleton, statuses, variant } = vendorNames;

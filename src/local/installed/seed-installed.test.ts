@@ -4,12 +4,12 @@ import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { v3Uid } from "../../api/v3-uid.ts";
 import { API_SERVICES, CONFIG_MAPS, CRDS, DAEMON_SETS, DEPLOYMENTS, NODES, SECRETS } from "../../cluster/kinds.ts";
+import { oldDefinitions } from "../../procedures/releases/old-definitions.ts";
 import type { DaemonSet, Node } from "../controllers/workload-types.ts";
 import { personalityOf } from "../personality.ts";
 import { nodeObject } from "../runtime/node-object.ts";
 import { type BareServer, bareServer } from "../testing/bare-server.ts";
 import { INSTALL_METHODS, type InstallMethod, installMethod } from "./install-method.ts";
-import { oldDefinitions } from "./old-definitions.ts";
 import { oldRelease } from "./old-release.ts";
 import { type InstalledOptions, seedInstalled } from "./seed-installed.ts";
 

@@ -5,25 +5,22 @@ import type { Client } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { CONFIG_MAPS } from "../../cluster/kinds.ts";
 import { createAuthority, issue, type KeyPair } from "../../kit/x509.ts";
+import { nodeAgentObjects } from "../../procedures/releases/node-agent-objects.ts";
+import type { OldRelease } from "../../procedures/releases/old-release.ts";
+import { kubeControllersObjects, namespaceObject, operatorObjects } from "../../procedures/releases/program-objects.ts";
+import { MANIFEST_LAYOUTS, type ManifestFile, publishedObjects } from "../../procedures/releases/published.ts";
 import { timestamp } from "../controllers/timestamp.ts";
 import { personalityOf } from "../personality.ts";
 import type { Pool } from "./address-objects.ts";
 import { errors } from "./errors.ts";
 import { HELM_ANNOTATIONS, HELM_LABELS, helmRelease } from "./helm-release.ts";
+import { installEdits } from "./install-edits.ts";
 import { INSTALL_METHODS, type InstallMethod } from "./install-method.ts";
 import { readNodes } from "./installed-node.ts";
-import { manifestSettings, nodeAgentObjects } from "./node-agent-objects.ts";
-import { oldDefinitions } from "./old-definitions.ts";
-import { type OldRelease, oldRelease } from "./old-release.ts";
+import { oldRelease } from "./old-release.ts";
 import { customResources, hasForeignCni, reportedStatus, statusResources } from "./operator-resources.ts";
 import { ownedObjects } from "./owned-objects.ts";
-import {
-  apiServerObjects,
-  flowObjects,
-  kubeControllersObjects,
-  namespaceObject,
-  operatorObjects,
-} from "./program-objects.ts";
+import { apiServerObjects, flowObjects } from "./program-objects.ts";
 import { createSeeder, type Seeder } from "./seeder.ts";
 import { userEdits } from "./user-edits.ts";
 import { TEAM_NAMESPACE, v3Objects } from "./v3-objects.ts";
@@ -59,9 +56,10 @@ export async function seedInstalled(client: Client, options: InstalledOptions): 
   const method = INSTALL_METHODS[options.method];
   const seeder = createSeeder(client, method.manager);
   const pool = poolOf(options);
-  if (method.datastore === "api") await seeder.putAll(oldDefinitions(release));
-  if (method.by === "operator") await seedOperator(client, seeder, options, release, pool);
-  else await seedManifest(seeder, options, release);
+  if (method.by === "operator") {
+    await seeder.putAll(publishedObjects("operatorCrds", release));
+    await seedOperator(client, seeder, options, release, pool);
+  } else await seeder.putAll(installEdits(publishedObjects(manifestOf(options.method), release), pool));
   if (method.datastore === "api") await seedResources(client, seeder, options, release, pool);
   if (options.userEdits) {
     for (const { kind, ref, patch } of userEdits(method, namespaceOf(options))) {
@@ -92,14 +90,14 @@ async function seedResources(
   await seeder.putAll(ownedObjects(release, find), "kubectl-create");
 }
 
-async function seedManifest(seeder: Seeder, options: InstalledOptions, release: OldRelease): Promise<void> {
-  const method = INSTALL_METHODS[options.method];
-  const namespace = namespaceOf(options);
-  await seeder.putAll([
-    ...manifestSettings(method, namespace),
-    ...nodeAgentObjects(release, method, namespace),
-    ...kubeControllersObjects(release, namespace, method.datastore),
-  ]);
+/** The file that lays the service out as the method does. */
+function manifestOf(method: InstallMethod): ManifestFile {
+  const { datastore, networking } = INSTALL_METHODS[method];
+  const files = Object.keys(MANIFEST_LAYOUTS) as ManifestFile[];
+  return files.find((file) => {
+    const layout = MANIFEST_LAYOUTS[file];
+    return layout.datastore === datastore && layout.networking === networking;
+  })!;
 }
 
 /** The installer brought the operator and its resources; everything else the operator made, and owns. */

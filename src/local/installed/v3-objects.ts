@@ -1,9 +1,9 @@
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import type { OldRelease } from "../../procedures/releases/old-release.ts";
 import { addressObjects, type Pool, tunnelAddresses } from "./address-objects.ts";
 import type { InstalledNode } from "./installed-node.ts";
-import type { OldRelease } from "./old-release.ts";
 import { storedPolicyName, v3Object } from "./v3-object.ts";
 
 const { singleton, labels, hostEndpoints, variant } = vendorNames;

@@ -1,4 +1,4 @@
-import type { Pod } from "../controllers/workload-types.ts";
+import type { Container, Pod } from "../controllers/workload-types.ts";
 
 /** What a container on a paper node does. Everything is well unless an annotation or a rule asks for trouble. */
 export type Behaviour =
@@ -10,12 +10,14 @@ export type Behaviour =
 
 const BEHAVIOUR_ANNOTATION = "local.vendor.io/behaviour";
 
-/** Images the cluster's maker wants to behave in some way: `[/broken/, "crash"]`. */
-export type ImageRule = readonly [image: RegExp, behaviour: string];
+/** Containers the cluster's maker wants to behave in some way, by their image or by anything: `[/broken/, "crash"]`. */
+export type ContainerRule = readonly [which: RegExp | ((pod: Pod, container: Container) => boolean), behaviour: string];
 
-export function behaviourOf(pod: Pod, image: string, rules: readonly ImageRule[]): Behaviour {
+export function behaviourOf(pod: Pod, container: Container, rules: readonly ContainerRule[]): Behaviour {
   const asked = pod.metadata.annotations?.[BEHAVIOUR_ANNOTATION];
-  const ruled = rules.find(([pattern]) => pattern.test(image))?.[1];
+  const ruled = rules.find(([which]) =>
+    typeof which === "function" ? which(pod, container) : which.test(container.image ?? ""),
+  )?.[1];
   return parseBehaviour(asked ?? ruled ?? "run");
 }
 

@@ -6,11 +6,11 @@ import { ContainerLog } from "./container-log.ts";
 import type { ContainerRunner, RunningContainer } from "./container-runner.ts";
 import { errors } from "./errors.ts";
 import { type ContainerEvent, type ContainerRun, ImageError, type NodeRuntime, type NodeSpec } from "./node-runtime.ts";
-import { type Behaviour, behaviourOf, type ImageRule } from "./paper-behaviour.ts";
+import { type Behaviour, behaviourOf, type ContainerRule } from "./paper-behaviour.ts";
 
 export interface PaperRuntimeOptions {
   clock?: Clock;
-  rules?: readonly ImageRule[];
+  rules?: readonly ContainerRule[];
   /** Asked first about every container: what it runs is not on paper. */
   runner?: ContainerRunner;
 }
@@ -158,12 +158,12 @@ function addressesFor(pod: Pod, ranges: readonly AddressPool[]): string[] {
 function runOnPaper(
   paper: PaperPod,
   container: Container,
-  rules: readonly ImageRule[],
+  rules: readonly ContainerRule[],
   clock: Clock,
   report: (event: ContainerEvent) => void,
 ): ContainerRun {
   const image = container.image ?? "";
-  const behaviour = behaviourOf(paper.pod, image, rules);
+  const behaviour = behaviourOf(paper.pod, container, rules);
   if (behaviour.does === "failToPull") {
     throw new ImageError(`failed to pull and unpack image "${image}": not found`);
   }

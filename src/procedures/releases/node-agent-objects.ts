@@ -1,22 +1,18 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import type { INSTALL_METHODS } from "./install-method.ts";
+import type { Layout } from "./layout.ts";
+import { ETCD_SECRET } from "./manifest-settings.ts";
 import type { OldRelease } from "./old-release.ts";
 import { accountObjects, image, type Place } from "./workload-objects.ts";
 
 const { workloads, groups, endpointMap, manifests } = vendorNames;
-type Method = (typeof INSTALL_METHODS)[keyof typeof INSTALL_METHODS];
 
 /** The image whose container never becomes ready: with the etcd datastore node pods were `1/2`, and that was expected. */
-const ETCD_CNI_IMAGE = "cni-etcd";
-/** For the paper runtime: what containers of older installations do beyond being well. */
-export const installedImageRules: readonly (readonly [image: RegExp, behaviour: string])[] = [
-  [new RegExp(`/${ETCD_CNI_IMAGE}:`), "never-ready"],
-];
+export const ETCD_CNI_IMAGE = "cni-etcd";
 
 /** The node agent as that version ran it, its daemon set last. */
-export function nodeAgentObjects(release: OldRelease, method: Method, namespace: string): KubeObject[] {
-  const name = method.networking === "overlay" ? workloads.overlayNode : workloads.node;
+export function nodeAgentObjects(release: OldRelease, layout: Layout, namespace: string): KubeObject[] {
+  const name = layout.networking === "overlay" ? workloads.overlayNode : workloads.node;
   const place = { name, namespace };
   return [
     ...accountObjects(place, [
@@ -31,11 +27,11 @@ export function nodeAgentObjects(release: OldRelease, method: Method, namespace:
       { apiGroups: ["networking.k8s.io"], resources: ["networkpolicies"], verbs: ["list", "watch"] },
       { apiGroups: [groups.stored.group], resources: ["*"], verbs: ["*"] },
     ]),
-    daemonSet(place, release, method),
+    daemonSet(place, release, layout),
   ];
 }
 
-function daemonSet(place: Place, release: OldRelease, method: Method): KubeObject {
+function daemonSet(place: Place, release: OldRelease, layout: Layout): KubeObject {
   const selector = { "k8s-app": place.name };
   return {
     apiVersion: "apps/v1",
@@ -53,8 +49,8 @@ function daemonSet(place: Place, release: OldRelease, method: Method): KubeObjec
           serviceAccountName: place.name,
           terminationGracePeriodSeconds: 0,
           tolerations: [{ operator: "Exists" }],
-          containers: containers(release, method),
-          volumes: volumes(method),
+          containers: containers(release, layout),
+          volumes: volumes(layout),
         },
       },
     },
@@ -62,101 +58,57 @@ function daemonSet(place: Place, release: OldRelease, method: Method): KubeObjec
 }
 
 /** The operator ran one container; the plain manifests a second one beside it, for the CNI plugin or the overlay. */
-function containers(release: OldRelease, method: Method): object[] {
+function containers(release: OldRelease, layout: Layout): object[] {
   const agent = {
     name: workloads.node,
     image: image("node", release),
-    env: environment(method),
+    env: environment(layout),
     envFrom: [{ configMapRef: { name: endpointMap.name, optional: true } }],
     securityContext: { privileged: true },
     readinessProbe: { exec: { command: ["/bin/vendor-node", "-ready"] }, periodSeconds: 10 },
-    volumeMounts: mounts(method),
+    volumeMounts: mounts(layout),
   };
-  if (method.by === "operator") return [agent];
+  if (layout.by === "operator") return [agent];
   const beside =
-    method.datastore === "etcd"
+    layout.datastore === "etcd"
       ? { name: "install-cni", image: image(ETCD_CNI_IMAGE, release) }
-      : method.networking === "overlay"
+      : layout.networking === "overlay"
         ? { name: "overlay", image: image("overlay", release) }
         : { name: "install-cni", image: image("cni", release) };
   return [agent, beside];
 }
 
-function environment(method: Method): object[] {
+function environment(layout: Layout): object[] {
   const fromMap = (key: string) => ({ configMapKeyRef: { name: manifests.configMap, key } });
   const onEtcd = [
     { name: "DATASTORE_TYPE", value: "etcd" },
     { name: "ETCD_ENDPOINTS", valueFrom: fromMap(manifests.etcdEndpointsKey) },
   ];
   return [
-    ...(method.datastore === "etcd" ? onEtcd : [{ name: "DATASTORE_TYPE", value: "orchestrator" }]),
+    ...(layout.datastore === "etcd" ? onEtcd : [{ name: "DATASTORE_TYPE", value: "orchestrator" }]),
     { name: "NODENAME", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } },
-    { name: "CLUSTER_TYPE", value: method.by === "operator" ? "k8s,operator" : "k8s" },
+    { name: "CLUSTER_TYPE", value: layout.by === "operator" ? "k8s,operator" : "k8s" },
     { name: "DATAPLANE_HEALTHENABLED", value: "true" },
     { name: "DATAPLANE_DEFAULTENDPOINTTOHOSTACTION", value: "Accept" },
-    ...(method.networking === "own" ? [{ name: "NETWORKING_BACKEND", value: "vxlan" }] : []),
-    ...(method.networking === "foreign" ? [{ name: "USE_POD_CIDR", value: "true" }] : []),
+    ...(layout.networking === "own" ? [{ name: "NETWORKING_BACKEND", value: "vxlan" }] : []),
+    ...(layout.networking === "foreign" ? [{ name: "USE_POD_CIDR", value: "true" }] : []),
   ];
 }
 
-const ETCD_SECRET = "vendor-etcd-secrets";
-
-function volumes(method: Method): object[] {
+function volumes(layout: Layout): object[] {
   const host = (name: string, path: string) => ({ name, hostPath: { path, type: "DirectoryOrCreate" } });
   const secret = { name: "etcd-certs", secret: { secretName: ETCD_SECRET } };
   return [
     host("var-run-vendor", "/var/run/vendor"),
     host("cni-bin-dir", "/opt/cni/bin"),
-    ...(method.datastore === "etcd" ? [secret] : []),
+    ...(layout.datastore === "etcd" ? [secret] : []),
   ];
 }
 
-function mounts(method: Method): object[] {
+function mounts(layout: Layout): object[] {
   const certificates = { name: "etcd-certs", mountPath: "/vendor-secrets", readOnly: true };
   return [
     { name: "var-run-vendor", mountPath: "/var/run/vendor" },
-    ...(method.datastore === "etcd" ? [certificates] : []),
+    ...(layout.datastore === "etcd" ? [certificates] : []),
   ];
-}
-
-/** The settings the plain manifests kept in one config map; with etcd also where it is and how to speak to it. */
-export function manifestSettings(method: Method, namespace: string): KubeObject[] {
-  const etcd = {
-    [manifests.etcdEndpointsKey]: "https://etcd.internal:2379",
-    etcd_ca: "/vendor-secrets/etcd-ca",
-    etcd_cert: "/vendor-secrets/etcd-cert",
-    etcd_key: "/vendor-secrets/etcd-key",
-  };
-  const network = {
-    name: "vendor",
-    cniVersion: "0.3.1",
-    plugins: [{ type: method.networking === "foreign" ? "host-local" : "vendor", log_level: "info", mtu: 0 }],
-  };
-  const settings: KubeObject = {
-    apiVersion: "v1",
-    kind: "ConfigMap",
-    metadata: { name: manifests.configMap, namespace },
-    data: {
-      vendor_backend: method.networking === "own" ? "vxlan" : "none",
-      veth_mtu: "0",
-      cni_network_config: `${JSON.stringify(network, undefined, 2)}\n`,
-      ...(method.datastore === "etcd" ? etcd : {}),
-    },
-  };
-  return method.datastore === "etcd" ? [etcdSecret(namespace), settings] : [settings];
-}
-
-function etcdSecret(namespace: string): KubeObject {
-  const placeholder = (what: string) => Buffer.from(`the ${what} of an etcd that does not exist\n`).toString("base64");
-  return {
-    apiVersion: "v1",
-    kind: "Secret",
-    type: "Opaque",
-    metadata: { name: ETCD_SECRET, namespace },
-    data: {
-      "etcd-ca": placeholder("authority"),
-      "etcd-cert": placeholder("certificate"),
-      "etcd-key": placeholder("key"),
-    },
-  };
 }

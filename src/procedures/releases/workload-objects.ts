@@ -1,8 +1,8 @@
 import type { KubeObject } from "../../api/object.ts";
-import { clusterRole, clusterRoleBinding } from "../personalities/rbac-objects.ts";
 import type { OldRelease } from "./old-release.ts";
 
 const REGISTRY = "registry.local/vendor";
+const RBAC = "rbac.authorization.k8s.io";
 
 export function image(name: string, release: OldRelease): string {
   return `${REGISTRY}/${name}:${release.tag}`;
@@ -16,13 +16,19 @@ export interface Place {
 /** A service account and its rights, which every program of the service had under its own name. */
 export function accountObjects(
   { name, namespace }: Place,
-  rules: Parameters<typeof clusterRole>[1],
+  rules: readonly object[],
   labels?: Record<string, string>,
 ): KubeObject[] {
   return [
     { apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace, ...(labels ? { labels } : {}) } },
-    clusterRole(name, rules, labels),
-    clusterRoleBinding(name, { name, namespace }, labels),
+    { apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: { name, ...(labels ? { labels } : {}) }, rules },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata: { name, ...(labels ? { labels } : {}) },
+      roleRef: { apiGroup: RBAC, kind: "ClusterRole", name },
+      subjects: [{ kind: "ServiceAccount", name, namespace }],
+    },
   ];
 }
 
