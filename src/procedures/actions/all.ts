@@ -1,8 +1,13 @@
 import type { Action } from "../action.ts";
 import { applyObjects } from "./apply-objects.ts";
 import { deleteObject } from "./delete-object.ts";
+import { forgetOwnerReferences } from "./forget-owner-references.ts";
 import { mergePatch } from "./merge-patch.ts";
+import { proveOwnedObjects } from "./prove-owned-objects.ts";
+import { restoreOwnerReferences } from "./restore-owner-references.ts";
 import { runTool } from "./run-tool.ts";
+import { saveOwnerReferences } from "./save-owner-references.ts";
+import { stripOwnerReferences } from "./strip-owner-references.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
 import { waitForStatus } from "./wait-for-status.ts";
 import { waitOutside } from "./wait-outside.ts";
@@ -16,4 +21,9 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "wait-for-rollout": waitForRollout,
   "wait-for-status": waitForStatus,
   "wait-outside": waitOutside,
+  "forget-owner-references": forgetOwnerReferences,
+  "prove-owned-objects": proveOwnedObjects,
+  "restore-owner-references": restoreOwnerReferences,
+  "save-owner-references": saveOwnerReferences,
+  "strip-owner-references": stripOwnerReferences,
 };

@@ -23,7 +23,7 @@ export function ownerReferenceSteps(
   options: { file?: string } = {},
 ): OwnerReferenceSteps {
   if (owned.length === 0) return { before: [], after: [] };
-  return { before: beforeUpgrade(owned, names, options.file), after: afterUpgrade(names) };
+  return { before: beforeUpgrade(owned, names, options.file), after: afterUpgrade(names, options) };
 }
 
 function beforeUpgrade(owned: readonly OwnedThroughV3[], names: Names, file: string | undefined): Step[] {
@@ -54,13 +54,14 @@ function beforeUpgrade(owned: readonly OwnedThroughV3[], names: Names, file: str
 }
 
 /** The second half, which also stands alone when somebody else did the upgrade. */
-export function afterUpgrade(names: Names): Step[] {
+export function afterUpgrade(names: Names, { file }: { file?: string } = {}): Step[] {
+  const inputs = { ...(file !== undefined && { file }) };
   const served = groupVersion(names.groups.served);
   return [
     {
       id: "restore-owner-references",
       action: "restore-owner-references",
-      inputs: {},
+      inputs,
       title: `Add the owner references again, with the UIDs ${served} shows now`,
       where: "the objects they were taken from",
       because: RULE,
@@ -70,7 +71,7 @@ export function afterUpgrade(names: Names): Step[] {
     {
       id: "prove-owned-objects",
       action: "prove-owned-objects",
-      inputs: {},
+      inputs,
       title: "Prove that every object whose reference was saved is still the same object",
       where: "the objects they were taken from",
       because: "Errors 3: After an upgrade, resources owned through old v3 UIDs are garbage collected.",
