@@ -15,6 +15,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "operator/errors.ts": () => import("../operator/errors.ts"),
   "procedures/releases/errors.ts": () => import("../procedures/releases/errors.ts"),
   "procedures/actions/errors.ts": () => import("../procedures/actions/errors.ts"),
+  "procedures/observe/errors.ts": () => import("../procedures/observe/errors.ts"),
   "procedures/run/errors.ts": () => import("../procedures/run/errors.ts"),
   "procedures/migrations/errors.ts": () => import("../procedures/migrations/errors.ts"),
   "v3api/errors.ts": () => import("../v3api/errors.ts"),

@@ -28,7 +28,7 @@ export interface Observation {
 }
 
 export interface SeenUnsupported {
-  what: "sctp" | "floating-ip" | "vlan" | "ipip" | "windows" | "foreign-cni";
+  what: "sctp" | "floating-ip" | "vlan" | "ipip" | "windows" | "mixed" | "foreign-cni";
   object: string;
   evidence: string;
 }

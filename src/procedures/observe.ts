@@ -6,7 +6,7 @@ import { VERSION } from "../api/release.ts";
 import type { Client } from "../cluster/client.ts";
 import { statusError } from "../cluster/failures.ts";
 import { clusterFacts, kindOf } from "./cluster-facts.ts";
-import type { Observation, OwnedThroughV3, SeenKind, SeenV3 } from "./observation.ts";
+import type { Observation, SeenKind, SeenV3 } from "./observation.ts";
 import { type ClusterObjects, readCluster } from "./observe/cluster-objects.ts";
 import { seeDefinition } from "./observe/definition-hash.ts";
 import { errors } from "./observe/errors.ts";
@@ -17,14 +17,15 @@ import { seeNode } from "./observe/see-nodes.ts";
 import { seeProxy } from "./observe/see-proxy.ts";
 import { seeService } from "./observe/see-service.ts";
 import { seeUnsupported } from "./observe/see-unsupported.ts";
+import { ownedThroughV3 } from "./owned-through-v3.ts";
 
 export interface ObserveOptions {
   /** The API server's address as the kubeconfig has it. */
   server: string;
   /** `--kind`. */
   kind?: ClusterKind;
-  /** Reads every kind there is; given only where owner references matter. */
-  owned?: (client: Client, names: Names, signal: AbortSignal | undefined) => Promise<readonly OwnedThroughV3[]>;
+  /** Also what is owned through v3 resources, which means reading the metadata of every kind there is. */
+  owned?: boolean;
   signal?: AbortSignal;
 }
 
@@ -34,7 +35,7 @@ export async function observe(client: Client, names: Names, options: ObserveOpti
   const [seen, version, owned] = await Promise.all([
     readCluster(reader, names),
     serverVersion(client, options.signal),
-    options.owned?.(client, names, options.signal),
+    options.owned ? ownedThroughV3(client, names, options) : undefined,
   ]);
   const server = { version, ...(hostAndPort(options.server) ?? { host: "", port: "" }) };
   return { ...describe(seen, names, server, options.kind), ...(owned ? { owned } : {}) };

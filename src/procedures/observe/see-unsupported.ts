@@ -11,6 +11,7 @@ const WHAT: Readonly<Record<string, SeenUnsupported["what"]>> = {
   EBPF_FLOATING_IPS: "floating-ip",
   EBPF_VLAN: "vlan",
   EBPF_IPIP_POOL: "ipip",
+  EBPF_MIXED_CLUSTER: "mixed",
 };
 
 /** Whatever eBPF could not carry on: objects by the rules of `src/api/validation`, nodes and other people's network plugins. */
