@@ -1,12 +1,18 @@
 import type { Action } from "../action.ts";
+import { applyManifest } from "./apply-manifest.ts";
 import { applyObjects } from "./apply-objects.ts";
 import { deleteObject } from "./delete-object.ts";
+import { deleteObjects } from "./delete-objects.ts";
 import { forgetOwnerReferences } from "./forget-owner-references.ts";
 import { mergePatch } from "./merge-patch.ts";
+import { proveDataplane } from "./prove-dataplane.ts";
 import { proveOwnedObjects } from "./prove-owned-objects.ts";
+import { proveRemoved } from "./prove-removed.ts";
+import { removeCustomResource } from "./remove-custom-resource.ts";
 import { restoreOwnerReferences } from "./restore-owner-references.ts";
 import { runTool } from "./run-tool.ts";
 import { saveOwnerReferences } from "./save-owner-references.ts";
+import { setProxyMode } from "./set-proxy-mode.ts";
 import { stripOwnerReferences } from "./strip-owner-references.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
 import { waitForStatus } from "./wait-for-status.ts";
@@ -26,4 +32,10 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "restore-owner-references": restoreOwnerReferences,
   "save-owner-references": saveOwnerReferences,
   "strip-owner-references": stripOwnerReferences,
+  "apply-manifest": applyManifest,
+  "delete-objects": deleteObjects,
+  "prove-dataplane": proveDataplane,
+  "prove-removed": proveRemoved,
+  "remove-custom-resource": removeCustomResource,
+  "set-proxy-mode": setProxyMode,
 };

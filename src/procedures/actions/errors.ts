@@ -22,4 +22,21 @@ export const errors = defineErrors({
     say: (command: string, exitCode: number, said: string) => `${command} ended with ${exitCode}: ${said}`,
     fix: () => "run it by hand to see all it says, then run vendorctl resume",
   },
+  STEP_FILE_CHANGED: {
+    say: (file: string, from: string) => `${file} (${from}) is not the file the plan was made with`,
+    fix: () => "make the plan again and look at it",
+  },
+  STEP_NODE_REFUSES_EBPF: {
+    say: (node: string, why: string) => `node ${node} cannot run eBPF: ${why}`,
+    fix: () =>
+      "repair or replace the node, then run vendorctl resume; vendorctl rollback goes back to the standard data plane",
+  },
+  STEP_PROXY_SETTINGS_ELSEWHERE: {
+    say: (map: string) => `the service proxy's settings are not in the config map ${map}`,
+    fix: () => "switch the proxy to iptables mode where the platform keeps its settings, then run vendorctl resume",
+  },
+  STEP_RESIDUE: {
+    say: (count: number, named: string) => `${count} objects of the service are still there: ${named}`,
+    fix: () => "see who made them again, delete them, then run vendorctl resume",
+  },
 });

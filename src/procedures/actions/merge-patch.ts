@@ -11,7 +11,7 @@ export type MergePatchInputs = {
   /** JSON merge patch: null removes. */
   patch: Readonly<Record<string, unknown>>;
   /** Waited for when this was applied. */
-  then?: Settle;
+  afterApply?: Settle;
   /** Waited for when this was taken back. */
   afterUndo?: Settle;
 };
@@ -36,7 +36,7 @@ export const mergePatch: Action<MergePatchInputs, Before> = {
     await client.patch(kind, target, { type: "merge", patch }, { signal });
   },
 
-  confirm: ({ then }, work) => settled(then, work),
+  confirm: ({ afterApply }, work) => settled(afterApply, work),
 
   async undo({ target, afterUndo }, work, { inverse }) {
     const { client, signal } = work;

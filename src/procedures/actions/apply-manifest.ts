@@ -1,0 +1,41 @@
+import type { KubeObject } from "../../api/object.ts";
+import type { Action, Work } from "../action.ts";
+import { manifestObjects } from "../plans/edit-manifest.ts";
+import { digestOf, openReleaseFiles } from "../releases/open-release-files.ts";
+import { applyObjects } from "./apply-objects.ts";
+import { errors } from "./errors.ts";
+import type { Settle } from "./settle.ts";
+
+export type ApplyManifestInputs = {
+  /** The published file, where it comes from, and what it was when the plan was made. */
+  file: string;
+  from: string;
+  digest: string;
+  /** Waited for when this was taken back. */
+  afterUndo?: Settle;
+};
+
+type Before = (KubeObject | null)[];
+
+/** Server-side apply of a whole published file, for files too long to be written into a plan. */
+export const applyManifest: Action<ApplyManifestInputs, Before> = {
+  needed: async (inputs, work) => applyObjects.needed({ objects: await objectsOf(inputs, work) }, work),
+  before: async (inputs, work) => (await applyObjects.before?.({ objects: await objectsOf(inputs, work) }, work)) ?? [],
+  apply: async (inputs, work, before) => applyObjects.apply({ objects: await objectsOf(inputs, work) }, work, before),
+  async undo(inputs, work, before) {
+    const { afterUndo } = inputs;
+    const objects = await objectsOf(inputs, work);
+    await applyObjects.undo?.({ objects, ...(afterUndo && { afterUndo }) }, work, before);
+  },
+};
+
+/** A file that is no longer the same is not what the plan showed. */
+async function objectsOf({ file, from, digest }: ApplyManifestInputs, work: Work): Promise<KubeObject[]> {
+  const files =
+    from === work.files.from
+      ? work.files
+      : openReleaseFiles({ ...(from === "built in" ? {} : { manifestUrl: from }), signal: work.signal });
+  const text = await files.read(file);
+  if (digestOf(text) !== digest) throw errors.STEP_FILE_CHANGED(file, from);
+  return manifestObjects(file, text);
+}

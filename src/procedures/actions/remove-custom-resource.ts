@@ -1,0 +1,64 @@
+import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
+import { findCondition } from "../../cluster/conditions.ts";
+import type { Action, Work } from "../action.ts";
+import { awaitObjects } from "./await-objects.ts";
+import { type DeleteObjectInputs, deleteObject } from "./delete-object.ts";
+import { kindOf, nameOf, readTarget, undefinedIfNotFound } from "./target.ts";
+
+type Before = { uid: string; image: KubeObject } | null;
+
+/**
+ * Deletes a custom resource and waits while the operator takes away what it brought, saying all the time who holds it and what the
+ * operator says it waits for. The operator must still be there: nobody else takes the finalizer off.
+ */
+export const removeCustomResource: Action<DeleteObjectInputs, Before> = {
+  needed: deleteObject.needed,
+  before: deleteObject.before as NonNullable<Action<DeleteObjectInputs, Before>["before"]>,
+  async apply({ target }, { client, signal }, before) {
+    if (before === null) return;
+    const kind = await kindOf(client, target);
+    if (kind === undefined) return;
+    const preconditions = { uid: before.uid };
+    await client.delete(kind, target, { propagationPolicy: "Background", preconditions, signal }).catch((error) => {
+      if (isOfAnother(error)) return;
+      undefinedIfNotFound(error);
+    });
+  },
+  async confirm({ target }, work, before) {
+    const kind = await kindOf(work.client, target);
+    if (before === null || kind === undefined || (await readTarget(work, target)) === undefined) return;
+    const statuses = await statusKind(work);
+    await awaitObjects(work, [{ kind, name: target.name }, ...statuses], ([left = [], said = []]) => {
+      const still = left.find(({ metadata }) => metadata.uid === before.uid);
+      if (still === undefined) return "done";
+      return { waitingFor: `${nameOf(target)} to go: ${blockers(still, said).join("; ")}` };
+    });
+  },
+  undo: deleteObject.undo as NonNullable<Action<DeleteObjectInputs, Before>["undo"]>,
+};
+
+async function statusKind({ client, names }: Work) {
+  const kind = await kindOf(client, {
+    apiVersion: groupVersion(names.groups.operator),
+    kind: names.kinds.status.kind,
+  });
+  return kind === undefined ? [] : [{ kind }];
+}
+
+/** Who holds it, and why: the finalizers, and what the parts say that are not well. */
+function blockers(object: KubeObject, statuses: readonly KubeObject[]): string[] {
+  const held = object.metadata.finalizers ?? [];
+  const parts = statuses.flatMap(({ metadata, status }) => {
+    const { conditions } = (status ?? {}) as { conditions?: Condition[] };
+    const why = ["Degraded", "Progressing"]
+      .map((type) => findCondition(conditions, type))
+      .find((condition) => condition?.status === "True");
+    return why?.message ? [`${metadata.name}: ${why.message}`] : [];
+  });
+  return [held.length > 0 ? `held by ${held.join(", ")}` : "held by nobody", ...parts];
+}
+
+/** Another object of the same name was made since: ours is gone. */
+function isOfAnother(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === 409;
+}

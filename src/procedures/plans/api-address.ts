@@ -1,0 +1,101 @@
+import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import { ENDPOINT_RULES } from "../../api/endpoint-rules.ts";
+import type { Names } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { endpointMapProblems } from "../../api/validation/endpoint-map.ts";
+import type { Problem } from "../../api/validation/problem.ts";
+import { CodedError } from "../../kit/errors.ts";
+import { nameOf, targetOf } from "../actions/target.ts";
+import { clusterFacts, kindOf } from "../cluster-facts.ts";
+import type { Observation } from "../observation.ts";
+import type { Step } from "../plan.ts";
+import { applyObjectsStep } from "./steps.ts";
+
+export interface ApiAddress {
+  host: string;
+  port: string;
+}
+
+/** Where the API server is to be reached, and how that is known; or why it is not. */
+export type AddressChoice =
+  | { is: "known"; address: ApiAddress; from: string; written: boolean }
+  /** The platform tells the operator itself. */
+  | { is: "not needed"; because: string }
+  | { is: "unknown"; why: string };
+
+const CHECK_FAILED = 3;
+
+/**
+ * The address for the endpoint map: the one given, else the one the map already has, else the best that was found and nothing speaks
+ * against. A given address that breaks a rule is refused with the rule's own code.
+ */
+export function chooseApiAddress(observation: Observation, given: ApiAddress | undefined): AddressChoice {
+  const kind = kindOf(observation);
+  const there = addressInMap(observation);
+  if (given) {
+    refuseBad(observation, given);
+    const written = there?.host === given.host && there.port === given.port;
+    return { is: "known", address: given, from: "--api-server", written };
+  }
+  if (there && problemsOf(observation, there).length === 0) {
+    return { is: "known", address: there, from: `the map ${observation.names.endpointMap.name}`, written: true };
+  }
+  if (!ENDPOINT_RULES[kind].needed) return { is: "not needed", because: ENDPOINT_RULES[kind].because };
+  const found = observation.apiAddress.candidates.find(({ against }) => against.length === 0);
+  if (!found) return { is: "unknown", why: whyNone(observation, kind) };
+  return { is: "known", address: { host: found.host, port: found.port }, from: found.from, written: false };
+}
+
+/** Install step 2. The operator reads the map when it starts, so it comes before the operator. */
+export function endpointMapStep(
+  { names, ...rest }: Observation,
+  address: ApiAddress,
+  from: string,
+  options: Pick<Parameters<typeof applyObjectsStep>[1], "afterUndo"> = {},
+): Step {
+  const map = endpointMap(names, address);
+  return applyObjectsStep(
+    {
+      id: "endpoint-map",
+      title: `Say where the API server really is: ${address.host}:${address.port} (${from})`,
+      where: nameOf(targetOf(map)),
+      because: `Install 2: create the endpoint configuration map before installing the operator. ${ENDPOINT_RULES[kindOf(rest)].because}`,
+    },
+    { objects: [map], ...options },
+  );
+}
+
+function endpointMap(names: Names, { host, port }: ApiAddress): KubeObject {
+  const { name, hostKey, portKey } = names.endpointMap;
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name, namespace: names.namespaces.operator },
+    data: { [hostKey]: host, [portKey]: port },
+  };
+}
+
+function addressInMap({ service, names }: Observation): ApiAddress | undefined {
+  const { hostKey, portKey } = names.endpointMap;
+  const data = (service.endpointMap?.["data"] ?? {}) as Record<string, string | undefined>;
+  const [host, port] = [data[hostKey], data[portKey]];
+  const place = service.endpointMap?.metadata.namespace === names.namespaces.operator;
+  return place && host && port ? { host, port } : undefined;
+}
+
+function refuseBad(observation: Observation, given: ApiAddress): void {
+  const [problem] = problemsOf(observation, given);
+  if (problem) throw new CodedError(problem.code, problem.message, { fix: problem.fix, exitCode: CHECK_FAILED });
+}
+
+function problemsOf(observation: Observation, address: ApiAddress): Problem[] {
+  const { names } = observation;
+  return endpointMapProblems(endpointMap(names, address), clusterFacts(observation), names);
+}
+
+function whyNone({ apiAddress }: Observation, kind: ClusterKind): string {
+  const [best] = apiAddress.candidates;
+  const wanted = `it would be ${ENDPOINT_RULES[kind].address}`;
+  if (!best) return `nothing in the cluster tells it; ${wanted}`;
+  return `${best.host}:${best.port} (${best.from}) will not do: ${best.against[0]?.replace(/\.$/, "")}; ${wanted}`;
+}

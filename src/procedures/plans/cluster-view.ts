@@ -1,0 +1,64 @@
+import type { Names, Noun } from "../../api/names.ts";
+import { groupVersion } from "../../api/object.ts";
+import type { Target } from "../actions/target.ts";
+import { fieldAt } from "../field-at.ts";
+import type { Observation } from "../observation.ts";
+
+/** The two data planes, as people say them: a dialect may have several words for the standard one. */
+export type DataplaneMode = "BPF" | "standard";
+
+/** A patch that has one value at a dotted path. */
+export function atPath(path: string, value: unknown): Record<string, unknown> {
+  return path.split(".").reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Record<string, unknown>;
+}
+
+/** The data plane the installation asks for, or has by default; undefined where there is no installation. */
+export function askedDataplane({ service, names }: Observation): DataplaneMode | undefined {
+  const { installation } = service;
+  if (!installation) return undefined;
+  const { linuxDataplane } = names.fields;
+  const computed = linuxDataplane.replace(/^spec\./, "status.computed.");
+  const asked = fieldAt(installation, linuxDataplane) ?? fieldAt(installation, computed);
+  return asked === names.dataplanes.ebpf ? "BPF" : "standard";
+}
+
+/** Whether eBPF acts now, which may still be so when it is no longer asked for. */
+export function isEbpfOn({ service, names }: Observation): boolean {
+  return fieldAt(service.dataplaneConfiguration, names.fields.ebpfEnabled) === true;
+}
+
+/** Whether the operator was asked to park and restore the service proxy on its own. */
+export function isProxyManaged({ service, names }: Observation): boolean {
+  return fieldAt(service.installation, names.fields.serviceProxyManagement) === "Enabled";
+}
+
+/** Whether the service leaves the proxy's rules alone. */
+export function leavesProxyRules({ service, names }: Observation): boolean {
+  return fieldAt(service.dataplaneConfiguration, names.fields.iptablesCleanup) === false;
+}
+
+/** The operator's word for a data plane. */
+export function dataplaneWord(names: Names, mode: DataplaneMode): string {
+  return mode === "BPF" ? names.dataplanes.ebpf : names.dataplanes.standard[0];
+}
+
+/** As people read it. */
+export const dataplaneTitle = (mode: DataplaneMode) => (mode === "BPF" ? "eBPF" : "the standard data plane");
+
+/** The one object of a kind of ours, as steps name it. */
+export function singleton(names: Names, noun: Noun, group: keyof Names["groups"] = "operator"): Target {
+  return { apiVersion: groupVersion(names.groups[group]), kind: names.kinds[noun].kind, name: names.singleton };
+}
+
+export function serviceProxyTarget({ namespaces, serviceProxy }: Names): Target {
+  return {
+    apiVersion: "apps/v1",
+    kind: "DaemonSet",
+    namespace: namespaces.orchestratorSystem,
+    name: serviceProxy.daemonSet,
+  };
+}
+
+export function operatorTarget({ namespaces, workloads }: Names): Target {
+  return { apiVersion: "apps/v1", kind: "Deployment", namespace: namespaces.operator, name: workloads.operator };
+}

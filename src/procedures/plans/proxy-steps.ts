@@ -1,0 +1,229 @@
+import type { Names } from "../../api/names.ts";
+import { SERVICE_PROXY } from "../../api/service-proxy.ts";
+import { parkedBy } from "../../api/service-proxy-view.ts";
+import type { Workload } from "../../api/workload-objects.ts";
+import type { Settle } from "../actions/settle.ts";
+import { nameOf } from "../actions/target.ts";
+import { kindOf } from "../cluster-facts.ts";
+import type { Observation } from "../observation.ts";
+import type { Step } from "../plan.ts";
+import { clusterToolCommands } from "./cluster-tool.ts";
+import { atPath, serviceProxyTarget, singleton } from "./cluster-view.ts";
+import { CONFLICT, type ProxyWay } from "./proxy-way.ts";
+import { applyObjectsStep, mergePatchStep, step, waitForRolloutStep, waitOutsideStep } from "./steps.ts";
+
+const IPVS_RULE = "If the proxy runs in IPVS mode, switch it to iptables mode before disabling.";
+
+/** The proxy out of IPVS mode, which is its own step because it has its own way back. */
+export function leaveIpvsStep(observation: Observation): Step {
+  const { names, proxy } = observation;
+  const said = {
+    id: "leave-ipvs",
+    title: "Switch the service proxy from IPVS to iptables mode, and restart its pods",
+    where: nameOf(serviceProxyTarget(names)),
+    because: `${IPVS_RULE} (${proxy.modeEvidence})`,
+    risk: "medium",
+  } as const;
+  if (kindOf(observation) !== "iac") return step("set-proxy-mode", said, { mode: "iptables" });
+  const commands = clusterToolCommands(observation);
+  return waitOutsideStep(
+    { ...said, where: "your cluster tool" },
+    {
+      tell: commands.mode("iptables"),
+      until: [commands.modeIs("iptables")],
+      back: { tell: commands.mode("ipvs"), until: [commands.modeIs("ipvs")] },
+    },
+  );
+}
+
+/** Where the proxy stays: before eBPF acts, so that the two never fight. `create` where the configuration may not be there yet. */
+export function leaveRulesStep({ names }: Observation, because: string, create: boolean): Step {
+  const target = singleton(names, "dataplaneConfiguration", "stored");
+  const patch = atPath(names.fields.iptablesCleanup, false);
+  const said = {
+    id: "leave-proxy-rules",
+    title: "Leave the service proxy's rules alone",
+    where: `${nameOf(target)} ${names.fields.iptablesCleanup}`,
+    because,
+    risk: "low",
+  } as const;
+  if (!create) return mergePatchStep(said, { target, patch });
+  const { name, ...type } = target;
+  return applyObjectsStep(said, { objects: [{ ...type, metadata: { name }, ...patch }] });
+}
+
+/** The proxy off, where services are already served without it. */
+export function disableProxySteps(observation: Observation, way: ProxyWay): Step[] {
+  const { names } = observation;
+  const { because } = SERVICE_PROXY[kindOf(observation)];
+  const target = serviceProxyTarget(names);
+  switch (way.way) {
+    case "absent":
+    case "leave-rules":
+      return [];
+    case "park":
+      return [parkStep(names, because)];
+    case "cluster-configuration": {
+      const commands = clusterToolCommands(observation);
+      return [
+        waitOutsideStep(
+          {
+            id: "disable-proxy",
+            title: "Disable the service proxy in the cluster configuration, and roll it out",
+            where: "your cluster tool",
+            because,
+            risk: "medium",
+          },
+          {
+            tell: commands.enabled(false),
+            until: [{ target, exists: false }],
+            back: { tell: commands.enabled(true), until: [{ target, exists: true }] },
+          },
+        ),
+      ];
+    }
+    case "owner":
+      return [
+        waitOutsideStep(
+          {
+            id: "disable-proxy",
+            title: `Park the service proxy with what keeps it: ${way.who}`,
+            where: way.who,
+            because: `${because} A patch would be undone by ${way.who}.`,
+            risk: "medium",
+          },
+          {
+            tell: [sentence(way.how)],
+            until: goneFrom(names),
+            back: {
+              tell: [`Take the node selector ${names.labels.parkServiceProxy.key} away again with ${way.who}.`],
+              until: [{ target, path: selectorPath(names.labels.parkServiceProxy.key), equals: null }],
+            },
+          },
+        ),
+      ];
+  }
+}
+
+/** The proxy on again, serving on every node when the last of these steps is over. */
+export function restoreProxySteps(observation: Observation, way: ProxyWay): Step[] {
+  const { names, proxy } = observation;
+  const target = serviceProxyTarget(names);
+  const because = `Reversible: removing the selector restarts the proxy. ${SERVICE_PROXY[kindOf(observation)].because}`;
+  const serving = waitForRolloutStep(
+    {
+      id: "proxy-serves",
+      title: "Wait until the service proxy serves on every node",
+      where: nameOf(target),
+      because: "The proxy must serve before eBPF stops serving.",
+    },
+    { workload: target },
+  );
+  const outside = (title: string, where: string, tell: readonly string[], back: readonly string[]): Step =>
+    waitOutsideStep(
+      { id: "restore-proxy", title, where, because, risk: "low" },
+      {
+        tell,
+        until: proxy.daemonSet
+          ? [{ target, path: selectorPath(names.labels.parkServiceProxy.key), equals: null }]
+          : [{ target, exists: true }],
+        back: { tell: back, until: proxy.daemonSet ? goneFrom(names) : [{ target, exists: false }] },
+      },
+    );
+  switch (way.way) {
+    case "leave-rules":
+      return [];
+    case "park": {
+      const label = parkedBy(proxy.daemonSet as Workload, names);
+      return label === undefined ? [serving] : [unparkStep(names, label, because)];
+    }
+    case "cluster-configuration": {
+      if (proxy.daemonSet) return [serving];
+      const { enabled } = clusterToolCommands(observation);
+      return [
+        outside(
+          "Enable the service proxy in the cluster configuration, and roll it out",
+          "your cluster tool",
+          enabled(true),
+          enabled(false),
+        ),
+        serving,
+      ];
+    }
+    case "owner":
+      if (!proxy.parked) return [serving];
+      return [
+        outside(
+          `Bring the service proxy back with what keeps it: ${way.who}`,
+          way.who,
+          [`Take the node selector ${names.labels.parkServiceProxy.key} away with ${way.who}.`],
+          [sentence(way.how)],
+        ),
+        serving,
+      ];
+    case "absent":
+      if (way.back === undefined) return [];
+      return [
+        outside(
+          "Bring the service proxy back, which was left out when the cluster was made",
+          "your bootstrap tool",
+          [way.back],
+          [`kubectl -n ${target.namespace} delete daemonset ${target.name}`],
+        ),
+        serving,
+      ];
+  }
+}
+
+function parkStep(names: Names, because: string): Step {
+  const target = serviceProxyTarget(names);
+  const { key, value } = names.labels.parkServiceProxy;
+  return mergePatchStep(
+    {
+      id: "park-proxy",
+      title: `Park the service proxy: node selector ${key}=${value}, which matches no node`,
+      where: nameOf(target),
+      because,
+      risk: "medium",
+    },
+    { target, patch: selectorPatch(key, value), afterApply: { expect: goneFrom(names) }, afterUndo: serves(names) },
+  );
+}
+
+function unparkStep(names: Names, key: string, because: string): Step {
+  const target = serviceProxyTarget(names);
+  return mergePatchStep(
+    {
+      id: "restore-proxy",
+      title: `Bring the service proxy back: take its node selector ${key} away, and wait until it serves on every node`,
+      where: nameOf(target),
+      because,
+      risk: "low",
+    },
+    { target, patch: selectorPatch(key, null), afterApply: serves(names), afterUndo: { expect: goneFrom(names) } },
+  );
+}
+
+const serves = (names: Names): Settle => ({ rollouts: [{ workload: serviceProxyTarget(names) }] });
+
+/** Not wanted on any node, and running on none. */
+function goneFrom(names: Names) {
+  const target = serviceProxyTarget(names);
+  return ["desiredNumberScheduled", "numberMisscheduled"].map((count) => ({
+    target,
+    path: ["status", count],
+    equals: 0,
+  }));
+}
+
+const selectorPath = (key: string) => ["spec", "template", "spec", "nodeSelector", key];
+const selectorPatch = (key: string, value: string | null) => ({
+  spec: { template: { spec: { nodeSelector: { [key]: value } } } },
+});
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
+/** Why rules are left alone where the specification has no other way. */
+export const LEAVE_RULES_RULE = CONFLICT;

@@ -1,0 +1,44 @@
+import { SERVICE_PROXY } from "../../api/service-proxy.ts";
+import { viewServiceProxy } from "../../api/service-proxy-view.ts";
+import type { Workload } from "../../api/workload-objects.ts";
+import { kindOf } from "../cluster-facts.ts";
+import type { Observation } from "../observation.ts";
+
+/** How the service proxy of one cluster is disabled and brought back: the specification's table, with what was found there. */
+export type ProxyWay =
+  /** There is none; `back` is how one would come, where there is a way. */
+  | { way: "absent"; back: string | undefined }
+  /** A node selector that matches no node. */
+  | { way: "park" }
+  /** The cluster tool's configuration, and its update. */
+  | { way: "cluster-configuration" }
+  /** It stays, and its rules are left alone. */
+  | { way: "leave-rules"; because: string }
+  /** Another tool keeps it: that tool is told. */
+  | { way: "owner"; who: string; how: string };
+
+export function proxyWay(observation: Observation): ProxyWay {
+  const { proxy, names } = observation;
+  const row = SERVICE_PROXY[kindOf(observation)];
+  const { action } = row.afterInstall;
+  const view = viewServiceProxy(proxy.daemonSet as Workload | undefined, names);
+  if (action === "disable-in-cluster-configuration") {
+    return { way: "cluster-configuration" };
+  }
+  if (view.is === "absent") return { way: "absent", back: action === "park-by-node-selector" ? BOOTSTRAP : undefined };
+  switch (action) {
+    case "leave-its-rules-alone":
+      return { way: "leave-rules", because: row.because };
+    case "not-shown":
+    case "none":
+      return { way: "leave-rules", because: `${row.because} ${CONFLICT}` };
+    case "park-by-node-selector":
+      return view.owner ? { way: "owner", ...view.owner } : { way: "park" };
+  }
+}
+
+/** Of the bootstrap tool: makes the add-on that was left out when the cluster was made. */
+const BOOTSTRAP = "kubeadm init phase addon kube-proxy --config FILE";
+
+export const CONFLICT =
+  "If the service proxy runs and the service does not leave its rules alone, or the reverse, the two conflict. Disable the proxy, or set bpfServiceProxyIptablesCleanupEnabled to false.";
