@@ -41,10 +41,6 @@ export const errors = defineErrors({
     say: (steps: string) => `there is no way back from ${steps}`,
     fix: () => "stop before it with --to-step, or leave what cannot be undone with --keep-irreversible",
   },
-  RUN_STEP_FAILED: {
-    say: (step: string, why: string) => `step "${step}" failed: ${why}`,
-    fix: (_step, _why) => "put it right and run vendorctl resume, or take everything back with vendorctl rollback",
-  },
   RUN_ROLLED_BACK: {
     say: (step: string, why: string) => `step "${step}" failed, and everything was rolled back: ${why}`,
     fix: () => "put it right, then run the command again",
@@ -72,12 +68,12 @@ export const errors = defineErrors({
   JOURNAL_DAMAGED: {
     say: (id: string, what: string) => `the journal of run ${id} is damaged: ${what}`,
     fix: (id) =>
-      `the copy on the machine that ran it has what was done (runs/${id}.json in its state directory); vendorctl abort gives the run up`,
+      `the copy on the machine that ran it has what was done (runs/${id} in its state directory); vendorctl abort gives the run up`,
   },
   JOURNAL_BEFORE_LOST: {
     say: (id: string, step: string) => `the journal of run ${id} has lost what was there before step "${step}"`,
     fix: (id) =>
-      `look it up in the copy on the machine that ran it (runs/${id}.json), or leave the step as it is with --to-step`,
+      `look it up in the copy on the machine that ran it (runs/${id} in its state directory), or leave the step as it is with --to-step`,
   },
   PLAN_ALTERED: {
     say: (id: string) => `plan ${id} was changed after it was made`,

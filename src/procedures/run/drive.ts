@@ -1,0 +1,99 @@
+import { CodedError } from "../../kit/errors.ts";
+import type { Action, Work } from "../action.ts";
+import type { Plan } from "../plan.ts";
+import { errors } from "./errors.ts";
+import type { Journal } from "./journal.ts";
+import { isTouched, nextMove, type RunRecord } from "./run-record.ts";
+import { runSteps, type StepsOptions } from "./run-steps.ts";
+import type { StepEvent } from "./step-event.ts";
+
+export interface Drive {
+  plan: Plan;
+  journal: Journal;
+  work: Omit<Work, "say" | "signal">;
+  actions: Readonly<Record<string, Action>>;
+  tell(event: StepEvent): void;
+  /** Aborts when somebody else has the lease. */
+  lost: AbortSignal;
+  interrupted: AbortSignal;
+  timeoutMs?: number | undefined;
+  resumed: boolean;
+  wait?: boolean;
+  rollbackOnFailure?: boolean;
+}
+
+/** Takes a run on until it ends, and tells how; what stops it is written down and thrown in words. */
+export async function drive(from: RunRecord, options: Drive): Promise<void> {
+  const { tell, work, plan } = options;
+  const startedAt = work.clock.now();
+  const late = new AbortController();
+  const disarm =
+    options.timeoutMs === undefined ? () => {} : work.clock.setTimeout(() => late.abort(), options.timeoutMs);
+  const signal = AbortSignal.any([options.interrupted, options.lost, late.signal]);
+  let record = from;
+  const steps = (): StepsOptions => ({
+    ...options,
+    work: { ...work, signal },
+    wait: options.wait ?? true,
+    written: (next) => {
+      record = next;
+    },
+  });
+  const tellEnd = () => tell({ event: "end", run: record.id, ...summary(record), ms: work.clock.now() - startedAt });
+  tellRun(options, record);
+  try {
+    await runSteps(from, steps());
+    tellEnd();
+  } catch (error) {
+    if (options.lost.aborted || isTakenOver(error)) throw errors.RUN_TAKEN_OVER().from(error);
+    const step = titleOfNext(record, plan);
+    const stopped = options.interrupted.aborted
+      ? errors.RUN_INTERRUPTED(record.id, step).from(error)
+      : late.signal.aborted
+        ? errors.RUN_STILL_PROGRESSING(record.id, step).from(error)
+        : undefined;
+    record = await writeStop(options, record, stopped ?? error);
+    if (!stopped && options.rollbackOnFailure && canGoBack(record, plan)) {
+      tell({ event: "note", text: `${messageOf(error)}; taking everything back` });
+      record = { ...record, heading: "back", keep: 0, outcome: "running" };
+      tellRun({ ...options, resumed: false }, record);
+      await runSteps(record, steps());
+      tellEnd();
+      throw errors.RUN_ROLLED_BACK(step, messageOf(error)).from(error);
+    }
+    tellEnd();
+    throw stopped ?? error;
+  } finally {
+    disarm();
+  }
+}
+
+function tellRun({ tell, plan, resumed }: Drive, { id, heading }: RunRecord): void {
+  tell({ event: "run", run: id, plan: plan.id, title: plan.title, heading, steps: plan.steps.length, resumed });
+}
+
+function summary({ outcome, steps }: RunRecord) {
+  const count = (...states: string[]) => steps.filter(({ state }) => states.includes(state)).length;
+  const pending = count("pending", "intended", "applied");
+  return { outcome, done: count("confirmed"), skipped: count("skipped"), undone: count("undone"), pending };
+}
+
+/** Where even this cannot be written, the record says `running`, and resume finds out the same by itself. */
+async function writeStop({ journal, work }: Drive, record: RunRecord, error: unknown): Promise<RunRecord> {
+  const code = error instanceof CodedError ? error.code : "FAILED";
+  const changedAt = new Date(work.clock.now()).toISOString();
+  const stopped: RunRecord = { ...record, outcome: "stopped", changedAt, why: { code, message: messageOf(error) } };
+  await journal.write(stopped).catch(() => {});
+  return stopped;
+}
+
+function titleOfNext(record: RunRecord, plan: Plan): string {
+  const move = nextMove(record);
+  return move.do === "end" ? "the end" : (plan.steps[move.index]?.title ?? "");
+}
+
+const canGoBack = ({ steps }: RunRecord, plan: Plan): boolean =>
+  plan.steps.every((step, index) => step.reversible === true || !isTouched(steps[index]?.state ?? "pending"));
+
+const isTakenOver = (error: unknown) => error instanceof CodedError && error.code === "RUN_TAKEN_OVER";
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,180 @@
+import { calicoNames, vendorNames } from "../../api/names.ts";
+import type { Client } from "../../cluster/client.ts";
+import type { Clock } from "../../kit/clock.ts";
+import type { Action, Work } from "../action.ts";
+import { ACTIONS } from "../actions/all.ts";
+import type { OtherTools } from "../other-tools.ts";
+import type { Plan } from "../plan.ts";
+import type { ReleaseFiles } from "../release-files.ts";
+import { choose } from "./choose-run.ts";
+import { type Drive, drive } from "./drive.ts";
+import { errors } from "./errors.ts";
+import { eventStream } from "./event-stream.ts";
+import { holdLease } from "./hold-lease.ts";
+import { newHolder } from "./holder.ts";
+import { type FoundRun, type Journal, openJournal } from "./journal.ts";
+import type { LocalCopy } from "./local-copy.ts";
+import { isTouched, isUnfinished, newRecord, type RunRecord } from "./run-record.ts";
+import { actionOf } from "./run-steps.ts";
+import type { StepEvent } from "./step-event.ts";
+
+/** What runs need from outside. */
+export interface Engine {
+  client: Client;
+  clock: Clock;
+  files: ReleaseFiles;
+  tools: OtherTools;
+  /** Version of this tool. */
+  tool: string;
+  local: LocalCopy;
+  /** Stops a run where it is; its journal is saved. */
+  signal: AbortSignal;
+  timeoutMs?: number;
+  /** Those of a test, in place of all there are. */
+  actions?: Readonly<Record<string, Action>>;
+}
+
+export interface RunOptions {
+  /** False: end when only waiting is left. */
+  wait?: boolean;
+  /** Take everything back when a step fails. */
+  rollbackOnFailure?: boolean;
+}
+
+/** How many runs that are over are kept in the cluster. */
+const KEPT = 20;
+
+/** Runs a plan from its first step. Refused while an earlier run is not finished. */
+export function startRun(engine: Engine, plan: Plan, options: RunOptions = {}): AsyncIterable<StepEvent> {
+  return working(engine, async (journal, lost, tell) => {
+    for (const step of plan.steps) actionOf(step, actionsOf(engine));
+    const found = await makeRoom(journal);
+    const record = newRecord(plan, { tool: engine.tool, now: engine.clock.now() });
+    await journal.keepOnly([record.id, ...found]).catch(() => {});
+    await journal.begin(record, plan);
+    await drive(record, { ...driving(engine, journal, plan, lost, tell), ...options, resumed: false });
+  });
+}
+
+/** Goes on with a run that was cut off, stopped or taken back in part, in the direction it was going. */
+export function resumeRun(engine: Engine, options: RunOptions & { run?: string } = {}): AsyncIterable<StepEvent> {
+  return working(engine, async (journal, lost, tell) => {
+    const record = choose(await journal.list(), "resume", options.run);
+    const plan = await journal.plan(record);
+    if (record.tool !== engine.tool) {
+      tell({
+        event: "note",
+        text: `run ${record.id} was begun by vendorctl ${record.tool}; ${engine.tool} goes on with it`,
+      });
+    }
+    const next: RunRecord = { ...record, outcome: "running" };
+    await journal.write(next);
+    await drive(next, { ...driving(engine, journal, plan, lost, tell), ...options, resumed: true });
+  });
+}
+
+export interface RollbackOptions {
+  run?: string;
+  /** The number or id of the last step that stays; everything unless told. */
+  toStep?: string;
+  /** Leave steps without a way back as they are. */
+  keepIrreversible?: boolean;
+}
+
+/** Undoes the steps of a run, the last first. */
+export function rollbackRun(engine: Engine, options: RollbackOptions = {}): AsyncIterable<StepEvent> {
+  return working(engine, async (journal, lost, tell) => {
+    const record = choose(await journal.list(), "roll back", options.run);
+    const plan = await journal.plan(record);
+    const keep = stepsToKeep(record, options.toStep);
+    if (!options.keepIrreversible) refuseIrreversible(record, plan, keep);
+    const next: RunRecord = { ...record, heading: "back", keep, outcome: "running" };
+    await journal.write(next);
+    await drive(next, { ...driving(engine, journal, plan, lost, tell), resumed: false });
+  });
+}
+
+/** Gives a run up as it stands. It says what that is, and nothing in the cluster is changed but the journal. */
+export async function abortRun(engine: Engine, options: { run?: string } = {}): Promise<RunRecord> {
+  const identity = newHolder();
+  return await holdLease(leaseOf(engine, identity), async () => {
+    const journal = journalOf(engine, identity);
+    const record = choose(await journal.list(), "abort", options.run);
+    const aborted: RunRecord = { ...record, outcome: "aborted" };
+    await journal.write(aborted);
+    return aborted;
+  });
+}
+
+/** All runs, newest first. */
+export function listRuns(engine: Engine): Promise<FoundRun[]> {
+  return journalOf(engine, newHolder()).list();
+}
+
+export function planOfRun(engine: Engine, record: RunRecord): Promise<Plan> {
+  return journalOf(engine, newHolder()).plan(record);
+}
+
+const NAMESPACE = vendorNames.namespaces.orchestratorSystem;
+const actionsOf = ({ actions = ACTIONS }: Engine) => actions;
+const journalOf = ({ client, tool, local }: Engine, identity: string): Journal =>
+  openJournal({ client, namespace: NAMESPACE, identity, tool, local });
+const leaseOf = ({ client, clock, signal }: Engine, identity: string) => {
+  return { client, namespace: NAMESPACE, identity, clock, signal };
+};
+
+function working(
+  engine: Engine,
+  work: (journal: Journal, lost: AbortSignal, tell: (event: StepEvent) => void) => Promise<void>,
+): AsyncIterable<StepEvent> {
+  const identity = newHolder();
+  return eventStream((tell) =>
+    holdLease(leaseOf(engine, identity), (lost) => work(journalOf(engine, identity), lost, tell)),
+  );
+}
+
+function driving(
+  engine: Engine,
+  journal: Journal,
+  plan: Plan,
+  lost: AbortSignal,
+  tell: (event: StepEvent) => void,
+): Omit<Drive, "resumed"> {
+  const { client, clock, files, tools, signal, timeoutMs } = engine;
+  const names = plan.names === "calico" ? calicoNames : vendorNames;
+  const work: Omit<Work, "say" | "signal"> = { client, clock, files, tools, names };
+  return { plan, journal, work, tell, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
+}
+
+/** The runs to keep. A run that changed nothing is in nobody's way; any other that is not finished is. */
+async function makeRoom(journal: Journal): Promise<string[]> {
+  const found = await journal.list();
+  for (const run of found) {
+    if ("damaged" in run) {
+      if (!run.over) throw run.damaged;
+    } else if (isUnfinished(run.record) && run.record.steps.some(({ state }) => isTouched(state))) {
+      const { record } = run;
+      const at = record.steps.filter(({ state }) => isTouched(state)).at(-1);
+      throw errors.RUN_UNFINISHED(record.id, record.plan.title, `at step "${at?.id}" since ${record.changedAt}`);
+    }
+  }
+  const over = found.filter((run) => "damaged" in run || !isUnfinished(run.record));
+  return over.slice(0, KEPT).map(({ id }) => id);
+}
+
+function stepsToKeep(record: RunRecord, toStep: string | undefined): number {
+  if (toStep === undefined) return 0;
+  const number = /^\d{1,4}$/.test(toStep) ? Number(toStep) : record.steps.findIndex(({ id }) => id === toStep) + 1;
+  const known = number <= record.steps.length && (number > 0 || toStep === "0");
+  if (!known) throw errors.RUN_STEP_UNKNOWN(toStep, record.id);
+  return number;
+}
+
+function refuseIrreversible(record: RunRecord, plan: Plan, keep: number): void {
+  const lost = plan.steps.filter((step, index) => {
+    const state = record.steps[index]?.state ?? "pending";
+    return index >= keep && isTouched(state) && step.reversible !== true;
+  });
+  if (lost.length === 0) return;
+  throw errors.RUN_IRREVERSIBLE(lost.map(({ title, reversible }) => `"${title}" (${reversible})`).join(", "));
+}

@@ -1,0 +1,29 @@
+/**
+ * What a long piece of work tells, as an async iterable: the work runs at its own pace, whoever listens reads at theirs. The
+ * iterable ends, or throws, as the work does. Work is not stopped by a listener that leaves; that is what signals are for.
+ */
+export async function* eventStream<E>(
+  work: (tell: (event: E) => void) => Promise<void>,
+): AsyncGenerator<E, void, undefined> {
+  const told: E[] = [];
+  let wake = () => {};
+  let over = false;
+  const working = work((event) => {
+    told.push(event);
+    wake();
+  }).finally(() => {
+    over = true;
+    wake();
+  });
+  // Looked at below, when everything told before it was read.
+  working.catch(() => {});
+  for (;;) {
+    while (told.length > 0) yield told.shift() as E;
+    if (over) break;
+    await new Promise<void>((resolve) => {
+      wake = resolve;
+      if (told.length > 0 || over) resolve();
+    });
+  }
+  await working;
+}

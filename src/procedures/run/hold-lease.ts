@@ -1,0 +1,130 @@
+import type { Client } from "../../cluster/client.ts";
+import { isAlreadyExists, isConflict } from "../../cluster/failures.ts";
+import { createInformer } from "../../cluster/informer.ts";
+import { LEASES } from "../../cluster/kinds.ts";
+import { held, type Lease, released } from "../../cluster/lease.ts";
+import { type Clock, sleep } from "../../kit/clock.ts";
+import { undefinedIfNotFound } from "../actions/target.ts";
+import { errors } from "./errors.ts";
+import { holderInWords, isGone } from "./holder.ts";
+
+export interface LeaseOptions {
+  client: Client;
+  namespace: string;
+  identity: string;
+  clock: Clock;
+  signal: AbortSignal;
+  leaseMs?: number;
+  renewMs?: number;
+}
+
+const NAME = "vendorctl";
+const LEASE_MS = 15_000;
+const RENEW_MS = 3_000;
+
+/**
+ * Does something that only one vendorctl may do at a time. Whoever holds the lease and renews it is left in peace, and we refuse;
+ * one whose process is gone, or who does not renew for the whole duration, is succeeded. The signal aborts when the lease is lost.
+ */
+export async function holdLease<T>(options: LeaseOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  await acquire(options);
+  const lost = new AbortController();
+  const stopped = new AbortController();
+  const renewing = renew(options, lost, stopped.signal);
+  try {
+    return await work(lost.signal);
+  } finally {
+    stopped.abort();
+    await renewing;
+    if (!lost.signal.aborted) await giveBack(options);
+  }
+}
+
+async function acquire(options: LeaseOptions): Promise<void> {
+  for (;;) {
+    options.signal.throwIfAborted();
+    const lease = await read(options);
+    const holder = lease?.spec?.holderIdentity;
+    if (lease && holder && holder !== options.identity && !isGone(holder)) await outlive(options, lease);
+    else if (await take(options, lease)) return;
+  }
+}
+
+const read = ({ client, namespace, signal }: LeaseOptions): Promise<Lease | undefined> =>
+  client.get<Lease>(LEASES, { namespace, name: NAME }, { signal }).catch(undefinedIfNotFound);
+
+/** False where somebody was quicker. */
+async function take(options: LeaseOptions, lease: Lease | undefined): Promise<boolean> {
+  const { client, namespace, identity, clock, leaseMs = LEASE_MS } = options;
+  const metadata = { name: NAME, namespace };
+  const fresh: Lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata };
+  const wanted = held(lease ?? fresh, identity, leaseMs, clock.now());
+  try {
+    if (lease) await client.replace(LEASES, wanted);
+    else await client.create(LEASES, wanted);
+    return true;
+  } catch (error) {
+    if (isConflict(error) || isAlreadyExists(error)) return false;
+    throw error;
+  }
+}
+
+/** Comes back when the holder lets go, or has not renewed for the lease's duration by our own clock; refuses as soon as it renews. */
+async function outlive(options: LeaseOptions, { spec }: Lease): Promise<void> {
+  const { client, namespace, clock, signal, leaseMs = LEASE_MS } = options;
+  const informer = createInformer<Lease>(client, LEASES, { clock, namespace, fieldSelector: `metadata.name=${NAME}` });
+  const timeUp = new AbortController();
+  const changed = new Promise<Lease>((resolve) => {
+    informer.onChange(({ object }) => {
+      if (object.spec?.renewTime !== spec?.renewTime) resolve(object);
+    });
+  });
+  try {
+    const duration = (spec?.leaseDurationSeconds ?? leaseMs / 1_000) * 1_000;
+    const newest = await Promise.race([changed, sleep(clock, duration, AbortSignal.any([signal, timeUp.signal]))]);
+    signal.throwIfAborted();
+    const holder = newest?.spec?.holderIdentity;
+    if (holder) throw errors.RUN_HELD(holderInWords(holder), newest.spec?.acquireTime ?? "an unknown time");
+    // Silent for its whole duration: dead, or as good as. Its own next write fails, because the lease is ours by then.
+    if (newest === undefined) await takeFrom(options, spec);
+  } finally {
+    timeUp.abort();
+    await informer.stop();
+  }
+}
+
+async function takeFrom(options: LeaseOptions, seen: Lease["spec"]): Promise<void> {
+  const lease = await read(options);
+  if (lease?.spec?.renewTime !== seen?.renewTime) return;
+  // Ours from here on: the next look finds our own name, and takes it.
+  await take(options, lease);
+}
+
+async function renew(options: LeaseOptions, lost: AbortController, stopped: AbortSignal): Promise<void> {
+  const { clock, identity, leaseMs = LEASE_MS, renewMs = RENEW_MS } = options;
+  let renewedAt = clock.now();
+  while (!stopped.aborted) {
+    await sleep(clock, renewMs, stopped);
+    if (stopped.aborted) return;
+    const askedAt = clock.now();
+    try {
+      const lease = await read({ ...options, signal: stopped });
+      const ours = lease?.spec?.holderIdentity === identity;
+      if (ours && (await take(options, lease))) renewedAt = askedAt;
+      else if (!ours) return lost.abort(errors.RUN_TAKEN_OVER());
+    } catch {
+      // Nobody answers. Others count from our last renewal, so we must have ended before they may begin.
+      if (!stopped.aborted && clock.now() - renewedAt > leaseMs - renewMs) return lost.abort(errors.RUN_TAKEN_OVER());
+    }
+  }
+}
+
+async function giveBack(options: LeaseOptions): Promise<void> {
+  const { client, identity, clock, namespace } = options;
+  try {
+    const lease = await client.get<Lease>(LEASES, { namespace, name: NAME });
+    if (lease.spec?.holderIdentity === identity) await client.replace(LEASES, released(lease, clock.now()));
+  } catch {
+    // It ends by itself; the work is done either way.
+  }
+}

@@ -1,0 +1,36 @@
+import type { RunOutcome } from "./run-record.ts";
+
+/** What a run tells as it goes. Printers listen; nothing depends on whether one does. */
+export type StepEvent =
+  | {
+      event: "run";
+      run: string;
+      plan: string;
+      title: string;
+      heading: "forward" | "back";
+      steps: number;
+      resumed: boolean;
+    }
+  | {
+      event: "step";
+      /** Counted from one, as the plan prints them. */
+      number: number;
+      of: number;
+      id: string;
+      title: string;
+      where: string;
+      state: "running" | "waiting" | "done" | "skipped" | "undoing" | "undone" | "failed";
+      ms?: number;
+    }
+  | { event: "say"; number: number; id: string; text: string }
+  | { event: "note"; text: string }
+  | {
+      event: "end";
+      run: string;
+      outcome: RunOutcome;
+      done: number;
+      skipped: number;
+      undone: number;
+      pending: number;
+      ms: number;
+    };

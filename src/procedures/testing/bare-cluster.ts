@@ -1,0 +1,138 @@
+import type { KubeObject } from "../../api/object.ts";
+import type { ApiRequest, Transport } from "../../api/transport.ts";
+import { kubernetesKinds } from "../../apiserver/kubernetes/kinds.ts";
+import { type ApiServer, createApiServer } from "../../apiserver/server.ts";
+import { type Client, createClient } from "../../cluster/client.ts";
+import { systemClock } from "../../kit/clock.ts";
+import { makePlan } from "../make-plan.ts";
+import type { Plan, Step } from "../plan.ts";
+import { applyObjectsStep, deleteObjectStep, mergePatchStep, type Said, waitOutsideStep } from "../plans/steps.ts";
+import type { Engine } from "../run/engine.ts";
+import type { LocalCopy } from "../run/local-copy.ts";
+
+/** An API server with nothing behind it, and what an engine needs beside it. */
+export interface BareCluster {
+  server: ApiServer;
+  client: Client;
+  engine(change?: Partial<Engine>): Engine;
+  /** Every object but journal and lease, as people would write it. */
+  objects(): Promise<Record<string, unknown>>;
+  close(): Promise<void>;
+}
+
+const namespace = (name: string): KubeObject => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+
+export async function bareCluster(): Promise<BareCluster> {
+  const server = await createApiServer({ kinds: kubernetesKinds() });
+  const client = createClient(server.transport(), { userAgent: "vendorctl" });
+  for (const object of [namespace("default"), namespace("kube-system"), ...EARLIER]) {
+    await client.create(await client.resourceFor(object), object);
+  }
+  return {
+    server,
+    client,
+    engine: (change = {}) => ({
+      client: createClient(server.transport(), { userAgent: "vendorctl" }),
+      clock: systemClock,
+      files: { from: "nowhere", read: async (name) => name },
+      tools: { find: async () => undefined, run: async () => ({ exitCode: 0, stdout: "", stderr: "" }) },
+      tool: "v3.31.3",
+      local: memoryCopy(),
+      signal: new AbortController().signal,
+      ...change,
+    }),
+    objects: () => objectsOf(client),
+    close: () => server.close(),
+  };
+}
+
+/** A transport that is cut at the k-th request: before it is sent, or after it was done and before the answer is heard. */
+export function cutTransport(inner: Transport, at: number, mode: "before" | "after"): Transport & { count(): number } {
+  let seen = 0;
+  const cut = () => new Promise<never>((_, reject) => reject(new Error("killed")));
+  return {
+    async request(request: ApiRequest) {
+      seen++;
+      if (seen > at || (seen === at && mode === "before")) return cut();
+      const answer = await inner.request(request);
+      return seen >= at ? cut() : answer;
+    },
+    close: () => inner.close(),
+    count: () => seen,
+  };
+}
+
+export function memoryCopy(): LocalCopy & { files: Map<string, unknown> } {
+  const files = new Map<string, unknown>();
+  return {
+    files,
+    write: (run, name, value) => void files.set(`${run}/${name}`, value),
+    read: () => undefined,
+  };
+}
+
+async function objectsOf(client: Client): Promise<Record<string, unknown>> {
+  const found: Record<string, unknown> = {};
+  const resources = (await client.resources()).filter(({ verbs, preferred }) => preferred && verbs.includes("list"));
+  for (const resource of resources.filter(({ kind }) => kind !== "Lease" && kind !== "Event")) {
+    for (const { metadata, ...object } of (await client.list(resource)).items) {
+      if (metadata.name.startsWith("vendorctl-run-")) continue;
+      const { name, namespace: inside = "", labels, annotations } = metadata;
+      found[`${object.kind} ${inside}/${name}`] = { ...object, labels, annotations };
+    }
+  }
+  return found;
+}
+
+const config = (name: string, data: Record<string, string>): KubeObject => {
+  return { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: "default" }, data };
+};
+const secret = (name: string): KubeObject => {
+  const data = { password: Buffer.from("first").toString("base64") };
+  return { apiVersion: "v1", kind: "Secret", metadata: { name, namespace: "default" }, type: "Opaque", data };
+};
+
+/** What is there before the plan below, and is changed by it. */
+const EARLIER = [
+  config("settings", { mode: "old", keep: "yes" }),
+  config("leftover", { by: "somebody" }),
+  secret("keys"),
+];
+
+const says = (id: string, change: Partial<Said> = {}): Said => {
+  return { id, title: `Do ${id}`, where: "default", because: "the story needs it", ...change };
+};
+const target = (kind: string, name: string) => ({ apiVersion: "v1", kind, namespace: "default", name });
+
+/** One step of each general action that needs nobody else, in an order that depends on itself. */
+export const STEPS: readonly Step[] = [
+  applyObjectsStep(says("already"), { objects: [config("leftover", { by: "somebody" })] }),
+  applyObjectsStep(says("create"), {
+    objects: [namespace("made"), { ...config("inside", { a: "1" }), metadata: { name: "inside", namespace: "made" } }],
+  }),
+  applyObjectsStep(says("change"), {
+    objects: [
+      { ...secret("keys"), data: { password: Buffer.from("second").toString("base64") } },
+      config("settings", { mode: "new" }),
+    ],
+  }),
+  mergePatchStep(says("patch"), {
+    target: target("ConfigMap", "settings"),
+    patch: { metadata: { labels: { seen: "true" } }, data: { keep: null, added: "1" } },
+  }),
+  deleteObjectStep(says("delete"), { target: target("ConfigMap", "leftover") }),
+  waitOutsideStep(says("look"), {
+    tell: ["nothing to do"],
+    until: [{ target: target("ConfigMap", "leftover"), exists: false }],
+  }),
+];
+
+export function planOf(steps: readonly Step[] = STEPS): Plan {
+  const decided = {
+    procedure: "install",
+    names: "vendor",
+    title: "Do something",
+    command: "vendorctl install",
+  } as const;
+  return makePlan({ ...decided, observed: {}, steps, notes: [] });
+}
