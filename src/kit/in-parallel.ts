@@ -1,3 +1,5 @@
+import { getMaxListeners, setMaxListeners } from "node:events";
+
 /**
  * Does something for every item, a few at a time. The first failure stops the taking of new items, lets those under way end,
  * and is thrown; whoever calls again may meet items that are done already.
@@ -9,6 +11,8 @@ export async function inParallel<T>(
   signal?: AbortSignal,
 ): Promise<void> {
   const iterator = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+  // Each item under way listens to the same signal; that many listeners are no leak.
+  if (signal) setMaxListeners(Math.max(getMaxListeners(signal), 2 * limit), signal);
   let failure: { error: unknown } | undefined;
   const takes = async () => {
     while (failure === undefined) {
