@@ -1,0 +1,205 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { ENDPOINT_RULES } from "../../api/endpoint-rules.ts";
+import { PLATFORM_LIMITS } from "../../api/platform-limits.ts";
+import { ENDPOINT_PROBLEMS, endpointMapProblems, missingEndpointMap } from "../../api/validation/endpoint-map.ts";
+import type { Workload } from "../../api/workload-objects.ts";
+import { parseAddress } from "../../kit/ip.ts";
+import { clusterFacts, kindOf } from "../cluster-facts.ts";
+import type { Observation } from "../observation.ts";
+import type { Proof } from "../probe/prove-address.ts";
+import { BEFORE_EBPF, type Check, fail, fromTable, OK, ok, type Situation, skip, warn } from "./check.ts";
+
+const ebpf = { for: BEFORE_EBPF, ebpfOnly: true, group: "api address" } as const;
+const REAL_ADDRESS =
+  "In eBPF mode the service must reach the orchestrator API server by its real address and not by the API server's cluster IP.";
+
+/** The rules of the endpoint map, judged by the code that also judges the map when it is written. */
+const MAP_CHECKS = fromTable(ENDPOINT_PROBLEMS, (code) => ({
+  ...ebpf,
+  run: (seen, situation) => {
+    if (code === "ENDPOINT_MAP_MISSING") return missingMap(seen, situation);
+    const { endpointMap } = seen.service;
+    if (!endpointMap) return skip("there is no endpoint map yet");
+    const found = [
+      ...endpointMapProblems(endpointMap, clusterFacts(seen), seen.names).filter((problem) => problem.code === code),
+      ...(code === "ENDPOINT_HOST_ONE_OF_MANY" ? oneOfTheServers(seen) : []),
+    ];
+    const [first] = found;
+    if (!first) return OK;
+    const evidence = [...new Set(found.map(({ message }) => message))];
+    // Before a procedure that writes the map anew, a good address is all that is needed.
+    const instead = situation.purpose === "running" ? undefined : goodCandidate(seen);
+    return instead
+      ? warn([...evidence, `${instead.host}:${instead.port} (${instead.from}) would be right`], first.fix)
+      : fail(evidence, first.fix);
+  },
+}));
+
+/** Where the control plane shows no nodes, its servers still show in their EndpointSlice. */
+function oneOfTheServers(seen: Observation): { message: string; fix: string }[] {
+  const { servers } = seen.apiAddress;
+  const { host } = addressInMap(seen);
+  const isOne = servers.length > 1 && servers.some(({ address }) => address === host);
+  if (!isOne) return [];
+  const message = `${host} is one of ${servers.length} API servers (EndpointSlice of default/kubernetes).`;
+  return [{ message, fix: ENDPOINT_PROBLEMS.ENDPOINT_HOST_ONE_OF_MANY.fix }];
+}
+
+function missingMap(seen: Observation, { purpose }: Situation) {
+  const { endpointMap } = seen.service;
+  if (endpointMap) return ok(`${endpointMap.metadata.namespace}/${endpointMap.metadata.name}`);
+  const kind = kindOf(seen);
+  if (!ENDPOINT_RULES[kind].needed) return ok(ENDPOINT_RULES[kind].because);
+  const good = goodCandidate(seen);
+  if (good && purpose !== "running") return ok(`${good.host}:${good.port} will be written (${good.from})`);
+  // Where eBPF is the default the operator takes the address from the platform itself.
+  if (good && CLUSTER_KINDS[kind].ebpfByDefault) return ok(`${good.host}:${good.port} (${good.from})`);
+  const [problem] = missingEndpointMap(clusterFacts(seen), seen.names);
+  return fail(problem ? [problem.message] : [], problem?.fix);
+}
+
+function goodCandidate({ apiAddress }: Observation) {
+  return apiAddress.candidates.find(({ against }) => against.length === 0);
+}
+
+function addressInMap({ service, names }: Observation): { host: string; port: string } {
+  const data = (service.endpointMap?.["data"] ?? {}) as Record<string, unknown>;
+  const { hostKey, portKey } = names.endpointMap;
+  return { host: String(data[hostKey] ?? ""), port: String(data[portKey] ?? "") };
+}
+
+/** The address the service uses, or would use. */
+export function chosenAddress(seen: Observation): { host: string; port: string } | undefined {
+  const written = addressInMap(seen);
+  return written.host && written.port ? written : goodCandidate(seen);
+}
+
+export const API_ADDRESS_CHECKS: readonly Check[] = [
+  ...MAP_CHECKS,
+  {
+    code: "API_ADDRESS_NOT_STABLE",
+    title: "No stable address of the API server is known",
+    why: "An address that changes when the API server restarts or scales cuts every node off from it.",
+    fix: "Give one with --api-server HOST:PORT, or install the standard data plane now and switch later.",
+    rule: PLATFORM_LIMITS.stableAddress.because,
+    ...ebpf,
+    for: ["install", "switch"],
+    run: (seen, { purpose }) => {
+      const kind = kindOf(seen);
+      if (!ENDPOINT_RULES[kind].needed) return ok(ENDPOINT_RULES[kind].because);
+      const good = goodCandidate(seen);
+      if (good) return ok(`${good.host}:${good.port} (${good.from})`);
+      const tried = seen.apiAddress.candidates.map(
+        ({ host, port, from, against }) => `${host}:${port} (${from}): ${against[0]}`,
+      );
+      const fix =
+        purpose === "install"
+          ? "vendorctl install --dataplane standard, and later vendorctl switch --to BPF --api-server HOST:PORT"
+          : "vendorctl switch --to BPF --api-server HOST:PORT";
+      return fail([...tried, `it would be ${ENDPOINT_RULES[kind].address}`], fix);
+    },
+  },
+  {
+    code: "API_ADDRESS_UNRESOLVED",
+    title: "The API server's name leads nowhere",
+    why: "Where the name has no address, neither the operator nor the node agents find the API server.",
+    fix: "Create the DNS record, or use an address.",
+    rule: REAL_ADDRESS,
+    ...ebpf,
+    run: (seen, { proofs }) => proved(seen, proofs, ["unresolved"], "warn"),
+  },
+  {
+    code: "API_ADDRESS_UNREACHABLE",
+    title: "Nobody answers at the API server's address",
+    why: "An address nobody answers at is no way to the API server once the service proxy is gone.",
+    fix: "Check the load balancer and the port, and that nodes may reach it.",
+    rule: REAL_ADDRESS,
+    ...ebpf,
+    run: (seen, { proofs }) => proved(seen, proofs, ["unreachable"], "warn"),
+  },
+  {
+    code: "API_ADDRESS_OTHER_SERVER",
+    title: "Somebody else answers at the API server's address",
+    why: "Every component would talk to the wrong server, or refuse its certificate and never start.",
+    fix: "Correct the address, or add it to the names in the API server's certificate.",
+    rule: REAL_ADDRESS,
+    ...ebpf,
+    run: (seen, { proofs }) => proved(seen, proofs, ["wrong certificate", "another server"], "fail"),
+  },
+  {
+    code: "API_NAME_ONLY_IN_CLUSTER",
+    title: "Only cluster DNS knows the API server's name",
+    why: "Cluster DNS is a service; it works only after the data plane does, which first needs the API server: a deadlock.",
+    fix: "Use a name the nodes' own resolver knows, or an address.",
+    rule: REAL_ADDRESS,
+    ...ebpf,
+    run: (seen) => {
+      const host = chosenAddress(seen)?.host ?? "";
+      const { dnsDomain } = seen.apiAddress;
+      const inside = host.endsWith(`.${dnsDomain}`) || /(^|\.)svc\.?$/.test(host);
+      return inside ? fail([`${host} is in the cluster's own domain ${dnsDomain}`]) : OK;
+    },
+  },
+  {
+    code: "OPERATOR_NAMESERVER_MISSING",
+    title: "The operator does not ask the cloud's name server",
+    why: "In AWS-like clouds the API server's name is known to the cloud's resolver; a pod that asks cluster DNS finds it only after the network works.",
+    fix: "Patch the operator's deployment with the cloud's name server.",
+    rule: CLUSTER_KINDS.eks.because,
+    ...ebpf,
+    for: ["running", "switch"],
+    run: (seen) => {
+      const nameserver = operatorNameserver(seen);
+      const { operator } = seen.service;
+      if (!nameserver) return skip("only in AWS-like clouds");
+      if (!operator) return skip("there is no operator yet; the installation patches it");
+      const spec = (operator as Workload).spec?.template?.spec;
+      const asked = (spec?.dnsConfig?.["nameservers"] ?? []) as string[];
+      if (asked.length === 1 && asked[0] === nameserver) return ok(nameserver);
+      const patch = { spec: { template: { spec: { dnsConfig: { nameservers: [nameserver] } } } } };
+      const { name, namespace } = operator.metadata;
+      const command = `kubectl -n ${namespace} patch deployment ${name} -p '${JSON.stringify(patch)}'`;
+      return fail(
+        [`deployment ${namespace}/${name} has the name servers ${asked.join(", ") || "of its node only"}`],
+        command,
+      );
+    },
+  },
+  {
+    code: "OPERATOR_RESOLVES_IN_CLUSTER",
+    title: "The operator asks cluster DNS for the API server",
+    why: "Cluster DNS needs the data plane, and the data plane waits for the operator: after a reboot neither starts.",
+    fix: "Set dnsPolicy of the operator's pods to Default, so that they ask the node's resolver.",
+    rule: REAL_ADDRESS,
+    ...ebpf,
+    for: ["running", "switch"],
+    run: (seen) => {
+      const { operator } = seen.service;
+      const host = chosenAddress(seen)?.host;
+      if (!operator || !host) return skip("there is no operator, or no address yet");
+      if (parseAddress(host)) return ok(`${host} needs no resolver`);
+      const spec = (operator as Workload).spec?.template?.spec;
+      const servers = (spec?.dnsConfig?.["nameservers"] ?? []) as string[];
+      if (spec?.dnsPolicy === "Default" || servers.length > 0) return OK;
+      const { name, namespace } = operator.metadata;
+      const policy = spec?.dnsPolicy ?? "ClusterFirst";
+      const patch = { spec: { template: { spec: { dnsPolicy: "Default" } } } };
+      const command = `kubectl -n ${namespace} patch deployment ${name} -p '${JSON.stringify(patch)}'`;
+      return warn([`deployment ${namespace}/${name} has dnsPolicy ${policy}, and the API server is ${host}`], command);
+    },
+  },
+];
+
+function operatorNameserver(seen: Observation): string | undefined {
+  const row = CLUSTER_KINDS[kindOf(seen)];
+  return "operatorNameserver" in row ? row.operatorNameserver : undefined;
+}
+
+function proved(seen: Observation, proofs: readonly Proof[], bad: readonly Proof["outcome"][], as: "warn" | "fail") {
+  const address = chosenAddress(seen);
+  if (!address) return skip("no address is known");
+  const proof = proofs.find(({ host, port }) => host === address.host && port === address.port);
+  if (!proof) return skip(`${address.host}:${address.port} was not probed`);
+  if (!bad.includes(proof.outcome)) return ok(proof.evidence);
+  return as === "warn" ? warn([proof.evidence]) : fail([proof.evidence]);
+}

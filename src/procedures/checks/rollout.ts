@@ -1,0 +1,99 @@
+import type { KubeObject } from "../../api/object.ts";
+import { fieldAt } from "../field-at.ts";
+import { type Check, fail, OK, ok, skip, some, warn } from "./check.ts";
+
+const ROLLING = "Upgrade: rolling update; watch the pods in the system namespace until all are Running.";
+const room = { group: "room for a rollout", for: ["install", "switch", "upgrade"] } as const;
+
+/** Whether pods can be replaced node by node without getting stuck. */
+export const ROLLOUT_CHECKS: readonly Check[] = [
+  {
+    code: "NODES_NOT_READY",
+    title: "Nodes are not ready",
+    why: "Node agents do not start on them, so a rollout waits for them and never ends.",
+    fix: "Repair the nodes, or remove them from the cluster.",
+    rule: ROLLING,
+    group: room.group,
+    for: ["running", ...room.for],
+    run: ({ nodes, service }, { purpose }) => {
+      const down = nodes.filter(({ ready }) => !ready).map(({ name }) => name);
+      if (down.length === 0) return ok(`${nodes.length} nodes`);
+      const lines = some(down.map((name) => `node ${name} is not ready`));
+      const allowed = unavailableAllowed(service.nodeAgents, nodes.length);
+      const stuck = (purpose === "upgrade" || purpose === "switch") && service.nodeAgents && down.length >= allowed;
+      const fix = `kubectl describe node ${down[0]}`;
+      return stuck
+        ? fail([...lines, `a rollout may leave ${allowed} of ${nodes.length} nodes without an agent`], fix)
+        : warn(lines, fix);
+    },
+  },
+  {
+    code: "NO_ROOM_FOR_PODS",
+    title: "No node takes new pods",
+    why: "The operator and the controllers are ordinary pods; with every node cordoned or down they have no place.",
+    fix: "kubectl uncordon a node",
+    rule: ROLLING,
+    ...room,
+    run: ({ nodes }) => {
+      const open = nodes.filter(
+        ({ schedulable, ready, operatingSystem }) => schedulable && ready && operatingSystem !== "windows",
+      );
+      if (open.length > 0) return ok(`${open.length} of ${nodes.length} nodes`);
+      const [cordoned] = nodes.filter(({ schedulable }) => !schedulable);
+      return fail(
+        [`none of ${nodes.length} nodes is ready and takes pods`],
+        cordoned && `kubectl uncordon ${cordoned.name}`,
+      );
+    },
+  },
+  {
+    code: "ROLLOUT_STANDS_STILL",
+    title: "The node agents are not replaced by themselves",
+    why: "With the update strategy OnDelete a new version reaches a node only when somebody deletes its pod.",
+    fix: "Set the update strategy to RollingUpdate.",
+    rule: ROLLING,
+    ...room,
+    for: ["switch", "upgrade"],
+    run: ({ service }) => {
+      const { nodeAgents } = service;
+      if (!nodeAgents) return skip("no node agents run yet");
+      const strategy = fieldAt(nodeAgents, "spec.updateStrategy.type") ?? "RollingUpdate";
+      if (strategy === "RollingUpdate") return OK;
+      const { name, namespace } = nodeAgents.metadata;
+      const patch = JSON.stringify({ spec: { updateStrategy: { type: "RollingUpdate" } } });
+      return fail(
+        [`DaemonSet ${namespace}/${name} has ${strategy}`],
+        `kubectl -n ${namespace} patch daemonset ${name} -p '${patch}'`,
+      );
+    },
+  },
+  {
+    code: "BUDGET_ALLOWS_NOTHING",
+    title: "A disruption budget allows no pod to go",
+    why: "Nodes that are drained during the change would wait for ever for this pod.",
+    fix: "Make the workload healthy, or give the budget room.",
+    rule: ROLLING,
+    ...room,
+    run: ({ budgets }) => {
+      const closed = budgets.filter((budget) => {
+        const { disruptionsAllowed, expectedPods } = (budget["status"] ?? {}) as {
+          disruptionsAllowed?: number;
+          expectedPods?: number;
+        };
+        return disruptionsAllowed === 0 && (expectedPods ?? 0) > 0;
+      });
+      const lines = closed.map(
+        ({ metadata }) => `PodDisruptionBudget ${metadata.namespace}/${metadata.name} allows 0 disruptions`,
+      );
+      return warn(some(lines));
+    },
+  },
+];
+
+/** How many nodes may be without an agent during a rolling update, as the daemon set says it. */
+function unavailableAllowed(agents: KubeObject | undefined, nodes: number): number {
+  const set = fieldAt(agents, "spec.updateStrategy.rollingUpdate.maxUnavailable") ?? 1;
+  if (typeof set === "number") return set;
+  const percent = /^(\d+)%$/.exec(String(set))?.[1];
+  return percent ? Math.max(1, Math.ceil((Number(percent) / 100) * nodes)) : 1;
+}
