@@ -1,0 +1,77 @@
+import type { Names } from "../../api/names.ts";
+import { groupVersion, type KubeObject } from "../../api/object.ts";
+import { parseOperatingSystem } from "../../api/operating-system.ts";
+import { validateObject } from "../../api/validation/validate.ts";
+import { clusterFacts, kindOf } from "../cluster-facts.ts";
+import type { Observation } from "../observation.ts";
+import { type DataplaneMode, dataplaneWord } from "./cluster-view.ts";
+import { editManifest, type ManifestEdit, manifestObjects, parsePath } from "./edit-manifest.ts";
+import { errors } from "./plan-errors.ts";
+
+export interface CustomResourceWishes {
+  dataplane: DataplaneMode;
+  /** False where the default is what is wanted, and the line is not needed. */
+  writeDataplane: boolean;
+  /** Let the operator look after the service proxy. */
+  manageProxy: boolean;
+  flowLogs: boolean;
+  flowUI: boolean;
+  /** `--set` and `--pod-cidr`: fields of the Installation. */
+  edits: readonly { path: readonly (string | number)[]; value: unknown }[];
+}
+
+/** Install step 5: the published custom resources, edited for this cluster, comments and all. */
+export function customResources(observation: Observation, published: string, wishes: CustomResourceWishes): string {
+  const { names } = observation;
+  const name = names.manifests.customResources;
+  const { kind } = names.kinds.installation;
+  const edit = (path: string, value: unknown): ManifestEdit => ({ kind, path: parsePath(path) ?? [], value });
+  const edits: ManifestEdit[] = [
+    ...(wishes.writeDataplane ? [edit(names.fields.linuxDataplane, dataplaneWord(names, wishes.dataplane))] : []),
+    ...(wishes.manageProxy ? [edit(names.fields.serviceProxyManagement, "Enabled")] : []),
+    ...(needsFlexVolumePath(observation) ? [edit(names.fields.flexVolumePath, names.paths.flexVolume)] : []),
+    ...wishes.edits.map(({ path, value }) => ({ kind, path, value })),
+  ];
+  const added = [
+    ...(wishes.flowLogs ? [flowResource(names, "flowLogs")] : []),
+    ...(wishes.flowUI ? [flowResource(names, "flowUI")] : []),
+  ];
+  const text = editManifest(name, published, edits, added);
+  refuseInvalid(observation, manifestObjects(name, text));
+  return text;
+}
+
+/** Only the Bottlerocket-like image on the EKS-like service keeps volume plugins elsewhere. */
+function needsFlexVolumePath(observation: Observation): boolean {
+  if (kindOf(observation) !== "eks") return false;
+  return observation.nodes.some(({ osImage }) => parseOperatingSystem(osImage).family === "bottlerocket");
+}
+
+function flowResource(names: Names, noun: "flowLogs" | "flowUI"): KubeObject {
+  return {
+    apiVersion: groupVersion(names.groups.operator),
+    kind: names.kinds[noun].kind,
+    metadata: { name: names.singleton },
+    spec: {},
+  };
+}
+
+/** What no edit of a file could mend; the checks before a plan speak of it. */
+const OF_THE_CLUSTER = new Set([
+  "EBPF_KERNEL_TOO_OLD",
+  "EBPF_ARCHITECTURE",
+  "EBPF_MIXED_CLUSTER",
+  "EBPF_NEEDS_KUBE_DATASTORE",
+  "EBPF_CLUSTER_KIND",
+  "SERVICE_PROXY_IPVS",
+]);
+
+/** What the API server or the operator would refuse is refused here, before anything is made. The public system's rules are its own. */
+function refuseInvalid(observation: Observation, objects: readonly KubeObject[]): void {
+  const { names } = observation;
+  if (names.dialect !== "vendor") return;
+  const [problem] = objects
+    .flatMap((object) => validateObject(object, clusterFacts(observation)))
+    .filter(({ code }) => !OF_THE_CLUSTER.has(code));
+  if (problem) throw errors.INSTALL_EDIT_REFUSED(`${problem.path}: ${problem.message}`, problem.fix);
+}

@@ -1,0 +1,107 @@
+import { INSTALLED_RELEASE } from "../../api/version-gates.ts";
+import type { ApplyManifestInputs } from "../actions/apply-manifest.ts";
+import { nameOf } from "../actions/target.ts";
+import type { Observation } from "../observation.ts";
+import type { Step } from "../plan.ts";
+import { operatorTarget } from "./cluster-view.ts";
+import { operatorNameserver } from "./operator-nameserver.ts";
+import { runToolStep, type Said, step, waitOutsideStep } from "./steps.ts";
+
+/** A published file as it was read. */
+export interface ReadFile {
+  name: string;
+  text: string;
+  digest: string;
+}
+
+export interface InstallFiles {
+  from: string;
+  definitions: ReadFile;
+  operator: ReadFile;
+  customResources: ReadFile;
+}
+
+export const CHART_TOOL = "helm";
+
+/** Install step 3: definitions first, then the operator by the method asked for, without custom resources. */
+export function installOperatorSteps(
+  observation: Observation,
+  inputs: { method: "operator" | "chart"; files: InstallFiles; chartTool: boolean; chart?: string },
+): Step[] {
+  const { names } = observation;
+  const { files } = inputs;
+  const definitions = manifestStep(
+    {
+      id: "definitions",
+      title: "Apply the resource definitions, and wait until they are established",
+      where: `${files.definitions.name} (${files.from})`,
+      because: "Install 3: install the operator and its custom resource definitions.",
+    },
+    { file: files.definitions.name, from: files.from, digest: files.definitions.digest },
+  );
+  const said: Said = {
+    id: "operator",
+    title: "Install the operator, without custom resources",
+    where: nameOf(operatorTarget(names)),
+    because:
+      "Install 3: install the operator by the platform's normal install method, WITHOUT applying the custom-resources file.",
+    risk: "low",
+  };
+  if (inputs.method === "chart") return [definitions, chartStep(observation, said, inputs)];
+  const { name, digest } = files.operator;
+  return [definitions, manifestStep(said, { file: name, from: files.from, digest })];
+}
+
+function manifestStep(said: Said, inputs: ApplyManifestInputs): Step {
+  return step("apply-manifest", said, inputs);
+}
+
+/** With the chart tool where it is; where it is not, the person is told what to run, and waited for. */
+function chartStep(
+  observation: Observation,
+  said: Said,
+  { chartTool, chart }: { chartTool: boolean; chart?: string },
+): Step {
+  const { names } = observation;
+  const { args, back } = chartCommands(observation, chart);
+  const target = operatorTarget(names);
+  const until = [{ target, exists: true } as const];
+  const gone = [{ target, exists: false } as const];
+  const hint = `install ${CHART_TOOL}, or run it where it is installed: ${CHART_TOOL} ${args.join(" ")}`;
+  if (chartTool) {
+    return runToolStep(said, { program: CHART_TOOL, args, hint, until, back: { args: back, until: gone } });
+  }
+  const where = `${CHART_TOOL}, which is not on this machine`;
+  return waitOutsideStep(
+    { ...said, where },
+    {
+      tell: [`${CHART_TOOL} ${args.join(" ")}`],
+      until,
+      back: { tell: [`${CHART_TOOL} ${back.join(" ")}`], until: gone },
+    },
+  );
+}
+
+function chartCommands(observation: Observation, chart: string | undefined): { args: string[]; back: string[] } {
+  const { names } = observation;
+  const { repository, name, release } = names.chart;
+  const namespace = names.namespaces.operator;
+  const nameserver = names.dialect === "vendor" ? operatorNameserver(observation) : undefined;
+  const without = ["installation", "apiServer"].flatMap((part) => ["--set", `${part}.enabled=false`]);
+  const dns = nameserver ? ["--set", "dnsPolicy=None", "--set", `dnsConfig.nameservers={${nameserver}}`] : [];
+  const source = chart === undefined ? [`${repository}/${name}`, "--version", INSTALLED_RELEASE] : [chart];
+  return {
+    args: [
+      "upgrade",
+      "--install",
+      release,
+      ...source,
+      "--namespace",
+      namespace,
+      "--create-namespace",
+      ...without,
+      ...dns,
+    ],
+    back: ["uninstall", release, "--namespace", namespace, "--wait"],
+  };
+}

@@ -1,0 +1,240 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { SERVICE_PROXY } from "../../api/service-proxy.ts";
+import { INSTALLED_RELEASE } from "../../api/version-gates.ts";
+import { nameOf, targetOf } from "../actions/target.ts";
+import { kindOf } from "../cluster-facts.ts";
+import { fingerprint } from "../fingerprint.ts";
+import { makePlan } from "../make-plan.ts";
+import type { Observation } from "../observation.ts";
+import type { Plan, Step } from "../plan.ts";
+import { type AddressChoice, type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
+import {
+  askedDataplane,
+  type DataplaneMode,
+  dataplaneTitle,
+  leavesProxyRules,
+  operatorTarget,
+} from "./cluster-view.ts";
+import { type CustomResourceWishes, customResources } from "./custom-resources.ts";
+import { manifestObjects } from "./edit-manifest.ts";
+import { type InstallFiles, installOperatorSteps } from "./install-operator.ts";
+import { operatorNameserverSteps } from "./operator-nameserver.ts";
+import { errors } from "./plan-errors.ts";
+import { disableProxySteps, leaveIpvsStep, leaveRulesStep } from "./proxy-steps.ts";
+import { type ProxyWay, proxyWay } from "./proxy-way.ts";
+import { applyObjectsStep, waitForRolloutStep, waitForStatusStep } from "./steps.ts";
+import { operatorHandles, provenSteps, proxyStatusStep } from "./switch.ts";
+
+export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flowLogs" | "flowUI"> {
+  method: "operator" | "chart";
+  /** What was asked for; eBPF where nothing was, and where it can be. */
+  dataplane?: DataplaneMode;
+  apiServer?: ApiAddress;
+  files: InstallFiles;
+  /** Whether the chart tool is on this machine; without it the plan says what to run. */
+  chartTool: boolean;
+  /** A folder, an archive or a reference to install the chart from, instead of the repository's. */
+  chart?: string;
+  command: string;
+}
+
+/** What the plan was decided to be, before there are steps. */
+interface Decision {
+  mode: DataplaneMode;
+  address: AddressChoice;
+  way: ProxyWay;
+  /** eBPF comes by itself: the manual steps are not needed. */
+  byDefault: boolean;
+  /** The operator is asked to look after the proxy. */
+  managed: boolean;
+}
+
+/** The specification's eight steps of installation, as this cluster needs them. */
+export function planInstall(observation: Observation, inputs: InstallInputs): Plan {
+  refuseOther(observation, inputs);
+  const decision = decide(observation, inputs);
+  const text = customResources(observation, inputs.files.customResources.text, {
+    ...inputs,
+    dataplane: decision.mode,
+    writeDataplane: !decision.byDefault,
+    manageProxy: decision.managed,
+  });
+  return makePlan({
+    procedure: "install",
+    names: observation.names.dialect,
+    title: `Install ${INSTALLED_RELEASE} with ${dataplaneTitle(decision.mode)} on a cluster of kind ${kindOf(observation)}, by ${inputs.method}`,
+    command: inputs.command,
+    observed: fingerprint(observation),
+    steps: stepsOf(observation, inputs, decision, text),
+    notes: notesOf(observation, inputs, decision),
+  });
+}
+
+function decide(observation: Observation, { dataplane, apiServer, method }: InstallInputs): Decision {
+  const { names } = observation;
+  const way = proxyWay(observation);
+  const kind = kindOf(observation);
+  const address = chooseApiAddress(observation, apiServer);
+  if (dataplane === "BPF" && address.is === "unknown") throw errors.INSTALL_NO_STABLE_ADDRESS(address.why);
+  const mode = dataplane ?? (address.is === "unknown" ? "standard" : "BPF");
+  const isDefault = CLUSTER_KINDS[kind].ebpfByDefault && method === "operator" && names.dialect === "vendor";
+  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(observation, address);
+  const managed = mode === "BPF" && names.dialect === "vendor" && operatorHandles(observation, way);
+  return { mode, address: byDefault ? notNeeded(address) : address, way, byDefault, managed };
+}
+
+/** Where the operator finds the address by itself. A given one is written whatever the platform tells. */
+function platformTells({ apiAddress }: Observation, address: AddressChoice): boolean {
+  if (address.is !== "known") return address.is === "not needed";
+  if (address.from === "--api-server") return false;
+  const { host, port } = address.address;
+  const found = apiAddress.candidates.find((candidate) => candidate.host === host && candidate.port === port);
+  return /kubeadm-config|Infrastructure/.test(found?.from ?? "");
+}
+
+function notNeeded(address: AddressChoice): AddressChoice {
+  return address.is === "known" && !address.written
+    ? { is: "not needed", because: `the platform itself tells the operator: ${address.from}` }
+    : address;
+}
+
+function stepsOf(observation: Observation, inputs: InstallInputs, decision: Decision, text: string): Step[] {
+  const { names, proxy } = observation;
+  const { mode, address, way, managed } = decision;
+  const ebpf = mode === "BPF";
+  const objects = manifestObjects(inputs.files.customResources.name, text);
+  const writesMap = address.is === "known" && !address.written && (ebpf || inputs.apiServer !== undefined);
+  const ipvs = ebpf && proxy.daemonSet && !proxy.parked && proxy.mode === "ipvs";
+  const leaveRules = ebpf && way.way === "leave-rules" && !managed && !leavesProxyRules(observation);
+  return [
+    ...(writesMap
+      ? [namespaceStep(observation, inputs.files), endpointMapStep(observation, address.address, address.from)]
+      : []),
+    ...installOperatorSteps(observation, inputs),
+    ...(ebpf && !(inputs.method === "chart" && names.dialect === "vendor") ? operatorNameserverSteps(observation) : []),
+    waitForRolloutStep(
+      {
+        id: "operator-ready",
+        title: "Wait until the operator runs",
+        where: nameOf(operatorTarget(names)),
+        because: "Install 3: install the operator without applying the custom-resources file.",
+      },
+      { workload: operatorTarget(names) },
+    ),
+    ...(ipvs ? [leaveIpvsStep(observation)] : []),
+    ...(leaveRules ? [leaveRulesStep(observation, way.because, true)] : []),
+    customResourcesStep(objects, text, ebpf),
+    completeStep(observation, objects),
+    ...provenSteps(observation, mode).slice(1),
+    ...(ebpf ? (managed ? managedProxySteps(observation) : disableProxySteps(observation, way)) : []),
+  ];
+}
+
+function managedProxySteps(observation: Observation): Step[] {
+  return observation.proxy.daemonSet ? [proxyStatusStep(observation)] : [];
+}
+
+/** The namespace as the operator's manifest has it, so that nothing of it changes when that is applied. */
+function namespaceStep({ names }: Observation, files: InstallFiles): Step {
+  const published = manifestObjects(files.operator.name, files.operator.text).find(({ kind }) => kind === "Namespace");
+  const plain = { apiVersion: "v1", kind: "Namespace", metadata: { name: names.namespaces.operator } };
+  const namespace = published ?? plain;
+  return applyObjectsStep(
+    {
+      id: "operator-namespace",
+      title: "Create the operator's namespace",
+      where: nameOf(targetOf(namespace)),
+      because: "Install 2: the endpoint map is in the operator's namespace, and comes before the operator.",
+    },
+    { objects: [namespace] },
+  );
+}
+
+/** Steps 5 and 6. The text is in the step, so that a plan shows it and keeps its comments. */
+function customResourcesStep(objects: readonly KubeObject[], text: string, ebpf: boolean): Step {
+  return {
+    ...applyObjectsStep(
+      {
+        id: "custom-resources",
+        title: `Create the custom resources: ${objects.map(({ kind }) => kind).join(", ")}`,
+        where: objects.map((object) => nameOf(targetOf(object))).join(", "),
+        because: ebpf
+          ? "Install 5 and 6: in the Installation resource, add a networking section to spec with linuxDataplane set to BPF; create the edited resources."
+          : "Install 6: create the resources.",
+        risk: "medium",
+      },
+      { objects },
+    ),
+    inputs: { objects, text },
+  };
+}
+
+function completeStep({ names }: Observation, objects: readonly KubeObject[]): Step {
+  const has = (noun: "apiServer" | "flowLogs" | "flowUI") =>
+    objects.some(({ kind }) => kind === names.kinds[noun].kind) ? [names.statuses[noun]] : [];
+  const statuses = [
+    names.statuses.network,
+    names.statuses.ipPools,
+    ...has("apiServer"),
+    ...has("flowLogs"),
+    ...has("flowUI"),
+  ];
+  return waitForStatusStep(
+    {
+      id: "installed",
+      title: `Watch the status until the installation is complete: ${statuses.join(", ")}`,
+      where: names.kinds.status.kind,
+      because: "Install 7: watch the status resource until the operator reports the installation complete.",
+    },
+    { statuses },
+  );
+}
+
+function notesOf(observation: Observation, { method }: InstallInputs, decision: Decision): string[] {
+  const kind = kindOf(observation);
+  const { title } = CLUSTER_KINDS[kind];
+  const { mode, address, byDefault, managed } = decision;
+  const notes = [...creationNote(observation, mode)];
+  if (byDefault) {
+    notes.push(`eBPF is the default data plane here (${title}): the manual steps are not needed and left out.`);
+  }
+  if (mode === "standard" && address.is === "unknown") {
+    notes.push(
+      `Without a stable address of the API server eBPF cannot be enabled at install time (${address.why}). Later: vendorctl switch --to BPF --api-server HOST:PORT`,
+    );
+  } else if (mode === "standard") {
+    notes.push("Later, when you want eBPF: vendorctl switch --to BPF");
+  }
+  if (managed && observation.proxy.daemonSet) {
+    notes.push("The operator looks after the service proxy from here on (serviceProxyManagement: Enabled).");
+  }
+  if (method === "chart") notes.push("The chart is installed without its custom resources; vendorctl creates them.");
+  return notes;
+}
+
+/** What would have been done when the cluster was made, where it was not. */
+function creationNote(observation: Observation, mode: DataplaneMode): string[] {
+  const { atInstall, afterInstall } = SERVICE_PROXY[kindOf(observation)];
+  const { proxy } = observation;
+  const late = ["skip-phase", "disable-in-cluster-configuration", "install-flags"].includes(atInstall.action);
+  if (mode !== "BPF" || !late || !proxy.daemonSet || proxy.parked) return [];
+  const now =
+    afterInstall.action === "not-shown"
+      ? "leave its rules alone, because it cannot be disabled later"
+      : afterInstall.how;
+  return [`The service proxy runs. On a new cluster of this kind: ${atInstall.how}. On this one: ${now}.`];
+}
+
+function refuseOther(observation: Observation, { method, dataplane }: InstallInputs): void {
+  const { service } = observation;
+  if (service.method === "none") return;
+  if (service.method !== method) throw errors.INSTALL_OTHER_METHOD(service.method, method);
+  if (service.version !== undefined && service.version !== INSTALLED_RELEASE) {
+    throw errors.INSTALL_OTHER_VERSION(service.version, INSTALLED_RELEASE);
+  }
+  const runs = askedDataplane(observation);
+  if (runs !== undefined && dataplane !== undefined && runs !== dataplane) {
+    throw errors.INSTALL_OTHER_DATAPLANE(dataplaneTitle(runs), dataplane);
+  }
+}

@@ -1,0 +1,222 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { SERVICE_PROXY } from "../../api/service-proxy.ts";
+import { nameOf } from "../actions/target.ts";
+import { kindOf } from "../cluster-facts.ts";
+import { fieldAt } from "../field-at.ts";
+import { fingerprint } from "../fingerprint.ts";
+import { makePlan } from "../make-plan.ts";
+import type { Observation } from "../observation.ts";
+import type { Plan, Step } from "../plan.ts";
+import { type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
+import {
+  atPath,
+  type DataplaneMode,
+  dataplaneTitle,
+  dataplaneWord,
+  isEbpfOn,
+  isProxyManaged,
+  leavesProxyRules,
+  singleton,
+} from "./cluster-view.ts";
+import { operatorNameserverSteps } from "./operator-nameserver.ts";
+import { errors } from "./plan-errors.ts";
+import { disableProxySteps, leaveIpvsStep, leaveRulesStep, restoreProxySteps } from "./proxy-steps.ts";
+import { CONFLICT, type ProxyWay, proxyWay } from "./proxy-way.ts";
+import { mergePatchStep, step, waitForStatusStep } from "./steps.ts";
+
+export interface SwitchInputs {
+  to: DataplaneMode;
+  apiServer?: ApiAddress;
+  /** Goes back to the standard data plane where no service proxy would serve it. */
+  force?: boolean;
+  command: string;
+}
+
+/** From one data plane to the other. Either way services are never without somebody who serves them. */
+export function planSwitch(observation: Observation, inputs: SwitchInputs): Plan {
+  const { service, names } = observation;
+  if (service.method === "manifest") throw errors.SWITCH_NEEDS_OPERATOR();
+  if (!service.installation) throw errors.SWITCH_NOT_INSTALLED();
+  const { steps, notes } =
+    inputs.to === "BPF" ? towardsEbpf(observation, inputs) : towardsStandard(observation, inputs);
+  return makePlan({
+    procedure: "switch",
+    names: names.dialect,
+    title: `Switch to ${dataplaneTitle(inputs.to)} on a cluster of kind ${kindOf(observation)}`,
+    command: inputs.command,
+    observed: fingerprint(observation),
+    steps,
+    notes,
+  });
+}
+
+interface Part {
+  steps: Step[];
+  notes: string[];
+}
+
+function towardsEbpf(observation: Observation, { apiServer }: SwitchInputs): Part {
+  const { proxy } = observation;
+  const way = proxyWay(observation);
+  const managed = isProxyManaged(observation) && operatorHandles(observation, way);
+  const before: Step[] = [...addressSteps(observation, apiServer)];
+  if (proxy.daemonSet && !proxy.parked && proxy.mode === "ipvs") before.push(leaveIpvsStep(observation));
+  if (way.way === "leave-rules" && !managed && !leavesProxyRules(observation)) {
+    before.push(leaveRulesStep(observation, way.because, observation.service.dataplaneConfiguration === undefined));
+  }
+  const after = managed ? [proxyStatusStep(observation)] : disableProxySteps(observation, way);
+  return {
+    steps: [...before, ...dataplaneSteps(observation, "BPF"), ...after],
+    notes: [...hostPortsNote(observation), ...proxyNotes(observation, way, managed)],
+  };
+}
+
+function addressSteps(observation: Observation, given: ApiAddress | undefined): Step[] {
+  const choice = chooseApiAddress(observation, given);
+  if (choice.is === "unknown") throw errors.SWITCH_NO_ADDRESS(choice.why);
+  if (choice.is === "not needed") return [];
+  const map = choice.written ? [] : [endpointMapStep(observation, choice.address, choice.from)];
+  // The name can be resolved before anybody is told it, on the way there and on the way back.
+  return [...operatorNameserverSteps(observation, "and wait on the way back"), ...map];
+}
+
+function towardsStandard(observation: Observation, { force }: SwitchInputs): Part {
+  const way = proxyWay(observation);
+  const managed = isProxyManaged(observation) && operatorHandles(observation, way);
+  if (way.way === "absent" && way.back === undefined && kindOf(observation) !== "openshift" && !force) {
+    throw errors.SWITCH_NO_SERVICE_PROXY(SERVICE_PROXY[kindOf(observation)].afterInstall.how);
+  }
+  const restore = managed ? [] : restoreProxySteps(observation, way);
+  const notes = managed
+    ? ["The operator looks after the service proxy: it brings it back before it turns eBPF off."]
+    : [];
+  const after = managed && observation.proxy.daemonSet ? [proxyStatusStep(observation)] : [];
+  return {
+    steps: [...restore, ...dataplaneSteps(observation, "standard"), ...after],
+    notes: [...notes, ...hostPortsBackNote(observation)],
+  };
+}
+
+/** The specification's merge patch, and the proof that it took effect. */
+export function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
+  const { names } = observation;
+  const target = singleton(names, "installation");
+  const word = dataplaneWord(names, to);
+  const select = atPath(names.fields.linuxDataplane, word);
+  const patch = to === "BPF" ? merged(select, atPath(names.fields.hostPorts, null)) : select;
+  const ebpfWas = isEbpfOn(observation);
+  const configuration = singleton(names, "dataplaneConfiguration", "stored");
+  return [
+    mergePatchStep(
+      {
+        id: "select-dataplane",
+        title: `Select ${dataplaneTitle(to)}: linuxDataplane ${word}${to === "BPF" ? ", hostPorts null" : ""}`,
+        where: nameOf(target),
+        because:
+          "If the custom resources already exist, the cluster is switched to eBPF by a merge patch on the Installation named default: linuxDataplane set to BPF and hostPorts set to null.",
+        risk: "medium",
+      },
+      {
+        target,
+        patch,
+        afterUndo: {
+          status: { statuses: [names.statuses.network] },
+          ...(observation.service.dataplaneConfiguration && {
+            expect: [
+              {
+                target: configuration,
+                path: names.fields.ebpfEnabled.split("."),
+                equals: ebpfWas,
+              },
+            ],
+          }),
+        },
+      },
+    ),
+    ...provenSteps(observation, to),
+  ];
+}
+
+/** Waits until the operator says that the network works, and every node has shown that it does. */
+export function provenSteps({ names }: Pick<Observation, "names">, to: DataplaneMode): Step[] {
+  return [
+    waitForStatusStep(
+      {
+        id: "network-available",
+        title: "Watch the roll-out until the operator says that the network works",
+        where: `${names.kinds.status.kind} ${names.statuses.network}`,
+        because:
+          "The operator rolls out the change automatically. Watch the status resource until it reports completion.",
+      },
+      { statuses: [names.statuses.network] },
+    ),
+    step(
+      "prove-dataplane",
+      {
+        id: "prove-dataplane",
+        title:
+          to === "BPF"
+            ? "Have every node prove that its programs load and that services are reached through eBPF"
+            : "See that every node acts with the standard data plane",
+        where: "all nodes",
+        because:
+          "The service proxy on a node is released only after the agent there has proved live eBPF service routing.",
+      },
+      { to },
+    ),
+  ];
+}
+
+/** Whether an operator that was asked to look after the proxy can: of tools and owners it only says whose the proxy is. */
+export function operatorHandles(observation: Observation, { way }: ProxyWay): boolean {
+  const leaves = SERVICE_PROXY[kindOf(observation)].afterInstall.action === "leave-its-rules-alone";
+  return (
+    way === "park" || way === "absent" || (way === "leave-rules" && leaves && observation.names.dialect === "vendor")
+  );
+}
+
+export function proxyStatusStep({ names }: Pick<Observation, "names">): Step {
+  return waitForStatusStep(
+    {
+      id: "proxy-settled",
+      title: "Wait until the operator has settled the service proxy",
+      where: `${names.kinds.status.kind} ${names.statuses.serviceProxy}`,
+      because: "serviceProxyManagement is Enabled: the operator parks and restores the proxy on its own.",
+    },
+    { statuses: [names.statuses.serviceProxy] },
+  );
+}
+
+function hostPortsNote({ service, names }: Observation): string[] {
+  const was = fieldAt(service.installation, names.fields.hostPorts);
+  if (was === undefined || was === null) return [];
+  return [
+    `hostPorts is ${JSON.stringify(was)} now and becomes null, because eBPF opens the ports of pods itself; vendorctl rollback puts it back.`,
+  ];
+}
+
+function hostPortsBackNote({ service, names }: Observation): string[] {
+  if (names.dialect === "calico" || fieldAt(service.installation, names.fields.hostPorts) !== undefined) return [];
+  return ["hostPorts is not set, so the port mapper is on with the standard data plane."];
+}
+
+function proxyNotes(observation: Observation, way: ProxyWay, managed: boolean): string[] {
+  const kind = kindOf(observation);
+  if (managed) return ["The operator looks after the service proxy, when every node has proved that eBPF serves."];
+  if (way.way === "absent") return [`There is no service proxy to disable (${CLUSTER_KINDS[kind].title}).`];
+  if (way.way === "leave-rules") return [`The service proxy stays, and its rules are left alone: ${CONFLICT}`];
+  return [];
+}
+
+function merged(a: Record<string, unknown>, b: Record<string, unknown>): Record<string, unknown> {
+  const out: Record<string, unknown> = { ...a };
+  for (const [key, value] of Object.entries(b)) {
+    const mine = out[key];
+    out[key] = isRecord(mine) && isRecord(value) ? merged(mine, value) : value;
+  }
+  return out;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

@@ -1,0 +1,239 @@
+import { groupVersion, type KubeObject } from "../../api/object.ts";
+import { nameOf, type Target, targetOf } from "../actions/target.ts";
+import { kindOf } from "../cluster-facts.ts";
+import { fingerprint } from "../fingerprint.ts";
+import { makePlan } from "../make-plan.ts";
+import type { Observation } from "../observation.ts";
+import type { Plan, Step } from "../plan.ts";
+import { isEbpfOn, isProxyManaged, operatorTarget, singleton } from "./cluster-view.ts";
+import { manifestObjects } from "./edit-manifest.ts";
+import { CHART_TOOL, type ReadFile } from "./install-operator.ts";
+import { errors } from "./plan-errors.ts";
+import { restoreProxySteps } from "./proxy-steps.ts";
+import { proxyWay } from "./proxy-way.ts";
+import { deleteObjectStep, runToolStep, type Said, step, waitOutsideStep } from "./steps.ts";
+import { operatorHandles } from "./switch.ts";
+
+export interface UninstallInputs {
+  removeCrds: boolean;
+  files: { definitions: ReadFile; operator: ReadFile };
+  chartTool: boolean;
+  command: string;
+}
+
+/** Everything away, in an order in which each can still be taken away by who made it. */
+export function planUninstall(observation: Observation, inputs: UninstallInputs): Plan {
+  const { service, names } = observation;
+  if (service.method === "manifest") throw errors.UNINSTALL_BY_HAND();
+  if (service.method === "none" && observation.crds.length === 0 && !service.endpointMap) {
+    throw errors.UNINSTALL_NOTHING();
+  }
+  return makePlan({
+    procedure: "uninstall",
+    names: names.dialect,
+    title: `Uninstall from a cluster of kind ${kindOf(observation)}${inputs.removeCrds ? ", with the definitions and all that is kept under them" : ""}`,
+    command: inputs.command,
+    observed: fingerprint(observation),
+    steps: [
+      ...proxySteps(observation),
+      ...customResourceSteps(observation),
+      ...operatorSteps(observation, inputs),
+      ...endpointMapSteps(observation),
+      ...namespaceSteps(observation, inputs),
+      ...definitionSteps(observation, inputs),
+      provedStep(inputs),
+    ],
+    notes: notesOf(observation, inputs),
+  });
+}
+
+/** Somebody must serve services when eBPF goes. A proxy the operator parked, the operator brings back first. */
+function proxySteps(observation: Observation): Step[] {
+  const way = proxyWay(observation);
+  if (!isEbpfOn(observation) && !observation.proxy.parked) return [];
+  if (isProxyManaged(observation) && operatorHandles(observation, way)) return [];
+  return restoreProxySteps(observation, way);
+}
+
+/** The last first: what was built on the others goes before them. */
+function customResourceSteps({ names, service }: Observation): Step[] {
+  const all = [
+    { noun: "flowUI", object: service.flowUI, risk: "low" },
+    { noun: "flowLogs", object: service.flowLogs, risk: "low" },
+    { noun: "apiServer", object: service.apiServer, risk: "low" },
+    { noun: "installation", object: service.installation, risk: "high" },
+  ] as const;
+  const status = { flowUI: "flowUI", flowLogs: "flowLogs", apiServer: "apiServer", installation: "network" } as const;
+  return all
+    .filter(({ object }) => object !== undefined)
+    .map(({ noun, risk }) => {
+      const target = singleton(names, noun);
+      const said: Said = {
+        id: `remove-${names.kinds[noun].kind.toLowerCase()}`,
+        title: `Remove ${nameOf(target)}, and wait while the operator takes away what it brought`,
+        where: nameOf(target),
+        because: "Custom resources go before the operator: nobody else takes their finalizers off.",
+        risk,
+      };
+      return step("remove-custom-resource", said, {
+        target,
+        afterUndo: { status: { statuses: [names.statuses[status[noun]]] } },
+      });
+    });
+}
+
+function operatorSteps(observation: Observation, inputs: UninstallInputs): Step[] {
+  const { service, names } = observation;
+  if (!service.operator) return [];
+  const said: Said = {
+    id: "remove-operator",
+    title: "Remove the operator and its rights",
+    where: nameOf(operatorTarget(names)),
+    because: "The operator goes when nothing is left for it to take away.",
+    risk: "low",
+  };
+  if (service.method === "chart") return [chartStep(observation, said, inputs.chartTool)];
+  const targets = manifestObjects(inputs.files.operator.name, inputs.files.operator.text)
+    .filter(({ kind }) => kind !== "Namespace")
+    .map(targetOf);
+  return [step("delete-objects", said, { targets, afterUndo: { rollouts: [{ workload: operatorTarget(names) }] } })];
+}
+
+function chartStep({ names, service }: Observation, said: Said, chartTool: boolean): Step {
+  const release = service.release ?? { name: names.chart.release, namespace: names.namespaces.operator };
+  const args = ["uninstall", release.name, "--namespace", release.namespace, "--wait"];
+  const until = [{ target: operatorTarget(names), exists: false } as const];
+  const reversible = "the chart tool forgets the release; vendorctl install --method chart installs it anew";
+  const command = `${CHART_TOOL} ${args.join(" ")}`;
+  if (chartTool) {
+    return runToolStep({ ...said, reversible }, { program: CHART_TOOL, args, hint: `run ${command}`, until });
+  }
+  return waitOutsideStep(
+    { ...said, reversible, where: `${CHART_TOOL}, which is not on this machine` },
+    { tell: [command], until },
+  );
+}
+
+function endpointMapSteps({ names, service }: Observation): Step[] {
+  const { endpointMap } = service;
+  if (!endpointMap || endpointMap.metadata.namespace !== names.namespaces.operator) return [];
+  const target = targetOf(endpointMap);
+  return [
+    deleteObjectStep(
+      {
+        id: "remove-endpoint-map",
+        title: "Remove the endpoint map",
+        where: nameOf(target),
+        because: "It is for the operator, which is gone.",
+      },
+      { target },
+    ),
+  ];
+}
+
+function namespaceSteps({ names }: Observation, { files }: UninstallInputs): Step[] {
+  const own = manifestObjects(files.operator.name, files.operator.text).filter(({ kind }) => kind === "Namespace");
+  const plain: Target = { apiVersion: "v1", kind: "Namespace", name: names.namespaces.operator };
+  const targets = [
+    ...(own.length > 0 ? own.map(targetOf) : [plain]),
+    ...[names.namespaces.apiServerBeforeV331, names.namespaces.system].map((name) => ({ ...plain, name })),
+  ];
+  return [
+    step(
+      "delete-objects",
+      {
+        id: "remove-namespaces",
+        title: "Remove the namespaces, and what others may have put into them",
+        where: targets.map(({ name }) => name).join(", "),
+        because: "They were made for the service.",
+        risk: "low",
+        reversible: true,
+      },
+      { targets },
+    ),
+  ];
+}
+
+function definitionSteps(observation: Observation, { removeCrds, files }: UninstallInputs): Step[] {
+  if (!removeCrds) return [];
+  const published = manifestObjects(files.definitions.name, files.definitions.text).map(targetOf);
+  const known = new Set(published.map(({ name }) => name));
+  const seen = observation.crds.filter(({ name }) => !known.has(name)).map(({ name }) => definition(name));
+  const lost = userResources(observation);
+  return [
+    step(
+      "delete-objects",
+      {
+        id: "remove-definitions",
+        title: `Remove the resource definitions, and with them ${lost.length === 0 ? "nothing people made" : count(lost.length)}`,
+        where: `${published.length + seen.length} definitions`,
+        because: "--remove-crds: a definition takes all its resources along.",
+        risk: "high",
+        reversible:
+          lost.length === 0
+            ? "resources under the definitions are deleted by the server"
+            : `these are lost for good: ${namesOf(lost)}`,
+      },
+      { targets: [...published, ...seen] },
+    ),
+  ];
+}
+
+const definition = (name: string): Target => ({
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
+  name,
+});
+
+/** What people made of the service's own kinds, and would lose with the definitions. */
+function userResources({ v3, service, names }: Observation): KubeObject[] {
+  const { key, value } = names.labels.createdBy;
+  const made = [...v3.globalNetworkPolicies, ...v3.networkPolicies, ...v3.hostEndpoints, ...v3.tiers];
+  const own = made.filter(
+    ({ kind, metadata }) =>
+      metadata.labels?.[key] !== value && !(kind === names.kinds.tier.kind && BUILT_IN_TIERS.has(metadata.name)),
+  );
+  const installed = service.installation !== undefined;
+  const pools = service.pools.filter(
+    ({ metadata }) => !installed || !metadata.labels?.["app.kubernetes.io/managed-by"],
+  );
+  return [...own, ...pools.filter((pool) => pool.apiVersion !== groupVersion(names.groups.operator))];
+}
+
+const BUILT_IN_TIERS = new Set(["default", "adminnetworkpolicy", "baselineadminnetworkpolicy"]);
+const MOST_NAMED = 8;
+
+function namesOf(objects: readonly KubeObject[]): string {
+  const shown = objects.slice(0, MOST_NAMED).map((object) => nameOf(targetOf(object)));
+  const more = objects.length - shown.length;
+  return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+const count = (n: number) => `${n} ${n === 1 ? "resource" : "resources"} people made`;
+
+function provedStep({ removeCrds }: UninstallInputs): Step {
+  return step(
+    "prove-removed",
+    {
+      id: "prove-removed",
+      title: "Prove that nothing of the service is left",
+      where: "the whole cluster",
+      because: "An uninstall ends with a list of what is left, and the list is empty.",
+    },
+    { definitionsStay: !removeCrds },
+  );
+}
+
+function notesOf(observation: Observation, { removeCrds }: UninstallInputs): string[] {
+  const lost = userResources(observation);
+  const notes = ["Pods keep their addresses until they are restarted; new pods wait for another network."];
+  if (isEbpfOn(observation) && isProxyManaged(observation) && observation.proxy.parked) {
+    notes.push("The operator brings the service proxy back before it turns eBPF off.");
+  }
+  if (!removeCrds) {
+    notes.push(
+      `The definitions stay, with ${lost.length === 0 ? "nothing people made" : count(lost.length)}. To remove them too: vendorctl uninstall --remove-crds`,
+    );
+  } else if (lost.length > 0) notes.push(`Lost for good with the definitions: ${namesOf(lost)}.`);
+  return notes;
+}
