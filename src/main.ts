@@ -20,6 +20,9 @@ async function runTool(args: readonly string[], signal: AbortSignal): Promise<vo
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     signal,
+    ...(process.stdin.isTTY && process.stderr.isTTY
+      ? { ask: (question: string) => askAtTerminal(question, signal) }
+      : {}),
     loadClusterCommands: () => import("./local/commands.ts"),
   };
   process.on("uncaughtException", (error) => {
@@ -28,6 +31,19 @@ async function runTool(args: readonly string[], signal: AbortSignal): Promise<vo
     process.exit(failure.exitCode);
   });
   process.exitCode = await runVendorctl([...args], world);
+}
+
+/** On standard error, because standard output is for results. */
+async function askAtTerminal(question: string, signal: AbortSignal): Promise<string> {
+  const { createInterface } = await import("node:readline/promises");
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // Without this, the terminal takes Ctrl-C for itself.
+  terminal.on("SIGINT", () => process.emit("SIGINT"));
+  try {
+    return await terminal.question(question, { signal });
+  } finally {
+    terminal.close();
+  }
 }
 
 /** `vendor PROGRAM`, as a container runs it: structured lines on standard output, and a coded end. */

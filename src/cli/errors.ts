@@ -35,6 +35,19 @@ export const errors = defineErrors({
     fix: () => "wait longer with --timeout",
     exitCode: EXIT.stillProgressing,
   },
+  CONFIRMATION_NEEDED: {
+    say: (what: string) => `${what} changes the cluster, and there is no terminal to confirm it at`,
+    fix: () => "look at it with --dry-run, then run it with -y",
+    exitCode: EXIT.usage,
+  },
+  NOT_CONFIRMED: {
+    say: () => "not confirmed; nothing was changed",
+    fix: () => "run it again and answer yes, or add -y",
+  },
+  CHANGES_PENDING: {
+    say: (count: number) => `${count} ${count === 1 ? "change is" : "changes are"} pending`,
+    exitCode: EXIT.changesPending,
+  },
   INTERRUPTED: { say: () => "interrupted", exitCode: EXIT.interrupted },
   INTERNAL: {
     say: (message: string) => `vendorctl met a problem it has no name for: ${message}`,

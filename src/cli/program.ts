@@ -2,7 +2,8 @@ import { Command } from "commander";
 import { VERSION } from "../api/release.ts";
 import { addClusterCommands } from "./cluster-program.ts";
 import { duration, oneOf, someText, wholeNumber } from "./flags.ts";
-import { type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
+import { addRunCommands } from "./run-program.ts";
+import { DIALECTS, type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
 
 /** Makes a command's action of what it does, which is loaded only when the command runs. */
 export type Start = <Options>(
@@ -37,6 +38,7 @@ export function buildProgram(world: World): Command {
     .description("print the versions of vendorctl and of the cluster's API server")
     .option("--client", "of vendorctl only; asks no cluster")
     .action(start(async () => (await import("./commands/version.ts")).version));
+  addRunCommands(program, world, start);
   addClusterCommands(program, start);
   program
     .command("explain")
@@ -84,6 +86,12 @@ function addGlobalFlags(program: Command, world: World): void {
       "how much to tell, 0 to 10; 8 shows where a failure came from",
       wholeNumber("--v", 0, 10),
       0,
+    )
+    .option(
+      "--names <dialect>",
+      `whose words the cluster speaks: ${DIALECTS.join(" or ")}`,
+      oneOf("--names", DIALECTS),
+      "vendor" as const,
     )
     .option("--timeout <time>", "give up after this long, such as 30s or 5m", duration("--timeout"));
   // Without --no-color it is as the environment says, not simply on.

@@ -1,6 +1,12 @@
 import type { ClusterCommands } from "./cluster-commands.ts";
 import type { CliConfig } from "./config.ts";
 
+/** What the commands that change a cluster are asked for, where it is not to do it. */
+type Intent = "plan" | "diff";
+
+export const DIALECTS = ["vendor", "calico"] as const;
+type DialectName = (typeof DIALECTS)[number];
+
 export const OUTPUT_FORMATS = ["table", "json", "yaml"] as const;
 type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
@@ -18,6 +24,8 @@ export interface GlobalFlags {
   v: number;
   /** Milliseconds. */
   timeout?: number;
+  /** Whose words the cluster's objects are written in. */
+  names: DialectName;
 }
 
 /** The outside of one run of vendorctl: where it writes, what it was told, what it drives, and when to stop. */
@@ -26,6 +34,11 @@ export interface World {
   out(text: string): void;
   err(text: string): void;
   signal: AbortSignal;
+  /** Asks whoever sits at the terminal; absent where nobody does. */
+  ask?(question: string): Promise<string>;
+  /** The command line, as it was given. */
+  argv?: readonly string[];
+  intent?: Intent;
   loadClusterCommands(): Promise<ClusterCommands>;
 }
 

@@ -7,7 +7,7 @@ import type { GlobalFlags, World } from "./session.ts";
 /** Runs one command line and returns what the process should exit with. Never throws. */
 export async function runVendorctl(argv: readonly string[], world: World): Promise<number> {
   const { buildProgram } = await import("./program.ts");
-  const program = buildProgram(world);
+  const program = buildProgram({ argv, ...world });
   try {
     await program.parseAsync(withoutShortEquals(argv), { from: "user" });
     return 0;

@@ -1,4 +1,5 @@
 import type { Names } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
 import type { Client } from "../cluster/client.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { OtherTools } from "./other-tools.ts";
@@ -29,6 +30,14 @@ export interface Action<Inputs extends object = object, Before = unknown> {
   apply(inputs: Inputs, work: Work, before: Before): Promise<void>;
   /** Waits on the cluster (watches, never sleeps) until it shows what the step promised. Throws a coded error where waiting is hopeless. */
   confirm?(inputs: Inputs, work: Work, before: Before): Promise<void>;
+  /** What each object the step changes would be, as the server sees it; for `diff`. Nothing is changed. */
+  preview?(inputs: Inputs, work: Work): Promise<Preview[]>;
   /** The inverse. Absent only where the step says it is not reversible. */
   undo?(inputs: Inputs, work: Work, before: Before): Promise<void>;
+}
+
+/** One object as it is and as a step would have it; undefined where it is not there. */
+export interface Preview {
+  live: KubeObject | undefined;
+  planned: KubeObject | undefined;
 }

@@ -4,7 +4,7 @@ import { StatusError } from "../../api/status.ts";
 import { findCondition } from "../../cluster/conditions.ts";
 import { isConflict, isNotFound } from "../../cluster/failures.ts";
 import { CRDS } from "../../cluster/kinds.ts";
-import type { Action, Work } from "../action.ts";
+import type { Action, Preview, Work } from "../action.ts";
 import { awaitObjects } from "./await-objects.ts";
 import { errors } from "./errors.ts";
 import { imageOf, restored } from "./image.ts";
@@ -47,6 +47,12 @@ export const applyObjects: Action<ApplyObjectsInputs, Before> = {
     }
   },
 
+  async preview({ objects }, work) {
+    const previews: Preview[] = [];
+    for (const object of objects) previews.push(await previewOne(object, work));
+    return previews;
+  },
+
   async undo({ objects, afterUndo }, work, before) {
     for (const [index, object] of [...objects.entries()].reverse()) {
       const image = before[index];
@@ -58,16 +64,21 @@ export const applyObjects: Action<ApplyObjectsInputs, Before> = {
 };
 
 async function wouldChange(object: KubeObject, work: Work): Promise<boolean> {
-  const kind = await kindOf(work.client, object);
+  const { live, planned } = await previewOne(object, work);
+  return live === undefined || planned === undefined || !isDeepStrictEqual(imageOf(planned), imageOf(live));
+}
+
+/** As the server would have it, where it can tell: what is new has no namespace or definition yet, and is shown as it is written. */
+async function previewOne(object: KubeObject, work: Work): Promise<Preview> {
+  const { client, signal } = work;
+  const kind = await kindOf(client, object);
   const live = await readTarget(work, targetOf(object));
-  if (kind === undefined || live === undefined) return true;
+  if (kind === undefined || live === undefined) return { live: undefined, planned: object };
   try {
-    const { signal } = work;
-    const after = await work.client.apply<KubeObject>(kind, object, { force: true, dryRun: true, signal });
-    return !isDeepStrictEqual(imageOf(after), imageOf(live));
+    return { live, planned: await client.apply<KubeObject>(kind, object, { force: true, dryRun: true, signal }) };
   } catch (error) {
     // What the server refuses it refuses again when it counts, and there the reason is told.
-    if (error instanceof StatusError) return true;
+    if (error instanceof StatusError) return { live, planned: undefined };
     throw error;
   }
 }

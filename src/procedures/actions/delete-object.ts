@@ -30,6 +30,8 @@ export const deleteObject: Action<DeleteObjectInputs, Before> = {
     await removeAndAwait(target, work, { uid: before.uid, ...(propagation === undefined ? {} : { propagation }) });
   },
 
+  preview: async ({ target }, work) => [{ live: await readTarget(work, target), planned: undefined }],
+
   async undo({ afterUndo }, work, before) {
     if (before === null) return;
     await putBack(before.image, work);

@@ -38,6 +38,14 @@ export const mergePatch: Action<MergePatchInputs, Before> = {
 
   confirm: ({ afterApply }, work) => settled(afterApply, work),
 
+  async preview({ target, patch }, work) {
+    const { client, signal } = work;
+    const live = await readTarget(work, target);
+    if (live === undefined) return [];
+    const kind = await client.resourceFor(target);
+    return [{ live, planned: await client.patch(kind, target, { type: "merge", patch }, { dryRun: true, signal }) }];
+  },
+
   async undo({ target, afterUndo }, work, { inverse }) {
     const { client, signal } = work;
     const kind = await client.resourceFor(target);

@@ -1,0 +1,130 @@
+import type { Plan } from "../../procedures/plan.ts";
+import { choose } from "../../procedures/run/choose-run.ts";
+import { abortRun, type Engine, listRuns, planOfRun, resumeRun, rollbackRun } from "../../procedures/run/engine.ts";
+import { errors } from "../../procedures/run/errors.ts";
+import { holderInWords } from "../../procedures/run/holder.ts";
+import type { FoundRun } from "../../procedures/run/journal.ts";
+import { isTouched, nextMove, type RunRecord } from "../../procedures/run/run-record.ts";
+import { withEngine } from "../open-engine.ts";
+import { formatPairs, formatTable, print, type Table } from "../printer.ts";
+import { printReport, seconds, showRun } from "../run-printer.ts";
+import { confirm } from "../run-procedure.ts";
+import type { Session } from "../session.ts";
+
+interface Which {
+  run?: string;
+  yes?: true;
+}
+
+export async function resume(session: Session, flags: Which & { wait: boolean; manifestUrl?: string }): Promise<void> {
+  await withEngine(session, flags, async (engine) => {
+    const record = choose(await listRuns(engine), "resume", flags.run);
+    const plan = await planOfRun(engine, record);
+    await confirm(session, flags, stepsText(record, plan), `going on with ${record.id}`);
+    const report = await showRun(session, resumeRun(engine, { run: record.id, wait: flags.wait }));
+    printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
+  });
+}
+
+export async function rollback(
+  session: Session,
+  flags: Which & { toStep?: string; keepIrreversible?: true },
+): Promise<void> {
+  await withEngine(session, {}, async (engine) => {
+    const record = choose(await listRuns(engine), "roll back", flags.run);
+    const plan = await planOfRun(engine, record);
+    await confirm(session, flags, stepsText(record, plan), `taking back ${record.id}`);
+    const { toStep, keepIrreversible = false } = flags;
+    const options = { run: record.id, keepIrreversible, ...(toStep === undefined ? {} : { toStep }) };
+    const report = await showRun(session, rollbackRun(engine, options));
+    printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
+  });
+}
+
+export async function abort(session: Session, flags: Which): Promise<void> {
+  await withEngine(session, {}, async (engine) => {
+    const record = choose(await listRuns(engine), "abort", flags.run);
+    const plan = await planOfRun(engine, record).catch(() => undefined);
+    const text = plan ? stepsText(record, plan) : `run ${record.id}: its plan cannot be read\n`;
+    await confirm(session, flags, text, `giving up ${record.id}`);
+    const aborted = await abortRun(engine, { run: record.id });
+    await print(session, aborted, () => stepsTable(aborted, plan));
+    if (session.flags.output !== "table") return;
+    session.out(`run ${aborted.id} is given up; the cluster stays as the table says\nnext: vendorctl check\n`);
+  });
+}
+
+export async function history(session: Session, _flags: object, run: string | undefined): Promise<void> {
+  await withEngine(session, {}, async (engine) => {
+    const runs = await listRuns(engine);
+    if (run !== undefined) return await showOne(session, engine, runs, run);
+    const listed = runs.map((found) => ("record" in found ? found.record : brief(found)));
+    await print(session, listed, () => historyTable(runs));
+  });
+}
+
+async function showOne(session: Session, engine: Engine, runs: readonly FoundRun[], id: string): Promise<void> {
+  const found = runs.find((each) => each.id === id);
+  if (found === undefined) throw errors.RUN_UNKNOWN(id);
+  if ("damaged" in found) throw found.damaged;
+  const plan = await planOfRun(engine, found.record).catch(() => undefined);
+  if (session.flags.output === "table") session.out(`${formatPairs(describe(found.record))}\n`);
+  await print(session, { ...found.record, steps: stepRows(found.record, plan) }, () => stepsTable(found.record, plan));
+}
+
+function describe(record: RunRecord): [string, string][] {
+  return [
+    ["run", record.id],
+    ["what", record.plan.title],
+    ["command", record.plan.command],
+    ["outcome", `${record.outcome}${record.heading === "back" ? ", on the way back" : ""}`],
+    ...(record.why ? [["why", `${record.why.message} [${record.why.code}]`] as [string, string]] : []),
+    ["started", record.startedAt],
+    ["changed", record.changedAt],
+    ["by", `${holderInWords(record.by)}, vendorctl ${record.tool}`],
+  ];
+}
+
+const brief = ({ id, startedAt, ...found }: FoundRun) => {
+  const why = "damaged" in found ? { code: found.damaged.code, message: found.damaged.message } : {};
+  return { id, startedAt, outcome: "unreadable", why };
+};
+
+function historyTable(runs: readonly FoundRun[]): Table {
+  const rows = runs.map((run) => {
+    if ("damaged" in run) return [run.id, "?", "unreadable", "?", run.startedAt, run.damaged.message];
+    const { record } = run;
+    const done = record.steps.filter(({ state }) => state === "confirmed" || state === "skipped").length;
+    return [
+      record.id,
+      record.plan.procedure,
+      record.outcome,
+      `${done}/${record.steps.length}`,
+      record.startedAt,
+      record.plan.title,
+    ];
+  });
+  return { columns: ["RUN", "PROCEDURE", "OUTCOME", "STEPS", "STARTED", "WHAT"], rows, empty: "no runs yet" };
+}
+
+function stepRows(record: RunRecord, plan: Plan | undefined) {
+  return record.steps.map((step, index) => ({
+    number: index + 1,
+    title: plan?.steps[index]?.title ?? step.id,
+    ...step,
+  }));
+}
+
+function stepsTable(record: RunRecord, plan: Plan | undefined): Table {
+  const rows = stepRows(record, plan).map(({ number, id, title, state, at = "", ms }) => {
+    return [String(number), id, title, state, at, ms === undefined ? "" : seconds(ms)];
+  });
+  return { columns: ["STEP", "ID", "WHAT", "STATE", "AT", "TOOK"], rows, empty: "no steps can be read" };
+}
+
+function stepsText(record: RunRecord, plan: Plan): string {
+  const move = nextMove(record);
+  const touched = record.steps.filter(({ state }) => isTouched(state)).length;
+  const at = move.do === "end" ? "at its end" : `at step ${move.index + 1} of ${record.steps.length}`;
+  return `${record.plan.title}\nrun ${record.id}, ${record.outcome} ${at}, ${touched} steps changed something\n\n${formatTable(stepsTable(record, plan))}`;
+}

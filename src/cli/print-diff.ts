@@ -1,0 +1,38 @@
+import { calicoNames, vendorNames } from "../api/names.ts";
+import type { Work } from "../procedures/action.ts";
+import type { Plan } from "../procedures/plan.ts";
+import { previewPlan } from "../procedures/preview-plan.ts";
+import type { Engine } from "../procedures/run/engine.ts";
+import { errors } from "./errors.ts";
+import { print } from "./printer.ts";
+import type { Session } from "./session.ts";
+
+const WIDEST = 60;
+
+/** Which fields a plan would change, as the API server sees it, and whose they are now. */
+export async function printDiff(
+  session: Session,
+  engine: Engine,
+  plan: Plan,
+  detailedExitcode: boolean,
+): Promise<void> {
+  const { client, clock, files, tools, signal } = engine;
+  const names = plan.names === "calico" ? calicoNames : vendorNames;
+  const work: Work = { client, clock, files, tools, names, signal, say: () => {} };
+  const changes = await previewPlan(plan, work);
+  await print(session, { plan: plan.id, changes }, () => ({
+    columns: ["STEP", "OBJECT", "FIELD", "NOW", "THEN", "OWNER"],
+    rows: changes.map(({ step, object, field, before, after, owner }) => {
+      return [String(step), object, field, brief(before), brief(after), owner ?? ""];
+    }),
+    empty: "no field would change",
+  }));
+  if (detailedExitcode && changes.length > 0) throw errors.CHANGES_PENDING(changes.length);
+}
+
+function brief(value: unknown): string {
+  if (value === undefined) return "-";
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const line = text.replaceAll("\n", "\\n");
+  return line.length > WIDEST ? `${line.slice(0, WIDEST - 1)}…` : line;
+}

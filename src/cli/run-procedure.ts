@@ -1,0 +1,115 @@
+import type { ClusterKind } from "../api/cluster-kinds.ts";
+import { calicoNames, vendorNames } from "../api/names.ts";
+import type { Client } from "../cluster/client.ts";
+import { driftSince, fingerprint } from "../procedures/fingerprint.ts";
+import { isUnaltered } from "../procedures/make-plan.ts";
+import type { Observation } from "../procedures/observation.ts";
+import { observe } from "../procedures/observe.ts";
+import type { OtherTools } from "../procedures/other-tools.ts";
+import type { Plan, Procedure } from "../procedures/plan.ts";
+import type { ReleaseFiles } from "../procedures/release-files.ts";
+import { type Engine, startRun } from "../procedures/run/engine.ts";
+import { errors as runErrors } from "../procedures/run/errors.ts";
+import { commandLine } from "./command-line.ts";
+import { errors } from "./errors.ts";
+import { withEngine } from "./open-engine.ts";
+import { planText, printPlan } from "./print-plan.ts";
+import type { ProcedureFlags } from "./procedure-flags.ts";
+import { printReport, showRun } from "./run-printer.ts";
+import type { Session } from "./session.ts";
+
+/** What a plan may be made from beside the observation. */
+export interface PlanContext {
+  /** The command line that runs what is planned. */
+  command: string;
+  client: Client;
+  files: ReleaseFiles;
+  tools: OtherTools;
+  signal: AbortSignal;
+}
+
+export interface ProcedureRequest {
+  procedure: Procedure;
+  /** `--kind`. */
+  kind?: ClusterKind;
+  /** Whether the plan needs to know what is owned through v3 resources. */
+  owned?: boolean;
+  makePlan(observation: Observation, context: PlanContext): Plan | Promise<Plan>;
+  /** Commands to go on with when all is done. */
+  next?: readonly string[];
+}
+
+/** The one way from a command to a changed cluster: look, check, plan, print, confirm, run, report. */
+export async function runProcedure(session: Session, flags: ProcedureFlags, request: ProcedureRequest): Promise<void> {
+  await withEngine(session, flags, async (engine, server) => {
+    const { client, files, tools, signal } = engine;
+    const observation = await look(session, engine, server, request);
+    const command = commandLine(session.argv ?? [request.procedure]);
+    const plan = await request.makePlan(observation, { command, client, files, tools, signal });
+    await decide(session, flags, engine, plan, request.next);
+  });
+}
+
+/** `apply -f` of a saved plan: run as it is, or not at all. */
+export async function applyPlan(session: Session, flags: ProcedureFlags, plan: Plan): Promise<void> {
+  if (!isUnaltered(plan)) throw runErrors.PLAN_ALTERED(plan.id);
+  const spoken: Session = { ...session, flags: { ...session.flags, names: plan.names } };
+  await withEngine(spoken, flags, async (engine, server) => {
+    const owned = plan.observed["owner references"] !== "not read";
+    const observation = await look(spoken, engine, server, { procedure: plan.procedure, owned });
+    const drift = driftSince(plan.observed, fingerprint(observation));
+    const facts = drift.map(({ fact, was, is }) => `${fact} was ${was} and is ${is}`);
+    if (facts.length > 0) throw runErrors.PLAN_DRIFTED(plan.id, facts);
+    await decide(spoken, flags, engine, plan, undefined);
+  });
+}
+
+function look(
+  session: Session,
+  { client, signal }: Engine,
+  server: string,
+  request: Pick<ProcedureRequest, "procedure" | "kind" | "owned">,
+): Promise<Observation> {
+  const names = session.flags.names === "calico" ? calicoNames : vendorNames;
+  const { kind, owned } = request;
+  return observe(client, names, {
+    server,
+    signal,
+    ...(kind === undefined ? {} : { kind }),
+    ...(owned === undefined ? {} : { owned }),
+  });
+}
+
+async function decide(
+  session: Session,
+  flags: ProcedureFlags,
+  engine: Engine,
+  plan: Plan,
+  next: readonly string[] = ["vendorctl status"],
+): Promise<void> {
+  const pending = flags.detailedExitcode ? plan.steps.length : 0;
+  if (session.intent === "diff" || flags.dryRun === "server") {
+    const { printDiff } = await import("./print-diff.ts");
+    return await printDiff(session, engine, plan, flags.detailedExitcode ?? false);
+  }
+  if (session.intent === "plan" || flags.dryRun !== undefined) {
+    await printPlan(session, plan);
+    if (pending > 0) throw errors.CHANGES_PENDING(pending);
+    return;
+  }
+  if (plan.steps.length === 0) return printPlan(session, plan);
+  await confirm(session, flags, planText(plan), plan.title);
+  const { wait, rollbackOnFailure = false } = flags;
+  const report = await showRun(session, startRun(engine, plan, { wait, rollbackOnFailure }));
+  const unfinished = report.end?.outcome === "stopped" ? ["vendorctl resume"] : next;
+  printReport(session, report, [...unfinished]);
+}
+
+/** Shows what is about to happen and has somebody say yes to it. */
+export async function confirm(session: Session, flags: { yes?: true }, text: string, what: string): Promise<void> {
+  if (session.flags.output !== "json" && !session.flags.quiet) session.err(`${text}\n`);
+  if (flags.yes) return;
+  if (!session.ask) throw errors.CONFIRMATION_NEEDED(what);
+  const answer = await session.ask("go ahead? [y/N] ");
+  if (!/^y(es)?$/i.test(answer.trim())) throw errors.NOT_CONFIRMED();
+}
