@@ -9,7 +9,7 @@ import type { Observation } from "../observation.ts";
 import type { Proof } from "../probe/prove-address.ts";
 import { BEFORE_EBPF, type Check, fail, fromTable, OK, ok, type Situation, skip, warn } from "./check.ts";
 
-const ebpf = { for: BEFORE_EBPF, ebpfOnly: true, group: "api address" } as const;
+const ebpf = { for: BEFORE_EBPF, planned: ["install", "switch"], ebpfOnly: true, group: "api address" } as const;
 const REAL_ADDRESS =
   "In eBPF mode the service must reach the orchestrator API server by its real address and not by the API server's cluster IP.";
 

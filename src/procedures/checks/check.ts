@@ -40,6 +40,8 @@ export interface Check extends Explanation {
   code: string;
   group: CheckGroup;
   for: readonly Purpose[];
+  /** Procedures whose own plan puts it right or refuses by the same rule, so that it does not keep them from starting. */
+  planned?: readonly Procedure[];
   /** Matters to the eBPF data plane only. */
   ebpfOnly?: true;
   run(observation: Observation, situation: Situation): Finding;
@@ -59,7 +61,7 @@ function found(status: "warn" | "fail", evidence: readonly string[], fix: string
 /** One check per code of a table that validation already has. */
 export function fromTable(
   table: Readonly<Record<string, Explanation>>,
-  make: (code: string) => Pick<Check, "group" | "for" | "run"> & { ebpfOnly?: true },
+  make: (code: string) => Pick<Check, "group" | "for" | "run" | "planned" | "ebpfOnly">,
 ): Check[] {
   return Object.entries(table).map(([code, explanation]) => ({ code, ...explanation, ...make(code) }));
 }

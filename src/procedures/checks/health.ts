@@ -1,7 +1,7 @@
 import type { Condition, KubeObject } from "../../api/object.ts";
 import { agentIsWell } from "../agent-ready.ts";
 import { isEbpfOn } from "../plans/cluster-view.ts";
-import { type Check, fail, OK, ok, skip, some, warn } from "./check.ts";
+import { type Check, fail, OK, ok, type Situation, skip, some, warn } from "./check.ts";
 
 const STATUS = "Status resource: name per component; readable to follow installation progress.";
 const health = { group: "health", for: ["running", "switch", "upgrade"] } as const;
@@ -14,14 +14,14 @@ export const HEALTH_CHECKS: readonly Check[] = [
     fix: "vendorctl status shows the cause and what to do.",
     rule: STATUS,
     ...health,
-    run: ({ service }) => {
+    run: ({ service }, situation) => {
       const bad = service.statuses.flatMap((status) => {
         const condition = conditionOf(status, "Degraded");
         return condition
           ? [`${status.metadata.name}: ${condition.reason ?? "Degraded"}: ${condition.message ?? ""}`.trim()]
           : [];
       });
-      return fail(bad, "vendorctl status");
+      return asBad(situation)(bad, "vendorctl status");
     },
   },
   {
@@ -46,7 +46,7 @@ export const HEALTH_CHECKS: readonly Check[] = [
     fix: "See the pod's events and log.",
     rule: "Pod status during upgrade: Running, with READY column 2/2 (orchestrator-API-datastore install) or 1/2 (etcd install).",
     ...health,
-    run: (seen) => {
+    run: (seen, situation) => {
       const { agents, nodeAgents } = seen.service;
       if (!nodeAgents) return skip("no node agents run");
       const bad = agents.filter((agent) => !agentIsWell(agent, seen.service, seen.names));
@@ -55,7 +55,7 @@ export const HEALTH_CHECKS: readonly Check[] = [
       );
       const [first] = bad;
       const fix = first && `kubectl -n ${nodeAgents.metadata.namespace} describe pod ${first.pod}`;
-      return bad.length > 0 ? fail(some(lines), fix) : ok(`${agents.length} agents`);
+      return bad.length > 0 ? asBad(situation)(some(lines), fix) : ok(`${agents.length} agents`);
     },
   },
   {
@@ -72,7 +72,7 @@ export const HEALTH_CHECKS: readonly Check[] = [
       const { agents } = seen.service;
       if (agents.every(({ says }) => says["serviceRouting"] === undefined)) return skip("the agents do not say");
       const bad = agents.filter(({ says }) => says["serviceRouting"] !== "proven");
-      return fail(some(bad.map(({ node, pod }) => `node ${node}: pod ${pod} says ${"nothing yet"}`)));
+      return fail(some(bad.map(({ node, pod }) => `node ${node}: pod ${pod} has proven nothing yet`)));
     },
   },
   {
@@ -82,17 +82,22 @@ export const HEALTH_CHECKS: readonly Check[] = [
     fix: "See why its pods do not answer.",
     rule: "API server resource: default.",
     ...health,
-    run: ({ service, v3, names }) => {
+    run: ({ service, v3, names }, situation) => {
       if (!service.apiServer) return skip(`no ${names.kinds.apiServer.kind} is asked for`);
       if (v3.served === "aggregated") return OK;
       const { group, version } = names.groups.served;
-      return fail(
+      return asBad(situation)(
         [`APIService ${version}.${group} is not available`],
         `kubectl describe apiservice ${version}.${group}`,
       );
     },
   },
 ];
+
+/** An upgrade, and the way back to the standard data plane, may be the very cure: they are not kept from starting. */
+function asBad({ purpose, dataplane }: Situation): typeof fail {
+  return purpose === "running" || (purpose === "switch" && dataplane === "BPF") ? fail : warn;
+}
 
 function conditionOf(status: KubeObject, type: string): Condition | undefined {
   const { conditions = [] } = (status["status"] ?? {}) as { conditions?: Condition[] };

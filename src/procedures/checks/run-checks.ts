@@ -1,4 +1,5 @@
 import type { Observation } from "../observation.ts";
+import type { Procedure } from "../plan.ts";
 import { askedDataplane, isEbpfOn } from "../plans/cluster-view.ts";
 import { checksFor } from "./all.ts";
 import type { Check, CheckGroup, Finding, Purpose, Situation } from "./check.ts";
@@ -31,9 +32,17 @@ export function runChecks(observation: Observation, purpose: Purpose, options: R
   return checksFor(purpose).map((check) => resultOf(check, observation, situation, suppress));
 }
 
-/** What a procedure must not start with. The address is left to its plan, which chooses one and refuses by the same rules. */
-export function blocking(results: readonly CheckResult[]): CheckResult[] {
-  return results.filter(({ status, group }) => status === "fail" && group !== "api address");
+/** What a procedure must not start with: every failure, but for those its own plan puts right. */
+export function blockingResults(
+  observation: Observation,
+  procedure: Procedure,
+  options: RunOptions = {},
+): CheckResult[] {
+  const left = checksFor(procedure).filter((check) => check.planned?.includes(procedure));
+  const planned = new Set(left.map(({ code }) => code));
+  return runChecks(observation, procedure, options).filter(
+    ({ status, code }) => status === "fail" && !planned.has(code),
+  );
 }
 
 export function verdictOf(results: readonly CheckResult[]): Verdict {

@@ -23,12 +23,15 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
     ...EBPF_PROBLEMS.SERVICE_PROXY_IPVS,
     ...ebpf,
     for: ["running", "install", "switch", "proxy"],
-    run: (seen) => {
+    planned: ["install", "switch"],
+    run: (seen, { purpose }) => {
       const { proxy, names } = seen;
       if (!runs(seen)) return ok(says(seen));
       const { configMap, daemonSet } = names.serviceProxy;
       const fix = `set mode to iptables in the config map kube-system/${configMap} (or the platform's setting), then: kubectl -n kube-system rollout restart daemonset ${daemonSet}`;
-      return proxy.mode === "ipvs" ? fail([proxy.modeEvidence], fix) : ok(proxy.modeEvidence);
+      if (proxy.mode !== "ipvs") return ok(proxy.modeEvidence);
+      const first = purpose === "install" || purpose === "switch";
+      return fail([proxy.modeEvidence], first ? `vendorctl ${purpose} does it first; by hand: ${fix}` : fix);
     },
   },
   {

@@ -38,7 +38,9 @@ function firstOfEach(object: KubeObject, names: Names): SeenUnsupported[] {
   const found = new Map<SeenUnsupported["what"], SeenUnsupported>();
   for (const { code, message, path } of ebpfObjectProblems([object], names)) {
     const what = WHAT[code];
-    if (what && !found.has(what)) found.set(what, { what, object: nameOf(object), evidence: `${message} (${path})` });
+    if (!what || found.has(what)) continue;
+    const evidence = `${message.replace(`${nameOf(object)} `, "").replace(/\.$/, "")} (${path})`;
+    found.set(what, { what, object: nameOf(object), evidence });
   }
   return [...found.values()];
 }
