@@ -30,7 +30,7 @@ describe("vendorctl on a good day", () => {
 
   it("completes commands and flags", async () => {
     expect((await vendorctl(["complete", "--", "cluster", "k"])).out).toBe("kubeconfig\n");
-    expect((await vendorctl(["complete", "--", "cluster", "up", "--na"])).out).toBe("--name\n--namespace\n");
+    expect((await vendorctl(["complete", "--", "cluster", "up", "--na"])).out).toBe("--name\n--namespace\n--names\n");
     expect((await vendorctl(["completion", "bash"])).out).toContain("complete -o default -F _vendorctl vendorctl");
   });
 });
