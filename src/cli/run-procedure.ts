@@ -1,6 +1,8 @@
 import type { ClusterKind } from "../api/cluster-kinds.ts";
 import { calicoNames, vendorNames } from "../api/names.ts";
 import type { Client } from "../cluster/client.ts";
+import { CodedError } from "../kit/errors.ts";
+import { blockingResults } from "../procedures/checks/run-checks.ts";
 import { driftSince, fingerprint } from "../procedures/fingerprint.ts";
 import { isUnaltered } from "../procedures/make-plan.ts";
 import type { Observation } from "../procedures/observation.ts";
@@ -12,6 +14,7 @@ import { type Engine, startRun } from "../procedures/run/engine.ts";
 import { errors as runErrors } from "../procedures/run/errors.ts";
 import { commandLine } from "./command-line.ts";
 import { errors } from "./errors.ts";
+import { EXIT } from "./exit-status.ts";
 import { withEngine } from "./open-engine.ts";
 import { planText, printPlan } from "./print-plan.ts";
 import type { ProcedureFlags } from "./procedure-flags.ts";
@@ -34,6 +37,8 @@ export interface ProcedureRequest {
   kind?: ClusterKind;
   /** Whether the plan needs to know what is owned through v3 resources. */
   owned?: boolean;
+  /** The data plane the checks are about, where the command chooses one. */
+  dataplane?: "BPF" | "standard";
   makePlan(observation: Observation, context: PlanContext): Plan | Promise<Plan>;
   /** Commands to go on with when all is done. */
   next?: readonly string[];
@@ -44,6 +49,7 @@ export async function runProcedure(session: Session, flags: ProcedureFlags, requ
   await withEngine(session, flags, async (engine, server) => {
     const { client, files, tools, signal } = engine;
     const observation = await look(session, engine, server, request);
+    refuseBlocked(observation, request, flags);
     const command = commandLine(session.argv ?? [request.procedure]);
     const plan = await request.makePlan(observation, { command, client, files, tools, signal });
     await decide(session, flags, engine, plan, request.next);
@@ -78,6 +84,20 @@ function look(
     ...(kind === undefined ? {} : { kind }),
     ...(owned === undefined ? {} : { owned }),
   });
+}
+
+/** A failed check is told by its own code, so that `explain` and `--suppress` know it. */
+function refuseBlocked(
+  observation: Observation,
+  { procedure, dataplane }: Pick<ProcedureRequest, "procedure" | "dataplane">,
+  { suppress = [] }: ProcedureFlags,
+): void {
+  const blocked = blockingResults(observation, procedure, { suppress, ...(dataplane && { dataplane }) });
+  const [first, ...more] = blocked;
+  if (!first) return;
+  const others = more.length === 0 ? "" : `; and ${more.length} more: vendorctl check --for ${procedure}`;
+  const sentence = `${first.title}: ${first.evidence.join("; ")}${others}`;
+  throw new CodedError(first.code, sentence, { fix: first.fix, exitCode: EXIT.checkFailed });
 }
 
 async function decide(

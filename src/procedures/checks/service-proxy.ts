@@ -23,7 +23,7 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
     ...EBPF_PROBLEMS.SERVICE_PROXY_IPVS,
     ...ebpf,
     for: ["running", "install", "switch", "proxy"],
-    planned: ["install", "switch"],
+    planned: ["install", "switch", "proxy"],
     run: (seen, { purpose }) => {
       const { proxy, names } = seen;
       if (!runs(seen)) return ok(says(seen));
