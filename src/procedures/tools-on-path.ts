@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import type { OtherTools, ToolResult } from "./other-tools.ts";
 import { errors } from "./releases/errors.ts";
 
@@ -13,7 +13,7 @@ const MOST_OUTPUT = 1024 * 1024;
 /** The programs of a search path. Nothing goes through a shell, so no argument can be more than an argument. */
 export function toolsOnPath(folders: readonly string[], timeoutMs: number = TIMEOUT_MS): OtherTools {
   const find = async (program: string): Promise<string | undefined> => {
-    if (program.includes("/")) return undefined;
+    if (program.includes("/")) return isAbsolute(program) && (await isProgram(program)) ? program : undefined;
     for (const folder of folders) {
       const path = join(folder, program);
       if (await isProgram(path)) return path;

@@ -92,8 +92,8 @@ describe("a cluster as an older version left it", () => {
     await seed("v3.22.2", "manifest");
     const { spec } = await agent();
     expect(spec.template.spec.containers.map(({ image }) => image)).toEqual([
-      "registry.local/vendor/node:v3.22.2",
-      "registry.local/vendor/cni:v3.22.2",
+      "registry.vendor.io/vendor/node:v3.22.2",
+      "registry.vendor.io/vendor/cni:v3.22.2",
     ]);
     expect(vendorNames.ready.apiDatastore).toBe(`2/${spec.template.spec.containers.length}`);
   });

@@ -1,7 +1,7 @@
 import type { KubeObject } from "../../api/object.ts";
 import type { OldRelease } from "./old-release.ts";
 
-const REGISTRY = "registry.local/vendor";
+const REGISTRY = "registry.vendor.io/vendor";
 const RBAC = "rbac.authorization.k8s.io";
 
 export function image(name: string, release: OldRelease): string {
