@@ -48,6 +48,15 @@ export const errors = defineErrors({
     say: (count: number) => `${count} ${count === 1 ? "change is" : "changes are"} pending`,
     exitCode: EXIT.changesPending,
   },
+  FILE_NOT_WRITTEN: {
+    say: (file: string, why: string) => `${file} could not be written: ${why}`,
+    fix: () => "name a file in a directory that is there and can be written to",
+  },
+  PROXY_STATUS_BAD: {
+    say: (says: string, _next: string) => says,
+    fix: (_says, next) => next,
+    exitCode: EXIT.checkFailed,
+  },
   INTERRUPTED: { say: () => "interrupted", exitCode: EXIT.interrupted },
   INTERNAL: {
     say: (message: string) => `vendorctl met a problem it has no name for: ${message}`,

@@ -2,6 +2,7 @@ import { Command } from "commander";
 import { VERSION } from "../api/release.ts";
 import { addClusterCommands } from "./cluster-program.ts";
 import { duration, oneOf, someText, wholeNumber } from "./flags.ts";
+import { addInstallCommands } from "./install-program.ts";
 import { addRunCommands } from "./run-program.ts";
 import { DIALECTS, type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
 
@@ -38,6 +39,7 @@ export function buildProgram(world: World): Command {
     .description("print the versions of vendorctl and of the cluster's API server")
     .option("--client", "of vendorctl only; asks no cluster")
     .action(start(async () => (await import("./commands/version.ts")).version));
+  addInstallCommands(program, start);
   addRunCommands(program, world, start);
   addClusterCommands(program, start);
   program

@@ -5,7 +5,8 @@ import { validateObject } from "../../api/validation/validate.ts";
 import { clusterFacts, kindOf } from "../cluster-facts.ts";
 import type { Observation } from "../observation.ts";
 import { type DataplaneMode, dataplaneWord } from "./cluster-view.ts";
-import { editManifest, type ManifestEdit, manifestObjects, parsePath } from "./edit-manifest.ts";
+import { editManifest, type ManifestEdit, manifestObjects } from "./edit-manifest.ts";
+import { parsePath } from "./field-path.ts";
 import { errors } from "./plan-errors.ts";
 
 export interface CustomResourceWishes {
@@ -16,7 +17,9 @@ export interface CustomResourceWishes {
   manageProxy: boolean;
   flowLogs: boolean;
   flowUI: boolean;
-  /** `--set` and `--pod-cidr`: fields of the Installation. */
+  /** Prefix of the first pool. */
+  podCidr?: string;
+  /** `--set`: fields of the Installation. */
   edits: readonly { path: readonly (string | number)[]; value: unknown }[];
 }
 
@@ -30,6 +33,7 @@ export function customResources(observation: Observation, published: string, wis
     ...(wishes.writeDataplane ? [edit(names.fields.linuxDataplane, dataplaneWord(names, wishes.dataplane))] : []),
     ...(wishes.manageProxy ? [edit(names.fields.serviceProxyManagement, "Enabled")] : []),
     ...(needsFlexVolumePath(observation) ? [edit(names.fields.flexVolumePath, names.paths.flexVolume)] : []),
+    ...(wishes.podCidr === undefined ? [] : [edit(`${networkPath(names)}.ipPools[0].cidr`, wishes.podCidr)]),
     ...wishes.edits.map(({ path, value }) => ({ kind, path, value })),
   ];
   const added = [
@@ -40,6 +44,9 @@ export function customResources(observation: Observation, published: string, wis
   refuseInvalid(observation, manifestObjects(name, text));
   return text;
 }
+
+/** The section the data plane is selected in. */
+const networkPath = ({ fields }: Names) => fields.linuxDataplane.replace(/\.[^.]+$/, "");
 
 /** Only the Bottlerocket-like image on the EKS-like service keeps volume plugins elsewhere. */
 function needsFlexVolumePath(observation: Observation): boolean {

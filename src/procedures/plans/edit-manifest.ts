@@ -1,5 +1,6 @@
 import { type Document, parseAllDocuments } from "yaml";
 import type { KubeObject } from "../../api/object.ts";
+import { printPath } from "./field-path.ts";
 import { errors } from "./plan-errors.ts";
 
 /** One field of one object of a manifest, and what it becomes. */
@@ -39,19 +40,6 @@ export function editManifest(
 /** The objects of a manifest, in its order. */
 export function manifestObjects(name: string, text: string): KubeObject[] {
   return readDocuments(name, text).map((document) => document.toJS() as KubeObject);
-}
-
-/** `spec.vendorNetwork.ipPools[0].cidr`, as people write it. */
-export function parsePath(text: string): (string | number)[] | undefined {
-  if (!/^[A-Za-z_][\w-]*(\[\d{1,3}\])*(\.[A-Za-z_][\w-]*(\[\d{1,3}\])*)*$/.test(text)) return undefined;
-  return [...text.matchAll(/([A-Za-z_][\w-]*)|\[(\d+)\]/g)].map(([, key, index]) => key ?? Number(index));
-}
-
-function printPath(path: readonly (string | number)[]): string {
-  return path
-    .map((part) => (typeof part === "number" ? `[${part}]` : `.${part}`))
-    .join("")
-    .slice(1);
 }
 
 function readDocuments(name: string, text: string): Document[] {

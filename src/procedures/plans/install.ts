@@ -26,7 +26,7 @@ import { type ProxyWay, proxyWay } from "./proxy-way.ts";
 import { applyObjectsStep, waitForRolloutStep, waitForStatusStep } from "./steps.ts";
 import { operatorHandles, provenSteps, proxyStatusStep } from "./switch.ts";
 
-export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flowLogs" | "flowUI"> {
+export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flowLogs" | "flowUI" | "podCidr"> {
   method: "operator" | "chart";
   /** What was asked for; eBPF where nothing was, and where it can be. */
   dataplane?: DataplaneMode;

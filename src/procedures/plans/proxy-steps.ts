@@ -2,6 +2,7 @@ import type { Names } from "../../api/names.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { parkedBy } from "../../api/service-proxy-view.ts";
 import type { Workload } from "../../api/workload-objects.ts";
+import { CodedError } from "../../kit/errors.ts";
 import type { Settle } from "../actions/settle.ts";
 import { nameOf } from "../actions/target.ts";
 import { kindOf } from "../cluster-facts.ts";
@@ -9,7 +10,7 @@ import type { Observation } from "../observation.ts";
 import type { Step } from "../plan.ts";
 import { clusterToolCommands } from "./cluster-tool.ts";
 import { atPath, serviceProxyTarget, singleton } from "./cluster-view.ts";
-import { CONFLICT, type ProxyWay } from "./proxy-way.ts";
+import type { ProxyWay } from "./proxy-way.ts";
 import { applyObjectsStep, mergePatchStep, step, waitForRolloutStep, waitOutsideStep } from "./steps.ts";
 
 const IPVS_RULE = "If the proxy runs in IPVS mode, switch it to iptables mode before disabling.";
@@ -24,7 +25,13 @@ export function leaveIpvsStep(observation: Observation): Step {
     because: `${IPVS_RULE} (${proxy.modeEvidence})`,
     risk: "medium",
   } as const;
-  if (kindOf(observation) !== "iac") return step("set-proxy-mode", said, { mode: "iptables" });
+  const kind = kindOf(observation);
+  if (kind === "aks" || kind === "mke") {
+    const fix = "switch the proxy to iptables mode in the platform's own configuration, which keeps it";
+    const sentence = `The service proxy runs in IPVS mode (${proxy.modeEvidence}).`;
+    throw new CodedError("SERVICE_PROXY_IPVS", sentence, { fix, exitCode: 3 });
+  }
+  if (kind !== "iac") return step("set-proxy-mode", said, { mode: "iptables" });
   const commands = clusterToolCommands(observation);
   return waitOutsideStep(
     { ...said, where: "your cluster tool" },
@@ -224,6 +231,3 @@ const selectorPatch = (key: string, value: string | null) => ({
 function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
-
-/** Why rules are left alone where the specification has no other way. */
-export const LEAVE_RULES_RULE = CONFLICT;

@@ -1,0 +1,76 @@
+import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import { observe } from "../../procedures/observe.ts";
+import { planProxy, proxyStatus } from "../../procedures/plans/proxy.ts";
+import { withCluster } from "../connect.ts";
+import { errors } from "../errors.ts";
+import { formatPairs } from "../printer.ts";
+import type { ProcedureFlags } from "../procedure-flags.ts";
+import { runProcedure } from "../run-procedure.ts";
+import type { Session } from "../session.ts";
+import { dialectNames } from "./install.ts";
+
+interface ProxyFlags extends ProcedureFlags {
+  kind?: ClusterKind;
+  force?: true;
+  leaveRules?: true;
+}
+
+const NEXT = ["vendorctl proxy status"];
+
+export async function disable(session: Session, flags: ProxyFlags): Promise<void> {
+  const { kind, force } = flags;
+  await runProcedure(session, flags, {
+    procedure: "proxy",
+    ...(kind && { kind }),
+    makePlan: (observation, { command }) =>
+      planProxy(observation, { to: "disabled", command, ...(force && { force }) }),
+    next: NEXT,
+  });
+}
+
+export async function restore(session: Session, flags: ProxyFlags): Promise<void> {
+  const { kind, force, leaveRules } = flags;
+  await runProcedure(session, flags, {
+    procedure: "proxy",
+    ...(kind && { kind }),
+    makePlan: (observation, { command }) =>
+      planProxy(observation, {
+        to: "restored",
+        command,
+        ...(force && { force }),
+        ...(leaveRules && { leaveRules }),
+      }),
+    next: NEXT,
+  });
+}
+
+/** Changes nothing. A conflict is an exit status too, so that scripts see it. */
+export async function status(session: Session, { kind }: Pick<ProxyFlags, "kind">): Promise<void> {
+  const seen = await withCluster(session, (client, signal, server) =>
+    observe(client, dialectNames(session), { server, signal, ...(kind && { kind }) }),
+  );
+  const found = proxyStatus(seen);
+  if (session.flags.output === "json") session.out(`${JSON.stringify(found, null, 2)}\n`);
+  else if (session.flags.output === "yaml") session.out((await import("../to-yaml.ts")).toYaml(found));
+  else session.out(statusText(found));
+  if (found.verdict === "conflict" || found.verdict === "nobody serves") {
+    throw errors.PROXY_STATUS_BAD(found.says, found.next ?? "vendorctl status");
+  }
+}
+
+function statusText(found: ReturnType<typeof proxyStatus>): string {
+  const { state, mode, modeEvidence, pods, parkedBy, owner, dataplane, managed, rules, way, verdict, says, next } =
+    found;
+  return formatPairs([
+    ["service proxy", state === "parked" ? `parked by ${parkedBy}` : state],
+    ["mode", `${mode} (${modeEvidence})`],
+    ["pods", `${pods.ready} of ${pods.wanted} ready`],
+    ["kept by", owner ?? "nobody else"],
+    ["data plane", dataplane],
+    ["operator", managed ? "looks after it" : "leaves it to you"],
+    ["its rules", rules],
+    ["on this kind", way],
+    ["verdict", `${verdict}: ${says}`],
+    ...(next === undefined ? [] : [["next", next] as const]),
+  ]);
+}

@@ -1,0 +1,33 @@
+import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import { CHART_TOOL } from "../../procedures/plans/install-operator.ts";
+import { planUninstall } from "../../procedures/plans/uninstall.ts";
+import type { ProcedureFlags } from "../procedure-flags.ts";
+import { runProcedure } from "../run-procedure.ts";
+import type { Session } from "../session.ts";
+import { readRelease } from "./install.ts";
+
+interface UninstallFlags extends ProcedureFlags {
+  kind?: ClusterKind;
+  removeCrds?: true;
+}
+
+export async function uninstall(session: Session, flags: UninstallFlags): Promise<void> {
+  const { kind, removeCrds } = flags;
+  await runProcedure(session, flags, {
+    procedure: "uninstall",
+    ...(kind && { kind }),
+    makePlan: async (observation, { command, files, tools }) => {
+      const { manifests } = observation.names;
+      return planUninstall(observation, {
+        removeCrds: Boolean(removeCrds),
+        files: {
+          definitions: await readRelease(files, manifests.operatorCrds),
+          operator: await readRelease(files, manifests.operator),
+        },
+        chartTool: (await tools.find(CHART_TOOL)) !== undefined,
+        command,
+      });
+    },
+    next: ["vendorctl history"],
+  });
+}
