@@ -115,6 +115,8 @@ interface Manifests {
   sidecarInjector: (meshVersion: string) => string;
   /** What the injector's config map is called, in whichever namespace the mesh lives. */
   sidecarInjectorMap: string;
+  /** The container the injector adds to pods. */
+  sidecarContainer: string;
   configMap: string;
   etcdEndpointsKey: string;
 }
@@ -242,6 +244,7 @@ export const vendorNames: Names = {
     policyAndOverlayEtcd: "vendor-overlay-etcd.yaml",
     sidecarInjector: (meshVersion) => `alp/mesh-inject-configmap-${meshVersion}.yaml`,
     sidecarInjectorMap: "mesh-sidecar-injector",
+    sidecarContainer: "vendor-policy-sidecar",
     configMap: "vendor-config",
     etcdEndpointsKey: "etcd_endpoints",
   },
@@ -352,6 +355,7 @@ export const calicoNames: Names = {
     policyAndOverlayEtcd: "canal-etcd.yaml",
     sidecarInjector: (meshVersion) => `alp/istio-inject-configmap-${meshVersion}.yaml`,
     sidecarInjectorMap: "istio-sidecar-injector",
+    sidecarContainer: "dikastes",
     configMap: "calico-config",
     etcdEndpointsKey: "etcd_endpoints",
   },

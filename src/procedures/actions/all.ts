@@ -1,9 +1,12 @@
 import type { Action } from "../action.ts";
 import { applyManifest } from "./apply-manifest.ts";
 import { applyObjects } from "./apply-objects.ts";
+import { deleteHostEndpoints } from "./delete-host-endpoints.ts";
 import { deleteObject } from "./delete-object.ts";
 import { deleteObjects } from "./delete-objects.ts";
+import { enableAutoHostEndpoints } from "./enable-auto-host-endpoints.ts";
 import { forgetOwnerReferences } from "./forget-owner-references.ts";
+import { labelNodes } from "./label-nodes.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { proveDataplane } from "./prove-dataplane.ts";
 import { proveOwnedObjects } from "./prove-owned-objects.ts";
@@ -38,4 +41,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "prove-removed": proveRemoved,
   "remove-custom-resource": removeCustomResource,
   "set-proxy-mode": setProxyMode,
+  "delete-host-endpoints": deleteHostEndpoints,
+  "enable-auto-host-endpoints": enableAutoHostEndpoints,
+  "label-nodes": labelNodes,
 };

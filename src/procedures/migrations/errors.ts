@@ -65,21 +65,14 @@ export const errors = defineErrors({
     fix: () => "follow the same order by hand with vendorctl label, patch and delete, and --datastore etcd",
     exitCode: CHECK_FAILED,
   },
-  HOST_ENDPOINTS_NOT_MADE: {
-    say: (missing: string) => `automatic host endpoints are missing or without the labels: ${missing}`,
-    fix: () => "look at the log of the kube-controllers workload, then resume",
-  },
   MESH_VERSION_UNKNOWN: {
-    say: (version: string, from: string) => `there is no sidecar injector for mesh version ${version} (${from})`,
-    fix: () => "see which versions the release has under manifests/alp, and give one with --mesh-version",
+    say: (version: string, _known: string, from: string) =>
+      `the release (${from}) has no sidecar injector for mesh version ${version}`,
+    fix: (_version, known) => `give --mesh-version one of ${known}`,
     exitCode: 64,
   },
   INJECTOR_MAP_BAD: {
     say: (file: string, problem: string) => `${file} is not an injector's config map: ${problem}`,
     fix: () => "check --manifest-url",
-  },
-  WORKLOAD_ROLL_FAILED: {
-    say: (workload: string, reason: string) => `${workload} does not become ready after its restart: ${reason}`,
-    fix: () => "repair the workload, then resume; those after it have not been restarted",
   },
 });

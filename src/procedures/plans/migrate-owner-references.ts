@@ -1,0 +1,102 @@
+import { groupVersion } from "../../api/object.ts";
+import { parseVersion } from "../../api/version.ts";
+import { hasGate, VERSION_GATES } from "../../api/version-gates.ts";
+import { fingerprint } from "../fingerprint.ts";
+import { makePlan } from "../make-plan.ts";
+import { errors } from "../migrations/errors.ts";
+import type { Observation, OwnedThroughV3 } from "../observation.ts";
+import type { Plan, Step } from "../plan.ts";
+import { singleton } from "./cluster-view.ts";
+import { afterUpgrade, ownerReferenceSteps } from "./owner-references.ts";
+import { waitOutsideStep } from "./steps.ts";
+
+export const PHASES = ["before", "after"] as const;
+
+export interface OwnerReferenceInputs {
+  /** One half only, where the two are apart; both, with the upgrade by another tool waited for in between, unless told. */
+  phase?: (typeof PHASES)[number];
+  /** What an earlier run saved in the cluster and has not put back. */
+  saved: readonly OwnedThroughV3[];
+  file?: string;
+  command: string;
+}
+
+/** The rescue of owned objects around an upgrade that vendorctl does not do itself; `vendorctl upgrade` has it built in. */
+export function planOwnerReferences(observation: Observation, inputs: OwnerReferenceInputs): Plan {
+  const { names } = observation;
+  const { phase, saved } = inputs;
+  const owned = observation.owned ?? [];
+  const crossed = hasChangedUids(observation);
+  if (phase === "after" && saved.length === 0) throw errors.OWNER_REFERENCES_NONE_SAVED();
+  if (phase === "after" && !crossed) throw errors.OWNER_REFERENCES_TOO_EARLY(observation.service.version ?? "");
+  if (phase === "before" && crossed) throw errors.OWNER_REFERENCES_TOO_LATE(observation.service.version ?? "");
+  const file = inputs.file === undefined ? {} : { file: inputs.file };
+  const rescue = ownerReferenceSteps(owned, names, file);
+  const before = crossed || phase === "after" ? [] : rescue.before;
+  const rest = before.length > 0 || saved.length > 0 ? afterUpgrade(names, file) : [];
+  const after =
+    phase === "before" ? [] : crossed ? rest : [...(rest.length > 0 ? [upgradeStep(observation)] : []), ...rest];
+  return makePlan({
+    procedure: "migrate",
+    names: names.dialect,
+    title: titleOf(phase, before.length > 0 ? owned.length : saved.length),
+    command: inputs.command,
+    observed: fingerprint(observation),
+    steps: [...before, ...after],
+    notes: notesOf(observation, inputs, crossed),
+  });
+}
+
+function hasChangedUids({ service }: Observation): boolean {
+  const version = parseVersion(service.version ?? "");
+  if (!version) throw errors.CLUSTER_VERSION_UNKNOWN(service.versionEvidence);
+  return hasGate(version, "resourceUids");
+}
+
+function titleOf(phase: OwnerReferenceInputs["phase"], count: number): string {
+  const references = `${count} owner reference${count === 1 ? "" : "s"}`;
+  if (phase === "before") return `Take ${references} to v3 resources out of the way of an upgrade`;
+  if (phase === "after") return `Put ${references} to v3 resources back after an upgrade`;
+  return `Carry ${references} to v3 resources over an upgrade`;
+}
+
+function upgradeStep({ names }: Observation): Step {
+  const version = VERSION_GATES.resourceUids.version;
+  const target = singleton(names, "clusterInformation", "stored");
+  return waitOutsideStep(
+    {
+      id: "upgrade-elsewhere",
+      title: `Upgrade to ${version} or later with your own tool`,
+      where: "your tool",
+      because: VERSION_GATES.resourceUids.because,
+      risk: "medium",
+    },
+    {
+      tell: [
+        `Upgrade the service to ${version} or later with your own tool now; this waits until the cluster says it runs it.`,
+      ],
+      until: [{ target, path: names.fields.clusterVersion.split("."), matches: "^v?(3\\.(2[89]|[3-9][0-9])|[4-9])" }],
+    },
+  );
+}
+
+function notesOf(
+  { names, owned = [] }: Observation,
+  { phase, saved, file }: OwnerReferenceInputs,
+  crossed: boolean,
+): string[] {
+  const served = groupVersion(names.groups.served);
+  if (owned.length === 0 && saved.length === 0)
+    return [`Nothing names a ${served} resource as its owner: there is nothing to do.`];
+  return [
+    ...(phase === "before"
+      ? [
+          `After the upgrade: ${names.dialect === "calico" ? "vendorctl --names calico" : "vendorctl"} migrate owner-references --phase after.`,
+        ]
+      : []),
+    ...(crossed && phase === undefined && saved.length === 0
+      ? [`The cluster's v3 UIDs have changed already; ${owned.length} references name owners as they are now and stay.`]
+      : []),
+    ...(file === undefined ? [] : [`Every reference is also written to ${file}: keep it until you are content.`]),
+  ];
+}
