@@ -1,12 +1,12 @@
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
-import type { KubeObject } from "../../api/object.ts";
+import { groupVersion, type KubeObject } from "../../api/object.ts";
 import type { Transport } from "../../api/transport.ts";
 import type { Admission, Change, UserInfo } from "../../apiserver/call.ts";
 import type { Store } from "../../apiserver/storage/store.ts";
 import { type Client, createClient } from "../../cluster/client.ts";
 import { type Controller, runController } from "../../cluster/controller.ts";
-import { isConflict, isNotFound } from "../../cluster/failures.ts";
+import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";
 import { PODS } from "../../cluster/kinds.ts";
 import { keyOf } from "../../cluster/object-cache.ts";
 import type { Clock } from "../../kit/clock.ts";
@@ -25,7 +25,9 @@ export interface PaperAgentsContext {
   log: Log;
 }
 
-const { groups, kinds, singleton, workloads } = vendorNames;
+const { groups, kinds, singleton, variant, workloads } = vendorNames;
+const INFORMATION = { ...groups.stored, ...kinds.clusterInformation, namespaced: false };
+const DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions";
 const SETTINGS = { group: groups.stored.group, plural: kinds.dataplaneConfiguration.plural };
 /** How long agents take to follow a change of their settings. */
 const MOMENT_MS = 150;
@@ -72,7 +74,8 @@ export class PaperAgents implements Admission {
   }
 
   #notePod(pod: Pod, gone: boolean): void {
-    if (pod.metadata.labels?.["k8s-app"] !== workloads.node || !pod.spec?.nodeName) return;
+    const app = pod.metadata.labels?.["k8s-app"] ?? "";
+    if (![workloads.node, workloads.overlayNode].includes(app) || !pod.spec?.nodeName) return;
     const key = keyOf(pod);
     const node = pod.spec.nodeName;
     if (gone) {
@@ -103,6 +106,7 @@ export class PaperAgents implements Admission {
     if (!pod || !runsAgent(pod)) return;
     const node = read<Node>(context.store, "/nodes", "", pod.spec.nodeName ?? "");
     if (!node) return;
+    await this.#tellVersion(pod, context);
     const word = agentWord(factsOf(node), this.#settings, context.kind);
     if (says(pod, word)) return;
     const patch = { metadata: { uid: pod.metadata.uid, annotations: word } };
@@ -110,6 +114,25 @@ export class PaperAgents implements Admission {
       await this.#clientFor(pod, context).patch(PODS, pod.metadata, { type: "merge", patch });
     } catch (error) {
       if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
+
+  /** As the agent does when it starts: the version the nodes run. With etcd that is not kept here. */
+  async #tellVersion(pod: Pod, context: PaperAgentsContext): Promise<void> {
+    const agent = pod.spec.containers.map(ourProgram).find((program) => program?.name === PROGRAM);
+    if (!agent || isOnEtcd(pod) || !read(context.store, DEFINITIONS, "", `${INFORMATION.plural}.${INFORMATION.group}`))
+      return;
+    const { group, plural } = INFORMATION;
+    const stored = read<KubeObject>(context.store, `${group}/${plural}`, "", singleton);
+    const spec = { vendorVersion: agent.version };
+    if ((stored?.["spec"] as typeof spec | undefined)?.vendorVersion === agent.version) return;
+    const client = this.#clientFor(pod, context);
+    const object = { apiVersion: groupVersion(INFORMATION), kind: INFORMATION.kind, metadata: { name: singleton } };
+    try {
+      if (stored) await client.patch(INFORMATION, { name: singleton }, { type: "merge", patch: { spec } });
+      else await client.create(INFORMATION, { ...object, spec: { ...spec, variant, datastoreReady: true } });
+    } catch (error) {
+      if (!isNotFound(error) && !isConflict(error) && !isAlreadyExists(error)) throw error;
     }
   }
 
@@ -123,6 +146,14 @@ export class PaperAgents implements Admission {
     this.#clients.set(account, client);
     return client;
   }
+}
+
+function isOnEtcd(pod: Pod): boolean {
+  return pod.spec.containers.some((container) =>
+    ((container["env"] ?? []) as { name: string; value?: string }[]).some(
+      ({ name, value }) => name === "DATASTORE_TYPE" && value === "etcd",
+    ),
+  );
 }
 
 /** Agents of older releases said nothing of the kind. */

@@ -39,6 +39,8 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
         ],
         READ,
       ),
+      // Says which version the nodes run.
+      stored(names, ["clusterInformation"], ["create", "patch"]),
       stored(names, IPAM, [...READ, ...WRITE]),
       ...(constraints
         ? [rule("security.openshift.io", ["securitycontextconstraints"], ["use"], [constraints.privileged])]
