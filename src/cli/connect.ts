@@ -10,14 +10,14 @@ import { withinTimeout } from "./within-timeout.ts";
 /** Does something with the cluster the flags name, and lets go of it afterwards. */
 export async function withCluster<T>(
   session: Session,
-  work: (client: Client, signal: AbortSignal, server: string) => Promise<T>,
+  work: (client: Client, signal: AbortSignal, server: string, authority: string | undefined) => Promise<T>,
 ): Promise<T> {
   const { kubeconfig, context, namespace, as, asGroup } = session.flags;
   if (asGroup && !as) throw errors.USAGE("--as-group needs a user to act as", "add --as with the user's name");
   const connection = loadConnection({ kubeconfig, context, namespace, as, asGroups: asGroup });
   const client = createClient(httpsTransport(connection), { userAgent: `vendorctl/${VERSION}` });
   try {
-    return await withinTimeout(session, (signal) => work(client, signal, connection.server));
+    return await withinTimeout(session, (signal) => work(client, signal, connection.server, connection.tls.ca));
   } catch (error) {
     throw explain(error, connection.server);
   } finally {

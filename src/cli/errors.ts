@@ -57,6 +57,25 @@ export const errors = defineErrors({
     fix: (_says, next) => next,
     exitCode: EXIT.checkFailed,
   },
+  CHECKS_FAILED: {
+    say: (count: number) => `${count} ${count === 1 ? "check" : "checks"} failed`,
+    fix: () => "do what each fix says, or accept a finding with --suppress CODE",
+    exitCode: EXIT.checkFailed,
+  },
+  CHECKS_WARNED: {
+    say: (count: number) => `${count} ${count === 1 ? "warning" : "warnings"}, and --strict takes them as failures`,
+    fix: () => "do what each fix says, or accept a finding with --suppress CODE",
+    exitCode: EXIT.warnings,
+  },
+  VERSION_MISMATCH: {
+    say: (tool: string, cluster: string, _line: string, _difference: string) =>
+      `this is vendorctl ${tool}, and the cluster has ${cluster}: a tool of another minor version must not write to it`,
+    fix: (tool, _cluster, line, difference) =>
+      difference === "cluster newer"
+        ? `get vendorctl ${line}`
+        : `upgrade the cluster to ${tool} with vendorctl upgrade, or get vendorctl ${line}`,
+    exitCode: EXIT.checkFailed,
+  },
   INTERRUPTED: { say: () => "interrupted", exitCode: EXIT.interrupted },
   INTERNAL: {
     say: (message: string) => `vendorctl met a problem it has no name for: ${message}`,

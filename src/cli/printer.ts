@@ -21,6 +21,9 @@ async function render(session: Session, value: unknown, table: () => Table): Pro
     case "yaml":
       return (await import("./to-yaml.ts")).toYaml(value);
     case "table":
+    // Commands that know no shorter form were refused before they started.
+    case "short":
+    case "junit":
       return formatTable(table());
   }
 }

@@ -1,6 +1,8 @@
 import { Command } from "commander";
 import { VERSION } from "../api/release.ts";
+import { addCheckCommands } from "./check-program.ts";
 import { addClusterCommands } from "./cluster-program.ts";
+import { errors } from "./errors.ts";
 import { duration, oneOf, someText, wholeNumber } from "./flags.ts";
 import { addInstallCommands } from "./install-program.ts";
 import { addRunCommands } from "./run-program.ts";
@@ -30,15 +32,13 @@ export function buildProgram(world: World): Command {
     async (...args) => {
       // The parser calls with the arguments, then the options, then the command.
       const command = args.at(-1) as Command;
+      const flags = program.opts<GlobalFlags>();
+      refuseFormat(command.name(), flags.output);
       const action = await load();
-      await action({ ...world, flags: program.opts<GlobalFlags>() }, command.opts<never>(), args[0] as string);
+      await action({ ...world, flags }, command.opts<never>(), args[0] as string);
     };
 
-  program
-    .command("version")
-    .description("print the versions of vendorctl and of the cluster's API server")
-    .option("--client", "of vendorctl only; asks no cluster")
-    .action(start(async () => (await import("./commands/version.ts")).version));
+  addCheckCommands(program, start);
   addInstallCommands(program, start);
   addRunCommands(program, world, start);
   addClusterCommands(program, start);
@@ -64,6 +64,12 @@ export function buildProgram(world: World): Command {
   return program;
 }
 
+/** Formats that only a list of findings has. */
+function refuseFormat(command: string, output: GlobalFlags["output"]): void {
+  if (command === "check" || (output !== "short" && output !== "junit")) return;
+  throw errors.USAGE(`-o ${output} is for check, not for ${command}`, "use table, json or yaml");
+}
+
 function addGlobalFlags(program: Command, world: World): void {
   const path = "the path of a kubeconfig file";
   program
@@ -80,7 +86,12 @@ function addGlobalFlags(program: Command, world: World): void {
       repeated(someText("--as-group", "the name of a group")),
     )
     .option("-n, --namespace <name>", "namespace to look in", someText("--namespace", "the name of a namespace"))
-    .option("-o, --output <format>", "table, json or yaml", oneOf("--output", OUTPUT_FORMATS), "table" as const)
+    .option(
+      "-o, --output <format>",
+      "table, json or yaml; of check also short or junit",
+      oneOf("--output", OUTPUT_FORMATS),
+      "table" as const,
+    )
     .option("--no-color", "no colours, whatever the terminal can do")
     .option("-q, --quiet", "results and errors only")
     .option(

@@ -1,20 +1,17 @@
+import type { Client } from "../cluster/client.ts";
 import { errors } from "../cluster/errors.ts";
 import { statusError } from "../cluster/failures.ts";
-import { withCluster } from "./connect.ts";
-import type { Session } from "./session.ts";
 
 /** What an API server says about itself: `gitVersion`, and whatever else it tells. */
-interface ServerVersion extends Record<string, unknown> {
+export interface ServerVersion extends Record<string, unknown> {
   gitVersion: string;
 }
 
-export function serverVersion(session: Session): Promise<ServerVersion> {
-  return withCluster(session, async (client, signal) => {
-    const response = await client.raw({ method: "GET", path: "/version", signal });
-    const text = await response.text();
-    if (response.status !== 200) throw statusError(response.status, text);
-    return parse(text);
-  });
+export async function readServerVersion(client: Client, signal: AbortSignal): Promise<ServerVersion> {
+  const response = await client.raw({ method: "GET", path: "/version", signal });
+  const text = await response.text();
+  if (response.status !== 200) throw statusError(response.status, text);
+  return parse(text);
 }
 
 function parse(text: string): ServerVersion {

@@ -7,7 +7,7 @@ type Intent = "plan" | "diff";
 export const DIALECTS = ["vendor", "calico"] as const;
 type DialectName = (typeof DIALECTS)[number];
 
-export const OUTPUT_FORMATS = ["table", "json", "yaml"] as const;
+export const OUTPUT_FORMATS = ["table", "json", "yaml", "short", "junit"] as const;
 type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 /** Flags every command takes, as kubectl spells them. */

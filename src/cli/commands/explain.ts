@@ -23,7 +23,11 @@ export async function explain(session: Session, _options: object, code: string):
     .trim()
     .replace(/^\[|\]$/g, "")
     .toUpperCase();
-  const explanation = problemInAResource(bare) ?? refusalOfAnApi(bare) ?? (await failureOfAProgram(bare));
+  const explanation =
+    problemInAResource(bare) ??
+    (await findingOfACheck(bare)) ??
+    refusalOfAnApi(bare) ??
+    (await failureOfAProgram(bare));
   if (!explanation) throw errors.UNKNOWN_CODE(code);
   if (session.flags.output !== "table") return print(session, explanation, () => ({ columns: [], rows: [] }));
   session.out(
@@ -36,6 +40,13 @@ const LABELS: Record<string, string> = { title: "what", exitCode: "exit status" 
 /** What validation can say about a resource or a cluster. */
 function problemInAResource(code: string): Explanation | undefined {
   const known = Object.hasOwn(EXPLANATIONS, code) ? EXPLANATIONS[code] : undefined;
+  return known && { code, title: known.title, why: known.why, fix: known.fix, rule: known.rule };
+}
+
+/** What `check` can find. */
+async function findingOfACheck(code: string): Promise<Explanation | undefined> {
+  const { checkExplanation } = await import("../../procedures/checks/all.ts");
+  const known = checkExplanation(code);
   return known && { code, title: known.title, why: known.why, fix: known.fix, rule: known.rule };
 }
 

@@ -2,9 +2,22 @@ import { VERSION } from "../../api/release.ts";
 import { print } from "../printer.ts";
 import type { Session } from "../session.ts";
 
+/** The specification's "verify version": the tool's, and the one the cluster has. They must be of one minor version. */
 export async function version(session: Session, options: { client?: true }): Promise<void> {
   const client = { version: VERSION, node: process.version, platform: `${process.platform}/${process.arch}` };
-  const server = options.client ? undefined : await (await import("../server-version.ts")).serverVersion(session);
-  const rows = [["vendorctl", client.version], ...(server ? [["API server", server.gitVersion]] : [])];
-  await print(session, server ? { client, server } : { client }, () => ({ columns: ["PROGRAM", "VERSION"], rows }));
+  if (options.client) {
+    return await print(session, { client }, () => ({ columns: COLUMNS, rows: [["vendorctl", client.version]] }));
+  }
+  // Loaded only when a cluster is asked: --client is as quick as Node itself.
+  const { clusterVersions, refuseMismatch } = await import("../cluster-versions.ts");
+  const { server, service } = await clusterVersions(session);
+  const rows = [
+    ["vendorctl", client.version],
+    ["service", service.version ?? "not installed"],
+    ["API server", server.gitVersion],
+  ];
+  await print(session, { client, service, server }, () => ({ columns: COLUMNS, rows }));
+  refuseMismatch(service.version, client.version);
 }
+
+const COLUMNS = ["PROGRAM", "VERSION"];

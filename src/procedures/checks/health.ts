@@ -82,11 +82,12 @@ export const HEALTH_CHECKS: readonly Check[] = [
     fix: "See why its pods do not answer.",
     rule: "API server resource: default.",
     ...health,
-    run: ({ service, v3, names }, situation) => {
+    run: ({ service, v3, names }, { purpose }) => {
       if (!service.apiServer) return skip(`no ${names.kinds.apiServer.kind} is asked for`);
       if (v3.served === "aggregated") return OK;
       const { group, version } = names.groups.served;
-      return asBad(situation)(
+      // No packet depends on it: it keeps nothing from starting.
+      return (purpose === "running" ? fail : warn)(
         [`APIService ${version}.${group} is not available`],
         `kubectl describe apiservice ${version}.${group}`,
       );

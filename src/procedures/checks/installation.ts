@@ -5,6 +5,7 @@ import { clusterFacts } from "../cluster-facts.ts";
 import { fieldAt } from "../field-at.ts";
 import { type Check, fail, fromTable, OK, ok, skip, warn } from "./check.ts";
 import { patchCommand } from "./commands.ts";
+import { versionDifference } from "./versions.ts";
 
 /** What the operator would refuse, said before it does. */
 const RESOURCE_CHECKS = fromTable(INSTALLATION_PROBLEMS, (code) => ({
@@ -41,6 +42,23 @@ export const INSTALLATION_CHECKS: readonly Check[] = [
       if (service.method !== "none") return ok(`by ${service.method}${service.version ? `, ${service.version}` : ""}`);
       const evidence = [`no ${names.kinds.installation.kind}, no operator and no node agents`];
       return purpose === "running" ? warn(evidence) : fail(evidence);
+    },
+  },
+  {
+    code: "ALREADY_INSTALLED",
+    title: "The service is installed here already",
+    why: "An installation over another version or another way of installing leaves half of each.",
+    fix: "vendorctl upgrade",
+    rule: "Versioning 1: This procedure upgrades to v3.31 from v3.15 or later.",
+    group: "installation",
+    for: ["install"],
+    planned: ["install"],
+    run: ({ service, tool }) => {
+      if (service.method === "none") return ok("nothing is installed");
+      const evidence = `${service.version ?? "an unknown version"}, by ${service.method}`;
+      return service.method !== "manifest" && versionDifference(service.version, tool.version) === "same line"
+        ? ok(`${evidence}; it is completed`)
+        : fail([evidence]);
     },
   },
   ...RESOURCE_CHECKS,

@@ -1,8 +1,11 @@
+import { setMaxListeners } from "node:events";
 import type { KubeObject, ObjectRef, ResourceKind } from "../../api/object.ts";
 import { StatusError } from "../../api/status.ts";
 import type { Client, ListOptions } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { errors } from "./errors.ts";
+
+const MANY = 100;
 
 /** Reads a cluster for which nothing can be taken for granted: what this server does not serve is simply not there. */
 export interface Reader {
@@ -12,6 +15,8 @@ export interface Reader {
 
 /** `aggregated` is the group another server answers for; while that one is away, nothing of it can be seen. */
 export function createReader(client: Client, aggregated: string, signal: AbortSignal | undefined): Reader {
+  // Everything is asked at once, and each request listens for the same stop.
+  if (signal) setMaxListeners(MANY, signal);
   const isAbsent = (error: unknown, kind: ResourceKind) =>
     isNotFound(error) || (kind.group === aggregated && error instanceof StatusError && error.code === 503);
 

@@ -88,7 +88,7 @@ function datastoreOf(
   return method === "none" ? "unknown" : "api";
 }
 
-function versionOf(
+export function versionOf(
   found: {
     clusterInformation: KubeObject | undefined;
     installation: KubeObject | undefined;

@@ -1,0 +1,102 @@
+import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import type { Client } from "../../cluster/client.ts";
+import { CHECKS } from "../../procedures/checks/all.ts";
+import { chosenAddress } from "../../procedures/checks/api-address.ts";
+import type { Purpose } from "../../procedures/checks/check.ts";
+import { runChecks, verdictOf } from "../../procedures/checks/run-checks.ts";
+import type { Observation } from "../../procedures/observation.ts";
+import { observe } from "../../procedures/observe.ts";
+import { probeFromHere } from "../../procedures/probe/probe-from-here.ts";
+import { type Proof, proveAddress } from "../../procedures/probe/prove-address.ts";
+import { withCluster } from "../connect.ts";
+import { dialect } from "../dialect.ts";
+import { errors } from "../errors.ts";
+import { type CheckReport, printChecks } from "../print-checks.ts";
+import type { Session } from "../session.ts";
+
+interface CheckFlags {
+  pre?: true;
+  for?: "install" | "switch" | "upgrade";
+  dataplane?: "BPF" | "standard";
+  kind?: ClusterKind;
+  suppress?: string[];
+  strict?: true;
+  probe: boolean;
+}
+
+export async function check(session: Session, flags: CheckFlags): Promise<void> {
+  const purpose = purposeOf(flags);
+  const suppress = flags.suppress ?? [];
+  const unknown = suppress.find((code) => !CHECKS.some((one) => one.code === code));
+  if (unknown !== undefined)
+    throw errors.BAD_VALUE("--suppress", unknown, "the code of a check, as check -o json has it");
+  const report = await withCluster(session, async (client, signal, server, authority) => {
+    const observation = await look(client, session, flags, { purpose, signal, server });
+    const proofs = flags.probe ? await prove(observation, authority, signal) : [];
+    const results = runChecks(observation, purpose, {
+      proofs,
+      suppress,
+      ...(flags.dataplane ? { dataplane: flags.dataplane } : {}),
+    });
+    return reportOf(observation, purpose, results);
+  });
+  await printChecks(session, report);
+  const { fail, warn } = report.counts;
+  if (fail > 0) throw errors.CHECKS_FAILED(fail);
+  if (warn > 0 && flags.strict) throw errors.CHECKS_WARNED(warn);
+}
+
+function purposeOf(flags: CheckFlags): Purpose {
+  if (flags.pre && flags.for && flags.for !== "install") {
+    throw errors.USAGE(`--pre is before an installation, not before ${flags.for}`, "give one of --pre and --for");
+  }
+  return flags.for ?? (flags.pre ? "install" : "running");
+}
+
+function look(
+  client: Client,
+  session: Session,
+  { kind }: CheckFlags,
+  { purpose, signal, server }: { purpose: Purpose; signal: AbortSignal; server: string },
+): Promise<Observation> {
+  // Only before an upgrade does it matter who owns what, and asking means reading every kind there is.
+  const owned = purpose === "upgrade";
+  return observe(client, dialect(session), { server, signal, owned, ...(kind ? { kind } : {}) });
+}
+
+/** The one address that is or would be used. */
+async function prove(observation: Observation, authority: string | undefined, signal: AbortSignal): Promise<Proof[]> {
+  const address = chosenAddress(observation);
+  if (!address) return [];
+  const prober = probeFromHere({ authority });
+  return [await proveAddress(prober, address, observation.server, signal)];
+}
+
+function reportOf(
+  { kind, service, nodes, server }: Observation,
+  purpose: Purpose,
+  results: ReturnType<typeof runChecks>,
+): CheckReport {
+  const count = (status: string) => results.filter((result) => result.status === status).length;
+  return {
+    apiVersion: "procedures.vendor.io/v1",
+    kind: "CheckReport",
+    purpose,
+    cluster: {
+      kind: kind.detected ?? kind.given ?? "generic",
+      evidence: kind.evidence,
+      nodes: nodes.length,
+      version: service.version ?? null,
+      apiServer: server.version,
+    },
+    verdict: verdictOf(results),
+    counts: {
+      ok: count("ok"),
+      warn: count("warn"),
+      fail: count("fail"),
+      skip: count("skip"),
+      suppressed: count("suppressed"),
+    },
+    results,
+  };
+}

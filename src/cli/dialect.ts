@@ -1,0 +1,7 @@
+import { calicoNames, type Names, vendorNames } from "../api/names.ts";
+import type { Session } from "./session.ts";
+
+/** The words `--names` asks for. */
+export function dialect({ flags }: Session): Names {
+  return flags.names === "calico" ? calicoNames : vendorNames;
+}

@@ -1,0 +1,192 @@
+import type { Names } from "../api/names.ts";
+import type { Condition, KubeObject } from "../api/object.ts";
+import { rolloutProgress } from "../api/rollout.ts";
+import type { Workload } from "../api/workload-objects.ts";
+import { agentIsWell } from "./agent-ready.ts";
+import { versionDifference } from "./checks/versions.ts";
+import type { Observation } from "./observation.ts";
+import { askedDataplane, isEbpfOn } from "./plans/cluster-view.ts";
+
+export type PartState = "ok" | "progressing" | "degraded" | "not installed" | "unknown";
+
+/** One part of the service and how it is; its causes are below it. */
+export interface StatusPart {
+  name: string;
+  state: PartState;
+  /** What there is to say beyond the state. */
+  text: string;
+  /** Since when it is so, where the cluster says it. */
+  since?: string;
+  parts: readonly StatusPart[];
+}
+
+export interface StatusTree {
+  state: PartState;
+  title: string;
+  parts: readonly StatusPart[];
+  /** The first thing in the order of dependence that is not well: what is behind everything after it. */
+  rootCause?: { part: string; text: string; since?: string };
+  /** What to run now. */
+  next: string;
+}
+
+/** How everything is, in the order one part depends on another: the first that is not well is the cause of the rest. */
+export function statusTree(seen: Observation): StatusTree {
+  const { service } = seen;
+  const parts = [
+    operatorPart(seen),
+    statusPart(seen, "network", seen.names.statuses.network, seen.service.installation),
+    statusPart(seen, "IP pools", seen.names.statuses.ipPools, undefined),
+    agentsPart(seen),
+    proxyPart(seen),
+    statusPart(seen, "API server", seen.names.statuses.apiServer, service.apiServer),
+    statusPart(seen, "flow logs", seen.names.statuses.flowLogs, service.flowLogs),
+    statusPart(seen, "flow UI", seen.names.statuses.flowUI, service.flowUI),
+    versionsPart(seen),
+  ].filter((part) => part !== undefined);
+  const cause = parts.find(({ state }) => state === "degraded") ?? parts.find(({ state }) => state === "progressing");
+  const state = service.method === "none" ? "not installed" : (cause?.state ?? "ok");
+  return {
+    state,
+    title: titleOf(seen),
+    parts,
+    ...(cause
+      ? { rootCause: { part: cause.name, text: deepest(cause), ...(cause.since ? { since: cause.since } : {}) } }
+      : {}),
+    next: nextCommand(seen, state, cause),
+  };
+}
+
+function titleOf({ service, names, ...seen }: Observation): string {
+  if (service.method === "none") return "nothing of the service is installed";
+  const dataplane = isEbpfOn({ service, names, ...seen }) ? "eBPF" : "the standard data plane";
+  return `${service.version ?? "an unknown version"}, installed by ${service.method}, running ${dataplane}`;
+}
+
+function deepest(part: StatusPart): string {
+  const below = part.parts.find(({ state }) => state === part.state);
+  return below ? `${below.name}: ${deepest(below)}` : part.text;
+}
+
+function operatorPart({ service, names }: Observation): StatusPart {
+  const { operator, method } = service;
+  const name = "operator";
+  if (!operator) {
+    const needed = service.installation !== undefined;
+    const text = needed
+      ? `no deployment ${names.workloads.operator} looks after the installation`
+      : method === "manifest"
+        ? "installed by plain manifests"
+        : "";
+    return { name, state: needed ? "degraded" : "not installed", text, parts: [] };
+  }
+  const waiting = rolloutProgress(operator as Workload);
+  const where = `${operator.metadata.namespace}/${operator.metadata.name}`;
+  return { name, state: waiting ? "progressing" : "ok", text: waiting ?? where, parts: [] };
+}
+
+/** A part that the operator reports on; one nobody asked for is not installed, which is nothing bad. */
+function statusPart(
+  { service }: Observation,
+  name: string,
+  status: string,
+  asked: KubeObject | undefined,
+): StatusPart | undefined {
+  const found = service.statuses.find(({ metadata }) => metadata.name === status);
+  if (!found) {
+    if (service.method === "manifest" || (name === "IP pools" && service.method !== "none")) return undefined;
+    const state = asked ? "unknown" : "not installed";
+    return { name, state, text: asked ? "the operator has not reported on it" : "", parts: [] };
+  }
+  const of = (type: string) => conditionOf(found, type);
+  const [degraded, progressing, available] = [of("Degraded"), of("Progressing"), of("Available")];
+  const say = (state: PartState, condition: Condition | undefined): StatusPart => {
+    const text = condition?.message || condition?.reason || "";
+    const since = condition?.lastTransitionTime;
+    return { name, state, text, parts: [], ...(since ? { since } : {}) };
+  };
+  if (degraded?.status === "True") return say("degraded", degraded);
+  if (progressing?.status === "True") return say("progressing", progressing);
+  if (available?.status === "True") return say("ok", available);
+  return say("unknown", available);
+}
+
+function agentsPart(seen: Observation): StatusPart {
+  const { nodeAgents, agents } = seen.service;
+  const name = "node agents";
+  if (!nodeAgents) return { name, state: "not installed", text: "", parts: [] };
+  const bad = agents.filter((agent) => !agentIsWell(agent, seen.service, seen.names));
+  const linux = seen.nodes.filter(({ operatingSystem }) => operatingSystem !== "windows");
+  const without = linux.filter(({ name: node }) => !agents.some((agent) => agent.node === node));
+  const waiting = rolloutProgress(nodeAgents as Workload);
+  const parts: StatusPart[] = [
+    ...bad.map(({ node, pod, phase, ready }) =>
+      part(`node ${node || "(none)"}`, "degraded", `pod ${pod} is ${phase}, READY ${ready}`),
+    ),
+    ...without.map(({ name: node, ready }) =>
+      part(`node ${node}`, "degraded", ready ? "has no agent" : "is not ready and has no agent"),
+    ),
+  ];
+  const refused = agents.filter(({ says }) => says["programs"]?.startsWith("refused"));
+  parts.push(...refused.map(({ node, says }) => part(`node ${node}`, "degraded", `its kernel ${says["programs"]}`)));
+  const well = agents.length - bad.length;
+  const text = `${well} of ${linux.length} nodes${waiting ? `; waiting for ${waiting}` : ""}`;
+  const state = parts.length === 0 ? (waiting ? "progressing" : "ok") : waiting ? "progressing" : "degraded";
+  return { name, state, text, parts: state === "ok" ? [] : parts };
+}
+
+function part(name: string, state: PartState, text: string): StatusPart {
+  return { name, state, text, parts: [] };
+}
+
+function proxyPart(seen: Observation): StatusPart {
+  const { proxy, names } = seen;
+  const reported = statusPart(seen, "service proxy", names.statuses.serviceProxy, undefined);
+  const say = (state: PartState, text: string) => part("service proxy", state, text);
+  if (reported && reported.state !== "not installed" && reported.state !== "ok") return reported;
+  if (!proxy.daemonSet) return say("not installed", "the cluster runs none");
+  if (proxy.parked) {
+    if (isEbpfOn(seen)) return say("ok", `parked ${proxy.parked}; eBPF serves`);
+    return say("degraded", `parked ${proxy.parked}, and eBPF does not serve: services do not work`);
+  }
+  const { ready, wanted } = proxy.pods;
+  const text = `runs in ${proxy.mode} mode on ${ready} of ${wanted} nodes`;
+  return say(ready < wanted ? "degraded" : "ok", text);
+}
+
+function versionsPart({ service, tool }: Observation): StatusPart {
+  const difference = versionDifference(service.version, tool.version);
+  const text = `vendorctl ${tool.version}, cluster ${service.version ?? "unknown"}`;
+  if (service.method === "none") return part("versions", "ok", `vendorctl ${tool.version}`);
+  return part(
+    "versions",
+    difference === "same line" ? "ok" : difference === undefined ? "unknown" : "ok",
+    difference === "same line" ? text : `${text}: they differ`,
+  );
+}
+
+function nextCommand(seen: Observation, state: PartState, cause: StatusPart | undefined): string {
+  if (state === "not installed") return "vendorctl check --pre, then vendorctl install";
+  const told = /\bFix: (.+?)\.?$/.exec(cause?.text ?? "")?.[1];
+  if (told) return told;
+  if (cause?.name === "service proxy") return "vendorctl proxy status";
+  if (cause?.name === "operator" && !seen.service.operator) return "vendorctl install";
+  if (state === "progressing") return "vendorctl status --watch";
+  if (state === "degraded") return "vendorctl check";
+  const difference = versionDifference(seen.service.version, seen.tool.version);
+  if (difference === "cluster older") return "vendorctl check --for upgrade, then vendorctl upgrade";
+  return askedDataplane(seen) === "standard" && seen.service.method !== "manifest"
+    ? "vendorctl check --for switch, then vendorctl switch --to BPF"
+    : "vendorctl check";
+}
+
+function conditionOf(status: KubeObject, type: string): Condition | undefined {
+  const { conditions = [] } = (status["status"] ?? {}) as { conditions?: Condition[] };
+  return conditions.find((condition) => condition.type === type);
+}
+
+/** For waiting: the kinds whose changes may change the tree. */
+export function statusKind(names: Names) {
+  const { kind, plural } = names.kinds.status;
+  return { ...names.groups.operator, kind, plural, namespaced: false };
+}
