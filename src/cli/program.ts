@@ -5,6 +5,7 @@ import { addClusterCommands } from "./cluster-program.ts";
 import { errors } from "./errors.ts";
 import { duration, oneOf, someText, wholeNumber } from "./flags.ts";
 import { addInstallCommands } from "./install-program.ts";
+import { addMigrateCommands } from "./migrate-program.ts";
 import { addRunCommands } from "./run-program.ts";
 import { DIALECTS, type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
 
@@ -40,6 +41,7 @@ export function buildProgram(world: World): Command {
 
   addCheckCommands(program, start);
   addInstallCommands(program, start);
+  addMigrateCommands(program, start);
   addRunCommands(program, world, start);
   addClusterCommands(program, start);
   program
