@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { parse } from "yaml";
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
-import { calicoNames, type Names, vendorNames } from "../../api/names.ts";
+import type { Names } from "../../api/names.ts";
 import type { Plan } from "../../procedures/plan.ts";
 import type { ApiAddress } from "../../procedures/plans/api-address.ts";
 import type { DataplaneMode } from "../../procedures/plans/cluster-view.ts";
@@ -93,5 +93,3 @@ async function save(file: string, { steps }: Plan): Promise<void> {
     throw errors.FILE_NOT_WRITTEN(file, (error as Error).message).from(error);
   }
 }
-
-export const dialectNames = ({ flags }: Session): Names => (flags.names === "calico" ? calicoNames : vendorNames);

@@ -2,12 +2,12 @@ import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { observe } from "../../procedures/observe.ts";
 import { planProxy, proxyStatus } from "../../procedures/plans/proxy.ts";
 import { withCluster } from "../connect.ts";
+import { dialect } from "../dialect.ts";
 import { errors } from "../errors.ts";
 import { formatPairs } from "../printer.ts";
 import type { ProcedureFlags } from "../procedure-flags.ts";
 import { runProcedure } from "../run-procedure.ts";
 import type { Session } from "../session.ts";
-import { dialectNames } from "./install.ts";
 
 interface ProxyFlags extends ProcedureFlags {
   kind?: ClusterKind;
@@ -47,7 +47,7 @@ export async function restore(session: Session, flags: ProxyFlags): Promise<void
 /** Changes nothing. A conflict is an exit status too, so that scripts see it. */
 export async function status(session: Session, { kind }: Pick<ProxyFlags, "kind">): Promise<void> {
   const seen = await withCluster(session, (client, signal, server) =>
-    observe(client, dialectNames(session), { server, signal, ...(kind && { kind }) }),
+    observe(client, dialect(session), { server, signal, ...(kind && { kind }) }),
   );
   const found = proxyStatus(seen);
   if (session.flags.output === "json") session.out(`${JSON.stringify(found, null, 2)}\n`);

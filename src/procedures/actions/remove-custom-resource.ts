@@ -1,9 +1,10 @@
 import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
 import { findCondition } from "../../cluster/conditions.ts";
+import { isConflict } from "../../cluster/failures.ts";
 import type { Action, Work } from "../action.ts";
 import { awaitObjects } from "./await-objects.ts";
 import { type DeleteObjectInputs, deleteObject } from "./delete-object.ts";
-import { kindOf, nameOf, readTarget, undefinedIfNotFound } from "./target.ts";
+import { kindOf, nameOf, readTarget, type Target, undefinedIfNotFound } from "./target.ts";
 
 type Before = { uid: string; image: KubeObject } | null;
 
@@ -14,15 +15,8 @@ type Before = { uid: string; image: KubeObject } | null;
 export const removeCustomResource: Action<DeleteObjectInputs, Before> = {
   needed: deleteObject.needed,
   before: deleteObject.before as NonNullable<Action<DeleteObjectInputs, Before>["before"]>,
-  async apply({ target }, { client, signal }, before) {
-    if (before === null) return;
-    const kind = await kindOf(client, target);
-    if (kind === undefined) return;
-    const preconditions = { uid: before.uid };
-    await client.delete(kind, target, { propagationPolicy: "Background", preconditions, signal }).catch((error) => {
-      if (isOfAnother(error)) return;
-      undefinedIfNotFound(error);
-    });
+  async apply({ target }, work, before) {
+    if (before !== null) await askToGo(target, before.uid, work);
   },
   async confirm({ target }, work, before) {
     const kind = await kindOf(work.client, target);
@@ -36,6 +30,19 @@ export const removeCustomResource: Action<DeleteObjectInputs, Before> = {
   },
   undo: deleteObject.undo as NonNullable<Action<DeleteObjectInputs, Before>["undo"]>,
 };
+
+async function askToGo(target: Target, uid: string, work: Work): Promise<void> {
+  const { client, signal } = work;
+  const [kind, live] = [await kindOf(client, target), await readTarget(work, target)];
+  if (kind === undefined || live?.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return;
+  try {
+    await client.delete(kind, target, { propagationPolicy: "Background", preconditions: { uid }, signal });
+  } catch (error) {
+    // It changed between our look and our word: look again, it may be another by now.
+    if (isConflict(error)) return askToGo(target, uid, work);
+    undefinedIfNotFound(error);
+  }
+}
 
 async function statusKind({ client, names }: Work) {
   const kind = await kindOf(client, {
@@ -56,9 +63,4 @@ function blockers(object: KubeObject, statuses: readonly KubeObject[]): string[]
     return why?.message ? [`${metadata.name}: ${why.message}`] : [];
   });
   return [held.length > 0 ? `held by ${held.join(", ")}` : "held by nobody", ...parts];
-}
-
-/** Another object of the same name was made since: ours is gone. */
-function isOfAnother(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === 409;
 }

@@ -1,4 +1,5 @@
 import type { DeleteOptions } from "../../cluster/client.ts";
+import { isConflict } from "../../cluster/failures.ts";
 import type { Work } from "../action.ts";
 import { awaitObjects } from "./await-objects.ts";
 import { kindOf, nameOf, readTarget, type Target, undefinedIfNotFound } from "./target.ts";
@@ -18,9 +19,17 @@ export async function removeAndAwait(
   if (live.metadata.uid !== uid) return;
   if (live.metadata.deletionTimestamp === undefined) {
     const { propagation = "Background" } = options;
-    await client
-      .delete(kind, target, { propagationPolicy: propagation, preconditions: { uid: uid as string }, signal })
-      .catch(undefinedIfNotFound);
+    try {
+      await client.delete(kind, target, {
+        propagationPolicy: propagation,
+        preconditions: { uid: uid as string },
+        signal,
+      });
+    } catch (error) {
+      // It changed between our look and our word: look again, it may be another by now.
+      if (isConflict(error)) return removeAndAwait(target, work, { ...options, uid: uid as string });
+      undefinedIfNotFound(error);
+    }
   }
   const { namespace, name } = target;
   await awaitObjects(work, [{ kind, namespace, name }], ([found = []]) => {

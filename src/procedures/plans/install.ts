@@ -80,7 +80,8 @@ function decide(observation: Observation, { dataplane, apiServer, method }: Inst
   const mode = dataplane ?? (address.is === "unknown" ? "standard" : "BPF");
   const isDefault = CLUSTER_KINDS[kind].ebpfByDefault && method === "operator" && names.dialect === "vendor";
   const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(observation, address);
-  const managed = mode === "BPF" && names.dialect === "vendor" && operatorHandles(observation, way);
+  const managed =
+    mode === "BPF" && names.dialect === "vendor" && way.way !== "absent" && operatorHandles(observation, way);
   return { mode, address: byDefault ? notNeeded(address) : address, way, byDefault, managed };
 }
 
@@ -127,12 +128,8 @@ function stepsOf(observation: Observation, inputs: InstallInputs, decision: Deci
     customResourcesStep(objects, text, ebpf),
     completeStep(observation, objects),
     ...provenSteps(observation, mode).slice(1),
-    ...(ebpf ? (managed ? managedProxySteps(observation) : disableProxySteps(observation, way)) : []),
+    ...(ebpf ? (managed ? [proxyStatusStep(observation)] : disableProxySteps(observation, way)) : []),
   ];
-}
-
-function managedProxySteps(observation: Observation): Step[] {
-  return observation.proxy.daemonSet ? [proxyStatusStep(observation)] : [];
 }
 
 /** The namespace as the operator's manifest has it, so that nothing of it changes when that is applied. */
@@ -206,7 +203,7 @@ function notesOf(observation: Observation, { method }: InstallInputs, decision: 
   } else if (mode === "standard") {
     notes.push("Later, when you want eBPF: vendorctl switch --to BPF");
   }
-  if (managed && observation.proxy.daemonSet) {
+  if (managed) {
     notes.push("The operator looks after the service proxy from here on (serviceProxyManagement: Enabled).");
   }
   if (method === "chart") notes.push("The chart is installed without its custom resources; vendorctl creates them.");

@@ -64,7 +64,7 @@ function towardsEbpf(observation: Observation, { apiServer }: SwitchInputs): Par
   if (way.way === "leave-rules" && !managed && !leavesProxyRules(observation)) {
     before.push(leaveRulesStep(observation, way.because, observation.service.dataplaneConfiguration === undefined));
   }
-  const after = managed ? [proxyStatusStep(observation)] : disableProxySteps(observation, way);
+  const after = managed && proxy.daemonSet ? [proxyStatusStep(observation)] : disableProxySteps(observation, way);
   return {
     steps: [...before, ...dataplaneSteps(observation, "BPF"), ...after],
     notes: [...hostPortsNote(observation), ...proxyNotes(observation, way, managed)],
@@ -202,9 +202,11 @@ function hostPortsBackNote({ service, names }: Observation): string[] {
 
 function proxyNotes(observation: Observation, way: ProxyWay, managed: boolean): string[] {
   const kind = kindOf(observation);
-  if (managed) return ["The operator looks after the service proxy, when every node has proved that eBPF serves."];
+  if (managed && way.way === "park") {
+    return ["The operator parks the service proxy when every node has proved that eBPF serves."];
+  }
   if (way.way === "absent") return [`There is no service proxy to disable (${CLUSTER_KINDS[kind].title}).`];
-  if (way.way === "leave-rules") return [`The service proxy stays, and its rules are left alone: ${CONFLICT}`];
+  if (way.way === "leave-rules") return [`The service proxy stays, and its rules are left alone. ${CONFLICT}`];
   return [];
 }
 
