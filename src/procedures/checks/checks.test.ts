@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { EXPLANATIONS } from "../../api/validation/explain.ts";
+import { ADDRESS_ROWS } from "../testing/address-rows.ts";
+import { NOW, type Row, running, status } from "../testing/checked-clusters.ts";
+import { type Differently, node, observed } from "../testing/observed.ts";
+import { NETWORK_ROWS, PLATFORM_ROWS } from "../testing/platform-rows.ts";
+import { INSTALLATION_ROWS, PROXY_ROWS } from "../testing/service-rows.ts";
+import { HEALTH_ROWS, LEFTOVER_ROWS, ROLLOUT_ROWS } from "../testing/upkeep-rows.ts";
+import { VERSION_ROWS } from "../testing/version-rows.ts";
+import { CHECKS } from "./all.ts";
+import { blockingResults, type RunOptions, runChecks, verdictOf } from "./run-checks.ts";
+
+const ROWS: readonly Row[] = [
+  ...PLATFORM_ROWS,
+  ...NETWORK_ROWS,
+  ...ADDRESS_ROWS,
+  ...PROXY_ROWS,
+  ...INSTALLATION_ROWS,
+  ...VERSION_ROWS,
+  ...ROLLOUT_ROWS,
+  ...HEALTH_ROWS,
+  ...LEFTOVER_ROWS,
+];
+
+function result(row: Row, differently: Differently, options: RunOptions = {}) {
+  const seen = observed({ ...row.like, ...differently });
+  return runChecks(seen, row.for, { now: NOW, ...options }).find(({ code }) => code === row.code)!;
+}
+
+describe("every check", () => {
+  it("has a row here, under a code of its own", () => {
+    expect(ROWS.map(({ code }) => code).sort()).toEqual(CHECKS.map(({ code }) => code).sort());
+    expect(new Set(CHECKS.map(({ code }) => code)).size).toBe(CHECKS.length);
+  });
+
+  it.each(ROWS)("$code finds it, with evidence, reason and fix", (row) => {
+    const found = result(row, row.wrong, row.options);
+    expect(found).toMatchObject({
+      status: row.as,
+      reason: expect.stringMatching(/\w/),
+      fix: expect.stringMatching(/\w/),
+    });
+    expect(found.evidence.join("\n")).toContain(row.names);
+    expect(found.rule).not.toBe("");
+  });
+
+  it.each(ROWS)("$code has nothing against a cluster that is fine", (row) => {
+    expect(result(row, row.fine ?? {}, row.fineOptions)).toMatchObject({ status: "ok" });
+  });
+
+  it("says the same as validation does where the rule is already there", () => {
+    for (const { code, title, rule } of CHECKS) {
+      const known = EXPLANATIONS[code];
+      if (known) expect({ title, rule }).toEqual({ title: known.title, rule: known.rule });
+    }
+  });
+});
+
+describe("what keeps a procedure from starting", () => {
+  const old = { nodes: [node("old", { osImage: "Debian 9", kernelVersion: "4.9.0" })] };
+  const codes = (differently: Differently, procedure: "install" | "switch" | "upgrade", options: RunOptions = {}) =>
+    blockingResults(observed(differently), procedure, { now: NOW, ...options }).map(({ code }) => code);
+
+  it("is what eBPF cannot do, where eBPF is wanted", () => {
+    expect(codes(old, "install")).toEqual(["EBPF_KERNEL_TOO_OLD"]);
+    expect(codes(old, "install", { dataplane: "standard" })).toEqual([]);
+  });
+
+  it("is not what its own plan does first", () => {
+    const ipvs = { ...{ service: running() }, proxy: { mode: "ipvs", modeEvidence: "a flag" } } as const;
+    expect(codes(ipvs, "switch")).toEqual([]);
+    expect(runChecks(observed(ipvs), "switch").find(({ code }) => code === "SERVICE_PROXY_IPVS")?.status).toBe("fail");
+  });
+
+  it("is nothing that was accepted by its code", () => {
+    expect(codes(old, "install", { suppress: ["EBPF_KERNEL_TOO_OLD"] })).toEqual([]);
+    const results = runChecks(observed(old), "install", { suppress: ["EBPF_KERNEL_TOO_OLD"] });
+    expect(results.find(({ code }) => code === "EBPF_KERNEL_TOO_OLD")?.status).toBe("suppressed");
+    expect(verdictOf(results)).toBe("ok");
+  });
+
+  it("never keeps an upgrade, or the way back to the standard data plane, from curing what is degraded", () => {
+    const service = { ...running(), statuses: [status("network", "Degraded", "it is ill")] };
+    expect(codes({ service }, "upgrade")).toEqual([]);
+    expect(codes({ service }, "switch", { dataplane: "standard" })).toEqual([]);
+    expect(codes({ service }, "switch")).toEqual(["STATUS_DEGRADED"]);
+  });
+});
+
+it("names ten of a thousand nodes, and says how many more there are", () => {
+  const nodes = Array.from({ length: 1000 }, (_, index) => node(`n${index}`, { architecture: "riscv64" }));
+  const found = runChecks(observed({ nodes }), "install").find(({ code }) => code === "EBPF_ARCHITECTURE");
+  expect(found?.evidence).toHaveLength(11);
+  expect(found?.evidence.at(-1)).toBe("and 990 more");
+});
