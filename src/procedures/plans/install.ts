@@ -67,12 +67,19 @@ export function planInstall(observation: Observation, inputs: InstallInputs): Pl
     command: inputs.command,
     observed: fingerprint(observation),
     steps: stepsOf(observation, inputs, decision, text),
-    notes: notesOf(observation, inputs, decision),
+    notes: notesOf(observation, inputs, decision, text),
   });
 }
 
-function decide(observation: Observation, { dataplane, apiServer, method }: InstallInputs): Decision {
+function decide(observation: Observation, inputs: InstallInputs): Decision {
+  const { dataplane, apiServer, method } = inputs;
   const { names } = observation;
+  if (editOf(inputs, names.fields.linuxDataplane) !== undefined) {
+    throw errors.INSTALL_EDIT_REFUSED(
+      "the data plane has a flag of its own.",
+      "vendorctl install --dataplane BPF|standard",
+    );
+  }
   const way = proxyWay(observation);
   const kind = kindOf(observation);
   const address = chooseApiAddress(observation, apiServer);
@@ -80,9 +87,15 @@ function decide(observation: Observation, { dataplane, apiServer, method }: Inst
   const mode = dataplane ?? (address.is === "unknown" ? "standard" : "BPF");
   const isDefault = CLUSTER_KINDS[kind].ebpfByDefault && method === "operator" && names.dialect === "vendor";
   const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(observation, address);
-  const managed =
-    mode === "BPF" && names.dialect === "vendor" && way.way !== "absent" && operatorHandles(observation, way);
+  const asked = editOf(inputs, names.fields.serviceProxyManagement);
+  const able = mode === "BPF" && way.way !== "absent" && operatorHandles(observation, way);
+  // The public system's operator parks the proxy at once, so there it is done here, after the proof, unless asked for.
+  const managed = able && (asked === undefined ? names.dialect === "vendor" : asked === "Enabled");
   return { mode, address: byDefault ? notNeeded(address) : address, way, byDefault, managed };
+}
+
+function editOf({ edits }: InstallInputs, field: string): unknown {
+  return edits.find(({ path }) => path.join(".") === field)?.value;
 }
 
 /** Where the operator finds the address by itself. A given one is written whatever the platform tells. */
@@ -188,11 +201,11 @@ function completeStep({ names }: Observation, objects: readonly KubeObject[]): S
   );
 }
 
-function notesOf(observation: Observation, { method }: InstallInputs, decision: Decision): string[] {
+function notesOf(observation: Observation, inputs: InstallInputs, decision: Decision, text: string): string[] {
   const kind = kindOf(observation);
   const { title } = CLUSTER_KINDS[kind];
   const { mode, address, byDefault, managed } = decision;
-  const notes = [...creationNote(observation, mode)];
+  const notes = [...creationNote(observation, mode), editsNote(observation, inputs, text)];
   if (byDefault) {
     notes.push(`eBPF is the default data plane here (${title}): the manual steps are not needed and left out.`);
   }
@@ -206,8 +219,19 @@ function notesOf(observation: Observation, { method }: InstallInputs, decision: 
   if (managed) {
     notes.push("The operator looks after the service proxy from here on (serviceProxyManagement: Enabled).");
   }
-  if (method === "chart") notes.push("The chart is installed without its custom resources; vendorctl creates them.");
+  if (inputs.method === "chart")
+    notes.push("The chart is installed without its custom resources; vendorctl creates them.");
   return notes;
+}
+
+/** What was edited, line by line; the whole file is in the plan. */
+function editsNote({ names }: Observation, { files }: InstallInputs, text: string): string {
+  const published = new Set(files.customResources.text.split("\n"));
+  const lines = text.split("\n").filter((line) => line.trim() !== "" && !published.has(line));
+  const file = names.manifests.customResources;
+  if (lines.length === 0) return `${file} is created as it is published.`;
+  const edited = lines.map((line) => line.trim()).join("; ");
+  return `${file} is edited: ${edited}. See it whole with -o yaml, or --save-custom-resources FILE.`;
 }
 
 /** What would have been done when the cluster was made, where it was not. */
