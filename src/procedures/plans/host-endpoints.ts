@@ -198,6 +198,7 @@ function enableSteps(observation: Observation, labels: LabelsOfNodes): Step[] {
   const wasEnabled = fieldAt(configuration, path) === "Enabled";
   const section = path.slice(0, path.lastIndexOf("."));
   const only = fieldAt(configuration, `${section}.createDefaultHostEndpoint`) === "Disabled";
+  if (wasEnabled && !only && labels.size === 0 && everyNodeHasOne(observation)) return [];
   const wanted = { autoCreate: "Enabled", ...(only && { createDefaultHostEndpoint: "Enabled" }) };
   const target = singleton(names, "kubeControllersConfiguration", "stored");
   const linux = nodes.filter(({ operatingSystem }) => operatingSystem !== "windows");
@@ -216,6 +217,15 @@ function enableSteps(observation: Observation, labels: LabelsOfNodes): Step[] {
       wasEnabled,
     }),
   ];
+}
+
+function everyNodeHasOne({ v3, names, nodes }: Observation): boolean {
+  const { key, value } = names.labels.createdBy;
+  const automatic = (v3.hostEndpoints as Endpoint[]).filter(
+    ({ metadata, spec }) => metadata.labels?.[key] === value && spec?.interfaceName === "*",
+  );
+  const have = new Set(automatic.map(({ spec }) => spec.node));
+  return nodes.every(({ name, operatingSystem }) => operatingSystem === "windows" || have.has(name));
 }
 
 function deleteSteps({ names }: Observation, old: readonly Endpoint[]): Step[] {
