@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import type { Condition } from "../api/object.ts";
+import { statusTree } from "./status-tree.ts";
+import { acting, agent, agents, parked, running } from "./testing/checked-clusters.ts";
+import { type Differently, node, object, observed } from "./testing/observed.ts";
+
+const SINCE = "2026-01-01T00:00:00Z";
+const status = (name: string, type: string, message: string) => {
+  const condition: Condition = { type, status: "True", message, lastTransitionTime: SINCE };
+  return object("VendorStatus", name, { status: { conditions: [condition] } });
+};
+const well = (names: string[]) => names.map((name) => status(name, "Available", "All objects available"));
+const rolledOut = { desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2, observedGeneration: 1 };
+const deployed = { availableReplicas: 1, updatedReplicas: 1, observedGeneration: 1 };
+const nodes = [node("a"), node("b")];
+const both = [agent({ node: "a" }), agent({ node: "b", pod: "vendor-node-y" })];
+const healthy: Differently = {
+  nodes,
+  proxy: parked,
+  service: {
+    ...acting(),
+    operator: { ...running().operator!, status: deployed },
+    nodeAgents: agents({ status: rolledOut }),
+    agents: both,
+    statuses: well(["network", "ippools"]),
+  },
+};
+const differing = (service: object): Differently => ({ ...healthy, service: { ...healthy.service, ...service } });
+
+describe("status", () => {
+  it("is well, and says so for every part; what nobody asked for is not installed, which is nothing bad", () => {
+    const tree = statusTree(observed(healthy));
+    expect(tree).toMatchObject({ state: "ok", title: "v3.31.3, installed by operator, running eBPF" });
+    expect(tree.parts.map(({ name, state }) => `${name}: ${state}`)).toEqual([
+      "operator: ok",
+      "network: ok",
+      "IP pools: ok",
+      "node agents: ok",
+      "service proxy: ok",
+      "API server: not installed",
+      "flow logs: not installed",
+      "flow UI: not installed",
+      "versions: ok",
+    ]);
+    expect(tree.rootCause).toBeUndefined();
+  });
+
+  it("tells the first cause in the order of dependence, since when, and the operator's own fix", () => {
+    const statuses = [
+      status("apiserver", "Degraded", "Its pods have no network."),
+      status("network", "Degraded", "The endpoint map lacks the port. Fix: set data.ORCHESTRATOR_SERVICE_PORT."),
+    ];
+    const tree = statusTree(observed(differing({ statuses })));
+    expect(tree).toMatchObject({
+      state: "degraded",
+      rootCause: { part: "network", since: SINCE, text: expect.stringContaining("lacks the port") },
+      next: "set data.ORCHESTRATOR_SERVICE_PORT",
+    });
+  });
+
+  it("names the nodes whose agents are not well", () => {
+    const tree = statusTree(
+      observed(differing({ agents: [both[0], agent({ node: "b", phase: "Pending", ready: "0/1" })] })),
+    );
+    expect(tree.rootCause?.text).toBe("node b: pod vendor-node-x is Pending, READY 0/1");
+    expect(tree.next).toBe("vendorctl check");
+  });
+
+  it.each<[string, Differently, object]>([
+    ["nothing is installed", {}, { state: "not installed", next: "vendorctl check --pre, then vendorctl install" }],
+    ["the operator is gone", differing({ operator: undefined }), { state: "degraded", next: "vendorctl install" }],
+    [
+      "a rollout goes on",
+      differing({ nodeAgents: agents({ status: { ...rolledOut, updatedNumberScheduled: 1 } }) }),
+      { state: "progressing", next: "vendorctl status --watch" },
+    ],
+    [
+      "the proxy is parked and nobody serves",
+      { ...differing({ dataplaneConfiguration: undefined }) },
+      { state: "degraded", rootCause: { part: "service proxy" }, next: "vendorctl proxy status" },
+    ],
+    [
+      "the cluster is older than the tool",
+      differing({ version: "v3.27.5" }),
+      { state: "ok", next: "vendorctl check --for upgrade, then vendorctl upgrade" },
+    ],
+  ])("when %s", (_what, differently, expected) => {
+    expect(statusTree(observed(differently))).toMatchObject(expected);
+  });
+});
