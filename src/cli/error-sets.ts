@@ -14,6 +14,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "local/runtime/errors.ts": () => import("../local/runtime/errors.ts"),
   "operator/errors.ts": () => import("../operator/errors.ts"),
   "procedures/merge/errors.ts": () => import("../procedures/merge/errors.ts"),
+  "procedures/plans/upgrade-errors.ts": () => import("../procedures/plans/upgrade-errors.ts"),
   "procedures/releases/errors.ts": () => import("../procedures/releases/errors.ts"),
   "procedures/actions/errors.ts": () => import("../procedures/actions/errors.ts"),
   "procedures/plans/plan-errors.ts": () => import("../procedures/plans/plan-errors.ts"),

@@ -48,6 +48,11 @@ export const errors = defineErrors({
     say: (count: number) => `${count} ${count === 1 ? "change is" : "changes are"} pending`,
     exitCode: EXIT.changesPending,
   },
+  FILE_NOT_READ: {
+    say: (flag: string, file: string, why: string) => `${flag}: ${file} could not be read: ${why}`,
+    fix: () => "name a file that is there and can be read",
+    exitCode: EXIT.usage,
+  },
   FILE_NOT_WRITTEN: {
     say: (file: string, why: string) => `${file} could not be written: ${why}`,
     fix: () => "name a file in a directory that is there and can be written to",

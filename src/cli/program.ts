@@ -8,6 +8,7 @@ import { addInstallCommands } from "./install-program.ts";
 import { addMigrateCommands } from "./migrate-program.ts";
 import { addRunCommands } from "./run-program.ts";
 import { DIALECTS, type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
+import { addUpgradeCommands } from "./upgrade-program.ts";
 
 /** Makes a command's action of what it does, which is loaded only when the command runs. */
 export type Start = <Options>(
@@ -41,6 +42,7 @@ export function buildProgram(world: World): Command {
 
   addCheckCommands(program, start);
   addInstallCommands(program, start);
+  addUpgradeCommands(program, start);
   addMigrateCommands(program, start);
   addRunCommands(program, world, start);
   addClusterCommands(program, start);

@@ -1,4 +1,5 @@
 import type { Action } from "../action.ts";
+import { adoptFields } from "./adopt-fields.ts";
 import { applyManifest } from "./apply-manifest.ts";
 import { applyObjects } from "./apply-objects.ts";
 import { deleteHostEndpoints } from "./delete-host-endpoints.ts";
@@ -8,6 +9,7 @@ import { enableAutoHostEndpoints } from "./enable-auto-host-endpoints.ts";
 import { forgetOwnerReferences } from "./forget-owner-references.ts";
 import { labelNodes } from "./label-nodes.ts";
 import { mergePatch } from "./merge-patch.ts";
+import { migrateStoredVersions } from "./migrate-stored-versions.ts";
 import { proveDataplane } from "./prove-dataplane.ts";
 import { proveOwnedObjects } from "./prove-owned-objects.ts";
 import { proveRemoved } from "./prove-removed.ts";
@@ -15,8 +17,10 @@ import { removeCustomResource } from "./remove-custom-resource.ts";
 import { restoreOwnerReferences } from "./restore-owner-references.ts";
 import { runTool } from "./run-tool.ts";
 import { saveOwnerReferences } from "./save-owner-references.ts";
+import { saveService } from "./save-service.ts";
 import { setProxyMode } from "./set-proxy-mode.ts";
 import { stripOwnerReferences } from "./strip-owner-references.ts";
+import { verifyVersion } from "./verify-version.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
 import { waitForStatus } from "./wait-for-status.ts";
 import { waitOutside } from "./wait-outside.ts";
@@ -41,6 +45,10 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "prove-removed": proveRemoved,
   "remove-custom-resource": removeCustomResource,
   "set-proxy-mode": setProxyMode,
+  "adopt-fields": adoptFields,
+  "migrate-stored-versions": migrateStoredVersions,
+  "save-service": saveService,
+  "verify-version": verifyVersion,
   "delete-host-endpoints": deleteHostEndpoints,
   "enable-auto-host-endpoints": enableAutoHostEndpoints,
   "label-nodes": labelNodes,

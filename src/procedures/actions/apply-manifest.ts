@@ -11,6 +11,8 @@ export type ApplyManifestInputs = {
   file: string;
   from: string;
   digest: string;
+  /** Of the file, only objects of this kind. */
+  only?: string;
   /** Waited for when this was taken back. */
   afterUndo?: Settle;
 };
@@ -30,12 +32,13 @@ export const applyManifest: Action<ApplyManifestInputs, Before> = {
 };
 
 /** A file that is no longer the same is not what the plan showed. */
-async function objectsOf({ file, from, digest }: ApplyManifestInputs, work: Work): Promise<KubeObject[]> {
+async function objectsOf({ file, from, digest, only }: ApplyManifestInputs, work: Work): Promise<KubeObject[]> {
   const files =
     from === work.files.from
       ? work.files
       : openReleaseFiles({ ...(from === "built in" ? {} : { manifestUrl: from }), signal: work.signal });
   const text = await files.read(file);
   if (digestOf(text) !== digest) throw errors.STEP_FILE_CHANGED(file, from);
-  return manifestObjects(file, text);
+  const objects = manifestObjects(file, text);
+  return only === undefined ? objects : objects.filter(({ kind }) => kind === only);
 }

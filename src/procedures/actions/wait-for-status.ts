@@ -9,6 +9,8 @@ import { kindOf, readTarget } from "./target.ts";
 export type WaitForStatusInputs = {
   /** Names of the status resources, `network` or `apiserver`, that must all say Available of what was last asked for. */
   statuses: readonly string[];
+  /** Counts only what was said of the request as it stands: an operator that is no more may have said something of it before. */
+  fresh?: true;
 };
 
 /** Reasons of a Degraded status that no waiting mends: a request that was refused, or an image that cannot be had. */
@@ -33,7 +35,7 @@ export async function awaitStatuses(inputs: WaitForStatusInputs, work: Work): Pr
   await awaitObjects(work, [{ kind }], ([statuses = []]) => {
     for (const { name, generation } of wanted) {
       const status = statuses.find(({ metadata }) => metadata.name === name);
-      const verdict = judge(`${label} ${name}`, status, generation);
+      const verdict = judge(`${label} ${name}`, status, generation, inputs.fresh);
       if (verdict !== "done") return verdict;
     }
     return "done";
@@ -53,13 +55,13 @@ async function generationBehind(status: string, work: Work): Promise<number> {
   return request?.metadata.generation ?? 0;
 }
 
-function judge(label: string, status: KubeObject | undefined, generation: number): Verdict {
+function judge(label: string, status: KubeObject | undefined, generation: number, fresh?: true): Verdict {
   const { conditions } = (status?.["status"] ?? {}) as { conditions?: Condition[] };
   const available = findCondition(conditions, "Available");
   const degraded = findCondition(conditions, "Degraded");
   if (available === undefined) return { waitingFor: `${label} to be reported` };
   // What it says of an older request is no answer to ours.
-  if ((available.observedGeneration ?? generation) < generation)
+  if ((available.observedGeneration ?? (fresh ? 0 : generation)) < generation)
     return { waitingFor: `${label} to take up the change` };
   if (degraded?.status === "True") {
     const why = `${degraded.message ?? ""} (${degraded.reason})`.trim();

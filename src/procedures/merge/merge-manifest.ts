@@ -13,6 +13,8 @@ export interface MergeInputs {
   theirs: { file: string; text: string } | { objects: readonly KubeObject[] };
   /** What the new version published. */
   ours: string;
+  /** A kind that is taken from the new manifest whatever became of it. */
+  leave?: string;
   /** Clashes a person has decided: by the path they were reported under. */
   take: Readonly<Record<string, "mine" | "new">>;
 }
@@ -61,17 +63,20 @@ interface Merging {
  * Finds what a person changed in the manifest of the version they run, and makes the same changes in the new one. Both having
  * changed one field, or the new one no longer having what was changed, is a conflict: told, and never decided here.
  */
-export function mergeManifest({ base, theirs, ours, take }: MergeInputs): MergedManifest {
+export function mergeManifest({ base, theirs, ours, take, leave }: MergeInputs): MergedManifest {
   const merging: Merging = { take, taken: new Set(), edits: [], conflicts: [], comments: 0, edited: new Set() };
   const published = manifestDocuments("the published manifest", base);
   const own = "text" in theirs ? manifestDocuments(theirs.file, theirs.text) : fromObjects(theirs.objects);
   const result = manifestDocuments("the new manifest", ours);
+  const left = (one: ManifestDocument | undefined) =>
+    leave !== undefined && one !== undefined && isOfKind(one.name, leave);
   for (const key of new Set([...published.keys(), ...own.keys()])) {
+    if (left(published.get(key) ?? own.get(key))) continue;
     mergeOne(merging, key, { base: published.get(key), theirs: own.get(key) }, result);
   }
   const documents = [...result.values()];
   const edited = merging.edited;
-  const dropped = [...published].filter(([key]) => !result.has(key)).map(([, { name }]) => name);
+  const dropped = [...published].filter(([key, one]) => !result.has(key) && !left(one)).map(([, { name }]) => name);
   return {
     text: documents.map((one) => (edited.has(one) ? printed(one.document) : withSeparator(one.text))).join(""),
     objects: ({ only, not }) =>

@@ -1,0 +1,83 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { planUpgrade } from "../../procedures/plans/upgrade.ts";
+import { type UpgradeMethod, upgradePath } from "../../procedures/plans/upgrade-path.ts";
+import { gatherUpgrade } from "../../procedures/upgrade/gather-upgrade.ts";
+import { errors } from "../errors.ts";
+import type { ProcedureFlags } from "../procedure-flags.ts";
+import { runProcedure } from "../run-procedure.ts";
+import type { Session } from "../session.ts";
+
+interface UpgradeFlags extends ProcedureFlags {
+  to?: string;
+  from?: string;
+  method?: UpgradeMethod;
+  manifest?: string;
+  base?: string;
+  take?: Record<string, "mine" | "new">;
+  saveManifest?: string;
+  values?: string;
+  chart?: string;
+}
+
+export async function upgrade(session: Session, flags: UpgradeFlags): Promise<void> {
+  const { to, from, method, chart, take = {}, saveManifest } = flags;
+  const manifest = await readGiven("--manifest", flags.manifest);
+  const base = await readGiven("--base", flags.base);
+  const values = await readGiven("--values", flags.values);
+  await runProcedure(session, flags, {
+    procedure: "upgrade",
+    owned: true,
+    makePlan: async (observation, { command, client, files, tools, signal }) => {
+      const path = upgradePath(observation, {
+        ...(to !== undefined && { to }),
+        ...(from !== undefined && { from }),
+        ...(method && { method }),
+        given: {
+          manifest: Boolean(manifest),
+          base: Boolean(base),
+          values: Boolean(values),
+          chart: chart !== undefined,
+        },
+      });
+      const given = {
+        ...(manifest && { manifest }),
+        ...(base && { base }),
+        ...(values && { values }),
+        ...(chart !== undefined && { chart }),
+        take,
+        connection: connectionOf(session),
+      };
+      const facts = await gatherUpgrade(observation, path, given, { client, files, tools, signal });
+      const plan = planUpgrade(observation, path, facts, command);
+      if (saveManifest !== undefined && facts.merged) await save(saveManifest, facts.merged.text);
+      return plan;
+    },
+    next: ["vendorctl version", "vendorctl status"],
+  });
+}
+
+/** The chart tool must mean the same cluster as we do. */
+function connectionOf({ flags }: Session): string[] {
+  const { kubeconfig, context } = flags;
+  return [
+    ...(kubeconfig === undefined ? [] : ["--kubeconfig", kubeconfig]),
+    ...(context === undefined ? [] : ["--kube-context", context]),
+  ];
+}
+
+async function readGiven(flag: string, file: string | undefined): Promise<{ file: string; text: string } | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return { file, text: await readFile(file, "utf8") };
+  } catch (error) {
+    throw errors.FILE_NOT_READ(flag, file, (error as NodeJS.ErrnoException).code ?? "unknown reason").from(error);
+  }
+}
+
+async function save(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text, { mode: 0o600 });
+  } catch (error) {
+    throw errors.FILE_NOT_WRITTEN(file, (error as Error).message).from(error);
+  }
+}

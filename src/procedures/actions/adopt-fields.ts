@@ -1,0 +1,87 @@
+import type { KubeObject, ManagedFieldsEntry } from "../../api/object.ts";
+import { isConflict } from "../../cluster/failures.ts";
+import type { Action, Work } from "../action.ts";
+import { kindOf, nameOf, readTarget, type Target } from "./target.ts";
+
+export type AdoptFieldsInputs = {
+  objects: readonly Target[];
+  /** Those who applied the old release; what they wrote becomes ours. */
+  managers: readonly string[];
+};
+
+/** The field manager of our applies. */
+export const MANAGER = "vendorctl";
+
+/**
+ * Makes us the owner of what an earlier installer wrote, so that fields the new release no longer has go when it is applied. This is
+ * what kubectl does on its own way from client-side to server-side apply. No field changes its value.
+ */
+export const adoptFields: Action<AdoptFieldsInputs> = {
+  async needed({ objects, managers }, work) {
+    for (const target of objects) {
+      const live = await readTarget(work, target);
+      if (live && isTheirs(live, managers)) return true;
+    }
+    return false;
+  },
+  async apply({ objects, managers }, work) {
+    for (const target of objects) await adopt(target, managers, work);
+  },
+  // Who owns a field is put back with the field.
+  undo: async () => {},
+};
+
+async function adopt(target: Target, managers: readonly string[], work: Work): Promise<void> {
+  const { client, signal } = work;
+  const kind = await kindOf(client, target);
+  for (;;) {
+    const live = await readTarget(work, target);
+    if (kind === undefined || !live || !isTheirs(live, managers)) return;
+    const operations = [
+      { op: "test" as const, path: "/metadata/resourceVersion", value: live.metadata.resourceVersion },
+      { op: "replace" as const, path: "/metadata/managedFields", value: adopted(live, managers) },
+    ];
+    try {
+      await client.patch(kind, target, { type: "json", operations }, { fieldManager: MANAGER, signal });
+      work.say(`${nameOf(target)}: owned by ${MANAGER} from now on`);
+      return;
+    } catch (error) {
+      // Somebody wrote meanwhile: look again.
+      if (!isConflict(error)) throw error;
+    }
+  }
+}
+
+const isOurs = ({ manager, operation, subresource }: ManagedFieldsEntry) =>
+  manager === MANAGER && operation === "Apply" && !subresource;
+
+function isTheirs({ metadata }: KubeObject, managers: readonly string[]): boolean {
+  return (metadata.managedFields ?? []).some((entry) => mayAdopt(entry, managers));
+}
+
+function mayAdopt(entry: ManagedFieldsEntry, managers: readonly string[]): boolean {
+  return !entry.subresource && !isOurs(entry) && managers.includes(entry.manager ?? "");
+}
+
+function adopted({ apiVersion, metadata }: KubeObject, managers: readonly string[]): ManagedFieldsEntry[] {
+  const entries = metadata.managedFields ?? [];
+  const mine = entries.filter((entry) => isOurs(entry) || mayAdopt(entry, managers));
+  const fieldsV1 = mine.reduce<Fields>((sum, entry) => union(sum, (entry.fieldsV1 ?? {}) as Fields), {});
+  const { time } = mine.at(-1) ?? {};
+  const ours: ManagedFieldsEntry = {
+    manager: MANAGER,
+    operation: "Apply",
+    apiVersion: mine.at(-1)?.apiVersion ?? apiVersion,
+    ...(time === undefined ? {} : { time }),
+    fieldsType: "FieldsV1",
+    fieldsV1,
+  };
+  return [...entries.filter((entry) => !mine.includes(entry)), ours];
+}
+
+type Fields = { [field: string]: Fields };
+
+function union(a: Fields, b: Fields): Fields {
+  const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])];
+  return Object.fromEntries(keys.map((key) => [key, union(a[key] ?? {}, b[key] ?? {})]));
+}

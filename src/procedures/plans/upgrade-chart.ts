@@ -1,0 +1,60 @@
+import type { Expectation } from "../actions/expectation.ts";
+import { nameOf } from "../actions/target.ts";
+import type { Observation } from "../observation.ts";
+import type { Step } from "../plan.ts";
+import { operatorTarget, singleton } from "./cluster-view.ts";
+import { CHART_TOOL } from "./install-operator.ts";
+import { runToolStep, type Said, waitOutsideStep } from "./steps.ts";
+import type { UpgradeFacts } from "./upgrade.ts";
+import { errors } from "./upgrade-errors.ts";
+import type { UpgradePath } from "./upgrade-path.ts";
+
+/** The release is upgraded by the tool it belongs to: by ours where the tool is here, by the person where it is not. */
+export function chartUpgradeStep(
+  observation: Observation,
+  path: UpgradePath,
+  chart: NonNullable<UpgradeFacts["chart"]>,
+): Step {
+  const { names, service } = observation;
+  const { name = names.chart.release, namespace = names.namespaces.operator, status } = service.release ?? {};
+  if (status?.startsWith("pending")) throw errors.UPGRADE_CHART_PENDING(name, status);
+  const source =
+    chart.chart === undefined ? [`${names.chart.repository}/${names.chart.name}`, "--version", path.to] : [chart.chart];
+  const args = ["upgrade", name, ...source, "--namespace", namespace, ...chart.connection, "--values"];
+  const said: Said = {
+    id: "chart",
+    title: `Upgrade the release ${name} with the chart of ${path.to} and the release's own values`,
+    where: nameOf(operatorTarget(names)),
+    because:
+      "Upgrade, chart package manager: step 2: upgrade the release from the vendor chart repository's operator chart.",
+    risk: "medium",
+  };
+  const until = [upgraded(observation, path)];
+  if (chart.tool) {
+    const hint = `install ${CHART_TOOL}, or run it where it is installed`;
+    return runToolStep(said, { program: CHART_TOOL, args: [...args, "-"], input: chart.values, hint, until });
+  }
+  const values = "values.yaml";
+  return waitOutsideStep(
+    { ...said, where: `${CHART_TOOL}, which is not on this machine` },
+    {
+      tell: [
+        "run these where the chart tool is:",
+        `${CHART_TOOL} get values ${name} --namespace ${namespace} --output yaml > ${values}`,
+        `${CHART_TOOL} ${args.join(" ")} ${values}`,
+      ],
+      until,
+    },
+  );
+}
+
+/** The public operator has a version of its own; there the installation tells when the service is upgraded. */
+function upgraded({ names }: Observation, { to }: UpgradePath): Expectation {
+  const version = to.replaceAll(".", "\\.");
+  if (names.dialect === "calico") {
+    const path = names.fields.statusVersion.split(".");
+    return { target: singleton(names, "installation"), path, matches: `^${version}$` };
+  }
+  const path = ["spec", "template", "spec", "containers", "0", "image"];
+  return { target: operatorTarget(names), path, matches: `:${version}(@|$)` };
+}

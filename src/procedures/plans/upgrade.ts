@@ -1,0 +1,291 @@
+import type { KubeObject } from "../../api/object.ts";
+import { parseVersion } from "../../api/version.ts";
+import { VERSION_GATES } from "../../api/version-gates.ts";
+import type { Expectation } from "../actions/expectation.ts";
+import { nameOf, type Target, targetOf } from "../actions/target.ts";
+import { fingerprint } from "../fingerprint.ts";
+import { makePlan } from "../make-plan.ts";
+import type { MergedManifest } from "../merge/merge-manifest.ts";
+import type { Observation } from "../observation.ts";
+import type { Plan, Step } from "../plan.ts";
+import { operatorTarget, singleton } from "./cluster-view.ts";
+import { ownerReferenceSteps } from "./owner-references.ts";
+import { type Said, step, waitForRolloutStep, waitForStatusStep } from "./steps.ts";
+import { chartUpgradeStep } from "./upgrade-chart.ts";
+import { errors } from "./upgrade-errors.ts";
+import { upgradeNotes } from "./upgrade-notes.ts";
+import type { UpgradePath } from "./upgrade-path.ts";
+
+/** A published file that is applied as it is. */
+export interface PublishedRef {
+  name: string;
+  from: string;
+  digest: string;
+}
+
+/** Fields that belong to somebody else, and become ours when the release is applied. */
+export interface TakeOver {
+  object: string;
+  owner: string;
+  fields: readonly string[];
+}
+
+/** What was read for an upgrade beside the observation. */
+export interface UpgradeFacts {
+  definitions: PublishedRef;
+  /** The file of the method with the person's edits, and where it came from. */
+  merged?: Pick<MergedManifest, "edits" | "conflicts" | "comments" | "dropped" | "untaken"> & {
+    file: string;
+    from: string;
+    digest: string;
+    text: string;
+    /** To apply: all but definitions, and Secrets that already hold what they should. */
+    objects: readonly KubeObject[];
+    editsFrom: string;
+  };
+  takeOvers: readonly TakeOver[];
+  /** Managers whose fields become ours first, so that what the new release no longer has goes. */
+  appliers: readonly string[];
+  chart?: { tool: boolean; values: string; chart: string | undefined; connection: readonly string[] };
+  /** Definitions that still store objects in an older version. */
+  behind: readonly string[];
+}
+
+/** The specification's upgrade by the method the service was installed with. */
+export function planUpgrade(observation: Observation, path: UpgradePath, facts: UpgradeFacts, command: string): Plan {
+  refuseClashes(observation, facts);
+  const owned = path.gates.includes("resourceUids") ? (observation.owned ?? []) : [];
+  const references = ownerReferenceSteps(owned, observation.names);
+  const steps = [
+    ...references.before,
+    saveStep(),
+    definitionsStep(path, facts),
+    ...(path.method === "chart" ? [chartUpgradeStep(observation, path, facts.chart!)] : applySteps(path, facts)),
+    ...waitSteps(observation, path),
+    verifyStep(observation, path),
+    ...(facts.behind.length > 0 ? [storedVersionsStep(facts.behind)] : []),
+    ...references.after,
+  ];
+  return makePlan({
+    procedure: "upgrade",
+    names: observation.names.dialect,
+    title: `Upgrade from ${path.from} to ${path.to}, by ${methodTitle(observation, path)}`,
+    command,
+    observed: fingerprint(observation),
+    steps,
+    notes: upgradeNotes(observation, path, facts),
+  });
+}
+
+function methodTitle({ service }: Observation, { method }: UpgradePath): string {
+  if (method !== "manifest") return method;
+  return `manifest (${service.variant ?? "networking"}, ${service.datastore} datastore)`;
+}
+
+/** What only the person can decide stops the upgrade before anything is changed. */
+function refuseClashes({ names }: Observation, { merged }: UpgradeFacts): void {
+  if (!merged) return;
+  const [untaken] = merged.untaken;
+  if (untaken !== undefined) throw errors.UPGRADE_TAKE_UNKNOWN(untaken);
+  if (merged.conflicts.length > 0) {
+    throw errors.UPGRADE_EDITS_CLASH(
+      merged.conflicts.map(({ path, why, base, theirs, ours }) => {
+        const values = `published ${brief(base, path)}, yours ${brief(theirs, path)}, new ${brief(ours, path)}`;
+        return `${path} (${why === "gone" ? "the new version no longer has it" : "both changed it"}: ${values})`;
+      }),
+    );
+  }
+  const { configMap, etcdEndpointsKey } = names.manifests;
+  const settings = merged.objects.find(({ kind, metadata }) => kind === "ConfigMap" && metadata.name === configMap);
+  const endpoints = (settings?.["data"] as Record<string, string> | undefined)?.[etcdEndpointsKey];
+  if (endpoints !== undefined && (endpoints === "" || /<\w+>/.test(endpoints))) {
+    throw errors.UPGRADE_ETCD_UNSET(etcdEndpointsKey, configMap);
+  }
+}
+
+/** A value in a line; what a Secret holds is nobody's to read here. */
+export function brief(value: unknown, path: string): string {
+  if (value === undefined) return "nothing";
+  if (path.startsWith("Secret/")) return "(secret)";
+  const text = JSON.stringify(value);
+  return text.length > 120 ? `${text.slice(0, 117)}...` : text;
+}
+
+function saveStep(): Step {
+  return step(
+    "save-service",
+    {
+      id: "save-service",
+      title: "Keep a copy of every object of the service, for the way back",
+      where: "the journal",
+      because: "The new version changes objects that no step names; a rollback puts each of them back.",
+    },
+    {},
+  );
+}
+
+function definitionsStep({ method }: UpgradePath, { definitions }: UpgradeFacts): Step {
+  const { name, from, digest } = definitions;
+  return step(
+    "apply-manifest",
+    {
+      id: "definitions",
+      title: "Apply the resource definitions server-side, conflicts forced, and wait until they are established",
+      where: `${name} (${from}, ${digest})`,
+      because:
+        method === "manifest"
+          ? "Upgrade, manifests: apply server-side with force-conflicts; what it defines comes before what uses it."
+          : "Upgrade, operator and chart: server-side apply with force-conflicts, CRDs first.",
+      risk: "low",
+    },
+    { file: name, from, digest, only: "CustomResourceDefinition" },
+  );
+}
+
+function applySteps({ method }: UpgradePath, { merged, appliers, takeOvers }: UpgradeFacts): Step[] {
+  const { objects, file, from, digest, edits } = merged!;
+  const where = `${file} (${from}, ${digest})`;
+  // Secrets are applied only where they change, and then by whom they belong to.
+  const adopted = objects.filter(({ kind }) => kind !== "Secret").map(targetOf);
+  const adopt: Said = {
+    id: "adopt-fields",
+    title: `Take over what ${appliers.join(" and ")} wrote, so that fields the new version no longer has go`,
+    where: `${adopted.length} objects of ${file}`,
+    because:
+      "A field that its first writer still owns would stay beside the new one's, such as a second kind of probe.",
+  };
+  const carried = edits.length === 0 ? "" : `, with ${edits.length === 1 ? "your edit" : `your ${edits.length} edits`}`;
+  const apply: Said = {
+    id: method === "operator" ? "operator" : "manifest",
+    title: `Apply ${file} server-side, conflicts forced${carried}`,
+    where,
+    because:
+      method === "operator"
+        ? "Upgrade, operator: the operator manifest, server-side with force-conflicts, after the CRDs."
+        : "Upgrade, manifests: re-apply your install-time edits; apply server-side with force-conflicts; rolling update.",
+    risk: "medium",
+  };
+  return [
+    ...(appliers.length > 0 ? [step("adopt-fields", adopt, { objects: adopted, managers: [...appliers] })] : []),
+    step("apply-objects", apply, { objects: [...objects], takesOver: [...takeOvers] }),
+  ];
+}
+
+/** Running, with the READY the specification names. */
+function waitSteps(observation: Observation, { method }: UpgradePath): Step[] {
+  const { names, service } = observation;
+  if (method !== "manifest") return operatorWaits(observation);
+  const overlay = service.variant === "overlay";
+  const namespace = service.nodeAgents?.metadata.namespace ?? names.namespaces.orchestratorSystem;
+  const apps = { apiVersion: "apps/v1", namespace };
+  const nodes: Target = {
+    ...apps,
+    kind: "DaemonSet",
+    name: overlay ? names.workloads.overlayNode : names.workloads.node,
+  };
+  const controllers: Target = { ...apps, kind: "Deployment", name: names.workloads.kubeControllers };
+  const { ready } = names;
+  const wanted = service.datastore === "etcd" ? ready.etcdDatastore : overlay ? ready.overlay : ready.apiDatastore;
+  const because =
+    "States: pod status during upgrade is Running, with READY 2/2 (API datastore) or 1/2 (etcd, expected on the node pods).";
+  return [
+    waitForRolloutStep(
+      {
+        id: "nodes-updated",
+        title: `Watch the node pods until all are Running with READY ${wanted}`,
+        where: nameOf(nodes),
+        because,
+        risk: "medium",
+      },
+      { workload: nodes, ready: wanted },
+    ),
+    waitForRolloutStep(
+      { id: "controllers-updated", title: "Watch the controllers until they run", where: nameOf(controllers), because },
+      { workload: controllers },
+    ),
+  ];
+}
+
+function operatorWaits({ names, service }: Observation): Step[] {
+  const { statuses, kinds } = names;
+  const wanted = [
+    statuses.network,
+    ...(service.apiServer ? [statuses.apiServer] : []),
+    ...(service.flowLogs ? [statuses.flowLogs] : []),
+    ...(service.flowUI ? [statuses.flowUI] : []),
+  ];
+  return [
+    waitForRolloutStep(
+      {
+        id: "operator-updated",
+        title: "Wait until the new operator runs",
+        where: nameOf(operatorTarget(names)),
+        because: "Endpoints: the result of the upgrade is that the operator is upgraded.",
+      },
+      { workload: operatorTarget(names) },
+    ),
+    waitForStatusStep(
+      {
+        id: "complete",
+        title: "Watch the status until the new operator reports every part as available",
+        where: `${kinds.status.kind} ${wanted.join(", ")}`,
+        because: "The operator rolls the new version out by itself; its status tells when it is done.",
+        risk: "medium",
+      },
+      { statuses: wanted, fresh: true },
+    ),
+  ];
+}
+
+function verifyStep(observation: Observation, { to, method }: UpgradePath): Step {
+  const { names, service } = observation;
+  const { major, minor } = parseVersion(to)!;
+  const line = `v${major}.${minor}`;
+  const matches = `^v?${major}\\.${minor}\\.`;
+  const information: Expectation = {
+    target: singleton(names, "clusterInformation", "stored"),
+    path: names.fields.clusterVersion.split("."),
+    matches,
+  };
+  const reported: Expectation = {
+    target: singleton(names, "installation"),
+    path: names.fields.statusVersion.split("."),
+    matches,
+  };
+  const until: Expectation[] = [
+    ...(method === "manifest" ? [] : [reported]),
+    ...(service.datastore === "etcd" ? [agentsImage(observation, `:v?${major}\\.${minor}\\.`)] : [information]),
+  ];
+  return step(
+    "verify-version",
+    {
+      id: "verify-version",
+      title: `Verify that the cluster says it runs ${line}.x`,
+      where: until.map(({ target }) => nameOf(target)).join(", "),
+      because: `Endpoints: verify version: cluster version is \`${line}.x\`. ${VERSION_GATES.target.because}`,
+    },
+    { until },
+  );
+}
+
+/** With etcd the version is written there; what the API has of it is what the pods run. */
+function agentsImage({ names, service }: Observation, matches: string): Expectation {
+  const { namespace = names.namespaces.orchestratorSystem, name = names.workloads.node } =
+    service.nodeAgents?.metadata ?? {};
+  const target = { apiVersion: "apps/v1", kind: "DaemonSet", namespace, name };
+  return { target, path: ["spec", "template", "spec", "containers", "0", "image"], matches };
+}
+
+function storedVersionsStep(definitions: readonly string[]): Step {
+  return step(
+    "migrate-stored-versions",
+    {
+      id: "stored-versions",
+      title: "Store every object in the version its definition stores now",
+      where: definitions.join(", "),
+      because: "A version that is still stored can never be dropped from its definition.",
+      risk: "low",
+    },
+    { definitions: [...definitions] },
+  );
+}

@@ -1,0 +1,226 @@
+import { stringify } from "yaml";
+import type { Names } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { StatusError } from "../../api/status.ts";
+import type { Client } from "../../cluster/client.ts";
+import { isConflict } from "../../cluster/failures.ts";
+import { MANAGER } from "../actions/adopt-fields.ts";
+import { kindOf, nameOf, targetOf, undefinedIfNotFound } from "../actions/target.ts";
+import { appliedObject } from "../merge/live-edits.ts";
+import { manifestDocuments } from "../merge/manifest-documents.ts";
+import { type MergedManifest, mergeManifest } from "../merge/merge-manifest.ts";
+import type { Observation } from "../observation.ts";
+import type { OtherTools } from "../other-tools.ts";
+import { CHART_TOOL } from "../plans/install-operator.ts";
+import type { PublishedRef, TakeOver, UpgradeFacts } from "../plans/upgrade.ts";
+import { errors } from "../plans/upgrade-errors.ts";
+import type { UpgradePath } from "../plans/upgrade-path.ts";
+import type { ReleaseFiles } from "../release-files.ts";
+import { findRelease } from "../releases/old-release.ts";
+import { digestOf, openReleaseFiles } from "../releases/open-release-files.ts";
+import { publishedText } from "../releases/published-text.ts";
+import { releaseValues } from "./release-values.ts";
+
+/** Where an upgrade may look beside the observation. */
+export interface UpgradeSources {
+  client: Client;
+  files: ReleaseFiles;
+  tools: OtherTools;
+  signal: AbortSignal;
+}
+
+/** Files the person gave, read. */
+export interface UpgradeFiles {
+  manifest?: { file: string; text: string };
+  base?: { file: string; text: string };
+  values?: { file: string; text: string };
+  chart?: string;
+  take: Readonly<Record<string, "mine" | "new">>;
+  /** How the chart tool is told which cluster is meant. */
+  connection: readonly string[];
+}
+
+const DEFINITION = "CustomResourceDefinition";
+/** Who may have applied a manifest; what others changed afterwards stays theirs. */
+const APPLIERS = [
+  "kubectl-client-side-apply",
+  "kubectl-create",
+  "kubectl-replace",
+  "kubectl",
+  "before-first-apply",
+  MANAGER,
+];
+
+/** Reads everything an upgrade is decided from, and changes nothing: what the server is asked to try, it only tries. */
+export async function gatherUpgrade(
+  observation: Observation,
+  path: UpgradePath,
+  given: UpgradeFiles,
+  sources: UpgradeSources,
+): Promise<UpgradeFacts> {
+  const { names, crds } = observation;
+  const { files } = sources;
+  const file = path.file === undefined ? undefined : names.manifests[path.file];
+  const inManifest = path.method === "manifest" && file !== undefined;
+  const definitions = await published(files, inManifest ? file : names.manifests.operatorCrds);
+  const behind = crds.filter(({ stored }) => stored.length > 1).map(({ name }) => name);
+  const chart = path.method === "chart" ? await chartFacts(observation, given, sources) : undefined;
+  const merged = file === undefined ? undefined : await mergedFacts(observation, path, file, given, sources);
+  const objects = merged?.objects ?? [];
+  const applied = [...definitionsIn(definitions.text), ...objects];
+  const { text: _, ...ref } = definitions;
+  return {
+    definitions: ref,
+    ...(merged ? { merged } : {}),
+    takeOvers: await takeOvers(applied, sources),
+    appliers: await appliersOf(objects, sources),
+    ...(chart ? { chart } : {}),
+    behind,
+  };
+}
+
+async function published(files: ReleaseFiles, name: string): Promise<PublishedRef & { text: string }> {
+  const text = await files.read(name);
+  return { name, from: files.from, digest: digestOf(text), text };
+}
+
+function definitionsIn(text: string): KubeObject[] {
+  const documents = [...manifestDocuments("the new manifest", text).values()];
+  return documents.filter(({ name }) => name.startsWith(`${DEFINITION}/`)).map(({ object }) => object);
+}
+
+async function mergedFacts(
+  { names }: Observation,
+  path: UpgradePath,
+  file: string,
+  given: UpgradeFiles,
+  sources: UpgradeSources,
+): Promise<NonNullable<UpgradeFacts["merged"]>> {
+  const { files } = sources;
+  const ours = await published(files, file);
+  const base = given.base?.text ?? (await publishedBase(names, path, file, ours.text, sources));
+  const theirs = given.manifest ?? { objects: await liveObjects(base, sources) };
+  const merged = mergeManifest({ base, theirs, ours: ours.text, take: given.take, leave: DEFINITION });
+  const { edits, conflicts, comments, dropped, untaken } = merged;
+  return {
+    edits,
+    conflicts,
+    comments,
+    dropped,
+    untaken,
+    file,
+    from: ours.from,
+    digest: ours.digest,
+    text: merged.text,
+    objects: await withoutSettledSecrets(merged, sources),
+    editsFrom: given.manifest?.file ?? "the cluster",
+  };
+}
+
+/** What the version that runs published: ours to know in our own dialect, and otherwise at the same address under its version. */
+async function publishedBase(
+  names: Names,
+  { from, to, file: role }: UpgradePath,
+  file: string,
+  ours: string,
+  { files, signal }: UpgradeSources,
+): Promise<string> {
+  const found = findRelease(from);
+  if (names.dialect === "vendor" && role !== undefined) {
+    if (found.is === "known") return publishedText(role, found.release);
+    if (found.is === "notOlder") return ours;
+  }
+  const there = files.from.includes(to) ? files.from.replaceAll(to, from) : undefined;
+  if (there === undefined) throw errors.UPGRADE_BASE_MISSING(file, from);
+  return await openReleaseFiles({ manifestUrl: there, signal }).read(file);
+}
+
+/** The objects of the published manifest, as people have made them in the cluster. */
+async function liveObjects(base: string, sources: UpgradeSources): Promise<KubeObject[]> {
+  const documents = [...manifestDocuments("the published manifest", base).values()];
+  const found: KubeObject[] = [];
+  for (const { object } of documents.filter(({ name }) => !name.startsWith(`${DEFINITION}/`))) {
+    const live = await readLive(object, sources);
+    if (live) found.push(appliedObject(live, object));
+  }
+  return found;
+}
+
+async function readLive(object: KubeObject, { client, signal }: UpgradeSources): Promise<KubeObject | undefined> {
+  const kind = await kindOf(client, object);
+  return kind && (await client.get<KubeObject>(kind, object.metadata, { signal }).catch(undefinedIfNotFound));
+}
+
+/** A Secret that already holds what it should is not applied, so that what it holds is in no plan. */
+async function withoutSettledSecrets(merged: MergedManifest, sources: UpgradeSources): Promise<KubeObject[]> {
+  const objects: KubeObject[] = [];
+  for (const object of merged.objects({ not: DEFINITION })) {
+    const live = object.kind === "Secret" ? await readLive(object, sources) : undefined;
+    const settled = live && JSON.stringify(sorted(live["data"])) === JSON.stringify(sorted(object["data"]));
+    if (!settled) objects.push(object);
+  }
+  return objects;
+}
+
+function sorted(data: unknown): unknown {
+  return Object.entries((data ?? {}) as Record<string, string>).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** Asks the server, without force, whose fields an apply would take: each is shown before it is forced. */
+async function takeOvers(objects: readonly KubeObject[], sources: UpgradeSources): Promise<TakeOver[]> {
+  const found: TakeOver[] = [];
+  for (const object of objects) {
+    for (const [owner, fields] of await conflictsOf(object, sources)) {
+      found.push({ object: nameOf(targetOf(object)), owner, fields });
+    }
+  }
+  return found;
+}
+
+async function conflictsOf(object: KubeObject, { client, signal }: UpgradeSources): Promise<Map<string, string[]>> {
+  const byOwner = new Map<string, string[]>();
+  const kind = await kindOf(client, object);
+  if (!kind) return byOwner;
+  try {
+    await client.apply(kind, object, { dryRun: true, fieldManager: MANAGER, signal });
+  } catch (error) {
+    // Another refusal is told when it counts, by the step itself.
+    if (!isConflict(error) || !(error instanceof StatusError))
+      return error instanceof StatusError ? byOwner : rethrow(error);
+    for (const { field = "", message = "" } of error.status.details?.causes ?? []) {
+      const owner = /conflict with "([^"]+)"/.exec(message)?.[1] ?? "somebody else";
+      byOwner.set(owner, [...(byOwner.get(owner) ?? []), field.replace(/^\./, "")]);
+    }
+  }
+  return byOwner;
+}
+
+function rethrow(error: unknown): never {
+  throw error;
+}
+
+async function appliersOf(objects: readonly KubeObject[], sources: UpgradeSources): Promise<string[]> {
+  const found = new Set<string>();
+  for (const object of objects) {
+    const live = object.kind === "Secret" ? undefined : await readLive(object, sources);
+    for (const { manager = "", operation, subresource } of live?.metadata.managedFields ?? []) {
+      const ours = manager === MANAGER && operation === "Apply";
+      if (!subresource && !ours && APPLIERS.includes(manager)) found.add(manager);
+    }
+  }
+  return [...found].sort();
+}
+
+async function chartFacts(
+  { service }: Observation,
+  { values, chart, connection }: UpgradeFiles,
+  { client, tools, signal }: UpgradeSources,
+): Promise<NonNullable<UpgradeFacts["chart"]>> {
+  const kept = service.release ? await releaseValues(client, service.release, signal) : {};
+  return {
+    tool: (await tools.find(CHART_TOOL)) !== undefined,
+    values: values?.text ?? stringify(kept),
+    chart,
+    connection,
+  };
+}
