@@ -3,6 +3,7 @@ import type { ApiRequest, Transport } from "../../api/transport.ts";
 import { kubernetesKinds } from "../../apiserver/kubernetes/kinds.ts";
 import { type ApiServer, createApiServer } from "../../apiserver/server.ts";
 import { type Client, createClient } from "../../cluster/client.ts";
+import { CONFIG_MAPS, PRIORITY_CLASSES, SECRETS } from "../../cluster/kinds.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { makePlan } from "../make-plan.ts";
 import type { Plan, Step } from "../plan.ts";
@@ -15,7 +16,7 @@ export interface BareCluster {
   server: ApiServer;
   client: Client;
   engine(change?: Partial<Engine>): Engine;
-  /** Every object but journal and lease, as people would write it. */
+  /** Every object of the kinds the plans are about but the journal, as people would write it. */
   objects(): Promise<Record<string, unknown>>;
   close(): Promise<void>;
 }
@@ -71,11 +72,13 @@ export function memoryCopy(): LocalCopy & { files: Map<string, unknown> } {
   };
 }
 
+/** The kinds the plans below are about. */
+const KINDS = [CONFIG_MAPS, SECRETS, PRIORITY_CLASSES];
+
 async function objectsOf(client: Client): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {};
-  const resources = (await client.resources()).filter(({ verbs, preferred }) => preferred && verbs.includes("list"));
-  for (const resource of resources.filter(({ kind }) => kind !== "Lease" && kind !== "Event")) {
-    for (const { metadata, ...object } of (await client.list(resource)).items) {
+  for (const kind of KINDS) {
+    for (const { metadata, ...object } of (await client.list(kind)).items) {
       if (metadata.name.startsWith("vendorctl-run-")) continue;
       const { name, namespace: inside = "", labels, annotations } = metadata;
       found[`${object.kind} ${inside}/${name}`] = { ...object, labels, annotations };
@@ -99,7 +102,7 @@ const EARLIER = [
   secret("keys"),
 ];
 
-const says = (id: string, change: Partial<Said> = {}): Said => {
+export const says = (id: string, change: Partial<Said> = {}): Said => {
   return { id, title: `Do ${id}`, where: "default", because: "the story needs it", ...change };
 };
 const target = (kind: string, name: string) => ({ apiVersion: "v1", kind, namespace: "default", name });
@@ -108,7 +111,10 @@ const target = (kind: string, name: string) => ({ apiVersion: "v1", kind, namesp
 export const STEPS: readonly Step[] = [
   applyObjectsStep(says("already"), { objects: [config("leftover", { by: "somebody" })] }),
   applyObjectsStep(says("create"), {
-    objects: [namespace("made"), { ...config("inside", { a: "1" }), metadata: { name: "inside", namespace: "made" } }],
+    objects: [
+      { apiVersion: "scheduling.k8s.io/v1", kind: "PriorityClass", metadata: { name: "made" }, value: 7 },
+      config("inside", { a: "1" }),
+    ],
   }),
   applyObjectsStep(says("change"), {
     objects: [
