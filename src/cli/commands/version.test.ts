@@ -26,15 +26,33 @@ function kubeconfigFor(server: string): string {
   return file;
 }
 
-it("tells the server's version beside its own", async () => {
+it("tells the server's version and the service's beside its own", async () => {
   const seen: (string | undefined)[] = [];
   const file = await clusterThat((request, response) => {
     seen.push(request.url, request.headers["user-agent"], request.headers["impersonate-user"] as string);
+    if (request.url !== "/version") response.writeHead(404);
     response.end('{"major":"1","minor":"31","gitVersion":"v1.31.0"}');
   });
   const { exit, out } = await vendorctl(["version", "--kubeconfig", file, "--as", "jane"]);
-  expect({ exit, out }).toEqual({ exit: 0, out: expect.stringMatching(/\nAPI server +v1\.31\.0\n$/) });
-  expect(seen).toEqual(["/version", expect.stringMatching(/^vendorctl\/v\d/), "jane"]);
+  expect({ exit, out }).toEqual({
+    exit: 0,
+    out: expect.stringMatching(/\nservice +not installed\nAPI server +v1\.31\.0\n$/),
+  });
+  expect(seen.slice(0, 3)).toEqual(["/version", expect.stringMatching(/^vendorctl\/v\d/), "jane"]);
+});
+
+it.each([
+  ["v3.31.0", 0, ""],
+  ["3.31.9", 0, ""],
+  ["v3.27.5", 3, "or get vendorctl v3.27"],
+  ["v3.32.0", 3, "fix: get vendorctl v3.32"],
+])("beside a cluster of %s exits with %i", async (vendorVersion, status, fix) => {
+  const file = await clusterThat((request, response) => {
+    const information = { kind: "ClusterInformation", metadata: { name: "default" }, spec: { vendorVersion } };
+    response.end(JSON.stringify(request.url === "/version" ? { gitVersion: "v1.31.0" } : information));
+  });
+  const { exit, err } = await vendorctl(["version", "--kubeconfig", file]);
+  expect({ exit, err }).toEqual({ exit: status, err: expect.stringContaining(fix) });
 });
 
 it("says that the server cannot be reached, and exits with 69", async () => {

@@ -1,0 +1,177 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { vendorNames } from "../../src/api/names.ts";
+import { readCliConfig } from "../../src/cli/config.ts";
+import { vendorctl } from "../../src/cli/testing/fake-world.ts";
+import { runVendorctl } from "../../src/cli/vendorctl.ts";
+import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/local/cluster.ts";
+import { CHECKS } from "../../src/procedures/checks/all.ts";
+
+/** A cluster and a command line for it. The name of its API server is nobody's here, so it is not probed. */
+function onCluster(options: Partial<ClusterOptions>) {
+  const folder = mkdtempSync(join(tmpdir(), "check-"));
+  const kubeconfig = join(folder, "kubeconfig");
+  let cluster: LocalCluster;
+  beforeAll(async () => {
+    cluster = await startCluster({ name: "seen", kind: "generic", nodes: 2, ...options });
+    writeFileSync(kubeconfig, cluster.kubeconfig);
+  });
+  afterAll(async () => {
+    await cluster?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return {
+    kubeconfig,
+    get cluster() {
+      return cluster;
+    },
+    run: (line: string) => vendorctl([...line.split(" "), "--kubeconfig", kubeconfig]),
+  };
+}
+
+describe("a cluster that is ready for eBPF", () => {
+  const world = onCluster({});
+
+  it("is told in a line per group, and what to run next", async () => {
+    const { exit, out, err } = await world.run("check --pre --no-probe");
+    expect({ exit, err }).toEqual({ exit: 0, err: "" });
+    const lines = out.trimEnd().split("\n");
+    expect(lines.slice(0, -1).every((line) => /^(ok|skip) {2,4}\S.* \(\d+ (ok|skip).*\)$/.test(line))).toBe(true);
+    expect(lines.at(-1)).toMatch(/^ok: before install, generic cluster of 2 nodes: .*; next: vendorctl install$/);
+  });
+
+  it("says that an address was probed from here, where nodes may see it differently", async () => {
+    const { exit, out } = await world.run("check --pre");
+    expect(exit).toBe(0);
+    expect(out).toContain("[API_ADDRESS_UNRESOLVED]");
+    expect(out).toContain("api.seen.internal has no address (probed from this machine, not from the nodes)");
+    expect((await world.run("check --pre --strict")).exit).toBe(4);
+    expect((await world.run("check --pre --strict --suppress API_ADDRESS_UNRESOLVED")).exit).toBe(0);
+  });
+
+  it("tells programs everything, also what is fine", async () => {
+    const { out } = await world.run("check --pre --no-probe -o json");
+    const report = JSON.parse(out);
+    expect(report).toMatchObject({ kind: "CheckReport", verdict: "ok", cluster: { kind: "generic", nodes: 2 } });
+    expect(report.results.find(({ code }: { code: string }) => code === "EBPF_KERNEL_TOO_OLD")).toMatchObject({
+      status: "ok",
+      evidence: ["2 nodes"],
+    });
+    expect((await world.run("check --pre --no-probe -o yaml")).out).toContain("kind: CheckReport\n");
+  });
+
+  it("has nothing installed, and status says where to begin", async () => {
+    const { exit, out } = await world.run("status");
+    expect(exit).toBe(0);
+    expect(out).toContain("-- nothing of the service is installed\n├─ -- operator: not installed\n");
+    expect(out).toMatch(/\nnext: {2}vendorctl check --pre, then vendorctl install\n$/);
+    expect((await world.run("version")).out).toMatch(/service +not installed\n/);
+  });
+});
+
+describe("a cluster that is not ready", () => {
+  const world = onCluster({ kind: "eks", nodes: 4, proxy: "ipvs", oldNodes: 1, windowsNodes: 1 });
+
+  it("is told with evidence, reason, fix and rule, and exits with 3", async () => {
+    const { exit, out, err } = await world.run("check --pre --no-probe");
+    expect(exit).toBe(3);
+    expect(out).toContain(
+      [
+        "  fail  Some nodes could not run eBPF [EBPF_MIXED_CLUSTER]",
+        "        Node ip-10-20-0-5.eu-west-1.compute.internal: it runs Windows Server 2022 Datacenter",
+        "        why: Nodes hand each other traffic in a form that only eBPF nodes understand.",
+        "        fix: Make every node run Linux with eBPF, or stay on the standard data plane.",
+        "        rule: Unsupported: mixed clusters (some eBPF nodes, some standard or Windows nodes).",
+        "",
+      ].join("\n"),
+    );
+    expect(out).toMatch(/\nfail: before install, eks cluster of 4 nodes: .*3 fail/);
+    expect(err).toContain("error: 3 checks failed [CHECKS_FAILED]");
+  });
+
+  it("in short: a line per finding, to be pasted", async () => {
+    const { out } = await world.run("check --pre --no-probe -o short");
+    expect(out.split("\n").map((line) => line.split(/ {2,}/)[1])).toEqual(
+      expect.arrayContaining(["EBPF_KERNEL_TOO_OLD", "EBPF_MIXED_CLUSTER", "SERVICE_PROXY_IPVS"]),
+    );
+    expect(out.trimEnd().split("\n")).toHaveLength(4);
+  });
+
+  it("as test results for a CI system", async () => {
+    const { exit, out } = await world.run("check --pre --no-probe -o junit");
+    expect(exit).toBe(3);
+    expect(out).toMatch(/^<\?xml version="1.0" encoding="UTF-8"\?>\n<testsuites name="vendorctl check install"/);
+    expect(out).toContain(
+      '<failure type="SERVICE_PROXY_IPVS" message="mode: ipvs in the config map kube-proxy-config">',
+    );
+    expect(out.match(/<testcase /g)).toHaveLength(Number(/tests="(\d+)"/.exec(out)?.[1]));
+    expect(out.match(/<failure /g)).toHaveLength(3);
+  });
+
+  it("is good enough for the standard data plane, or where every finding is accepted", async () => {
+    expect((await world.run("check --pre --no-probe --dataplane standard")).exit).toBe(0);
+    const accepted = "EBPF_KERNEL_TOO_OLD,EBPF_MIXED_CLUSTER,SERVICE_PROXY_IPVS";
+    const { exit, out } = await world.run(`check --pre --no-probe --suppress ${accepted}`);
+    expect(exit).toBe(0);
+    expect(out).toContain("3 suppressed");
+  });
+});
+
+describe("a cluster with an older version", () => {
+  const world = onCluster({ installed: { version: "v3.27", method: "operator", cameFromBeforeV314: true } });
+
+  it("is told what an upgrade must not lose", async () => {
+    const { exit, out } = await world.run("check --for upgrade -o short");
+    expect(exit).toBe(0);
+    const codes = ["OWNER_REFERENCES_AT_RISK", "HOST_ENDPOINTS_BY_HAND", "TEMPORARY_UPGRADE_POLICY"];
+    for (const code of codes) expect(out).toContain(`warn  ${code}  `);
+    expect(out).toMatch(/; next: vendorctl upgrade\n$/);
+  });
+
+  it("has a version this tool must not write to, and version says which tool to get", async () => {
+    const { exit, out, err } = await world.run("version");
+    expect({ exit, out }).toEqual({ exit: 3, out: expect.stringMatching(/service +v3\.27\.5\n/) });
+    expect(err).toContain(
+      "[VERSION_MISMATCH]\n  fix: upgrade the cluster to v3.31.3 with vendorctl upgrade, or get vendorctl v3.27",
+    );
+    expect((await world.run("version --client")).exit).toBe(0);
+  });
+
+  it("shows its parts as a tree, again whenever one changes, until it is stopped", async () => {
+    const stop = new AbortController();
+    let out = "";
+    const said = (text: RegExp) => vi.waitFor(() => expect(out).toMatch(text), { timeout: 20_000 });
+    const exit = runVendorctl(["status", "--watch", "--kubeconfig", world.kubeconfig], {
+      config: readCliConfig({}, {}),
+      out: (text) => {
+        out += text;
+      },
+      err: () => {},
+      signal: stop.signal,
+      loadClusterCommands: () => Promise.reject(new Error("not asked for")),
+    });
+    await said(/├─ ok node agents {2}2 of 2 nodes\n/);
+    const kind = await world.cluster.client.resourceFor({ apiVersion: "operator.vendor.io/v1", kind: "VendorStatus" });
+    const conditions = [{ type: "Degraded", status: "True", reason: "Story", message: "The disk is full." }];
+    const ref = { name: vendorNames.statuses.network };
+    await world.cluster.client.patch(
+      kind,
+      ref,
+      { type: "merge", patch: { status: { conditions } } },
+      { subresource: "status" },
+    );
+    await said(/!! network: degraded {2}The disk is full\.[\s\S]*\ncause: network: The disk is full\.\n/);
+    stop.abort();
+    expect([0, 130]).toContain(await exit);
+  });
+});
+
+it("explains every check offline", async () => {
+  for (const { code, title } of CHECKS) {
+    const { exit, out } = await vendorctl(["explain", code]);
+    expect({ code, exit }).toEqual({ code, exit: 0 });
+    for (const part of [title, "why:", "fix:", "rule:"]) expect(out).toContain(part);
+  }
+});
