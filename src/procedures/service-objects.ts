@@ -20,6 +20,7 @@ import {
   SERVICE_ACCOUNTS,
   SERVICES,
 } from "../cluster/kinds.ts";
+import { inParallel } from "../kit/in-parallel.ts";
 
 /** The orchestrator's kinds the service has objects of, in the order to make them: what is needed comes before what needs it. */
 const CLUSTER_WIDE: readonly ResourceKind[] = [
@@ -42,6 +43,8 @@ const IN_NAMESPACES: readonly ResourceKind[] = [
   DAEMON_SETS,
   DEPLOYMENTS,
 ];
+
+const LISTS_AT_ONCE = 8;
 
 /**
  * Every object of the service there is: its definitions and all resources of its own groups, everything in its namespaces, and what
@@ -67,13 +70,15 @@ export async function serviceObjects(
       throw error;
     }
   };
-  const own = await ownKinds(client, names);
-  const wide = await Promise.all(CLUSTER_WIDE.map((kind) => list(kind)));
-  const resources = await Promise.all(own.map((kind) => list(kind)));
-  const inside = await Promise.all(
-    IN_NAMESPACES.map(async (kind) => (await Promise.all(namespacesOf(names).map((name) => list(kind, name)))).flat()),
-  );
-  return [...wide, ...resources, ...inside].flat().sort((a, b) => rankOf(a) - rankOf(b));
+  const places: [ResourceKind, string?][] = [
+    ...[...CLUSTER_WIDE, ...(await ownKinds(client, names))].map((kind): [ResourceKind] => [kind]),
+    ...IN_NAMESPACES.flatMap((kind) => namespacesOf(names).map((name): [ResourceKind, string] => [kind, name])),
+  ];
+  const found: KubeObject[][] = [];
+  await inParallel(places, LISTS_AT_ONCE, async (place) => {
+    found[places.indexOf(place)] = await list(...place);
+  });
+  return found.flat().sort((a, b) => rankOf(a) - rankOf(b));
 }
 
 /** Whether an object is the service's own: by its group, by where it is, or by its name. */

@@ -21,7 +21,7 @@ import { oldRelease } from "./old-release.ts";
 import { customResources, hasForeignCni, reportedStatus, statusResources } from "./operator-resources.ts";
 import { ownedObjects } from "./owned-objects.ts";
 import { apiServerObjects, flowObjects } from "./program-objects.ts";
-import { createSeeder, type Seeder } from "./seeder.ts";
+import { createSeeder, OPERATOR, type Seeder } from "./seeder.ts";
 import { userEdits } from "./user-edits.ts";
 import { TEAM_NAMESPACE, v3Objects } from "./v3-objects.ts";
 
@@ -43,8 +43,6 @@ export interface InstalledOptions {
 const { namespaces } = vendorNames;
 /** Says what was seeded, once all of it was: a cluster that has been upgraded since must not be made old again. */
 const MARKER = { name: "local-installed", namespace: namespaces.orchestratorSystem } as const;
-/** Who the operator was, to the API server. */
-const OPERATOR = "operator";
 
 /**
  * Makes a cluster one that an older version was installed in and has run in for a while. What is there already stays as it is,

@@ -1,7 +1,10 @@
 import type { KubeObject } from "../../api/object.ts";
 import type { Client } from "../../cluster/client.ts";
-import { isAlreadyExists } from "../../cluster/failures.ts";
+import { isAlreadyExists, isNotFound } from "../../cluster/failures.ts";
+import { MANAGER } from "../../operator/apply.ts";
 
+/** Who the operator is to the API server, then as now: what it no longer renders goes when it applies again. */
+export const OPERATOR = MANAGER;
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
 /** Writes objects as somebody else once did, and leaves alone what is there. */
@@ -15,6 +18,12 @@ export interface Seeder {
 export function createSeeder(client: Client, installer: string): Seeder {
   const put: Seeder["put"] = async (object, manager = installer) => {
     const kind = await client.resourceFor(object);
+    if (manager === OPERATOR) {
+      const there = await client.get<KubeObject>(kind, object.metadata).catch(undefinedIfAbsent);
+      return (
+        there ?? (await client.apply<KubeObject>(kind, object, { fieldManager: OPERATOR, fieldValidation: "Strict" }))
+      );
+    }
     const written = manager === "kubectl-client-side-apply" ? withLastApplied(object) : object;
     try {
       return await client.create(kind, written, { fieldManager: manager, fieldValidation: "Strict" });
@@ -31,6 +40,11 @@ export function createSeeder(client: Client, installer: string): Seeder {
       return there;
     },
   };
+}
+
+function undefinedIfAbsent(error: unknown): undefined {
+  if (isNotFound(error)) return undefined;
+  throw error;
 }
 
 /** What `kubectl apply` remembers on the object, for its three-way merge the next time. */

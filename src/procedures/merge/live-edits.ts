@@ -45,12 +45,19 @@ function isOfPeople({ manager = "", subresource }: ManagedFieldsEntry): boolean 
 
 /** Without what only the server writes. */
 function writtenPart(object: KubeObject): Fields {
-  const { status: _, metadata, ...rest } = object;
-  const { labels, annotations = {} } = metadata;
+  const { status: _, metadata, ...written } = object;
+  const { annotations = {} } = metadata;
+  const { "kubernetes.io/metadata.name": __, ...labels } = metadata.labels ?? {};
+  // The server writes all there is to a namespace; nobody else does.
+  const { spec, ...unspecified } = written;
+  const rest = object.kind === "Namespace" ? unspecified : { ...unspecified, ...(spec === undefined ? {} : { spec }) };
   const own = Object.fromEntries(Object.entries(annotations).filter(([key]) => !NOISE.has(key)));
   return {
     ...rest,
-    metadata: { ...(labels ? { labels } : {}), ...(Object.keys(own).length > 0 ? { annotations: own } : {}) },
+    metadata: {
+      ...(Object.keys(labels).length > 0 ? { labels } : {}),
+      ...(Object.keys(own).length > 0 ? { annotations: own } : {}),
+    },
   };
 }
 

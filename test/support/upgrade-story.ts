@@ -1,0 +1,91 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { vendorNames } from "../../src/api/names.ts";
+import type { KubeObject } from "../../src/api/object.ts";
+import { readCliConfig } from "../../src/cli/config.ts";
+import { runVendorctl } from "../../src/cli/vendorctl.ts";
+import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/local/cluster.ts";
+import type { InstallMethod } from "../../src/local/installed/install-method.ts";
+import type { InstalledOptions } from "../../src/local/installed/seed-installed.ts";
+import { renderTemplate, withValues } from "../../src/operator/published/testing-chart.fixture.ts";
+import { vendorctlHere } from "./vendorctl-here.ts";
+
+export interface Ran {
+  exit: number;
+  out: string;
+  err: string;
+}
+
+/** A cluster as an older version left it, and somebody who upgrades it. */
+export interface UpgradeStory {
+  cluster: LocalCluster;
+  run(...args: string[]): Promise<Ran>;
+  ok(...args: string[]): Promise<string>;
+  file(name: string, text: string): string;
+  close(): Promise<void>;
+}
+
+const TIMEOUT = "60s";
+
+export async function upgradeStory(
+  version: string,
+  method: InstallMethod,
+  options: Partial<ClusterOptions> & { seed?: Partial<InstalledOptions> } = {},
+): Promise<UpgradeStory> {
+  const { seed, ...rest } = options;
+  const installed = { version, method, ...seed };
+  const cluster = await startCluster({ name: "old", kind: "generic", nodes: 2, ...rest, installed });
+  const here = vendorctlHere(cluster.kubeconfig);
+  const kubeconfig = here.file("kubeconfig", cluster.kubeconfig);
+  const run = async (...args: string[]): Promise<Ran> => {
+    const ran: Ran = { exit: -1, out: "", err: "" };
+    const doing: Promise<void>[] = [];
+    const hear = (text: string) => {
+      if (/helm upgrade/.test(text) && /run these|values\.yaml/.test(text)) doing.push(applyChart(cluster));
+    };
+    ran.exit = await runVendorctl(["--kubeconfig", kubeconfig, "--timeout", TIMEOUT, ...args], {
+      config: readCliConfig({}, {}),
+      out: (text) => {
+        ran.out += text;
+      },
+      err: (text) => {
+        ran.err += text;
+        // A plan that is only shown asks nobody to run anything.
+        if (args.includes("-y")) hear(text);
+      },
+      signal: new AbortController().signal,
+      loadClusterCommands: () => import("../../src/local/commands.ts"),
+    });
+    await Promise.all(doing);
+    return ran;
+  };
+  return {
+    cluster,
+    run,
+    async ok(...args) {
+      const { exit, out, err } = await run(...args);
+      if (exit !== 0) throw new Error(`vendorctl ${args.join(" ")} exited with ${exit}:\n${err}${out}`);
+      return err + out;
+    },
+    file: here.file,
+    async close() {
+      await cluster.close();
+      here.close();
+    },
+  };
+}
+
+/** What the chart tool would do: the templates with values, applied under its name. Custom resources are as they are in the cluster. */
+export async function applyChart({ client }: LocalCluster): Promise<void> {
+  const folder = resolve("charts", vendorNames.chart.name);
+  const values = withValues(readFileSync(`${folder}/values.yaml`, "utf8"), () => {});
+  for (const template of ["rights", "operator"]) {
+    const text = renderTemplate(readFileSync(`${folder}/templates/${template}.yaml`, "utf8"), values);
+    for (const document of parseAllDocuments(text)) {
+      const object = (document as { toJS(): unknown }).toJS() as KubeObject | null;
+      if (!object) continue;
+      await client.apply(await client.resourceFor(object), object, { fieldManager: "helm", force: true });
+    }
+  }
+}
