@@ -26,9 +26,11 @@ async function killedAt(
   mode: Mode,
   work: (engine: ReturnType<BareCluster["engine"]>) => AsyncIterable<StepEvent>,
 ): Promise<{ requests: number; ended: boolean }> {
-  const transport = cutTransport(cluster.server.transport(), at, mode);
+  const killed = new AbortController();
+  // A dead process waits for nothing; whatever this one still tries to write is cut as well.
+  const transport = cutTransport(cluster.server.transport(), at, mode, () => killed.abort());
   const client = createClient(transport, { userAgent: "vendorctl" });
-  const ended = await drain(work(cluster.engine({ client }))).then(
+  const ended = await drain(work(cluster.engine({ client, signal: killed.signal }))).then(
     () => true,
     () => false,
   );

@@ -48,9 +48,17 @@ export async function bareCluster(): Promise<BareCluster> {
 }
 
 /** A transport that is cut at the k-th request: before it is sent, or after it was done and before the answer is heard. */
-export function cutTransport(inner: Transport, at: number, mode: "before" | "after"): Transport & { count(): number } {
+export function cutTransport(
+  inner: Transport,
+  at: number,
+  mode: "before" | "after",
+  onCut: () => void,
+): Transport & { count(): number } {
   let seen = 0;
-  const cut = () => new Promise<never>((_, reject) => reject(new Error("killed")));
+  const cut = (): never => {
+    onCut();
+    throw new Error("killed");
+  };
   return {
     async request(request: ApiRequest) {
       seen++;

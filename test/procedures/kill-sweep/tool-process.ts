@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+export interface Ended {
+  status: number | null;
+  signal: NodeJS.Signals | null;
+  out: string;
+  err: string;
+}
+
+/** A vendorctl under way, in a process of its own. */
+export interface ToolProcess {
+  ended: Promise<Ended>;
+  /** Without a last word. Resolves when the process is gone. */
+  kill(): Promise<void>;
+}
+
+export interface Tool {
+  start(...args: string[]): ToolProcess;
+  run(...args: string[]): Promise<Ended>;
+  close(): void;
+}
+
+/** The real executable with a kubeconfig and a state directory of its own. */
+export function openTool(kubeconfig: string): Tool {
+  const home = mkdtempSync(join(tmpdir(), "kill-sweep-"));
+  const file = join(home, "kubeconfig");
+  writeFileSync(file, kubeconfig);
+  const env = { PATH: process.env["PATH"] ?? "", HOME: home, VENDORCTL_HOME: home, KUBECONFIG: file };
+  const running = new Set<ChildProcess>();
+  const start: Tool["start"] = (...args) => {
+    const child = spawn(process.execPath, [resolve("bin/vendorctl"), ...args], {
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    running.add(child);
+    const said = { out: "", err: "" };
+    child.stdout.setEncoding("utf8").on("data", (text) => {
+      said.out += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text) => {
+      said.err += text;
+    });
+    const ended = new Promise<Ended>((done, fail) => {
+      child.on("error", fail);
+      child.on("close", (status, signal) => {
+        running.delete(child);
+        done({ status, signal, ...said });
+      });
+    });
+    return {
+      ended,
+      async kill() {
+        child.kill("SIGKILL");
+        await ended;
+      },
+    };
+  };
+  return {
+    start,
+    run: (...args) => start(...args).ended,
+    close() {
+      for (const child of running) child.kill("SIGKILL");
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
