@@ -137,6 +137,12 @@ describe("what is decided", () => {
     expect(ids(plan(cluster("generic"), { method: "chart" }))).toContain("endpoint-map");
   });
 
+  it("without a proxy nothing leads the operator to the cluster IP, so the address is written there too", () => {
+    const made = plan(cluster("generic", vendorNames, { proxy: { daemonSet: undefined } }));
+    expect(ids(made)).toEqual([...MAP, ...OPERATOR, "operator-ready", ...DONE]);
+    expect(text(made)).not.toContain("linuxDataplane: BPF\n");
+  });
+
   it("a given address is written, whatever the platform tells", () => {
     const made = plan(cluster("generic"), { apiServer: { host: "lb.example.com", port: "8443" } });
     expect(inputsOf(made, "endpoint-map")).toMatchObject({

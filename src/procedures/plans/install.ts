@@ -91,7 +91,9 @@ function decide(observation: Observation, inputs: InstallInputs): Decision {
   const able = mode === "BPF" && way.way !== "absent" && operatorHandles(observation, way);
   // The public system's operator parks the proxy at once, so there it is done here, after the proof, unless asked for.
   const managed = able && (asked === undefined ? names.dialect === "vendor" : asked === "Enabled");
-  return { mode, address: byDefault ? notNeeded(address) : address, way, byDefault, managed };
+  // Before there is a data plane, only a service proxy leads the operator to the API server's cluster IP.
+  const leadsThere = kind === "openshift" || (observation.proxy.daemonSet !== undefined && !observation.proxy.parked);
+  return { mode, address: byDefault && leadsThere ? notNeeded(address) : address, way, byDefault, managed };
 }
 
 function editOf({ edits }: InstallInputs, field: string): unknown {
