@@ -23,6 +23,7 @@ async function runTool(args: readonly string[], signal: AbortSignal): Promise<vo
     ...(process.stdin.isTTY && process.stderr.isTTY
       ? { ask: (question: string) => askAtTerminal(question, signal) }
       : {}),
+    input: readInput,
     loadClusterCommands: () => import("./local/commands.ts"),
   };
   process.on("uncaughtException", (error) => {
@@ -31,6 +32,12 @@ async function runTool(args: readonly string[], signal: AbortSignal): Promise<vo
     process.exit(failure.exitCode);
   });
   process.exitCode = await runVendorctl([...args], world);
+}
+
+async function readInput(): Promise<string> {
+  let text = "";
+  for await (const chunk of process.stdin.setEncoding("utf8")) text += chunk;
+  return text;
 }
 
 /** On standard error, because standard output is for results. */

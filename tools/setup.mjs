@@ -16,6 +16,11 @@ export const SYSTEM_PROGRAMS = [
     debian: "openssl",
     without: "the stories that check certificates with a second implementation are skipped",
   },
+  {
+    program: "etcd",
+    debian: "etcd-server",
+    without: "the stories of resources in the etcd datastore are skipped",
+  },
 ];
 
 const OLDEST_NODE = [20, 19];

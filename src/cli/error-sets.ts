@@ -21,5 +21,6 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "procedures/observe/errors.ts": () => import("../procedures/observe/errors.ts"),
   "procedures/run/errors.ts": () => import("../procedures/run/errors.ts"),
   "procedures/migrations/errors.ts": () => import("../procedures/migrations/errors.ts"),
+  "procedures/resources/errors.ts": () => import("../procedures/resources/errors.ts"),
   "v3api/errors.ts": () => import("../v3api/errors.ts"),
 };

@@ -24,6 +24,8 @@ async function render(session: Session, value: unknown, table: () => Table): Pro
     // Commands that know no shorter form were refused before they started.
     case "short":
     case "junit":
+    case "wide":
+    case "name":
       return formatTable(table());
   }
 }

@@ -6,6 +6,7 @@ import { errors } from "./errors.ts";
 import { duration, oneOf, someText, wholeNumber } from "./flags.ts";
 import { addInstallCommands } from "./install-program.ts";
 import { addMigrateCommands } from "./migrate-program.ts";
+import { addResourceCommands } from "./resources-program.ts";
 import { addRunCommands } from "./run-program.ts";
 import { DIALECTS, type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
 import { addUpgradeCommands } from "./upgrade-program.ts";
@@ -44,6 +45,7 @@ export function buildProgram(world: World): Command {
   addInstallCommands(program, start);
   addUpgradeCommands(program, start);
   addMigrateCommands(program, start);
+  addResourceCommands(program, start);
   addRunCommands(program, world, start);
   addClusterCommands(program, start);
   program
@@ -69,9 +71,18 @@ export function buildProgram(world: World): Command {
 }
 
 /** Formats that only a list of findings has. */
+/** Forms that only some commands have; the others have table, json and yaml. */
+const FORMS_OF: Partial<Record<GlobalFlags["output"], readonly string[]>> = {
+  short: ["check"],
+  junit: ["check"],
+  wide: ["get"],
+  name: ["get", "apply", "delete", "label", "patch"],
+};
+
 function refuseFormat(command: string, output: GlobalFlags["output"]): void {
-  if (command === "check" || (output !== "short" && output !== "junit")) return;
-  throw errors.USAGE(`-o ${output} is for check, not for ${command}`, "use table, json or yaml");
+  const commands = FORMS_OF[output];
+  if (!commands || commands.includes(command)) return;
+  throw errors.USAGE(`-o ${output} is for ${commands.join(", ")}, not for ${command}`, "use table, json or yaml");
 }
 
 function addGlobalFlags(program: Command, world: World): void {
@@ -92,7 +103,7 @@ function addGlobalFlags(program: Command, world: World): void {
     .option("-n, --namespace <name>", "namespace to look in", someText("--namespace", "the name of a namespace"))
     .option(
       "-o, --output <format>",
-      "table, json or yaml; of check also short or junit",
+      "table, json or yaml; of check also short or junit, of get wide or name",
       oneOf("--output", OUTPUT_FORMATS),
       "table" as const,
     )

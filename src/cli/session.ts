@@ -7,7 +7,7 @@ type Intent = "plan" | "diff";
 export const DIALECTS = ["vendor", "calico"] as const;
 type DialectName = (typeof DIALECTS)[number];
 
-export const OUTPUT_FORMATS = ["table", "json", "yaml", "short", "junit"] as const;
+export const OUTPUT_FORMATS = ["table", "json", "yaml", "short", "junit", "wide", "name"] as const;
 type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 /** Flags every command takes, as kubectl spells them. */
@@ -36,6 +36,8 @@ export interface World {
   signal: AbortSignal;
   /** Asks whoever sits at the terminal; absent where nobody does. */
   ask?(question: string): Promise<string>;
+  /** Everything that comes in on standard input. */
+  input?(): Promise<string>;
   /** The command line, as it was given. */
   argv?: readonly string[];
   intent?: Intent;

@@ -27,7 +27,8 @@ export interface Subject {
 
 export interface IssueOptions {
   subject: Subject;
-  usage: "server" | "client";
+  /** `peer` is both: of servers that also are clients of one another. */
+  usage: "server" | "client" | "peer";
   /** DNS names and IP addresses a server answers to. */
   names?: readonly string[];
   notBefore: Date;
@@ -51,7 +52,7 @@ export function issue(authority: KeyPair, options: IssueOptions): KeyPair {
   const extensions = [
     extension(OID.basicConstraints, true, sequence()),
     extension(OID.keyUsage, true, bitString(Buffer.from([0b1010_0000]), 5)),
-    extension(OID.extendedKeyUsage, false, sequence(options.usage === "server" ? OID.serverAuth : OID.clientAuth)),
+    extension(OID.extendedKeyUsage, false, sequence(...usagesOf(options.usage))),
   ];
   if (options.names?.length) extensions.push(extension(OID.subjectAltName, false, alternativeNames(options.names)));
   const { subject, notBefore, days } = options;
@@ -204,4 +205,9 @@ function children(bytes: Buffer): Buffer[] {
     at = end;
   }
   return found;
+}
+
+function usagesOf(usage: IssueOptions["usage"]): Buffer[] {
+  if (usage === "peer") return [OID.serverAuth, OID.clientAuth];
+  return [usage === "server" ? OID.serverAuth : OID.clientAuth];
 }

@@ -1,0 +1,82 @@
+import { defineErrors } from "../../kit/errors.ts";
+
+const CHECK_FAILED = 3;
+const USAGE = 64;
+const UNREACHABLE = 69;
+
+/** What can be wrong with v3 resources, the files they come from and the datastore they are in. */
+export const errors = defineErrors({
+  RESOURCE_KIND_UNKNOWN: {
+    say: (kind: string, _known: string) => `there is no v3 resource "${kind}"`,
+    fix: (_kind, known) => `use one of ${known}; for other kinds use kubectl`,
+    exitCode: USAGE,
+  },
+  RESOURCE_NOT_FOUND: { say: (name: string) => `${name} not found` },
+  RESOURCE_INVALID: {
+    say: (name: string, problems: string) => `${name} cannot be stored: ${problems}`,
+    fix: () => "vendorctl explain the word in brackets",
+  },
+  RESOURCE_NOT_YOURS: { say: (name: string, why: string) => `${name} cannot be changed: ${why}` },
+  RESOURCE_CONFLICT: {
+    say: (name: string, fields: string) => `${name} has fields that belong to somebody else: ${fields}`,
+    fix: () => "leave those fields out, or take them over with --force-conflicts",
+  },
+  RESOURCE_OVERTAKEN: {
+    say: (name: string) => `${name} was changed by somebody else meanwhile`,
+    fix: () => "read it again and repeat the command",
+  },
+  RESOURCE_LABEL_TAKEN: {
+    say: (name: string, label: string, value: string) =>
+      `${name} already has the label ${label}, with value "${value}"`,
+    fix: () => "add --overwrite to change it",
+  },
+  RESOURCE_PATCH_STRATEGIC: {
+    say: () => "a strategic patch needs a kind that is built into the API server; v3 resources are not",
+    fix: () => "use --type merge, or --type json for one item of a list",
+    exitCode: USAGE,
+  },
+  RESOURCE_PATCH_BAD: {
+    say: (problem: string) => `the patch cannot be used: ${problem}`,
+    exitCode: USAGE,
+  },
+  RESOURCE_FILE_UNREADABLE: {
+    say: (file: string, problem: string) => `${file} cannot be read: ${problem}`,
+    exitCode: USAGE,
+  },
+  RESOURCE_FILE_BAD: {
+    say: (file: string, problem: string) => `${file}: ${problem}`,
+    fix: () => "nothing was changed; repair the file and run the command again",
+    exitCode: USAGE,
+  },
+  RESOURCES_NOT_SERVED: {
+    say: (group: string) =>
+      `this cluster has no v3 resources: neither ${group} is served, nor are their definitions there`,
+    fix: () => "install the service; for resources in etcd add --datastore etcd",
+    exitCode: CHECK_FAILED,
+  },
+  TOOL_VERSION_MISMATCH: {
+    say: (tool: string, mine: string, cluster: string) =>
+      `${tool} ${mine} does not write to a cluster that runs ${cluster}: another version's tool may cause unexpected behaviour and data`,
+    fix: (_tool, _mine, cluster) =>
+      `remove this one and install the tool of ${cluster}, or upgrade the cluster; reading works`,
+    exitCode: CHECK_FAILED,
+  },
+  DATASTORE_CONFIG_BAD: {
+    say: (where: string, problem: string) => `${where}: ${problem}`,
+    fix: () => "see docs/guide/resources.md for what the file and the flags take",
+    exitCode: USAGE,
+  },
+  ETCD_UNREACHABLE: {
+    say: (endpoints: string, problem: string) => `etcd does not answer at ${endpoints}: ${problem}`,
+    fix: () => "check --etcd-endpoints, and --etcd-ca, --etcd-cert and --etcd-key",
+    exitCode: UNREACHABLE,
+  },
+  ETCD_REFUSED: {
+    say: (problem: string) => `etcd refused: ${problem}`,
+    fix: () => "check that the client certificate may read and write the service's keys",
+  },
+  ETCD_VALUE_BAD: {
+    say: (key: string, problem: string) => `what etcd has at ${key} cannot be read: ${problem}`,
+    fix: () => "look at it with etcdctl; something else may have written it",
+  },
+});
