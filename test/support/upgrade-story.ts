@@ -5,6 +5,7 @@ import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { readCliConfig } from "../../src/cli/config.ts";
 import { runVendorctl } from "../../src/cli/vendorctl.ts";
+import { API_SERVICES } from "../../src/cluster/kinds.ts";
 import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import type { InstallMethod } from "../../src/local/installed/install-method.ts";
 import type { InstalledOptions } from "../../src/local/installed/seed-installed.ts";
@@ -36,6 +37,7 @@ export async function upgradeStory(
   const { seed, ...rest } = options;
   const installed = { version, method, ...seed };
   const cluster = await startCluster({ name: "old", kind: "generic", nodes: 2, ...rest, installed });
+  await aggregatedApiAnswers(cluster);
   const here = vendorctlHere(cluster.kubeconfig);
   const kubeconfig = here.file("kubeconfig", cluster.kubeconfig);
   const run = async (...args: string[]): Promise<Ran> => {
@@ -74,6 +76,17 @@ export async function upgradeStory(
       here.close();
     },
   };
+}
+
+/** The aggregated API of the old version takes a moment after its pods run; what it makes belongs to the initial state. */
+async function aggregatedApiAnswers({ client }: LocalCluster): Promise<void> {
+  for (;;) {
+    const { items } = await client.list<KubeObject>(API_SERVICES);
+    const ours = items.find(({ metadata }) => metadata.name.endsWith(`.${vendorNames.groups.served.group}`));
+    const { conditions = [] } = (ours?.["status"] ?? {}) as { conditions?: { type: string; status: string }[] };
+    if (!ours || conditions.some(({ type, status }) => type === "Available" && status === "True")) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
 }
 
 /** What the chart tool would do: the templates with values, applied under its name. Custom resources are as they are in the cluster. */

@@ -26,6 +26,7 @@ function editNotes({ merged }: UpgradeFacts): string[] {
   return [
     found,
     ...edits.map(({ path, from, to }) => {
+      if (path.startsWith("Secret/")) return `  ${path}: stays as you have it`;
       if (to === undefined) return `  ${path}: removed, as you had it`;
       return `  ${path}: ${brief(to, path)}${from === undefined ? "" : ` instead of ${brief(from, path)}`}`;
     }),
@@ -37,11 +38,14 @@ function editNotes({ merged }: UpgradeFacts): string[] {
   ];
 }
 
+/** One line for all objects of which the same fields are taken from the same owner: definitions mostly are. */
 function takeOverNotes({ takeOvers }: UpgradeFacts): string[] {
-  return takeOvers.map(
-    ({ object, owner, fields }) =>
-      `${object}: ${fields.length} fields of ${owner} are taken over (force-conflicts): ${fields.join(", ")}`,
-  );
+  const alike = new Map<string, string[]>();
+  for (const { object, owner, fields } of takeOvers) {
+    const what = `${fields.length === 1 ? "1 field" : `${fields.length} fields`} of ${owner} ${fields.length === 1 ? "is" : "are"} taken over (force-conflicts): ${fields.join(", ")}`;
+    alike.set(what, [...(alike.get(what) ?? []), object]);
+  }
+  return [...alike].map(([what, objects]) => `${objects.join(", ")}: ${what}`);
 }
 
 /** Each gate that is passed is a step or a word. */

@@ -10,7 +10,7 @@ import type { Observation } from "../observation.ts";
 import type { Plan, Step } from "../plan.ts";
 import { operatorTarget, singleton } from "./cluster-view.ts";
 import { ownerReferenceSteps } from "./owner-references.ts";
-import { type Said, step, waitForRolloutStep, waitForStatusStep } from "./steps.ts";
+import { deleteObjectStep, type Said, step, waitForRolloutStep, waitForStatusStep } from "./steps.ts";
 import { chartUpgradeStep } from "./upgrade-chart.ts";
 import { errors } from "./upgrade-errors.ts";
 import { upgradeNotes } from "./upgrade-notes.ts";
@@ -47,6 +47,8 @@ export interface UpgradeFacts {
   /** Managers whose fields become ours first, so that what the new release no longer has goes. */
   appliers: readonly string[];
   chart?: { tool: boolean; values: string; chart: string | undefined; connection: readonly string[] };
+  /** The namespace the aggregated API had before v3.31 is there, and will not be needed. */
+  oldApiServer: boolean;
   /** Definitions that still store objects in an older version. */
   behind: readonly string[];
 }
@@ -59,10 +61,12 @@ export function planUpgrade(observation: Observation, path: UpgradePath, facts: 
   const steps = [
     ...references.before,
     saveStep(),
-    definitionsStep(path, facts),
+    // With etcd nothing is defined in the API.
+    ...(observation.service.datastore === "etcd" ? [] : [definitionsStep(path, facts)]),
     ...(path.method === "chart" ? [chartUpgradeStep(observation, path, facts.chart!)] : applySteps(path, facts)),
     ...waitSteps(observation, path),
     verifyStep(observation, path),
+    ...(facts.oldApiServer ? [oldApiServerStep(observation)] : []),
     ...(facts.behind.length > 0 ? [storedVersionsStep(facts.behind)] : []),
     ...references.after,
   ];
@@ -274,6 +278,20 @@ function agentsImage({ names, service }: Observation, matches: string): Expectat
     service.nodeAgents?.metadata ?? {};
   const target = { apiVersion: "apps/v1", kind: "DaemonSet", namespace, name };
   return { target, path: ["spec", "template", "spec", "containers", "0", "image"], matches };
+}
+
+function oldApiServerStep({ names }: Observation): Step {
+  const target = { apiVersion: "v1", kind: "Namespace", name: names.namespaces.apiServerBeforeV331 };
+  return deleteObjectStep(
+    {
+      id: "old-api-server",
+      title: "Delete the namespace the aggregated API had before, and what still runs there",
+      where: nameOf(target),
+      because: `From ${VERSION_GATES.target.version} on the aggregated API runs in ${names.namespaces.system}, and answers from there by now.`,
+      risk: "low",
+    },
+    { target },
+  );
 }
 
 function storedVersionsStep(definitions: readonly string[]): Step {

@@ -75,8 +75,16 @@ export async function gatherUpgrade(
     takeOvers: await takeOvers(applied, sources),
     appliers: await appliersOf(objects, sources),
     ...(chart ? { chart } : {}),
+    oldApiServer: await hasOldApiServer(observation, sources),
     behind,
   };
+}
+
+/** The public operator removes the namespace itself. */
+async function hasOldApiServer({ names, service }: Observation, sources: UpgradeSources): Promise<boolean> {
+  if (names.dialect !== "vendor" || service.method === "manifest" || !service.apiServer) return false;
+  const metadata = { name: names.namespaces.apiServerBeforeV331 };
+  return (await readLive({ apiVersion: "v1", kind: "Namespace", metadata }, sources)) !== undefined;
 }
 
 async function published(files: ReleaseFiles, name: string): Promise<PublishedRef & { text: string }> {
