@@ -16,7 +16,7 @@ async function shown(interactive: boolean, events: ProgressEvent[], color = fals
     },
     signal: new AbortController().signal,
     loadClusterCommands: () => Promise.reject(new Error("not part of this story")),
-    flags: { output: "table", color, v: 0 },
+    flags: { output: "table", color, v: 0, names: "vendor" },
   };
   const progress = await openProgress(session);
   for (const event of events) progress.report(event);
