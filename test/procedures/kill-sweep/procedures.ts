@@ -14,6 +14,8 @@ export interface SweptProcedure {
 
 const PAPER = { kind: "generic", nodes: 2 };
 
+const BY_HAND = ["--set", "spec.vendorNetwork.serviceProxyManagement=Disabled"];
+
 /** One row per procedure of the product. A new procedure adds its row here and is swept. */
 export const SWEPT: readonly SweptProcedure[] = [
   { name: "install", cluster: PAPER, argv: ["install"] },
@@ -24,4 +26,31 @@ export const SWEPT: readonly SweptProcedure[] = [
     argv: ["switch", "--to", "BPF"],
   },
   { name: "switch to standard", cluster: PAPER, before: [["install"]], argv: ["switch", "--to", "standard"] },
+  {
+    name: "install where an address, a name server and a path are written",
+    cluster: { kind: "eks", nodes: 2 },
+    argv: ["install", "--flow-logs"],
+  },
+  {
+    name: "switch from IPVS, with the proxy in a person's hands",
+    cluster: { kind: "eks", nodes: 2, proxy: "ipvs" },
+    before: [["install", "--dataplane", "standard"]],
+    argv: ["switch", "--to", "BPF"],
+  },
+  {
+    name: "switch to standard, with the proxy in a person's hands",
+    cluster: PAPER,
+    before: [["install", ...BY_HAND]],
+    argv: ["switch", "--to", "standard"],
+  },
+  {
+    name: "proxy disable",
+    cluster: PAPER,
+    before: [
+      ["install", ...BY_HAND],
+      ["proxy", "restore", "--leave-rules"],
+    ],
+    argv: ["proxy", "disable"],
+  },
+  { name: "uninstall", cluster: PAPER, before: [["install"]], argv: ["uninstall"] },
 ];

@@ -1,7 +1,7 @@
 import { describe, expect } from "vitest";
 import { tellOfKind } from "../../support/kind-story.ts";
 import { untilAvailable } from "../../support/operator-status.ts";
-import { type clusterState, settledState, untilState } from "../../support/procedure-state.ts";
+import { type ClusterState, settledState, untilState } from "../../support/procedure-state.ts";
 
 describe("generic: a self-managed cluster, as the bootstrap tool leaves it", () => {
   const story = tellOfKind({ kind: "generic" });

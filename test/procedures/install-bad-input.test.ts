@@ -1,0 +1,61 @@
+import { expect, it } from "vitest";
+import { vendorctl } from "../../src/cli/testing/fake-world.ts";
+
+/** The command line is read before anything is asked of a cluster, so none is needed here, and none could be changed. */
+it.each<[line: string, code: string, sentence: string]>([
+  ["install --method manifest", "BAD_VALUE", '--method cannot be "manifest"'],
+  ["install --dataplane ebpf", "BAD_VALUE", '--dataplane cannot be "ebpf"'],
+  ["install --dataplane Nftables", "BAD_VALUE", '--dataplane cannot be "Nftables"'],
+  ["install --kind gke", "BAD_VALUE", '--kind cannot be "gke"'],
+  [
+    "install --api-server https://api.example.com:6443",
+    "BAD_VALUE",
+    '--api-server cannot be "https://api.example.com:6443"',
+  ],
+  ["install --api-server api.example.com", "BAD_VALUE", '--api-server cannot be "api.example.com"'],
+  ["install --api-server api.example.com:0", "BAD_VALUE", '--api-server cannot be "api.example.com:0"'],
+  ["install --api-server api.example.com:65536", "BAD_VALUE", '--api-server cannot be "api.example.com:65536"'],
+  ["install --api-server fd00::1:6443", "BAD_VALUE", '--api-server cannot be "fd00::1:6443"'],
+  ["install --pod-cidr 10.0.0.0", "BAD_VALUE", '--pod-cidr cannot be "10.0.0.0"'],
+  ["install --pod-cidr 10.0.0.0/40", "BAD_VALUE", '--pod-cidr cannot be "10.0.0.0/40"'],
+  ["install --set mtu", "BAD_VALUE", '--set cannot be "mtu"'],
+  ["install --set vendorNetwork.mtu=1400", "BAD_VALUE", '--set cannot be "vendorNetwork.mtu=1400"'],
+  ["install --set spec=1", "BAD_VALUE", '--set cannot be "spec=1"'],
+  ["install --set spec.mtu=", "BAD_VALUE", '--set cannot be "spec.mtu="'],
+  ["install --set spec..mtu=1", "BAD_VALUE", '--set cannot be "spec..mtu=1"'],
+  ["install --set spec.a[x]=1", "BAD_VALUE", '--set cannot be "spec.a[x]=1"'],
+  ["install --set spec.a={", "BAD_VALUE", '--set cannot be "{"'],
+  ["install --chart ./chart", "USAGE", "--chart needs --method chart"],
+  ["install --chart= --method chart", "BAD_VALUE", '--chart cannot be ""'],
+  ["install --manifest-url=", "BAD_VALUE", '--manifest-url cannot be ""'],
+  ["install --save-custom-resources=", "BAD_VALUE", '--save-custom-resources cannot be ""'],
+  ["install --flow-logs=yes", "UNKNOWN_FLAG", "unknown option '--flow-logs=yes'"],
+  ["install --flow-iu", "UNKNOWN_FLAG", "unknown option '--flow-iu'"],
+  ["install everything", "USAGE", "too many arguments for 'install'"],
+  ["install --dry-run=maybe", "BAD_VALUE", '--dry-run cannot be "maybe"'],
+  ["install --wait=perhaps", "BAD_VALUE", '--wait cannot be "perhaps"'],
+  ["switch", "USAGE", "required option '--to <mode>' not specified"],
+  ["switch --to ebpf", "BAD_VALUE", '--to cannot be "ebpf"'],
+  ["switch --to", "USAGE", "option '--to <mode>' argument missing"],
+  ["switch BPF --to BPF", "USAGE", "too many arguments for 'switch'"],
+  ["switch --to BPF --api-server :6443", "BAD_VALUE", '--api-server cannot be ":6443"'],
+  ["switch --to BPF --kind plain", "BAD_VALUE", '--kind cannot be "plain"'],
+  ["switch --to BPF --from standard", "UNKNOWN_FLAG", "unknown option '--from'"],
+  ["switch --to BPF --suppress=", "BAD_VALUE", '--suppress cannot be ""'],
+  ["proxy disabel", "UNKNOWN_COMMAND", "unknown command 'disabel'"],
+  ["proxy status --force", "UNKNOWN_FLAG", "unknown option '--force'"],
+  ["proxy status --kind gke", "BAD_VALUE", '--kind cannot be "gke"'],
+  ["proxy disable --leave-rules", "UNKNOWN_FLAG", "unknown option '--leave-rules'"],
+  ["proxy disable now", "USAGE", "too many arguments for 'disable'"],
+  ["proxy restore --kind gke", "BAD_VALUE", '--kind cannot be "gke"'],
+  ["proxy restore --leave-rules=1", "UNKNOWN_FLAG", "unknown option '--leave-rules=1'"],
+  ["uninstall --remove-crd", "UNKNOWN_FLAG", "unknown option '--remove-crd'"],
+  ["uninstall --remove-crds=no", "UNKNOWN_FLAG", "unknown option '--remove-crds=no'"],
+  ["uninstall --kind gke", "BAD_VALUE", '--kind cannot be "gke"'],
+  ["uninstall --manifest-url=", "BAD_VALUE", '--manifest-url cannot be ""'],
+  ["uninstall default", "USAGE", "too many arguments for 'uninstall'"],
+])("vendorctl %s", async (line, code, sentence) => {
+  const { exit, out, err } = await vendorctl(["--kubeconfig", "/nowhere/kubeconfig", ...line.split(" ")]);
+  expect({ exit, out, err }).toEqual({ exit: 64, out: "", err: expect.stringContaining(`[${code}]`) });
+  expect(err).toContain(sentence);
+});
