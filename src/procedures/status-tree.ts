@@ -85,6 +85,9 @@ function operatorPart({ service, names }: Observation): StatusPart {
   return { name, state: waiting ? "progressing" : "ok", text: waiting ?? where, parts: [] };
 }
 
+/** The operator's word for a part nobody asked for. */
+const NOT_INSTALLED = "NotInstalled";
+
 /** A part that the operator reports on; one nobody asked for is not installed, which is nothing bad. */
 function statusPart(
   { service }: Observation,
@@ -108,6 +111,7 @@ function statusPart(
   if (degraded?.status === "True") return say("degraded", degraded);
   if (progressing?.status === "True") return say("progressing", progressing);
   if (available?.status === "True") return say("ok", available);
+  if (available?.reason === NOT_INSTALLED) return part(name, "not installed", "");
   return say("unknown", available);
 }
 
@@ -155,9 +159,9 @@ function proxyPart(seen: Observation): StatusPart {
 }
 
 function versionsPart({ service, tool }: Observation): StatusPart {
+  if (service.method === "none") return part("versions", "ok", `vendorctl ${tool.version}`);
   const difference = versionDifference(service.version, tool.version);
   const text = `vendorctl ${tool.version}, cluster ${service.version ?? "unknown"}`;
-  if (service.method === "none") return part("versions", "ok", `vendorctl ${tool.version}`);
   return part(
     "versions",
     difference === "same line" ? "ok" : difference === undefined ? "unknown" : "ok",

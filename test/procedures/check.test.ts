@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
 import { readCliConfig } from "../../src/cli/config.ts";
@@ -165,6 +165,43 @@ describe("a cluster with an older version", () => {
     await said(/!! network: degraded {2}The disk is full\.[\s\S]*\ncause: network: The disk is full\.\n/);
     stop.abort();
     expect([0, 130]).toContain(await exit);
+  });
+});
+
+describe("a cluster that was just installed with eBPF", () => {
+  const world = onCluster({});
+  const home = process.env["VENDORCTL_HOME"];
+  beforeAll(async () => {
+    process.env["VENDORCTL_HOME"] = dirname(world.kubeconfig);
+    const { exit, err } = await world.run("install -y");
+    if (exit !== 0) throw new Error(err);
+  });
+  afterAll(() => {
+    if (home === undefined) delete process.env["VENDORCTL_HOME"];
+    else process.env["VENDORCTL_HOME"] = home;
+  });
+
+  it("has nothing for check to find, down to its definitions and what its agents proved", async () => {
+    const { exit, out } = await world.run("check --no-probe -o json");
+    const report = JSON.parse(out) as { verdict: string; results: { code: string; status: string }[] };
+    expect({ exit, verdict: report.verdict }).toEqual({ exit: 0, verdict: "ok" });
+    const ok = report.results.filter(({ status }) => status === "ok").map(({ code }) => code);
+    expect(ok).toEqual(
+      expect.arrayContaining([
+        "DEFINITIONS_SKEW",
+        "SERVICE_ROUTING_UNPROVEN",
+        "SERVICE_PROXY_CONFLICT",
+        "AGENTS_NOT_READY",
+      ]),
+    );
+  });
+
+  it("shows every part well; what nobody asked for is not installed", async () => {
+    const { out } = await world.run("status");
+    expect(out).toContain("ok v3.31.3, installed by operator, running eBPF\n");
+    expect(out).toContain("├─ ok service proxy  parked by-operator; eBPF serves\n");
+    expect(out).toContain("├─ -- flow logs: not installed\n");
+    expect((await world.run("version")).exit).toBe(0);
   });
 });
 

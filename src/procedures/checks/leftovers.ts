@@ -66,6 +66,8 @@ export const LEFTOVER_CHECKS: readonly Check[] = [
     rule: "One procedure at a time.",
     group: "leftovers",
     for: ["running", ...CHANGES],
+    // The lease itself decides who may start, and knows a holder that died.
+    planned: CHANGES,
     run: ({ run }, { purpose, now }) => {
       if (!run) return OK;
       const renewed = Date.parse(run.renewed ?? "");

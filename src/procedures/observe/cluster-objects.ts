@@ -61,7 +61,7 @@ export type ObservedNoun = (typeof OPERATOR_NOUNS)[number] | (typeof V3_NOUNS)[n
 
 const NAMESPACED: readonly Noun[] = ["networkPolicy"];
 
-export const LEASE_NAME = "vendorctl";
+const LEASE_NAME = "vendorctl";
 
 /** A bounded number of lists, all at once; only what depends on what was found is asked afterwards. */
 export async function readCluster(reader: Reader, names: Names): Promise<ClusterObjects> {

@@ -43,7 +43,16 @@ export function definitionHash(definition: KubeObject): string {
 function ordered(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) =>
     typeof item === "object" && item !== null && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
+      ? Object.fromEntries(
+          Object.entries(item)
+            .filter(([key, inner]) => !(key === "properties" && isEmpty(inner)))
+            .sort(([a], [b]) => (a < b ? -1 : 1)),
+        )
       : item,
   );
+}
+
+/** API servers leave an empty list of properties out. */
+function isEmpty(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }
