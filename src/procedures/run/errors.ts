@@ -79,11 +79,6 @@ export const errors = defineErrors({
     say: (id: string) => `plan ${id} was changed after it was made`,
     fix: () => "make the plan again with the flags you want; a plan is not edited by hand",
   },
-  PLAN_MALFORMED: {
-    say: (file: string, why: string) => `${file} is not a plan: ${why}`,
-    fix: () => "save one with vendorctl plan ... -o yaml",
-    exitCode: USAGE,
-  },
   PLAN_DRIFTED: {
     say: (id: string, facts: readonly string[]) => `the cluster is not as plan ${id} was made for: ${facts.join("; ")}`,
     fix: () => "make the plan again, look at it, and apply that one",

@@ -164,7 +164,8 @@ export function openJournal(options: JournalOptions): Journal {
     },
 
     async keepOnly(ids) {
-      const others = ids.length === 0 ? RUN : `${RUN} notin (${ids.join(",")})`;
+      // `notin` also finds what has no such label at all, and that is no part of any run.
+      const others = ids.length === 0 ? RUN : `${RUN},${RUN} notin (${ids.join(",")})`;
       await client.deleteCollection(SECRETS, { namespace, labelSelector: `${MANAGED},${others}` });
     },
   };

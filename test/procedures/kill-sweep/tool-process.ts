@@ -13,11 +13,16 @@ export interface Ended {
 /** A vendorctl under way, in a process of its own. */
 export interface ToolProcess {
   ended: Promise<Ended>;
+  /** Resolves when it has said this, on either output; fails when it ends first. */
+  said(pattern: RegExp): Promise<void>;
+  /** Ctrl-C. */
+  interrupt(): void;
   /** Without a last word. Resolves when the process is gone. */
   kill(): Promise<void>;
 }
 
 export interface Tool {
+  readonly home: string;
   start(...args: string[]): ToolProcess;
   run(...args: string[]): Promise<Ended>;
   close(): void;
@@ -52,6 +57,17 @@ export function openTool(kubeconfig: string): Tool {
     });
     return {
       ended,
+      said: (pattern) =>
+        new Promise((resolve, reject) => {
+          const look = () => {
+            if (pattern.test(said.out + said.err)) resolve();
+          };
+          child.stdout.on("data", look);
+          child.stderr.on("data", look);
+          child.on("close", () => reject(new Error(`never said ${pattern}: ${said.out}${said.err}`)));
+          look();
+        }),
+      interrupt: () => void child.kill("SIGINT"),
       async kill() {
         child.kill("SIGKILL");
         await ended;
@@ -59,6 +75,7 @@ export function openTool(kubeconfig: string): Tool {
     };
   };
   return {
+    home,
     start,
     run: (...args) => start(...args).ended,
     close() {
