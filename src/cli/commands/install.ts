@@ -14,6 +14,7 @@ import type { FieldEdit } from "../install-flags.ts";
 import type { ProcedureFlags } from "../procedure-flags.ts";
 import { runProcedure } from "../run-procedure.ts";
 import type { Session } from "../session.ts";
+import { toolConnection } from "../tool-connection.ts";
 
 interface InstallFlags extends ProcedureFlags {
   kind?: ClusterKind;
@@ -48,6 +49,7 @@ export async function install(session: Session, flags: InstallFlags): Promise<vo
         flowUI: Boolean(flags.flowUi),
         edits,
         files: await readInstallFiles(files, observation.names),
+        connection: toolConnection(session),
         chartTool: method === "chart" && (await tools.find(CHART_TOOL)) !== undefined,
         command,
       });

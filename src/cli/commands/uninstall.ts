@@ -4,6 +4,7 @@ import { planUninstall } from "../../procedures/plans/uninstall.ts";
 import type { ProcedureFlags } from "../procedure-flags.ts";
 import { runProcedure } from "../run-procedure.ts";
 import type { Session } from "../session.ts";
+import { toolConnection } from "../tool-connection.ts";
 import { readRelease } from "./install.ts";
 
 interface UninstallFlags extends ProcedureFlags {
@@ -24,6 +25,7 @@ export async function uninstall(session: Session, flags: UninstallFlags): Promis
           definitions: await readRelease(files, manifests.operatorCrds),
           operator: await readRelease(files, manifests.operator),
         },
+        connection: toolConnection(session),
         chartTool: (await tools.find(CHART_TOOL)) !== undefined,
         command,
       });

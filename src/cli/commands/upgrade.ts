@@ -6,6 +6,7 @@ import { errors } from "../errors.ts";
 import type { ProcedureFlags } from "../procedure-flags.ts";
 import { runProcedure } from "../run-procedure.ts";
 import type { Session } from "../session.ts";
+import { toolConnection } from "../tool-connection.ts";
 
 interface UpgradeFlags extends ProcedureFlags {
   to?: string;
@@ -45,7 +46,7 @@ export async function upgrade(session: Session, flags: UpgradeFlags): Promise<vo
         ...(values && { values }),
         ...(chart !== undefined && { chart }),
         take,
-        connection: connectionOf(session),
+        connection: toolConnection(session),
       };
       const facts = await gatherUpgrade(observation, path, given, { client, files, tools, signal });
       const plan = planUpgrade(observation, path, facts, command);
@@ -54,15 +55,6 @@ export async function upgrade(session: Session, flags: UpgradeFlags): Promise<vo
     },
     next: ["vendorctl version", "vendorctl status"],
   });
-}
-
-/** The chart tool must mean the same cluster as we do. */
-function connectionOf({ flags }: Session): string[] {
-  const { kubeconfig, context } = flags;
-  return [
-    ...(kubeconfig === undefined ? [] : ["--kubeconfig", kubeconfig]),
-    ...(context === undefined ? [] : ["--kube-context", context]),
-  ];
 }
 
 async function readGiven(flag: string, file: string | undefined): Promise<{ file: string; text: string } | undefined> {

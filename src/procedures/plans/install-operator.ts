@@ -23,10 +23,17 @@ export interface InstallFiles {
 
 export const CHART_TOOL = "helm";
 
+/** What a plan knows of the chart tool. */
+interface ChartInputs {
+  chartTool: boolean;
+  chart?: string;
+  connection?: readonly string[];
+}
+
 /** Install step 3: definitions first, then the operator by the method asked for, without custom resources. */
 export function installOperatorSteps(
   observation: Observation,
-  inputs: { method: "operator" | "chart"; files: InstallFiles; chartTool: boolean; chart?: string },
+  inputs: { method: "operator" | "chart"; files: InstallFiles } & ChartInputs,
 ): Step[] {
   const { names } = observation;
   const { files } = inputs;
@@ -57,18 +64,14 @@ function manifestStep(said: Said, inputs: ApplyManifestInputs): Step {
 }
 
 /** With the chart tool where it is; where it is not, the person is told what to run, and waited for. */
-function chartStep(
-  observation: Observation,
-  said: Said,
-  { chartTool, chart }: { chartTool: boolean; chart?: string },
-): Step {
+function chartStep(observation: Observation, said: Said, inputs: ChartInputs): Step {
   const { names } = observation;
-  const { args, back } = chartCommands(observation, chart);
+  const { args, back } = chartCommands(observation, inputs);
   const target = operatorTarget(names);
   const until = [{ target, exists: true } as const];
   const gone = [{ target, exists: false } as const];
   const hint = `install ${CHART_TOOL}, or run it where it is installed: ${CHART_TOOL} ${args.join(" ")}`;
-  if (chartTool) {
+  if (inputs.chartTool) {
     return runToolStep(said, { program: CHART_TOOL, args, hint, until, back: { args: back, until: gone } });
   }
   const where = `${CHART_TOOL}, which is not on this machine`;
@@ -82,7 +85,10 @@ function chartStep(
   );
 }
 
-function chartCommands(observation: Observation, chart: string | undefined): { args: string[]; back: string[] } {
+function chartCommands(
+  observation: Observation,
+  { chart, connection = [] }: ChartInputs,
+): { args: string[]; back: string[] } {
   const { names } = observation;
   const { repository, name, release } = names.chart;
   const namespace = names.namespaces.operator;
@@ -101,7 +107,8 @@ function chartCommands(observation: Observation, chart: string | undefined): { a
       "--create-namespace",
       ...without,
       ...dns,
+      ...connection,
     ],
-    back: ["uninstall", release, "--namespace", namespace, "--wait"],
+    back: ["uninstall", release, "--namespace", namespace, "--wait", ...connection],
   };
 }

@@ -36,6 +36,8 @@ export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flo
   chartTool: boolean;
   /** A folder, an archive or a reference to install the chart from, instead of the repository's. */
   chart?: string;
+  /** Flags that make the chart tool mean this cluster. */
+  connection?: readonly string[];
   command: string;
 }
 

@@ -18,6 +18,8 @@ export interface UninstallInputs {
   removeCrds: boolean;
   files: { definitions: ReadFile; operator: ReadFile };
   chartTool: boolean;
+  /** Flags that make the chart tool mean this cluster. */
+  connection?: readonly string[];
   command: string;
 }
 
@@ -92,16 +94,16 @@ function operatorSteps(observation: Observation, inputs: UninstallInputs): Step[
     because: "The operator goes when nothing is left for it to take away.",
     risk: "low",
   };
-  if (service.method === "chart") return [chartStep(observation, said, inputs.chartTool)];
+  if (service.method === "chart") return [chartStep(observation, said, inputs)];
   const targets = manifestObjects(inputs.files.operator.name, inputs.files.operator.text)
     .filter(({ kind }) => kind !== "Namespace")
     .map(targetOf);
   return [step("delete-objects", said, { targets, afterUndo: { rollouts: [{ workload: operatorTarget(names) }] } })];
 }
 
-function chartStep({ names, service }: Observation, said: Said, chartTool: boolean): Step {
+function chartStep({ names, service }: Observation, said: Said, { chartTool, connection = [] }: UninstallInputs): Step {
   const release = service.release ?? { name: names.chart.release, namespace: names.namespaces.operator };
-  const args = ["uninstall", release.name, "--namespace", release.namespace, "--wait"];
+  const args = ["uninstall", release.name, "--namespace", release.namespace, "--wait", ...connection];
   const until = [{ target: operatorTarget(names), exists: false } as const];
   const reversible = "the chart tool forgets the release; vendorctl install --method chart installs it anew";
   const command = `${CHART_TOOL} ${args.join(" ")}`;
