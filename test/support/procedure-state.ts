@@ -95,7 +95,7 @@ function conditionsOf(kind: string, status: unknown): object {
 
 /** Sorted keys, and what is different every time told apart by its form: keys, certificates, addresses the server chose. */
 function clean(value: unknown, key = ""): unknown {
-  if (Array.isArray(value)) return value.map((item) => clean(item));
+  if (Array.isArray(value)) return value.map((item) => clean(item, key));
   if (typeof value === "string") return cleanText(value, key);
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);
