@@ -15,7 +15,7 @@ export type Expectation = { target: Target } & (
 );
 
 /** What is not yet as expected, in words; undefined when all is. */
-export function unmet(expectation: Expectation, object: KubeObject | undefined): string | undefined {
+function unmet(expectation: Expectation, object: KubeObject | undefined): string | undefined {
   const name = nameOf(expectation.target);
   if ("exists" in expectation) {
     if (expectation.exists === (object !== undefined)) return undefined;
@@ -32,7 +32,7 @@ export function unmet(expectation: Expectation, object: KubeObject | undefined):
   return `${path} of ${name} to ${wanted}`;
 }
 
-export function valueAt(value: unknown, path: readonly string[]): unknown {
+function valueAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>(
     (inner, key) => (typeof inner === "object" && inner !== null ? (inner as Record<string, unknown>)[key] : undefined),
     value,
