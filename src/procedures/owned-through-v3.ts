@@ -1,8 +1,10 @@
 import type { Names } from "../api/names.ts";
 import { groupVersion, type KubeObject, type OwnerReference, type ResourceKind } from "../api/object.ts";
+import { servedPolicyName } from "../api/policy-names.ts";
 import { RESOURCES } from "../api/resources/all.ts";
 import { placesOf } from "../api/resources/resource.ts";
 import { StatusError } from "../api/status.ts";
+import { findPlace, v3Places } from "../api/v3-places.ts";
 import type { Client } from "../cluster/client.ts";
 import type { DiscoveredResource } from "../cluster/discovery.ts";
 import { isGone, statusError } from "../cluster/failures.ts";
@@ -29,10 +31,13 @@ export async function ownedThroughV3(
   return (await ownedObjects(client, names, options)).flatMap((object) => referencesIn(object, names));
 }
 
-/** One entry for each reference that is written down. */
+/** One entry for each reference that is written down. A v3 resource is written down as people know it, wherever it was found. */
 export function referencesIn({ kind, metadata }: OwnedObject, names: Names): OwnedThroughV3[] {
-  const { namespace, name, uid = "" } = metadata;
-  const object = { apiVersion: groupVersion(kind), kind: kind.kind, namespace, name, uid };
+  const { namespace, uid = "" } = metadata;
+  const v3 = findPlace(v3Places(names), groupVersion(kind), kind.kind);
+  const place = v3?.served ?? kind;
+  const name = v3?.tiered ? servedPolicyName(metadata.name) : metadata.name;
+  const object = { apiVersion: groupVersion(place), kind: place.kind, namespace, name, uid };
   return v3References(metadata, names).map((reference) => ({ ...object, reference }));
 }
 

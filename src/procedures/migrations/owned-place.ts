@@ -1,6 +1,6 @@
 import type { Names } from "../../api/names.ts";
 import { groupVersion, type ObjectRef, parseGroupVersion, type ResourceKind } from "../../api/object.ts";
-import { servedPolicyName } from "../../api/policy-names.ts";
+import { servedPolicyName, storedPolicyName } from "../../api/policy-names.ts";
 import { findPlace, v3Places } from "../../api/v3-places.ts";
 import type { Client } from "../../cluster/client.ts";
 import type { OwnedThroughV3 } from "../observation.ts";
@@ -14,8 +14,8 @@ export interface Place {
 }
 
 /**
- * A v3 resource that was found as it is stored is written where people use it, if that is served by now. Undefined: the server has
- * no such kind any more, so neither has it the object.
+ * A v3 resource is written where people use it, or as it is stored where nothing serves it. Undefined: the server has no such kind any
+ * more, so neither has it the object.
  */
 export async function livingPlaces(
   client: Client,
@@ -25,12 +25,15 @@ export async function livingPlaces(
   const places = v3Places(names);
   return ({ apiVersion, kind, name, namespace }) => {
     const v3 = findPlace(places, apiVersion, kind);
-    if (v3 && resources.some((one) => one.group === v3.served.group && one.kind === v3.served.kind)) {
-      return { kind: v3.served, ref: { name: v3.tiered ? servedPolicyName(name) : name, namespace }, sameUid: false };
+    if (v3) {
+      const served = resources.some((one) => one.group === v3.served.group && one.kind === v3.served.kind);
+      const called = served ? servedPolicyName(name) : storedPolicyName(name);
+      const ref = { name: v3.tiered ? called : name, namespace };
+      return { kind: served ? v3.served : v3.stored, ref, sameUid: false };
     }
     const { group } = parseGroupVersion(apiVersion);
     const same = resources.filter((one) => one.group === group && one.kind === kind);
     const found = same.find((one) => groupVersion(one) === apiVersion) ?? same.find(({ preferred }) => preferred);
-    return found && { kind: found, ref: { name, namespace }, sameUid: v3 === undefined };
+    return found && { kind: found, ref: { name, namespace }, sameUid: true };
   };
 }
