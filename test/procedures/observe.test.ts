@@ -8,6 +8,7 @@ import { createClient } from "../../src/cluster/client.ts";
 import { CRDS, NAMESPACES, NODES, SERVICES } from "../../src/cluster/kinds.ts";
 import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import type { ProxyChoice } from "../../src/local/personality.ts";
+import { runChecks } from "../../src/procedures/checks/run-checks.ts";
 import type { Observation } from "../../src/procedures/observation.ts";
 import { observe } from "../../src/procedures/observe.ts";
 
@@ -61,6 +62,8 @@ describe("a cluster of each kind, before anything is installed", () => {
       });
       expect(seen.proxy.clusterConfiguration !== undefined).toBe(kind === "iac");
       expect([seen.unsupported, seen.leftovers]).toEqual([[], []]);
+      // A new cluster of a supported kind can have eBPF.
+      expect(runChecks(seen, "install").filter(({ status }) => status === "fail")).toEqual([]);
     },
   );
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { calicoNames } from "../../api/names.ts";
 import { EXPLANATIONS } from "../../api/validation/explain.ts";
 import { ADDRESS_ROWS } from "../testing/address-rows.ts";
 import { NOW, type Row, running, status } from "../testing/checked-clusters.ts";
-import { type Differently, node, observed } from "../testing/observed.ts";
+import { type Differently, node, object, observed } from "../testing/observed.ts";
 import { NETWORK_ROWS, PLATFORM_ROWS } from "../testing/platform-rows.ts";
 import { INSTALLATION_ROWS, PROXY_ROWS } from "../testing/service-rows.ts";
 import { HEALTH_ROWS, LEFTOVER_ROWS, ROLLOUT_ROWS } from "../testing/upkeep-rows.ts";
@@ -85,6 +86,20 @@ describe("what keeps a procedure from starting", () => {
     expect(codes({ service }, "switch", { dataplane: "standard" })).toEqual([]);
     expect(codes({ service }, "switch")).toEqual(["STATUS_DEGRADED"]);
   });
+});
+
+it("gives its fixes in the words of the cluster, the public system's too", () => {
+  const dataplaneConfiguration = object(calicoNames.kinds.dataplaneConfiguration.kind, "default", {
+    spec: { bpfEnabled: true },
+  });
+  const service = { ...running(), dataplaneConfiguration };
+  const seen = observed({ names: calicoNames, kind: { detected: "aks" }, service });
+  const found = runChecks(seen, "running").find(({ code }) => code === "SERVICE_PROXY_CONFLICT");
+  const { plural } = calicoNames.kinds.dataplaneConfiguration;
+  const patch = `{"spec":{"${calicoNames.fields.iptablesCleanup.replace("spec.", "")}":false}}`;
+  expect(found?.fix).toBe(
+    `kubectl patch ${plural}.${calicoNames.groups.stored.group} default --type merge -p '${patch}'`,
+  );
 });
 
 it("names ten of a thousand nodes, and says how many more there are", () => {
