@@ -35,7 +35,9 @@ export interface KindStory {
   file(name: string): string;
 }
 
-const TIMEOUT = "45s";
+const TIMEOUT = "150s";
+/** A machine may have more to do than this story. */
+const PATIENCE_MS = 160_000;
 
 /** Told in this process; `told` does what vendorctl says belongs to another tool, as somebody would who reads the line. */
 export function tellOfKind(
@@ -88,7 +90,7 @@ export function tellOfKind(
     get cluster() {
       return there();
     },
-    step: (title, body) => it(title, body),
+    step: (title, body) => it(title, body, PATIENCE_MS),
     run,
     ok,
     async plan(...args) {
