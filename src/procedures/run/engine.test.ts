@@ -1,4 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../api/object.ts";
 import { LEASES, SECRETS } from "../../cluster/kinds.ts";
@@ -7,7 +10,7 @@ import { ACTIONS } from "../actions/all.ts";
 import { applyObjectsStep, step } from "../plans/steps.ts";
 import { type BareCluster, bareCluster, memoryCopy, planOf, STEPS, says } from "../testing/bare-cluster.ts";
 import { abortRun, listRuns, resumeRun, rollbackRun, startRun } from "./engine.ts";
-import { withoutSecrets } from "./local-copy.ts";
+import { localCopyIn } from "./local-copy.ts";
 import type { StepEvent } from "./step-event.ts";
 
 let cluster: BareCluster;
@@ -197,13 +200,23 @@ describe("a journal", () => {
   };
 
   it("keeps what Secrets hold in the cluster only", async () => {
-    const local = memoryCopy();
+    const folder = mkdtempSync(join(tmpdir(), "local-copy-"));
+    const local = localCopyIn(folder, (error) => expect.fail(String(error)));
     await told(startRun(cluster.engine({ local }), planOf()));
     const [run] = await listRuns(cluster.engine());
-    const before = local.files.get(`${run?.id}/before-3`);
-    expect(JSON.stringify(before)).toContain(Buffer.from("first").toString("base64"));
-    expect(JSON.stringify(withoutSecrets(before))).not.toContain(Buffer.from("first").toString("base64"));
-    expect(withoutSecrets(before)).toMatchObject({ complete: false });
+    const copy = readFileSync(join(folder, "runs", run?.id ?? "", "before-3.json"), "utf8");
+    expect(copy).toContain('"name": "keys"');
+    expect(copy).not.toContain(Buffer.from("first").toString("base64"));
+    expect(local.read(run?.id ?? "", "before-3")).toBeUndefined();
+    expect(local.read(run?.id ?? "", "before-4")).toEqual({ inverse: expect.anything() });
+    rmSync(folder, { recursive: true });
+  });
+
+  it("goes on without a copy on a machine that has no room for one, and says so once", async () => {
+    const complaints: unknown[] = [];
+    const local = localCopyIn("/dev/null/nowhere", (error) => complaints.push(error));
+    expect((await told(startRun(cluster.engine({ local }), planOf()))).at(-1)).toBe("done");
+    expect(complaints).toHaveLength(1);
   });
 
   it("of a newer tool is left to that tool, finished or not", async () => {

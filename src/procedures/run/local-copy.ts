@@ -44,7 +44,7 @@ export function localCopyIn(directory: string, onError: (error: unknown) => void
 }
 
 /** Takes out what Secrets hold, wherever in a value they are. */
-export function withoutSecrets(value: unknown): { kept: unknown; complete: boolean } {
+function withoutSecrets(value: unknown): { kept: unknown; complete: boolean } {
   let complete = true;
   const walk = (inner: unknown): unknown => {
     if (Array.isArray(inner)) return inner.map(walk);

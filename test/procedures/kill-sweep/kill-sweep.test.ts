@@ -8,7 +8,8 @@ import { sweep } from "./sweep.ts";
  */
 const FULL = process.env["SWEEP"] === "full";
 const ONLY = process.env["SWEEP_ONLY"];
-const SAMPLE = 2;
+/** Of each way and moment. */
+const SAMPLE = Number(process.env["SWEEP_SAMPLE"] ?? 1);
 
 describe("vendorctl killed in the middle", () => {
   const rows = SWEPT.filter(({ name }) => ONLY === undefined || name.includes(ONLY));

@@ -14,10 +14,17 @@ export interface SweepResult {
   problems: string[];
 }
 
-/** At which calls to kill: every one, or so many of them spread over all. */
+/** At which calls to kill: every one, or so many of each way and moment, spread over all. */
 export type Choice = "every" | number;
 
 type Way = "forward" | "back";
+
+const DEATHS: readonly { way: Way; moment: Moment }[] = [
+  { way: "forward", moment: "before" },
+  { way: "forward", moment: "after" },
+  { way: "back", moment: "before" },
+  { way: "back", moment: "after" },
+];
 
 /**
  * Kills vendorctl at call after call of a procedure, on the way there and on the way back. Each time `resume` must end where an undisturbed
@@ -59,15 +66,13 @@ async function sweepOn(bench: Bench, choice: Choice): Promise<SweepResult> {
   const result: SweepResult = { name: procedure.name, calls: { forward, back }, killed: 0, recovered: 0, problems: [] };
   const left = await untilState(cluster.client, initial);
   if (left.length > 0) result.problems.push(...left.map((text) => `undisturbed, rolled back: ${text}`));
-  for (const way of ["forward", "back"] as const) {
-    for (const moment of ["before", "after"] as const) {
-      for (const k of chosen(result.calls[way], choice)) {
-        const problems = await killAt(bench, { initial, done }, way, moment, k);
-        if (problems === "was over") continue;
-        result.killed++;
-        if (problems.length === 0) result.recovered++;
-        result.problems.push(...problems.map((text) => `${way}, killed ${moment} call ${k}: ${text}`));
-      }
+  for (const [turn, { way, moment }] of DEATHS.entries()) {
+    for (const k of chosen(result.calls[way], choice, (turn + 0.5) / DEATHS.length)) {
+      const problems = await killAt(bench, { initial, done }, way, moment, k);
+      if (problems === "was over") continue;
+      result.killed++;
+      if (problems.length === 0) result.recovered++;
+      result.problems.push(...problems.map((text) => `${way}, killed ${moment} call ${k}: ${text}`));
     }
   }
   return result;
@@ -119,9 +124,10 @@ async function counted(proxy: CountingProxy, run: () => Promise<Ended>): Promise
   return proxy.calls.length;
 }
 
-function chosen(calls: number, choice: Choice): number[] {
+/** Each way and moment takes other places of the same spread, so that few together see much. */
+function chosen(calls: number, choice: Choice, phase: number): number[] {
   if (choice === "every" || choice >= calls) return Array.from({ length: calls }, (_, at) => at + 1);
-  return Array.from({ length: choice }, (_, at) => Math.floor(((at + 0.5) * calls) / choice) + 1);
+  return Array.from({ length: choice }, (_, at) => Math.floor(((at + phase) * calls) / choice) + 1);
 }
 
 const isNothingToResume = ({ err }: Ended) => err.includes('"RUN_NONE"');
