@@ -1,0 +1,135 @@
+import { describe, expect, it } from "vitest";
+import { vendorNames } from "../../src/api/names.ts";
+import type { Condition, KubeObject } from "../../src/api/object.ts";
+import { CONFIG_MAPS, DAEMON_SETS, NAMESPACES } from "../../src/cluster/kinds.ts";
+import type { InstallMethod } from "../../src/local/installed/install-method.ts";
+import { storedKind } from "../../src/operator/managed-kinds.ts";
+import { settledState, untilState } from "../support/procedure-state.ts";
+import { type UpgradeStory, upgradeStory } from "../support/upgrade-story.ts";
+
+/** The oldest that upgrades directly, and those on either side of what changed since: UIDs in v3.28, flow logs in v3.30. */
+const VERSIONS = ["v3.15", "v3.20", "v3.27", "v3.28", "v3.29", "v3.30"];
+const BY_OPERATOR: InstallMethod[] = ["operator", "chart"];
+const BY_MANIFEST: InstallMethod[] = ["manifest", "manifest-canal", "manifest-policy-only"];
+const BY_MANIFEST_ON_ETCD: InstallMethod[] = ["manifest-etcd", "manifest-canal-etcd"];
+
+const rows = (methods: readonly InstallMethod[]) =>
+  VERSIONS.flatMap((version) => methods.map((method) => [version, method] as const));
+const TIMEOUT = 120_000;
+
+async function told(story: UpgradeStory): Promise<void> {
+  try {
+    await story.ok("upgrade", "-y");
+  } catch (error) {
+    await story.close();
+    throw error;
+  }
+}
+
+const get = (story: UpgradeStory, kind: Parameters<UpgradeStory["cluster"]["client"]["get"]>[0], name: string) =>
+  story.cluster.client.get<KubeObject>(kind, { name });
+const informationOf = async (story: UpgradeStory) =>
+  (await get(story, storedKind("clusterInformation"), "default"))["spec"] as { vendorVersion: string };
+const exists = (story: UpgradeStory, name: string) =>
+  story.cluster.client.get(CONFIG_MAPS, { name, namespace: "shop" }).then(
+    () => true,
+    () => false,
+  );
+const statusesOf = async ({ cluster }: UpgradeStory) => {
+  const { items } = await cluster.client.list<KubeObject>(storedKind("status"));
+  return items.map(({ metadata, status }) => {
+    const { conditions = [] } = (status ?? {}) as { conditions?: Condition[] };
+    return `${metadata.name} ${conditions.find(({ type }) => type === "Available")?.status}`;
+  });
+};
+
+describe("upgrading a cluster with an operator", () => {
+  it.each(rows(BY_OPERATOR))(
+    "from %s by %s: our operator runs it, says so, and nothing is lost",
+    { timeout: TIMEOUT },
+    async (version, method) => {
+      const story = await upgradeStory(version, method, { seed: { userEdits: true } });
+      await told(story);
+      try {
+        expect(await informationOf(story)).toMatchObject({ vendorVersion: "v3.31.3" });
+        const installation = await get(story, storedKind("installation"), "default");
+        expect(installation["status"]).toMatchObject({ version: "v3.31.3" });
+        // A person's own settings of the installation are theirs.
+        expect(installation["spec"]).toMatchObject({ nodeMetricsPort: 9091 });
+        expect(await statusesOf(story)).toContain("network True");
+        const { items } = await story.cluster.client.list<KubeObject>(NAMESPACES);
+        expect(items.map(({ metadata }) => metadata.name)).not.toContain(vendorNames.namespaces.apiServerBeforeV331);
+        expect([await exists(story, "allow-web-notes"), await exists(story, "metadata-review")]).toEqual([true, true]);
+      } finally {
+        await story.close();
+      }
+    },
+  );
+});
+
+describe("upgrading a cluster with plain manifests", () => {
+  const agents = async (story: UpgradeStory, method: InstallMethod) => {
+    const name = method.includes("canal") ? vendorNames.workloads.overlayNode : vendorNames.workloads.node;
+    const daemonSet = await story.cluster.client.get<KubeObject>(DAEMON_SETS, { name, namespace: "kube-system" });
+    return JSON.stringify(daemonSet["spec"]);
+  };
+  const settings = async ({ cluster }: UpgradeStory) => {
+    const ref = { name: vendorNames.manifests.configMap, namespace: "kube-system" };
+    return (await cluster.client.get<KubeObject>(CONFIG_MAPS, ref))["data"] as Record<string, string>;
+  };
+
+  it.each(rows(BY_MANIFEST))(
+    "from %s by %s: pods are 2/2, edits are kept, nothing is lost",
+    { timeout: TIMEOUT },
+    async (version, method) => {
+      const story = await upgradeStory(version, method, { seed: { userEdits: true } });
+      await told(story);
+      try {
+        expect(await informationOf(story)).toMatchObject({ vendorVersion: "v3.31.3" });
+        expect(await agents(story, method)).toContain('"DATAPLANE_LOGSEVERITYSCREEN"');
+        expect(await agents(story, method)).not.toContain('"DATAPLANE_HEALTHENABLED"');
+        expect(await settings(story)).toMatchObject({ veth_mtu: "1440" });
+        expect([await exists(story, "allow-web-notes"), await exists(story, "metadata-review")]).toEqual([true, true]);
+      } finally {
+        await story.close();
+      }
+    },
+  );
+
+  it.each(rows(BY_MANIFEST_ON_ETCD))(
+    "from %s by %s: pods are 1/2, and etcd is found where it was",
+    { timeout: TIMEOUT },
+    async (version, method) => {
+      const story = await upgradeStory(version, method, { seed: { userEdits: true } });
+      await told(story);
+      try {
+        expect(await agents(story, method)).toContain("registry.vendor.io/vendor/vendor:v3.31.3");
+        expect(await settings(story)).toMatchObject({
+          etcd_endpoints: "https://etcd.internal:2379",
+          etcd_ca: "/vendor-secrets/etcd-ca",
+          veth_mtu: "1440",
+        });
+      } finally {
+        await story.close();
+      }
+    },
+  );
+});
+
+describe("going back after an upgrade", () => {
+  it.each(["operator", "chart", "manifest", "manifest-canal-etcd"] as const)(
+    "by %s: every object is as it was",
+    { timeout: TIMEOUT },
+    async (method) => {
+      const story = await upgradeStory("v3.27", method, { seed: { userEdits: true, cameFromBeforeV314: true } });
+      try {
+        const initial = await settledState(story.cluster.client);
+        await story.ok("upgrade", "-y");
+        await story.ok("rollback", "-y");
+        expect(await untilState(story.cluster.client, initial)).toEqual([]);
+      } finally {
+        await story.close();
+      }
+    },
+  );
+});
