@@ -98,7 +98,7 @@ function towardsStandard(observation: Observation, { force }: SwitchInputs): Par
 }
 
 /** The specification's merge patch, and the proof that it took effect. */
-export function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
+function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
   const { names } = observation;
   const target = singleton(names, "installation");
   const word = dataplaneWord(names, to);
