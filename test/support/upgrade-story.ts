@@ -79,7 +79,7 @@ export async function upgradeStory(
 }
 
 /** The aggregated API of the old version takes a moment after its pods run; what it makes belongs to the initial state. */
-async function aggregatedApiAnswers({ client }: LocalCluster): Promise<void> {
+export async function aggregatedApiAnswers({ client }: LocalCluster): Promise<void> {
   for (;;) {
     const { items } = await client.list<KubeObject>(API_SERVICES);
     const ours = items.find(({ metadata }) => metadata.name.endsWith(`.${vendorNames.groups.served.group}`));

@@ -1,6 +1,7 @@
 import type { KubeObject } from "../../api/object.ts";
 import type { Action, Work } from "../action.ts";
 import { manifestObjects } from "../plans/edit-manifest.ts";
+import type { ReleaseFiles } from "../release-files.ts";
 import { digestOf, openReleaseFiles } from "../releases/open-release-files.ts";
 import { applyObjects } from "./apply-objects.ts";
 import { errors } from "./errors.ts";
@@ -31,14 +32,25 @@ export const applyManifest: Action<ApplyManifestInputs, Before> = {
   },
 };
 
+/** A step is asked several times about the same long file; it is read once for each place it comes from. */
+const read = new WeakMap<ReleaseFiles, Map<string, readonly KubeObject[]>>();
+
+async function objectsOf(inputs: ApplyManifestInputs, work: Work): Promise<KubeObject[]> {
+  const { only, digest } = inputs;
+  const known = read.get(work.files) ?? new Map<string, readonly KubeObject[]>();
+  read.set(work.files, known);
+  const objects = known.get(digest) ?? (await readObjects(inputs, work));
+  known.set(digest, objects);
+  return structuredClone(only === undefined ? [...objects] : objects.filter(({ kind }) => kind === only));
+}
+
 /** A file that is no longer the same is not what the plan showed. */
-async function objectsOf({ file, from, digest, only }: ApplyManifestInputs, work: Work): Promise<KubeObject[]> {
+async function readObjects({ file, from, digest }: ApplyManifestInputs, work: Work): Promise<KubeObject[]> {
   const files =
     from === work.files.from
       ? work.files
       : openReleaseFiles({ ...(from === "built in" ? {} : { manifestUrl: from }), signal: work.signal });
   const text = await files.read(file);
   if (digestOf(text) !== digest) throw errors.STEP_FILE_CHANGED(file, from);
-  const objects = manifestObjects(file, text);
-  return only === undefined ? objects : objects.filter(({ kind }) => kind === only);
+  return manifestObjects(file, text);
 }
