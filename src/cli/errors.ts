@@ -81,6 +81,10 @@ export const errors = defineErrors({
         : `upgrade the cluster to ${tool} with vendorctl upgrade, or get vendorctl ${line}`,
     exitCode: EXIT.checkFailed,
   },
+  STORY_STOPPED: {
+    say: (command: string, exitCode: number) => `the story ends here: vendorctl ${command} exited with ${exitCode}`,
+    fix: () => "what it said is above; npm stop clears the way for another start",
+  },
   INTERRUPTED: { say: () => "interrupted", exitCode: EXIT.interrupted },
   INTERNAL: {
     say: (message: string) => `vendorctl met a problem it has no name for: ${message}`,

@@ -1,53 +1,81 @@
-import type { Client } from "../../cluster/client.ts";
-import { withCluster } from "../connect.ts";
-import { formatTable } from "../printer.ts";
+import type { ClusterCommands } from "../cluster-commands.ts";
+import { errors } from "../errors.ts";
 import type { Session } from "../session.ts";
-import { up } from "./cluster.ts";
+import { runVendorctl } from "../vendorctl.ts";
 
 const DEMO = "demo";
+const OLD = "demo-old";
 
-/** `npm start`: an embedded cluster to look at, and what to try on it. Run again, it shows the one that is there. */
+/** One cluster of the story: how it is made, and what is done on it, as anybody would type it. */
+interface Chapter {
+  name: string;
+  intro: string;
+  up: readonly string[];
+  commands: readonly (readonly string[])[];
+  /** Shown instead when the cluster is there from a former start. */
+  again: readonly (readonly string[])[];
+}
+
+const CHAPTERS: readonly Chapter[] = [
+  {
+    name: DEMO,
+    intro: "A new cluster: look before installing, install with eBPF, and see who serves services now.",
+    up: ["--kind", "generic", "--nodes", "3"],
+    commands: [["check", "--pre"], ["install", "-y"], ["status"], ["proxy", "status"]],
+    again: [["status"], ["proxy", "status"]],
+  },
+  {
+    name: OLD,
+    intro:
+      "A cluster as v3.27 left it. Things in it are owned by v3 resources, whose UIDs change at v3.28: an upgrade by hand loses them.",
+    up: ["--kind", "generic", "--nodes", "2", "--installed", "v3.27", "--method", "operator"],
+    commands: [["check", "--for", "upgrade"], ["upgrade", "-y"], ["version"], ["history"]],
+    again: [["version"], ["history"]],
+  },
+];
+
+/** `npm start`: the product's story on embedded clusters, told with the commands it is made of. Run again, it shows how things stand. */
 export async function startStory(session: Session): Promise<void> {
   const commands = await session.loadClusterCommands();
-  const running = (await commands.list()).some(({ name, state }) => name === DEMO && state === "running");
-  if (running) session.out(`the cluster ${DEMO} is running already\n`);
-  else await up(session, { name: DEMO, kind: "generic", nodes: 3, paper: true, detach: true });
-  const kubeconfig = await commands.kubeconfig({ name: DEMO });
-  const inDemo = { ...session, flags: { ...session.flags, kubeconfig, context: undefined } };
-  await withCluster(inDemo, async (client) => {
-    session.out(`\n${await tableOf(client, "/api/v1/nodes", ["Name", "Status", "Roles", "Version", "OS-Image"])}`);
-    session.out(
-      `\n${await tableOf(client, "/api/v1/namespaces/kube-system/pods", ["Name", "Ready", "Status", "Node"])}`,
-    );
-  });
+  for (const chapter of CHAPTERS) await tell(session, commands, chapter);
   session.out(WHAT_TO_TRY);
 }
 
-interface ServerTable {
-  columnDefinitions: { name: string }[];
-  rows: { cells: unknown[] }[];
+async function tell(session: Session, commands: ClusterCommands, chapter: Chapter): Promise<void> {
+  const { name, intro } = chapter;
+  session.out(`\n${intro}\n`);
+  const running = (await commands.list()).some((cluster) => cluster.name === name && cluster.state === "running");
+  if (running) session.out(`the cluster ${name} is running already\n`);
+  else await say(session, ["cluster", "up", "--name", name, ...chapter.up, "--detach"]);
+  const kubeconfig = await commands.kubeconfig({ name });
+  for (const words of running ? chapter.again : chapter.commands) await say(session, words, kubeconfig);
 }
 
-/** The server's own table, as kubectl prints it, cut to the columns that tell the story. */
-async function tableOf(client: Client, path: string, wanted: readonly string[]): Promise<string> {
-  const headers = { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" };
-  const table = JSON.parse(await (await client.raw({ method: "GET", path, headers })).text()) as ServerTable;
-  const at = wanted.map((name) => table.columnDefinitions.findIndex((column) => column.name === name));
-  return formatTable({
-    columns: wanted.map((name) => name.toUpperCase()),
-    rows: table.rows.map(({ cells }) => at.map((index) => String(cells[index] ?? ""))),
-  });
+/** Types one command and runs it as if it had been typed. */
+async function say(session: Session, words: readonly string[], kubeconfig?: string): Promise<void> {
+  if (session.signal.aborted) throw errors.INTERRUPTED();
+  session.out(`\n$ vendorctl ${words.join(" ")}\n`);
+  const where = kubeconfig === undefined ? [] : ["--kubeconfig", kubeconfig];
+  const { flags: _flags, argv: _argv, ...world } = session;
+  const exitCode = await runVendorctl([...words, ...where], world);
+  if (exitCode !== 0) throw errors.STORY_STOPPED(words.join(" "), exitCode);
 }
 
 const WHAT_TO_TRY = `
-Try it:
-  export KUBECONFIG=$(./bin/vendorctl cluster kubeconfig)
-  kubectl get nodes -o wide
-  kubectl create deployment web --image=nginx --replicas=3 && kubectl rollout status deployment web
-  kubectl apply --server-side -f manifests/operator-crds.yaml -f manifests/vendor-operator.yaml
-  kubectl create -f manifests/custom-resources.yaml && kubectl get vendorstatus -w
-  ./bin/vendorctl cluster up --name old --installed v3.27 --detach    # as an older version left it
-  ./bin/vendorctl cluster list
+Nodes here are paper: pods run by rule, no packet flows. Everything else is the real thing.
+
+Try it, on the new cluster:
+  export KUBECONFIG=$(./bin/vendorctl cluster kubeconfig --name ${DEMO})
+  ./bin/vendorctl switch --to standard        # and back: --to BPF
+  ./bin/vendorctl rollback                    # takes the last run back, step by step
+  ./bin/vendorctl plan uninstall
+  kubectl get vendorstatus -w
+On the upgraded one:
+  export KUBECONFIG=$(./bin/vendorctl cluster kubeconfig --name ${OLD})
+  kubectl get configmaps -n shop -o yaml      # owned by v3 resources, and still there
+  ./bin/vendorctl flows enable --ui
+Other platforms, older versions:
+  ./bin/vendorctl cluster up --help
 Stop it:
   npm stop
 `;
