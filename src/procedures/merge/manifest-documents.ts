@@ -98,7 +98,7 @@ export function objectKey({ apiVersion, kind, metadata }: KubeObject): string {
   return `${parseGroupVersion(apiVersion).group} ${kind} ${metadata.namespace ?? ""} ${metadata.name}`;
 }
 
-export function objectLabel({ kind, metadata }: KubeObject): string {
+function objectLabel({ kind, metadata }: KubeObject): string {
   return [kind, metadata.namespace, metadata.name].filter((part) => part !== undefined).join("/");
 }
 

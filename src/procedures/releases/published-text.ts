@@ -24,8 +24,9 @@ const REMARKS: readonly (readonly [kind: string, path: readonly string[], text: 
 ];
 
 /** A file of an older release as it was published: with its remarks, so that a person's own are told from them. */
-export function publishedText(file: PublishedFile, release: OldRelease): string {
-  const documents = publishedObjects(file, release).map((object) => `---\n${printed(object)}`);
+export function publishedText(file: PublishedFile, release: OldRelease, options: { without?: string } = {}): string {
+  const objects = publishedObjects(file, release).filter(({ kind }) => kind !== options.without);
+  const documents = objects.map((object) => `---\n${printed(object)}`);
   return `# ${TITLES[file]} ${release.tag}\n${documents.join("")}`;
 }
 

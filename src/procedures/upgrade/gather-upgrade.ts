@@ -135,7 +135,7 @@ async function publishedBase(
 ): Promise<string> {
   const found = findRelease(from);
   if (names.dialect === "vendor" && role !== undefined) {
-    if (found.is === "known") return publishedText(role, found.release);
+    if (found.is === "known") return publishedText(role, found.release, { without: DEFINITION });
     if (found.is === "notOlder") return ours;
   }
   const there = files.from.includes(to) ? files.from.replaceAll(to, from) : undefined;
