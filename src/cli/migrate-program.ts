@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { errors } from "./errors.ts";
 import { oneOf, someText } from "./flags.ts";
 import { addProcedureFlags } from "./procedure-flags.ts";
 import type { Start } from "./program.ts";
@@ -43,7 +44,5 @@ export function addMigrateCommands(program: Command, start: Start): void {
 function meshVersion(text: string): string {
   const plain = text.replace(/^v/, "");
   if (/^\d+(\.\d+){0,2}$/.test(plain)) return plain;
-  return someVersion(text);
+  throw errors.BAD_VALUE("--mesh-version", text, "a version such as 1.15");
 }
-
-const someVersion = oneOf("--mesh-version", ["1.1.0", "1.5", "1.10", "1.15"]);

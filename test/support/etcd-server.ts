@@ -15,10 +15,12 @@ export interface EtcdServer {
   stop(): Promise<void>;
 }
 
+const PROGRAM = "etcd";
+
 export const NO_ETCD = "needs etcd (Debian: etcd-server)";
 
 export function hasEtcd(): boolean {
-  return spawnSync("etcd", ["--version"], { env: environment() }).status === 0;
+  return spawnSync(PROGRAM, ["--version"], { env: environment() }).status === 0;
 }
 
 /** etcd asks to be told on platforms its authors do not test. */
@@ -48,7 +50,7 @@ export async function startEtcd({ tls = false } = {}): Promise<EtcdServer> {
       : []),
     ...(keys ? [["--trusted-ca-file", keys.ca], ["--client-cert-auth"]] : []),
   ].flat();
-  const child = spawn("etcd", args, { cwd: folder, env: environment(), stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(PROGRAM, args, { cwd: folder, env: environment(), stdio: ["ignore", "pipe", "pipe"] });
   await ready(child);
   const store = ["--datastore", "etcd", "--etcd-endpoints", endpoint];
   const with_ = (cert: string, key: string) => [

@@ -5,7 +5,7 @@ import type { ReleaseFiles } from "../release-files.ts";
 import { errors } from "./errors.ts";
 
 /** Mesh versions whose injector reads its configuration differently; the release has a file for each. */
-export const MESH_VERSIONS = ["1.1.0", "1.5", "1.10", "1.15"] as const;
+const MESH_VERSIONS = ["1.1.0", "1.5", "1.10", "1.15"] as const;
 
 /** The injector's config map for a version of the mesh, as the release has it. */
 export async function readInjectorMap(files: ReleaseFiles, names: Names, meshVersion: string): Promise<KubeObject> {

@@ -54,7 +54,7 @@ export async function ownerLookup(client: Client, names: Names, signal: AbortSig
 }
 
 /** What the cluster says it runs; read from where it is stored, which is there whatever serves. */
-export async function clusterVersion(client: Client, names: Names, signal?: AbortSignal): Promise<string> {
+async function clusterVersion(client: Client, names: Names, signal?: AbortSignal): Promise<string> {
   const { stored } = v3Places(names).find(({ noun }) => noun === "clusterInformation")!;
   const where = `${stored.plural}.${stored.group} ${names.singleton}`;
   try {

@@ -21,7 +21,7 @@ export const CONTROL_PLANE = [
 ] as const satisfies readonly ControlPlaneRow[];
 
 /** Ports policy never closes, unless the data plane configuration says others. */
-export const FAILSAFES = {
+const FAILSAFES = {
   Ingress: [
     { protocol: "TCP", port: 22 },
     { protocol: "UDP", port: 68 },

@@ -75,7 +75,13 @@ function upgradeStep({ names }: Observation): Step {
       tell: [
         `Upgrade the service to ${version} or later with your own tool now; this waits until the cluster says it runs it.`,
       ],
-      until: [{ target, path: names.fields.clusterVersion.split("."), matches: "^v?(3\\.(2[89]|[3-9][0-9])|[4-9])" }],
+      until: [
+        {
+          target,
+          path: names.fields.clusterVersion.split("."),
+          matches: "^v?(3\\.(2[89]|[3-9][0-9]|[1-9][0-9]{2})\\b|[4-9]\\.)",
+        },
+      ],
     },
   );
 }

@@ -55,7 +55,7 @@ export function servedStore(client: Client, names: Names, signal?: AbortSignal):
 }
 
 /** A dry run gives an object the version it would have; only what people wrote tells whether it would change. */
-export function outcomeOf(before: KubeObject | undefined, after: KubeObject, dryRun: boolean): Written["outcome"] {
+function outcomeOf(before: KubeObject | undefined, after: KubeObject, dryRun: boolean): Written["outcome"] {
   if (!before) return "created";
   const same = dryRun
     ? essence(before) === essence(after)

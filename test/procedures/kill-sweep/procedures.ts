@@ -1,4 +1,8 @@
+import { resolve } from "node:path";
+import { vendorNames } from "../../../src/api/names.ts";
+import { DEPLOYMENTS, NAMESPACES } from "../../../src/cluster/kinds.ts";
 import type { ClusterOptions, LocalCluster } from "../../../src/local/cluster.ts";
+import { meshWorkload } from "../../support/mesh-workload.ts";
 
 /** A procedure that is killed again and again. */
 export interface SweptProcedure {
@@ -53,4 +57,37 @@ export const SWEPT: readonly SweptProcedure[] = [
     argv: ["proxy", "disable"],
   },
   { name: "uninstall", cluster: PAPER, before: [["install"]], argv: ["uninstall"] },
+  {
+    name: "migrate owner references, before an upgrade",
+    cluster: { ...PAPER, installed: { version: "v3.27", method: "operator" } },
+    seed: servesV3,
+    argv: ["migrate", "owner-references", "--phase", "before"],
+  },
+  {
+    name: "migrate host endpoints",
+    cluster: PAPER,
+    before: [["install"], ["apply", "-f", resolve("test/procedures/kill-sweep/host-endpoint.yaml")]],
+    argv: ["migrate", "host-endpoints", "--accept-policies"],
+  },
+  {
+    name: "migrate sidecars",
+    cluster: PAPER,
+    seed: hasMesh,
+    argv: ["migrate", "sidecars", "--mesh-version", "1.15"],
+  },
 ];
+
+/** What the v3 API makes when it comes up belongs to the initial state. */
+async function servesV3({ client }: LocalCluster): Promise<void> {
+  const { group } = vendorNames.groups.served;
+  while (!(await client.resources()).some((one) => one.group === group)) {
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+async function hasMesh({ client }: LocalCluster): Promise<void> {
+  for (const name of ["mesh-system", "shop"]) {
+    await client.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+  }
+  for (const name of ["cart", "web"]) await client.create(DEPLOYMENTS, meshWorkload(name, true));
+}
