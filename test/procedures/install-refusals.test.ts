@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
-import { SERVICES } from "../../src/cluster/kinds.ts";
+import { CONFIG_MAPS, SERVICES } from "../../src/cluster/kinds.ts";
 import { type KindStory, tellOfKind } from "../support/kind-story.ts";
 import { manifest } from "../support/operator-manifests.ts";
 import { settledState, untilState } from "../support/procedure-state.ts";
@@ -112,6 +112,59 @@ describe("a cluster with a node that is too old for eBPF", () => {
     await story.ok("install", "--dataplane", "standard", "-y");
     expect(await story.looks()).toBe("Nftables on 3 nodes; service proxy on 3 nodes");
     await refused(story, ["switch", "--to", "BPF", "-y"], "EBPF_KERNEL_TOO_OLD");
+  });
+});
+
+describe("a person who will not be told", () => {
+  const unheard = ["EBPF_KERNEL_TOO_OLD", "AGENT_PROGRAMS_REFUSED"].flatMap((code) => ["--suppress", code]);
+  const story = tellOfKind({ kind: "generic", nodes: 3, oldNodes: 1 });
+  const { step, ok, run, looks } = story;
+
+  step(
+    "may suppress the checks, and is then told by the operator which node it is, with the proxy untouched",
+    async () => {
+      await ok("install", "--dataplane", "standard", "-y");
+      const { exit, err } = await run("switch", "--to", "BPF", ...unheard, "-y");
+      expect(exit).toBe(1);
+      expect(err).toMatch(/will not get well by itself: .*story-worker-2/);
+      expect(await looks()).toBe("Nftables on 3 nodes; service proxy on 3 nodes");
+    },
+  );
+
+  step("and gets back to where it was", async () => {
+    await ok("rollback", "-y");
+    expect(await ok("proxy", "status")).toMatch(/verdict: +ok/);
+    await expect.poll(looks, { timeout: 60_000 }).toBe("Nftables on 3 nodes; service proxy on 3 nodes");
+  });
+});
+
+describe("a cluster that tells no stable address of its API server", () => {
+  const story = tellOfKind({ kind: "generic" });
+  const { step, ok, plan, looks } = story;
+
+  step("gets the standard data plane, and is told how to switch later", async () => {
+    const { client } = story.cluster;
+    const untold = {
+      "kubeadm-config": { ClusterConfiguration: "kind: ClusterConfiguration\n" },
+      "kube-proxy": { "kubeconfig.conf": "kind: Config\n" },
+    };
+    for (const [name, data] of Object.entries(untold)) {
+      await client.patch(CONFIG_MAPS, { namespace: "kube-system", name }, { type: "merge", patch: { data } });
+    }
+    const { plan: made } = await plan("install");
+    expect(made.title).toContain("with the standard data plane");
+    expect(made.notes.join("\n")).toMatch(
+      /eBPF cannot be enabled at install time .* Later: vendorctl switch --to BPF --api-server HOST:PORT/,
+    );
+    await refused(story, ["install", "--dataplane", "BPF", "-y"], "INSTALL_NO_STABLE_ADDRESS");
+    await ok("install", "-y");
+    expect(await looks()).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
+  });
+
+  step("later, with the address given, it is switched", async () => {
+    await refused(story, ["switch", "--to", "BPF", "-y"], "SWITCH_NO_ADDRESS");
+    await ok("switch", "--to", "BPF", "--api-server", `api.story.internal:${new URL(story.cluster.url).port}`, "-y");
+    expect(await looks()).toBe("eBPF on 2 nodes; service proxy parked");
   });
 });
 
