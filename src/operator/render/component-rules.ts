@@ -74,7 +74,7 @@ export function kubeControllersRights(names: Names): Rights {
 export function apiServerRights(names: Names): Rights {
   return {
     everywhere: [
-      stored(names, v3Nouns(), [...READ, "create", "update", "delete"]),
+      stored(names, v3Nouns(), [...READ, "create", "update", "patch", "delete"]),
       stored(names, ["kubeControllersConfiguration"], ["update"], "/status"),
     ],
     atHome: [],
