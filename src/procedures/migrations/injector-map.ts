@@ -1,3 +1,4 @@
+import { parseAllDocuments } from "yaml";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { CodedError } from "../../kit/errors.ts";
@@ -16,7 +17,6 @@ export async function readInjectorMap(files: ReleaseFiles, names: Names, meshVer
     if (!absent) throw error;
     throw errors.MESH_VERSION_UNKNOWN(meshVersion, MESH_VERSIONS.join(", "), files.from).from(error);
   });
-  const { parseAllDocuments } = await import("yaml");
   const objects: unknown[] = [];
   for (const document of parseAllDocuments(text)) {
     const [problem] = document.errors;
