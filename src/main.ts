@@ -1,11 +1,16 @@
+import { setMaxListeners } from "node:events";
 import { basename } from "node:path";
 import { readCliConfig } from "./cli/config.ts";
 import { asCoded, printFailure } from "./cli/failure.ts";
 import type { World } from "./cli/session.ts";
 import { runVendorctl } from "./cli/vendorctl.ts";
 
+const MOST_LISTENERS = 100;
+
 /** The one executable: vendorctl for people, and under the name `vendor` the programs that run in a cluster. */
 async function main(): Promise<void> {
+  // Many requests at once listen to one signal; that many listeners are no leak, and no news for whoever reads stderr.
+  setMaxListeners(MOST_LISTENERS);
   const interrupt = new AbortController();
   stopOnSignals(interrupt);
   endQuietlyWithoutReader();
