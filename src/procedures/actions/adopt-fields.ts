@@ -1,6 +1,8 @@
 import type { KubeObject, ManagedFieldsEntry } from "../../api/object.ts";
+import type { JsonPatchOperation } from "../../cluster/client.ts";
 import { isConflict } from "../../cluster/failures.ts";
 import type { Action, Work } from "../action.ts";
+import { LAST_APPLIED } from "../last-applied.ts";
 import { kindOf, nameOf, readTarget, type Target } from "./target.ts";
 
 export type AdoptFieldsInputs = {
@@ -20,7 +22,7 @@ export const adoptFields: Action<AdoptFieldsInputs> = {
   async needed({ objects, managers }, work) {
     for (const target of objects) {
       const live = await readTarget(work, target);
-      if (live && isTheirs(live, managers)) return true;
+      if (live && (isTheirs(live, managers) || isRemembered(live))) return true;
     }
     return false;
   },
@@ -36,10 +38,15 @@ async function adopt(target: Target, managers: readonly string[], work: Work): P
   const kind = await kindOf(client, target);
   for (;;) {
     const live = await readTarget(work, target);
-    if (kind === undefined || !live || !isTheirs(live, managers)) return;
-    const operations = [
-      { op: "test" as const, path: "/metadata/resourceVersion", value: live.metadata.resourceVersion },
-      { op: "replace" as const, path: "/metadata/managedFields", value: adopted(live, managers) },
+    if (kind === undefined || !live || !(isTheirs(live, managers) || isRemembered(live))) return;
+    const operations: JsonPatchOperation[] = [
+      { op: "test", path: "/metadata/resourceVersion", value: live.metadata.resourceVersion },
+      ...(isTheirs(live, managers)
+        ? [{ op: "replace" as const, path: "/metadata/managedFields", value: adopted(live, managers) }]
+        : []),
+      ...(isRemembered(live)
+        ? [{ op: "remove" as const, path: `/metadata/annotations/${LAST_APPLIED.replaceAll("/", "~1")}` }]
+        : []),
     ];
     try {
       await client.patch(kind, target, { type: "json", operations }, { fieldManager: MANAGER, signal });
@@ -51,6 +58,9 @@ async function adopt(target: Target, managers: readonly string[], work: Work): P
     }
   }
 }
+
+/** What kubectl remembers of a manifest that is no longer the one applied would mislead it. */
+const isRemembered = ({ metadata }: KubeObject) => metadata.annotations?.[LAST_APPLIED] !== undefined;
 
 const isOurs = ({ manager, operation, subresource }: ManagedFieldsEntry) =>
   manager === MANAGER && operation === "Apply" && !subresource;

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual as same } from "node:util";
 import type { KubeObject, ManagedFieldsEntry } from "../../api/object.ts";
+import { LAST_APPLIED } from "../last-applied.ts";
 import { isDefault } from "./known-defaults.ts";
 import { itemKey, listRule } from "./list-rules.ts";
 
-const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 /** Written by controllers and tools for themselves, whoever applied the object. */
 const NOISE = new Set([
   LAST_APPLIED,

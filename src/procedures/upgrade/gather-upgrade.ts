@@ -6,6 +6,7 @@ import type { Client } from "../../cluster/client.ts";
 import { isConflict } from "../../cluster/failures.ts";
 import { MANAGER } from "../actions/adopt-fields.ts";
 import { kindOf, nameOf, targetOf, undefinedIfNotFound } from "../actions/target.ts";
+import { LAST_APPLIED } from "../last-applied.ts";
 import { appliedObject } from "../merge/live-edits.ts";
 import { manifestDocuments } from "../merge/manifest-documents.ts";
 import { type MergedManifest, mergeManifest } from "../merge/merge-manifest.ts";
@@ -215,6 +216,7 @@ async function appliersOf(objects: readonly KubeObject[], sources: UpgradeSource
       const ours = manager === MANAGER && operation === "Apply";
       if (!subresource && !ours && APPLIERS.includes(manager)) found.add(manager);
     }
+    if (live?.metadata.annotations?.[LAST_APPLIED] !== undefined) found.add("kubectl-client-side-apply");
   }
   return [...found].sort();
 }
