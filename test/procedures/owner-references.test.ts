@@ -13,6 +13,7 @@ import { startControllers } from "../../src/local/controllers/start-controllers.
 import { ownedThroughV3 } from "../../src/procedures/owned-through-v3.ts";
 import { ownerReferenceSteps } from "../../src/procedures/plans/owner-references.ts";
 import { runSteps } from "../support/run-steps.ts";
+import { upgradeStory } from "../support/upgrade-story.ts";
 import { frontProxy, startV3Server, type V3Server, v3ApiService } from "../support/v3-api.ts";
 
 /**
@@ -20,7 +21,7 @@ import { frontProxy, startV3Server, type V3Server, v3ApiService } from "../suppo
  * garbage collector takes it: here at work on thousands of objects, once with the rescue and once without.
  */
 
-const OWNED = 10_000;
+const OWNED = 600;
 const SETS = { group: "vendor.io", version: "v3", kind: "NetworkSet", plural: "networksets", namespaced: true };
 const POLICIES = { ...SETS, kind: "NetworkPolicy", plural: "networkpolicies" };
 const patience = { timeout: 120_000, interval: 100 };
@@ -149,5 +150,42 @@ describe("an upgrade across v3.28 with the garbage collector running", () => {
     await upgradeTo("v3.27.4");
     const left = async () => [...(await there()).keys()].filter((name) => name.startsWith("owned-")).length;
     await expect.poll(left, patience).toBe(Math.ceil(OWNED / 3));
+  });
+});
+
+describe("vendorctl upgrade from v3.27 to this version", () => {
+  const MANY = 10_000;
+  it(`loses none of ${MANY} owned objects`, { timeout: 900_000 }, async () => {
+    const story = await upgradeStory("v3.27", "operator");
+    try {
+      const { client: api } = story.cluster;
+      const found = await api.get<KubeObject>(POLICIES, { name: "allow-web", namespace: "shop" });
+      const { apiVersion, kind, metadata } = found;
+      const reference = { apiVersion, kind, name: metadata.name, uid: metadata.uid! };
+      const uids = new Map<string, string>();
+      await inParallel(
+        Array.from({ length: MANY }, (_, i) => `owned-${i}`),
+        32,
+        async (name) => {
+          const object = notes(name, [reference]);
+          const made = await api.create(CONFIG_MAPS, {
+            ...object,
+            metadata: { ...object.metadata, namespace: "shop" },
+          });
+          uids.set(name, made.metadata.uid!);
+        },
+      );
+      const said = await story.ok("upgrade", "-y", "--timeout", "5m");
+      expect(said).toContain(`all ${MANY + 3} objects are the ones they were; 0 lost`);
+      const { items } = await api.list<KubeObject>(CONFIG_MAPS, { namespace: "shop" });
+      const now = new Map(items.map((item) => [item.metadata.name, item.metadata]));
+      const renewed = await api.get<KubeObject>(POLICIES, { name: "allow-web", namespace: "shop" });
+      expect(renewed.metadata.uid).not.toBe(reference.uid);
+      for (const [name, uid] of uids) {
+        expect(now.get(name)).toMatchObject({ uid, ownerReferences: [{ ...reference, uid: renewed.metadata.uid }] });
+      }
+    } finally {
+      await story.close();
+    }
   });
 });
