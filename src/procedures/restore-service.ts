@@ -1,5 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import { groupVersion, type KubeObject, type OwnerReference, type ResourceKind } from "../api/object.ts";
+import {
+  groupVersion,
+  type KubeObject,
+  type ManagedFieldsEntry,
+  type OwnerReference,
+  type ResourceKind,
+} from "../api/object.ts";
 import type { Pod } from "../api/workload-objects.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../cluster/failures.ts";
 import { CRDS, DAEMON_SETS, DEPLOYMENTS, NAMESPACES, PODS } from "../cluster/kinds.ts";
@@ -15,6 +21,8 @@ export interface SavedObject {
   uid: string;
   image: KubeObject;
   status?: object;
+  /** Who owned which fields; else all that is put back would be ours, and stay beside what its owner applies the next time. */
+  owners?: readonly ManagedFieldsEntry[];
 }
 
 /**
@@ -103,6 +111,7 @@ async function putBackExactly(saved: SavedObject, uids: ReadonlyMap<string, stri
       const written =
         live === undefined ? await client.create(kind, image, { signal }) : await replaced(kind, image, live, work);
       await putStatusBack(kind, saved, written, work);
+      await putOwnersBack(kind, saved, work);
       return written.metadata.uid ?? "";
     } catch (error) {
       // Somebody wrote, made or removed it meanwhile: look again.
@@ -140,6 +149,22 @@ async function putStatusBack(kind: ResourceKind, saved: SavedObject, live: KubeO
   const { status } = saved;
   if (status === undefined || isDeepStrictEqual(live["status"], status)) return;
   await work.client.replace(kind, { ...live, status }, { subresource: "status", signal: work.signal });
+}
+
+async function putOwnersBack(kind: ResourceKind, { owners = [], image }: SavedObject, work: Work): Promise<void> {
+  const { client, signal } = work;
+  const { metadata } = await client.get<KubeObject>(kind, image.metadata, { signal });
+  if (owners.length === 0 || isDeepStrictEqual(whoOwnsWhat(metadata.managedFields), whoOwnsWhat(owners))) return;
+  const operations = [
+    { op: "test" as const, path: "/metadata/resourceVersion", value: metadata.resourceVersion },
+    { op: "add" as const, path: "/metadata/managedFields", value: owners },
+  ];
+  await client.patch(kind, image.metadata, { type: "json", operations }, { signal });
+}
+
+function whoOwnsWhat(entries: readonly ManagedFieldsEntry[] = []): unknown[] {
+  const each = entries.map(({ time: _, ...entry }) => entry);
+  return each.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
 }
 
 function withOwners(image: KubeObject, uids: ReadonlyMap<string, string>): KubeObject {

@@ -24,6 +24,7 @@ function saved({ names }: Work): (object: KubeObject) => SavedObject {
     return {
       uid: object.metadata.uid ?? "",
       image,
+      ...(object.metadata.managedFields ? { owners: object.metadata.managedFields } : {}),
       ...(reported && object["status"] !== undefined ? { status: object["status"] as object } : {}),
     };
   };

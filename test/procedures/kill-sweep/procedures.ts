@@ -3,6 +3,7 @@ import { vendorNames } from "../../../src/api/names.ts";
 import { DEPLOYMENTS, NAMESPACES } from "../../../src/cluster/kinds.ts";
 import type { ClusterOptions, LocalCluster } from "../../../src/local/cluster.ts";
 import { meshWorkload } from "../../support/mesh-workload.ts";
+import { UPGRADES } from "./upgrades.ts";
 
 /** A procedure that is killed again and again. */
 export interface SweptProcedure {
@@ -75,6 +76,7 @@ export const SWEPT: readonly SweptProcedure[] = [
     seed: hasMesh,
     argv: ["migrate", "sidecars", "--mesh-version", "1.15"],
   },
+  ...UPGRADES,
 ];
 
 /** What the v3 API makes when it comes up belongs to the initial state. */
