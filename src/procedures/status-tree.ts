@@ -150,8 +150,8 @@ function proxyPart(seen: Observation): StatusPart {
   if (reported && reported.state !== "not installed" && reported.state !== "ok") return reported;
   if (!proxy.daemonSet) return say("not installed", "the cluster runs none");
   if (proxy.parked) {
-    if (isEbpfOn(seen)) return say("ok", `parked ${proxy.parked}; eBPF serves`);
-    return say("degraded", `parked ${proxy.parked}, and eBPF does not serve: services do not work`);
+    if (isEbpfOn(seen)) return say("ok", `${parkedBy(proxy.parked)}; eBPF serves`);
+    return say("degraded", `${parkedBy(proxy.parked)}, and eBPF does not serve: services do not work`);
   }
   const { ready, wanted } = proxy.pods;
   const text = `runs in ${proxy.mode} mode on ${ready} of ${wanted} nodes`;
@@ -193,4 +193,8 @@ function conditionOf(status: KubeObject, type: string): Condition | undefined {
 export function statusKind(names: Names) {
   const { kind, plural } = names.kinds.status;
   return { ...names.groups.operator, kind, plural, namespaced: false };
+}
+
+function parkedBy(parked: "by-hand" | "by-operator"): string {
+  return parked === "by-operator" ? "parked by the operator" : "parked by hand";
 }
