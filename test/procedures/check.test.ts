@@ -199,7 +199,7 @@ describe("a cluster that was just installed with eBPF", () => {
   it("shows every part well; what nobody asked for is not installed", async () => {
     const { out } = await world.run("status");
     expect(out).toContain("ok v3.31.3, installed by operator, running eBPF\n");
-    expect(out).toContain("├─ ok service proxy  parked by-operator; eBPF serves\n");
+    expect(out).toContain("├─ ok service proxy  parked by the operator; eBPF serves\n");
     expect(out).toContain("├─ -- flow logs: not installed\n");
     expect((await world.run("version")).exit).toBe(0);
   });
