@@ -156,7 +156,7 @@ async function putOwnersBack(kind: ResourceKind, { owners = [], image }: SavedOb
   const { metadata } = await client.get<KubeObject>(kind, image.metadata, { signal });
   if (owners.length === 0 || isDeepStrictEqual(whoOwnsWhat(metadata.managedFields), whoOwnsWhat(owners))) return;
   const operations = [
-    { op: "test" as const, path: "/metadata/resourceVersion", value: metadata.resourceVersion },
+    { op: "replace" as const, path: "/metadata/resourceVersion", value: metadata.resourceVersion },
     { op: "add" as const, path: "/metadata/managedFields", value: owners },
   ];
   await client.patch(kind, image.metadata, { type: "json", operations }, { signal });

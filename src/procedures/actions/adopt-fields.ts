@@ -40,7 +40,7 @@ async function adopt(target: Target, managers: readonly string[], work: Work): P
     const live = await readTarget(work, target);
     if (kind === undefined || !live || !(isTheirs(live, managers) || isRemembered(live))) return;
     const operations: JsonPatchOperation[] = [
-      { op: "test", path: "/metadata/resourceVersion", value: live.metadata.resourceVersion },
+      { op: "replace", path: "/metadata/resourceVersion", value: live.metadata.resourceVersion },
       ...(isTheirs(live, managers)
         ? [{ op: "replace" as const, path: "/metadata/managedFields", value: adopted(live, managers) }]
         : []),
