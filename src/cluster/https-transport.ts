@@ -38,12 +38,14 @@ export function httpsTransport(connection: Connection, options: HttpsTransportOp
     const agent = agentFor(identity);
     const headers = { ...fixedHeaders, ...authorization(identity), ...request.headers };
     const exchange = { base, request, headers, agent, timeouts };
-    try {
-      return await perform(exchange);
-    } catch (error) {
-      // The server closed an idle connection just as we took it. Nothing was done there; only a read is sure of that.
-      if (error instanceof StaleConnection && request.method === "GET") return await perform(exchange);
-      throw error instanceof StaleConnection ? error.failure : error;
+    for (let more = MOST_STALE; ; more--) {
+      try {
+        return await perform(exchange);
+      } catch (error) {
+        if (!(error instanceof StaleConnection)) throw error;
+        // One that changes something may have been heard before the connection broke.
+        if (request.method !== "GET" || more === 0) throw error.failure;
+      }
     }
   };
 
@@ -92,6 +94,9 @@ interface Exchange {
   agent: HttpAgent;
   timeouts: { connect: number; answer: number };
 }
+
+/** After a quiet while every kept connection may be stale; each try uses one up. */
+const MOST_STALE = 10;
 
 class StaleConnection extends Error {
   readonly failure: Error;
