@@ -110,7 +110,7 @@ describe("a run", () => {
   });
 
   it("saves its journal when it is interrupted or out of time", async () => {
-    const late = cluster.engine({ actions: TROUBLE, timeoutMs: 300 });
+    const late = cluster.engine({ actions: TROUBLE, timeoutMs: 1_500 });
     expect(await failure(startRun(late, hanging()))).toMatchObject({
       code: "RUN_STILL_PROGRESSING",
       text: expect.stringContaining('stands at step "Do hang"'),

@@ -47,7 +47,8 @@ export async function runSteps(from: RunRecord, options: StepsOptions): Promise<
     work.signal.throwIfAborted();
     const turn = turnOf(record, move.index, step, options, write);
     try {
-      if (move.do === "undo") await undo(turn);
+      if (move.do === "undo" && !takesBack(turn)) record = passOver(turn);
+      else if (move.do === "undo") await undo(turn);
       else await advance(turn, move.do);
     } catch (error) {
       tellStep(turn, "failed");
@@ -101,14 +102,17 @@ async function advance(turn: Turn, from: "start" | "again" | "confirm"): Promise
       await turn.mark({ state: "skipped" });
       return tellStep(turn, "skipped");
     }
-    const before = action.before && (await again(async () => action.before?.(step.inputs, work)));
-    if (action.before) await again(() => options.journal.writeBefore(turn.record(), index, before));
-    await turn.mark({ state: "intended" });
+    if (action.before) {
+      const seen = await again(async () => action.before?.(step.inputs, work));
+      await again(() => options.journal.writeBefore(turn.record(), index, seen));
+    }
+    // A step that changes nothing leaves nothing to go on from but its beginning.
+    if (!action.waits) await turn.mark({ state: "intended" });
   }
   const before = action.before && (await again(() => options.journal.readBefore(turn.record(), index)));
   if (from !== "confirm") {
     await again(() => action.apply(step.inputs, work, before));
-    await turn.mark({ state: "applied" });
+    if (action.confirm && !action.waits) await turn.mark({ state: "applied" });
   }
   if (action.confirm) {
     tellStep(turn, "waiting");
@@ -118,14 +122,23 @@ async function advance(turn: Turn, from: "start" | "again" | "confirm"): Promise
   tellStep(turn, "done");
 }
 
+/** A step with no inverse is only reached where somebody chose to leave it, or where it changes nothing. */
+const takesBack = ({ step, action }: Turn): boolean =>
+  action.undo !== undefined && action.waits !== true && step.reversible === true;
+
+/** Nothing is changed, so nothing is lost if nobody hears of it before the next write, or the last. */
+function passOver(turn: Turn): RunRecord {
+  tellStep(turn, "undoing");
+  tellStep(turn, "undone");
+  const at = new Date(turn.options.work.clock.now()).toISOString();
+  return withStep(turn.record(), turn.index, { state: "undone", at });
+}
+
 async function undo(turn: Turn): Promise<void> {
   const { step, action, work, options, index } = turn;
   tellStep(turn, "undoing");
-  // A step with no inverse is only reached where somebody chose to leave it, or where it changes nothing.
-  if (action.undo && step.reversible === true) {
-    const before = action.before && (await patiently(options, () => options.journal.readBefore(turn.record(), index)));
-    await patiently(options, async () => action.undo?.(step.inputs, work, before));
-  }
+  const before = action.before && (await patiently(options, () => options.journal.readBefore(turn.record(), index)));
+  await patiently(options, async () => action.undo?.(step.inputs, work, before));
   await turn.mark({ state: "undone" });
   tellStep(turn, "undone");
 }
