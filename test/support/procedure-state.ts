@@ -40,18 +40,20 @@ export async function untilState(client: Client, expected: ClusterState, patienc
   }
 }
 
-/** The state once nothing has changed between two looks. */
+/** The state once nothing has changed for a few looks: on a busy machine, two may fall between one thing and what follows from it. */
 export async function settledState(client: Client): Promise<ClusterState> {
   let before = await clusterState(client);
-  for (;;) {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS * 2));
+  for (let same = 0; same < LOOKS; ) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     const after = await clusterState(client);
-    if (stateDifferences(before, after).length === 0) return after;
+    same = stateDifferences(before, after).length === 0 ? same + 1 : 0;
     before = after;
   }
+  return before;
 }
 
 const LOOK_MS = 100;
+const LOOKS = 4;
 
 function isJournal({ kind, metadata }: KubeObject): boolean {
   return kind === "Secret" && metadata.labels?.["app.kubernetes.io/managed-by"] === "vendorctl";

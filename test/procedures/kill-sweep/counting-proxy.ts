@@ -3,6 +3,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { ApiRequest, ApiResponse } from "../../../src/api/transport.ts";
 import type { LocalCluster } from "../../../src/local/cluster.ts";
+import { type Call, type CallNamer, nameCalls, type WrittenRecord } from "./call.ts";
 
 /** When a call is worth a death: before the server has heard of it, or when the server has done it and nobody has been told. */
 export type Moment = "before" | "after";
@@ -10,41 +11,57 @@ export type Moment = "before" | "after";
 /** Stands between a process and the API server, counts its calls, and at one of them does something to the process. */
 export interface CountingProxy {
   readonly url: string;
-  /** `METHOD path`, in the order they came since `reset`. */
-  readonly calls: readonly string[];
-  /** From now on counts from one; at the k-th call `strike` is called, and the call has no answer. */
-  arm(k: number, moment: Moment, strike: () => Promise<void>): void;
+  /** In the order they came since the last `arm` or `disarm`. */
+  readonly calls: readonly Call[];
+  /** The newest record of a run that the server has taken: what the next process will find. */
+  readonly record: WrittenRecord | undefined;
+  /** From the next process on: at the first call `aim` gives a moment for, `strike` is called, and neither that call nor a later one has an answer. */
+  arm(aim: (call: Call) => Moment | undefined, strike: () => Promise<void>): void;
   disarm(): void;
   close(): Promise<void>;
 }
 
 interface Armed {
-  k: number;
-  moment: Moment;
+  aim(call: Call): Moment | undefined;
   strike(): Promise<void>;
 }
 
 export async function startCountingProxy(cluster: LocalCluster): Promise<CountingProxy> {
   const transport = cluster.server.transport();
-  let calls: string[] = [];
+  let calls: Call[] = [];
+  let record: WrittenRecord | undefined;
   let armed: Armed | undefined;
+  let struck = false;
+  let namer: CallNamer = nameCalls();
+  const begin = (next: Armed | undefined) => {
+    calls = [];
+    armed = next;
+    struck = false;
+    namer = nameCalls(record);
+  };
 
   const handle = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const gone = new AbortController();
     outgoing.once("close", () => gone.abort());
     const request = await readRequest(incoming, gone.signal);
-    const number = calls.push(`${request.method} ${request.path}`);
-    const due = armed !== undefined && number === armed.k ? armed : undefined;
-    if (armed !== undefined && number > armed.k) return void outgoing.destroy();
-    if (due?.moment === "before") {
-      await due.strike();
+    if (struck) return void outgoing.destroy();
+    const call = namer(request);
+    calls.push(call);
+    const moment = armed?.aim(call);
+    const strike = armed?.strike ?? (async () => {});
+    struck = moment !== undefined;
+    if (moment === "before") {
+      await strike();
       return void outgoing.destroy();
     }
     // What was sent is done, whether or not the sender lives to see it.
-    const answer = await transport.request(due ? { ...request, signal: new AbortController().signal } : request);
-    if (due === undefined) return await deliver(answer, isWatch(request), outgoing);
+    const answer = await transport.request(
+      call.isWrite ? { ...request, signal: new AbortController().signal } : request,
+    );
+    if (call.record && answer.status < 300) record = call.record;
+    if (moment === undefined) return await deliver(answer, isWatch(request), outgoing);
     if (!isWatch(request)) await answer.text();
-    await due.strike();
+    await strike();
     outgoing.destroy();
   };
 
@@ -58,14 +75,11 @@ export async function startCountingProxy(cluster: LocalCluster): Promise<Countin
     get calls() {
       return calls;
     },
-    arm(k, moment, strike) {
-      calls = [];
-      armed = { k, moment, strike };
+    get record() {
+      return record;
     },
-    disarm() {
-      calls = [];
-      armed = undefined;
-    },
+    arm: (aim, strike) => begin({ aim, strike }),
+    disarm: () => begin(undefined),
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();

@@ -1,145 +1,196 @@
-import { type LocalCluster, startCluster } from "../../../src/local/cluster.ts";
-import { kubeconfigFor } from "../../../src/local/kubeconfig-file.ts";
-import { type ClusterState, settledState, untilState } from "../../support/procedure-state.ts";
-import { type CountingProxy, type Moment, startCountingProxy } from "./counting-proxy.ts";
+import type { ClusterState } from "../../support/procedure-state.ts";
+import { type Bench, lastWord, openBench, type Way } from "./bench.ts";
+import type { Call } from "./call.ts";
+import type { Moment } from "./counting-proxy.ts";
 import type { SweptProcedure } from "./procedures.ts";
-import { type Ended, openTool, type Tool } from "./tool-process.ts";
+
+/**
+ * At which calls vendorctl is killed, and how often anybody looks.
+ *
+ * Between two writes of vendorctl nothing it does changes the cluster, and what it has read dies with it. So a death at any call between
+ * them leaves what a death right after the earlier write leaves, and all that can be different is how far the cluster has come by itself.
+ * Both ends of that stretch are taken: right after the earlier write was done, before its first read, and right before the later one
+ * is done, after its last read. The reads in between are the same cut.
+ *
+ * - `each`: a run of its own for every write and moment. Killed before it, `resume` must end as an undisturbed run; killed after it,
+ *   `rollback` must end in the initial state, at once; and the rollback of the former is killed at one of its own writes.
+ * - `relentless`: one run for all writes of a way and moment. Every process is killed at the first write none was killed at before, so a
+ *   procedure of sixty writes is cut off sixty times before it ends. Compared when the way is over.
+ * - a number: relentless, with so many deaths on each way.
+ */
+export type Choice = "each" | "relentless" | number;
 
 /** What a sweep came to: how often vendorctl was killed, how often all was well afterwards, and what was not. */
 export interface SweepResult {
-  name: string;
-  calls: { forward: number; back: number };
-  killed: number;
+  calls: Record<Way, number>;
+  writes: Record<Way, number>;
+  killed: Record<Way, number>;
   recovered: number;
+  compared: number;
   problems: string[];
 }
 
-/** At which calls to kill: every one, or so many of each way and moment, spread over all. */
-export type Choice = "every" | number;
-
-type Way = "forward" | "back";
-
-const DEATHS: readonly { way: Way; moment: Moment }[] = [
-  { way: "forward", moment: "before" },
-  { way: "forward", moment: "after" },
-  { way: "back", moment: "before" },
-  { way: "back", moment: "after" },
-];
-
-/**
- * Kills vendorctl at call after call of a procedure, on the way there and on the way back. Each time `resume` must end where an undisturbed
- * run ends and `rollback` where it began, object by object; so one cluster serves for all.
- */
-export async function sweep(procedure: SweptProcedure, choice: Choice): Promise<SweepResult> {
-  const cluster = await startCluster({ name: "sweep", ...procedure.cluster });
-  const proxy = await startCountingProxy(cluster);
-  const tool = openTool(kubeconfigFor("sweep", proxy.url, cluster.keys));
+/** `tell` hears of every death, for who watches hours of it. */
+export async function sweep(
+  procedure: SweptProcedure,
+  choice: Choice,
+  tell: (line: string) => void,
+): Promise<SweepResult> {
+  const result: SweepResult = {
+    calls: { there: 0, back: 0 },
+    writes: { there: 0, back: 0 },
+    killed: { there: 0, back: 0 },
+    recovered: 0,
+    compared: 0,
+    problems: [],
+  };
+  const opened = await openBench(procedure);
+  const bench: Bench = {
+    ...opened,
+    async struck(aim, argv) {
+      const since = performance.now();
+      const ended = await opened.struck(aim, argv);
+      tell(
+        `${argv[0]} ended with ${ended.signal ?? ended.status} after ${seconds(since)} at (${opened.proxy.calls.findLast(({ isWrite }) => isWrite)?.name})`,
+      );
+      return ended;
+    },
+  };
   try {
-    return await sweepOn({ procedure, cluster, proxy, tool }, choice);
+    const there = count(result, "there", await bench.go("there"));
+    const done = await bench.state();
+    if (choice === "each") await eachByItself(bench, done, there, result);
+    else await relentlessly(bench, done, choice === "relentless" ? 1 : Math.ceil(there.length / choice), result);
   } finally {
-    tool.close();
-    await proxy.close();
-    await cluster.close();
-  }
-}
-
-interface Bench {
-  procedure: SweptProcedure;
-  cluster: LocalCluster;
-  proxy: CountingProxy;
-  tool: Tool;
-}
-
-interface States {
-  initial: ClusterState;
-  done: ClusterState;
-}
-
-async function sweepOn(bench: Bench, choice: Choice): Promise<SweepResult> {
-  const { procedure, cluster, proxy, tool } = bench;
-  await procedure.seed?.(cluster);
-  for (const argv of procedure.before ?? []) must(await tool.run(...argv, "-y"));
-  const initial = await settledState(cluster.client);
-  const forward = await counted(proxy, () => tool.run(...procedure.argv, "-y"));
-  const done = await settledState(cluster.client);
-  const back = await counted(proxy, () => tool.run("rollback", "-y"));
-  const result: SweepResult = { name: procedure.name, calls: { forward, back }, killed: 0, recovered: 0, problems: [] };
-  const left = await untilState(cluster.client, initial);
-  if (left.length > 0) result.problems.push(...left.map((text) => `undisturbed, rolled back: ${text}`));
-  for (const [turn, { way, moment }] of DEATHS.entries()) {
-    for (const k of chosen(result.calls[way], choice, (turn + 0.5) / DEATHS.length)) {
-      const problems = await killAt(bench, { initial, done }, way, moment, k);
-      if (problems === "was over") continue;
-      result.killed++;
-      if (problems.length === 0) result.recovered++;
-      result.problems.push(...problems.map((text) => `${way}, killed ${moment} call ${k}: ${text}`));
-    }
+    await bench.close();
   }
   return result;
 }
 
-/** One death and what comes after it; the cluster is in its initial state again when all is well. */
-async function killAt(
+/** There and back and there and back, and once more back in peace. */
+async function relentlessly(bench: Bench, done: ClusterState, stride: number, result: SweepResult): Promise<void> {
+  const all: readonly { way: Way; moment: Moment }[] = [
+    { way: "back", moment: "before" },
+    { way: "there", moment: "after" },
+    { way: "back", moment: "after" },
+    { way: "there", moment: "before" },
+  ];
+  // A few deaths are as good at both moments of different writes.
+  for (const { way, moment } of stride === 1 ? all : all.slice(0, 2)) {
+    const expected = way === "there" ? done : bench.initial;
+    const { deaths, problems } = await killAllAlong(bench, way, moment, stride);
+    problems.push(...(await compared(bench, expected, result)));
+    result.killed[way] += deaths;
+    if (problems.length === 0) result.recovered += deaths;
+    result.problems.push(...problems.map((text) => `${way}, killed ${moment} its calls: ${text}`));
+    if (problems.length > 0) return;
+  }
+  count(result, "back", await bench.go("back"));
+  result.problems.push(...(await compared(bench, bench.initial, result)).map((text) => `back in peace: ${text}`));
+}
+
+const MOST_DEATHS = 1_000;
+
+async function killAllAlong(
   bench: Bench,
-  states: States,
   way: Way,
   moment: Moment,
-  k: number,
-): Promise<string[] | "was over"> {
-  const { procedure, cluster, proxy, tool } = bench;
-  const problems: string[] = [];
-  if (way === "back") must(await tool.run(...procedure.argv, "-y"));
-  const argv = way === "forward" ? procedure.argv : ["rollback"];
-  const victim = await killed(bench, [...argv, "-y"], k, moment);
-  const where = proxy.calls[k - 1];
-  proxy.disarm();
-  if (victim.signal !== "SIGKILL" && way === "forward") {
-    // Waits make a few calls more or less each time; this time there were fewer.
-    must(await tool.run("rollback", "-y"));
-    await untilState(cluster.client, states.initial);
-    return "was over";
+  stride: number,
+): Promise<{ deaths: number; problems: string[] }> {
+  const seen = new Set<string>();
+  let deaths = 0;
+  let last = "its first call";
+  const aim = ({ name, isWrite }: Call): Moment | undefined => {
+    if (!isWrite || seen.has(name)) return undefined;
+    seen.add(name);
+    if (seen.size % stride !== Math.floor(stride / 2)) return undefined;
+    last = name;
+    return moment;
+  };
+  for (let argv = bench.next(way); argv !== undefined; argv = bench.next(way)) {
+    const ended = await bench.struck(aim, argv);
+    if (ended.signal === "SIGKILL") deaths++;
+    else if (ended.status === 0) break;
+    else return { deaths, problems: [`after (${last}), ${argv[0]} ended with ${lastWord(ended)}`] };
+    if (deaths > MOST_DEATHS) return { deaths, problems: [`no end of new calls, the last was (${last})`] };
   }
-  const after = await tool.run("resume", "-y", "-o", "json");
-  if (after.status !== 0 && !isNothingToResume(after)) problems.push(`resume: ${lastWord(after)}`);
-  if (way === "forward") {
-    if (isNothingToResume(after) && !(await newestIs(tool, "done"))) must(await tool.run(...procedure.argv, "-y"));
-    problems.push(...(await untilState(cluster.client, states.done)).map((text) => `resumed: ${text}`));
-    const back = await tool.run("rollback", "-y");
-    if (back.status !== 0) problems.push(`rollback: ${lastWord(back)}`);
-  } else if (isNothingToResume(after) && (await newestIs(tool, "done"))) must(await tool.run("rollback", "-y"));
-  problems.push(...(await untilState(cluster.client, states.initial)).map((text) => `rolled back: ${text}`));
-  return problems.map((text) => `(${where}) ${text}`);
+  return { deaths, problems: [] };
 }
 
-async function killed({ proxy, tool }: Bench, argv: readonly string[], k: number, moment: Moment): Promise<Ended> {
-  const struck: { child?: ReturnType<Tool["start"]> } = {};
-  proxy.arm(k, moment, async () => struck.child?.kill());
-  struck.child = tool.start(...argv);
-  return await struck.child.ended;
+async function eachByItself(
+  bench: Bench,
+  done: ClusterState,
+  there: readonly string[],
+  result: SweepResult,
+): Promise<void> {
+  const back = count(result, "back", await bench.go("back"));
+  result.problems.push(...(await compared(bench, bench.initial, result)).map((text) => `back in peace: ${text}`));
+  const deathsBack = back.flatMap((name) => [
+    { name, moment: "before" as const },
+    { name, moment: "after" as const },
+  ]);
+  const judge = (way: Way, what: string, problems: readonly string[]) => {
+    result.killed[way]++;
+    if (problems.length === 0) result.recovered++;
+    else result.problems.push(...problems.map((text) => `${way}, ${what}: ${text}`));
+  };
+  const goBackKilled = async () => {
+    const death = deathsBack.shift();
+    const problems = death ? await killOnce(bench, "back", death.name, death.moment) : await finish(bench, "back");
+    problems.push(...(await compared(bench, bench.initial, result)));
+    if (death) judge("back", `killed ${death.moment} (${death.name})`, problems);
+    else result.problems.push(...problems.map((text) => `back in peace: ${text}`));
+  };
+  for (const name of there) {
+    const resumed = await killOnce(bench, "there", name, "before");
+    resumed.push(...(await compared(bench, done, result)));
+    judge("there", `killed before (${name}) and resumed`, resumed);
+    await goBackKilled();
+    const takenBack = await killOnce(bench, "there", name, "after", "rollback");
+    takenBack.push(...(await compared(bench, bench.initial, result)));
+    judge("there", `killed after (${name}) and rolled back`, takenBack);
+    // What is wrong now stays wrong, and would be told of everything that comes after it.
+    if (result.problems.length > 0) return;
+  }
+  while (deathsBack.length > 0 && result.problems.length === 0) {
+    await finish(bench, "there");
+    await goBackKilled();
+  }
 }
 
-async function counted(proxy: CountingProxy, run: () => Promise<Ended>): Promise<number> {
-  proxy.disarm();
-  must(await run());
-  return proxy.calls.length;
+/** One death, and one command after it that must end well. */
+async function killOnce(
+  bench: Bench,
+  way: Way,
+  name: string,
+  moment: Moment,
+  after: "resume" | "rollback" = "resume",
+): Promise<string[]> {
+  const aim = (call: Call) => (call.name === name ? moment : undefined);
+  const first = await bench.struck(aim, bench.next(way) ?? []);
+  if (first.signal !== "SIGKILL") return [`the call did not come: ${lastWord(first)}`];
+  return await finish(bench, after === "rollback" ? "back" : way);
 }
 
-/** Each way and moment takes other places of the same spread, so that few together see much. */
-function chosen(calls: number, choice: Choice, phase: number): number[] {
-  if (choice === "every" || choice >= calls) return Array.from({ length: calls }, (_, at) => at + 1);
-  return Array.from({ length: choice }, (_, at) => Math.floor(((at + phase) * calls) / choice) + 1);
+/** The way to its end, in one process. */
+async function finish(bench: Bench, way: Way): Promise<string[]> {
+  const argv = way === "back" && bench.proxy.record === undefined ? undefined : bench.next(way);
+  if (argv === undefined) return [];
+  const ended = await bench.run(argv);
+  return ended.status === 0 ? [] : [`${argv[0]} ended with ${lastWord(ended)}`];
 }
 
-const isNothingToResume = ({ err }: Ended) => err.includes('"RUN_NONE"');
-
-async function newestIs(tool: Tool, outcome: string): Promise<boolean> {
-  const { out } = await tool.run("history", "-o", "json");
-  const [newest] = JSON.parse(out || "[]") as { outcome: string }[];
-  return newest?.outcome === outcome;
+async function compared(bench: Bench, expected: ClusterState, result: SweepResult): Promise<string[]> {
+  result.compared++;
+  return await bench.unlike(expected);
 }
 
-function must(ended: Ended): void {
-  if (ended.status !== 0) throw new Error(`vendorctl ended with ${ended.status ?? ended.signal}: ${lastWord(ended)}`);
+/** Notes how many calls a way has, and gives the names of those that write. */
+function count(result: SweepResult, way: Way, calls: readonly Call[]): string[] {
+  const writes = [...new Set(calls.filter(({ isWrite }) => isWrite).map(({ name }) => name))];
+  result.calls[way] = calls.length;
+  result.writes[way] = writes.length;
+  return writes;
 }
 
-const lastWord = ({ err, out, status }: Ended) => `${status}: ${(err || out).trim().split("\n").slice(-3).join(" | ")}`;
+const seconds = (since: number) => `${((performance.now() - since) / 1000).toFixed(1)} s`;
