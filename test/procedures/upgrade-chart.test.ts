@@ -1,68 +1,20 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { applyChart, type UpgradeStory, upgradeStory } from "../support/upgrade-story.ts";
+import { type ChartTool, startChartTool } from "../support/chart-tool.ts";
+import { type UpgradeStory, upgradeStory } from "../support/upgrade-story.ts";
 
 const TIMEOUT = 120_000;
-
-/** Stands on the PATH as the chart tool, tells us what it was asked, and does what the chart would. */
-interface ChartTool {
-  calls: { args: string[]; input: string }[];
-  answer: { exitCode: number; stderr: string };
-  close(): Promise<void>;
-}
-
-async function chartTool(story: () => UpgradeStory): Promise<ChartTool> {
-  const calls: ChartTool["calls"] = [];
-  const tool: ChartTool = { calls, answer: { exitCode: 0, stderr: "" }, close: async () => {} };
-  const server: Server = createServer((request, response) => {
-    let body = "";
-    request.on("data", (part: Buffer) => {
-      body += part.toString();
-    });
-    request.on("end", async () => {
-      calls.push(JSON.parse(body) as ChartTool["calls"][number]);
-      if (tool.answer.exitCode === 0) await applyChart(story().cluster);
-      response.end(JSON.stringify(tool.answer));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  const folder = mkdtempSync(join(tmpdir(), "chart-tool-"));
-  const script = `#!${process.execPath}
-let input = "";
-process.stdin.on("data", (part) => (input += part));
-process.stdin.on("end", async () => {
-  const body = JSON.stringify({ args: process.argv.slice(2), input });
-  const { exitCode, stderr } = await (await fetch("http://127.0.0.1:${port}/", { method: "POST", body })).json();
-  process.stderr.write(stderr);
-  process.exit(exitCode);
-});
-`;
-  writeFileSync(join(folder, "helm"), script);
-  chmodSync(join(folder, "helm"), 0o755);
-  const path = process.env["PATH"];
-  process.env["PATH"] = `${folder}:${path}`;
-  tool.close = async () => {
-    process.env["PATH"] = path;
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-    rmSync(folder, { recursive: true });
-  };
-  return tool;
-}
 
 describe("upgrading a chart's release where the chart tool is", () => {
   let story: UpgradeStory;
   let tool: ChartTool;
+  const path = process.env["PATH"];
   beforeAll(async () => {
     story = await upgradeStory("v3.29", "chart");
-    tool = await chartTool(() => story);
+    tool = await startChartTool(() => story.cluster);
+    process.env["PATH"] = `${tool.folder}:${path}`;
   }, TIMEOUT);
   afterAll(async () => {
+    process.env["PATH"] = path;
     await tool.close();
     await story.close();
   });

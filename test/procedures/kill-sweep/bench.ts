@@ -32,9 +32,11 @@ const PATIENCE_MS = 60_000;
 export async function openBench(procedure: SweptProcedure): Promise<Bench> {
   const cluster = await startCluster({ name: "sweep", ...procedure.cluster });
   const proxy = await startCountingProxy(cluster);
-  const tool = openTool(kubeconfigFor("sweep", proxy.url, cluster.keys), procedure.programs?.(cluster));
+  const programs = await procedure.programs?.(cluster);
+  const tool = openTool(kubeconfigFor("sweep", proxy.url, cluster.keys), programs?.folder);
   const close = async () => {
     tool.close();
+    await programs?.close();
     await proxy.close();
     await cluster.close();
   };

@@ -71,7 +71,10 @@ function parse(body: unknown): Body | undefined {
 }
 
 /** Without what is new with every run. */
-const nameless = (path: string) => path.replace(/vendorctl-run-[a-z-]+-[0-9a-f]{8}-[0-9a-z]+/, "vendorctl-run");
+const nameless = (path: string) =>
+  path
+    .replace(/vendorctl-run-[a-z-]+-[0-9a-f]{8}-[0-9a-z]+/, "vendorctl-run")
+    .replace(/vendorctl-owner-references-\d+/, "vendorctl-owner-references");
 
 function recordIn(body: Body | undefined): WrittenRecord | undefined {
   if (body?.metadata?.labels?.["procedures.vendor.io/part"] !== "record") return undefined;

@@ -13,8 +13,8 @@ export interface SweptProcedure {
   before?: readonly (readonly string[])[];
   /** What people had in the cluster. */
   seed?(cluster: LocalCluster): Promise<void>;
-  /** Programs of others that are on this machine: scripts by name. */
-  programs?(cluster: LocalCluster): Record<string, string>;
+  /** A folder of programs of others, which vendorctl finds on its PATH. */
+  programs?(cluster: LocalCluster): Promise<{ folder: string; close(): Promise<void> }>;
   /** The command line, without `-y` and the kubeconfig. */
   argv: readonly string[];
 }

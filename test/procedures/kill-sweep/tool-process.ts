@@ -28,13 +28,12 @@ export interface Tool {
   close(): void;
 }
 
-/** The real executable with a kubeconfig and a state directory of its own, and programs of others, by name, before those of this machine. */
-export function openTool(kubeconfig: string, programs: Readonly<Record<string, string>> = {}): Tool {
+/** The real executable with a kubeconfig and a state directory of its own, and the programs of this machine; those of a folder come first. */
+export function openTool(kubeconfig: string, programs = "/nowhere"): Tool {
   const home = mkdtempSync(join(tmpdir(), "kill-sweep-"));
   const file = join(home, "kubeconfig");
   writeFileSync(file, kubeconfig);
-  for (const [name, script] of Object.entries(programs)) writeFileSync(join(home, name), script, { mode: 0o755 });
-  const env = { PATH: `${home}:${process.env["PATH"] ?? ""}`, HOME: home, VENDORCTL_HOME: home, KUBECONFIG: file };
+  const env = { PATH: `${programs}:${process.env["PATH"] ?? ""}`, HOME: home, VENDORCTL_HOME: home, KUBECONFIG: file };
   const running = new Set<ChildProcess>();
   const start: Tool["start"] = (...args) => {
     const child = spawn(process.execPath, [resolve("bin/vendorctl"), ...args], {

@@ -2,23 +2,34 @@ import type { KubeObject } from "../../../src/api/object.ts";
 import { CRDS, DEPLOYMENTS } from "../../../src/cluster/kinds.ts";
 import type { LocalCluster } from "../../../src/local/cluster.ts";
 import type { InstallMethod } from "../../../src/local/installed/install-method.ts";
+import { startChartTool } from "../../support/chart-tool.ts";
 import { aggregatedApiAnswers, applyChart } from "../../support/upgrade-story.ts";
 import type { SweptProcedure } from "./procedures.ts";
 
-const upgrade = (version: string, method: InstallMethod, seed?: SweptProcedure["seed"]): SweptProcedure => ({
+const upgrade = (
+  version: string,
+  method: InstallMethod,
+  more: Pick<SweptProcedure, "seed" | "programs"> = {},
+): SweptProcedure => ({
   name: `upgrade from ${version} by ${method}`,
   cluster: { kind: "generic", nodes: 2, installed: { version, method, userEdits: true } },
-  ...(seed ? { seed } : {}),
+  ...more,
   argv: ["upgrade"],
 });
 
 /** One row per method and variant; across v3.28, where there are owner references to carry, by operator and by manifest. */
 export const UPGRADES: readonly SweptProcedure[] = [
-  upgrade("v3.27", "operator", aggregatedApiAnswers),
-  upgrade("v3.29", "chart", async (cluster) => {
-    await aggregatedApiAnswers(cluster);
-    someoneUpgradesTheRelease(cluster);
-  }),
+  upgrade("v3.27", "operator", { seed: aggregatedApiAnswers }),
+  upgrade("v3.29", "chart", { seed: aggregatedApiAnswers, programs: (cluster) => startChartTool(() => cluster) }),
+  {
+    ...upgrade("v3.29", "chart", {
+      async seed(cluster) {
+        await aggregatedApiAnswers(cluster);
+        someoneUpgradesTheRelease(cluster);
+      },
+    }),
+    name: "upgrade from v3.29 by chart, with the chart tool elsewhere",
+  },
   upgrade("v3.27", "manifest"),
   upgrade("v3.29", "manifest-canal"),
   upgrade("v3.29", "manifest-policy-only"),
