@@ -80,11 +80,10 @@ export async function upgradeStory(
 
 /** The aggregated API of the old version takes a moment after its pods run; what it makes belongs to the initial state. */
 export async function aggregatedApiAnswers({ client }: LocalCluster): Promise<void> {
-  for (;;) {
-    const { items } = await client.list<KubeObject>(API_SERVICES);
-    const ours = items.find(({ metadata }) => metadata.name.endsWith(`.${vendorNames.groups.served.group}`));
-    const { conditions = [] } = (ours?.["status"] ?? {}) as { conditions?: { type: string; status: string }[] };
-    if (!ours || conditions.some(({ type, status }) => type === "Available" && status === "True")) return;
+  const { group, version } = vendorNames.groups.served;
+  const { items } = await client.list<KubeObject>(API_SERVICES);
+  if (!items.some(({ metadata }) => metadata.name === `${version}.${group}`)) return;
+  while (!(await client.resources()).some((one) => one.group === group)) {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
