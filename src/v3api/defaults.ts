@@ -1,10 +1,10 @@
 import type { Noun } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
+import { tierOf } from "../api/policy-names.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
 import type { NetworkPolicy } from "../api/resources/network-policy.ts";
 import type { Tier } from "../api/resources/tier.ts";
 import { BUILT_IN_TIERS, isBuiltInTier } from "../api/validation/tier.ts";
-import { tierOf } from "./policy-names.ts";
 
 /** A tier without an order comes where the default one is. */
 const TIER_ORDER = 1_000_000;

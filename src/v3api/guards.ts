@@ -1,5 +1,6 @@
 import { type Names, vendorNames } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
+import { orchestratorTier, tierOf } from "../api/policy-names.ts";
 import { profileSource } from "../api/profile-names.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
 import { fieldCause, shown } from "../api/schema-cause.ts";
@@ -11,7 +12,6 @@ import { conflict, forbidden } from "../apiserver/status-errors.ts";
 import type { Backend } from "./backend.ts";
 import { causeOf } from "./judge.ts";
 import type { V3Kind } from "./kinds.ts";
-import { orchestratorTier, tierOf } from "./policy-names.ts";
 
 /**
  * Rules that take more than the object itself: who asks, and what else there is. They read, then somebody writes, so between the two a

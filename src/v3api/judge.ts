@@ -1,4 +1,5 @@
 import type { KubeObject } from "../api/object.ts";
+import { storedPolicyName, tierOf } from "../api/policy-names.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
 import { fieldCause, invalidMessage, requiredMessage } from "../api/schema-cause.ts";
 import type { StatusCause } from "../api/status.ts";
@@ -9,7 +10,6 @@ import { validateObject } from "../api/validation/validate.ts";
 import { checkSchema } from "../apiserver/decode.ts";
 import { metadataProblems } from "../apiserver/metadata.ts";
 import type { V3Kind } from "./kinds.ts";
-import { storedPolicyName, tierOf } from "./policy-names.ts";
 
 /** What a name made from a `generateName` will look like. */
 const STAND_IN = "xxxxx";

@@ -1,8 +1,8 @@
 import { type FieldRequirement, matchesFields, parseFieldSelector } from "../api/field-selector.ts";
 import type { KubeObject } from "../api/object.ts";
+import { tierOf } from "../api/policy-names.ts";
 import { badRequest } from "../apiserver/status-errors.ts";
 import type { Asked, Parts } from "./asked.ts";
-import { tierOf } from "./policy-names.ts";
 
 /** Which objects a list, a watch or a deletion of many is about. */
 export interface Selection {

@@ -1,6 +1,6 @@
+import { servedPolicyName } from "../api/policy-names.ts";
 import { type Status, type StatusDetails, StatusError } from "../api/status.ts";
 import type { V3Kind } from "./kinds.ts";
-import { servedPolicyName } from "./policy-names.ts";
 import type { Translator } from "./translate.ts";
 
 /** A refusal of the main API server as this API says it. What was refused to this server itself is no fault of whoever asked. */

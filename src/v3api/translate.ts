@@ -1,10 +1,10 @@
 import { type Names, vendorNames } from "../api/names.ts";
 import { groupVersion, type KubeObject, type ManagedFieldsEntry, type OwnerReference } from "../api/object.ts";
+import { servedPolicyName, spellsOutDefault, storedPolicyName } from "../api/policy-names.ts";
 import { v3Uid } from "../api/v3-uid.ts";
 import { parseVersion } from "../api/version.ts";
 import { hasGate } from "../api/version-gates.ts";
 import { findKind, type V3Kind } from "./kinds.ts";
-import { servedPolicyName, spellsOutDefault, storedPolicyName } from "./policy-names.ts";
 
 type Way = "toServed" | "toStored";
 type Fields = Record<string, unknown>;
