@@ -7,6 +7,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "cluster/errors.ts": () => import("../cluster/errors.ts"),
   "controllers/errors.ts": () => import("../controllers/errors.ts"),
   "flows/errors.ts": () => import("../flows/errors.ts"),
+  "kernel/errors.ts": () => import("../kernel/errors.ts"),
   "local/errors.ts": () => import("../local/errors.ts"),
   "local/installed/errors.ts": () => import("../local/installed/errors.ts"),
   "local/personalities/errors.ts": () => import("../local/personalities/errors.ts"),
