@@ -117,6 +117,12 @@ export interface BpfLink {
   close(): Promise<void>;
 }
 
+export interface RingReader {
+  /** Reads what is there now, without waiting to be told; how many. */
+  drain(): number;
+  close(): void;
+}
+
 export interface BpfPort {
   createMap(spec: MapSpec): BpfMap;
   openMap(path: string): BpfMap;
@@ -134,6 +140,8 @@ export interface BpfPort {
   maps(): MapInfo[];
   programs(): ProgramInfo[];
   links(): LinkInfo[];
+  /** Calls back for every record programs put into a ring buffer. The record is only valid during the call. */
+  readRing(map: BpfMap, onRecord: (record: Buffer) => void): RingReader;
   openProgramById(id: number): BpfProgram;
   openMapById(id: number): BpfMap;
   /** The names of the pins in a directory, or nothing when it is not there. */

@@ -7,6 +7,7 @@ import { KernelProgram, loadBtf, loadProgram, readProgramInfo } from "./bpf-prog
 import { kernelError } from "./errors.ts";
 import { kernelBtf } from "./kernel-btf.ts";
 import { raiseMemlockLimit } from "./memlock.ts";
+import { readRing } from "./ringbuf.ts";
 import { close, errnoName, type Fd } from "./sys.ts";
 
 /** The kernel's BPF, as the port asks for it. */
@@ -27,6 +28,7 @@ export function realBpf(): BpfPort {
     maps: () => each("nextMapId", "mapById", readMapInfo),
     programs: () => each("nextProgramId", "programById", readProgramInfo),
     links: () => each("nextLinkId", "linkById", readLinkInfo),
+    readRing,
     openProgramById: (id) => programOf(new Attr().u32(0, id).must(`program ${id}`, "programById", 12)),
     openMapById: (id) => mapOf(new Attr().u32(0, id).must(`map ${id}`, "mapById", 12)),
     pins,
