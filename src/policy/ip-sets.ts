@@ -31,8 +31,6 @@ export class IpSets {
   readonly #active = new Map<string, ActiveSet>();
   readonly #byService = new Map<string, Set<string>>();
   readonly #changed = new Set<string>();
-  /** Sets nobody uses any more, that have been told. */
-  readonly #gone = new Set<string>();
   readonly #index = new LabelIndex((set, thing, matches) => this.#give(set, thing, matches));
 
   use(sources: ReadonlyMap<string, SetSource>): void {
@@ -75,12 +73,12 @@ export class IpSets {
     for (const id of [...this.#changed].sort()) {
       const active = this.#active.get(id);
       if (!active) continue;
-      if (active.users === 0) this.#deactivate(active);
-      else this.#tell(active, delta);
+      if (active.users > 0) this.#tell(active, delta);
+      else {
+        this.#deactivate(active);
+        if (active.told) delta.remove.push(id);
+      }
     }
-    // A set that went and came back between two deltas is whole again: it is told anew below or was never untold.
-    delta.remove = [...this.#gone].filter((id) => !this.#active.has(id)).sort();
-    this.#gone.clear();
     this.#changed.clear();
     return delta;
   }
@@ -109,7 +107,7 @@ export class IpSets {
     } else this.#index.setSelector(source.id, source.selector);
   }
 
-  #deactivate({ source, told }: ActiveSet): void {
+  #deactivate({ source }: ActiveSet): void {
     if (source.of === "service") {
       const key = `${source.namespace}/${source.name}`;
       const ids = this.#byService.get(key);
@@ -117,7 +115,6 @@ export class IpSets {
       if (ids?.size === 0) this.#byService.delete(key);
     } else this.#index.removeSelector(source.id);
     this.#active.delete(source.id);
-    if (told) this.#gone.add(source.id);
   }
 
   /** Replaces what one thing, or one service, gives a set. */
