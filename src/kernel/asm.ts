@@ -88,7 +88,8 @@ export type Width = 32 | 64;
 const CLASS = { alu32: 0x04, alu64: 0x07, jump64: 0x05, jump32: 0x06 } as const;
 const FROM_REGISTER = 0x08;
 const LOAD_WIDE = 0x18;
-const PSEUDO = { mapFd: 1, mapValue: 2 } as const;
+const CALL = 0x85;
+const PSEUDO = { mapFd: 1, mapValue: 2, localCall: 1 } as const;
 const MAX_JUMP = 32767;
 
 interface Instruction {
@@ -169,7 +170,13 @@ export class Assembler {
   }
 
   call(helper: Helper | number): this {
-    return this.emit(0x85, 0, 0, 0, typeof helper === "number" ? helper : HELPERS[helper]);
+    return this.emit(CALL, 0, 0, 0, typeof helper === "number" ? helper : HELPERS[helper]);
+  }
+
+  /** A function of this program, at a label. Its arguments are r1 to r5. */
+  callLocal(label: string): this {
+    this.jumps.push({ at: this.length, label });
+    return this.emit(CALL, 0, PSEUDO.localCall, 0, 0);
   }
 
   exit(): this {
@@ -182,12 +189,18 @@ export class Assembler {
       const to = this.labels.get(label);
       if (to === undefined) throw errors.KERNEL_BAD_ASSEMBLY(`there is no label ${label}`);
       const distance = to - at - 1;
+      const jump = this.instructions[at]!;
+      // Calls have 32 bits for the distance, jumps have 16.
+      if (jump.code === CALL) {
+        jump.immediate = distance;
+        continue;
+      }
       if (Math.abs(distance) > MAX_JUMP) {
         throw errors.KERNEL_BAD_ASSEMBLY(
           `the jump to ${label} is ${distance} instructions, and ${MAX_JUMP} are possible`,
         );
       }
-      this.instructions[at]!.offset = distance;
+      jump.offset = distance;
     }
     const bytes = Buffer.alloc(this.length * 8);
     for (const [index, { code, target, source, offset, immediate }] of this.instructions.entries()) {

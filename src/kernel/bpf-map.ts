@@ -132,6 +132,13 @@ export class KernelMap implements BpfMap {
     for (const key of keys.slice(done)) this.delete(key);
   }
 
+  readsInBatches(): boolean {
+    const [keys, values] = [Buffer.alloc(this.info.keySize), Buffer.alloc(this.valueBytes)];
+    const next = Buffer.alloc(Math.max(4, this.info.keySize));
+    const result = this.batchAttr(keys, values, 1).pointer(8, next).call("lookupBatch", 56);
+    return result >= 0 || !isUnsupported(result);
+  }
+
   freeze(): void {
     new Attr().u32(0, this.fd).must(`freeze of map ${this.info.name}`, "mapFreeze", 4);
   }

@@ -45,6 +45,8 @@ export interface BpfMap {
   updateMany(entries: readonly (readonly [Uint8Array, Uint8Array])[]): Promise<void>;
   /** Many at once, off the event loop. A key already gone is no failure. */
   deleteMany(keys: readonly Uint8Array[]): Promise<void>;
+  /** Whether this kernel can read this type of map many entries at a time. It works either way; this is about time. */
+  readsInBatches(): boolean;
   /** From now on only programs may write, and, for read-only maps, nobody. */
   freeze(): void;
   pin(path: string): void;

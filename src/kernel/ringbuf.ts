@@ -3,9 +3,8 @@
  * twice in a row so that a record never wraps.
  */
 import type { BpfMap, RingReader } from "./bpf-port.ts";
-import { mapMemory, type Watch, whenReadable } from "./sys.ts";
+import { mapMemory, pageSize, type Watch, whenReadable } from "./sys.ts";
 
-const PAGE = 4096;
 const HEADER = 8;
 const BUSY = 0x8000_0000;
 const DISCARDED = 0x4000_0000;
@@ -16,11 +15,12 @@ const PER_TURN = 4096;
 
 export function readRing(map: BpfMap, onRecord: (record: Buffer) => void): RingReader {
   const size = map.info.maxEntries;
-  const ours = mapMemory(map.fd, PAGE, "write");
-  const theirs = mapMemory(map.fd, PAGE + 2 * size, "read", PAGE);
+  const page = pageSize();
+  const ours = mapMemory(map.fd, page, "write");
+  const theirs = mapMemory(map.fd, page + 2 * size, "read", page);
   const consumer = new BigUint64Array(ours.memory, 0, 1);
   const producer = new BigUint64Array(theirs.memory, 0, 1);
-  const data = Buffer.from(theirs.memory, PAGE);
+  const data = Buffer.from(theirs.memory, page);
   const mask = BigInt(size - 1);
   let position = Atomics.load(consumer, 0);
   let open = true;

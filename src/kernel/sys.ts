@@ -13,7 +13,8 @@ import { errors, kernelError } from "./errors.ts";
 export type Fd = number;
 
 type Koffi = typeof koffi;
-type Native = ((...args: unknown[]) => number | bigint | null) & { async(...args: unknown[]): void };
+/** A C function; `async` runs it on another thread and calls its last argument back. */
+export type Native = ((...args: unknown[]) => unknown) & { async(...args: unknown[]): void };
 
 /** Numbers of system calls that libc has no function for, by processor. */
 const SYSCALLS = { arm64: { bpf: 280 }, x64: { bpf: 321 } } as const;
@@ -42,6 +43,7 @@ const PROTOTYPES = {
   unshare: "int unshare(int flags)",
   mount: "int mount(const char *source, const char *target, const char *type, ulong flags, const char *data)",
   umount2: "int umount2(const char *target, int flags)",
+  getpagesize: "int getpagesize(void)",
   setrlimit: "int setrlimit(int resource, void *limit)",
 } as const;
 
@@ -162,6 +164,10 @@ export function receive(fd: Fd, bytes: Uint8Array, wait: "wait" | "now" = "wait"
   return invoke("recv", fd, bytes, bytes.length, wait === "now" ? MSG_DONTWAIT : 0);
 }
 
+export function pageSize(): number {
+  return invoke("getpagesize");
+}
+
 export interface Mapping {
   /** Dangles after `unmap`: nobody may hold a view by then. */
   readonly memory: ArrayBuffer;
@@ -172,8 +178,8 @@ export function mapMemory(fd: Fd, length: number, access: "read" | "write", offs
   const [PROT_READ, PROT_WRITE, MAP_SHARED] = [1, 2, 1];
   const { call, koffi: library } = libc();
   const protection = access === "write" ? PROT_READ | PROT_WRITE : PROT_READ;
-  const address = call.mmap(null, length, protection, MAP_SHARED, fd, offset);
-  if (address === null || BigInt.asIntN(64, BigInt(address)) === -1n) {
+  const address = call.mmap(null, length, protection, MAP_SHARED, fd, offset) as bigint | null;
+  if (address === null || BigInt.asIntN(64, address) === -1n) {
     throw kernelError("mmap", errnoName(library.errno()));
   }
   return {
@@ -223,10 +229,7 @@ export function whenReadable(fd: Fd, onReadable: () => void): Watch {
 }
 
 /** Functions of another C library, by the prototypes given. */
-export function openLibrary<Name extends string>(
-  file: string,
-  prototypes: Record<Name, string>,
-): Record<Name, (...args: unknown[]) => unknown> {
+export function openLibrary<Name extends string>(file: string, prototypes: Record<Name, string>): Record<Name, Native> {
   const { koffi: library } = libc();
   try {
     const handle = library.load(file);
