@@ -27,11 +27,16 @@ interface ActiveSet {
 /** The sets rules in use mean, and who is in them. */
 export class IpSets {
   readonly #things = new Map<string, Thing>();
-  readonly #services = new Map<string, ServiceBackends>();
+  readonly #backendsOf: (service: string) => ServiceBackends;
   readonly #active = new Map<string, ActiveSet>();
   readonly #byService = new Map<string, Set<string>>();
   readonly #changed = new Set<string>();
   readonly #index = new LabelIndex((set, thing, matches) => this.#give(set, thing, matches));
+
+  /** `backendsOf` is asked by `NAMESPACE/NAME`, and only for services that rules mean. */
+  constructor(backendsOf: (service: string) => ServiceBackends) {
+    this.#backendsOf = backendsOf;
+  }
 
   use(sources: ReadonlyMap<string, SetSource>): void {
     for (const source of sources.values()) {
@@ -62,10 +67,8 @@ export class IpSets {
     this.#things.delete(id);
   }
 
-  setService(key: string, backends: ServiceBackends | undefined): void {
-    if (backends) this.#services.set(key, backends);
-    else this.#services.delete(key);
-    for (const id of this.#byService.get(key) ?? []) this.#give(id, key, true);
+  serviceChanged(service: string): void {
+    for (const id of this.#byService.get(service) ?? []) this.#give(id, service, true);
   }
 
   take(): IpSetsDelta {
@@ -132,8 +135,8 @@ export class IpSets {
 
   #membersOf(source: SetSource, giver: string): readonly string[] {
     if (source.of === "service") {
-      const backends = this.#services.get(giver);
-      return (source.kind === "net" ? backends?.nets : backends?.netPorts) ?? [];
+      const { nets, netPorts } = this.#backendsOf(giver);
+      return source.kind === "net" ? nets : netPorts;
     }
     const thing = this.#things.get(giver);
     if (!thing) return [];

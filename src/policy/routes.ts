@@ -29,6 +29,7 @@ export class Routes {
   readonly #table: TableDiff<Route>;
   readonly #facts = new Map<string, RouteFact[]>();
   readonly #byNet = new Map<Net, Map<string, RouteFact>>();
+  readonly #dirty = new Set<Net>();
   #pools = new NetTable<IPPool>();
   #nodes: { get(name: string): ClusterNode | undefined } = new Map();
 
@@ -49,7 +50,7 @@ export class Routes {
     if (facts.length > 0) this.#facts.set(source, [...facts]);
     else this.#facts.delete(source);
     for (const fact of facts) orMake(this.#byNet, fact.net, () => new Map<string, RouteFact>()).set(source, fact);
-    for (const { net } of [...before, ...facts]) this.#settle(net);
+    for (const { net } of [...before, ...facts]) this.#dirty.add(net);
   }
 
   /** Pools and nodes are few and change seldom: every route is worked out again. */
@@ -60,10 +61,15 @@ export class Routes {
       if (net !== undefined) this.#pools.add(net, pool);
     }
     this.#nodes = nodes;
-    for (const net of this.#byNet.keys()) this.#settle(net);
+    for (const net of this.#byNet.keys()) this.#dirty.add(net);
   }
 
-  #settle(net: Net): void {
+  settle(): void {
+    for (const net of this.#dirty) this.#choose(net);
+    this.#dirty.clear();
+  }
+
+  #choose(net: Net): void {
     const routes = [...(this.#byNet.get(net) ?? [])]
       .map(([source, fact]) => ({ source, route: this.#routeOf(fact) }))
       .sort((a, b) => RANK.indexOf(a.route.kind) - RANK.indexOf(b.route.kind) || (a.source < b.source ? -1 : 1));
