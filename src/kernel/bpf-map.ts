@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Attr } from "./bpf-attr.ts";
 import { COMMANDS, MAP_TYPES, nameOf } from "./bpf-constants.ts";
-import type { BpfMap, MapEntry, MapInfo, UpdateMode } from "./bpf-port.ts";
+import { type BpfMap, isPerCpu, type MapEntry, type MapInfo, perCpuParts, type UpdateMode } from "./bpf-port.ts";
 import { errors, kernelError } from "./errors.ts";
 import { bpf, close, errnoName, type Fd, fixedMemory } from "./sys.ts";
 
@@ -60,6 +60,11 @@ export class KernelMap implements BpfMap {
     if (result >= 0) return Buffer.from(value.subarray(0, this.valueBytes));
     if (errnoName(result) === "ENOENT") return undefined;
     throw kernelError(`lookup in map ${this.info.name}`, errnoName(result));
+  }
+
+  lookupEach(key: Uint8Array): Buffer[] | undefined {
+    const value = this.lookup(key);
+    return value && (isPerCpu(this.info.type) ? perCpuParts(value, this.info.valueSize) : [value]);
   }
 
   update(key: Uint8Array, value: Uint8Array, mode: UpdateMode = "any"): void {
@@ -274,14 +279,14 @@ export function textAt(info: Buffer, offset: number): string {
 }
 
 function valueBytesOf(info: MapInfo): number {
-  if (!/perCpu/i.test(info.type)) return info.valueSize;
+  if (!isPerCpu(info.type)) return info.valueSize;
   return Math.ceil(info.valueSize / 8) * 8 * possibleCpus();
 }
 
 let cpus: number | undefined;
 
 /** What per-CPU maps are sized by: processors that could ever be there, not those that are. */
-export function possibleCpus(): number {
+function possibleCpus(): number {
   if (cpus === undefined) {
     const ranges = readFileSync("/sys/devices/system/cpu/possible", "utf8").trim().split(",");
     cpus = 1 + Math.max(...ranges.map((range) => Number(range.split("-").at(-1))));

@@ -29,12 +29,24 @@ export type MapEntry = readonly [key: Buffer, value: Buffer];
 /** What may be there before an update. */
 export type UpdateMode = "any" | "create" | "exist";
 
+/** How a per-CPU value is divided: each processor's part begins at a multiple of eight. */
+export function perCpuParts(value: Buffer, valueSize: number): Buffer[] {
+  const step = Math.ceil(valueSize / 8) * 8;
+  return Array.from({ length: value.length / step }, (_, cpu) => value.subarray(cpu * step, cpu * step + valueSize));
+}
+
+export function isPerCpu(type: string): boolean {
+  return /percpu/i.test(type);
+}
+
 export interface BpfMap {
   readonly fd: Fd;
   readonly info: MapInfo;
   /** Bytes of one value as `lookup` gives it and `update` takes it: of a per-CPU map, of all processors, each padded to eight. */
   readonly valueBytes: number;
   lookup(key: Uint8Array): Buffer | undefined;
+  /** Of a per-CPU map: one value for each processor. */
+  lookupEach(key: Uint8Array): Buffer[] | undefined;
   update(key: Uint8Array, value: Uint8Array, mode?: UpdateMode): void;
   /** Whether there was something to delete. */
   delete(key: Uint8Array): boolean;

@@ -103,7 +103,7 @@ export function loadBtf(bytes: Uint8Array): Fd {
 }
 
 /** The end of a log is where the reason is; what was left out is counted. */
-export function logTail(log: Buffer): string {
+function logTail(log: Buffer): string {
   const end = log.indexOf(0);
   const lines = log
     .toString("latin1", 0, end < 0 ? log.length : end)

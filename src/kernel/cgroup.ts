@@ -2,7 +2,7 @@
 import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import type { AttachType } from "./bpf-constants.ts";
 import type { BpfLink, BpfPort, BpfProgram } from "./bpf-port.ts";
-import { errors, kernelError } from "./errors.ts";
+import { kernelError } from "./errors.ts";
 import type { MountsPort } from "./mounts-port.ts";
 
 export interface CgroupPort {
@@ -12,9 +12,13 @@ export interface CgroupPort {
   /** It must have no processes any more. */
   remove(path: string): boolean;
   move(path: string, process: number): void;
+  /** Attaches each program to its hook, or none: a node with half its hooks would translate one way and not back. */
+  attach(path: string, programs: readonly SocketProgram[]): Promise<BpfLink[]>;
 }
 
-export function realCgroup(mounts: MountsPort): CgroupPort {
+export type SocketProgram = readonly [AttachType, BpfProgram];
+
+export function realCgroup(mounts: MountsPort, bpf: BpfPort): CgroupPort {
   return {
     root: () => mounts.mounted().find(({ type }) => type === "cgroup2")?.path,
     create: (path) => inFileSystem(`cgroup ${path}`, () => void mkdirSync(path, { recursive: true })),
@@ -28,6 +32,7 @@ export function realCgroup(mounts: MountsPort): CgroupPort {
         throw kernelError(`removing cgroup ${path}`, errno);
       }
     },
+    attach: (path, programs) => attachAll(bpf, path, programs),
     move: (path, process) =>
       inFileSystem(`moving ${process} to ${path}`, () => writeFileSync(`${path}/cgroup.procs`, String(process))),
   };
@@ -41,18 +46,13 @@ function inFileSystem(operation: string, act: () => void): void {
   }
 }
 
-/** Attaches each program to its hook, or none: a node with half its hooks would translate one way and not back. */
-export async function attachSocketPrograms(
-  bpf: BpfPort,
-  directory: string,
-  programs: readonly (readonly [AttachType, BpfProgram])[],
-): Promise<BpfLink[]> {
+export async function attachAll(bpf: BpfPort, path: string, programs: readonly SocketProgram[]): Promise<BpfLink[]> {
   const links: BpfLink[] = [];
   try {
-    for (const [type, program] of programs) links.push(bpf.attachCgroup(program, directory, type));
+    for (const [type, program] of programs) links.push(bpf.attachCgroup(program, path, type));
     return links;
   } catch (error) {
     await Promise.all(links.map((link) => link.close()));
-    throw error instanceof Error ? error : errors.KERNEL_BAD_VALUE("an error", String(error));
+    throw error;
   }
 }

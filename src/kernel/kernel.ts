@@ -7,6 +7,8 @@ import type { BpfPort } from "./bpf-port.ts";
 import { type CgroupPort, realCgroup } from "./cgroup.ts";
 import type { ConntrackPort } from "./conntrack-port.ts";
 import { realConntrack } from "./ctnetlink.ts";
+import type { FakeBpfOptions } from "./fake/fake-bpf.ts";
+import { type FakeKernel, makeFakeKernel } from "./fake/fake-kernel.ts";
 import { type KernelFeatures, probeFeatures } from "./features.ts";
 import { realMounts } from "./mounts.ts";
 import type { MountsPort } from "./mounts-port.ts";
@@ -41,7 +43,7 @@ export function realKernel(): Kernel {
     bpf,
     netns: realNetns(),
     mounts,
-    cgroup: realCgroup(mounts),
+    cgroup: realCgroup(mounts, bpf),
     netlink: realNetlink,
     nft: realNft,
     conntrack: realConntrack,
@@ -49,4 +51,9 @@ export function realKernel(): Kernel {
     loadObject: (bytes, options) => loadObject(bpf, bytes, options),
     features: () => probeFeatures(bpf),
   };
+}
+
+/** The same ports over a kernel in memory. */
+export function fakeKernel(options?: FakeBpfOptions): FakeKernel {
+  return makeFakeKernel(options);
 }

@@ -27,7 +27,7 @@ export function realMounts(): MountsPort {
 }
 
 /** Lines of mountinfo: numbers, the mounted root, the path, options, a dash, the type. Spaces in paths are written as octal numbers. */
-export function readMounts(text: string): MountedFileSystem[] {
+function readMounts(text: string): MountedFileSystem[] {
   return text
     .split("\n")
     .filter((line) => line !== "")

@@ -33,7 +33,6 @@ const PROTOTYPES = {
   syscall: "long syscall(long number, long command, void *attr, ulong size)",
   socket: "int socket(int domain, int type, int protocol)",
   bind: "int bind(int fd, void *address, uint length)",
-  connect: "int connect(int fd, void *address, uint length)",
   setsockopt: "int setsockopt(int fd, int level, int option, void *value, uint length)",
   send: "long send(int fd, void *bytes, size_t length, int flags)",
   recv: "long recv(int fd, void *bytes, size_t length, int flags)",
@@ -136,11 +135,6 @@ export function socket(domain: number, type: number, protocol: number): Fd {
 
 export function bind(fd: Fd, address: Uint8Array): void {
   must("bind", invoke("bind", fd, address, address.length));
-}
-
-/** Minus errno when it fails: a caller that connects without waiting expects EINPROGRESS. */
-export function connect(fd: Fd, address: Uint8Array): number {
-  return invoke("connect", fd, address, address.length);
 }
 
 /** Minus errno when it fails: most options are wishes. */
