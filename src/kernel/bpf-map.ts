@@ -171,7 +171,8 @@ export class KernelMap implements BpfMap {
     slot.set(key);
     attr.writeUInt32LE(this.fd, 0);
     attr.writeUInt32LE(flags, 24);
-    return bpf(COMMANDS[command], attrAddress, 32);
+    // A deletion has no value, and the kernel refuses an attr in which more is set than a command reads.
+    return bpf(COMMANDS[command], attrAddress, command === "mapDelete" ? 16 : 32);
   }
 
   private largeAttr(key: Uint8Array, value: Uint8Array): Attr {
