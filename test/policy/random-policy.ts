@@ -20,7 +20,7 @@ export function randomPolicy(random: Random, index: number): Omit<KubeObject, "a
     metadata: { name, ...(namespace === undefined ? {} : { namespace }) },
     spec: {
       tier,
-      ...random.maybe(70, "order", () => random.of([10, 100, 1000])),
+      ...random.maybe(70, "order", () => random.of([100, 1000])),
       ...random.maybe(60, "selector", () => randomSelector(random)),
       ...random.maybe(15, "serviceAccountSelector", () => randomSelector(random)),
       ...random.maybe(60, "types", () => random.of([["Ingress"], ["Egress"], ["Ingress", "Egress"]])),
