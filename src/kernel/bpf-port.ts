@@ -154,7 +154,10 @@ export interface BpfPort {
   maps(): MapInfo[];
   programs(): ProgramInfo[];
   links(): LinkInfo[];
-  /** Calls back for every record programs put into a ring buffer. The record is only valid during the call. */
+  /**
+   * Calls back for every record programs put into a ring buffer. The record is only valid during the call.
+   * One reader at a time: they would take records from each other. Close it before the map.
+   */
   readRing(map: BpfMap, onRecord: (record: Buffer) => void): RingReader;
   openProgramById(id: number): BpfProgram;
   openMapById(id: number): BpfMap;

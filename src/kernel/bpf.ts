@@ -154,7 +154,10 @@ function each<Info>(next: NextId, byId: ById, read: (fd: Fd) => Info): Info[] {
 
 function pins(directory: string): string[] {
   try {
-    return readdirSync(directory).sort();
+    // Names with a dot are the file system's own: it puts some there, and lets nobody else.
+    return readdirSync(directory)
+      .filter((name) => !name.includes("."))
+      .sort();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;

@@ -215,11 +215,22 @@ export interface Watch {
   close(): void;
 }
 
-/** Calls back on the event loop whenever there is something to read. Does not keep the process alive. */
+const watched = new Set<Fd>();
+
+/**
+ * Calls back on the event loop whenever there is something to read. Does not keep the process alive. Close it before the descriptor.
+ * A descriptor can be watched once: the event loop refuses a second time, and the library would end the process over it.
+ */
 export function whenReadable(fd: Fd, onReadable: () => void): Watch {
+  if (watched.has(fd)) throw kernelError(`watching ${fd}`, "EEXIST", "it is watched already");
   const handle = libc().koffi.node.poll(fd, { readable: true }, onReadable);
+  watched.add(fd);
   handle.unref();
-  return handle;
+  return {
+    close: () => {
+      if (watched.delete(fd)) handle.close();
+    },
+  };
 }
 
 /** Functions of another C library, by the prototypes given. */

@@ -169,6 +169,7 @@ export class FakeMap implements BpfMap {
 
   read(onRecord: (record: Buffer) => void): RingReader {
     if (this.info.type !== "ringBuffer") throw kernelError("mmap", "EINVAL");
+    if (this.object.readers.size > 0) throw kernelError(`watching ${this.fd}`, "EEXIST", "it is watched already");
     this.object.readers.add(onRecord);
     return { drain: () => this.object.deliver(), close: () => void this.object.readers.delete(onRecord) };
   }
