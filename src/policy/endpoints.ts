@@ -51,7 +51,10 @@ export class Endpoints {
   }
 
   setPolicy(id: string, policy: TranslatedPolicy | undefined): void {
-    for (const endpoint of this.#index.matchesOfSelector(id)) this.#dirtyEndpoints.add(endpoint);
+    // New rules alone concern nobody but the policy: endpoints know it by its id.
+    if (placeText(this.#policies.get(id)) !== placeText(policy)) {
+      for (const endpoint of this.#index.matchesOfSelector(id)) this.#dirtyEndpoints.add(endpoint);
+    }
     this.#dirtyPolicies.add(id);
     if (policy) {
       this.#policies.set(id, policy);
@@ -190,6 +193,13 @@ export class Endpoints {
     } else this.#held.delete(holder);
     if (before) this.#sets.release(before);
   }
+}
+
+/** All of a policy that decides where it stands among the policies of an endpoint. */
+function placeText(policy: TranslatedPolicy | undefined): string {
+  if (!policy) return "";
+  const { tieBreak, decides, preDNAT, applyOnForward } = policy;
+  return JSON.stringify([policy.policy.tier, policy.policy.order, tieBreak, decides, preDNAT, applyOnForward]);
 }
 
 function profilesOf(endpoint: LocalEndpoint | undefined): readonly string[] {

@@ -1,3 +1,4 @@
+import { DERIVED_LABELS } from "../api/derived-labels.ts";
 import { matchesExpression, type SelectorExpression } from "../api/selector-expression.ts";
 import { labelRestrictions } from "./label-restrictions.ts";
 import { orMake } from "./or-make.ts";
@@ -71,20 +72,23 @@ export class LabelIndex {
     this.#selectors.delete(id);
   }
 
-  /** Where the fewest selectors are already, so that one busy label (the namespace, say) does not gather all of them. */
+  /** Where the fewest items and selectors meet, so that one busy label (the namespace, say) does not gather all of them. */
   #placeFor(expression: SelectorExpression): string[] | undefined {
     let best: string[] | undefined;
     let fewest = Number.POSITIVE_INFINITY;
     for (const [label, { present, values }] of labelRestrictions(expression)) {
       if (!present) continue;
       const keys = values ? values.map((value) => withValue(label, value)) : [label];
-      // A label alone is worth less than a label with its value.
-      const crowd = keys.reduce((sum, key) => sum + (this.#selectorsBy.get(key)?.size ?? 0), values ? 0 : 1000);
+      const crowd = keys.reduce((sum, key) => sum + this.#crowdAt(key), EVERYWHERE.has(label) ? CROWDED : 0);
       if (crowd >= fewest) continue;
       fewest = crowd;
       best = keys;
     }
     return best;
+  }
+
+  #crowdAt(key: string): number {
+    return (this.#selectorsBy.get(key)?.size ?? 0) + (this.#itemsBy.get(key)?.size ?? 0);
   }
 
   #compare(selectorId: string, itemId: string): void {
@@ -116,6 +120,10 @@ export class LabelIndex {
     for (const key of this.#selectors.get(id)?.filed ?? []) unfile(this.#selectorsBy, key, id);
   }
 }
+
+/** Labels every pod has: crowded also while no pod is known yet. */
+const EVERYWHERE: ReadonlySet<string> = new Set([DERIVED_LABELS.orchestrator]);
+const CROWDED = 1_000_000;
 
 const NOBODY: ReadonlySet<string> = new Set();
 

@@ -71,7 +71,10 @@ function addressAt(world: RandomWorld, random: Random, end: PacketEnd, ipVersion
   const ofFamily = (addresses: readonly string[]) => addresses.filter((address) => familyOf(address) === ipVersion);
   if (end.at === "host") return ofFamily(world.uplink.addresses)[0]!;
   if (end.at === "workload") return ofFamily(localPods(world).find(({ id }) => id === end.id)!.addresses)[0]!;
-  const remote = world.objects.filter(isRunningPod).filter((pod) => nodeOf(pod) !== world.node);
+  // Pods elsewhere; and those without a network of their own, whose addresses say nothing.
+  const remote = world.objects.filter(
+    (pod) => pod.kind === "Pod" && !(isRunningPod(pod) && nodeOf(pod) === world.node),
+  );
   const others = [...remote.flatMap(addressesOf), ...NODE_ADDRESSES["node-b"]];
   return random.of([...ofFamily(others), ...OUTSIDE[ipVersion]]);
 }
