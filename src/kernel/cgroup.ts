@@ -46,7 +46,7 @@ function inFileSystem(operation: string, act: () => void): void {
   }
 }
 
-export async function attachAll(bpf: BpfPort, path: string, programs: readonly SocketProgram[]): Promise<BpfLink[]> {
+async function attachAll(bpf: BpfPort, path: string, programs: readonly SocketProgram[]): Promise<BpfLink[]> {
   const links: BpfLink[] = [];
   try {
     for (const [type, program] of programs) links.push(bpf.attachCgroup(program, path, type));

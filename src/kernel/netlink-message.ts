@@ -1,5 +1,5 @@
 /** Messages of netlink as bytes: a header, then what the family wants, then attributes that may hold others. Pure. */
-import { formatAddress, formatCidr, parseAddress, parseCidr, V4, V6 } from "../kit/ip.ts";
+import { formatAddress, parseAddress, parseCidr, V4, V6 } from "../kit/ip.ts";
 import { errors } from "./errors.ts";
 
 export const FLAGS = {
@@ -120,11 +120,4 @@ export function interfaceAddressBytes(address: string): WireAddress & { length: 
   const parsed = parseCidr(address);
   if (!parsed) throw errors.KERNEL_BAD_VALUE("an address with a prefix length", address);
   return { ...addressBytes(address.slice(0, address.indexOf("/"))), length: parsed.length };
-}
-
-/** A prefix as everybody writes it, so that two that are the same are also the same text. */
-export function canonicalPrefix(prefix: string): string {
-  const parsed = parseCidr(prefix);
-  if (!parsed) throw errors.KERNEL_BAD_VALUE("a prefix", prefix);
-  return formatCidr(parsed);
 }

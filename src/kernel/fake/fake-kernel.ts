@@ -1,7 +1,8 @@
-import { attachAll } from "../cgroup.ts";
+import { realCgroup } from "../cgroup.ts";
 import { kernelError } from "../errors.ts";
 import { probeFeatures } from "../features.ts";
 import type { Kernel } from "../kernel.ts";
+import type { MountsPort } from "../mounts-port.ts";
 import type { Netns, NetnsPort } from "../netns-port.ts";
 import { loadObject } from "../object.ts";
 import { type FakeBpfOptions, fakeBpf } from "./fake-bpf.ts";
@@ -18,25 +19,26 @@ export interface FakeKernel extends Kernel {
 export function makeFakeKernel(options: FakeBpfOptions = {}): FakeKernel {
   const world = new FakeWorld();
   const bpf = fakeBpf(world, options);
+  const mounts: MountsPort = {
+    mounted: () => [...world.mounts],
+    ensure: (type, path) => {
+      if (world.mounts.findLast((found) => found.path === path)?.type === type) return false;
+      world.mounts.push({ path, type });
+      if (type === "bpf") world.pinDirectories.add(path);
+      else world.cgroups.set(path, new Set());
+      return true;
+    },
+    unmount: (path) => {
+      const at = world.mounts.findLastIndex((found) => found.path === path);
+      if (at >= 0) world.mounts.splice(at, 1);
+      return at >= 0;
+    },
+  };
   return {
     world,
     bpf,
     netns: fakeNetns(world),
-    mounts: {
-      mounted: () => [...world.mounts],
-      ensure: (type, path) => {
-        if (world.mounts.findLast((found) => found.path === path)?.type === type) return false;
-        world.mounts.push({ path, type });
-        if (type === "bpf") world.pinDirectories.add(path);
-        else world.cgroups.set(path, new Set());
-        return true;
-      },
-      unmount: (path) => {
-        const at = world.mounts.findLastIndex((found) => found.path === path);
-        if (at >= 0) world.mounts.splice(at, 1);
-        return at >= 0;
-      },
-    },
+    mounts,
     cgroup: {
       root: () => world.mounts.find(({ type }) => type === "cgroup2")?.path,
       create: (path) => void world.cgroups.set(path, world.cgroups.get(path) ?? new Set()),
@@ -50,7 +52,8 @@ export function makeFakeKernel(options: FakeBpfOptions = {}): FakeKernel {
         for (const other of world.cgroups.values()) other.delete(process);
         group.add(process);
       },
-      attach: (path, programs) => attachAll(bpf, path, programs),
+      // Only asks the port it is given: there is nothing to imitate.
+      attach: realCgroup(mounts, bpf).attach,
     },
     netlink: (netns) => fakeNetlink(world, world.namespaceOf(netns)),
     nft: (netns) => fakeNft(world.namespaceOf(netns)),

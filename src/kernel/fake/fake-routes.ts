@@ -1,6 +1,5 @@
-import { contains, parseAddress, parseCidr } from "../../kit/ip.ts";
-import { kernelError } from "../errors.ts";
-import { canonicalPrefix } from "../netlink-message.ts";
+import { contains, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
+import { errors, kernelError } from "../errors.ts";
 import { MAIN_TABLE, type NetlinkPort, type Route } from "../netlink-port.ts";
 import { existing } from "./fake-links.ts";
 import { type FakeNamespace, tell } from "./fake-world.ts";
@@ -109,4 +108,11 @@ function checkReachable(namespace: FakeNamespace, route: Route): void {
 
 function same(a: { device: number; address: string }, b: { device: number; address: string }): boolean {
   return a.device === b.device && a.address === b.address;
+}
+
+/** A prefix as everybody writes it, so that two that are the same are also the same text. */
+function canonicalPrefix(prefix: string): string {
+  const parsed = parseCidr(prefix);
+  if (!parsed) throw errors.KERNEL_BAD_VALUE("a prefix", prefix);
+  return formatCidr(parsed);
 }
