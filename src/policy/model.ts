@@ -240,7 +240,7 @@ export interface ClusterNode {
   /** With prefix length, as `10.0.0.0/24`; null where nobody told it. */
   subnetV4: Net | null;
   subnetV6: Net | null;
-  /** All its other addresses, of every interface and kind, ordered: what counts as "the host". */
+  /** All its addresses, of every interface and kind but the tunnel, ordered: what counts as "the host". */
   addresses: Net[];
   vtep: Vtep;
   /** The data plane its agent says acts there; null where it did not say. Client addresses are kept over the tunnel only towards `ebpf`. */

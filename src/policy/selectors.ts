@@ -50,7 +50,7 @@ export function ofServiceAccount(selector: SelectorExpression): SelectorExpressi
   return allOf([hasLabel(DERIVED_LABELS.serviceAccount), prefixed(selector, SERVICE_ACCOUNT_LABEL_PREFIX)]);
 }
 
-export function prefixed(selector: SelectorExpression, prefix: string): SelectorExpression {
+function prefixed(selector: SelectorExpression, prefix: string): SelectorExpression {
   switch (selector.is) {
     case "all":
     case "global":

@@ -79,7 +79,7 @@ function addressAt(world: RandomWorld, random: Random, end: PacketEnd, ipVersion
   return random.of([...ofFamily(others), ...OUTSIDE[ipVersion]]);
 }
 
-export function localPods(world: RandomWorld): LocalPod[] {
+function localPods(world: RandomWorld): LocalPod[] {
   return world.objects
     .filter((object) => isRunningPod(object) && nodeOf(object) === world.node)
     .map((pod) => ({ id: `${pod.metadata.namespace}/${pod.metadata.name}`, addresses: addressesOf(pod) }));
