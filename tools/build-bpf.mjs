@@ -28,7 +28,7 @@ export async function renderBpfFiles() {
   const { shared_types: types, ...objects } = compileAll(clang);
   return {
     [OBJECTS]: sameObjects(committed, sources, objects) ? committed.text : pack(sources, objects),
-    [LAYOUT]: await renderLayout(types),
+    [LAYOUT]: (await renderLayout(types)) + renderDigest(),
   };
 }
 
@@ -67,6 +67,17 @@ function sourceDigest() {
     for (const name of names.sort()) hash.update(`${name}\0`).update(readFileSync(join(ROOT, directory, name)));
   }
   return hash.digest("hex");
+}
+
+/** Changes whenever maps or what is in them do: maps of another layout are other maps. */
+function renderDigest() {
+  const hash = createHash("sha256");
+  for (const name of ["types.h", "maps.h"]) {
+    const text = readFileSync(join(ROOT, "bpf/lib", name), "utf8");
+    hash.update(text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/\s+/g, " "));
+  }
+  const digest = hash.digest("hex").slice(0, 12);
+  return `\n/** Names the layout of all maps: programs and maps of different ones do not go together. */\nexport const LAYOUT_DIGEST = "${digest}";\n`;
 }
 
 function findClang() {

@@ -254,6 +254,8 @@ struct work {
 	__u32 path;
 	__u32 reply_path;
 	__u32 rules_hit;
+	/* Where policy programs put together what they look up. */
+	struct set_key member;
 	__u64 rules[RULES_REMEMBERED];
 	/* Kept from packet to packet: how many verdict events this processor may still write in this second. */
 	__u64 events_second;

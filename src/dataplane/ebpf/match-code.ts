@@ -1,5 +1,5 @@
 import { flowKeyLayout, setKeyLayout, workLayout } from "../../gen/bpf/layout.gen.ts";
-import { type Assembler, R1, R2, R9, R10, reg } from "../../kernel/asm.ts";
+import { type Assembler, R1, R2, R9, reg } from "../../kernel/asm.ts";
 import { V4, V6 } from "../../kit/ip.ts";
 import type { IcmpMatch, PortRange, RuleMatch } from "../../policy/model.ts";
 import { type NetBytes, netBytes } from "./net-bytes.ts";
@@ -7,9 +7,9 @@ import { type NetBytes, netBytes } from "./net-bytes.ts";
 /** Nets up to this many are compared one by one in the program; more are looked up as a set. */
 const NETS_INLINE = 8;
 
-/** r9 is `struct work` throughout; r1 to r3 are free; r10 - 32 is where keys of sets are put together. */
+/** r9 is `struct work` throughout; r1 and r2 are free. Keys of sets are put together in it too: on the stack each would be more for the verifier to follow. */
 const WORK = R9;
-const KEY = -setKeyLayout.size;
+const KEY = workLayout.at.member;
 
 const AT = {
   protocol: workLayout.at.judged + flowKeyLayout.at.protocol,
@@ -31,6 +31,11 @@ export interface MatchMaps {
   ipSets: { readonly fd: number };
   /** The id of a set with these nets in it. */
   setOf(nets: string[]): string;
+}
+
+/** What all keys have in common, written once at the start of a program: the whole address is compared. */
+export function writeKeyStart(asm: Assembler): void {
+  asm.store("u32", WORK, KEY + setKeyLayout.at.prefixLength, setKeyLayout.size * 8 - 32);
 }
 
 /** Writes code that falls through when the packet matches the rule and otherwise jumps to `miss`. */
@@ -118,8 +123,8 @@ export class MatchCode {
     }
     for (const id of named) {
       this.key(id, side);
-      this.asm.load("u16", R1, WORK, side.port).store("u16", R10, KEY + setKeyLayout.at.port, reg(R1));
-      this.asm.load("u8", R1, WORK, AT.protocol).store("u8", R10, KEY + setKeyLayout.at.protocol, reg(R1));
+      this.asm.load("u16", R1, WORK, side.port).store("u32", WORK, KEY + setKeyLayout.at.port, reg(R1));
+      this.asm.load("u8", R1, WORK, AT.protocol).store("u8", WORK, KEY + setKeyLayout.at.protocol, reg(R1));
       this.lookup().jumpIf("ne", 0, 0, found);
     }
   }
@@ -178,29 +183,26 @@ export class MatchCode {
     ] as const) {
       for (const id of list) {
         this.key(id, side);
-        this.asm.store("u32", R10, KEY + setKeyLayout.at.port, 0);
+        this.asm.store("u32", WORK, KEY + setKeyLayout.at.port, 0);
         this.lookup().jumpIf(condition, 0, 0, this.miss);
       }
     }
   }
 
-  /** All of a key but protocol and port. */
+  /** Set and address. Protocol, port and the byte beside them are the caller's. */
   private key(id: string, side: Side): void {
     const { high, low } = setNumbers(id);
-    this.asm.store("u32", R10, KEY + setKeyLayout.at.prefixLength, setKeyLayout.size * 8 - 32);
     this.asm
-      .store("u32", R10, KEY + setKeyLayout.at.setHigh, high)
-      .store("u32", R10, KEY + setKeyLayout.at.setLow, low);
+      .store("u32", WORK, KEY + setKeyLayout.at.setHigh, high)
+      .store("u32", WORK, KEY + setKeyLayout.at.setLow, low);
     for (const half of [0, 8]) {
       this.asm.load("u64", R1, WORK, side.address + half);
-      this.asm.store("u64", R10, KEY + setKeyLayout.at.address + half, reg(R1));
+      this.asm.store("u64", WORK, KEY + setKeyLayout.at.address + half, reg(R1));
     }
-    // The byte between protocol and address is part of the key too.
-    this.asm.store("u8", R10, KEY + setKeyLayout.at.protocol + 1, 0);
   }
 
   private lookup(): Assembler {
-    return this.asm.loadMap(R1, this.maps.ipSets).mov(R2, reg(R10)).alu("add", R2, KEY).call("mapLookup");
+    return this.asm.loadMap(R1, this.maps.ipSets).mov(R2, reg(WORK)).alu("add", R2, KEY).call("mapLookup");
   }
 
   private label(): string {

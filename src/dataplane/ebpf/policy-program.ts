@@ -1,6 +1,6 @@
 import { VERDICT, workLayout } from "../../gen/bpf/layout.gen.ts";
 import { Assembler, R0, R1, R2, R3, R6, R7, R9, R10, reg } from "../../kernel/asm.ts";
-import { MatchCode, type MatchMaps } from "./match-code.ts";
+import { MatchCode, type MatchMaps, writeKeyStart } from "./match-code.ts";
 import { fallsThrough, type PolicyItem, type Target, targetsOf } from "./policy-items.ts";
 
 /** Maps that policy programs use. */
@@ -63,6 +63,7 @@ function writeEntry(asm: Assembler, groups: number[], { works }: PolicyMaps): vo
   asm.mov(R2, reg(R10)).alu("add", R2, -4).loadMap(R1, works).call("mapLookup");
   asm.jumpIf("ne", R0, 0, "found").mov(R0, DROP).exit();
   asm.label("found").mov(R9, reg(R0));
+  writeKeyStart(asm);
   if (groups.length > 0) asm.load("u32", R1, R9, workLayout.at.entry);
   for (const group of groups) asm.jumpIf("eq", R1, group + 1, `to ${group}`);
 }

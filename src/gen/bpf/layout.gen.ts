@@ -270,14 +270,15 @@ export interface Work {
   path: number;
   replyPath: number;
   rulesHit: number;
+  member: SetKey;
   rules: bigint[];
   eventsSecond: bigint;
   eventsLeft: bigint;
 }
 
 export const workLayout = {
-  size: 736,
-  at: { packet: 0, reply: 40, judged: 80, originalDst: 120, sport: 136, dport: 138, originalDport: 140, ipVersion: 142, icmpType: 143, icmpCode: 144, tcpFlags: 145, transport: 146, flags: 148, length: 152, step: 156, stage: 160, verdict: 164, entry: 168, epochIn: 172, epochOut: 176, out: 180, outSlot: 184, path: 188, replyPath: 192, rulesHit: 196, rules: 200, eventsSecond: 456, eventsLeft: 464 },
+  size: 768,
+  at: { packet: 0, reply: 40, judged: 80, originalDst: 120, sport: 136, dport: 138, originalDport: 140, ipVersion: 142, icmpType: 143, icmpCode: 144, tcpFlags: 145, transport: 146, flags: 148, length: 152, step: 156, stage: 160, verdict: 164, entry: 168, epochIn: 172, epochOut: 176, out: 180, outSlot: 184, path: 188, replyPath: 192, rulesHit: 196, member: 200, rules: 232, eventsSecond: 488, eventsLeft: 496 },
   read(bytes: Buffer): Work {
     return {
       packet: flowKeyLayout.read(bytes.subarray(0, 40)),
@@ -305,13 +306,14 @@ export const workLayout = {
       path: bytes.readUInt32LE(188),
       replyPath: bytes.readUInt32LE(192),
       rulesHit: bytes.readUInt32LE(196),
-      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(200 + i * 8)),
-      eventsSecond: bytes.readBigUInt64LE(456),
-      eventsLeft: bytes.readBigUInt64LE(464),
+      member: setKeyLayout.read(bytes.subarray(200, 232)),
+      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(232 + i * 8)),
+      eventsSecond: bytes.readBigUInt64LE(488),
+      eventsLeft: bytes.readBigUInt64LE(496),
     };
   },
   write(value: Work): Buffer {
-    const bytes = Buffer.alloc(736);
+    const bytes = Buffer.alloc(768);
     bytes.set(flowKeyLayout.write(value.packet), 0);
     bytes.set(flowKeyLayout.write(value.reply), 40);
     bytes.set(flowKeyLayout.write(value.judged), 80);
@@ -337,9 +339,10 @@ export const workLayout = {
     bytes.writeUInt32LE(value.path, 188);
     bytes.writeUInt32LE(value.replyPath, 192);
     bytes.writeUInt32LE(value.rulesHit, 196);
-    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 200 + i * 8);
-    bytes.writeBigUInt64LE(value.eventsSecond, 456);
-    bytes.writeBigUInt64LE(value.eventsLeft, 464);
+    bytes.set(setKeyLayout.write(value.member), 200);
+    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 232 + i * 8);
+    bytes.writeBigUInt64LE(value.eventsSecond, 488);
+    bytes.writeBigUInt64LE(value.eventsLeft, 496);
     return bytes;
   },
 } as const;
@@ -504,3 +507,6 @@ export const CONFIGURATION = {
   has_redirect_neigh: 1,
   vxlan_port: 4789,
 };
+
+/** Names the layout of all maps: programs and maps of different ones do not go together. */
+export const LAYOUT_DIGEST = "7a18e6f92099";
