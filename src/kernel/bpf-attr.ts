@@ -46,14 +46,13 @@ export class Attr {
   /** What the kernel returned, or minus errno. */
   call(command: keyof typeof COMMANDS, size: number): number {
     const result = bpf(COMMANDS[command], this.bytes, size);
-    this.held = this.held.slice(0);
+    this.keepUntilHere();
     return result;
   }
 
   async callAsync(command: keyof typeof COMMANDS, size: number): Promise<number> {
     const result = await bpfAsync(COMMANDS[command], this.bytes, size);
-    // Reached through `this` after the call: until here the collector must keep every buffer.
-    this.held = this.held.slice(0);
+    this.keepUntilHere();
     return result;
   }
 
@@ -61,5 +60,10 @@ export class Attr {
     const result = this.call(command, size);
     if (result < 0) throw kernelError(operation, errnoName(result));
     return result;
+  }
+
+  /** Here so that `held` is used after the call: until then the collector must keep every buffer. A call may be repeated, so they stay. */
+  private keepUntilHere(): void {
+    this.held = [...this.held];
   }
 }

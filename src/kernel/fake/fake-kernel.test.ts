@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import { expect, it } from "vitest";
 import { fakeKernel } from "../kernel.ts";
 import { kernelContract } from "../testing/contract.ts";
@@ -26,4 +27,10 @@ it("the fake says that it cannot run programs, unless it is told what they give"
 it("the fake without the newer hook says so when asked for features", async () => {
   expect((await fakeKernel({ tcx: false }).features()).tcx).toBe(false);
   expect((await fakeKernel().features()).tcx).toBe(true);
+});
+
+it("the fake never loads anything native", () => {
+  fakeKernel().bpf.createMap({ name: "map", type: "array", keySize: 4, valueSize: 4, maxEntries: 1 });
+  const { cache } = createRequire(import.meta.url);
+  expect(Object.keys(cache).filter((path) => path.includes("koffi"))).toEqual([]);
 });
