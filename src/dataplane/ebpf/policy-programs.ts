@@ -87,8 +87,9 @@ export class PolicyPrograms {
     return undefined;
   }
 
-  get size(): number {
-    return this.programs.size;
+  /** Sets the programs need beside the model's own. */
+  netSets(): Map<string, readonly string[]> {
+    return new Map([...this.programs.values()].flatMap(({ netSets }) => [...netSets]));
   }
 
   private load(items: PolicyItem[], who: string): PolicyProgram {
