@@ -12,28 +12,30 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 	if (node_word(NODE_MODE) == MODE_OFF)
 		return NEXT;
 	struct work *w = work_of_cpu();
+	if (!w)
+		return NEXT;
+	start(skb, w);
 	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
-	if (!w || !interface)
-		return pass(skb, hook, PASS_NOT_OURS);
-	start(w);
+	if (!interface)
+		return pass(w, hook, PASS_NOT_OURS);
 
-	enum frame frame = frame_of(skb, &type);
+	enum frame frame = frame_of(skb, w, &type);
 	/* A tagged frame belongs to another interface of the node. */
 	if (frame != FRAME_IP)
-		return pass(skb, hook, frame == FRAME_ARP ? PASS_ARP : PASS_OTHER_PROTOCOL);
+		return pass(w, hook, frame == FRAME_ARP ? PASS_ARP : PASS_OTHER_PROTOCOL);
 	enum reason bad = parse(skb, w, type);
 	struct workload *theirs = bpf_map_lookup_elem(&workloads, arrives(hook) ? &w->packet.dst : &w->packet.src);
 	if (!theirs && !has_policy(interface))
-		return pass(skb, hook, PASS_NOT_OURS);
+		return pass(w, hook, PASS_NOT_OURS);
 	if (bad)
-		return drop(skb, w, hook, bad);
+		return drop(w, hook, bad);
 	if (is_neighbour_discovery(skb, w) || is_listener_report(w))
-		return pass(skb, hook, PASS_NEIGHBOUR_DISCOVERY);
+		return pass(w, hook, PASS_NEIGHBOUR_DISCOVERY);
 	/* A pod of this node is never outside of it. */
 	if (arrives(hook) && bpf_map_lookup_elem(&workloads, &w->packet.src))
-		return drop(skb, w, hook, DROP_SPOOFED_SOURCE);
+		return drop(w, hook, DROP_SPOOFED_SOURCE);
 	if (is_overlay_packet(w, hook))
-		return pass(skb, hook, PASS_OVERLAY);
+		return pass(w, hook, PASS_OVERLAY);
 	return decide(skb, w, hook, interface);
 }
 

@@ -7,7 +7,7 @@ INLINE enum reason check_source(struct __sk_buff *skb, const struct work *w)
 {
 	if (is_neighbour_discovery(skb, w))
 		return check_neighbour_discovery(skb, w);
-	if (is_behind(&w->packet.src, skb->ifindex))
+	if (is_behind(&w->packet.src, w->ifindex))
 		return REASON_NONE;
 	if (w->ip_version == 6 && is_listener_report(w) && (is_link_local_v6(&w->packet.src) || is_unspecified(&w->packet.src)))
 		return PASS_NEIGHBOUR_DISCOVERY;
@@ -24,23 +24,23 @@ SEC("tc") int from_workload(struct __sk_buff *skb)
 	struct work *w = work_of_cpu();
 	if (!w)
 		return DROP;
-	start(w);
+	start(skb, w);
 	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
 	if (!interface)
-		return drop(skb, w, hook, DROP_INTERFACE_NOT_READY);
+		return drop(w, hook, DROP_INTERFACE_NOT_READY);
 
-	enum frame frame = frame_of(skb, &type);
+	enum frame frame = frame_of(skb, w, &type);
 	if (frame == FRAME_VLAN)
-		return drop(skb, w, hook, DROP_VLAN);
+		return drop(w, hook, DROP_VLAN);
 	if (frame == FRAME_OTHER)
-		return drop(skb, w, hook, DROP_NOT_IP);
-	enum reason reason = frame == FRAME_ARP ? check_arp(skb, interface) : parse(skb, w, type);
+		return drop(w, hook, DROP_NOT_IP);
+	enum reason reason = frame == FRAME_ARP ? check_arp(skb, w, interface) : parse(skb, w, type);
 	if (frame == FRAME_IP && !reason)
 		reason = check_source(skb, w);
 	if (reason >= FIRST_DROP)
-		return drop(skb, w, hook, reason);
+		return drop(w, hook, reason);
 	if (reason)
-		return pass(skb, hook, reason);
+		return pass(w, hook, reason);
 	return decide(skb, w, hook, interface);
 }
 
@@ -54,24 +54,24 @@ SEC("tc") int to_workload(struct __sk_buff *skb)
 	struct work *w = work_of_cpu();
 	if (!w)
 		return DROP;
-	start(w);
+	start(skb, w);
 	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
 	if (!interface)
-		return drop(skb, w, hook, DROP_INTERFACE_NOT_READY);
+		return drop(w, hook, DROP_INTERFACE_NOT_READY);
 
-	enum frame frame = frame_of(skb, &type);
+	enum frame frame = frame_of(skb, w, &type);
 	if (frame == FRAME_ARP)
-		return pass(skb, hook, PASS_ARP);
+		return pass(w, hook, PASS_ARP);
 	if (frame == FRAME_VLAN)
-		return drop(skb, w, hook, DROP_VLAN);
+		return drop(w, hook, DROP_VLAN);
 	if (frame == FRAME_OTHER)
-		return drop(skb, w, hook, DROP_NOT_IP);
+		return drop(w, hook, DROP_NOT_IP);
 	enum reason bad = parse(skb, w, type);
 	if (bad)
-		return drop(skb, w, hook, bad);
+		return drop(w, hook, bad);
 	/* Only this node itself can be the pod's neighbour. */
-	if (is_neighbour_discovery(skb, w) && !skb->ingress_ifindex)
-		return pass(skb, hook, PASS_NEIGHBOUR_DISCOVERY);
+	if (is_neighbour_discovery(skb, w) && !w->from)
+		return pass(w, hook, PASS_NEIGHBOUR_DISCOVERY);
 	return decide(skb, w, hook, interface);
 }
 

@@ -11,9 +11,9 @@
 #define FIB_NO_NEIGHBOUR 7
 
 /* What a segment of this packet will be long on the wire: for offloaded ones not what the packet is long now. */
-INLINE __u32 wire_length(struct __sk_buff *skb, struct work *w)
+INLINE __u32 wire_length(struct work *w)
 {
-	__u32 size = skb->gso_size;
+	__u32 size = w->segment;
 	/* TCP options are at most 40 bytes; too much is only the slower path. */
 	return size ? size + w->transport - ETHERNET + 60 : w->length;
 }
@@ -22,7 +22,7 @@ INLINE long route_of(struct __sk_buff *skb, struct work *w, __u32 length)
 {
 	struct bpf_fib_lookup *fib = &w->scratch.fib;
 	__builtin_memset(fib, 0, sizeof(*fib));
-	fib->ifindex = skb->ifindex;
+	fib->ifindex = w->ifindex;
 	fib->l4_protocol = w->packet.protocol;
 	fib->tot_len = length > 0xffff ? 0 : length;
 	if (w->ip_version == 4) {
@@ -80,7 +80,7 @@ INLINE int into_pod(struct __sk_buff *skb, struct work *w, const struct interfac
 
 INLINE int by_route(struct __sk_buff *skb, struct work *w)
 {
-	long found = route_of(skb, w, wire_length(skb, w));
+	long found = route_of(skb, w, wire_length(w));
 	if (found == FIB_NO_NEIGHBOUR && has_redirect_neigh) {
 		if (lower_hop_limit(skb, w))
 			return NEXT;

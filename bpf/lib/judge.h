@@ -54,14 +54,14 @@ INLINE __u32 route_kind_of(struct work *w, const struct ip_address *address)
 }
 
 /* Where the first packet of a flow goes on, and how the answers will. Only flows between pods of the cluster pass the stack by. */
-INLINE void choose_path(struct __sk_buff *skb, struct work *w, enum hook hook)
+INLINE void choose_path(struct work *w, enum hook hook)
 {
 	w->path = PATH_STACK;
 	w->reply_path = PATH_STACK;
 	if (!arrives(hook))
 		return;
 	struct workload *workload = bpf_map_lookup_elem(&workloads, &w->packet.dst);
-	if (workload && workload->ifindex != skb->ifindex) {
+	if (workload && workload->ifindex != w->ifindex) {
 		w->path = PATH_LOCAL;
 		w->out = workload->ifindex;
 		w->reply_path = hook == HOOK_FROM_WORKLOAD ? PATH_LOCAL : PATH_ROUTE;
@@ -85,13 +85,13 @@ INLINE int is_overlay_packet(struct work *w, enum hook hook)
 
 INLINE int finish(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
 {
-	__u32 length = skb->len;
+	__u32 length = w->frame;
 	if (w->flags & WORK_KNOWN)
 		approve_known(w);
 	else if (!(w->flags & WORK_UNTRACKED))
-		open_flow(w, skb->ifindex, length, bpf_ktime_get_ns());
+		open_flow(w, w->ifindex, length, bpf_ktime_get_ns());
 	count(length, hook, reason);
-	tell(skb, w, hook, reason);
+	tell(w, hook, reason);
 	return arrives(hook) ? forward(skb, w, w->path, w->out) : NEXT;
 }
 
@@ -104,7 +104,7 @@ INLINE int judge_out(struct __sk_buff *skb, struct work *w, enum hook hook)
 	w->verdict = VERDICT_NONE;
 	w->entry = 0;
 	bpf_tail_call(skb, &policies, w->out_slot);
-	return drop(skb, w, hook, DROP_POLICY_MISSING);
+	return drop(w, hook, DROP_POLICY_MISSING);
 }
 
 /* Asks the policies of this hook about `w->judged`. Does not return where there is a policy program: that goes on at the hook's step. */
@@ -114,11 +114,11 @@ INLINE int judge(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 	if (arrives(hook) && w->path == PATH_LOCAL) {
 		struct interface *out = bpf_map_lookup_elem(&interfaces, &w->out);
 		if (!out)
-			return drop(skb, w, hook, DROP_INTERFACE_NOT_READY);
+			return drop(w, hook, DROP_INTERFACE_NOT_READY);
 		w->epoch_out = out->epoch;
 		w->out_slot = slot_of(out, 0, w);
 		if (!w->out_slot)
-			return drop(skb, w, hook, DROP_POLICY_MISSING);
+			return drop(w, hook, DROP_POLICY_MISSING);
 	}
 	__u32 slot = slot_of(interface, arrives(hook), w);
 	if (arrives(hook))
@@ -137,7 +137,7 @@ INLINE int judge(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 		bpf_tail_call(skb, &policies, slot);
 	}
 	if (at_workload(hook))
-		return drop(skb, w, hook, DROP_POLICY_MISSING);
+		return drop(w, hook, DROP_POLICY_MISSING);
 	/* No program on a host's interface: its packets pass, but a pod's own policy still judges what goes into it. */
 	if (w->out_slot)
 		return judge_out(skb, w, hook);
@@ -153,7 +153,7 @@ INLINE int after_policy(struct __sk_buff *skb, enum hook hook)
 	if (w->verdict != VERDICT_ALLOW) {
 		if (w->flags & WORK_KNOWN)
 			forget(w);
-		return drop(skb, w, hook, policy_drop(hook, w));
+		return drop(w, hook, policy_drop(hook, w));
 	}
 	if (arrives(hook) && w->stage == STAGE_IN)
 		return judge_out(skb, w, hook);
@@ -181,7 +181,7 @@ INLINE int related(struct __sk_buff *skb, struct work *w, enum hook hook, const 
 	struct flow *flow = bpf_map_lookup_elem(&flows, key);
 	if (!flow || !is_approved(flow, hook, interface))
 		return 0;
-	count(skb->len, hook, PASS_RELATED);
+	count(w->frame, hook, PASS_RELATED);
 	*verdict = arrives(hook) ? forward(skb, w, flow->path, flow->out) : NEXT;
 	return 1;
 }
@@ -213,20 +213,20 @@ INLINE int decide(struct __sk_buff *skb, struct work *w, enum hook hook, const s
 		struct flow *flow = find_flow(w, now);
 		if (flow) {
 			__u32 path = flow->path, out = flow->out;
-			refresh(flow, w, skb->len, now);
+			refresh(flow, w, w->frame, now);
 			if (is_approved(flow, hook, interface)) {
-				count(skb->len, hook, PASS_ESTABLISHED);
+				count(w->frame, hook, PASS_ESTABLISHED);
 				return arrives(hook) ? forward(skb, w, path, out) : NEXT;
 			}
 			judge_again(w, flow);
 			return judge(skb, w, hook, interface);
 		}
 	}
-	choose_path(skb, w, hook);
+	choose_path(w, hook);
 	if (arrives(hook)) {
 		if (w->path == PATH_STACK && is_for_host(skb, w))
 			w->flags |= WORK_TO_HOST;
-	} else if (!skb->ingress_ifindex) {
+	} else if (!w->from) {
 		w->flags |= WORK_FROM_HOST;
 	}
 	return judge(skb, w, hook, interface);

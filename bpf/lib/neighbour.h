@@ -37,7 +37,7 @@ INLINE int is_zero_mac(const __u8 *mac)
 	return !(mac[0] | mac[1] | mac[2] | mac[3] | mac[4] | mac[5]);
 }
 
-INLINE enum reason check_arp(struct __sk_buff *skb, const struct interface *interface)
+INLINE enum reason check_arp(struct __sk_buff *skb, const struct work *w, const struct interface *interface)
 {
 	struct arp_v4 arp;
 	struct ip_address sender;
@@ -53,7 +53,7 @@ INLINE enum reason check_arp(struct __sk_buff *skb, const struct interface *inte
 	if (!word)
 		return PASS_ARP;
 	address_from_v4(&sender, word);
-	return is_behind(&sender, skb->ifindex) ? PASS_ARP : DROP_SPOOFED_ARP;
+	return is_behind(&sender, w->ifindex) ? PASS_ARP : DROP_SPOOFED_ARP;
 }
 
 /* Messages of the link itself never come from further away: a router would have lowered their hop limit. */
@@ -84,13 +84,13 @@ INLINE enum reason check_neighbour_discovery(struct __sk_buff *skb, const struct
 	struct ip_address target;
 	if (w->icmp_type == ROUTER_ADVERTISEMENT || w->icmp_type == REDIRECT)
 		return DROP_ROUTER_ADVERTISEMENT;
-	if (!is_unspecified(&w->packet.src) && !may_speak_on_link(&w->packet.src, skb->ifindex))
+	if (!is_unspecified(&w->packet.src) && !may_speak_on_link(&w->packet.src, w->ifindex))
 		return DROP_SPOOFED_NEIGHBOUR;
 	if (w->icmp_type != NEIGHBOUR_ADVERTISEMENT)
 		return PASS_NEIGHBOUR_DISCOVERY;
 	if (bpf_skb_load_bytes(skb, w->transport + 8, &target, sizeof(target)))
 		return DROP_TRUNCATED;
-	return may_speak_on_link(&target, skb->ifindex) ? PASS_NEIGHBOUR_DISCOVERY : DROP_SPOOFED_NEIGHBOUR;
+	return may_speak_on_link(&target, w->ifindex) ? PASS_NEIGHBOUR_DISCOVERY : DROP_SPOOFED_NEIGHBOUR;
 }
 
 #endif

@@ -135,10 +135,10 @@ INLINE enum reason parse_transport_or_fragment(struct __sk_buff *skb, struct wor
 }
 
 /* What the header says must be there must be there. Packets above 64 KiB, which only offloading makes, say 0. */
-INLINE enum reason accept_length(struct __sk_buff *skb, struct work *w, __u32 said, __u32 least)
+INLINE enum reason accept_length(struct work *w, __u32 said, __u32 least)
 {
-	__u32 there = skb->len - ETHERNET;
-	if (!said && skb->gso_size)
+	__u32 there = w->frame - ETHERNET;
+	if (!said && w->segment)
 		said = there;
 	if (said < least)
 		return DROP_MALFORMED;
@@ -152,12 +152,12 @@ INLINE enum reason parse_v4(struct __sk_buff *skb, struct work *w)
 {
 	struct iphdr *ip = &w->scratch.header.v4;
 	struct fragment_info info = {};
-	if (skb->len < ETHERNET + sizeof(*ip) || bpf_skb_load_bytes(skb, ETHERNET, ip, sizeof(*ip)))
+	if (w->frame < ETHERNET + sizeof(*ip) || bpf_skb_load_bytes(skb, ETHERNET, ip, sizeof(*ip)))
 		return DROP_TRUNCATED;
 	__u32 header = ip->ihl * 4;
 	if (ip->version != 4 || header < sizeof(*ip))
 		return DROP_MALFORMED;
-	enum reason bad = accept_length(skb, w, ntohs(ip->tot_len), header);
+	enum reason bad = accept_length(w, ntohs(ip->tot_len), header);
 	if (bad)
 		return bad;
 	if (header > sizeof(*ip))
@@ -218,12 +218,12 @@ INLINE enum reason parse_v6(struct __sk_buff *skb, struct work *w)
 {
 	struct ipv6hdr *ip = &w->scratch.header.v6;
 	struct fragment_info info = {};
-	if (skb->len < ETHERNET + sizeof(*ip) || bpf_skb_load_bytes(skb, ETHERNET, ip, sizeof(*ip)))
+	if (w->frame < ETHERNET + sizeof(*ip) || bpf_skb_load_bytes(skb, ETHERNET, ip, sizeof(*ip)))
 		return DROP_TRUNCATED;
 	if (ip->version != 6)
 		return DROP_MALFORMED;
 	__u32 payload = ntohs(ip->payload_len);
-	enum reason bad = accept_length(skb, w, payload || !skb->gso_size ? payload + sizeof(*ip) : 0, sizeof(*ip));
+	enum reason bad = accept_length(w, payload || !w->segment ? payload + sizeof(*ip) : 0, sizeof(*ip));
 	if (bad)
 		return bad;
 	w->ip_version = 6;
@@ -246,10 +246,10 @@ enum frame {
 	FRAME_OTHER,
 };
 
-INLINE enum frame frame_of(struct __sk_buff *skb, __u16 *type)
+INLINE enum frame frame_of(struct __sk_buff *skb, const struct work *w, __u16 *type)
 {
 	*type = 0;
-	if (skb->len < ETHERNET || bpf_skb_load_bytes(skb, 12, type, sizeof(*type)))
+	if (w->frame < ETHERNET || bpf_skb_load_bytes(skb, 12, type, sizeof(*type)))
 		return FRAME_OTHER;
 	/* A tag that only carries a priority is no other network: the stack takes it off and goes on, so do we. */
 	if (*type == htons(0x8100) || *type == htons(0x88a8) || (skb->vlan_present && (skb->vlan_tci & 0xfff)))
@@ -260,9 +260,13 @@ INLINE enum frame frame_of(struct __sk_buff *skb, __u16 *type)
 }
 
 /* Everything that is not kept from packet to packet, made empty. The rules hit are counted, so those need not be. */
-INLINE void start(struct work *w)
+INLINE void start(struct __sk_buff *skb, struct work *w)
 {
 	__builtin_memset(w, 0, __builtin_offsetof(struct work, rules));
+	w->frame = skb->len;
+	w->segment = skb->gso_size;
+	w->ifindex = skb->ifindex;
+	w->from = skb->ingress_ifindex;
 }
 
 /* What policy will be asked about. Services are not translated yet, so the original destination is the destination. */

@@ -243,6 +243,11 @@ struct work {
 	__u16 transport; /* offset of the transport header */
 	__u32 flags;
 	__u32 length; /* of the IP packet */
+	/* Of the context, read once: compilers else keep pointers into it, which the verifier refuses. */
+	__u32 frame; /* length of the frame */
+	__u32 segment; /* what it will be cut into; 0 is not at all */
+	__u32 ifindex;
+	__u32 from; /* interface it came into the node by; 0 for the node's own */
 	__u32 step;
 	__u32 stage;
 	__u32 verdict;

@@ -28,7 +28,7 @@ INLINE void count(__u32 length, enum hook hook, enum reason reason)
 }
 
 /* Established packets are not told: a flow is told when it is judged. */
-INLINE void tell(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
+INLINE void tell(struct work *w, enum hook hook, enum reason reason)
 {
 	__u32 rate = node_word(NODE_EVENTS);
 	if (!rate)
@@ -48,26 +48,26 @@ INLINE void tell(struct __sk_buff *skb, struct work *w, enum hook hook, enum rea
 	event->time = now;
 	event->flow = w->judged;
 	event->reason = reason;
-	event->ifindex = skb->ifindex;
+	event->ifindex = w->ifindex;
 	event->hook = hook;
-	event->length = skb->len;
+	event->length = w->frame;
 	event->rules_hit = w->rules_hit;
 	event->pad = 0;
 	__builtin_memcpy(event->rules, w->rules, sizeof(event->rules));
 	bpf_ringbuf_submit(event, 0);
 }
 
-INLINE int drop(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
+INLINE int drop(struct work *w, enum hook hook, enum reason reason)
 {
-	count(skb->len, hook, reason);
-	tell(skb, w, hook, reason);
+	count(w->frame, hook, reason);
+	tell(w, hook, reason);
 	return DROP;
 }
 
 /* Not judged by policy: the packet goes on, and is only counted. */
-INLINE int pass(struct __sk_buff *skb, enum hook hook, enum reason reason)
+INLINE int pass(const struct work *w, enum hook hook, enum reason reason)
 {
-	count(skb->len, hook, reason);
+	count(w->frame, hook, reason);
 	return NEXT;
 }
 

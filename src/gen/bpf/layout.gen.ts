@@ -259,6 +259,10 @@ export interface Work {
   transport: number;
   flags: number;
   length: number;
+  frame: number;
+  segment: number;
+  ifindex: number;
+  from: number;
   step: number;
   stage: number;
   verdict: number;
@@ -277,8 +281,8 @@ export interface Work {
 }
 
 export const workLayout = {
-  size: 768,
-  at: { packet: 0, reply: 40, judged: 80, originalDst: 120, sport: 136, dport: 138, originalDport: 140, ipVersion: 142, icmpType: 143, icmpCode: 144, tcpFlags: 145, transport: 146, flags: 148, length: 152, step: 156, stage: 160, verdict: 164, entry: 168, epochIn: 172, epochOut: 176, out: 180, outSlot: 184, path: 188, replyPath: 192, rulesHit: 196, member: 200, rules: 232, eventsSecond: 488, eventsLeft: 496 },
+  size: 784,
+  at: { packet: 0, reply: 40, judged: 80, originalDst: 120, sport: 136, dport: 138, originalDport: 140, ipVersion: 142, icmpType: 143, icmpCode: 144, tcpFlags: 145, transport: 146, flags: 148, length: 152, frame: 156, segment: 160, ifindex: 164, from: 168, step: 172, stage: 176, verdict: 180, entry: 184, epochIn: 188, epochOut: 192, out: 196, outSlot: 200, path: 204, replyPath: 208, rulesHit: 212, member: 216, rules: 248, eventsSecond: 504, eventsLeft: 512 },
   read(bytes: Buffer): Work {
     return {
       packet: flowKeyLayout.read(bytes.subarray(0, 40)),
@@ -295,25 +299,29 @@ export const workLayout = {
       transport: bytes.readUInt16LE(146),
       flags: bytes.readUInt32LE(148),
       length: bytes.readUInt32LE(152),
-      step: bytes.readUInt32LE(156),
-      stage: bytes.readUInt32LE(160),
-      verdict: bytes.readUInt32LE(164),
-      entry: bytes.readUInt32LE(168),
-      epochIn: bytes.readUInt32LE(172),
-      epochOut: bytes.readUInt32LE(176),
-      out: bytes.readUInt32LE(180),
-      outSlot: bytes.readUInt32LE(184),
-      path: bytes.readUInt32LE(188),
-      replyPath: bytes.readUInt32LE(192),
-      rulesHit: bytes.readUInt32LE(196),
-      member: setKeyLayout.read(bytes.subarray(200, 232)),
-      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(232 + i * 8)),
-      eventsSecond: bytes.readBigUInt64LE(488),
-      eventsLeft: bytes.readBigUInt64LE(496),
+      frame: bytes.readUInt32LE(156),
+      segment: bytes.readUInt32LE(160),
+      ifindex: bytes.readUInt32LE(164),
+      from: bytes.readUInt32LE(168),
+      step: bytes.readUInt32LE(172),
+      stage: bytes.readUInt32LE(176),
+      verdict: bytes.readUInt32LE(180),
+      entry: bytes.readUInt32LE(184),
+      epochIn: bytes.readUInt32LE(188),
+      epochOut: bytes.readUInt32LE(192),
+      out: bytes.readUInt32LE(196),
+      outSlot: bytes.readUInt32LE(200),
+      path: bytes.readUInt32LE(204),
+      replyPath: bytes.readUInt32LE(208),
+      rulesHit: bytes.readUInt32LE(212),
+      member: setKeyLayout.read(bytes.subarray(216, 248)),
+      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(248 + i * 8)),
+      eventsSecond: bytes.readBigUInt64LE(504),
+      eventsLeft: bytes.readBigUInt64LE(512),
     };
   },
   write(value: Work): Buffer {
-    const bytes = Buffer.alloc(768);
+    const bytes = Buffer.alloc(784);
     bytes.set(flowKeyLayout.write(value.packet), 0);
     bytes.set(flowKeyLayout.write(value.reply), 40);
     bytes.set(flowKeyLayout.write(value.judged), 80);
@@ -328,21 +336,25 @@ export const workLayout = {
     bytes.writeUInt16LE(value.transport, 146);
     bytes.writeUInt32LE(value.flags, 148);
     bytes.writeUInt32LE(value.length, 152);
-    bytes.writeUInt32LE(value.step, 156);
-    bytes.writeUInt32LE(value.stage, 160);
-    bytes.writeUInt32LE(value.verdict, 164);
-    bytes.writeUInt32LE(value.entry, 168);
-    bytes.writeUInt32LE(value.epochIn, 172);
-    bytes.writeUInt32LE(value.epochOut, 176);
-    bytes.writeUInt32LE(value.out, 180);
-    bytes.writeUInt32LE(value.outSlot, 184);
-    bytes.writeUInt32LE(value.path, 188);
-    bytes.writeUInt32LE(value.replyPath, 192);
-    bytes.writeUInt32LE(value.rulesHit, 196);
-    bytes.set(setKeyLayout.write(value.member), 200);
-    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 232 + i * 8);
-    bytes.writeBigUInt64LE(value.eventsSecond, 488);
-    bytes.writeBigUInt64LE(value.eventsLeft, 496);
+    bytes.writeUInt32LE(value.frame, 156);
+    bytes.writeUInt32LE(value.segment, 160);
+    bytes.writeUInt32LE(value.ifindex, 164);
+    bytes.writeUInt32LE(value.from, 168);
+    bytes.writeUInt32LE(value.step, 172);
+    bytes.writeUInt32LE(value.stage, 176);
+    bytes.writeUInt32LE(value.verdict, 180);
+    bytes.writeUInt32LE(value.entry, 184);
+    bytes.writeUInt32LE(value.epochIn, 188);
+    bytes.writeUInt32LE(value.epochOut, 192);
+    bytes.writeUInt32LE(value.out, 196);
+    bytes.writeUInt32LE(value.outSlot, 200);
+    bytes.writeUInt32LE(value.path, 204);
+    bytes.writeUInt32LE(value.replyPath, 208);
+    bytes.writeUInt32LE(value.rulesHit, 212);
+    bytes.set(setKeyLayout.write(value.member), 216);
+    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 248 + i * 8);
+    bytes.writeBigUInt64LE(value.eventsSecond, 504);
+    bytes.writeBigUInt64LE(value.eventsLeft, 512);
     return bytes;
   },
 } as const;
@@ -509,4 +521,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "7a18e6f92099";
+export const LAYOUT_DIGEST = "b5a6f52d249c";
