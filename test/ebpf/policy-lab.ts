@@ -29,7 +29,7 @@ export class PolicyLab {
   private readonly back: BpfProgram;
   private readonly members: Buffer[] = [];
   private opened: { slot: number; program: BpfProgram } | undefined;
-  private runs = 0;
+  private readonly installed: string[] = [];
 
   constructor() {
     // The maps are the object's; none of its programs is needed.
@@ -43,17 +43,20 @@ export class PolicyLab {
   /** Puts a policy into the kernel, with the sets it uses. */
   install(model: DataplaneModel, hook: HookPolicy): PolicyProgram {
     const { failsafe, endpointToHost } = model.settings;
-    const key = String(this.runs++);
+    const key = String(this.installed.length);
+    this.installed.push(key);
     const program = this.programs.acquire(key, () => policyItems(model, hook, { failsafe, endpointToHost }), "a test");
     for (const [id, nets] of program.netSets) this.addSet({ id, kind: "net", members: [...nets], meaning: "" });
     for (const set of model.ipSets.values()) this.addSet(set);
     return program;
   }
 
-  /** Empties the sets and gives the program up. */
+  /** Empties the sets and gives the programs up. */
   uninstall(): void {
     for (const key of this.members.splice(0)) this.map("ip_sets").delete(key);
-    this.programs.release(String(this.runs - 1));
+    for (const key of this.installed.splice(0)) this.programs.release(key);
+    this.opened?.program.close();
+    this.opened = undefined;
     this.programs.flush(this.programs.flush([]));
   }
 
