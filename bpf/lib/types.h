@@ -137,7 +137,8 @@ struct fragment {
 enum node_word {
 	NODE_MODE = 0,
 	NODE_EVENTS = 1, /* verdict events a second and processor; 0 is none */
-	NODE_WORDS = 2,
+	NODE_EPOCH = 2,  /* the last epoch given to an interface, by any life of the agent */
+	NODE_WORDS = 3,
 };
 
 enum node_mode {

@@ -208,7 +208,7 @@ class KernelDataplane implements EbpfDataplane {
     kernel.bpf.makePinDirectory(directory);
     const variables = { ...configuration, vxlan_port: this.model.settings.vxlan.port };
     const programs = Programs.load(kernel.loadObject, directory, variables, maxEntries);
-    if (isNew) for (const other of before) carryFlows(kernel.bpf, other, programs.map("flows"));
+    if (isNew) for (const other of before) carryFlows(kernel.bpf, other, programs);
     this.state = new State(kernel, programs);
     return this.state;
   }
@@ -329,13 +329,14 @@ class State {
       routes: new MapTable(tables.routes),
     };
     for (const table of Object.values(this.tables)) table.look();
-    // Flows remember epochs of an earlier life: none of those may mean something else now.
-    const epochs = tables.interfaces.entries().map(([, value]) => interfaceLayout.read(value).epoch);
-    this.epoch = Math.max(0, ...epochs);
+    this.epoch = map("node").lookup(word(NODE_WORD.NODE_EPOCH))?.readUInt32LE() ?? 0;
   }
 
+  /** Flows remember epochs, also of an earlier life and of interfaces that are gone: none may ever mean something else. */
   nextEpoch(): number {
-    return ++this.epoch;
+    this.epoch++;
+    this.programs.map("node").update(word(NODE_WORD.NODE_EPOCH), word(this.epoch));
+    return this.epoch;
   }
 
   give(held: HeldInterface | undefined): void {

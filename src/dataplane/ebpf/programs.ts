@@ -1,4 +1,4 @@
-import { LAYOUT_DIGEST, STEP } from "../../gen/bpf/layout.gen.ts";
+import { LAYOUT_DIGEST, NODE_WORD, STEP } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort, BpfProgram, Direction } from "../../kernel/bpf-port.ts";
 import type { BpfObject, LoadOptions } from "../../kernel/object.ts";
 import { type Configuration, type ObjectName, objectBytes } from "./objects.ts";
@@ -75,20 +75,22 @@ export function otherMapDirectories(bpf: BpfPort, root: string): string[] {
  * Takes over the flows of the layout before: as many bytes of each value as both have. What is new in a value is zero, which is how new
  * fields must be read; keys of another size are other keys, and are left.
  */
-export function carryFlows(bpf: BpfPort, from: string, to: BpfMap): number {
-  if (!bpf.pins(from).includes("flows")) return 0;
-  const old = bpf.openMap(`${from}/flows`);
+export function carryFlows(bpf: BpfPort, from: string, to: Programs): void {
+  const [oldFlows, oldNode] = ["flows", "node"].map((name) => bpf.openMap(`${from}/${name}`)) as [BpfMap, BpfMap];
+  const [flows, node] = [to.map("flows"), to.map("node")];
   try {
-    if (old.info.keySize !== to.info.keySize) return 0;
-    const entries = old.entries();
-    for (const [key, value] of entries) {
-      const carried = Buffer.alloc(to.info.valueSize);
+    // Flows remember epochs: those must not be given again.
+    const epoch = oldNode.lookup(word(NODE_WORD.NODE_EPOCH));
+    if (epoch) node.update(word(NODE_WORD.NODE_EPOCH), epoch);
+    if (oldFlows.info.keySize !== flows.info.keySize) return;
+    for (const [key, value] of oldFlows.entries()) {
+      const carried = Buffer.alloc(flows.info.valueSize);
       value.copy(carried, 0, 0, Math.min(value.length, carried.length));
-      to.update(key, carried);
+      flows.update(key, carried);
     }
-    return entries.length;
   } finally {
-    old.close();
+    oldFlows.close();
+    oldNode.close();
   }
 }
 

@@ -432,7 +432,8 @@ export const ROUTE_KIND = {
 export const NODE_WORD = {
   NODE_MODE: 0,
   NODE_EVENTS: 1,
-  NODE_WORDS: 2,
+  NODE_EPOCH: 2,
+  NODE_WORDS: 3,
 } as const;
 
 export const NODE_MODE = {
@@ -521,4 +522,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "b5a6f52d249c";
+export const LAYOUT_DIGEST = "23e8090a0635";
