@@ -6,6 +6,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "cli/errors.ts": () => import("./errors.ts"),
   "cluster/errors.ts": () => import("../cluster/errors.ts"),
   "controllers/errors.ts": () => import("../controllers/errors.ts"),
+  "dataplane/ebpf/errors.ts": () => import("../dataplane/ebpf/errors.ts"),
   "flows/errors.ts": () => import("../flows/errors.ts"),
   "kernel/errors.ts": () => import("../kernel/errors.ts"),
   "local/errors.ts": () => import("../local/errors.ts"),

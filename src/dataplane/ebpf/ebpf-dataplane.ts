@@ -26,6 +26,7 @@ import { carryFlows, mapDirectory, otherMapDirectories, Programs, word } from ".
 import { removeAll } from "./remove-all.ts";
 import { SetMap } from "./set-map.ts";
 import { showTable } from "./show.ts";
+import { readVerdict, type VerdictEvent } from "./verdict-events.ts";
 import { policyKey, type WantedInterface, wantedInterfaces } from "./wanted-interfaces.ts";
 
 export interface EbpfOptions {
@@ -46,6 +47,8 @@ export interface EbpfDataplane extends Dataplane {
   /** The node's switch: in `off` our programs stay where they are and touch nothing. The first delta in sync turns it on. */
   setMode(mode: "off" | "ebpf"): void;
   mode(): "off" | "ebpf";
+  /** Tells verdicts as they are given, at most so many a second and processor, until stopped. Only after a delta in sync. */
+  watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void };
 }
 
 export async function createEbpfDataplane(options: EbpfOptions): Promise<EbpfDataplane> {
@@ -151,6 +154,22 @@ class KernelDataplane implements EbpfDataplane {
   mode(): "off" | "ebpf" {
     const value = this.open().programs.map("node").lookup(word(NODE_WORD.NODE_MODE))?.readUInt32LE();
     return value === NODE_MODE.MODE_EBPF ? "ebpf" : "off";
+  }
+
+  watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void } {
+    const { programs, policies } = this.open();
+    const ring = programs.map("events");
+    const reader = this.options.kernel.bpf.readRing(ring, (record) => {
+      onVerdict(readVerdict(record, (hit) => policies.ruleOf(hit)));
+    });
+    const setRate = (rate: number) => programs.map("node").update(word(NODE_WORD.NODE_EVENTS), word(rate));
+    setRate(perSecond);
+    return {
+      stop: () => {
+        setRate(0);
+        reader.close();
+      },
+    };
   }
 
   async close(): Promise<void> {

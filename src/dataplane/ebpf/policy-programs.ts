@@ -35,6 +35,7 @@ export class PolicyPrograms {
   private readonly maps: PolicyProgramMaps;
   private readonly programs = new Map<string, PolicyProgram & { users: number }>();
   private readonly hits = new Map<string, bigint>();
+  private readonly ids = new Map<bigint, string>();
   private readonly taken = new Set<number>();
   private retired: number[] = [];
   private next = 1;
@@ -83,8 +84,7 @@ export class PolicyPrograms {
 
   /** What a number in `struct work` or an event stands for. */
   ruleOf(hit: bigint): string | undefined {
-    for (const [id, number] of this.hits) if (number === hit) return id;
-    return undefined;
+    return this.ids.get(hit);
   }
 
   /** Sets the programs need beside the model's own. */
@@ -141,6 +141,7 @@ export class PolicyPrograms {
     if (hit === undefined) {
       hit = createHash("sha1").update(id).digest().readBigUInt64LE();
       this.hits.set(id, hit);
+      this.ids.set(hit, id);
     }
     return hit;
   }

@@ -97,7 +97,7 @@ function showFlows(_model: DataplaneModel, { map }: ShownState): Table {
         String(protocol),
         ...[endText(src, sport), endText(dst, dport)],
         (flow.flags & FLOW_FLAG.FLOW_REPLY) !== 0 ? "reply" : "opened",
-        ...[nameOf(FLOW_STATE, flow.state), nameOf(FLOW_PATH, flow.path), String(flow.packets)],
+        ...[nameOf(FLOW_STATE, flow.state, "FLOW_"), nameOf(FLOW_PATH, flow.path, "PATH_"), String(flow.packets)],
         `${(now - flow.lastSeen) / 1_000_000_000n}s`,
       ];
     }),
@@ -142,9 +142,11 @@ function valuesOf(names: Record<string, number>, ...prefixes: string[]): [string
   });
 }
 
-function nameOf(names: Record<string, number>, number: number): string {
-  const name = Object.keys(names).find((one) => names[one] === number) ?? `${number}`;
-  return readable(name.replace(/^[A-Z]+_/, ""));
+/** The readable name of a number of an enumeration, without the prefix its names have; limits in it are none of its names. */
+export function nameOf(names: Record<string, number>, number: number, prefix: string): string {
+  const isName = (one: string) => names[one] === number && one.startsWith(prefix) && one !== "FIRST_DROP";
+  const name = Object.keys(names).find(isName) ?? `${prefix}${number}`;
+  return readable(name.slice(prefix.length));
 }
 
 function readable(name: string): string {

@@ -478,8 +478,7 @@ export const REASON = {
   DROP_EXTENSION_HEADERS: 45,
   DROP_SOURCE_ROUTE: 46,
   DROP_FRAGMENT_WITHOUT_FIRST: 47,
-  DROP_INTERNAL: 48,
-  REASONS: 49,
+  REASONS: 48,
 } as const;
 
 export const VERDICT = {
@@ -522,4 +521,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "23e8090a0635";
+export const LAYOUT_DIGEST = "e9184e193fc7";
