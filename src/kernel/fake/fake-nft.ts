@@ -97,7 +97,15 @@ function setObjects(table: FakeNftTable, kind: "set" | "map"): NftObject[] {
     .map(([name, { description, elements }]) => {
       const type = /type(?:of)? ([^;:]+)/.exec(description)?.[1]?.trim();
       const elem = [...elements].map(([key, value]) => (kind === "map" ? [element(key), value] : element(key)));
-      const body = { family: table.family, name, table: table.name, type, ...(elem.length > 0 ? { elem } : {}) };
+      const flags = /flags ([^;]+)/
+        .exec(description)?.[1]
+        ?.trim()
+        .split(/\s*,\s*/);
+      const body = {
+        ...{ family: table.family, name, table: table.name, type },
+        ...(flags ? { flags } : {}),
+        ...(elem.length > 0 ? { elem } : {}),
+      };
       return { [kind]: body };
     });
 }
