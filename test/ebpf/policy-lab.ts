@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { addressBytes } from "../../src/dataplane/ebpf/net-bytes.ts";
+import { netBytes } from "../../src/dataplane/ebpf/net-bytes.ts";
 import { objectBytes } from "../../src/dataplane/ebpf/objects.ts";
 import { policyItems } from "../../src/dataplane/ebpf/policy-items.ts";
 import { type PolicyProgram, PolicyPrograms } from "../../src/dataplane/ebpf/policy-programs.ts";
@@ -137,6 +137,10 @@ function workOf(packet: Packet, role: HostRole): Buffer {
     flags: (role.fromHost ? WORK_FLAG.WORK_FROM_HOST : 0) | (role.toHost ? WORK_FLAG.WORK_TO_HOST : 0),
     step: STEP.STEP_TO_WORKLOAD,
   });
+}
+
+function addressBytes(text: string): Uint8Array {
+  return netBytes(`${text}/${text.includes(":") ? 128 : 32}`).bytes;
 }
 
 function hitsOf(work: Buffer): bigint[] {

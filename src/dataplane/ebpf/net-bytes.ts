@@ -1,4 +1,4 @@
-import { type Address, type Cidr, formatAddress, parseAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
+import { type Address, type Cidr, formatAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
 import { errors } from "./errors.ts";
 
 /** Addresses as the maps have them: 16 bytes in network order, IPv4 as ::ffff:a.b.c.d. */
@@ -10,12 +10,6 @@ export interface NetBytes {
 }
 
 const MAPPED = 0xffffn << 32n;
-
-export function addressBytes(text: string): Uint8Array {
-  const address = parseAddress(text);
-  if (!address) throw errors.EBPF_BAD_MODEL(`${text} is no address`);
-  return bytesOf(address);
-}
 
 export function netBytes(text: string): NetBytes {
   const cidr = parseCidr(text);
