@@ -26,6 +26,11 @@ export const errors = defineErrors({
     fix: () => "see why the agent's pod on this node is not running",
     exitCode: TRY_LATER,
   },
+  AGENT_RUNS: {
+    say: (socket: string) => `the agent of this node is running: it answers at ${socket}`,
+    fix: () => "delete its DaemonSet first; it would put back what is taken away",
+    exitCode: CONFIG,
+  },
   AGENT_NO_TABLE: {
     say: (name: string, _known: readonly string[]) => `there is no table "${name}"`,
     fix: (_name: string, known: readonly string[]) => `show one of: ${known.join(", ")}`,
@@ -35,6 +40,10 @@ export const errors = defineErrors({
     say: (family: string, method: string) => `the node has no ${family} address that "${method}" finds`,
     fix: () => "set nodeAddressAutodetectionV4 or nodeAddressAutodetectionV6 of the Installation to what finds one",
     exitCode: CONFIG,
+  },
+  POD_UNNAMED: {
+    say: () => "CNI_ARGS name no pod: there is no K8S_POD_NAMESPACE or no K8S_POD_NAME",
+    fix: () => "call the plugin as a container runtime of Kubernetes does",
   },
   POD_UNKNOWN: {
     say: (pod: string) => `there is no pod ${pod} to connect`,

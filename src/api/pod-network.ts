@@ -10,6 +10,15 @@ export const POD_NETWORK = {
   mac: "cni.vendor.io/mac",
 } as const;
 
+/** Of a Pod or its Namespace, written by people: which addresses it is to get. Each is a list in JSON, `["10.0.0.7"]`. */
+export const POD_REQUESTS = {
+  /** Names or prefixes of pools to take from. */
+  poolsV4: "cni.vendor.io/ipv4pools",
+  poolsV6: "cni.vendor.io/ipv6pools",
+  /** These very addresses, at most one of each family; of a Pod only. */
+  addresses: "cni.vendor.io/ipAddrs",
+} as const;
+
 /** How the host side of a pod's interface is called: its name alone says whose it is, with no memory of who made it. */
 export const POD_INTERFACE_PREFIX = "ven";
 

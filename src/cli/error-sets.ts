@@ -1,12 +1,15 @@
 /** Every module that declares errors; loading one makes its codes known. A test finds a set that is missing here. */
 export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
+  "agent/errors.ts": () => import("../agent/errors.ts"),
   "api/json-path.ts": () => import("../api/json-path.ts"),
   "apiserver/http.ts": () => import("../apiserver/http.ts"),
   "apiserver/storage/errors.ts": () => import("../apiserver/storage/errors.ts"),
   "cli/errors.ts": () => import("./errors.ts"),
   "cluster/errors.ts": () => import("../cluster/errors.ts"),
+  "cni/errors.ts": () => import("../cni/errors.ts"),
   "controllers/errors.ts": () => import("../controllers/errors.ts"),
   "dataplane/ebpf/errors.ts": () => import("../dataplane/ebpf/errors.ts"),
+  "dataplane/nft/errors.ts": () => import("../dataplane/nft/errors.ts"),
   "flows/errors.ts": () => import("../flows/errors.ts"),
   "kernel/errors.ts": () => import("../kernel/errors.ts"),
   "local/errors.ts": () => import("../local/errors.ts"),
