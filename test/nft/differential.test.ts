@@ -1,27 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { vendorNames } from "../../src/api/names.ts";
 import { wantedRuleset } from "../../src/dataplane/nft/wanted-ruleset.ts";
-import { createCalculator } from "../../src/policy/calculator.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
 import { Random } from "../policy/random.ts";
 import { type PacketEnd, type RandomPacket, randomPacket } from "../policy/random-packet.ts";
-import { type RandomWorld, randomWorld } from "../policy/random-world.ts";
+import { randomWorld } from "../policy/random-world.ts";
 import { referenceVerdict } from "../policy/reference-evaluator.ts";
 import { interpret } from "./interpreter.ts";
+import { modelOf } from "./random-model.ts";
 
 /** `NFT_SEED` and `NFT_WORLDS` repeat one failure, or run for longer. */
 const FIRST_SEED = Number(process.env["NFT_SEED"] ?? 1);
 const WORLDS = Number(process.env["NFT_WORLDS"] ?? 2_000);
 const PACKETS = 60;
 const PATIENCE = 240 * WORLDS + 60_000;
-
-function modelOf(world: RandomWorld): ModelCopy {
-  const calculator = createCalculator(world.node, vendorNames);
-  for (const object of world.objects) calculator.set(object);
-  const model = new ModelCopy();
-  model.apply(calculator.take()!);
-  return model;
-}
 
 /**
  * Before services are translated nobody knows where a packet will go: not that it is for a failsafe port of the node, nor that it comes back to

@@ -96,6 +96,11 @@ export function profileChainName(id: string, direction: Direction): string {
   return hashed("r", direction, id);
 }
 
+/** Whether a chain holds rules users wrote: the only ones nft could have a reason to refuse. */
+export function isOfPolicy({ name }: NftChain): boolean {
+  return /^[pr]-/.test(name);
+}
+
 type Actions = Record<"allow" | "deny" | "pass", Omit<NftRule, "when">>;
 
 const DENY = { verdict: { is: "drop" } } as const;

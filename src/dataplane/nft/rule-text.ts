@@ -13,15 +13,17 @@ const ALL_BITS = 0xffff_ffff;
 const LONGEST_COMMENT = 110;
 const LONGEST_PREFIX = 100;
 
-export function ruleText(rule: NftRule): string {
+/** `stamp` stands before the comment: what the whole chain is known by when it is read back. */
+export function ruleText(rule: NftRule, stamp?: string): string {
   const { when, log, mark, verdict, comment } = rule;
+  const remark = [stamp, comment].filter((part) => part !== undefined).join(" ");
   const parts = [
     ...when.map(conditionText),
     ...(log === undefined ? [] : [`log prefix "${readable(log, LONGEST_PREFIX)}: " level info`]),
     ...(mark ? [markText(mark)] : []),
     ...(verdict && comment !== undefined && isCounted(verdict) ? ["counter"] : []),
     ...(verdict ? [verdictText(verdict)] : []),
-    ...(comment === undefined ? [] : [`comment "${readable(comment, LONGEST_COMMENT)}"`]),
+    ...(remark === "" ? [] : [`comment "${readable(remark, LONGEST_COMMENT)}"`]),
   ];
   return parts.join(" ");
 }
