@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** What this node has made for one interface of one container: enough to know it again, and to undo it, with no memory and no API server. */
@@ -28,18 +28,17 @@ export interface PodRecords {
 
 /** One file each, written whole or not at all. */
 export function podRecords(directory: string): PodRecords {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
   const records = new Map<string, PodRecord>();
-  for (const name of readdirSync(directory)) {
+  for (const name of existsSync(directory) ? readdirSync(directory) : []) {
     const record = name.endsWith(".json") ? readRecord(join(directory, name)) : undefined;
     if (record) records.set(keyOf(record), record);
-    else rmSync(join(directory, name), { force: true });
   }
   const pathOf = (record: Pick<PodRecord, "containerId" | "ifname">) => join(directory, `${keyOf(record)}.json`);
   return {
     list: () => [...records.values()],
     get: (containerId, ifname) => records.get(keyOf({ containerId, ifname })),
     put(record) {
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
       const fresh = `${pathOf(record)}.new`;
       writeFileSync(fresh, JSON.stringify(record), { mode: 0o600, flush: true });
       renameSync(fresh, pathOf(record));
