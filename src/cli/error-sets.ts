@@ -9,6 +9,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "cni/errors.ts": () => import("../cni/errors.ts"),
   "controllers/errors.ts": () => import("../controllers/errors.ts"),
   "dataplane/ebpf/errors.ts": () => import("../dataplane/ebpf/errors.ts"),
+  "dataplane/net/errors.ts": () => import("../dataplane/net/errors.ts"),
   "dataplane/nft/errors.ts": () => import("../dataplane/nft/errors.ts"),
   "flows/errors.ts": () => import("../flows/errors.ts"),
   "kernel/errors.ts": () => import("../kernel/errors.ts"),
