@@ -30,6 +30,8 @@ export interface ListenOptions {
   host: string;
   /** 0 for any free one. */
   port: number;
+  /** A bound socket to listen on in place of them, of another network namespace say. */
+  fd?: number;
   /** Without it the server speaks plain HTTP: for tests on loopback only. */
   tls?: TlsTrust;
 }
@@ -101,7 +103,7 @@ function answering(handler: Handler, authenticate: Authenticate, trust: (() => T
   };
 }
 
-function started(server: Server, { host, port }: ListenOptions): Promise<void> {
+function started(server: Server, { host, port, fd }: ListenOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EADDRINUSE") reject(errors.PORT_IN_USE(host, port).from(error));
@@ -109,7 +111,7 @@ function started(server: Server, { host, port }: ListenOptions): Promise<void> {
       else if (error.code === "EACCES") reject(errors.PORT_NOT_PERMITTED(port).from(error));
       else reject(error);
     });
-    server.listen(port, host, () => resolve());
+    server.listen(fd === undefined ? { port, host } : { fd }, () => resolve());
   });
 }
 
