@@ -139,7 +139,7 @@ function hostForward(way: Way, host: HostDispatch): NftChain {
 }
 
 /** There also where nothing is translated: while one such chain and one question about connections are there, translations go on, whoever's. */
-function natOutgoing({ settings }: DataplaneModel): NftChain {
+export function natOutgoing({ settings }: DataplaneModel): NftChain {
   const to = settings.natOutgoingAddress;
   const rules = FAMILIES.map(
     (family): NftRule => ({

@@ -49,7 +49,7 @@ export function wantedRuleset(model: DataplaneModel, options: WantedOptions): Ru
   };
 }
 
-function nodeSets({ settings, nodes }: DataplaneModel): NftSet[] {
+export function nodeSets({ settings, nodes }: DataplaneModel): NftSet[] {
   const pools = settings.pools.map(({ cidr }) => cidr);
   const natPools = settings.pools.filter(({ natOutgoing }) => natOutgoing).map(({ cidr }) => cidr);
   const others = [...nodes.values()].filter(({ local }) => !local);
