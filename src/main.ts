@@ -15,6 +15,8 @@ async function main(): Promise<void> {
   else if (program === "cni") await (await import("./cni/plugin-main.ts")).pluginMain();
   else if (program === "node" && rest.length > 0) {
     await runTool(rest, interrupt.signal, (await import("./cli/vendor-node.ts")).runVendorNode);
+  } else if (program === "probe") {
+    await runTool(rest, interrupt.signal, (await import("./cli/vendor-probe.ts")).runVendorProbe);
   } else await runContainer(args, interrupt.signal);
 }
 

@@ -85,4 +85,8 @@ export const errors = defineErrors({
     fix: () => "run the container privileged, with the node's directories mounted as the manifests have it",
     exitCode: CONFIG,
   },
+  PROBE_CANNOT_LISTEN: {
+    say: (port: string, why: string) => `the probe cannot listen on ${port}: ${why}`,
+    fix: () => "choose a port that is free",
+  },
 });

@@ -18,6 +18,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "local/personalities/errors.ts": () => import("../local/personalities/errors.ts"),
   "local/programs/errors.ts": () => import("../local/programs/errors.ts"),
   "local/runtime/errors.ts": () => import("../local/runtime/errors.ts"),
+  "local/runtime/netns/errors.ts": () => import("../local/runtime/netns/errors.ts"),
   "operator/errors.ts": () => import("../operator/errors.ts"),
   "v3api/errors.ts": () => import("../v3api/errors.ts"),
 };
