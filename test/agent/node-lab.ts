@@ -314,13 +314,28 @@ export async function serve(on: LabPod | LabNode, port: number, family: 4 | 6): 
 }
 
 /** What is answered at this address, asked from a pod or a node; undefined: nothing. */
-export async function ask(from: LabPod | LabNode, address: string, port: number): Promise<string | undefined> {
+export async function ask(
+  from: LabPod | LabNode,
+  address: string,
+  port: number,
+  seconds = 3,
+): Promise<string | undefined> {
   const script = `exec 3<>/dev/tcp/${address}/${port} && head -n 1 <&3`;
   try {
-    const command = [`--net=/run/netns/${from.netns.name}`, "timeout", "3", "bash", "-c", script];
+    const command = [`--net=/run/netns/${from.netns.name}`, "timeout", String(seconds), "bash", "-c", script];
     return (await run("nsenter", command)).stdout.trim() || undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Runs a command in the network of a pod or a node. */
+export async function inside(netnsName: string, ...command: string[]): Promise<{ ok: boolean; output: string }> {
+  try {
+    const { stdout } = await run("nsenter", [`--net=/run/netns/${netnsName}`, ...command], { timeout: 10_000 });
+    return { ok: true, output: stdout };
+  } catch (error) {
+    return { ok: false, output: String((error as { stderr?: string }).stderr ?? error) };
   }
 }
 
