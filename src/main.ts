@@ -15,11 +15,19 @@ async function main(): Promise<void> {
   stopOnSignals(interrupt);
   endQuietlyWithoutReader();
   const [, executable = "", ...args] = process.argv;
-  if (basename(executable) === "vendor") await runContainer(args, interrupt.signal);
-  else await runTool(args, interrupt.signal);
+  const [program, ...rest] = args;
+  if (basename(executable) !== "vendor") await runTool(args, interrupt.signal, runVendorctl);
+  else if (program === "cni") await (await import("./cni/plugin-main.ts")).pluginMain();
+  else if (program === "node" && rest.length > 0) {
+    await runTool(rest, interrupt.signal, (await import("./cli/vendor-node.ts")).runVendorNode);
+  } else if (program === "probe") {
+    await runTool(rest, interrupt.signal, (await import("./cli/vendor-probe.ts")).runVendorProbe);
+  } else await runContainer(args, interrupt.signal);
 }
 
-async function runTool(args: readonly string[], signal: AbortSignal): Promise<void> {
+type Tool = (args: readonly string[], world: World) => Promise<number>;
+
+async function runTool(args: readonly string[], signal: AbortSignal, tool: Tool): Promise<void> {
   const world: World = {
     config: readCliConfig(process.env, process.stderr),
     out: (text) => void process.stdout.write(text),
@@ -36,7 +44,7 @@ async function runTool(args: readonly string[], signal: AbortSignal): Promise<vo
     printFailure(world, { output: "table", v: 0 }, failure);
     process.exit(failure.exitCode);
   });
-  process.exitCode = await runVendorctl([...args], world);
+  process.exitCode = await tool([...args], world);
 }
 
 async function readInput(): Promise<string> {
@@ -60,11 +68,12 @@ async function askAtTerminal(question: string, signal: AbortSignal): Promise<str
 
 /** `vendor PROGRAM`, as a container runs it: structured lines on standard output, and a coded end. */
 async function runContainer([name = ""]: readonly string[], signal: AbortSignal): Promise<void> {
-  const { PROGRAMS } = await import("./local/programs/program-table.ts");
+  const { NODE_PROGRAMS, PROGRAMS: IN_CLUSTER } = await import("./local/programs/program-table.ts");
   const { errors } = await import("./local/programs/errors.ts");
   const { logLevelOf, runProgram } = await import("./cluster/run-program.ts");
   const { podWorld } = await import("./cluster/program.ts");
   const { openLog } = await import("./kit/log.ts");
+  const PROGRAMS = { ...IN_CLUSTER, ...NODE_PROGRAMS };
   const load = Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name] : undefined;
   const log = await openLog({
     level: logLevelOf(process.env),

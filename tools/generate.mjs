@@ -1,7 +1,8 @@
-// Writes the files that are printed from tables in src/ (CRDs, manifests); --check only says which are not what the tables say.
+// Writes the files that are printed from tables in src/ (CRDs, manifests) or made from bpf/ (objects, codecs); --check only says which are not what the tables say.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { bundleToFile } from "./build.mjs";
+import { renderBpfFiles } from "./build-bpf.mjs";
 import { ROOT } from "./fingerprint.mjs";
 import { Problem, runAsScript, say } from "./say.mjs";
 import { setup } from "./setup.mjs";
@@ -15,7 +16,7 @@ export async function staleFiles() {
 }
 
 async function rendered() {
-  const files = new Map();
+  const files = new Map(Object.entries(await renderBpfFiles()));
   for (const source of SOURCES) {
     const { renderGeneratedFiles } = await import(await bundleToFile(source));
     for (const [path, text] of Object.entries(renderGeneratedFiles())) {

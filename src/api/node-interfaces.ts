@@ -1,7 +1,7 @@
 import type { KubeObject } from "./object.ts";
 
 /** Of a Node, written by its agent: its interfaces as JSON, `[{"name":"eth0","addresses":["10.0.0.1"]}]`. */
-const NODE_INTERFACES_ANNOTATION = "vendor.io/interfaces";
+export const NODE_INTERFACES_ANNOTATION = "vendor.io/interfaces";
 
 export interface NodeInterface {
   name: string;

@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { KubeObject } from "../api/object.ts";
 import type { ServedKind } from "./resource.ts";
 
@@ -40,6 +41,8 @@ export interface Reply {
   headers?: Record<string, string>;
   body?: string | readonly Buffer[];
   stream?: (sink: Sink) => void;
+  /** The connection becomes another: it is taken over once the head, of status 101, is sent. Only over HTTP. */
+  upgrade?: (connection: Duplex) => void;
 }
 
 /** Where a stream writes. `write` says false when the reader is too slow to go on. */

@@ -1,7 +1,8 @@
 import { type KeyObject, X509Certificate } from "node:crypto";
-import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createPlainServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import { createServer, type Server as SecureServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { SecureContextOptions, TLSSocket } from "node:tls";
 import { StatusError } from "../api/status.ts";
 import { defineErrors } from "../kit/errors.ts";
@@ -30,6 +31,8 @@ export interface ListenOptions {
   host: string;
   /** 0 for any free one. */
   port: number;
+  /** A bound socket to listen on in place of them, of another network namespace say. */
+  fd?: number;
   /** Without it the server speaks plain HTTP: for tests on loopback only. */
   tls?: TlsTrust;
 }
@@ -64,7 +67,7 @@ export async function listen(handler: Handler, authenticate: Authenticate, optio
   const { tls } = options;
   const server = tls
     ? secureListener(handler, authenticate, () => tls)
-    : withTimeouts(createPlainServer(answering(handler, authenticate, undefined)));
+    : withUpgrades(withTimeouts(createPlainServer(answering(handler, authenticate, undefined))), handler, authenticate);
   await started(server, options);
   const { port } = server.address() as AddressInfo;
   const shown = options.host.includes(":") ? `[${options.host}]` : options.host;
@@ -80,7 +83,32 @@ export function secureListener(handler: Handler, authenticate: Authenticate, tru
     // Who presents no certificate, or a wrong one, is told so by the API and not by a broken handshake.
     rejectUnauthorized: false,
   };
-  return withTimeouts(createServer(options, answering(handler, authenticate, trust)));
+  const server = withTimeouts(createServer(options, answering(handler, authenticate, trust)));
+  return withUpgrades(server, handler, authenticate, trust);
+}
+
+/** A request to turn the connection into another is answered like any other, unless the answer agrees. */
+function withUpgrades<S extends Server>(
+  server: S,
+  handler: Handler,
+  authenticate: Authenticate,
+  trust?: () => TlsTrust,
+): S {
+  server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket as Socket);
+    response.once("finish", () => socket.end());
+    socket.on("error", () => socket.destroy());
+    void serve(handler, authenticate, trust, request, response, (reply) => {
+      response.detachSocket(socket as Socket);
+      const headers = Object.entries(reply.headers ?? {}).map(([name, value]) => `${name}: ${value}\r\n`);
+      socket.write(`HTTP/1.1 101 Switching Protocols\r\n${headers.join("")}\r\n`);
+      if (head.length > 0) socket.unshift(head);
+      reply.upgrade?.(socket);
+    });
+  });
+  return server;
 }
 
 export function contextOf({ server, clientAuthority, frontProxyAuthority }: TlsTrust): SecureContextOptions {
@@ -101,7 +129,7 @@ function answering(handler: Handler, authenticate: Authenticate, trust: (() => T
   };
 }
 
-function started(server: Server, { host, port }: ListenOptions): Promise<void> {
+function started(server: Server, { host, port, fd }: ListenOptions): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "EADDRINUSE") reject(errors.PORT_IN_USE(host, port).from(error));
@@ -109,7 +137,7 @@ function started(server: Server, { host, port }: ListenOptions): Promise<void> {
       else if (error.code === "EACCES") reject(errors.PORT_NOT_PERMITTED(port).from(error));
       else reject(error);
     });
-    server.listen(port, host, () => resolve());
+    server.listen(fd === undefined ? { port, host } : { fd }, () => resolve());
   });
 }
 
@@ -126,6 +154,7 @@ async function serve(
   trust: (() => TlsTrust) | undefined,
   request: IncomingMessage,
   response: ServerResponse,
+  upgraded?: (reply: Reply) => void,
 ): Promise<void> {
   const departure = new Departure(response);
   const signal = () => departure.signal;
@@ -133,7 +162,8 @@ async function serve(
     // Repeated headers arrive joined by commas already; `set-cookie` alone does not, and nobody sends it here.
     const headers = request.headers as Record<string, string | undefined>;
     const user = authenticate(credentialsOf(request, trust, headers));
-    const body = request.method === "GET" || request.method === "HEAD" ? EMPTY : await bodyOf(request);
+    const hasBody = request.method !== "GET" && request.method !== "HEAD" && !upgraded;
+    const body = hasBody ? await bodyOf(request) : EMPTY;
     const target = request.url ?? "/";
     const mark = target.indexOf("?");
     const incoming: Incoming = {
@@ -147,7 +177,9 @@ async function serve(
         return departure.signal;
       },
     };
-    sendReply(response, await handler.handle(incoming), signal);
+    const reply = await handler.handle(incoming);
+    if (reply.upgrade && upgraded) upgraded(reply);
+    else sendReply(response, reply, signal);
   } catch (error) {
     const status =
       error instanceof StatusError ? error : new StatusError(500, "InternalError", "Internal error occurred");

@@ -167,7 +167,8 @@ function keepServerFields(call: Call, live: KubeObject, given: KubeObject): Kube
   const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation } = live.metadata;
   const fixed = { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation };
   if (subresource === "status") {
-    const metadata = { ...live.metadata, managedFields: given.metadata.managedFields };
+    const { managedFields, annotations } = given.metadata;
+    const metadata = { ...live.metadata, managedFields, ...(annotatedWithStatus(kind) ? { annotations } : {}) };
     return prunedUndefined({ ...live, metadata, status: given["status"] });
   }
   const metadata = { ...given.metadata, name: live.metadata.name, namespace: live.metadata.namespace, ...fixed };
@@ -175,6 +176,11 @@ function keepServerFields(call: Call, live: KubeObject, given: KubeObject): Kube
   if (kind.status) next["status"] = live["status"];
   if (kind.kind === "Namespace" && kind.group === "" && subresource === "") keepFinalizers(next, live);
   return prunedUndefined(next);
+}
+
+/** Agents of nodes annotate their node and its pods with what they write status by: the right to more would be a right to all of it. */
+function annotatedWithStatus({ group, kind }: ServedKind): boolean {
+  return group === "" && (kind === "Pod" || kind === "Node");
 }
 
 /** Only `/finalize` may change which finalizers a namespace waits for. */

@@ -6,6 +6,7 @@ import type { Start } from "./program.ts";
 const DEFAULT_NAME = "demo";
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
 const PROXIES = ["iptables", "nftables", "ipvs", "none"] as const;
+const RUNTIMES = ["auto", "netns", "paper"] as const;
 const DATASTORES = ["api", "etcd"] as const;
 const METHODS = ["operator", "chart", "manifest", "manifest-canal", "manifest-policy-only"] as const;
 const MOST_NODES = 1000;
@@ -28,7 +29,13 @@ export function addClusterCommands(program: Command, start: Start): void {
       "generic" as const,
     )
     .option("--nodes <count>", "how many nodes", wholeNumber("--nodes", 1, MOST_NODES), 3)
-    .option("--paper", "nodes on paper: everything but packets; needs no root")
+    .option(
+      "--runtime <runtime>",
+      "what nodes are: netns (real, needs root), paper (everything but packets), auto (real where they can be)",
+      oneOf("--runtime", RUNTIMES),
+    )
+    .option("--paper", "the same as --runtime paper")
+    .option("--subnets <count>", "real nodes in turn on so many subnets", wholeNumber("--subnets", 1, 8))
     .option("--detach", "leave it running in the background")
     .option("--proxy <mode>", `service proxy of the cluster: ${PROXIES.join(", ")}`, oneOf("--proxy", PROXIES))
     .option(

@@ -90,4 +90,10 @@ export const errors = defineErrors({
     say: (message: string) => `vendorctl met a problem it has no name for: ${message}`,
     fix: () => "run the same command with -v=8 to see where, and report it",
   },
+  PROBE_UNANSWERED: {
+    say: (missing: number, all: number) => `${missing} of ${all} did not answer`,
+    fix: () =>
+      "see the printed lines: TIMEOUT is a packet that was dropped, ECONNREFUSED a host on which nobody listens",
+    exitCode: 1,
+  },
 });

@@ -7,7 +7,11 @@ import type { GlobalFlags, World } from "./session.ts";
 /** Runs one command line and returns what the process should exit with. Never throws. */
 export async function runVendorctl(argv: readonly string[], world: World): Promise<number> {
   const { buildProgram } = await import("./program.ts");
-  const program = buildProgram({ argv, ...world });
+  return await runProgramTree(buildProgram({ argv, ...world }), argv, world);
+}
+
+/** Any tree of commands of ours: the same flags, the same errors, the same exits. */
+export async function runProgramTree(program: Command, argv: readonly string[], world: World): Promise<number> {
   try {
     await program.parseAsync(withoutShortEquals(argv), { from: "user" });
     return 0;

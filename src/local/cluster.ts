@@ -13,19 +13,14 @@ import { type ClusterKeys, createClusterKeys } from "./certificates.ts";
 import { ServiceAllocator } from "./controllers/service-allocator.ts";
 import { startControllers } from "./controllers/start-controllers.ts";
 import type { DaemonSet, Deployment, Node, Pod } from "./controllers/workload-types.ts";
-import { installedImageRules } from "./installed/image-rules.ts";
+import type { Ground } from "./ground.ts";
 import { type InstalledOptions, seedInstalled } from "./installed/seed-installed.ts";
 import { kubeconfigFor } from "./kubeconfig-file.ts";
+import { paperGround } from "./paper-ground.ts";
 import { type Personality, type PersonalityOptions, type ProxyChoice, personalityOf } from "./personality.ts";
 import { podSubresources } from "./pod-subresources.ts";
-import { NodeServices } from "./programs/node-services.ts";
-import { PaperAgents } from "./programs/paper-agents.ts";
-import { platformAddresses, platformServesClusterIP } from "./programs/platform-addresses.ts";
-import { type ProgramRunner, programRunner } from "./programs/program-runner.ts";
-import { PROGRAMS, type ProgramTable } from "./programs/program-table.ts";
+import type { ProgramTable } from "./programs/program-table.ts";
 import { type Kubelet, startKubelet } from "./runtime/kubelet.ts";
-import type { NodeRuntime } from "./runtime/node-runtime.ts";
-import { paperRuntime } from "./runtime/paper-runtime.ts";
 
 export interface ClusterOptions {
   name: string;
@@ -36,6 +31,10 @@ export interface ClusterOptions {
   oldNodes?: number;
   windowsNodes?: number;
   dualStack?: boolean;
+  /** Nodes on paper unless told; real ones need root and a kernel that can make them. */
+  runtime?: "paper" | "netns";
+  /** Real nodes in turn on so many subnets, with a router between them. */
+  subnets?: number;
   /** Seed it as an older version of the service left it. */
   installed?: Omit<InstalledOptions, "kind" | "nodes">;
   dataDir?: string;
@@ -60,8 +59,8 @@ export interface LocalCluster {
   readonly keys: ClusterKeys;
   readonly server: ApiServer;
   readonly kubelet: Kubelet;
-  /** Our own programs, which really run in their pods. */
-  readonly programs: Pick<ProgramRunner, "kill" | "resolveService">;
+  readonly programs: Ground["programs"];
+  readonly runtime: Ground["runtime"];
   readonly nodeNames: readonly string[];
   /** As the cluster's administrator. */
   readonly client: Client;
@@ -74,26 +73,18 @@ const HOST = "127.0.0.1";
 export async function startCluster(options: ClusterOptions): Promise<LocalCluster> {
   const { clock = systemClock, log = silentLog, report = () => {} } = options;
   const personality = personalityOf(options.kind);
-  const programs = programRunner({ clock, programs: { ...PROGRAMS, ...options.programs } });
-  const runtime = paperRuntime({ clock, rules: installedImageRules, runner: programs });
+  const ground = await groundOf(options, personality, clock, log);
+  const { runtime, programs } = ground;
   const closers: (() => Promise<void>)[] = [];
   const close = async () => {
     for (const one of closers.splice(0).reverse()) await one();
   };
+  closers.push(() => ground.close());
   try {
     report("api", "running");
-    const { server, url, keys, platform, services, agents } = await startServer(
-      options,
-      personality,
-      runtime,
-      programs,
-    );
-    closers.push(() => server.close());
-    programs.attach({
-      server,
-      addresses: platformAddresses(personality, platform),
-      servicesWorkOn: (node) => platformServesClusterIP(personality) || services.workOn(node),
-    });
+    const { server, url, keys, platform } = await startServer(options, personality, ground);
+    // What runs on the ground ends before the server it talks to.
+    closers.unshift(() => server.close());
     report("api", "done");
 
     report("platform", "running");
@@ -121,12 +112,10 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
     report("platform", "done");
 
     report("nodes", "running");
-    agents.start({ store: server.store, transport: server.transport, kind: personality.kind, clock, log });
-    closers.push(() => agents.stop());
-    closers.push(() => runtime.close());
+    ground.attach({ server, client, personality, platform, clock, log });
     const kubelet = startKubelet({ transport: server.transport(), runtime, clock, log });
     closers.push(() => kubelet.stop());
-    const nodes = personality.nodes(platform);
+    const nodes = ground.nodes(personality.nodes(platform));
     await Promise.all(nodes.map((node) => kubelet.addNode(node)));
     report("nodes", "done");
 
@@ -140,23 +129,25 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
       report("installed", "done");
     }
     report("ready", "running");
-    await settled(client, nodes.length);
+    await settled(client, nodes.length, ground.podsBecomeReady);
     report("ready", "done");
     const kubeconfig = kubeconfigFor(options.name, url, keys);
     const nodeNames = nodes.map(({ name }) => name);
-    return { url, kubeconfig, keys, server, kubelet, programs, nodeNames, client, close };
+    return { url, kubeconfig, keys, server, kubelet, programs, runtime, nodeNames, client, close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function startServer(
-  options: ClusterOptions,
-  personality: Personality,
-  runtime: NodeRuntime,
-  programs: ProgramRunner,
-) {
+async function groundOf(options: ClusterOptions, personality: Personality, clock: Clock, log: Log): Promise<Ground> {
+  if (options.runtime !== "netns")
+    return paperGround({ clock, ...(options.programs && { programs: options.programs }) });
+  const { realGround } = await import("./real-ground.ts");
+  return await realGround({ name: options.name, personality, clock, log });
+}
+
+async function startServer(options: ClusterOptions, personality: Personality, ground: Ground) {
   const { host = HOST, port = 0, clock = systemClock } = options;
   const chosen = {
     name: options.name,
@@ -165,8 +156,9 @@ async function startServer(
     oldNodes: options.oldNodes ?? 0,
     windowsNodes: options.windowsNodes ?? 0,
     dualStack: options.dualStack ?? false,
+    subnets: options.subnets ?? 1,
   };
-  const asked: PersonalityOptions = { ...chosen, apiAddress: { host, port } };
+  const asked: PersonalityOptions = { ...chosen, apiAddress: ground.apiAddress({ host, port }) };
   // What the platform cannot be is refused here, before there is anything to take back.
   personality.nodes(asked);
   personality.objects(asked);
@@ -174,8 +166,6 @@ async function startServer(
   const keys =
     options.keys ?? createClusterKeys([...new Set([HOST, "localhost", host, ...names])], new Date(clock.now()));
   const cidrs = chosen.dualStack ? personality.serviceCidrs : personality.serviceCidrs.slice(0, 1);
-  const agents = new PaperAgents();
-  const services = new NodeServices();
   const server = await createApiServer({
     kinds: kubernetesKinds(),
     authorization: "rbac",
@@ -183,27 +173,25 @@ async function startServer(
     admissions: (store) => [
       podDefaults(store),
       serviceAddresses(new ServiceAllocator(storedServices(store), { clusterCidrs: cidrs })),
-      services.learn(store),
-      agents,
+      ...ground.admissions(store),
     ],
-    resolveService: programs.resolveService,
-    subresources: podSubresources(runtime),
+    resolveService: ground.programs.resolveService,
+    subresources: podSubresources(ground.runtime),
     serviceAccounts: { key: keys.serviceAccountKey, issuer: "https://kubernetes.default.svc.cluster.local" },
     frontProxy: keys.frontProxy,
     now: () => new Date(clock.now()),
   });
   try {
-    const listening = await server.listen({
-      host,
-      port,
-      tls: {
-        server: keys.server,
-        clientAuthority: keys.authority.certificate,
-        frontProxyAuthority: keys.frontProxyAuthority.certificate,
-      },
-    });
-    const platform: PersonalityOptions = { ...chosen, apiAddress: { host, port: listening.port } };
-    return { server, url: listening.url, keys, platform, services, agents };
+    const tls = {
+      server: keys.server,
+      clientAuthority: keys.authority.certificate,
+      frontProxyAuthority: keys.frontProxyAuthority.certificate,
+    };
+    const listening = await server.listen({ host, port, tls });
+    const apiAddress = ground.apiAddress({ host, port: listening.port });
+    const platform: PersonalityOptions = { ...chosen, apiAddress };
+    for (const socket of ground.sockets(platform)) await server.listen({ ...socket, tls });
+    return { server, url: listening.url, keys, platform };
   } catch (error) {
     await server.close();
     throw error;
@@ -215,7 +203,7 @@ function storedServices(store: Store): KubeObject[] {
 }
 
 /** Waits until what was asked for is there: nodes ready, workloads rolled out, no pod still on its way. */
-async function settled(client: Client, nodeCount: number): Promise<void> {
+async function settled(client: Client, nodeCount: number, withPods: boolean): Promise<void> {
   const nodes = createInformer<Node>(client, NODES);
   const pods = createInformer<Pod>(client, PODS);
   const deployments = createInformer<Deployment>(client, DEPLOYMENTS);
@@ -223,9 +211,10 @@ async function settled(client: Client, nodeCount: number): Promise<void> {
   const all: Informer<never>[] = [nodes, pods, deployments, daemonSets] as unknown as Informer<never>[];
   const isSettled = () =>
     nodes.list().filter(isNodeReady).length >= nodeCount &&
-    deployments.list().every(isRolledOut) &&
-    daemonSets.list().every(isSpreadOut) &&
-    pods.list().every((pod) => pod.status?.phase !== undefined && pod.status.phase !== "Pending");
+    (!withPods ||
+      (deployments.list().every(isRolledOut) &&
+        daemonSets.list().every(isSpreadOut) &&
+        pods.list().every((pod) => pod.status?.phase !== undefined && pod.status.phase !== "Pending")));
   try {
     await Promise.all(all.map((informer) => informer.synced));
     await new Promise<void>((resolve) => {

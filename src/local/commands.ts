@@ -22,6 +22,7 @@ import { followFile } from "./follow-file.ts";
 import { installMethod } from "./installed/install-method.ts";
 import { oldRelease } from "./installed/old-release.ts";
 import type { ProxyChoice } from "./personality.ts";
+import { chooseRuntime, type RuntimeChoice, removeRealNodes } from "./runtime-choice.ts";
 
 /** `vendorctl cluster …`: clusters on this machine, each a process and a folder. */
 
@@ -29,7 +30,7 @@ export interface UpOptions {
   name: string;
   kind: string;
   nodes: number;
-  paper: boolean;
+  runtime: RuntimeChoice;
   detach: boolean;
   proxy?: ProxyChoice;
   datastore?: "api" | "etcd";
@@ -40,6 +41,7 @@ export interface UpOptions {
   oldNodes?: number;
   windowsNodes?: number;
   dualStack?: boolean;
+  subnets?: number;
   dataDir?: string;
   port?: number;
 }
@@ -73,15 +75,17 @@ const STEPS: Record<ClusterStep, string> = {
   ready: "nodes and system pods ready",
 };
 
-export async function up(options: UpOptions, run: Run): Promise<{ cluster: ClusterSummary; stopped?: Promise<void> }> {
-  const folder = new ClusterFolder(options.name);
+export async function up(asked: UpOptions, run: Run): Promise<{ cluster: ClusterSummary; stopped?: Promise<void> }> {
+  const folder = new ClusterFolder(asked.name);
   const before = folder.read();
-  if (before && isRunning(before)) throw errors.CLUSTER_RUNNING(options.name);
-  const chosen = clusterOptions(options);
+  if (before && isRunning(before)) throw errors.CLUSTER_RUNNING(asked.name);
+  const { runtime, why } = await chooseRuntime(asked);
+  const options = { ...asked, runtime };
+  const chosen = { ...clusterOptions(options), runtime };
   // What a cluster that is no more has left. Without a record the folder is new, made by whoever started us.
   if (before) folder.remove();
   folder.create();
-  if (!options.paper) run.report({ event: "note", text: "nodes are on paper: everything but packets" });
+  if (why !== undefined) run.report({ event: "note", text: `nodes are on paper, everything but packets: ${why}` });
   if (options.detach) {
     await detach(options, folder, run);
     return { cluster: await summary(folder.read()!) };
@@ -93,7 +97,7 @@ export async function up(options: UpOptions, run: Run): Promise<{ cluster: Clust
 function clusterOptions(options: UpOptions): ClusterOptions {
   const { datastore } = options;
   if (options.installed !== undefined) oldRelease(options.installed);
-  const { name, kind, nodes, oldNodes, windowsNodes, dualStack } = options;
+  const { name, kind, nodes, oldNodes, windowsNodes, dualStack, subnets } = options;
   return {
     name,
     kind,
@@ -101,6 +105,7 @@ function clusterOptions(options: UpOptions): ClusterOptions {
     ...(oldNodes !== undefined && { oldNodes }),
     ...(windowsNodes !== undefined && { windowsNodes }),
     ...(dualStack !== undefined && { dualStack }),
+    ...(subnets !== undefined && { subnets }),
     ...(options.proxy !== undefined && { proxy: options.proxy }),
     ...(options.installed !== undefined && {
       installed: {
@@ -161,7 +166,7 @@ export async function down({ name }: { name: string }, run: Run): Promise<boolea
   const record = folder.read();
   if (!record) {
     folder.remove();
-    return false;
+    return await removeRealNodes(name);
   }
   if (isRunning(record)) {
     run.report({ event: "step", id: "stop", state: "running", text: `stopping ${name}` });
@@ -170,6 +175,7 @@ export async function down({ name }: { name: string }, run: Run): Promise<boolea
     run.report({ event: "step", id: "stop", state: "done", text: `stopped ${name}` });
   }
   folder.remove();
+  await removeRealNodes(name);
   return true;
 }
 

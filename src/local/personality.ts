@@ -25,6 +25,8 @@ export interface PersonalityOptions {
   /** Where the API server really listens. */
   apiAddress: { host: string; port: number };
   dualStack: boolean;
+  /** How many subnets the nodes are on, in turn. */
+  subnets?: number;
 }
 
 export type ProxyMode = "iptables" | "nftables" | "ipvs";

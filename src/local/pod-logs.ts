@@ -39,7 +39,7 @@ export async function podLogs(core: Core, call: Call, runtime: NodeRuntime): Pro
   };
 }
 
-function containerOf(pod: Pod, asked: string | null): string {
+export function containerOf(pod: Pod, asked: string | null): string {
   const names = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].map(({ name }) => name);
   if (asked !== null) {
     if (names.includes(asked)) return asked;

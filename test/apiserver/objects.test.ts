@@ -16,6 +16,21 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 describe("one object's life", () => {
+  it("a node's annotations can be written with its status, and nothing else of it can", async () => {
+    await api.create("/api/v1/nodes", {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name: "told", labels: { a: "1" } },
+    });
+    const metadata = { annotations: { says: "something" }, labels: { a: "2" } };
+    const { body } = await api.call("PATCH", "/api/v1/nodes/told/status", {
+      body: { metadata, spec: { unschedulable: true } },
+      headers: { "content-type": "application/merge-patch+json" },
+    });
+    expect(body.metadata).toMatchObject({ annotations: { says: "something" }, labels: { a: "1" } });
+    expect(body.spec.unschedulable).toBeUndefined();
+  });
+
   it("is created with an identity, changed, and deleted", async () => {
     const created = await api.create(MAPS, configMap("life", { a: "1" }));
     expect(created.status).toBe(201);

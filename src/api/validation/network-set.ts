@@ -1,3 +1,4 @@
+import { DERIVED_LABELS } from "../derived-labels.ts";
 import type { NetworkSet } from "../resources/network-set.ts";
 import type { Profile } from "../resources/profile.ts";
 import type { Problem } from "./problem.ts";
@@ -7,8 +8,7 @@ import { labelKeyProblems, labelValueProblems, nameProblems, netProblems, VALUE_
 
 const at = reporters(VALUE_PROBLEMS);
 
-/** Labels the service derives from where an object is. */
-const DERIVED = ["vendor.io/namespace", "vendor.io/orchestrator", "vendor.io/serviceaccount"];
+const DERIVED: readonly string[] = Object.values(DERIVED_LABELS);
 
 /** Network sets of both scopes. */
 export function networkSetProblems(set: NetworkSet): Problem[] {

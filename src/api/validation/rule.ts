@@ -1,4 +1,5 @@
 import { parseAddress, parseCidr, V4 } from "../../kit/ip.ts";
+import { protocolNumber } from "../protocols.ts";
 import type { PolicyRule, RuleEntity } from "../resources/policy-rule.ts";
 import { type Problem, reporters } from "./problem.ts";
 import { brief, labelKeyProblems, netProblems, selectorProblems } from "./values.ts";
@@ -62,7 +63,9 @@ export const RULE_PROBLEMS = {
 
 const at = reporters(RULE_PROBLEMS);
 
-const PROTOCOLS: Record<string, number> = { ICMP: 1, TCP: 6, UDP: 17, ICMPv6: 58, SCTP: 132, UDPLite: 136 };
+const ICMP = 1;
+const ICMPV6 = 58;
+const TCP = 6;
 const WITH_PORTS = [6, 17, 132];
 
 interface Place {
@@ -87,13 +90,6 @@ export function ruleProblems(rule: PolicyRule, place: Place): Problem[] {
   ];
 }
 
-/** The protocol's number, or undefined where it is none. A number may be written as text. */
-function protocolNumber(protocol: string | number | undefined): number | undefined {
-  if (protocol === undefined) return undefined;
-  const number = PROTOCOLS[protocol] ?? (/^\d{1,3}$/.test(String(protocol)) ? Number(protocol) : undefined);
-  return number !== undefined && number >= 1 && number <= 255 ? number : undefined;
-}
-
 function protocolProblems(protocol: string | number | undefined, path: string): Problem[] {
   if (protocol === undefined || protocolNumber(protocol) !== undefined) return [];
   return [at.RULE_PROTOCOL_UNKNOWN(path, `"${brief(String(protocol))}" is not a protocol.`)];
@@ -104,7 +100,7 @@ function icmpProblems(rule: PolicyRule, path: string): Problem[] {
   return (["icmp", "notICMP"] as const).flatMap((field) => {
     const match = rule[field];
     if (!match) return [];
-    const icmp = protocol === PROTOCOLS["ICMP"] || protocol === PROTOCOLS["ICMPv6"];
+    const icmp = protocol === ICMP || protocol === ICMPV6;
     return [
       ...(icmp ? [] : [at.RULE_ICMP_PROTOCOL(`${path}.${field}`, `${field} needs protocol ICMP or ICMPv6.`)]),
       ...(match.code !== undefined && match.type === undefined
@@ -179,15 +175,15 @@ function familyProblems(rule: PolicyRule, path: string): Problem[] {
   }
   if (rule.ipVersion !== undefined) families.add(rule.ipVersion);
   const protocol = protocolNumber(rule.protocol);
-  if (protocol === PROTOCOLS["ICMP"]) families.add(4);
-  if (protocol === PROTOCOLS["ICMPv6"]) families.add(6);
+  if (protocol === ICMP) families.add(4);
+  if (protocol === ICMPV6) families.add(6);
   return families.has(4) && families.has(6) ? [at.RULE_FAMILY_MIXED(path, "The rule names both IPv4 and IPv6.")] : [];
 }
 
 function httpProblems(rule: PolicyRule, place: Place): Problem[] {
   if (!rule.http) return [];
   const path = `${place.path}.http`;
-  const tcp = rule.protocol === undefined || protocolNumber(rule.protocol) === PROTOCOLS["TCP"];
+  const tcp = rule.protocol === undefined || protocolNumber(rule.protocol) === TCP;
   const odd = (rule.http.paths ?? []).flatMap((match, index) =>
     (match.exact === undefined) === (match.prefix === undefined)
       ? [at.RULE_HTTP(`${path}.paths[${index}]`, "A path is exactly one of exact and prefix.")]

@@ -17,14 +17,14 @@ describe("vendorctl cluster", () => {
         "API server: https://127.0.0.1:6443\n" +
         "kubeconfig: /tmp/demo/kubeconfig\n",
     );
-    expect(calls).toEqual([["up", { name: "demo", kind: "aks", nodes: 2, paper: true, detach: true }]]);
+    expect(calls).toEqual([["up", { name: "demo", kind: "aks", nodes: 2, runtime: "paper", detach: true }]]);
   });
 
   it("passes on every flag of up, with its type", async () => {
     const line =
       "cluster up --name old --proxy ipvs --datastore etcd --installed 3.27.2 --method manifest --data-dir d --port 7443";
     const { calls } = await vendorctl(line.split(" "));
-    const expected = { name: "old", kind: "generic", nodes: 3, paper: false, detach: false, proxy: "ipvs" };
+    const expected = { name: "old", kind: "generic", nodes: 3, runtime: "auto", detach: false, proxy: "ipvs" };
     const seed = { datastore: "etcd", installed: "v3.27.2", method: "manifest", dataDir: "d", port: 7443 };
     expect(calls).toEqual([["up", { ...expected, ...seed }]]);
   });

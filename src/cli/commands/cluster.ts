@@ -15,10 +15,19 @@ const ABOUT_INSTALLED = [
   ["userEdits", "--user-edits"],
 ] as const;
 
-type UpFlags = Omit<UpOptions, "paper" | "detach"> & { paper?: true; detach?: true };
+type UpFlags = Omit<UpOptions, "runtime" | "detach"> & {
+  runtime?: UpOptions["runtime"];
+  paper?: true;
+  detach?: true;
+};
 
 export async function up(session: Session, flags: UpFlags): Promise<void> {
-  const options: UpOptions = { ...flags, paper: flags.paper ?? false, detach: flags.detach ?? false };
+  const { paper, ...others } = flags;
+  if (paper && flags.runtime && flags.runtime !== "paper") {
+    throw errors.USAGE(`--paper is not --runtime ${flags.runtime}`, "leave one of them out");
+  }
+  const runtime = paper ? "paper" : (flags.runtime ?? "auto");
+  const options: UpOptions = { ...others, runtime, detach: flags.detach ?? false };
   const asked = ABOUT_INSTALLED.find(([name]) => options[name] !== undefined);
   if (asked && !options.installed) {
     throw errors.USAGE(`${asked[1]} is about an older version`, "add --installed with that version, such as v3.27");

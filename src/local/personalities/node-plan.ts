@@ -13,6 +13,8 @@ export interface PlannedNode {
   zone: string;
   image: NodeImage;
   internalIPs: string[];
+  /** The subnet of each. */
+  networks: string[];
   podCIDRs: string[];
 }
 
@@ -41,7 +43,8 @@ export function planNodes(options: PersonalityOptions, plan: NodePlan): NodeSpec
       role: index === 0 && plan.controlPlane === "shown" ? "control-plane" : "worker",
       zone: plan.zones[index % plan.zones.length] as string,
       image: imageOf(index, options, plan),
-      internalIPs: families(options, plan.nodeCidrs).map((cidr) => nodeAddress(cidr, index)),
+      internalIPs: subnetsOf(options, plan.nodeCidrs, index).map((subnet) => nodeAddress(subnet, index)),
+      networks: subnetsOf(options, plan.nodeCidrs, index).map(formatCidr),
       podCIDRs: families(options, plan.podCidrs).map((cidr) => podRange(cidr, index, nodes)),
     };
     return nodeSpec(node, plan);
@@ -49,10 +52,10 @@ export function planNodes(options: PersonalityOptions, plan: NodePlan): NodeSpec
 }
 
 function nodeSpec(node: PlannedNode, plan: NodePlan): NodeSpec {
-  const { image, internalIPs, podCIDRs, zone } = node;
+  const { image, internalIPs, networks, podCIDRs, zone } = node;
   const told = plan.describe(node);
   const labels = { [ZONE]: zone, [REGION]: zone.replace(/-?[a-z0-9]$/, ""), ...told.labels };
-  return { ...image, internalIPs, podCIDRs, ...told, labels };
+  return { ...image, internalIPs, networks, podCIDRs, ...told, labels };
 }
 
 /** The last nodes run Windows, those before them are too old, and the rest have the platform's own images. */
@@ -69,6 +72,17 @@ function families({ dualStack }: PersonalityOptions, cidrs: readonly string[]): 
     const cidr = parseCidr(text);
     if (!cidr) throw new TypeError(`"${text}" is not a prefix`);
     return cidr;
+  });
+}
+
+/** Nodes are on the subnets in turn, which share the platform's network between them. */
+function subnetsOf(options: PersonalityOptions, cidrs: readonly string[], index: number): Cidr[] {
+  const { subnets = 1 } = options;
+  const bits = Math.ceil(Math.log2(subnets));
+  return families(options, cidrs).map((cidr) => {
+    const length = cidr.length + bits;
+    const size = 1n << BigInt(cidr.family.bits - length);
+    return { ...cidr, base: cidr.base + BigInt(index % subnets) * size, length };
   });
 }
 

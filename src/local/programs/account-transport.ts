@@ -100,7 +100,7 @@ async function freshToken(kubelet: Client, pod: Pod, now: number): Promise<Held 
 }
 
 /** Undefined when the account is gone. */
-async function requestToken(kubelet: Client, pod: Pod): Promise<string | undefined> {
+export async function requestToken(kubelet: Client, pod: Pod): Promise<string | undefined> {
   const { name, namespace, uid } = pod.metadata;
   const account = (pod.spec["serviceAccountName"] as string | undefined) ?? "default";
   const boundObjectRef = { apiVersion: "v1", kind: "Pod", name, uid };

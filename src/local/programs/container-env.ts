@@ -48,7 +48,7 @@ export type Environment = Record<string, string>;
  * A reference that is not optional and not there throws a `ContainerStartError`.
  */
 export async function containerEnv(
-  start: ContainerStart,
+  start: Omit<ContainerStart, "write" | "report">,
   apiService: { host: string; port: number },
   references: References,
 ): Promise<Environment> {
@@ -86,7 +86,7 @@ const VARIABLE_NAME = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/;
 
 async function variableValue(
   { value, valueFrom }: EnvVar,
-  start: ContainerStart,
+  start: Omit<ContainerStart, "write" | "report">,
   references: References,
   known: Environment,
 ): Promise<string | undefined> {
@@ -102,7 +102,7 @@ async function variableValue(
     const object = found("secret", secretKeyRef, await references.secret(namespace, secretKeyRef.name));
     return keyOf("Secret", secretKeyRef, namespace, decoded(object));
   }
-  throw new ContainerStartError("environment", "paper nodes know no resourceFieldRef");
+  throw new ContainerStartError("environment", "nodes here know no resourceFieldRef");
 }
 
 function found<T>(what: string, ref: { name: string; optional?: boolean }, object: T | undefined): T | undefined {
@@ -125,7 +125,10 @@ export function decoded(secret: Secret | undefined): Environment | undefined {
   return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, "base64").toString("utf8")]));
 }
 
-function fieldValue(path: string, { pod, node, hostIPs, podIPs }: ContainerStart): string {
+export function fieldValue(
+  path: string,
+  { pod, node, hostIPs, podIPs }: Pick<ContainerStart, "pod" | "node" | "hostIPs" | "podIPs">,
+): string {
   const { metadata, spec } = pod;
   const keyed = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path);
   if (keyed) return metadata[keyed[1] as "labels" | "annotations"]?.[keyed[2] as string] ?? "";

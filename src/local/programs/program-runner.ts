@@ -97,7 +97,7 @@ async function environmentOf(given: ContainerStart, program: OurProgram, cluster
   return { VENDOR_VERSION: program.version, ...env, ...(await containerTls(given, cluster.references)) };
 }
 
-function referencesOf(kubelet: Client): References {
+export function referencesOf(kubelet: Client): References {
   const read = async <T extends ConfigMap | Secret>(kind: ResourceKind, namespace: string, name: string) => {
     try {
       return await kubelet.get<T>(kind, { namespace, name });

@@ -10,3 +10,10 @@ export const PROGRAMS: ProgramTable = {
   "flow-logs": async () => (await import("../../flows/stand-in.ts")).flowLogsStandIn,
   "flow-ui": async () => (await import("../../flows/stand-in.ts")).flowUIStandIn,
 };
+
+/** Programs of a node itself. They work on a kernel, so only a process of their own runs them, never the embedded cluster's. */
+export const NODE_PROGRAMS: ProgramTable = {
+  node: async () => (await import("../../agent/program.ts")).nodeProgram,
+  "node-init": async () => (await import("../../agent/node-init.ts")).nodeInitProgram,
+  "cni-install": async () => (await import("../../cni/install.ts")).cniInstallProgram,
+};

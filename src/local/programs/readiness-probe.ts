@@ -1,5 +1,7 @@
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
+import type { Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import type { Container } from "../controllers/workload-types.ts";
 
@@ -12,10 +14,17 @@ interface HttpProbe {
   failureThreshold?: number;
 }
 
+/** Where to ask; `connect` where this process does not reach it by itself. */
+interface ListenAddress {
+  host: string;
+  port: number;
+  connect?: () => Socket;
+}
+
 export interface ReadinessOptions {
   container: Container;
   /** Where the container's port is answered; undefined while nothing listens. */
-  addressOf(port: number): { host: string; port: number } | undefined;
+  addressOf(port: number): ListenAddress | undefined;
   report(ready: boolean): void;
   clock: Clock;
   signal: AbortSignal;
@@ -56,17 +65,22 @@ export function portNumber(container: Container, port: number | string): number 
 }
 
 /** A kubelet trusts any certificate here, and takes any answer from 200 to 399 for a yes. */
-function answersWell(probe: HttpProbe, address: { host: string; port: number }, signal: AbortSignal): Promise<boolean> {
+function answersWell(probe: HttpProbe, { host, port, connect }: ListenAddress, signal: AbortSignal): Promise<boolean> {
   const { path = "/", scheme = "HTTP" } = probe.httpGet ?? {};
+  const insecure = { rejectUnauthorized: false };
   const start = scheme === "HTTPS" ? httpsRequest : httpRequest;
   return new Promise((resolve) => {
     const asking = start({
-      ...address,
+      host,
+      port,
       path,
       agent: false,
       timeout: (probe.timeoutSeconds ?? 1) * 1000,
       signal,
-      ...(scheme === "HTTPS" && { rejectUnauthorized: false }),
+      ...(scheme === "HTTPS" && insecure),
+      ...(connect && {
+        createConnection: () => (scheme === "HTTPS" ? connectTls({ socket: connect(), ...insecure }) : connect()),
+      }),
     });
     asking.once("response", (answer) => {
       answer.resume();

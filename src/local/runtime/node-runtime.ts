@@ -1,3 +1,4 @@
+import type { Duplex, Readable, Writable } from "node:stream";
 import type { Container, Labels, Pod, Taint } from "../controllers/workload-types.ts";
 
 /**
@@ -14,7 +15,10 @@ export interface NodeRuntime {
   stopPod(uid: string, graceSeconds: number): Promise<void>;
   /** Lines as they came, each behind its time (RFC 3339) and a space. */
   logs(uid: string, container: string, options: LogOptions): AsyncIterable<string>;
-  exec(uid: string, container: string, command: readonly string[]): Promise<ExecResult>;
+  /** Runs a command beside the container's program, in the same world. */
+  exec(uid: string, container: string, command: ExecCommand): Promise<ExecSession>;
+  /** A connection to a port of the pod, from inside it. */
+  connect(uid: string, port: number): Promise<Duplex>;
   close(): Promise<void>;
 }
 
@@ -23,6 +27,8 @@ export interface NodeSpec {
   name: string;
   /** The node's own addresses, IPv4 first. */
   internalIPs: readonly string[];
+  /** The subnet each of them is in. */
+  networks?: readonly string[];
   externalIPs?: readonly string[];
   /** Where its pods get their addresses from, one range per family. */
   podCIDRs: readonly string[];
@@ -75,8 +81,17 @@ export interface LogOptions {
   signal?: AbortSignal;
 }
 
-export interface ExecResult {
-  exitCode: number;
-  stdout: string;
-  stderr: string;
+export interface ExecCommand {
+  command: readonly string[];
+  /** In a terminal: what it says is one stream. */
+  tty?: boolean;
+}
+
+export interface ExecSession {
+  stdin: Writable;
+  stdout: Readable;
+  stderr: Readable;
+  exited: Promise<number>;
+  /** Ends it, if it has not ended. */
+  kill(): void;
 }

@@ -115,7 +115,9 @@ describe("a pod on a paper node", () => {
     const lines: string[] = [];
     for await (const line of cluster.runtime.logs(uid, "main", {})) lines.push(line.slice(25));
     expect(lines).toEqual(["this is a paper node: main (web:1) is said to run, nothing does", "ready"]);
-    await expect(cluster.runtime.exec(uid, "main", ["sh"])).rejects.toMatchObject({ code: "PAPER_NODE_CANNOT_EXEC" });
+    await expect(cluster.runtime.exec(uid, "main", { command: ["sh"] })).rejects.toMatchObject({
+      code: "PAPER_NODE_CANNOT_EXEC",
+    });
   });
 
   it("tells what happened to it in events", async () => {

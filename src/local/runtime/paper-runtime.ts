@@ -100,6 +100,10 @@ export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
       const { namespace, name } = find(uid).pod.metadata;
       throw errors.PAPER_NODE_CANNOT_EXEC(`${namespace}/${name}`);
     },
+    async connect(uid) {
+      const { namespace, name } = find(uid).pod.metadata;
+      throw errors.PAPER_NODE_CANNOT_EXEC(`${namespace}/${name}`);
+    },
     close: () => endAll(() => true),
   };
 }

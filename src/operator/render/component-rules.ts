@@ -3,7 +3,7 @@ import type { Names, Noun } from "../../api/names.ts";
 import { RESOURCES } from "../../api/resources/all.ts";
 import { placesOf } from "../../api/resources/resource.ts";
 import { platformOf } from "./platform.ts";
-import { leaseRules, READ, type Rule, rule, WRITE } from "./rbac.ts";
+import { leaseRules, READ, type Rule, rule } from "./rbac.ts";
 
 /** What a program may do: in the whole cluster, and in its own namespace. Each verb is one the program uses. */
 export interface Rights {
@@ -20,8 +20,8 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
       rule("", ["pods", "nodes", "services", "namespaces", "serviceaccounts"], READ),
       rule("discovery.k8s.io", ["endpointslices"], READ),
       rule("networking.k8s.io", ["networkpolicies"], READ),
-      // Says that the network of its node works.
-      rule("", ["nodes/status"], ["patch"]),
+      // Says that the network of its node works, how to reach it, and which addresses it gave its pods.
+      rule("", ["nodes/status", "pods/status"], ["patch"]),
       stored(
         names,
         [
@@ -39,9 +39,9 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
         ],
         READ,
       ),
-      // Says which version the nodes run.
-      stored(names, ["clusterInformation"], ["create", "patch"]),
-      stored(names, IPAM, [...READ, ...WRITE]),
+      stored(names, IPAM, [...READ, "create", "update", "delete"]),
+      // Sees to it that the cluster has an identity, and says which version the nodes run.
+      stored(names, ["clusterInformation"], ["create", "update", "patch"]),
       ...(constraints
         ? [rule("security.openshift.io", ["securitycontextconstraints"], ["use"], [constraints.privileged])]
         : []),

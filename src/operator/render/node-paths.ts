@@ -48,12 +48,9 @@ export function agentPaths(paths: NodePaths): NodePath[] {
     { name: "netns", path: "/var/run/netns", ...DIRECTORY, ...FOLLOW },
     // In a container without privileges /proc/sys cannot be written; this is the network's part of it, of the node.
     { name: "sys-net", path: "/proc/sys/net", at: "/host/proc/sys/net", type: "Directory" },
-    ...(paths.ebpf
-      ? ([
-          { name: "bpffs", path: "/sys/fs/bpf", type: "Directory", ...FOLLOW },
-          { name: "cgroup", path: paths.ebpf.cgroupV2Path, ...DIRECTORY, ...FOLLOW },
-        ] as const)
-      : []),
+    // Also where eBPF does not act: what it left from before is found, and removed, by its pins.
+    { name: "bpffs", path: "/sys/fs/bpf", type: "Directory", ...FOLLOW },
+    ...(paths.ebpf ? [{ name: "cgroup", path: paths.ebpf.cgroupV2Path, ...DIRECTORY, ...FOLLOW }] : []),
   ];
 }
 

@@ -160,6 +160,8 @@ export function cniInstall(inputs: RenderInputs, paths: NodePaths, parts: CniIns
       env: [
         ...POD_IDENTITY,
         ...variable("CNI_BIN_DIR", "/host/cni/bin"),
+        // The plugin's first line names its interpreter as the node sees it.
+        ...variable("CNI_BIN_HOST_DIR", paths.cni.binDir),
         ...variable("CNI_CONF_DIR", "/host/cni/conf"),
         ...variable("CNI_CONF_NAME", CNI_CONFIG.file),
         { name: "CNI_NETWORK_CONFIG", valueFrom: { configMapKeyRef: { name, key } } },

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * Configuration that is fixed when the programs are loaded. It is read-only data the verifier knows the values of, so a
+ * branch that is off costs nothing, and may call what this kernel does not have.
+ */
+#ifndef LIB_CONFIG_H
+#define LIB_CONFIG_H
+
+#include "kernel.h"
+
+#define CONFIG(type, name) const volatile type name SEC(".rodata")
+
+#define SECOND 1000000000ull
+
+/* After how many nanoseconds without a packet a flow is over. */
+CONFIG(__u64, timeout_tcp_opening) = 60 * SECOND;
+CONFIG(__u64, timeout_tcp_established) = 3600 * SECOND;
+CONFIG(__u64, timeout_tcp_closing) = 30 * SECOND;
+CONFIG(__u64, timeout_udp) = 120 * SECOND;
+CONFIG(__u64, timeout_icmp) = 10 * SECOND;
+CONFIG(__u64, timeout_other) = 600 * SECOND;
+CONFIG(__u64, timeout_fragment) = 30 * SECOND;
+/* Whether the kernel can put a packet straight into a pod (5.10), and send one on that still needs a neighbour (5.10). */
+CONFIG(__u8, has_redirect_peer) = 1;
+CONFIG(__u8, has_redirect_neigh) = 1;
+/* UDP port of the overlay, which nodes always accept from each other. */
+CONFIG(__u16, vxlan_port) = 4789;
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Connection tracking. A flow is two entries, one per direction, each found by the packet's own key. */
+#ifndef LIB_FLOWS_H
+#define LIB_FLOWS_H
+
+#include "parse.h"
+
+/* Writing a time into a shared line for every packet costs more than an eighth of a second is worth. */
+#define SEEN_GRAIN (SECOND / 8)
+
+INLINE __u64 timeout_of(__u8 protocol, __u8 state)
+{
+	if (protocol == IPPROTO_TCP) {
+		if (state == FLOW_OPENING)
+			return timeout_tcp_opening;
+		return state == FLOW_ESTABLISHED ? timeout_tcp_established : timeout_tcp_closing;
+	}
+	if (protocol == IPPROTO_UDP)
+		return timeout_udp;
+	return is_icmp(protocol) ? timeout_icmp : timeout_other;
+}
+
+INLINE void forget(const struct work *w)
+{
+	bpf_map_delete_elem(&flows, &w->packet);
+	bpf_map_delete_elem(&flows, &w->reply);
+}
+
+/* A SYN opens a flow, whatever stood there; a SYN-ACK is no part of one that closes. */
+INLINE int is_reused(const struct work *w, const struct flow *flow)
+{
+	if (w->packet.protocol != IPPROTO_TCP || (w->flags & WORK_LATER_FRAGMENT) || !(w->tcp_flags & TCP_SYN))
+		return 0;
+	if (w->tcp_flags & TCP_ACK)
+		return flow->state == FLOW_CLOSING;
+	return 1;
+}
+
+/* The live entry of the packet's flow. One that is over, or whose addresses and ports begin a new flow, is removed. */
+INLINE struct flow *find_flow(const struct work *w, __u64 now)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, &w->packet);
+	if (!flow)
+		return 0;
+	if (now - flow->last_seen <= timeout_of(w->packet.protocol, flow->state) && !is_reused(w, flow))
+		return flow;
+	forget(w);
+	return 0;
+}
+
+INLINE void advance(struct flow *flow, struct flow *answer, const struct work *w)
+{
+	__u8 state = flow->state;
+	if (w->tcp_flags & TCP_RST)
+		state = FLOW_CLOSING;
+	else if (w->tcp_flags & TCP_FIN) {
+		flow->flags |= FLOW_FIN;
+		if (answer && (answer->flags & FLOW_FIN))
+			state = FLOW_CLOSING;
+	}
+	if (state == FLOW_OPENING && (flow->flags & FLOW_REPLY))
+		state = FLOW_ESTABLISHED;
+	flow->state = state;
+	if (answer)
+		answer->state = state;
+}
+
+/* Counts the packet, and moves the state when it says something new. The other direction is looked up only then. */
+INLINE void refresh(struct flow *flow, const struct work *w, __u32 length, __u64 now)
+{
+	flow->packets++;
+	flow->bytes += length;
+	__u8 opening = flow->state == FLOW_OPENING && (flow->flags & FLOW_REPLY);
+	__u8 ending = w->packet.protocol == IPPROTO_TCP && (w->tcp_flags & (TCP_FIN | TCP_RST));
+	__u8 old = now - flow->last_seen > SEEN_GRAIN;
+	if (!opening && !ending && !old)
+		return;
+	struct flow *answer = bpf_map_lookup_elem(&flows, &w->reply);
+	flow->last_seen = now;
+	/* Both directions live as long as one does: a one-way transfer must not lose its acknowledging half. */
+	if (answer)
+		answer->last_seen = now;
+	if (opening || ending)
+		advance(flow, answer, w);
+}
+
+/* Remembers what policy approved at this hook, in both directions: for the answer, in and out are exchanged. */
+INLINE void approve_known(const struct work *w)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, &w->packet);
+	if (flow) {
+		if (w->epoch_in)
+			flow->approved_in = w->epoch_in;
+		if (w->epoch_out)
+			flow->approved_out = w->epoch_out;
+	}
+	flow = bpf_map_lookup_elem(&flows, &w->reply);
+	if (flow) {
+		if (w->epoch_in)
+			flow->approved_out = w->epoch_in;
+		if (w->epoch_out)
+			flow->approved_in = w->epoch_out;
+	}
+}
+
+INLINE __u8 flow_flags_of(const struct work *w)
+{
+	return (w->flags & WORK_FROM_HOST ? FLOW_FROM_HOST : 0) | (w->flags & WORK_TO_HOST ? FLOW_TO_HOST : 0);
+}
+
+INLINE void open_flow(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
+{
+	struct flow *flow = &w->scratch.flow;
+	__builtin_memset(flow, 0, sizeof(*flow));
+	flow->last_seen = now;
+	flow->packets = 1;
+	flow->bytes = length;
+	flow->approved_in = w->epoch_in;
+	flow->approved_out = w->epoch_out;
+	flow->out = w->out;
+	flow->path = w->path;
+	flow->flags = flow_flags_of(w);
+	/* Met in the middle: it was there before us. */
+	if (w->packet.protocol == IPPROTO_TCP && !(w->tcp_flags & TCP_SYN))
+		flow->state = FLOW_ESTABLISHED;
+	bpf_map_update_elem(&flows, &w->packet, flow, BPF_ANY);
+	flow->packets = 0;
+	flow->bytes = 0;
+	flow->approved_in = w->epoch_out;
+	flow->approved_out = w->epoch_in;
+	flow->out = w->reply_path == PATH_LOCAL ? in_ifindex : 0;
+	flow->path = w->reply_path;
+	flow->flags |= FLOW_REPLY;
+	bpf_map_update_elem(&flows, &w->reply, flow, BPF_ANY);
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* The maps, all shared by name between the objects and across restarts of the agent. Each is written by the agent unless said. */
+#ifndef LIB_MAPS_H
+#define LIB_MAPS_H
+
+#include "types.h"
+
+#define MAP(name_, type_, key_, value_, entries_, flags_) \
+	struct {                                          \
+		__uint(type, type_);                      \
+		__uint(max_entries, entries_);            \
+		__uint(map_flags, flags_);                \
+		__uint(pinning, PIN_BY_NAME);             \
+		__type(key, key_);                        \
+		__type(value, value_);                    \
+	} name_ SEC(".maps")
+
+MAP(node, BPF_MAP_TYPE_ARRAY, __u32, __u32, NODE_WORDS, 0);
+MAP(interfaces, BPF_MAP_TYPE_HASH, __u32, struct interface, 4096, 0);
+MAP(workloads, BPF_MAP_TYPE_HASH, struct ip_address, struct workload, 8192, 0);
+MAP(routes, BPF_MAP_TYPE_LPM_TRIE, struct route_key, struct route, 262144, BPF_F_NO_PREALLOC);
+MAP(ip_sets, BPF_MAP_TYPE_LPM_TRIE, struct set_key, struct set_member, 1048576, BPF_F_NO_PREALLOC);
+/* Written by the programs; the agent removes what is over. */
+MAP(flows, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 524288, 0);
+MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 8192, 0);
+/* Written by the programs. */
+MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct counter, HOOKS * REASONS, 0);
+MAP(works, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct work, 1, 0);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+	__uint(pinning, PIN_BY_NAME);
+} events SEC(".maps");
+
+/* Policy programs, assembled by the agent. Slot 0 stays empty: it is "none". */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 32768);
+	__uint(pinning, PIN_BY_NAME);
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+} policies SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, STEPS);
+	__uint(pinning, PIN_BY_NAME);
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+} steps SEC(".maps");
+
+#endif

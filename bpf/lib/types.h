@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * Everything the programs share with each other and with the agent. This file is the one source: the agent's codecs
+ * are generated from it (npm run generate), by way of the types the compiler writes into the objects.
+ */
+#ifndef LIB_TYPES_H
+#define LIB_TYPES_H
+
+#include "kernel.h"
+
+/* Both families in one type, in network order: an IPv4 address is ::ffff:a.b.c.d. */
+struct ip_address {
+	__be32 word[4];
+};
+
+/*
+ * A packet's addresses and ports as they are at the hook; a reply has them exchanged. Ports are in host order. An ICMP
+ * echo request has its id as source port and an echo reply as destination port, so that one is the other's reply and
+ * neither is the other. Protocols whose ports we do not read have zeros.
+ */
+struct flow_key {
+	struct ip_address src;
+	struct ip_address dst;
+	__u16 sport;
+	__u16 dport;
+	__u8 protocol;
+	__u8 pad[3];
+};
+
+enum flow_state {
+	FLOW_OPENING = 0,     /* seen in one direction only */
+	FLOW_ESTABLISHED = 1, /* answered */
+	FLOW_CLOSING = 2,     /* TCP: FIN both ways, or RST */
+};
+
+/* How packets of a flow go on from a hook where they arrive. */
+enum flow_path {
+	PATH_STACK = 0, /* the kernel routes them: both directions then, its connection tracking must see both */
+	PATH_LOCAL = 1, /* into the pod behind `out` */
+	PATH_ROUTE = 2, /* where the kernel's routes say, without passing its hooks */
+};
+
+enum flow_flag {
+	FLOW_REPLY = 1,     /* this entry is the answering direction */
+	FLOW_FROM_HOST = 2, /* the flow was opened by this node itself */
+	FLOW_TO_HOST = 4,   /* the flow was opened to this node itself */
+	FLOW_FIN = 8,       /* TCP: FIN seen in this direction */
+};
+
+/* One direction of a tracked flow; its key is the packet's. A flow is two entries. */
+struct flow {
+	__u64 last_seen; /* ns since boot */
+	__u64 packets;
+	__u64 bytes;
+	/* Epochs of the interfaces the packets arrive and leave by when policy approved them there; 0 is never. */
+	__u32 approved_in;
+	__u32 approved_out;
+	__u32 out; /* interface of the pod, for PATH_LOCAL */
+	__u8 state;
+	__u8 path;
+	__u8 flags;
+	__u8 pad;
+};
+
+enum interface_kind {
+	INTERFACE_WORKLOAD = 1, /* the host's side of a pod's pair */
+	INTERFACE_HOST = 2,     /* an uplink */
+	INTERFACE_OVERLAY = 3,  /* the VXLAN device */
+};
+
+/*
+ * What an interface's packets are judged by. `arrive` and `leave` are slots of `policies`: what comes into the node by the
+ * interface and what goes out by it. 0 is none: then a workload's packets are dropped and a host's pass. The epoch is
+ * another number whenever anything that can decide differently changed; no two interfaces ever have the same.
+ */
+struct interface {
+	__u32 kind;
+	__u32 epoch;
+	__u32 arrive;
+	__u32 leave;
+	__u8 pod_mac[6];
+	__u8 host_mac[6];
+};
+
+/* Whose address it is: the pod behind the interface. */
+struct workload {
+	__u32 ifindex;
+};
+
+struct route_key {
+	__u32 prefix_length;
+	struct ip_address address;
+};
+
+enum route_kind {
+	ROUTE_REMOTE_WORKLOAD = 1,
+	ROUTE_REMOTE_HOST = 2,
+};
+
+struct route {
+	__u32 kind;
+};
+
+/* A member of an IP set. Protocol and port are zero in sets of addresses; the prefix covers all before the address. */
+struct set_key {
+	__u32 prefix_length;
+	__u32 set_high;
+	__u32 set_low;
+	__u16 port;
+	__u8 protocol;
+	__u8 pad;
+	struct ip_address address;
+};
+
+struct set_member {
+	__u32 present;
+};
+
+struct fragment_key {
+	struct ip_address src;
+	struct ip_address dst;
+	__u32 id;
+	__u32 protocol;
+};
+
+/* What the first fragment of a packet said that the later ones do not. */
+struct fragment {
+	__u64 seen;
+	__u16 sport;
+	__u16 dport;
+	__u8 icmp_type;
+	__u8 icmp_code;
+	__u8 pad[2];
+};
+
+/* Words of the node: one write of one word is the switch. */
+enum node_word {
+	NODE_MODE = 0,
+	NODE_EVENTS = 1, /* verdict events a second and processor; 0 is none */
+	NODE_EPOCH = 2,  /* the last epoch given to an interface, by any life of the agent */
+	NODE_WORDS = 3,
+};
+
+enum node_mode {
+	MODE_OFF = 0,
+	MODE_EBPF = 1,
+};
+
+enum hook {
+	HOOK_FROM_WORKLOAD = 0,
+	HOOK_TO_WORKLOAD = 1,
+	HOOK_FROM_HOST = 2,
+	HOOK_TO_HOST = 3,
+	HOOKS = 4,
+};
+
+/* Why a packet went on, or did not. Every verdict has one; the names are the metric's and the flow log's. */
+enum reason {
+	REASON_NONE = 0,
+	PASS_ESTABLISHED = 1,
+	PASS_RELATED = 2,
+	PASS_POLICY = 3,
+	PASS_NO_POLICY = 4,
+	PASS_NOT_OURS = 5,
+	PASS_ARP = 6,
+	PASS_NEIGHBOUR_DISCOVERY = 7,
+	PASS_OVERLAY = 8,
+	PASS_OTHER_PROTOCOL = 9,
+	PASS_FROM_HOST = 10,
+	FIRST_DROP = 32,
+	DROP_INTERFACE_NOT_READY = 32,
+	DROP_POLICY_WORKLOAD_EGRESS = 33,
+	DROP_POLICY_WORKLOAD_INGRESS = 34,
+	DROP_POLICY_HOST = 35,
+	DROP_POLICY_MISSING = 36,
+	DROP_SPOOFED_SOURCE = 37,
+	DROP_SPOOFED_ARP = 38,
+	DROP_SPOOFED_NEIGHBOUR = 39,
+	DROP_ROUTER_ADVERTISEMENT = 40,
+	DROP_VLAN = 41,
+	DROP_NOT_IP = 42,
+	DROP_TRUNCATED = 43,
+	DROP_MALFORMED = 44,
+	DROP_EXTENSION_HEADERS = 45,
+	DROP_SOURCE_ROUTE = 46,
+	DROP_FRAGMENT_WITHOUT_FIRST = 47,
+	REASONS = 48,
+};
+
+struct counter {
+	__u64 packets;
+	__u64 bytes;
+};
+
+enum verdict {
+	VERDICT_NONE = 0,
+	VERDICT_ALLOW = 1,
+	VERDICT_DENY = 2,
+};
+
+/* Programs of ours that policy programs come back to. */
+enum step {
+	STEP_FROM_WORKLOAD = 0,
+	STEP_TO_WORKLOAD = 1,
+	STEP_FROM_HOST = 2,
+	STEP_TO_HOST = 3,
+	STEPS = 4,
+};
+
+enum stage {
+	STAGE_IN = 1,  /* the policy of the interface it came in by */
+	STAGE_OUT = 2, /* the policy of the interface it goes out by */
+};
+
+enum work_flag {
+	WORK_FROM_HOST = 1,
+	WORK_TO_HOST = 2,
+	WORK_REPLY = 4,           /* the packet answers the flow that is judged */
+	WORK_KNOWN = 8,           /* the flow is in the table */
+	WORK_UNTRACKED = 16,      /* nothing to remember: judge each packet */
+	WORK_LATER_FRAGMENT = 32, /* no transport header in this one */
+	WORK_OPTIONS = 64,        /* IP options or extension headers: the stack's business */
+	WORK_ICMP_ERROR = 128,
+};
+
+#define RULES_REMEMBERED 32
+
+/* What is known of the packet in hand; one per processor, kept from program to program. */
+struct work {
+	struct flow_key packet;
+	struct flow_key reply; /* the packet's key, exchanged: the flow's other entry */
+	/* What policy is asked about: the packet, or, when it is a reply, the flow it answers. */
+	struct flow_key judged;
+	struct ip_address original_dst;
+	/* Ports as policy sees them: zero for protocols that have none. */
+	__u16 sport;
+	__u16 dport;
+	__u16 original_dport;
+	__u8 ip_version;
+	__u8 icmp_type;
+	__u8 icmp_code;
+	__u8 tcp_flags;
+	__u16 transport; /* offset of the transport header */
+	__u32 flags;
+	__u32 length; /* of the IP packet */
+	/* Of the context, read once: compilers else keep pointers into it, which the verifier refuses. */
+	__u32 frame; /* length of the frame */
+	__u32 segment; /* what it will be cut into; 0 is not at all */
+	__u32 ifindex;
+	__u32 from; /* interface it came into the node by; 0 for the node's own */
+	__u32 step;
+	__u32 stage;
+	__u32 verdict;
+	__u32 entry; /* where a split policy program goes on */
+	__u32 epoch_in;
+	__u32 epoch_out;
+	__u32 out;
+	__u32 out_slot;
+	__u32 path;
+	__u32 reply_path;
+	__u32 rules_hit;
+	/* Where policy programs put together what they look up. */
+	struct set_key member;
+	__u64 rules[RULES_REMEMBERED];
+	/* Kept from packet to packet: how many verdict events this processor may still write in this second. */
+	__u64 events_second;
+	__u64 events_left;
+	/* Room that the stack of a program, 512 bytes, does not have. Nothing here outlives the function that fills it. */
+	struct {
+		union {
+			struct iphdr v4;
+			struct ipv6hdr v6;
+		} header;
+		struct bpf_fib_lookup fib;
+		struct fragment_key fragment_key;
+		struct fragment fragment;
+		struct route_key route_key;
+		struct flow_key error;
+		struct flow flow;
+	} scratch;
+};
+
+struct event {
+	__u64 time;
+	struct flow_key flow;
+	enum reason reason;
+	__u32 ifindex;
+	enum hook hook;
+	__u32 length;
+	__u32 rules_hit;
+	__u32 pad;
+	__u64 rules[RULES_REMEMBERED];
+};
+
+#endif

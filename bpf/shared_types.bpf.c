@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
+/*
+ * Names every type the agent has a codec for. The compiler leaves out of an object's types what nothing refers to, and
+ * enumerations are such; so this file is compiled for its types alone, and nobody loads it.
+ */
+#include "lib/types.h"
+#include "lib/config.h"
+
+#define EXPORT(type, name) type export_##name
+
+EXPORT(struct flow_key, flow_key);
+EXPORT(struct flow, flow);
+EXPORT(struct interface, interface);
+EXPORT(struct workload, workload);
+EXPORT(struct route_key, route_key);
+EXPORT(struct route, route);
+EXPORT(struct set_key, set_key);
+EXPORT(struct set_member, set_member);
+EXPORT(struct counter, counter);
+EXPORT(struct work, work);
+EXPORT(struct event, event);
+EXPORT(enum flow_state, flow_state);
+EXPORT(enum flow_path, flow_path);
+EXPORT(enum flow_flag, flow_flag);
+EXPORT(enum interface_kind, interface_kind);
+EXPORT(enum route_kind, route_kind);
+EXPORT(enum node_word, node_word);
+EXPORT(enum node_mode, node_mode);
+EXPORT(enum hook, hook);
+EXPORT(enum reason, reason);
+EXPORT(enum verdict, verdict);
+EXPORT(enum step, step);
+EXPORT(enum work_flag, work_flag);

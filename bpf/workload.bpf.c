@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
+/* Programs at the host's side of a pod's interface. */
+#include "lib/judge.h"
+
+/* A pod speaks with its own addresses only, and about its link only for itself. REASON_NONE: an ordinary packet of its own. */
+INLINE enum reason check_source(struct __sk_buff *skb, const struct work *w)
+{
+	if (is_neighbour_discovery(skb, w))
+		return check_neighbour_discovery(skb, w);
+	if (is_behind(&w->packet.src, w->ifindex))
+		return REASON_NONE;
+	if (w->ip_version == 6 && is_listener_report(w) && (is_link_local_v6(&w->packet.src) || is_unspecified(&w->packet.src)))
+		return PASS_NEIGHBOUR_DISCOVERY;
+	return DROP_SPOOFED_SOURCE;
+}
+
+SEC("tc") int from_workload(struct __sk_buff *skb)
+{
+	const enum hook hook = HOOK_FROM_WORKLOAD;
+	__u32 ifindex = skb->ifindex;
+	__u16 type;
+	if (node_word(NODE_MODE) == MODE_OFF)
+		return NEXT;
+	struct work *w = work_of_cpu();
+	if (!w)
+		return DROP;
+	start(skb, w);
+	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	if (!interface)
+		return drop(w, hook, DROP_INTERFACE_NOT_READY);
+
+	enum frame frame = frame_of(skb, w, &type);
+	if (frame == FRAME_VLAN)
+		return drop(w, hook, DROP_VLAN);
+	if (frame == FRAME_OTHER)
+		return drop(w, hook, DROP_NOT_IP);
+	enum reason reason = frame == FRAME_ARP ? check_arp(skb, w, interface) : parse(skb, w, type);
+	if (frame == FRAME_IP && !reason)
+		reason = check_source(skb, w);
+	if (reason >= FIRST_DROP)
+		return drop(w, hook, reason);
+	if (reason)
+		return pass(w, hook, reason);
+	return decide(skb, w, hook, interface);
+}
+
+SEC("tc") int to_workload(struct __sk_buff *skb)
+{
+	const enum hook hook = HOOK_TO_WORKLOAD;
+	__u32 ifindex = skb->ifindex;
+	__u16 type;
+	if (node_word(NODE_MODE) == MODE_OFF)
+		return NEXT;
+	struct work *w = work_of_cpu();
+	if (!w)
+		return DROP;
+	start(skb, w);
+	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	if (!interface)
+		return drop(w, hook, DROP_INTERFACE_NOT_READY);
+
+	enum frame frame = frame_of(skb, w, &type);
+	if (frame == FRAME_ARP)
+		return pass(w, hook, PASS_ARP);
+	if (frame == FRAME_VLAN)
+		return drop(w, hook, DROP_VLAN);
+	if (frame == FRAME_OTHER)
+		return drop(w, hook, DROP_NOT_IP);
+	enum reason bad = parse(skb, w, type);
+	if (bad)
+		return drop(w, hook, bad);
+	/* Only this node itself can be the pod's neighbour. */
+	if (is_neighbour_discovery(skb, w) && !w->from)
+		return pass(w, hook, PASS_NEIGHBOUR_DISCOVERY);
+	return decide(skb, w, hook, interface);
+}
+
+SEC("tc") int from_workload_judged(struct __sk_buff *skb)
+{
+	return after_policy(skb, HOOK_FROM_WORKLOAD);
+}
+
+SEC("tc") int to_workload_judged(struct __sk_buff *skb)
+{
+	return after_policy(skb, HOOK_TO_WORKLOAD);
+}
+
+char license_of_programs[] SEC("license") = "GPL";

@@ -1,0 +1,30 @@
+import type { Counter, Gauge, Histogram, Metrics } from "../kit/metrics.ts";
+
+/** What the agent counts of itself; what the kernel counts is read when somebody asks. */
+export interface AgentMetrics {
+  applySeconds: Histogram;
+  applyErrors: Counter;
+  resyncs: Counter;
+  endpoints: Gauge;
+  cniSeconds: Histogram;
+  drops: Gauge;
+  ready: Gauge;
+}
+
+export function agentMetrics(metrics: Metrics): AgentMetrics {
+  return {
+    applySeconds: metrics.histogram(
+      "vendor_node_apply_seconds",
+      "Time to carry one change of the model into the kernel.",
+    ),
+    applyErrors: metrics.counter("vendor_node_apply_errors_total", "Changes that could not be carried out, by code."),
+    resyncs: metrics.counter("vendor_node_resyncs_total", "Comparisons of everything with the kernel."),
+    endpoints: metrics.gauge("vendor_node_endpoints", "Pods of this node that have policy."),
+    cniSeconds: metrics.histogram(
+      "vendor_node_cni_seconds",
+      "Time one call of the plugin took, by command and result.",
+    ),
+    drops: metrics.gauge("vendor_node_packets", "Packets since the programs were loaded, by hook and reason."),
+    ready: metrics.gauge("vendor_node_ready", "1 once the whole model has been carried out."),
+  };
+}

@@ -1,0 +1,90 @@
+import { CNI_CODES, type CniAnswer, type CniError, type CniRequest } from "../api/cni.ts";
+import { StatusError } from "../api/status.ts";
+import { isUnreachable } from "../cluster/failures.ts";
+import type { Clock } from "../kit/clock.ts";
+import { CodedError } from "../kit/errors.ts";
+import type { Log } from "../kit/log.ts";
+import type { AgentMetrics } from "./agent-metrics.ts";
+import { errors } from "./errors.ts";
+import type { PodNetwork } from "./pods/pod-network.ts";
+
+export interface CniServiceOptions {
+  pods: PodNetwork;
+  /** Why no pod can be connected now; undefined: pods can. */
+  notReady(): string | undefined;
+  /** Why pods that are connected may be worse off; undefined: they are not. */
+  impaired(): string | undefined;
+  metrics: AgentMetrics;
+  clock: Clock;
+  log: Log;
+}
+
+/** Answers the plugin: one call, one answer, and every failure with the code a runtime acts on. */
+export function cniService(options: CniServiceOptions): (question: unknown) => Promise<CniAnswer> {
+  const { metrics, clock, log } = options;
+  return async (question) => {
+    const request = question as CniRequest;
+    const { command, containerId, args } = request;
+    const began = clock.now();
+    const pod = args?.["K8S_POD_NAME"] && `${args["K8S_POD_NAMESPACE"]}/${args["K8S_POD_NAME"]}`;
+    let answer: CniAnswer;
+    try {
+      answer = await act(options, request);
+    } catch (error) {
+      const problem = problemOf(error);
+      answer = { error: problem };
+      log.warn({ command, containerId, pod, code: problem.code, error }, "the plugin's call failed");
+    }
+    const took = clock.now() - began;
+    metrics.cniSeconds.observe(took / 1000, { command, result: "error" in answer ? "error" : "ok" });
+    if (!("error" in answer)) log.debug({ command, containerId, pod, ms: took }, "answered the plugin");
+    return answer;
+  };
+}
+
+async function act({ pods, notReady, impaired }: CniServiceOptions, request: CniRequest): Promise<CniAnswer> {
+  const missing = notReady();
+  switch (request.command) {
+    case "ADD":
+      if (missing) throw errors.AGENT_NOT_READY(missing);
+      return { result: await pods.add(request) };
+    case "DEL":
+      await pods.remove(request);
+      return {};
+    case "CHECK":
+      pods.check(request);
+      return {};
+    case "GC": {
+      const { config } = request;
+      // Without a list of what is valid, nothing is known to be invalid.
+      const valid = config["cni.dev/valid-attachments"] ?? config["cni.dev/attachments"];
+      if (valid) await pods.removeOthers(valid);
+      return {};
+    }
+    case "STATUS": {
+      if (missing) return { error: { code: CNI_CODES.notAvailable, msg: missing } };
+      const worse = impaired();
+      return worse ? { error: { code: CNI_CODES.notAvailableForSome, msg: worse } } : {};
+    }
+    default:
+      return { error: { code: CNI_CODES.invalidEnvironment, msg: `command ${String(request.command)} is unknown` } };
+  }
+}
+
+/** Worth another try by itself: nothing about the pod is wrong. */
+const LATER = new Set(["AGENT_NOT_READY", "POD_POLICY_LATE", "IPAM_BUSY"]);
+
+function problemOf(error: unknown): CniError {
+  const msg = error instanceof Error ? error.message : String(error);
+  if (error instanceof CodedError) {
+    const code = LATER.has(error.code) || isUnreachable(error) ? CNI_CODES.tryAgainLater : codeOf(error.code);
+    return { code, msg, details: error.fix ? `[${error.code}] ${error.fix}` : `[${error.code}]` };
+  }
+  const code = error instanceof StatusError && error.code >= 429 ? CNI_CODES.tryAgainLater : CNI_CODES.failed;
+  return { code, msg };
+}
+
+function codeOf(code: string): number {
+  if (code === "POD_UNKNOWN") return CNI_CODES.containerUnknown;
+  return code === "POD_UNNAMED" ? CNI_CODES.invalidEnvironment : CNI_CODES.failed;
+}

@@ -1,0 +1,97 @@
+import { existsSync } from "node:fs";
+import { vendorNames } from "../api/names.ts";
+import { errors } from "./errors.ts";
+
+/** What the container's environment says, read once. What the cluster says (DataplaneConfiguration) is followed, not configured. */
+export interface AgentConfig {
+  nodeName: string;
+  podName: string;
+  namespace: string;
+  version: string;
+  healthPort: number;
+  /** Undefined: metrics are served beside health. */
+  metricsPort: number | undefined;
+  /** Whether pods are connected by us; otherwise only policy is ours. */
+  connectsPods: boolean;
+  /** 0: found from the uplink. */
+  mtu: number;
+  autodetection: { v4: string; v6: string | undefined };
+  cgroupV2Path: string;
+  directories: AgentDirectories;
+}
+
+/** Where the agent's files are. Each can be moved by its variable, so that many nodes can share one file system. */
+export interface AgentDirectories {
+  /** Sockets: `cni.sock` for the plugin, `admin.sock` for `vendor node show`. */
+  run: string;
+  /** What outlives the agent: a file per pod, the last good address of the API server. */
+  state: string;
+  /** Programs and maps are pinned below it, nothing else is there. On a BPF file system. */
+  bpf: string;
+  /** `net` of `/proc/sys`, writable. */
+  sysctl: string;
+}
+
+/** By the place the manifests mount a directory of the node at: the variable that moves it. */
+export const DIRECTORY_VARIABLES = {
+  "/var/run/vendor": "RUN_DIR",
+  "/var/lib/vendor": "STATE_DIR",
+  "/sys/fs/bpf": "BPF_ROOT",
+  "/host/proc/sys/net": "SYSCTL_DIR",
+} as const;
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+export function readAgentConfig(env: Env): AgentConfig {
+  return {
+    nodeName: required(env, "NODENAME", "the name of the node this runs on"),
+    podName: env["POD_NAME"] || "",
+    namespace: env["NAMESPACE"] || vendorNames.namespaces.system,
+    version: env["VENDOR_VERSION"] || "",
+    healthPort: number(env, "HEALTH_PORT", 9099, 65_535),
+    metricsPort: env["METRICS_PORT"] ? number(env, "METRICS_PORT", 0, 65_535) : undefined,
+    connectsPods: (env["CNI_TYPE"] || "Vendor") === "Vendor",
+    mtu: number(env, "MTU", 0, 65_535),
+    autodetection: {
+      v4: env["IP_AUTODETECTION_METHOD"] || "first-found",
+      v6: env["IP6_AUTODETECTION_METHOD"] || undefined,
+    },
+    cgroupV2Path: env["CGROUP_V2_PATH"] || vendorNames.paths.cgroupV2,
+    directories: agentDirectories(env),
+  };
+}
+
+export function agentDirectories(env: Env): AgentDirectories {
+  return {
+    run: env["RUN_DIR"] || "/var/run/vendor",
+    state: env["STATE_DIR"] || "/var/lib/vendor",
+    bpf: `${env["BPF_ROOT"] || "/sys/fs/bpf"}/vendor`,
+    sysctl: env["SYSCTL_DIR"] || firstThere("/host/proc/sys/net", "/proc/sys/net"),
+  };
+}
+
+/** What `vendor node ...` is told by the shell it runs in: the same directories, and nothing it must be told. */
+export function shellDirectories(): AgentDirectories {
+  return agentDirectories(process.env);
+}
+
+/** A container without privileges sees the node's at a place of its own. */
+function firstThere(...paths: readonly string[]): string {
+  return paths.find((path) => existsSync(path)) ?? (paths.at(-1) as string);
+}
+
+function required(env: Env, name: string, what: string): string {
+  const text = env[name];
+  if (!text) throw errors.AGENT_ENV_MISSING(name, what);
+  return text;
+}
+
+function number(env: Env, name: string, otherwise: number, most: number): number {
+  const text = env[name];
+  if (!text) return otherwise;
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 0 || value > most) {
+    throw errors.AGENT_ENV(name, text, `a whole number up to ${most}`);
+  }
+  return value;
+}

@@ -1,0 +1,92 @@
+import { defineErrors } from "../kit/errors.ts";
+
+/** sysexits: a usage error / a temporary failure / a configuration error. */
+const USAGE = 64;
+const TRY_LATER = 75;
+const CONFIG = 78;
+
+export const errors = defineErrors({
+  AGENT_ENV: {
+    say: (name: string, value: string, wanted: string) => `$${name} is "${value}", which is not ${wanted}`,
+    fix: (name: string, _value: string, wanted: string) => `set $${name} to ${wanted}, or leave it out`,
+    exitCode: CONFIG,
+  },
+  AGENT_ENV_MISSING: {
+    say: (name: string, what: string) => `$${name} is not set: it is ${what}`,
+    fix: (name: string) => `set $${name} in the container's environment`,
+    exitCode: CONFIG,
+  },
+  AGENT_NOT_READY: {
+    say: (why: string) => `the node's agent is not ready: ${why}`,
+    fix: () => "wait: the runtime tries again by itself; the log of the agent's pod says what it waits for",
+    exitCode: TRY_LATER,
+  },
+  AGENT_NOT_RUNNING: {
+    say: (socket: string, why: string) => `nobody answers at ${socket}: ${why}`,
+    fix: () => "see why the agent's pod on this node is not running",
+    exitCode: TRY_LATER,
+  },
+  AGENT_RUNS: {
+    say: (socket: string) => `the agent of this node is running: it answers at ${socket}`,
+    fix: () => "delete its DaemonSet first; it would put back what is taken away",
+    exitCode: CONFIG,
+  },
+  AGENT_NO_TABLE: {
+    say: (name: string, _known: readonly string[]) => `there is no table "${name}"`,
+    fix: (_name: string, known: readonly string[]) => `show one of: ${known.join(", ")}`,
+    exitCode: USAGE,
+  },
+  AGENT_NO_ADDRESS: {
+    say: (family: string, method: string) => `the node has no ${family} address that "${method}" finds`,
+    fix: () => "set nodeAddressAutodetectionV4 or nodeAddressAutodetectionV6 of the Installation to what finds one",
+    exitCode: CONFIG,
+  },
+  POD_UNNAMED: {
+    say: () => "CNI_ARGS name no pod: there is no K8S_POD_NAMESPACE or no K8S_POD_NAME",
+    fix: () => "call the plugin as a container runtime of Kubernetes does",
+  },
+  POD_UNKNOWN: {
+    say: (pod: string) => `there is no pod ${pod} to connect`,
+    fix: () => "none needed: the runtime removes what is left of the pod",
+  },
+  POD_POLICY_LATE: {
+    say: (pod: string, why: string) => `policy of pod ${pod} was not in effect in time: ${why}`,
+    fix: () => "see `vendor node show endpoints` on the pod's node; the runtime tries again by itself",
+    exitCode: TRY_LATER,
+  },
+  POD_INTERFACE_WRONG: {
+    say: (pod: string, what: string) => `the interface of pod ${pod} is not as it was made: ${what}`,
+    fix: () => "delete the pod: its successor gets a new interface",
+  },
+  POD_ANNOTATION: {
+    say: (pod: string, annotation: string, value: string) => `pod ${pod} asks for ${annotation} "${value}"`,
+    fix: (_pod: string, annotation: string) =>
+      `write ${annotation} as a JSON list, of pools that exist and may be used`,
+  },
+  IPAM_NO_POOL: {
+    say: (pod: string) => `no pool may give pod ${pod} an address`,
+    fix: () => "add an IPPool, or see nodeSelector, namespaceSelector, allowedUses and disabled of those there are",
+  },
+  IPAM_EXHAUSTED: {
+    say: (pools: readonly string[], why: string) => `no address is free in ${pools.join(", ")}: ${why}`,
+    fix: () => "add an IPPool, or free addresses; IPAMConfiguration limits how many blocks a node may have",
+  },
+  IPAM_ADDRESS_TAKEN: {
+    say: (address: string, by: string) => `address ${address} is taken by ${by}`,
+    fix: () => "ask for another address, or delete what has this one",
+  },
+  IPAM_BUSY: {
+    say: (what: string) => `${what} was changed by others each time we tried`,
+    fix: () => "none needed: the runtime tries again by itself",
+    exitCode: TRY_LATER,
+  },
+  NODE_SETUP_FAILED: {
+    say: (what: string, why: string) => `the node could not be prepared: ${what}: ${why}`,
+    fix: () => "run the container privileged, with the node's directories mounted as the manifests have it",
+    exitCode: CONFIG,
+  },
+  PROBE_CANNOT_LISTEN: {
+    say: (port: string, why: string) => `the probe cannot listen on ${port}: ${why}`,
+    fix: () => "choose a port that is free",
+  },
+});

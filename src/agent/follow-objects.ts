@@ -1,0 +1,78 @@
+import { vendorNames } from "../api/names.ts";
+import type { KubeObject, ResourceKind } from "../api/object.ts";
+import type { Client } from "../cluster/client.ts";
+import { createInformer, type Informer } from "../cluster/informer.ts";
+import { slimReading } from "../cluster/slim-reading.ts";
+import type { Log } from "../kit/log.ts";
+import type { Calculator } from "../policy/calculator.ts";
+import { calculatorKinds, type InputName } from "../policy/calculator-kinds.ts";
+import { type Affinity, type Block, IPAM_CONFIGURATIONS, type IpamConfiguration, type Pool } from "./stored-kinds.ts";
+
+/** Everything the agent follows of its cluster, one copy of each kind. What it knows it keeps while the API server is away. */
+export interface FollowedObjects {
+  pods: Informer<KubeObject>;
+  nodes: Informer<KubeObject>;
+  namespaces: Informer<KubeObject>;
+  pools: Informer<Pool>;
+  blocks: Informer<Block>;
+  affinities: Informer<Affinity>;
+  ipamConfigurations: Informer<IpamConfiguration>;
+  endpointSlices: Informer<KubeObject>;
+  /** Kinds whose first list is not in yet. */
+  waitingFor(): string[];
+  /** Every kind has been listed once. */
+  synced: Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Feeds the calculation with every kind it reads, and says when there is something new. */
+export function followObjects(client: Client, calculator: Calculator, changed: () => void, log: Log): FollowedObjects {
+  const waiting = new Set<string>();
+  const all: Informer<KubeObject>[] = [];
+  const reading = slimReading<KubeObject>(client, withoutManagedFields);
+  const follow = (kind: ResourceKind): Informer<KubeObject> => {
+    const onError = (error: unknown) => log.warn({ kind: kind.plural, error }, "cannot follow a kind, will ask again");
+    const informer = createInformer<KubeObject>(reading, kind, { onError });
+    waiting.add(kind.plural);
+    void informer.synced.then(() => waiting.delete(kind.plural));
+    all.push(informer);
+    return informer;
+  };
+  const inputs = new Map<InputName, Informer<KubeObject>>();
+  for (const [name, kind] of calculatorKinds(vendorNames)) {
+    const informer = follow(kind);
+    inputs.set(name, informer);
+    informer.onChange(({ type, object }) => {
+      if (type === "deleted") calculator.remove(kind, object.metadata);
+      else calculator.set(object);
+      changed();
+    });
+  }
+  const ipamConfigurations = follow(IPAM_CONFIGURATIONS) as unknown as Informer<IpamConfiguration>;
+  const of = <T extends KubeObject>(name: InputName) => inputs.get(name) as unknown as Informer<T>;
+  const synced = Promise.all(all.map((informer) => informer.synced)).then(() => {
+    calculator.inSync();
+    changed();
+  });
+  return {
+    pods: of("pods"),
+    nodes: of("nodes"),
+    namespaces: of("namespaces"),
+    pools: of("pools"),
+    blocks: of("blocks"),
+    affinities: of("affinities"),
+    ipamConfigurations,
+    endpointSlices: of("endpointSlices"),
+    waitingFor: () => [...waiting],
+    synced,
+    async stop() {
+      await Promise.all(all.map((informer) => informer.stop()));
+    },
+  };
+}
+
+/** Who owns which field is the server's to keep, and often the larger part of an object. */
+function withoutManagedFields(object: KubeObject): KubeObject {
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}

@@ -1,0 +1,108 @@
+import { type Allocation, allocationsOf } from "../../api/ipam-allocation.ts";
+import { type Cidr, contains, formatAddress, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
+import { type Block, IPAM_BLOCKS, typeOf } from "../stored-kinds.ts";
+
+/** Who an address is given to: the handle it is found by again, and what is written beside it for others to read. */
+export interface Owner {
+  handle: string;
+  facts: Record<string, string>;
+}
+
+/** A block is named after its prefix: `10-0-0-0-26`. */
+export function blockName(cidr: string): string {
+  return cidr.replace(/[./:]/g, "-");
+}
+
+export function hostAffinity(node: string): string {
+  return `host:${node}`;
+}
+
+/** All of it free. */
+export function newBlock(cidr: Cidr, node: string): Block {
+  const size = 2 ** (cidr.family.bits - cidr.length);
+  const text = formatCidr(cidr);
+  return {
+    ...typeOf(IPAM_BLOCKS),
+    metadata: { name: blockName(text) },
+    spec: {
+      cidr: text,
+      affinity: hostAffinity(node),
+      allocations: Array<null>(size).fill(null),
+      unallocated: Array.from({ length: size }, (_, ordinal) => ordinal),
+      attributes: [],
+      sequenceNumber: 0,
+      sequenceNumberForAllocation: {},
+      deleted: false,
+    },
+  } as unknown as Block;
+}
+
+export function isEmpty({ spec }: Block): boolean {
+  return spec.allocations.every((index) => index === null);
+}
+
+/** The address free for longest is given out next, so that a freed one is reused as late as possible. */
+export function firstFree({ spec }: Block): number | undefined {
+  return spec.unallocated[0];
+}
+
+export function ordinalOf({ spec }: Block, address: string): number | undefined {
+  const [cidr, parsed] = [parseCidr(spec.cidr), parseAddress(address)];
+  return cidr && parsed && contains(cidr, parsed) ? Number(parsed.value - cidr.base) : undefined;
+}
+
+export function addressAt({ spec }: Block, ordinal: number): string {
+  const cidr = parseCidr(spec.cidr) as Cidr;
+  return formatAddress({ family: cidr.family, value: cidr.base + BigInt(ordinal) });
+}
+
+export function withAddress(block: Block, ordinal: number, { handle, facts }: Owner): Block {
+  const { spec } = block;
+  const sequence = (spec.sequenceNumber ?? 0) + 1;
+  const index = spec.attributes.length;
+  return {
+    ...block,
+    spec: {
+      ...spec,
+      allocations: spec.allocations.map((before, at) => (at === ordinal ? index : before)),
+      unallocated: spec.unallocated.filter((free) => free !== ordinal),
+      attributes: [...spec.attributes, { handle_id: handle, secondary: facts }],
+      sequenceNumber: sequence,
+      sequenceNumberForAllocation: { ...spec.sequenceNumberForAllocation, [String(ordinal)]: sequence },
+    },
+  };
+}
+
+/** The block without what was given out under a handle; itself where that is nothing. */
+export function withoutHandle(block: Block, handle: string): Block {
+  const mine = new Set(ofHandle(block, handle).map(({ ordinal }) => ordinal));
+  if (mine.size === 0) return block;
+  const { spec } = block;
+  const kept = spec.allocations.map((index, ordinal) => (mine.has(ordinal) ? null : index));
+  const used = [...new Set(kept.filter((index): index is number => index !== null))].sort((a, b) => a - b);
+  const place = new Map(used.map((index, at) => [index, at]));
+  const sequences = Object.entries(spec.sequenceNumberForAllocation ?? {});
+  return {
+    ...block,
+    spec: {
+      ...spec,
+      allocations: kept.map((index) => (index === null ? null : (place.get(index) as number))),
+      unallocated: [...spec.unallocated, ...mine],
+      attributes: used.map((index) => spec.attributes[index] ?? { handle_id: "", secondary: {} }),
+      sequenceNumber: (spec.sequenceNumber ?? 0) + 1,
+      sequenceNumberForAllocation: Object.fromEntries(sequences.filter(([ordinal]) => !mine.has(Number(ordinal)))),
+    },
+  };
+}
+
+/** The block as this node's; only one that is nobody's may be taken so. */
+export function adopted(block: Block, node: string): Block {
+  const { spec } = block;
+  return { ...block, spec: { ...spec, affinity: hostAffinity(node), sequenceNumber: (spec.sequenceNumber ?? 0) + 1 } };
+}
+
+export function ofHandle(block: Block, handle: string): Allocation[] {
+  // Blocks have few handles that are looked for: most are passed over without a look at each address.
+  if (!block.spec.attributes.some(({ handle_id }) => handle_id === handle)) return [];
+  return allocationsOf(block).filter((allocation) => allocation.handle === handle);
+}

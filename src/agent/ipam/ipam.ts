@@ -1,0 +1,256 @@
+import { affineNode } from "../../api/ipam-allocation.ts";
+import type { Client } from "../../cluster/client.ts";
+import { CodedError } from "../../kit/errors.ts";
+import { contains, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
+import { errors } from "../errors.ts";
+import type { Affinity, Block, IpamConfiguration, Pool } from "../stored-kinds.ts";
+import { blockCandidates, blockOfAddress } from "./block-candidates.ts";
+import {
+  addressAt,
+  blockName,
+  firstFree,
+  isEmpty,
+  type Owner,
+  ofHandle,
+  ordinalOf,
+  withAddress,
+  withoutHandle,
+} from "./block-edits.ts";
+import { poolOf } from "./choose-pools.ts";
+import { Claims } from "./claims.ts";
+import { Handles } from "./handles.ts";
+import { NewestBlocks } from "./newest-blocks.ts";
+
+/**
+ * Addresses of this node. Every write is a compare-and-swap on one object, in an order that lets whoever is stopped between any two of them
+ * leave nothing but a count too many or a claim half made; no address is ever given out twice.
+ */
+export interface Ipam {
+  /** One address of each family that has pools. What the owner has already is given again, so that asking twice takes nothing more. */
+  assign(request: AssignRequest): Promise<string[]>;
+  /** Takes back all an owner has; `known` are addresses it is known to have had, whatever its handle says. */
+  release(handle: string, known: readonly string[]): Promise<void>;
+  addressesOf(handle: string): Promise<string[]>;
+  /** Ends what an earlier life of this agent was stopped in. */
+  repair(): Promise<void>;
+}
+
+export interface AssignRequest {
+  owner: Owner;
+  v4: readonly Pool[];
+  v6: readonly Pool[];
+  /** These, instead of any. */
+  addresses?: readonly string[];
+}
+
+/** What is followed of the cluster; it may be behind, never wrong about what it has not seen. */
+export interface IpamCopy {
+  blocks(): readonly Block[];
+  affinities(): readonly Affinity[];
+  configuration(): IpamConfiguration["spec"] | undefined;
+}
+
+export function createIpam(client: Client, node: string, copy: IpamCopy): Ipam {
+  const ipam = new NodeIpam(client, node, copy);
+  let last: Promise<unknown> = Promise.resolve();
+  // One after the other: two of ours at once would only race each other for the same block.
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = last.then(work, work);
+    last = mine.catch(() => {});
+    return mine;
+  };
+  return {
+    assign: (request) => inTurn(() => ipam.assign(request)),
+    release: (handle, known) => inTurn(() => ipam.release(handle, known)),
+    addressesOf: (handle) => inTurn(() => ipam.addressesOf(handle)),
+    repair: () => inTurn(() => ipam.repair()),
+  };
+}
+
+class NodeIpam {
+  readonly #node: string;
+  readonly #copy: IpamCopy;
+  readonly #blocks: NewestBlocks;
+  readonly #handles: Handles;
+  readonly #claims: Claims;
+
+  constructor(client: Client, node: string, copy: IpamCopy) {
+    this.#node = node;
+    this.#copy = copy;
+    this.#blocks = new NewestBlocks(client, () => copy.blocks());
+    this.#handles = new Handles(client);
+    this.#claims = new Claims(client, node, this.#blocks);
+  }
+
+  async assign({ owner, v4, v6, addresses = [] }: AssignRequest): Promise<string[]> {
+    this.#blocks.forgetOld();
+    const have = await this.addressesOf(owner.handle);
+    const given: string[] = [];
+    try {
+      if (addresses.length > 0) {
+        for (const address of addresses) given.push(await this.#assignThis(address, [...v4, ...v6], owner));
+      } else {
+        for (const pools of [v4, v6]) {
+          const kept = have.find((address) => poolOf(pools, address) !== undefined);
+          if (pools.length > 0) given.push(kept ?? (await this.#assignAny(pools, owner)));
+        }
+      }
+      return given;
+    } catch (error) {
+      // Half of what was asked for is nothing to keep. What cannot be taken back now is found by its handle.
+      if (error instanceof CodedError) await this.release(owner.handle, given).catch(() => {});
+      throw error;
+    }
+  }
+
+  async release(handle: string, known: readonly string[]): Promise<void> {
+    for (const name of await this.#blocksOf(handle, known)) {
+      const before = this.#blocks.list().find(({ metadata }) => metadata.name === name);
+      const after = await this.#blocks.edit(name, (block) => withoutHandle(block, handle));
+      if (after && after !== before) await this.#giveBackIfSpare(after);
+    }
+    await this.#handles.end(handle);
+  }
+
+  async addressesOf(handle: string): Promise<string[]> {
+    const found: string[] = [];
+    for (const name of await this.#blocksOf(handle, [])) {
+      const block = await this.#blocks.read(name);
+      if (block) found.push(...ofHandle(block, handle).map(({ address }) => address));
+    }
+    return found;
+  }
+
+  async repair(): Promise<void> {
+    await this.#claims.repair(this.#copy.affinities());
+  }
+
+  /** By what the handle says, by what blocks are seen to say, and by what the caller knows: any of them may be behind. */
+  async #blocksOf(handle: string, known: readonly string[]): Promise<Set<string>> {
+    const said = Object.keys((await this.#handles.read(handle))?.spec.block ?? {}).map(blockName);
+    const seen = this.#blocks
+      .list()
+      .filter(
+        (block) => ofHandle(block, handle).length > 0 || known.some((one) => ordinalOf(block, one) !== undefined),
+      );
+    return new Set([...said, ...seen.map(({ metadata }) => metadata.name)]);
+  }
+
+  async #assignAny(pools: readonly Pool[], owner: Owner): Promise<string> {
+    for (const block of this.#in(pools, this.#blocks.ofNode(this.#node))) {
+      const address = await this.#take(block, owner);
+      if (address) return address;
+    }
+    const fromNew = await this.#fromNewBlock(pools, owner);
+    if (typeof fromNew === "string") return fromNew;
+    if (this.#copy.configuration()?.strictAffinity) throw this.#exhausted(pools, fromNew.why);
+    for (const block of this.#in(pools, this.#blocks.list())) {
+      const address = await this.#take(block, owner);
+      if (address) return address;
+    }
+    throw this.#exhausted(pools, fromNew.why);
+  }
+
+  async #fromNewBlock(pools: readonly Pool[], owner: Owner): Promise<string | { why: string }> {
+    const { autoAllocateBlocks = true, maxBlocksPerHost = 0 } = this.#copy.configuration() ?? {};
+    if (!autoAllocateBlocks) return { why: "nodes may not take blocks" };
+    for (const pool of pools) {
+      for (const cidr of this.#free(pool)) {
+        if (maxBlocksPerHost > 0 && this.#blocks.ofNode(this.#node).length >= maxBlocksPerHost) {
+          return { why: `the node has the ${maxBlocksPerHost} blocks it may have` };
+        }
+        const block = await this.#claims.claim(cidr);
+        const address = block && (await this.#take(block, owner));
+        if (address) return address;
+      }
+    }
+    return { why: "every block is taken" };
+  }
+
+  /** Blocks nobody made yet, and those that are nobody's any more. */
+  *#free(pool: Pool) {
+    const taken = new Map(this.#blocks.list().map((block) => [block.spec.cidr, block]));
+    yield* blockCandidates(pool, this.#node, (cidr) => {
+      const block = taken.get(cidr);
+      return block !== undefined && (Boolean(block.spec.affinity) || firstFree(block) === undefined);
+    });
+  }
+
+  async #assignThis(address: string, pools: readonly Pool[], owner: Owner): Promise<string> {
+    const pool = poolOf(pools, address);
+    const cidr = pool && blockOfAddress(pool, address);
+    if (!cidr) throw this.#exhausted(pools, `${address} is in none of them`);
+    const name = blockName(formatCidr(cidr));
+    const there = await this.#blocks.read(name);
+    const block = there?.spec.affinity ? there : ((await this.#claims.claim(cidr)) ?? (await this.#blocks.read(name)));
+    if (!block) throw errors.IPAM_BUSY(`block ${name}`);
+    const strict = this.#copy.configuration()?.strictAffinity === true;
+    if (strict && affineNode(block) !== this.#node) throw errors.IPAM_ADDRESS_TAKEN(address, block.spec.affinity ?? "");
+    const taken = await this.#take(block, owner, address);
+    if (taken) return taken;
+    const holder = ownerText((await this.#blocks.read(name)) ?? block, address);
+    throw errors.IPAM_ADDRESS_TAKEN(address, holder);
+  }
+
+  /** An address of this block, the one asked for or any; undefined where it has none to give. */
+  async #take(block: Block, owner: Owner, wanted?: string): Promise<string | undefined> {
+    const { cidr } = block.spec;
+    const choose = (now: Block): number | undefined => {
+      if (wanted === undefined) return firstFree(now);
+      const ordinal = ordinalOf(now, wanted);
+      return ordinal !== undefined && now.spec.allocations[ordinal] === null ? ordinal : undefined;
+    };
+    if (wanted !== undefined && ofHandle(block, owner.handle).some(({ address }) => address === wanted)) return wanted;
+    if (choose(block) === undefined) return undefined;
+    await this.#handles.raise(owner.handle, cidr);
+    let chosen: number | undefined;
+    const written = await this.#blocks.edit(block.metadata.name, (now) => {
+      // Lent out or not, a block that is about to go gives nothing more.
+      chosen = now.spec.deleted || now.spec.affinity === undefined ? undefined : choose(now);
+      return chosen === undefined ? undefined : withAddress(now, chosen, owner);
+    });
+    if (written && chosen !== undefined) return addressAt(written, chosen);
+    const now = await this.#blocks.read(block.metadata.name);
+    await this.#handles.lower(owner.handle, cidr, now ? ofHandle(now, owner.handle).length : 0);
+    return undefined;
+  }
+
+  /** An empty block goes back when the node has room in another one of its family. */
+  async #giveBackIfSpare(block: Block): Promise<void> {
+    if (!isEmpty(block) || affineNode(block) !== this.#node) return;
+    const others = this.#blocks.ofNode(this.#node).filter(({ spec }) => spec.cidr !== block.spec.cidr);
+    const [base] = block.spec.cidr.split("/");
+    const near = others.filter(
+      (other) => firstFree(other) !== undefined && sameFamily(other.spec.cidr, base as string),
+    );
+    if (near.length > 0) await this.#claims.giveBack(block);
+  }
+
+  /** Of these pools, with room; the fullest first, so that the others can become empty. */
+  #in(pools: readonly Pool[], blocks: readonly Block[]): Block[] {
+    const cidrs = pools.flatMap(({ spec }) => parseCidr(spec.cidr) ?? []);
+    return blocks
+      .filter((block) => {
+        const first = parseAddress(block.spec.cidr.split("/")[0] as string);
+        return firstFree(block) !== undefined && first !== undefined && cidrs.some((cidr) => contains(cidr, first));
+      })
+      .sort((a, b) => a.spec.unallocated.length - b.spec.unallocated.length || (a.spec.cidr < b.spec.cidr ? -1 : 1));
+  }
+
+  #exhausted(pools: readonly Pool[], why: string): CodedError {
+    return errors.IPAM_EXHAUSTED(
+      pools.map(({ metadata }) => metadata.name),
+      why,
+    );
+  }
+}
+
+function sameFamily(cidr: string, address: string): boolean {
+  return cidr.includes(":") === address.includes(":");
+}
+
+function ownerText(block: Block, address: string): string {
+  const index = block.spec.allocations[ordinalOf(block, address) ?? -1];
+  const { secondary = {}, handle_id = "somebody" } = (typeof index === "number" && block.spec.attributes[index]) || {};
+  return secondary["pod"] ? `pod ${secondary["namespace"]}/${secondary["pod"]}` : handle_id;
+}

@@ -1,0 +1,104 @@
+import type { KubeObject } from "../../api/object.ts";
+import type { InterfaceAddress, Link, Route } from "../../kernel/netlink-port.ts";
+import { contains, type Family, parseAddress, parseCidr, V6 } from "../../kit/ip.ts";
+
+/** What of the node decides which of its addresses others reach it by. */
+export interface NodeInterfaces {
+  links: readonly Link[];
+  addresses: readonly InterfaceAddress[];
+  routes: readonly Route[];
+  /** The Node, where it is known. */
+  node: KubeObject | undefined;
+}
+
+/** Interfaces that lead to pods and containers, not to other nodes. */
+const NOT_UPLINKS =
+  /^(?:lo|docker\d*|cbr\d*|dummy\d*|virbr|lxcbr|veth|lxc|ven|vxlan|tunl|flannel|cni|br-|weave|kube-ipvs|nodelocaldns|cilium|geneve|wg)/;
+
+/** The node's address with the length of its subnet, by the method the operator renders; undefined where there is none. */
+export function detectAddress(method: string, family: Family, on: NodeInterfaces): string | undefined {
+  const [how = "", what = ""] = split(method);
+  const usable = candidates(family, on);
+  switch (how) {
+    case "orchestrator-internal-ip": {
+      const told = internalAddress(on.node, family);
+      return told && (usable.find(({ text }) => hostOf(text) === told)?.text ?? `${told}/${family.bits}`);
+    }
+    case "interface":
+      return usable.find(({ link }) => named(what, link.name))?.text;
+    case "skip-interface":
+      return usable.find(({ link }) => !NOT_UPLINKS.test(link.name) && !named(what, link.name))?.text;
+    case "cidr":
+      return usable.find(({ text }) => what.split(",").some((cidr) => isIn(cidr, text)))?.text;
+    case "can-reach":
+      return wayTo(what, family, on, usable);
+    default:
+      return usable.find(({ link }) => !NOT_UPLINKS.test(link.name))?.text;
+  }
+}
+
+interface Candidate {
+  link: Link;
+  text: string;
+}
+
+/** Of interfaces that are up, addresses others could use; in the order the kernel has them. */
+function candidates(family: Family, { links, addresses }: NodeInterfaces): Candidate[] {
+  const up = new Map(links.filter((link) => link.up).map((link) => [link.index, link]));
+  return addresses.flatMap(({ device, address }) => {
+    const link = up.get(device);
+    const parsed = parseAddress(hostOf(address));
+    return link && parsed?.family === family && isGlobal(hostOf(address)) ? [{ link, text: address }] : [];
+  });
+}
+
+/** As the kernel would send: the longest prefix, the address it prefers or else the interface's first. */
+function wayTo(target: string, family: Family, { routes }: NodeInterfaces, usable: Candidate[]): string | undefined {
+  const parsed = parseAddress(target);
+  if (parsed?.family !== family) return undefined;
+  const [best] = routes
+    .filter(({ destination, type, device }) => {
+      const cidr = parseCidr(destination);
+      return type === "unicast" && device !== undefined && cidr !== undefined && contains(cidr, parsed);
+    })
+    .sort((a, b) => lengthOf(b) - lengthOf(a) || (a.metric ?? 0) - (b.metric ?? 0));
+  const of = usable.filter(({ link }) => link.index === best?.device);
+  return (of.find(({ text }) => hostOf(text) === best?.source) ?? of[0])?.text;
+}
+
+function lengthOf({ destination }: Route): number {
+  return parseCidr(destination)?.length ?? 0;
+}
+
+function internalAddress(node: KubeObject | undefined, family: Family): string | undefined {
+  const { addresses = [] } = (node?.["status"] ?? {}) as { addresses?: { type: string; address: string }[] };
+  return addresses.find(({ type, address }) => type === "InternalIP" && parseAddress(address)?.family === family)
+    ?.address;
+}
+
+/** Patterns separated by commas, each for a whole name. */
+function named(patterns: string, name: string): boolean {
+  return patterns.split(",").some((pattern) => new RegExp(`^(?:${pattern})$`).test(name));
+}
+
+function isIn(cidr: string, text: string): boolean {
+  const [prefix, address] = [parseCidr(cidr), parseAddress(hostOf(text))];
+  return prefix !== undefined && address !== undefined && contains(prefix, address);
+}
+
+/** Not of one link or one machine only. */
+function isGlobal(address: string): boolean {
+  const parsed = parseAddress(address);
+  if (!parsed) return false;
+  const local = parsed.family === V6 ? ["fe80::/10", "::1/128"] : ["169.254.0.0/16", "127.0.0.0/8"];
+  return !local.some((cidr) => isIn(cidr, address));
+}
+
+function split(method: string): [string, string] {
+  const at = method.indexOf("=");
+  return at < 0 ? [method, ""] : [method.slice(0, at), method.slice(at + 1)];
+}
+
+function hostOf(text: string): string {
+  return text.split("/")[0] as string;
+}

@@ -1,0 +1,93 @@
+import { NODE_INTERFACES_ANNOTATION } from "../../api/node-interfaces.ts";
+import { NODE_NETWORK } from "../../api/node-network.ts";
+import type { Condition, KubeObject } from "../../api/object.ts";
+import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import type { Client } from "../../cluster/client.ts";
+import { NODES } from "../../cluster/kinds.ts";
+import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink-port.ts";
+import { V4, V6 } from "../../kit/ip.ts";
+import type { AgentConfig } from "../config.ts";
+import { errors } from "../errors.ts";
+import { detectAddress } from "./detect-address.ts";
+
+/** The node's end of the overlay, as far as there is one. */
+export interface TunnelFacts {
+  v4: string | undefined;
+  v6: string | undefined;
+  mac: string | undefined;
+}
+
+/** What the Node should say of its network; null where it should say nothing. */
+export function nodeAnnotations(
+  config: Pick<AgentConfig, "autodetection">,
+  netlink: Pick<NetlinkPort, "links" | "addresses" | "routes">,
+  node: KubeObject,
+  tunnel: TunnelFacts,
+): Record<string, string | null> {
+  const [links, addresses] = [netlink.links(), netlink.addresses()];
+  const on = { links, addresses, routes: netlink.routes(), node };
+  const { v4: methodV4, v6: methodV6 } = config.autodetection;
+  const v4 = detectAddress(methodV4, V4, on);
+  const v6 = methodV6 === undefined ? undefined : detectAddress(methodV6, V6, on);
+  if (!v4 && !v6) throw errors.AGENT_NO_ADDRESS("IPv4", methodV4);
+  return {
+    [NODE_NETWORK.addressV4]: v4 ?? null,
+    [NODE_NETWORK.addressV6]: v6 ?? null,
+    [NODE_NETWORK.tunnelAddressV4]: tunnel.v4 ?? null,
+    [NODE_NETWORK.tunnelAddressV6]: tunnel.v6 ?? null,
+    [NODE_NETWORK.tunnelMac]: tunnel.mac ?? null,
+    [NODE_INTERFACES_ANNOTATION]: interfacesText(links, addresses),
+  };
+}
+
+/** Writes only what differs: every node follows every Node. */
+export async function reportNode(
+  client: Client,
+  node: KubeObject,
+  annotations: Readonly<Record<string, string | null>>,
+  condition: Condition | undefined,
+): Promise<boolean> {
+  const has = node.metadata.annotations ?? {};
+  const differs = Object.entries(annotations).filter(([key, value]) => (has[key] ?? null) !== value);
+  const news = condition && conditionOf(node, condition.type)?.status !== condition.status ? condition : undefined;
+  if (differs.length === 0 && !news) return false;
+  const patch = {
+    ...(differs.length > 0 ? { metadata: { annotations: Object.fromEntries(differs) } } : {}),
+    ...(news ? { status: { conditions: [news] } } : {}),
+  };
+  await client.patch(NODES, node.metadata, { type: "strategic", patch }, { subresource: "status" });
+  return true;
+}
+
+/** The orchestrator puts nothing on a node whose network is not there. */
+export function networkCondition(name: string, now: number): Condition & { lastHeartbeatTime: string } {
+  const time = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
+  return {
+    type: "NetworkUnavailable",
+    status: "False",
+    reason: "VendorIsUp",
+    message: `${name} is running on this node`,
+    lastTransitionTime: time,
+    lastHeartbeatTime: time,
+  };
+}
+
+function conditionOf(node: KubeObject, type: string): Condition | undefined {
+  const { conditions = [] } = (node["status"] ?? {}) as { conditions?: Condition[] };
+  return conditions.find((one) => one.type === type);
+}
+
+/** The node's own, not those of its pods. */
+function interfacesText(links: readonly Link[], addresses: readonly InterfaceAddress[]): string {
+  const own = links
+    .filter(({ name }) => name !== "lo" && !name.startsWith(POD_INTERFACE_PREFIX))
+    .map(({ name, index }) => ({
+      name,
+      addresses: addresses
+        .filter(({ device }) => device === index)
+        .map(({ address }) => address.split("/")[0] as string),
+    }))
+    .filter((one) => one.addresses.length > 0)
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  return JSON.stringify(own);
+}

@@ -1,0 +1,28 @@
+import { AGENT_SAYS } from "../../api/agent-report.ts";
+import { vendorNames } from "../../api/names.ts";
+import type { Client } from "../../cluster/client.ts";
+import { PODS } from "../../cluster/kinds.ts";
+import type { PlaneKind } from "../plane-switch.ts";
+
+/** What this agent knows about its node from having tried it. */
+export interface OwnWord {
+  /** Why the programs do not load; undefined: they do. */
+  refusal: string | undefined;
+  acting: PlaneKind | undefined;
+}
+
+const { ebpf, standard } = vendorNames.dataplanes;
+
+/** Says it in the annotations of the agent's own pod: gone with the pod, and so never older than it. Only once anything acts. */
+export async function reportOwnPod(
+  client: Client,
+  pod: { name: string; namespace: string },
+  { refusal, acting }: OwnWord,
+): Promise<void> {
+  if (pod.name === "") return;
+  const annotations = {
+    [AGENT_SAYS.programs]: refusal === undefined ? "loads" : `refused: ${refusal}`,
+    [AGENT_SAYS.dataplane]: acting === undefined ? null : acting === "ebpf" ? ebpf : standard[0],
+  };
+  await client.patch(PODS, pod, { type: "merge", patch: { metadata: { annotations } } });
+}

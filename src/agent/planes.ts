@@ -1,0 +1,107 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import type { Dataplane } from "../dataplane/contract.ts";
+import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
+import { type ObjectName, objectBytes } from "../dataplane/ebpf/objects.ts";
+import { createNodeNetwork } from "../dataplane/net/node-network.ts";
+import type { Sysctls } from "../dataplane/net/sysctls.ts";
+import { createNatTable } from "../dataplane/nft/nat-table.ts";
+import { createNftDataplane } from "../dataplane/nft/nft-dataplane.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { AgentConfig } from "./config.ts";
+import type { ModelTarget } from "./model-loop.ts";
+import type { OpenPlane, PlaneKind } from "./plane-switch.ts";
+
+/** Everything the model is carried out by on this node. */
+export interface NodePlanes {
+  open: Record<PlaneKind, OpenPlane>;
+  /** Why eBPF cannot act here, found out by loading its programs; undefined: it can. */
+  refusal: string | undefined;
+  /** Routes, neighbours and the overlay's device, whichever plane filters. */
+  network: AgentNetwork;
+}
+
+export interface AgentNetwork extends ModelTarget {
+  close(): Promise<void>;
+  /** Takes everything of ours off the node. */
+  remove(): Promise<void>;
+}
+
+export const OVERLAY = "vxlan.vendor";
+const TABLES = { filter: "vendor", nat: "vendor-nat" } as const;
+const OBJECTS: readonly ObjectName[] = ["workload", "host"];
+
+export function openPlanes(kernel: Kernel, { directories }: Pick<AgentConfig, "directories">): NodePlanes {
+  return {
+    open: {
+      ebpf: () => ebpfPlane(kernel, directories.bpf),
+      nft: async () => createNftDataplane({ kernel, table: TABLES.filter }),
+    },
+    refusal: programsRefusal(kernel),
+    network: agentNetwork(kernel, directories.sysctl),
+  };
+}
+
+/** The programs filter; whose address leaving packets take is nftables' in both planes. */
+async function ebpfPlane(kernel: Kernel, pinDirectory: string): Promise<Dataplane> {
+  // Where nobody mounted it yet, pins would be refused.
+  kernel.mounts.ensure("bpf", pinDirectory.replace(/\/[^/]+$/, ""));
+  const programs = await createEbpfDataplane({ kernel, pinDirectory, overlay: OVERLAY });
+  const nat = createNatTable({ kernel, table: TABLES.nat });
+  return {
+    kind: "ebpf",
+    async apply(delta) {
+      const report = await programs.apply(delta);
+      await nat.apply(delta);
+      return report;
+    },
+    async resync() {
+      await programs.resync();
+      await nat.resync();
+    },
+    sweep: () => programs.sweep(),
+    show: (table) => programs.show(table),
+    async close() {
+      await programs.close();
+      nat.close();
+    },
+    async remove() {
+      await programs.remove();
+      await nat.remove();
+    },
+  };
+}
+
+function agentNetwork(kernel: Kernel, sysctlDir: string): AgentNetwork {
+  const network = createNodeNetwork({ kernel, overlay: OVERLAY, sysctls: sysctlsBelow(sysctlDir) });
+  return {
+    apply: async (delta) => network.apply(delta),
+    resync: async () => void network.resync(),
+    sweep: async () => network.sweep(),
+    close: async () => network.close(),
+    remove: () => network.remove(),
+  };
+}
+
+/** A container's own are often read-only; the node's are mounted beside them. */
+function sysctlsBelow(directory: string): Sysctls {
+  return {
+    read: (path) =>
+      existsSync(`${directory}/${path}`) ? readFileSync(`${directory}/${path}`, "utf8").trim() : undefined,
+    write(path, value) {
+      const there = existsSync(`${directory}/${path}`);
+      if (there) writeFileSync(`${directory}/${path}`, value);
+      return there;
+    },
+  };
+}
+
+/** By trying: versions lie. What is loaded here is let go at once. */
+function programsRefusal(kernel: Kernel): string | undefined {
+  try {
+    for (const name of OBJECTS) kernel.loadObject(objectBytes(name)).close();
+    return undefined;
+  } catch (error) {
+    const [first = ""] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
+    return first;
+  }
+}

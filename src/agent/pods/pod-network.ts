@@ -1,0 +1,237 @@
+import { createHash } from "node:crypto";
+import type { CniRequest, CniResult } from "../../api/cni.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { POD_NETWORK, podInterfaceName } from "../../api/pod-network.ts";
+import type { Client } from "../../cluster/client.ts";
+import { isNotFound } from "../../cluster/failures.ts";
+import { PODS } from "../../cluster/kinds.ts";
+import type { Log } from "../../kit/log.ts";
+import { errors } from "../errors.ts";
+import { choosePools } from "../ipam/choose-pools.ts";
+import { handleId } from "../ipam/handles.ts";
+import type { Ipam } from "../ipam/ipam.ts";
+import type { ModelLoop } from "../model-loop.ts";
+import type { Pool } from "../stored-kinds.ts";
+import { GATEWAYS, type PodInterfaces } from "./pod-interface.ts";
+import type { PodRecord, PodRecords } from "./pod-records.ts";
+
+export interface PodNetworkParts {
+  client: Client;
+  node: string;
+  ipam: Ipam;
+  records: PodRecords;
+  interfaces: PodInterfaces;
+  loop: Pick<ModelLoop, "inEffect" | "poke">;
+  /** What is followed of the cluster. */
+  pools(): readonly Pool[];
+  namespace(name: string): KubeObject | undefined;
+  nodeLabels(): Readonly<Record<string, string>>;
+  /** Prefixes of the node's own for pods, where no pools are used. */
+  podCidrs(): readonly string[];
+  mtu(): number;
+  log: Log;
+}
+
+export interface PodNetwork {
+  add(request: CniRequest): Promise<CniResult>;
+  remove(request: Pick<CniRequest, "containerId" | "ifname">): Promise<void>;
+  check(request: CniRequest): void;
+  /** Removes every interface but these. */
+  removeOthers(valid: readonly { containerID: string; ifname: string }[]): Promise<void>;
+  /** Gives back what could not be given back when it should have been. */
+  giveBackLate(): Promise<void>;
+}
+
+const POLICY_MS = 30_000;
+/** How long the API server may take to be told that a pod is gone, before it is told later. */
+const RELEASE_MS = 5_000;
+
+/**
+ * Connects pods. In this order: addresses are taken, the record is on disk, the interface is made but closed, the cluster is told,
+ * policy is in effect, the interface opens. Stopped anywhere, the record says what there is to undo, and asking again goes on from there.
+ */
+export function podNetwork(parts: PodNetworkParts): PodNetwork {
+  const turns = new Map<string, Promise<unknown>>();
+  // One pod's calls one after the other; different pods do not wait for each other.
+  const inTurn = <T>(containerId: string, work: () => Promise<T>): Promise<T> => {
+    const mine = (turns.get(containerId) ?? Promise.resolve()).then(work, work);
+    const settled = mine.catch(() => {});
+    turns.set(containerId, settled);
+    void settled.then(() => turns.get(containerId) === settled && turns.delete(containerId));
+    return mine;
+  };
+  return {
+    add: (request) => inTurn(request.containerId, () => addPod(parts, request)),
+    remove: ({ containerId, ifname }) => inTurn(containerId, () => removePod(parts, containerId, ifname)),
+    check(request) {
+      const record = parts.records.get(request.containerId, request.ifname);
+      const name = podName(request);
+      if (record?.state !== "ready") throw errors.POD_INTERFACE_WRONG(name, "it was not made by this node");
+      const problem = parts.interfaces.problem(record);
+      if (problem) throw errors.POD_INTERFACE_WRONG(name, problem);
+    },
+    async removeOthers(valid) {
+      const keep = new Set(valid.map(({ containerID, ifname }) => `${containerID}/${ifname}`));
+      const others = parts.records.list().filter((one) => !keep.has(`${one.containerId}/${one.ifname}`));
+      for (const { containerId, ifname } of others) {
+        await inTurn(containerId, () => removePod(parts, containerId, ifname));
+      }
+    },
+    async giveBackLate() {
+      for (const record of parts.records.list()) {
+        if (record.state === "removing") await inTurn(record.containerId, () => giveBack(parts, record));
+      }
+    },
+  };
+}
+
+async function addPod(parts: PodNetworkParts, request: CniRequest): Promise<CniResult> {
+  const { client, records, interfaces, loop } = parts;
+  const { namespace, pod: name } = podOf(request);
+  const pod = await readPod(client, namespace, name);
+  const known = records.get(request.containerId, request.ifname);
+  if (known?.state === "ready" && known.netns === request.netns && !interfaces.problem(known)) {
+    return resultOf(known);
+  }
+  const record = await prepare(parts, request, pod);
+  await interfaces.make(record, request.config.container_settings?.allow_ip_forwarding === true);
+  await tellCluster(client, pod, record);
+  const wanted = record.addresses.map((address) => `${address}/${address.includes(":") ? 128 : 32}`);
+  const patience = (request.config.policy_setup_timeout_seconds ?? 0) * 1000 || POLICY_MS;
+  await loop.inEffect(
+    `${namespace}/${name}`,
+    ({ endpoints }) => {
+      const endpoint = endpoints.get(`${namespace}/${name}`);
+      return endpoint !== undefined && wanted.every((address) => endpoint.addresses.includes(address));
+    },
+    patience,
+  );
+  interfaces.open(record);
+  const ready: PodRecord = { ...record, state: "ready" };
+  records.put(ready);
+  // Routes of links that were down could not be made before.
+  loop.poke();
+  return resultOf(ready);
+}
+
+/** Takes the pod's addresses, and writes down what is about to be made before any of it is. */
+async function prepare(parts: PodNetworkParts, request: CniRequest, pod: KubeObject): Promise<PodRecord> {
+  const { containerId, ifname, netns } = request;
+  const { namespace = "default", name } = pod.metadata;
+  const handle = handleId("k8s-pod-network", containerId, ...(ifname === "eth0" ? [] : [ifname]));
+  const blank: PodRecord = {
+    containerId,
+    ifname,
+    netns,
+    namespace,
+    pod: name,
+    interfaceName: podInterfaceName(namespace, name),
+    mac: macFor(containerId, ifname),
+    mtu: request.config.mtu || parts.mtu(),
+    handle,
+    addresses: parts.records.get(containerId, ifname)?.addresses ?? [],
+    state: "adding",
+  };
+  parts.records.put(blank);
+  const addresses = await takeAddresses(parts, request, pod, handle);
+  const record = { ...blank, addresses };
+  parts.records.put(record);
+  return record;
+}
+
+async function takeAddresses(
+  parts: PodNetworkParts,
+  { config, containerId, ifname }: CniRequest,
+  pod: KubeObject,
+  handle: string,
+): Promise<string[]> {
+  const { namespace = "default", name } = pod.metadata;
+  if (config.ipam?.type === "host-local") {
+    const { fromNodeCidrs } = await import("./node-cidrs.ts");
+    const others = parts.records.list().filter((one) => one.containerId !== containerId || one.ifname !== ifname);
+    const mine = parts.records.get(containerId, ifname)?.addresses ?? [];
+    return fromNodeCidrs(parts.podCidrs(), new Set(others.flatMap(({ addresses }) => addresses)), mine);
+  }
+  const asker = { pod, namespace: parts.namespace(namespace), nodeLabels: parts.nodeLabels() };
+  const { v4, v6, addresses } = choosePools(parts.pools(), asker);
+  const facts = { node: parts.node, namespace, pod: name };
+  return await parts.ipam.assign({ owner: { handle, facts }, v4, v6, addresses });
+}
+
+/** Told before the interface opens: policy follows what the cluster knows of a pod. */
+async function tellCluster(client: Client, pod: KubeObject, { addresses, mac }: PodRecord): Promise<void> {
+  const annotations = { [POD_NETWORK.addresses]: addresses.join(","), [POD_NETWORK.mac]: mac };
+  const has = pod.metadata.annotations ?? {};
+  if (Object.entries(annotations).every(([key, value]) => has[key] === value)) return;
+  // The version of the object stays out of it: others write to the pod as well. Its identity stays in.
+  const patch = { metadata: { uid: pod.metadata.uid, annotations } };
+  await client.patch(PODS, pod.metadata, { type: "merge", patch }, { subresource: "status" });
+}
+
+async function removePod(parts: PodNetworkParts, containerId: string, ifname: string): Promise<void> {
+  const { records, interfaces } = parts;
+  const record = records.get(containerId, ifname);
+  // Nothing was made here, or all of it is undone: both are what was asked for.
+  if (!record) return;
+  const isNowAnothers = records
+    .list()
+    .some((other) => other !== record && other.interfaceName === record.interfaceName && other.state !== "removing");
+  if (!isNowAnothers && record.state !== "removing") await interfaces.remove(record);
+  const removing: PodRecord = { ...record, state: "removing" };
+  records.put(removing);
+  await giveBack(parts, removing);
+  parts.loop.poke();
+}
+
+/** The record goes last: it is what remembers that something is to be given back. With no API server to tell, it stays until there is. */
+async function giveBack({ ipam, records, log }: PodNetworkParts, record: PodRecord): Promise<void> {
+  const released = ipam.release(record.handle, record.addresses).then(
+    () => records.remove(record),
+    (error: unknown) => log.warn({ pod: `${record.namespace}/${record.pod}`, error }, "addresses are given back later"),
+  );
+  let timer: NodeJS.Timeout | undefined;
+  const enough = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, RELEASE_MS);
+  });
+  await Promise.race([released, enough]);
+  clearTimeout(timer);
+}
+
+async function readPod(client: Client, namespace: string, name: string): Promise<KubeObject> {
+  try {
+    return await client.get<KubeObject>(PODS, { namespace, name });
+  } catch (error) {
+    if (isNotFound(error)) throw errors.POD_UNKNOWN(`${namespace}/${name}`);
+    throw error;
+  }
+}
+
+function podOf({ args }: Pick<CniRequest, "args">): { namespace: string; pod: string } {
+  const { K8S_POD_NAMESPACE: namespace, K8S_POD_NAME: pod } = args;
+  if (!namespace || !pod) throw errors.POD_UNNAMED();
+  return { namespace, pod };
+}
+
+function podName({ args }: Pick<CniRequest, "args">): string {
+  return `${args["K8S_POD_NAMESPACE"] ?? ""}/${args["K8S_POD_NAME"] ?? ""}`;
+}
+
+/** The same for the same container, so that an answer given twice is the same answer. Locally administered, of one machine. */
+function macFor(containerId: string, ifname: string): string {
+  const bytes = createHash("sha256").update(`${containerId} ${ifname}`).digest().subarray(0, 6);
+  bytes[0] = (bytes[0]! & 0xfc) | 0x02;
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
+}
+
+function resultOf({ interfaceName, ifname, mac, mtu, netns, addresses }: PodRecord): CniResult {
+  return {
+    interfaces: [
+      { name: interfaceName, mac: "ee:ee:ee:ee:ee:ee", mtu },
+      { name: ifname, mac, mtu, sandbox: netns },
+    ],
+    ips: addresses.map((address) => ({ address: `${address}/${address.includes(":") ? 128 : 32}`, interface: 1 })),
+    routes: addresses.map((address) =>
+      address.includes(":") ? { dst: "::/0", gw: GATEWAYS.v6 } : { dst: "0.0.0.0/0", gw: GATEWAYS.v4 },
+    ),
+  };
+}

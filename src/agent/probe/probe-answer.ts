@@ -1,0 +1,27 @@
+/** What a probe's server says to whoever reaches it: who it is, and whom it saw. One line of JSON, over TCP and UDP alike. */
+export interface ProbeAnswer {
+  /** The name of the host or pod that answers. */
+  host: string;
+  /** The address the packet came from, after everything on its way. */
+  client: string;
+  /** The port that was reached. */
+  port: number;
+}
+
+export function answerLine(answer: ProbeAnswer): string {
+  return `${JSON.stringify(answer)}\n`;
+}
+
+export function parseAnswer(line: string): ProbeAnswer | undefined {
+  try {
+    const read = JSON.parse(line) as Partial<ProbeAnswer>;
+    return typeof read.host === "string" && typeof read.client === "string" ? (read as ProbeAnswer) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An IPv4 address that came in on a socket of both families. */
+export function plainAddress(address: string | undefined): string {
+  return (address ?? "").replace(/^::ffff:(?=\d+\.)/, "");
+}

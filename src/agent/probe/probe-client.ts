@@ -1,0 +1,137 @@
+import { createSocket } from "node:dgram";
+import { connect, type Socket } from "node:net";
+import { type ProbeAnswer, parseAnswer } from "./probe-answer.ts";
+
+export interface ProbeTarget {
+  host: string;
+  port: number;
+  protocol: "tcp" | "udp";
+}
+
+/** How one attempt went. */
+export interface ProbeResult {
+  /** When it began, in milliseconds since 1970. */
+  at: number;
+  to: string;
+  protocol: "tcp" | "udp";
+  ok: boolean;
+  ms: number;
+  answer?: ProbeAnswer;
+  /** `TIMEOUT`, or what the kernel said. */
+  error?: string;
+}
+
+const LINE = /^[^\n]*\n/;
+
+/** One connection, or one datagram, and the answer to it. Never throws: not to be reached is a result. */
+export async function probeOnce(target: ProbeTarget, timeoutMs: number): Promise<ProbeResult> {
+  return await measured(target, async () => {
+    if (target.protocol === "udp") return await askUdp(target, timeoutMs);
+    const socket = connect(target);
+    try {
+      return await firstLine(socket, timeoutMs);
+    } finally {
+      socket.destroy();
+    }
+  });
+}
+
+/** One TCP connection that stays: a line now and then, each of which must come back. After a break it connects anew, and says so. */
+export class KeptProbe {
+  readonly #target: ProbeTarget;
+  readonly #timeoutMs: number;
+  #socket: Socket | undefined;
+  #sent = 0;
+
+  constructor(target: ProbeTarget, timeoutMs: number) {
+    this.#target = target;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  async ask(): Promise<ProbeResult> {
+    const result = await measured(this.#target, () => this.#exchange());
+    if (!result.ok) this.close();
+    return result;
+  }
+
+  close(): void {
+    this.#socket?.destroy();
+    this.#socket = undefined;
+  }
+
+  async #exchange(): Promise<ProbeAnswer | undefined> {
+    if (!this.#socket) {
+      this.#socket = connect(this.#target).setNoDelay(true);
+      return await firstLine(this.#socket, this.#timeoutMs);
+    }
+    const line = `${++this.#sent}\n`;
+    this.#socket.write(line);
+    const back = await lineOf(this.#socket, this.#timeoutMs);
+    if (back !== line) throw Object.assign(new Error("another line came back"), { code: "MIXED_UP" });
+    return undefined;
+  }
+}
+
+async function measured(target: ProbeTarget, ask: () => Promise<ProbeAnswer | undefined>): Promise<ProbeResult> {
+  const at = Date.now();
+  const began = performance.now();
+  const { host, port, protocol } = target;
+  const to = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+  const result = (rest: Pick<ProbeResult, "ok" | "answer" | "error">): ProbeResult => {
+    const ms = Math.round((performance.now() - began) * 1000) / 1000;
+    return { at, to, protocol, ms, ...rest };
+  };
+  try {
+    const answer = await ask();
+    return result({ ok: true, ...(answer && { answer }) });
+  } catch (error) {
+    return result({ ok: false, error: (error as NodeJS.ErrnoException).code ?? String(error) });
+  }
+}
+
+async function firstLine(socket: Socket, timeoutMs: number): Promise<ProbeAnswer> {
+  const answer = parseAnswer(await lineOf(socket, timeoutMs));
+  if (!answer) throw Object.assign(new Error("who answers is no probe"), { code: "NOT_A_PROBE" });
+  return answer;
+}
+
+function lineOf(socket: Socket, timeoutMs: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    const finish = (settle: () => void) => {
+      clearTimeout(late);
+      socket.off("data", take).off("error", fail).off("close", gone);
+      settle();
+    };
+    const fail = (error: Error) => finish(() => reject(error));
+    const gone = () => fail(Object.assign(new Error("closed"), { code: "ECONNRESET" }));
+    const take = (chunk: Buffer) => {
+      text += chunk.toString();
+      if (LINE.test(text)) finish(() => resolve(text));
+    };
+    const late = setTimeout(() => fail(Object.assign(new Error("late"), { code: "TIMEOUT" })), timeoutMs);
+    socket.on("data", take).on("error", fail).on("close", gone);
+  });
+}
+
+/** A datagram that is lost is sent again until time is over: one loss is not a refusal. */
+const AGAIN_MS = 200;
+
+function askUdp({ host, port }: ProbeTarget, timeoutMs: number): Promise<ProbeAnswer> {
+  const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+  return new Promise<ProbeAnswer>((resolve, reject) => {
+    const send = () => socket.send("probe\n", port, host);
+    const again = setInterval(send, AGAIN_MS);
+    const late = setTimeout(() => reject(Object.assign(new Error("late"), { code: "TIMEOUT" })), timeoutMs);
+    socket.once("close", () => {
+      clearInterval(again);
+      clearTimeout(late);
+    });
+    socket.once("error", reject);
+    socket.on("message", (message) => {
+      const answer = parseAnswer(message.toString());
+      if (answer) resolve(answer);
+    });
+    send();
+  }).finally(() => socket.close());
+}

@@ -1,0 +1,65 @@
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { clusterEnv } from "../cluster/config.ts";
+import { httpsTransport } from "../cluster/https-transport.ts";
+import { loadConnection } from "../cluster/kubeconfig.ts";
+import type { Program, ProgramWorld } from "../cluster/program.ts";
+import { realKernel } from "../kernel/kernel.ts";
+import { healthServer } from "../kit/health-server.ts";
+import { METRICS_CONTENT_TYPE, type Metrics } from "../kit/metrics.ts";
+import { type AgentConfig, readAgentConfig } from "./config.ts";
+import { openPlanes } from "./planes.ts";
+import { type RunningAgent, startAgent } from "./start-agent.ts";
+
+/** vendor-node: the agent of one node, in the node's own network namespace. */
+export const nodeProgram: Program = async (world) => {
+  const config = readAgentConfig(world.env);
+  const kernel = realKernel();
+  const agent = await startAgent(world, {
+    config,
+    kernel,
+    planes: openPlanes(kernel, config),
+    failover: {
+      usual: () => world.transport(),
+      at: ({ host, port }) =>
+        httpsTransport(
+          loadConnection(
+            {},
+            clusterEnv(
+              { ...world.env, ORCHESTRATOR_SERVICE_HOST: host, ORCHESTRATOR_SERVICE_PORT: String(port) },
+              false,
+            ),
+          ),
+        ),
+      file: join(config.directories.state, "api-addresses.json"),
+    },
+  });
+  await serveHealth(world, config, agent);
+  await untilAborted(world.signal);
+  await agent.stop();
+};
+
+async function serveHealth(world: ProgramWorld, config: AgentConfig, agent: RunningAgent): Promise<void> {
+  const live = { loops: () => agent.stuck() };
+  const ready = { model: () => agent.notReady() };
+  const beside = config.metricsPort === undefined ? { metrics: agent.metrics } : {};
+  await world.listen(healthServer({ live, ready, ...beside }), config.healthPort);
+  if (config.metricsPort !== undefined) await world.listen(metricsServer(agent), config.metricsPort);
+}
+
+function metricsServer(agent: RunningAgent) {
+  const text = (metrics: Metrics) => metrics.text();
+  return createServer((_request, response) => {
+    void agent.refreshMetrics().then(
+      () => response.writeHead(200, { "content-type": METRICS_CONTENT_TYPE }).end(text(agent.metrics)),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  });
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

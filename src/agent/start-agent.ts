@@ -1,0 +1,248 @@
+import { join } from "node:path";
+import { vendorNames } from "../api/names.ts";
+import { createClient } from "../cluster/client.ts";
+import type { ProgramWorld } from "../cluster/program.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import { type Clock, systemClock } from "../kit/clock.ts";
+import { serveLines } from "../kit/line-socket.ts";
+import { createMetrics, type Metrics } from "../kit/metrics.ts";
+import { createCalculator } from "../policy/calculator.ts";
+import { adminService, adminSocket } from "./admin.ts";
+import { agentMetrics } from "./agent-metrics.ts";
+import { apiAddresses } from "./api-addresses.ts";
+import { type FailoverOptions, failoverTransport, keepAddresses } from "./api-failover.ts";
+import { cniService } from "./cni-service.ts";
+import type { AgentConfig } from "./config.ts";
+import { type FollowedObjects, followObjects } from "./follow-objects.ts";
+import { createIpam, type Ipam } from "./ipam/ipam.ts";
+import { ModelLoop, type ModelTarget } from "./model-loop.ts";
+import { ensureClusterInformation } from "./node/cluster-information.ts";
+import { networkCondition, nodeAnnotations, reportNode } from "./node/node-report.ts";
+import { reportOwnPod } from "./node/own-pod-report.ts";
+import { tunnelAddresses } from "./node/tunnel-addresses.ts";
+import { podsTable, problemsTable, settingsTable } from "./own-tables.ts";
+import { type PlaneKind, planeSwitch } from "./plane-switch.ts";
+import { type NodePlanes, OVERLAY } from "./planes.ts";
+import { podMtu } from "./pod-mtu.ts";
+import { podInterfaces } from "./pods/pod-interface.ts";
+import { type PodNetwork, podNetwork } from "./pods/pod-network.ts";
+import { type PodRecords, podRecords } from "./pods/pod-records.ts";
+import { type Chore, startUpkeep, type Upkeep } from "./upkeep.ts";
+
+/** What the agent stands on; a test brings a kernel and data planes of its own. */
+export interface AgentParts {
+  config: AgentConfig;
+  kernel: Kernel;
+  planes: NodePlanes;
+  clock?: Clock;
+  /** How the API server is reached where its usual address does not lead there. */
+  failover?: FailoverOptions;
+}
+
+export interface RunningAgent {
+  /** Why others should not rely on it yet; undefined: they may. */
+  notReady(): string | undefined;
+  /** Why only a restart can help; undefined: it works. */
+  stuck(): string | undefined;
+  acting(): PlaneKind | undefined;
+  metrics: Metrics;
+  /** Reads the kernel's own counters into the metrics. */
+  refreshMetrics(): Promise<void>;
+  /** Lets go of everything; what is in the kernel goes on. */
+  stop(): Promise<void>;
+}
+
+/** A turn of any loop that takes longer than this will not end. */
+const STUCK_MS = 120_000;
+
+/** Starts the node's agent: the cluster is followed, the model carried out, pods connected, and what is so is told. */
+export async function startAgent(world: ProgramWorld, parts: AgentParts): Promise<RunningAgent> {
+  const { config, kernel, planes, clock = systemClock } = parts;
+  const { log } = world;
+  const stopping = new AbortController();
+  const allMetrics = createMetrics();
+  const metrics = agentMetrics(allMetrics);
+  const transport = parts.failover ? failoverTransport(parts.failover, log) : world.transport();
+  const client = createClient(transport, { userAgent: vendorNames.workloads.node });
+  const calculator = createCalculator(config.nodeName, vendorNames);
+  const filter = planeSwitch({ open: planes.open, refusal: planes.refusal, log });
+  const loop = new ModelLoop({ calculator, target: together(filter, planes.network), clock, log, metrics });
+  const objects = followObjects(client, calculator, () => loop.poke(), log);
+  const ipam = createIpam(client, config.nodeName, {
+    blocks: () => objects.blocks.list(),
+    affinities: () => objects.affinities.list(),
+    configuration: () => objects.ipamConfigurations.get(vendorNames.singleton)?.spec,
+  });
+  const netlink = kernel.netlink();
+  const records = podRecords(join(config.directories.state, "pods"));
+  const node = () => objects.nodes.get(config.nodeName);
+  const pods = podNetwork({
+    ...{ client, node: config.nodeName, ipam, records, loop, log },
+    interfaces: podInterfaces(kernel, config.directories.sysctl),
+    pools: () => objects.pools.list(),
+    namespace: (name) => objects.namespaces.get(name),
+    nodeLabels: () => node()?.metadata.labels ?? {},
+    podCidrs: () => ((node()?.["spec"] ?? {}) as { podCIDRs?: string[] }).podCIDRs ?? [],
+    mtu: () =>
+      config.mtu ||
+      podMtu(netlink.links(), netlink.addresses(), loop.model.nodes.get(config.nodeName), objects.pools.list()),
+  });
+  const notReady = (): string | undefined => {
+    const kinds = objects.waitingFor();
+    if (kinds.length > 0) return `waiting for the first list of ${kinds.join(", ")}`;
+    return loop.ready ? undefined : "the model is not carried out yet";
+  };
+  const upkeep = await objectsKnown(objects, stopping.signal, () =>
+    startUpkeep(chores({ ...parts, clock }, { client, objects, ipam, pods, filter, netlink, loop }), {
+      clock,
+      log,
+      signal: stopping.signal,
+    }),
+  );
+  const watch = netlink.monitor((event) => {
+    // What waited for a link or an address may go on; what the node tells of itself may have changed.
+    if (event.kind === "link" || event.kind === "address" || event.kind === "lost") {
+      loop.poke();
+      upkeep.current?.poke();
+    }
+  });
+  const ends = [
+    objects.nodes.onChange(({ key }) => key === config.nodeName && upkeep.current?.poke()),
+    objects.pools.onChange(() => upkeep.current?.poke()),
+  ];
+  const turning = loop.run(stopping.signal);
+  const sockets = await openSockets({ config, pods, notReady, metrics, clock, log }, { filter, loop, records });
+  return {
+    notReady,
+    stuck: () => loop.stuck(STUCK_MS) ?? stuckUpkeep(upkeep.current, clock),
+    acting: () => filter.acting(),
+    metrics: allMetrics,
+    async refreshMetrics() {
+      metrics.ready.set(loop.ready ? 1 : 0);
+      const { rows } = await filter.show("counters");
+      for (const [hook = "", reason = "", packets = "0"] of rows) metrics.drops.set(Number(packets), { hook, reason });
+    },
+    async stop() {
+      stopping.abort();
+      for (const end of ends) end();
+      watch.close();
+      await Promise.all(sockets.map((socket) => socket.close()));
+      await Promise.all([turning, upkeep.current?.done, objects.stop()]);
+      await filter.close();
+      await planes.network.close();
+      netlink.close();
+      client.close();
+    },
+  };
+}
+
+/** Chores act on what is followed, so they begin when all of it is known; nobody waits for that here. */
+async function objectsKnown(
+  objects: FollowedObjects,
+  signal: AbortSignal,
+  start: () => Upkeep,
+): Promise<{ current: Upkeep | undefined }> {
+  const held: { current: Upkeep | undefined } = { current: undefined };
+  void objects.synced.then(() => {
+    if (!signal.aborted) held.current = start();
+  });
+  return held;
+}
+
+interface ChoreParts {
+  client: ReturnType<typeof createClient>;
+  objects: FollowedObjects;
+  ipam: Ipam;
+  pods: PodNetwork;
+  filter: ReturnType<typeof planeSwitch>;
+  netlink: ReturnType<Kernel["netlink"]>;
+  loop: ModelLoop;
+}
+
+/** In the order a new node needs them: what others must know of it before what people read. */
+function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock }, parts: ChoreParts): Chore[] {
+  const { client, objects, ipam, pods, filter, netlink, loop } = parts;
+  let told: string | undefined;
+  return [
+    { name: "unfinished claims", run: () => ipam.repair() },
+    {
+      name: "node",
+      async run() {
+        const node = objects.nodes.get(config.nodeName);
+        if (!node) throw new Error(`there is no Node ${config.nodeName}`);
+        const addresses = config.connectsPods
+          ? await tunnelAddresses(ipam, config.nodeName, objects.pools.list(), node.metadata.labels ?? {})
+          : { v4: undefined, v6: undefined };
+        const tunnel = { ...addresses, mac: netlink.link(OVERLAY)?.mac };
+        const condition = loop.ready ? networkCondition(vendorNames.workloads.node, clock.now()) : undefined;
+        await reportNode(client, node, nodeAnnotations(config, netlink, node, tunnel), condition);
+        if (!condition) throw new Error("the model is not carried out yet");
+      },
+    },
+    {
+      name: "own pod",
+      async run() {
+        const word = { refusal: planes.refusal, acting: filter.acting() };
+        if (told === JSON.stringify(word)) return;
+        await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, word);
+        told = JSON.stringify(word);
+      },
+    },
+    {
+      name: "API addresses",
+      run: async () => failover && keepAddresses(failover.file, apiAddresses(objects.endpointSlices.list("default"))),
+    },
+    { name: "late releases", run: () => pods.giveBackLate() },
+    { name: "cluster information", run: () => ensureClusterInformation(client, config.version) },
+  ];
+}
+
+/** Policy before the ways packets take, and both tried though one fails. */
+function together(filter: ModelTarget, network: ModelTarget): ModelTarget {
+  return {
+    async apply(delta) {
+      const results = await Promise.allSettled([filter.apply(delta), network.apply(delta)]);
+      const failed = results.find((one) => one.status === "rejected");
+      if (failed) throw failed.reason;
+      return { objects: results.flatMap((one) => (one.status === "fulfilled" ? one.value.objects : [])) };
+    },
+    async resync() {
+      await filter.resync();
+      await network.resync();
+    },
+    async sweep() {
+      const reports = [await filter.sweep(), await network.sweep()];
+      return { removed: reports.flatMap(({ removed }) => removed) };
+    },
+  };
+}
+
+async function openSockets(
+  options: Omit<Parameters<typeof cniService>[0], "impaired"> & { config: AgentConfig },
+  { filter, loop, records }: { filter: ReturnType<typeof planeSwitch>; loop: ModelLoop; records: PodRecords },
+) {
+  const { config } = options;
+  const impaired = () => {
+    const failed = loop.problems();
+    return failed.length > 0 ? `${failed.length} objects are not in effect` : undefined;
+  };
+  const admin = adminService({
+    dataplane: () => filter.acting(),
+    show: (table) => filter.show(table),
+    own: {
+      pods: () => podsTable(records.list()),
+      settings: () => settingsTable(loop.model),
+      problems: () => problemsTable(loop.model, loop.problems()),
+    },
+  });
+  const opened = [await serveLines(adminSocket(config.directories.run), admin)];
+  if (config.connectsPods) {
+    opened.push(await serveLines(join(config.directories.run, "cni.sock"), cniService({ ...options, impaired })));
+  }
+  return opened;
+}
+
+function stuckUpkeep(upkeep: Upkeep | undefined, clock: Clock): string | undefined {
+  const idle = upkeep ? clock.now() - upkeep.lastTurn() : 0;
+  return idle > 5 * STUCK_MS ? `chores have not been done for ${Math.round(idle / 1000)} s` : undefined;
+}

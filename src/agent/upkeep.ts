@@ -1,0 +1,67 @@
+import { type Backoff, backoffDelay } from "../kit/backoff.ts";
+import { type Clock, sleep } from "../kit/clock.ts";
+import type { Log } from "../kit/log.ts";
+
+/** Something kept so, that is looked at now and then and when told; each fails and is tried again by itself. */
+export interface Chore {
+  name: string;
+  run(): Promise<void>;
+}
+
+export interface Upkeep {
+  poke(): void;
+  /** Which chores did not go well last time, and why. */
+  problems(): ReadonlyMap<string, string>;
+  lastTurn(): number;
+  done: Promise<void>;
+}
+
+const PERIOD_MS = 60_000;
+const BACKOFF: Backoff = { initialMs: 500, maxMs: 30_000, jitter: 0.3 };
+
+export function startUpkeep(
+  chores: readonly Chore[],
+  { clock, log, signal }: { clock: Clock; log: Log; signal: AbortSignal },
+): Upkeep {
+  const problems = new Map<string, string>();
+  let [failures, lastTurn, asked] = [0, clock.now(), true];
+  let wake = (): void => {};
+
+  const turn = async (): Promise<void> => {
+    for (const { name, run } of chores) {
+      if (signal.aborted) return;
+      try {
+        await run();
+        problems.delete(name);
+      } catch (error) {
+        if (!problems.has(name)) log.warn({ chore: name, error }, "did not go well, will be tried again");
+        problems.set(name, error instanceof Error ? error.message : String(error));
+      }
+    }
+    failures = problems.size > 0 ? failures + 1 : 0;
+    lastTurn = clock.now();
+  };
+
+  const loop = async (): Promise<void> => {
+    while (!signal.aborted) {
+      asked = false;
+      await turn();
+      if (asked) continue;
+      const woken = new AbortController();
+      wake = () => woken.abort();
+      signal.addEventListener("abort", wake, { once: true });
+      await sleep(clock, failures > 0 ? backoffDelay(BACKOFF, failures, Math.random()) : PERIOD_MS, woken.signal);
+      signal.removeEventListener("abort", wake);
+    }
+  };
+
+  return {
+    poke() {
+      asked = true;
+      wake();
+    },
+    problems: () => problems,
+    lastTurn: () => lastTurn,
+    done: loop(),
+  };
+}

@@ -1,0 +1,48 @@
+import { KeptProbe, type ProbeTarget, probeOnce } from "../../agent/probe/probe-client.ts";
+import { type ProbePorts, serveProbe } from "../../agent/probe/probe-server.ts";
+import { sleep, systemClock } from "../../kit/clock.ts";
+import { errors } from "../errors.ts";
+import type { World } from "../session.ts";
+
+export async function serve(world: World, ports: ProbePorts): Promise<void> {
+  const server = await serveProbe(ports);
+  world.out(`${JSON.stringify({ listening: server.ports })}\n`);
+  await new Promise<void>((resolve) => {
+    if (world.signal.aborted) resolve();
+    else world.signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+  await server.close();
+}
+
+interface ConnectOptions {
+  protocol: ProbeTarget["protocol"];
+  attemptTimeout: number;
+  count: number;
+  every: number;
+  keep?: true;
+}
+
+export async function connect(
+  world: World,
+  targets: readonly { host: string; port: number }[],
+  options: ConnectOptions,
+): Promise<void> {
+  const last = await Promise.all(targets.map((target) => follow(world, target, options)));
+  if (!last.every(Boolean)) throw errors.PROBE_UNANSWERED(last.filter((ok) => !ok).length, targets.length);
+}
+
+/** How the last attempt went. */
+async function follow(world: World, at: { host: string; port: number }, options: ConnectOptions): Promise<boolean> {
+  const { protocol, attemptTimeout, count, every, keep } = options;
+  const target = { ...at, protocol };
+  const kept = keep && new KeptProbe(target, attemptTimeout);
+  let ok = false;
+  for (let i = 0; (count === 0 || i < count) && !world.signal.aborted; i++) {
+    if (i > 0) await sleep(systemClock, every, world.signal);
+    const result = kept ? await kept.ask() : await probeOnce(target, attemptTimeout);
+    ok = result.ok;
+    world.out(`${JSON.stringify(result)}\n`);
+  }
+  if (kept) kept.close();
+  return ok;
+}

@@ -1,0 +1,35 @@
+import { Command } from "commander";
+import { VERSION } from "../api/release.ts";
+import { oneOf, wholeNumber } from "./flags.ts";
+import { type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
+import { runProgramTree } from "./vendorctl.ts";
+
+/** `vendor node show TABLE` and `vendor node remove`: for people on a node, or in its agent's container. */
+export async function runVendorNode(argv: readonly string[], world: World): Promise<number> {
+  return await runProgramTree(buildNodeProgram(world), argv, world);
+}
+
+function buildNodeProgram(world: World): Command {
+  const program = new Command("vendor node")
+    .description("Look at what this node's agent has put into the kernel, or take all of it away.")
+    .exitOverride()
+    .configureOutput({ writeOut: world.out, writeErr: world.out, outputError: () => {} })
+    .configureHelp({ showGlobalOptions: true })
+    .version(VERSION, "--version", "print the version")
+    .option("-o, --output <format>", "table, json or yaml", oneOf("--output", OUTPUT_FORMATS), "table" as const)
+    .option("-v, --v <level>", "how much to tell, 0 to 10", wholeNumber("--v", 0, 10), 0);
+  const session = (): Session => ({ ...world, flags: { ...program.opts<GlobalFlags>(), color: false } });
+  program
+    .command("show")
+    .description("print a table: endpoints, policies, ip-sets, routes, conntrack, counters, pods, settings or problems")
+    .argument("<table>", "which one")
+    .action(async (table: string) => (await import("./commands/node-show.ts")).nodeShow(session(), table));
+  program
+    .command("remove")
+    .description("take everything of ours off this node: programs, tables, routes, pods' interfaces, the plugin")
+    .option("--yes", "without asking; pods of this node lose their network")
+    .action(async (options: { yes?: true }) =>
+      (await import("./commands/node-remove.ts")).nodeRemove(session(), options),
+    );
+  return program;
+}

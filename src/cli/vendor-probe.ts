@@ -1,0 +1,51 @@
+import { Command } from "commander";
+import { VERSION } from "../api/release.ts";
+import { errors } from "./errors.ts";
+import { duration, oneOf, wholeNumber } from "./flags.ts";
+import type { World } from "./session.ts";
+import { runProgramTree } from "./vendorctl.ts";
+
+/** `vendor probe serve` and `vendor probe connect`: two ends of a path, for whoever wants to know whether packets take it. */
+export async function runVendorProbe(argv: readonly string[], world: World): Promise<number> {
+  return await runProgramTree(buildProbeProgram(world), argv, world);
+}
+
+function buildProbeProgram(world: World): Command {
+  const program = new Command("vendor probe")
+    .description("Answer on ports, or see whether somebody does. What it finds it prints as lines of JSON.")
+    .exitOverride()
+    .configureOutput({ writeOut: world.out, writeErr: world.out, outputError: () => {} })
+    .version(VERSION, "--version", "print the version");
+  const load = () => import("./commands/probe.ts");
+  program
+    .command("serve")
+    .description("answer on these ports until stopped, with our name and the address of who asks")
+    .option("--tcp <ports>", "such as 80,8080", ports("--tcp"), [8080])
+    .option("--udp <ports>", "such as 53", ports("--udp"), [8080])
+    .action(async (options) => (await load()).serve(world, options));
+  program
+    .command("connect")
+    .description("ask once, or again and again; exits with 1 if the last attempt failed")
+    .argument("<targets...>", "such as 10.0.0.1:80 or [fd00::1]:80")
+    .option("--protocol <protocol>", "tcp or udp", oneOf("--protocol", ["tcp", "udp"] as const), "tcp" as const)
+    .option("--attempt-timeout <time>", "how long to wait for one answer", duration("--attempt-timeout"), 2000)
+    .option("--count <times>", "how often; 0 is until stopped", wholeNumber("--count", 0, 1_000_000_000), 1)
+    .option("--every <time>", "how long between two attempts", duration("--every"), 1000)
+    .option("--keep", "over one TCP connection, which must not break")
+    .action(async (targets: string[], options) => (await load()).connect(world, targets.map(target), options));
+  return program;
+}
+
+function ports(flag: string): (text: string) => number[] {
+  return (text) =>
+    text
+      .split(",")
+      .filter(Boolean)
+      .map((port) => wholeNumber(flag, 1, 65_535)(port));
+}
+
+function target(text: string): { host: string; port: number } {
+  const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(text);
+  if (!match) throw errors.USAGE(`"${text}" is not an address with a port`, "such as 10.0.0.1:80 or [fd00::1]:80");
+  return { host: (match[1] ?? match[2]) as string, port: Number(match[3]) };
+}

@@ -1,0 +1,118 @@
+import {
+  constants,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Program } from "../cluster/program.ts";
+import { type InstallConfig, readInstallConfig } from "./config.ts";
+import { errors } from "./errors.ts";
+
+const PLUGIN = "vendor";
+/** What the plugin is run by, beside it: hidden, so that nobody takes it for a plugin. */
+const INTERPRETER_DIR = ".vendor";
+
+/**
+ * Puts the plugin, what runs it and, last, its configuration on the node: a runtime that sees the configuration finds all of it. Each file
+ * appears whole or not at all, and one that is as it should be is left alone.
+ */
+export const cniInstallProgram: Program = async (world) => {
+  const config = readInstallConfig(world.env);
+  const written = installCni(config, { interpreter: process.execPath, bundle: pluginBundle() });
+  world.log.info({ written }, written.length > 0 ? "installed the plugin" : "the plugin is installed already");
+};
+
+export interface InstallSources {
+  /** The program that runs the bundle. */
+  interpreter: string;
+  /** The bundled plugin. */
+  bundle: string;
+}
+
+/** What it wrote, by path. */
+export function installCni(config: InstallConfig, { interpreter, bundle }: InstallSources): string[] {
+  const conflist = conflistOf(config);
+  const runner = join(config.binDir, INTERPRETER_DIR, "node");
+  const plugin = join(config.binDir, PLUGIN);
+  const head = `#!${join(config.binHostDir, INTERPRETER_DIR, "node")}\n`;
+  return [
+    ...copyIfOther(interpreter, runner),
+    ...writeIfOther(plugin, head + readFileSync(bundle, "utf8"), 0o755),
+    ...writeIfOther(join(config.confDir, config.confName), conflist, 0o644),
+  ];
+}
+
+/** In the reverse order, so that no runtime calls what is no longer there. */
+export function uninstallCni({
+  binDir,
+  confDir,
+  confName,
+}: Pick<InstallConfig, "binDir" | "confDir" | "confName">): string[] {
+  const paths = [join(confDir, confName), join(binDir, PLUGIN), join(binDir, INTERPRETER_DIR)];
+  return paths.filter((path) => {
+    const there = existsSync(path);
+    rmSync(path, { recursive: true, force: true });
+    return there;
+  });
+}
+
+/** The bundle is a file of its own beside the one this runs from. */
+function pluginBundle(): string {
+  return join(dirname(fileURLToPath(import.meta.url)), "cni-plugin.cjs");
+}
+
+function conflistOf({ networkConfig, socket }: InstallConfig): string {
+  let list: { name?: unknown; plugins?: unknown };
+  try {
+    list = JSON.parse(networkConfig) as typeof list;
+  } catch (error) {
+    throw errors.CNI_INSTALL_CONFIG(error instanceof Error ? error.message : String(error));
+  }
+  if (typeof list?.name !== "string" || !Array.isArray(list.plugins))
+    throw errors.CNI_INSTALL_CONFIG("no name or plugins");
+  if (socket === undefined) return networkConfig;
+  const plugins = (list.plugins as { type?: string }[]).map((one) => (one.type === PLUGIN ? { ...one, socket } : one));
+  return `${JSON.stringify({ ...list, plugins }, undefined, 2)}\n`;
+}
+
+function writeIfOther(path: string, text: string, mode: number): string[] {
+  if (existsSync(path) && readFileSync(path, "utf8") === text && (statSync(path).mode & 0o777) === mode) return [];
+  return putting(path, (fresh) => writeFileSync(fresh, text, { mode }));
+}
+
+/** It is large, so on one file system it is not copied; and a copy is told from another program by its size and age. */
+function copyIfOther(from: string, path: string): string[] {
+  if (existsSync(path)) {
+    const [there, here] = [statSync(path), statSync(from)];
+    if (there.ino === here.ino || (there.size === here.size && there.mtimeMs >= here.mtimeMs)) return [];
+  }
+  return putting(path, (fresh) => {
+    try {
+      linkSync(from, fresh);
+    } catch {
+      copyFileSync(from, fresh, constants.COPYFILE_FICLONE);
+    }
+  });
+}
+
+function putting(path: string, write: (fresh: string) => void): string[] {
+  const fresh = `${path}.${process.pid}.new`;
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    rmSync(fresh, { force: true });
+    write(fresh);
+    renameSync(fresh, path);
+    return [path];
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw errors.CNI_INSTALL_FAILED(path, error instanceof Error ? error.message : String(error));
+  }
+}

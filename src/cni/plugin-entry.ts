@@ -1,0 +1,3 @@
+import { pluginMain } from "./plugin-main.ts";
+
+void pluginMain();

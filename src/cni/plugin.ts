@@ -1,0 +1,143 @@
+import {
+  CNI_CODES,
+  CNI_COMMANDS,
+  CNI_VERSIONS,
+  type CniAnswer,
+  type CniConfig,
+  type CniError,
+  type CniRequest,
+} from "../api/cni.ts";
+import type { PluginEnv } from "./config.ts";
+import { resultForm } from "./result-form.ts";
+
+/** What the plugin prints, and exits with. */
+export interface PluginEnd {
+  output: string;
+  exitCode: 0 | 1;
+}
+
+export type Ask = (socket: string, request: CniRequest, timeoutMs: number) => Promise<unknown>;
+
+const SOCKET = "/var/run/vendor/cni.sock";
+/** Longer than the agent itself waits for anything: its answer says more than our giving up. */
+const PATIENCE_MS = 90_000;
+const STATUS_MS = 10_000;
+
+/** One call, from what the runtime said to what it reads. Everything is done by the node's agent. */
+export async function runPlugin(env: PluginEnv, input: string, ask: Ask): Promise<PluginEnd> {
+  try {
+    if (env.command === "VERSION") {
+      const asked = parseConfig(input || "{}").cniVersion ?? CNI_VERSIONS.at(-1);
+      return succeed({ cniVersion: asked, supportedVersions: CNI_VERSIONS });
+    }
+    const config = checkedConfig(input);
+    const request = requestOf(env, config);
+    return await answered(request, ask);
+  } catch (error) {
+    if (error instanceof Refusal) return fail(error.problem, error.cniVersion);
+    throw error;
+  }
+}
+
+async function answered(request: CniRequest, ask: Ask): Promise<PluginEnd> {
+  const { command, config } = request;
+  const socket = config.socket || SOCKET;
+  const patience = PATIENCE_MS + (config.policy_setup_timeout_seconds ?? 0) * 1000;
+  let answer: CniAnswer;
+  try {
+    answer = (await ask(socket, request, command === "STATUS" ? STATUS_MS : patience)) as CniAnswer;
+  } catch (error) {
+    // Nobody there: to come back later is all a runtime can do, but for STATUS it is the answer itself.
+    const code = command === "STATUS" ? CNI_CODES.notAvailable : CNI_CODES.tryAgainLater;
+    const details = error instanceof Error ? error.message : String(error);
+    throw new Refusal({ code, msg: "the node's agent does not answer", details }, config.cniVersion);
+  }
+  if ("error" in answer) throw new Refusal(answer.error, config.cniVersion);
+  return command === "ADD" && answer.result
+    ? succeed(resultForm(answer.result, config.cniVersion))
+    : { output: "", exitCode: 0 };
+}
+
+function checkedConfig(input: string): CniConfig {
+  const config = parseConfig(input);
+  const cniVersion = config.cniVersion ?? "0.1.0";
+  if (!(CNI_VERSIONS as readonly string[]).includes(cniVersion)) {
+    throw new Refusal({
+      code: CNI_CODES.incompatibleVersion,
+      msg: `CNI version ${cniVersion} is not spoken here`,
+      details: `one of ${CNI_VERSIONS.join(", ")} is`,
+    });
+  }
+  if (typeof config.name !== "string" || typeof config.type !== "string") {
+    const problem = { code: CNI_CODES.invalidConfiguration, msg: "the network configuration has no name or no type" };
+    throw new Refusal(problem, cniVersion);
+  }
+  return config as CniConfig;
+}
+
+function parseConfig(input: string): Partial<CniConfig> {
+  try {
+    const config: unknown = JSON.parse(input);
+    if (typeof config === "object" && config !== null && !Array.isArray(config)) return config;
+  } catch {
+    // Said below.
+  }
+  throw new Refusal({ code: CNI_CODES.decodingFailure, msg: "standard input is not a network configuration in JSON" });
+}
+
+/** What a command cannot do without. */
+const NEEDS: Partial<Record<string, readonly (keyof PluginEnv)[]>> = {
+  ADD: ["containerId", "netns", "ifname"],
+  CHECK: ["containerId", "netns", "ifname"],
+  DEL: ["containerId", "ifname"],
+};
+
+const VARIABLES: Record<keyof PluginEnv, string> = {
+  command: "CNI_COMMAND",
+  containerId: "CNI_CONTAINERID",
+  netns: "CNI_NETNS",
+  ifname: "CNI_IFNAME",
+  args: "CNI_ARGS",
+};
+
+function requestOf(env: PluginEnv, config: CniConfig): CniRequest {
+  const refuse = (msg: string) => new Refusal({ code: CNI_CODES.invalidEnvironment, msg }, config.cniVersion);
+  const command = CNI_COMMANDS.find((known) => known === env.command);
+  if (!command || command === "VERSION") throw refuse(`CNI_COMMAND "${env.command}" is unknown`);
+  for (const need of NEEDS[command] ?? []) if (!env[need]) throw refuse(`${VARIABLES[need]} is not set`);
+  if (env.containerId && !/^[A-Za-z0-9][A-Za-z0-9_.-]{0,250}$/.test(env.containerId)) {
+    throw refuse(`CNI_CONTAINERID "${env.containerId}" is not an identifier`);
+  }
+  if (env.ifname && !/^[^\s/:]{1,15}$/.test(env.ifname)) {
+    throw refuse(`CNI_IFNAME "${env.ifname}" is not a name for an interface`);
+  }
+  const { containerId, netns, ifname } = env;
+  return { command, containerId, netns, ifname, args: parseArgs(env.args), config };
+}
+
+function parseArgs(text: string): Record<string, string> {
+  const pairs = text.split(";").flatMap((pair) => {
+    const at = pair.indexOf("=");
+    return at > 0 ? [[pair.slice(0, at), pair.slice(at + 1)] as const] : [];
+  });
+  return Object.fromEntries(pairs);
+}
+
+class Refusal extends Error {
+  readonly problem: CniError;
+  readonly cniVersion: string;
+
+  constructor(problem: CniError, cniVersion: string = CNI_VERSIONS.at(-1) as string) {
+    super(problem.msg);
+    this.problem = problem;
+    this.cniVersion = cniVersion;
+  }
+}
+
+function succeed(value: object): PluginEnd {
+  return { output: `${JSON.stringify(value)}\n`, exitCode: 0 };
+}
+
+function fail(problem: CniError, cniVersion: string): PluginEnd {
+  return { output: `${JSON.stringify({ cniVersion, ...problem })}\n`, exitCode: 1 };
+}

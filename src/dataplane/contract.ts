@@ -1,0 +1,44 @@
+/** What the agent may ask of a data plane. Two keep this contract: nftables (`nft/`) and eBPF (`ebpf/`). */
+import type { CodedError } from "../kit/errors.ts";
+import type { ModelDelta } from "../policy/model.ts";
+
+export interface Dataplane {
+  readonly kind: "nft" | "ebpf";
+  /** Makes the kernel match the model after this delta. An object that fails stays wanted, is tried again with the next delta, and does not keep others. */
+  apply(delta: ModelDelta): Promise<ApplyReport>;
+  /** Compares everything with the kernel and mends what differs: after an error, and now and then. */
+  resync(): Promise<void>;
+  /** Removes what an earlier life of ours left and nothing wants now. Only after a delta that was in sync: before, what is absent may only be late. */
+  sweep(): Promise<SweepReport>;
+  show(table: TableName): Promise<Table>;
+  /** Lets go; what is in the kernel stays and goes on working. */
+  close(): Promise<void>;
+  /** Takes everything of ours off the node. */
+  remove(): Promise<void>;
+}
+
+export interface ApplyReport {
+  /** Of every object the delta set, and of every one that was still waiting. */
+  objects: ObjectOutcome[];
+}
+
+export interface ObjectOutcome {
+  kind: "endpoint" | "hostEndpoint" | "policy" | "profile" | "ipSet" | "route";
+  id: string;
+  /** Absent: it is in effect. */
+  failed?: CodedError;
+}
+
+export interface SweepReport {
+  /** What was removed, one line each. */
+  removed: string[];
+}
+
+export const TABLES = ["endpoints", "policies", "ip-sets", "routes", "conntrack", "counters"] as const;
+export type TableName = (typeof TABLES)[number];
+
+/** Rows are ordered, and the same text for the same state: a test compares them, a person reads them. */
+export interface Table {
+  columns: string[];
+  rows: string[][];
+}

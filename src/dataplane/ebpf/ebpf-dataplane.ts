@@ -1,0 +1,405 @@
+import {
+  type CONFIGURATION,
+  interfaceLayout,
+  NODE_MODE,
+  NODE_WORD,
+  ROUTE_KIND,
+  routeKeyLayout,
+  routeLayout,
+  workloadLayout,
+} from "../../gen/bpf/layout.gen.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Link, NetlinkPort } from "../../kernel/netlink-port.ts";
+import type { Netns } from "../../kernel/netns-port.ts";
+import type { CodedError } from "../../kit/errors.ts";
+import type { ModelDelta, Route } from "../../policy/model.ts";
+import { ModelCopy } from "../../policy/model-copy.ts";
+import type { ApplyReport, Dataplane, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
+import { type Attachments, ClsactAttachments, TcxAttachments } from "./attachments.ts";
+import { errors } from "./errors.ts";
+import { expireFlows } from "./expire-flows.ts";
+import { MapTable, wrapped } from "./map-table.ts";
+import { macBytes, netBytes } from "./net-bytes.ts";
+import { type ListOptions, policyItems } from "./policy-items.ts";
+import { type PolicyProgram, PolicyPrograms } from "./policy-programs.ts";
+import { carryFlows, mapDirectory, otherMapDirectories, Programs, word } from "./programs.ts";
+import { removeAll } from "./remove-all.ts";
+import { SetMap } from "./set-map.ts";
+import { showTable } from "./show.ts";
+import { readVerdict, type VerdictEvent } from "./verdict-events.ts";
+import { policyKey, type WantedInterface, wantedInterfaces } from "./wanted-interfaces.ts";
+
+export interface EbpfOptions {
+  kernel: Kernel;
+  /** On a BPF file system: everything of ours that outlives the process is below it, and nothing else is. */
+  pinDirectory: string;
+  /** Name of the VXLAN device. */
+  overlay: string;
+  /** The node's network namespace, where it is not this process's. */
+  netns?: Netns;
+  /** Other sizes of maps, and other times, than the programs take by themselves. */
+  maxEntries?: Record<string, number>;
+  configuration?: Partial<typeof CONFIGURATION>;
+}
+
+export interface EbpfDataplane extends Dataplane {
+  readonly kind: "ebpf";
+  /** The node's switch: in `off` our programs stay where they are and touch nothing. The first delta in sync turns it on. */
+  setMode(mode: "off" | "ebpf"): void;
+  mode(): "off" | "ebpf";
+  /** Tells verdicts as they are given, at most so many a second and processor, until stopped. Only after a delta in sync. */
+  watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void };
+}
+
+export async function createEbpfDataplane(options: EbpfOptions): Promise<EbpfDataplane> {
+  const { kernel, pinDirectory, netns } = options;
+  const netlink = kernel.netlink(netns);
+  const features = await kernel.features();
+  kernel.bpf.makePinDirectory(pinDirectory);
+  const inside = netns && { netns, port: kernel.netns };
+  const attachments = features.tcx
+    ? await TcxAttachments.open(kernel.bpf, `${pinDirectory}/links`, inside)
+    : new ClsactAttachments(netlink, FILTER_NAME);
+  const abilities = {
+    has_redirect_peer: features.redirectPeer ? 1 : 0,
+    has_redirect_neigh: features.redirectNeighbour ? 1 : 0,
+  };
+  return new KernelDataplane(
+    { ...options, configuration: { ...abilities, ...options.configuration } },
+    netlink,
+    attachments,
+  );
+}
+
+/** How our filters are known where there are no links; no brand, as pins have none. */
+const FILTER_NAME = "node_programs";
+
+interface HeldInterface {
+  ifindex: number;
+  wanted: WantedInterface;
+  arrive: { key: string; program: PolicyProgram } | undefined;
+  leave: { key: string; program: PolicyProgram } | undefined;
+  epoch: number;
+  attached: boolean;
+}
+
+class KernelDataplane implements EbpfDataplane {
+  readonly kind = "ebpf";
+  private readonly options: EbpfOptions;
+  private readonly netlink: NetlinkPort;
+  private readonly attachments: Attachments;
+  private readonly model = new ModelCopy();
+  private readonly versions = new Map<string, number>();
+  private readonly held = new Map<string, HeldInterface>();
+  private state: State | undefined;
+
+  constructor(options: EbpfOptions, netlink: NetlinkPort, attachments: Attachments) {
+    this.options = options;
+    this.netlink = netlink;
+    this.attachments = attachments;
+  }
+
+  async apply(delta: ModelDelta): Promise<ApplyReport> {
+    this.model.apply(delta);
+    for (const { id } of [...delta.policies.set, ...delta.profiles.set]) {
+      this.versions.set(id, (this.versions.get(id) ?? 0) + 1);
+    }
+    // A part of the policies may allow what all of them forbid: nothing is touched before all are known.
+    if (!this.model.inSync) return { objects: [] };
+    return { objects: await this.realize(delta) };
+  }
+
+  async resync(): Promise<void> {
+    if (!this.state) return;
+    const { tables, sets } = this.state;
+    for (const table of Object.values(tables)) table.look();
+    await sets.look();
+    for (const held of this.held.values()) held.attached = false;
+    await this.realize();
+    await expireFlows(this.state.programs.map("flows"), this.options.configuration ?? {});
+  }
+
+  async sweep(): Promise<SweepReport> {
+    if (!this.state) return { removed: [] };
+    const removed: string[] = [];
+    const wanted = new Set([...this.held.values()].map(({ ifindex }) => ifindex));
+    for (const { ifindex, direction } of this.attachments.places()) {
+      if (wanted.has(ifindex)) continue;
+      await this.attachments.detach(ifindex, direction);
+      removed.push(`program at interface ${ifindex}, ${direction}`);
+    }
+    const slots = this.state.policies.sweep();
+    if (slots > 0) removed.push(`${slots} policy programs`);
+    const members = await this.state.sets.look();
+    if (members > 0) removed.push(`${members} members of sets`);
+    for (const directory of otherMapDirectories(this.options.kernel.bpf, this.options.pinDirectory)) {
+      removeAll(this.options.kernel.bpf, directory);
+      removed.push(`maps of another layout at ${directory}`);
+    }
+    return { removed };
+  }
+
+  async show(table: TableName): Promise<Table> {
+    const interfaces = [...this.held].map(([name, { ifindex, arrive, leave, epoch }]) => ({
+      ...{ name, ifindex, epoch },
+      slots: [arrive?.program.slot ?? 0, leave?.program.slot ?? 0] as const,
+    }));
+    return showTable(table, this.model, { interfaces, map: (name) => this.state?.programs.map(name) });
+  }
+
+  setMode(mode: "off" | "ebpf"): void {
+    this.open().programs.map("node").update(word(NODE_WORD.NODE_MODE), word(MODES[mode]));
+  }
+
+  mode(): "off" | "ebpf" {
+    const value = this.open().programs.map("node").lookup(word(NODE_WORD.NODE_MODE))?.readUInt32LE();
+    return value === NODE_MODE.MODE_EBPF ? "ebpf" : "off";
+  }
+
+  watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void } {
+    const { programs, policies } = this.open();
+    const ring = programs.map("events");
+    const reader = this.options.kernel.bpf.readRing(ring, (record) => {
+      onVerdict(readVerdict(record, (hit) => policies.ruleOf(hit)));
+    });
+    const setRate = (rate: number) => programs.map("node").update(word(NODE_WORD.NODE_EVENTS), word(rate));
+    setRate(perSecond);
+    return {
+      stop: () => {
+        setRate(0);
+        reader.close();
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.attachments.close();
+    this.state?.programs.close();
+    this.state = undefined;
+    this.netlink.close();
+  }
+
+  async remove(): Promise<void> {
+    for (const { ifindex, direction } of this.attachments.places()) await this.attachments.detach(ifindex, direction);
+    this.state?.programs.close();
+    this.state = undefined;
+    this.held.clear();
+    removeAll(this.options.kernel.bpf, this.options.pinDirectory);
+  }
+
+  /**
+   * Order matters: members of sets before the programs that look into them, programs before the interfaces that name them, an interface's
+   * policy before its program is at it. What is removed goes in the reverse order.
+   */
+  private async realize(delta?: ModelDelta): Promise<ObjectOutcome[]> {
+    const fresh = this.state === undefined;
+    const state = this.open();
+    const outcomes: ObjectOutcome[] = [];
+    const changed = await this.writeSets(state);
+    const links = new Map(this.netlink.links().map((link) => [link.name, link]));
+    const addresses = this.netlink.addresses();
+    const wanted = wantedInterfaces(this.model, {
+      links: [...links.values()],
+      addresses,
+      overlay: this.options.overlay,
+    });
+    const gone = new Set(this.held.keys());
+    for (const one of wanted) {
+      gone.delete(one.name);
+      const failed = this.hold(state, one, links.get(one.name), changed);
+      if (one.object) outcomes.push(failed ? { ...one.object, failed } : one.object);
+    }
+    for (const [id, nets] of state.policies.netSets()) await state.sets.put(id, "net", nets);
+    this.writeTables(state);
+    if (fresh) this.setMode("ebpf");
+    await this.attachAll(state, outcomes);
+    await this.letGo(state, gone);
+    await this.dropSets(state);
+    return [...outcomes, ...otherOutcomes(delta)];
+  }
+
+  private open(): State {
+    if (this.state) return this.state;
+    const { kernel, pinDirectory, configuration, maxEntries } = this.options;
+    const directory = mapDirectory(pinDirectory);
+    const before = otherMapDirectories(kernel.bpf, pinDirectory);
+    const isNew = kernel.bpf.pins(directory).length === 0;
+    kernel.bpf.makePinDirectory(directory);
+    const variables = { ...configuration, vxlan_port: this.model.settings.vxlan.port };
+    const programs = Programs.load(kernel.loadObject, directory, variables, maxEntries);
+    if (isNew) for (const other of before) carryFlows(kernel.bpf, other, programs);
+    this.state = new State(kernel, programs);
+    return this.state;
+  }
+
+  /** Ids of the sets whose members changed. */
+  private async writeSets({ sets }: State): Promise<Set<string>> {
+    const changed = new Set<string>();
+    for (const { id, kind, members } of this.model.ipSets.values()) {
+      if (await sets.put(id, kind, members)) changed.add(id);
+    }
+    return changed;
+  }
+
+  private async dropSets({ sets, policies }: State): Promise<void> {
+    const own = policies.netSets();
+    for (const id of sets.ids) if (!this.model.ipSets.has(id) && !own.has(id)) await sets.drop(id);
+  }
+
+  /** Gives the interface the policy it should have; why it could not, if it could not. Then what it had before stays. */
+  private hold(
+    state: State,
+    wanted: WantedInterface,
+    link: Link | undefined,
+    changedSets: Set<string>,
+  ): CodedError | undefined {
+    if (!link) return errors.EBPF_INTERFACE_ABSENT(wanted.name);
+    const before = this.held.get(wanted.name);
+    const acquired: string[] = [];
+    try {
+      const [arrive, leave] = [wanted.arrive, wanted.leave].map((hook) => {
+        if (!hook) return undefined;
+        const { failsafe, endpointToHost } = this.model.settings;
+        const options: ListOptions = { failsafe, endpointToHost };
+        const key = policyKey(hook, options, (id) => this.versions.get(id) ?? 0);
+        const program = state.policies.acquire(key, () => policyItems(this.model, hook, options), wanted.name);
+        acquired.push(key);
+        return { key, program };
+      });
+      const same =
+        before?.ifindex === link.index && before.arrive?.key === arrive?.key && before.leave?.key === leave?.key;
+      const touched = [arrive, leave].some((part) => part && [...part.program.sets].some((id) => changedSets.has(id)));
+      const epoch = same && !touched && before ? before.epoch : state.nextEpoch();
+      const attached = before?.ifindex === link.index && before.attached;
+      if (before && before.ifindex !== link.index) state.tables.interfaces.unwant(word(before.ifindex));
+      this.held.set(wanted.name, { ifindex: link.index, wanted, arrive, leave, epoch, attached });
+      state.tables.interfaces.want(word(link.index), interfaceBytes(wanted, link, { arrive, leave, epoch }));
+      state.give(before);
+      return undefined;
+    } catch (error) {
+      for (const key of acquired) state.policies.release(key);
+      return wrapped(`the policy of ${wanted.name}`, error);
+    }
+  }
+
+  private writeTables({ tables }: State): void {
+    tables.workloads.wantOnly(
+      [...this.model.endpoints.values()].flatMap(({ interfaceName, addresses }) => {
+        const ifindex = this.held.get(interfaceName)?.ifindex;
+        if (ifindex === undefined) return [];
+        return addresses.map((net) => [Buffer.from(netBytes(net).bytes), workloadLayout.write({ ifindex })] as const);
+      }),
+    );
+    tables.routes.wantOnly([...this.model.routes.values()].flatMap(routeEntry));
+    for (const table of [tables.interfaces, tables.workloads, tables.routes]) table.write();
+    for (const table of [tables.routes, tables.workloads]) table.remove();
+  }
+
+  private async attachAll({ programs }: State, outcomes: ObjectOutcome[]): Promise<void> {
+    for (const held of this.held.values()) {
+      if (held.attached) continue;
+      const { wanted, ifindex } = held;
+      try {
+        for (const direction of ["ingress", "egress"] as const) {
+          await this.attachments.attach(ifindex, direction, programs.at(wanted.place, direction));
+        }
+        held.attached = true;
+      } catch (error) {
+        const outcome = outcomes.find(({ id, kind }) => id === wanted.object?.id && kind === wanted.object?.kind);
+        if (outcome) outcome.failed ??= wrapped(`programs at ${wanted.name}`, error);
+      }
+    }
+  }
+
+  private async letGo(state: State, gone: Set<string>): Promise<void> {
+    for (const name of gone) {
+      const held = this.held.get(name)!;
+      for (const direction of ["ingress", "egress"] as const) await this.attachments.detach(held.ifindex, direction);
+      state.tables.interfaces.unwant(word(held.ifindex));
+      state.give(held);
+      this.held.delete(name);
+    }
+    state.tables.interfaces.remove();
+    state.flush();
+  }
+}
+
+/** What is in the kernel, opened. */
+class State {
+  readonly programs: Programs;
+  readonly policies: PolicyPrograms;
+  readonly sets: SetMap;
+  readonly tables: Record<"interfaces" | "workloads" | "routes", MapTable>;
+  private epoch: number;
+  private retired: readonly number[] = [];
+
+  constructor(kernel: Kernel, programs: Programs) {
+    this.programs = programs;
+    const map = (name: string) => programs.map(name);
+    this.policies = new PolicyPrograms(kernel.bpf, {
+      ...{ works: map("works"), steps: map("steps") },
+      ...{ policies: map("policies"), ip_sets: map("ip_sets") },
+    });
+    this.sets = new SetMap(map("ip_sets"));
+    const tables = { interfaces: map("interfaces"), workloads: map("workloads"), routes: map("routes") };
+    this.tables = {
+      interfaces: new MapTable(tables.interfaces),
+      workloads: new MapTable(tables.workloads),
+      routes: new MapTable(tables.routes),
+    };
+    for (const table of Object.values(this.tables)) table.look();
+    this.epoch = map("node").lookup(word(NODE_WORD.NODE_EPOCH))?.readUInt32LE() ?? 0;
+  }
+
+  /** Flows remember epochs, also of an earlier life and of interfaces that are gone: none may ever mean something else. */
+  nextEpoch(): number {
+    this.epoch++;
+    this.programs.map("node").update(word(NODE_WORD.NODE_EPOCH), word(this.epoch));
+    return this.epoch;
+  }
+
+  give(held: HeldInterface | undefined): void {
+    if (held?.arrive) this.policies.release(held.arrive.key);
+    if (held?.leave) this.policies.release(held.leave.key);
+  }
+
+  flush(): void {
+    this.retired = this.policies.flush(this.retired);
+  }
+}
+
+const MODES = { off: NODE_MODE.MODE_OFF, ebpf: NODE_MODE.MODE_EBPF } as const;
+
+function interfaceBytes(
+  { kind, mac }: WantedInterface,
+  link: Link,
+  { arrive, leave, epoch }: Pick<HeldInterface, "arrive" | "leave" | "epoch">,
+): Buffer {
+  return interfaceLayout.write({
+    kind,
+    epoch,
+    arrive: arrive?.program.slot ?? 0,
+    leave: leave?.program.slot ?? 0,
+    podMac: macBytes(mac),
+    hostMac: macBytes(link.mac),
+  });
+}
+
+function routeEntry({ cidr, kind }: Route): (readonly [Buffer, Buffer])[] {
+  const known = { "remote-workload": ROUTE_KIND.ROUTE_REMOTE_WORKLOAD, "remote-host": ROUTE_KIND.ROUTE_REMOTE_HOST };
+  const number = known[kind as keyof typeof known];
+  if (number === undefined) return [];
+  const { prefixLength, bytes } = netBytes(cidr);
+  return [[routeKeyLayout.write({ prefixLength, address: bytes }), routeLayout.write({ kind: number })]];
+}
+
+/** Policies, profiles, sets and routes are in effect where the interfaces that use them are. */
+function otherOutcomes(delta: ModelDelta | undefined): ObjectOutcome[] {
+  if (!delta) return [];
+  return [
+    ...delta.policies.set.map(({ id }) => ({ kind: "policy" as const, id })),
+    ...delta.profiles.set.map(({ id }) => ({ kind: "profile" as const, id })),
+    ...delta.ipSets.set.map(({ id }) => ({ kind: "ipSet" as const, id })),
+    ...delta.routes.set.map(({ cidr }) => ({ kind: "route" as const, id: cidr })),
+  ];
+}

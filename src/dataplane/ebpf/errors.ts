@@ -1,0 +1,24 @@
+import { defineErrors } from "../../kit/errors.ts";
+
+export const errors = defineErrors({
+  EBPF_BAD_MODEL: {
+    say: (what: string) => `the model cannot be put into effect: ${what}`,
+    fix: () => "this is a fault of the service, please report it",
+  },
+  EBPF_POLICY_TOO_LARGE: {
+    say: (who: string, parts: number, most: number) =>
+      `the policy of ${who} needs ${parts} programs, and a packet can pass through ${most}`,
+    fix: () => "put its addresses into a NetworkSet and select that, instead of one rule for each",
+  },
+  EBPF_NO_SLOTS: {
+    say: (most: number) => `all ${most} places for policy programs are taken`,
+    fix: () => "fewer pods, or fewer different policies, on this node",
+  },
+  EBPF_INTERFACE_ABSENT: {
+    say: (name: string) => `there is no interface ${name} on this node`,
+  },
+  EBPF_KERNEL_REFUSES: {
+    say: (what: string) => `the kernel refused ${what}`,
+    fix: () => "vendorctl check says what the kernel of a node must have",
+  },
+});

@@ -1,0 +1,13 @@
+import { gunzipSync } from "node:zlib";
+import type { CONFIGURATION } from "../../gen/bpf/layout.gen.ts";
+import packed from "../../gen/bpf/objects.gen.json" with { type: "json" };
+
+export type ObjectName = keyof typeof packed.objects;
+
+/** What can be told the programs when they are loaded, with what they take unless told. */
+export type Configuration = typeof CONFIGURATION;
+
+/** The compiled programs. */
+export function objectBytes(name: ObjectName): Buffer {
+  return gunzipSync(Buffer.from(packed.objects[name], "base64"));
+}

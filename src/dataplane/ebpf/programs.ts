@@ -1,0 +1,101 @@
+import { LAYOUT_DIGEST, NODE_WORD, STEP } from "../../gen/bpf/layout.gen.ts";
+import type { BpfMap, BpfPort, BpfProgram, Direction } from "../../kernel/bpf-port.ts";
+import type { BpfObject, LoadOptions } from "../../kernel/object.ts";
+import { type Configuration, type ObjectName, objectBytes } from "./objects.ts";
+
+/** Which program stands where. */
+const HOOKS = {
+  workload: { ingress: ["workload", "from_workload"], egress: ["workload", "to_workload"] },
+  host: { ingress: ["host", "from_host"], egress: ["host", "to_host"] },
+} as const satisfies Record<string, Record<Direction, readonly [ObjectName, string]>>;
+
+const STEPS = [
+  ["workload", "from_workload_judged", STEP.STEP_FROM_WORKLOAD],
+  ["workload", "to_workload_judged", STEP.STEP_TO_WORKLOAD],
+  ["host", "from_host_judged", STEP.STEP_FROM_HOST],
+  ["host", "to_host_judged", STEP.STEP_TO_HOST],
+] as const satisfies readonly (readonly [ObjectName, string, number])[];
+
+type Load = (bytes: Uint8Array, options: LoadOptions) => BpfObject;
+
+/** The compiled programs, loaded, and the maps they share. */
+export class Programs {
+  private readonly objects: Record<ObjectName, BpfObject>;
+
+  private constructor(objects: Record<ObjectName, BpfObject>) {
+    this.objects = objects;
+  }
+
+  /** Maps are found below `pinDirectory` or made there. The steps are filled before anybody can come by. */
+  static load(load: Load, pinDirectory: string, variables: Partial<Configuration>, maxEntries = {}): Programs {
+    const options = { pinDirectory, variables, maxEntries };
+    const workload = load(objectBytes("workload"), options);
+    try {
+      const programs = new Programs({ workload, host: load(objectBytes("host"), options) });
+      for (const [object, name, step] of STEPS) {
+        programs.map("steps").update(word(step), word(programs.objects[object].program(name).fd));
+      }
+      return programs;
+    } catch (error) {
+      workload.close();
+      throw error;
+    }
+  }
+
+  at(place: keyof typeof HOOKS, direction: Direction): BpfProgram {
+    const [object, name] = HOOKS[place][direction];
+    return this.objects[object].program(name);
+  }
+
+  map(name: string): BpfMap {
+    return this.objects.workload.map(name);
+  }
+
+  close(): void {
+    this.objects.workload.close();
+    this.objects.host.close();
+  }
+}
+
+/** Maps of one layout are below a directory of its name: programs of another release have others, and neither disturbs the other's. */
+export function mapDirectory(root: string): string {
+  return `${root}/maps_${LAYOUT_DIGEST}`;
+}
+
+/** Directories of other layouts. */
+export function otherMapDirectories(bpf: BpfPort, root: string): string[] {
+  const own = `maps_${LAYOUT_DIGEST}`;
+  return bpf
+    .pins(root)
+    .filter((name) => name.startsWith("maps_") && name !== own)
+    .map((name) => `${root}/${name}`);
+}
+
+/**
+ * Takes over the flows of the layout before: as many bytes of each value as both have. What is new in a value is zero, which is how new
+ * fields must be read; keys of another size are other keys, and are left.
+ */
+export function carryFlows(bpf: BpfPort, from: string, to: Programs): void {
+  const [oldFlows, oldNode] = ["flows", "node"].map((name) => bpf.openMap(`${from}/${name}`)) as [BpfMap, BpfMap];
+  const [flows, node] = [to.map("flows"), to.map("node")];
+  try {
+    // Flows remember epochs: those must not be given again.
+    const epoch = oldNode.lookup(word(NODE_WORD.NODE_EPOCH));
+    if (epoch) node.update(word(NODE_WORD.NODE_EPOCH), epoch);
+    if (oldFlows.info.keySize !== flows.info.keySize) return;
+    for (const [key, value] of oldFlows.entries()) {
+      const carried = Buffer.alloc(flows.info.valueSize);
+      value.copy(carried, 0, 0, Math.min(value.length, carried.length));
+      flows.update(key, carried);
+    }
+  } finally {
+    oldFlows.close();
+    oldNode.close();
+  }
+}
+
+export function word(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
+  return bytes;
+}

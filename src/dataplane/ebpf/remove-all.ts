@@ -1,0 +1,16 @@
+import type { BpfPort } from "../../kernel/bpf-port.ts";
+
+/** Removes every pin below a directory, and the directory. What nobody holds any more is gone from the kernel then. */
+export function removeAll(bpf: BpfPort, directory: string): void {
+  for (const name of bpf.pins(directory)) {
+    const path = `${directory}/${name}`;
+    if (isDirectory(name)) removeAll(bpf, path);
+    else bpf.unpin(path);
+  }
+  bpf.removePinDirectory(directory);
+}
+
+/** Our own names tell: maps and links are never called like this. */
+function isDirectory(name: string): boolean {
+  return name === "links" || name.startsWith("maps_");
+}

@@ -1,0 +1,198 @@
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Link, NetlinkEvent, NetlinkPort } from "../../kernel/netlink-port.ts";
+import type { Netns } from "../../kernel/netns-port.ts";
+import type { Watch } from "../../kernel/sys.ts";
+import { CodedError } from "../../kit/errors.ts";
+import type { ModelDelta } from "../../policy/model.ts";
+import { ModelCopy } from "../../policy/model-copy.ts";
+import type { ApplyReport, ObjectOutcome, SweepReport } from "../contract.ts";
+import { errors } from "./errors.ts";
+import { type StalePeers, settleOverlay, settlePeers, wantedOverlay, wantedPeers } from "./overlay.ts";
+import { RouteTable } from "./route-table.ts";
+import { nodeSysctls, podSysctls, realSysctls, type Sysctls, settleSysctls } from "./sysctls.ts";
+import { needsOverlay, wantedRoute } from "./wanted-routes.ts";
+
+export interface NodeNetworkOptions {
+  kernel: Kernel;
+  /** Name of the VXLAN device. */
+  overlay: string;
+  /** The node's network namespace, where it is not this process's. */
+  netns?: Netns;
+  /** Instead of the namespace's own. */
+  sysctls?: Sysctls;
+  /** Told when a link that came later changed what was waiting, or what failed. */
+  onChange?: (waiting: readonly ObjectOutcome[]) => void;
+}
+
+/** Routes, the overlay, and what interfaces are set to: the same under both data planes. */
+export interface NodeNetwork {
+  /** Nothing is touched before the model is in sync. Routes that wait for an interface are written when it appears. */
+  apply(delta: ModelDelta): ApplyReport;
+  resync(): ApplyReport;
+  /** Removes routes, neighbours and forwarding of an earlier life. Only after a delta that was in sync. */
+  sweep(): SweepReport;
+  /** What is wanted and not there yet, each with the reason. */
+  waiting(): ObjectOutcome[];
+  close(): void;
+  /** Takes our routes and the overlay device off the node. */
+  remove(): Promise<void>;
+}
+
+export function createNodeNetwork(options: NodeNetworkOptions): NodeNetwork {
+  return new KernelNetwork(options);
+}
+
+class KernelNetwork implements NodeNetwork {
+  private readonly netlink: NetlinkPort;
+  private readonly sysctls: Sysctls;
+  private readonly overlay: string;
+  private readonly onChange: NodeNetworkOptions["onChange"];
+  private readonly routes: RouteTable;
+  private readonly watch: Watch;
+  private readonly model = new ModelCopy();
+  private failed = new Map<string, CodedError>();
+  /** Links routes stand on, as they were when routes were written last. */
+  private links = new Map<string, Link>();
+  private stale: StalePeers = { neighbours: [], forwarding: [] };
+  private scheduled = false;
+  private closed = false;
+
+  constructor({ kernel, overlay, netns, sysctls, onChange }: NodeNetworkOptions) {
+    this.netlink = kernel.netlink(netns);
+    this.sysctls = sysctls ?? realSysctls(kernel.netns, netns);
+    this.overlay = overlay;
+    this.onChange = onChange;
+    this.routes = new RouteTable(this.netlink);
+    this.watch = this.netlink.monitor((event) => this.onEvent(event));
+  }
+
+  apply(delta: ModelDelta): ApplyReport {
+    this.model.apply(delta);
+    if (!this.model.inSync) return { objects: [] };
+    this.settle();
+    const set = delta.routes.set.map(({ cidr }) => cidr).filter((cidr) => !this.failed.has(cidr));
+    return { objects: [...set.map((id) => ({ kind: "route" as const, id })), ...this.waiting()] };
+  }
+
+  resync(): ApplyReport {
+    if (this.model.inSync) {
+      this.links.clear();
+      this.routes.look();
+      this.settle();
+    }
+    return { objects: this.waiting() };
+  }
+
+  sweep(): SweepReport {
+    if (!this.model.inSync) return { removed: [] };
+    this.routes.look();
+    this.settle();
+    const removed = this.routes.sweep();
+    const device = this.netlink.link(this.overlay)?.index;
+    if (device === undefined) return { removed };
+    for (const address of this.stale.neighbours) {
+      if (this.netlink.deleteNeighbour({ device, address })) removed.push(`neighbour ${address}`);
+    }
+    for (const entry of this.stale.forwarding) {
+      if (this.netlink.deleteForwarding(entry)) removed.push(`forwarding of ${entry.mac}`);
+    }
+    this.stale = { neighbours: [], forwarding: [] };
+    return { removed };
+  }
+
+  waiting(): ObjectOutcome[] {
+    return [...this.failed].map(([id, failed]) => ({ kind: "route", id, failed }));
+  }
+
+  close(): void {
+    this.closed = true;
+    this.watch.close();
+    this.netlink.close();
+  }
+
+  async remove(): Promise<void> {
+    this.watch.close();
+    this.closed = true;
+    this.routes.removeAll();
+    const link = this.netlink.link(this.overlay);
+    if (link?.kind === "vxlan") await this.netlink.deleteLink(link.index);
+  }
+
+  private settle(): void {
+    settleSysctls(this.sysctls, nodeSysctls(this.model.settings.ipv6));
+    const overlay = this.settleOverlay();
+    const links = new Map(this.netlink.links().map((link) => [link.name, link]));
+    this.settleInterfaces(links);
+    const wanted = [...this.model.routes.values()].map((route) => ({
+      cidr: route.cidr,
+      wanted: wantedRoute(route, links, this.overlay),
+    }));
+    this.routes.wantOnly(wanted.flatMap(({ wanted: one }) => (one && "route" in one ? [one.route] : [])));
+    this.failed = this.routes.write();
+    for (const { cidr, wanted: one } of wanted) {
+      if (one && "waits" in one) this.failed.set(cidr, isOverlay(one.waits) ? (overlay ?? one.waits) : one.waits);
+    }
+    this.links = links;
+  }
+
+  /** Why there is none, where one is needed. */
+  private settleOverlay(): CodedError | undefined {
+    if (!needsOverlay(this.model)) return undefined;
+    const wanted = wantedOverlay(this.model, this.netlink);
+    if (!wanted) return undefined;
+    try {
+      const link = settleOverlay(this.netlink, this.overlay, wanted);
+      this.stale = settlePeers(this.netlink, link.index, wantedPeers(this.model, wanted.local));
+      return undefined;
+    } catch (error) {
+      if (error instanceof CodedError && error.code.startsWith("NET_")) return error;
+      const why = error instanceof Error ? error.message : String(error);
+      return errors.NET_NOT_WRITTEN(`the overlay device ${this.overlay}`, why).from(error);
+    }
+  }
+
+  private settleInterfaces(links: ReadonlyMap<string, Link>): void {
+    for (const { interfaceName } of this.model.endpoints.values()) {
+      const link = links.get(interfaceName);
+      if (!link || this.links.get(interfaceName)?.index === link.index) continue;
+      settleSysctls(this.sysctls, podSysctls(interfaceName, this.model.settings.ipv6));
+    }
+  }
+
+  private onEvent(event: NetlinkEvent): void {
+    if (this.scheduled || !this.model.inSync || !this.concerns(event)) return;
+    this.scheduled = true;
+    // One look for all that happened at once: making one pod tells of its link many times.
+    setImmediate(() => {
+      this.scheduled = false;
+      if (this.closed) return;
+      try {
+        this.routes.look();
+        this.settle();
+      } catch (error) {
+        // Nobody waits for this: it is told with what waits, and tried again with the next change.
+        const why = error instanceof Error ? error.message : String(error);
+        this.failed.set("*", errors.NET_NOT_WRITTEN("what an interface changed", why).from(error));
+      }
+      this.onChange?.(this.waiting());
+    });
+  }
+
+  private concerns(event: NetlinkEvent): boolean {
+    if (event.kind === "lost") return true;
+    if (event.kind === "route") return event.change === "removed" && this.routes.misses(event.route);
+    if (event.kind !== "link") return false;
+    const { name, index, up } = event.link;
+    const before = this.links.get(name);
+    const same = event.change === "set" && before?.index === index && before.up === up;
+    return !same && (name === this.overlay || this.isPod(name));
+  }
+
+  private isPod(name: string): boolean {
+    return [...this.model.routes.values()].some(({ interfaceName }) => interfaceName === name);
+  }
+}
+
+function isOverlay({ code }: CodedError): boolean {
+  return code === "NET_OVERLAY_ABSENT";
+}

@@ -1,0 +1,73 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import type { Netns, NetnsPort } from "../../kernel/netns-port.ts";
+
+/** Settings of a network namespace, by their path below `net/`: `ipv4/ip_forward`. */
+export interface Sysctls {
+  /** Undefined where the kernel has no such setting. */
+  read(path: string): string | undefined;
+  /** Whether there is such a setting. */
+  write(path: string, value: string): boolean;
+}
+
+/** The kernel shows the settings of the namespace the reading thread is in. */
+export function realSysctls(port: NetnsPort, netns?: Netns): Sysctls {
+  const inside = <T extends string | boolean | undefined>(act: () => T): T => {
+    let result: T | undefined;
+    const keep = () => {
+      result = act();
+    };
+    if (netns) port.run(netns, keep);
+    else keep();
+    return result as T;
+  };
+  return {
+    read: (path) => inside(() => unlessAbsent(() => readFileSync(`/proc/sys/net/${path}`, "utf8").trim())),
+    write: (path, value) =>
+      inside(() => unlessAbsent(() => writeFileSync(`/proc/sys/net/${path}`, value) ?? true) ?? false),
+  };
+}
+
+function unlessAbsent<T>(act: () => T): T | undefined {
+  try {
+    return act();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** What a node must do to carry packets of pods. */
+export function nodeSysctls(ipv6: boolean): [path: string, value: string][] {
+  return [["ipv4/ip_forward", "1"], ...(ipv6 ? [["ipv6/conf/all/forwarding", "1"] as [string, string]] : [])];
+}
+
+/**
+ * At a pod's interface: packets from where the pod is not are dropped; the node answers for the gateway that nobody has, and at once;
+ * a pod tells the node nothing of routes.
+ */
+export function podSysctls(interfaceName: string, ipv6: boolean): [path: string, value: string][] {
+  const v4 = `ipv4/conf/${interfaceName}`;
+  const v6 = `ipv6/conf/${interfaceName}`;
+  return [
+    [`${v4}/rp_filter`, "1"],
+    [`${v4}/proxy_arp`, "1"],
+    [`${v4}/forwarding`, "1"],
+    [`ipv4/neigh/${interfaceName}/proxy_delay`, "0"],
+    ...(ipv6
+      ? ([
+          [`${v6}/disable_ipv6`, "0"],
+          [`${v6}/accept_ra`, "0"],
+          [`${v6}/forwarding`, "1"],
+          [`${v6}/proxy_ndp`, "1"],
+        ] as [string, string][])
+      : []),
+  ];
+}
+
+/** Writes only what differs: some settings do something when they are written. */
+export function settleSysctls(sysctls: Sysctls, wanted: readonly (readonly [string, string])[]): void {
+  for (const [path, value] of wanted) {
+    const found = sysctls.read(path);
+    if (found !== undefined && found !== value) sysctls.write(path, value);
+  }
+}

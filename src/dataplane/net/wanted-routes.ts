@@ -1,0 +1,62 @@
+import type { Route as KernelRoute, Link } from "../../kernel/netlink-port.ts";
+import { MAIN_TABLE } from "../../kernel/netlink-port.ts";
+import type { CodedError } from "../../kit/errors.ts";
+import type { DataplaneModel, Route } from "../../policy/model.ts";
+import { errors } from "./errors.ts";
+
+/** Routes of this protocol are ours, and no others. */
+export const OUR_PROTOCOL = 80;
+
+export type WantedRoute = { route: KernelRoute } | { waits: CodedError };
+
+/** What the kernel needs to be told of one route of the model; undefined where it knows already, or where nobody knows the way yet. */
+export function wantedRoute(route: Route, links: ReadonlyMap<string, Link>, overlay: string): WantedRoute | undefined {
+  const common = { destination: route.cidr, type: "unicast", table: MAIN_TABLE, protocol: OUR_PROTOCOL } as const;
+  switch (route.kind) {
+    case "local-workload": {
+      const link = links.get(route.interfaceName ?? "");
+      if (!link?.up) return { waits: errors.NET_INTERFACE_ABSENT(route.cidr, route.interfaceName ?? "of no name") };
+      return { route: { ...common, device: link.index } };
+    }
+    case "blackhole":
+      return { route: { ...common, type: "blackhole" } };
+    case "remote-workload":
+      if (route.nextHop === null) return undefined;
+      if (route.encapsulation === "none") return { route: { ...common, gateway: route.nextHop } };
+      return overTunnel(common, route.nextHop, links.get(overlay));
+    // A tunnel address may be out of a block that is somebody else's, or none's: its own route leads there in every case.
+    case "remote-host":
+      return route.tunnel ? overTunnel(common, addressOf(route.cidr), links.get(overlay)) : undefined;
+    case "local-host":
+    case "pool":
+      return undefined;
+  }
+}
+
+function overTunnel(common: Omit<KernelRoute, "gateway">, gateway: string, device: Link | undefined): WantedRoute {
+  if (!device?.up) return { waits: errors.NET_OVERLAY_ABSENT(common.destination) };
+  return { route: { ...common, gateway, device: device.index, onlink: true } };
+}
+
+/** Whether anything goes, or may come, through the tunnel. */
+export function needsOverlay({ routes, settings }: DataplaneModel): boolean {
+  if (settings.dataplane === "ebpf") return true;
+  return [...routes.values()].some(
+    ({ kind, encapsulation, tunnel }) =>
+      (kind === "remote-workload" && encapsulation === "vxlan") || (kind === "remote-host" && tunnel),
+  );
+}
+
+/** `direct` routes say only the gateway: the kernel adds the device it found, which then does not count as a difference. */
+export function sameRoute(wanted: KernelRoute, found: KernelRoute): boolean {
+  return (
+    wanted.type === found.type &&
+    wanted.gateway === found.gateway &&
+    (wanted.onlink ?? false) === (found.onlink ?? false) &&
+    (wanted.device === undefined || wanted.device === found.device)
+  );
+}
+
+function addressOf(net: string): string {
+  return net.slice(0, net.lastIndexOf("/"));
+}

@@ -1,0 +1,212 @@
+/** The questions asked of a packet, in the order of `priority` at each hook. All come before 0, where other filters stand. */
+import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import type { DataplaneModel, FailsafePort } from "../../policy/model.ts";
+import { FAMILIES } from "./model-sets.ts";
+import { familyOf } from "./names.ts";
+import { type BaseHook, type Condition, MARK, type NftChain, type NftRule, type Way } from "./ruleset.ts";
+
+/** Policy of the node's own interfaces, for one question: the map has those with an endpoint of their own. */
+export interface HostDispatch {
+  map: string;
+  /** The chain of the endpoint for all others. */
+  others: string | undefined;
+}
+
+export interface HostDispatches {
+  preDNAT?: HostDispatch;
+  input?: HostDispatch;
+  output?: HostDispatch;
+  forwardIn?: HostDispatch;
+  forwardOut?: HostDispatch;
+}
+
+/** Before connection tracking, before services are translated, after them, and where the source is. */
+const PRIORITY = { raw: -300, beforeTranslation: -150, host: -6, forwardOut: -4, fromPod: -5, toPod: -3, source: 100 };
+
+/** What neighbours and listeners on a link say; router advertisements and redirects are not among it. */
+const NEIGHBOUR_TALK = [130, 131, 132, 133, 135, 136, 143];
+const ROUTER_TALK = [134, 137];
+const ICMPV6: Condition = { on: "protocol", among: [58] };
+const ESTABLISHED: Condition = { on: "established" };
+const ITSELF: NftRule = {
+  when: [{ on: "interfacePair", set: "pod-itself" }],
+  mark: { set: MARK.allowed },
+  verdict: { is: "accept" },
+};
+
+export function baseChains(model: DataplaneModel, hosts: HostDispatches): NftChain[] {
+  return [
+    spoofing(),
+    fromPod(),
+    toPod(),
+    podToHost(model),
+    ...(hosts.preDNAT ? [preDNAT(model, hosts.preDNAT)] : []),
+    ...(hosts.input ? [hostInput(model, hosts.input)] : []),
+    ...(hosts.output ? [hostOutput(model, hosts.output)] : []),
+    ...(hosts.forwardIn ? [hostForward("in", hosts.forwardIn)] : []),
+    ...(hosts.forwardOut ? [hostForward("out", hosts.forwardOut)] : []),
+    natOutgoing(model),
+  ];
+}
+
+/** A pod sends from its own addresses, and is no router. */
+function spoofing(): NftChain {
+  const linkLocal: Condition[] = [ICMPV6, { on: "icmp", byte: "type", among: NEIGHBOUR_TALK }];
+  return base("spoofing", "prerouting", PRIORITY.raw, [
+    accept(notPod("in")),
+    drop("a pod is no router", ICMPV6, { on: "icmp", byte: "type", among: ROUTER_TALK }),
+    ...FAMILIES.map((family) => accept({ on: "interfaceAddress", family, set: `pod-addresses-${family}` })),
+    accept({ on: "address", side: "source", family: 6, among: ["::/128", "fe80::/10"] }, ...linkLocal),
+    drop("not an address of the pod"),
+  ]);
+}
+
+function fromPod(): NftChain {
+  return base("from-pod", "forward", PRIORITY.fromPod, [
+    accept(notPod("in")),
+    { when: [ESTABLISHED], mark: { set: MARK.allowed }, verdict: { is: "accept" } },
+    ITSELF,
+    dispatch("in", "from-pod"),
+    drop("from a pod that is not known"),
+  ]);
+}
+
+function toPod(): NftChain {
+  return base("to-pod", "forward", PRIORITY.toPod, [
+    accept(notPod("out")),
+    { when: [ESTABLISHED], mark: { set: MARK.allowed }, verdict: { is: "accept" } },
+    ITSELF,
+    dispatch("out", "to-pod"),
+    drop("to a pod that is not known"),
+  ]);
+}
+
+function podToHost({ settings }: DataplaneModel): NftChain {
+  return base("pod-to-host", "input", PRIORITY.fromPod, [
+    accept(notPod("in")),
+    accept(ESTABLISHED),
+    neighbours(),
+    ...(settings.endpointToHost === "drop" ? [drop("pods may not reach their node")] : [dispatch("in", "from-pod")]),
+    drop("from a pod that is not known"),
+  ]);
+}
+
+function preDNAT({ settings }: DataplaneModel, host: HostDispatch): NftChain {
+  const failsafe = settings.failsafe.inbound.map((port) => failsafeRule(port, "source", { on: "local" }));
+  return base("before-translation", "prerouting", PRIORITY.beforeTranslation, [
+    accept({ on: "interface", way: "in", name: "lo" }),
+    accept(ESTABLISHED),
+    neighbours(),
+    ...failsafe,
+    ...hostDispatch("in", host),
+  ]);
+}
+
+function hostInput({ settings }: DataplaneModel, host: HostDispatch): NftChain {
+  return base("host-input", "input", PRIORITY.host, [
+    accept({ on: "interface", way: "in", name: "lo" }),
+    accept(ESTABLISHED),
+    neighbours(...ROUTER_TALK),
+    accept({ on: "mark", bits: MARK.beforeTranslation }),
+    ...settings.failsafe.inbound.map((port) => failsafeRule(port, "source")),
+    ...overlay(settings.vxlan.port, "source"),
+    ...(settings.endpointToHost === "return" ? [] : [accept(pod("in"))]),
+    ...hostDispatch("in", host),
+  ]);
+}
+
+/** The node always reaches its own pods: the orchestrator asks them for their health. */
+function hostOutput({ settings }: DataplaneModel, host: HostDispatch): NftChain {
+  return base("host-output", "output", PRIORITY.host, [
+    accept({ on: "interface", way: "out", name: "lo" }),
+    accept(ESTABLISHED),
+    neighbours(...ROUTER_TALK),
+    ...settings.failsafe.outbound.map((port) => failsafeRule(port, "destination")),
+    ...overlay(settings.vxlan.port, "destination"),
+    accept(pod("out")),
+    ...hostDispatch("out", host),
+  ]);
+}
+
+function hostForward(way: Way, host: HostDispatch): NftChain {
+  const priority = way === "in" ? PRIORITY.host : PRIORITY.forwardOut;
+  return base(`host-forward-${way}`, "forward", priority, [
+    accept(ESTABLISHED),
+    ITSELF,
+    ...(way === "in" ? [accept({ on: "mark", bits: MARK.beforeTranslation })] : []),
+    ...hostDispatch(way, host),
+  ]);
+}
+
+/** There also where nothing is translated: while one such chain and one question about connections are there, translations go on, whoever's. */
+export function natOutgoing({ settings }: DataplaneModel): NftChain {
+  const to = settings.natOutgoingAddress;
+  const rules = FAMILIES.map(
+    (family): NftRule => ({
+      when: [
+        { on: "addressSet", side: "source", family, set: `nat-pools-${family}` },
+        { on: "addressSet", side: "destination", family, set: `pools-${family}`, not: true },
+      ],
+      verdict: to !== null && familyOf(to) === family ? { is: "snat", to } : { is: "masquerade" },
+    }),
+  );
+  return { name: "nat-outgoing", base: { type: "nat", hook: "postrouting", priority: PRIORITY.source }, rules };
+}
+
+function base(name: string, hook: BaseHook["hook"], priority: number, rules: NftRule[]): NftChain {
+  return { name, base: { type: "filter", hook, priority }, rules };
+}
+
+function accept(...when: Condition[]): NftRule {
+  return { when, verdict: { is: "accept" } };
+}
+
+function drop(comment: string, ...when: Condition[]): NftRule {
+  return { when, verdict: { is: "drop" }, comment };
+}
+
+function dispatch(by: Way, map: string): NftRule {
+  return { when: [], verdict: { is: "dispatch", by, map } };
+}
+
+function hostDispatch(by: Way, { map, others }: HostDispatch): NftRule[] {
+  const rest: NftRule[] = others === undefined ? [] : [{ when: [], verdict: { is: "goto", chain: others } }];
+  return [dispatch(by, map), ...rest];
+}
+
+function pod(way: Way): Condition {
+  return { on: "interface", way, name: `${POD_INTERFACE_PREFIX}*` };
+}
+
+function notPod(way: Way): Condition {
+  return { on: "interface", way, name: `${POD_INTERFACE_PREFIX}*`, not: true };
+}
+
+function neighbours(...more: number[]): NftRule {
+  return accept(ICMPV6, { on: "icmp", byte: "type", among: [...NEIGHBOUR_TALK, ...more] });
+}
+
+function failsafeRule({ protocol, port, net }: FailsafePort, remote: "source" | "destination", ...more: Condition[]) {
+  const from: Condition[] = net === null || net.endsWith("/0") ? [] : [addressIn(remote, net)];
+  const family: Condition[] = net?.endsWith("/0") ? [{ on: "family", is: familyOf(net) }] : [];
+  const to: Condition[] = [
+    { on: "protocol", among: [protocol] },
+    { on: "port", side: "destination", among: [[port, port]] },
+  ];
+  return accept(...family, ...from, ...to, ...more);
+}
+
+function addressIn(side: "source" | "destination", net: string): Condition {
+  return { on: "address", side, family: familyOf(net), among: [net] };
+}
+
+/** Nodes carry pods' packets to each other, whatever policy their own interfaces have: what is inside has its own. */
+function overlay(port: number, remote: "source" | "destination"): NftRule[] {
+  return FAMILIES.map((family) =>
+    accept(
+      { on: "addressSet", side: remote, family, set: `nodes-${family}` },
+      { on: "protocol", among: [17] },
+      { on: "port", side: "destination", among: [[port, port]] },
+    ),
+  );
+}

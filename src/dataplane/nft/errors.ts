@@ -1,0 +1,9 @@
+import { defineErrors } from "../../kit/errors.ts";
+
+export const errors = defineErrors({
+  NFT_NOT_WRITTEN: {
+    say: (what: string, why: string) =>
+      `${what} could not be written to nftables, so what it would decide is denied: ${why}`,
+    fix: () => "vendorctl check says what the kernel of a node must have",
+  },
+});

@@ -1,0 +1,62 @@
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Netns } from "../../kernel/netns-port.ts";
+import type { NftPort } from "../../kernel/nft-port.ts";
+import type { ModelDelta } from "../../policy/model.ts";
+import { ModelCopy } from "../../policy/model-copy.ts";
+import { natOutgoing } from "./base-chains.ts";
+import { readBack } from "./read-back.ts";
+import type { Ruleset } from "./ruleset.ts";
+import { transaction, type Written } from "./transaction.ts";
+import { nodeSets } from "./wanted-ruleset.ts";
+
+/**
+ * The source of packets that leave the pools, and nothing else of nftables: beside a plane that filters by itself. While it is there, the
+ * kernel tracks connections and translates them.
+ */
+export interface NatTable {
+  apply(delta: ModelDelta): Promise<void>;
+  resync(): Promise<void>;
+  close(): void;
+  remove(): Promise<void>;
+}
+
+export function createNatTable({ kernel, table, netns }: { kernel: Kernel; table: string; netns?: Netns }): NatTable {
+  const nft = kernel.nft(netns);
+  const model = new ModelCopy();
+  let written: Written | undefined;
+  const write = async (): Promise<void> => {
+    const found = written ?? readBack(await listed(nft, table));
+    written = undefined;
+    const { commands, after } = transaction(table, wanted(model), found);
+    if (commands.length > 0) await nft.run(commands.join("\n"));
+    written = after;
+  };
+  return {
+    async apply(delta) {
+      model.apply(delta);
+      if (model.inSync && (delta.settings || !written)) await write();
+    },
+    async resync() {
+      written = undefined;
+      if (model.inSync) await write();
+    },
+    close: () => nft.close(),
+    async remove() {
+      written = undefined;
+      await nft.run(`add table inet ${table}\ndelete table inet ${table}`);
+    },
+  };
+}
+
+function wanted(model: ModelCopy): Ruleset {
+  const chain = natOutgoing(model);
+  const sets = nodeSets(model).filter(({ name }) => /^(?:nat-)?pools-/.test(name));
+  return { chains: new Map([[chain.name, chain]]), sets: new Map(sets.map((set) => [set.name, set])) };
+}
+
+async function listed(nft: NftPort, table: string) {
+  const there = await nft.tables();
+  return there.some(({ family, name }) => family === "inet" && name === table)
+    ? await nft.list(`list table inet ${table}`)
+    : [];
+}

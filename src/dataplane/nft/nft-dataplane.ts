@@ -1,0 +1,225 @@
+import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { NetlinkEvent, NetlinkPort } from "../../kernel/netlink-port.ts";
+import type { Netns } from "../../kernel/netns-port.ts";
+import type { NftObject, NftPort } from "../../kernel/nft-port.ts";
+import type { Watch } from "../../kernel/sys.ts";
+import type { ModelDelta, WorkloadEndpoint } from "../../policy/model.ts";
+import { ModelCopy } from "../../policy/model-copy.ts";
+import type { ApplyReport, Dataplane, SweepReport, Table, TableName } from "../contract.ts";
+import { cutFlows } from "./cut-flows.ts";
+import { closeForeignForward, openForeignForward } from "./foreign-forward.ts";
+import { isOfPolicy } from "./policy-chains.ts";
+import { readBack } from "./read-back.ts";
+import { applyReport } from "./report.ts";
+import type { NftChain } from "./ruleset.ts";
+import { showTable } from "./show.ts";
+import { EVERYTHING, type Touched, touchedBy } from "./touched-flows.ts";
+import { NOTHING, stampOf, transaction, type Written } from "./transaction.ts";
+import { type HostInterface, wantedRuleset } from "./wanted-ruleset.ts";
+
+export interface NftOptions {
+  kernel: Kernel;
+  /** Name of our table, of family `inet`; everything in it is ours. */
+  table: string;
+  /** The node's network namespace, where it is not this process's. */
+  netns?: Netns;
+}
+
+export function createNftDataplane(options: NftOptions): Dataplane {
+  return new NftDataplane(options);
+}
+
+class NftDataplane implements Dataplane {
+  readonly kind = "nft";
+  private readonly table: string;
+  private readonly nft: NftPort;
+  private readonly netlink: NetlinkPort;
+  private readonly conntrack: ConntrackPort;
+  private readonly watch: Watch;
+  private readonly model = new ModelCopy();
+  /** Undefined: not looked yet, or not sure any more. */
+  private written: Written | undefined;
+  /** Chains nft refused, with its reason. They deny until their policy changes, or until the next look at everything. */
+  private readonly refused = new Map<string, Error>();
+  /** What an earlier life left; told by `sweep`. */
+  private leftovers: string[] = [];
+  private started = false;
+  private turn: Promise<unknown> = Promise.resolve();
+
+  constructor({ kernel, table, netns }: NftOptions) {
+    this.table = table;
+    this.nft = kernel.nft(netns);
+    this.netlink = kernel.netlink(netns);
+    this.conntrack = kernel.conntrack(netns);
+    this.watch = this.netlink.monitor((event) => this.onEvent(event));
+  }
+
+  apply(delta: ModelDelta): Promise<ApplyReport> {
+    return this.inTurn(async () => {
+      const before = endpointsBefore(this.model, delta);
+      this.model.apply(delta);
+      // A part of the policies may allow what all of them forbid: nothing is touched before all are known.
+      if (!this.model.inSync) return { objects: [] };
+      // What was refused may be the fault of what it came with: everything is tried again.
+      this.refused.clear();
+      const touched = this.started ? touchedBy(before, this.model, delta) : EVERYTHING;
+      const failed = await this.realize(touched);
+      return applyReport(this.model, delta, this.refused, failed);
+    });
+  }
+
+  resync(): Promise<void> {
+    return this.inTurn(async () => {
+      if (!this.started) return;
+      this.refused.clear();
+      this.written = undefined;
+      const failed = await this.realize(EVERYTHING);
+      if (failed) throw failed;
+      await openForeignForward(this.nft, this.table);
+    });
+  }
+
+  sweep(): Promise<SweepReport> {
+    return this.inTurn(async () => {
+      const removed = this.leftovers;
+      this.leftovers = [];
+      return { removed };
+    });
+  }
+
+  show(table: TableName): Promise<Table> {
+    const flows = () => this.conntrack.flows();
+    return showTable(table, {
+      model: this.model,
+      written: this.written ?? NOTHING,
+      flows,
+      listed: () => this.listed(),
+    });
+  }
+
+  async close(): Promise<void> {
+    this.watch.close();
+    await this.turn.catch(() => undefined);
+    this.nft.close();
+    this.conntrack.close();
+    this.netlink.close();
+  }
+
+  remove(): Promise<void> {
+    return this.inTurn(async () => {
+      await closeForeignForward(this.nft, this.table);
+      await this.nft.run(`add table inet ${this.table}\ndelete table inet ${this.table}`);
+      this.written = undefined;
+      this.started = false;
+    });
+  }
+
+  /** Undefined: all of it is in effect, but for what is in `refused`. */
+  private async realize(touched: Touched): Promise<Error | undefined> {
+    const failed = await this.write();
+    if (failed) return failed;
+    if (!this.started) {
+      this.started = true;
+      await openForeignForward(this.nft, this.table);
+    }
+    const { conntrack, netlink } = this;
+    await cutFlows(this.model, touched, { conntrack, netlink });
+    return undefined;
+  }
+
+  private async write(): Promise<Error | undefined> {
+    const fresh = this.written === undefined;
+    const first = await this.attempt(new Set());
+    if (!first) return undefined;
+    // Somebody may have changed our table under us: once more, from what is really there.
+    if (!fresh) {
+      this.written = undefined;
+      if (!(await this.attempt(new Set()))) return undefined;
+    }
+    return this.writeWithout(first);
+  }
+
+  /** A policy nft refuses denies, and does not keep the others. */
+  private async writeWithout(reason: Error): Promise<Error | undefined> {
+    const suspects = [...this.wanted(new Set()).chains.values()].filter(isOfPolicy);
+    const isNew = (chain: NftChain) => this.written?.chains.get(chain.name)?.stamp !== stampOf(chain);
+    const names = suspects.filter(isNew).map(({ name }) => name);
+    const closed = new Set(names);
+    const failed = await this.attempt(closed);
+    if (failed) return failed;
+    await this.open(closed, names, reason);
+    return undefined;
+  }
+
+  private async open(closed: Set<string>, names: readonly string[], reason: Error): Promise<void> {
+    for (const name of names) closed.delete(name);
+    const failed = await this.attempt(closed);
+    if (!failed) return;
+    for (const name of names) closed.add(name);
+    if (names.length === 1) {
+      this.refused.set(names[0]!, reason);
+      return;
+    }
+    const middle = Math.ceil(names.length / 2);
+    await this.open(closed, names.slice(0, middle), failed);
+    await this.open(closed, names.slice(middle), failed);
+  }
+
+  private async attempt(closed: ReadonlySet<string>): Promise<Error | undefined> {
+    try {
+      const found = this.written ?? readBack(await this.listed());
+      const { commands, removed, after } = transaction(this.table, this.wanted(closed), found);
+      if (commands.length > 0) await this.nft.run(commands.join("\n"));
+      if (!this.written) this.leftovers.push(...removed);
+      this.written = after;
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  }
+
+  private wanted(closed: ReadonlySet<string>) {
+    return wantedRuleset(this.model, { hostInterfaces: hostInterfaces(this.netlink), closed });
+  }
+
+  private async listed(): Promise<NftObject[]> {
+    const there = await this.nft.tables();
+    const ours = there.some(({ family, name }) => family === "inet" && name === this.table);
+    return ours ? this.nft.list(`list table inet ${this.table}`) : [];
+  }
+
+  /** Host endpoints may be told by address: when one comes or goes, so does whose an interface is. */
+  private onEvent(event: NetlinkEvent): void {
+    if (event.kind !== "address" && event.kind !== "lost") return;
+    const byAddress = [...this.model.hostEndpoints.values()].some(({ interfaceName }) => interfaceName === null);
+    if (!byAddress || !this.started) return;
+    void this.inTurn(async () => {
+      if (this.started) await this.realize(EVERYTHING);
+    }).catch(() => undefined);
+  }
+
+  private inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const turn = this.turn.then(act, act);
+    this.turn = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+/** The pods a delta speaks of, as they were. */
+function endpointsBefore(model: ModelCopy, { endpoints }: ModelDelta): Map<string, WorkloadEndpoint> {
+  const ids = [...endpoints.set.map(({ id }) => id), ...endpoints.remove];
+  return new Map(ids.flatMap((id) => (model.endpoints.has(id) ? [[id, model.endpoints.get(id)!] as const] : [])));
+}
+
+function hostInterfaces(netlink: NetlinkPort): HostInterface[] {
+  const addresses = netlink.addresses();
+  return netlink
+    .links()
+    .filter(({ name }) => name !== "lo" && !name.startsWith(POD_INTERFACE_PREFIX))
+    .map(({ name, index }) => ({
+      name,
+      addresses: addresses.filter(({ device }) => device === index).map(({ address }) => address),
+    }));
+}

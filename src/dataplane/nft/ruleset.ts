@@ -1,0 +1,87 @@
+/**
+ * Our part of nftables as values: what is rendered from the model, what a test interprets, and what becomes text last of all.
+ *
+ * Each base chain asks one question of a packet (may it leave this pod, may it reach that one); `accept` answers that question alone, and the
+ * next base chain asks the next. So chains of policies need not know who jumped to them, and need no mark to say yes.
+ */
+import type { Net, PortRange } from "../../policy/model.ts";
+
+export type Side = "source" | "destination";
+export type Way = "in" | "out";
+export type IpFamily = 4 | 6;
+
+export type Condition =
+  | { on: "family"; is: IpFamily }
+  | { on: "protocol"; among: readonly number[]; not?: true }
+  | { on: "address"; side: Side; family: IpFamily; among: readonly Net[]; not?: true }
+  | { on: "addressSet"; side: Side; family: IpFamily; set: string; not?: true }
+  /** Only after a condition that leaves protocols with ports. */
+  | { on: "port"; side: Side; among: readonly PortRange[]; not?: true }
+  /** Address, protocol and port together. */
+  | { on: "portSet"; side: Side; family: IpFamily; set: string; not?: true }
+  /** Only after a condition that leaves ICMP or ICMPv6. */
+  | { on: "icmp"; byte: "type" | "code"; among: readonly number[]; not?: true }
+  /** A name that ends in `*` means all that begin so. */
+  | { on: "interface"; way: Way; name: string; not?: true }
+  /** Comes in by an interface and from an address that are one member. */
+  | { on: "interfaceAddress"; family: IpFamily; set: string }
+  /** Comes in and goes out by interfaces that are one member. */
+  | { on: "interfacePair"; set: string }
+  | { on: "mark"; bits: number }
+  | { on: "established" }
+  /** Its destination, as it is now, is an address of this node. */
+  | { on: "local" };
+
+export type Verdict =
+  | { is: "accept" | "drop" | "return" | "masquerade" }
+  | { is: "snat"; to: string }
+  | { is: "jump" | "goto"; chain: string }
+  /** Goes to the chain the map has for the interface; on to the next rule where it has none. */
+  | { is: "dispatch"; by: Way; map: string };
+
+/** All conditions hold: write down, mark, decide. */
+export interface NftRule {
+  when: readonly Condition[];
+  log?: string;
+  mark?: { set: number } | { clear: number };
+  verdict?: Verdict;
+  /** For people. Rules with a verdict that has one are counted. */
+  comment?: string;
+}
+
+export interface BaseHook {
+  type: "filter" | "nat";
+  hook: "prerouting" | "input" | "forward" | "output" | "postrouting";
+  priority: number;
+}
+
+export interface NftChain {
+  name: string;
+  /** Absent: only jumped to. */
+  base?: BaseHook;
+  rules: readonly NftRule[];
+}
+
+export interface NftSet {
+  name: string;
+  kind: "set" | "map";
+  /** In nft's words: `ipv4_addr`, `ifname : verdict`. */
+  type: string;
+  /** Whether members may be prefixes: such sets are slow to change, so only where they must be. */
+  interval: boolean;
+  /** By key, in nft's text; of a map, the verdict. */
+  elements: ReadonlyMap<string, string>;
+}
+
+export interface Ruleset {
+  chains: ReadonlyMap<string, NftChain>;
+  sets: ReadonlyMap<string, NftSet>;
+}
+
+/**
+ * Bits of a packet's mark that are ours. Services' proxies use 0x4000 and 0x8000, the hand-over to eBPF 0xf00.
+ * - `allowed`: our policy let it through; a foreign filter may trust it.
+ * - `passed`: a rule said pass; lives from the policy's chain to its tier's.
+ * - `beforeTranslation`: allowed before services were translated, so the rest of the arriving interface's policy is not asked.
+ */
+export const MARK = { allowed: 0x1_0000, passed: 0x2_0000, beforeTranslation: 0x4_0000 } as const;

@@ -1,0 +1,524 @@
+// Generated from bpf/lib/types.h and bpf/lib/config.h. Do not edit: change those and run `npm run generate`.
+// Integers of eight bytes are bigint, addresses and MACs are bytes as they are in memory, everything else is a number.
+
+export interface FlowKey {
+  src: Uint8Array;
+  dst: Uint8Array;
+  sport: number;
+  dport: number;
+  protocol: number;
+}
+
+export const flowKeyLayout = {
+  size: 40,
+  at: { src: 0, dst: 16, sport: 32, dport: 34, protocol: 36 },
+  read(bytes: Buffer): FlowKey {
+    return {
+      src: bytes.subarray(0, 16),
+      dst: bytes.subarray(16, 32),
+      sport: bytes.readUInt16LE(32),
+      dport: bytes.readUInt16LE(34),
+      protocol: bytes.readUInt8(36),
+    };
+  },
+  write(value: FlowKey): Buffer {
+    const bytes = Buffer.alloc(40);
+    bytes.set(value.src, 0);
+    bytes.set(value.dst, 16);
+    bytes.writeUInt16LE(value.sport, 32);
+    bytes.writeUInt16LE(value.dport, 34);
+    bytes.writeUInt8(value.protocol, 36);
+    return bytes;
+  },
+} as const;
+
+export interface Flow {
+  lastSeen: bigint;
+  packets: bigint;
+  bytes: bigint;
+  approvedIn: number;
+  approvedOut: number;
+  out: number;
+  state: number;
+  path: number;
+  flags: number;
+}
+
+export const flowLayout = {
+  size: 40,
+  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38 },
+  read(bytes: Buffer): Flow {
+    return {
+      lastSeen: bytes.readBigUInt64LE(0),
+      packets: bytes.readBigUInt64LE(8),
+      bytes: bytes.readBigUInt64LE(16),
+      approvedIn: bytes.readUInt32LE(24),
+      approvedOut: bytes.readUInt32LE(28),
+      out: bytes.readUInt32LE(32),
+      state: bytes.readUInt8(36),
+      path: bytes.readUInt8(37),
+      flags: bytes.readUInt8(38),
+    };
+  },
+  write(value: Flow): Buffer {
+    const bytes = Buffer.alloc(40);
+    bytes.writeBigUInt64LE(value.lastSeen, 0);
+    bytes.writeBigUInt64LE(value.packets, 8);
+    bytes.writeBigUInt64LE(value.bytes, 16);
+    bytes.writeUInt32LE(value.approvedIn, 24);
+    bytes.writeUInt32LE(value.approvedOut, 28);
+    bytes.writeUInt32LE(value.out, 32);
+    bytes.writeUInt8(value.state, 36);
+    bytes.writeUInt8(value.path, 37);
+    bytes.writeUInt8(value.flags, 38);
+    return bytes;
+  },
+} as const;
+
+export interface Interface {
+  kind: number;
+  epoch: number;
+  arrive: number;
+  leave: number;
+  podMac: Uint8Array;
+  hostMac: Uint8Array;
+}
+
+export const interfaceLayout = {
+  size: 28,
+  at: { kind: 0, epoch: 4, arrive: 8, leave: 12, podMac: 16, hostMac: 22 },
+  read(bytes: Buffer): Interface {
+    return {
+      kind: bytes.readUInt32LE(0),
+      epoch: bytes.readUInt32LE(4),
+      arrive: bytes.readUInt32LE(8),
+      leave: bytes.readUInt32LE(12),
+      podMac: bytes.subarray(16, 22),
+      hostMac: bytes.subarray(22, 28),
+    };
+  },
+  write(value: Interface): Buffer {
+    const bytes = Buffer.alloc(28);
+    bytes.writeUInt32LE(value.kind, 0);
+    bytes.writeUInt32LE(value.epoch, 4);
+    bytes.writeUInt32LE(value.arrive, 8);
+    bytes.writeUInt32LE(value.leave, 12);
+    bytes.set(value.podMac, 16);
+    bytes.set(value.hostMac, 22);
+    return bytes;
+  },
+} as const;
+
+export interface Workload {
+  ifindex: number;
+}
+
+export const workloadLayout = {
+  size: 4,
+  at: { ifindex: 0 },
+  read(bytes: Buffer): Workload {
+    return {
+      ifindex: bytes.readUInt32LE(0),
+    };
+  },
+  write(value: Workload): Buffer {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32LE(value.ifindex, 0);
+    return bytes;
+  },
+} as const;
+
+export interface RouteKey {
+  prefixLength: number;
+  address: Uint8Array;
+}
+
+export const routeKeyLayout = {
+  size: 20,
+  at: { prefixLength: 0, address: 4 },
+  read(bytes: Buffer): RouteKey {
+    return {
+      prefixLength: bytes.readUInt32LE(0),
+      address: bytes.subarray(4, 20),
+    };
+  },
+  write(value: RouteKey): Buffer {
+    const bytes = Buffer.alloc(20);
+    bytes.writeUInt32LE(value.prefixLength, 0);
+    bytes.set(value.address, 4);
+    return bytes;
+  },
+} as const;
+
+export interface Route {
+  kind: number;
+}
+
+export const routeLayout = {
+  size: 4,
+  at: { kind: 0 },
+  read(bytes: Buffer): Route {
+    return {
+      kind: bytes.readUInt32LE(0),
+    };
+  },
+  write(value: Route): Buffer {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32LE(value.kind, 0);
+    return bytes;
+  },
+} as const;
+
+export interface SetKey {
+  prefixLength: number;
+  setHigh: number;
+  setLow: number;
+  port: number;
+  protocol: number;
+  address: Uint8Array;
+}
+
+export const setKeyLayout = {
+  size: 32,
+  at: { prefixLength: 0, setHigh: 4, setLow: 8, port: 12, protocol: 14, address: 16 },
+  read(bytes: Buffer): SetKey {
+    return {
+      prefixLength: bytes.readUInt32LE(0),
+      setHigh: bytes.readUInt32LE(4),
+      setLow: bytes.readUInt32LE(8),
+      port: bytes.readUInt16LE(12),
+      protocol: bytes.readUInt8(14),
+      address: bytes.subarray(16, 32),
+    };
+  },
+  write(value: SetKey): Buffer {
+    const bytes = Buffer.alloc(32);
+    bytes.writeUInt32LE(value.prefixLength, 0);
+    bytes.writeUInt32LE(value.setHigh, 4);
+    bytes.writeUInt32LE(value.setLow, 8);
+    bytes.writeUInt16LE(value.port, 12);
+    bytes.writeUInt8(value.protocol, 14);
+    bytes.set(value.address, 16);
+    return bytes;
+  },
+} as const;
+
+export interface SetMember {
+  present: number;
+}
+
+export const setMemberLayout = {
+  size: 4,
+  at: { present: 0 },
+  read(bytes: Buffer): SetMember {
+    return {
+      present: bytes.readUInt32LE(0),
+    };
+  },
+  write(value: SetMember): Buffer {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32LE(value.present, 0);
+    return bytes;
+  },
+} as const;
+
+export interface Counter {
+  packets: bigint;
+  bytes: bigint;
+}
+
+export const counterLayout = {
+  size: 16,
+  at: { packets: 0, bytes: 8 },
+  read(bytes: Buffer): Counter {
+    return {
+      packets: bytes.readBigUInt64LE(0),
+      bytes: bytes.readBigUInt64LE(8),
+    };
+  },
+  write(value: Counter): Buffer {
+    const bytes = Buffer.alloc(16);
+    bytes.writeBigUInt64LE(value.packets, 0);
+    bytes.writeBigUInt64LE(value.bytes, 8);
+    return bytes;
+  },
+} as const;
+
+export interface Work {
+  packet: FlowKey;
+  reply: FlowKey;
+  judged: FlowKey;
+  originalDst: Uint8Array;
+  sport: number;
+  dport: number;
+  originalDport: number;
+  ipVersion: number;
+  icmpType: number;
+  icmpCode: number;
+  tcpFlags: number;
+  transport: number;
+  flags: number;
+  length: number;
+  frame: number;
+  segment: number;
+  ifindex: number;
+  from: number;
+  step: number;
+  stage: number;
+  verdict: number;
+  entry: number;
+  epochIn: number;
+  epochOut: number;
+  out: number;
+  outSlot: number;
+  path: number;
+  replyPath: number;
+  rulesHit: number;
+  member: SetKey;
+  rules: bigint[];
+  eventsSecond: bigint;
+  eventsLeft: bigint;
+}
+
+export const workLayout = {
+  size: 784,
+  at: { packet: 0, reply: 40, judged: 80, originalDst: 120, sport: 136, dport: 138, originalDport: 140, ipVersion: 142, icmpType: 143, icmpCode: 144, tcpFlags: 145, transport: 146, flags: 148, length: 152, frame: 156, segment: 160, ifindex: 164, from: 168, step: 172, stage: 176, verdict: 180, entry: 184, epochIn: 188, epochOut: 192, out: 196, outSlot: 200, path: 204, replyPath: 208, rulesHit: 212, member: 216, rules: 248, eventsSecond: 504, eventsLeft: 512 },
+  read(bytes: Buffer): Work {
+    return {
+      packet: flowKeyLayout.read(bytes.subarray(0, 40)),
+      reply: flowKeyLayout.read(bytes.subarray(40, 80)),
+      judged: flowKeyLayout.read(bytes.subarray(80, 120)),
+      originalDst: bytes.subarray(120, 136),
+      sport: bytes.readUInt16LE(136),
+      dport: bytes.readUInt16LE(138),
+      originalDport: bytes.readUInt16LE(140),
+      ipVersion: bytes.readUInt8(142),
+      icmpType: bytes.readUInt8(143),
+      icmpCode: bytes.readUInt8(144),
+      tcpFlags: bytes.readUInt8(145),
+      transport: bytes.readUInt16LE(146),
+      flags: bytes.readUInt32LE(148),
+      length: bytes.readUInt32LE(152),
+      frame: bytes.readUInt32LE(156),
+      segment: bytes.readUInt32LE(160),
+      ifindex: bytes.readUInt32LE(164),
+      from: bytes.readUInt32LE(168),
+      step: bytes.readUInt32LE(172),
+      stage: bytes.readUInt32LE(176),
+      verdict: bytes.readUInt32LE(180),
+      entry: bytes.readUInt32LE(184),
+      epochIn: bytes.readUInt32LE(188),
+      epochOut: bytes.readUInt32LE(192),
+      out: bytes.readUInt32LE(196),
+      outSlot: bytes.readUInt32LE(200),
+      path: bytes.readUInt32LE(204),
+      replyPath: bytes.readUInt32LE(208),
+      rulesHit: bytes.readUInt32LE(212),
+      member: setKeyLayout.read(bytes.subarray(216, 248)),
+      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(248 + i * 8)),
+      eventsSecond: bytes.readBigUInt64LE(504),
+      eventsLeft: bytes.readBigUInt64LE(512),
+    };
+  },
+  write(value: Work): Buffer {
+    const bytes = Buffer.alloc(784);
+    bytes.set(flowKeyLayout.write(value.packet), 0);
+    bytes.set(flowKeyLayout.write(value.reply), 40);
+    bytes.set(flowKeyLayout.write(value.judged), 80);
+    bytes.set(value.originalDst, 120);
+    bytes.writeUInt16LE(value.sport, 136);
+    bytes.writeUInt16LE(value.dport, 138);
+    bytes.writeUInt16LE(value.originalDport, 140);
+    bytes.writeUInt8(value.ipVersion, 142);
+    bytes.writeUInt8(value.icmpType, 143);
+    bytes.writeUInt8(value.icmpCode, 144);
+    bytes.writeUInt8(value.tcpFlags, 145);
+    bytes.writeUInt16LE(value.transport, 146);
+    bytes.writeUInt32LE(value.flags, 148);
+    bytes.writeUInt32LE(value.length, 152);
+    bytes.writeUInt32LE(value.frame, 156);
+    bytes.writeUInt32LE(value.segment, 160);
+    bytes.writeUInt32LE(value.ifindex, 164);
+    bytes.writeUInt32LE(value.from, 168);
+    bytes.writeUInt32LE(value.step, 172);
+    bytes.writeUInt32LE(value.stage, 176);
+    bytes.writeUInt32LE(value.verdict, 180);
+    bytes.writeUInt32LE(value.entry, 184);
+    bytes.writeUInt32LE(value.epochIn, 188);
+    bytes.writeUInt32LE(value.epochOut, 192);
+    bytes.writeUInt32LE(value.out, 196);
+    bytes.writeUInt32LE(value.outSlot, 200);
+    bytes.writeUInt32LE(value.path, 204);
+    bytes.writeUInt32LE(value.replyPath, 208);
+    bytes.writeUInt32LE(value.rulesHit, 212);
+    bytes.set(setKeyLayout.write(value.member), 216);
+    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 248 + i * 8);
+    bytes.writeBigUInt64LE(value.eventsSecond, 504);
+    bytes.writeBigUInt64LE(value.eventsLeft, 512);
+    return bytes;
+  },
+} as const;
+
+export interface Event {
+  time: bigint;
+  flow: FlowKey;
+  reason: number;
+  ifindex: number;
+  hook: number;
+  length: number;
+  rulesHit: number;
+  rules: bigint[];
+}
+
+export const eventLayout = {
+  size: 328,
+  at: { time: 0, flow: 8, reason: 48, ifindex: 52, hook: 56, length: 60, rulesHit: 64, rules: 72 },
+  read(bytes: Buffer): Event {
+    return {
+      time: bytes.readBigUInt64LE(0),
+      flow: flowKeyLayout.read(bytes.subarray(8, 48)),
+      reason: bytes.readUInt32LE(48),
+      ifindex: bytes.readUInt32LE(52),
+      hook: bytes.readUInt32LE(56),
+      length: bytes.readUInt32LE(60),
+      rulesHit: bytes.readUInt32LE(64),
+      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(72 + i * 8)),
+    };
+  },
+  write(value: Event): Buffer {
+    const bytes = Buffer.alloc(328);
+    bytes.writeBigUInt64LE(value.time, 0);
+    bytes.set(flowKeyLayout.write(value.flow), 8);
+    bytes.writeUInt32LE(value.reason, 48);
+    bytes.writeUInt32LE(value.ifindex, 52);
+    bytes.writeUInt32LE(value.hook, 56);
+    bytes.writeUInt32LE(value.length, 60);
+    bytes.writeUInt32LE(value.rulesHit, 64);
+    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 72 + i * 8);
+    return bytes;
+  },
+} as const;
+
+export const FLOW_STATE = {
+  FLOW_OPENING: 0,
+  FLOW_ESTABLISHED: 1,
+  FLOW_CLOSING: 2,
+} as const;
+
+export const FLOW_PATH = {
+  PATH_STACK: 0,
+  PATH_LOCAL: 1,
+  PATH_ROUTE: 2,
+} as const;
+
+export const FLOW_FLAG = {
+  FLOW_REPLY: 1,
+  FLOW_FROM_HOST: 2,
+  FLOW_TO_HOST: 4,
+  FLOW_FIN: 8,
+} as const;
+
+export const INTERFACE_KIND = {
+  INTERFACE_WORKLOAD: 1,
+  INTERFACE_HOST: 2,
+  INTERFACE_OVERLAY: 3,
+} as const;
+
+export const ROUTE_KIND = {
+  ROUTE_REMOTE_WORKLOAD: 1,
+  ROUTE_REMOTE_HOST: 2,
+} as const;
+
+export const NODE_WORD = {
+  NODE_MODE: 0,
+  NODE_EVENTS: 1,
+  NODE_EPOCH: 2,
+  NODE_WORDS: 3,
+} as const;
+
+export const NODE_MODE = {
+  MODE_OFF: 0,
+  MODE_EBPF: 1,
+} as const;
+
+export const HOOK = {
+  HOOK_FROM_WORKLOAD: 0,
+  HOOK_TO_WORKLOAD: 1,
+  HOOK_FROM_HOST: 2,
+  HOOK_TO_HOST: 3,
+  HOOKS: 4,
+} as const;
+
+export const REASON = {
+  REASON_NONE: 0,
+  PASS_ESTABLISHED: 1,
+  PASS_RELATED: 2,
+  PASS_POLICY: 3,
+  PASS_NO_POLICY: 4,
+  PASS_NOT_OURS: 5,
+  PASS_ARP: 6,
+  PASS_NEIGHBOUR_DISCOVERY: 7,
+  PASS_OVERLAY: 8,
+  PASS_OTHER_PROTOCOL: 9,
+  PASS_FROM_HOST: 10,
+  FIRST_DROP: 32,
+  DROP_INTERFACE_NOT_READY: 32,
+  DROP_POLICY_WORKLOAD_EGRESS: 33,
+  DROP_POLICY_WORKLOAD_INGRESS: 34,
+  DROP_POLICY_HOST: 35,
+  DROP_POLICY_MISSING: 36,
+  DROP_SPOOFED_SOURCE: 37,
+  DROP_SPOOFED_ARP: 38,
+  DROP_SPOOFED_NEIGHBOUR: 39,
+  DROP_ROUTER_ADVERTISEMENT: 40,
+  DROP_VLAN: 41,
+  DROP_NOT_IP: 42,
+  DROP_TRUNCATED: 43,
+  DROP_MALFORMED: 44,
+  DROP_EXTENSION_HEADERS: 45,
+  DROP_SOURCE_ROUTE: 46,
+  DROP_FRAGMENT_WITHOUT_FIRST: 47,
+  REASONS: 48,
+} as const;
+
+export const VERDICT = {
+  VERDICT_NONE: 0,
+  VERDICT_ALLOW: 1,
+  VERDICT_DENY: 2,
+} as const;
+
+export const STEP = {
+  STEP_FROM_WORKLOAD: 0,
+  STEP_TO_WORKLOAD: 1,
+  STEP_FROM_HOST: 2,
+  STEP_TO_HOST: 3,
+  STEPS: 4,
+} as const;
+
+export const WORK_FLAG = {
+  WORK_FROM_HOST: 1,
+  WORK_TO_HOST: 2,
+  WORK_REPLY: 4,
+  WORK_KNOWN: 8,
+  WORK_UNTRACKED: 16,
+  WORK_LATER_FRAGMENT: 32,
+  WORK_OPTIONS: 64,
+  WORK_ICMP_ERROR: 128,
+} as const;
+
+/** What is fixed when the programs are loaded, with what it is unless told: times in nanoseconds, switches 0 or 1. */
+export const CONFIGURATION = {
+  timeout_tcp_opening: 60000000000,
+  timeout_tcp_established: 3600000000000,
+  timeout_tcp_closing: 30000000000,
+  timeout_udp: 120000000000,
+  timeout_icmp: 10000000000,
+  timeout_other: 600000000000,
+  timeout_fragment: 30000000000,
+  has_redirect_peer: 1,
+  has_redirect_neigh: 1,
+  vxlan_port: 4789,
+};
+
+/** Names the layout of all maps: programs and maps of different ones do not go together. */
+export const LAYOUT_DIGEST = "e9184e193fc7";

@@ -1,0 +1,81 @@
+/** The kernel's own connection tracking, of one network namespace. */
+
+export interface FlowTuple {
+  readonly protocol: number;
+  readonly source: string;
+  readonly destination: string;
+  /** Of ICMP: the identifier, in both. */
+  readonly sourcePort: number;
+  readonly destinationPort: number;
+  readonly icmp?: { readonly type: number; readonly code: number };
+}
+
+export const TCP_STATES = [
+  "none",
+  "synSent",
+  "synRecv",
+  "established",
+  "finWait",
+  "closeWait",
+  "lastAck",
+  "timeWait",
+  "close",
+  "synSent2",
+] as const;
+export type TcpState = (typeof TCP_STATES)[number];
+
+export interface Flow {
+  readonly original: FlowTuple;
+  readonly reply: FlowTuple;
+  readonly mark: number;
+  /** Seconds until it is forgotten. */
+  readonly timeout: number;
+  readonly seenReply: boolean;
+  readonly assured: boolean;
+  readonly sourceNat: boolean;
+  readonly destinationNat: boolean;
+  readonly tcpState: TcpState | undefined;
+  /** Packets of both directions, when the kernel counts them. */
+  readonly packets: number | undefined;
+}
+
+export interface Endpoint {
+  readonly address: string;
+  readonly port: number;
+}
+
+/**
+ * A flow to be known to the kernel as if it had seen it. Only what the first packet looked like, and what is to be translated: with a
+ * translated reply given as well, the kernel would not translate at all.
+ */
+export interface NewFlow {
+  readonly original: FlowTuple;
+  readonly destinationNat?: Endpoint;
+  readonly sourceNat?: Endpoint;
+  readonly mark?: number;
+  readonly timeout: number;
+  /** TCP only; established unless told. */
+  readonly tcpState?: TcpState;
+}
+
+export interface FlowChange {
+  readonly mark?: number;
+  readonly timeout?: number;
+}
+
+export interface FlowFilter {
+  readonly family?: 4 | 6;
+  readonly mark?: number;
+}
+
+export interface ConntrackPort {
+  /** All of it may be large: read in pieces, the event loop runs between them. */
+  flows(filter?: FlowFilter): Promise<Flow[]>;
+  find(original: FlowTuple): Flow | undefined;
+  /** Throws with EEXIST when one with this tuple is there. */
+  insert(flow: NewFlow): void;
+  /** Whether it was there. */
+  update(original: FlowTuple, change: FlowChange): boolean;
+  delete(original: FlowTuple): boolean;
+  close(): void;
+}

@@ -1,0 +1,96 @@
+import { CodedError, defineErrors } from "../kit/errors.ts";
+
+export const errors = defineErrors({
+  KERNEL_NOT_PERMITTED: {
+    say: (operation: string, errno: string, detail: string) => sentence("may not", operation, errno, detail),
+    fix: () => "run as root, with CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN",
+    exitCode: 77,
+  },
+  KERNEL_NOT_FOUND: {
+    say: (operation: string, errno: string, detail: string) =>
+      sentence("found nothing to work on in", operation, errno, detail),
+  },
+  KERNEL_EXISTS: {
+    say: (operation: string, errno: string, detail: string) =>
+      sentence("already has what was to be made by", operation, errno, detail),
+  },
+  KERNEL_NOT_SUPPORTED: {
+    say: (operation: string, errno: string, detail: string) => sentence("does not know", operation, errno, detail),
+    fix: () => "use a kernel that was built with this feature",
+  },
+  KERNEL_REFUSED: {
+    say: (operation: string, errno: string, detail: string) => sentence("refused", operation, errno, detail),
+  },
+  KERNEL_PROGRAM_REFUSED: {
+    say: (program: string, errno: string, log: string) =>
+      `the kernel's verifier refused program ${program}: ${errno}${log && `\n${log}`}`,
+  },
+  KERNEL_BTF_REFUSED: {
+    say: (errno: string, log: string) => `the kernel refused the types of an object: ${errno}${log && `\n${log}`}`,
+  },
+  KERNEL_MAP_LAYOUT: {
+    say: (path: string, have: string, want: string) => `the map pinned at ${path} is ${have}, and ${want} is needed`,
+    fix: (path: string) => `carry its entries over to a new map, or remove ${path}`,
+  },
+  KERNEL_BROKEN_OBJECT: {
+    say: (why: string) => `this is not a BPF object that can be loaded: ${why}`,
+  },
+  KERNEL_NO_FUNCTION: {
+    say: (name: string) => `the kernel has no function ${name} that programs may call`,
+    fix: () => "use a kernel that was built with this function, or load the program without it",
+  },
+  KERNEL_BAD_ASSEMBLY: {
+    say: (why: string) => `a program could not be assembled: ${why}`,
+  },
+  KERNEL_BAD_VALUE: {
+    say: (what: string, value: string) => `"${value}" is not ${what}`,
+  },
+  KERNEL_NFT_REFUSED: {
+    say: (text: string) => `nftables refused a transaction: ${text}`,
+  },
+  KERNEL_NO_LIBRARY: {
+    say: (name: string, why: string) => `the library ${name} could not be loaded: ${why}`,
+    fix: (name: string) => `install the package that brings ${name}`,
+  },
+});
+
+function sentence(verb: string, operation: string, errno: string, detail: string): string {
+  return `the kernel ${verb} ${operation}: ${errno}${detail && ` (${detail})`}`;
+}
+
+/** What the kernel answered, with the name of its errno: callers decide by that name, people read the sentence. */
+export class KernelError extends CodedError {
+  readonly errno: string;
+
+  constructor(error: CodedError, errno: string) {
+    super(error.code, error.message, { fix: error.fix, exitCode: error.exitCode });
+    this.name = "KernelError";
+    this.errno = errno;
+  }
+}
+
+const KINDS = {
+  EPERM: "KERNEL_NOT_PERMITTED",
+  EACCES: "KERNEL_NOT_PERMITTED",
+  ENOENT: "KERNEL_NOT_FOUND",
+  ENODEV: "KERNEL_NOT_FOUND",
+  ESRCH: "KERNEL_NOT_FOUND",
+  ENXIO: "KERNEL_NOT_FOUND",
+  EADDRNOTAVAIL: "KERNEL_NOT_FOUND",
+  EEXIST: "KERNEL_EXISTS",
+  ENOTSUPP: "KERNEL_NOT_SUPPORTED",
+  EOPNOTSUPP: "KERNEL_NOT_SUPPORTED",
+  ENOSYS: "KERNEL_NOT_SUPPORTED",
+  EPROTONOSUPPORT: "KERNEL_NOT_SUPPORTED",
+  EAFNOSUPPORT: "KERNEL_NOT_SUPPORTED",
+} as const satisfies Record<string, keyof typeof errors>;
+
+export function kernelError(operation: string, errno: string, detail = ""): KernelError {
+  const kind = errno in KINDS ? KINDS[errno as keyof typeof KINDS] : "KERNEL_REFUSED";
+  return new KernelError(errors[kind](operation, errno, detail), errno);
+}
+
+/** The kernel's answer behind an error, when there is one: `errnoOf(error) === "EEXIST"`. */
+export function errnoOf(error: unknown): string | undefined {
+  return error instanceof KernelError ? error.errno : undefined;
+}

@@ -1,0 +1,12 @@
+export interface MountedFileSystem {
+  readonly path: string;
+  readonly type: string;
+}
+
+export interface MountsPort {
+  mounted(): MountedFileSystem[];
+  /** Makes the directory, and mounts unless that type is mounted there already; whether it had to. */
+  ensure(type: "bpf" | "cgroup2", path: string): boolean;
+  /** Whether something was mounted there. */
+  unmount(path: string): boolean;
+}

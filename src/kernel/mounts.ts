@@ -1,0 +1,41 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { kernelError } from "./errors.ts";
+import type { MountedFileSystem, MountsPort } from "./mounts-port.ts";
+import { mount, unmount } from "./sys.ts";
+
+export function realMounts(): MountsPort {
+  const mounted = () => readMounts(readFileSync("/proc/self/mountinfo", "utf8"));
+  const at = (path: string) => mounted().findLast((found) => found.path === path);
+  return {
+    mounted,
+    ensure: (type, path) => {
+      if (at(path)?.type === type) return false;
+      try {
+        mkdirSync(path, { recursive: true });
+      } catch (error) {
+        throw kernelError(`making ${path}`, (error as NodeJS.ErrnoException).code ?? "EIO");
+      }
+      mount(type, path, type);
+      return true;
+    },
+    unmount: (path) => {
+      if (!at(path)) return false;
+      unmount(path);
+      return true;
+    },
+  };
+}
+
+/** Lines of mountinfo: numbers, the mounted root, the path, options, a dash, the type. Spaces in paths are written as octal numbers. */
+function readMounts(text: string): MountedFileSystem[] {
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => {
+      const fields = line.split(" ");
+      const path = (fields[4] ?? "").replace(/\\(\d{3})/g, (_, octal) =>
+        String.fromCharCode(Number.parseInt(octal, 8)),
+      );
+      return { path, type: fields[fields.indexOf("-") + 1] ?? "" };
+    });
+}

@@ -1,0 +1,96 @@
+import { chmodSync, mkdirSync, rmSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { dirname } from "node:path";
+
+/** One question and one answer per connection over a unix socket, each one line of JSON. */
+export interface LineServer {
+  close(): Promise<void>;
+}
+
+/** A question longer than this is nobody's we know. */
+const LONGEST = 4 * 1024 * 1024;
+
+/**
+ * Listens where `path` is, taking the place of whoever listened there before: a process that was killed leaves its socket behind.
+ * Only the user we run as may connect. What `answer` throws ends the connection without an answer.
+ */
+export async function serveLines(path: string, answer: (question: unknown) => Promise<unknown>): Promise<LineServer> {
+  const open = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    open.add(socket);
+    socket.on("close", () => open.delete(socket));
+    socket.on("error", () => socket.destroy());
+    void answerOne(socket, answer);
+  });
+  mkdirSync(dirname(path), { recursive: true });
+  rmSync(path, { force: true });
+  await listening(server, path);
+  chmodSync(path, 0o600);
+  return {
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const socket of open) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+/** Asks, and gives what is answered. Rejects when nobody listens, when the answer does not come in time, or is cut off. */
+export function askLine(path: string, question: unknown, timeoutMs: number): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    const parts: string[] = [];
+    socket.setEncoding("utf8");
+    const timer = setTimeout(
+      () => socket.destroy(new Error(`no answer within ${Math.round(timeoutMs / 1000)} s`)),
+      timeoutMs,
+    );
+    socket.on("connect", () => socket.end(`${JSON.stringify(question)}\n`));
+    socket.on("data", (text: string) => parts.push(text));
+    socket.on("error", (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+    socket.on("end", () => {
+      clearTimeout(timer);
+      const text = parts.join("");
+      try {
+        if (!text.endsWith("\n")) throw new Error("the answer was cut off");
+        resolve(JSON.parse(text));
+      } catch (error) {
+        reject(error);
+      }
+    });
+  });
+}
+
+async function answerOne(socket: Socket, answer: (question: unknown) => Promise<unknown>): Promise<void> {
+  try {
+    const given = await answer(JSON.parse(await lineFrom(socket)));
+    socket.end(`${JSON.stringify(given)}\n`);
+  } catch {
+    socket.destroy();
+  }
+}
+
+async function lineFrom(socket: Socket): Promise<string> {
+  let text = "";
+  socket.setEncoding("utf8");
+  for await (const part of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<string>) {
+    text += part;
+    if (text.length > LONGEST) throw new Error("the question is too long");
+    const end = text.indexOf("\n");
+    if (end >= 0) return text.slice(0, end);
+  }
+  return text;
+}
+
+function listening(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,137 @@
+import { readFileSync } from "node:fs";
+import { release } from "node:os";
+import { dirname } from "node:path";
+import { vendorNames } from "../api/names.ts";
+import { realKernel } from "../kernel/kernel.ts";
+import type { Clock } from "../kit/clock.ts";
+import type { Log } from "../kit/log.ts";
+import type { Ground, GroundCluster, HostPort } from "./ground.ts";
+import { addressIn } from "./personalities/server-names.ts";
+import type { Personality, PersonalityOptions } from "./personality.ts";
+import { requestToken } from "./programs/account-transport.ts";
+import { referencesOf } from "./programs/program-runner.ts";
+import { errors } from "./runtime/netns/errors.ts";
+import { claim, removeAll } from "./runtime/netns/leftovers.ts";
+import { netnsRuntime } from "./runtime/netns/netns-runtime.ts";
+import { unpackImage } from "./runtime/netns/our-image.ts";
+import { placesOf } from "./runtime/netns/places.ts";
+import type { PodWorld } from "./runtime/netns/real-pod.ts";
+import { createSegment, routerIn } from "./runtime/netns/segment.ts";
+import { ServiceDoors } from "./runtime/netns/service-doors.ts";
+import { ServiceProxy } from "./runtime/netns/service-proxy.ts";
+import { whyNotReal } from "./runtime/netns/why-not-real.ts";
+import type { NodeSpec } from "./runtime/node-runtime.ts";
+
+export interface RealGroundOptions {
+  name: string;
+  personality: Personality;
+  clock: Clock;
+  log: Log;
+}
+
+/** Where the API server is on the nodes' own network: nothing else is there that could have taken the port. */
+const API_PORT = 6443;
+
+/** This machine's kernel: nodes are namespaces, pods are processes, and what they send are packets. */
+export async function realGround({ name, personality, clock, log }: RealGroundOptions): Promise<Ground> {
+  const why = await whyNotReal(realKernel);
+  if (why !== undefined) throw errors.REAL_NODES_IMPOSSIBLE(why);
+  const kernel = realKernel();
+  const places = placesOf(name, kernel.cgroup.root() as string);
+  await claim(kernel, places);
+  const router = routerIn(firstNetwork(personality, name));
+  const hosts = hostsFile(personality, name, router);
+  let attached: (GroundCluster & { proxy: ServiceProxy }) | undefined;
+  try {
+    await unpackImage(places.image);
+    const segment = createSegment(kernel, places);
+    const runtime = netnsRuntime({
+      ...{ kernel, places, segment, hosts, also: outsideRoot(process.execPath) },
+      cgroupPath: vendorNames.paths.cgroupV2,
+      world: () => worldOf(attached as GroundCluster & { proxy: ServiceProxy }),
+    });
+    const doors = new ServiceDoors(kernel, () => runtime.pods());
+    const worldOf = ({ client, proxy }: GroundCluster & { proxy: ServiceProxy }): PodWorld => ({
+      ...{ kernel, clock, log, hosts },
+      references: referencesOf(client),
+      token: (pod) => requestToken(client, pod),
+      apiService: { host: addressIn(personality.serviceCidrs[0] as string, 1), port: 443 },
+      serveServices: (machine) => proxy.serve(machine),
+    });
+    return {
+      runtime,
+      programs: { kill: (uid) => runtime.kill(uid), resolveService: doors.resolver(() => attached?.server.store) },
+      podsBecomeReady: false,
+      apiAddress: () => ({ host: router, port: API_PORT }),
+      sockets: (platform) =>
+        portsOf(personality, platform).map((port) => ({
+          ...{ host: router, port },
+          fd: kernel.netns.bind(segment.netns, { kind: "stream", address: "::", port }),
+        })),
+      admissions: () => [],
+      nodes: (planned) => planned.map(asThisMachine),
+      attach(cluster) {
+        attached = { ...cluster, proxy: new ServiceProxy(kernel, cluster.client, log) };
+      },
+      async close() {
+        doors.close();
+        await attached?.proxy.stop();
+        await runtime.close();
+      },
+    };
+  } catch (error) {
+    await removeAll(kernel, places);
+    throw error;
+  }
+}
+
+/** The first subnet is the first node's, whatever else is chosen. */
+function firstNetwork(personality: Personality, name: string): string {
+  const [first] = personality.nodes(smallest(name));
+  return first?.networks?.[0] as string;
+}
+
+function smallest(name: string): PersonalityOptions {
+  const none = { oldNodes: 0, windowsNodes: 0, dualStack: false, proxy: undefined };
+  return { name, nodes: 1, apiAddress: { host: "", port: API_PORT }, ...none };
+}
+
+/** Nobody serves names on real nodes: those of the API server are written down, as the platform's own name server would give them. */
+function hostsFile(personality: Personality, name: string, router: string): string {
+  const { host } = personality.endpoint(smallest(name));
+  const clusterIP = addressIn(personality.serviceCidrs[0] as string, 1);
+  return [
+    "127.0.0.1 localhost",
+    "::1 localhost",
+    `${clusterIP} kubernetes kubernetes.default kubernetes.default.svc kubernetes.default.svc.cluster.local`,
+    ...(/^[\d.]+$/.test(host) || host.includes(":") ? [] : [`${router} ${host}`]),
+    "",
+  ].join("\n");
+}
+
+/** Where the API server is, and where the platform says it is. */
+function portsOf(personality: Personality, platform: PersonalityOptions): number[] {
+  const endpoint: HostPort = personality.endpoint(platform);
+  return [...new Set([API_PORT, endpoint.port])];
+}
+
+/** What a node says of its system is what the system says. */
+function asThisMachine(spec: NodeSpec): NodeSpec {
+  const name = /^PRETTY_NAME="?([^"\n]*)/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "Linux";
+  return {
+    ...spec,
+    kernelVersion: release(),
+    osImage: name,
+    architecture: process.arch === "arm64" ? "arm64" : "amd64",
+    containerRuntimeVersion: "vendor://namespaces",
+  };
+}
+
+/** A program on another file system than the root's is not in the image; the way to it is added. */
+function outsideRoot(path: string): string[] {
+  const mounts = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .map((line) => line.split(" ")[4] ?? "");
+  const isOutside = mounts.some((mount) => mount.length > 1 && `${dirname(path)}/`.startsWith(`${mount}/`));
+  return isOutside ? [path] : [];
+}

@@ -1,0 +1,45 @@
+import { errors } from "./runtime/netns/errors.ts";
+
+export type RuntimeChoice = "auto" | "netns" | "paper";
+
+/** What about a cluster cannot be had on real nodes. */
+export interface AskedOfNodes {
+  runtime: RuntimeChoice;
+  nodes: number;
+  installed?: string;
+  oldNodes?: number;
+  windowsNodes?: number;
+}
+
+/** Each real node runs an agent of its own, and all of them share this machine. */
+const MOST_REAL_NODES = 16;
+
+/** What nodes will be; and why on paper, where that was not what was asked for. What was asked for and cannot be is refused. */
+export async function chooseRuntime(asked: AskedOfNodes): Promise<{ runtime: "netns" | "paper"; why?: string }> {
+  if (asked.runtime === "paper") return { runtime: "paper" };
+  const why = onlyOnPaper(asked) ?? (await notHere());
+  if (why === undefined) return { runtime: "netns" };
+  if (asked.runtime === "netns") throw errors.REAL_NODES_IMPOSSIBLE(why);
+  return { runtime: "paper", why };
+}
+
+function onlyOnPaper({ nodes, installed, oldNodes, windowsNodes }: AskedOfNodes): string | undefined {
+  if (installed !== undefined) return "programs of older versions can only be played";
+  if (oldNodes) return "this machine's kernel is not too old for eBPF";
+  if (windowsNodes) return "this machine does not run Windows";
+  return nodes > MOST_REAL_NODES ? `more than ${MOST_REAL_NODES} real nodes are too many for one machine` : undefined;
+}
+
+async function notHere(): Promise<string | undefined> {
+  const { whyNotReal } = await import("./runtime/netns/why-not-real.ts");
+  const { realKernel } = await import("../kernel/kernel.ts");
+  return await whyNotReal(realKernel);
+}
+
+/** What real nodes of a cluster that is no more have left on this machine. Whether there was anything. */
+export async function removeRealNodes(cluster: string): Promise<boolean> {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return false;
+  const { removeLeftovers } = await import("./runtime/netns/leftovers.ts");
+  const { realKernel } = await import("../kernel/kernel.ts");
+  return await removeLeftovers(realKernel(), cluster);
+}

@@ -1,0 +1,121 @@
+import type { Kernel } from "../../../kernel/kernel.ts";
+import type { Pod } from "../../controllers/workload-types.ts";
+import { errors as runtimeErrors } from "../errors.ts";
+import type { NodeRuntime } from "../node-runtime.ts";
+import { dial } from "./dial.ts";
+import { errors } from "./errors.ts";
+import { removeAll } from "./leftovers.ts";
+import { type Machine, type MachineParts, startMachine } from "./machine.ts";
+import { createSandbox } from "./pod-sandbox.ts";
+import { type PodWorld, RealPod } from "./real-pod.ts";
+
+export interface NetnsRuntimeOptions extends MachineParts {
+  kernel: Kernel;
+  /** Known once there is an API server. */
+  world(): PodWorld;
+}
+
+export interface NetnsRuntime extends NodeRuntime {
+  readonly kind: "netns";
+  machine(node: string): Machine;
+  pods(): Iterable<RealPod>;
+  /** As `kill -9` of every container of the pod. False if none runs. */
+  kill(uid: string): boolean;
+}
+
+interface Entry {
+  starting: Promise<RealPod>;
+  ending?: Promise<void>;
+}
+
+/** Nodes that are network namespaces, pods that are processes in namespaces of their own, connected by the node's own plugin. */
+export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
+  const { kernel, places, segment } = options;
+  const machines = new Map<string, Machine>();
+  const entries = new Map<string, Entry>();
+  const running = new Map<string, RealPod>();
+  let closing = false;
+
+  const machine = (name: string): Machine => {
+    const found = machines.get(name);
+    if (!found) throw runtimeErrors.NODE_UNKNOWN(name);
+    return found;
+  };
+  const find = (uid: string): RealPod => {
+    const found = running.get(uid);
+    if (!found) throw runtimeErrors.POD_NOT_ON_NODE(uid);
+    return found;
+  };
+  const begin = async (pod: Pod, on: Machine): Promise<RealPod> => {
+    const sandbox = pod.spec.hostNetwork ? undefined : await createSandbox(kernel, on, pod);
+    return new RealPod(pod, on, sandbox, options.world());
+  };
+  const end = async (uid: string, graceSeconds: number): Promise<void> => {
+    const entry = entries.get(uid);
+    if (!entry) return;
+    entry.ending ??= finish(uid, entry, graceSeconds);
+    await entry.ending;
+  };
+  const finish = async (uid: string, entry: Entry, graceSeconds: number): Promise<void> => {
+    try {
+      const started = await entry.starting.catch(() => undefined);
+      await started?.stop(graceSeconds, () => !closing && machines.has(started.machine.spec.name));
+    } finally {
+      entries.delete(uid);
+      running.delete(uid);
+    }
+  };
+  const endAll = (which: (pod: RealPod) => boolean) =>
+    Promise.allSettled([...running].filter(([, pod]) => which(pod)).map(([uid]) => end(uid, 0)));
+
+  return {
+    kind: "netns",
+    machine,
+    pods: () => running.values(),
+    async addNode(spec) {
+      machines.set(spec.name, await startMachine(spec, options));
+    },
+    async removeNode(name) {
+      const going = machine(name);
+      machines.delete(name);
+      await endAll((pod) => pod.machine === going);
+      await going.close();
+    },
+    async startPod(pod, node) {
+      const uid = pod.metadata.uid ?? "";
+      await end(uid, 0);
+      const starting = begin(pod, machine(node));
+      entries.set(uid, { starting });
+      try {
+        const started = await starting;
+        running.set(uid, started);
+        return { podIPs: started.podIPs, run: (container, report) => started.run(container, report) };
+      } catch (error) {
+        if (!entries.get(uid)?.ending) entries.delete(uid);
+        throw error;
+      }
+    },
+    stopPod: end,
+    logs: (uid, container, logOptions) => find(uid).log(container).read(logOptions),
+    async exec(uid, container, command) {
+      const process = find(uid).container(container);
+      if (!process) throw errors.CONTAINER_NOT_RUNNING(container);
+      return process.exec(command);
+    },
+    async connect(uid, port) {
+      const { sandbox, machine: on } = find(uid);
+      const socket = dial(kernel, sandbox?.netns ?? on.netns, { host: "127.0.0.1", port });
+      await new Promise((resolve, reject) => socket.once("connect", resolve).once("error", reject));
+      return socket;
+    },
+    kill: (uid) => running.get(uid)?.kill() ?? false,
+    async close() {
+      closing = true;
+      await endAll(() => true);
+      await Promise.allSettled([...entries.keys()].map((uid) => end(uid, 0)));
+      segment.close();
+      for (const { netns } of machines.values()) netns.close();
+      await removeAll(kernel, places);
+    },
+  };
+}

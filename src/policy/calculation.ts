@@ -1,0 +1,309 @@
+import type { Names } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
+import { profileName, profileSource } from "../api/profile-names.ts";
+import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
+import type { HostEndpoint as HostEndpointResource } from "../api/resources/host-endpoint.ts";
+import type { IPPool } from "../api/resources/ip-pool.ts";
+import type { IPAMBlock } from "../api/resources/ipam.ts";
+import type { NetworkPolicy } from "../api/resources/network-policy.ts";
+import type { NetworkSet } from "../api/resources/network-set.ts";
+import type { Profile as ProfileResource } from "../api/resources/profile.ts";
+import type { Tier } from "../api/resources/tier.ts";
+import { calculatorKinds, type InputName } from "./calculator-kinds.ts";
+import { Endpoints } from "./endpoints.ts";
+import { InputTable } from "./input-table.ts";
+import { IpSets } from "./ip-sets.ts";
+import type {
+  ClusterNode,
+  HostEndpoint,
+  ModelDelta,
+  ModelProblem,
+  Policy,
+  Profile,
+  Route,
+  Settings,
+  TableDelta,
+  WorkloadEndpoint,
+} from "./model.ts";
+import { toNet } from "./nets.ts";
+import { Nodes } from "./nodes.ts";
+import { orMake } from "./or-make.ts";
+import { blockFacts, Routes } from "./routes.ts";
+import { Backends } from "./service-backends.ts";
+import { settingsOf } from "./settings.ts";
+import { TableDiff } from "./table-diff.ts";
+import { hostEndpointThing, networkSetThing, serviceAccountOf, workloadOf } from "./things.ts";
+import { translateKubernetesPolicy } from "./translate-kubernetes-policy.ts";
+import { translatePolicy } from "./translate-policy.ts";
+import { allowAllProfile, translateProfile } from "./translate-profile.ts";
+import type { Translation } from "./translated-policy.ts";
+import { problem } from "./untranslatable.ts";
+
+/**
+ * The wiring: which input touches which part of the model. Inputs are looked at in the order below, each key once, so a part always sees
+ * what it depends on as it is now:
+ *
+ *   namespaces, accounts -> pods, network sets        profiles -> host endpoints        (labels and profiles handed on)
+ *   pods, network sets, host endpoints -> who is in sets; of this node: endpoints
+ *   policies, tiers, profiles -> endpoints -> policies and profiles in use -> sets in use
+ *   blocks, affinities, pools, nodes, pods of this node -> routes
+ */
+export class Calculation {
+  readonly inputs: Record<InputName, InputTable<KubeObject>>;
+  readonly #node: string;
+  readonly #names: Names;
+  readonly #tables = {
+    endpoints: new TableDiff<WorkloadEndpoint>(),
+    hostEndpoints: new TableDiff<HostEndpoint>(),
+    policies: new TableDiff<Policy>(),
+    profiles: new TableDiff<Profile>(),
+    nodes: new TableDiff<ClusterNode>(),
+    routes: new TableDiff<Route>(),
+    problems: new TableDiff<ModelProblem>(),
+    settings: new TableDiff<Settings>(),
+  };
+  readonly #backends = new Backends();
+  readonly #sets = new IpSets((service) => this.#backends.of(service));
+  readonly #endpoints: Endpoints;
+  readonly #routes: Routes;
+  readonly #nodes: Nodes;
+  readonly #problemsOf = new Map<string, string[]>();
+  readonly #policyIds = new Map<string, string>();
+  /** Keys of pods and network sets by their namespace: what a namespace's labels are handed on to. */
+  readonly #within = { pods: new Map<string, Set<string>>(), networkSets: new Map<string, Set<string>>() };
+  #inSync = false;
+  #toldInSync = false;
+  #settled = false;
+
+  constructor(node: string, names: Names) {
+    this.#node = node;
+    this.#names = names;
+    const kinds = [...calculatorKinds(names).keys()];
+    this.inputs = Object.fromEntries(kinds.map((name) => [name, new InputTable()])) as typeof this.inputs;
+    this.#endpoints = new Endpoints(this.#sets, this.#tables);
+    this.#routes = new Routes(node, this.#tables.routes);
+    this.#nodes = new Nodes(node, names.namespaces.system, this.#tables.nodes, this.#routes);
+    const { allowAllProfile: id } = names.hostEndpoints;
+    this.#endpoints.setProfile(id, allowAllProfile(id));
+  }
+
+  inSync(): void {
+    this.#inSync = true;
+  }
+
+  take(): ModelDelta | undefined {
+    this.#settle();
+    const { endpoints, hostEndpoints, policies, profiles, nodes, routes, problems, settings } = this.#tables;
+    const [newSettings] = settings.take().set;
+    const delta: ModelDelta = {
+      inSync: this.#inSync,
+      ipSets: this.#sets.take(),
+      policies: policies.take(),
+      profiles: profiles.take(),
+      endpoints: endpoints.take(),
+      hostEndpoints: hostEndpoints.take(),
+      nodes: nodes.take(),
+      routes: routes.take(),
+      problems: problems.take(),
+      ...(newSettings ? { settings: newSettings } : {}),
+    };
+    const changed = this.#inSync !== this.#toldInSync || !isEmpty(delta);
+    this.#toldInSync = this.#inSync;
+    return changed ? delta : undefined;
+  }
+
+  #settle(): void {
+    this.#settleHandedOn();
+    for (const key of this.inputs.pods.takeDirty()) this.#settlePod(key);
+    for (const name of ["networkSets", "globalNetworkSets"] as const) this.#settleNetworkSets(name);
+    for (const key of this.inputs.hostEndpoints.takeDirty()) this.#settleHostEndpoint(key);
+    for (const key of this.inputs.endpointSlices.takeDirty()) {
+      const services = this.#backends.set(key, this.inputs.endpointSlices.get(key));
+      for (const service of services) this.#sets.serviceChanged(service);
+    }
+    this.#settlePolicies("kubernetesPolicies", translateKubernetesPolicy);
+    this.#settlePolicies("networkPolicies", (object) => translatePolicy(object as unknown as NetworkPolicy));
+    this.#settlePolicies("globalNetworkPolicies", (object) => translatePolicy(object as unknown as NetworkPolicy));
+    for (const name of this.inputs.tiers.takeDirty()) {
+      this.#endpoints.setTier(name, this.inputs.tiers.get(name) as unknown as Tier | undefined);
+    }
+    this.#endpoints.settle();
+    this.#settleRouting();
+  }
+
+  /** Namespaces, accounts and profiles: what they hand on makes others worth another look. */
+  #settleHandedOn(): void {
+    const { pods, networkSets, hostEndpoints, namespaces, serviceAccounts, profiles } = this.inputs;
+    this.#indexByNamespace("pods");
+    this.#indexByNamespace("networkSets");
+    for (const name of namespaces.takeDirty()) {
+      for (const key of this.#within.pods.get(name) ?? []) pods.touch(key);
+      for (const key of this.#within.networkSets.get(name) ?? []) networkSets.touch(key);
+      const id = profileName({ of: "namespace", namespace: name });
+      this.#endpoints.setProfile(id, namespaces.get(name) ? allowAllProfile(id) : undefined);
+    }
+    for (const key of serviceAccounts.takeDirty()) {
+      const [namespace = "", account] = key.split("/");
+      for (const pod of this.#within.pods.get(namespace) ?? []) {
+        const object = pods.get(pod);
+        if (object && serviceAccountOf(object) === account) pods.touch(pod);
+      }
+    }
+    for (const name of profiles.takeDirty()) {
+      if (this.#isReserved(name)) continue;
+      const object = profiles.get(name) as unknown as ProfileResource | undefined;
+      const { translated, problems = [] } = object ? translateProfile(object) : {};
+      this.#endpoints.setProfile(name, translated);
+      this.#report(`profile ${name}`, problems);
+      for (const endpoint of hostEndpoints.values()) {
+        const { spec } = endpoint as unknown as HostEndpointResource;
+        if (spec.profiles?.includes(name)) hostEndpoints.touch(endpoint.metadata.name);
+      }
+    }
+  }
+
+  /** Names of the service's own: what they mean is calculated, so that nothing waits for whoever writes them down. */
+  #isReserved(profile: string): boolean {
+    return profile === this.#names.hostEndpoints.allowAllProfile || profileSource(profile) !== undefined;
+  }
+
+  #indexByNamespace(name: "pods" | "networkSets"): void {
+    const dirty = this.inputs[name].takeDirty();
+    for (const key of dirty) {
+      const namespace = key.slice(0, key.indexOf("/"));
+      const keys = orMake(this.#within[name], namespace, () => new Set());
+      if (this.inputs[name].get(key)) keys.add(key);
+      else keys.delete(key);
+      if (keys.size === 0) this.#within[name].delete(namespace);
+      this.inputs[name].touch(key);
+    }
+  }
+
+  #settlePod(key: string): void {
+    const pod = this.inputs.pods.get(key);
+    this.#nodes.setPod(key, pod);
+    const { namespace = "" } = pod?.metadata ?? {};
+    const workload =
+      pod &&
+      workloadOf(
+        pod,
+        this.inputs.namespaces.get(namespace),
+        this.inputs.serviceAccounts.get(`${namespace}/${serviceAccountOf(pod)}`),
+      );
+    const id = `pod ${key}`;
+    if (workload) this.#sets.setThing(workload);
+    else this.#sets.removeThing(id);
+    const local = workload?.node === this.#node ? workload : undefined;
+    if (local) this.#endpoints.set({ is: "workload", thing: local });
+    else this.#endpoints.remove(id);
+    const interfaceName = local?.interfaceName ?? "";
+    this.#routes.say(id, local ? local.nets.map((net) => ({ is: "workload", net, interfaceName })) : []);
+  }
+
+  #settleNetworkSets(name: "networkSets" | "globalNetworkSets"): void {
+    for (const key of this.inputs[name].takeDirty()) {
+      const set = this.inputs[name].get(key) as unknown as NetworkSet | undefined;
+      if (set) this.#sets.setThing(networkSetThing(set, this.inputs.namespaces.get(set.metadata.namespace ?? "")));
+      else this.#sets.removeThing(`${name === "networkSets" ? "ns" : "gns"} ${key}`);
+    }
+  }
+
+  #settleHostEndpoint(key: string): void {
+    const resource = this.inputs.hostEndpoints.get(key) as unknown as HostEndpointResource | undefined;
+    const id = `hep ${key}`;
+    const thing = resource && hostEndpointThing(resource, (name) => this.#labelsOfProfile(name));
+    if (thing) this.#sets.setThing(thing);
+    else this.#sets.removeThing(id);
+    if (thing && resource.spec.node === this.#node) this.#endpoints.set({ is: "host", thing, resource });
+    else this.#endpoints.remove(id);
+  }
+
+  #labelsOfProfile(name: string): Readonly<Record<string, string>> | undefined {
+    if (this.#isReserved(name)) return undefined;
+    return (this.inputs.profiles.get(name) as unknown as ProfileResource | undefined)?.spec?.labelsToApply;
+  }
+
+  #settlePolicies(
+    name: "kubernetesPolicies" | "networkPolicies" | "globalNetworkPolicies",
+    translate: (object: KubeObject) => Translation,
+  ): void {
+    for (const key of this.inputs[name].takeDirty()) {
+      const object = this.inputs[name].get(key);
+      const source = `${name} ${key}`;
+      const { translated, problems = [] } = object ? translate(object) : ({} as Partial<Translation>);
+      const before = this.#policyIds.get(source);
+      if (before !== undefined && before !== translated?.policy.id) this.#endpoints.setPolicy(before, undefined);
+      if (translated) {
+        this.#policyIds.set(source, translated.policy.id);
+        this.#endpoints.setPolicy(translated.policy.id, translated);
+      } else this.#policyIds.delete(source);
+      this.#report(source, problems);
+    }
+  }
+
+  #settleRouting(): void {
+    const { nodes, blocks, affinities, pools, configurations } = this.inputs;
+    for (const key of blocks.takeDirty()) {
+      const block = blocks.get(key) as unknown as IPAMBlock | undefined;
+      const facts = block ? blockFacts(block) : [];
+      this.#routes.say(`block ${key}`, facts);
+      this.#nodes.setBlock(key, facts);
+    }
+    for (const key of affinities.takeDirty()) this.#settleAffinity(key);
+    for (const name of nodes.takeDirty()) this.#nodes.set(name, nodes.get(name));
+    const nodesChanged = this.#nodes.settle();
+    const changedPools = pools.takeDirty();
+    for (const key of changedPools) this.#settlePool(key);
+    const all = [...pools.values()] as unknown as IPPool[];
+    if (nodesChanged || changedPools.length > 0) this.#routes.know(all, this.#nodes);
+    this.#routes.settle();
+    if (configurations.takeDirty().length + changedPools.length > 0 || !this.#settled) {
+      const spec = (name: string) => (configurations.get(name) as unknown as DataplaneConfiguration | undefined)?.spec;
+      this.#tables.settings.set("", settingsOf(spec(this.#names.singleton), spec(`node.${this.#node}`), all));
+      this.#settled = true;
+    }
+  }
+
+  #settleAffinity(key: string): void {
+    const { spec } = (this.inputs.affinities.get(key) ?? {}) as { spec?: Affinity };
+    const net = spec?.state === "confirmed" && !spec.deleted && spec.type !== "virtual" ? toNet(spec.cidr) : undefined;
+    // `claim` comes after `block` in the alphabet, so that the block is believed where the two differ.
+    this.#routes.say(`claim ${key}`, spec && net !== undefined ? [{ is: "pods", net, node: spec.node }] : []);
+  }
+
+  #settlePool(key: string): void {
+    const pool = this.inputs.pools.get(key) as unknown as IPPool | undefined;
+    const net = pool && toNet(pool.spec.cidr);
+    this.#routes.say(`pool ${key}`, net === undefined ? [] : [{ is: "pool", net }]);
+    const ipip = pool?.spec.ipipMode !== undefined && pool.spec.ipipMode !== "Never";
+    const message = "IPIP is not supported: packets to this pool's pods travel without it";
+    this.#report(`pool ${key}`, pool && ipip ? [problem(pool.kind, pool.metadata, "IPIP_UNSUPPORTED", message)] : []);
+  }
+
+  /** What is wrong with one object now, in place of what was. */
+  #report(source: string, problems: readonly ModelProblem[]): void {
+    for (const id of this.#problemsOf.get(source) ?? []) this.#tables.problems.set(id, undefined);
+    for (const found of problems) this.#tables.problems.set(found.id, found);
+    if (problems.length > 0)
+      this.#problemsOf.set(
+        source,
+        problems.map(({ id }) => id),
+      );
+    else this.#problemsOf.delete(source);
+  }
+}
+
+interface Affinity {
+  state: string;
+  node: string;
+  cidr: string;
+  type?: string;
+  deleted?: boolean;
+}
+
+function isEmpty({ ipSets, settings, inSync: _, ...tables }: ModelDelta): boolean {
+  const untouched = (table: TableDelta<unknown>) => table.set.length === 0 && table.remove.length === 0;
+  return (
+    settings === undefined && untouched(ipSets) && ipSets.change.length === 0 && Object.values(tables).every(untouched)
+  );
+}

@@ -1,0 +1,288 @@
+import { describe, expect, it } from "vitest";
+import { vendorNames } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
+import { createCalculator } from "./calculator.ts";
+import { ModelCopy } from "./model-copy.ts";
+
+const stored = (kind: string, name: string, spec: object, more: object = {}): KubeObject => ({
+  apiVersion: "crd.vendor.io/v1",
+  kind,
+  metadata: { name, ...more },
+  spec,
+});
+const namespace = (name: string, labels = {}): KubeObject => ({
+  apiVersion: "v1",
+  kind: "Namespace",
+  metadata: { name, labels },
+});
+const pod = (name: string, ip: string, labels = {}, node = "here", more: object = {}): KubeObject => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name, namespace: "shop", labels, ...more },
+  spec: { nodeName: node, containers: [{ name: "main", ports: [{ name: "http", containerPort: 8080 }] }] },
+  status: { phase: "Running", podIPs: [{ ip }] },
+});
+
+/** A node called `here` that was told some objects; `tell` gives what changed. */
+function nodeThatKnows(...objects: KubeObject[]) {
+  const calculator = createCalculator("here", vendorNames);
+  const model = new ModelCopy();
+  const tell = (...more: KubeObject[]) => {
+    for (const object of more) calculator.set(object);
+    const delta = calculator.take();
+    if (delta) model.apply(delta);
+    return delta;
+  };
+  tell(...objects);
+  return { calculator, model, tell };
+}
+
+describe("pods and policies", () => {
+  const webOnly = stored(
+    "NetworkPolicy",
+    "default.web-only",
+    {
+      tier: "default",
+      order: 10,
+      selector: 'app == "db"',
+      types: ["Ingress"],
+      ingress: [
+        {
+          action: "Allow",
+          protocol: "TCP",
+          source: { selector: 'app == "web"' },
+          destination: { ports: ["http", 9000] },
+        },
+      ],
+    },
+    { namespace: "shop" },
+  );
+
+  it("a pod of this node gets its policies in order; the sets they mean hold pods of every node", () => {
+    const { model } = nodeThatKnows(
+      namespace("shop"),
+      pod("db", "10.0.0.1", { app: "db" }),
+      pod("web", "10.0.9.1", { app: "web" }, "elsewhere"),
+      webOnly,
+    );
+    const endpoint = model.endpoints.get("shop/db");
+    expect(endpoint?.ingress).toEqual({
+      tiers: [{ name: "default", endAction: "deny", policies: ["np/shop/default.web-only"] }],
+      profiles: ["kns.shop"],
+    });
+    expect(endpoint?.egress).toEqual({ tiers: [], profiles: ["kns.shop"] });
+    expect(endpoint?.interfaceName).toMatch(/^ven[0-9a-f]{11}$/);
+    expect([...model.endpoints.keys()]).toEqual(["shop/db"]);
+    const sets = [...model.ipSets.values()].map(({ kind, members, meaning }) => ({ kind, members, meaning }));
+    expect(sets.sort((a, b) => (a.kind < b.kind ? -1 : 1))).toEqual([
+      { kind: "net", members: ["10.0.9.1/32"], meaning: '(app == "web" && vendor.io/namespace == "shop")' },
+      {
+        kind: "net-port",
+        members: ["10.0.0.1/32,tcp:8080", "10.0.9.1/32,tcp:8080"],
+        meaning: 'http/tcp of vendor.io/namespace == "shop"',
+      },
+    ]);
+    const [rule] = model.policies.get("np/shop/default.web-only")!.ingress;
+    expect(rule).toMatchObject({
+      id: "np/shop/default.web-only;ingress;0",
+      action: "allow",
+      protocol: 6,
+      dstPorts: [[9000, 9000]],
+    });
+  });
+
+  it("one more pod elsewhere is one more member, and nothing else", () => {
+    const { tell } = nodeThatKnows(
+      namespace("shop"),
+      pod("db", "10.0.0.1", { app: "db" }),
+      pod("web", "10.0.9.1", { app: "web" }, "elsewhere"),
+      webOnly,
+    );
+    const delta = tell(pod("web-2", "10.0.9.2", { app: "web" }, "elsewhere"))!;
+    expect(delta.ipSets.change.map(({ add, remove }) => [...add, ...remove]).sort()).toEqual([
+      ["10.0.9.2/32"],
+      ["10.0.9.2/32,tcp:8080"],
+    ]);
+    const { ipSets: _, inSync: __, settings, ...tables } = delta;
+    expect(settings).toBeUndefined();
+    expect(Object.values(tables).every(({ set, remove }) => set.length + remove.length === 0)).toBe(true);
+  });
+
+  it("a policy nobody here has is not in the model, nor its sets", () => {
+    const { model, calculator, tell } = nodeThatKnows(namespace("shop"), pod("db", "10.0.0.1", { app: "db" }), webOnly);
+    calculator.remove({ group: "", kind: "Pod" }, { namespace: "shop", name: "db" });
+    tell();
+    expect([model.policies.size, model.ipSets.size, model.endpoints.size, model.profiles.size]).toEqual([0, 0, 0, 0]);
+  });
+
+  it("a finished pod is gone, one on the host's network never was there", () => {
+    const { model, tell } = nodeThatKnows(namespace("shop"), pod("job", "10.0.0.5"));
+    expect([...model.endpoints.keys()]).toEqual(["shop/job"]);
+    const done = pod("job", "10.0.0.5");
+    tell({ ...done, status: { ...(done["status"] as object), phase: "Succeeded" } });
+    const proxy = pod("proxy", "172.16.0.1");
+    tell({ ...proxy, spec: { ...(proxy["spec"] as object), hostNetwork: true } });
+    expect([...model.endpoints.keys()]).toEqual([]);
+  });
+
+  it("a pod is known by what its agent wrote, before the orchestrator writes its status", () => {
+    const early = pod("early", "", {}, "here", { annotations: { "cni.vendor.io/podIPs": "10.0.0.7,fd00::7" } });
+    const { model } = nodeThatKnows(namespace("shop"), { ...early, status: { phase: "Pending" } });
+    expect(model.endpoints.get("shop/early")?.addresses).toEqual(["10.0.0.7/32", "fd00::7/128"]);
+  });
+
+  it("no pod passes for one of another namespace by its own labels", () => {
+    const allowOps = stored("GlobalNetworkPolicy", "default.ops", {
+      namespaceSelector: 'vendor.io/name == "shop"',
+      ingress: [{ action: "Allow", source: { namespaceSelector: 'vendor.io/name == "ops"' } }],
+    });
+    const liar = pod("liar", "10.0.0.9", { "pcns.vendor.io/name": "ops", "vendor.io/namespace": "ops" });
+    const { model } = nodeThatKnows(namespace("shop"), liar, allowOps);
+    expect([...model.ipSets.values()].map(({ members }) => members)).toEqual([[]]);
+  });
+});
+
+describe("what cannot be put into effect", () => {
+  it("is told with a code; a rule that cannot be read denies, for what it meant is not known", () => {
+    const { model } = nodeThatKnows(
+      namespace("shop"),
+      pod("db", "10.0.0.1"),
+      stored("GlobalNetworkPolicy", "default.raw", { doNotTrack: true, applyOnForward: true }),
+      stored("GlobalNetworkPolicy", "default.typo", { selector: "app = 'x'" }),
+      stored("GlobalNetworkPolicy", "default.half", {
+        types: ["Ingress"],
+        ingress: [{ action: "Allow", protocol: "TCP" }, { action: "Allow", protocol: "TPC" }, { action: "Allow" }],
+      }),
+      stored("IPPool", "old", { cidr: "10.0.0.0/16", ipipMode: "Always" }),
+    );
+    expect([...model.problems.keys()].sort()).toEqual([
+      "GlobalNetworkPolicy default.half RULE_UNREADABLE",
+      "GlobalNetworkPolicy default.raw DO_NOT_TRACK_UNSUPPORTED",
+      "GlobalNetworkPolicy default.typo SELECTOR_UNREADABLE",
+      "IPPool old IPIP_UNSUPPORTED",
+    ]);
+    expect([...model.policies.keys()]).toEqual(["gnp/default.half"]);
+    expect(model.policies.get("gnp/default.half")!.ingress.map(({ action }) => action)).toEqual(["allow", "deny"]);
+  });
+});
+
+describe("routes", () => {
+  const node = (name: string, address: string, more: object = {}): KubeObject => ({
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name, annotations: { "vendor.io/ipv4-address": address, ...more } },
+  });
+  const block = (cidr: string, owner: string, secondary: Record<string, string>[] = []): KubeObject =>
+    stored("IPAMBlock", cidr.replace(/[./]/g, "-"), {
+      cidr,
+      affinity: `host:${owner}`,
+      allocations: [...secondary.keys()],
+      unallocated: [],
+      attributes: secondary.map((facts, index) => ({ handle_id: `h${index}`, secondary: facts })),
+    });
+  const pool = (vxlanMode: string) => stored("IPPool", "pods", { cidr: "10.0.0.0/16", vxlanMode, natOutgoing: true });
+  const cluster = [node("here", "172.16.0.1/24"), node("near", "172.16.0.2/24"), node("far", "172.16.9.3/24")];
+
+  function waysOf(mode: string) {
+    const { model } = nodeThatKnows(pool(mode), ...cluster, block("10.0.1.0/26", "near"), block("10.0.2.0/26", "far"));
+    return ["10.0.1.0/26", "10.0.2.0/26"].map((cidr) => {
+      const { encapsulation, nextHop, sameSubnet } = model.routes.get(cidr)!;
+      return `${encapsulation} by ${nextHop}${sameSubnet ? ", near" : ""}`;
+    });
+  }
+
+  it("pods of other nodes are sent to directly, by tunnel, or by tunnel only where the node is not near", () => {
+    expect(waysOf("Never")).toEqual(["none by 172.16.0.2, near", "none by 172.16.9.3"]);
+    expect(waysOf("Always")).toEqual(["vxlan by 172.16.0.2, near", "vxlan by 172.16.9.3"]);
+    expect(waysOf("CrossSubnet")).toEqual(["none by 172.16.0.2, near", "vxlan by 172.16.9.3"]);
+  });
+
+  it("own pods are behind their interfaces, the rest of an own block is nowhere", () => {
+    const { model } = nodeThatKnows(
+      pool("Always"),
+      ...cluster,
+      block("10.0.0.0/26", "here"),
+      namespace("shop"),
+      pod("db", "10.0.0.1"),
+    );
+    const kinds = [...model.routes].map(([cidr, { kind }]) => `${cidr} ${kind}`).sort();
+    expect(kinds).toEqual([
+      "10.0.0.0/16 pool",
+      "10.0.0.0/26 blackhole",
+      "10.0.0.1/32 local-workload",
+      "172.16.0.1/32 local-host",
+      "172.16.0.2/32 remote-host",
+      "172.16.9.3/32 remote-host",
+    ]);
+    expect(model.routes.get("10.0.0.1/32")).toMatchObject({ natOutgoing: true, inPool: true });
+  });
+
+  it("an address another node has out of a block goes there, a tunnel's address is that of a node", () => {
+    const { model } = nodeThatKnows(
+      pool("Always"),
+      ...cluster,
+      block("10.0.1.0/26", "near", [
+        { node: "far", pod: "lent", namespace: "shop" },
+        { node: "far", type: "vxlanTunnelAddress" },
+        { node: "near", pod: "own", namespace: "shop" },
+      ]),
+    );
+    expect(model.routes.get("10.0.1.0/32")).toMatchObject({
+      kind: "remote-workload",
+      node: "far",
+      nextHop: "10.0.1.1",
+    });
+    expect(model.routes.get("10.0.1.1/32")).toMatchObject({ kind: "remote-host", node: "far", tunnel: true });
+    expect(model.routes.has("10.0.1.2/32")).toBe(false);
+    expect(model.nodes.get("far")!.vtep.addressV4).toBe("10.0.1.1");
+  });
+
+  it("a node's heartbeat changes nothing", () => {
+    const { tell } = nodeThatKnows(pool("Always"), ...cluster);
+    expect(tell({ ...cluster[1]!, status: { conditions: [{ lastHeartbeatTime: "now" }] } })).toBeUndefined();
+  });
+});
+
+describe("settings and host endpoints", () => {
+  it("a node's own configuration goes before the default, field by field", () => {
+    const { model } = nodeThatKnows(
+      stored("DataplaneConfiguration", "default", { bpfEnabled: true, vxlanPort: 8472 }),
+      stored("DataplaneConfiguration", "node.here", { vxlanPort: 4790 }),
+      stored("DataplaneConfiguration", "node.elsewhere", { vxlanPort: 1 }),
+    );
+    expect(model.settings).toMatchObject({ dataplane: "ebpf", vxlan: { vni: 4096, port: 4790 } });
+    expect(model.settings.failsafe.inbound).toContainEqual({ protocol: 6, port: 22, net: null });
+  });
+
+  it("an automatic endpoint has the profile that allows all; policy puts it before, forwarded packets only where told", () => {
+    const gnp = (name: string, spec: object) => stored("GlobalNetworkPolicy", name, { selector: "has(node)", ...spec });
+    const { model } = nodeThatKnows(
+      stored(
+        "HostEndpoint",
+        "here-auto-hep",
+        { node: "here", interfaceName: "*", expectedIPs: ["172.16.0.1"], profiles: ["vendor-default-allow"] },
+        { labels: { node: "" } },
+      ),
+      gnp("default.normal", { ingress: [{ action: "Deny", protocol: "UDP" }] }),
+      gnp("default.forward", { applyOnForward: true, ingress: [{ action: "Deny", protocol: "TCP" }] }),
+      gnp("default.before", { applyOnForward: true, preDNAT: true, ingress: [{ action: "Deny", protocol: "SCTP" }] }),
+    );
+    const endpoint = model.hostEndpoints.get("here-auto-hep")!;
+    const names = (tiers: { policies: string[] }[]) => tiers.flatMap(({ policies }) => policies);
+    expect(names(endpoint.preDNAT)).toEqual(["gnp/default.before"]);
+    expect(names(endpoint.forward.ingress)).toEqual(["gnp/default.forward"]);
+    expect(names(endpoint.normal.ingress)).toEqual(["gnp/default.forward", "gnp/default.normal"]);
+    expect(endpoint.profiles).toEqual(["vendor-default-allow"]);
+    expect(endpoint.preDNAT[0]!.endAction).toBe("pass");
+  });
+});
+
+describe("being in sync", () => {
+  it("is told once, even if nothing else changed", () => {
+    const { calculator } = nodeThatKnows();
+    expect(calculator.take()).toBeUndefined();
+    calculator.inSync();
+    expect(calculator.take()?.inSync).toBe(true);
+    expect(calculator.take()).toBeUndefined();
+  });
+});

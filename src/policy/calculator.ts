@@ -1,0 +1,37 @@
+import type { Names } from "../api/names.ts";
+import type { KubeObject, ObjectRef } from "../api/object.ts";
+import { Calculation } from "./calculation.ts";
+import { inputNames, kindOf } from "./calculator-kinds.ts";
+import { keyOf } from "./input-table.ts";
+import type { ModelDelta } from "./model.ts";
+
+/**
+ * Objects in, what changed in the model out. What it gives depends on the objects it has now, never on the order or the history they came
+ * in: a calculator that was just started and told the same objects has the same model.
+ */
+export interface Calculator {
+  /** An object of one of `calculatorKinds`, new or changed; others are ignored. It is kept, so it must not be changed afterwards. */
+  set(object: KubeObject): void;
+  remove(kind: { group: string; kind: string }, ref: ObjectRef): void;
+  /** Every kind has been listed once. */
+  inSync(): void;
+  /** What changed since the last time; undefined where nothing did. All work happens here, so many changes cost little more than one. */
+  take(): ModelDelta | undefined;
+}
+
+export function createCalculator(node: string, names: Names): Calculator {
+  const inputOf = inputNames(names);
+  const calculation = new Calculation(node, names);
+  return {
+    set(object) {
+      const input = inputOf(kindOf(object));
+      if (input) calculation.inputs[input].set(keyOf(object.metadata), object);
+    },
+    remove(kind, ref) {
+      const input = inputOf(kind);
+      if (input) calculation.inputs[input].remove(keyOf(ref));
+    },
+    inSync: () => calculation.inSync(),
+    take: () => calculation.take(),
+  };
+}

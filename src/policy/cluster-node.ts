@@ -1,0 +1,84 @@
+import { createHash } from "node:crypto";
+import { nodeInterfaces } from "../api/node-interfaces.ts";
+import { NODE_NETWORK } from "../api/node-network.ts";
+import type { KubeObject } from "../api/object.ts";
+import { formatAddress, parseAddress, parseCidr } from "../kit/ip.ts";
+import type { ClusterNode, Net } from "./model.ts";
+import { addressOf, isV4, toNet, toNets } from "./nets.ts";
+
+/** What else is known of a node, beside the Node itself. */
+export interface NodeFacts {
+  local: boolean;
+  /** Addresses it took from pools for its end of the overlay. */
+  tunnelAddresses: readonly string[];
+  dataplane: ClusterNode["dataplane"];
+}
+
+export function clusterNode(node: KubeObject, facts: NodeFacts): ClusterNode {
+  const told = addressesTold(node);
+  const v4 = read(node, NODE_NETWORK.addressV4, told.filter(isV4)[0]);
+  const v6 = read(node, NODE_NETWORK.addressV6, told.filter((text) => !isV4(text))[0]);
+  const tunnels = facts.tunnelAddresses.map(canonical);
+  const vtepV4 = said(node, NODE_NETWORK.tunnelAddressV4) ?? tunnels.filter(isV4).sort()[0] ?? v4.address;
+  const vtepV6 =
+    said(node, NODE_NETWORK.tunnelAddressV6) ?? tunnels.filter((text) => !isV4(text)).sort()[0] ?? v6.address;
+  const { name } = node.metadata;
+  return {
+    name,
+    local: facts.local,
+    addressV4: v4.address,
+    addressV6: v6.address,
+    subnetV4: v4.subnet,
+    subnetV6: v6.subnet,
+    addresses: everyAddress(node, [v4.address, v6.address], told),
+    vtep: {
+      mac: node.metadata.annotations?.[NODE_NETWORK.tunnelMac]?.toLowerCase() ?? derivedMac(name),
+      addressV4: vtepV4,
+      addressV6: vtepV6,
+    },
+    dataplane: facts.dataplane,
+  };
+}
+
+/** A unicast address of our own giving, the same wherever it is derived. */
+function derivedMac(node: string): string {
+  const bytes = createHash("sha256").update(`vxlan ${node}`).digest().subarray(0, 6);
+  bytes[0] = (bytes[0]! & 0xfc) | 0x02;
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
+}
+
+/** The agent's word, with the length of its subnet, before the orchestrator's. */
+function read(
+  node: KubeObject,
+  annotation: string,
+  otherwise: string | undefined,
+): { address: string | null; subnet: Net | null } {
+  const text = node.metadata.annotations?.[annotation];
+  const cidr = text === undefined ? undefined : parseCidr(text);
+  if (text !== undefined && cidr) return { address: canonical(addressOf(text)), subnet: toNet(text) ?? null };
+  return { address: said(node, annotation) ?? otherwise ?? null, subnet: null };
+}
+
+function said(node: KubeObject, annotation: string): string | undefined {
+  const address = parseAddress(node.metadata.annotations?.[annotation] ?? "");
+  return address && formatAddress(address);
+}
+
+/** Those other nodes reach it by first. */
+function addressesTold(node: KubeObject): string[] {
+  const { addresses = [] } = (node["status"] ?? {}) as { addresses?: { type: string; address: string }[] };
+  const ranked = ["InternalIP", "ExternalIP"].flatMap((type) => addresses.filter((entry) => entry.type === type));
+  return ranked.flatMap(({ address }) => (parseAddress(address) ? [canonical(address)] : []));
+}
+
+function everyAddress(node: KubeObject, own: (string | null)[], told: string[]): Net[] {
+  const onInterfaces = nodeInterfaces(node).flatMap(({ addresses }) =>
+    addresses.map((text) => text.replace(/\/.*$/, "")),
+  );
+  return toNets([...own.flatMap((address) => address ?? []), ...told, ...onInterfaces]);
+}
+
+function canonical(text: string): string {
+  const address = parseAddress(text);
+  return address ? formatAddress(address) : text;
+}

@@ -1,0 +1,56 @@
+import type {
+  ClusterNode,
+  DataplaneModel,
+  HostEndpoint,
+  IpSet,
+  ModelDelta,
+  ModelProblem,
+  Policy,
+  Profile,
+  Route,
+  Settings,
+  TableDelta,
+  WorkloadEndpoint,
+} from "./model.ts";
+import { settingsOf } from "./settings.ts";
+
+/** A model that takes deltas: what the calculation has told so far. */
+export class ModelCopy implements DataplaneModel {
+  readonly endpoints = new Map<string, WorkloadEndpoint>();
+  readonly hostEndpoints = new Map<string, HostEndpoint>();
+  readonly policies = new Map<string, Policy>();
+  readonly profiles = new Map<string, Profile>();
+  readonly ipSets = new Map<string, IpSet>();
+  readonly routes = new Map<string, Route>();
+  readonly nodes = new Map<string, ClusterNode>();
+  readonly problems = new Map<string, ModelProblem>();
+  settings: Settings = settingsOf(undefined, undefined, []);
+  inSync = false;
+
+  apply(delta: ModelDelta): void {
+    this.inSync = delta.inSync;
+    if (delta.settings) this.settings = delta.settings;
+    applyTable(this.endpoints, delta.endpoints, ({ id }) => id);
+    applyTable(this.hostEndpoints, delta.hostEndpoints, ({ id }) => id);
+    applyTable(this.policies, delta.policies, ({ id }) => id);
+    applyTable(this.profiles, delta.profiles, ({ id }) => id);
+    applyTable(this.routes, delta.routes, ({ cidr }) => cidr);
+    applyTable(this.nodes, delta.nodes, ({ name }) => name);
+    applyTable(this.problems, delta.problems, ({ id }) => id);
+    applyTable(this.ipSets, delta.ipSets, ({ id }) => id);
+    for (const { id, add, remove } of delta.ipSets.change) {
+      const set = this.ipSets.get(id);
+      if (!set) continue;
+      const members = new Set(set.members);
+      for (const member of remove) members.delete(member);
+      for (const member of add) members.add(member);
+      // A new value: whoever kept something worked out from the old one must not find it under the new.
+      this.ipSets.set(id, { ...set, members: [...members].sort() });
+    }
+  }
+}
+
+function applyTable<T>(table: Map<string, T>, { set, remove }: TableDelta<T>, idOf: (value: T) => string): void {
+  for (const id of remove) table.delete(id);
+  for (const value of set) table.set(idOf(value), value);
+}

@@ -1,0 +1,50 @@
+import { createHash } from "node:crypto";
+import { PORT_PROTOCOLS } from "../api/protocols.ts";
+import { printExpression, type SelectorExpression } from "../api/selector-expression.ts";
+
+/** What an IP set stands for. Sets of the same meaning have the same id, so all rules that mean it share one. */
+export type SetSource =
+  | { id: string; kind: "net"; meaning: string; of: "selector"; selector: SelectorExpression }
+  | {
+      id: string;
+      kind: "net-port";
+      meaning: string;
+      of: "namedPort";
+      selector: SelectorExpression;
+      protocol: number;
+      port: string;
+    }
+  | { id: string; kind: "net" | "net-port"; meaning: string; of: "service"; namespace: string; name: string };
+
+/** Gathers the sets the rules of one policy use. */
+export class SetCollector {
+  readonly sets = new Map<string, SetSource>();
+
+  /** Addresses of everything the selector matches. */
+  selected(selector: SelectorExpression): string {
+    const meaning = printExpression(selector);
+    return this.#add({ id: setId("net", meaning), kind: "net", meaning, of: "selector", selector });
+  }
+
+  /** Address and port of everything the selector matches that gives a port this name. */
+  namedPort(selector: SelectorExpression, protocol: number, port: string): string {
+    const meaning = `${port}/${PORT_PROTOCOLS.get(protocol) ?? protocol} of ${printExpression(selector)}`;
+    const id = setId("net-port", meaning);
+    return this.#add({ id, kind: "net-port", meaning, of: "namedPort", selector, protocol, port });
+  }
+
+  /** Backends of a service; with their ports, or their addresses alone. */
+  service(namespace: string, name: string, kind: "net" | "net-port"): string {
+    const meaning = `service ${namespace}/${name}`;
+    return this.#add({ id: setId(kind, meaning), kind, meaning, of: "service", namespace, name });
+  }
+
+  #add(source: SetSource): string {
+    this.sets.set(source.id, source);
+    return source.id;
+  }
+}
+
+function setId(kind: string, meaning: string): string {
+  return `s${createHash("sha256").update(`${kind} ${meaning}`).digest("hex").slice(0, 16)}`;
+}

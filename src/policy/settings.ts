@@ -1,0 +1,72 @@
+import { protocolNumber } from "../api/protocols.ts";
+import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
+import type { IPPool } from "../api/resources/ip-pool.ts";
+import type { FailsafePort, Settings } from "./model.ts";
+import { toNet } from "./nets.ts";
+
+type Configuration = DataplaneConfiguration["spec"];
+type Failsafe = NonNullable<Configuration["failsafeInboundHostPorts"]>;
+
+const TCP = 6;
+const UDP = 17;
+/** What a node cannot do without: to be logged in to, to find its address, to reach the API and its store. */
+const INBOUND = [...ports(TCP, [22]), ...ports(UDP, [68]), ...ports(TCP, [179, 2379, 2380, 5473, 6443, 6666, 6667])];
+const OUTBOUND = [...ports(UDP, [53, 67]), ...ports(TCP, [179, 2379, 2380, 5473, 6443, 6666, 6667])];
+
+const VXLAN = { vni: 4096, port: 4789 };
+
+/** The default's fields, each overridden by the node's own. */
+export function settingsOf(
+  common: Configuration | undefined,
+  own: Configuration | undefined,
+  pools: Iterable<IPPool>,
+): Settings {
+  const configuration: Configuration = { ...common, ...own };
+  return {
+    dataplane: configuration.bpfEnabled ? "ebpf" : "nft",
+    ipv6: configuration.ipv6Support ?? true,
+    vxlan: {
+      vni: configuration.vxlanVNI ?? VXLAN.vni,
+      port: configuration.vxlanPort ?? VXLAN.port,
+      mtuV4: configuration.vxlanMTU ?? 0,
+      mtuV6: configuration.vxlanMTUV6 ?? 0,
+    },
+    failsafe: {
+      inbound: failsafe(configuration.failsafeInboundHostPorts) ?? INBOUND,
+      outbound: failsafe(configuration.failsafeOutboundHostPorts) ?? OUTBOUND,
+    },
+    rpf: ({ Strict: "strict", Loose: "loose", Disabled: "disabled" } as const)[configuration.bpfEnforceRPF ?? "Loose"],
+    endpointToHost: ({ Accept: "accept", Drop: "drop", Return: "return" } as const)[
+      configuration.defaultEndpointToHostAction ?? "Accept"
+    ],
+    pools: poolsOf(pools),
+    natOutgoingAddress: configuration.natOutgoingAddress || null,
+    configuration: sorted(configuration),
+  };
+}
+
+function ports(protocol: number, numbers: number[]): FailsafePort[] {
+  return numbers.map((port) => ({ protocol, port, net: null }));
+}
+
+/** An empty list closes all of them, which somebody may want; an absent one means the usual. */
+function failsafe(given: Failsafe | undefined): FailsafePort[] | undefined {
+  return given?.map(({ protocol, port, net }) => ({
+    protocol: protocolNumber(protocol ?? "TCP") ?? TCP,
+    port,
+    net: net === undefined ? null : (toNet(net) ?? null),
+  }));
+}
+
+function poolsOf(pools: Iterable<IPPool>): Settings["pools"] {
+  const found = [...pools].flatMap(({ spec }) => {
+    const cidr = toNet(spec.cidr);
+    return cidr === undefined ? [] : [{ cidr, natOutgoing: spec.natOutgoing ?? false }];
+  });
+  return found.sort((a, b) => (a.cidr < b.cidr ? -1 : 1));
+}
+
+/** Fields in one order, so that equal settings are equal text. */
+function sorted<T extends object>(value: T): T {
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) as T;
+}

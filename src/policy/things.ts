@@ -1,0 +1,136 @@
+import { DERIVED_LABELS, ORCHESTRATOR } from "../api/derived-labels.ts";
+import type { KubeObject } from "../api/object.ts";
+import { POD_NETWORK, podAddresses, podInterfaceName } from "../api/pod-network.ts";
+import { NAME_LABEL, NAMESPACE_LABEL_PREFIX, profileName, SERVICE_ACCOUNT_LABEL_PREFIX } from "../api/profile-names.ts";
+import { protocolNumber } from "../api/protocols.ts";
+import type { HostEndpoint } from "../api/resources/host-endpoint.ts";
+import type { NetworkSet } from "../api/resources/network-set.ts";
+import type { Net } from "./model.ts";
+import { toNets } from "./nets.ts";
+
+/** Something selectors find: it has labels, addresses, and maybe names for ports. */
+export interface Thing {
+  id: string;
+  labels: Readonly<Record<string, string>>;
+  nets: Net[];
+  ports: readonly NamedPort[];
+}
+
+export interface NamedPort {
+  name: string;
+  protocol: number;
+  port: number;
+}
+
+/** A pod with a network of its own. */
+export interface Workload extends Thing {
+  /** `NAMESPACE/POD`, the endpoint's id. */
+  endpoint: string;
+  node: string;
+  interfaceName: string;
+  mac: string | null;
+  /** Profiles it has by where it is, in the order they are asked. */
+  profiles: string[];
+}
+
+interface PodSpec {
+  nodeName?: string;
+  hostNetwork?: boolean;
+  serviceAccountName?: string;
+  containers?: Container[];
+  initContainers?: Container[];
+}
+
+interface Container {
+  restartPolicy?: string;
+  ports?: { name?: string; containerPort?: number; protocol?: string }[];
+}
+
+/** Undefined for pods without a network of their own: on the host's, not placed yet, without an address yet, or finished. */
+export function workloadOf(
+  pod: KubeObject,
+  namespace: KubeObject | undefined,
+  account: KubeObject | undefined,
+): Workload | undefined {
+  const spec = (pod["spec"] ?? {}) as PodSpec;
+  const phase = ((pod["status"] ?? {}) as { phase?: string }).phase;
+  if (spec.hostNetwork || !spec.nodeName || phase === "Succeeded" || phase === "Failed") return undefined;
+  const nets = podAddresses(pod);
+  if (nets.length === 0) return undefined;
+  const { name, namespace: within = "default", labels, annotations } = pod.metadata;
+  const accountName = serviceAccountOf(pod);
+  return {
+    id: `pod ${within}/${name}`,
+    // What the service derives comes last: a label of a pod's own must not let it pass for another's.
+    labels: {
+      ...labels,
+      ...handedOn(NAMESPACE_LABEL_PREFIX, namespace),
+      ...handedOn(SERVICE_ACCOUNT_LABEL_PREFIX, account),
+      [DERIVED_LABELS.namespace]: within,
+      [DERIVED_LABELS.orchestrator]: ORCHESTRATOR,
+      [DERIVED_LABELS.serviceAccount]: accountName,
+    },
+    nets,
+    ports: portsOf(spec),
+    endpoint: `${within}/${name}`,
+    node: spec.nodeName,
+    interfaceName: podInterfaceName(within, name),
+    mac: annotations?.[POD_NETWORK.mac]?.toLowerCase() ?? null,
+    profiles: [
+      profileName({ of: "namespace", namespace: within }),
+      profileName({ of: "serviceAccount", namespace: within, name: accountName }),
+    ],
+  };
+}
+
+export function serviceAccountOf(pod: KubeObject): string {
+  return ((pod["spec"] ?? {}) as PodSpec).serviceAccountName || "default";
+}
+
+export function networkSetThing(set: NetworkSet, namespace: KubeObject | undefined): Thing {
+  const { name, namespace: within, labels } = set.metadata;
+  const derived =
+    within === undefined ? {} : { ...handedOn(NAMESPACE_LABEL_PREFIX, namespace), [DERIVED_LABELS.namespace]: within };
+  return {
+    id: within === undefined ? `gns ${name}` : `ns ${within}/${name}`,
+    labels: { ...labels, ...derived },
+    nets: toNets(set.spec?.nets),
+    ports: [],
+  };
+}
+
+/** Labels of its profiles are the endpoint's too, where it has none of the same key itself. */
+export function hostEndpointThing(
+  endpoint: HostEndpoint,
+  labelsOfProfile: (name: string) => Readonly<Record<string, string>> | undefined,
+): Thing {
+  const { name, labels } = endpoint.metadata;
+  const inherited = [...(endpoint.spec.profiles ?? [])].reverse().map(labelsOfProfile);
+  return {
+    id: `hep ${name}`,
+    labels: Object.assign({}, ...inherited, labels) as Record<string, string>,
+    nets: toNets(endpoint.spec.expectedIPs),
+    ports: (endpoint.spec.ports ?? []).flatMap(({ name: port, port: number, protocol }) => {
+      const known = protocolNumber(protocol);
+      return known === undefined ? [] : [{ name: port, protocol: known, port: number }];
+    }),
+  };
+}
+
+/** Labels of a namespace or an account as its pods have them; its name is one of them. */
+function handedOn(prefix: string, object: KubeObject | undefined): Record<string, string> {
+  if (!object) return {};
+  const labels = { ...object.metadata.labels, [NAME_LABEL]: object.metadata.name };
+  return Object.fromEntries(Object.entries(labels).map(([key, value]) => [`${prefix}${key}`, value]));
+}
+
+/** Names given by containers that go on running; of those that prepare the pod, only by the ones that stay. */
+function portsOf({ containers = [], initContainers = [] }: PodSpec): NamedPort[] {
+  const running = [...containers, ...initContainers.filter(({ restartPolicy }) => restartPolicy === "Always")];
+  return running.flatMap(({ ports = [] }) =>
+    ports.flatMap(({ name, containerPort, protocol = "TCP" }) => {
+      const number = protocolNumber(protocol);
+      return name && containerPort && number !== undefined ? [{ name, protocol: number, port: containerPort }] : [];
+    }),
+  );
+}

@@ -1,0 +1,34 @@
+import type { ModelProblem } from "./model.ts";
+
+/**
+ * What can be wrong with an object that was stored all the same. A rule that cannot be read becomes a rule that denies everything from there on:
+ * what it should have denied is not known. A policy whose selector cannot be read is left out: whom it is for is not known.
+ */
+export type ProblemCode = "SELECTOR_UNREADABLE" | "RULE_UNREADABLE" | "DO_NOT_TRACK_UNSUPPORTED" | "IPIP_UNSUPPORTED";
+
+/** Carries a problem out of the depth of a translation; never leaves this room. */
+export class Untranslatable extends Error {
+  readonly code: ProblemCode;
+
+  constructor(code: ProblemCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export function problem(
+  kind: string,
+  object: { name: string; namespace?: string },
+  code: ProblemCode,
+  message: string,
+): ModelProblem {
+  const path = object.namespace === undefined ? object.name : `${object.namespace}/${object.name}`;
+  const { name, namespace } = object;
+  return {
+    id: `${kind} ${path} ${code}`,
+    kind,
+    object: namespace === undefined ? { name } : { name, namespace },
+    code,
+    message,
+  };
+}

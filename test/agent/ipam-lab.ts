@@ -1,0 +1,118 @@
+import { createIpam, type Ipam } from "../../src/agent/ipam/ipam.ts";
+import {
+  type Affinity,
+  BLOCK_AFFINITIES,
+  type Block,
+  type Handle,
+  IPAM_BLOCKS,
+  IPAM_CONFIGURATIONS,
+  IPAM_HANDLES,
+  type IpamConfiguration,
+  type Pool,
+  typeOf,
+} from "../../src/agent/stored-kinds.ts";
+import { allocationsOf } from "../../src/api/ipam-allocation.ts";
+import { vendorNames } from "../../src/api/names.ts";
+import type { KubeObject } from "../../src/api/object.ts";
+import { ipPool } from "../../src/api/resources/ip-pool.ts";
+import { placesOf } from "../../src/api/resources/resource.ts";
+import type { Transport } from "../../src/api/transport.ts";
+import { type Client, createClient } from "../../src/cluster/client.ts";
+import { errors } from "../../src/cluster/errors.ts";
+import { createInformer } from "../../src/cluster/informer.ts";
+import { NODES } from "../../src/cluster/kinds.ts";
+import type { ControllersWorld } from "../controllers/controllers-world.ts";
+
+const POOLS = placesOf(ipPool, vendorNames).stored;
+
+/** Address management of some nodes over one API server, each node's agent killed at any write. */
+export interface IpamLab {
+  pools: Pool[];
+  agent(node: string): Promise<IpamAgent>;
+  blocks(): Promise<Block[]>;
+  handles(): Promise<Handle[]>;
+  affinities(): Promise<Affinity[]>;
+  /** `ADDRESS HANDLE` of everything given out, ordered. */
+  givenOut(): Promise<string[]>;
+  configure(spec: Partial<IpamConfiguration["spec"]>): Promise<void>;
+}
+
+export interface IpamAgent {
+  ipam: Ipam;
+  /** The write after so many is its last: it is done, or lost on the way, and the agent is no more. */
+  dieAfter(writes: number, done: boolean): void;
+  dead(): boolean;
+  stop(): Promise<void>;
+}
+
+export async function ipamLab(world: ControllersWorld, cidrs: { cidr: string; blockSize: number }[]): Promise<IpamLab> {
+  const { client } = world;
+  const pools: Pool[] = [];
+  for (const [at, spec] of cidrs.entries()) {
+    const pool = { ...typeOf(POOLS), metadata: { name: `pool-${at}` }, spec } as unknown as Pool;
+    pools.push((await client.create(POOLS, pool)) as Pool);
+  }
+  const list = async <T extends KubeObject>(kind: Parameters<Client["list"]>[0]) => (await client.list<T>(kind)).items;
+  const blocks = () => list<Block>(IPAM_BLOCKS);
+  return {
+    pools,
+    blocks,
+    handles: () => list<Handle>(IPAM_HANDLES),
+    affinities: () => list<Affinity>(BLOCK_AFFINITIES),
+    givenOut: async () =>
+      (await blocks())
+        .flatMap(allocationsOf)
+        .map(({ address, handle }) => `${address} ${handle}`)
+        .sort(),
+    async configure(spec) {
+      await client.create(IPAM_CONFIGURATIONS, {
+        ...typeOf(IPAM_CONFIGURATIONS),
+        metadata: { name: "default" },
+        spec,
+      } as unknown as KubeObject);
+    },
+    async agent(node) {
+      await client.create(NODES, { apiVersion: "v1", kind: "Node", metadata: { name: node } }).catch(() => {});
+      return await startAgent(world.server.transport(), node);
+    },
+  };
+}
+
+async function startAgent(transport: Transport, node: string): Promise<IpamAgent> {
+  let [left, lastIsDone, dead] = [Number.POSITIVE_INFINITY, false, false];
+  const lost = () => errors.CLUSTER_CONNECTION_LOST("the server", "it was killed");
+  const mortal: Transport = {
+    async request(request) {
+      if (dead) throw lost();
+      if (request.method !== "GET" && left-- <= 0) {
+        dead = true;
+        if (lastIsDone) await transport.request(request);
+        throw lost();
+      }
+      return await transport.request(request);
+    },
+    close: () => {},
+  };
+  const client = createClient(mortal, { userAgent: "vendor-node" });
+  const reading = createClient(transport, { userAgent: "vendor-node" });
+  const blocks = createInformer<Block>(reading, IPAM_BLOCKS);
+  const affinities = createInformer<Affinity>(reading, BLOCK_AFFINITIES);
+  const configurations = createInformer<IpamConfiguration>(reading, IPAM_CONFIGURATIONS);
+  const informers = [blocks, affinities, configurations];
+  await Promise.all(informers.map(({ synced }) => synced));
+  const ipam = createIpam(client, node, {
+    blocks: () => blocks.list(),
+    affinities: () => affinities.list(),
+    configuration: () => configurations.get("default")?.spec,
+  });
+  return {
+    ipam,
+    dieAfter(writes, done) {
+      [left, lastIsDone] = [writes, done];
+    },
+    dead: () => dead,
+    async stop() {
+      await Promise.all(informers.map((informer) => informer.stop()));
+    },
+  };
+}

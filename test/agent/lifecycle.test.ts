@@ -1,0 +1,152 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { vendorNames } from "../../src/api/names.ts";
+import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
+import { placesOf } from "../../src/api/resources/resource.ts";
+import { NETWORK_POLICIES, NODES } from "../../src/cluster/kinds.ts";
+import { type Flow, flow, type Knocking, knock } from "./lab-traffic.ts";
+import { ask, inside, type LabNode, type LabPod, type NodeLab, nodeLab, serve, until, whyNoNodes } from "./node-lab.ts";
+
+const why = whyNoNodes();
+const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
+const KILLS = Number(process.env["AGENT_KILLS"] ?? 6);
+
+/** An agent that is killed, started again and told to change its data plane: what was denied stays denied, what was open stays open. */
+describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, () => {
+  let lab: NodeLab;
+  let node: LabNode;
+  let [client, server, closed]: LabPod[] = [];
+  const ends: (() => void)[] = [];
+  beforeAll(async () => {
+    lab = await nodeLab({ bpf: false, nodes: 1, pools: [{ cidr: "10.88.0.0/24", vxlanMode: "Never", blockSize: 28 }] });
+    node = lab.nodes[0]!;
+    await node.start();
+    client = await lab.addPod("client", node);
+    server = await lab.addPod("server", node);
+    closed = await lab.addPod("closed", node, { access: "none" });
+    await lab.client.create(NETWORK_POLICIES, {
+      apiVersion: "networking.k8s.io/v1",
+      kind: "NetworkPolicy",
+      metadata: { name: "closed", namespace: "default" },
+      spec: { podSelector: { matchLabels: { access: "none" } }, policyTypes: ["Ingress"] },
+    });
+    for (const pod of [server, closed]) ends.push(await serve(pod!, 8080, 4));
+    await until(
+      async () => (await ask(client!, closed!.addresses[0]!, 8080)) === undefined,
+      () => node.log(),
+    );
+  }, 90_000);
+  afterAll(async () => {
+    for (const end of ends) end();
+    await lab?.close();
+  });
+
+  async function bothHold(during: (flowing: Flow, knocking: Knocking) => Promise<void>): Promise<void> {
+    const flowing = await flow(client!, server!, 9000);
+    const knocking = knock(client!, closed!.addresses[0]!, 8080);
+    try {
+      await during(flowing, knocking);
+      const { passed, tried } = await knocking.stop();
+      expect(passed, "connections that were denied").toBe(0);
+      expect(tried).toBeGreaterThan(5);
+      expect(await flowing.alive(), `the connection that was open\n${node.log().slice(-3000)}`).toBe(true);
+    } finally {
+      await knocking.stop();
+      flowing.close();
+    }
+  }
+
+  const PLANES = [
+    ["nftables", false],
+    ["eBPF", true],
+  ] as const;
+  it.each(PLANES)(
+    "says which data plane acts after it changed to %s, and no packet saw the change",
+    async (_name, bpf) => {
+      await bothHold(async (_flowing, knocking) => {
+        await lab.client.patch(SETTINGS, { name: "default" }, { type: "merge", patch: { spec: { bpfEnabled: bpf } } });
+        await until(
+          async () =>
+            (await node.vendor("node", "show", "settings", "-o", "json")).includes(`"${bpf ? "ebpf" : "nft"}"`),
+          () => node.log(),
+        );
+        await knocking.more(10);
+      });
+      const tables = (await inside(node.netns.name, "nft", "list", "tables")).output;
+      expect(tables.trim().split("\n")).toEqual([bpf ? "table inet vendor-nat" : "table inet vendor"]);
+    },
+    60_000,
+  );
+
+  it.each(PLANES)(
+    `with %s, killed ${KILLS} times and started again`,
+    async (_name, bpf) => {
+      await lab.client.patch(SETTINGS, { name: "default" }, { type: "merge", patch: { spec: { bpfEnabled: bpf } } });
+      await bothHold(async (flowing, knocking) => {
+        for (let life = 0; life < KILLS; life++) {
+          await node.kill();
+          await knocking.more(2);
+          await node.start();
+          expect(await flowing.alive()).toBe(true);
+        }
+      });
+    },
+    180_000,
+  );
+
+  it("CHECK is well of what it made, and says what is missing after somebody took it away", async () => {
+    expect(await node.cni("CHECK", server!)).toEqual({ code: 0, output: undefined });
+    const pod = await lab.addPod("cut", node);
+    await inside(pod.netnsName, "ip", "route", "del", "default");
+    expect(await node.cni("CHECK", pod)).toMatchObject({
+      code: 1,
+      output: { msg: expect.stringMatching(/no default route/) },
+    });
+    // Asked to connect it again, as a runtime may after a crash of its own, it makes it whole.
+    expect((await node.cni("ADD", pod)).code).toBe(0);
+    expect((await node.cni("CHECK", pod)).code).toBe(0);
+    await lab.removePod(pod);
+  }, 30_000);
+
+  it("while the agent is down the plugin says to come back later, and pods go on", async () => {
+    await node.kill();
+    expect(await node.cni("ADD", server!)).toMatchObject({ code: 1, output: { code: 11 } });
+    expect(await node.cni("STATUS", server!)).toMatchObject({ code: 1, output: { code: 50 } });
+    expect(await ask(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
+    expect(await node.vendor("node", "show", "pods")).toContain("default/server");
+    await node.start();
+  }, 60_000);
+
+  it("GC removes what no runtime knows any more, and nothing else", async () => {
+    const lost = await lab.addPod("lost", node);
+    const keep = [client!, server!, closed!].map(({ containerId }) => ({ containerID: containerId, ifname: "eth0" }));
+    expect((await node.cni("GC", lost, { "cni.dev/valid-attachments": keep })).code).toBe(0);
+    const pods = await node.vendor("node", "show", "pods");
+    expect(pods).not.toContain("default/lost");
+    expect(pods).toContain("default/server");
+    expect(await ask(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
+    await lab.removePod(lost);
+  }, 30_000);
+
+  it("tells the cluster how its node is reached, and that its network is there", async () => {
+    const { metadata, status } = await lab.client.get(NODES, { name: node.name });
+    expect(metadata.annotations).toMatchObject({
+      "vendor.io/ipv4-address": "10.99.0.1/24",
+      "vendor.io/ipv6-address": "fd99::1/64",
+    });
+    expect(status).toMatchObject({ conditions: [{ type: "NetworkUnavailable", status: "False" }] });
+  });
+
+  it("everything of ours can be taken off the node", async () => {
+    for (const pod of [client!, server!, closed!]) await lab.removePod(pod);
+    await node.kill();
+    await node.vendor("node", "remove", "--yes");
+    const listed = async (...command: string[]) => (await inside(node.netns.name, ...command)).output;
+    expect(await listed("nft", "list", "tables")).toBe("");
+    expect(await listed("ip", "-o", "link")).not.toMatch(/ven|vxlan/);
+    expect(await listed("ip", "route", "show", "table", "all", "proto", "80")).toBe("");
+    expect(existsSync(join(node.directory, "state"))).toBe(false);
+    expect(existsSync(join(node.directory, "bpf", "vendor"))).toBe(false);
+  }, 30_000);
+});

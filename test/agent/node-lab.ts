@@ -1,0 +1,360 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { typeOf } from "../../src/agent/stored-kinds.ts";
+import { customResourceDefinitions } from "../../src/api/crd.ts";
+import { vendorNames } from "../../src/api/names.ts";
+import type { KubeObject } from "../../src/api/object.ts";
+import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
+import { ipPool } from "../../src/api/resources/ip-pool.ts";
+import { placesOf } from "../../src/api/resources/resource.ts";
+import { kubernetesKinds } from "../../src/apiserver/kubernetes/kinds.ts";
+import { createApiServer } from "../../src/apiserver/server.ts";
+import { type Client, createClient } from "../../src/cluster/client.ts";
+import { CRDS, NAMESPACES, NODES, PODS } from "../../src/cluster/kinds.ts";
+import { installCni } from "../../src/cni/install.ts";
+import { realKernel } from "../../src/kernel/kernel.ts";
+import type { Netns } from "../../src/kernel/netns-port.ts";
+
+/** Nodes that are network namespaces on one bridge, each with the real agent in a process of its own, and the real plugin called as a runtime would. */
+export interface NodeLab {
+  client: Client;
+  nodes: LabNode[];
+  addPod(name: string, node: LabNode, labels?: Record<string, string>): Promise<LabPod>;
+  removePod(pod: LabPod): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface LabNode {
+  name: string;
+  netns: Netns;
+  addresses: { v4: string; v6: string };
+  directory: string;
+  log(): string;
+  start(): Promise<void>;
+  /** As `kill -9`. */
+  kill(): Promise<void>;
+  /** The plugin, with what it printed. */
+  cni(command: string, pod: LabPod, config?: object): Promise<CniEnd>;
+  vendor(...args: string[]): Promise<string>;
+}
+
+export interface CniEnd {
+  code: number;
+  output: Record<string, unknown> | undefined;
+}
+
+export interface LabPod {
+  name: string;
+  node: LabNode;
+  containerId: string;
+  netnsName: string;
+  netns: Netns;
+  addresses: string[];
+}
+
+export interface LabOptions {
+  bpf: boolean;
+  pools: { cidr: string; vxlanMode: "Always" | "Never" | "CrossSubnet"; blockSize?: number }[];
+  nodes?: number;
+}
+
+const run = promisify(execFile);
+const kernel = realKernel();
+const ROOT = new URL("../..", import.meta.url).pathname;
+const POOLS = placesOf(ipPool, vendorNames).stored;
+const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
+const API_PORT = 6443;
+
+export async function nodeLab({ bpf, pools, nodes: count = 2 }: LabOptions): Promise<NodeLab> {
+  const id = `vt-${randomBytes(3).toString("hex")}`;
+  const directory = mkdtempSync(join(tmpdir(), `${id}-`));
+  const undo: (() => Promise<void> | void)[] = [() => rmSync(directory, { recursive: true, force: true })];
+  const close = async () => {
+    for (const step of undo.reverse()) await step();
+  };
+  try {
+    const server = await createApiServer({ kinds: kubernetesKinds() });
+    undo.push(() => server.close());
+    const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
+    const client = createClient(server.transport(), { userAgent: "story" });
+    await prepareCluster(client, { bpf, pools });
+    const segment = kernel.netns.create(`${id}-seg`);
+    undo.push(() => removeNetns(segment));
+    const wire = kernel.netlink(segment);
+    wire.addBridge("segment");
+    wire.changeLink(wire.link("segment")!.index, { up: true });
+    const nodes: LabNode[] = [];
+    for (let at = 1; at <= count; at++) {
+      const node = await makeNode({ id, at, directory, port, client, segment: { netns: segment, wire } }, undo);
+      nodes.push(node);
+    }
+    wire.close();
+    const pods = new Set<LabPod>();
+    undo.push(() => {
+      for (const pod of pods) removeNetns(pod.netns);
+    });
+    return {
+      client,
+      nodes,
+      addPod: async (name, node, labels = {}) => {
+        const pod = await makePod(client, id, name, node, labels);
+        pods.add(pod);
+        const { code, output } = await node.cni("ADD", pod);
+        if (code !== 0) throw new Error(`ADD failed: ${JSON.stringify(output)}\n${node.log()}`);
+        pod.addresses = (output as { ips: { address: string }[] }).ips.map(({ address }) => address.split("/")[0]!);
+        return pod;
+      },
+      removePod: async (pod) => {
+        const { code, output } = await pod.node.cni("DEL", pod);
+        if (code !== 0) throw new Error(`DEL failed: ${JSON.stringify(output)}`);
+        pods.delete(pod);
+        removeNetns(pod.netns);
+        await client.delete(PODS, { namespace: "default", name: pod.name }, { gracePeriodSeconds: 0 });
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function prepareCluster(client: Client, { bpf, pools }: Pick<LabOptions, "bpf" | "pools">): Promise<void> {
+  for (const crd of customResourceDefinitions()) await client.create(CRDS, crd);
+  for (const name of ["default", "kube-system", "vendor-system"]) {
+    await client.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
+  }
+  for (const [at, spec] of pools.entries()) {
+    const pool = { ...typeOf(POOLS), metadata: { name: `pool-${at}` }, spec: { natOutgoing: true, ...spec } };
+    await client.create(POOLS, pool);
+  }
+  const settings = { ...typeOf(SETTINGS), metadata: { name: "default" }, spec: { bpfEnabled: bpf } };
+  await client.create(SETTINGS, settings);
+}
+
+interface NodePlan {
+  id: string;
+  at: number;
+  directory: string;
+  port: number;
+  client: Client;
+  segment: { netns: Netns; wire: ReturnType<typeof kernel.netlink> };
+}
+
+async function makeNode(
+  { id, at, directory: root, port, client, segment }: NodePlan,
+  undo: (() => Promise<void> | void)[],
+): Promise<LabNode> {
+  const name = `node-${at}`;
+  const netns = kernel.netns.create(`${id}-n${at}`);
+  undo.push(() => removeNetns(netns));
+  const addresses = { v4: `10.99.0.${at}`, v6: `fd99::${at}` };
+  const inside = kernel.netlink(netns);
+  inside.addVeth({ name: "eth0", peer: { name: `port${at}`, netns: segment.netns } });
+  const master = segment.wire.link("segment")!.index;
+  segment.wire.changeLink(segment.wire.link(`port${at}`)!.index, { up: true, master });
+  for (const link of ["lo", "eth0"]) inside.changeLink(inside.link(link)!.index, { up: true });
+  const device = inside.link("eth0")!.index;
+  inside.addAddress({ device, address: `${addresses.v4}/24` });
+  inside.addAddress({ device, address: `${addresses.v6}/64` });
+  inside.close();
+  undo.push(await forwardApi(netns, port));
+  await client.create(NODES, { apiVersion: "v1", kind: "Node", metadata: { name } });
+  const directory = join(root, name);
+  mkdirSync(directory);
+  const node = nodeAgent({ name, netns, addresses, directory });
+  undo.push(async () => {
+    await node.kill();
+    kernel.mounts.unmount(join(directory, "bpf"));
+  });
+  installCni(
+    {
+      binDir: join(directory, "bin"),
+      binHostDir: join(directory, "bin"),
+      confDir: join(directory, "conf"),
+      confName: "10-vendor.conflist",
+      networkConfig: JSON.stringify({ name: "vendor", cniVersion: "1.1.0", plugins: [{ type: "vendor" }] }),
+      socket: join(directory, "run", "cni.sock"),
+    },
+    { interpreter: process.execPath, bundle: join(ROOT, "dist/cni-plugin.cjs") },
+  );
+  return node;
+}
+
+/** The API server listens outside; what connects to the node's own loopback is carried there. */
+async function forwardApi(netns: Netns, port: number): Promise<() => void> {
+  const fd = kernel.netns.bind(netns, { kind: "stream", address: "127.0.0.1", port: API_PORT });
+  const server: Server = createServer((socket) => {
+    const onward = connect(port, "127.0.0.1");
+    socket.pipe(onward).pipe(socket);
+    for (const end of [socket, onward]) end.on("error", () => [socket, onward].forEach((one) => void one.destroy()));
+  });
+  await new Promise<void>((resolve) => server.listen({ fd }, resolve));
+  return () => {
+    server.close();
+  };
+}
+
+function nodeAgent(plan: { name: string; netns: Netns; addresses: LabNode["addresses"]; directory: string }): LabNode {
+  const { name, netns, directory } = plan;
+  const kubeconfig = join(directory, "kubeconfig");
+  const cluster = { name: "lab", cluster: { server: `http://127.0.0.1:${API_PORT}` } };
+  const context = { name: "lab", context: { cluster: "lab" } };
+  writeFileSync(kubeconfig, JSON.stringify({ clusters: [cluster], contexts: [context], "current-context": "lab" }));
+  const env = {
+    PATH: process.env["PATH"],
+    KUBECONFIG: kubeconfig,
+    NODENAME: name,
+    VENDOR_VERSION: "v3.31.3",
+    LOG_LEVEL: "debug",
+    IP6_AUTODETECTION_METHOD: "first-found",
+    RUN_DIR: join(directory, "run"),
+    STATE_DIR: join(directory, "state"),
+    BPF_ROOT: join(directory, "bpf"),
+  };
+  const into = ["--net=/run/netns/" + netns.name, process.execPath, join(ROOT, "bin/vendor")];
+  let child: ChildProcess | undefined;
+  let lines = "";
+  const kill = async () => {
+    const dying = child;
+    child = undefined;
+    if (!dying || dying.exitCode !== null) return;
+    const gone = new Promise((resolve) => dying.once("exit", resolve));
+    dying.kill("SIGKILL");
+    await gone;
+  };
+  return {
+    ...plan,
+    log: () => lines,
+    async start() {
+      const started = spawn("nsenter", [...into, "node"], { env, stdio: ["ignore", "pipe", "pipe"] });
+      child = started;
+      started.stdout.on("data", (text: Buffer) => (lines += text));
+      started.stderr.on("data", (text: Buffer) => (lines += text));
+      await until(
+        async () => {
+          if (started.exitCode !== null) throw new Error(`the agent ended: ${lines}`);
+          const { code } = await callPlugin(directory, { CNI_COMMAND: "STATUS" }, {});
+          return code === 0;
+        },
+        () => lines,
+      );
+    },
+    kill,
+    cni: (command, pod, config = {}) =>
+      callPlugin(
+        directory,
+        {
+          CNI_COMMAND: command,
+          CNI_CONTAINERID: pod.containerId,
+          CNI_NETNS: `/run/netns/${pod.netnsName}`,
+          CNI_IFNAME: "eth0",
+          CNI_ARGS: `K8S_POD_NAMESPACE=default;K8S_POD_NAME=${pod.name}`,
+        },
+        config,
+      ),
+    vendor: async (...args) => (await run("nsenter", [...into, ...args], { env })).stdout,
+  };
+}
+
+async function callPlugin(directory: string, env: Record<string, string>, config: object): Promise<CniEnd> {
+  const input = {
+    cniVersion: "1.1.0",
+    name: "vendor",
+    type: "vendor",
+    socket: join(directory, "run/cni.sock"),
+    ...config,
+  };
+  const child = spawn(join(directory, "bin/vendor"), [], { env, stdio: ["pipe", "pipe", "inherit"] });
+  let text = "";
+  child.stdout.on("data", (part: Buffer) => (text += part));
+  child.stdin.end(JSON.stringify(input));
+  const code = await new Promise<number>((resolve) => child.once("close", (status) => resolve(status ?? -1)));
+  return { code, output: text ? (JSON.parse(text) as Record<string, unknown>) : undefined };
+}
+
+async function makePod(
+  client: Client,
+  id: string,
+  name: string,
+  node: LabNode,
+  labels: Record<string, string>,
+): Promise<LabPod> {
+  const pod: KubeObject = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "default", labels },
+    spec: { nodeName: node.name, containers: [{ name: "main", image: "pause" }] },
+  };
+  await client.create(PODS, pod);
+  const netnsName = `${id}-${name}`;
+  const netns = kernel.netns.create(netnsName);
+  return { name, node, containerId: randomBytes(16).toString("hex"), netnsName, netns, addresses: [] };
+}
+
+function removeNetns(netns: Netns): void {
+  netns.close();
+  kernel.netns.delete(netns.name);
+}
+
+/** Serves one word to whoever connects, in a pod or on a node, until closed. */
+export async function serve(on: LabPod | LabNode, port: number, family: 4 | 6): Promise<() => void> {
+  const fd = kernel.netns.bind(on.netns, { kind: "stream", address: family === 4 ? "0.0.0.0" : "::", port });
+  const server = createServer((socket) => {
+    socket.on("error", () => socket.destroy());
+    socket.end(`${on.name} saw ${socket.remoteAddress}\n`);
+  });
+  await new Promise<void>((resolve) => server.listen({ fd }, resolve));
+  return () => void server.close();
+}
+
+/** What is answered at this address, asked from a pod or a node; undefined: nothing. */
+export async function ask(
+  from: LabPod | LabNode,
+  address: string,
+  port: number,
+  seconds = 3,
+): Promise<string | undefined> {
+  const script = `exec 3<>/dev/tcp/${address}/${port} && head -n 1 <&3`;
+  try {
+    const command = [`--net=/run/netns/${from.netns.name}`, "timeout", String(seconds), "bash", "-c", script];
+    return (await run("nsenter", command)).stdout.trim() || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Runs a command in the network of a pod or a node. */
+export async function inside(netnsName: string, ...command: string[]): Promise<{ ok: boolean; output: string }> {
+  try {
+    const { stdout } = await run("nsenter", [`--net=/run/netns/${netnsName}`, ...command], { timeout: 10_000 });
+    return { ok: true, output: stdout };
+  } catch (error) {
+    return { ok: false, output: String((error as { stderr?: string }).stderr ?? error) };
+  }
+}
+
+/** Waits for a state; fails with what is said of it. */
+export async function until(
+  is: () => Promise<boolean> | boolean,
+  told: () => string,
+  withinMs = 30_000,
+): Promise<void> {
+  const deadline = Date.now() + withinMs;
+  while (!(await is())) {
+    if (Date.now() > deadline) throw new Error(`not in time: ${told()}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Why no node can be made here; undefined where it can. */
+export function whyNoNodes(): string | undefined {
+  if (process.platform !== "linux") return "needs Linux";
+  if (process.getuid?.() !== 0) return "needs root";
+  return existsSync("/usr/bin/nsenter") ? undefined : "needs nsenter";
+}

@@ -1,0 +1,270 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createEbpfDataplane, type EbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
+import { mapDirectory } from "../../src/dataplane/ebpf/programs.ts";
+import { counterLayout, HOOK, REASON } from "../../src/gen/bpf/layout.gen.ts";
+import type { BpfMap, BpfProgram, Direction } from "../../src/kernel/bpf-port.ts";
+import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
+import { MAIN_TABLE } from "../../src/kernel/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { ModelDelta, Policy, Rule, Settings, WorkloadEndpoint } from "../../src/policy/model.ts";
+import { settingsOf } from "../../src/policy/settings.ts";
+import { MAC } from "./frames.ts";
+
+export const VERDICTS: Record<number, string> = { [-1]: "next", 2: "drop", 7: "redirect" };
+export const POD_A = { v4: "10.65.0.1", v6: "fd65::1" };
+export const POD_B = { v4: "10.65.0.2", v6: "fd65::2" };
+export const REMOTE = { v4: "10.65.9.9", v6: "fd65:9::9" };
+export const NODE = { v4: "192.0.2.1", v6: "2001:db8::1" };
+export const OUTSIDE = { v4: "198.51.100.7", v6: "2001:db8:f::7" };
+
+export type Interface = "a" | "b" | "uplink";
+const NAMES: Record<Interface, string> = { a: "venaaaaaaaaaaa", b: "venbbbbbbbbbbb", uplink: "eth0" };
+
+const HOOKS = {
+  pod: { ingress: HOOK.HOOK_FROM_WORKLOAD, egress: HOOK.HOOK_TO_WORKLOAD },
+  uplink: { ingress: HOOK.HOOK_FROM_HOST, egress: HOOK.HOOK_TO_HOST },
+};
+
+const SKB = { size: 192, ifindex: 40, ingressIfindex: 36 };
+
+export interface Seen {
+  verdict: string;
+  /** In the words of the counters; more than one only when something is counted twice. */
+  reason: string;
+  packet: Buffer;
+}
+
+/** A node's network namespace with two pods and an uplink, the real data plane in it, and packets put to its programs one by one. */
+export class PacketLab {
+  plane!: EbpfDataplane;
+  readonly kernel: Kernel;
+  readonly netns: Netns;
+  readonly directory: string;
+  private readonly name: string;
+  private readonly links = new Map<Interface, number>();
+  private readonly opened = new Map<string, BpfProgram>();
+  private counters: BpfMap | undefined;
+
+  private constructor(kernel: Kernel, name: string) {
+    this.kernel = kernel;
+    this.name = name;
+    this.directory = mkdtempSync(join(tmpdir(), "vt-bpf-"));
+    kernel.mounts.ensure("bpf", this.directory);
+    this.netns = kernel.netns.create(name);
+  }
+
+  static async open(configuration: Record<string, number> = {}): Promise<PacketLab> {
+    const lab = new PacketLab(realKernel(), `vt-ebpf-${process.pid}-${Math.random().toString(36).slice(2, 8)}`);
+    try {
+      lab.build();
+      await lab.start(configuration);
+    } catch (error) {
+      await lab.close();
+      throw error;
+    }
+    return lab;
+  }
+
+  /** A life of the agent: opens the plane again over what is there. */
+  async start(configuration: Record<string, number> = {}): Promise<void> {
+    this.plane = await createEbpfDataplane({
+      ...{ kernel: this.kernel, netns: this.netns, pinDirectory: `${this.directory}/ours`, overlay: "vxlan.vendor" },
+      maxEntries: { flows: 4096 },
+      configuration,
+    });
+  }
+
+  async restart(configuration: Record<string, number> = {}): Promise<void> {
+    await this.plane.close();
+    this.forgetPrograms();
+    await this.start(configuration);
+  }
+
+  /** Gives the pods these rules, and everything else a node has. */
+  async apply(rules: PodRules = {}, change: Partial<ModelDelta> = {}): Promise<void> {
+    const report = await this.plane.apply({ ...deltaOf(rules), ...change });
+    const failed = report.objects.filter((object) => object.failed);
+    if (failed.length > 0) throw new Error(failed.map(({ id, failed: why }) => `${id}: ${why?.message}`).join("; "));
+  }
+
+  ifindex(name: Interface): number {
+    return this.links.get(name)!;
+  }
+
+  /** What the interface's program says to a frame. `from`: the interface it was forwarded from, for those that leave. */
+  send(at: Interface, direction: Direction, packet: Buffer, from?: Interface): Seen {
+    const hook = HOOKS[at === "uplink" ? "uplink" : "pod"][direction];
+    const before = this.counts(hook);
+    const { verdict, packet: after } = this.run(at, direction, packet, from);
+    const counted = [...this.counts(hook)].filter(([name, value]) => value !== (before.get(name) ?? 0n));
+    return {
+      verdict: VERDICTS[verdict] ?? String(verdict),
+      reason: counted.map(([name]) => name).join(),
+      packet: after,
+    };
+  }
+
+  run(at: Interface, direction: Direction, packet: Buffer, from?: Interface): { verdict: number; packet: Buffer } {
+    const context = Buffer.alloc(SKB.size);
+    context.writeUInt32LE(this.ifindex(at), SKB.ifindex);
+    if (from) context.writeUInt32LE(this.ifindex(from), SKB.ingressIfindex);
+    const program = this.programAt(at, direction);
+    return this.kernel.netns.run(this.netns, () => program.testRun({ packet, context }));
+  }
+
+  map(name: string): BpfMap {
+    return this.kernel.bpf.openMap(`${mapDirectory(`${this.directory}/ours`)}/${name}`);
+  }
+
+  /** Ends every flow, so that a story begins with none. */
+  forgetFlows(): void {
+    for (const name of ["flows", "fragments"]) {
+      const map = this.map(name);
+      for (const [key] of map.entries()) map.delete(key);
+      map.close();
+    }
+  }
+
+  /** Packets per reason, at one hook or at all. */
+  counts(hook?: number): Map<string, bigint> {
+    this.counters ??= this.map("counters");
+    const names = Object.entries(REASON).filter(([name]) => /^(?:PASS|DROP)_/.test(name));
+    const sums = new Map<string, bigint>();
+    for (const [key, value] of this.counters.entries()) {
+      const index = key.readUInt32LE();
+      if (hook !== undefined && Math.floor(index / REASON.REASONS) !== hook) continue;
+      const reason = names.find(([, number]) => number === index % REASON.REASONS)?.[0];
+      for (let at = 0; at < value.length; at += counterLayout.size) {
+        const name = reason ?? `unnamed ${index}`;
+        sums.set(name, (sums.get(name) ?? 0n) + value.readBigUInt64LE(at));
+      }
+    }
+    return sums;
+  }
+
+  async close(): Promise<void> {
+    this.forgetPrograms();
+    await this.plane?.remove().catch(() => undefined);
+    await this.plane?.close().catch(() => undefined);
+    this.netns.close();
+    this.kernel.netns.delete(this.name);
+    this.kernel.mounts.unmount(this.directory);
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  forgetPrograms(): void {
+    for (const program of this.opened.values()) program.close();
+    this.opened.clear();
+    this.counters?.close();
+    this.counters = undefined;
+  }
+
+  private programAt(at: Interface, direction: Direction): BpfProgram {
+    const place = `${this.ifindex(at)}_${direction}`;
+    let program = this.opened.get(place);
+    if (!program) {
+      const link = this.kernel.bpf.openLink(`${this.directory}/ours/links/${place}`);
+      program = this.kernel.bpf.openProgramById(link.info().programId);
+      void link.close();
+      this.opened.set(place, program);
+    }
+    return program;
+  }
+
+  private inside(act: () => void): void {
+    this.kernel.netns.run(this.netns, act);
+  }
+
+  private build(): void {
+    const netlink = this.kernel.netlink(this.netns);
+    for (const [key, name] of Object.entries(NAMES) as [Interface, string][]) {
+      const hostMac = key === "uplink" ? "02:00:00:00:01:01" : MAC.host;
+      netlink.addVeth({ name, mac: hostMac, peer: { name: `peer-${key}`, mac: podMac(key) } });
+      const { index } = netlink.link(name)!;
+      this.links.set(key, index);
+    }
+    // Pods' interfaces stay down, and nobody speaks at the other end of the uplink: only our packets are counted.
+    this.inside(() => writeFileSync("/proc/sys/net/ipv6/conf/peer-uplink/disable_ipv6", "1"));
+    netlink.changeLink(netlink.link("peer-uplink")!.index, { up: true });
+    netlink.changeLink(this.ifindex("uplink"), { up: true });
+    const uplink = this.ifindex("uplink");
+    netlink.addAddress({ device: uplink, address: `${NODE.v4}/24` });
+    netlink.addAddress({ device: uplink, address: `${NODE.v6}/64` });
+    this.inside(() => {
+      writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
+      writeFileSync("/proc/sys/net/ipv6/conf/all/forwarding", "1");
+    });
+    netlink.replaceNeighbour({ device: uplink, address: "192.0.2.2", mac: "02:00:00:00:02:02" });
+    const route = { destination: "10.65.9.0/24", gateway: "192.0.2.2", device: uplink };
+    netlink.replaceRoute({ ...route, type: "unicast", table: MAIN_TABLE, protocol: 80 });
+    netlink.close();
+  }
+}
+
+function podMac(key: Interface): string {
+  return { a: MAC.pod, b: "02:00:00:00:00:0b", uplink: "02:00:00:00:01:02" }[key];
+}
+
+export interface PodRules {
+  aEgress?: Rule[];
+  aIngress?: Rule[];
+  bEgress?: Rule[];
+  bIngress?: Rule[];
+  host?: { ingress?: Rule[]; egress?: Rule[]; forwardIngress?: Rule[] };
+  settings?: Partial<Settings>;
+}
+
+export function allow(match: Omit<Rule, "id" | "action"> = {}): Rule {
+  return { id: `rule-${JSON.stringify(match)}`, action: "allow", ...match };
+}
+
+/** A whole model as its first delta. A pod without rules has none that allow. */
+export function deltaOf(rules: PodRules): ModelDelta {
+  const policies: Policy[] = [
+    policy("a", rules.aIngress ?? [], rules.aEgress ?? []),
+    policy("b", rules.bIngress ?? [], rules.bEgress ?? []),
+    policy("host", rules.host?.ingress ?? [], rules.host?.egress ?? []),
+    policy("forward", rules.host?.forwardIngress ?? [], []),
+  ];
+  const empty = { set: [], remove: [] };
+  const tier = (id: string) => [{ name: "default", endAction: "deny" as const, policies: [id] }];
+  const host = {
+    ...{ id: "node", interfaceName: NAMES.uplink, expectedIPs: [], preDNAT: [], profiles: [] },
+    forward: { ingress: rules.host?.forwardIngress ? tier("forward") : [], egress: [] },
+    normal: { ingress: tier("host"), egress: tier("host") },
+  };
+  return {
+    inSync: true,
+    ipSets: { set: [], change: [], remove: [] },
+    policies: { set: policies, remove: [] },
+    profiles: empty,
+    endpoints: { set: [endpoint("a", POD_A), endpoint("b", POD_B)], remove: [] },
+    hostEndpoints: rules.host ? { set: [host], remove: [] } : { set: [], remove: ["node"] },
+    nodes: empty,
+    routes: { set: [remote("10.65.9.0/24"), remote("fd65:9::/64")], remove: [] },
+    problems: empty,
+    settings: { ...settingsOf(undefined, undefined, []), ...rules.settings },
+  };
+}
+
+function policy(id: string, ingress: Rule[], egress: Rule[]): Policy {
+  return { id, tier: "default", order: 1, ingress, egress };
+}
+
+function endpoint(id: "a" | "b", addresses: { v4: string; v6: string }): WorkloadEndpoint {
+  const decided = { tiers: [{ name: "default", endAction: "deny" as const, policies: [id] }], profiles: [] };
+  return {
+    ...{ id: `default/${id}`, interfaceName: NAMES[id], mac: podMac(id) },
+    addresses: [`${addresses.v4}/32`, `${addresses.v6}/128`],
+    ...{ ingress: decided, egress: decided },
+  };
+}
+
+function remote(cidr: string) {
+  return {
+    ...{ cidr, kind: "remote-workload" as const, node: "other", interfaceName: null, nextHop: "192.0.2.2" },
+    ...{ encapsulation: "none" as const, sameSubnet: true, natOutgoing: false, inPool: true, tunnel: false },
+  };
+}

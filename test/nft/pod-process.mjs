@@ -1,0 +1,103 @@
+// What runs in a namespace of the lab: echoes on a few ports, and does what it is told, a line of JSON each.
+import { createSocket } from "node:dgram";
+import { connect, createServer } from "node:net";
+import { createInterface } from "node:readline";
+
+const PORTS = process.argv.slice(2).map(Number);
+const held = new Map();
+
+const acts = {
+  tcp: ({ address, port, patience }) =>
+    new Promise((resolve) => {
+      const socket = connect({ host: address, port });
+      const end = (answer) => {
+        clearTimeout(timer);
+        socket.destroy();
+        resolve(answer);
+      };
+      const timer = setTimeout(() => end(false), patience);
+      socket.on("connect", () => socket.write("hello"));
+      socket.on("data", () => end(true));
+      socket.on("error", () => end(false));
+    }),
+  udp: ({ address, port, patience, from }) =>
+    new Promise((resolve) => {
+      const socket = createSocket(address.includes(":") ? "udp6" : "udp4");
+      const say = () => socket.send("hello", port, address, () => {});
+      const again = setInterval(say, 100);
+      const end = (answer) => {
+        clearTimeout(timer);
+        clearInterval(again);
+        socket.close();
+        resolve(answer);
+      };
+      const timer = setTimeout(() => end(false), patience);
+      socket.on("message", () => end(true));
+      socket.on("error", () => end(false));
+      socket.bind(from ?? { port: 0 }, say);
+    }),
+  // A connection that stays.
+  hold: ({ name, address, port }) =>
+    new Promise((resolve) => {
+      const socket = connect({ host: address, port });
+      held.set(name, socket);
+      socket.on("connect", () => resolve(true));
+      socket.on("error", () => resolve(false));
+    }),
+  say: ({ name, patience }) =>
+    new Promise((resolve) => {
+      const socket = held.get(name);
+      const end = (answer) => {
+        clearTimeout(timer);
+        socket.removeAllListeners("data");
+        resolve(answer);
+      };
+      const timer = setTimeout(() => end(false), patience);
+      socket.once("data", () => end(true));
+      socket.write("again");
+    }),
+  // Small datagrams without end, and how many came back, since asked last.
+  stream: ({ name, address, port }) => {
+    const socket = createSocket("udp4");
+    const state = { socket, answers: 0, sent: 0 };
+    held.set(name, state);
+    socket.on("message", () => state.answers++);
+    socket.on("error", () => {});
+    // A socket for each: a flow that is known already would prove nothing.
+    const one = () => {
+      const fresh = createSocket("udp4");
+      fresh.on("message", () => state.answers++);
+      fresh.on("error", () => {});
+      fresh.send("probe", port, address, () => setTimeout(() => fresh.close(), 200));
+      state.sent++;
+    };
+    state.timer = setInterval(one, 5);
+    return true;
+  },
+  count: ({ name }) => {
+    const { answers, sent } = held.get(name);
+    return { answers, sent };
+  },
+};
+
+const servers = PORTS.flatMap((port) => [
+  new Promise((ready) =>
+    createServer((socket) => socket.on("error", () => {}).pipe(socket)).listen({ port, host: "::" }, ready),
+  ),
+  ...["udp4", "udp6"].map(
+    (type) =>
+      new Promise((ready) => {
+        const socket = createSocket({ type, ipv6Only: type === "udp6" });
+        socket.on("message", (text, { address, port: to }) => socket.send(text, to, address, () => {}));
+        socket.on("error", () => {});
+        socket.bind({ port }, ready);
+      }),
+  ),
+]);
+await Promise.all(servers);
+console.log(JSON.stringify({ ready: true }));
+for await (const line of createInterface({ input: process.stdin })) {
+  const order = JSON.parse(line);
+  void Promise.resolve(acts[order.do](order)).then((answer) => console.log(JSON.stringify({ id: order.id, answer })));
+}
+process.exit(0);

@@ -1,0 +1,170 @@
+import { matchesLabelSelector, protocolOf, type ReferenceFacts, type ReferenceThing } from "./reference-facts.ts";
+
+type Json = Record<string, unknown>;
+
+export interface SeenPacket {
+  ipVersion: 4 | 6;
+  protocol: number;
+  source: string;
+  destination: string;
+  sourcePort: number;
+  destinationPort: number;
+  icmpType?: number;
+  icmpCode?: number;
+}
+
+/** One rule of a v3 policy or profile. */
+export function ruleMatches(
+  facts: ReferenceFacts,
+  rule: Json,
+  namespace: string | undefined,
+  packet: SeenPacket,
+): boolean {
+  if (rule["ipVersion"] !== undefined && rule["ipVersion"] !== packet.ipVersion) return false;
+  if (rule["protocol"] !== undefined && protocolOf(rule["protocol"]) !== packet.protocol) return false;
+  if (rule["notProtocol"] !== undefined && protocolOf(rule["notProtocol"]) === packet.protocol) return false;
+  if (rule["icmp"] && !icmpIs(rule["icmp"] as Json, packet)) return false;
+  if (rule["notICMP"] && icmpIs(rule["notICMP"] as Json, packet)) return false;
+  if (isOfOtherFamily(rule, packet)) return false;
+  const source = { address: packet.source, port: packet.sourcePort };
+  const destination = { address: packet.destination, port: packet.destinationPort };
+  return (
+    entityMatches(facts, rule["source"] as Json | undefined, namespace, source, packet.protocol, false) &&
+    entityMatches(facts, rule["destination"] as Json | undefined, namespace, destination, packet.protocol, true)
+  );
+}
+
+/** A rule that names prefixes of one family only is a rule of that family. */
+function isOfOtherFamily(rule: Json, packet: SeenPacket): boolean {
+  const entities = [rule["source"], rule["destination"]].filter((entity) => entity !== undefined) as Json[];
+  const nets = entities.flatMap((entity) => [
+    ...((entity["nets"] ?? []) as string[]),
+    ...((entity["notNets"] ?? []) as string[]),
+  ]);
+  if (nets.length === 0) return false;
+  return nets.every((net) => net.includes(":") !== (packet.ipVersion === 6));
+}
+
+function icmpIs(match: Json, packet: SeenPacket): boolean {
+  if (packet.protocol !== 1 && packet.protocol !== 58) return false;
+  if (match["type"] !== undefined && match["type"] !== packet.icmpType) return false;
+  return match["code"] === undefined || match["code"] === packet.icmpCode;
+}
+
+interface Side {
+  address: string;
+  port: number;
+}
+
+function entityMatches(
+  facts: ReferenceFacts,
+  entity: Json | undefined,
+  namespace: string | undefined,
+  side: Side,
+  protocol: number,
+  isDestination: boolean,
+): boolean {
+  if (!entity) return true;
+  const nets = entity["nets"] as string[] | undefined;
+  const notNets = entity["notNets"] as string[] | undefined;
+  if (nets && !nets.some((net) => facts.inNet(side.address, net))) return false;
+  if (notNets?.some((net) => facts.inNet(side.address, net))) return false;
+  const here = facts.things().filter((thing) => thing.nets.some((net) => facts.inNet(side.address, net)));
+  const meant = (thing: ReferenceThing) => thingIsMeant(facts, entity, namespace, thing);
+  if (asksForThings(entity) && !here.some(meant)) return false;
+  const { notSelector } = entity;
+  if (notSelector !== undefined && here.some((thing) => facts.matches(notSelector, thing.labels))) return false;
+  const portIs = (port: string | number) =>
+    portMatches(port, side.port, protocol, asksForThings(entity) ? here.filter(meant) : here);
+  const ports = entity["ports"] as (string | number)[] | undefined;
+  const notPorts = entity["notPorts"] as (string | number)[] | undefined;
+  if (ports && !ports.some(portIs)) return false;
+  if (notPorts?.some(portIs)) return false;
+  return serviceMatches(facts, entity, namespace, side, protocol, isDestination);
+}
+
+function asksForThings({ selector, namespaceSelector, serviceAccounts }: Json): boolean {
+  const { names, selector: accounts } = (serviceAccounts ?? {}) as Json;
+  return [selector, namespaceSelector, names, accounts].some((asked) => asked !== undefined);
+}
+
+function thingIsMeant(
+  facts: ReferenceFacts,
+  entity: Json,
+  namespace: string | undefined,
+  thing: ReferenceThing,
+): boolean {
+  const { names, selector: accounts } = (entity["serviceAccounts"] ?? {}) as { names?: string[]; selector?: string };
+  if (names && !(thing.account !== undefined && names.includes(thing.account))) return false;
+  if (!facts.accountMatches(accounts, thing)) return false;
+  if (!facts.matches(entity["selector"], thing.labels)) return false;
+  if (entity["namespaceSelector"] !== undefined) return facts.namespaceMatches(entity["namespaceSelector"], thing);
+  return namespace === undefined || thing.namespace === namespace;
+}
+
+function portMatches(wanted: string | number, port: number, protocol: number, things: ReferenceThing[]): boolean {
+  const range = /^(\d+)(?::(\d+))?$/.exec(String(wanted));
+  if (range) return port >= Number(range[1]) && port <= Number(range[2] ?? range[1]);
+  return things.some(({ ports }) =>
+    ports.some((named) => named.name === wanted && named.protocol === protocol && named.port === port),
+  );
+}
+
+function serviceMatches(
+  facts: ReferenceFacts,
+  entity: Json,
+  namespace: string | undefined,
+  side: Side,
+  protocol: number,
+  isDestination: boolean,
+): boolean {
+  const service = entity["services"] as { name: string; namespace?: string } | undefined;
+  if (!service) return true;
+  const backends = facts.backends(service.namespace ?? namespace!, service.name);
+  const here = backends.filter(({ address }) => address === side.address);
+  if (!isDestination) return here.length > 0;
+  return here.some((backend) => backend.port === side.port && backend.protocol === protocol);
+}
+
+/** One rule of the orchestrator's own policies, which always allows. */
+export function kubernetesRuleMatches(
+  facts: ReferenceFacts,
+  rule: Json,
+  namespace: string,
+  direction: "ingress" | "egress",
+  packet: SeenPacket,
+): boolean {
+  const peers = (rule[direction === "ingress" ? "from" : "to"] ?? []) as Json[];
+  const ports = (rule["ports"] ?? []) as { protocol?: string; port?: string | number; endPort?: number }[];
+  const remote = direction === "ingress" ? packet.source : packet.destination;
+  const at = facts.things().filter((thing) => thing.nets.some((net) => facts.inNet(packet.destination, net)));
+  const portOk = (peerThings: ReferenceThing[]) =>
+    ports.length === 0 ||
+    ports.some(({ protocol = "TCP", port, endPort }) => {
+      if (protocolOf(protocol) !== packet.protocol) return false;
+      if (port === undefined) return true;
+      const wanted = endPort === undefined ? port : `${port}:${endPort}`;
+      return portMatches(wanted, packet.destinationPort, packet.protocol, direction === "ingress" ? at : peerThings);
+    });
+  if (peers.length === 0) return portOk(at);
+  return peers.some((peer) => {
+    const block = peer["ipBlock"] as { cidr: string; except?: string[] } | undefined;
+    if (block) {
+      const inside = facts.inNet(remote, block.cidr) && !(block.except ?? []).some((net) => facts.inNet(remote, net));
+      return inside && portOk(at);
+    }
+    const pods = facts
+      .things()
+      .filter((thing) => isPeerPod(facts, peer, namespace, thing) && thing.nets.includes(remote));
+    return pods.length > 0 && portOk(pods);
+  });
+}
+
+function isPeerPod(facts: ReferenceFacts, peer: Json, namespace: string, thing: ReferenceThing): boolean {
+  if (thing.account === undefined) return false;
+  const namespaces = peer["namespaceSelector"] as Json | undefined;
+  const inNamespace = namespaces
+    ? matchesLabelSelector(namespaces, facts.labelsOfNamespace(thing.namespace!))
+    : thing.namespace === namespace;
+  return inNamespace && matchesLabelSelector(peer["podSelector"] as Json | undefined, thing.labels);
+}
