@@ -22,7 +22,7 @@ import { operatorNameserverSteps } from "./operator-nameserver.ts";
 import { errors } from "./plan-errors.ts";
 import { disableProxySteps, leaveIpvsStep, leaveRulesStep, restoreProxySteps } from "./proxy-steps.ts";
 import { CONFLICT, type ProxyWay, proxyWay } from "./proxy-way.ts";
-import { mergePatchStep, step, waitForStatusStep } from "./steps.ts";
+import { step, waitForStatusStep } from "./steps.ts";
 
 export interface SwitchInputs {
   to: DataplaneMode;
@@ -107,7 +107,8 @@ function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
   const ebpfWas = isEbpfOn(observation);
   const configuration = singleton(names, "dataplaneConfiguration", "stored");
   return [
-    mergePatchStep(
+    step(
+      "select-dataplane",
       {
         id: "select-dataplane",
         title: `Select ${dataplaneTitle(to)}: linuxDataplane ${word}${to === "BPF" ? ", hostPorts null" : ""}`,
@@ -119,6 +120,8 @@ function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
       {
         target,
         patch,
+        field: names.fields.linuxDataplane,
+        was: runningWord(observation),
         afterUndo: {
           status: { statuses: [names.statuses.network] },
           ...(observation.service.dataplaneConfiguration && {
@@ -135,6 +138,14 @@ function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
     ),
     ...provenSteps(observation, to),
   ];
+}
+
+/** The data plane that is there, as the installation has it or as the operator computed it. */
+function runningWord({ service, names }: Observation): string {
+  const { linuxDataplane } = names.fields;
+  const computed = linuxDataplane.replace(/^spec\./, "status.computed.");
+  const word = fieldAt(service.installation, linuxDataplane) ?? fieldAt(service.installation, computed);
+  return typeof word === "string" ? word : names.dataplanes.standard[0];
 }
 
 /** Waits until the operator says that the network works, and every node has shown that it does. */
