@@ -23,6 +23,7 @@ export const selectDataplane: Action<SelectDataplaneInputs, Before> = {
   before: mergePatch.before as NonNullable<Action<SelectDataplaneInputs, Before>["before"]>,
   apply: (inputs, work, before) => mergePatch.apply(inputs, work, before),
   confirm: async (inputs, work, before) => mergePatch.confirm?.(inputs, work, before),
+  preview: async (inputs, work) => (await mergePatch.preview?.(inputs, work)) ?? [],
   async undo({ target, field, was, afterUndo }, work, { inverse }) {
     if (!(await patched(target, withField(inverse, field, was), work))) return;
     await settled(afterUndo, work);
