@@ -123,7 +123,7 @@ function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
         field: names.fields.linuxDataplane,
         was: runningWord(observation),
         afterUndo: {
-          status: { statuses: [names.statuses.network] },
+          status: { statuses: partsThere(observation) },
           ...(observation.service.dataplaneConfiguration && {
             expect: [
               {
@@ -148,18 +148,30 @@ function runningWord({ service, names }: Observation): string {
   return typeof word === "string" ? word : names.dataplanes.standard[0];
 }
 
+/** The parts that are rolled anew with the data plane: how the API server is reached changes for all of them. */
+function partsThere({ service, names }: Observation): string[] {
+  const parts = [
+    [names.statuses.apiServer, service.apiServer],
+    [names.statuses.flowLogs, service.flowLogs],
+    [names.statuses.flowUI, service.flowUI],
+  ] as const;
+  return [names.statuses.network, ...parts.filter(([, object]) => object !== undefined).map(([status]) => status)];
+}
+
 /** Waits until the operator says that the network works, and every node has shown that it does. */
-export function provenSteps({ names }: Pick<Observation, "names">, to: DataplaneMode): Step[] {
+export function provenSteps(observation: Observation, to: DataplaneMode): Step[] {
+  const { names } = observation;
+  const statuses = partsThere(observation);
   return [
     waitForStatusStep(
       {
         id: "network-available",
-        title: "Watch the roll-out until the operator says that the network works",
-        where: `${names.kinds.status.kind} ${names.statuses.network}`,
+        title: "Watch the roll-out until the operator says that everything works",
+        where: `${names.kinds.status.kind} ${statuses.join(", ")}`,
         because:
           "The operator rolls out the change automatically. Watch the status resource until it reports completion.",
       },
-      { statuses: [names.statuses.network] },
+      { statuses },
     ),
     step(
       "prove-dataplane",
