@@ -75,7 +75,13 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
   const choice = chooseApiAddress(observation, given);
   if (choice.is === "unknown") throw errors.SWITCH_NO_ADDRESS(choice.why);
   if (choice.is === "not needed") return [];
-  const map = choice.written ? [] : [endpointMapStep(observation, choice.address, choice.from)];
+  const map = choice.written
+    ? []
+    : [
+        endpointMapStep(observation, choice.address, choice.from, {
+          afterUndo: { status: { statuses: partsThere(observation) } },
+        }),
+      ];
   // The name can be resolved before anybody is told it, on the way there and on the way back.
   return [...operatorNameserverSteps(observation, "and wait on the way back"), ...map];
 }
