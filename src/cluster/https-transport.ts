@@ -43,8 +43,9 @@ export function httpsTransport(connection: Connection, options: HttpsTransportOp
         return await perform(exchange);
       } catch (error) {
         if (!(error instanceof StaleConnection)) throw error;
-        // One that changes something may have been heard before the connection broke.
-        if (request.method !== "GET" || more === 0) throw error.failure;
+        // One that changes something may have been heard before the connection broke; a rehearsal changes nothing.
+        const changes = request.method !== "GET" && request.query?.["dryRun"] === undefined;
+        if (changes || more === 0) throw error.failure;
       }
     }
   };

@@ -2,7 +2,7 @@ import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject, OwnerReference } from "../../api/object.ts";
 import type { Client } from "../../cluster/client.ts";
-import { isNotFound } from "../../cluster/failures.ts";
+import { isConflict, isNotFound } from "../../cluster/failures.ts";
 import { CONFIG_MAPS } from "../../cluster/kinds.ts";
 import { createAuthority, issue, type KeyPair } from "../../kit/x509.ts";
 import { nodeAgentObjects } from "../../procedures/releases/node-agent-objects.ts";
@@ -22,7 +22,7 @@ import { customResources, hasForeignCni, reportedStatus, statusResources } from 
 import { ownedObjects } from "./owned-objects.ts";
 import { apiServerObjects, flowObjects } from "./program-objects.ts";
 import { createSeeder, OPERATOR, type Seeder } from "./seeder.ts";
-import { userEdits } from "./user-edits.ts";
+import { type UserEdit, userEdits } from "./user-edits.ts";
 import { TEAM_NAMESPACE, v3Objects } from "./v3-objects.ts";
 
 export interface InstalledOptions {
@@ -60,11 +60,21 @@ export async function seedInstalled(client: Client, options: InstalledOptions): 
   } else await seeder.putAll(installEdits(publishedObjects(manifestOf(options.method), release), pool));
   if (method.datastore === "api") await seedResources(client, seeder, options, release, pool);
   if (options.userEdits) {
-    for (const { kind, ref, patch } of userEdits(method, namespaceOf(options))) {
-      await client.patch(kind, ref, patch, { fieldManager: "kubectl-edit" });
-    }
+    for (const edit of userEdits(method, namespaceOf(options))) await editByHand(client, edit);
   }
   await createSeeder(client, "vendorctl").put(marker(options, release));
+}
+
+/** Controllers write to the same objects at the same time; a person would save again. */
+async function editByHand(client: Client, { kind, ref, patch }: UserEdit): Promise<void> {
+  for (;;) {
+    try {
+      await client.patch(kind, ref, patch, { fieldManager: "kubectl-edit" });
+      return;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+  }
 }
 
 /** On etcd none of this is in the API: it is in a datastore the cluster knows nothing of. */

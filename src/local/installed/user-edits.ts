@@ -4,7 +4,7 @@ import type { Patch } from "../../cluster/client.ts";
 import { CONFIG_MAPS, DAEMON_SETS } from "../../cluster/kinds.ts";
 import type { INSTALL_METHODS } from "./install-method.ts";
 
-interface UserEdit {
+export interface UserEdit {
   kind: ResourceKind;
   ref: ObjectRef;
   patch: Patch;

@@ -18,6 +18,7 @@ import { restoreOwnerReferences } from "./restore-owner-references.ts";
 import { runTool } from "./run-tool.ts";
 import { saveOwnerReferences } from "./save-owner-references.ts";
 import { saveService } from "./save-service.ts";
+import { selectDataplane } from "./select-dataplane.ts";
 import { setProxyMode } from "./set-proxy-mode.ts";
 import { stripOwnerReferences } from "./strip-owner-references.ts";
 import { verifyVersion } from "./verify-version.ts";
@@ -44,6 +45,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "prove-dataplane": proveDataplane,
   "prove-removed": proveRemoved,
   "remove-custom-resource": removeCustomResource,
+  "select-dataplane": selectDataplane,
   "set-proxy-mode": setProxyMode,
   "adopt-fields": adoptFields,
   "migrate-stored-versions": migrateStoredVersions,

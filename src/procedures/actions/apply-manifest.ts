@@ -25,6 +25,8 @@ export const applyManifest: Action<ApplyManifestInputs, Before> = {
   needed: async (inputs, work) => applyObjects.needed({ objects: await objectsOf(inputs, work) }, work),
   before: async (inputs, work) => (await applyObjects.before?.({ objects: await objectsOf(inputs, work) }, work)) ?? [],
   apply: async (inputs, work, before) => applyObjects.apply({ objects: await objectsOf(inputs, work) }, work, before),
+  preview: async (inputs, work) =>
+    (await applyObjects.preview?.({ objects: await objectsOf(inputs, work) }, work)) ?? [],
   async undo(inputs, work, before) {
     const { afterUndo } = inputs;
     const objects = await objectsOf(inputs, work);

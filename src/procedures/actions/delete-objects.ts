@@ -39,6 +39,11 @@ export const deleteObjects: Action<DeleteObjectsInputs, Before> = {
     }
   },
 
+  async preview({ targets }, work) {
+    const live = await Promise.all(targets.map((target) => readTarget(work, target)));
+    return live.map((object) => ({ live: object, planned: undefined }));
+  },
+
   async undo({ afterUndo }, work, before) {
     for (const was of before) if (was) await putBack(was.image, work);
     await settled(afterUndo, work);

@@ -28,6 +28,7 @@ export const removeCustomResource: Action<DeleteObjectInputs, Before> = {
       return { waitingFor: `${nameOf(target)} to go: ${blockers(still, said).join("; ")}` };
     });
   },
+  preview: async (inputs, work) => (await deleteObject.preview?.(inputs, work)) ?? [],
   undo: deleteObject.undo as NonNullable<Action<DeleteObjectInputs, Before>["undo"]>,
 };
 

@@ -22,7 +22,7 @@ import { operatorNameserverSteps } from "./operator-nameserver.ts";
 import { errors } from "./plan-errors.ts";
 import { disableProxySteps, leaveIpvsStep, leaveRulesStep, restoreProxySteps } from "./proxy-steps.ts";
 import { CONFLICT, type ProxyWay, proxyWay } from "./proxy-way.ts";
-import { mergePatchStep, step, waitForStatusStep } from "./steps.ts";
+import { step, waitForStatusStep } from "./steps.ts";
 
 export interface SwitchInputs {
   to: DataplaneMode;
@@ -75,7 +75,13 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
   const choice = chooseApiAddress(observation, given);
   if (choice.is === "unknown") throw errors.SWITCH_NO_ADDRESS(choice.why);
   if (choice.is === "not needed") return [];
-  const map = choice.written ? [] : [endpointMapStep(observation, choice.address, choice.from)];
+  const map = choice.written
+    ? []
+    : [
+        endpointMapStep(observation, choice.address, choice.from, {
+          afterUndo: { status: { statuses: partsThere(observation) } },
+        }),
+      ];
   // The name can be resolved before anybody is told it, on the way there and on the way back.
   return [...operatorNameserverSteps(observation, "and wait on the way back"), ...map];
 }
@@ -107,7 +113,8 @@ function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
   const ebpfWas = isEbpfOn(observation);
   const configuration = singleton(names, "dataplaneConfiguration", "stored");
   return [
-    mergePatchStep(
+    step(
+      "select-dataplane",
       {
         id: "select-dataplane",
         title: `Select ${dataplaneTitle(to)}: linuxDataplane ${word}${to === "BPF" ? ", hostPorts null" : ""}`,
@@ -119,8 +126,10 @@ function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
       {
         target,
         patch,
+        field: names.fields.linuxDataplane,
+        was: runningWord(observation),
         afterUndo: {
-          status: { statuses: [names.statuses.network] },
+          status: { statuses: partsThere(observation) },
           ...(observation.service.dataplaneConfiguration && {
             expect: [
               {
@@ -137,18 +146,38 @@ function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
   ];
 }
 
+/** The data plane that is there, as the installation has it or as the operator computed it. */
+function runningWord({ service, names }: Observation): string {
+  const { linuxDataplane } = names.fields;
+  const computed = linuxDataplane.replace(/^spec\./, "status.computed.");
+  const word = fieldAt(service.installation, linuxDataplane) ?? fieldAt(service.installation, computed);
+  return typeof word === "string" ? word : names.dataplanes.standard[0];
+}
+
+/** The parts that are rolled anew with the data plane: how the API server is reached changes for all of them. */
+function partsThere({ service, names }: Observation): string[] {
+  const parts = [
+    [names.statuses.apiServer, service.apiServer],
+    [names.statuses.flowLogs, service.flowLogs],
+    [names.statuses.flowUI, service.flowUI],
+  ] as const;
+  return [names.statuses.network, ...parts.filter(([, object]) => object !== undefined).map(([status]) => status)];
+}
+
 /** Waits until the operator says that the network works, and every node has shown that it does. */
-export function provenSteps({ names }: Pick<Observation, "names">, to: DataplaneMode): Step[] {
+export function provenSteps(observation: Observation, to: DataplaneMode): Step[] {
+  const { names } = observation;
+  const statuses = partsThere(observation);
   return [
     waitForStatusStep(
       {
         id: "network-available",
-        title: "Watch the roll-out until the operator says that the network works",
-        where: `${names.kinds.status.kind} ${names.statuses.network}`,
+        title: "Watch the roll-out until the operator says that everything works",
+        where: `${names.kinds.status.kind} ${statuses.join(", ")}`,
         because:
           "The operator rolls out the change automatically. Watch the status resource until it reports completion.",
       },
-      { statuses: [names.statuses.network] },
+      { statuses },
     ),
     step(
       "prove-dataplane",

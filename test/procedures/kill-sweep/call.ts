@@ -34,7 +34,7 @@ export function nameCalls(found?: WrittenRecord): CallNamer {
     if (!changesSomething(request)) return { name: what, isWrite: false };
     // Taken and renewed at any time, for the same reason: one death at it is as good as another.
     if (subject.endsWith("/leases/vendorctl")) {
-      return { name: `${what} ${body?.spec?.holderIdentity ? "taken" : "given back"}`, isWrite: true };
+      return { name: `the lease is ${body?.spec?.holderIdentity ? "taken" : "given back"}`, isWrite: true };
     }
     const record = recordIn(body);
     // Who resumes first writes its own name under what is there.

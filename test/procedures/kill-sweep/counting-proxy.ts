@@ -69,6 +69,8 @@ export async function startCountingProxy(cluster: LocalCluster): Promise<Countin
   const server = createServer({ cert, key }, (incoming, outgoing) => {
     void handle(incoming, outgoing).catch(() => outgoing.destroy());
   });
+  // As API servers do: a connection that was quiet for a while is not one that is gone.
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
@@ -88,6 +90,7 @@ export async function startCountingProxy(cluster: LocalCluster): Promise<Countin
   };
 }
 
+const KEEP_ALIVE_MS = 120_000;
 const isWatch = ({ query }: ApiRequest) => query?.["watch"] === "true";
 
 async function deliver(answer: ApiResponse, watch: boolean, outgoing: ServerResponse): Promise<void> {

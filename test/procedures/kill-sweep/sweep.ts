@@ -60,15 +60,21 @@ export async function sweep(
     const there = count(result, "there", await bench.go("there"));
     const done = await bench.state();
     if (choice === "each") await eachByItself(bench, done, there, result);
-    else await relentlessly(bench, done, choice === "relentless" ? 1 : Math.ceil(there.length / choice), result);
+    else await relentlessly(bench, done, strideOf(choice, there.length), result, tell);
   } finally {
     await bench.close();
   }
   return result;
 }
 
-/** There and back and there and back, and once more back in peace. */
-async function relentlessly(bench: Bench, done: ClusterState, stride: number, result: SweepResult): Promise<void> {
+/** Back and there and back and there, and once more back in peace. */
+async function relentlessly(
+  bench: Bench,
+  done: ClusterState,
+  stride: number,
+  result: SweepResult,
+  tell: (line: string) => void,
+): Promise<void> {
   const all: readonly { way: Way; moment: Moment }[] = [
     { way: "back", moment: "before" },
     { way: "there", moment: "after" },
@@ -83,11 +89,16 @@ async function relentlessly(bench: Bench, done: ClusterState, stride: number, re
     result.killed[way] += deaths;
     if (problems.length === 0) result.recovered += deaths;
     result.problems.push(...problems.map((text) => `${way}, killed ${moment} its calls: ${text}`));
+    tell(`${way}, killed ${deaths} times ${moment} its calls: ${problems.length} differences`);
     if (problems.length > 0) return;
   }
+  if (stride > 1) return;
   count(result, "back", await bench.go("back"));
   result.problems.push(...(await compared(bench, bench.initial, result)).map((text) => `back in peace: ${text}`));
 }
+
+const strideOf = (choice: number | "relentless", writes: number): number =>
+  choice === "relentless" ? 1 : Math.max(2, Math.ceil(writes / choice));
 
 const MOST_DEATHS = 1_000;
 

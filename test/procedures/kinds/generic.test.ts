@@ -43,6 +43,16 @@ describe("generic: a self-managed cluster, as the bootstrap tool leaves it", () 
     expect(await looks()).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
   });
 
+  step("taken back, eBPF is there again, and the field that was never written is absent again", async () => {
+    await ok("rollback", "-y");
+    expect(await looks()).toBe("eBPF on 2 nodes; service proxy parked");
+    const { client } = story.cluster;
+    const kind = await client.resourceFor({ apiVersion: "operator.vendor.io/v1", kind: "Installation" });
+    const { spec } = (await client.get(kind, { name: "default" })) as unknown as { spec: { vendorNetwork: object } };
+    expect(spec.vendorNetwork).not.toHaveProperty("linuxDataplane");
+    await ok("switch", "--to", "standard", "-y");
+  });
+
   step("the proxy is not parked while it is what serves", async () => {
     const { exit, err } = await run("proxy", "disable", "-y");
     expect(exit).toBe(3);
@@ -122,7 +132,7 @@ describe("generic: with the proxy in your own hands", () => {
       linuxDataplane: "Nftables",
       hostPorts: { portMapping: "Disabled" },
     });
-    expect(await looks()).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
+    await expect.poll(looks, { timeout: 60_000 }).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
   });
 });
 

@@ -1,0 +1,59 @@
+import type { KubeObject } from "../../api/object.ts";
+import type { Action, Work } from "../action.ts";
+import { fieldAt } from "../field-at.ts";
+import { type MergePatchInputs, mergePatch } from "./merge-patch.ts";
+import { settled } from "./settle.ts";
+import { nameOf, undefinedIfNotFound } from "./target.ts";
+
+export type SelectDataplaneInputs = MergePatchInputs & {
+  /** Dotted path of the field that selects the data plane. */
+  field: string;
+  /** The data plane that acts before the patch, in the operator's word: it may be there by default, with nothing written. */
+  was: string;
+};
+
+type Before = { inverse: object };
+
+/**
+ * The merge patch that selects a data plane. Taken back, the former one is first asked for by its name and waited for: a field that is
+ * absent again asks for nothing, because a default never changes what runs. Only then is the field as it was written.
+ */
+export const selectDataplane: Action<SelectDataplaneInputs, Before> = {
+  needed: mergePatch.needed,
+  before: mergePatch.before as NonNullable<Action<SelectDataplaneInputs, Before>["before"]>,
+  apply: (inputs, work, before) => mergePatch.apply(inputs, work, before),
+  confirm: async (inputs, work, before) => mergePatch.confirm?.(inputs, work, before),
+  preview: async (inputs, work) => (await mergePatch.preview?.(inputs, work)) ?? [],
+  async undo({ target, field, was, afterUndo }, work, { inverse }) {
+    if (!(await patched(target, withField(inverse, field, was), work))) return;
+    await settled(afterUndo, work);
+    if (fieldAt(inverse, field) !== null) return;
+    await patched(target, inverse, work);
+    await settled(afterUndo, work);
+  },
+};
+
+async function patched(target: MergePatchInputs["target"], patch: object, work: Work): Promise<boolean> {
+  const { client, signal } = work;
+  const kind = await client.resourceFor(target);
+  const done = await client
+    .patch<KubeObject>(kind, target, { type: "merge", patch }, { signal })
+    .catch(undefinedIfNotFound);
+  if (done === undefined) work.say(`${nameOf(target)} is gone; nothing to take back`);
+  return done !== undefined;
+}
+
+/** A copy in which the field has this value. */
+function withField(patch: object, field: string, value: unknown): object {
+  const copy = structuredClone(patch) as Record<string, unknown>;
+  const keys = field.split(".");
+  const last = keys.pop() as string;
+  let inner = copy;
+  for (const key of keys) {
+    const next = typeof inner[key] === "object" && inner[key] !== null ? inner[key] : {};
+    inner[key] = next;
+    inner = next as Record<string, unknown>;
+  }
+  inner[last] = value;
+  return copy;
+}

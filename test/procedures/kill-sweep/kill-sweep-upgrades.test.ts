@@ -1,0 +1,4 @@
+import { tellOfDeaths } from "./tell-of-deaths.ts";
+import { UPGRADES } from "./upgrades.ts";
+
+tellOfDeaths(UPGRADES);
