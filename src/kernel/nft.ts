@@ -1,5 +1,4 @@
 /** nftables through its own library: the language, the JSON and the error texts are those of `nft`, without starting a process. */
-import { closeSync, openSync } from "node:fs";
 import { errors } from "./errors.ts";
 import { inside } from "./netns.ts";
 import type { Netns } from "./netns-port.ts";
@@ -37,39 +36,25 @@ function inTurn<T>(act: () => Promise<T>): Promise<T> {
   return turn;
 }
 
-/**
- * A context for each command: one that has run a transaction keeps a cache that crashes the process when a chain is listed next (1.0.6). It costs
- * a fifth of a millisecond. The socket is opened with the context, and so is the namespace it works in, whichever thread runs the command.
- */
+/** The socket of a context is opened with it, and so is the namespace it works in, whichever thread runs a command later. */
 export function realNft(netns?: Netns): NftPort {
   const nft = load();
-  // A descriptor of our own: whoever gave us theirs may close it.
-  const home = netns ? openSync(`/proc/self/fd/${netns.fd}`, "r") : undefined;
+  const make = () => nft.create(0);
+  const context = netns ? inside(netns.fd, make) : make();
+  if (!context) throw errors.KERNEL_NFT_REFUSED("no context");
+  nft.bufferOutput(context);
+  nft.bufferErrors(context);
+  nft.setOutput(context, JSON_OUTPUT);
   let closed = false;
-
-  const open = () => {
-    const make = () => nft.create(0);
-    const context = home === undefined ? make() : inside(home, make);
-    if (!context) throw errors.KERNEL_NFT_REFUSED("no context");
-    nft.bufferOutput(context);
-    nft.bufferErrors(context);
-    nft.setOutput(context, JSON_OUTPUT);
-    return context;
-  };
 
   const execute = async (commands: string): Promise<string> => {
     if (closed) throw errors.KERNEL_NFT_REFUSED("this connection is closed");
     return inTurn(async () => {
-      const context = open();
-      try {
-        const result = await callAsync(nft.run, context, commands);
-        const output = String(nft.output(context) ?? "");
-        const problem = String(nft.errors(context) ?? "").trim();
-        if (result !== 0) throw errors.KERNEL_NFT_REFUSED(problem || `status ${result}`);
-        return output;
-      } finally {
-        nft.free(context);
-      }
+      const result = await callAsync(nft.run, context, commands);
+      const output = String(nft.output(context) ?? "");
+      const problem = String(nft.errors(context) ?? "").trim();
+      if (result !== 0) throw errors.KERNEL_NFT_REFUSED(problem || `status ${result}`);
+      return output;
     });
   };
 
@@ -87,8 +72,8 @@ export function realNft(netns?: Netns): NftPort {
     close: () => {
       if (closed) return;
       closed = true;
-      // After whatever is under way, which may still have to go there.
-      if (home !== undefined) void inTurn(async () => closeSync(home));
+      // After whatever is under way: freeing a context in use would take the process with it.
+      void inTurn(async () => nft.free(context));
     },
   };
 }
