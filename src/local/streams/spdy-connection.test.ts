@@ -94,7 +94,10 @@ describe("streams over one connection", () => {
 
     client.send(3, "hello", true);
     const heard: string[] = [];
-    await once((streams[1] as SpdyStream).on("data", (chunk) => heard.push(String(chunk))), "end");
+    await once(
+      (streams[1] as SpdyStream).on("data", (chunk) => heard.push(String(chunk))),
+      "end",
+    );
     expect(heard).toEqual(["hello"]);
 
     streams[0]?.end("done");
