@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createEbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
 import type { VerdictEvent } from "../../src/dataplane/ebpf/verdict-events.ts";
 import { Assembler, R0 } from "../../src/kernel/asm.ts";
 import { frame, TCP, tcp, udp, v4 } from "./frames.ts";
@@ -111,6 +112,14 @@ describe.skipIf(missing).each(ways)(
         destination: { address: POD_B.v4, port: 1 },
         hits: ["rule-{}", "default;end"],
       });
+    });
+
+    it("a kernel that lacks what cannot be done without is told so at once", async () => {
+      const { kernel, netns, directory } = lab;
+      const older = { ...kernel, features: async () => ({ ...(await kernel.features()), ringBuffer: false }) };
+      const options = { kernel: older, netns, pinDirectory: `${directory}/older`, overlay: "vxlan.vendor" };
+      await expect(createEbpfDataplane(options)).rejects.toMatchObject({ code: "EBPF_KERNEL_LACKS" });
+      expect(kernel.bpf.pins(directory)).toEqual(["ours"]);
     });
 
     it("an interface somebody else's filters stand at keeps them, and its discipline, when we leave", async () => {

@@ -53,8 +53,10 @@ export interface EbpfDataplane extends Dataplane {
 
 export async function createEbpfDataplane(options: EbpfOptions): Promise<EbpfDataplane> {
   const { kernel, pinDirectory, netns } = options;
-  const netlink = kernel.netlink(netns);
   const features = await kernel.features();
+  if (!features.schedCls) throw errors.EBPF_KERNEL_LACKS("programs at interfaces");
+  if (!features.ringBuffer) throw errors.EBPF_KERNEL_LACKS("ring buffers");
+  const netlink = kernel.netlink(netns);
   kernel.bpf.makePinDirectory(pinDirectory);
   const inside = netns && { netns, port: kernel.netns };
   const attachments = features.tcx
