@@ -49,7 +49,11 @@ export async function installNetwork(
   // Without it eBPF is refused: where the API server is must not depend on services that eBPF is about to take over.
   await applyAll(client, documents(endpointMapOf(`api.${name}.internal`, "6443")));
   await applyOperator(client, 1);
-  const ipPools = families.map((family) => ({ cidr: POOLS[family], encapsulation, natOutgoing: "Enabled" }));
+  const ipPools = families.map((family) => ({
+    cidr: POOLS[family],
+    encapsulation,
+    natOutgoing: "Enabled",
+  }));
   const objects = documents(manifest("custom-resources.yaml"));
   for (const object of objects) {
     if (object.kind !== "Installation") continue;
