@@ -114,12 +114,25 @@ describe.skipIf(missing).each(ways)(
       });
     });
 
-    it("a kernel that lacks what cannot be done without is told so at once", async () => {
+    it("a kernel without programs at interfaces is told so at once; one without ring buffers only when somebody wants to be told", async () => {
       const { kernel, netns, directory } = lab;
-      const older = { ...kernel, features: async () => ({ ...(await kernel.features()), ringBuffer: false }) };
-      const options = { kernel: older, netns, pinDirectory: `${directory}/older`, overlay: "vxlan.vendor" };
-      await expect(createEbpfDataplane(options)).rejects.toMatchObject({ code: "EBPF_KERNEL_LACKS" });
+      const less = (without: object) => ({
+        ...kernel,
+        features: async () => ({ ...(await kernel.features()), ...without }),
+      });
+      const options = { netns, pinDirectory: `${directory}/older`, overlay: "vxlan.vendor" };
+      const none = createEbpfDataplane({ ...options, kernel: less({ schedCls: false }) });
+      await expect(none).rejects.toMatchObject({ code: "EBPF_KERNEL_LACKS" });
       expect(kernel.bpf.pins(directory)).toEqual(["ours"]);
+      await lab.plane.remove();
+      await lab.plane.close();
+      lab.forgetPrograms();
+      const old = { ringBuffer: false, redirectPeer: false, redirectNeighbour: false };
+      lab.plane = await createEbpfDataplane({ ...options, kernel: less(old), pinDirectory: `${directory}/ours` });
+      await lab.apply(RULES);
+      expect(from("a", v4(A_TO_B, tcp(40000, 80)))).toBe("redirect PASS_POLICY");
+      expect(from("a", v4(A_TO_B, udp(1, 2)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
+      expect(() => lab.plane.watchVerdicts(1, () => undefined)).toThrow(/no ring buffers/);
     });
 
     it("an interface somebody else's filters stand at keeps them, and its discipline, when we leave", async () => {

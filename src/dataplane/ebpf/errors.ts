@@ -18,8 +18,8 @@ export const errors = defineErrors({
     say: (name: string) => `there is no interface ${name} on this node`,
   },
   EBPF_KERNEL_LACKS: {
-    say: (what: string) => `this kernel has no ${what}, which the eBPF data plane needs`,
-    fix: () => "use the standard data plane on this node, or a kernel from 5.8 on",
+    say: (what: string) => `this kernel has no ${what}, which this needs`,
+    fix: () => "use the standard data plane on this node, or a newer kernel: 5.10 has everything",
   },
   EBPF_KERNEL_REFUSES: {
     say: (what: string) => `the kernel refused ${what}`,
