@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
+import { AGENT_SAYS } from "../../src/api/agent-report.ts";
 import type { KubeObject } from "../../src/api/object.ts";
+import type { Client } from "../../src/cluster/client.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/local/cluster.ts";
@@ -37,7 +39,7 @@ export interface NetworkChoice {
 const POOLS = { 4: "10.244.0.0/16", 6: "fd00:10:244::/56" } as const;
 const PATIENCE_MS = 120_000;
 
-/** Installs the network as published, and waits until its own status says that it works. */
+/** Installs the network as published, and waits until every agent says that it acts. */
 export async function installNetwork(
   { client, name }: RealCluster,
   { dataplane, encapsulation, families }: NetworkChoice,
@@ -63,11 +65,21 @@ export async function installNetwork(
     client,
     objects.filter(({ kind }) => kind === "Installation"),
   );
-  await eventually(
-    () => allStatuses(client),
-    (all) => all["network"]?.available === true && all["network"].progressing === false,
+  const told = await eventually(
+    async () => ({ agents: await agentsOf(client), statuses: await allStatuses(client) }),
+    ({ agents }) => agents.length > 0 && agents.every((agent) => isReady(agent) && says(agent, dataplane)),
     PATIENCE_MS,
   );
+  if (told.statuses["network"]?.degraded) throw new Error(`degraded: ${told.statuses["network"].message}`);
+}
+
+async function agentsOf(client: Client): Promise<Pod[]> {
+  return (await client.list<Pod>(PODS, { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" })).items;
+}
+
+/** The agents' own word for what acts now. The operator's waits with eBPF until services are proven through it. */
+function says({ metadata }: Pod, dataplane: string): boolean {
+  return metadata.annotations?.[AGENT_SAYS.dataplane] === dataplane;
 }
 
 export interface PodChoice {
