@@ -15,7 +15,7 @@ const KERNELS = [
 ];
 
 /** A minute where there are processors to be had; emulation suffers most where there are none. */
-const TIMEOUT_MS = 600_000;
+const TIMEOUT_MS = 900_000;
 
 async function main(args) {
   const named = KERNELS.filter(({ name }) => args.includes(name));
