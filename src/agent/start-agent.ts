@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { vendorNames } from "../api/names.ts";
+import { POD_INTERFACE_PREFIX } from "../api/pod-network.ts";
 import { createClient } from "../cluster/client.ts";
 import type { ProgramWorld } from "../cluster/program.ts";
 import type { Kernel } from "../kernel/kernel.ts";
-import type { NetlinkPort } from "../kernel/netlink-port.ts";
+import type { NetlinkEvent, NetlinkPort } from "../kernel/netlink-port.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
 import { serveLines } from "../kit/line-socket.ts";
 import { createMetrics, type Metrics } from "../kit/metrics.ts";
@@ -94,11 +95,10 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     }),
   );
   const watch = netlink.monitor((event) => {
+    if (!isOfNode(event)) return;
     // What waited for a link or an address may go on; what the node tells of itself may have changed.
-    if (event.kind === "link" || event.kind === "address" || event.kind === "lost") {
-      loop.poke();
-      upkeep.current?.poke();
-    }
+    loop.poke();
+    upkeep.current?.poke();
   });
   const ends = [
     objects.nodes.onChange(({ key }) => key === config.nodeName && upkeep.current?.poke()),
@@ -124,6 +124,18 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
       client.close();
     },
   };
+}
+
+/** Pods' interfaces come and go all the time, and whoever makes them says so. */
+function isOfNode(event: NetlinkEvent): boolean {
+  switch (event.kind) {
+    case "link":
+      return !event.link.name.startsWith(POD_INTERFACE_PREFIX);
+    case "address":
+      return !event.address.address.startsWith("fe80:");
+    default:
+      return event.kind === "lost";
+  }
 }
 
 /** What connecting a pod asks of the cluster and the node. */

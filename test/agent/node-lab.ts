@@ -75,6 +75,8 @@ const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
 const API_PORT = 6443;
 
 export async function nodeLab({ bpf, pools, nodes: count = 2 }: LabOptions): Promise<NodeLab> {
+  // The plugin is a bundle: in a checkout nobody has bundled it yet.
+  await run(process.execPath, [join(ROOT, "tools/build.mjs")]);
   const id = `vt-${randomBytes(3).toString("hex")}`;
   const directory = mkdtempSync(join(tmpdir(), `${id}-`));
   const undo: (() => Promise<void> | void)[] = [() => rmSync(directory, { recursive: true, force: true })];
@@ -240,7 +242,7 @@ function nodeAgent(plan: { name: string; netns: Netns; addresses: LabNode["addre
     STATE_DIR: join(directory, "state"),
     BPF_ROOT: join(directory, "bpf"),
   };
-  const into = ["--net=/run/netns/" + netns.name, process.execPath, join(ROOT, "bin/vendor")];
+  const into = [`--net=/run/netns/${netns.name}`, process.execPath, join(ROOT, "bin/vendor")];
   let child: ChildProcess | undefined;
   let lines = "";
   const kill = async () => {
