@@ -179,6 +179,8 @@ INLINE enum reason parse_extensions(struct __sk_buff *skb, struct work *w, struc
 {
 	__u32 at = ETHERNET + sizeof(struct ipv6hdr);
 	__u32 end = ETHERNET + w->length;
+	/* As loops go, 5.10 only takes those that end in a jump, and the compiler does not promise one. */
+#pragma clang loop unroll(full)
 	for (int i = 0; i <= MORE_EXTENSION_HEADERS; i++) {
 		__u8 header[8];
 		if (next != NEXT_HOP_BY_HOP && next != NEXT_ROUTING && next != NEXT_FRAGMENT && next != NEXT_DESTINATION &&

@@ -32,14 +32,6 @@ export interface AgentDirectories {
   sysctl: string;
 }
 
-/** By the place the manifests mount a directory of the node at: the variable that moves it. */
-export const DIRECTORY_VARIABLES = {
-  "/var/run/vendor": "RUN_DIR",
-  "/var/lib/vendor": "STATE_DIR",
-  "/sys/fs/bpf": "BPF_ROOT",
-  "/host/proc/sys/net": "SYSCTL_DIR",
-} as const;
-
 export type Env = Readonly<Record<string, string | undefined>>;
 
 export function readAgentConfig(env: Env): AgentConfig {
@@ -61,7 +53,7 @@ export function readAgentConfig(env: Env): AgentConfig {
   };
 }
 
-export function agentDirectories(env: Env): AgentDirectories {
+function agentDirectories(env: Env): AgentDirectories {
   return {
     run: env["RUN_DIR"] || "/var/run/vendor",
     state: env["STATE_DIR"] || "/var/lib/vendor",

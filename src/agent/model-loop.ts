@@ -148,7 +148,7 @@ export class ModelLoop {
       const report = await target.apply(delta ?? emptyDelta(this.#model.inSync));
       this.#note(report, delta);
       if (this.#model.inSync) this.#applied = true;
-      if (this.#applied && !this.#swept && this.#failures === 0) {
+      if (this.#applied && !this.#swept) {
         const { removed } = await target.sweep();
         this.#swept = true;
         if (removed.length > 0) log.info({ removed }, "swept what an earlier life left");

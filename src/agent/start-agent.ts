@@ -1,14 +1,16 @@
 import { join } from "node:path";
 import { vendorNames } from "../api/names.ts";
+import { POD_INTERFACE_PREFIX } from "../api/pod-network.ts";
 import { createClient } from "../cluster/client.ts";
 import type { ProgramWorld } from "../cluster/program.ts";
 import type { Kernel } from "../kernel/kernel.ts";
+import type { NetlinkEvent, NetlinkPort } from "../kernel/netlink-port.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
 import { serveLines } from "../kit/line-socket.ts";
 import { createMetrics, type Metrics } from "../kit/metrics.ts";
 import { createCalculator } from "../policy/calculator.ts";
 import { adminService, adminSocket } from "./admin.ts";
-import { agentMetrics } from "./agent-metrics.ts";
+import { type AgentMetrics, agentMetrics } from "./agent-metrics.ts";
 import { apiAddresses } from "./api-addresses.ts";
 import { type FailoverOptions, failoverTransport, keepAddresses } from "./api-failover.ts";
 import { cniService } from "./cni-service.ts";
@@ -25,7 +27,7 @@ import { type PlaneKind, planeSwitch } from "./plane-switch.ts";
 import { type NodePlanes, OVERLAY } from "./planes.ts";
 import { podMtu } from "./pod-mtu.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
-import { type PodNetwork, podNetwork } from "./pods/pod-network.ts";
+import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
 import { type PodRecords, podRecords } from "./pods/pod-records.ts";
 import { type Chore, startUpkeep, type Upkeep } from "./upkeep.ts";
 
@@ -75,17 +77,10 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
   });
   const netlink = kernel.netlink();
   const records = podRecords(join(config.directories.state, "pods"));
-  const node = () => objects.nodes.get(config.nodeName);
   const pods = podNetwork({
     ...{ client, node: config.nodeName, ipam, records, loop, log },
     interfaces: podInterfaces(kernel, config.directories.sysctl),
-    pools: () => objects.pools.list(),
-    namespace: (name) => objects.namespaces.get(name),
-    nodeLabels: () => node()?.metadata.labels ?? {},
-    podCidrs: () => ((node()?.["spec"] ?? {}) as { podCIDRs?: string[] }).podCIDRs ?? [],
-    mtu: () =>
-      config.mtu ||
-      podMtu(netlink.links(), netlink.addresses(), loop.model.nodes.get(config.nodeName), objects.pools.list()),
+    ...factsForPods(config, objects, netlink, loop),
   });
   const notReady = (): string | undefined => {
     const kinds = objects.waitingFor();
@@ -93,18 +88,17 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     return loop.ready ? undefined : "the model is not carried out yet";
   };
   const upkeep = await objectsKnown(objects, stopping.signal, () =>
-    startUpkeep(chores({ ...parts, clock }, { client, objects, ipam, pods, filter, netlink, loop }), {
+    startUpkeep(chores({ ...parts, clock }, { client, objects, ipam, pods, filter, netlink, loop, metrics }), {
       clock,
       log,
       signal: stopping.signal,
     }),
   );
   const watch = netlink.monitor((event) => {
+    if (!isOfNode(event)) return;
     // What waited for a link or an address may go on; what the node tells of itself may have changed.
-    if (event.kind === "link" || event.kind === "address" || event.kind === "lost") {
-      loop.poke();
-      upkeep.current?.poke();
-    }
+    loop.poke();
+    upkeep.current?.poke();
   });
   const ends = [
     objects.nodes.onChange(({ key }) => key === config.nodeName && upkeep.current?.poke()),
@@ -117,11 +111,7 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     stuck: () => loop.stuck(STUCK_MS) ?? stuckUpkeep(upkeep.current, clock),
     acting: () => filter.acting(),
     metrics: allMetrics,
-    async refreshMetrics() {
-      metrics.ready.set(loop.ready ? 1 : 0);
-      const { rows } = await filter.show("counters");
-      for (const [hook = "", reason = "", packets = "0"] of rows) metrics.drops.set(Number(packets), { hook, reason });
-    },
+    refreshMetrics: () => refreshMetrics(metrics, { filter, loop }),
     async stop() {
       stopping.abort();
       for (const end of ends) end();
@@ -133,6 +123,35 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
       netlink.close();
       client.close();
     },
+  };
+}
+
+/** Pods' interfaces come and go all the time, and whoever makes them says so. */
+function isOfNode(event: NetlinkEvent): boolean {
+  switch (event.kind) {
+    case "link":
+      return !event.link.name.startsWith(POD_INTERFACE_PREFIX);
+    case "address":
+      return !event.address.address.startsWith("fe80:");
+    default:
+      return event.kind === "lost";
+  }
+}
+
+/** What connecting a pod asks of the cluster and the node. */
+function factsForPods(
+  { nodeName, mtu }: AgentConfig,
+  { nodes, pools, namespaces }: FollowedObjects,
+  netlink: NetlinkPort,
+  { model }: ModelLoop,
+): Pick<PodNetworkParts, "pools" | "namespace" | "nodeLabels" | "podCidrs" | "mtu"> {
+  const spec = () => (nodes.get(nodeName)?.["spec"] ?? {}) as { podCIDRs?: string[] };
+  return {
+    pools: () => pools.list(),
+    namespace: (name) => namespaces.get(name),
+    nodeLabels: () => nodes.get(nodeName)?.metadata.labels ?? {},
+    podCidrs: () => spec().podCIDRs ?? [],
+    mtu: () => mtu || podMtu(netlink.links(), netlink.addresses(), model.nodes.get(nodeName), pools.list()),
   };
 }
 
@@ -155,8 +174,26 @@ interface ChoreParts {
   ipam: Ipam;
   pods: PodNetwork;
   filter: ReturnType<typeof planeSwitch>;
-  netlink: ReturnType<Kernel["netlink"]>;
+  netlink: NetlinkPort;
   loop: ModelLoop;
+  metrics: AgentMetrics;
+}
+
+async function refreshMetrics(
+  metrics: AgentMetrics,
+  { filter, loop }: Pick<ChoreParts, "filter" | "loop">,
+): Promise<void> {
+  metrics.ready.set(loop.ready ? 1 : 0);
+  const { columns, rows } = await filter.show("counters");
+  for (const row of rows) {
+    const {
+      hook = "nft",
+      reason = "",
+      rule = reason,
+      packets = "0",
+    } = Object.fromEntries(columns.map((column, at) => [column, row[at]]));
+    metrics.drops.set(Number(packets), { hook, reason: rule });
+  }
 }
 
 /** In the order a new node needs them: what others must know of it before what people read. */
@@ -192,6 +229,7 @@ function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock
       name: "API addresses",
       run: async () => failover && keepAddresses(failover.file, apiAddresses(objects.endpointSlices.list("default"))),
     },
+    { name: "metrics", run: () => refreshMetrics(parts.metrics, { filter, loop }) },
     { name: "late releases", run: () => pods.giveBackLate() },
     { name: "cluster information", run: () => ensureClusterInformation(client, config.version) },
   ];

@@ -34,7 +34,7 @@ export interface InstallConfig {
   socket: string | undefined;
 }
 
-export function readInstallConfig(env: Env): InstallConfig {
+export function readInstallConfig(env: Env = process.env): InstallConfig {
   const binDir = env["CNI_BIN_DIR"] || "/host/cni/bin";
   return {
     binDir,

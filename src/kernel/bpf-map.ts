@@ -10,6 +10,9 @@ const MODES = { any: 0, create: 1, exist: 2 } as const satisfies Record<UpdateMo
 /** Elements per call of a batch: larger ones are not faster per element, and hold locks longer. */
 const BATCH = 4096;
 
+/** Types whose keys are all numbers below their size. */
+const INDEXED: readonly MapInfo["type"][] = ["array", "perCpuArray", "progArray", "arrayOfMaps"];
+
 const KEY_BYTES = 512;
 const VALUE_BYTES = 64 * 1024;
 
@@ -228,12 +231,15 @@ export class KernelMap implements BpfMap {
   }
 
   private *singleChunks(size: number): Generator<MapEntry[]> {
+    const after = INDEXED.includes(this.info.type)
+      ? (key?: Buffer) => this.nextIndex(key)
+      : (key?: Buffer) => this.nextKey(key);
     let chunk: MapEntry[] = [];
-    let key = this.nextKey(undefined);
+    let key = after(undefined);
     while (key) {
       const value = this.lookup(key);
       if (value) chunk.push([key, value]);
-      const next = this.nextKey(key);
+      const next = after(key);
       if (chunk.length >= size) {
         yield chunk;
         chunk = [];
@@ -241,6 +247,15 @@ export class KernelMap implements BpfMap {
       key = next;
     }
     if (chunk.length > 0) yield chunk;
+  }
+
+  /** Asking the kernel what comes after an index is most of the work of reading a large array that is mostly empty. */
+  private nextIndex(key: Buffer | undefined): Buffer | undefined {
+    const index = key ? key.readUInt32LE() + 1 : 0;
+    if (index >= this.info.maxEntries) return undefined;
+    const next = Buffer.alloc(this.info.keySize);
+    next.writeUInt32LE(index);
+    return next;
   }
 
   private nextKey(key: Buffer | undefined): Buffer | undefined {

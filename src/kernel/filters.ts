@@ -73,19 +73,20 @@ function list(socket: NetlinkSocket, device: number, direction: Direction): Traf
 }
 
 function readFilter({ body }: NetlinkMessage, direction: Direction): TrafficFilter[] {
+  const handle = body.readUInt32LE(8);
+  // The kernel lists the chain a filter is in, too.
+  if (handle === 0) return [];
   const attributes = readAttributes(body, 20);
   const options = attributes.get(ATTR.options);
-  // The kernel lists the chain a filter is in, too; only filters have options with a program.
-  if (textOf(attributes.get(ATTR.kind)) !== "bpf" || !options) return [];
-  const bpf = readAttributes(options);
-  if (!bpf.has(BPF.name)) return [];
+  const isBpf = textOf(attributes.get(ATTR.kind)) === "bpf" && options;
+  const bpf = isBpf ? readAttributes(options) : new Map<number, Buffer>();
   return [
     {
       device: body.readInt32LE(4),
       direction,
-      name: textOf(bpf.get(BPF.name)),
+      name: bpf.has(BPF.name) ? textOf(bpf.get(BPF.name)) : "",
       priority: body.readUInt32LE(16) >>> 16,
-      handle: body.readUInt32LE(8),
+      handle,
       programId: bpf.get(BPF.id)?.readUInt32LE(0),
     },
   ];

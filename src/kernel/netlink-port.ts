@@ -126,6 +126,7 @@ export interface ForwardingEntry {
 export interface TrafficFilter {
   readonly device: number;
   readonly direction: Direction;
+  /** Empty for those of others that have none, and are no programs. */
   readonly name: string;
   readonly priority: number;
   readonly handle: number;

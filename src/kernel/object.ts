@@ -1,4 +1,5 @@
 /** Loads what clang compiled: makes the maps, fills in the variables, links and loads the programs. Takes bytes; where they come from is not its business. */
+import { HELPERS, type Helper } from "./asm.ts";
 import type { AttachType, MapType, ProgramType } from "./bpf-constants.ts";
 import type { BpfMap, BpfPort, BpfProgram, MapInfo, MapSpec } from "./bpf-port.ts";
 import { Btf } from "./btf.ts";
@@ -30,7 +31,16 @@ export interface LoadOptions {
   readonly programs?: readonly string[];
   /** Skips functions the kernel does not have: a call to one becomes a call to nothing, which only dead code survives. */
   readonly missingFunctions?: "refuse" | "leave";
+  /**
+   * Helpers this kernel does not have: a call of one becomes the result given here. For kernels before 5.5, to which read-only variables are no
+   * constants, so that they would look for the helper behind a branch that is never taken.
+   */
+  readonly missingHelpers?: Readonly<Partial<Record<Helper, number>>>;
+  /** Shapes for maps of types this kernel does not have, which only missing helpers use. */
+  readonly shapes?: Readonly<Record<string, MapShape>>;
 }
+
+type MapShape = Pick<MapDefinition, "type" | "keySize" | "valueSize" | "maxEntries">;
 
 export interface BpfObject {
   map(name: string): BpfMap;
@@ -119,7 +129,10 @@ class Loading implements BpfObject {
     this.btfFd = this.loadTypes();
     for (const definition of [...declaredMaps(this.btf), ...variableMaps(this.btf, this.elf)]) {
       const maxEntries = this.options.maxEntries?.[definition.name] ?? definition.maxEntries;
-      this.maps.set(definition.name, this.openMap({ ...definition, maxEntries }));
+      this.maps.set(
+        definition.name,
+        this.openMap({ ...definition, maxEntries, ...this.options.shapes?.[definition.name] }),
+      );
     }
     const extra = readExtraInfo(this.btf, this.elf);
     const license = this.elf.section("license")?.data.toString("latin1").replace(/\0.*/s, "") ?? "";
@@ -129,6 +142,7 @@ class Loading implements BpfObject {
     };
     for (const [symbol, section] of this.entries()) {
       const { functions, lines, instructions } = new Linker(this.elf, extra, names).link(symbol);
+      replaceCalls(instructions, this.options.missingHelpers ?? {});
       const types = this.btfFd === undefined ? undefined : { btf: this.btfFd, functions, lines };
       const spec = { name: symbol.name, ...kindOf(section), instructions, license, types };
       this.programs.set(symbol.name, this.bpf.loadProgram(spec));
@@ -253,6 +267,21 @@ class Loading implements BpfObject {
       if (!spec.types || errnoOf(error) !== "EINVAL") throw error;
       return this.bpf.createMap({ ...spec, types: undefined });
     }
+  }
+}
+
+function replaceCalls(instructions: Buffer, results: Partial<Record<Helper, number>>): void {
+  const [SIZE, CALL, SET_R0] = [8, 0x85, 0xb7];
+  const byNumber = new Map(
+    Object.entries(results).map(([helper, result]) => [HELPERS[helper as Helper] as number, result]),
+  );
+  for (let at = 0; at < instructions.length; at += SIZE) {
+    // The registers of a call say whose function it is: none, of the kernel's helpers.
+    if (instructions[at] !== CALL || instructions[at + 1] !== 0) continue;
+    const result = byNumber.get(instructions.readInt32LE(at + 4));
+    if (result === undefined) continue;
+    instructions[at] = SET_R0;
+    instructions.writeInt32LE(result, at + 4);
   }
 }
 

@@ -13,6 +13,9 @@ import { errors, kernelError } from "./errors.ts";
 export type Fd = number;
 
 type Koffi = typeof koffi;
+
+/** What a library called off the event loop has to stand on. With the 128 KiB it would get, nftables writes past the end and takes us with it. */
+const ASYNC_STACK = 2 * 1024 * 1024;
 /** A C function; `async` runs it on another thread and calls its last argument back. */
 export type Native = ((...args: unknown[]) => unknown) & { async(...args: unknown[]): void };
 
@@ -67,7 +70,9 @@ function loadLibc(): Libc {
 
 function loadKoffi(): Koffi {
   try {
-    return createRequire(import.meta.url)("koffi") as Koffi;
+    const library = createRequire(import.meta.url)("koffi") as Koffi;
+    library.config({ async_stack_size: ASYNC_STACK });
+    return library;
   } catch (error) {
     throw errors.KERNEL_NO_LIBRARY("koffi", String(error)).from(error);
   }

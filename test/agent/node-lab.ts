@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { connect, createServer, type Server } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -24,6 +24,10 @@ import type { Netns } from "../../src/kernel/netns-port.ts";
 export interface NodeLab {
   client: Client;
   nodes: LabNode[];
+  /** A machine on the nodes' segment that is none of them. */
+  outside: { name: string; netns: Netns; addresses: { v4: string; v6: string } };
+  /** Nobody reaches the API server, or everybody again. */
+  cutApi(cut: boolean): void;
   addPod(name: string, node: LabNode, labels?: Record<string, string>): Promise<LabPod>;
   removePod(pod: LabPod): Promise<void>;
   close(): Promise<void>;
@@ -71,6 +75,8 @@ const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
 const API_PORT = 6443;
 
 export async function nodeLab({ bpf, pools, nodes: count = 2 }: LabOptions): Promise<NodeLab> {
+  // The plugin is a bundle: in a checkout nobody has bundled it yet.
+  await run(process.execPath, [join(ROOT, "tools/build.mjs")]);
   const id = `vt-${randomBytes(3).toString("hex")}`;
   const directory = mkdtempSync(join(tmpdir(), `${id}-`));
   const undo: (() => Promise<void> | void)[] = [() => rmSync(directory, { recursive: true, force: true })];
@@ -87,10 +93,15 @@ export async function nodeLab({ bpf, pools, nodes: count = 2 }: LabOptions): Pro
     undo.push(() => removeNetns(segment));
     const wire = kernel.netlink(segment);
     wire.addBridge("segment");
-    wire.changeLink(wire.link("segment")!.index, { up: true });
+    const bridge = wire.link("segment")!.index;
+    wire.changeLink(bridge, { up: true });
+    const outside = { name: "outside", netns: segment, addresses: { v4: "10.99.0.254", v6: "fd99::254" } };
+    wire.addAddress({ device: bridge, address: `${outside.addresses.v4}/24` });
+    wire.addAddress({ device: bridge, address: `${outside.addresses.v6}/64` });
+    const api = { cut: false, open: new Set<Socket>() };
     const nodes: LabNode[] = [];
     for (let at = 1; at <= count; at++) {
-      const node = await makeNode({ id, at, directory, port, client, segment: { netns: segment, wire } }, undo);
+      const node = await makeNode({ id, at, directory, port, api, client, segment: { netns: segment, wire } }, undo);
       nodes.push(node);
     }
     wire.close();
@@ -101,6 +112,11 @@ export async function nodeLab({ bpf, pools, nodes: count = 2 }: LabOptions): Pro
     return {
       client,
       nodes,
+      outside,
+      cutApi(cut) {
+        api.cut = cut;
+        if (cut) for (const socket of api.open) socket.destroy();
+      },
       addPod: async (name, node, labels = {}) => {
         const pod = await makePod(client, id, name, node, labels);
         pods.add(pod);
@@ -142,12 +158,13 @@ interface NodePlan {
   at: number;
   directory: string;
   port: number;
+  api: ApiWay;
   client: Client;
   segment: { netns: Netns; wire: ReturnType<typeof kernel.netlink> };
 }
 
 async function makeNode(
-  { id, at, directory: root, port, client, segment }: NodePlan,
+  { id, at, directory: root, port, api, client, segment }: NodePlan,
   undo: (() => Promise<void> | void)[],
 ): Promise<LabNode> {
   const name = `node-${at}`;
@@ -163,7 +180,7 @@ async function makeNode(
   inside.addAddress({ device, address: `${addresses.v4}/24` });
   inside.addAddress({ device, address: `${addresses.v6}/64` });
   inside.close();
-  undo.push(await forwardApi(netns, port));
+  undo.push(await forwardApi(netns, port, api));
   await client.create(NODES, { apiVersion: "v1", kind: "Node", metadata: { name } });
   const directory = join(root, name);
   mkdirSync(directory);
@@ -186,10 +203,18 @@ async function makeNode(
   return node;
 }
 
+interface ApiWay {
+  cut: boolean;
+  open: Set<Socket>;
+}
+
 /** The API server listens outside; what connects to the node's own loopback is carried there. */
-async function forwardApi(netns: Netns, port: number): Promise<() => void> {
+async function forwardApi(netns: Netns, port: number, api: ApiWay): Promise<() => void> {
   const fd = kernel.netns.bind(netns, { kind: "stream", address: "127.0.0.1", port: API_PORT });
   const server: Server = createServer((socket) => {
+    if (api.cut) return void socket.destroy();
+    api.open.add(socket);
+    socket.on("close", () => api.open.delete(socket));
     const onward = connect(port, "127.0.0.1");
     socket.pipe(onward).pipe(socket);
     for (const end of [socket, onward]) end.on("error", () => [socket, onward].forEach((one) => void one.destroy()));
@@ -217,7 +242,7 @@ function nodeAgent(plan: { name: string; netns: Netns; addresses: LabNode["addre
     STATE_DIR: join(directory, "state"),
     BPF_ROOT: join(directory, "bpf"),
   };
-  const into = ["--net=/run/netns/" + netns.name, process.execPath, join(ROOT, "bin/vendor")];
+  const into = [`--net=/run/netns/${netns.name}`, process.execPath, join(ROOT, "bin/vendor")];
   let child: ChildProcess | undefined;
   let lines = "";
   const kill = async () => {
@@ -303,7 +328,7 @@ function removeNetns(netns: Netns): void {
 }
 
 /** Serves one word to whoever connects, in a pod or on a node, until closed. */
-export async function serve(on: LabPod | LabNode, port: number, family: 4 | 6): Promise<() => void> {
+export async function serve(on: Pick<LabPod, "name" | "netns">, port: number, family: 4 | 6): Promise<() => void> {
   const fd = kernel.netns.bind(on.netns, { kind: "stream", address: family === 4 ? "0.0.0.0" : "::", port });
   const server = createServer((socket) => {
     socket.on("error", () => socket.destroy());
@@ -315,7 +340,7 @@ export async function serve(on: LabPod | LabNode, port: number, family: 4 | 6): 
 
 /** What is answered at this address, asked from a pod or a node; undefined: nothing. */
 export async function ask(
-  from: LabPod | LabNode,
+  from: Pick<LabPod, "netns">,
   address: string,
   port: number,
   seconds = 3,

@@ -33,7 +33,8 @@ describe.skipIf(why !== undefined).each(ROWS)(
         ["c", two],
       ] as const)
         pods[name] = await lab.addPod(name, node!);
-      for (const pod of [...Object.values(pods), one!]) ends.push(await serve(pod, 8080, 4), await serve(pod, 8081, 6));
+      for (const pod of [...Object.values(pods), one!, lab.outside])
+        ends.push(await serve(pod, 8080, 4), await serve(pod, 8081, 6));
     }, 120_000);
     afterAll(async () => {
       for (const end of ends) end();
@@ -56,6 +57,12 @@ describe.skipIf(why !== undefined).each(ROWS)(
       expect(await ask(c!, a!.addresses[at]!, PORTS[at])).toBe(`a saw ${c!.addresses[at]}`);
       expect(await ask(node, b!.addresses[at]!, PORTS[at])).toMatch(/^b saw /);
       expect(await ask(a!, at === 0 ? node.addresses.v4 : node.addresses.v6, PORTS[at])).toMatch(/^node-1 saw /);
+    });
+
+    it("a pod that leaves the pools takes its node's address, and one that does not keeps its own", async () => {
+      const { v4, v6 } = lab.outside.addresses;
+      expect(await ask(pods["a"]!, v4, 8080)).toBe("outside saw 10.99.0.1");
+      expect(await ask(pods["c"]!, v6, 8081)).toBe("outside saw fd99::2");
     });
 
     it("a pod that is gone leaves no interface, no route, no address and no record", async () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ClsactAttachments } from "../../src/dataplane/ebpf/attachments.ts";
+import { createEbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
 import type { VerdictEvent } from "../../src/dataplane/ebpf/verdict-events.ts";
+import { Assembler, R0 } from "../../src/kernel/asm.ts";
 import { frame, TCP, tcp, udp, v4 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { allow, deltaOf, PacketLab, POD_A, POD_B } from "./packet-lab.ts";
@@ -10,119 +11,147 @@ const A_TO_B = { source: POD_A.v4, destination: POD_B.v4 };
 const B_TO_A = { source: POD_B.v4, destination: POD_A.v4 };
 const RULES = { aEgress: [allow()], bIngress: [allow({ protocol: 6 })] };
 
-describe.skipIf(missing)(`the life of the data plane${missing ? ` (${missing})` : ""}`, () => {
-  let lab: PacketLab;
-  beforeEach(async () => {
-    lab = await PacketLab.open();
-  });
-  afterEach(() => lab?.close());
+const ways = ["what there is", "clsact"] as const;
 
-  const from = (at: "a" | "b", packet: { type: number; bytes: Buffer }) => {
-    const { verdict, reason } = lab.send(at, "ingress", frame(packet));
-    return `${verdict} ${reason}`;
-  };
-
-  it("goes on without the agent, and a new one takes it over: nothing denied passes, nothing allowed breaks", async () => {
-    await lab.apply(RULES);
-    from("a", v4(A_TO_B, tcp(40000, 80)));
-    const links = () => lab.kernel.bpf.pins(`${lab.directory}/ours/links`);
-    const before = links();
-    await lab.plane.close();
-    lab.forgetPrograms();
-    expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("redirect PASS_ESTABLISHED");
-    expect(from("a", v4(A_TO_B, udp(1, 2)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
-    lab.forgetPrograms();
-    await lab.start();
-    // Not in sync yet: what is in the kernel stays as it is.
-    await lab.plane.apply({ ...deltaOf({}), inSync: false });
-    expect(from("a", v4(A_TO_B, tcp(40000, 80, TCP.ack)))).toBe("redirect PASS_ESTABLISHED");
-    await lab.apply(RULES);
-    lab.forgetPrograms();
-    expect(links()).toEqual(before);
-    expect(from("a", v4(A_TO_B, tcp(40000, 80, TCP.ack)))).toBe("redirect PASS_POLICY");
-    expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.ack)))).toBe("redirect PASS_ESTABLISHED");
-    expect(from("a", v4(A_TO_B, udp(1, 2)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
-    expect((await lab.plane.sweep()).removed.join()).toMatch(/^\d+ policy programs$/);
-    expect(await lab.plane.sweep()).toEqual({ removed: [] });
-  });
-
-  it("a pod that went while nobody looked is swept with everything of its", async () => {
-    await lab.apply(RULES);
-    const gone = { endpoints: { set: deltaOf(RULES).endpoints.set.slice(0, 1), remove: [] } };
-    await lab.restart();
-    await lab.apply(RULES, gone);
-    const { removed } = await lab.plane.sweep();
-    expect(removed.slice(0, 2)).toEqual(
-      ["egress", "ingress"].map((direction) => `program at interface ${lab.ifindex("b")}, ${direction}`),
-    );
-    expect((await lab.plane.show("endpoints")).rows.map(([id]) => id)).toEqual(["(node)", "default/a"]);
-    expect(from("a", v4(A_TO_B, tcp(1, 80)))).toMatch(/^next/);
-  });
-
-  it("a flow of an older layout of maps is carried over", async () => {
-    await lab.apply(RULES);
-    from("a", v4(A_TO_B, tcp(40000, 80)));
-    const ours = `${lab.directory}/ours`;
-    const [current] = lab.kernel.bpf.pins(ours).filter((name) => name.startsWith("maps_"));
-    await lab.plane.close();
-    lab.forgetPrograms();
-    // As an earlier release would have left them: the same flows below another name.
-    lab.kernel.bpf.makePinDirectory(`${ours}/maps_before`);
-    for (const name of lab.kernel.bpf.pins(`${ours}/${current}`)) {
-      const map = lab.kernel.bpf.openMap(`${ours}/${current}/${name}`);
-      map.pin(`${ours}/maps_before/${name}`);
-      map.close();
-      lab.kernel.bpf.unpin(`${ours}/${current}/${name}`);
-    }
-    await lab.start();
-    await lab.apply(RULES);
-    expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("redirect PASS_POLICY");
-    expect((await lab.plane.sweep()).removed).toEqual([`maps of another layout at ${ours}/maps_before`]);
-  });
-
-  it("everything of ours can be taken off the node", async () => {
-    await lab.apply({ ...RULES, host: {} });
-    const ours = () => lab.kernel.bpf.links().filter(({ ifindex }) => ifindex && indexes.includes(ifindex)).length;
-    const indexes = (["a", "b", "uplink"] as const).map((name) => lab.ifindex(name));
-    expect(ours()).toBeGreaterThanOrEqual(6);
-    lab.forgetPrograms();
-    await lab.plane.remove();
-    expect(lab.kernel.bpf.pins(lab.directory)).toEqual([]);
-  });
-
-  it("verdicts are told when somebody wants them, no more than asked, and never otherwise", async () => {
-    await lab.apply(RULES);
-    from("a", v4(A_TO_B, udp(1, 2)));
-    const told: VerdictEvent[] = [];
-    const watch = lab.plane.watchVerdicts(3, (verdict) => told.push(verdict));
-    for (let port = 1; port <= 50; port++) from("a", v4(A_TO_B, udp(1, port)));
-    await expect.poll(() => told.length).toBeGreaterThanOrEqual(3);
-    watch.stop();
-    // Three in a second of one processor; the run may take more than one of either.
-    expect(told.length).toBeLessThan(50);
-    expect(told[0]).toMatchObject({
-      hook: "from-workload",
-      reason: "drop-policy-workload-ingress",
-      source: { address: POD_A.v4, port: 1 },
-      destination: { address: POD_B.v4, port: 1 },
-      hits: ["rule-{}", "default;end"],
+describe.skipIf(missing).each(ways)(
+  `the life of the data plane, attached by %s${missing ? ` (${missing})` : ""}`,
+  (by) => {
+    let lab: PacketLab;
+    beforeEach(async () => {
+      lab = await PacketLab.open({}, by);
     });
-  });
+    afterEach(() => lab?.close());
 
-  it("kernels without links at interfaces get filters instead", async () => {
-    await lab.apply(RULES);
-    const netlink = lab.kernel.netlink(lab.netns);
-    const filters = new ClsactAttachments(netlink, "node_programs");
-    const link = lab.kernel.bpf.openLink(`${lab.directory}/ours/links/${lab.ifindex("a")}_ingress`);
-    const program = lab.kernel.bpf.openProgramById(link.info().programId);
-    const place = { ifindex: lab.ifindex("a"), direction: "ingress" as const };
-    await filters.attach(place.ifindex, place.direction, program);
-    await filters.attach(place.ifindex, place.direction, program);
-    expect(filters.places()).toEqual([place]);
-    await filters.detach(place.ifindex, place.direction);
-    expect(filters.places()).toEqual([]);
-    program.close();
-    await link.close();
-    netlink.close();
-  });
-});
+    const from = (at: "a" | "b", packet: { type: number; bytes: Buffer }) => {
+      const { verdict, reason } = lab.send(at, "ingress", frame(packet));
+      return `${verdict} ${reason}`;
+    };
+
+    it("goes on without the agent, and a new one takes it over: nothing denied passes, nothing allowed breaks", async () => {
+      await lab.apply(RULES);
+      from("a", v4(A_TO_B, tcp(40000, 80)));
+      const before = lab.attached();
+      expect(before).toHaveLength(6);
+      await lab.plane.close();
+      lab.forgetPrograms();
+      expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("redirect PASS_ESTABLISHED");
+      expect(from("a", v4(A_TO_B, udp(1, 2)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
+      lab.forgetPrograms();
+      await lab.start();
+      // Not in sync yet: what is in the kernel stays as it is.
+      await lab.plane.apply({ ...deltaOf({}), inSync: false });
+      expect(from("a", v4(A_TO_B, tcp(40000, 80, TCP.ack)))).toBe("redirect PASS_ESTABLISHED");
+      await lab.apply(RULES);
+      lab.forgetPrograms();
+      expect(lab.attached()).toEqual(before);
+      expect(from("a", v4(A_TO_B, tcp(40000, 80, TCP.ack)))).toBe("redirect PASS_POLICY");
+      expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.ack)))).toBe("redirect PASS_ESTABLISHED");
+      expect(from("a", v4(A_TO_B, udp(1, 2)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
+      expect((await lab.plane.sweep()).removed.join()).toMatch(/^\d+ policy programs$/);
+      expect(await lab.plane.sweep()).toEqual({ removed: [] });
+    });
+
+    it("a pod that went while nobody looked is swept with everything of its", async () => {
+      await lab.apply(RULES);
+      const gone = { endpoints: { set: deltaOf(RULES).endpoints.set.slice(0, 1), remove: [] } };
+      await lab.restart();
+      await lab.apply(RULES, gone);
+      const { removed } = await lab.plane.sweep();
+      expect(removed.slice(0, 2).sort()).toEqual(
+        ["egress", "ingress"].map((direction) => `program at interface ${lab.ifindex("b")}, ${direction}`),
+      );
+      expect(lab.attached()).toEqual(["a ingress", "a egress", "uplink ingress", "uplink egress"]);
+      expect((await lab.plane.show("endpoints")).rows.map(([id]) => id)).toEqual(["(node)", "default/a"]);
+      expect(from("a", v4(A_TO_B, tcp(1, 80)))).toMatch(/^next/);
+    });
+
+    it("a flow of an older layout of maps is carried over", async () => {
+      await lab.apply(RULES);
+      from("a", v4(A_TO_B, tcp(40000, 80)));
+      const ours = `${lab.directory}/ours`;
+      const [current] = lab.kernel.bpf.pins(ours).filter((name) => name.startsWith("maps_"));
+      await lab.plane.close();
+      lab.forgetPrograms();
+      // As an earlier release would have left them: the same flows below another name.
+      lab.kernel.bpf.makePinDirectory(`${ours}/maps_before`);
+      for (const name of lab.kernel.bpf.pins(`${ours}/${current}`)) {
+        const map = lab.kernel.bpf.openMap(`${ours}/${current}/${name}`);
+        map.pin(`${ours}/maps_before/${name}`);
+        map.close();
+        lab.kernel.bpf.unpin(`${ours}/${current}/${name}`);
+      }
+      await lab.start();
+      await lab.apply(RULES);
+      expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("redirect PASS_POLICY");
+      expect((await lab.plane.sweep()).removed).toEqual([`maps of another layout at ${ours}/maps_before`]);
+    });
+
+    it("everything of ours can be taken off the node", async () => {
+      await lab.apply({ ...RULES, host: {} });
+      expect(lab.attached()).toHaveLength(6);
+      lab.forgetPrograms();
+      await lab.plane.remove();
+      expect(lab.kernel.bpf.pins(lab.directory)).toEqual([]);
+      expect(lab.attached()).toEqual([]);
+    });
+
+    it("verdicts are told when somebody wants them, no more than asked, and never otherwise", async () => {
+      await lab.apply(RULES);
+      from("a", v4(A_TO_B, udp(1, 2)));
+      const told: VerdictEvent[] = [];
+      const watch = lab.plane.watchVerdicts(3, (verdict) => told.push(verdict));
+      for (let port = 1; port <= 50; port++) from("a", v4(A_TO_B, udp(1, port)));
+      await expect.poll(() => told.length).toBeGreaterThanOrEqual(3);
+      watch.stop();
+      // Three in a second of one processor; the run may take more than one of either.
+      expect(told.length).toBeLessThan(50);
+      expect(told[0]).toMatchObject({
+        hook: "from-workload",
+        reason: "drop-policy-workload-ingress",
+        source: { address: POD_A.v4, port: 1 },
+        destination: { address: POD_B.v4, port: 1 },
+        hits: ["rule-{}", "default;end"],
+      });
+    });
+
+    it("a kernel without programs at interfaces is told so at once; one without ring buffers only when somebody wants to be told", async () => {
+      const { kernel, netns, directory } = lab;
+      const less = (without: object) => ({
+        ...kernel,
+        features: async () => ({ ...(await kernel.features()), ...without }),
+      });
+      const options = { netns, pinDirectory: `${directory}/older`, overlay: "vxlan.vendor" };
+      const none = createEbpfDataplane({ ...options, kernel: less({ schedCls: false }) });
+      await expect(none).rejects.toMatchObject({ code: "EBPF_KERNEL_LACKS" });
+      expect(kernel.bpf.pins(directory)).toEqual(["ours"]);
+      await lab.plane.remove();
+      await lab.plane.close();
+      lab.forgetPrograms();
+      const old = { ringBuffer: false, redirectPeer: false, redirectNeighbour: false };
+      lab.plane = await createEbpfDataplane({ ...options, kernel: less(old), pinDirectory: `${directory}/ours` });
+      await lab.apply(RULES);
+      expect(from("a", v4(A_TO_B, tcp(40000, 80)))).toBe("redirect PASS_POLICY");
+      expect(from("a", v4(A_TO_B, udp(1, 2)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
+      expect(() => lab.plane.watchVerdicts(1, () => undefined)).toThrow(/no ring buffers/);
+    });
+
+    it("an interface somebody else's filters stand at keeps them, and its discipline, when we leave", async () => {
+      await lab.apply(RULES);
+      const netlink = lab.kernel.netlink(lab.netns);
+      const theirs = lab.kernel.bpf.loadProgram({
+        ...{ name: "theirs", type: "schedCls" as const },
+        instructions: new Assembler().mov(R0, -1).exit().build(),
+      });
+      const [a, b] = [lab.ifindex("a"), lab.ifindex("b")];
+      netlink.addClsact(a);
+      netlink.replaceFilter({ device: a, direction: "ingress", name: "theirs", program: theirs, priority: 7 });
+      theirs.close();
+      lab.forgetPrograms();
+      await lab.plane.remove();
+      expect(netlink.filters(a, "ingress").map(({ name }) => name)).toEqual(["theirs"]);
+      expect(netlink.filters(b, "ingress")).toEqual([]);
+      expect(netlink.deleteClsact(b)).toBe(false);
+      netlink.close();
+    });
+  },
+);

@@ -27,6 +27,7 @@ const HOOKS = {
   uplink: { ingress: HOOK.HOOK_FROM_HOST, egress: HOOK.HOOK_TO_HOST },
 };
 
+const DIRECTIONS = ["ingress", "egress"] as const;
 const SKB = { size: 192, ifindex: 40, ingressIfindex: 36 };
 
 export interface Seen {
@@ -55,8 +56,17 @@ export class PacketLab {
     this.netns = kernel.netns.create(name);
   }
 
-  static async open(configuration: Record<string, number> = {}): Promise<PacketLab> {
-    const lab = new PacketLab(realKernel(), `vt-ebpf-${process.pid}-${Math.random().toString(36).slice(2, 8)}`);
+  /** `clsact`: as on a kernel that has no links at interfaces. */
+  static async open(
+    configuration: Record<string, number> = {},
+    by: "what there is" | "clsact" = "what there is",
+  ): Promise<PacketLab> {
+    const real = realKernel();
+    const kernel = { ...real, features: async () => ({ ...(await real.features()), tcx: false }) };
+    const lab = new PacketLab(
+      by === "clsact" ? kernel : real,
+      `vt-ebpf-${process.pid}-${Math.random().toString(36).slice(2, 8)}`,
+    );
     try {
       lab.build();
       await lab.start(configuration);
@@ -127,6 +137,16 @@ export class PacketLab {
     }
   }
 
+  /** Our programs at the interfaces there are, in the kernel's own words. */
+  attached(): string[] {
+    const places = Object.keys(NAMES).flatMap((at) =>
+      DIRECTIONS.map((direction) => [at as Interface, direction] as const),
+    );
+    return places
+      .filter(([at, direction]) => this.programId(at, direction) !== undefined)
+      .map((place) => place.join(" "));
+  }
+
   /** Packets per reason, at one hook or at all. */
   counts(hook?: number): Map<string, bigint> {
     this.counters ??= this.map("counters");
@@ -165,12 +185,27 @@ export class PacketLab {
     const place = `${this.ifindex(at)}_${direction}`;
     let program = this.opened.get(place);
     if (!program) {
-      const link = this.kernel.bpf.openLink(`${this.directory}/ours/links/${place}`);
-      program = this.kernel.bpf.openProgramById(link.info().programId);
-      void link.close();
+      program = this.kernel.bpf.openProgramById(this.programId(at, direction)!);
       this.opened.set(place, program);
     }
     return program;
+  }
+
+  private programId(at: Interface, direction: Direction): number | undefined {
+    const device = this.ifindex(at);
+    const [directory, pin] = [`${this.directory}/ours/links`, `${device}_${direction}`];
+    if (this.kernel.bpf.pins(directory).includes(pin)) {
+      const link = this.kernel.bpf.openLink(`${directory}/${pin}`);
+      const { ifindex, programId } = link.info();
+      void link.close();
+      return ifindex === device ? programId : undefined;
+    }
+    const netlink = this.kernel.netlink(this.netns);
+    try {
+      return netlink.filters(device, direction)[0]?.programId;
+    } finally {
+      netlink.close();
+    }
   }
 
   private inside(act: () => void): void {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 
 const SCRIPT = fileURLToPath(new URL("pod-process.mjs", import.meta.url));
 /** On all of them everybody answers. */
-export const PORTS = [80, 8080, 9000] as const;
+const PORTS = [80, 8080, 9000] as const;
 /** Long enough for an answer on a busy machine; what is allowed answers at once. */
 const PATIENCE = 5_000;
 /** How long nobody answers what is denied: we cannot wait for nothing, only for a while. */
@@ -24,8 +24,8 @@ export class Inhabitant {
   readonly ready: Promise<void>;
   private orders = 0;
 
-  constructor(namespace: string) {
-    this.child = spawn("nsenter", [`--net=/run/netns/${namespace}`, process.execPath, SCRIPT, ...PORTS.map(String)]);
+  constructor(namespace: string, ports: readonly number[] = PORTS) {
+    this.child = spawn("nsenter", [`--net=/run/netns/${namespace}`, process.execPath, SCRIPT, ...ports.map(String)]);
     this.ready = new Promise((resolve, reject) => {
       this.child.once("exit", (code) => reject(new Error(`the process in ${namespace} ended with ${code}`)));
       createInterface({ input: this.child.stdout }).on("line", (line) => {

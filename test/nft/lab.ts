@@ -17,8 +17,8 @@ import { Inhabitant } from "./inhabitant.ts";
 export const TABLE = "story";
 const NODE = "node-1";
 const GATEWAY = { 4: "169.254.1.1", 6: "fe80::ecee:eeff:feee:eeee" } as const;
-export const OUTSIDE = { 4: "172.31.0.2", 6: "fd31::2" } as const;
-export const HOST = { 4: "172.31.0.1", 6: "fd31::1" } as const;
+const OUTSIDE = { 4: "172.31.0.2", 6: "fd31::2" } as const;
+const HOST = { 4: "172.31.0.1", 6: "fd31::1" } as const;
 const STORED = `${vendorNames.groups.stored.group}/${vendorNames.groups.stored.version}`;
 
 let labs = 0;

@@ -4,7 +4,9 @@ import { connect, createServer } from "node:net";
 import { createInterface } from "node:readline";
 
 const PORTS = process.argv.slice(2).map(Number);
+const PROBE = "probe:";
 const held = new Map();
+const heard = [];
 
 const acts = {
   tcp: ({ address, port, patience }) =>
@@ -74,6 +76,20 @@ const acts = {
     state.timer = setInterval(one, 5);
     return true;
   },
+  // One datagram, from an address and port of its own; nobody answers it, whoever gets it remembers.
+  send: ({ source, sourcePort, address, port, text }) =>
+    new Promise((resolve) => {
+      const socket = createSocket({ type: address.includes(":") ? "udp6" : "udp4", reuseAddr: true });
+      const end = (answer) => {
+        socket.close();
+        resolve(answer);
+      };
+      socket.on("error", ({ message }) => end(message));
+      socket.bind({ address: source, port: sourcePort }, () =>
+        socket.send(`${PROBE}${text}`, port, address, (error) => end(error ? error.message : true)),
+      );
+    }),
+  heard: () => heard.splice(0),
   count: ({ name }) => {
     const { answers, sent } = held.get(name);
     return { answers, sent };
@@ -87,8 +103,11 @@ const servers = PORTS.flatMap((port) => [
   ...["udp4", "udp6"].map(
     (type) =>
       new Promise((ready) => {
-        const socket = createSocket({ type, ipv6Only: type === "udp6" });
-        socket.on("message", (text, { address, port: to }) => socket.send(text, to, address, () => {}));
+        const socket = createSocket({ type, ipv6Only: type === "udp6", reuseAddr: true });
+        socket.on("message", (text, { address, port: to }) => {
+          if (String(text).startsWith(PROBE)) heard.push(String(text).slice(PROBE.length));
+          else socket.send(text, to, address, () => {});
+        });
         socket.on("error", () => {});
         socket.bind({ port }, ready);
       }),

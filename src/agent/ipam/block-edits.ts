@@ -13,7 +13,7 @@ export function blockName(cidr: string): string {
   return cidr.replace(/[./:]/g, "-");
 }
 
-export function hostAffinity(node: string): string {
+function hostAffinity(node: string): string {
   return `host:${node}`;
 }
 

@@ -15,6 +15,9 @@ export interface Attachments {
 
 const DIRECTIONS = ["ingress", "egress"] as const;
 
+/** First in line, as everybody wants to be; and a number of our own there, so that we never replace somebody else's filter. */
+const FILTER_HANDLE = 0x5eed;
+
 /** By links pinned below our directory (kernels from 6.6). A link whose interface is gone is only a pin, and is removed. */
 export class TcxAttachments implements Attachments {
   private readonly bpf: BpfPort;
@@ -97,11 +100,15 @@ export class ClsactAttachments implements Attachments {
 
   async attach(ifindex: number, direction: Direction, program: BpfProgram): Promise<void> {
     this.netlink.addClsact(ifindex);
-    this.netlink.replaceFilter({ device: ifindex, direction, name: this.name, program });
+    this.netlink.replaceFilter({ device: ifindex, direction, name: this.name, program, handle: FILTER_HANDLE });
   }
 
   async detach(ifindex: number, direction: Direction): Promise<void> {
-    for (const filter of this.own(ifindex, direction)) this.netlink.deleteFilter(filter);
+    const own = this.own(ifindex, direction);
+    for (const filter of own) this.netlink.deleteFilter(filter);
+    // The discipline goes with the last filter of anybody's.
+    const empty = DIRECTIONS.every((side) => this.netlink.filters(ifindex, side).length === 0);
+    if (own.length > 0 && empty) this.netlink.deleteClsact(ifindex);
   }
 
   places(): { ifindex: number; direction: Direction }[] {

@@ -18,6 +18,7 @@ import type { ApplyReport, Dataplane, ObjectOutcome, SweepReport, Table, TableNa
 import { type Attachments, ClsactAttachments, TcxAttachments } from "./attachments.ts";
 import { errors } from "./errors.ts";
 import { expireFlows } from "./expire-flows.ts";
+import { type Fit, fitToKernel } from "./fit-to-kernel.ts";
 import { MapTable, wrapped } from "./map-table.ts";
 import { macBytes, netBytes } from "./net-bytes.ts";
 import { type ListOptions, policyItems } from "./policy-items.ts";
@@ -53,22 +54,15 @@ export interface EbpfDataplane extends Dataplane {
 
 export async function createEbpfDataplane(options: EbpfOptions): Promise<EbpfDataplane> {
   const { kernel, pinDirectory, netns } = options;
-  const netlink = kernel.netlink(netns);
   const features = await kernel.features();
+  if (!features.schedCls) throw errors.EBPF_KERNEL_LACKS("programs at interfaces");
+  const netlink = kernel.netlink(netns);
   kernel.bpf.makePinDirectory(pinDirectory);
   const inside = netns && { netns, port: kernel.netns };
   const attachments = features.tcx
     ? await TcxAttachments.open(kernel.bpf, `${pinDirectory}/links`, inside)
     : new ClsactAttachments(netlink, FILTER_NAME);
-  const abilities = {
-    has_redirect_peer: features.redirectPeer ? 1 : 0,
-    has_redirect_neigh: features.redirectNeighbour ? 1 : 0,
-  };
-  return new KernelDataplane(
-    { ...options, configuration: { ...abilities, ...options.configuration } },
-    netlink,
-    attachments,
-  );
+  return new KernelDataplane(options, { netlink, attachments, fit: fitToKernel(features) });
 }
 
 /** How our filters are known where there are no links; no brand, as pins have none. */
@@ -88,15 +82,20 @@ class KernelDataplane implements EbpfDataplane {
   private readonly options: EbpfOptions;
   private readonly netlink: NetlinkPort;
   private readonly attachments: Attachments;
+  private readonly fit: Fit;
   private readonly model = new ModelCopy();
   private readonly versions = new Map<string, number>();
   private readonly held = new Map<string, HeldInterface>();
   private state: State | undefined;
 
-  constructor(options: EbpfOptions, netlink: NetlinkPort, attachments: Attachments) {
+  constructor(
+    options: EbpfOptions,
+    { netlink, attachments, fit }: { netlink: NetlinkPort; attachments: Attachments; fit: Fit },
+  ) {
     this.options = options;
     this.netlink = netlink;
     this.attachments = attachments;
+    this.fit = fit;
   }
 
   async apply(delta: ModelDelta): Promise<ApplyReport> {
@@ -159,6 +158,7 @@ class KernelDataplane implements EbpfDataplane {
   watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void } {
     const { programs, policies } = this.open();
     const ring = programs.map("events");
+    if (ring.info.type !== "ringBuffer") throw errors.EBPF_KERNEL_LACKS("ring buffers");
     const reader = this.options.kernel.bpf.readRing(ring, (record) => {
       onVerdict(readVerdict(record, (hit) => policies.ruleOf(hit)));
     });
@@ -225,8 +225,13 @@ class KernelDataplane implements EbpfDataplane {
     const before = otherMapDirectories(kernel.bpf, pinDirectory);
     const isNew = kernel.bpf.pins(directory).length === 0;
     kernel.bpf.makePinDirectory(directory);
-    const variables = { ...configuration, vxlan_port: this.model.settings.vxlan.port };
-    const programs = Programs.load(kernel.loadObject, directory, variables, maxEntries);
+    const variables = {
+      ...this.fit.configuration,
+      ...configuration,
+      vxlan_port: this.model.settings.vxlan.port,
+    };
+    const load = { ...this.fit.load, pinDirectory: directory, variables, maxEntries };
+    const programs = Programs.load(kernel.loadObject, load);
     if (isNew) for (const other of before) carryFlows(kernel.bpf, other, programs);
     this.state = new State(kernel, programs);
     return this.state;

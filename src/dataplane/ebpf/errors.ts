@@ -17,6 +17,10 @@ export const errors = defineErrors({
   EBPF_INTERFACE_ABSENT: {
     say: (name: string) => `there is no interface ${name} on this node`,
   },
+  EBPF_KERNEL_LACKS: {
+    say: (what: string) => `this kernel has no ${what}, which this needs`,
+    fix: () => "use the standard data plane on this node, or a newer kernel: 5.10 has everything",
+  },
   EBPF_KERNEL_REFUSES: {
     say: (what: string) => `the kernel refused ${what}`,
     fix: () => "vendorctl check says what the kernel of a node must have",

@@ -1,7 +1,7 @@
 import { LAYOUT_DIGEST, NODE_WORD, STEP } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort, BpfProgram, Direction } from "../../kernel/bpf-port.ts";
 import type { BpfObject, LoadOptions } from "../../kernel/object.ts";
-import { type Configuration, type ObjectName, objectBytes } from "./objects.ts";
+import { type ObjectName, objectBytes } from "./objects.ts";
 
 /** Which program stands where. */
 const HOOKS = {
@@ -27,8 +27,7 @@ export class Programs {
   }
 
   /** Maps are found below `pinDirectory` or made there. The steps are filled before anybody can come by. */
-  static load(load: Load, pinDirectory: string, variables: Partial<Configuration>, maxEntries = {}): Programs {
-    const options = { pinDirectory, variables, maxEntries };
+  static load(load: Load, options: LoadOptions): Programs {
     const workload = load(objectBytes("workload"), options);
     try {
       const programs = new Programs({ workload, host: load(objectBytes("host"), options) });

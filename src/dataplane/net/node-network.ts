@@ -105,6 +105,7 @@ class KernelNetwork implements NodeNetwork {
   }
 
   close(): void {
+    if (this.closed) return;
     this.closed = true;
     this.watch.close();
     this.netlink.close();
@@ -112,7 +113,6 @@ class KernelNetwork implements NodeNetwork {
 
   async remove(): Promise<void> {
     this.watch.close();
-    this.closed = true;
     this.routes.removeAll();
     const link = this.netlink.link(this.overlay);
     if (link?.kind === "vxlan") await this.netlink.deleteLink(link.index);

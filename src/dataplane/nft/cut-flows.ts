@@ -37,7 +37,7 @@ function isForbidden(model: DataplaneModel, touched: Touched, places: Places, fl
 }
 
 /** As its first packet was: where it goes is told by where answers come from. */
-export function packetOf({ original, reply, destinationNat }: Flow): Packet {
+function packetOf({ original, reply, destinationNat }: Flow): Packet {
   const translated = destinationNat
     ? { originalDestination: original.destination, originalDestinationPort: original.destinationPort }
     : {};

@@ -46,6 +46,7 @@ class NftDataplane implements Dataplane {
   /** What an earlier life left; told by `sweep`. */
   private leftovers: string[] = [];
   private started = false;
+  private closed = false;
   private turn: Promise<unknown> = Promise.resolve();
 
   constructor({ kernel, table, netns }: NftOptions) {
@@ -100,6 +101,8 @@ class NftDataplane implements Dataplane {
   }
 
   async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
     this.watch.close();
     await this.turn.catch(() => undefined);
     this.nft.close();

@@ -33,7 +33,7 @@ export function hookText({ type, hook, priority }: BaseHook): string {
   return `type ${type} hook ${hook} priority ${priority}; policy accept;`;
 }
 
-export function verdictText(verdict: Verdict): string {
+function verdictText(verdict: Verdict): string {
   switch (verdict.is) {
     case "jump":
     case "goto":

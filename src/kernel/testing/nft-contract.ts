@@ -33,6 +33,17 @@ export function nftContract(corner: () => Corner): void {
       nft.close();
     });
 
+    it("list one chain of somebody else's table, right after a transaction of our own", async () => {
+      const nft = corner().kernel.nft(corner().here);
+      await nft.run(
+        "add table ip theirs\nadd chain ip theirs FORWARD { type filter hook forward priority 0; policy drop; }",
+      );
+      await nft.run(RULES);
+      const listed = await nft.list("list chain ip theirs FORWARD");
+      expect(listed.flatMap((item) => item["chain"] ?? [])).toMatchObject([{ name: "FORWARD", policy: "drop" }]);
+      nft.close();
+    });
+
     it("hold nothing of a transaction that has one mistake", async () => {
       const nft = corner().kernel.nft(corner().here);
       const mistaken = "add table inet one\nadd rule inet nowhere base accept";

@@ -74,13 +74,12 @@ function answersWell(probe: HttpProbe, { host, port, connect }: ListenAddress, s
       host,
       port,
       path,
-      agent: false,
       timeout: (probe.timeoutSeconds ?? 1) * 1000,
       signal,
       ...(scheme === "HTTPS" && insecure),
-      ...(connect && {
-        createConnection: () => (scheme === "HTTPS" ? connectTls({ socket: connect(), ...insecure }) : connect()),
-      }),
+      ...(connect
+        ? { createConnection: () => (scheme === "HTTPS" ? connectTls({ socket: connect(), ...insecure }) : connect()) }
+        : { agent: false }),
     });
     asking.once("response", (answer) => {
       answer.resume();

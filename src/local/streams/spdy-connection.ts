@@ -46,6 +46,7 @@ export class SpdyStream extends Duplex {
 }
 
 const NOTHING = Buffer.alloc(0);
+const FLUSHED = Buffer.from([0, 0, 0, 0xff, 0xff]);
 
 /**
  * The server's end of SPDY/3.1 as Kubernetes' clients speak it over an upgraded connection: streams the client opens, no flow control, and
@@ -145,13 +146,16 @@ export class SpdyConnection {
     });
   }
 
-  /** No headers, in a stream that compresses nothing: the head once, then a stored block each time. */
+  /**
+   * No headers, in a stream that compresses nothing: the head once, then a stored block each time, and an empty one behind it, which is how
+   * a reader knows that it need not wait for more.
+   */
   #noHeaders(): Buffer {
     const count = number(0);
     const block = Buffer.from([0, count.length, 0, 0xff - count.length, 0xff]);
     const head = this.#saidAnything ? NOTHING : Buffer.concat([Buffer.from([0x78, 0xbb]), number(SPDY_DICTIONARY_ID)]);
     this.#saidAnything = true;
-    return Buffer.concat([head, block, count]);
+    return Buffer.concat([head, block, count, FLUSHED]);
   }
 }
 

@@ -1,5 +1,6 @@
 import { IMAGE_ROOT, leaveLines, OUR_IMAGE, overlayLine, systemLines } from "./node-script.ts";
 import { quoted, shellLine, writeLines } from "./shell-words.ts";
+import { withoutLinks } from "./without-links.ts";
 
 export interface ContainerFrame {
   id: string;
@@ -50,7 +51,7 @@ export function containerScript({ id, hostname, hosts, mounts, workingDir, comma
 }
 
 function mountLines({ from, to, isDirectory, readOnly, propagation }: FrameMount): string[] {
-  const target = to.replace(/^\/+/, "");
+  const target = withoutLinks(to).replace(/^\/+/, "");
   const parent = target.slice(0, Math.max(0, target.lastIndexOf("/"))) || ".";
   return [
     isDirectory ? shellLine("mkdir", "-p", target) : shellLine("mkdir", "-p", parent),

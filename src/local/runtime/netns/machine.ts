@@ -9,6 +9,7 @@ import { nodeScript } from "./node-script.ts";
 import type { Places } from "./places.ts";
 import { type Ran, type RunOptions, runCommand, SYSTEM_PATH } from "./run-command.ts";
 import type { Segment } from "./segment.ts";
+import { withoutLinks } from "./without-links.ts";
 
 /** One node: a network namespace on the segment and a file system of its own, held by a process that does nothing else. */
 export interface Machine {
@@ -67,11 +68,6 @@ export async function startMachine(spec: NodeSpec, parts: MachineParts): Promise
       kernel.netns.delete(netnsName);
     },
   };
-}
-
-/** Links to absolute paths would lead us back to our own files. */
-function withoutLinks(path: string): string {
-  return path.replace(/^\/var\/(run|lock)(?=\/|$)/, (_, name: string) => (name === "run" ? "/run" : "/run/lock"));
 }
 
 /** Comes back when the node's file system is there. */

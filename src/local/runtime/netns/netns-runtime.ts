@@ -1,4 +1,5 @@
 import type { Kernel } from "../../../kernel/kernel.ts";
+import type { Netns } from "../../../kernel/netns-port.ts";
 import type { Pod } from "../../controllers/workload-types.ts";
 import { errors as runtimeErrors } from "../errors.ts";
 import type { NodeRuntime } from "../node-runtime.ts";
@@ -18,6 +19,8 @@ export interface NetnsRuntimeOptions extends MachineParts {
 export interface NetnsRuntime extends NodeRuntime {
   readonly kind: "netns";
   machine(node: string): Machine;
+  /** A host that is no part of the cluster. */
+  readonly outside: Netns;
   pods(): Iterable<RealPod>;
   /** As `kill -9` of every container of the pod. False if none runs. */
   kill(uid: string): boolean;
@@ -71,6 +74,7 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
   return {
     kind: "netns",
     machine,
+    outside: segment.outside,
     pods: () => running.values(),
     async addNode(spec) {
       machines.set(spec.name, await startMachine(spec, options));

@@ -51,5 +51,5 @@ export async function createSandbox(kernel: Kernel, machine: Machine, pod: Pod):
 }
 
 /** One that a killed predecessor left is not taken over: nobody knows how far it got. */
-const REMOVE = 'umount "$0" 2>/dev/null; rm -f "$0"';
+const REMOVE = 'umount "$0" 2>/dev/null || true; rm -f "$0"';
 const MAKE = `${REMOVE}; touch "$0"; unshare --net="$0" true`;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { mirrorsOf } from "./newer-kubectl.mjs";
+import { mirrorsOf } from "./debian-suites.mjs";
 
 const sources = (path, text) => new Map([[path, text]]);
 

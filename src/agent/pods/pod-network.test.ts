@@ -1,0 +1,212 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { CniRequest } from "../../api/cni.ts";
+import { podInterfaceName } from "../../api/pod-network.ts";
+import type { Transport } from "../../api/transport.ts";
+import { kubernetesKinds } from "../../apiserver/kubernetes/kinds.ts";
+import { type ApiServer, createApiServer } from "../../apiserver/server.ts";
+import { type Client, createClient } from "../../cluster/client.ts";
+import { errors as clusterErrors } from "../../cluster/errors.ts";
+import { NAMESPACES, PODS } from "../../cluster/kinds.ts";
+import { fakeKernel } from "../../kernel/kernel.ts";
+import { silentLog } from "../../kit/log.ts";
+import type { Ipam } from "../ipam/ipam.ts";
+import type { Pool } from "../stored-kinds.ts";
+import { podInterfaces } from "./pod-interface.ts";
+import { type PodNetwork, podNetwork } from "./pod-network.ts";
+import { podRecords } from "./pod-records.ts";
+
+/** A node's pods over a kernel and an API server in memory. `policy` is asked before an interface opens. */
+class Stage {
+  readonly kernel = fakeKernel();
+  readonly directory = mkdtempSync(join(tmpdir(), "pods-"));
+  readonly given = new Map<string, string>();
+  server!: ApiServer;
+  people!: Client;
+  apiDown = false;
+  policy: () => Promise<void> = async () => {};
+
+  async open(): Promise<void> {
+    this.server = await createApiServer({ kinds: kubernetesKinds() });
+    this.people = createClient(this.server.transport(), { userAgent: "story" });
+    await this.people.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: "shop" } });
+  }
+
+  async close(): Promise<void> {
+    await this.server.close();
+    rmSync(this.directory, { recursive: true });
+  }
+
+  /** A new life of the agent: with no memory but what is on disk and in the kernel. */
+  start(): PodNetwork {
+    const inner = this.server.transport();
+    const transport: Transport = {
+      request: async (request) => {
+        if (this.apiDown) throw clusterErrors.CLUSTER_UNREACHABLE("https://api", "ECONNREFUSED");
+        return await inner.request(request);
+      },
+      close: () => {},
+    };
+    return podNetwork({
+      client: createClient(transport, { userAgent: "vendor-node" }),
+      node: "n",
+      ipam: this.ipam(),
+      records: podRecords(join(this.directory, "pods")),
+      interfaces: podInterfaces(this.kernel, "/nowhere"),
+      loop: { inEffect: () => this.policy(), poke() {} },
+      pools: () => [{ metadata: { name: "pool" }, spec: { cidr: "10.0.0.0/24" } } as unknown as Pool],
+      namespace: () => undefined,
+      nodeLabels: () => ({}),
+      podCidrs: () => [],
+      mtu: () => 1450,
+      log: silentLog,
+    });
+  }
+
+  links(): string[] {
+    return this.kernel
+      .netlink()
+      .links()
+      .map(({ name }) => name)
+      .filter((name) => name !== "lo");
+  }
+
+  async pod(name: string): Promise<void> {
+    const spec = { nodeName: "n", containers: [{ name: "main", image: "web" }] };
+    await this.people.create(PODS, { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "shop" }, spec });
+  }
+
+  private ipam(): Ipam {
+    const reach = () => {
+      if (this.apiDown) throw clusterErrors.CLUSTER_UNREACHABLE("https://api", "ECONNREFUSED");
+    };
+    return {
+      assign: async ({ owner }) => {
+        reach();
+        const address = this.given.get(owner.handle) ?? `10.0.0.${this.given.size + 1}`;
+        this.given.set(owner.handle, address);
+        return [address];
+      },
+      release: async (handle) => {
+        reach();
+        this.given.delete(handle);
+      },
+      addressesOf: async () => [],
+      repair: async () => {},
+    };
+  }
+}
+
+function request(pod: string, containerId: string, netns: string): CniRequest {
+  return {
+    ...{ command: "ADD", containerId, netns: `/run/netns/${netns}`, ifname: "eth0" },
+    args: { K8S_POD_NAMESPACE: "shop", K8S_POD_NAME: pod },
+    config: { cniVersion: "1.1.0", name: "vendor", type: "vendor" },
+  };
+}
+
+describe("connecting pods", () => {
+  let on: Stage;
+  beforeEach(async () => {
+    on = new Stage();
+    await on.open();
+    await on.pod("web");
+    on.kernel.netns.create("one");
+  });
+  afterEach(() => on.close());
+
+  it("the interface opens only when policy is in effect, and the cluster knows the addresses before that", async () => {
+    const name = podInterfaceName("shop", "web");
+    const seen: unknown[] = [];
+    on.policy = async () => {
+      const pod = await on.people.get(PODS, { namespace: "shop", name: "web" });
+      seen.push(pod.metadata.annotations?.["cni.vendor.io/podIPs"], on.kernel.netlink().link(name)?.up);
+    };
+    const result = await on.start().add(request("web", "c1", "one"));
+    expect(seen).toEqual(["10.0.0.1", false]);
+    expect(on.kernel.netlink().link(name)?.up).toBe(true);
+    expect(result.ips).toEqual([{ address: "10.0.0.1/32", interface: 1 }]);
+    const inside = on.kernel.netlink(on.kernel.netns.open("one"));
+    expect(inside.routes().map(({ destination, gateway }) => [destination, gateway])).toContainEqual([
+      "0.0.0.0/0",
+      "169.254.1.1",
+    ]);
+    expect(on.kernel.netlink().routes({ protocol: 80 })).toMatchObject([{ destination: "10.0.0.1/32" }]);
+  });
+
+  it("asked twice it answers the same, also in another life", async () => {
+    const first = await on.start().add(request("web", "c1", "one"));
+    expect(await on.start().add(request("web", "c1", "one"))).toEqual(first);
+    on.start().check(request("web", "c1", "one"));
+    expect(on.links()).toHaveLength(1);
+  });
+
+  it("killed while it waited for policy, the next life goes on or undoes it, and nothing is left", async () => {
+    on.policy = async () => {
+      throw new Error("killed");
+    };
+    await expect(on.start().add(request("web", "c1", "one"))).rejects.toThrow("killed");
+    expect(on.kernel.netlink().link(podInterfaceName("shop", "web"))?.up).toBe(false);
+    on.policy = async () => {};
+    const life = on.start();
+    await life.add(request("web", "c1", "one"));
+    await life.remove({ containerId: "c1", ifname: "eth0" });
+    await life.remove({ containerId: "c1", ifname: "eth0" });
+    expect([on.links(), [...on.given]]).toEqual([[], []]);
+    expect(podRecords(join(on.directory, "pods")).list()).toEqual([]);
+  });
+
+  it("without an API server no pod is connected, but one is removed, and its address given back later", async () => {
+    const life = on.start();
+    await life.add(request("web", "c1", "one"));
+    on.apiDown = true;
+    await expect(life.add(request("web", "c2", "one"))).rejects.toMatchObject({ code: "CLUSTER_UNREACHABLE" });
+    await life.remove({ containerId: "c1", ifname: "eth0" });
+    expect(on.links()).toEqual([]);
+    expect(on.given.size).toBe(1);
+    on.apiDown = false;
+    await on.start().giveBackLate();
+    expect(on.given.size).toBe(0);
+    expect(podRecords(join(on.directory, "pods")).list()).toEqual([]);
+  });
+
+  it("a pod's new sandbox takes the interface over, and the late end of the old one leaves it alone", async () => {
+    const life = on.start();
+    await life.add(request("web", "old", "one"));
+    on.kernel.netns.create("two");
+    await life.add(request("web", "new", "two"));
+    await life.remove({ containerId: "old", ifname: "eth0" });
+    expect(on.links()).toEqual([podInterfaceName("shop", "web")]);
+    life.check(request("web", "new", "two"));
+    expect([...on.given.keys()]).toEqual(["k8s-pod-network.new"]);
+  });
+
+  it("what no runtime knows is removed, and what one knows stays", async () => {
+    const life = on.start();
+    await on.pod("kept");
+    on.kernel.netns.create("two");
+    await life.add(request("web", "c1", "one"));
+    await life.add(request("kept", "c2", "two"));
+    await life.removeOthers([{ containerID: "c2", ifname: "eth0" }]);
+    expect(on.links()).toEqual([podInterfaceName("shop", "kept")]);
+  });
+
+  it.each([
+    ["a pod nobody has heard of", request("nobody", "c1", "one"), "POD_UNKNOWN"],
+    ["no pod at all", { ...request("web", "c1", "one"), args: {} }, "POD_UNNAMED"],
+  ])("refuses %s", async (_case, asked, code) => {
+    await expect(on.start().add(asked)).rejects.toMatchObject({ code });
+    expect(on.links()).toEqual([]);
+  });
+
+  it("CHECK says what somebody took away", async () => {
+    const life = on.start();
+    await life.add(request("web", "c1", "one"));
+    const inside = on.kernel.netlink(on.kernel.netns.open("one"));
+    for (const address of inside.addresses()) inside.deleteAddress(address);
+    expect(() => life.check(request("web", "c1", "one"))).toThrow(/does not have address 10\.0\.0\.1/);
+    expect(() => life.check(request("web", "c9", "one"))).toThrow(/not made by this node/);
+  });
+});

@@ -1,0 +1,38 @@
+import { expect, it } from "vitest";
+import { VERSION } from "../../../api/release.ts";
+import { ImageError } from "../node-runtime.ts";
+import { imageRun } from "./images.ts";
+
+const ours = `registry.vendor.io/vendor/vendor:${VERSION}`;
+
+it.each([
+  ["our own image", { image: ours, command: ["vendor", "node"] }, ["vendor", "node"]],
+  ["pause", { image: "registry.k8s.io/pause:3.10" }, ["sleep", "infinity"]],
+  ["a probe", { image: "probe" }, ["vendor", "probe", "serve"]],
+  [
+    "a probe with arguments",
+    { image: "x/probe:1", args: ["serve", "--tcp", "80"] },
+    ["vendor", "probe", "serve", "--tcp", "80"],
+  ],
+  ["any other, by its command", { image: "busybox", command: ["sh", "-c"], args: ["true"] }, ["sh", "-c", "true"]],
+])("%s runs a process", (_, container, command) => {
+  expect(imageRun({ name: "main", ...container })).toMatchObject({ is: "process", command });
+});
+
+it("the platform's service proxy is played, its name server is on paper", () => {
+  expect(
+    imageRun({ name: "p", image: "registry.local/kube-proxy:v1.36.4", command: ["/usr/local/bin/kube-proxy"] }),
+  ).toEqual({
+    is: "service-proxy",
+  });
+  expect(imageRun({ name: "d", image: "registry.local/coredns:v1.12.4" })).toEqual({ is: "paper" });
+});
+
+it.each([
+  ["a program that is not here", { image: "a", command: ["/no/such"] }, 'no program "/no/such"'],
+  ["no command at all", { image: "nginx" }, "only the command of a container can be run here"],
+  ["our image of another release", { image: "vendor:v3.20.0", command: ["vendor", "node"] }, "is of release v3.20.0"],
+])("%s cannot be run, and the sentence says why", (_, container, why) => {
+  expect(() => imageRun({ name: "main", ...container })).toThrow(ImageError);
+  expect(() => imageRun({ name: "main", ...container })).toThrow(why);
+});

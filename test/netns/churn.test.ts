@@ -1,0 +1,167 @@
+import { readdirSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { isNotFound } from "../../src/cluster/failures.ts";
+import { PODS } from "../../src/cluster/kinds.ts";
+import { realKernel } from "../../src/kernel/kernel.ts";
+import { isReady } from "../../src/local/controllers/pod-state.ts";
+import type { Pod } from "../../src/local/controllers/workload-types.ts";
+import type { Machine } from "../../src/local/runtime/netns/machine.ts";
+import { eventually } from "../../src/local/testing/bare-server.ts";
+import { createPod, installNetwork, type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
+
+/** 2,000 in the long run, with an agent killed every hundredth; some of it every time. */
+const isLong = process.env["NETNS_CHURN"] === "full";
+const PODS_IN_ALL = isLong ? 2000 : 60;
+const AT_ONCE = 20;
+const KILL_EVERY = isLong ? 5 : 1;
+
+const STORED = "crd.vendor.io/v1";
+
+/** What pods leave behind when somebody forgets: on each node, and in the cluster. */
+interface Traces {
+  nodes: Record<string, Record<string, number | readonly string[]>>;
+  addresses: readonly string[];
+  handles: readonly string[];
+}
+
+describe.skipIf(whyNoRealNodes).each(["Nftables", "BPF"] as const)(
+  `pods that come and go on %s${whyNoRealNodes ? `: ${whyNoRealNodes}` : ""}`,
+  (dataplane) => {
+    let cluster: RealCluster;
+    beforeAll(async () => {
+      cluster = await startReal({ nodes: 3 });
+      await installNetwork(cluster, { dataplane, encapsulation: "VXLAN", families: [4] });
+    }, 240_000);
+    afterAll(async () => await cluster?.close(), 60_000);
+
+    it(
+      `${PODS_IN_ALL} of them, with agents killed on the way, leave addresses, routes, links, programs and maps as they were`,
+      async () => {
+        // The first pod of a node makes what stays for all others: its block, its maps.
+        await round(cluster, "first", cluster.nodeNames.length, () => undefined);
+        const before = await settledTraces(cluster);
+        for (let made = 0; made < PODS_IN_ALL; made += AT_ONCE) {
+          const number = made / AT_ONCE;
+          const kill = () => (number % KILL_EVERY === 0 ? killAnAgent(cluster, number) : undefined);
+          await round(cluster, `r${number}`, Math.min(AT_ONCE, PODS_IN_ALL - made), kill);
+        }
+        await eventually(
+          () => traces(cluster),
+          (after) => JSON.stringify(after) === JSON.stringify(before),
+          120_000,
+        );
+      },
+      isLong ? 3_600_000 : 400_000,
+    );
+  },
+);
+
+/** Makes pods on all nodes, lets something happen while they come up, waits for all of them, and deletes them again. */
+async function round(cluster: RealCluster, name: string, count: number, meanwhile: () => void): Promise<void> {
+  const nodes = cluster.nodeNames;
+  const names = Array.from({ length: count }, (_, i) => `${name}-${i}`);
+  await Promise.all(names.map((pod, i) => createPod(cluster, { name: pod, node: nodes[i % nodes.length] as string })));
+  meanwhile();
+  const inDefault = async () => (await cluster.client.list<Pod>(PODS, { namespace: "default" })).items;
+  const up = await eventually(inDefault, (pods) => pods.length === count && pods.every(isReady), 180_000);
+  const addresses = up.map(({ status }) => status?.podIP);
+  expect(new Set(addresses).size).toBe(count);
+  await Promise.all(names.map((pod) => forget(cluster, pod)));
+  await eventually(inDefault, (pods) => pods.length === 0, 180_000);
+}
+
+async function forget({ client }: RealCluster, name: string): Promise<void> {
+  await client.delete(PODS, { name, namespace: "default" }).catch((error: unknown) => {
+    if (!isNotFound(error)) throw error;
+  });
+}
+
+/** In turn on every node, as `kill -9` does. */
+function killAnAgent({ runtime, nodeNames }: RealCluster, number: number): void {
+  const node = nodeNames[number % nodeNames.length];
+  const agent = [...runtime.pods()].find(
+    ({ pod, machine }) => pod.metadata.labels?.["k8s-app"] === "vendor-node" && machine.spec.name === node,
+  );
+  expect(runtime.kill(agent?.pod.metadata.uid ?? "")).toBe(true);
+}
+
+async function traces(cluster: RealCluster): Promise<Traces> {
+  const nodes: Traces["nodes"] = {};
+  for (const name of cluster.nodeNames) nodes[name] = onNode(cluster.runtime.machine(name));
+  const blocks = await stored(cluster, "ipamblocks", "IPAMBlock");
+  return {
+    nodes,
+    addresses: blocks
+      .flatMap(({ spec }) => spec.allocations?.map((one, i) => (one === null ? "" : `${spec.cidr}#${i}`)) ?? [])
+      .filter(Boolean)
+      .sort(),
+    handles: (await stored(cluster, "ipamhandles", "IPAMHandle")).map(({ metadata }) => metadata.name).sort(),
+  };
+}
+
+/** Until two looks in a row see the same. */
+async function settledTraces(cluster: RealCluster): Promise<Traces> {
+  let last = "";
+  return await eventually(
+    async () => {
+      const now = await traces(cluster);
+      const same = JSON.stringify(now) === last;
+      last = JSON.stringify(now);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return { now, same };
+    },
+    ({ same }) => same,
+    60_000,
+  ).then(({ now }) => now);
+}
+
+interface StoredItem {
+  metadata: { name: string };
+  spec: { cidr?: string; allocations?: (number | null)[] };
+}
+
+async function stored({ client }: RealCluster, plural: string, kind: string): Promise<StoredItem[]> {
+  const [group = "", version = ""] = STORED.split("/");
+  const { items } = await client.list({ group, version, kind, plural, namespaced: false });
+  return items as unknown as StoredItem[];
+}
+
+function onNode(machine: Machine): Record<string, number | readonly string[]> {
+  const netlink = realKernel().netlink(machine.netns);
+  try {
+    return {
+      links: netlink
+        .links()
+        .map(({ name }) => name)
+        .sort(),
+      routes: netlink
+        .routes()
+        .map(({ destination, table, type }) => `${destination} ${table} ${type}`)
+        .filter((route) => !route.includes("fe80") && !route.includes("ff00"))
+        .sort(),
+      neighbours: netlink.neighbours().filter(({ state }) => state === "permanent").length,
+      namespaces: listed(machine.path("/run/netns")),
+      pods: listed(machine.path("/var/lib/vendor")).length,
+      pins: below(machine.path("/sys/fs/bpf")),
+      containers: listed(machine.path("/var/lib/kubelet/pods")).length,
+    };
+  } finally {
+    netlink.close();
+  }
+}
+
+function listed(directory: string): string[] {
+  try {
+    return readdirSync(directory).sort();
+  } catch {
+    return [];
+  }
+}
+
+function below(directory: string): number {
+  try {
+    return readdirSync(directory, { recursive: true }).length;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type NetworkPolicyCase, NetworkPolicyWorld, networkPolicyCases } from "../policy/network-policy-world.ts";
+import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
+import { LivePolicyWorld } from "./live-policy-world.ts";
+import { installNetwork, type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
+
+const all = networkPolicyCases();
+const why = whyNoRealNodes ?? (all ? undefined : NO_CONFORMANCE_DATA);
+/** All of them take a quarter of an hour on each plane. */
+const COUNT = process.env["NETNS_POLICY"] === "full" ? (all ?? []).length : 64;
+
+const POOLS = { group: "crd.vendor.io", version: "v1", kind: "IPPool", plural: "ippools", namespaced: false };
+/** The prefix the cases count on, for those who ask for an address in it by name and for nobody else. */
+const POOL_OF_THE_CASES = {
+  apiVersion: "crd.vendor.io/v1",
+  kind: "IPPool",
+  metadata: { name: "cases" },
+  spec: { cidr: "192.168.242.0/24", vxlanMode: "Always", assignmentMode: "Manual" },
+};
+
+/** Some of the cases: first one for every tag, then evenly from the rest. */
+function chosen(cases: readonly NetworkPolicyCase[], count: number): NetworkPolicyCase[] {
+  const picked = new Set<NetworkPolicyCase>();
+  for (const tag of new Set(cases.flatMap(({ Tags }) => Tags))) {
+    if (![...picked].some(({ Tags }) => Tags.includes(tag))) picked.add(cases.find(({ Tags }) => Tags.includes(tag))!);
+  }
+  const others = cases.filter((one) => !picked.has(one));
+  const step = others.length / Math.max(1, count - picked.size);
+  for (let at = 0; picked.size < Math.min(count, cases.length); at += step) picked.add(others[Math.floor(at)]!);
+  return [...picked];
+}
+
+describe.skipIf(why).each(["Nftables", "BPF"] as const)(
+  `NetworkPolicy with real sockets on %s${why ? `: ${why}` : ""}`,
+  (dataplane) => {
+    let cluster: RealCluster;
+    let live: LivePolicyWorld;
+    beforeAll(async () => {
+      cluster = await startReal({ nodes: 3 });
+      await installNetwork(cluster, { dataplane, encapsulation: "VXLAN", families: [4] });
+      await cluster.client.create(POOLS, POOL_OF_THE_CASES);
+      live = new LivePolicyWorld(cluster, cluster.nodeNames.slice(1));
+    }, 240_000);
+    afterAll(async () => {
+      live?.close();
+      await cluster?.close();
+    }, 60_000);
+
+    it.each(chosen(all ?? [], COUNT).map((one) => [one.Description, one] as const))(
+      "%s",
+      async (_, { Steps }) => {
+        live.clear();
+        const world = new NetworkPolicyWorld(live, "");
+        for (const [index, { Actions = [], Allowed }] of Steps.entries()) {
+          for (const action of Actions) world.act(action);
+          await live.sync();
+          const probes = [...world.probes(Allowed)].filter(({ protocol }) => protocol !== "SCTP");
+          expect(await live.wrong(probes), `step ${index + 1}`).toEqual([]);
+        }
+      },
+      120_000,
+    );
+  },
+);

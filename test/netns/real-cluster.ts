@@ -1,0 +1,168 @@
+import { randomBytes } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { AGENT_SAYS } from "../../src/api/agent-report.ts";
+import type { KubeObject } from "../../src/api/object.ts";
+import type { Client } from "../../src/cluster/client.ts";
+import { PODS } from "../../src/cluster/kinds.ts";
+import { realKernel } from "../../src/kernel/kernel.ts";
+import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/local/cluster.ts";
+import { isReady } from "../../src/local/controllers/pod-state.ts";
+import type { Pod } from "../../src/local/controllers/workload-types.ts";
+import type { NetnsRuntime } from "../../src/local/runtime/netns/netns-runtime.ts";
+import type { RealPod } from "../../src/local/runtime/netns/real-pod.ts";
+import { whyNotReal } from "../../src/local/runtime/netns/why-not-real.ts";
+import { eventually } from "../../src/local/testing/bare-server.ts";
+import { applyAll, applyOperator, documents, endpointMapOf, manifest } from "../support/operator-manifests.ts";
+import { allStatuses } from "../support/operator-status.ts";
+
+/** Why real nodes cannot be made here; undefined where they can. Each suite that needs them is skipped with it. */
+export const whyNoRealNodes = await whyNotReal(realKernel);
+
+export interface RealCluster extends LocalCluster {
+  readonly name: string;
+  readonly runtime: NetnsRuntime;
+}
+
+/** A cluster of real nodes with a name of its own, so that two suites do not meet. */
+export async function startReal(options: Partial<ClusterOptions> = {}): Promise<RealCluster> {
+  const name = `vt${randomBytes(3).toString("hex")}`;
+  const cluster = await startCluster({ name, kind: "generic", nodes: 3, ...options, runtime: "netns" });
+  return { ...cluster, name, runtime: cluster.runtime as NetnsRuntime };
+}
+
+export interface NetworkChoice {
+  dataplane: "Nftables" | "BPF";
+  encapsulation: "VXLAN" | "VXLANCrossSubnet" | "None";
+  families: readonly (4 | 6)[];
+}
+
+const POOLS = { 4: "10.244.0.0/16", 6: "fd00:10:244::/56" } as const;
+const PATIENCE_MS = 120_000;
+
+/** Installs the network as published, and waits until every agent says that it acts. */
+export async function installNetwork(
+  { client, name }: RealCluster,
+  { dataplane, encapsulation, families }: NetworkChoice,
+): Promise<void> {
+  await client.create(
+    { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false },
+    { apiVersion: "v1", kind: "Namespace", metadata: { name: "vendor-operator" } },
+  );
+  // Without it eBPF is refused: where the API server is must not depend on services that eBPF is about to take over.
+  await applyAll(client, documents(endpointMapOf(`api.${name}.internal`, "6443")));
+  await applyOperator(client, 1);
+  const ipPools = families.map((family) => ({
+    cidr: POOLS[family],
+    encapsulation,
+    natOutgoing: "Enabled",
+  }));
+  const objects = documents(manifest("custom-resources.yaml"));
+  for (const object of objects) {
+    if (object.kind !== "Installation") continue;
+    Object.assign((object["spec"] as { vendorNetwork: object }).vendorNetwork, { linuxDataplane: dataplane, ipPools });
+  }
+  await applyAll(
+    client,
+    objects.filter(({ kind }) => kind === "Installation"),
+  );
+  const told = await eventually(
+    async () => ({ agents: await agentsOf(client), statuses: await allStatuses(client) }),
+    ({ agents }) => agents.length > 0 && agents.every((agent) => isReady(agent) && says(agent, dataplane)),
+    PATIENCE_MS,
+  );
+  if (told.statuses["network"]?.degraded) throw new Error(`degraded: ${told.statuses["network"].message}`);
+}
+
+async function agentsOf(client: Client): Promise<Pod[]> {
+  return (await client.list<Pod>(PODS, { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" })).items;
+}
+
+/** The agents' own word for what acts now. The operator's waits with eBPF until services are proven through it. */
+function says({ metadata }: Pod, dataplane: string): boolean {
+  return metadata.annotations?.[AGENT_SAYS.dataplane] === dataplane;
+}
+
+export interface PodChoice {
+  name: string;
+  namespace?: string;
+  node?: string;
+  image?: string;
+  labels?: Record<string, string>;
+  spec?: object;
+}
+
+export async function createPod({ client }: LocalCluster, choice: PodChoice): Promise<void> {
+  const { name, namespace = "default", node, image = "pause", labels = {}, spec = {} } = choice;
+  await client.create(PODS, {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace, labels },
+    spec: {
+      ...(node && { nodeName: node }),
+      terminationGracePeriodSeconds: 0,
+      automountServiceAccountToken: false,
+      containers: [{ name: "main", image }],
+      ...spec,
+    },
+  } as KubeObject);
+}
+
+/** Waits until the pods are ready, and gives them as their node has them. */
+export async function readyPods(cluster: RealCluster, namespace: string, count: number): Promise<Map<string, RealPod>> {
+  await eventually(
+    async () => (await cluster.client.list<Pod>(PODS, { namespace })).items,
+    (pods) => pods.length === count && pods.every(isReady),
+    PATIENCE_MS,
+  );
+  const here = [...cluster.runtime.pods()].filter(({ pod }) => pod.metadata.namespace === namespace);
+  return new Map(here.map((pod) => [pod.pod.metadata.name, pod]));
+}
+
+/** Everything on this machine that a cluster could leave behind, so that before and after can be compared. */
+export function machineState(): Record<string, readonly string[]> {
+  const kernel = realKernel();
+  const cgroups = kernel.cgroup.root() as string;
+  const ours = (name: string) => /^v-vt[0-9a-f]{6}(\.|$)/.test(name);
+  return {
+    namespaces: kernel.netns.names().filter(ours),
+    cgroups: readdirSync(cgroups).filter(ours),
+    mounts: kernel.mounts
+      .mounted()
+      .map(({ path }) => path)
+      .filter((path) => path.startsWith("/run/vendorctl/vt") || path.startsWith("/run/netns/v-vt")),
+    files: listed("/run/vendorctl").filter((name) => name.startsWith("vt")),
+    processes: processesOf(/\/run\/vendorctl\/vt[0-9a-f]{6}\//),
+    links: linksHere(),
+  };
+}
+
+/** Of this machine's own network, which clusters have no business in. */
+function linksHere(): string[] {
+  const netlink = realKernel().netlink();
+  try {
+    return netlink.links().map(({ name }) => name);
+  } finally {
+    netlink.close();
+  }
+}
+
+function listed(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+function processesOf(pattern: RegExp): string[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+        return pattern.test(command) && Number(pid) !== process.pid ? [command.slice(0, 80)] : [];
+      } catch {
+        return [];
+      }
+    });
+}

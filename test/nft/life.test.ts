@@ -1,0 +1,192 @@
+import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { vendorNames } from "../../src/api/names.ts";
+import { MARK } from "../../src/dataplane/nft/ruleset.ts";
+import { whyNoKernel } from "../kernel/why-not.ts";
+import { Lab, TABLE } from "./lab.ts";
+
+const reason = whyNoKernel();
+const RESTARTS = 20;
+/** How long a flow may go on after the policy that forbids it was applied. */
+const CUT_WITHIN = 1_000;
+
+describe.skipIf(reason)(`the life of the standard plane${reason ? ` (${reason})` : ""}`, () => {
+  let lab: Lab;
+  beforeEach(async () => {
+    lab = new Lab();
+    lab.addPod("a", { app: "a" });
+    lab.addPod("b", { app: "b" });
+    await lab.settle();
+  });
+  afterEach(async () => {
+    await lab.stop();
+  });
+
+  const web = (from: string) => ({
+    ...{ tier: "default", selector: "app == 'b'", types: ["Ingress"] },
+    ingress: [{ action: "Allow", source: { selector: `app == '${from}'` } }],
+  });
+  const setWeb = (from: string) => lab.setStored(vendorNames.kinds.globalNetworkPolicy.kind, "default.web", web(from));
+  const tcp = (to: string, port = 80) => ({ protocol: "tcp" as const, address: lab.addressOf(to), port });
+
+  it("a policy that forbids it cuts a connection that was allowed, and leaves the others", async () => {
+    lab.addPod("c", { app: "c" });
+    await lab.settle();
+    for (const from of ["a", "c"]) {
+      expect(await lab.who(from).order({ do: "hold", name: "kept", address: lab.addressOf("b"), port: 80 })).toBe(true);
+      expect(await lab.who(from).order({ do: "say", name: "kept", patience: 5_000 })).toBe(true);
+    }
+    setWeb("a");
+    const before = performance.now();
+    await lab.settle();
+    const took = performance.now() - before;
+    expect(await lab.who("c").order({ do: "say", name: "kept", patience: 600 })).toBe(false);
+    expect(await lab.who("a").order({ do: "say", name: "kept", patience: 5_000 })).toBe(true);
+    expect(took).toBeLessThan(CUT_WITHIN);
+
+    // A label is enough: whom the policy means changes, and so does what goes on.
+    setWeb("c");
+    await lab.settle();
+    expect(await lab.who("a").order({ do: "say", name: "kept", patience: 600 })).toBe(false);
+  });
+
+  it("no denied packet passes and no allowed connection breaks while agents come and go", async () => {
+    setWeb("a");
+    lab.addPod("c", { app: "c" });
+    await lab.settle();
+    const b = { address: lab.addressOf("b"), port: 80 };
+    await lab.who("a").order({ do: "hold", name: "kept", ...b });
+    await lab.who("c").order({ do: "stream", name: "denied", ...b });
+    await lab.who("a").order({ do: "stream", name: "allowed", ...b });
+    for (let life = 0; life < RESTARTS; life++) {
+      await lab.restart();
+      expect(await lab.who("a").order({ do: "say", name: "kept", patience: 5_000 })).toBe(true);
+    }
+    const denied = (await lab.who("c").order({ do: "count", name: "denied" })) as { answers: number; sent: number };
+    const allowed = (await lab.who("a").order({ do: "count", name: "allowed" })) as { answers: number; sent: number };
+    expect(denied.answers).toBe(0);
+    expect(Math.min(denied.sent, allowed.answers)).toBeGreaterThan(RESTARTS);
+  });
+
+  it("a restart writes nothing, and finds nothing to sweep", async () => {
+    setWeb("a");
+    await lab.settle();
+    const before = JSON.stringify(await lab.nft.list(`list table inet ${TABLE}`));
+    await lab.restart();
+    const after = JSON.stringify(await lab.nft.list(`list table inet ${TABLE}`));
+    expect(handlesOf(after)).toEqual(handlesOf(before));
+    expect(await lab.dataplane.sweep()).toEqual({ removed: [] });
+    expect(lab.network.sweep()).toEqual({ removed: [] });
+  });
+
+  it("what an agent that died had left is gone after the next one knows everything", async () => {
+    setWeb("a");
+    await lab.settle();
+    lab.remove(vendorNames.kinds.globalNetworkPolicy.kind, "default.web");
+    await lab.restart();
+    const { removed } = await lab.dataplane.sweep();
+    expect(removed.some((line) => line.startsWith("chain p-"))).toBe(true);
+    expect(await lab.who("outside").reaches(tcp("b"), true)).toBe(true);
+  });
+
+  it("mends what somebody else deleted, by itself when told to look, or when a change finds it gone", async () => {
+    setWeb("a");
+    await lab.settle();
+    const pods = async () => JSON.stringify(await lab.nft.list(`list map inet ${TABLE} to-pod`));
+    await lab.nft.run(`delete table inet ${TABLE}`);
+    await lab.dataplane.resync();
+    expect(await pods()).toContain("goto");
+    await lab.nft.run(`delete table inet ${TABLE}`);
+    lab.addPod("c", { app: "c" });
+    const { objects } = await lab.settle();
+    expect(objects.filter(({ failed }) => failed)).toEqual([]);
+    expect(await lab.who("c").reaches(tcp("b"), false)).toBe(false);
+    expect(await lab.who("a").reaches(tcp("b"), true)).toBe(true);
+  });
+
+  it("takes everything of its own off the node, and only that", async () => {
+    await lab.nft.run("add table inet theirs");
+    await lab.dataplane.remove();
+    await lab.network.remove();
+    expect(await lab.nft.tables()).toEqual([{ family: "inet", name: "theirs" }]);
+    const netlink = lab.netlink();
+    expect(netlink.routes({ protocol: 80 })).toEqual([]);
+    netlink.close();
+  });
+
+  it("lives beside a filter that forwards nothing by default", async (context) => {
+    if (!existsSync("/usr/sbin/iptables-nft")) context.skip("needs iptables");
+    inNode(lab, "iptables-nft", "-P", "FORWARD", "DROP");
+    setWeb("a");
+    await lab.restart();
+    lab.addPod("c", { app: "c" });
+    await lab.settle();
+    expect(await lab.who("a").reaches(tcp("b"), true)).toBe(true);
+    expect(await lab.who("c").reaches(tcp("b"), false)).toBe(false);
+    expect(inNode(lab, "iptables-nft", "-S", "FORWARD")).toContain(`--mark 0x${MARK.allowed.toString(16)}`);
+    await lab.dataplane.remove();
+    expect(inNode(lab, "iptables-nft", "-S", "FORWARD")).not.toContain("--mark");
+  });
+
+  it("trusts nobody's filter, but marks what is allowed so that the older iptables can", async (context) => {
+    if (!existsSync("/usr/sbin/iptables-legacy")) context.skip("needs iptables-legacy");
+    try {
+      inNode(lab, "iptables-legacy", "-P", "FORWARD", "DROP");
+    } catch {
+      context.skip("this kernel has no iptables of the older kind");
+    }
+    expect(await lab.who("a").reaches(tcp("b"), false)).toBe(false);
+    const mark = `0x${MARK.allowed.toString(16)}`;
+    inNode(lab, "iptables-legacy", "-A", "FORWARD", "-m", "mark", "--mark", `${mark}/${mark}`, "-j", "ACCEPT");
+    expect(await lab.who("a").reaches(tcp("b"), true)).toBe(true);
+  });
+
+  it("judges what a service's proxy translated by where it goes, and lets a pod reach itself through it", async () => {
+    setWeb("a");
+    lab.addPod("c", { app: "c" });
+    await lab.settle();
+    await lab.nft.run(`table ip proxy {
+      chain services { type nat hook prerouting priority dstnat; ip daddr 10.96.0.1 tcp dport 80 dnat to ${lab.addressOf("b")}:80; }
+      chain hairpin { type nat hook postrouting priority srcnat; ip saddr ${lab.addressOf("b")} ip daddr ${lab.addressOf("b")} masquerade; }
+      chain broken { type filter hook forward priority filter; ct state invalid drop; }
+    }`);
+    const service = { protocol: "tcp" as const, address: "10.96.0.1", port: 80 };
+    expect(await lab.who("a").reaches(service, true)).toBe(true);
+    expect(await lab.who("c").reaches(service, false)).toBe(false);
+    expect(await lab.who("b").reaches(service, true)).toBe(true);
+  });
+
+  it("packets from a pool leave with the node's address, and with their own inside", async () => {
+    lab.setStored("IPPool", "pool", { cidr: "10.9.0.0/24", natOutgoing: true });
+    await lab.settle();
+    expect(await lab.who("a").reaches(tcp("outside"), true)).toBe(true);
+    expect(await lab.who("a").reaches(tcp("b"), true)).toBe(true);
+    const { rows } = await lab.dataplane.show("conntrack");
+    const flows = rows.map(([, from, to]) => `${from} ${to}`);
+    expect(
+      flows.some((text) => text.startsWith(lab.addressOf("a")) && text.endsWith(`${lab.addressOf("outside")}:80`)),
+    ).toBe(true);
+    const conntrack = lab.kernel.conntrack(lab.node);
+    const all = await conntrack.flows();
+    const to = (address: string) =>
+      all.find(({ original }) => original.destination === address && original.source === lab.addressOf("a"));
+    expect(to(lab.addressOf("outside"))).toMatchObject({
+      sourceNat: true,
+      reply: { destination: lab.addressOf("host") },
+    });
+    expect(to(lab.addressOf("b"))).toMatchObject({ sourceNat: false });
+    conntrack.close();
+  });
+});
+
+function inNode(lab: Lab, command: string, ...words: string[]): string {
+  return execFileSync("nsenter", [`--net=/run/netns/${lab.placeOf("host")}`, command, ...words], {
+    stdio: "pipe",
+  }).toString();
+}
+
+/** Which rules there are, by the numbers the kernel gave them: a rule that was written again has another. */
+function handlesOf(json: string): string[] {
+  return [...json.matchAll(/"handle":(\d+)/g)].map(([, handle]) => handle!).sort();
+}
