@@ -1,4 +1,4 @@
-// Compiles bpf/*.bpf.c. The objects are checked in, so that neither a node nor a user needs clang; docs/adr/0010 says why.
+// Compiles bpf/*.bpf.c. The objects are checked in, so that neither a node nor a user needs clang; docs/adr/0011 says why.
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -20,7 +20,7 @@ const CHAPTERS: readonly Chapter[] = [
   {
     name: DEMO,
     intro: "A new cluster: look before installing, install with eBPF, and see who serves services now.",
-    up: ["--kind", "generic", "--nodes", "3"],
+    up: ["--paper", "--kind", "generic", "--nodes", "3"],
     commands: [["check", "--pre"], ["install", "-y"], ["status"], ["proxy", "status"]],
     again: [["status"], ["proxy", "status"]],
   },
@@ -28,7 +28,7 @@ const CHAPTERS: readonly Chapter[] = [
     name: OLD,
     intro:
       "A cluster as v3.27 left it. Things in it are owned by v3 resources, whose UIDs change at v3.28: an upgrade by hand loses them.",
-    up: ["--kind", "generic", "--nodes", "2", "--installed", "v3.27", "--method", "operator"],
+    up: ["--paper", "--kind", "generic", "--nodes", "2", "--installed", "v3.27", "--method", "operator"],
     commands: [["check", "--for", "upgrade"], ["upgrade", "-y"], ["version"], ["history"]],
     again: [["version"], ["history"]],
   },
