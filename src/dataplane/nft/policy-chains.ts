@@ -24,68 +24,97 @@ export class PolicyChains {
 
   /** Tiers, then profiles, then deny: a workload, and packets from or to the node itself. */
   deciding(direction: Direction, tiers: readonly TierPolicies[], profiles: readonly string[]): string {
-    const named = tiers.map(({ name, endAction, policies }) => [name, endAction, policies]);
-    return this.once(hashed("e", direction, named, profiles), () => [
-      ...tiers.map((tier) => jump(this.tier("decide", direction, tier))),
+    const jumps = [
+      ...tiers.map((tier) => this.tier("decide", direction, tier)),
       ...profiles.flatMap((id) => {
         const profile = this.model.profiles.get(id);
-        return profile ? [jump(this.profile(profile, direction))] : [];
+        return profile ? [this.profile(profile, direction)] : [];
       }),
-      { when: [], verdict: { is: "drop" }, comment: "no policy and no profile allows it" },
-    ]);
+    ];
+    return this.add(cached(tiers, `${direction} ${jumps.join(" ")}`, () => decidingChain(jumps)));
   }
 
   /** Tiers, and without a decision on. */
   passing(use: Use, direction: Direction, tiers: readonly TierPolicies[]): string {
-    const named = tiers.map(({ name, endAction, policies }) => [name, endAction, policies]);
-    return this.once(hashed("f", use, direction, named), () =>
-      tiers.map((tier) => jump(this.tier(use, direction, tier))),
+    const jumps = tiers.map((tier) => this.tier(use, direction, tier));
+    return this.add(
+      cached(tiers, `pass ${use} ${direction}`, () => ({ name: hashed("f", jumps), rules: jumps.map(jump) })),
     );
   }
 
-  private tier(use: Use, direction: Direction, { name, endAction, policies }: TierPolicies): string {
-    return this.once(hashed("t", use, direction, name, endAction, policies), () => [
-      ...policies.flatMap((id) => {
-        const policy = this.model.policies.get(id);
-        if (!policy) return [];
-        return [
-          jump(this.policy(use, policy, direction)),
-          {
-            when: [{ on: "mark", bits: MARK.passed }],
-            mark: { clear: MARK.passed },
-            verdict: { is: "return" },
-          } as const,
-        ];
-      }),
-      ...(endAction === "deny"
-        ? [{ when: [], verdict: { is: "drop" }, comment: `the end of tier ${name}` } as const]
-        : []),
-    ]);
+  private tier(use: Use, direction: Direction, tier: TierPolicies): string {
+    const policies = tier.policies.flatMap((id) => {
+      const policy = this.model.policies.get(id);
+      return policy ? [this.policy(use, policy, direction)] : [];
+    });
+    return this.add(cached(tier, `${use} ${direction}`, () => tierChain(tier, policies)));
   }
 
   private policy(use: Use, policy: Policy, direction: Direction): string {
-    return this.ruled(policyChainName(use, policy.id, direction), policy, direction, ACTIONS[use]);
+    return this.ruled(policy, direction, ACTIONS[use], () => policyChainName(use, policy.id, direction), use);
   }
 
   /** There is no tier after the profiles to pass to. */
   private profile(profile: Profile, direction: Direction): string {
-    const actions = { ...ACTIONS.decide, pass: ACTIONS.decide.deny };
-    return this.ruled(profileChainName(profile.id, direction), profile, direction, actions);
+    return this.ruled(profile, direction, PROFILE_ACTIONS, () => profileChainName(profile.id, direction), "profile");
   }
 
-  private ruled(name: string, owner: Policy | Profile, direction: Direction, actions: Actions): string {
+  private ruled(
+    owner: Policy | Profile,
+    direction: Direction,
+    actions: Actions,
+    nameOf: () => string,
+    use: string,
+  ): string {
+    const name = cached(owner, `name ${use} ${direction}`, () => ({ name: nameOf(), rules: [] })).name;
+    if (this.chains.has(name)) return name;
     if (this.closed.has(name)) {
-      const closed: NftRule = { when: [], verdict: { is: "drop" }, comment: `${owner.id} could not be written` };
-      return this.once(name, () => [closed]);
+      return this.add({ name, rules: [{ ...DENY, when: [], comment: `${owner.id} could not be written` }] });
     }
-    if (!this.chains.has(name)) this.chains.set(name, renderedOnce(name, owner, direction, actions, this.model));
-    return name;
+    // A rule is written again when a set it asks becomes one of another kind.
+    const key = `${use} ${direction} ${setNames(owner[direction], this.model)}`;
+    return this.add(cached(owner, key, () => ruledChain(name, owner[direction], actions, this.model)));
   }
 
-  private once(name: string, rules: () => NftRule[]): string {
-    if (!this.chains.has(name)) this.chains.set(name, { name, rules: rules() });
-    return name;
+  private add(chain: NftChain): string {
+    this.chains.set(chain.name, chain);
+    return chain.name;
   }
+}
+
+/** Values of the model never change, so what was made of one is good for as long as it lives: a change costs what it touches. */
+const made = new WeakMap<object, Map<string, NftChain>>();
+
+function cached(owner: object, key: string, make: () => NftChain): NftChain {
+  const chains = made.get(owner) ?? new Map<string, NftChain>();
+  made.set(owner, chains);
+  const chain = chains.get(key) ?? make();
+  chains.set(key, chain);
+  return chain;
+}
+
+function decidingChain(jumps: readonly string[]): NftChain {
+  const end: NftRule = { ...DENY, when: [], comment: "no policy and no profile allows it" };
+  return { name: hashed("e", jumps), rules: [...jumps.map(jump), end] };
+}
+
+function tierChain({ name, endAction }: TierPolicies, policies: readonly string[]): NftChain {
+  const passed: NftRule = {
+    when: [{ on: "mark", bits: MARK.passed }],
+    mark: { clear: MARK.passed },
+    verdict: { is: "return" },
+  };
+  const end: NftRule[] = endAction === "deny" ? [{ ...DENY, when: [], comment: `the end of tier ${name}` }] : [];
+  const rules = [...policies.flatMap((policy) => [jump(policy), passed]), ...end];
+  return { name: hashed("t", name, endAction, policies), rules };
+}
+
+function ruledChain(name: string, rules: readonly Rule[], actions: Actions, model: DataplaneModel): NftChain {
+  const act = (rule: Rule) => (rule.action === "log" ? { log: rule.id } : actions[rule.action]);
+  const lines = rules.flatMap((rule) =>
+    ruleLines(rule, model.ipSets).map((when): NftRule => ({ when, ...act(rule), comment: rule.id })),
+  );
+  return { name, rules: lines };
 }
 
 export function policyChainName(use: Use, id: string, direction: Direction): string {
@@ -109,36 +138,15 @@ const ACTIONS = {
   decide: { allow: { mark: { set: MARK.allowed }, verdict: { is: "accept" } }, deny: DENY, pass: PASS },
   preDNAT: { allow: { mark: { set: MARK.beforeTranslation }, verdict: { is: "accept" } }, deny: DENY, pass: PASS },
 } as const satisfies Record<Use, Actions>;
+const PROFILE_ACTIONS: Actions = { ...ACTIONS.decide, pass: DENY };
 
-/** Values of the model never change, so a policy is rendered once, and again only when a set it asks becomes one of another kind. */
-const rendered = new WeakMap<Policy | Profile, Map<string, { sets: string; chain: NftChain }>>();
-
-function renderedOnce(
-  name: string,
-  owner: Policy | Profile,
-  direction: Direction,
-  actions: Actions,
-  model: DataplaneModel,
-): NftChain {
-  const chains = rendered.get(owner) ?? new Map<string, { sets: string; chain: NftChain }>();
-  rendered.set(owner, chains);
-  const sets = setNames(owner[direction], model);
-  const known = chains.get(name);
-  if (known?.sets === sets) return known.chain;
-  const rules = owner[direction].flatMap((rule) => ruleLines(rule, model.ipSets).map((when) => line(rule, when)));
-  const chain = { name, rules };
-  chains.set(name, { sets, chain });
-  return chain;
-
-  function line(rule: Rule, when: NftRule["when"]): NftRule {
-    const act = rule.action === "log" ? { log: rule.id } : actions[rule.action];
-    return { when, ...act, comment: rule.id };
-  }
-}
+/** Ids of the sets each list of rules asks. */
+const asked = new WeakMap<readonly Rule[], string[]>();
 
 function setNames(rules: readonly Rule[], { ipSets }: DataplaneModel): string {
-  return rules
-    .flatMap(setsOf)
+  const ids = asked.get(rules) ?? [...new Set(rules.flatMap(setsOf))];
+  asked.set(rules, ids);
+  return ids
     .map((id) => {
       const set = ipSets.get(id);
       return set ? `${setName(set, 4)} ${setName(set, 6)}` : `no ${id}`;

@@ -26,7 +26,7 @@ interface NetworkList {
 }
 
 const CONF_DIRS = ["/etc/cni/net.d", "/var/run/multus/cni/net.d"];
-const BIN_DIRS = ["/opt/cni/bin", "/var/lib/cni/bin", "/home/kubernetes/bin"];
+const BIN_DIRS = ["/opt/cni/bin", "/var/lib/cni/bin"];
 const INTERFACE = "eth0";
 
 export async function addToNetwork(machine: Machine, attachment: CniAttachment): Promise<CniResult> {

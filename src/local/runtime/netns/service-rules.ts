@@ -1,7 +1,7 @@
 import type { EndpointSlice, Service } from "../../controllers/workload-types.ts";
 
 /** The table of the stand-in for the service proxy, one for both families. */
-export const SERVICE_TABLE = "inet kube-proxy";
+const SERVICE_TABLE = "inet kube-proxy";
 
 interface Backend {
   address: string;

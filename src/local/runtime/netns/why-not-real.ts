@@ -38,7 +38,7 @@ async function kernelRefusal(openKernel: () => Kernel): Promise<string | undefin
   }
 }
 
-export function isInstalled(tool: string): boolean {
+function isInstalled(tool: string): boolean {
   return SYSTEM_PATH.split(":").some((directory) => isProgram(`${directory}/${tool}`));
 }
 
