@@ -94,10 +94,12 @@ export class LivePolicyWorld implements WorldSink {
     if (before && JSON.stringify(before) === JSON.stringify(object)) return;
     const kind = await client.resourceFor(object);
     if (!before) await client.create(kind, this.#asMade(object));
-    else {
+    else if (object.kind === "NetworkPolicy") {
+      // Whole, not merged: what a policy no longer says is what these cases are about.
+      await client.update(kind, { ...(await client.get(kind, object.metadata)), spec: object["spec"] });
+    } else {
       const labels = { ...emptied(before.metadata.labels), ...object.metadata.labels };
-      const patch = object.kind === "NetworkPolicy" ? { spec: object["spec"] } : { metadata: { labels } };
-      await client.patch(kind, object.metadata, { type: "merge", patch });
+      await client.patch(kind, object.metadata, { type: "merge", patch: { metadata: { labels } } });
     }
     this.#there.set(key, object);
   }
