@@ -3,7 +3,8 @@ import { CodedError, defineErrors } from "../kit/errors.ts";
 export const errors = defineErrors({
   KERNEL_NOT_PERMITTED: {
     say: (operation: string, errno: string, detail: string) => sentence("may not", operation, errno, detail),
-    fix: () => "run as root, with CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; before kernel 5.11 with CAP_SYS_RESOURCE too",
+    fix: () =>
+      "run as root, with CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; before kernel 5.11 with CAP_SYS_RESOURCE too",
     exitCode: 77,
   },
   KERNEL_NOT_FOUND: {

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Netns } from "../../src/kernel/netns-port.ts";
-import { OUTSIDE_ADDRESSES } from "../../src/local/runtime/netns/segment.ts";
 import {
   createPod,
   installNetwork,
@@ -11,6 +10,9 @@ import {
   whyNoRealNodes,
 } from "./real-cluster.ts";
 import { answerIn, askFrom, type Listener } from "./sockets.ts";
+
+/** Where the segment puts the world outside. */
+const OUTSIDE_ADDRESSES = ["203.0.113.2", "2001:db8:ffff::2"] as const;
 
 type Family = 4 | 6;
 

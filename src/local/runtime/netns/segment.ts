@@ -16,7 +16,7 @@ export interface Segment {
 }
 
 /** Documentation ranges: whoever meets them in a rule knows that they are nobody's. */
-export const OUTSIDE_ADDRESSES = ["203.0.113.2", "2001:db8:ffff::2"] as const;
+const OUTSIDE_ADDRESSES = ["203.0.113.2", "2001:db8:ffff::2"] as const;
 const OUTSIDE_NETWORKS = ["203.0.113.0/24", "2001:db8:ffff::/64"];
 const BY_HAND = 3;
 const DEFAULTS = { 4: "0.0.0.0/0", 6: "::/0" } as const;
