@@ -96,7 +96,8 @@ export class LivePolicyWorld implements WorldSink {
     if (!before) await client.create(kind, this.#asMade(object));
     else if (object.kind === "NetworkPolicy") {
       // Whole, not merged: what a policy no longer says is what these cases are about.
-      await client.update(kind, { ...(await client.get(kind, object.metadata)), spec: object["spec"] });
+      const operations = [{ op: "replace", path: "/spec", value: object["spec"] } as const];
+      await client.patch(kind, object.metadata, { type: "json", operations });
     } else {
       const labels = { ...emptied(before.metadata.labels), ...object.metadata.labels };
       await client.patch(kind, object.metadata, { type: "merge", patch: { metadata: { labels } } });
