@@ -140,7 +140,7 @@ describe("a run", () => {
   it("that takes too long ends with 5, and resume waits on", async () => {
     const { exit, err } = await here.run(
       "--timeout",
-      "500ms",
+      "3s",
       "apply",
       "-f",
       await planFile("plan.yaml", [...STEPS, SIGN]),

@@ -1,7 +1,8 @@
 import type { KubeObject } from "../../../src/api/object.ts";
-import { CRDS, DEPLOYMENTS } from "../../../src/cluster/kinds.ts";
+import { SECRETS } from "../../../src/cluster/kinds.ts";
 import type { LocalCluster } from "../../../src/local/cluster.ts";
 import type { InstallMethod } from "../../../src/local/installed/install-method.ts";
+import type { RunRecord } from "../../../src/procedures/run/run-record.ts";
 import { startChartTool } from "../../support/chart-tool.ts";
 import { aggregatedApiAnswers, applyChart } from "../../support/upgrade-story.ts";
 import type { SweptProcedure } from "./procedures.ts";
@@ -38,19 +39,25 @@ export const UPGRADES: readonly SweptProcedure[] = [
 ];
 
 const LOOK_MS = 100;
-const OPERATOR = { name: "vendor-operator", namespace: "vendor-operator" };
-const DEFINITION = { name: "installations.operator.vendor.io" };
 
-/** The person vendorctl tells to run the chart tool: does so whenever the definitions are new and the operator is not. */
+/** The person vendorctl tells to run the chart tool: does so when told, and not while everything is taken back. */
 function someoneUpgradesTheRelease(cluster: LocalCluster): void {
-  const { client } = cluster;
   const look = async (): Promise<void> => {
-    const operator = JSON.stringify(await client.get<KubeObject>(DEPLOYMENTS, OPERATOR));
-    const definition = JSON.stringify(await client.get<KubeObject>(CRDS, DEFINITION));
-    const due = definition.includes("serviceProxyManagement") && !operator.includes(":v3.31.3");
-    if (due) await applyChart(cluster);
+    if (await isTold(cluster)) await applyChart(cluster);
     setTimeout(() => void look().catch(() => {}), LOOK_MS).unref();
   };
   // Ends with the cluster, whose closed door is the last thing it sees.
   void look().catch(() => {});
 }
+
+/** A run that waits for them says so in its journal: the step is applied, which is to say told, and not yet confirmed. */
+async function isTold({ client }: LocalCluster): Promise<boolean> {
+  const labelSelector = "procedures.vendor.io/part=record";
+  const { items } = await client.list<Journalled>(SECRETS, { namespace: "kube-system", labelSelector });
+  return items.some(({ data }) => {
+    const { heading, steps } = JSON.parse(Buffer.from(data["record"] ?? "", "base64").toString()) as RunRecord;
+    return heading === "forward" && steps.some(({ id, state }) => id === "chart" && state === "applied");
+  });
+}
+
+type Journalled = KubeObject & { data: Record<string, string> };
