@@ -46,7 +46,7 @@ const ROOT = process.cwd();
 export async function agentLab(bpf: boolean): Promise<AgentLab> {
   const id = `vt-${randomBytes(3).toString("hex")}`;
   const directory = mkdtempSync(join(tmpdir(), `${id}-`));
-  const undo: (() => Promise<unknown> | void)[] = [() => rmSync(directory, { recursive: true, force: true })];
+  const undo: (() => unknown)[] = [() => rmSync(directory, { recursive: true, force: true })];
   const close = async () => {
     for (const step of undo.toReversed()) await step();
   };

@@ -54,7 +54,7 @@ export function variantsOf(results: readonly TrafficResult[]): Variant[] {
   return [...new Set(results.filter(({ plane }) => plane !== "plain").map(({ policies }) => policies.variant))].sort();
 }
 
-export function valueOf(result: TrafficResult, figure: Figure, of: "median" | "best" = "median"): number {
+export function figureOf(result: TrafficResult, figure: Figure, of: "median" | "best" = "median"): number {
   return summary(result, figure)[of] * (figure === "cpu" ? 1e3 : 1);
 }
 
@@ -64,11 +64,11 @@ export function aimsOf(results: readonly TrafficResult[]): Aim[] {
     Math.min(
       ...counts.map((count) => {
         const [ours, theirs] = [find(results, "ebpf", count, variant)!, find(results, beside, count, variant)!];
-        return valueOf(ours, figure, of) / valueOf(theirs, figure, of);
+        return figureOf(ours, figure, of) / figureOf(theirs, figure, of);
       }),
     );
   const flat = (of: "median" | "best", variant: Variant) => {
-    const rates = counts.map((count) => valueOf(find(results, "ebpf", count, variant)!, "crr", of));
+    const rates = counts.map((count) => figureOf(find(results, "ebpf", count, variant)!, "crr", of));
     return rates.at(-1)! / rates[0]!;
   };
   const aim = (name: string, least: number, ratio: (of: "median" | "best") => number): Aim => {
@@ -92,8 +92,8 @@ function trafficRows(results: readonly TrafficResult[]): Row[] {
     variantsOf(results).flatMap((variant) =>
       countsOf(results).flatMap((count) =>
         besides.map((plane): Row => {
-          const value = valueOf(find(results, "ebpf", count, variant)!, figure);
-          const beside = { name: PLANES[plane], value: valueOf(find(results, plane, count, variant)!, figure) };
+          const value = figureOf(find(results, "ebpf", count, variant)!, figure);
+          const beside = { name: PLANES[plane], value: figureOf(find(results, plane, count, variant)!, figure) };
           return { name: `${FIGURES[figure].name}, ${count} ${variant}`, value, unit: FIGURES[figure].unit, beside };
         }),
       ),

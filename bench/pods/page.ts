@@ -1,5 +1,5 @@
 import type { Plane } from "./bench-node.ts";
-import { type Aim, aimsOf, countsOf, FIGURES, find, PLANES, REACTIONS, valueOf, variantsOf } from "./figures.ts";
+import { type Aim, aimsOf, countsOf, FIGURES, figureOf, find, PLANES, REACTIONS, variantsOf } from "./figures.ts";
 import { barPlot, dotPlot, escaped } from "./plot.ts";
 import { percentile, type ReactionResult } from "./reaction.ts";
 import type { Figure, TrafficResult } from "./traffic.ts";
@@ -54,11 +54,11 @@ function figurePlot(traffic: readonly TrafficResult[], figure: Figure, variant: 
     label: `${count.toLocaleString("en")} policies`,
     bars: FILTERS.map((plane) => {
       const result = find(traffic, plane, count, variant)!;
-      const [value, best] = [valueOf(result, figure), valueOf(result, figure, "best")];
+      const [value, best] = [figureOf(result, figure), figureOf(result, figure, "best")];
       return { series: plane, label: PLANES[plane], value, best };
     }),
   }));
-  const limit = { label: PLANES.plain, value: valueOf(find(traffic, "plain", 0, "idle")!, figure) };
+  const limit = { label: PLANES.plain, value: figureOf(find(traffic, "plain", 0, "idle")!, figure) };
   return barPlot({ title: name, unit, digits, groups, limit });
 }
 
@@ -103,7 +103,7 @@ function trafficTable(traffic: readonly TrafficResult[]): string {
     one.setUpMs.toFixed(0),
     ...figures.map((figure) => {
       const { digits } = FIGURES[figure];
-      return `${valueOf(one, figure).toFixed(digits)} (${valueOf(one, figure, "best").toFixed(digits)})`;
+      return `${figureOf(one, figure).toFixed(digits)} (${figureOf(one, figure, "best").toFixed(digits)})`;
     }),
   ]);
   return `<p>Median of the rounds (best round).</p>${table(head, rows)}`;
