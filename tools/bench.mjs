@@ -1,4 +1,4 @@
-// npm run bench -- NAME…: measures. Each bench runs in a process of its own, bundled, as the product runs.
+// npm run bench -- NAME… [--quick]: measures. Each bench runs in a process of its own, bundled, as the product runs.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -16,11 +16,12 @@ async function main(args) {
   const strange = asked.find((name) => !existsSync(join(ROOT, `bench/${name}.bench.ts`)));
   if (strange) throw new Problem(`there is no bench ${strange}`, `choose from ${known.join(", ")}`);
   let failed = 0;
-  for (const name of asked.length > 0 ? asked : known) failed |= await runOne(name, json);
+  const flags = args.filter((word) => word.startsWith("-") && word !== "--json");
+  for (const name of asked.length > 0 ? asked : known) failed |= await runOne(name, json, flags);
   return failed;
 }
 
-async function runOne(name, json) {
+async function runOne(name, json, flags) {
   const entry = `
     import { run } from "./bench/${name}.bench.ts";
     import { runBench } from "./bench/run.ts";
@@ -28,7 +29,7 @@ async function runOne(name, json) {
   `;
   const file = await bundleToFile(`bench/${name}.bench.ts`, entry);
   // Memory is only comparable after a collection that the bench asks for.
-  const done = spawnSync(process.execPath, ["--expose-gc", "--enable-source-maps", file], {
+  const done = spawnSync(process.execPath, ["--expose-gc", "--enable-source-maps", file, ...flags], {
     cwd: ROOT,
     stdio: "inherit",
   });

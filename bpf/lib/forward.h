@@ -55,14 +55,19 @@ INLINE int lower_hop_limit(struct __sk_buff *skb, struct work *w)
 		hops--;
 		return bpf_skb_store_bytes(skb, at, &hops, 1, 0);
 	}
+	/* Hop limit, protocol and checksum lie side by side: read and written at once, which is half the calls. */
+	struct {
+		__u8 ttl;
+		__u8 protocol;
+		__be16 check;
+	} hop;
 	__u32 at = ETHERNET + __builtin_offsetof(struct iphdr, ttl);
-	__be16 before, after;
-	if (bpf_skb_load_bytes(skb, at, &before, 2) || (before & 0xff) <= 1)
+	if (bpf_skb_load_bytes(skb, at, &hop, sizeof(hop)) || hop.ttl <= 1)
 		return -1;
-	after = before - 1;
-	if (bpf_l3_csum_replace(skb, ETHERNET + __builtin_offsetof(struct iphdr, check), before, after, 2))
-		return -1;
-	return bpf_skb_store_bytes(skb, at, &after, 2, 0);
+	hop.ttl--;
+	__u32 check = (__u32)hop.check + htons(0x0100);
+	hop.check = check + (check >= 0xffff);
+	return bpf_skb_store_bytes(skb, at, &hop, sizeof(hop), 0);
 }
 
 INLINE int into_pod(struct __sk_buff *skb, struct work *w, const struct interface *pod, __u32 ifindex)
@@ -93,13 +98,15 @@ INLINE int by_route(struct __sk_buff *skb, struct work *w)
 	return bpf_redirect(w->scratch.fib.ifindex, 0);
 }
 
-INLINE int forward(struct __sk_buff *skb, struct work *w, __u32 path, __u32 out)
+/* `pod` is what `out` is, where that has been looked up already. */
+INLINE int forward(struct __sk_buff *skb, struct work *w, __u32 path, __u32 out, const struct interface *pod)
 {
 	if (path == PATH_STACK || (w->flags & WORK_OPTIONS))
 		return NEXT;
 	if (path == PATH_ROUTE)
 		return by_route(skb, w);
-	struct interface *pod = bpf_map_lookup_elem(&interfaces, &out);
+	if (!pod)
+		pod = bpf_map_lookup_elem(&interfaces, &out);
 	return pod ? into_pod(skb, w, pod, out) : NEXT;
 }
 

@@ -92,7 +92,7 @@ INLINE int finish(struct __sk_buff *skb, struct work *w, enum hook hook, enum re
 		open_flow(w, w->ifindex, length, bpf_ktime_get_ns());
 	count(length, hook, reason);
 	tell(w, hook, reason);
-	return arrives(hook) ? forward(skb, w, w->path, w->out) : NEXT;
+	return arrives(hook) ? forward(skb, w, w->path, w->out, 0) : NEXT;
 }
 
 /* Runs the policy of stage out, if there is one to run here. Returns only when there is none. */
@@ -160,16 +160,16 @@ INLINE int after_policy(struct __sk_buff *skb, enum hook hook)
 	return finish(skb, w, hook, PASS_POLICY);
 }
 
-/* Whether what policy said when the flow was last judged is what it says now, at the interfaces of this hook. */
-INLINE int is_approved(const struct flow *flow, enum hook hook, const struct interface *interface)
+/* Whether what policy said when the flow was last judged is what it says now, at the interfaces of this hook. Tells the pod it looked up. */
+INLINE int is_approved(const struct flow *flow, enum hook hook, const struct interface *interface, struct interface **pod)
 {
 	if (has_policy(interface) && (arrives(hook) ? flow->approved_in : flow->approved_out) != interface->epoch)
 		return 0;
 	if (!arrives(hook) || flow->path != PATH_LOCAL)
 		return 1;
 	__u32 ifindex = flow->out;
-	struct interface *out = bpf_map_lookup_elem(&interfaces, &ifindex);
-	return out && out->epoch == flow->approved_out;
+	*pod = bpf_map_lookup_elem(&interfaces, &ifindex);
+	return *pod && (*pod)->epoch == flow->approved_out;
 }
 
 /* The error's flow is one policy approves of now: it goes that flow's way. Otherwise it is a packet like any other. */
@@ -179,10 +179,11 @@ INLINE int related(struct __sk_buff *skb, struct work *w, enum hook hook, const 
 	if (!flow_of_error(skb, w, key))
 		return 0;
 	struct flow *flow = bpf_map_lookup_elem(&flows, key);
-	if (!flow || !is_approved(flow, hook, interface))
+	struct interface *pod = 0;
+	if (!flow || !is_approved(flow, hook, interface, &pod))
 		return 0;
 	count(w->frame, hook, PASS_RELATED);
-	*verdict = arrives(hook) ? forward(skb, w, flow->path, flow->out) : NEXT;
+	*verdict = arrives(hook) ? forward(skb, w, flow->path, flow->out, pod) : NEXT;
 	return 1;
 }
 
@@ -213,10 +214,11 @@ INLINE int decide(struct __sk_buff *skb, struct work *w, enum hook hook, const s
 		struct flow *flow = find_flow(w, now);
 		if (flow) {
 			__u32 path = flow->path, out = flow->out;
+			struct interface *pod = 0;
 			refresh(flow, w, w->frame, now);
-			if (is_approved(flow, hook, interface)) {
+			if (is_approved(flow, hook, interface, &pod)) {
 				count(w->frame, hook, PASS_ESTABLISHED);
-				return arrives(hook) ? forward(skb, w, path, out) : NEXT;
+				return arrives(hook) ? forward(skb, w, path, out, pod) : NEXT;
 			}
 			judge_again(w, flow);
 			return judge(skb, w, hook, interface);
