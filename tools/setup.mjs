@@ -21,6 +21,22 @@ export const SYSTEM_PROGRAMS = [
     debian: "etcd-server",
     without: "the stories of resources in the etcd datastore are skipped",
   },
+  {
+    program: "nft",
+    debian: "nftables",
+    without:
+      "real nodes and the standard data plane, which use its library, are not there, and their stories are skipped",
+  },
+  {
+    program: "iptables",
+    debian: "iptables",
+    without: "the stories of a node whose firewall is somebody else's are skipped",
+  },
+  {
+    program: "clang",
+    debian: "clang",
+    without: "the checked-in eBPF objects are used as they are, and the stories that compile others are skipped",
+  },
 ];
 
 const OLDEST_NODE = [20, 19];
