@@ -9,7 +9,7 @@ import { PORT } from "./load.ts";
 export const NODE = { name: "node-1", address: "172.31.0.1" } as const;
 /** Pods of the node that send nothing: their policies are in the kernel beside those of the pods that do. */
 export const NEIGHBOURS = 20;
-export const POD_CIDR = "10.9.0.0/16";
+const POD_CIDR = "10.9.0.0/16";
 const APPS = 100;
 /** Together 40 rules for each direction of each of the two pods, of which the last one matches. */
 const APPLYING = { policies: 8, rules: 5 };

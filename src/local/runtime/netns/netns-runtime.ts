@@ -50,7 +50,8 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
     return found;
   };
   const begin = async (pod: Pod, on: Machine): Promise<RealPod> => {
-    const sandbox = pod.spec.hostNetwork ? undefined : await createSandbox(kernel, on, pod);
+    const stays = () => !closing && machines.get(on.spec.name) === on;
+    const sandbox = pod.spec.hostNetwork ? undefined : await createSandbox(kernel, on, pod, stays);
     return new RealPod(pod, on, sandbox, options.world());
   };
   const end = async (uid: string, graceSeconds: number): Promise<void> => {
@@ -62,7 +63,7 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
   const finish = async (uid: string, entry: Entry, graceSeconds: number): Promise<void> => {
     try {
       const started = await entry.starting.catch(() => undefined);
-      await started?.stop(graceSeconds, () => !closing && machines.has(started.machine.spec.name));
+      await started?.stop(graceSeconds);
     } finally {
       entries.delete(uid);
       running.delete(uid);

@@ -13,13 +13,19 @@ export interface Sandbox {
   /** Where it is for us. */
   readonly path: string;
   readonly podIPs: readonly string[];
-  /** Gives back what the plugin gave, and removes the namespace. Without `network` the plugin is not called: its node is going too. */
-  remove(network: boolean): Promise<void>;
+  /** Gives back what the plugin gave, and removes the namespace; of a node that is going too, nothing. */
+  remove(): Promise<void>;
 }
 
 const LOOPBACK = 1;
 
-export async function createSandbox(kernel: Kernel, machine: Machine, pod: Pod): Promise<Sandbox> {
+export async function createSandbox(
+  kernel: Kernel,
+  machine: Machine,
+  pod: Pod,
+  /** Whether its node is there to stay. */
+  stays: () => boolean,
+): Promise<Sandbox> {
   const uid = pod.metadata.uid ?? "";
   const name = podNetns(uid);
   const onNode = `/run/netns/${name}`;
@@ -29,13 +35,10 @@ export async function createSandbox(kernel: Kernel, machine: Machine, pod: Pod):
   const path = machine.path(onNode);
   const netns = kernel.netns.openPath(path);
   let result: CniResult | undefined;
-  const remove = async (network: boolean) => {
+  const remove = async () => {
     netns.close();
-    try {
-      if (network) await removeFromNetwork(machine, attachment, result);
-    } finally {
-      await machine.run(["sh", "-c", REMOVE, onNode]);
-    }
+    await untilDone(() => removeFromNetwork(machine, attachment, result), stays);
+    if (stays()) await machine.run(["sh", "-c", REMOVE, onNode]);
   };
   try {
     const links = kernel.netlink(netns);
@@ -43,11 +46,25 @@ export async function createSandbox(kernel: Kernel, machine: Machine, pod: Pod):
     links.close();
     result = await addToNetwork(machine, attachment);
   } catch (error) {
-    // What failed halfway is taken back before anybody tries again; that this fails too is no news.
-    await remove(true).catch(() => undefined);
+    // What failed halfway is taken back before anybody tries again.
+    await remove();
     throw error;
   }
   return { netns, path, podIPs: result.ips.map(({ address }) => address.split("/")[0] as string), remove };
+}
+
+const AGAIN_MS = 1_000;
+
+/** As a kubelet: nothing is over before the plugin has said so, however often it must be asked. An agent that is down is back some time. */
+async function untilDone(act: () => Promise<void>, stays: () => boolean): Promise<void> {
+  while (stays()) {
+    try {
+      await act();
+      return;
+    } catch {
+      await new Promise((wake) => setTimeout(wake, AGAIN_MS).unref());
+    }
+  }
 }
 
 /** One that a killed predecessor left is not taken over: nobody knows how far it got. */

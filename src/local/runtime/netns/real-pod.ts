@@ -85,15 +85,15 @@ export class RealPod {
   }
 
   /** Ends its containers and gives back its network, unless its whole node is going. */
-  async stop(graceSeconds: number, network: () => boolean): Promise<void> {
+  async stop(graceSeconds: number): Promise<void> {
     this.#over.abort();
     await Promise.all([...this.#running.values()].map((container) => container.stop(graceSeconds)));
     for (const stop of this.#stops) await stop();
     for (const log of this.#logs.values()) log.end();
-    await this.sandbox?.remove(network());
+    await this.sandbox?.remove();
     killGroup(this.#cgroup);
     await removeGroup(this.#cgroup);
-    if (network()) await this.machine.run(["rm", "-rf", volumesDirectory(this.pod.metadata.uid ?? "")]);
+    await this.machine.run(["rm", "-rf", volumesDirectory(this.pod.metadata.uid ?? "")]);
   }
 
   get #cgroup(): string {
