@@ -24,6 +24,9 @@ describe("the agents of paper nodes", () => {
     const group = "rbac.authorization.k8s.io";
     const rules = [{ apiGroups: [""], resources: ["pods"], verbs: ["patch"] }];
     const roleRef = { apiGroup: group, kind: "Role", name: place.name };
+    const { group: stored } = groups.stored;
+    const version = [{ apiGroups: [stored], resources: [kinds.clusterInformation.plural], verbs: ["create", "patch"] }];
+    const named = { name: place.name };
     const subjects = [{ kind: "ServiceAccount", ...place }];
     for (const object of [
       ...customResourceDefinitions(),
@@ -31,6 +34,14 @@ describe("the agents of paper nodes", () => {
       { apiVersion: "v1", kind: "ServiceAccount", metadata: place },
       { apiVersion: `${group}/v1`, kind: "Role", metadata: place, rules },
       { apiVersion: `${group}/v1`, kind: "RoleBinding", metadata: place, roleRef, subjects },
+      { apiVersion: `${group}/v1`, kind: "ClusterRole", metadata: named, rules: version },
+      {
+        apiVersion: `${group}/v1`,
+        kind: "ClusterRoleBinding",
+        metadata: named,
+        roleRef: { ...roleRef, kind: "ClusterRole" },
+        subjects,
+      },
     ] as KubeObject[]) {
       await cluster.client.create(await cluster.client.resourceFor(object), object);
     }
