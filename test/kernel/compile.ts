@@ -9,7 +9,8 @@ export function compile(name: string, ...defines: string[]): Buffer {
   const object = join(directory, "out.o");
   const processor = process.arch === "arm64" ? "aarch64" : "x86_64";
   try {
-    const flags = ["-O2", "-g", "-target", "bpf", "-mcpu=v3", `-I/usr/include/${processor}-linux-gnu`];
+    const headers = [`-I/usr/include/${processor}-linux-gnu`, `-I${join(import.meta.dirname, "../../bpf")}`];
+    const flags = ["-O2", "-g", "-target", "bpf", "-mcpu=v3", ...headers];
     const source = join(import.meta.dirname, "programs", `${name}.bpf.c`);
     execFileSync("clang", [...flags, ...defines.map((define) => `-D${define}`), "-c", source, "-o", object]);
     return readFileSync(object);

@@ -1,6 +1,7 @@
 /* Asks the kernel's connection tracking about the packet it is given. */
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
+#include "lib/kernel.h"
+
+#define __ksym __attribute__((section(".ksyms")))
 
 struct nf_conn {
 	unsigned long hidden;

@@ -1,6 +1,7 @@
 /* One of everything the object loader must understand. Compiled by the stories that load it. */
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
+#include "lib/kernel.h"
+
+#define __array(name, value) typeof(value) *name[]
 
 struct event {
 	__u32 length;
@@ -12,7 +13,7 @@ struct {
 	__uint(max_entries, 16);
 	__type(key, __u32);
 	__type(value, VALUE);
-	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__uint(pinning, PIN_BY_NAME);
 } counts SEC(".maps");
 
 struct {
