@@ -1,3 +1,4 @@
+import { FAILSAFE_PORTS } from "../api/failsafe-ports.ts";
 import { protocolNumber } from "../api/protocols.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
@@ -5,13 +6,8 @@ import type { FailsafePort, Settings } from "./model.ts";
 import { toNet } from "./nets.ts";
 
 type Configuration = DataplaneConfiguration["spec"];
-type Failsafe = NonNullable<Configuration["failsafeInboundHostPorts"]>;
 
 const TCP = 6;
-const UDP = 17;
-/** What a node cannot do without: to be logged in to, to find its address, to reach the API and its store. */
-const INBOUND = [...ports(TCP, [22]), ...ports(UDP, [68]), ...ports(TCP, [179, 2379, 2380, 5473, 6443, 6666, 6667])];
-const OUTBOUND = [...ports(UDP, [53, 67]), ...ports(TCP, [179, 2379, 2380, 5473, 6443, 6666, 6667])];
 
 const VXLAN = { vni: 4096, port: 4789 };
 
@@ -32,8 +28,8 @@ export function settingsOf(
       mtuV6: configuration.vxlanMTUV6 ?? 0,
     },
     failsafe: {
-      inbound: failsafe(configuration.failsafeInboundHostPorts) ?? INBOUND,
-      outbound: failsafe(configuration.failsafeOutboundHostPorts) ?? OUTBOUND,
+      inbound: failsafe(configuration.failsafeInboundHostPorts ?? FAILSAFE_PORTS.inbound),
+      outbound: failsafe(configuration.failsafeOutboundHostPorts ?? FAILSAFE_PORTS.outbound),
     },
     rpf: ({ Strict: "strict", Loose: "loose", Disabled: "disabled" } as const)[configuration.bpfEnforceRPF ?? "Loose"],
     endpointToHost: ({ Accept: "accept", Drop: "drop", Return: "return" } as const)[
@@ -45,13 +41,9 @@ export function settingsOf(
   };
 }
 
-function ports(protocol: number, numbers: number[]): FailsafePort[] {
-  return numbers.map((port) => ({ protocol, port, net: null }));
-}
-
 /** An empty list closes all of them, which somebody may want; an absent one means the usual. */
-function failsafe(given: Failsafe | undefined): FailsafePort[] | undefined {
-  return given?.map(({ protocol, port, net }) => ({
+function failsafe(given: readonly { protocol?: string; port: number; net?: string }[]): FailsafePort[] {
+  return given.map(({ protocol, port, net }) => ({
     protocol: protocolNumber(protocol ?? "TCP") ?? TCP,
     port,
     net: net === undefined ? null : (toNet(net) ?? null),

@@ -1,3 +1,4 @@
+import { FAILSAFE_PORTS } from "../../api/failsafe-ports.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { contains, parseCidr } from "../../kit/ip.ts";
 import type { Host } from "./rule-match.ts";
@@ -20,32 +21,6 @@ export const CONTROL_PLANE = [
   { what: "names", protocol: "UDP", port: 53, from: "nodes", to: "anybody" },
 ] as const satisfies readonly ControlPlaneRow[];
 
-/** Ports policy never closes, unless the data plane configuration says others. */
-const FAILSAFES = {
-  Ingress: [
-    { protocol: "TCP", port: 22 },
-    { protocol: "UDP", port: 68 },
-    { protocol: "TCP", port: 179 },
-    { protocol: "TCP", port: 2379 },
-    { protocol: "TCP", port: 2380 },
-    { protocol: "TCP", port: 5473 },
-    { protocol: "TCP", port: 6443 },
-    { protocol: "TCP", port: 6666 },
-    { protocol: "TCP", port: 6667 },
-  ],
-  Egress: [
-    { protocol: "UDP", port: 53 },
-    { protocol: "UDP", port: 67 },
-    { protocol: "TCP", port: 179 },
-    { protocol: "TCP", port: 2379 },
-    { protocol: "TCP", port: 2380 },
-    { protocol: "TCP", port: 5473 },
-    { protocol: "TCP", port: 6443 },
-    { protocol: "TCP", port: 6666 },
-    { protocol: "TCP", port: 6667 },
-  ],
-} as const;
-
 export interface Failsafe {
   protocol?: string;
   port: number;
@@ -58,8 +33,8 @@ export type Failsafes = Readonly<Record<"Ingress" | "Egress", readonly Failsafe[
 export function failsafesOf(configuration: KubeObject | undefined): Failsafes {
   const spec = (configuration?.["spec"] ?? {}) as Record<string, readonly Failsafe[] | undefined>;
   return {
-    Ingress: spec["failsafeInboundHostPorts"] ?? FAILSAFES.Ingress,
-    Egress: spec["failsafeOutboundHostPorts"] ?? FAILSAFES.Egress,
+    Ingress: spec["failsafeInboundHostPorts"] ?? FAILSAFE_PORTS.inbound,
+    Egress: spec["failsafeOutboundHostPorts"] ?? FAILSAFE_PORTS.outbound,
   };
 }
 
