@@ -21,6 +21,7 @@ import type {
   Policy,
   Profile,
   Route,
+  ServicePort,
   Settings,
   TableDelta,
   WorkloadEndpoint,
@@ -59,6 +60,7 @@ export class Calculation {
     profiles: new TableDiff<Profile>(),
     nodes: new TableDiff<ClusterNode>(),
     routes: new TableDiff<Route>(),
+    services: new TableDiff<ServicePort>(),
     problems: new TableDiff<ModelProblem>(),
     settings: new TableDiff<Settings>(),
   };
@@ -93,7 +95,7 @@ export class Calculation {
 
   take(): ModelDelta | undefined {
     this.#settle();
-    const { endpoints, hostEndpoints, policies, profiles, nodes, routes, problems, settings } = this.#tables;
+    const { endpoints, hostEndpoints, policies, profiles, nodes, routes, services, problems, settings } = this.#tables;
     const [newSettings] = settings.take().set;
     const delta: ModelDelta = {
       inSync: this.#inSync,
@@ -104,6 +106,7 @@ export class Calculation {
       hostEndpoints: hostEndpoints.take(),
       nodes: nodes.take(),
       routes: routes.take(),
+      services: services.take(),
       problems: problems.take(),
       ...(newSettings ? { settings: newSettings } : {}),
     };

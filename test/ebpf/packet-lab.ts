@@ -279,6 +279,7 @@ export function deltaOf(rules: PodRules): ModelDelta {
     hostEndpoints: rules.host ? { set: [host], remove: [] } : { set: [], remove: ["node"] },
     nodes: empty,
     routes: { set: [remote("10.65.9.0/24"), remote("fd65:9::/64")], remove: [] },
+    services: empty,
     problems: empty,
     settings: { ...settingsOf(undefined, undefined, []), ...rules.settings },
   };
