@@ -395,7 +395,7 @@ function routeEntry({ cidr, kind }: Route): (readonly [Buffer, Buffer])[] {
   const number = known[kind as keyof typeof known];
   if (number === undefined) return [];
   const { prefixLength, bytes } = netBytes(cidr);
-  return [[routeKeyLayout.write({ prefixLength, address: bytes }), routeLayout.write({ kind: number })]];
+  return [[routeKeyLayout.write({ prefixLength, address: bytes }), routeLayout.write({ kind: number, flags: 0, mac: macBytes(null) })]];
 }
 
 /** Policies, profiles, sets and routes are in effect where the interfaces that use them are. */

@@ -42,11 +42,15 @@ export interface Flow {
   state: number;
   path: number;
   flags: number;
+  to: FlowKey;
+  service: number;
+  mac: Uint8Array;
+  pad2: number;
 }
 
 export const flowLayout = {
-  size: 40,
-  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38 },
+  size: 96,
+  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38, to: 40, service: 80, mac: 84, pad2: 90 },
   read(bytes: Buffer): Flow {
     return {
       lastSeen: bytes.readBigUInt64LE(0),
@@ -58,10 +62,14 @@ export const flowLayout = {
       state: bytes.readUInt8(36),
       path: bytes.readUInt8(37),
       flags: bytes.readUInt8(38),
+      to: flowKeyLayout.read(bytes.subarray(40, 80)),
+      service: bytes.readUInt32LE(80),
+      mac: bytes.subarray(84, 90),
+      pad2: bytes.readUInt16LE(90),
     };
   },
   write(value: Flow): Buffer {
-    const bytes = Buffer.alloc(40);
+    const bytes = Buffer.alloc(96);
     bytes.writeBigUInt64LE(value.lastSeen, 0);
     bytes.writeBigUInt64LE(value.packets, 8);
     bytes.writeBigUInt64LE(value.bytes, 16);
@@ -71,6 +79,10 @@ export const flowLayout = {
     bytes.writeUInt8(value.state, 36);
     bytes.writeUInt8(value.path, 37);
     bytes.writeUInt8(value.flags, 38);
+    bytes.set(flowKeyLayout.write(value.to), 40);
+    bytes.writeUInt32LE(value.service, 80);
+    bytes.set(value.mac, 84);
+    bytes.writeUInt16LE(value.pad2, 90);
     return bytes;
   },
 } as const;
@@ -152,19 +164,25 @@ export const routeKeyLayout = {
 
 export interface Route {
   kind: number;
+  flags: number;
+  mac: Uint8Array;
 }
 
 export const routeLayout = {
-  size: 4,
-  at: { kind: 0 },
+  size: 16,
+  at: { kind: 0, flags: 4, mac: 8 },
   read(bytes: Buffer): Route {
     return {
       kind: bytes.readUInt32LE(0),
+      flags: bytes.readUInt32LE(4),
+      mac: bytes.subarray(8, 14),
     };
   },
   write(value: Route): Buffer {
-    const bytes = Buffer.alloc(4);
+    const bytes = Buffer.alloc(16);
     bytes.writeUInt32LE(value.kind, 0);
+    bytes.writeUInt32LE(value.flags, 4);
+    bytes.set(value.mac, 8);
     return bytes;
   },
 } as const;
@@ -281,7 +299,7 @@ export interface Work {
 }
 
 export const workLayout = {
-  size: 784,
+  size: 840,
   at: { packet: 0, reply: 40, judged: 80, originalDst: 120, sport: 136, dport: 138, originalDport: 140, ipVersion: 142, icmpType: 143, icmpCode: 144, tcpFlags: 145, transport: 146, flags: 148, length: 152, frame: 156, segment: 160, ifindex: 164, from: 168, step: 172, stage: 176, verdict: 180, entry: 184, epochIn: 188, epochOut: 192, out: 196, outSlot: 200, path: 204, replyPath: 208, rulesHit: 212, member: 216, rules: 248, eventsSecond: 504, eventsLeft: 512 },
   read(bytes: Buffer): Work {
     return {
@@ -321,7 +339,7 @@ export const workLayout = {
     };
   },
   write(value: Work): Buffer {
-    const bytes = Buffer.alloc(784);
+    const bytes = Buffer.alloc(840);
     bytes.set(flowKeyLayout.write(value.packet), 0);
     bytes.set(flowKeyLayout.write(value.reply), 40);
     bytes.set(flowKeyLayout.write(value.judged), 80);
@@ -399,6 +417,264 @@ export const eventLayout = {
   },
 } as const;
 
+export interface FrontendKey {
+  address: Uint8Array;
+  port: number;
+  protocol: number;
+}
+
+export const frontendKeyLayout = {
+  size: 20,
+  at: { address: 0, port: 16, protocol: 18 },
+  read(bytes: Buffer): FrontendKey {
+    return {
+      address: bytes.subarray(0, 16),
+      port: bytes.readUInt16LE(16),
+      protocol: bytes.readUInt8(18),
+    };
+  },
+  write(value: FrontendKey): Buffer {
+    const bytes = Buffer.alloc(20);
+    bytes.set(value.address, 0);
+    bytes.writeUInt16LE(value.port, 16);
+    bytes.writeUInt8(value.protocol, 18);
+    return bytes;
+  },
+} as const;
+
+export interface Frontend {
+  service: number;
+  flags: number;
+  affinity: number;
+  clusterList: number;
+  clusterCount: number;
+  localList: number;
+  localCount: number;
+}
+
+export const frontendLayout = {
+  size: 28,
+  at: { service: 0, flags: 4, affinity: 8, clusterList: 12, clusterCount: 16, localList: 20, localCount: 24 },
+  read(bytes: Buffer): Frontend {
+    return {
+      service: bytes.readUInt32LE(0),
+      flags: bytes.readUInt32LE(4),
+      affinity: bytes.readUInt32LE(8),
+      clusterList: bytes.readUInt32LE(12),
+      clusterCount: bytes.readUInt32LE(16),
+      localList: bytes.readUInt32LE(20),
+      localCount: bytes.readUInt32LE(24),
+    };
+  },
+  write(value: Frontend): Buffer {
+    const bytes = Buffer.alloc(28);
+    bytes.writeUInt32LE(value.service, 0);
+    bytes.writeUInt32LE(value.flags, 4);
+    bytes.writeUInt32LE(value.affinity, 8);
+    bytes.writeUInt32LE(value.clusterList, 12);
+    bytes.writeUInt32LE(value.clusterCount, 16);
+    bytes.writeUInt32LE(value.localList, 20);
+    bytes.writeUInt32LE(value.localCount, 24);
+    return bytes;
+  },
+} as const;
+
+export interface BackendKey {
+  list: number;
+  index: number;
+}
+
+export const backendKeyLayout = {
+  size: 8,
+  at: { list: 0, index: 4 },
+  read(bytes: Buffer): BackendKey {
+    return {
+      list: bytes.readUInt32LE(0),
+      index: bytes.readUInt32LE(4),
+    };
+  },
+  write(value: BackendKey): Buffer {
+    const bytes = Buffer.alloc(8);
+    bytes.writeUInt32LE(value.list, 0);
+    bytes.writeUInt32LE(value.index, 4);
+    return bytes;
+  },
+} as const;
+
+export interface Backend {
+  address: Uint8Array;
+  port: number;
+  flags: number;
+}
+
+export const backendLayout = {
+  size: 24,
+  at: { address: 0, port: 16, flags: 18 },
+  read(bytes: Buffer): Backend {
+    return {
+      address: bytes.subarray(0, 16),
+      port: bytes.readUInt16LE(16),
+      flags: bytes.readUInt16LE(18),
+    };
+  },
+  write(value: Backend): Buffer {
+    const bytes = Buffer.alloc(24);
+    bytes.set(value.address, 0);
+    bytes.writeUInt16LE(value.port, 16);
+    bytes.writeUInt16LE(value.flags, 18);
+    return bytes;
+  },
+} as const;
+
+export interface AffinityKey {
+  client: Uint8Array;
+  service: number;
+  local: number;
+}
+
+export const affinityKeyLayout = {
+  size: 24,
+  at: { client: 0, service: 16, local: 20 },
+  read(bytes: Buffer): AffinityKey {
+    return {
+      client: bytes.subarray(0, 16),
+      service: bytes.readUInt32LE(16),
+      local: bytes.readUInt32LE(20),
+    };
+  },
+  write(value: AffinityKey): Buffer {
+    const bytes = Buffer.alloc(24);
+    bytes.set(value.client, 0);
+    bytes.writeUInt32LE(value.service, 16);
+    bytes.writeUInt32LE(value.local, 20);
+    return bytes;
+  },
+} as const;
+
+export interface Affinity {
+  address: Uint8Array;
+  port: number;
+  pad2: number;
+  lastUsed: bigint;
+}
+
+export const affinityLayout = {
+  size: 32,
+  at: { address: 0, port: 16, pad2: 20, lastUsed: 24 },
+  read(bytes: Buffer): Affinity {
+    return {
+      address: bytes.subarray(0, 16),
+      port: bytes.readUInt16LE(16),
+      pad2: bytes.readUInt32LE(20),
+      lastUsed: bytes.readBigUInt64LE(24),
+    };
+  },
+  write(value: Affinity): Buffer {
+    const bytes = Buffer.alloc(32);
+    bytes.set(value.address, 0);
+    bytes.writeUInt16LE(value.port, 16);
+    bytes.writeUInt32LE(value.pad2, 20);
+    bytes.writeBigUInt64LE(value.lastUsed, 24);
+    return bytes;
+  },
+} as const;
+
+export interface SourceRangeKey {
+  prefixLength: number;
+  service: number;
+  address: Uint8Array;
+}
+
+export const sourceRangeKeyLayout = {
+  size: 24,
+  at: { prefixLength: 0, service: 4, address: 8 },
+  read(bytes: Buffer): SourceRangeKey {
+    return {
+      prefixLength: bytes.readUInt32LE(0),
+      service: bytes.readUInt32LE(4),
+      address: bytes.subarray(8, 24),
+    };
+  },
+  write(value: SourceRangeKey): Buffer {
+    const bytes = Buffer.alloc(24);
+    bytes.writeUInt32LE(value.prefixLength, 0);
+    bytes.writeUInt32LE(value.service, 4);
+    bytes.set(value.address, 8);
+    return bytes;
+  },
+} as const;
+
+export interface SourceRange {
+  present: number;
+}
+
+export const sourceRangeLayout = {
+  size: 4,
+  at: { present: 0 },
+  read(bytes: Buffer): SourceRange {
+    return {
+      present: bytes.readUInt32LE(0),
+    };
+  },
+  write(value: SourceRange): Buffer {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32LE(value.present, 0);
+    return bytes;
+  },
+} as const;
+
+export interface OldFlow {
+  seen: bigint;
+  dst: Uint8Array;
+  dport: number;
+  mark: number;
+}
+
+export const oldFlowLayout = {
+  size: 32,
+  at: { seen: 0, dst: 8, dport: 24, mark: 26 },
+  read(bytes: Buffer): OldFlow {
+    return {
+      seen: bytes.readBigUInt64LE(0),
+      dst: bytes.subarray(8, 24),
+      dport: bytes.readUInt16LE(24),
+      mark: bytes.readUInt16LE(26),
+    };
+  },
+  write(value: OldFlow): Buffer {
+    const bytes = Buffer.alloc(32);
+    bytes.writeBigUInt64LE(value.seen, 0);
+    bytes.set(value.dst, 8);
+    bytes.writeUInt16LE(value.dport, 24);
+    bytes.writeUInt16LE(value.mark, 26);
+    return bytes;
+  },
+} as const;
+
+export const FRONTEND_FLAG = {
+  FRONTEND_EXTERNAL: 1,
+  FRONTEND_EXTERNAL_LOCAL: 2,
+  FRONTEND_INTERNAL_LOCAL: 4,
+  FRONTEND_SOURCE_RANGES: 8,
+  FRONTEND_ANY: 16,
+  FRONTEND_NODE_PORT: 32,
+} as const;
+
+export const BACKEND_FLAG = {
+  BACKEND_LOCAL: 1,
+} as const;
+
+export const ROUTE_FLAG = {
+  ROUTE_PEER_EBPF: 1,
+  ROUTE_OVERLAY: 2,
+} as const;
+
+export const MARK = {
+  MARK_MASQUERADE: 512,
+  MARK_ANSWER: 768,
+  MARK_MASK: 3840,
+} as const;
+
 export const FLOW_STATE = {
   FLOW_OPENING: 0,
   FLOW_ESTABLISHED: 1,
@@ -409,6 +685,7 @@ export const FLOW_PATH = {
   PATH_STACK: 0,
   PATH_LOCAL: 1,
   PATH_ROUTE: 2,
+  PATH_OVERLAY: 3,
 } as const;
 
 export const FLOW_FLAG = {
@@ -416,6 +693,9 @@ export const FLOW_FLAG = {
   FLOW_FROM_HOST: 2,
   FLOW_TO_HOST: 4,
   FLOW_FIN: 8,
+  FLOW_NAT: 16,
+  FLOW_MARK: 32,
+  FLOW_DIRECT: 64,
 } as const;
 
 export const INTERFACE_KIND = {
@@ -427,18 +707,25 @@ export const INTERFACE_KIND = {
 export const ROUTE_KIND = {
   ROUTE_REMOTE_WORKLOAD: 1,
   ROUTE_REMOTE_HOST: 2,
+  ROUTE_LOCAL_HOST: 3,
+  ROUTE_POOL: 4,
 } as const;
 
 export const NODE_WORD = {
   NODE_MODE: 0,
   NODE_EVENTS: 1,
   NODE_EPOCH: 2,
-  NODE_WORDS: 3,
+  NODE_GENERATION: 3,
+  NODE_OVERLAY: 4,
+  NODE_OVERLAY_MTU: 5,
+  NODE_DIRECT: 6,
+  NODE_WORDS: 8,
 } as const;
 
 export const NODE_MODE = {
   MODE_OFF: 0,
   MODE_EBPF: 1,
+  MODE_DRAIN: 2,
 } as const;
 
 export const HOOK = {
@@ -461,6 +748,11 @@ export const REASON = {
   PASS_OVERLAY: 8,
   PASS_OTHER_PROTOCOL: 9,
   PASS_FROM_HOST: 10,
+  PASS_KERNEL_FLOW: 11,
+  PASS_GIVEN: 12,
+  PASS_DRAINING: 13,
+  PASS_ANSWER: 14,
+  PASS_UNKNOWN_FLOW: 15,
   FIRST_DROP: 32,
   DROP_INTERFACE_NOT_READY: 32,
   DROP_POLICY_WORKLOAD_EGRESS: 33,
@@ -478,7 +770,17 @@ export const REASON = {
   DROP_EXTENSION_HEADERS: 45,
   DROP_SOURCE_ROUTE: 46,
   DROP_FRAGMENT_WITHOUT_FIRST: 47,
-  REASONS: 48,
+  DROP_NO_LOCAL_BACKEND: 48,
+  DROP_SOURCE_RANGE: 49,
+  DROP_TUNNEL_SOURCE: 50,
+  DROP_FLOWS_FULL: 51,
+  DROP_NO_FREE_PORT: 52,
+  DROP_NO_ROUTE: 53,
+  DROP_NAT_FAILED: 54,
+  REJECT_NO_BACKEND: 55,
+  REJECT_TOO_BIG: 56,
+  REJECT_HOP_LIMIT: 57,
+  REASONS: 64,
 } as const;
 
 export const VERDICT = {
@@ -517,8 +819,13 @@ export const CONFIGURATION = {
   timeout_fragment: 30000000000,
   has_redirect_peer: 1,
   has_redirect_neigh: 1,
+  has_ct_lookup: 0,
+  ct_tuples_offset: 0,
+  ct_mark_offset: 0,
+  ct_tcp_state_offset: 0,
+  vxlan_vni: 4096,
   vxlan_port: 4789,
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "e9184e193fc7";
+export const LAYOUT_DIGEST = "fd0620f81659";
