@@ -289,6 +289,8 @@ export interface ServicePort {
   nodePort: number | null;
   /** Where load balancers ask whether this node has a backend of its own. */
   healthCheckNodePort: number | null;
+  /** What they are told there: how many addresses of this node are ready for any port of the service. Ending ones are not, so that balancers turn away. */
+  healthCheckBackends: number;
   /** How long a client stays with its backend; 0 is not at all. */
   affinitySeconds: number;
   /** Asked on its cluster address, only backends of this node answer. */
