@@ -10,6 +10,8 @@ export interface ProxyQuestion {
   managed: boolean;
   wanted: "BPF" | "Nftables";
   phase: Phase["at"];
+  /** Whether a node's own configuration keeps it on the standard data plane, where only the proxy serves. */
+  nodesHeld: boolean;
   mode: "iptables" | "nftables" | "ipvs" | "none";
   proxy: ProxyView;
   /** `spec.bpfServiceProxyIptablesCleanupEnabled` of the data plane configuration. */
@@ -62,6 +64,7 @@ function towardsEbpf(question: ProxyQuestion): ProxyPlan {
         `The service proxy runs, and ${row.how}: ${SERVICE_PROXY[kind].atInstall.how}. Fix, so that the two do not conflict: ${LEAVE_RULES}`,
       );
     case "park-by-node-selector":
+      if (proxy.is === "parked" && question.nodesHeld && !proxy.owner) return { do: "restore" };
       if (proxy.is === "parked") return { do: "nothing", because: "the service proxy is parked" };
       return (
         notToPark(question) ??

@@ -25,6 +25,7 @@ export async function reconcileServiceProxy(observed: Observed, hands: Hands): P
     managed: spec.vendorNetwork?.serviceProxyManagement === "Enabled",
     wanted,
     phase: planDataplane(view).at,
+    nodesHeld: view.agents.some(({ held }) => held),
     mode: serviceProxyMode(observed),
     proxy: view.proxy,
     cleanup: theOne(observed.dataplaneConfigurations)?.spec.bpfServiceProxyIptablesCleanupEnabled,
