@@ -31,6 +31,8 @@ CONFIG(__u32, ct_mark_offset) = 0;
 CONFIG(__u32, ct_tcp_state_offset) = 0;
 /* Number of the overlay's network. */
 CONFIG(__u32, vxlan_vni) = 4096;
+/* The network namespace whose sockets are translated when they connect; 0 is the machine's first one. */
+CONFIG(__u64, netns_cookie) = 0;
 /* UDP port of the overlay, which nodes always accept from each other. */
 CONFIG(__u16, vxlan_port) = 4789;
 

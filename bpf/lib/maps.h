@@ -28,6 +28,9 @@ MAP(backends, BPF_MAP_TYPE_HASH, struct backend_key, struct backend, 1048576, BP
 MAP(source_ranges, BPF_MAP_TYPE_LPM_TRIE, struct source_range_key, struct source_range, 65536, BPF_F_NO_PREALLOC);
 /* Written by the programs; the agent removes those whose backend is gone. */
 MAP(affinities, BPF_MAP_TYPE_LRU_HASH, struct affinity_key, struct affinity, 65536, 0);
+/* Written by the hooks at sockets: backends chosen for sockets that are not connected, and what services backends answer for. */
+MAP(socket_choices, BPF_MAP_TYPE_LRU_HASH, struct socket_key, struct socket_peer, 65536, 0);
+MAP(socket_peers, BPF_MAP_TYPE_LRU_HASH, struct socket_key, struct socket_peer, 131072, 0);
 MAP(old_flows, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct old_flow, 262144, 0);
 /* Written by the programs. */
 MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct counter, HOOKS * REASONS, 0);

@@ -149,6 +149,31 @@ struct source_range {
 };
 
 /*
+ * An address as one socket of this node knows it. Cookies are never given twice, so nothing here can mean another socket.
+ */
+struct socket_key {
+	__u64 cookie;
+	struct ip_address address;
+	__u16 port;
+	__u16 pad;
+	__u32 pad2;
+};
+
+enum socket_flag {
+	SOCKET_CONNECTED = 1,
+};
+
+/* What it stands for: a service's address for the backend that was chosen, a backend's for the service that was asked. */
+struct socket_peer {
+	struct ip_address address;
+	__u16 port;
+	__u8 protocol;
+	__u8 flags;
+	__u32 service;
+	__u64 last_used; /* ns since boot */
+};
+
+/*
  * A flow of the kernel's connection tracking, written by the agent around a hand-over where programs cannot look there themselves; the
  * key is a packet's, so a flow is two entries here too. `dst`, `dport`: what the kernel makes of the packet's destination.
  */

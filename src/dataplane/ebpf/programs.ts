@@ -1,28 +1,28 @@
 import { LAYOUT_DIGEST, NODE_WORD, STEP } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort, BpfProgram, Direction } from "../../kernel/bpf-port.ts";
 import type { BpfObject, LoadOptions } from "../../kernel/object.ts";
-import { type ObjectName, objectBytes } from "./objects.ts";
+import { objectBytes, type TrafficObject } from "./objects.ts";
 
 /** Which program stands where. */
 const HOOKS = {
   workload: { ingress: ["workload", "from_workload"], egress: ["workload", "to_workload"] },
   host: { ingress: ["host", "from_host"], egress: ["host", "to_host"] },
-} as const satisfies Record<string, Record<Direction, readonly [ObjectName, string]>>;
+} as const satisfies Record<string, Record<Direction, readonly [TrafficObject, string]>>;
 
 const STEPS = [
   ["workload", "from_workload_judged", STEP.STEP_FROM_WORKLOAD],
   ["workload", "to_workload_judged", STEP.STEP_TO_WORKLOAD],
   ["host", "from_host_judged", STEP.STEP_FROM_HOST],
   ["host", "to_host_judged", STEP.STEP_TO_HOST],
-] as const satisfies readonly (readonly [ObjectName, string, number])[];
+] as const satisfies readonly (readonly [TrafficObject, string, number])[];
 
 type Load = (bytes: Uint8Array, options: LoadOptions) => BpfObject;
 
 /** The compiled programs, loaded, and the maps they share. */
 export class Programs {
-  private readonly objects: Record<ObjectName, BpfObject>;
+  private readonly objects: Record<TrafficObject, BpfObject>;
 
-  private constructor(objects: Record<ObjectName, BpfObject>) {
+  private constructor(objects: Record<TrafficObject, BpfObject>) {
     this.objects = objects;
   }
 

@@ -623,6 +623,68 @@ export const sourceRangeLayout = {
   },
 } as const;
 
+export interface SocketKey {
+  cookie: bigint;
+  address: Uint8Array;
+  port: number;
+  pad2: number;
+}
+
+export const socketKeyLayout = {
+  size: 32,
+  at: { cookie: 0, address: 8, port: 24, pad2: 28 },
+  read(bytes: Buffer): SocketKey {
+    return {
+      cookie: bytes.readBigUInt64LE(0),
+      address: bytes.subarray(8, 24),
+      port: bytes.readUInt16LE(24),
+      pad2: bytes.readUInt32LE(28),
+    };
+  },
+  write(value: SocketKey): Buffer {
+    const bytes = Buffer.alloc(32);
+    bytes.writeBigUInt64LE(value.cookie, 0);
+    bytes.set(value.address, 8);
+    bytes.writeUInt16LE(value.port, 24);
+    bytes.writeUInt32LE(value.pad2, 28);
+    return bytes;
+  },
+} as const;
+
+export interface SocketPeer {
+  address: Uint8Array;
+  port: number;
+  protocol: number;
+  flags: number;
+  service: number;
+  lastUsed: bigint;
+}
+
+export const socketPeerLayout = {
+  size: 32,
+  at: { address: 0, port: 16, protocol: 18, flags: 19, service: 20, lastUsed: 24 },
+  read(bytes: Buffer): SocketPeer {
+    return {
+      address: bytes.subarray(0, 16),
+      port: bytes.readUInt16LE(16),
+      protocol: bytes.readUInt8(18),
+      flags: bytes.readUInt8(19),
+      service: bytes.readUInt32LE(20),
+      lastUsed: bytes.readBigUInt64LE(24),
+    };
+  },
+  write(value: SocketPeer): Buffer {
+    const bytes = Buffer.alloc(32);
+    bytes.set(value.address, 0);
+    bytes.writeUInt16LE(value.port, 16);
+    bytes.writeUInt8(value.protocol, 18);
+    bytes.writeUInt8(value.flags, 19);
+    bytes.writeUInt32LE(value.service, 20);
+    bytes.writeBigUInt64LE(value.lastUsed, 24);
+    return bytes;
+  },
+} as const;
+
 export interface OldFlow {
   seen: bigint;
   dst: Uint8Array;
@@ -649,6 +711,10 @@ export const oldFlowLayout = {
     bytes.writeUInt16LE(value.mark, 26);
     return bytes;
   },
+} as const;
+
+export const SOCKET_FLAG = {
+  SOCKET_CONNECTED: 1,
 } as const;
 
 export const FRONTEND_FLAG = {
@@ -824,8 +890,9 @@ export const CONFIGURATION = {
   ct_mark_offset: 0,
   ct_tcp_state_offset: 0,
   vxlan_vni: 4096,
+  netns_cookie: 0,
   vxlan_port: 4789,
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "fd0620f81659";
+export const LAYOUT_DIGEST = "f09fd595d3a0";
