@@ -1,6 +1,7 @@
 import type { KubeObject } from "../api/object.ts";
-import { formatAddress, parseAddress, V4 } from "../kit/ip.ts";
 import type { ServiceEndpoint } from "./endpoint-selection.ts";
+import { isV4, toAddress } from "./nets.ts";
+import { orMake } from "./or-make.ts";
 
 interface Slice {
   addressType?: string;
@@ -15,8 +16,7 @@ interface SliceEndpoint {
   hints?: { forZones?: { name: string }[] | null; forNodes?: { name: string }[] | null } | null;
 }
 
-/** An endpoint before it is known which port is asked. */
-type Unported = Omit<ServiceEndpoint, "port">;
+const NO_HINTS: readonly string[] = [];
 
 /**
  * Who answers at each port of a service in one family, by `portKey`. An endpoint may be in several slices while they are rearranged: of
@@ -31,16 +31,15 @@ export function endpointsByPort(
   for (const object of slices) {
     const slice = object as unknown as Slice;
     if (slice.addressType !== `IPv${family}`) continue;
-    const endpoints = (slice.endpoints ?? []).flatMap((endpoint) => read(endpoint, family, node) ?? []);
     for (const { name, port, protocol } of slice.ports ?? []) {
       if (typeof port !== "number") continue;
-      const key = portKey(name ?? "", protocol ?? "TCP");
-      const found = ports.get(key) ?? new Map<string, ServiceEndpoint>();
-      ports.set(key, found);
-      for (const endpoint of endpoints) {
+      const found = orMake(ports, portKey(name ?? "", protocol ?? "TCP"), () => new Map<string, ServiceEndpoint>());
+      for (const listed of slice.endpoints ?? []) {
+        const endpoint = read(listed, port, node);
+        if (!endpoint || isV4(endpoint.address) !== (family === 4)) continue;
         const id = `${endpoint.address} ${port}`;
         const other = found.get(id);
-        if (!other || standing(endpoint) > standing(other)) found.set(id, { ...endpoint, port });
+        if (!other || standing(endpoint) > standing(other)) found.set(id, endpoint);
       }
     }
   }
@@ -54,24 +53,26 @@ export function portKey(name: string, protocol: string): string {
 /** Only the first address is meant: the others, where an old writer gave some, are the same endpoint. */
 function read(
   { addresses, nodeName, conditions, hints }: SliceEndpoint,
-  family: 4 | 6,
+  port: number,
   node: string,
-): Unported | undefined {
-  const address = parseAddress(addresses?.[0] ?? "");
-  if (!address || (address.family === V4) !== (family === 4)) return undefined;
-  return {
-    address: formatAddress(address),
-    local: nodeName === node,
-    node: nodeName ?? null,
-    ready: conditions?.ready ?? true,
-    serving: conditions?.serving ?? true,
-    terminating: conditions?.terminating ?? false,
-    zoneHints: hints?.forZones?.map(({ name }) => name) ?? [],
-    nodeHints: hints?.forNodes?.map(({ name }) => name) ?? [],
-  };
+): ServiceEndpoint | undefined {
+  const address = toAddress(addresses?.[0] ?? "");
+  return address === undefined
+    ? undefined
+    : {
+        address,
+        port,
+        local: nodeName === node,
+        node: nodeName ?? null,
+        ready: conditions?.ready ?? true,
+        serving: conditions?.serving ?? true,
+        terminating: conditions?.terminating ?? false,
+        zoneHints: hints?.forZones?.map(({ name }) => name) ?? NO_HINTS,
+        nodeHints: hints?.forNodes?.map(({ name }) => name) ?? NO_HINTS,
+      };
 }
 
-function standing({ local, ready, serving }: Unported): number {
+function standing({ local, ready, serving }: ServiceEndpoint): number {
   return (local ? 4 : 0) + (ready ? 2 : 0) + (serving ? 1 : 0);
 }
 

@@ -1,8 +1,7 @@
 import type { KubeObject } from "../api/object.ts";
-import { formatAddress, parseAddress } from "../kit/ip.ts";
 import { type ServiceEndpoint, selectEndpoints, type Vantage } from "./endpoint-selection.ts";
 import type { Net, ServiceBackend, ServicePort } from "./model.ts";
-import { isV4, toNets } from "./nets.ts";
+import { isV4, toAddress, toNets } from "./nets.ts";
 import { endpointsByPort, portKey } from "./service-endpoints.ts";
 
 export interface Service extends KubeObject {
@@ -139,12 +138,9 @@ function backend({ address, port, local, node }: ServiceEndpoint): ServiceBacken
   return { address, port, local, node };
 }
 
-/** In canonical text; what is no address is left out. */
+/** What is no address is left out. */
 function addressesIn(texts: readonly string[] | null | undefined): string[] {
-  return (texts ?? []).flatMap((text) => {
-    const address = parseAddress(text);
-    return address ? [formatAddress(address)] : [];
-  });
+  return (texts ?? []).flatMap((text) => toAddress(text) ?? []);
 }
 
 function ofFamily(addresses: readonly string[], family: 4 | 6): string[] {

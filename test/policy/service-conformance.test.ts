@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest";
+import { type ServiceEndpoint, selectEndpoints } from "../../src/policy/endpoint-selection.ts";
+import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
+import { type OutOfScope, serviceCases } from "../support/service-cases.ts";
+import { serviceVerdict } from "../support/service-verdict.ts";
+
+const cases = serviceCases();
+/** Out of scope for data planes only: what the proxy's settings change, the reference is told. */
+const JUDGED_ALL_THE_SAME: (OutOfScope | undefined)[] = [undefined, "podsUnknown", "nodePortAddresses"];
+
+describe.skipIf(!cases)(`public service cases${cases ? "" : ` (${NO_CONFORMANCE_DATA})`}`, () => {
+  const { states, selections } = cases ?? { states: [], selections: [] };
+  const flows = states.flatMap((state) => state.flows.map((flow) => ({ state, flow })));
+
+  it("endpoints are chosen as Kubernetes chooses them, in every public case", () => {
+    const wrong = selections.flatMap((given) => {
+      const { cluster, local, any } = selectEndpoints(given.endpoints.map(endpointOf), policiesOf(given.service), {
+        node: given.nodeName,
+        zone: given.nodeLabels["topology.kubernetes.io/zone"] ?? "",
+      });
+      const { clusterEndpoints, localEndpoints, hasAnyEndpoints } = given.expect;
+      const found = [namesOf(cluster), namesOf(local), any];
+      const wanted = [clusterEndpoints, localEndpoints, hasAnyEndpoints];
+      return JSON.stringify(found) === JSON.stringify(wanted) ? [] : [{ name: given.name, found, wanted }];
+
+      function endpointOf(listed: (typeof given.endpoints)[number]): ServiceEndpoint {
+        const [address = "", port] = listed.endpoint.split(":");
+        const nodeHints = given.preferSameTrafficDistribution ? listed.nodeHints : [];
+        return { ...listed, address, port: Number(port), node: null, nodeHints };
+      }
+    });
+    expect(wrong).toEqual([]);
+    expect(selections.length).toBe(31);
+  });
+
+  it("the first packet of every public flow in scope is judged as Kubernetes' proxy judges it", () => {
+    const judged = flows.filter(({ flow }) => JUDGED_ALL_THE_SAME.includes(flow.outOfScope));
+    const wrong = judged.flatMap(({ state, flow }) => {
+      const verdict = serviceVerdict(state.services.values(), state.surroundings, flow);
+      return JSON.stringify(verdict) === JSON.stringify(flow.expect) ? [] : [{ state: state.id, flow, verdict }];
+    });
+    expect(wrong).toEqual([]);
+    expect([states.length, flows.length, judged.length]).toEqual([79, 446, 315]);
+  });
+
+  it("a proxy that hides every client's address chooses the same backends", () => {
+    const hiding = flows.filter(({ flow }) => flow.outOfScope === "masqueradeAll");
+    const wrong = hiding.flatMap(({ state, flow }) => {
+      const verdict = serviceVerdict(state.services.values(), state.surroundings, flow);
+      const hidden = verdict.result === "backends" ? { ...verdict, masquerade: true } : verdict;
+      return JSON.stringify(hidden) === JSON.stringify(flow.expect) ? [] : [{ state: state.id, flow, verdict }];
+    });
+    expect(wrong).toEqual([]);
+    expect(hiding.length).toBe(108);
+  });
+
+  it("names what is out of scope, and how much it is", () => {
+    const counts = new Map<OutOfScope, number>();
+    for (const { flow } of flows) {
+      if (flow.outOfScope) counts.set(flow.outOfScope, (counts.get(flow.outOfScope) ?? 0) + 1);
+    }
+    expect(Object.fromEntries(counts)).toEqual({
+      sctp: 2,
+      masqueradeAll: 108,
+      podsUnknown: 54,
+      loopback: 19,
+      nodePortAddresses: 4,
+      iptablesOnly: 2,
+    });
+  });
+});
+
+function policiesOf(service: {
+  internalTrafficPolicy: string;
+  externalTrafficPolicy: string;
+  externallyAccessible: boolean;
+}) {
+  return {
+    internalLocal: service.internalTrafficPolicy === "Local",
+    externalLocal: service.externalTrafficPolicy === "Local",
+    external: service.externallyAccessible,
+  };
+}
+
+function namesOf(endpoints: readonly ServiceEndpoint[]): string[] {
+  return endpoints.map(({ address, port }) => `${address}:${port}`).sort();
+}
