@@ -49,7 +49,7 @@ export type FlowExpectation =
 /** Everything that is out of scope, with its reason. */
 export const OUT_OF_SCOPE = {
   sctp: "SCTP services are refused with a problem",
-  masqueradeAll: "there is no setting that hides every client's address",
+  masqueradeAll: "there is no setting that hides clients of cluster addresses",
   podsUnknown: "pods are always known here: the data plane connected them",
   loopback: "sockets that ask a loopback address are translated when they connect; no packet with one is",
   nodePortAddresses: "node ports are on every address of the node; the proxy's setting for some of them is not offered",
