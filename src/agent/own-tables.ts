@@ -1,5 +1,5 @@
 import type { ObjectOutcome, Table } from "../dataplane/contract.ts";
-import type { DataplaneModel } from "../policy/model.ts";
+import type { DataplaneModel, ServiceBackend, ServicePort } from "../policy/model.ts";
 import type { PodRecord } from "./pods/pod-records.ts";
 
 export function podsTable(records: readonly PodRecord[]): Table {
@@ -27,6 +27,46 @@ export function settingsTable({ settings }: DataplaneModel): Table {
       ...Object.entries(configuration).map(([name, value]) => [`configuration.${name}`, text(value)]),
     ]),
   };
+}
+
+/** Who answers for a service, asked on this node; `*` are backends of this node. */
+export function servicesTable({ services }: DataplaneModel): Table {
+  return {
+    columns: ["service", "addresses", "node port", "rules", "backends", "local backends"],
+    rows: ordered(
+      [...services.values()].map((service) => [
+        service.id,
+        addressesOf(service).join(" "),
+        String(service.nodePort ?? "-"),
+        rulesOf(service).join(", ") || "-",
+        backendsText(service.clusterBackends),
+        backendsText(service.localBackends),
+      ]),
+    ),
+  };
+}
+
+function addressesOf({ clusterAddress, externalAddresses, loadBalancerAddresses, port }: ServicePort): string[] {
+  return [clusterAddress ?? [], externalAddresses, loadBalancerAddresses].flat().map((address) => at(address, port));
+}
+
+function rulesOf(service: ServicePort): string[] {
+  return [
+    service.internalLocal ? "inside: local" : [],
+    service.externalLocal ? "outside: local" : [],
+    service.affinitySeconds > 0 ? `affinity ${service.affinitySeconds}s` : [],
+    service.sourceRanges ? `balancer only for ${service.sourceRanges.join(" ") || "nobody"}` : [],
+    service.healthCheckNodePort ? `health at ${service.healthCheckNodePort}: ${service.healthCheckBackends}` : [],
+    service.anyBackends ? [] : "refused: nobody answers",
+  ].flat();
+}
+
+function backendsText(backends: readonly ServiceBackend[]): string {
+  return backends.map(({ address, port, local }) => `${at(address, port)}${local ? "*" : ""}`).join(" ") || "-";
+}
+
+function at(address: string, port: number): string {
+  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
 /** Objects that are not in effect: those that cannot be understood, and those the kernel would not take. */

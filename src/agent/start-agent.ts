@@ -22,7 +22,7 @@ import { ensureClusterInformation } from "./node/cluster-information.ts";
 import { networkCondition, nodeAnnotations, reportNode } from "./node/node-report.ts";
 import { reportOwnPod } from "./node/own-pod-report.ts";
 import { tunnelAddresses } from "./node/tunnel-addresses.ts";
-import { podsTable, problemsTable, settingsTable } from "./own-tables.ts";
+import { podsTable, problemsTable, servicesTable, settingsTable } from "./own-tables.ts";
 import { type PlaneKind, planeSwitch } from "./plane-switch.ts";
 import { type NodePlanes, OVERLAY } from "./planes.ts";
 import { podMtu } from "./pod-mtu.ts";
@@ -269,6 +269,7 @@ async function openSockets(
     show: (table) => filter.show(table),
     own: {
       pods: () => podsTable(records.list()),
+      services: () => servicesTable(loop.model),
       settings: () => settingsTable(loop.model),
       problems: () => problemsTable(loop.model, loop.problems()),
     },

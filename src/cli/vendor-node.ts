@@ -21,7 +21,9 @@ function buildNodeProgram(world: World): Command {
   const session = (): Session => ({ ...world, flags: { ...program.opts<GlobalFlags>(), color: false } });
   program
     .command("show")
-    .description("print a table: endpoints, policies, ip-sets, routes, conntrack, counters, pods, settings or problems")
+    .description(
+      "print a table: endpoints, policies, ip-sets, routes, conntrack, counters, pods, services, settings or problems",
+    )
     .argument("<table>", "which one")
     .action(async (table: string) => (await import("./commands/node-show.ts")).nodeShow(session(), table));
   program
