@@ -26,18 +26,19 @@ export class ServiceChange {
 
   /** Remembers the lists a service's frontends point to now; all that were noted. */
   noteBefore(service: Service, keys: Iterable<string>): ReadonlySet<number> {
-    const noted = this.before.get(service.number) ?? { service, lists: new Set<number>() };
-    this.pointedTo(service.number, keys, noted.lists);
-    this.before.set(service.number, noted);
-    return noted.lists;
+    let noted = this.before.get(service.number);
+    if (!noted) {
+      const { number, protocol, affinity } = service;
+      noted = { service: { number, protocol, affinity }, lists: new Set() };
+      this.before.set(number, noted);
+    }
+    return this.pointedTo(service.number, keys, noted.lists);
   }
 
   /** Remembers what they point to once they are written; `made`: lists that are there for it, whether or not anybody points to them. */
-  noteAfter(service: Service, keys: Iterable<string>, made: Iterable<number>): void {
-    const lists = this.after.get(service.number) ?? new Set<number>();
-    this.after.set(service.number, this.pointedTo(service.number, keys, lists));
-    const noted = this.noteBefore(service, []) as Set<number>;
-    for (const list of made) noted.add(list);
+  noteAfter(number: number, keys: Iterable<string>, made: Iterable<readonly [number, Buffer]>): void {
+    this.after.set(number, this.pointedTo(number, keys, new Set()));
+    for (const [list] of made) this.before.get(number)!.lists.add(list);
   }
 
   get removed(): number[] {

@@ -3,6 +3,8 @@ import { type Frontend, frontendLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
 import type { Entries } from "./service-writes.ts";
 
+export type FrontendEntry = readonly [key: string, value: Buffer];
+
 /** The map of addresses and ports that services answer on, and what is in it. Keys are text of one byte a letter. */
 export class ServiceFrontends {
   private readonly map: BpfMap;
@@ -51,13 +53,15 @@ export class ServiceFrontends {
     return this.last;
   }
 
-  missing(values: Iterable<readonly [string, Buffer]>): Entries {
-    return [...values]
-      .filter(([key, value]) => !this.written.get(key)?.equals(value))
-      .map(([key, value]) => [Buffer.from(key, "latin1"), value] as const);
+  missing(values: readonly FrontendEntry[]): Entries {
+    const differing = values.filter(([key, value]) => !this.written.get(key)?.equals(value));
+    return {
+      keys: Buffer.from(differing.map(([key]) => key).join(""), "latin1"),
+      values: differing.length === 1 ? differing[0]![1] : Buffer.concat(differing.map(([, value]) => value)),
+    };
   }
 
-  wrote(values: Iterable<readonly [string, Buffer]>): void {
+  wrote(values: readonly FrontendEntry[]): void {
     for (const [key, value] of values) this.written.set(key, value);
   }
 

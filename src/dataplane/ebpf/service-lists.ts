@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { backendKeyLayout, backendLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
 import type { Clock } from "../../kit/clock.ts";
+import type { Entries } from "./service-writes.ts";
 
 /** How long a program may still go on with a list after the last frontend stopped pointing to it. It takes microseconds. */
 export const LIST_GRACE_MS = 1000;
@@ -69,10 +70,8 @@ export class ServiceLists {
     return this.last;
   }
 
-  entriesOf(list: number, packed: Buffer): (readonly [Buffer, Buffer])[] {
-    const { size } = backendLayout;
-    const keys = keysOf(list, packed.length / size);
-    return keys.map((key, index) => [key, packed.subarray(index * size, (index + 1) * size)] as const);
+  entriesOf(list: number, packed: Buffer): Entries {
+    return { keys: keysOf(list, packed.length / backendLayout.size), values: packed };
   }
 
   wrote(list: number, packed: Buffer): void {
@@ -92,10 +91,12 @@ export class ServiceLists {
   /** Removes lists that were retired long enough ago. */
   async flush(): Promise<void> {
     const keys: Buffer[] = [];
+    const { size } = backendKeyLayout;
     for (const [list, since] of this.retired) {
       if (this.clock.now() - since < LIST_GRACE_MS) continue;
       const length = (this.packed.get(list)?.length ?? 0) / backendLayout.size;
-      keys.push(...keysOf(list, length));
+      const own = keysOf(list, length);
+      for (let at = 0; at < own.length; at += size) keys.push(own.subarray(at, at + size));
       this.count -= length;
       this.packed.delete(list);
       this.retired.delete(list);
@@ -104,12 +105,13 @@ export class ServiceLists {
   }
 }
 
-function keysOf(list: number, count: number): Buffer[] {
+/** One after the other. */
+function keysOf(list: number, count: number): Buffer {
   const { size, at } = backendKeyLayout;
   const bytes = Buffer.allocUnsafe(count * size);
-  return Array.from({ length: count }, (_, index) => {
+  for (let index = 0; index < count; index++) {
     bytes.writeUInt32LE(list, index * size + at.list);
     bytes.writeUInt32LE(index, index * size + at.index);
-    return bytes.subarray(index * size, (index + 1) * size);
-  });
+  }
+  return bytes;
 }

@@ -31,7 +31,7 @@ export class ServiceRanges {
   missing(service: number, ranges: readonly SourceRange[]): Entries {
     const there = this.written.get(service);
     const keys = ranges.map((range) => keyOf(service, range)).filter((key) => !there?.has(key.toString("latin1")));
-    return keys.map((key) => [key, PRESENT] as const);
+    return { keys: Buffer.concat(keys), values: Buffer.concat(keys.map(() => PRESENT)) };
   }
 
   wrote(service: number, ranges: readonly SourceRange[]): void {

@@ -1,4 +1,4 @@
-import { backendLayout, frontendKeyLayout, frontendLayout } from "../../gen/bpf/layout.gen.ts";
+import { backendLayout, type Frontend, frontendKeyLayout, frontendLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
 import { type Clock, sleep, systemClock } from "../../kit/clock.ts";
 import type { CodedError } from "../../kit/errors.ts";
@@ -8,7 +8,7 @@ import { errors } from "./errors.ts";
 import { wrapped } from "./map-table.ts";
 import { ServiceChange } from "./service-change.ts";
 import { ServiceClaims } from "./service-claims.ts";
-import { ServiceFrontends } from "./service-frontends.ts";
+import { type FrontendEntry, ServiceFrontends } from "./service-frontends.ts";
 import type { Gone } from "./service-gone.ts";
 import { LIST_GRACE_MS, ServiceLists } from "./service-lists.ts";
 import { ServiceRanges } from "./service-ranges.ts";
@@ -32,8 +32,7 @@ export interface MapFill {
 interface Plan {
   readonly row: ServiceRow;
   readonly number: number;
-  readonly cluster: number;
-  readonly local: number;
+  readonly frontends: readonly FrontendEntry[];
   /** Lists that are not written yet. */
   readonly lists: readonly (readonly [number, Buffer])[];
   failed?: CodedError;
@@ -160,8 +159,7 @@ export class ServiceTables {
       const plans = order.slice(at, at + AT_ONCE).map((id) => this.plan(this.rows.get(id)!, change));
       await this.write(plans);
       for (const plan of plans) {
-        const made = plan.lists.map(([list]) => list);
-        change.noteAfter({ ...plan.row, number: plan.number }, keysOf(plan.row), made);
+        change.noteAfter(plan.number, keysOf(plan.row), plan.lists);
         outcomes.push(this.outcomeOf(plan));
       }
     }
@@ -185,7 +183,8 @@ export class ServiceTables {
       lists.push([list, packed]);
       return list;
     };
-    return { row, number, cluster: listOf(row.cluster), local: listOf(row.local), lists };
+    const frontends = this.valuesOf(row, number, listOf(row.cluster), listOf(row.local));
+    return { row, number, frontends, lists };
   }
 
   /** The one it has, or, after a restart, the one its frontends have. */
@@ -204,16 +203,25 @@ export class ServiceTables {
 
   private async write(plans: readonly Plan[]): Promise<void> {
     const { frontends, backends, source_ranges: ranges } = this.options.maps;
-    await this.writeTo(backends, plans, ({ lists }) => lists.flatMap((list) => this.lists.entriesOf(...list)));
+    await this.writeTo(backends, plans, ({ lists }) => this.entriesOf(lists));
     const fitting = () => plans.filter(({ failed }) => !failed);
     for (const { lists } of fitting()) for (const list of lists) this.lists.wrote(...list);
     await this.writeTo(ranges, plans, ({ number, row }) => this.ranges.missing(number, row.ranges));
     for (const { number, row } of fitting()) this.ranges.wrote(number, row.ranges);
-    await this.writeTo(frontends, plans, (plan) => this.frontends.missing(this.valuesOf(plan)));
-    for (const plan of plans) {
-      if (plan.failed) this.frontends.lookAt(keysOf(plan.row));
-      else this.frontends.wrote(this.valuesOf(plan));
+    await this.writeTo(frontends, plans, ({ frontends: own }) => this.frontends.missing(own));
+    for (const { row, failed, frontends: own } of plans) {
+      if (failed) this.frontends.lookAt(keysOf(row));
+      else this.frontends.wrote(own);
     }
+  }
+
+  private entriesOf(lists: Plan["lists"]): Entries {
+    const parts = lists.map((list) => this.lists.entriesOf(...list));
+    if (parts.length === 1) return parts[0]!;
+    return {
+      keys: Buffer.concat(parts.map(({ keys }) => keys)),
+      values: Buffer.concat(parts.map(({ values }) => values)),
+    };
   }
 
   /** What fails is left out of what comes after. Of a service whose frontends do not all fit, those that do are there. */
@@ -229,16 +237,17 @@ export class ServiceTables {
     for (const [index, error] of failed) todo[index]!.failed = refusal(map, todo[index]!.row.id, error);
   }
 
-  private valuesOf({ row, number, cluster, local }: Plan): (readonly [string, Buffer])[] {
+  private valuesOf(row: ServiceRow, service: number, clusterList: number, localList: number): FrontendEntry[] {
     const { size } = backendLayout;
+    const lists = {
+      clusterList,
+      clusterCount: row.cluster.length / size,
+      localList,
+      localCount: row.local.length / size,
+    };
     return row.frontends
       .filter(({ key }) => this.claims.winner(key) === row.id)
-      .map(({ key, flags }) => {
-        const pointers = { clusterList: cluster, localList: local };
-        const counts = { clusterCount: row.cluster.length / size, localCount: row.local.length / size };
-        const value = { service: number, flags, affinity: row.affinity, ...pointers, ...counts };
-        return [key, frontendLayout.write(value)] as const;
-      });
+      .map(({ key, flags }) => [key, packFrontend({ service, flags, affinity: row.affinity, ...lists })] as const);
   }
 
   private outcomeOf({ row, failed }: Plan): ObjectOutcome {
@@ -250,6 +259,15 @@ export class ServiceTables {
     return why ? { kind: "service", id: row.id, failed: why } : { kind: "service", id: row.id };
   }
 }
+
+/** As the layout writes it, but out of the pool. */
+function packFrontend(frontend: Frontend): Buffer {
+  const bytes = Buffer.allocUnsafe(frontendLayout.size);
+  for (const [name, at] of FRONTEND_FIELDS) bytes.writeUInt32LE(frontend[name], at);
+  return bytes;
+}
+
+const FRONTEND_FIELDS = Object.entries(frontendLayout.at) as [keyof Frontend, number][];
 
 function keysOf(row: ServiceRow): string[] {
   return row.frontends.map(({ key }) => key);

@@ -1,8 +1,11 @@
 import type { BpfMap } from "../../kernel/bpf-port.ts";
 import { errnoOf } from "../../kernel/errors.ts";
 
-/** Keys and values that only make sense together. */
-export type Entries = readonly (readonly [Uint8Array, Uint8Array])[];
+/** Keys, one after the other, and their values: entries that only make sense together. */
+export interface Entries {
+  readonly keys: Buffer;
+  readonly values: Buffer;
+}
 
 /**
  * Writes all groups at once; where the kernel refuses, one by one, so that a group that does not fit keeps nobody else out. Those that
@@ -15,21 +18,29 @@ export async function writeEach(
 ): Promise<Map<number, unknown>> {
   const failed = new Map<number, unknown>();
   try {
-    const all = groups.flat();
-    if (all.length > 0) await map.updateMany(all);
+    await map.updatePacked(
+      Buffer.concat(groups.map(({ keys }) => keys)),
+      Buffer.concat(groups.map(({ values }) => values)),
+    );
     return failed;
   } catch (error) {
     if (isFull(error)) await makeRoom();
   }
-  for (const [index, group] of groups.entries()) {
+  for (const [index, { keys, values }] of groups.entries()) {
+    const each = pieces(keys, map.info.keySize);
+    const eachValue = pieces(values, map.info.valueSize);
     try {
-      for (const [key, value] of group) map.update(key, value);
+      for (const [at, key] of each.entries()) map.update(key, eachValue[at]!);
     } catch (error) {
       failed.set(index, error);
-      if (undo) for (const [key] of group) map.delete(key);
+      if (undo) for (const key of each) map.delete(key);
     }
   }
   return failed;
+}
+
+function pieces(bytes: Buffer, size: number): Buffer[] {
+  return Array.from({ length: bytes.length / size }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
 }
 
 /** What a hash answers, and a trie. */
