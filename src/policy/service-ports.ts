@@ -38,29 +38,27 @@ const NOT_OURS = ["service.kubernetes.io/service-proxy-name", "service.kubernete
 
 /** Rows of one service, from the endpoint slices that name it, ordered by their names. */
 export function servicePorts(service: Service, slices: readonly KubeObject[], vantage: Vantage): ServicePort[] {
-  if (!isServed(service)) return [];
   const ours = slices.filter(isOurs);
-  return clusterAddresses(service.spec ?? {}).flatMap(({ family, text }) => {
+  return clusterAddresses(service).flatMap(({ family, text }) => {
     const endpoints = endpointsByPort(ours, family, vantage.node);
     return portsOfFamily(service, { family, clusterAddress: text, endpoints, vantage });
   });
 }
 
-/** Whether a service proxy would look at it at all. */
-export function isServed(service: Service): boolean {
-  return isOurs(service) && service.spec?.type !== "ExternalName" && clusterAddresses(service.spec ?? {}).length > 0;
-}
-
-export function sctpPorts({ spec }: Service): number[] {
-  return (spec?.ports ?? []).flatMap(({ port, protocol }) => (protocol === "SCTP" ? [port] : []));
+/** Those a service proxy would serve, and we do not. */
+export function sctpPorts(service: Service): number[] {
+  const ports = (service.spec?.ports ?? []).filter(({ protocol }) => protocol === "SCTP");
+  return ports.length > 0 && clusterAddresses(service).length > 0 ? ports.map(({ port }) => port) : [];
 }
 
 function isOurs({ metadata }: KubeObject): boolean {
   return NOT_OURS.every((label) => metadata.labels?.[label] === undefined);
 }
 
-/** One of each family at most; none where it is headless, or has not been given one yet. */
-function clusterAddresses({ clusterIP, clusterIPs }: Spec): { family: 4 | 6; text: string }[] {
+/** One of each family at most; none where nobody of ours serves it, where it is headless or has not been given one yet. */
+function clusterAddresses(service: Service): { family: 4 | 6; text: string }[] {
+  const { type, clusterIP, clusterIPs } = service.spec ?? {};
+  if (!isOurs(service) || type === "ExternalName") return [];
   const texts = addressesIn(clusterIPs?.length ? clusterIPs : [clusterIP ?? ""]);
   return ([4, 6] as const).flatMap((family) =>
     ofFamily(texts, family)

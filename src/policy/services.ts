@@ -1,6 +1,6 @@
 import type { KubeObject } from "../api/object.ts";
 import type { ModelProblem, ServicePort } from "./model.ts";
-import { isServed, type Service, sctpPorts, servicePorts } from "./service-ports.ts";
+import { type Service, sctpPorts, servicePorts } from "./service-ports.ts";
 import type { TableDiff } from "./table-diff.ts";
 import { problem } from "./untranslatable.ts";
 
@@ -42,7 +42,7 @@ export class Services {
 }
 
 function problemsOf(service: Service): ModelProblem[] {
-  const ports = isServed(service) ? sctpPorts(service) : [];
+  const ports = sctpPorts(service);
   if (ports.length === 0) return [];
   const message = `SCTP is not supported: nobody answers at port ${ports.join(", ")} of this service in eBPF mode`;
   return [problem("Service", service.metadata, "SCTP_SERVICE_UNSUPPORTED", message)];
