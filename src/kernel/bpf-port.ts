@@ -119,6 +119,8 @@ export interface LinkInfo {
   readonly programId: number;
   /** Of a TCX link; 0 when its interface is gone. */
   readonly ifindex?: number;
+  /** Of a link to a cgroup: its number; 0 when it is gone. */
+  readonly cgroup?: bigint;
   readonly attachType?: AttachType | string;
 }
 
