@@ -48,7 +48,8 @@ enum flow_flag {
 	FLOW_FIN = 8,       /* TCP: FIN seen in this direction */
 	FLOW_NAT = 16,      /* packets become `to` */
 	FLOW_MARK = 32,     /* the kernel shall masquerade its packets: they get MARK_MASQUERADE */
-	FLOW_DIRECT = 64,   /* the node before us left the service's address in the packet: we answer the client ourselves */
+	FLOW_DIRECT = 64,   /* answers do not come by here: the backend's node sends them straight to the client */
+	FLOW_KERNEL = 128,  /* the kernel's connection tracking had it before us; ends when it is gone there */
 };
 
 /* One direction of a tracked flow; its key is the packet's. A flow is two entries. */
@@ -182,7 +183,9 @@ struct old_flow {
 	struct ip_address dst;
 	__u16 dport;
 	__u16 mark; /* the generation it was given in, see NODE_GENERATION */
-	__u32 pad;
+	__u8 reply; /* 1: the packet answers the flow */
+	__u8 tcp_state; /* the kernel's number; 0 where not told */
+	__u8 pad[2];
 };
 
 enum interface_kind {
@@ -316,7 +319,6 @@ enum reason {
 	PASS_GIVEN = 12,          /* draining: the kernel was given the flow */
 	PASS_DRAINING = 13,       /* draining: a new flow is the kernel's */
 	PASS_ANSWER = 14,         /* made here in answer to a packet */
-	PASS_UNKNOWN_FLOW = 15,   /* TCP to a service without a beginning: the gate resets it, or the kernel knows it */
 	FIRST_DROP = 32,
 	DROP_INTERFACE_NOT_READY = 32,
 	DROP_POLICY_WORKLOAD_EGRESS = 33,
@@ -344,6 +346,7 @@ enum reason {
 	REJECT_NO_BACKEND = 55,
 	REJECT_TOO_BIG = 56,
 	REJECT_HOP_LIMIT = 57,
+	REJECT_UNKNOWN_FLOW = 58, /* TCP to a service, without a beginning: nobody knows whom it was with */
 	REASONS = 64,
 };
 
@@ -364,7 +367,12 @@ enum step {
 	STEP_TO_WORKLOAD = 1,
 	STEP_FROM_HOST = 2,
 	STEP_TO_HOST = 3,
-	STEPS = 4,
+	/* Where new flows begin: translation, and the question to policy. */
+	STEP_BEGIN_WORKLOAD = 4,
+	STEP_BEGIN_HOST = 5,
+	/* Where a packet is answered instead of sent on. */
+	STEP_ANSWER = 6,
+	STEPS = 7,
 };
 
 enum stage {
@@ -381,6 +389,11 @@ enum work_flag {
 	WORK_LATER_FRAGMENT = 32, /* no transport header in this one */
 	WORK_OPTIONS = 64,        /* IP options or extension headers: the stack's business */
 	WORK_ICMP_ERROR = 128,
+	WORK_NAT = 256,    /* the packet becomes `to` */
+	WORK_MARK = 512,   /* as FLOW_MARK */
+	WORK_DIRECT = 1024, /* as FLOW_DIRECT */
+	WORK_KERNEL = 2048, /* as FLOW_KERNEL */
+	WORK_OUTSIDE = 4096, /* from outside of the cluster */
 };
 
 #define RULES_REMEMBERED 32
@@ -388,7 +401,8 @@ enum work_flag {
 /* What is known of the packet in hand; one per processor, kept from program to program. */
 struct work {
 	struct flow_key packet;
-	struct flow_key reply; /* the packet's key, exchanged: the flow's other entry */
+	struct flow_key reply; /* of what the packet becomes, exchanged: the flow's other entry */
+	struct flow_key to;    /* what the packet becomes; itself where nothing translates it */
 	/* What policy is asked about: the packet, or, when it is a reply, the flow it answers. */
 	struct flow_key judged;
 	struct ip_address original_dst;
@@ -419,6 +433,14 @@ struct work {
 	__u32 path;
 	__u32 reply_path;
 	__u32 rules_hit;
+	__u32 mode;
+	__u32 service;
+	__u32 hook;
+	__u32 passes;  /* reason it goes on for, once policy allowed it */
+	__u32 refusal; /* reason the packet is answered for */
+	__u32 mtu;     /* that it would have had to fit */
+	__u8 mac[6];
+	__u8 reply_mac[6];
 	/* Where policy programs put together what they look up. */
 	struct set_key member;
 	__u64 rules[RULES_REMEMBERED];
@@ -436,7 +458,35 @@ struct work {
 		struct fragment fragment;
 		struct route_key route_key;
 		struct flow_key error;
+		struct flow_key error_quoted;
 		struct flow flow;
+		struct frontend_key frontend_key;
+		struct backend_key backend_key;
+		struct affinity_key affinity_key;
+		struct affinity affinity;
+		struct source_range_key source_range_key;
+		struct flow_key wanted;
+		struct {
+			__u32 found;
+			__u8 reply;
+			__u8 tcp_state;
+			__u16 mark;
+			struct ip_address dst;
+			__u16 dport;
+			__u16 pad;
+		} kernel;
+		/* As the kernel's functions want them. */
+		struct bpf_sock_tuple tuple;
+		struct {
+			__s32 netns_id, error;
+			__u8 l4proto, dir, reserved[2];
+		} options;
+		__be32 old_addresses[2], new_addresses[2];
+		__be16 old_ports[2], new_ports[2];
+		__u8 macs[12];
+		/* A packet made here: a header of either family and what follows it. */
+		__u8 answer[96];
+		__u8 pseudo[40];
 	} scratch;
 };
 

@@ -14,6 +14,9 @@ const STEPS = [
   ["workload", "to_workload_judged", STEP.STEP_TO_WORKLOAD],
   ["host", "from_host_judged", STEP.STEP_FROM_HOST],
   ["host", "to_host_judged", STEP.STEP_TO_HOST],
+  ["workload", "begin_workload", STEP.STEP_BEGIN_WORKLOAD],
+  ["host", "begin_host", STEP.STEP_BEGIN_HOST],
+  ["workload", "answer_instead", STEP.STEP_ANSWER],
 ] as const satisfies readonly (readonly [TrafficObject, string, number])[];
 
 type Load = (bytes: Uint8Array, options: LoadOptions) => BpfObject;
@@ -78,9 +81,11 @@ export function carryFlows(bpf: BpfPort, from: string, to: Programs): void {
   const [oldFlows, oldNode] = ["flows", "node"].map((name) => bpf.openMap(`${from}/${name}`)) as [BpfMap, BpfMap];
   const [flows, node] = [to.map("flows"), to.map("node")];
   try {
-    // Flows remember epochs: those must not be given again.
-    const epoch = oldNode.lookup(word(NODE_WORD.NODE_EPOCH));
-    if (epoch) node.update(word(NODE_WORD.NODE_EPOCH), epoch);
+    // Flows remember epochs: those must not be given again. Programs of the new layout act as those of the old one did.
+    for (const kept of [NODE_WORD.NODE_EPOCH, NODE_WORD.NODE_GENERATION, NODE_WORD.NODE_MODE]) {
+      const value = kept < oldNode.info.maxEntries ? oldNode.lookup(word(kept)) : undefined;
+      if (value) node.update(word(kept), value);
+    }
     if (oldFlows.info.keySize !== flows.info.keySize) return;
     for (const [key, value] of oldFlows.entries()) {
       const carried = Buffer.alloc(flows.info.valueSize);

@@ -265,6 +265,7 @@ export const counterLayout = {
 export interface Work {
   packet: FlowKey;
   reply: FlowKey;
+  to: FlowKey;
   judged: FlowKey;
   originalDst: Uint8Array;
   sport: number;
@@ -292,6 +293,14 @@ export interface Work {
   path: number;
   replyPath: number;
   rulesHit: number;
+  mode: number;
+  service: number;
+  hook: number;
+  passes: number;
+  refusal: number;
+  mtu: number;
+  mac: Uint8Array;
+  replyMac: Uint8Array;
   member: SetKey;
   rules: bigint[];
   eventsSecond: bigint;
@@ -299,80 +308,98 @@ export interface Work {
 }
 
 export const workLayout = {
-  size: 840,
-  at: { packet: 0, reply: 40, judged: 80, originalDst: 120, sport: 136, dport: 138, originalDport: 140, ipVersion: 142, icmpType: 143, icmpCode: 144, tcpFlags: 145, transport: 146, flags: 148, length: 152, frame: 156, segment: 160, ifindex: 164, from: 168, step: 172, stage: 176, verdict: 180, entry: 184, epochIn: 188, epochOut: 192, out: 196, outSlot: 200, path: 204, replyPath: 208, rulesHit: 212, member: 216, rules: 248, eventsSecond: 504, eventsLeft: 512 },
+  size: 1360,
+  at: { packet: 0, reply: 40, to: 80, judged: 120, originalDst: 160, sport: 176, dport: 178, originalDport: 180, ipVersion: 182, icmpType: 183, icmpCode: 184, tcpFlags: 185, transport: 186, flags: 188, length: 192, frame: 196, segment: 200, ifindex: 204, from: 208, step: 212, stage: 216, verdict: 220, entry: 224, epochIn: 228, epochOut: 232, out: 236, outSlot: 240, path: 244, replyPath: 248, rulesHit: 252, mode: 256, service: 260, hook: 264, passes: 268, refusal: 272, mtu: 276, mac: 280, replyMac: 286, member: 292, rules: 328, eventsSecond: 584, eventsLeft: 592 },
   read(bytes: Buffer): Work {
     return {
       packet: flowKeyLayout.read(bytes.subarray(0, 40)),
       reply: flowKeyLayout.read(bytes.subarray(40, 80)),
-      judged: flowKeyLayout.read(bytes.subarray(80, 120)),
-      originalDst: bytes.subarray(120, 136),
-      sport: bytes.readUInt16LE(136),
-      dport: bytes.readUInt16LE(138),
-      originalDport: bytes.readUInt16LE(140),
-      ipVersion: bytes.readUInt8(142),
-      icmpType: bytes.readUInt8(143),
-      icmpCode: bytes.readUInt8(144),
-      tcpFlags: bytes.readUInt8(145),
-      transport: bytes.readUInt16LE(146),
-      flags: bytes.readUInt32LE(148),
-      length: bytes.readUInt32LE(152),
-      frame: bytes.readUInt32LE(156),
-      segment: bytes.readUInt32LE(160),
-      ifindex: bytes.readUInt32LE(164),
-      from: bytes.readUInt32LE(168),
-      step: bytes.readUInt32LE(172),
-      stage: bytes.readUInt32LE(176),
-      verdict: bytes.readUInt32LE(180),
-      entry: bytes.readUInt32LE(184),
-      epochIn: bytes.readUInt32LE(188),
-      epochOut: bytes.readUInt32LE(192),
-      out: bytes.readUInt32LE(196),
-      outSlot: bytes.readUInt32LE(200),
-      path: bytes.readUInt32LE(204),
-      replyPath: bytes.readUInt32LE(208),
-      rulesHit: bytes.readUInt32LE(212),
-      member: setKeyLayout.read(bytes.subarray(216, 248)),
-      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(248 + i * 8)),
-      eventsSecond: bytes.readBigUInt64LE(504),
-      eventsLeft: bytes.readBigUInt64LE(512),
+      to: flowKeyLayout.read(bytes.subarray(80, 120)),
+      judged: flowKeyLayout.read(bytes.subarray(120, 160)),
+      originalDst: bytes.subarray(160, 176),
+      sport: bytes.readUInt16LE(176),
+      dport: bytes.readUInt16LE(178),
+      originalDport: bytes.readUInt16LE(180),
+      ipVersion: bytes.readUInt8(182),
+      icmpType: bytes.readUInt8(183),
+      icmpCode: bytes.readUInt8(184),
+      tcpFlags: bytes.readUInt8(185),
+      transport: bytes.readUInt16LE(186),
+      flags: bytes.readUInt32LE(188),
+      length: bytes.readUInt32LE(192),
+      frame: bytes.readUInt32LE(196),
+      segment: bytes.readUInt32LE(200),
+      ifindex: bytes.readUInt32LE(204),
+      from: bytes.readUInt32LE(208),
+      step: bytes.readUInt32LE(212),
+      stage: bytes.readUInt32LE(216),
+      verdict: bytes.readUInt32LE(220),
+      entry: bytes.readUInt32LE(224),
+      epochIn: bytes.readUInt32LE(228),
+      epochOut: bytes.readUInt32LE(232),
+      out: bytes.readUInt32LE(236),
+      outSlot: bytes.readUInt32LE(240),
+      path: bytes.readUInt32LE(244),
+      replyPath: bytes.readUInt32LE(248),
+      rulesHit: bytes.readUInt32LE(252),
+      mode: bytes.readUInt32LE(256),
+      service: bytes.readUInt32LE(260),
+      hook: bytes.readUInt32LE(264),
+      passes: bytes.readUInt32LE(268),
+      refusal: bytes.readUInt32LE(272),
+      mtu: bytes.readUInt32LE(276),
+      mac: bytes.subarray(280, 286),
+      replyMac: bytes.subarray(286, 292),
+      member: setKeyLayout.read(bytes.subarray(292, 324)),
+      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(328 + i * 8)),
+      eventsSecond: bytes.readBigUInt64LE(584),
+      eventsLeft: bytes.readBigUInt64LE(592),
     };
   },
   write(value: Work): Buffer {
-    const bytes = Buffer.alloc(840);
+    const bytes = Buffer.alloc(1360);
     bytes.set(flowKeyLayout.write(value.packet), 0);
     bytes.set(flowKeyLayout.write(value.reply), 40);
-    bytes.set(flowKeyLayout.write(value.judged), 80);
-    bytes.set(value.originalDst, 120);
-    bytes.writeUInt16LE(value.sport, 136);
-    bytes.writeUInt16LE(value.dport, 138);
-    bytes.writeUInt16LE(value.originalDport, 140);
-    bytes.writeUInt8(value.ipVersion, 142);
-    bytes.writeUInt8(value.icmpType, 143);
-    bytes.writeUInt8(value.icmpCode, 144);
-    bytes.writeUInt8(value.tcpFlags, 145);
-    bytes.writeUInt16LE(value.transport, 146);
-    bytes.writeUInt32LE(value.flags, 148);
-    bytes.writeUInt32LE(value.length, 152);
-    bytes.writeUInt32LE(value.frame, 156);
-    bytes.writeUInt32LE(value.segment, 160);
-    bytes.writeUInt32LE(value.ifindex, 164);
-    bytes.writeUInt32LE(value.from, 168);
-    bytes.writeUInt32LE(value.step, 172);
-    bytes.writeUInt32LE(value.stage, 176);
-    bytes.writeUInt32LE(value.verdict, 180);
-    bytes.writeUInt32LE(value.entry, 184);
-    bytes.writeUInt32LE(value.epochIn, 188);
-    bytes.writeUInt32LE(value.epochOut, 192);
-    bytes.writeUInt32LE(value.out, 196);
-    bytes.writeUInt32LE(value.outSlot, 200);
-    bytes.writeUInt32LE(value.path, 204);
-    bytes.writeUInt32LE(value.replyPath, 208);
-    bytes.writeUInt32LE(value.rulesHit, 212);
-    bytes.set(setKeyLayout.write(value.member), 216);
-    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 248 + i * 8);
-    bytes.writeBigUInt64LE(value.eventsSecond, 504);
-    bytes.writeBigUInt64LE(value.eventsLeft, 512);
+    bytes.set(flowKeyLayout.write(value.to), 80);
+    bytes.set(flowKeyLayout.write(value.judged), 120);
+    bytes.set(value.originalDst, 160);
+    bytes.writeUInt16LE(value.sport, 176);
+    bytes.writeUInt16LE(value.dport, 178);
+    bytes.writeUInt16LE(value.originalDport, 180);
+    bytes.writeUInt8(value.ipVersion, 182);
+    bytes.writeUInt8(value.icmpType, 183);
+    bytes.writeUInt8(value.icmpCode, 184);
+    bytes.writeUInt8(value.tcpFlags, 185);
+    bytes.writeUInt16LE(value.transport, 186);
+    bytes.writeUInt32LE(value.flags, 188);
+    bytes.writeUInt32LE(value.length, 192);
+    bytes.writeUInt32LE(value.frame, 196);
+    bytes.writeUInt32LE(value.segment, 200);
+    bytes.writeUInt32LE(value.ifindex, 204);
+    bytes.writeUInt32LE(value.from, 208);
+    bytes.writeUInt32LE(value.step, 212);
+    bytes.writeUInt32LE(value.stage, 216);
+    bytes.writeUInt32LE(value.verdict, 220);
+    bytes.writeUInt32LE(value.entry, 224);
+    bytes.writeUInt32LE(value.epochIn, 228);
+    bytes.writeUInt32LE(value.epochOut, 232);
+    bytes.writeUInt32LE(value.out, 236);
+    bytes.writeUInt32LE(value.outSlot, 240);
+    bytes.writeUInt32LE(value.path, 244);
+    bytes.writeUInt32LE(value.replyPath, 248);
+    bytes.writeUInt32LE(value.rulesHit, 252);
+    bytes.writeUInt32LE(value.mode, 256);
+    bytes.writeUInt32LE(value.service, 260);
+    bytes.writeUInt32LE(value.hook, 264);
+    bytes.writeUInt32LE(value.passes, 268);
+    bytes.writeUInt32LE(value.refusal, 272);
+    bytes.writeUInt32LE(value.mtu, 276);
+    bytes.set(value.mac, 280);
+    bytes.set(value.replyMac, 286);
+    bytes.set(setKeyLayout.write(value.member), 292);
+    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 328 + i * 8);
+    bytes.writeBigUInt64LE(value.eventsSecond, 584);
+    bytes.writeBigUInt64LE(value.eventsLeft, 592);
     return bytes;
   },
 } as const;
@@ -690,17 +717,21 @@ export interface OldFlow {
   dst: Uint8Array;
   dport: number;
   mark: number;
+  reply: number;
+  tcpState: number;
 }
 
 export const oldFlowLayout = {
   size: 32,
-  at: { seen: 0, dst: 8, dport: 24, mark: 26 },
+  at: { seen: 0, dst: 8, dport: 24, mark: 26, reply: 28, tcpState: 29 },
   read(bytes: Buffer): OldFlow {
     return {
       seen: bytes.readBigUInt64LE(0),
       dst: bytes.subarray(8, 24),
       dport: bytes.readUInt16LE(24),
       mark: bytes.readUInt16LE(26),
+      reply: bytes.readUInt8(28),
+      tcpState: bytes.readUInt8(29),
     };
   },
   write(value: OldFlow): Buffer {
@@ -709,6 +740,8 @@ export const oldFlowLayout = {
     bytes.set(value.dst, 8);
     bytes.writeUInt16LE(value.dport, 24);
     bytes.writeUInt16LE(value.mark, 26);
+    bytes.writeUInt8(value.reply, 28);
+    bytes.writeUInt8(value.tcpState, 29);
     return bytes;
   },
 } as const;
@@ -762,6 +795,7 @@ export const FLOW_FLAG = {
   FLOW_NAT: 16,
   FLOW_MARK: 32,
   FLOW_DIRECT: 64,
+  FLOW_KERNEL: 128,
 } as const;
 
 export const INTERFACE_KIND = {
@@ -818,7 +852,6 @@ export const REASON = {
   PASS_GIVEN: 12,
   PASS_DRAINING: 13,
   PASS_ANSWER: 14,
-  PASS_UNKNOWN_FLOW: 15,
   FIRST_DROP: 32,
   DROP_INTERFACE_NOT_READY: 32,
   DROP_POLICY_WORKLOAD_EGRESS: 33,
@@ -846,6 +879,7 @@ export const REASON = {
   REJECT_NO_BACKEND: 55,
   REJECT_TOO_BIG: 56,
   REJECT_HOP_LIMIT: 57,
+  REJECT_UNKNOWN_FLOW: 58,
   REASONS: 64,
 } as const;
 
@@ -860,7 +894,10 @@ export const STEP = {
   STEP_TO_WORKLOAD: 1,
   STEP_FROM_HOST: 2,
   STEP_TO_HOST: 3,
-  STEPS: 4,
+  STEP_BEGIN_WORKLOAD: 4,
+  STEP_BEGIN_HOST: 5,
+  STEP_ANSWER: 6,
+  STEPS: 7,
 } as const;
 
 export const WORK_FLAG = {
@@ -872,6 +909,11 @@ export const WORK_FLAG = {
   WORK_LATER_FRAGMENT: 32,
   WORK_OPTIONS: 64,
   WORK_ICMP_ERROR: 128,
+  WORK_NAT: 256,
+  WORK_MARK: 512,
+  WORK_DIRECT: 1024,
+  WORK_KERNEL: 2048,
+  WORK_OUTSIDE: 4096,
 } as const;
 
 /** What is fixed when the programs are loaded, with what it is unless told: times in nanoseconds, switches 0 or 1. */
@@ -895,4 +937,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "f09fd595d3a0";
+export const LAYOUT_DIGEST = "e5f8944bb31d";
