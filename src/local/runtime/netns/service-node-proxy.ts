@@ -4,6 +4,7 @@ import { serveProxyHealth } from "../../../agent/proxy-health.ts";
 import { vendorNames } from "../../../api/names.ts";
 import { type KubeObject, parseGroupVersion } from "../../../api/object.ts";
 import type { ProxySettings } from "../../../api/service-proxy-mode.ts";
+import { removeProxyRules } from "../../../dataplane/service-proxy/remove-proxy-rules.ts";
 import { forgetStaleFlows } from "../../../dataplane/service-proxy/stale-flows.ts";
 import type { Kernel } from "../../../kernel/kernel.ts";
 import type { Netns } from "../../../kernel/netns-port.ts";
@@ -116,6 +117,7 @@ export class NodeProxy {
     const { machine, kernel, clock, log } = this.#options;
     try {
       await this.#writer.write(this.#rows);
+      if (this.#lastWritten === 0) await this.#takeOver();
       this.#failed = false;
       this.#lastWritten = clock.now();
       const conntrack = kernel.conntrack(machine.netns);
@@ -126,6 +128,13 @@ export class NodeProxy {
       this.#later(() => this.#changed(), RETRY_MS);
     }
     await this.#health.update(healthCheckedServices(this.#rows.values()));
+  }
+
+  /** What a proxy in another mode left here would be asked first, and nobody updates it. */
+  async #takeOver(): Promise<void> {
+    const { kernel, machine, mode } = this.#options;
+    const others = mode === "iptables" ? "nftables" : "iptables";
+    await removeProxyRules({ kernel, netns: machine.netns, mode: others });
   }
 
   /** Rules somebody took away are written again: the proxy knows no other owner of them. */
