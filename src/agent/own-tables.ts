@@ -1,5 +1,6 @@
 import type { ObjectOutcome, Table } from "../dataplane/contract.ts";
 import type { DataplaneModel, ServiceBackend, ServicePort } from "../policy/model.ts";
+import type { HandOverState } from "./plane-switch.ts";
 import type { PodRecord } from "./pods/pod-records.ts";
 
 export function podsTable(records: readonly PodRecord[]): Table {
@@ -81,6 +82,19 @@ export function problemsTable(model: DataplaneModel, failed: readonly ObjectOutc
       ]),
       ...failed.map(({ kind, id, failed: why }) => [`${kind} ${id}`, why?.code ?? "", why?.message ?? ""]),
     ]),
+  };
+}
+
+/** Which data plane is on its way to be which, and what that waits for. */
+export function handOverTable({ wanted, mode, next, heldBack }: HandOverState): Table {
+  return {
+    columns: ["what", "is"],
+    rows: [
+      ["wanted", wanted],
+      ["programs", mode],
+      ["next", next],
+      ["held back", heldBack ?? "-"],
+    ],
   };
 }
 

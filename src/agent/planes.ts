@@ -2,6 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Dataplane } from "../dataplane/contract.ts";
 import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
 import { type ObjectName, objectBytes } from "../dataplane/ebpf/objects.ts";
+import type { ProxyRules } from "../dataplane/handover/hand-over.ts";
+import { type NodeGround, nodeGround } from "../dataplane/handover/node-ground.ts";
 import { createNodeNetwork } from "../dataplane/net/node-network.ts";
 import type { Sysctls } from "../dataplane/net/sysctls.ts";
 import { createNatTable } from "../dataplane/nft/nat-table.ts";
@@ -14,6 +16,8 @@ import type { OpenPlane, PlaneKind } from "./plane-switch.ts";
 /** Everything the model is carried out by on this node. */
 export interface NodePlanes {
   open: Record<PlaneKind, OpenPlane>;
+  ground: NodeGround;
+  proxy: ProxyRules;
   /** Why eBPF cannot act here, found out by loading its programs; undefined: it can. */
   refusal: string | undefined;
   /** Routes, neighbours and the overlay's device, whichever plane filters. */
@@ -27,7 +31,8 @@ export interface AgentNetwork extends ModelTarget {
 }
 
 export const OVERLAY = "vxlan.vendor";
-const TABLES = { filter: "vendor", nat: "vendor-nat" } as const;
+/** Of nftables, all of family `inet`: policy, the source of leaving packets beside eBPF, and what stands while connections change hands. */
+export const TABLES = { filter: "vendor", nat: "vendor-nat", keep: "vendor-keep" } as const;
 const OBJECTS: readonly ObjectName[] = ["workload", "host"];
 
 export function openPlanes(kernel: Kernel, { directories }: Pick<AgentConfig, "directories">): NodePlanes {
@@ -36,6 +41,8 @@ export function openPlanes(kernel: Kernel, { directories }: Pick<AgentConfig, "d
       ebpf: () => ebpfPlane(kernel, directories.bpf),
       nft: async () => createNftDataplane({ kernel, table: TABLES.filter }),
     },
+    ground: nodeGround({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
+    proxy: NO_PROXY,
     refusal: programsRefusal(kernel),
     network: agentNetwork(kernel, directories.sysctl),
   };
@@ -45,7 +52,7 @@ export function openPlanes(kernel: Kernel, { directories }: Pick<AgentConfig, "d
 async function ebpfPlane(kernel: Kernel, pinDirectory: string): Promise<Dataplane> {
   // Where nobody mounted it yet, pins would be refused.
   kernel.mounts.ensure("bpf", pinDirectory.replace(/\/[^/]+$/, ""));
-  const programs = await createEbpfDataplane({ kernel, pinDirectory, overlay: OVERLAY });
+  const programs = await createEbpfDataplane({ kernel, pinDirectory, overlay: OVERLAY, startsOff: true });
   const nat = createNatTable({ kernel, table: TABLES.nat });
   return {
     kind: "ebpf",
@@ -70,6 +77,8 @@ async function ebpfPlane(kernel: Kernel, pinDirectory: string): Promise<Dataplan
     },
   };
 }
+
+const NO_PROXY: ProxyRules = { present: async () => false, remove: async () => {} };
 
 function agentNetwork(kernel: Kernel, sysctlDir: string): AgentNetwork {
   const network = createNodeNetwork({ kernel, overlay: OVERLAY, sysctls: sysctlsBelow(sysctlDir) });

@@ -33,5 +33,16 @@ function buildNodeProgram(world: World): Command {
     .action(async (options: { yes?: true }) =>
       (await import("./commands/node-remove.ts")).nodeRemove(session(), options),
     );
+  program
+    .command("rescue")
+    .description("take this node back to plain networking without the API server: eBPF off, our tables away")
+    .option("--over", "eBPF may be used again on this node")
+    .action(async (options: { over?: true }) =>
+      (await import("./commands/node-rescue.ts")).nodeRescue(session(), options),
+    );
+  program
+    .command("dead-man", { hidden: true })
+    .description("put the old data plane back unless the agent finds the new one to work in time")
+    .action(async () => (await import("./commands/node-rescue.ts")).nodeDeadMan(session()));
   return program;
 }

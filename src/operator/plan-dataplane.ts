@@ -1,4 +1,4 @@
-import { AGENT_SAYS } from "../api/agent-report.ts";
+import { AGENT_SAYS, LEAVING_EBPF } from "../api/agent-report.ts";
 import { vendorNames } from "../api/names.ts";
 import { rolloutProgress } from "../api/rollout.ts";
 import { type ProxyView, viewServiceProxy } from "../api/service-proxy-view.ts";
@@ -154,7 +154,8 @@ function viewAgent(node: string, pod: Pod | undefined): Omit<AgentView, "held"> 
         : programs && REFUSED.test(programs)
           ? { refused: programs.replace(REFUSED, "") }
           : "unknown",
-    dataplane: dataplane === "BPF" || dataplane === "Nftables" ? dataplane : "unknown",
+    dataplane:
+      dataplane === "BPF" || dataplane === "Nftables" ? dataplane : dataplane === LEAVING_EBPF ? "BPF" : "unknown",
     serviceRouting: said[AGENT_SAYS.serviceRouting] === "proven",
   };
 }
