@@ -23,6 +23,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "procedures/merge/errors.ts": () => import("../procedures/merge/errors.ts"),
   "procedures/plans/upgrade-errors.ts": () => import("../procedures/plans/upgrade-errors.ts"),
   "procedures/releases/errors.ts": () => import("../procedures/releases/errors.ts"),
+  "procedures/canary/errors.ts": () => import("../procedures/canary/errors.ts"),
   "procedures/actions/errors.ts": () => import("../procedures/actions/errors.ts"),
   "procedures/plans/plan-errors.ts": () => import("../procedures/plans/plan-errors.ts"),
   "procedures/observe/errors.ts": () => import("../procedures/observe/errors.ts"),

@@ -10,7 +10,7 @@ import type { StepEvent } from "./step-event.ts";
 export interface Drive {
   plan: Plan;
   journal: Journal;
-  work: Omit<Work, "say" | "signal">;
+  work: Omit<Work, "say" | "keep" | "signal">;
   actions: Readonly<Record<string, Action>>;
   tell(event: StepEvent): void;
   /** Aborts when somebody else has the lease. */
@@ -53,19 +53,32 @@ export async function drive(from: RunRecord, options: Drive): Promise<void> {
         ? errors.RUN_STILL_PROGRESSING(record.id, step).from(error)
         : undefined;
     record = await writeStop(options, record, stopped ?? error);
-    if (!stopped && options.rollbackOnFailure && canGoBack(record, plan)) {
+    const taken = !stopped && takenBackFor(error);
+    if (!stopped && (options.rollbackOnFailure || taken) && canGoBack(record, plan)) {
       tell({ event: "note", text: `${messageOf(error)}; taking everything back` });
       record = { ...record, heading: "back", keep: 0, outcome: "running" };
       tellRun({ ...options, resumed: false }, record);
       await runSteps(record, steps());
       tellEnd();
-      throw errors.RUN_ROLLED_BACK(step, messageOf(error)).from(error);
+      throw taken ? taken(step, error) : errors.RUN_ROLLED_BACK(step, messageOf(error)).from(error);
     }
     tellEnd();
     throw stopped ?? error;
   } finally {
     disarm();
   }
+}
+
+/** Failures that undo what was done without being asked, each with what is said afterwards. */
+const TAKEN_BACK: Readonly<Record<string, (step: string, error: CodedError) => CodedError>> = {
+  CANARY_OVER_BUDGET: (step, error) => errors.RUN_OVER_BUDGET(step, error.message).from(error),
+  // Nothing but the measuring itself was begun.
+  CANARY_NOT_CLEAN: (_step, error) => error,
+};
+
+function takenBackFor(error: unknown): ((step: string, error: unknown) => CodedError) | undefined {
+  const said = error instanceof CodedError ? TAKEN_BACK[error.code] : undefined;
+  return said && ((step, why) => said(step, why as CodedError));
 }
 
 function tellRun({ tell, plan, resumed }: Drive, { id, heading }: RunRecord): void {

@@ -1,3 +1,4 @@
+import type { TrafficRow } from "../../api/traffic-report.ts";
 import type { Plan } from "../plan.ts";
 
 export type StepState = "pending" | "intended" | "applied" | "confirmed" | "skipped" | "undone";
@@ -31,6 +32,8 @@ export interface StepRecord {
   at?: string;
   /** How long it took, up to `confirmed`. */
   ms?: number;
+  /** What it measured. */
+  figures?: readonly TrafficRow[];
 }
 
 export const FORMAT = 1;
