@@ -1,9 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import {
-  type ProxyRulesState,
-  type ProxyRulesWatch,
-  watchProxyRules,
-} from "../../src/dataplane/service-proxy/watch-proxy-rules.ts";
+import { type ProxyRulesState, ServiceProxyRules } from "../../src/dataplane/service-proxy/proxy-rules.ts";
 import { openRuleGlance } from "../../src/kernel/rule-glance.ts";
 import { type FakeClock, fakeClock } from "../../src/kit/clock.ts";
 import { silentLog } from "../../src/kit/log.ts";
@@ -37,8 +33,7 @@ describe.skipIf(why).each(SHAPES)(`a service proxy that comes back, with %s${why
   let proxy: ServiceRulesWriter;
   let clock: FakeClock;
   let cleanup: boolean;
-  let watch: ProxyRulesWatch;
-  let told: ProxyRulesState[];
+  let rules: ServiceProxyRules;
   /** As a living proxy: it looks whether its rules are there, and writes them again. */
   const proxyLooks = async () => {
     if (await proxy.areGone()) await proxy.write(SERVICES);
@@ -49,47 +44,60 @@ describe.skipIf(why).each(SHAPES)(`a service proxy that comes back, with %s${why
     proxy = open(lab);
     clock = fakeClock(1_000_000);
     cleanup = true;
-    told = [];
-    watch = watchProxyRules({
-      ...{ kernel, netns: lab.node, clock, log: silentLog },
-      cleanup: () => cleanup,
-      onChange: (state) => told.push(state),
-    });
+    rules = new ServiceProxyRules({ kernel, netns: lab.node, clock, log: silentLog });
   });
-  afterEach(async () => {
-    await watch.stop();
+  afterEach(() => {
+    rules.close();
     proxy.close();
     lab.close();
   });
 
   it("has its rules removed again; the second time that is called a conflict, with the fix, until it has been quiet", async () => {
     await proxyLooks();
-    await watch.look();
+    await rules.look(cleanup);
     expect(await proxy.areGone()).toBe(true);
-    expect(watch.state()).toMatchObject({ present: false, returns: 0, conflict: undefined });
+    expect(rules.state()).toMatchObject({ present: false, returns: 0, conflict: undefined });
     await proxyLooks();
-    await watch.look();
-    expect(watch.state()).toMatchObject({ returns: 1, conflict: undefined });
+    await rules.look(cleanup);
+    expect(rules.state()).toMatchObject({ returns: 1, conflict: undefined });
     await proxyLooks();
-    await watch.look();
-    expect(watch.state()).toMatchObject({ returns: 2, conflict: { code: "SERVICE_PROXY_WRITES_AGAIN" } });
-    expect(watch.state().conflict?.fix).toContain("bpfServiceProxyIptablesCleanupEnabled");
+    await rules.look(cleanup);
+    expect(rules.state()).toMatchObject({ returns: 2, conflict: { code: "SERVICE_PROXY_WRITES_AGAIN" } });
+    expect(rules.state().conflict?.fix).toContain("bpfServiceProxyIptablesCleanupEnabled");
     expect(await proxy.areGone()).toBe(true);
     await clock.advance(600_000);
-    await watch.look();
-    expect(watch.state()).toMatchObject({ returns: 2, conflict: undefined });
+    await rules.look(cleanup);
+    expect(rules.state()).toMatchObject({ returns: 2, conflict: undefined });
   });
 
   it("is left alone where its rules are not to be removed, and seen", async () => {
     cleanup = false;
     await proxyLooks();
-    await watch.look();
-    expect(watch.state()).toEqual({ present: true, returns: 0, conflict: undefined });
+    await rules.look(cleanup);
+    expect(rules.state()).toEqual({ present: true, returns: 0, conflict: undefined });
     expect(await proxy.areGone()).toBe(false);
     cleanup = true;
-    await watch.look();
+    await rules.look(cleanup);
     expect(await proxy.areGone()).toBe(true);
-    expect(told.map(({ present }) => present)).toEqual([true, false]);
+    expect(rules.state()).toEqual({ present: false, returns: 0, conflict: undefined });
+  });
+
+  it("is noticed within two seconds, and told", async () => {
+    const told: ProxyRulesState[] = [];
+    const stopping = new AbortController();
+    const { signal } = stopping;
+    const following = rules.follow({ removes: () => cleanup, onChange: (state) => told.push(state), signal });
+    await rules.present();
+    await proxyLooks();
+    await expect
+      .poll(async () => {
+        await clock.advance(2_000);
+        return told.at(-1)?.returns;
+      })
+      .toBe(1);
+    expect(await proxy.areGone()).toBe(true);
+    stopping.abort();
+    await following;
   });
 });
 
