@@ -33,6 +33,7 @@ const endpoint = (address: string, node: string, more: object = {}) => ({
 
 const READY = { conditions: { ready: true, serving: true, terminating: false } };
 const ENDING = { conditions: { ready: false, serving: true, terminating: true } };
+const WITHDRAWN = { conditions: { ready: false, serving: true, terminating: false } };
 const FAILING = { conditions: { ready: false, serving: false, terminating: false } };
 
 const slice = (name: string, endpoints: object[], more: object = {}): KubeObject => ({
@@ -234,6 +235,36 @@ describe("who answers", () => {
     expect(addresses(web().localBackends)).toEqual(["10.0.0.1", "10.0.0.2"]);
   });
 
+  it("of two entries of equal health the first slice by name counts, whichever came first", () => {
+    const hinted = (address: string, zone: string) =>
+      endpoint(address, "there", { ...READY, hints: { forZones: [{ name: zone }] } });
+    const slices = [
+      slice("web-2", [hinted("10.0.0.1", "b")]),
+      slice("web-1", [hinted("10.0.0.1", "a"), hinted("10.0.0.2", "b")]),
+    ];
+    for (const arrival of [slices, slices.toReversed()]) {
+      const { web, tell } = nodeThatKnows(node("b"), service());
+      for (const object of arrival) tell(object);
+      expect(addresses(web().clusterBackends)).toEqual(["10.0.0.2"]);
+    }
+  });
+
+  it.each([
+    ["labelled for another proxy", { "service.kubernetes.io/service-proxy-name": "mesh" }, {}],
+    ["labelled headless", { "service.kubernetes.io/headless": "" }, {}],
+    ["that holds names", {}, { addressType: "FQDN" }],
+    ["of one family that holds an address of the other", {}, { addressType: "IPv6" }],
+    ["without the number of the port", {}, { ports: [{ name: "http", protocol: "TCP" }] }],
+  ])("a slice %s adds nobody", (_, labels, more) => {
+    const listed = slice("web-1", [endpoint("10.0.0.1", "here")], more);
+    const { metadata } = listed;
+    const { model } = nodeThatKnows(service({ spec: { clusterIPs: ["10.96.0.10", "fd96::a"] } }), {
+      ...listed,
+      metadata: { ...metadata, labels: { ...metadata.labels, ...labels } },
+    });
+    expect([...model.services.values()].map(({ clusterBackends }) => clusterBackends)).toEqual([[], []]);
+  });
+
   it("backends that end are asked only when no other is left, and failing ones never", () => {
     const { web, tell } = nodeThatKnows(
       service(),
@@ -242,7 +273,7 @@ describe("who answers", () => {
     expect(addresses(web().clusterBackends)).toEqual(["10.0.0.1"]);
     tell(slice("web-1", [endpoint("10.0.0.1", "here", FAILING), endpoint("10.0.0.2", "here", ENDING)]));
     expect(addresses(web().clusterBackends)).toEqual(["10.0.0.2"]);
-    tell(slice("web-1", [endpoint("10.0.0.1", "here", FAILING)]));
+    tell(slice("web-1", [endpoint("10.0.0.1", "here", FAILING), endpoint("10.0.0.2", "here", WITHDRAWN)]));
     expect(web()).toMatchObject({ clusterBackends: [], anyBackends: false });
   });
 
@@ -255,8 +286,9 @@ describe("who answers", () => {
   it("hints keep clients in their zone once this node's zone is known, and no longer when it moves", () => {
     const hinted = (address: string, zone: string) =>
       endpoint(address, "there", { ...READY, hints: { forZones: [{ name: zone }] } });
-    const { web, tell } = nodeThatKnows(service(), slice("web-1", [hinted("10.0.0.1", "a"), hinted("10.0.0.2", "b")]));
+    const { web, tell } = nodeThatKnows(service(), slice("web-1", [hinted("10.0.0.1", ""), hinted("10.0.0.2", "b")]));
     expect(addresses(web().clusterBackends)).toEqual(["10.0.0.1", "10.0.0.2"]);
+    tell(slice("web-1", [hinted("10.0.0.1", "a"), hinted("10.0.0.2", "b")]));
     tell(node("b"));
     expect(addresses(web().clusterBackends)).toEqual(["10.0.0.2"]);
     tell(node("c"));
@@ -309,6 +341,8 @@ describe("who answers", () => {
     expect(web()).toMatchObject({ healthCheckNodePort: 32_000, healthCheckBackends: 1 });
     tell(here(ENDING));
     expect(web()).toMatchObject({ healthCheckBackends: 0, localBackends: [{ address: "10.0.0.1" }] });
+    tell({ ...balanced, spec: { ...(balanced["spec"] as object), type: "NodePort" } });
+    expect(web().healthCheckNodePort).toBeNull();
   });
 });
 
