@@ -30,7 +30,8 @@ export const errors = defineErrors({
     fix: () => "give one of the two services another address",
   },
   SERVICE_MAP_FULL: {
-    say: (id: string, map: string, most: number) => `${id} does not fit: all ${most} entries of the map ${map} are taken`,
+    say: (id: string, map: string, most: number) =>
+      `${id} does not fit: all ${most} entries of the map ${map} are taken`,
     fix: () => "fewer services or backends in the cluster",
   },
 });
