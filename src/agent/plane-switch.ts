@@ -1,4 +1,5 @@
 import type { ApplyReport, Dataplane, SweepReport, Table, TableName } from "../dataplane/contract.ts";
+import type { MapFill } from "../dataplane/ebpf/service-tables.ts";
 import { createHandOver, type DeadMan, type HandOverParts } from "../dataplane/handover/hand-over.ts";
 import type { Next } from "../dataplane/handover/next-step.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
@@ -6,6 +7,7 @@ import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import type { DataplaneModel, ModelDelta, ServicePort } from "../policy/model.ts";
 import { ModelCopy } from "../policy/model-copy.ts";
+import type { FilledPlane } from "./planes.ts";
 
 export type PlaneKind = Dataplane["kind"];
 
@@ -33,6 +35,10 @@ export interface PlaneSwitch {
   announcedLast(): Announcement | undefined;
   /** Whether eBPF was found to work, since it acts: the API server is reached, and services are by way of the programs. */
   confirm(works: boolean): void;
+  /** Whether the service proxy's rules are ours to remove wherever they appear. */
+  removesProxyRules(): boolean;
+  /** How full the maps are. */
+  fill(): MapFill[];
   /** For people: what is wanted, what is so, what comes next. */
   state(): HandOverState;
   close(): Promise<void>;
@@ -163,6 +169,15 @@ class NodePlaneSwitch implements PlaneSwitch {
     this.lookSoon(0);
   }
 
+  removesProxyRules(): boolean {
+    return this.filtering() === "ebpf" && this.next === "settled" && this.confirmed && this.cleans();
+  }
+
+  fill(): MapFill[] {
+    const plane = this.handOver.planes.get("ebpf") as Partial<FilledPlane> | undefined;
+    return plane?.fill?.() ?? [];
+  }
+
   state(): HandOverState {
     const { next } = this;
     const then =
@@ -184,6 +199,10 @@ class NodePlaneSwitch implements PlaneSwitch {
     return deadMan.heldBack() === undefined ? "ebpf" : "nft";
   }
 
+  private cleans(): boolean {
+    return this.model.settings.configuration.bpfServiceProxyIptablesCleanupEnabled !== false;
+  }
+
   private filtering(): PlaneKind {
     return this.handOver.mode() === "ebpf" ? "ebpf" : "nft";
   }
@@ -194,7 +213,7 @@ class NodePlaneSwitch implements PlaneSwitch {
     const facts = {
       confirmed: this.confirmed && this.filtering() === "ebpf",
       peersToldAt: this.told?.what === "leaving" ? this.told.at : undefined,
-      cleanup: this.model.settings.configuration.bpfServiceProxyIptablesCleanupEnabled !== false,
+      cleanup: this.cleans(),
     };
     try {
       const { next, report, done } = await this.handOver.advance(this.wanted(), this.model, facts);

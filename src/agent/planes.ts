@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Dataplane } from "../dataplane/contract.ts";
 import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
 import { type ObjectName, objectBytes } from "../dataplane/ebpf/objects.ts";
-import type { ProxyRules } from "../dataplane/handover/hand-over.ts";
+import type { MapFill } from "../dataplane/ebpf/service-tables.ts";
 import { type NodeGround, nodeGround } from "../dataplane/handover/node-ground.ts";
 import { createNodeNetwork } from "../dataplane/net/node-network.ts";
 import type { Sysctls } from "../dataplane/net/sysctls.ts";
@@ -17,11 +17,15 @@ import type { OpenPlane, PlaneKind } from "./plane-switch.ts";
 export interface NodePlanes {
   open: Record<PlaneKind, OpenPlane>;
   ground: NodeGround;
-  proxy: ProxyRules;
   /** Why eBPF cannot act here, found out by loading its programs; undefined: it can. */
   refusal: string | undefined;
   /** Routes, neighbours and the overlay's device, whichever plane filters. */
   network: AgentNetwork;
+}
+
+/** A plane with maps that can be full. */
+export interface FilledPlane extends Dataplane {
+  fill(): MapFill[];
 }
 
 export interface AgentNetwork extends ModelTarget {
@@ -35,24 +39,30 @@ export const OVERLAY = "vxlan.vendor";
 export const TABLES = { filter: "vendor", nat: "vendor-nat", keep: "vendor-keep" } as const;
 const OBJECTS: readonly ObjectName[] = ["workload", "host"];
 
-export function openPlanes(kernel: Kernel, { directories }: Pick<AgentConfig, "directories">): NodePlanes {
+export function openPlanes(
+  kernel: Kernel,
+  { directories, cgroupV2Path }: Pick<AgentConfig, "directories"> & Partial<Pick<AgentConfig, "cgroupV2Path">>,
+): NodePlanes {
   return {
     open: {
-      ebpf: () => ebpfPlane(kernel, directories.bpf),
+      ebpf: () => ebpfPlane(kernel, directories.bpf, cgroupV2Path),
       nft: async () => createNftDataplane({ kernel, table: TABLES.filter }),
     },
     ground: nodeGround({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
-    proxy: NO_PROXY,
     refusal: programsRefusal(kernel),
     network: agentNetwork(kernel, directories.sysctl),
   };
 }
 
 /** The programs filter; whose address leaving packets take is nftables' in both planes. */
-async function ebpfPlane(kernel: Kernel, pinDirectory: string): Promise<Dataplane> {
+async function ebpfPlane(kernel: Kernel, pinDirectory: string, cgroupPath: string | undefined): Promise<FilledPlane> {
   // Where nobody mounted it yet, pins would be refused.
   kernel.mounts.ensure("bpf", pinDirectory.replace(/\/[^/]+$/, ""));
-  const programs = await createEbpfDataplane({ kernel, pinDirectory, overlay: OVERLAY, startsOff: true });
+  const programs = await createEbpfDataplane({
+    ...{ kernel, pinDirectory, overlay: OVERLAY, startsOff: true },
+    // Nobody mounted it where the node's own connections need not be translated.
+    ...(cgroupPath !== undefined && existsSync(cgroupPath) ? { cgroup: cgroupPath } : {}),
+  });
   const nat = createNatTable({ kernel, table: TABLES.nat });
   return {
     kind: "ebpf",
@@ -66,6 +76,7 @@ async function ebpfPlane(kernel: Kernel, pinDirectory: string): Promise<Dataplan
       await nat.resync();
     },
     sweep: () => programs.sweep(),
+    fill: () => programs.serviceFill(),
     show: (table) => programs.show(table),
     async close() {
       await programs.close();
@@ -77,8 +88,6 @@ async function ebpfPlane(kernel: Kernel, pinDirectory: string): Promise<Dataplan
     },
   };
 }
-
-const NO_PROXY: ProxyRules = { present: async () => false, remove: async () => {} };
 
 function agentNetwork(kernel: Kernel, sysctlDir: string): AgentNetwork {
   const network = createNodeNetwork({ kernel, overlay: OVERLAY, sysctls: sysctlsBelow(sysctlDir) });

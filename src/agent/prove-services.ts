@@ -15,9 +15,12 @@ import type { PodRecord } from "./pods/pod-records.ts";
 
 export type ServiceProof = { is: "proven"; by: string[] } | { is: "failed"; why: string } | { is: "nothingToAsk" };
 
-export interface ProofParts {
+interface ProofPlace {
   kernel: Kernel;
   pinDirectory: string;
+}
+
+export interface ProofParts extends ProofPlace {
   model(): DataplaneModel;
   pods(): readonly PodRecord[];
 }
@@ -31,14 +34,14 @@ export async function proveServices({ kernel, pinDirectory, model, pods }: Proof
   const service = apiService(model());
   if (!service) return { is: "nothingToAsk" };
   try {
-    const by = [await proveFromNode(kernel, service)];
+    const by = [await proveFromNode({ kernel, pinDirectory }, service)];
     const able = pods()
       .filter((pod) => mayAsk(model(), pod, service))
       .slice(0, PODS_ASKED);
     const failures: string[] = [];
     for (const pod of able) {
       try {
-        by.push(await proveFromPod(kernel, pinDirectory, pod, service));
+        by.push(await proveFromPod({ kernel, pinDirectory }, pod, service));
         break;
       } catch (error) {
         failures.push(`${pod.namespace}/${pod.pod}: ${reason(error)}`);
@@ -58,57 +61,61 @@ function apiService({ services }: DataplaneModel): ServicePort | undefined {
   );
 }
 
-async function proveFromNode(kernel: Kernel, service: ServicePort): Promise<string> {
+/** Where nothing is at the node's sockets, what leaves them is translated on its way out. */
+async function proveFromNode({ kernel, pinDirectory }: ProofPlace, service: ServicePort): Promise<string> {
   const { clusterAddress, port, clusterBackends } = service;
   const socket = connect({ host: clusterAddress!, port });
   const sockets = kernel.sockets();
   try {
     await connected(socket);
-    const { localPort } = socket;
+    const { localPort, localAddress } = socket;
     const real = sockets.connected("tcp", service.family).find(({ sourcePort }) => sourcePort === localPort);
     const isBackend = clusterBackends.some(
       (one) => one.address === real?.destination && one.port === real.destinationPort,
     );
-    if (!isBackend) throw new Error(`${clusterAddress}:${port} answers, but not by way of the programs`);
-    return "the node";
+    if (isBackend) return "the node, at its sockets";
+    if (isTranslated({ kernel, pinDirectory }, service, localAddress!, localPort!)) return "the node, by packet";
+    throw notByPrograms(service);
   } finally {
     sockets.close();
     socket.destroy();
   }
 }
 
-async function proveFromPod(
-  kernel: Kernel,
-  pinDirectory: string,
-  pod: PodRecord,
-  service: ServicePort,
-): Promise<string> {
+async function proveFromPod(place: ProofPlace, pod: PodRecord, service: ServicePort): Promise<string> {
+  const { kernel } = place;
   const source = addressOf(pod, service)!;
   const netns = kernel.netns.openPath(pod.netns);
   const fd = kernel.netns.bind(netns, { kind: "stream", address: source, port: 0 });
   netns.close();
   const socket = new Socket({ fd });
   try {
-    const { clusterAddress, port } = service;
-    socket.connect({ host: clusterAddress!, port });
+    socket.connect({ host: service.clusterAddress!, port: service.port });
     await connected(socket);
-    const key = {
-      src: bytesOf(source),
-      dst: bytesOf(clusterAddress!),
-      sport: socket.localPort!,
-      dport: port,
-      protocol: TCP,
-    };
-    const flows = kernel.bpf.openMap(`${mapDirectory(pinDirectory)}/flows`);
-    const flow = flows.lookup(flowKeyLayout.write(key));
-    flows.close();
-    if (!flow || !(flowLayout.read(flow).flags & FLOW_FLAG.FLOW_NAT)) {
-      throw new Error(`${clusterAddress}:${port} answers, but not by way of the programs`);
-    }
+    if (!isTranslated(place, service, source, socket.localPort!)) throw notByPrograms(service);
     return `pod ${pod.namespace}/${pod.pod}`;
   } finally {
     socket.destroy();
   }
+}
+
+/** The programs have the connection among their flows, as one they translate. */
+function isTranslated(
+  { kernel, pinDirectory }: ProofPlace,
+  service: ServicePort,
+  source: string,
+  port: number,
+): boolean {
+  const ports = { sport: port, dport: service.port, protocol: TCP };
+  const key = flowKeyLayout.write({ src: bytesOf(source), dst: bytesOf(service.clusterAddress!), ...ports });
+  const flows = kernel.bpf.openMap(`${mapDirectory(pinDirectory)}/flows`);
+  const flow = flows.lookup(key);
+  flows.close();
+  return flow !== undefined && (flow.readUInt8(flowLayout.at.flags) & FLOW_FLAG.FLOW_NAT) !== 0;
+}
+
+function notByPrograms({ clusterAddress, port }: ServicePort): Error {
+  return new Error(`${clusterAddress}:${port} answers, but not by way of the programs`);
 }
 
 /** Policy may forbid a pod to ask: that says nothing of services. */

@@ -4,6 +4,7 @@ import { POD_INTERFACE_PREFIX } from "../api/pod-network.ts";
 import { createClient } from "../cluster/client.ts";
 import { NODES } from "../cluster/kinds.ts";
 import type { ProgramWorld } from "../cluster/program.ts";
+import { ServiceProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { NetlinkEvent, NetlinkPort } from "../kernel/netlink-port.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
@@ -33,6 +34,7 @@ import { podInterfaces } from "./pods/pod-interface.ts";
 import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
 import { type PodRecords, podRecords } from "./pods/pod-records.ts";
 import { proveServices } from "./prove-services.ts";
+import { standInForProxy } from "./stand-in-for-proxy.ts";
 import { type Chore, startUpkeep, type Upkeep } from "./upkeep.ts";
 
 /** What the agent stands on; a test brings a kernel and data planes of its own. */
@@ -74,8 +76,9 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
   const client = createClient(transport, { userAgent: vendorNames.workloads.node });
   const calculator = createCalculator(config.nodeName, vendorNames);
   const changed = { tell: (): void => {} };
+  const proxyRules = new ServiceProxyRules({ kernel, clock, log });
   const filter = planeSwitch({
-    ...{ open: planes.open, ground: planes.ground, proxy: planes.proxy, refusal: planes.refusal, clock, log },
+    ...{ open: planes.open, ground: planes.ground, proxy: proxyRules, refusal: planes.refusal, clock, log },
     deadMan: deadMan({
       directories: config.directories,
       seconds: config.deadManSeconds,
@@ -137,6 +140,11 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     objects.nodes.onChange(({ key }) => key === config.nodeName && upkeep.current?.poke()),
     objects.pools.onChange(() => upkeep.current?.poke()),
   ];
+  const inProxysStead = standInForProxy({
+    ...{ filter, proxyRules, clock, log, metrics, signal: stopping.signal },
+    model: () => loop.model,
+    node: () => objects.nodes.get(config.nodeName),
+  });
   const turning = loop.run(stopping.signal);
   const sockets = await openSockets({ config, pods, notReady, metrics, clock, log }, { filter, loop, records });
   return {
@@ -144,13 +152,14 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     stuck: () => loop.stuck(STUCK_MS) ?? stuckUpkeep(upkeep.current, clock),
     acting: () => filter.acting(),
     metrics: allMetrics,
-    refreshMetrics: () => refreshMetrics(metrics, { filter, loop }),
+    refreshMetrics: () => refreshMetrics(metrics, { filter, loop, proving }),
     async stop() {
       stopping.abort();
       for (const end of ends) end();
       watch.close();
       await Promise.all(sockets.map((socket) => socket.close()));
-      await Promise.all([turning, upkeep.current?.done, proving.done, objects.stop()]);
+      await Promise.all([turning, upkeep.current?.done, proving.done, inProxysStead, objects.stop()]);
+      proxyRules.close();
       await filter.close();
       await planes.network.close();
       netlink.close();
@@ -215,9 +224,16 @@ interface ChoreParts {
 
 async function refreshMetrics(
   metrics: AgentMetrics,
-  { filter, loop }: Pick<ChoreParts, "filter" | "loop">,
+  { filter, loop, proving }: Pick<ChoreParts, "filter" | "loop" | "proving">,
 ): Promise<void> {
   metrics.ready.set(loop.ready ? 1 : 0);
+  metrics.servicesProven.set(proving.proven() ? 1 : 0);
+  const { mode } = filter.state();
+  for (const one of ["none", "off", "ebpf", "drain"]) metrics.dataplaneMode.set(one === mode ? 1 : 0, { mode: one });
+  for (const { map, entries, max } of filter.fill()) {
+    metrics.mapEntries.set(entries, { map });
+    metrics.mapMost.set(max, { map });
+  }
   const { columns, rows } = await filter.show("counters");
   for (const row of rows) {
     const {
@@ -273,7 +289,7 @@ function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock
       name: "API addresses",
       run: async () => failover && keepAddresses(failover.file, apiAddresses(objects.endpointSlices.list("default"))),
     },
-    { name: "metrics", run: () => refreshMetrics(parts.metrics, { filter, loop }) },
+    { name: "metrics", run: () => refreshMetrics(parts.metrics, { filter, loop, proving }) },
     { name: "late releases", run: () => pods.giveBackLate() },
     { name: "cluster information", run: () => ensureClusterInformation(client, config.version) },
   ];
