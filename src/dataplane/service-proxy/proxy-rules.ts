@@ -29,6 +29,9 @@ const WINDOW_MS = 600_000;
 const RETURNS = 2;
 const FAMILIES = [4, 6] as const;
 
+/** What the agent asks of them; a test may bring its own. */
+export type FollowedProxyRules = Pick<ServiceProxyRules, "present" | "remove" | "state" | "follow" | "close">;
+
 /** The service proxy's rules on one node: whether there are any, removing them, and whether they come back. */
 export class ServiceProxyRules {
   readonly #place: ProxyRulesPlace;
@@ -42,6 +45,7 @@ export class ServiceProxyRules {
   /** Rules that are there now came after they were gone. */
   #wereGone = false;
   #seen: string | undefined;
+  #legacy: { sizes: string; present: boolean } | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor({ clock, log, ...place }: ProxyRulesPlace & { clock: Clock; log: Log }) {
@@ -141,18 +145,35 @@ export class ServiceProxyRules {
 
   /** The same text as before: nobody wrote anything, and nothing else is wanted. */
   #fingerprint(remove: boolean): string {
-    const legacy = FAMILIES.flatMap((family) => IPTABLES_TABLES.map((table) => this.#glance.legacySize(family, table)));
-    return JSON.stringify([this.#glance.generation(), legacy, remove]);
+    return JSON.stringify([this.#glance.generation(), this.#legacySizes(), remove]);
+  }
+
+  #legacySizes(): string {
+    const sizes = FAMILIES.flatMap((family) => IPTABLES_TABLES.map((table) => this.#glance.legacySize(family, table)));
+    return sizes.map((size) => size ?? "none").join(", ");
   }
 
   async #isThere(): Promise<boolean> {
-    const glance = this.#glance;
+    const inNftables = FAMILIES.some(
+      (family) =>
+        this.#glance.hasTable(family, PROXY_TABLE) ||
+        SIGNS.some(({ table, chain }) => this.#glance.hasChain(family, table, chain)),
+    );
+    return inNftables || (await this.#isInLegacy());
+  }
+
+  /** By starting a program, so only where something changed. */
+  async #isInLegacy(): Promise<boolean> {
+    const sizes = this.#legacySizes();
+    if (this.#legacy?.sizes !== sizes) this.#legacy = { sizes, present: await this.#savedInLegacy() };
+    return this.#legacy.present;
+  }
+
+  async #savedInLegacy(): Promise<boolean> {
     for (const family of FAMILIES) {
-      if (glance.hasTable(family, PROXY_TABLE)) return true;
-      if (SIGNS.some(({ table, chain }) => glance.hasChain(family, table, chain))) return true;
-      const legacy = glance.legacyTables(family);
+      const there = this.#glance.legacyTables(family);
       for (const { table, chain } of SIGNS) {
-        if (!legacy.includes(table)) continue;
+        if (!there.includes(table)) continue;
         const { out } = await this.#run([`${family === 4 ? "iptables" : "ip6tables"}-legacy-save`, "-t", table]);
         if (out.includes(`\n:${chain} `)) return true;
       }
