@@ -16,6 +16,7 @@ export function service(id: string, backends: readonly string[], change: Partial
     sourceRanges: null,
     nodePort: null,
     healthCheckNodePort: null,
+    healthCheckBackends: 0,
     affinitySeconds: 0,
     internalLocal: false,
     externalLocal: false,

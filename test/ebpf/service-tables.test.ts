@@ -318,7 +318,7 @@ describe.skipIf(missing)(`services in the maps${missing ? ` (${missing})` : ""}`
         state: 0,
         path: 0,
       };
-      const value = { ...nothing, flags: FLOW_FLAG.FLOW_NAT, to, service: number, mac: Buffer.alloc(6) };
+      const value = { ...nothing, flags: FLOW_FLAG.FLOW_NAT, to, service: number, mac: Buffer.alloc(6), pad2: 0 };
       const answer = { src: BACKEND, dst: CLIENT, sport: 8080, dport: key.sport, protocol };
       const back = { ...value, flags: FLOW_FLAG.FLOW_NAT | FLOW_FLAG.FLOW_REPLY };
       object.map("flows").update(flowKeyLayout.write(key), flowLayout.write(value));
@@ -355,7 +355,7 @@ describe.skipIf(missing)(`services in the maps${missing ? ` (${missing})` : ""}`
           .map("affinities")
           .update(
             affinityKeyLayout.write({ client: CLIENT, service, local }),
-            affinityLayout.write({ address, port: 8080, lastUsed: 1n }),
+            affinityLayout.write({ address, port: 8080, lastUsed: 1n, pad2: 0 }),
           );
       client(1, BACKEND, 0);
       client(1, bytes("10.65.0.2"), 1);
