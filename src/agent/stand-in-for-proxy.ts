@@ -1,64 +1,105 @@
-/** While eBPF serves services, the agent does on the node what the service proxy did beside its rules: it answers load balancers. */
+/**
+ * While eBPF serves services, the agent does on the node what the service proxy did beside its rules: it answers load balancers. And it sees
+ * to it that nobody else writes such rules meanwhile, or says so.
+ */
 import type { KubeObject } from "../api/object.ts";
-import type { ServiceProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
+import type { FollowedProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import type { DataplaneModel } from "../policy/model.ts";
 import type { AgentMetrics } from "./agent-metrics.ts";
-import { HealthCheckPorts, healthCheckedServices } from "./health-check-ports.ts";
+import { HealthCheckPorts, healthCheckedServices, type ListenOnNode } from "./health-check-ports.ts";
 import type { PlaneSwitch } from "./plane-switch.ts";
 import { isNodeEligible, listenHere, PROXY_HEALTH_PORT, serveProxyHealth } from "./proxy-health.ts";
 
 export interface StandInOptions {
-  filter: PlaneSwitch;
-  proxyRules: ServiceProxyRules;
-  model(): DataplaneModel;
+  filter: Pick<PlaneSwitch, "acting" | "removesProxyRules">;
+  proxyRules: Pick<FollowedProxyRules, "state" | "follow">;
+  model(): Pick<DataplaneModel, "services" | "settings">;
   node(): KubeObject | undefined;
-  metrics: AgentMetrics;
+  /** Nothing is known that speaks against sending here. */
+  healthy(): boolean;
+  /** What is told of it has changed. */
+  onChange(): void;
+  metrics: Pick<AgentMetrics, "proxyConflicts">;
   clock: Clock;
   log: Log;
   signal: AbortSignal;
+  listen?: ListenOnNode;
 }
 
+export interface StandIn {
+  /** For the agent's own pod: what is to be said of the proxy's rules here; undefined: nothing. */
+  word(): string | undefined;
+  done: Promise<void>;
+}
+
+/** So that balancers that ask every ten seconds notice no gap. */
 const LOOK_MS = 1_000;
 
-export async function standInForProxy(options: StandInOptions): Promise<void> {
-  await Promise.all([followRules(options), answerBalancers(options)]);
+export function standInForProxy(options: StandInOptions): StandIn {
+  const { filter, proxyRules } = options;
+  return {
+    word() {
+      const { conflict, present } = proxyRules.state();
+      if (conflict) return `conflict: ${conflict.message}`;
+      return present && filter.acting() === "ebpf" ? "left alone" : undefined;
+    },
+    done: Promise.all([followRules(options), answerBalancers(options)]).then(() => undefined),
+  };
 }
 
-function followRules({ filter, proxyRules, metrics, signal }: StandInOptions): Promise<void> {
-  let counted = 0;
+function followRules({ filter, proxyRules, metrics, onChange, signal }: StandInOptions): Promise<void> {
+  let counted = proxyRules.state().returns;
   return proxyRules.follow({
     removes: () => filter.removesProxyRules(),
-    onChange: ({ returns }) => {
+    onChange({ returns }) {
       if (returns > counted) metrics.proxyConflicts.add({}, returns - counted);
       counted = returns;
+      onChange();
     },
     signal,
   });
 }
 
-async function answerBalancers({ filter, model, node, clock, log, signal }: StandInOptions): Promise<void> {
-  const healthy = () => filter.acting() === "ebpf";
-  const ports = new HealthCheckPorts({ listen: listenHere, healthy, log });
-  let serving: { stop: AbortController; done: Promise<void> } | undefined;
+/** Only while we serve: otherwise the ports are the proxy's. */
+async function answerBalancers(options: StandInOptions): Promise<void> {
+  const { filter, model, node, healthy, clock, log, signal, listen = listenHere } = options;
+  const ports = new HealthCheckPorts({ listen, healthy, log });
+  let answering: Answering | undefined;
+  let lastUpdated = clock.now();
+  const state = () => {
+    if (healthy()) lastUpdated = clock.now();
+    return { lastUpdated, healthy: healthy(), nodeEligible: isNodeEligible(node()) };
+  };
   while (!signal.aborted) {
-    await ports.update(healthy() ? healthCheckedServices(model().services.values()) : new Map());
-    if (healthy() && !serving) {
-      const stop = new AbortController();
-      const state = () => ({ lastUpdated: clock.now(), healthy: healthy(), nodeEligible: isNodeEligible(node()) });
-      const port = model().settings.configuration.bpfServiceProxyHealthzPort ?? PROXY_HEALTH_PORT;
-      serving = { stop, done: serveProxyHealth({ state, listen: listenHere, port, clock, log, signal: stop.signal }) };
+    const { services, settings } = model();
+    const serves = filter.acting() === "ebpf";
+    const port = serves ? (settings.configuration.bpfServiceProxyHealthzPort ?? PROXY_HEALTH_PORT) : 0;
+    if (answering && answering.port !== port) {
+      await answering.stop();
+      answering = undefined;
     }
-    // The port is the proxy's again as soon as it may come back.
-    if (!healthy() && serving) {
-      serving.stop.abort();
-      await serving.done;
-      serving = undefined;
-    }
+    if (port !== 0) answering ??= answerAt(port, { state, listen, clock, log });
+    await ports.update(serves ? healthCheckedServices(services.values()) : new Map());
     await sleep(clock, LOOK_MS, signal);
   }
-  serving?.stop.abort();
-  await serving?.done;
-  await ports.close();
+  await Promise.all([answering?.stop(), ports.close()]);
+}
+
+interface Answering {
+  port: number;
+  stop(): Promise<void>;
+}
+
+function answerAt(port: number, options: Omit<Parameters<typeof serveProxyHealth>[0], "signal" | "port">): Answering {
+  const stopping = new AbortController();
+  const serving = serveProxyHealth({ ...options, port, signal: stopping.signal });
+  return {
+    port,
+    stop: async () => {
+      stopping.abort();
+      await serving;
+    },
+  };
 }

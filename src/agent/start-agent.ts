@@ -34,7 +34,7 @@ import { podInterfaces } from "./pods/pod-interface.ts";
 import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
 import { type PodRecords, podRecords } from "./pods/pod-records.ts";
 import { proveServices } from "./prove-services.ts";
-import { standInForProxy } from "./stand-in-for-proxy.ts";
+import { type StandIn, standInForProxy } from "./stand-in-for-proxy.ts";
 import { type Chore, startUpkeep, type Upkeep } from "./upkeep.ts";
 
 /** What the agent stands on; a test brings a kernel and data planes of its own. */
@@ -75,7 +75,8 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
   const transport = parts.failover ? failoverTransport(parts.failover, log) : world.transport();
   const client = createClient(transport, { userAgent: vendorNames.workloads.node });
   const calculator = createCalculator(config.nodeName, vendorNames);
-  const changed = { tell: (): void => {} };
+  // Whoever must hear that what others are told may have changed; there is nobody yet.
+  const news = { tell: (): void => {} };
   const proxyRules = new ServiceProxyRules({ kernel, clock, log });
   const filter = planeSwitch({
     ...{ open: planes.open, ground: planes.ground, proxy: proxyRules, refusal: planes.refusal, clock, log },
@@ -86,7 +87,7 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
       start: parts.startDeadMan ?? (() => {}),
       log,
     }),
-    onChange: () => changed.tell(),
+    onChange: () => news.tell(),
   });
   const loop = new ModelLoop({ calculator, target: together(filter, planes.network), clock, log, metrics });
   const objects = followObjects(client, calculator, () => loop.poke(), log);
@@ -116,15 +117,24 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
         pods: () => records.list(),
       }),
     acting: () => filter.acting() === "ebpf",
-    onLook: () => lookedAtServices(filter, proving, () => upkeep.current?.poke()),
+    onLook: () => lookedAtServices(filter, proving, () => news.tell()),
     ...{ clock, log, signal: stopping.signal },
   });
+  const inProxysStead = standInForProxy({
+    ...{ filter, proxyRules, clock, log, metrics, signal: stopping.signal },
+    model: () => loop.model,
+    node: () => objects.nodes.get(config.nodeName),
+    healthy: () => proving.noObjection(),
+    onChange: () => news.tell(),
+  });
   const upkeep = await objectsKnown(objects, stopping.signal, () =>
-    startUpkeep(chores({ ...parts, clock }, { client, objects, ipam, pods, filter, proving, netlink, loop, metrics }), {
-      clock,
-      log,
-      signal: stopping.signal,
-    }),
+    startUpkeep(
+      chores(
+        { ...parts, clock },
+        { client, objects, ipam, pods, filter, proving, inProxysStead, netlink, loop, metrics },
+      ),
+      { clock, log, signal: stopping.signal },
+    ),
   );
   const watch = netlink.monitor((event) => {
     if (!isOfNode(event)) return;
@@ -132,19 +142,11 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     loop.poke();
     upkeep.current?.poke();
   });
-  changed.tell = () => {
-    proving.poke();
-    upkeep.current?.poke();
-  };
+  news.tell = () => upkeep.current?.poke();
   const ends = [
     objects.nodes.onChange(({ key }) => key === config.nodeName && upkeep.current?.poke()),
     objects.pools.onChange(() => upkeep.current?.poke()),
   ];
-  const inProxysStead = standInForProxy({
-    ...{ filter, proxyRules, clock, log, metrics, signal: stopping.signal },
-    model: () => loop.model,
-    node: () => objects.nodes.get(config.nodeName),
-  });
   const turning = loop.run(stopping.signal);
   const sockets = await openSockets({ config, pods, notReady, metrics, clock, log }, { filter, loop, records });
   return {
@@ -158,7 +160,7 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
       for (const end of ends) end();
       watch.close();
       await Promise.all(sockets.map((socket) => socket.close()));
-      await Promise.all([turning, upkeep.current?.done, proving.done, inProxysStead, objects.stop()]);
+      await Promise.all([turning, upkeep.current?.done, proving.done, inProxysStead.done, objects.stop()]);
       proxyRules.close();
       await filter.close();
       await planes.network.close();
@@ -217,6 +219,7 @@ interface ChoreParts {
   pods: PodNetwork;
   filter: PlaneSwitch;
   proving: Proving;
+  inProxysStead: StandIn;
   netlink: NetlinkPort;
   loop: ModelLoop;
   metrics: AgentMetrics;
@@ -250,12 +253,12 @@ async function refreshMetrics(
 function lookedAtServices(filter: PlaneSwitch, proving: Proving, tell: () => void): void {
   const isTold = filter.announcedLast() === "ebpf";
   filter.confirm(proving.noObjection() && isTold);
-  if (!isTold || proving.news()) tell();
+  if (proving.news() || (filter.acting() === "ebpf" && !isTold)) tell();
 }
 
 /** In the order a new node needs them: what others must know of it before what people read. */
 function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock }, parts: ChoreParts): Chore[] {
-  const { client, objects, ipam, pods, filter, proving, netlink, loop } = parts;
+  const { client, objects, ipam, pods, filter, proving, inProxysStead, netlink, loop } = parts;
   let told: string | undefined;
   return [
     { name: "unfinished claims", run: () => ipam.repair() },
@@ -277,7 +280,8 @@ function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock
       name: "own pod",
       async run() {
         const acting = filter.announcement();
-        const word = { refusal: planes.refusal, acting, proven: proving.proven() };
+        const proxyRules = inProxysStead.word();
+        const word = { refusal: planes.refusal, acting, proven: proving.proven(), proxyRules };
         if (told === JSON.stringify(word)) return;
         if (config.podName === "") await client.get(NODES, { name: config.nodeName });
         else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, word);

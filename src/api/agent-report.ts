@@ -9,6 +9,8 @@ export const AGENT_SAYS = {
   dataplane: "vendor.io/dataplane",
   /** `proven` once services were reached through eBPF by a real probe. */
   serviceRouting: "vendor.io/service-routing",
+  /** `left alone` while the service proxy's rules stand beside eBPF, or `conflict: <why>` when it keeps writing what is removed. */
+  serviceProxyRules: "vendor.io/service-proxy-rules",
 } as const;
 
 /** Peers send such a node no clients' addresses any more; the agent still needs all that eBPF needs. */

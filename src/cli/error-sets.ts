@@ -11,6 +11,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "dataplane/ebpf/errors.ts": () => import("../dataplane/ebpf/errors.ts"),
   "dataplane/net/errors.ts": () => import("../dataplane/net/errors.ts"),
   "dataplane/nft/errors.ts": () => import("../dataplane/nft/errors.ts"),
+  "dataplane/service-proxy/errors.ts": () => import("../dataplane/service-proxy/errors.ts"),
   "flows/errors.ts": () => import("../flows/errors.ts"),
   "kernel/errors.ts": () => import("../kernel/errors.ts"),
   "local/errors.ts": () => import("../local/errors.ts"),

@@ -11,6 +11,8 @@ export interface OwnWord {
   acting: Announcement | undefined;
   /** Whether services were reached by way of the programs, a moment ago. */
   proven: boolean;
+  /** What is to be said of the service proxy's rules; undefined: nothing. */
+  proxyRules: string | undefined;
 }
 
 const { ebpf, standard } = vendorNames.dataplanes;
@@ -20,13 +22,14 @@ const WORDS: Record<Announcement, string> = { ebpf, nft: standard[0], leaving: L
 export async function reportOwnPod(
   client: Client,
   pod: { name: string; namespace: string },
-  { refusal, acting, proven }: OwnWord,
+  { refusal, acting, proven, proxyRules }: OwnWord,
 ): Promise<void> {
   if (pod.name === "") return;
   const annotations = {
     [AGENT_SAYS.programs]: refusal === undefined ? "loads" : `refused: ${refusal}`,
     [AGENT_SAYS.dataplane]: acting === undefined ? null : WORDS[acting],
     [AGENT_SAYS.serviceRouting]: proven && acting === "ebpf" ? "proven" : null,
+    [AGENT_SAYS.serviceProxyRules]: proxyRules ?? null,
   };
   await client.patch(PODS, pod, { type: "merge", patch: { metadata: { annotations } } });
 }

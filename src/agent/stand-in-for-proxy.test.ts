@@ -1,13 +1,15 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { KubeObject } from "../api/object.ts";
 import type { FollowOptions, ProxyRulesState } from "../dataplane/service-proxy/proxy-rules.ts";
 import { systemClock } from "../kit/clock.ts";
 import { CodedError } from "../kit/errors.ts";
 import { silentLog } from "../kit/log.ts";
 import { createMetrics, type Metrics } from "../kit/metrics.ts";
-import type { ServicePort } from "../policy/model.ts";
-import { type ServiceProxyDuties, startServiceProxyDuties } from "./service-proxy-duties.ts";
+import type { DataplaneModel, ServicePort } from "../policy/model.ts";
+import { agentMetrics } from "./agent-metrics.ts";
+import { type StandIn, standInForProxy } from "./stand-in-for-proxy.ts";
 
 /** Ports of the story are names; which of this machine's they are, the kernel chooses. */
 const HEALTH = 10_256;
@@ -30,12 +32,12 @@ describe("while services are ours to serve", () => {
   let serves: boolean;
   let healthy: boolean;
   let rows: ServicePort[];
-  let node: { metadata: object; spec?: object };
+  let node: object;
   let state: ProxyRulesState;
   let tell: FollowOptions["onChange"];
   let metrics: Metrics;
   let stopping: AbortController;
-  let duties: ServiceProxyDuties;
+  let standIn: StandIn;
 
   const ask = async (port: number, path = "/") => {
     const server = open.get(port);
@@ -52,11 +54,8 @@ describe("while services are ours to serve", () => {
     state = { present: false, returns: 0, conflict: undefined };
     metrics = createMetrics();
     stopping = new AbortController();
-    duties = startServiceProxyDuties({
-      rules: {
-        present: async () => false,
-        remove: async () => {},
-        close: () => {},
+    standIn = standInForProxy({
+      proxyRules: {
         state: () => state,
         follow: async ({ onChange }) => {
           tell = (next) => {
@@ -65,9 +64,13 @@ describe("while services are ours to serve", () => {
           };
         },
       },
-      ...{ serves: () => serves, removes: () => true, healthy: () => healthy, healthPort: () => HEALTH },
-      ...{ services: () => rows, node: () => node as never, onChange: () => {}, metrics },
-      ...{ clock: systemClock, log: silentLog, signal: stopping.signal },
+      filter: { acting: () => (serves ? "ebpf" : "nft"), removesProxyRules: () => true },
+      model: () => ({
+        services: new Map(rows.map((one) => [one.id, one])),
+        settings: { configuration: {} } as DataplaneModel["settings"],
+      }),
+      ...{ healthy: () => healthy, node: () => node as KubeObject, onChange: () => {} },
+      ...{ metrics: agentMetrics(metrics), clock: systemClock, log: silentLog, signal: stopping.signal },
       listen: async (server, port) => {
         if (port === HEALTH && taken) throw new Error("EADDRINUSE");
         await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -77,7 +80,7 @@ describe("while services are ours to serve", () => {
   });
   afterEach(async () => {
     stopping.abort();
-    await duties.done;
+    await standIn.done;
     expect([...open.values()].filter(({ listening }) => listening)).toEqual([]);
   });
 
@@ -121,11 +124,11 @@ describe("while services are ours to serve", () => {
   });
 
   it("a proxy that writes again is counted and told", () => {
-    expect(duties.word()).toBeUndefined();
+    expect(standIn.word()).toBeUndefined();
     tell({ present: true, returns: 0, conflict: undefined });
-    expect(duties.word()).toBe("left alone");
+    expect(standIn.word()).toBe("left alone");
     tell({ present: false, returns: 2, conflict: new CodedError("SERVICE_PROXY_WRITES_AGAIN", "it wrote again") });
-    expect(duties.word()).toBe("conflict: it wrote again");
+    expect(standIn.word()).toBe("conflict: it wrote again");
     expect(metrics.text()).toContain("vendor_node_service_proxy_conflicts_total 2");
   });
 });
