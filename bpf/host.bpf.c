@@ -30,7 +30,7 @@ INLINE int concerns_us(struct work *w, enum hook hook, const struct interface *i
 		return 0;
 	if (w->packet.protocol == IPPROTO_UDP && w->packet.dport == vxlan_port)
 		return 1;
-	return find_frontend(w, interface) != 0;
+	return find_frontend(w, interface) || is_missing_port(w);
 }
 
 INLINE int at_host(struct __sk_buff *skb, enum hook hook)

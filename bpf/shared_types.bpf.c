@@ -21,6 +21,7 @@ EXPORT(struct work, work);
 EXPORT(struct event, event);
 EXPORT(struct frontend_key, frontend_key);
 EXPORT(struct frontend, frontend);
+EXPORT(struct cluster_address, cluster_address);
 EXPORT(struct backend_key, backend_key);
 EXPORT(struct backend, backend);
 EXPORT(struct affinity_key, affinity_key);

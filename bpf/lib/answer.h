@@ -159,7 +159,7 @@ INLINE int send_back(struct __sk_buff *skb, struct work *w, const void *packet, 
 
 INLINE int is_reset(const struct work *w)
 {
-	return w->packet.protocol == IPPROTO_TCP && (w->refusal == REJECT_NO_BACKEND || w->refusal == REJECT_UNKNOWN_FLOW);
+	return w->packet.protocol == IPPROTO_TCP && w->refusal != REJECT_TOO_BIG && w->refusal != REJECT_HOP_LIMIT;
 }
 
 INLINE int answer_v4(struct __sk_buff *skb, struct work *w)

@@ -259,7 +259,7 @@ INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 	struct frontend *frontend = tracked ? find_frontend(w, interface) : 0;
 	if (!frontend)
 		choose_path(skb, w, hook, interface);
-	if (tracked && (frontend || w->path != PATH_STACK) && is_kernel_flow(skb, w)) {
+	if (tracked && (frontend || w->path != PATH_STACK || is_missing_port(w)) && is_kernel_flow(skb, w)) {
 		leave_to_kernel(w);
 	} else if (frontend) {
 		if (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)) {
@@ -274,6 +274,8 @@ INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 				return refuse(skb, w, hook, bad);
 			ask_about_translated(w, &w->to.dst, w->to.dport);
 		}
+	} else if (tracked && is_missing_port(w)) {
+		return refuse(skb, w, hook, REJECT_NO_PORT);
 	} else if (tracked && w->path != PATH_STACK) {
 		bad = keep_apart(skb, w);
 	}

@@ -24,6 +24,8 @@ MAP(ip_sets, BPF_MAP_TYPE_LPM_TRIE, struct set_key, struct set_member, 1048576, 
 MAP(flows, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 1000000, 0);
 MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 8192, 0);
 MAP(frontends, BPF_MAP_TYPE_HASH, struct frontend_key, struct frontend, 262144, BPF_F_NO_PREALLOC);
+/* Cluster addresses of services: a port they do not have is refused. */
+MAP(cluster_addresses, BPF_MAP_TYPE_HASH, struct ip_address, struct cluster_address, 262144, BPF_F_NO_PREALLOC);
 MAP(backends, BPF_MAP_TYPE_HASH, struct backend_key, struct backend, 1048576, BPF_F_NO_PREALLOC);
 MAP(source_ranges, BPF_MAP_TYPE_LPM_TRIE, struct source_range_key, struct source_range, 65536, BPF_F_NO_PREALLOC);
 /* Written by the programs; the agent removes those whose backend is gone. */

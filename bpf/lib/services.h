@@ -54,6 +54,12 @@ INLINE struct frontend *find_frontend(struct work *w, const struct interface *in
 	return bpf_map_lookup_elem(&frontends, key);
 }
 
+/* A service's own address, and a port nobody serves there. */
+INLINE int is_missing_port(const struct work *w)
+{
+	return has_ports(w->packet.protocol) && bpf_map_lookup_elem(&cluster_addresses, &w->packet.dst);
+}
+
 INLINE int is_in_source_ranges(struct work *w, __u32 service)
 {
 	struct source_range_key *key = &w->scratch.source_range_key;

@@ -107,6 +107,10 @@ struct frontend {
 	__u32 local_count;
 };
 
+struct cluster_address {
+	__u32 ports; /* how many the service has there */
+};
+
 struct backend_key {
 	__u32 list;
 	__u32 index;
@@ -346,6 +350,7 @@ enum reason {
 	REJECT_NO_BACKEND = 55,
 	REJECT_TOO_BIG = 56,
 	REJECT_HOP_LIMIT = 57,
+	REJECT_NO_PORT = 59,      /* a cluster address that has no such port */
 	REJECT_UNKNOWN_FLOW = 58, /* TCP to a service, without a beginning: nobody knows whom it was with */
 	REASONS = 64,
 };

@@ -8,6 +8,7 @@ import type { ModelDelta } from "../../policy/model.ts";
 import { ModelCopy } from "../../policy/model-copy.ts";
 import type { ApplyReport, Dataplane, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
 import { type Attachments, ClsactAttachments, TcxAttachments } from "./attachments.ts";
+import { ClusterAddresses } from "./cluster-addresses.ts";
 import { errors } from "./errors.ts";
 import { expireFlows } from "./expire-flows.ts";
 import { type Fit, fitToKernel } from "./fit-to-kernel.ts";
@@ -118,8 +119,9 @@ class KernelDataplane implements EbpfDataplane {
 
   async resync(): Promise<void> {
     if (!this.state) return;
-    const { tables, sets } = this.state;
+    const { tables, sets, clusterAddresses } = this.state;
     for (const table of Object.values(tables)) table.look();
+    clusterAddresses.look();
     await sets.look();
     for (const held of this.held.values()) held.attached = false;
     await this.realize();
@@ -232,6 +234,7 @@ class KernelDataplane implements EbpfDataplane {
     }
     for (const [id, nets] of state.policies.netSets()) await state.sets.put(id, "net", nets);
     this.writeTables(state, addresses);
+    this.writeClusterAddresses(state, fresh ? undefined : delta);
     this.writeWords(state, links.get(this.options.overlay));
     if (fresh && !this.options.startsOff) this.setMode("ebpf");
     await this.attachAll(state, outcomes);
@@ -341,6 +344,12 @@ class KernelDataplane implements EbpfDataplane {
     for (const table of [tables.routes, tables.workloads]) table.remove();
   }
 
+  private writeClusterAddresses({ clusterAddresses }: State, delta: ModelDelta | undefined): void {
+    clusterAddresses.want(delta?.services ?? { set: [...this.model.services.values()], remove: [] });
+    clusterAddresses.write();
+    clusterAddresses.remove();
+  }
+
   private writeWords({ node }: State, overlay: Link | undefined): void {
     node.put("NODE_OVERLAY", overlay?.index ?? 0);
     node.put("NODE_OVERLAY_MTU", overlay?.mtu ?? 0);
@@ -380,6 +389,7 @@ class KernelDataplane implements EbpfDataplane {
 class State {
   readonly programs: Programs;
   readonly node: NodeWords;
+  readonly clusterAddresses: ClusterAddresses;
   readonly policies: PolicyPrograms;
   readonly sets: SetMap;
   readonly tables: Record<"interfaces" | "workloads" | "routes", MapTable>;
@@ -389,6 +399,7 @@ class State {
   constructor(kernel: Kernel, programs: Programs) {
     this.programs = programs;
     this.node = new NodeWords(programs.map("node"));
+    this.clusterAddresses = new ClusterAddresses(programs.map("cluster_addresses"));
     const map = (name: string) => programs.map(name);
     this.policies = new PolicyPrograms(kernel.bpf, {
       ...{ works: map("works"), steps: map("steps") },

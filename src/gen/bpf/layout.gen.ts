@@ -45,12 +45,11 @@ export interface Flow {
   to: FlowKey;
   service: number;
   mac: Uint8Array;
-  pad2: number;
 }
 
 export const flowLayout = {
   size: 96,
-  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38, to: 40, service: 80, mac: 84, pad2: 90 },
+  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38, to: 40, service: 80, mac: 84 },
   read(bytes: Buffer): Flow {
     return {
       lastSeen: bytes.readBigUInt64LE(0),
@@ -65,7 +64,6 @@ export const flowLayout = {
       to: flowKeyLayout.read(bytes.subarray(40, 80)),
       service: bytes.readUInt32LE(80),
       mac: bytes.subarray(84, 90),
-      pad2: bytes.readUInt16LE(90),
     };
   },
   write(value: Flow): Buffer {
@@ -82,7 +80,6 @@ export const flowLayout = {
     bytes.set(flowKeyLayout.write(value.to), 40);
     bytes.writeUInt32LE(value.service, 80);
     bytes.set(value.mac, 84);
-    bytes.writeUInt16LE(value.pad2, 90);
     return bytes;
   },
 } as const;
@@ -506,6 +503,25 @@ export const frontendLayout = {
   },
 } as const;
 
+export interface ClusterAddress {
+  ports: number;
+}
+
+export const clusterAddressLayout = {
+  size: 4,
+  at: { ports: 0 },
+  read(bytes: Buffer): ClusterAddress {
+    return {
+      ports: bytes.readUInt32LE(0),
+    };
+  },
+  write(value: ClusterAddress): Buffer {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32LE(value.ports, 0);
+    return bytes;
+  },
+} as const;
+
 export interface BackendKey {
   list: number;
   index: number;
@@ -581,18 +597,16 @@ export const affinityKeyLayout = {
 export interface Affinity {
   address: Uint8Array;
   port: number;
-  pad2: number;
   lastUsed: bigint;
 }
 
 export const affinityLayout = {
   size: 32,
-  at: { address: 0, port: 16, pad2: 20, lastUsed: 24 },
+  at: { address: 0, port: 16, lastUsed: 24 },
   read(bytes: Buffer): Affinity {
     return {
       address: bytes.subarray(0, 16),
       port: bytes.readUInt16LE(16),
-      pad2: bytes.readUInt32LE(20),
       lastUsed: bytes.readBigUInt64LE(24),
     };
   },
@@ -600,7 +614,6 @@ export const affinityLayout = {
     const bytes = Buffer.alloc(32);
     bytes.set(value.address, 0);
     bytes.writeUInt16LE(value.port, 16);
-    bytes.writeUInt32LE(value.pad2, 20);
     bytes.writeBigUInt64LE(value.lastUsed, 24);
     return bytes;
   },
@@ -654,18 +667,16 @@ export interface SocketKey {
   cookie: bigint;
   address: Uint8Array;
   port: number;
-  pad2: number;
 }
 
 export const socketKeyLayout = {
   size: 32,
-  at: { cookie: 0, address: 8, port: 24, pad2: 28 },
+  at: { cookie: 0, address: 8, port: 24 },
   read(bytes: Buffer): SocketKey {
     return {
       cookie: bytes.readBigUInt64LE(0),
       address: bytes.subarray(8, 24),
       port: bytes.readUInt16LE(24),
-      pad2: bytes.readUInt32LE(28),
     };
   },
   write(value: SocketKey): Buffer {
@@ -673,7 +684,6 @@ export const socketKeyLayout = {
     bytes.writeBigUInt64LE(value.cookie, 0);
     bytes.set(value.address, 8);
     bytes.writeUInt16LE(value.port, 24);
-    bytes.writeUInt32LE(value.pad2, 28);
     return bytes;
   },
 } as const;
@@ -879,6 +889,7 @@ export const REASON = {
   REJECT_NO_BACKEND: 55,
   REJECT_TOO_BIG: 56,
   REJECT_HOP_LIMIT: 57,
+  REJECT_NO_PORT: 59,
   REJECT_UNKNOWN_FLOW: 58,
   REASONS: 64,
 } as const;
@@ -937,4 +948,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "e5f8944bb31d";
+export const LAYOUT_DIGEST = "6e68e07f5051";
