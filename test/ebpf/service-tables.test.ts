@@ -355,7 +355,7 @@ describe.skipIf(missing)(`services in the maps${missing ? ` (${missing})` : ""}`
           .map("affinities")
           .update(
             affinityKeyLayout.write({ client: CLIENT, service, local }),
-            affinityLayout.write({ address, port: 8080, lastUsed: 1n, pad2: 0 }),
+            affinityLayout.write({ address, port: 8080, lastUsed: 1n }),
           );
       client(1, BACKEND, 0);
       client(1, bytes("10.65.0.2"), 1);

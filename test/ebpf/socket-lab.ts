@@ -171,6 +171,8 @@ export interface Question {
   name?: string;
   host?: string;
   port?: number;
+  /** Port of its own. */
+  from?: number;
   count?: number;
 }
 
@@ -192,11 +194,12 @@ const ways = {
     socket.once("data", (d) => tell({ said: String(d) }));
     socket.write("again");
   },
-  udp({ name, host, port }, tell) {
+  udp({ name, host, port, from }, tell) {
     const socket = sockets.get(name) ?? dgram.createSocket(host.includes(":") ? { type: "udp6", ipv6Only: false } : "udp4");
+    if (from && !sockets.has(name)) socket.bind(from);
     sockets.set(name, socket);
     const timer = setTimeout(() => tell({ error: "timeout" }), 2000);
-    socket.once("message", (d, from) => { clearTimeout(timer); tell({ said: String(d), from: text(from) }); });
+    socket.once("message", (d, sender) => { clearTimeout(timer); tell({ said: String(d), from: text(sender) }); });
     socket.send("hello", port, host, (e) => { if (e) { clearTimeout(timer); tell({ error: e.code }); } });
   },
   "udp-connected"({ name, host, port }, tell) {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { socketKeyLayout } from "../../src/gen/bpf/layout.gen.ts";
+import { flowKeyLayout, oldFlowLayout, socketKeyLayout } from "../../src/gen/bpf/layout.gen.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { backendOf, service, UDP } from "./service-rows.ts";
 import { type Client, NODE_ADDRESS, SocketLab } from "./socket-lab.ts";
@@ -9,6 +9,8 @@ const WEB = "default/web:http/tcp/4";
 const DNS = "default/dns:dns/udp/4";
 const ONE = ["10.65.0.1:8080"];
 const THREE = ["10.65.0.1:8080", "10.65.0.2:8080", "10.65.0.3:8080"];
+const TWO = THREE.slice(0, 2);
+const mapped = (text: string) => Buffer.from([...Array(10).fill(0), 255, 255, ...text.split(".").map(Number)]);
 const dns = (backends: readonly string[], change = {}) =>
   service(DNS, backends, { protocol: UDP, clusterAddress: "10.96.0.53", port: 53, ...change });
 
@@ -145,6 +147,34 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
     lab.mode("off");
     expect(await udp("10.96.0.53", 53, "known")).toEqual({ error: "ENETUNREACH" });
     expect(await connected("10.96.0.53", 53, "connected")).toMatchObject({ from: "10.65.0.1:8080" });
+  });
+
+  it("that the kernel translated before the node was handed over are left to it, until their backend goes", async () => {
+    await lab.serve(dns(TWO));
+    const conntrack = lab.kernel.conntrack(lab.netns);
+    const flow = (sourcePort: number) => ({
+      ...{ protocol: UDP, source: NODE_ADDRESS, sourcePort, destination: "10.96.0.53", destinationPort: 53 },
+    });
+    try {
+      conntrack.insert({ original: flow(4001), destinationNat: { address: "10.65.0.1", port: 8080 }, timeout: 60 });
+      conntrack.insert({ original: flow(4002), destinationNat: { address: "10.65.0.2", port: 8080 }, timeout: 60 });
+      // As the agent tells the programs: from whatever address the socket will send.
+      const [nowhere, service] = [Buffer.alloc(16), mapped("10.96.0.53")];
+      const key = { src: nowhere, dst: service, sport: 4001, dport: 53, protocol: UDP };
+      const value = { seen: 1n, dst: mapped("10.65.0.1"), dport: 8080, mark: 0, reply: 0, tcpState: 0 };
+      lab.map("old_flows").update(flowKeyLayout.write(key), oldFlowLayout.write(value));
+      expect(await client.ask({ do: "udp", host: "10.96.0.53", port: 53, from: 4001, name: "old" })).toEqual({
+        error: "ENETUNREACH",
+      });
+      expect(await client.ask({ do: "udp", host: "10.96.0.53", port: 53, from: 4003, name: "new" })).toMatchObject({
+        from: "10.96.0.53:53",
+      });
+      await lab.serve(dns(["10.65.0.2:8080"]));
+      expect(conntrack.find(flow(4001))).toBeUndefined();
+      expect(conntrack.find(flow(4002))).toBeDefined();
+    } finally {
+      conntrack.close();
+    }
   });
 
   it("of pods, in network namespaces of their own, are not the node's", async () => {

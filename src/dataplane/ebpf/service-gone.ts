@@ -6,13 +6,16 @@ import {
   FLOW_FLAG,
   flowKeyLayout,
   flowLayout,
+  frontendLayout,
   SOCKET_FLAG,
   socketKeyLayout,
   socketPeerLayout,
 } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, MapEntry } from "../../kernel/bpf-port.ts";
+import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
 import type { SocketsPort } from "../../kernel/sockets-port.ts";
 import { addressText } from "./net-bytes.ts";
+import { backendName, frontendKey } from "./service-rows.ts";
 
 export interface GoneBackends {
   readonly protocol: number;
@@ -61,6 +64,25 @@ export async function endUdpFlows(gone: Gone, flows: BpfMap): Promise<void> {
     },
     ([key, value]) => [key, reversed(value.subarray(to, to + flowKeyLayout.size))],
   );
+}
+
+/** The same of flows the kernel still translates, from before the node was handed over: the proxy that would have ended them is gone. */
+export async function endKernelUdpFlows(gone: Gone, frontends: BpfMap, conntrack: ConntrackPort): Promise<void> {
+  const numberAt = (key: string) => {
+    const value = frontends.lookup(Buffer.from(key, "latin1"));
+    return value?.readUInt32LE(frontendLayout.at.service);
+  };
+  for (const { original, reply, destinationNat } of await conntrack.flows()) {
+    if (original.protocol !== UDP || !destinationNat) continue;
+    const name = backendName(reply.source, reply.sourcePort);
+    if (![...gone.values()].some(({ backends }) => backends.has(name))) continue;
+    const { destination, destinationPort } = original;
+    const anyAddress = destination.includes(":") ? "::" : "0.0.0.0";
+    const keys = [destination, anyAddress].map((address) => frontendKey(address, destinationPort, UDP));
+    const service = numberAt(keys[0]!) ?? numberAt(keys[1]!);
+    // An address nobody answers on any more was a service's that is gone as a whole.
+    if (service === undefined || gone.get(service)?.backends.has(name)) conntrack.delete(original);
+  }
 }
 
 /** Connected UDP sockets of the node are closed under the feet of their holders: they see an error and connect again. How many. */

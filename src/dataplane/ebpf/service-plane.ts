@@ -1,4 +1,5 @@
 import type { BpfMap } from "../../kernel/bpf-port.ts";
+import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Netns } from "../../kernel/netns-port.ts";
 import type { LoadOptions } from "../../kernel/object.ts";
@@ -6,7 +7,7 @@ import type { SocketsPort } from "../../kernel/sockets-port.ts";
 import type { ServicePort, TableDelta } from "../../policy/model.ts";
 import type { ObjectOutcome } from "../contract.ts";
 import { wrapped } from "./map-table.ts";
-import { closeUdpSockets, endUdpFlows, forgetChoices, type Gone } from "./service-gone.ts";
+import { closeUdpSockets, endKernelUdpFlows, endUdpFlows, forgetChoices, type Gone } from "./service-gone.ts";
 import { type MapFill, ServiceTables } from "./service-tables.ts";
 import { SocketHooks } from "./socket-hooks.ts";
 
@@ -26,6 +27,7 @@ export class ServicePlane {
   private readonly tables: ServiceTables;
   private readonly hooks: SocketHooks | undefined;
   private readonly sockets: SocketsPort;
+  private readonly conntrack: ConntrackPort;
   /** Backends whose flows and sockets are still to be ended. */
   private readonly ending: Gone[] = [];
   private turn: Promise<void> | undefined;
@@ -34,6 +36,7 @@ export class ServicePlane {
     const { kernel, map, cgroup, netns } = options;
     this.options = options;
     this.sockets = kernel.sockets(netns);
+    this.conntrack = kernel.conntrack(netns);
     this.hooks = cgroup === undefined ? undefined : new SocketHooks({ ...options, cgroup });
     this.tables = new ServiceTables({
       maps: { frontends: map("frontends"), backends: map("backends"), source_ranges: map("source_ranges") },
@@ -89,11 +92,13 @@ export class ServicePlane {
     await this.settled();
     await this.hooks?.close();
     this.sockets.close();
+    this.conntrack.close();
   }
 
   async remove(): Promise<void> {
     await this.hooks?.remove();
     this.sockets.close();
+    this.conntrack.close();
   }
 
   /** Choices are forgotten before the change is over: nobody chooses the backend after it. Flows are many, and end soon after. */
@@ -109,6 +114,7 @@ export class ServicePlane {
     for (let gone = this.ending[0]; gone; gone = this.ending[0]) {
       try {
         await endUdpFlows(gone, map("flows"));
+        await endKernelUdpFlows(gone, map("frontends"), this.conntrack);
         await closeUdpSockets(gone, map("socket_peers"), this.sockets);
       } catch {
         // Flows that are not used end by themselves; the next change tries again.

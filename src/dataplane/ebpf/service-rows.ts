@@ -86,7 +86,7 @@ function frontendsOf(service: ServicePort): FrontendRow[] {
 /** Where keys are put together. */
 const KEY = Buffer.alloc(frontendKeyLayout.size);
 
-function frontendKey(address: string, port: number, protocol: number): string {
+export function frontendKey(address: string, port: number, protocol: number): string {
   writeAddress(KEY, frontendKeyLayout.at.address, address);
   KEY.writeUInt16LE(port, frontendKeyLayout.at.port);
   KEY.writeUInt8(protocol, frontendKeyLayout.at.protocol);
@@ -119,6 +119,11 @@ export function backendNames(packed: Buffer): string[] {
   return Array.from({ length: packed.length / size }, (_, index) =>
     packed.toString("latin1", index * size + at.address, index * size + at.port + 2),
   );
+}
+
+/** As `backendNames` has it. */
+export function backendName(address: string, port: number): string {
+  return frontendKey(address, port, 0).slice(0, frontendKeyLayout.at.port + 2);
 }
 
 /** As `netBytes`, without the detour through numbers of any length: a node writes a hundred thousand of these when it starts. */
