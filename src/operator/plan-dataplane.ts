@@ -10,6 +10,8 @@ export interface AgentView {
   programs: "loads" | "unknown" | { refused: string };
   dataplane: "BPF" | "Nftables" | "unknown";
   serviceRouting: boolean;
+  /** The service proxy there keeps writing rules that the agent removes. */
+  proxyConflict?: boolean;
   /** Its own data plane configuration keeps the node on the other data plane, as a switch in waves does for a while. */
   held: boolean;
 }
@@ -157,5 +159,6 @@ function viewAgent(node: string, pod: Pod | undefined): Omit<AgentView, "held"> 
     dataplane:
       dataplane === "BPF" || dataplane === "Nftables" ? dataplane : dataplane === LEAVING_EBPF ? "BPF" : "unknown",
     serviceRouting: said[AGENT_SAYS.serviceRouting] === "proven",
+    proxyConflict: said[AGENT_SAYS.serviceProxyRules]?.startsWith("conflict:") ?? false,
   };
 }

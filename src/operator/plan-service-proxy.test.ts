@@ -14,6 +14,7 @@ const acting: ProxyQuestion = {
   mode: "iptables",
   proxy: running,
   cleanup: undefined,
+  conflicts: [],
 };
 const back: ProxyQuestion = { ...acting, wanted: "Nftables", phase: "restoringProxy", proxy: parked };
 
@@ -48,6 +49,22 @@ describe("the service proxy, per kind of cluster", () => {
     ],
     ["in IPVS mode", { ...acting, kind: "eks", mode: "ipvs" }, { do: "refuse", reason: "ServiceProxyIpvs" }],
     ["its rules left alone", { ...acting, kind: "aks", cleanup: false }, { do: "nothing" }],
+    [
+      "coming back against the agents, by nobody's order",
+      { ...acting, managed: false, conflicts: ["n1", "n2"] },
+      { do: "refuse", reason: "ServiceProxyConflict" },
+    ],
+    ["coming back against the agents before it is parked", { ...acting, conflicts: ["n1"] }, { do: "park" }],
+    [
+      "coming back though it is parked",
+      { ...acting, proxy: parked, conflicts: ["n1"] },
+      { do: "refuse", reason: "ServiceProxyConflict" },
+    ],
+    [
+      "its rules left alone since",
+      { ...acting, managed: false, cleanup: false, conflicts: ["n1"] },
+      { do: "unmanaged" },
+    ],
     ["back", back, { do: "restore" }],
     ["back and running", { ...back, proxy: running }, { do: "nothing" }],
     ["back and starting", { ...back, proxy: { ...running, ready: false } }, { do: "wait" }],

@@ -29,6 +29,7 @@ export async function reconcileServiceProxy(observed: Observed, hands: Hands): P
     mode: serviceProxyMode(observed),
     proxy: view.proxy,
     cleanup: theOne(observed.dataplaneConfigurations)?.spec.bpfServiceProxyIptablesCleanupEnabled,
+    conflicts: view.agents.flatMap(({ node, proxyConflict }) => (proxyConflict ? [node] : [])),
   });
   await act(plan, observed, hands);
   return isLeaving(installation) && plan.do !== "restore" && plan.do !== "wait" ? absent() : outcomeOf(plan);
