@@ -70,7 +70,8 @@ export function withStep(record: RunRecord, index: number, change: Omit<StepReco
 export function ended(record: RunRecord): RunRecord {
   const { why: _, ...rest } = record;
   if (record.heading === "forward") return { ...rest, outcome: "done" };
-  if (record.keep === 0) return { ...rest, outcome: "rolled-back" };
+  // Why it was taken back is worth knowing for good.
+  if (record.keep === 0) return { ...record, outcome: "rolled-back" };
   // What was skipped may be needed once what came before it is done anew.
   const steps = record.steps.map((step, at) => (at >= record.keep ? { ...step, state: "pending" as const } : step));
   return { ...rest, heading: "forward", keep: 0, outcome: "stopped", steps };
