@@ -14,7 +14,7 @@ interface Plan {
 
 const FULL: Plan = {
   counts: { ebpf: [10, 1_000, 10_000, 30_000], nft: [10, 1_000, 10_000], iptables: [10, 1_000, 10_000, 30_000] },
-  changes: 15,
+  changes: 50,
   connect: { rounds: 9, warmUp: 50, length: 250 },
 };
 const QUICK: Plan = {

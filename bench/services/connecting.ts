@@ -7,7 +7,7 @@ import { modelFor, SERVER } from "../pods/cluster.ts";
 import { LoadProcess } from "../pods/load-process.ts";
 import { median } from "../run.ts";
 import { measuredAddress, serviceRows } from "./rows.ts";
-import { type Served, serveByEbpf, serveByProxy, type Way } from "./ways.ts";
+import { serveByEbpf, serveByProxy, type Way } from "./ways.ts";
 
 export interface ConnectPlan {
   counts: Readonly<Record<Exclude<Way, "direct">, readonly number[]>>;
@@ -101,15 +101,15 @@ async function makeNode(way: Way, count: number): Promise<ServiceNode> {
     const [node, client, server, others] = ["node", "client", "server", "others"].map(namespace) as Netns[];
     connectPods(node!, { client: client!, server: server!, others: others! });
     defaultRoute(node!);
-    const rows = serviceRows(count);
-    const delta = { ...modelFor({ count: 0, variant: "idle" }), services: { set: rows, remove: [] } };
+    const delta = modelFor({ count: 0, variant: "idle" });
     const network = createNodeNetwork({ kernel, overlay: "vxlan.bench", netns: node! });
     undo.push(() => network.close());
     network.apply(delta);
-    let served: Served | undefined;
-    if (way === "ebpf") served = await serveByEbpf(node!, delta);
-    else if (way !== "direct") served = await serveByProxy(way, node!, rows);
-    if (served) undo.push(() => served.close());
+    if (way !== "direct") {
+      const served = await (way === "ebpf" ? serveByEbpf(node!, delta) : serveByProxy(way, node!));
+      undo.push(() => served.close());
+      await served.write(serviceRows(count));
+    }
     const address = way === "direct" ? SERVER.address : measuredAddress(count);
     return { way, count, client: client!.name, server: server!.name, address, close };
   } catch (error) {

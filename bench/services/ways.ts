@@ -17,10 +17,9 @@ import { NODE } from "../pods/cluster.ts";
 /** How services are served on a node; `direct` has none, and the pod is asked by its own address. */
 export type Way = "direct" | "ebpf" | "nft" | "iptables";
 
-/** Services of one node, in its kernel. */
+/** Services of one node, in its kernel; none at first. */
 export interface Served {
-  /** The same services with one changed. */
-  change(service: ServicePort): Promise<void>;
+  write(services: readonly ServicePort[]): Promise<void>;
   /** Seconds of processor time of this process and those it started, for all so far. */
   cpu(): number;
   close(): Promise<void>;
@@ -58,10 +57,11 @@ export async function serveByEbpf(netns: Netns, delta: ModelDelta): Promise<Serv
     ...{ inSync: true, ipSets: { ...nothing, change: [] }, policies: nothing, profiles: nothing, endpoints: nothing },
     ...{ hostEndpoints: nothing, nodes: nothing, routes: nothing, problems: nothing },
   };
-  return { change: (service) => apply({ ...rest, services: { set: [service], remove: [] } }), cpu: ownCpu, close };
+  const write = (services: readonly ServicePort[]) => apply({ ...rest, services: { set: [...services], remove: [] } });
+  return { write, cpu: ownCpu, close };
 }
 
-export async function serveByProxy(way: "nft" | "iptables", netns: Netns, rows: ServicePort[]): Promise<Served> {
+export async function serveByProxy(way: "nft" | "iptables", netns: Netns): Promise<Served> {
   let children = 0;
   const run: RunOnNode = async (command, input) => {
     const { cpu, ...ran } = await runCounted(netns, command, input);
@@ -70,16 +70,19 @@ export async function serveByProxy(way: "nft" | "iptables", netns: Netns, rows: 
   };
   const writer: ServiceRulesWriter =
     way === "nft" ? nftablesWriter(kernel.nft(netns), PROXY_NODE) : iptablesWriter(run, PROXY_NODE, "iptables-legacy");
-  const services = new Map(rows.map((row) => [row.id, row]));
-  await writer.write(services);
+  const all = new Map<string, ServicePort>();
+  await writer.write(all);
   return {
-    change: (service) => writer.write(services.set(service.id, service)),
+    write: (services) => {
+      for (const service of services) all.set(service.id, service);
+      return writer.write(all);
+    },
     cpu: () => ownCpu() + children,
     close: async () => writer.close(),
   };
 }
 
-export function ownCpu(): number {
+function ownCpu(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e6;
 }
