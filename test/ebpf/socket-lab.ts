@@ -66,8 +66,8 @@ export class SocketLab {
   }
 
   /** A life of the agent. */
-  async start(): Promise<void> {
-    const load = { pinDirectory: `${this.directory}/maps` };
+  async start(maps = "maps", before: string[] = []): Promise<void> {
+    const load = { pinDirectory: `${this.directory}/${maps}` };
     this.kernel.bpf.makePinDirectory(load.pinDirectory);
     const object = this.kernel.loadObject(objectBytes("socket"), load);
     this.object = object;
@@ -75,6 +75,7 @@ export class SocketLab {
       ...{ kernel: this.kernel, netns: this.netns, cgroup: this.group, load },
       pinDirectory: this.directory,
       map: (name) => object.map(name),
+      before: before.map((name) => `${this.directory}/${name}`),
     });
   }
 

@@ -11,6 +11,7 @@ const ONE = ["10.65.0.1:8080"];
 const THREE = ["10.65.0.1:8080", "10.65.0.2:8080", "10.65.0.3:8080"];
 const TWO = THREE.slice(0, 2);
 const mapped = (text: string) => Buffer.from([...Array(10).fill(0), 255, 255, ...text.split(".").map(Number)]);
+const byBytes = ([a]: readonly Buffer[], [b]: readonly Buffer[]) => Buffer.compare(a!, b!);
 const dns = (backends: readonly string[], change = {}) =>
   service(DNS, backends, { protocol: UDP, clusterAddress: "10.96.0.53", port: 53, ...change });
 
@@ -211,6 +212,20 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
     expect(await connected("10.96.0.53", 53)).toEqual(settled);
     expect(await udp("10.96.0.53", 53, "loose")).toEqual(loose);
     expect(await lab.plane.sweep()).toBe(0);
+  });
+
+  it("notice nothing of a release whose maps are others: services keep their numbers, clients their backends", async () => {
+    await lab.serve(service(WEB, THREE, { affinitySeconds: 600 }), dns(THREE));
+    const web = await tcp("10.96.0.10");
+    const loose = await udp("10.96.0.53", 53, "loose");
+    const frontends = lab.map("frontends").entries();
+    await lab.stop();
+    await lab.start("maps_after", ["maps"]);
+    lab.mode("ebpf");
+    await lab.serve(service(WEB, THREE, { affinitySeconds: 600 }), dns(THREE));
+    expect(lab.map("frontends").entries().sort(byBytes)).toEqual(frontends.sort(byBytes));
+    expect(await tcp("10.96.0.10", 80, "after")).toEqual(web);
+    expect(await udp("10.96.0.53", 53, "loose")).toEqual(loose);
   });
 
   it("are let go of when everything is taken off the node", async () => {

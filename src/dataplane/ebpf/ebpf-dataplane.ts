@@ -248,7 +248,8 @@ class KernelDataplane implements EbpfDataplane {
   private async applyServices(state: State, delta: ModelDelta | undefined): Promise<ObjectOutcome[]> {
     if (this.services) return delta ? this.services.apply(delta.services) : this.services.resync();
     const map = (name: string) => state.programs.map(name);
-    this.services = await ServicePlane.open({ ...this.options, map, load: this.loadOptions() });
+    const before = otherMapDirectories(this.options.kernel.bpf, this.options.pinDirectory);
+    this.services = await ServicePlane.open({ ...this.options, map, before, load: this.loadOptions() });
     return this.services.apply({ set: [...this.model.services.values()], remove: [] });
   }
 

@@ -7,6 +7,7 @@ import type { SocketsPort } from "../../kernel/sockets-port.ts";
 import type { ServicePort, TableDelta } from "../../policy/model.ts";
 import type { ObjectOutcome } from "../contract.ts";
 import { wrapped } from "./map-table.ts";
+import { carryServices } from "./service-carry.ts";
 import { closeUdpSockets, endKernelUdpFlows, endUdpFlows, forgetChoices, type Gone } from "./service-gone.ts";
 import { type MapFill, ServiceTables } from "./service-tables.ts";
 import { SocketHooks } from "./socket-hooks.ts";
@@ -19,6 +20,8 @@ export interface ServicePlaneOptions {
   cgroup?: string;
   load: LoadOptions;
   map(name: string): BpfMap;
+  /** Where maps of other layouts are pinned, of a release before this one. */
+  before?: readonly string[];
 }
 
 /** Everything of the eBPF plane that is about services and not about packets: tables, sockets, and what a backend leaves behind. */
@@ -45,8 +48,13 @@ export class ServicePlane {
   }
 
   static async open(options: ServicePlaneOptions): Promise<ServicePlane> {
+    const { kernel, map, before = [] } = options;
     const plane = new ServicePlane(options);
     await plane.tables.look();
+    if (plane.tables.isEmpty) {
+      for (const directory of before) await carryServices(kernel.bpf, directory, map);
+      await plane.tables.look();
+    }
     return plane;
   }
 

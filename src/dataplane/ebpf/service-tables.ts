@@ -77,6 +77,11 @@ export class ServiceTables {
     await this.frontends.look();
   }
 
+  /** Whether the kernel knows no service. */
+  get isEmpty(): boolean {
+    return this.frontends.size === 0;
+  }
+
   async apply({ set, remove }: TableDelta<ServicePort>): Promise<ObjectOutcome[]> {
     const change = new ServiceChange(this.frontends);
     const touched = new Set(this.waiting);
