@@ -28,7 +28,7 @@ export function isNodeEligible(
 }
 
 /** `/healthz` for load balancers, which also asks about the node, and `/livez`, which is about the proxy alone. */
-export function proxyHealthServer(state: () => ProxyHealthState, clock: Clock): Server {
+function proxyHealthServer(state: () => ProxyHealthState, clock: Clock): Server {
   return createServer((request, response) => {
     const path = new URL(request.url ?? "/", "http://local").pathname;
     if (path !== "/healthz" && path !== "/livez") {

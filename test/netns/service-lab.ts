@@ -21,7 +21,7 @@ export interface ServiceLab {
 
 export const kernel = realKernel();
 /** Pods answer here. */
-export const POD_PORT = 8080;
+const POD_PORT = 8080;
 export const CLUSTER_CIDRS = ["10.66.0.0/16", "fd66::/48"];
 export const NODE_ADDRESSES = ["192.0.2.1", "2001:db8:77::1", "198.51.100.1", "2001:db8:88::1"];
 const POD_ADDRESSES = { here: ["10.66.1.11", "fd66:0:0:1::11"], there: ["10.66.2.12", "fd66:0:0:2::12"] } as const;

@@ -32,7 +32,7 @@ export async function findLegacyRules(run: RunCommand, glance: RuleGlance): Prom
 }
 
 /** What takes the proxy's rules out of a table as `iptables-save` shows it: jumps, then what is in its chains, then the chains. */
-export function proxyRulesIn(saved: string): Omit<FoundRules, "where" | "mode"> & { lines: string[] } {
+function proxyRulesIn(saved: string): Omit<FoundRules, "where" | "mode"> & { lines: string[] } {
   const own = [...saved.matchAll(/^:(\S+) /gm)].map(([, name = ""]) => name).filter(isProxyChain);
   const jumps: string[] = [];
   const held = new Set<string>();

@@ -20,10 +20,10 @@ export async function findNftRules(nft: NftPort): Promise<LookedAt> {
   const found: RemovableRules[] = [];
   for (const family of ["ip", "ip6"]) {
     const here = tables.filter((table) => table.family === family).map(({ name }) => name);
-    if (here.includes(PROXY_TABLE)) found.push(await ownTable(nft, family));
     const shared = here.filter((name) => (IPTABLES_TABLES as readonly string[]).includes(name));
-    if (shared.length === 0) continue;
+    if (shared.length === 0 && !here.includes(PROXY_TABLE)) continue;
     const chains = await chainsOf(nft, family);
+    if (here.includes(PROXY_TABLE)) found.push(ownTable(nft, family, chains));
     for (const table of shared) {
       const inTable = chains.filter((chain) => chain.table === table);
       const rules = await sharedTable(nft, { family, table }, inTable);
@@ -33,12 +33,13 @@ export async function findNftRules(nft: NftPort): Promise<LookedAt> {
   return { found, left: [] };
 }
 
-async function ownTable(nft: NftPort, family: string): Promise<RemovableRules> {
-  const chains = (await chainsOf(nft, family)).filter(({ table }) => table === PROXY_TABLE).length;
+function ownTable(nft: NftPort, family: string, chains: readonly Chain[]): RemovableRules {
   return {
     where: `${family} ${PROXY_TABLE} (nftables)`,
     mode: "nftables",
-    ...{ jumps: 0, chains, held: [] },
+    jumps: 0,
+    chains: chains.filter(({ table }) => table === PROXY_TABLE).length,
+    held: [],
     // Declared first, so that one that went meanwhile is no mistake.
     remove: () => nft.run(`table ${family} ${PROXY_TABLE}\ndelete table ${family} ${PROXY_TABLE}\n`),
   };

@@ -55,14 +55,6 @@ export async function removeProxyRules(place: ProxyRulesPlace): Promise<RemovedR
   });
 }
 
-/** What `removeProxyRules` would remove. */
-export function findProxyRules(place: ProxyRulesPlace): Promise<Pick<RemovedRules, "places" | "left">> {
-  return looking(place, async (look) => {
-    const { found, left } = await look();
-    return { places: found.map(({ remove: _, ...counted }) => counted), left };
-  });
-}
-
 async function looking<T>(
   { kernel, netns, mode }: ProxyRulesPlace,
   act: (look: () => Promise<LookedAt>) => Promise<T>,
@@ -83,8 +75,8 @@ async function looking<T>(
 }
 
 /** A chain that others lead into, emptied once, is nothing more to do. */
-function isWorthIt({ jumps, chains }: FoundRules): boolean {
-  return jumps > 0 || chains > 0;
+function isWorthIt({ mode, jumps, chains }: FoundRules): boolean {
+  return mode === "nftables" || jumps > 0 || chains > 0;
 }
 
 function sum(places: readonly FoundRules[], what: "jumps" | "chains"): number {

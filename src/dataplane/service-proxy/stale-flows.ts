@@ -7,7 +7,7 @@ const UDP = 17;
  * Flows of UDP that the kernel would keep sending to a backend their service no longer has. Connections of TCP end with their backend; a
  * client of UDP that keeps its port would be sent there for ever.
  */
-export function staleFlows(
+function staleFlows(
   flows: readonly Flow[],
   rows: Iterable<ServicePort>,
   nodeAddresses: readonly string[],

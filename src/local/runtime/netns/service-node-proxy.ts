@@ -159,7 +159,7 @@ export class NodeProxy {
 }
 
 /** A server of this process that answers in a node's network. */
-export function listenIn(kernel: Kernel, netns: Netns): ListenOnNode {
+function listenIn(kernel: Kernel, netns: Netns): ListenOnNode {
   return (server: Server, port: number) =>
     new Promise((resolve, reject) => {
       const fd = kernel.netns.bind(netns, { kind: "stream", address: "::", port });
