@@ -28,26 +28,28 @@ INLINE void forget(const struct work *w)
 
 /*
  * A SYN opens a flow, whatever stood there; a SYN-ACK is no part of one that closes. A SYN sent again before its answer stays with the
- * backend the first was sent to.
+ * backend the first was sent to. Where packets leave, a SYN of a flow that opens is the very one that opened it on its way in.
  */
-INLINE int is_reused(const struct work *w, const struct flow *flow)
+INLINE int is_reused(const struct work *w, const struct flow *flow, int leaving)
 {
 	if (w->packet.protocol != IPPROTO_TCP || (w->flags & WORK_LATER_FRAGMENT) || !(w->tcp_flags & TCP_SYN))
 		return 0;
 	if (w->tcp_flags & TCP_ACK)
 		return flow->state == FLOW_CLOSING;
-	return flow->state != FLOW_OPENING || (flow->flags & FLOW_REPLY) || !(flow->flags & (FLOW_NAT | FLOW_DIRECT));
+	if (flow->state != FLOW_OPENING || (flow->flags & FLOW_REPLY))
+		return 1;
+	return !leaving && !(flow->flags & (FLOW_NAT | FLOW_DIRECT));
 }
 
 /* The live entry of the packet's flow. One that is over, or whose addresses and ports begin a new flow, is removed. */
-INLINE struct flow *find_flow(struct work *w, __u64 now)
+INLINE struct flow *find_flow(struct work *w, int leaving, __u64 now)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, &w->packet);
 	if (!flow)
 		return 0;
 	if (flow->flags & FLOW_NAT)
 		reverse(&w->reply, &flow->to);
-	if (now - flow->last_seen <= timeout_of(w->packet.protocol, flow->state) && !is_reused(w, flow))
+	if (now - flow->last_seen <= timeout_of(w->packet.protocol, flow->state) && !is_reused(w, flow, leaving))
 		return flow;
 	forget(w);
 	reverse(&w->reply, &w->packet);

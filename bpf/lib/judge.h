@@ -290,7 +290,7 @@ INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 INLINE enum reason known(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface, struct interface **pod)
 {
 	__u64 now = bpf_ktime_get_ns();
-	struct flow *flow = find_flow(w, now);
+	struct flow *flow = find_flow(w, !arrives(hook), now);
 	if (!flow)
 		return REASON_NONE;
 	int draining = w->mode == MODE_DRAIN && flow->path != PATH_STACK;
