@@ -10,7 +10,6 @@ export interface Proving {
   last(): ServiceProof | undefined;
   /** Whether the last look changed `proven`. */
   news(): boolean;
-  poke(): void;
   done: Promise<void>;
 }
 
@@ -34,7 +33,6 @@ export function keepProving({ prove, acting, onLook, clock, log, signal }: Provi
   let last: ServiceProof | undefined;
   let [proven, failures] = [false, 0];
   let news = false;
-  let wake = (): void => {};
   const look = async (): Promise<void> => {
     const was = proven;
     last = acting() ? await prove() : undefined;
@@ -47,11 +45,7 @@ export function keepProving({ prove, acting, onLook, clock, log, signal }: Provi
     while (!signal.aborted) {
       await look();
       onLook();
-      const woken = new AbortController();
-      wake = () => woken.abort();
-      signal.addEventListener("abort", wake, { once: true });
-      await sleep(clock, proven && failures === 0 ? PROVEN_MS : UNPROVEN_MS, woken.signal);
-      signal.removeEventListener("abort", wake);
+      await sleep(clock, proven && failures === 0 ? PROVEN_MS : UNPROVEN_MS, signal);
     }
   };
   return {
@@ -59,7 +53,7 @@ export function keepProving({ prove, acting, onLook, clock, log, signal }: Provi
     noObjection: () => proven || last?.is === "nothingToAsk",
     last: () => last,
     news: () => news,
-    poke: () => wake(),
-    done: loop(),
+    // Not at once: whoever is told does not know us yet.
+    done: Promise.resolve().then(loop),
   };
 }

@@ -250,10 +250,13 @@ async function refreshMetrics(
 }
 
 /** The new data plane is confirmed when services are proven and the cluster has been told since that it acts. */
+function confirmIfProven(filter: PlaneSwitch, proving: Proving): void {
+  filter.confirm(proving.noObjection() && filter.announcedLast() === "ebpf");
+}
+
 function lookedAtServices(filter: PlaneSwitch, proving: Proving, tell: () => void): void {
-  const isTold = filter.announcedLast() === "ebpf";
-  filter.confirm(proving.noObjection() && isTold);
-  if (proving.news() || (filter.acting() === "ebpf" && !isTold)) tell();
+  confirmIfProven(filter, proving);
+  if (proving.news() || (filter.acting() === "ebpf" && filter.announcedLast() !== "ebpf")) tell();
 }
 
 /** In the order a new node needs them: what others must know of it before what people read. */
@@ -286,7 +289,9 @@ function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock
         if (config.podName === "") await client.get(NODES, { name: config.nodeName });
         else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, word);
         told = JSON.stringify(word);
-        if (acting !== undefined) filter.announced(acting);
+        if (acting === undefined) return;
+        filter.announced(acting);
+        confirmIfProven(filter, proving);
       },
     },
     {

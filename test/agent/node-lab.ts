@@ -19,6 +19,7 @@ import { CRDS, NAMESPACES, NODES, PODS } from "../../src/cluster/kinds.ts";
 import { installCni } from "../../src/cni/install.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
+import { killGroup, removeGroup } from "../../src/local/runtime/netns/cgroups.ts";
 
 /** Nodes that are network namespaces on one bridge, each with the real agent in a process of its own, and the real plugin called as a runtime would. */
 export interface NodeLab {
@@ -198,7 +199,10 @@ async function makeNode(
   const group = groups === undefined ? undefined : join(groups, `${id}-n${at}`);
   if (group) {
     kernel.cgroup.create(group);
-    undo.push(() => void kernel.cgroup.remove(group));
+    undo.push(async () => {
+      killGroup(group);
+      await removeGroup(group);
+    });
   }
   const node = nodeAgent({ name, netns, addresses, directory, group }, env?.(name) ?? {});
   undo.push(async () => {

@@ -25,7 +25,7 @@ export interface SwitchLab {
   startProxies(): Promise<void>;
   /** It stops; its rules stay. */
   stopProxies(): Promise<void>;
-  /** Resolves when every node says it acts so, and eBPF is proven. */
+  /** Resolves when every node says it acts so, and eBPF is proven, or has only connections left that nobody else can carry. */
   switchTo(plane: "ebpf" | "nft", node?: LabNode): Promise<void>;
   says(node: LabNode): Promise<{ dataplane: string | undefined; proven: boolean }>;
   talk(intervalMs: number, count: Record<"tcp" | "udp", number>): Promise<Traffic>;
@@ -88,6 +88,8 @@ export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: Swi
     ]);
     for (const node of nodes) {
       defaultRoute(node, lab.outside.addresses.v4);
+      // As container engines set it up: what is forwarded must be allowed by somebody.
+      if (mode === "iptables") await runCommand([...insideOf(node), "iptables", "-P", "FORWARD", "DROP"]);
       await node.start();
     }
     const pods: Record<string, LabPod> = {};
@@ -141,6 +143,7 @@ export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: Swi
           await until(
             async () => {
               const { dataplane, proven } = await says(node);
+              if (plane === "nft" && dataplane === "LeavingBPF") return (await stateOf(node)).next === "flows";
               return dataplane === wanted && (plane === "nft" || proven);
             },
             () => `${node.name} does not say ${wanted}: ${node.log().slice(-4_000)}`,
@@ -155,6 +158,15 @@ export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: Swi
     await close();
     throw error;
   }
+}
+
+/** What `vendor node show hand-over` says. */
+export async function stateOf(node: LabNode): Promise<Record<string, string>> {
+  const rows = JSON.parse(await node.vendor("node", "show", "hand-over", "-o", "json")) as {
+    what: string;
+    is: string;
+  }[];
+  return Object.fromEntries(rows.map(({ what, is }) => [what, is]));
 }
 
 function agentPod(node: string): KubeObject {
@@ -228,7 +240,7 @@ function nodeProxy(node: LabNode, mode: "iptables" | "nftables"): NodeProxy {
     machine: {
       spec: { name: node.name, internalIPs: [node.addresses.v4, node.addresses.v6] } as never,
       netns: node.netns,
-      run: (command, options) => runCommand(["nsenter", `--net=/run/netns/${node.netns.name}`, ...command], options),
+      run: (command, options) => runCommand([...insideOf(node), ...command], options),
     },
     clock: systemClock,
     log: silentLog,
@@ -239,10 +251,13 @@ function nodeProxy(node: LabNode, mode: "iptables" | "nftables"): NodeProxy {
 }
 
 export async function hasProxyRules(node: LabNode, mode: "iptables" | "nftables"): Promise<boolean> {
-  const inside = ["nsenter", `--net=/run/netns/${node.netns.name}`];
   const command = mode === "nftables" ? ["nft", "list", "tables"] : ["iptables-save", "-t", "nat"];
-  const { out } = await runCommand([...inside, ...command]);
+  const { out } = await runCommand([...insideOf(node), ...command]);
   return mode === "nftables" ? out.includes("kube-proxy") : out.includes("KUBE-SVC");
+}
+
+function insideOf(node: LabNode): string[] {
+  return ["nsenter", `--net=/run/netns/${node.netns.name}`];
 }
 
 /** In a namespace and, where told, in a group; resolves when it is ready. */

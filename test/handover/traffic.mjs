@@ -55,16 +55,9 @@ function talk({ flows: wanted, intervalMs }) {
 function report(flows) {
   const classes = {};
   for (const flow of flows) {
-    const row = (classes[flow.name] ??= {
-      flows: 0,
-      lost: 0,
-      sent: 0,
-      unanswered: 0,
-      longestMs: 0,
-      moved: 0,
-      astray: 0,
-      why: [],
-    });
+    const nothing = { flows: 0, lost: 0, sent: 0, unanswered: 0, longestMs: 0, moved: 0, astray: 0, why: [] };
+    const row = classes[flow.name] ?? nothing;
+    classes[flow.name] = row;
     const { sent, answered, longestMs, lost, servers, astray } = flow.state();
     row.flows++;
     row.sent += sent;
@@ -89,10 +82,13 @@ function start({ name, protocol, host, port, connected = true }) {
     open = true;
     servers.add(line.split(" ", 1)[0]);
   };
+  const end = (reason) => {
+    lost ||= reason;
+  };
   const state = () => ({ sent, answered, longestMs, lost, astray, servers: servers.size });
   if (protocol === "udp") {
     const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
-    socket.on("error", (error) => (lost ||= String(error.code)));
+    socket.on("error", (error) => end(String(error.code)));
     socket.on("message", (message, { address }) => {
       if (address !== host) astray++;
       hear(String(message));
@@ -109,9 +105,11 @@ function start({ name, protocol, host, port, connected = true }) {
   let text = "";
   let up = false;
   socket.setNoDelay(true);
-  socket.on("connect", () => (up = true));
-  socket.on("error", (error) => (lost ||= String(error.code)));
-  socket.on("close", () => (lost ||= "closed"));
+  socket.on("connect", () => {
+    up = true;
+  });
+  socket.on("error", (error) => end(String(error.code)));
+  socket.on("close", () => end("closed"));
   socket.on("data", (chunk) => {
     text += chunk;
     const lines = text.split("\n");

@@ -11,6 +11,7 @@ import type { Netns } from "../../kernel/netns-port.ts";
 import type { NftObject } from "../../kernel/nft-port.ts";
 import type { DataplaneModel, Net, ServicePort } from "../../policy/model.ts";
 import { closeForeignForward, openForeignForward } from "../nft/foreign-forward.ts";
+import { MARK } from "../nft/ruleset.ts";
 import { clusterRanges, isWithin } from "./cluster-ranges.ts";
 
 export type KeepState = "absent" | "open" | "gated";
@@ -28,6 +29,8 @@ export interface KeepTable {
   close(): void;
 }
 
+/** For filters of others that forward nothing by default: they are asked to trust this mark, by a rule of ours that iptables can read, too. */
+const TRUSTED = `meta mark set meta mark or ${MARK.allowed}`;
 /** On packets our programs have translated and the kernel is to give its own address. */
 const TO_MASQUERADE = "meta mark & 0xf00 == 0x200";
 const PODS = `"${POD_INTERFACE_PREFIX}*"`;
@@ -59,7 +62,7 @@ export function createKeepTable({ kernel, table, overlay, netns }: KeepOptions):
       if (!commentsOf(await listed()).includes(stamp)) {
         await nft.run([...commands, `add rule ${at} forward accept comment "${stamp}"`].join("\n"));
       }
-      await openForeignForward(nft, table, trusted(gate));
+      await openForeignForward(nft, table);
     },
     covers: (services) =>
       services.every(({ clusterAddress }) => clusterAddress === null || isWithin(clusterAddress, ranges)),
@@ -100,8 +103,8 @@ function keepCommands(at: string, { forward, output }: GateRules): string[] {
     `add chain ${at} output { type filter hook output priority -5; }`,
     ...["source", "forward", "output"].map((chain) => `flush chain ${at} ${chain}`),
     `add rule ${at} source ${TO_MASQUERADE} masquerade`,
-    `add rule ${at} forward ${TO_MASQUERADE} accept`,
-    `add rule ${at} forward ct state established,related accept`,
+    `add rule ${at} forward ${TO_MASQUERADE} ${TRUSTED} accept`,
+    `add rule ${at} forward ct state established,related ${TRUSTED} accept`,
     ...forward.map((rule) => `add rule ${at} forward ${rule}`),
     ...output.map((rule) => `add rule ${at} output ${rule}`),
   ];
@@ -124,13 +127,9 @@ function gateRules({ settings }: Pick<DataplaneModel, "settings">, ranges: reado
     forward: [
       ...to(pools).map((where) => `iifname { ${PODS}, "${overlay}" } ${where} ${lost} ${reset}`),
       ...to(ranges).map((where) => `iifname ${PODS} ${where} ${lost} ${reset}`),
+      // While programs judge every packet of pods.
+      ...["iifname", "oifname"].map((way) => `${way} ${PODS} ${TRUSTED}`),
     ],
     output: to(ranges).map((where) => `${where} ${lost} ${reset}`),
   };
-}
-
-/** For filters of others that forward nothing by default. Of pods, while programs judge every packet of theirs. */
-function trusted(gate: boolean): string[] {
-  const always = [TO_MASQUERADE, "ct state established,related"];
-  return gate ? [...always, `iifname ${PODS}`, `oifname ${PODS}`] : always;
 }

@@ -10,20 +10,12 @@ const PLACES = [
   { family: "ip6", table: "filter", chain: "FORWARD" },
 ] as const;
 
-const ALLOWED = `0x${MARK.allowed.toString(16)}`;
-const OUR_MARK: readonly string[] = [`meta mark & ${ALLOWED} == ${ALLOWED}`];
-
-/** `trusted` are conditions, each a rule: as many as are there already are taken to be these. */
-export async function openForeignForward(nft: NftPort, owner: string, trusted = OUR_MARK): Promise<void> {
+export async function openForeignForward(nft: NftPort, owner: string): Promise<void> {
   for (const { place, objects } of await foreignChains(nft)) {
     const chain = objects.find((object) => object["chain"])?.["chain"] as { policy?: string } | undefined;
-    const there = ourRules(objects, owner);
-    if (chain?.policy !== "drop" || there.length === trusted.length) continue;
-    const commands = [
-      ...there.map((handle) => `delete rule ${place} handle ${handle}`),
-      ...trusted.map((condition) => `insert rule ${place} ${condition} counter accept comment "${remark(owner)}"`),
-    ];
-    await nft.run(commands.join("\n"));
+    if (chain?.policy !== "drop" || ourRules(objects, owner).length > 0) continue;
+    const bits = `0x${MARK.allowed.toString(16)}`;
+    await nft.run(`insert rule ${place} meta mark & ${bits} == ${bits} counter accept comment "${remark(owner)}"`);
   }
 }
 
