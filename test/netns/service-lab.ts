@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { MAIN_TABLE } from "../../src/kernel/netlink-port.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
@@ -20,6 +22,9 @@ export interface ServiceLab {
 }
 
 export const kernel = realKernel();
+/** Namespaces of a story are its own: it need not wait for others on this machine who write rules in theirs. */
+const XTABLES_LOCKFILE = join(tmpdir(), `xtables-${process.pid}.lock`);
+process.env["XTABLES_LOCKFILE"] = XTABLES_LOCKFILE;
 /** Pods answer here. */
 const POD_PORT = 8080;
 export const CLUSTER_CIDRS = ["10.66.0.0/16", "fd66::/48"];
@@ -83,9 +88,11 @@ export async function startServiceLab(): Promise<ServiceLab> {
   }
   return {
     ...{ node, pods, client, stranger },
-    run: (command, input = "") => runCommand(["ip", "netns", "exec", node.name, ...command], { input }),
+    run: (command, input = "") =>
+      runCommand(["ip", "netns", "exec", node.name, ...command], { input, env: { XTABLES_LOCKFILE } }),
     close() {
       for (const listener of listeners) listener.close();
+      rmSync(XTABLES_LOCKFILE, { force: true });
       for (const netns of made) {
         netns.close();
         kernel.netns.delete(netns.name);
