@@ -27,7 +27,7 @@ import { errors } from "./plan-errors.ts";
 import { disableProxySteps, leaveIpvsStep, leaveRulesStep, restoreProxySteps } from "./proxy-steps.ts";
 import { CONFLICT, type ProxyWay, proxyWay } from "./proxy-way.ts";
 import { step, waitForStatusStep } from "./steps.ts";
-import { holdStep, planWaves, releaseSteps, turnedStep, type WavesInputs } from "./waves.ts";
+import { holdStep, leftHeld, planWaves, releaseSteps, turnedStep, type WavesInputs } from "./waves.ts";
 
 export interface SwitchInputs {
   to: DataplaneMode;
@@ -46,7 +46,7 @@ export function planSwitch(observation: Observation, inputs: SwitchInputs): Plan
   const { service, names } = observation;
   if (service.method === "manifest") throw errors.SWITCH_NEEDS_OPERATOR();
   if (!service.installation) throw errors.SWITCH_NOT_INSTALLED();
-  const waves = inputs.waves ? planWaves(observation, inputs.to, inputs.waves) : [];
+  const waves = inputs.waves ? planWaves(observation, inputs.to, inputs.waves) : leftHeld(observation);
   const canary = canaryOf(observation, inputs, waves);
   const choice: Choice = { ...inputs, waves, ...("inputs" in canary && { canary: watchOf(canary.inputs) }) };
   const part = inputs.to === "BPF" ? towardsEbpf(observation, choice) : towardsStandard(observation, choice);
@@ -138,9 +138,9 @@ function towardsStandard(observation: Observation, choice: Choice): Part {
 function dataplaneSteps(observation: Observation, { to, waves, canary }: Choice): Step[] {
   const inWaves = waves.length > 0;
   return [
-    ...(inWaves ? [holdStep(observation, waves)] : []),
+    ...(inWaves ? [holdStep(observation, to, waves)] : []),
     selectStep(observation, to),
-    ...(inWaves ? [turnedStep(observation, to), ...releaseSteps(observation, to, waves, canary)] : []),
+    ...(inWaves ? [turnedStep(observation, to), ...releaseSteps(to, waves, canary)] : []),
     ...provenSteps(observation, to),
   ];
 }

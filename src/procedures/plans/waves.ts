@@ -1,4 +1,5 @@
 import { isHold } from "../../api/held-node.ts";
+import type { KubeObject } from "../../api/object.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation, SeenNode } from "../observation.ts";
 import type { Step } from "../plan.ts";
@@ -22,8 +23,11 @@ export function planWaves(observation: Observation, to: DataplaneMode, inputs: W
   const linux = observation.nodes.filter(({ operatingSystem }) => operatingSystem !== "windows");
   refuseUnknownCanary(linux, inputs.canary);
   refuseOverridden(observation, linux, to);
-  const nodes = linux.filter(({ name }) => ownChoice(observation, name) === undefined);
-  if (isEbpfOn(observation) === (to === "BPF") || nodes.length < 2) return [];
+  const free = linux.filter(({ name }) => ownChoice(observation, name) === undefined);
+  // Where the switch is turned already, those that an earlier one left behind are all that is left to do.
+  const turned = isEbpfOn(observation) === (to === "BPF");
+  const nodes = turned ? free.filter(({ name }) => isLeftHeld(observation, name)) : free;
+  if (nodes.length < (turned ? 1 : 2)) return [];
   const [canary, ...others] = inOrder(nodes, inputs);
   const size = waveSize(inputs.size, nodes.length);
   const waves = [[canary as string]];
@@ -61,18 +65,29 @@ function refuseOverridden(observation: Observation, nodes: readonly SeenNode[], 
 }
 
 /** What somebody chose for this node alone. A hold that a switch left behind is nobody's choice. */
-function ownChoice({ service, names }: Observation, node: string): boolean | undefined {
-  const own = service.nodeConfigurations.find(({ metadata }) => metadata.name === `node.${node}`);
-  if (isHold(own)) return undefined;
-  const value = fieldAt(own, names.fields.ebpfEnabled);
+function ownChoice(observation: Observation, node: string): boolean | undefined {
+  const own = configurationOf(observation, node);
+  const value = isHold(own) ? undefined : fieldAt(own, observation.names.fields.ebpfEnabled);
   return typeof value === "boolean" ? value : undefined;
+}
+
+const isLeftHeld = (observation: Observation, node: string): boolean => isHold(configurationOf(observation, node));
+
+function configurationOf({ service }: Observation, node: string): KubeObject | undefined {
+  return service.nodeConfigurations.find(({ metadata }) => metadata.name === `node.${node}`);
+}
+
+/** All at once: one wave of whatever an earlier switch left held, so that nobody stays behind. */
+export function leftHeld(observation: Observation): string[][] {
+  const held = observation.nodes.map(({ name }) => name).filter((name) => isLeftHeld(observation, name));
+  return held.length > 0 ? [held] : [];
 }
 
 const RULE =
   "The service proxy on a node is released only after the agent there has proved live eBPF service routing; one node shows it before others follow.";
 
 /** Keeps every node on the data plane it has, whatever is asked for from now on. */
-export function holdStep(observation: Observation, waves: readonly string[][]): Step {
+export function holdStep(observation: Observation, to: DataplaneMode, waves: readonly string[][]): Step {
   const nodes = waves.flat();
   return step(
     "hold-nodes",
@@ -83,7 +98,7 @@ export function holdStep(observation: Observation, waves: readonly string[][]): 
       because: RULE,
       risk: "low",
     },
-    { nodes, ebpf: isEbpfOn(observation) },
+    { nodes, ebpf: to !== "BPF" },
   );
 }
 
@@ -102,7 +117,6 @@ export function turnedStep({ names }: Observation, to: DataplaneMode): Step {
 }
 
 export function releaseSteps(
-  observation: Observation,
   to: DataplaneMode,
   waves: readonly string[][],
   canary: Readonly<Record<string, unknown>> | undefined,
@@ -119,7 +133,7 @@ export function releaseSteps(
         because: RULE,
         risk: "medium",
       },
-      { to, nodes, ebpfWas: isEbpfOn(observation), ...(canary && { canary }) },
+      { to, nodes, ebpfWas: to !== "BPF", ...(canary && { canary }) },
     );
   });
 }
