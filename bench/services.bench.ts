@@ -23,7 +23,7 @@ const QUICK: Plan = {
   connect: { rounds: 4, warmUp: 30, length: 150 },
 };
 
-export const WAYS: Record<Way, string> = {
+const WAYS: Record<Way, string> = {
   direct: "no service",
   ebpf: "eBPF",
   nft: "nftables proxy",
