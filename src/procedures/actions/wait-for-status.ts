@@ -25,14 +25,25 @@ export const waitForStatus: Action<WaitForStatusInputs> = {
   confirm: awaitStatuses,
 };
 
-/** One status, for whoever waits for something else and wants to know whether that is hopeless. */
+/** What agents say themselves, and sooner: a status that repeats it may be of what they said before. */
+const SAID_BY_AGENTS = /^(?:EbpfProgramsRefused|CgroupPathNotWritable)$/;
+
+/** One status, for whoever listens to agents and wants to know whether there is another reason not to wait. */
 export async function statusReader(
   name: string,
   work: Work,
 ): Promise<{ kind: ResourceKind; judge(status: KubeObject | undefined): Verdict }> {
   const generation = await generationBehind(name, work);
   const label = `${work.names.kinds.status.kind} ${name}`;
-  return { kind: await statusKind(work), judge: (status) => judge(label, status, generation) };
+  return {
+    kind: await statusKind(work),
+    judge: (status) => (repeatsAgents(status) ? "done" : judge(label, status, generation)),
+  };
+}
+
+function repeatsAgents(status: KubeObject | undefined): boolean {
+  const { conditions } = (status?.["status"] ?? {}) as { conditions?: Condition[] };
+  return SAID_BY_AGENTS.test(findCondition(conditions, "Degraded")?.reason ?? "");
 }
 
 async function statusKind({ names, client }: Work): Promise<ResourceKind> {
