@@ -58,6 +58,8 @@ export interface PlaneSwitchOptions extends Omit<HandOverParts, "clock" | "log" 
   refusal: string | undefined;
   clock: Clock;
   log: Log;
+  /** Whether no service proxy runs on this node any more, as far as can be seen. */
+  proxyLeft?: () => boolean;
   /** What others are told may have changed. */
   onChange?: () => void;
 }
@@ -73,6 +75,8 @@ export interface HeldBack {
 const LOOK_MS = 200;
 /** After something failed. */
 const AGAIN_MS = 2_000;
+/** How long a proxy may take to be told that it is not needed any more: until then it would only write its rules again. */
+const PROXY_LEAVES_MS = 60_000;
 
 export function planeSwitch(options: PlaneSwitchOptions): PlaneSwitch {
   return new NodePlaneSwitch(options);
@@ -86,6 +90,7 @@ class NodePlaneSwitch implements PlaneSwitch {
   private failure: string | undefined;
   private inEffect = false;
   private confirmed = false;
+  private confirmedAt = 0;
   private told: { what: Announcement; at: number } | undefined;
   private lane: Promise<unknown> = Promise.resolve();
   private cancelLook: (() => void) | undefined;
@@ -166,6 +171,7 @@ class NodePlaneSwitch implements PlaneSwitch {
   confirm(works: boolean): void {
     if (this.confirmed === works) return;
     this.confirmed = works;
+    if (works) this.confirmedAt = this.options.clock.now();
     this.lookSoon(0);
   }
 
@@ -200,7 +206,9 @@ class NodePlaneSwitch implements PlaneSwitch {
   }
 
   private cleans(): boolean {
-    return this.model.settings.configuration.bpfServiceProxyIptablesCleanupEnabled !== false;
+    const { clock, proxyLeft = () => true } = this.options;
+    if (this.model.settings.configuration.bpfServiceProxyIptablesCleanupEnabled === false) return false;
+    return proxyLeft() || clock.now() - this.confirmedAt > PROXY_LEAVES_MS;
   }
 
   private filtering(): PlaneKind {

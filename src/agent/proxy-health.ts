@@ -53,6 +53,8 @@ export interface ProxyHealthOptions {
   port?: number;
   clock: Clock;
   log: Log;
+  /** The port is ours now. */
+  onListening?: () => void;
   /** When it stops. */
   signal: AbortSignal;
 }
@@ -70,6 +72,7 @@ export async function serveProxyHealth(options: ProxyHealthOptions): Promise<voi
     try {
       await listen(server, port);
       log.info({ port }, "answering for the services of this node");
+      options.onListening?.();
       await stopped(signal);
       await closed(server);
       return;

@@ -31,6 +31,8 @@ export interface StandInOptions {
 export interface StandIn {
   /** For the agent's own pod: what is to be said of the proxy's rules here; undefined: nothing. */
   word(): string | undefined;
+  /** The port balancers ask at is ours: whoever had it has left. */
+  answers(): boolean;
   done: Promise<void>;
 }
 
@@ -39,13 +41,15 @@ const LOOK_MS = 1_000;
 
 export function standInForProxy(options: StandInOptions): StandIn {
   const { filter, proxyRules } = options;
+  const held: { answering?: Answering | undefined } = {};
   return {
+    answers: () => held.answering?.listens() ?? false,
     word() {
       const { conflict, present } = proxyRules.state();
       if (conflict) return `conflict: ${conflict.message}`;
       return present && filter.acting() === "ebpf" ? "left alone" : undefined;
     },
-    done: Promise.all([followRules(options), answerBalancers(options)]).then(() => undefined),
+    done: Promise.all([followRules(options), answerBalancers(options, held)]).then(() => undefined),
   };
 }
 
@@ -63,10 +67,9 @@ function followRules({ filter, proxyRules, metrics, onChange, signal }: StandInO
 }
 
 /** Only while we serve: otherwise the ports are the proxy's. */
-async function answerBalancers(options: StandInOptions): Promise<void> {
+async function answerBalancers(options: StandInOptions, held: { answering?: Answering | undefined }): Promise<void> {
   const { filter, model, node, healthy, clock, log, signal, listen = listenHere } = options;
   const ports = new HealthCheckPorts({ listen, healthy, log });
-  let answering: Answering | undefined;
   let lastUpdated = clock.now();
   const state = () => {
     if (healthy()) lastUpdated = clock.now();
@@ -76,27 +79,36 @@ async function answerBalancers(options: StandInOptions): Promise<void> {
     const { services, settings } = model();
     const serves = filter.acting() === "ebpf";
     const port = serves ? (settings.configuration.bpfServiceProxyHealthzPort ?? PROXY_HEALTH_PORT) : 0;
-    if (answering && answering.port !== port) {
-      await answering.stop();
-      answering = undefined;
+    if (held.answering && held.answering.port !== port) {
+      await held.answering.stop();
+      held.answering = undefined;
     }
-    if (port !== 0) answering ??= answerAt(port, { state, listen, clock, log });
+    if (port !== 0) held.answering ??= answerAt(port, { state, listen, clock, log });
     await ports.update(serves ? healthCheckedServices(services.values()) : new Map());
     await sleep(clock, LOOK_MS, signal);
   }
-  await Promise.all([answering?.stop(), ports.close()]);
+  await Promise.all([held.answering?.stop(), ports.close()]);
 }
 
 interface Answering {
   port: number;
+  listens(): boolean;
   stop(): Promise<void>;
 }
 
-function answerAt(port: number, options: Omit<Parameters<typeof serveProxyHealth>[0], "signal" | "port">): Answering {
+function answerAt(
+  port: number,
+  options: Omit<Parameters<typeof serveProxyHealth>[0], "signal" | "port" | "onListening">,
+): Answering {
   const stopping = new AbortController();
-  const serving = serveProxyHealth({ ...options, port, signal: stopping.signal });
+  let listens = false;
+  const onListening = () => {
+    listens = true;
+  };
+  const serving = serveProxyHealth({ ...options, port, onListening, signal: stopping.signal });
   return {
     port,
+    listens: () => listens,
     stop: async () => {
       stopping.abort();
       await serving;

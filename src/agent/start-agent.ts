@@ -87,6 +87,7 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
       start: parts.startDeadMan ?? (() => {}),
       log,
     }),
+    proxyLeft: () => inProxysStead.answers(),
     onChange: () => news.tell(),
   });
   const loop = new ModelLoop({ calculator, target: together(filter, planes.network), clock, log, metrics });

@@ -24,8 +24,10 @@ export interface FollowOptions {
 }
 
 const EVERY_MS = 2_000;
-/** Twice in this time is no proxy on its way out: a living one looks every thirty seconds, and writes what is missing. */
+/** Twice in this time is no proxy on its way out. */
 const WINDOW_MS = 600_000;
+/** A living one looks every thirty seconds and writes what is missing: after three times that it is gone. */
+const QUIET_MS = 90_000;
 const RETURNS = 2;
 const FAMILIES = [4, 6] as const;
 
@@ -127,7 +129,10 @@ export class ServiceProxyRules {
   #conflict(remove: boolean): CodedError | undefined {
     if (!remove) this.#returned = [];
     this.#returned = this.#returned.filter((at) => this.#clock.now() - at < WINDOW_MS);
-    return this.#returned.length >= RETURNS ? errors.SERVICE_PROXY_WRITES_AGAIN(this.#returned.length) : undefined;
+    const quiet = this.#clock.now() - (this.#returned.at(-1) ?? 0) > QUIET_MS;
+    return this.#returned.length >= RETURNS && !quiet
+      ? errors.SERVICE_PROXY_WRITES_AGAIN(this.#returned.length)
+      : undefined;
   }
 
   #tell(next: ProxyRulesState): void {
