@@ -73,6 +73,8 @@ export interface HeldBack {
 
 /** While something is waited for. */
 const LOOK_MS = 200;
+/** While connections end by themselves: to look through all of them costs the processor time they need. */
+const FLOWS_MS = 2_000;
 /** After something failed. */
 const AGAIN_MS = 2_000;
 /** How long a proxy may take to be told that it is not needed any more: until then it would only write its rules again. */
@@ -229,7 +231,7 @@ class NodePlaneSwitch implements PlaneSwitch {
       if (done.includes("flip")) this.confirmed = false;
       this.next = next;
       this.failure = undefined;
-      if (next !== "settled") this.lookSoon(LOOK_MS);
+      if (next !== "settled") this.lookSoon("wait" in next && next.wait === "flows" ? FLOWS_MS : LOOK_MS);
       return report;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);

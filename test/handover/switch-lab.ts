@@ -25,10 +25,15 @@ export interface SwitchLab {
   startProxies(): Promise<void>;
   /** It stops; its rules stay. */
   stopProxies(): Promise<void>;
-  /** Resolves when every node says it acts so, and eBPF is proven, or has only connections left that nobody else can carry. */
+  /** The proxies come back on the way back. Resolves when every node says it acts so, and eBPF is proven, or has only connections left that nobody else can carry. */
   switchTo(plane: "ebpf" | "nft", node?: LabNode): Promise<void>;
   says(node: LabNode): Promise<{ dataplane: string | undefined; proven: boolean }>;
-  talk(intervalMs: number, count: Record<"tcp" | "udp", number>): Promise<Traffic>;
+  /** Says what is wanted, and waits for nothing. */
+  want(plane: "ebpf" | "nft"): Promise<void>;
+  /** Whether anybody takes connections where the API server's service leads. */
+  answerAsApi(answers: boolean): Promise<void>;
+  /** `only`: the ways whose names begin so. */
+  talk(intervalMs: number, count: Record<"tcp" | "udp", number>, only?: string): Promise<Traffic>;
   close(): Promise<void>;
 }
 
@@ -81,8 +86,14 @@ export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: Swi
   try {
     const { client, nodes } = lab;
     for (const { name } of nodes) await client.create(PODS, agentPod(name));
-    const api = await listenAsApi(lab.outside.netns);
-    ends.push(api);
+    const outside = lab.outside.netns;
+    let api: (() => void) | undefined;
+    const answerAsApi = async (answers: boolean) => {
+      if (!answers) api?.();
+      api = answers ? (api ?? (await start(outside, undefined, ["serve", "api", "6443"]))) : undefined;
+    };
+    await answerAsApi(true);
+    ends.push(() => api?.());
     await expose(client, "kubernetes", { ip: "10.96.0.1", port: 443 }, [
       { address: lab.outside.addresses.v4, port: 6443 },
     ]);
@@ -106,6 +117,23 @@ export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: Swi
       for (const one of proxies.splice(0)) await one.stop();
     };
     ends.push(stopProxies);
+    const startProxies = async () => {
+      const objects = [
+        ...(await client.list(NODES)).items,
+        ...(await client.list(SERVICES)).items,
+        ...(await client.list(ENDPOINT_SLICES)).items,
+      ];
+      proxies = nodes.map((node) => nodeProxy(node, mode));
+      for (const proxy of proxies) {
+        for (const object of objects) proxy.set(object);
+        proxy.start();
+      }
+      for (const node of nodes)
+        await until(
+          () => hasProxyRules(node, mode),
+          () => `no rules on ${node.name}`,
+        );
+    };
     const says = async (node: LabNode) => {
       const { metadata } = await client.get(PODS, { namespace: SYSTEM, name: `agent-of-${node.name}` });
       const annotations = metadata.annotations ?? {};
@@ -114,30 +142,16 @@ export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: Swi
         proven: annotations["vendor.io/service-routing"] === "proven",
       };
     };
-    const settings = async (name: string, bpfEnabled: boolean) => {
-      await client.patch(SETTINGS, { name }, { type: "merge", patch: { spec: { bpfEnabled } } });
+    const want = async (plane: "ebpf" | "nft") => {
+      const patch = { spec: { bpfEnabled: plane === "ebpf" } };
+      await client.patch(SETTINGS, { name: "default" }, { type: "merge", patch });
     };
     return {
-      ...{ lab, nodes, pods, stopProxies, says, close },
-      async startProxies() {
-        const objects = [
-          ...(await client.list(NODES)).items,
-          ...(await client.list(SERVICES)).items,
-          ...(await client.list(ENDPOINT_SLICES)).items,
-        ];
-        proxies = nodes.map((node) => nodeProxy(node, mode));
-        for (const proxy of proxies) {
-          for (const object of objects) proxy.set(object);
-          proxy.start();
-        }
-        for (const node of nodes)
-          await until(
-            () => hasProxyRules(node, mode),
-            () => `no rules on ${node.name}`,
-          );
-      },
+      ...{ lab, nodes, pods, startProxies, stopProxies, says, want, answerAsApi, close },
       async switchTo(plane, only) {
-        await settings("default", plane === "ebpf");
+        await want(plane);
+        // Agents that serve services take away what a proxy writes: it can only come back for those that leave.
+        if (plane === "nft") await startProxies();
         for (const node of only ? [only] : nodes) {
           const wanted = plane === "ebpf" ? "BPF" : "Nftables";
           await until(
@@ -151,7 +165,8 @@ export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: Swi
           );
         }
       },
-      talk: (intervalMs, flows) => talk({ lab, pods, node: nodes[0]! }, intervalMs, flows, ends),
+      talk: (intervalMs, flows, only = "") =>
+        talk({ lab, pods, node: nodes[0]! }, { intervalMs, only, ...flows }, ends),
       close,
     };
   } catch (error) {
@@ -221,11 +236,6 @@ async function expose(
   } as KubeObject);
 }
 
-/** Somebody who takes connections where the API server's service leads. */
-async function listenAsApi(netns: Netns): Promise<() => void> {
-  return await start(netns, undefined, ["serve", "api", "6443"]);
-}
-
 /** Packets to a service's address must leave the routing table alive, as on any real node. */
 function defaultRoute(node: LabNode, gateway: string): void {
   const netlink = kernel.netlink(node.netns);
@@ -284,8 +294,7 @@ async function start(
 
 async function talk(
   { lab, pods, node }: { lab: NodeLab; pods: Record<string, LabPod>; node: LabNode },
-  intervalMs: number,
-  { tcp, udp }: Record<"tcp" | "udp", number>,
+  { intervalMs, only, tcp, udp }: { intervalMs: number; only: string } & Record<"tcp" | "udp", number>,
   ends: (() => Promise<void> | void)[],
 ): Promise<Traffic> {
   const both = (name: string, host: string, port: number) => [
@@ -326,8 +335,11 @@ async function talk(
       ],
     },
   ];
+  const wanted = clients
+    .map((one) => ({ ...one, flows: one.flows.filter(({ name }) => name.startsWith(only)) }))
+    .filter(({ flows }) => flows.length > 0);
   const running = await Promise.all(
-    clients.map(({ netns, group, flows }) => start(netns, group, ["talk", JSON.stringify({ flows, intervalMs })])),
+    wanted.map(({ netns, group, flows }) => start(netns, group, ["talk", JSON.stringify({ flows, intervalMs })])),
   );
   const stop = () => {
     for (const end of running) end();

@@ -11,6 +11,7 @@ import { errnoOf } from "../../kernel/errors.ts";
 import { parseAddress } from "../../kit/ip.ts";
 import type { Net } from "../../policy/model.ts";
 import { NetTable } from "../../policy/nets.ts";
+import { expireFlows } from "../ebpf/expire-flows.ts";
 import { addressText } from "../ebpf/net-bytes.ts";
 
 export interface GiveOptions {
@@ -39,6 +40,7 @@ const UDP = 17;
 const SECONDS = { [TCP]: 120, [UDP]: 60 } as const;
 /** For flows nobody has spoken on during the whole drain: as long as the kernel remembers an idle one. */
 const IDLE_SECONDS = { [TCP]: 432_000, [UDP]: 180 } as const;
+const UDP_OVER_NS = 30_000_000_000n;
 /** Between two turns of the event loop. */
 const AT_ONCE = 256;
 
@@ -65,7 +67,12 @@ export async function giveFlows(options: GiveOptions, replace: boolean): Promise
 /** Those left after a while are idle: the kernel keeps them from here on, and the programs forget them. What it would not take stays. */
 export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
   const { conntrack, generation, flows, known } = options;
-  return await eachFlow(options, (one) => {
+  await expireFlows(flows, {});
+  const forget = ({ key, reply }: CarriedFlow) => {
+    flows.delete(key);
+    flows.delete(reply);
+  };
+  const give = (one: CarriedFlow) => {
     const there = conntrack.find(one.original);
     const ours = there?.mark === generationMark(generation);
     if (!ours && !known.has(one.key.toString("latin1"))) return "refused";
@@ -73,9 +80,15 @@ export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
     if (ours && there.timeout <= SECONDS[one.protocol]) {
       conntrack.update(one.original, { timeout: IDLE_SECONDS[one.protocol] });
     }
-    flows.delete(one.key);
-    flows.delete(one.reply);
+    forget(one);
     return "given";
+  };
+  const now = process.hrtime.bigint();
+  return await eachFlow(options, give, (one, value) => {
+    // Datagrams have no end, and nothing is lost when the next one is a new flow.
+    const isOver = one.protocol === UDP && now - value.readBigUInt64LE(flowLayout.at.lastSeen) > UDP_OVER_NS;
+    if (isOver) forget(one);
+    return isOver;
   });
 }
 
@@ -99,7 +112,11 @@ interface CarriedFlow {
   translated: FlowTuple;
 }
 
-async function eachFlow(options: GiveOptions, give: (flow: CarriedFlow) => "given" | "refused"): Promise<Given> {
+async function eachFlow(
+  options: GiveOptions,
+  give: (flow: CarriedFlow) => "given" | "refused",
+  isOver: (flow: CarriedFlow, value: Buffer) => boolean = () => false,
+): Promise<Given> {
   const counted: Given = { given: 0, refused: 0, staying: 0 };
   const pods = new NetTable();
   for (const pool of options.pools) pods.add(pool, true);
@@ -108,8 +125,9 @@ async function eachFlow(options: GiveOptions, give: (flow: CarriedFlow) => "give
     for (const entry of chunk) {
       const carried = carriedFlow(entry);
       if (!carried) continue;
-      if (isBound(entry, carried, options.flows, pods)) counted.staying++;
-      else counted[give(carried)]++;
+      const bound = isBound(entry, carried, options.flows, pods);
+      if (bound && !isOver(carried, entry[1])) counted.staying++;
+      if (!bound) counted[give(carried)]++;
       if (++turn % AT_ONCE === 0) await nextTurn();
     }
   }

@@ -146,8 +146,7 @@ class NodeHandOver implements HandOver {
   private async flowsLeft(model: DataplaneModel): Promise<boolean> {
     const { ground, clock } = this.parts;
     if (!this.drain?.given) return false;
-    const carried = await ground.carried();
-    if (carried === 0 || clock.now() - this.drain.since < IDLE_MS) return carried > 0;
+    if (clock.now() - this.drain.since < IDLE_MS) return (await ground.carried()) > 0;
     const { staying, refused } = await ground.give("idle", this.drain, model);
     return staying + refused > 0;
   }

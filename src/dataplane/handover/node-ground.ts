@@ -5,7 +5,6 @@ import type { Kernel } from "../../kernel/kernel.ts";
 import type { Netns } from "../../kernel/netns-port.ts";
 import type { NftPort } from "../../kernel/nft-port.ts";
 import type { DataplaneModel, ServicePort } from "../../policy/model.ts";
-import { expireFlows } from "../ebpf/expire-flows.ts";
 import { conntrackLookup } from "../ebpf/fit-to-kernel.ts";
 import { mapDirectory } from "../ebpf/programs.ts";
 import { forgetStaleFlows } from "../service-proxy/stale-flows.ts";
@@ -27,7 +26,7 @@ export interface NodeGround {
   /** Tells the programs which flows are the kernel's; how many. */
   tellOldFlows(): Promise<number>;
   give(how: "replace" | "insert" | "idle", drain: Drain, model: DataplaneModel): Promise<Given>;
-  /** How many flows the programs still carry, those that are over left out. */
+  /** How many flows the programs still carry. */
   carried(): Promise<number>;
   /** The kernel forgets UDP flows to backends that these services no longer have: while nobody else sees to it. */
   forgetStaleFlows(services: readonly ServicePort[]): Promise<number>;
@@ -93,15 +92,7 @@ export function nodeGround({ kernel, pinDirectory, tables, overlay, netns }: Gro
         },
         { given: 0, refused: 0, staying: 0 },
       ),
-    carried: () =>
-      withMap(
-        "flows",
-        async (flows) => {
-          await expireFlows(flows, {});
-          return await countCarried(flows);
-        },
-        0,
-      ),
+    carried: () => withMap("flows", countCarried, 0),
     forgetStaleFlows: (services) => forgetStaleFlows(conntrack, services, ownAddresses()),
     close() {
       keep.close();
