@@ -52,7 +52,8 @@ INLINE void choose_path(struct __sk_buff *skb, struct work *w, enum hook hook, c
 	/* Whoever answers on this very node sees the client, and the stack delivers. */
 	if (kind == ROUTE_LOCAL_HOST)
 		return;
-	if (kind == ROUTE_REMOTE_WORKLOAD && route && (route->flags & ROUTE_PEER_EBPF) && (route->flags & ROUTE_OVERLAY)) {
+	if (kind == ROUTE_REMOTE_WORKLOAD && route && (w->flags & WORK_OUTSIDE) && (route->flags & ROUTE_PEER_EBPF) &&
+	    (route->flags & ROUTE_OVERLAY)) {
 		w->path = PATH_OVERLAY;
 		__builtin_memcpy(w->mac, route->mac, 6);
 		w->reply_path = PATH_ROUTE;
@@ -60,8 +61,23 @@ INLINE void choose_path(struct __sk_buff *skb, struct work *w, enum hook hook, c
 			answer_through_overlay(skb, w);
 		return;
 	}
-	/* The backend's node would not send the answer back to us: the kernel takes this node's address for the client's. */
+	/*
+	 * The backend's node would not send the answer back to us, because it does not know how or because it reaches a client of the cluster
+	 * straight: the kernel takes this node's address for the client's.
+	 */
 	w->flags |= WORK_MARK;
+}
+
+/* The same for a packet of the node itself, where it leaves: pods of this node are reached from there, and others by its routes. */
+INLINE enum reason choose_own_path(struct work *w)
+{
+	struct workload *workload = bpf_map_lookup_elem(&workloads, &w->to.dst);
+	w->reply_path = PATH_HOST;
+	w->path = workload ? PATH_LOCAL : PATH_ROUTE;
+	if (workload)
+		w->out = workload->ifindex;
+	/* From the node to itself nothing leaves: only its sockets can be translated there. */
+	return !workload && route_kind_of(w, &w->to.dst) == ROUTE_LOCAL_HOST ? DROP_NO_ROUTE : REASON_NONE;
 }
 
 /* Whether an answer of that key would be taken for another flow's, of ours or of the kernel's. */
