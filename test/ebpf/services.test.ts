@@ -260,10 +260,10 @@ const FIRST_PACKETS: Row[] = [
     `redirect PASS_POLICY | tcp 10.65.0.1:1000 > 10.65.9.9:8080`,
   ],
   [
-    "another node may too",
+    "another node may too, and is answered by way of us: the stack takes our address for its own",
     "uplink",
     v4({ source: PEER.v4, destination: NODE.v4 }, tcp(1000, 30088)),
-    `redirect PASS_NO_POLICY | tcp 192.0.2.2:1000 > 10.65.9.9:8080`,
+    `next PASS_NO_POLICY | tcp 192.0.2.2:1000 > 10.65.9.9:8080`,
   ],
   [
     "an external address",
