@@ -27,7 +27,7 @@ INLINE int concerns_us(struct work *w, enum hook hook, const struct interface *i
 	if ((w->flags & WORK_ICMP_ERROR) || bpf_map_lookup_elem(&flows, &w->packet))
 		return 1;
 	if (!arrives(hook))
-		return 0;
+		return is_own_question(w, interface);
 	if (w->packet.protocol == IPPROTO_UDP && w->packet.dport == vxlan_port)
 		return 1;
 	return find_frontend(w, interface) || is_missing_port(w);
@@ -86,6 +86,11 @@ SEC("tc") int to_host(struct __sk_buff *skb)
 SEC("tc") int begin_host(struct __sk_buff *skb)
 {
 	return begin_step(skb, HOOK_FROM_HOST);
+}
+
+SEC("tc") int begin_own_flow(struct __sk_buff *skb)
+{
+	return begin_own(skb);
 }
 
 SEC("tc") int from_host_judged(struct __sk_buff *skb)

@@ -63,6 +63,8 @@ INLINE void take(struct work *w, const struct flow *flow)
 	w->out = flow->out;
 	w->to = w->packet;
 	w->flags |= (flow->flags & FLOW_REPLY ? WORK_REPLY : 0) | (flow->flags & FLOW_MARK ? WORK_MARK : 0);
+	if ((flow->flags & (FLOW_NAT | FLOW_FROM_HOST | FLOW_REPLY)) == (FLOW_NAT | FLOW_FROM_HOST))
+		w->flags |= WORK_OWN;
 	if (flow->flags & FLOW_NAT) {
 		w->flags |= WORK_NAT;
 		w->to = flow->to;
@@ -161,7 +163,7 @@ INLINE long open_flow(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
 	flow->bytes = 0;
 	flow->approved_in = w->epoch_out;
 	flow->approved_out = w->epoch_in;
-	flow->out = w->reply_path == PATH_LOCAL ? in_ifindex : 0;
+	flow->out = w->reply_path == PATH_LOCAL || w->reply_path == PATH_HOST ? in_ifindex : 0;
 	flow->path = w->reply_path;
 	flow->flags ^= FLOW_REPLY;
 	flow->flags &= ~FLOW_MARK;

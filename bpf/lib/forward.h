@@ -106,9 +106,17 @@ INLINE int into_pod(struct __sk_buff *skb, struct work *w, const struct interfac
 	__builtin_memcpy(macs, pod->pod_mac, 6);
 	__builtin_memcpy(macs + 6, pod->host_mac, 6);
 	bpf_skb_store_bytes(skb, 0, macs, 12, 0);
-	if (has_redirect_peer)
+	/* Only from where packets arrive. */
+	if (has_redirect_peer && !(w->flags & WORK_OWN))
 		return bpf_redirect_peer(ifindex, 0);
 	return bpf_redirect(ifindex, 0);
+}
+
+/* An answer to the node itself: by the interface the node asked by, where its stack waits for it. */
+INLINE int to_node(struct __sk_buff *skb, const struct interface *uplink, __u32 ifindex)
+{
+	bpf_skb_store_bytes(skb, 0, uplink->host_mac, 6, 0);
+	return bpf_redirect(ifindex, BPF_F_INGRESS);
 }
 
 /* By what the lookup of the route found. */
@@ -187,6 +195,8 @@ INLINE int forward_translated(struct __sk_buff *skb, struct work *w, enum hook h
 	/* The verifier does not see that the path is what it was. */
 	if (w->path == PATH_ROUTE || !pod)
 		return by_route(skb, w, found);
+	if (w->path == PATH_HOST)
+		return to_node(skb, pod, out);
 	return w->path == PATH_OVERLAY ? through_overlay(skb, w, pod, out) : into_pod(skb, w, pod, out);
 }
 

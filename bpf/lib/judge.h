@@ -60,7 +60,7 @@ INLINE int translates(const struct work *w, enum hook hook)
 	if (!(w->flags & WORK_NAT))
 		return 0;
 	if (w->path != PATH_STACK)
-		return arrives(hook);
+		return arrives(hook) || (w->flags & WORK_OWN);
 	int reply = (w->flags & WORK_REPLY) != 0;
 	return arrives(hook) != reply;
 }
@@ -68,7 +68,8 @@ INLINE int translates(const struct work *w, enum hook hook)
 /* The packet goes on, for this reason. */
 INLINE int send_on(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason, const struct interface *pod)
 {
-	if (arrives(hook) && (w->path == PATH_OVERLAY || (w->path != PATH_STACK && (w->flags & WORK_NAT))))
+	int here = arrives(hook) || (hook == HOOK_TO_HOST && (w->flags & WORK_OWN));
+	if (here && (w->path == PATH_OVERLAY || (w->path != PATH_STACK && (w->flags & WORK_NAT))))
 		return forward_translated(skb, w, hook, reason, pod);
 	if (translates(w, hook) && rewrite(skb, w))
 		return drop(w, hook, DROP_NAT_FAILED);
@@ -256,6 +257,12 @@ INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 		w->flags |= WORK_OUTSIDE;
 	if (drains(w, hook, interface))
 		return pass(w, hook, PASS_DRAINING);
+	/* What the node itself was answered, turned back already. */
+	if (tracked && hook == HOOK_FROM_HOST) {
+		struct flow *own = bpf_map_lookup_elem(&flows, &w->reply);
+		if (own && (own->flags & (FLOW_NAT | FLOW_FROM_HOST | FLOW_REPLY)) == (FLOW_NAT | FLOW_FROM_HOST))
+			return pass(w, hook, PASS_ESTABLISHED);
+	}
 	struct frontend *frontend = tracked ? find_frontend(w, interface) : 0;
 	if (!frontend)
 		choose_path(skb, w, hook, interface);
@@ -284,6 +291,14 @@ INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 	if (w->path == PATH_STACK && !(w->flags & WORK_KERNEL) && is_for_host(skb, w))
 		w->flags |= WORK_TO_HOST;
 	return judge(skb, w, hook, interface);
+}
+
+/* Whether the node itself asks a service. TCP without a beginning is not: nobody knows whom it was with. */
+INLINE int is_own_question(struct work *w, const struct interface *interface)
+{
+	if (w->from || interface->kind != INTERFACE_HOST || (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)))
+		return 0;
+	return find_frontend(w, interface) != 0;
 }
 
 /* The packet's flow is in the table, and what becomes of the packet with it; REASON_NONE: policy has to be asked. */
@@ -327,6 +342,8 @@ INLINE int decide(struct __sk_buff *skb, struct work *w, enum hook hook, const s
 			return drop(w, hook, DROP_POLICY_MISSING);
 		}
 		reason = begin_leaving(skb, w, interface);
+		if (!reason && hook == HOOK_TO_HOST && is_own_question(w, interface))
+			bpf_tail_call(skb, &steps, STEP_BEGIN_OWN);
 	}
 	if (reason >= FIRST_DROP)
 		return drop(w, hook, reason);
@@ -335,6 +352,32 @@ INLINE int decide(struct __sk_buff *skb, struct work *w, enum hook hook, const s
 	if (reason)
 		return send_on(skb, w, hook, reason, pod);
 	return judge(skb, w, hook, interface);
+}
+
+/* A packet of the node itself for a service, where it leaves: its socket was not translated, and nobody further out knows the address. */
+INLINE int begin_own(struct __sk_buff *skb)
+{
+	struct work *w = work_of_cpu();
+	if (!w)
+		return DROP;
+	__u32 ifindex = w->ifindex;
+	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	if (!interface)
+		return pass(w, HOOK_TO_HOST, PASS_NOT_OURS);
+	struct frontend *frontend = find_frontend(w, interface);
+	if (!frontend)
+		return pass(w, HOOK_TO_HOST, PASS_NOT_OURS);
+	enum reason bad = choose_backend(w, frontend, 0);
+	if (!bad)
+		bad = choose_own_path(w);
+	w->service = frontend->service;
+	w->flags |= WORK_NAT | WORK_OWN;
+	if (!bad && !find_free_port(skb, w))
+		bad = DROP_NO_FREE_PORT;
+	if (bad)
+		return drop(w, HOOK_TO_HOST, bad);
+	ask_about_translated(w, &w->to.dst, w->to.dport);
+	return judge(skb, w, HOOK_TO_HOST, interface);
 }
 
 INLINE int begin_step(struct __sk_buff *skb, enum hook hook)

@@ -38,6 +38,7 @@ enum flow_path {
 	PATH_STACK = 0, /* the kernel routes them: both directions then, its connection tracking must see both */
 	PATH_LOCAL = 1, /* into the pod behind `out` */
 	PATH_ROUTE = 2, /* where the kernel's routes say, without passing its hooks */
+	PATH_HOST = 4,    /* to this node, as if it had come by `out` */
 	PATH_OVERLAY = 3, /* through the overlay's device to the node whose VTEP has `mac` */
 };
 
@@ -377,7 +378,9 @@ enum step {
 	STEP_BEGIN_HOST = 5,
 	/* Where a packet is answered instead of sent on. */
 	STEP_ANSWER = 6,
-	STEPS = 7,
+	/* Where flows of the node itself begin that no hook at a socket translated. */
+	STEP_BEGIN_OWN = 7,
+	STEPS = 8,
 };
 
 enum stage {
@@ -398,6 +401,7 @@ enum work_flag {
 	WORK_MARK = 512,   /* as FLOW_MARK */
 	WORK_DIRECT = 1024, /* as FLOW_DIRECT */
 	WORK_KERNEL = 2048, /* as FLOW_KERNEL */
+	WORK_OWN = 8192,     /* of this node itself, translated where it leaves */
 	WORK_OUTSIDE = 4096, /* from outside of the cluster */
 };
 

@@ -149,6 +149,43 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
     });
   });
 
+  describe("the node itself, where no hook translated its socket", () => {
+    const out = { direction: "egress" } as const;
+
+    it("reaches a pod here, and hears the service", async () => {
+      await lab.serve(ALL);
+      expect(line("uplink", v4(to(NODE.v4, VIP), tcp(1000, 80)), out)).toBe(
+        "redirect PASS_NO_POLICY | tcp 192.0.2.1:1000 > 10.65.0.2:8080",
+      );
+      const atPod = v4(to(NODE.v4, POD_B.v4), tcp(1000, 8080));
+      expect(line("b", atPod, out)).toContain("next PASS_FROM_HOST");
+      const back = lab.put("b", v4(to(POD_B.v4, NODE.v4), tcp(8080, 1000, TCP.synAck)));
+      expect([back.line, back.toMac]).toEqual([
+        ...["redirect PASS_FROM_HOST | tcp 10.96.0.10:80 > 192.0.2.1:1000", "02:00:00:00:01:01"],
+      ]);
+      expect(line("uplink", v4(to(VIP, NODE.v4), tcp(80, 1000, TCP.synAck)))).toContain("next PASS");
+      expect(line("uplink", v4(to(NODE.v4, VIP), tcp(1000, 80, TCP.ack)), out)).toContain("redirect PASS_ESTABLISHED");
+    });
+
+    it("reaches a pod elsewhere by its routes", async () => {
+      await lab.serve(ALL);
+      expect(line("uplink", v4(to(NODE.v4, "10.96.0.11"), tcp(1000, 80)), out)).toContain(
+        "192.0.2.1:1000 > 10.65.9.9:8080",
+      );
+      expect(line("uplink", v4(to(REMOTE.v4, NODE.v4), tcp(8080, 1000, TCP.synAck)))).toBe(
+        "redirect PASS_ESTABLISHED | tcp 10.96.0.11:80 > 192.0.2.1:1000",
+      );
+    });
+
+    it("is left alone in everything else it says, and what it forwards too", async () => {
+      await lab.serve(ALL);
+      expect(line("uplink", v4(to(NODE.v4, OUTSIDE.v4), tcp(1000, 80)), out)).toContain("next PASS_NOT_OURS");
+      expect(line("uplink", v4(to(NODE.v4, VIP), tcp(1000, 80, TCP.ack)), out)).toContain("next PASS_NOT_OURS");
+      const forwarded = v4(to("192.0.2.77", VIP), tcp(1000, 80));
+      expect(line("uplink", forwarded, { ...out, from: "overlay" })).toContain("next PASS_NOT_OURS");
+    });
+  });
+
   describe("straight answers", () => {
     it("the first node leaves the packet as it is, and stays with the node it chose", async () => {
       await lab.serve(ALL, { direct: true });

@@ -17,6 +17,7 @@ const STEPS = [
   ["workload", "begin_workload", STEP.STEP_BEGIN_WORKLOAD],
   ["host", "begin_host", STEP.STEP_BEGIN_HOST],
   ["workload", "answer_instead", STEP.STEP_ANSWER],
+  ["host", "begin_own_flow", STEP.STEP_BEGIN_OWN],
 ] as const satisfies readonly (readonly [TrafficObject, string, number])[];
 
 type Load = (bytes: Uint8Array, options: LoadOptions) => BpfObject;

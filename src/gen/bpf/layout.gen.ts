@@ -794,6 +794,7 @@ export const FLOW_PATH = {
   PATH_STACK: 0,
   PATH_LOCAL: 1,
   PATH_ROUTE: 2,
+  PATH_HOST: 4,
   PATH_OVERLAY: 3,
 } as const;
 
@@ -908,7 +909,8 @@ export const STEP = {
   STEP_BEGIN_WORKLOAD: 4,
   STEP_BEGIN_HOST: 5,
   STEP_ANSWER: 6,
-  STEPS: 7,
+  STEP_BEGIN_OWN: 7,
+  STEPS: 8,
 } as const;
 
 export const WORK_FLAG = {
@@ -924,6 +926,7 @@ export const WORK_FLAG = {
   WORK_MARK: 512,
   WORK_DIRECT: 1024,
   WORK_KERNEL: 2048,
+  WORK_OWN: 8192,
   WORK_OUTSIDE: 4096,
 } as const;
 
@@ -948,4 +951,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "6e68e07f5051";
+export const LAYOUT_DIGEST = "3cd17d7f4204";
