@@ -90,9 +90,8 @@ export class ServicePlane {
 
   /** When flows and sockets of backends that are gone have been ended, or could not be: those are tried again with the next change. */
   async settled(): Promise<void> {
-    this.turn ??= this.endAll().finally(() => {
-      this.turn = undefined;
-    });
+    if (this.ending.length === 0) return;
+    this.turn ??= this.endAll();
     await this.turn;
   }
 
@@ -119,16 +118,18 @@ export class ServicePlane {
 
   private async endAll(): Promise<void> {
     const { map } = this.options;
-    for (let gone = this.ending[0]; gone; gone = this.ending[0]) {
-      try {
+    try {
+      for (let gone = this.ending[0]; gone; gone = this.ending[0]) {
         await endUdpFlows(gone, map("flows"));
         await endKernelUdpFlows(gone, map("frontends"), this.conntrack);
         await closeUdpSockets(gone, map("socket_peers"), this.sockets);
-      } catch {
-        // Flows that are not used end by themselves; the next change tries again.
-        return;
+        this.ending.shift();
       }
-      this.ending.shift();
+    } catch {
+      // Flows that nobody uses end by themselves; the next change tries again.
+    } finally {
+      // In the same moment the last one was done: whoever comes after that begins another turn.
+      this.turn = undefined;
     }
   }
 }
