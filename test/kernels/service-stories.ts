@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import type { EbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
+import { MAIN_TABLE } from "../../src/kernel/netlink-port.ts";
 import type { Route, ServicePort } from "../../src/policy/model.ts";
 import { allow, deltaOf, NODE, POD_A, POD_B } from "../ebpf/packet-lab.ts";
 import { routeTo, servicePort } from "../ebpf/service-lab.ts";
+import { Speaker } from "./pod.ts";
 import { OPEN, OUTSIDE, type Scene } from "./scene.ts";
 
 const RULES = { aEgress: [allow()], aIngress: [allow()], bIngress: [allow()], bEgress: [allow()] };
@@ -55,6 +57,7 @@ export async function servicesAnswer(scene: Scene, plane: EbpfDataplane): Promis
   ] as const) {
     assert.equal(await who.tries(address, port), "ECONNREFUSED", `${address} port ${port}`);
   }
+  await nodeAsks(scene);
   // A connection goes on while nobody looks after the programs, and through a drain nobody takes it over in.
   const long = await a.open("10.96.0.10", 80);
   await long.answers();
@@ -63,4 +66,24 @@ export async function servicesAnswer(scene: Scene, plane: EbpfDataplane): Promis
   plane.setMode("ebpf");
   await long.answers();
   await long.close();
+}
+
+/** A process of the node whose sockets nobody hooked: its packets are turned to the pod where they leave, and the answers to it where they arrive. */
+async function nodeAsks(scene: Scene): Promise<void> {
+  scene.inside(scene.node, (netlink) => {
+    const device = netlink.link("eth0")!.index;
+    const common = { type: "unicast", table: MAIN_TABLE, protocol: 80, device } as const;
+    netlink.replaceRoute({ ...common, destination: "10.96.0.0/16", gateway: OUTSIDE.v4 });
+    netlink.replaceRoute({ ...common, destination: "fd96::/64", gateway: OUTSIDE.v6 });
+  });
+  const node = new Speaker(scene.node);
+  try {
+    for (const address of ["10.96.0.10", "fd96::10"]) {
+      const connection = await node.open(address, 80);
+      await connection.answers();
+      await connection.close();
+    }
+  } finally {
+    await node.close();
+  }
 }
