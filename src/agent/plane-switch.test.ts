@@ -209,7 +209,7 @@ describe("two data planes", () => {
     expect(both.acting()).toBe("nft");
     expect(node.filtering()).toEqual(["nft"]);
     node.failing = undefined;
-    await clock.advance(3_000);
+    await clock.advance(15_000);
     expect(both.acting()).toBe("ebpf");
   });
 

@@ -76,7 +76,7 @@ const LOOK_MS = 200;
 /** While connections end by themselves: to look through all of them costs the processor time they need. */
 const FLOWS_MS = 2_000;
 /** After something failed. */
-const AGAIN_MS = 2_000;
+const AGAIN_MS = 10_000;
 /** How long a proxy may take to be told that it is not needed any more: until then it would only write its rules again. */
 const PROXY_LEAVES_MS = 60_000;
 
