@@ -91,6 +91,7 @@ class NodePlaneSwitch implements PlaneSwitch {
   private next: Next | undefined;
   private failure: string | undefined;
   private inEffect = false;
+  private saidLast: Announcement | undefined;
   private confirmed = false;
   private confirmedAt = 0;
   private told: { what: Announcement; at: number } | undefined;
@@ -219,7 +220,6 @@ class NodePlaneSwitch implements PlaneSwitch {
 
   private async advance(): Promise<ApplyReport | undefined> {
     const { log, onChange } = this.options;
-    const before = this.announcement();
     const facts = {
       confirmed: this.confirmed && this.filtering() === "ebpf",
       peersToldAt: this.told?.what === "leaving" ? this.told.at : undefined,
@@ -241,7 +241,10 @@ class NodePlaneSwitch implements PlaneSwitch {
       if (this.handOver.planes.size === 0) throw error;
       return undefined;
     } finally {
-      if (this.announcement() !== before) onChange?.();
+      // It may have changed without us, too: the dead-man asks nobody.
+      const now = this.announcement();
+      if (now !== this.saidLast) onChange?.();
+      this.saidLast = now;
     }
   }
 
