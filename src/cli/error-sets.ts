@@ -9,6 +9,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "cni/errors.ts": () => import("../cni/errors.ts"),
   "controllers/errors.ts": () => import("../controllers/errors.ts"),
   "dataplane/ebpf/errors.ts": () => import("../dataplane/ebpf/errors.ts"),
+  "dataplane/handover/errors.ts": () => import("../dataplane/handover/errors.ts"),
   "dataplane/net/errors.ts": () => import("../dataplane/net/errors.ts"),
   "dataplane/nft/errors.ts": () => import("../dataplane/nft/errors.ts"),
   "dataplane/service-proxy/errors.ts": () => import("../dataplane/service-proxy/errors.ts"),

@@ -4,6 +4,7 @@ import type { Log } from "../../kit/log.ts";
 import type { DataplaneModel } from "../../policy/model.ts";
 import type { ApplyReport, Dataplane } from "../contract.ts";
 import { wholeDelta } from "../model-delta.ts";
+import { errors } from "./errors.ts";
 import { type HandOverSeen, type Next, nextStep, type StepName } from "./next-step.ts";
 import type { Drain, NodeGround } from "./node-ground.ts";
 
@@ -97,6 +98,8 @@ class NodeHandOver implements HandOver {
       this.keepTime(wanted);
       const next = nextStep(wanted, await this.look(model, facts));
       if (next === "settled" || "wait" in next) return { next, done, ...(report ? { report } : {}) };
+      // What a step was to make so must be so after it: else it would be done for ever.
+      if (done.at(-1) === next.do) throw errors.HANDOVER_STEP_WITHOUT_EFFECT(next.do);
       this.parts.log.info({ step: next.do, wanted }, "changing the data plane");
       report = (await this.take(next.do, model)) ?? report;
       done.push(next.do);

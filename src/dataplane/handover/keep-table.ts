@@ -58,7 +58,8 @@ export function createKeepTable({ kernel, table, overlay, netns }: KeepOptions):
     async put(gate, model) {
       if (gate) ranges = clusterRanges(model.services.values());
       const commands = keepCommands(at, gate ? gateRules(model, ranges, overlay) : NO_GATE);
-      const stamp = createHash("sha256").update(commands.join("\n")).digest("hex").slice(0, 16);
+      const digest = createHash("sha256").update(commands.join("\n")).digest("hex").slice(0, 16);
+      const stamp = `${gate ? "gated" : "open"} ${digest}`;
       if (!commentsOf(await listed()).includes(stamp)) {
         await nft.run([...commands, `add rule ${at} forward accept comment "${stamp}"`].join("\n"));
       }
@@ -80,7 +81,7 @@ export function createKeepTable({ kernel, table, overlay, netns }: KeepOptions):
 function stateOf(objects: readonly NftObject[]): KeepState {
   const comments = commentsOf(objects);
   if (comments.length === 0) return "absent";
-  return comments.includes(GATE) ? "gated" : "open";
+  return comments.some((comment) => comment.startsWith("gated ")) ? "gated" : "open";
 }
 
 function commentsOf(objects: readonly NftObject[]): string[] {
