@@ -2,7 +2,7 @@ import type { Direction } from "../../src/kernel/bpf-port.ts";
 import type { ClusterNode, ModelDelta, Route, ServiceBackend, ServicePort } from "../../src/policy/model.ts";
 import { settingsOf } from "../../src/policy/settings.ts";
 import { frame, spoken, summed, wrongChecksums } from "./frames.ts";
-import { allow, deltaOf, type Interface, NODE, PacketLab, type PodRules } from "./packet-lab.ts";
+import { allow, deltaOf, type Interface, NODE, OVERLAY_MAC, PacketLab, type PodRules } from "./packet-lab.ts";
 
 export const PEER = { v4: "192.0.2.2", v6: "2001:db8::2", mac: "66:00:00:00:00:02" };
 export const ANYBODY: PodRules = { aEgress: [allow()], aIngress: [allow()], bEgress: [allow()], bIngress: [allow()] };
@@ -117,12 +117,12 @@ function backendOf(text: string): ServiceBackend {
   return { address: address!, port: Number(port), local: star === "*", node: star === "*" ? "here" : "other" };
 }
 
-export function nodeOf(name: string, local: boolean, dataplane: "ebpf" | "nft"): ClusterNode {
+function nodeOf(name: string, local: boolean, dataplane: "ebpf" | "nft"): ClusterNode {
   const { v4, v6 } = local ? NODE : PEER;
   return {
     ...{ name, local, addressV4: v4, addressV6: v6, subnetV4: null, subnetV6: null, dataplane },
     addresses: [`${v4}/32`, `${v6}/128`],
-    vtep: { mac: local ? "66:00:00:00:00:01" : PEER.mac, addressV4: v4, addressV6: v6 },
+    vtep: { mac: local ? OVERLAY_MAC : PEER.mac, addressV4: v4, addressV6: v6 },
   };
 }
 

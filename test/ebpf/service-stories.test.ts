@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { MARK } from "../../src/gen/bpf/layout.gen.ts";
 import type { NewFlow } from "../../src/kernel/conntrack-port.ts";
 import { frame, icmp, quoted, TCP, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
-import { allow, NODE, OUTSIDE, POD_A, POD_B, REMOTE } from "./packet-lab.ts";
+import { allow, NODE, OUTSIDE, OVERLAY_MAC, POD_A, POD_B, REMOTE } from "./packet-lab.ts";
 import { ANYBODY, PEER, ServiceLab, servicePort } from "./service-lab.ts";
 
 const missing = whyNoPrograms();
@@ -94,7 +95,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       const there = lab.put("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30081)));
       expect([there.line, there.toMac, there.fromMac]).toEqual([
         "redirect PASS_NO_POLICY | tcp 198.51.100.7:1000 > 10.65.9.9:8080",
-        ...[PEER.mac, "66:00:00:00:00:01"],
+        ...[PEER.mac, OVERLAY_MAC],
       ]);
       const back = lab.put("overlay", v4(to(REMOTE.v4, OUTSIDE.v4), tcp(8080, 1000, TCP.synAck)), {
         fromMac: PEER.mac,
@@ -123,12 +124,12 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       const there = lab.put("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30081)));
       expect([there.line, there.mark, there.wrong]).toEqual([
         "next PASS_NO_POLICY | tcp 198.51.100.7:1000 > 10.65.9.9:8080",
-        ...[0x200, []],
+        ...[MARK.MARK_MASQUERADE, []],
       ]);
       const again = lab.put("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30081, TCP.ack)));
       expect([again.line, again.mark]).toEqual([
         "next PASS_ESTABLISHED | tcp 198.51.100.7:1000 > 10.65.9.9:8080",
-        0x200,
+        MARK.MARK_MASQUERADE,
       ]);
       const back = v4(to(REMOTE.v4, OUTSIDE.v4), tcp(8080, 1000, TCP.synAck));
       expect(line("uplink", back, { direction: "egress", from: "overlay" })).toBe(
@@ -282,6 +283,35 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
     });
   });
 
+  describe("addresses of services", () => {
+    const other = () => line("a", v4(to(POD_A.v4, VIP), tcp(1000, 81)));
+
+    it("refuse ports they do not have as long as one of theirs is there, also over a restart of the agent", async () => {
+      await lab.serve([WEB, DNS]);
+      expect(other()).toContain("redirect REJECT_NO_PORT");
+      await lab.serve([DNS]);
+      expect(other()).toContain("redirect REJECT_NO_PORT");
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("redirect REJECT_NO_PORT");
+      await lab.packets.restart();
+      await lab.serve([DNS]);
+      expect(other()).toContain("redirect REJECT_NO_PORT");
+      await lab.packets.restart();
+      await lab.serve([]);
+      expect(other()).toContain("next PASS_POLICY");
+    });
+
+    it("are tidied up when somebody else wrote into the map", async () => {
+      await lab.serve([WEB]);
+      const addresses = lab.packets.map("cluster_addresses");
+      for (const [key] of addresses.entries()) addresses.delete(key);
+      addresses.close();
+      expect(other()).toContain("next");
+      await lab.packets.plane.resync();
+      lab.forget();
+      expect(other()).toContain("redirect REJECT_NO_PORT");
+    });
+  });
+
   describe("two flows that would look like one", () => {
     it("get different ports behind the translation, and each its own answers", async () => {
       const twin = servicePort("twin", [`*${POD_B.v4}:8080`], { clusterAddress: "10.96.0.20" });
@@ -425,7 +455,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       expect([seen.line, quoted(seen.packet), seen.packet.readUInt16BE(40), seen.wrong, seen.mark]).toEqual([
         "redirect REJECT_TOO_BIG | icmp 3/4 192.0.2.1 > 198.51.100.7",
         "tcp 198.51.100.7:1000 > 192.0.2.1:30081",
-        ...[1450, [], 0x300],
+        ...[1450, [], MARK.MARK_ANSWER],
       ]);
       const seen6 = lab.put("uplink", v6(to(OUTSIDE.v6, NODE.v6), large));
       expect([seen6.line, seen6.packet.readUInt32BE(58), seen6.wrong]).toEqual([
@@ -438,7 +468,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       await lab.serve(ALL, { rules: {} });
       const context = lab.put("a", v4(to(POD_A.v4, VIP), tcp(1000, 81)));
       expect([context.line, context.mark]).toEqual([
-        ...["redirect REJECT_NO_PORT | tcp 10.96.0.10:81 > 10.65.0.1:1000", 0x300],
+        ...["redirect REJECT_NO_PORT | tcp 10.96.0.10:81 > 10.65.0.1:1000", MARK.MARK_ANSWER],
       ]);
       expect(context.toMac).toBe("02:00:00:00:00:0a");
       const { packet } = context;

@@ -49,7 +49,10 @@ export class ClusterAddresses {
   private tell(address: string): void {
     const key = Buffer.from(netBytes(`${address}/${address.includes(":") ? 128 : 32}`).bytes);
     const ports = this.ports.get(address) ?? 0;
-    if (ports > 0) return this.table.want(key, clusterAddressLayout.write({ ports }));
+    if (ports > 0) {
+      this.table.want(key, clusterAddressLayout.write({ ports }));
+      return;
+    }
     this.ports.delete(address);
     this.table.unwant(key);
   }
