@@ -11,6 +11,7 @@ import { planeLives } from "./plane-stories.ts";
 import { OVERLAY, Scene } from "./scene.ts";
 import { servicesAnswer } from "./service-stories.ts";
 import { socketsAreConnected } from "./socket-stories.ts";
+import { clientsGoThroughTheTunnel } from "./tunnel-story.ts";
 
 /** Returns why it does not apply here, if it does not. */
 export interface Story {
@@ -28,6 +29,7 @@ export const STORIES: Story[] = [
     name: "services answer where there are neither links nor redirects",
     run: () => services(less(realKernel(), PLAIN)),
   },
+  { name: "clients of a service keep their address through the tunnel", run: tunnel },
   { name: "sockets of the node's own processes are connected to backends", run: sockets },
   { name: "the standard plane lives", run: nft },
   { name: "a policy of many programs is accepted, and its last rule decides", run: largePolicy },
@@ -101,6 +103,11 @@ const PLAIN = { redirectPeer: false, redirectNeighbour: false, ringBuffer: false
 /** The same kernel, found out to be able to do less. */
 function less(kernel: Kernel, without: Partial<KernelFeatures>): Kernel {
   return { ...kernel, features: async () => ({ ...(await kernel.features()), ...without }) };
+}
+
+async function tunnel(): Promise<undefined> {
+  await clientsGoThroughTheTunnel(realKernel());
+  return undefined;
 }
 
 async function sockets(): Promise<undefined> {
