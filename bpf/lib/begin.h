@@ -165,8 +165,11 @@ INLINE enum reason translate(struct __sk_buff *skb, struct work *w, enum hook ho
 /* A packet to a pod straight whose answers would be taken for a translated flow's gets another port too. */
 INLINE enum reason keep_apart(struct __sk_buff *skb, struct work *w)
 {
+	if (!has_ports(w->packet.protocol))
+		return REASON_NONE;
 	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
-	if (!other || !(other->flags & FLOW_NAT) || !has_ports(w->packet.protocol))
+	/* The kernel does not have this flow, so what it has under its answers is one that it translates. */
+	if (!(other && (other->flags & FLOW_NAT)) && !find_kernel_flow(skb, w, &w->reply))
 		return REASON_NONE;
 	if (!find_free_port(skb, w))
 		return DROP_NO_FREE_PORT;

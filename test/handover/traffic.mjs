@@ -4,6 +4,7 @@ import { createSocket } from "node:dgram";
 import { connect, createServer } from "node:net";
 import { createInterface } from "node:readline";
 
+const HUNG_MS = 5_000;
 const [, , what, ...rest] = process.argv;
 
 if (what === "serve") serve(rest[0], Number(rest[1]));
@@ -85,7 +86,9 @@ function start({ name, protocol, host, port, connected = true }) {
   const end = (reason) => {
     lost ||= reason;
   };
-  const state = () => ({ sent, answered, longestMs, lost, astray, servers: servers.size });
+  // Nobody ends it, and nobody answers: as lost as one that was reset.
+  const hung = () => (open && sent > answered && performance.now() - last > HUNG_MS ? "hangs" : "");
+  const state = () => ({ sent, answered, longestMs, lost: lost || hung(), astray, servers: servers.size });
   if (protocol === "udp") {
     const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
     socket.on("error", (error) => end(String(error.code)));
