@@ -266,8 +266,11 @@ INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 	struct frontend *frontend = tracked ? find_frontend(w, interface) : 0;
 	if (!frontend)
 		choose_path(skb, w, hook, interface);
-	if (tracked && (frontend || w->path != PATH_STACK || is_missing_port(w)) && is_kernel_flow(skb, w)) {
+	/* What begins here and goes through the stack is nobody else's; anything else may answer, or go on with, what the kernel had before us. */
+	if (tracked && (frontend || w->path != PATH_STACK || is_missing_port(w) || !opens_tcp(w)) && is_kernel_flow(skb, w)) {
 		leave_to_kernel(w);
+		if (is_for_host(skb, w))
+			w->flags |= w->flags & WORK_REPLY ? WORK_FROM_HOST : WORK_TO_HOST;
 	} else if (frontend) {
 		if (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)) {
 			if (has_ct_lookup)
