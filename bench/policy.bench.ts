@@ -9,6 +9,9 @@ const NODES = 100;
 const APPS = 50;
 const CHANGES = 300;
 
+const SERVICES = 30_000;
+const BACKENDS = 4;
+
 /** How long the calculation of one node takes in a cluster with ten thousand pods and as many policies, and for one pod more or less. */
 export async function run(): Promise<Row[]> {
   const calculator = createCalculator("node-0", vendorNames);
@@ -24,7 +27,51 @@ export async function run(): Promise<Row[]> {
     { name: "a pod of this node changes its labels", value: median(local), unit: "ms" },
     { name: "a pod of another node changes its labels", value: median(remote), unit: "ms" },
     { name: "a policy changes its rules", value: median(policies), unit: "ms" },
+    ...services(),
   ];
+}
+
+function services(): Row[] {
+  const calculator = createCalculator("node-0", vendorNames);
+  const objects = Array.from({ length: SERVICES }, (_, index) => [service(index), slice(index, 0)]).flat();
+  const started = performance.now();
+  for (const object of objects) calculator.set(object);
+  calculator.take();
+  const setUp = performance.now() - started;
+  const slices = timesOf((round) => change(calculator, slice(0, round + 1)));
+  return [
+    { name: `${SERVICES} services with ${BACKENDS} endpoints: first model`, value: setUp, unit: "ms" },
+    { name: "an endpoint of one of them changes", value: median(slices), unit: "ms" },
+  ];
+}
+
+function service(index: number): KubeObject {
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: `service-${index}`, namespace: `ns-${index % NAMESPACES}` },
+    spec: { clusterIP: `10.96.${index >> 8}.${index & 255}`, ports: [{ name: "http", port: 80, protocol: "TCP" }] },
+  };
+}
+
+function slice(index: number, round: number): KubeObject {
+  const address = (backend: number) => `10.${128 + backend}.${index >> 8}.${(index + round) & 255}`;
+  return {
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: {
+      name: `service-${index}-1`,
+      namespace: `ns-${index % NAMESPACES}`,
+      labels: { "kubernetes.io/service-name": `service-${index}` },
+    },
+    addressType: "IPv4",
+    endpoints: Array.from({ length: BACKENDS }, (_, backend) => ({
+      addresses: [address(backend)],
+      nodeName: `node-${backend}`,
+      conditions: { ready: true, serving: true, terminating: false },
+    })),
+    ports: [{ name: "http", port: 8080, protocol: "TCP" }],
+  };
 }
 
 function* cluster(): Generator<KubeObject> {

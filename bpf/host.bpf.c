@@ -5,27 +5,59 @@
  */
 #include "lib/judge.h"
 
+/* Of the header behind UDP's, the second half begins with it. */
+#define VXLAN_IDENTIFIER 12
+
+/* What is in the tunnel is believed to be from whom it says, so only nodes may send it. The identifier tells our tunnel from others of that port. */
+INLINE int is_foreign_tunnel(struct __sk_buff *skb, struct work *w, enum hook hook)
+{
+	__u8 identifier[3];
+	if (!arrives(hook) || w->packet.protocol != IPPROTO_UDP || w->packet.dport != vxlan_port || (w->flags & WORK_LATER_FRAGMENT))
+		return 0;
+	if (!node_word(NODE_OVERLAY) || route_kind_of(w, &w->packet.dst) != ROUTE_LOCAL_HOST)
+		return 0;
+	if (bpf_skb_load_bytes(skb, w->transport + VXLAN_IDENTIFIER, identifier, sizeof(identifier)))
+		return 0;
+	return (identifier[0] << 16 | identifier[1] << 8 | identifier[2]) == (int)vxlan_vni;
+}
+
+/* Besides pods' packets: those of flows we translate, what may be about one, what asks a service, and tunnels. */
+INLINE int concerns_us(struct work *w, enum hook hook, const struct interface *interface)
+{
+	if ((w->flags & WORK_ICMP_ERROR) || bpf_map_lookup_elem(&flows, &w->packet))
+		return 1;
+	if (!arrives(hook))
+		return is_own_question(w, interface);
+	if (w->packet.protocol == IPPROTO_UDP && w->packet.dport == vxlan_port)
+		return 1;
+	return find_frontend(w, interface) || is_missing_port(w);
+}
+
 INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 {
 	__u32 ifindex = skb->ifindex;
 	__u16 type;
-	if (node_word(NODE_MODE) == MODE_OFF)
+	__u32 mode = node_word(NODE_MODE);
+	if (mode == MODE_OFF)
 		return NEXT;
 	struct work *w = work_of_cpu();
 	if (!w)
 		return NEXT;
 	start(skb, w);
+	w->mode = mode;
 	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
 	if (!interface)
 		return pass(w, hook, PASS_NOT_OURS);
 
+	if (!arrives(hook) && (skb->mark & MARK_MASK) == MARK_ANSWER)
+		return pass(w, hook, PASS_ANSWER);
 	enum frame frame = frame_of(skb, w, &type);
 	/* A tagged frame belongs to another interface of the node. */
 	if (frame != FRAME_IP)
 		return pass(w, hook, frame == FRAME_ARP ? PASS_ARP : PASS_OTHER_PROTOCOL);
 	enum reason bad = parse(skb, w, type);
 	struct workload *theirs = bpf_map_lookup_elem(&workloads, arrives(hook) ? &w->packet.dst : &w->packet.src);
-	if (!theirs && !has_policy(interface))
+	if (!theirs && !has_policy(interface) && (bad || !concerns_us(w, hook, interface)))
 		return pass(w, hook, PASS_NOT_OURS);
 	if (bad)
 		return drop(w, hook, bad);
@@ -36,6 +68,8 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 		return drop(w, hook, DROP_SPOOFED_SOURCE);
 	if (is_overlay_packet(w, hook))
 		return pass(w, hook, PASS_OVERLAY);
+	if (is_foreign_tunnel(skb, w, hook))
+		return drop(w, hook, DROP_TUNNEL_SOURCE);
 	return decide(skb, w, hook, interface);
 }
 
@@ -47,6 +81,16 @@ SEC("tc") int from_host(struct __sk_buff *skb)
 SEC("tc") int to_host(struct __sk_buff *skb)
 {
 	return at_host(skb, HOOK_TO_HOST);
+}
+
+SEC("tc") int begin_host(struct __sk_buff *skb)
+{
+	return begin_step(skb, HOOK_FROM_HOST);
+}
+
+SEC("tc") int begin_own_flow(struct __sk_buff *skb)
+{
+	return begin_own(skb);
 }
 
 SEC("tc") int from_host_judged(struct __sk_buff *skb)

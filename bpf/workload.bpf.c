@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /* Programs at the host's side of a pod's interface. */
+#include "lib/answer.h"
 #include "lib/judge.h"
 
 /* A pod speaks with its own addresses only, and about its link only for itself. REASON_NONE: an ordinary packet of its own. */
@@ -19,12 +20,14 @@ SEC("tc") int from_workload(struct __sk_buff *skb)
 	const enum hook hook = HOOK_FROM_WORKLOAD;
 	__u32 ifindex = skb->ifindex;
 	__u16 type;
-	if (node_word(NODE_MODE) == MODE_OFF)
+	__u32 mode = node_word(NODE_MODE);
+	if (mode == MODE_OFF)
 		return NEXT;
 	struct work *w = work_of_cpu();
 	if (!w)
 		return DROP;
 	start(skb, w);
+	w->mode = mode;
 	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
 	if (!interface)
 		return drop(w, hook, DROP_INTERFACE_NOT_READY);
@@ -49,16 +52,20 @@ SEC("tc") int to_workload(struct __sk_buff *skb)
 	const enum hook hook = HOOK_TO_WORKLOAD;
 	__u32 ifindex = skb->ifindex;
 	__u16 type;
-	if (node_word(NODE_MODE) == MODE_OFF)
+	__u32 mode = node_word(NODE_MODE);
+	if (mode == MODE_OFF)
 		return NEXT;
 	struct work *w = work_of_cpu();
 	if (!w)
 		return DROP;
 	start(skb, w);
+	w->mode = mode;
 	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
 	if (!interface)
 		return drop(w, hook, DROP_INTERFACE_NOT_READY);
 
+	if ((skb->mark & MARK_MASK) == MARK_ANSWER)
+		return pass(w, hook, PASS_ANSWER);
 	enum frame frame = frame_of(skb, w, &type);
 	if (frame == FRAME_ARP)
 		return pass(w, hook, PASS_ARP);
@@ -73,6 +80,18 @@ SEC("tc") int to_workload(struct __sk_buff *skb)
 	if (is_neighbour_discovery(skb, w) && !w->from)
 		return pass(w, hook, PASS_NEIGHBOUR_DISCOVERY);
 	return decide(skb, w, hook, interface);
+}
+
+SEC("tc") int begin_workload(struct __sk_buff *skb)
+{
+	return begin_step(skb, HOOK_FROM_WORKLOAD);
+}
+
+/* Of every hook: what is answered is in `struct work`. */
+SEC("tc") int answer_instead(struct __sk_buff *skb)
+{
+	struct work *w = work_of_cpu();
+	return w ? answer(skb, w) : DROP;
 }
 
 SEC("tc") int from_workload_judged(struct __sk_buff *skb)

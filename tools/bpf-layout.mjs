@@ -31,7 +31,7 @@ export async function renderLayout(object) {
 function renderStruct(btf, KIND, type) {
   const name = camel(type.name);
   const fields = type.members
-    .filter((member) => member.name !== "pad" && member.name !== "scratch")
+    .filter((member) => !/^pad\d*$/.test(member.name) && member.name !== "scratch")
     .map((member) => fieldOf(btf, KIND, member));
   const lines = [
     `export interface ${pascal(type.name)} {`,

@@ -51,7 +51,7 @@ export async function makeNode(plane: Plane, policies: Policies, delta: ModelDel
   };
   try {
     const [node, client, server, others] = ["node", "client", "server", "others"].map(namespace) as Four;
-    connect(node, { client, server, others });
+    connectPods(node, { client, server, others });
     const network = createNodeNetwork({ kernel, overlay: OVERLAY, netns: node });
     undo.push(() => network.close());
     const failed = network.apply(delta).objects.find((one) => one.failed)?.failed;
@@ -120,7 +120,10 @@ function mustAll(objects: readonly { failed?: Error; kind: string; id: string }[
 }
 
 /** Interfaces and addresses as the plugin makes them; the neighbours' other ends lie together in one namespace and say nothing. */
-function connect(node: Netns, { client, server, others }: Record<"client" | "server" | "others", Netns>): void {
+export function connectPods(
+  node: Netns,
+  { client, server, others }: Record<"client" | "server" | "others", Netns>,
+): void {
   const there = kernel.netlink(node);
   try {
     there.changeLink(1, { up: true });

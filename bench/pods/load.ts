@@ -10,6 +10,7 @@ import { openLibrary } from "../../src/kernel/sys.ts";
 export type Order = { netns: string } & (
   | { do: "serve"; kind: TrafficKind }
   | { do: "drive"; kind: TrafficKind; address: string; warmUp: number; length: number }
+  | { do: "time"; address: string; warmUp: number; length: number }
   | { do: "knock"; address: string; port: number; timeout: number }
   | { do: "ping"; address: string; until: "reply" | "quiet"; timeout: number }
 );
@@ -21,6 +22,8 @@ export interface Answer {
   ready?: true;
   count?: number;
   seconds?: number;
+  /** How long each `connect` took, in microseconds, in order of length. */
+  took?: number[];
   /** Processor time of this process while it counted; of a server, while it served. */
   cpu?: number;
   reached?: boolean;
@@ -80,6 +83,7 @@ export function load(): void {
 function carryOut(libc: Libc, order: Order): Answer {
   if (order.do === "serve") return serve(libc, order.kind);
   if (order.do === "drive") return drive(libc, order);
+  if (order.do === "time") return timeConnects(libc, order);
   if (order.do === "knock") return knock(libc, order);
   return ping(libc, order);
 }
@@ -184,6 +188,31 @@ function connectAndAsk(libc: Libc, to: Buffer, bytes: Buffer, atOnce = AT_ONCE):
     if (length !== 1) throw new Error("a request got no reply");
     libc.close(sockets[at]);
   }
+}
+
+/** One connection at a time, to a server of `crr`: how long each takes to be there. */
+function timeConnects(libc: Libc, order: Order & { do: "time" }): Answer {
+  const to = socketAddress(order.address, PORT);
+  const bytes = Buffer.alloc(2);
+  let took: number[] = [];
+  const connectOnce = () => {
+    const fd = must("socket", libc.socket(AF_INET, SOCK_STREAM, 0));
+    const before = process.hrtime.bigint();
+    must("connect", libc.connect(fd, to, 16));
+    took.push(Number(process.hrtime.bigint() - before) / 1e3);
+    libc.send(fd, bytes, 1, MSG_NOSIGNAL);
+    if (Number(libc.recv(fd, bytes, 2, MSG_WAITALL)) !== 1) throw new Error("a request got no reply");
+    libc.close(fd);
+  };
+  for (const until = performance.now() + order.warmUp; performance.now() < until; ) connectOnce();
+  took = [];
+  const started = performance.now();
+  for (const until = started + order.length; performance.now() < until; ) connectOnce();
+  const seconds = (performance.now() - started) / 1e3;
+  const answer = { took: took.toSorted((a, b) => a - b), count: took.length, seconds };
+  bytes[0] = LAST;
+  connectOnce();
+  return answer;
 }
 
 function askOften(libc: Libc, fd: number, bytes: Buffer): void {

@@ -23,6 +23,16 @@ CONFIG(__u64, timeout_fragment) = 30 * SECOND;
 /* Whether the kernel can put a packet straight into a pod (5.10), and send one on that still needs a neighbour (5.10). */
 CONFIG(__u8, has_redirect_peer) = 1;
 CONFIG(__u8, has_redirect_neigh) = 1;
+/* Whether programs can ask the kernel's connection tracking (5.18, and only where it is no module); else `old_flows` is asked. */
+CONFIG(__u8, has_ct_lookup) = 0;
+/* Where in the kernel's record of a flow these are. */
+CONFIG(__u32, ct_tuples_offset) = 0;
+CONFIG(__u32, ct_mark_offset) = 0;
+CONFIG(__u32, ct_tcp_state_offset) = 0;
+/* Number of the overlay's network. */
+CONFIG(__u32, vxlan_vni) = 4096;
+/* The network namespace whose sockets are translated when they connect; 0 is the machine's first one. */
+CONFIG(__u64, netns_cookie) = 0;
 /* UDP port of the overlay, which nodes always accept from each other. */
 CONFIG(__u16, vxlan_port) = 4789;
 

@@ -26,26 +26,51 @@ INLINE void forget(const struct work *w)
 	bpf_map_delete_elem(&flows, &w->reply);
 }
 
-/* A SYN opens a flow, whatever stood there; a SYN-ACK is no part of one that closes. */
-INLINE int is_reused(const struct work *w, const struct flow *flow)
+/*
+ * A SYN opens a flow, whatever stood there; a SYN-ACK is no part of one that closes. A SYN sent again before its answer stays with the
+ * backend the first was sent to. Where packets leave, a SYN of a flow that opens is the very one that opened it on its way in.
+ */
+INLINE int is_reused(const struct work *w, const struct flow *flow, int leaving)
 {
 	if (w->packet.protocol != IPPROTO_TCP || (w->flags & WORK_LATER_FRAGMENT) || !(w->tcp_flags & TCP_SYN))
 		return 0;
 	if (w->tcp_flags & TCP_ACK)
 		return flow->state == FLOW_CLOSING;
-	return 1;
+	if (flow->state != FLOW_OPENING || (flow->flags & FLOW_REPLY))
+		return 1;
+	return !leaving && !(flow->flags & (FLOW_NAT | FLOW_DIRECT));
 }
 
 /* The live entry of the packet's flow. One that is over, or whose addresses and ports begin a new flow, is removed. */
-INLINE struct flow *find_flow(const struct work *w, __u64 now)
+INLINE struct flow *find_flow(struct work *w, int leaving, __u64 now)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, &w->packet);
 	if (!flow)
 		return 0;
-	if (now - flow->last_seen <= timeout_of(w->packet.protocol, flow->state) && !is_reused(w, flow))
+	if (flow->flags & FLOW_NAT)
+		reverse(&w->reply, &flow->to);
+	if (now - flow->last_seen <= timeout_of(w->packet.protocol, flow->state) && !is_reused(w, flow, leaving))
 		return flow;
 	forget(w);
+	reverse(&w->reply, &w->packet);
 	return 0;
+}
+
+/* What the entry says of its packets, for the rest of the way. */
+INLINE void take(struct work *w, const struct flow *flow)
+{
+	w->path = flow->path;
+	w->out = flow->out;
+	w->to = w->packet;
+	w->flags |= (flow->flags & FLOW_REPLY ? WORK_REPLY : 0) | (flow->flags & FLOW_MARK ? WORK_MARK : 0);
+	if ((flow->flags & (FLOW_NAT | FLOW_FROM_HOST | FLOW_REPLY)) == (FLOW_NAT | FLOW_FROM_HOST))
+		w->flags |= WORK_OWN;
+	if (flow->flags & FLOW_NAT) {
+		w->flags |= WORK_NAT;
+		w->to = flow->to;
+	}
+	if (flow->path == PATH_OVERLAY)
+		__builtin_memcpy(w->mac, flow->mac, 6);
 }
 
 INLINE void advance(struct flow *flow, struct flow *answer, const struct work *w)
@@ -58,7 +83,8 @@ INLINE void advance(struct flow *flow, struct flow *answer, const struct work *w
 		if (answer && (answer->flags & FLOW_FIN))
 			state = FLOW_CLOSING;
 	}
-	if (state == FLOW_OPENING && (flow->flags & FLOW_REPLY))
+	/* Of a flow whose answers do not come by here, the client's acknowledgement says that it was answered. */
+	if (state == FLOW_OPENING && (flow->flags & (FLOW_REPLY | FLOW_DIRECT)))
 		state = FLOW_ESTABLISHED;
 	flow->state = state;
 	if (answer)
@@ -70,7 +96,7 @@ INLINE void refresh(struct flow *flow, const struct work *w, __u32 length, __u64
 {
 	flow->packets++;
 	flow->bytes += length;
-	__u8 opening = flow->state == FLOW_OPENING && (flow->flags & FLOW_REPLY);
+	__u8 opening = flow->state == FLOW_OPENING && (flow->flags & (FLOW_REPLY | FLOW_DIRECT));
 	__u8 ending = w->packet.protocol == IPPROTO_TCP && (w->tcp_flags & (TCP_FIN | TCP_RST));
 	__u8 old = now - flow->last_seen > SEEN_GRAIN;
 	if (!opening && !ending && !old)
@@ -105,12 +131,16 @@ INLINE void approve_known(const struct work *w)
 
 INLINE __u8 flow_flags_of(const struct work *w)
 {
-	return (w->flags & WORK_FROM_HOST ? FLOW_FROM_HOST : 0) | (w->flags & WORK_TO_HOST ? FLOW_TO_HOST : 0);
+	return (w->flags & WORK_FROM_HOST ? FLOW_FROM_HOST : 0) | (w->flags & WORK_TO_HOST ? FLOW_TO_HOST : 0) |
+	       (w->flags & WORK_NAT ? FLOW_NAT : 0) | (w->flags & WORK_MARK ? FLOW_MARK : 0) |
+	       (w->flags & WORK_DIRECT ? FLOW_DIRECT : 0) | (w->flags & WORK_KERNEL ? FLOW_KERNEL : 0);
 }
 
-INLINE void open_flow(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
+/* 0 when both directions are in the table. A translated flow of which only one were would be worse than none. */
+INLINE long open_flow(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
 {
 	struct flow *flow = &w->scratch.flow;
+	__u8 reply = w->flags & WORK_REPLY ? FLOW_REPLY : 0;
 	__builtin_memset(flow, 0, sizeof(*flow));
 	flow->last_seen = now;
 	flow->packets = 1;
@@ -119,19 +149,31 @@ INLINE void open_flow(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
 	flow->approved_out = w->epoch_out;
 	flow->out = w->out;
 	flow->path = w->path;
-	flow->flags = flow_flags_of(w);
+	flow->flags = flow_flags_of(w) | reply;
+	flow->service = w->service;
+	if (w->flags & WORK_NAT)
+		flow->to = w->to;
+	__builtin_memcpy(flow->mac, w->mac, 6);
 	/* Met in the middle: it was there before us. */
 	if (w->packet.protocol == IPPROTO_TCP && !(w->tcp_flags & TCP_SYN))
 		flow->state = FLOW_ESTABLISHED;
-	bpf_map_update_elem(&flows, &w->packet, flow, BPF_ANY);
+	if (bpf_map_update_elem(&flows, &w->packet, flow, BPF_ANY))
+		return -1;
 	flow->packets = 0;
 	flow->bytes = 0;
 	flow->approved_in = w->epoch_out;
 	flow->approved_out = w->epoch_in;
-	flow->out = w->reply_path == PATH_LOCAL ? in_ifindex : 0;
+	flow->out = w->reply_path == PATH_LOCAL || w->reply_path == PATH_HOST ? in_ifindex : 0;
 	flow->path = w->reply_path;
-	flow->flags |= FLOW_REPLY;
-	bpf_map_update_elem(&flows, &w->reply, flow, BPF_ANY);
+	flow->flags ^= FLOW_REPLY;
+	flow->flags &= ~FLOW_MARK;
+	if (w->flags & WORK_NAT)
+		reverse(&flow->to, &w->packet);
+	__builtin_memcpy(flow->mac, w->reply_mac, 6);
+	if (!bpf_map_update_elem(&flows, &w->reply, flow, BPF_ANY))
+		return 0;
+	bpf_map_delete_elem(&flows, &w->packet);
+	return -1;
 }
 
 #endif

@@ -3,12 +3,14 @@
 #ifndef LIB_FORWARD_H
 #define LIB_FORWARD_H
 
-#include "parse.h"
+#include "nat.h"
+#include "neighbour.h"
 
 #define FIB_SUCCESS 0
 #define FIB_NOT_FORWARDED 4
 #define FIB_FORWARDING_DISABLED 5
 #define FIB_NO_NEIGHBOUR 7
+#define FIB_TOO_BIG 8
 
 /* What a segment of this packet will be long on the wire: for offloaded ones not what the packet is long now. */
 INLINE __u32 wire_length(struct work *w)
@@ -27,12 +29,12 @@ INLINE long route_of(struct __sk_buff *skb, struct work *w, __u32 length)
 	fib->tot_len = length > 0xffff ? 0 : length;
 	if (w->ip_version == 4) {
 		fib->family = FAMILY_V4;
-		fib->ipv4_src = w->packet.src.word[3];
-		fib->ipv4_dst = w->packet.dst.word[3];
+		fib->ipv4_src = w->to.src.word[3];
+		fib->ipv4_dst = w->to.dst.word[3];
 	} else {
 		fib->family = FAMILY_V6;
-		__builtin_memcpy(fib->ipv6_src, &w->packet.src, 16);
-		__builtin_memcpy(fib->ipv6_dst, &w->packet.dst, 16);
+		__builtin_memcpy(fib->ipv6_src, &w->to.src, 16);
+		__builtin_memcpy(fib->ipv6_dst, &w->to.dst, 16);
 	}
 	return bpf_fib_lookup(skb, fib, sizeof(*fib), 0);
 }
@@ -70,22 +72,56 @@ INLINE int lower_hop_limit(struct __sk_buff *skb, struct work *w)
 	return bpf_skb_store_bytes(skb, at, &hop, sizeof(hop), 0);
 }
 
+INLINE int is_last_hop(struct __sk_buff *skb, const struct work *w)
+{
+	__u8 hops = 0;
+	__u32 at = w->ip_version == 4 ? __builtin_offsetof(struct iphdr, ttl) : __builtin_offsetof(struct ipv6hdr, hop_limit);
+	return bpf_skb_load_bytes(skb, ETHERNET + at, &hops, 1) || hops <= 1;
+}
+
+/* Whether the sender is told that the packet is too long, rather than the packet cut. */
+INLINE int must_not_be_cut(struct __sk_buff *skb, const struct work *w)
+{
+	__be16 fragment = 0;
+	if (w->ip_version == 6)
+		return 1;
+	bpf_skb_load_bytes(skb, ETHERNET + __builtin_offsetof(struct iphdr, frag_off), &fragment, 2);
+	return (fragment & htons(0x4000)) != 0;
+}
+
+/* Answers the sender of the packet instead of sending it on; see lib/answer.h. Only before anything in the packet was changed. */
+INLINE int refuse(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
+{
+	w->hook = hook;
+	w->refusal = reason;
+	bpf_tail_call(skb, &steps, STEP_ANSWER);
+	return drop(w, hook, reason);
+}
+
 INLINE int into_pod(struct __sk_buff *skb, struct work *w, const struct interface *pod, __u32 ifindex)
 {
-	__u8 macs[12];
+	__u8 *macs = w->scratch.macs;
 	if (is_zero_mac(pod->pod_mac) || lower_hop_limit(skb, w))
 		return NEXT;
 	__builtin_memcpy(macs, pod->pod_mac, 6);
 	__builtin_memcpy(macs + 6, pod->host_mac, 6);
-	bpf_skb_store_bytes(skb, 0, macs, sizeof(macs), 0);
-	if (has_redirect_peer)
+	bpf_skb_store_bytes(skb, 0, macs, 12, 0);
+	/* Only from where packets arrive. */
+	if (has_redirect_peer && !(w->flags & WORK_OWN))
 		return bpf_redirect_peer(ifindex, 0);
 	return bpf_redirect(ifindex, 0);
 }
 
-INLINE int by_route(struct __sk_buff *skb, struct work *w)
+/* An answer to the node itself: by the interface the node asked by, where its stack waits for it. */
+INLINE int to_node(struct __sk_buff *skb, const struct interface *uplink, __u32 ifindex)
 {
-	long found = route_of(skb, w, wire_length(w));
+	bpf_skb_store_bytes(skb, 0, uplink->host_mac, 6, 0);
+	return bpf_redirect(ifindex, BPF_F_INGRESS);
+}
+
+/* By what the lookup of the route found. */
+INLINE int by_route(struct __sk_buff *skb, struct work *w, long found)
+{
 	if (found == FIB_NO_NEIGHBOUR && has_redirect_neigh) {
 		if (lower_hop_limit(skb, w))
 			return NEXT;
@@ -98,16 +134,70 @@ INLINE int by_route(struct __sk_buff *skb, struct work *w)
 	return bpf_redirect(w->scratch.fib.ifindex, 0);
 }
 
-/* `pod` is what `out` is, where that has been looked up already. */
-INLINE int forward(struct __sk_buff *skb, struct work *w, __u32 path, __u32 out, const struct interface *pod)
+INLINE int through_overlay(struct __sk_buff *skb, struct work *w, const struct interface *overlay, __u32 ifindex)
 {
-	if (path == PATH_STACK || (w->flags & WORK_OPTIONS))
+	__u8 *macs = w->scratch.macs;
+	if (lower_hop_limit(skb, w))
+		return DROP;
+	__builtin_memcpy(macs, w->mac, 6);
+	__builtin_memcpy(macs + 6, overlay->host_mac, 6);
+	bpf_skb_store_bytes(skb, 0, macs, 12, 0);
+	return bpf_redirect(ifindex, 0);
+}
+
+/* A packet that is not translated: whatever is not plain the stack does as well. `pod` is what `out` is, where that has been looked up already. */
+INLINE int forward(struct __sk_buff *skb, struct work *w, const struct interface *pod)
+{
+	if (w->path == PATH_STACK || (w->flags & WORK_OPTIONS))
 		return NEXT;
-	if (path == PATH_ROUTE)
-		return by_route(skb, w);
+	if (w->path == PATH_ROUTE)
+		return by_route(skb, w, route_of(skb, w, wire_length(w)));
+	__u32 out = w->out;
 	if (!pod)
 		pod = bpf_map_lookup_elem(&interfaces, &out);
 	return pod ? into_pod(skb, w, pod, out) : NEXT;
+}
+
+/*
+ * A packet that is translated here, or has to take the overlay: the stack would not find its way, since it comes from an address of this node
+ * or from nowhere in the cluster. What is in the way is found out before anything is changed, so that its sender can be told.
+ */
+INLINE int forward_translated(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason, const struct interface *pod)
+{
+	__u32 out = w->path == PATH_OVERLAY ? node_word(NODE_OVERLAY) : w->out;
+	long found = FIB_SUCCESS;
+	if (is_last_hop(skb, w))
+		return refuse(skb, w, hook, REJECT_HOP_LIMIT);
+	if (w->path == PATH_ROUTE) {
+		__u32 length = wire_length(w);
+		found = route_of(skb, w, length);
+		if (found == FIB_TOO_BIG) {
+			/* Kernels before 5.13 do not say what would fit: nor do we then. */
+			w->mtu = w->scratch.fib.tot_len < length ? w->scratch.fib.tot_len : 0;
+			return refuse(skb, w, hook, REJECT_TOO_BIG);
+		}
+		if (found != FIB_SUCCESS && !(found == FIB_NO_NEIGHBOUR && has_redirect_neigh))
+			return drop(w, hook, DROP_NO_ROUTE);
+	} else {
+		if (w->path == PATH_OVERLAY) {
+			w->mtu = node_word(NODE_OVERLAY_MTU);
+			if (w->mtu && wire_length(w) > w->mtu && must_not_be_cut(skb, w))
+				return refuse(skb, w, hook, REJECT_TOO_BIG);
+		}
+		if (!pod)
+			pod = bpf_map_lookup_elem(&interfaces, &out);
+		if (!pod)
+			return drop(w, hook, DROP_NO_ROUTE);
+	}
+	if ((w->flags & WORK_NAT) && rewrite(skb, w))
+		return drop(w, hook, DROP_NAT_FAILED);
+	count(w->frame, hook, reason);
+	/* The verifier does not see that the path is what it was. */
+	if (w->path == PATH_ROUTE || !pod)
+		return by_route(skb, w, found);
+	if (w->path == PATH_HOST)
+		return to_node(skb, pod, out);
+	return w->path == PATH_OVERLAY ? through_overlay(skb, w, pod, out) : into_pod(skb, w, pod, out);
 }
 
 #endif

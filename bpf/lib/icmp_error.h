@@ -5,8 +5,8 @@
 
 #include "parse.h"
 
-/* Fills `key` with the direction the error travels in: the reverse of the packet inside it. False where that cannot be read. */
-INLINE int flow_of_error(struct __sk_buff *skb, struct work *w, struct flow_key *key)
+/* Fills `key` with the direction the error travels in: the reverse of the packet inside it. Gives where the transport header inside begins; 0 where that cannot be read. */
+INLINE __u32 flow_of_error(struct __sk_buff *skb, struct work *w, struct flow_key *key)
 {
 	__u32 at = w->transport + 8;
 	__builtin_memset(key, 0, sizeof(*key));
@@ -35,13 +35,13 @@ INLINE int flow_of_error(struct __sk_buff *skb, struct work *w, struct flow_key 
 		return 0;
 	key->protocol = protocol;
 	if (!has_ports(protocol) && !is_icmp(protocol))
-		return 1;
+		return at;
 	if (bpf_skb_load_bytes(skb, at, ports, sizeof(ports)))
 		return 0;
 	if (has_ports(protocol)) {
 		key->dport = ports[0] << 8 | ports[1];
 		key->sport = ports[2] << 8 | ports[3];
-		return 1;
+		return at;
 	}
 	__u16 id = ports[4] << 8 | ports[5];
 	__u8 type = ports[0];
@@ -51,7 +51,7 @@ INLINE int flow_of_error(struct __sk_buff *skb, struct work *w, struct flow_key 
 		key->sport = id;
 	else
 		return 0;
-	return 1;
+	return at;
 }
 
 #endif

@@ -8,10 +8,9 @@
 #ifndef LIB_JUDGE_H
 #define LIB_JUDGE_H
 
-#include "flows.h"
+#include "begin.h"
 #include "icmp_error.h"
 #include "neighbour.h"
-#include "forward.h"
 
 INLINE int arrives(enum hook hook)
 {
@@ -44,37 +43,6 @@ INLINE enum reason policy_drop(enum hook hook, const struct work *w)
 	return egress ? DROP_POLICY_WORKLOAD_EGRESS : DROP_POLICY_WORKLOAD_INGRESS;
 }
 
-INLINE __u32 route_kind_of(struct work *w, const struct ip_address *address)
-{
-	struct route_key *key = &w->scratch.route_key;
-	key->prefix_length = 128;
-	key->address = *address;
-	struct route *route = bpf_map_lookup_elem(&routes, key);
-	return route ? route->kind : 0;
-}
-
-/* Where the first packet of a flow goes on, and how the answers will. Only flows between pods of the cluster pass the stack by. */
-INLINE void choose_path(struct work *w, enum hook hook)
-{
-	w->path = PATH_STACK;
-	w->reply_path = PATH_STACK;
-	if (!arrives(hook))
-		return;
-	struct workload *workload = bpf_map_lookup_elem(&workloads, &w->packet.dst);
-	if (workload && workload->ifindex != w->ifindex) {
-		w->path = PATH_LOCAL;
-		w->out = workload->ifindex;
-		w->reply_path = hook == HOOK_FROM_WORKLOAD ? PATH_LOCAL : PATH_ROUTE;
-		return;
-	}
-	if (hook != HOOK_FROM_WORKLOAD || workload)
-		return;
-	if (route_kind_of(w, &w->packet.dst) != ROUTE_REMOTE_WORKLOAD)
-		return;
-	w->path = PATH_ROUTE;
-	w->reply_path = PATH_LOCAL;
-}
-
 /* The overlay's own packets, between this node and others of the cluster. */
 INLINE int is_overlay_packet(struct work *w, enum hook hook)
 {
@@ -83,34 +51,68 @@ INLINE int is_overlay_packet(struct work *w, enum hook hook)
 	return route_kind_of(w, arrives(hook) ? &w->packet.src : &w->packet.dst) == ROUTE_REMOTE_HOST;
 }
 
+/*
+ * Whether the packet is translated at this hook. What goes past the stack is where it arrives, in both directions. What goes through the stack is
+ * where its flow's first packet arrived, and its answers where they leave by there, so that the stack sees one flow.
+ */
+INLINE int translates(const struct work *w, enum hook hook)
+{
+	if (!(w->flags & WORK_NAT))
+		return 0;
+	if (w->path != PATH_STACK)
+		return arrives(hook) || (w->flags & WORK_OWN);
+	int reply = (w->flags & WORK_REPLY) != 0;
+	return arrives(hook) != reply;
+}
+
+/* The packet goes on, for this reason. */
+INLINE int send_on(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason, const struct interface *pod)
+{
+	int here = arrives(hook) || (hook == HOOK_TO_HOST && (w->flags & WORK_OWN));
+	if (here && (w->path == PATH_OVERLAY || (w->path != PATH_STACK && (w->flags & WORK_NAT))))
+		return forward_translated(skb, w, hook, reason, pod);
+	if (translates(w, hook) && rewrite(skb, w))
+		return drop(w, hook, DROP_NAT_FAILED);
+	count(w->frame, hook, reason);
+	if (!arrives(hook))
+		return NEXT;
+	if (w->flags & WORK_MARK)
+		skb->mark = (skb->mark & ~MARK_MASK) | MARK_MASQUERADE;
+	return forward(skb, w, pod);
+}
+
 INLINE int finish(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
 {
-	__u32 length = w->frame;
 	if (w->flags & WORK_KNOWN)
 		approve_known(w);
-	else if (!(w->flags & WORK_UNTRACKED))
-		open_flow(w, w->ifindex, length, bpf_ktime_get_ns());
-	count(length, hook, reason);
+	else if (!(w->flags & WORK_UNTRACKED) && open_flow(w, w->ifindex, w->frame, bpf_ktime_get_ns()))
+		return drop(w, hook, DROP_FLOWS_FULL);
 	tell(w, hook, reason);
-	return arrives(hook) ? forward(skb, w, w->path, w->out, 0) : NEXT;
+	return send_on(skb, w, hook, reason, 0);
 }
 
-/* Runs the policy of stage out, if there is one to run here. Returns only when there is none. */
-INLINE int judge_out(struct __sk_buff *skb, struct work *w, enum hook hook)
+INLINE __u32 step_of(enum hook hook)
 {
-	if (w->path != PATH_LOCAL || !w->out_slot)
-		return finish(skb, w, hook, PASS_POLICY);
-	w->stage = STAGE_OUT;
-	w->verdict = VERDICT_NONE;
-	w->entry = 0;
-	bpf_tail_call(skb, &policies, w->out_slot);
-	return drop(w, hook, DROP_POLICY_MISSING);
+	return hook == HOOK_FROM_WORKLOAD ? STEP_FROM_WORKLOAD
+		: hook == HOOK_TO_WORKLOAD ? STEP_TO_WORKLOAD
+		: hook == HOOK_FROM_HOST   ? STEP_FROM_HOST
+					   : STEP_TO_HOST;
 }
 
-/* Asks the policies of this hook about `w->judged`. Does not return where there is a policy program: that goes on at the hook's step. */
+/* Goes on as if a policy program had allowed it, for this reason. Returns only where that step is missing. */
+INLINE void allow(struct __sk_buff *skb, struct work *w, enum reason reason)
+{
+	w->stage = STAGE_OUT;
+	w->verdict = VERDICT_ALLOW;
+	w->passes = reason;
+	bpf_tail_call(skb, &steps, w->step);
+}
+
+/* Asks the policies of this hook about `w->judged`, and goes on at the hook's step: nothing here comes back but a drop. */
 INLINE int judge(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
 {
 	w->out_slot = 0;
+	w->passes = PASS_POLICY;
 	if (arrives(hook) && w->path == PATH_LOCAL) {
 		struct interface *out = bpf_map_lookup_elem(&interfaces, &w->out);
 		if (!out)
@@ -125,13 +127,12 @@ INLINE int judge(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 		w->epoch_in = interface->epoch;
 	else
 		w->epoch_out = interface->epoch;
-	w->step = hook == HOOK_FROM_WORKLOAD ? STEP_FROM_WORKLOAD
-		: hook == HOOK_TO_WORKLOAD   ? STEP_TO_WORKLOAD
-		: hook == HOOK_FROM_HOST     ? STEP_FROM_HOST
-					     : STEP_TO_HOST;
+	w->step = step_of(hook);
 	/* A node always reaches its own pods: the orchestrator asks them for their health. */
-	if (at_workload(hook) && (w->flags & WORK_FROM_HOST))
-		return finish(skb, w, hook, PASS_FROM_HOST);
+	if (at_workload(hook) && (w->flags & WORK_FROM_HOST)) {
+		allow(skb, w, PASS_FROM_HOST);
+		return drop(w, hook, DROP_POLICY_MISSING);
+	}
 	if (slot) {
 		w->stage = arrives(hook) ? STAGE_IN : STAGE_OUT;
 		bpf_tail_call(skb, &policies, slot);
@@ -139,9 +140,13 @@ INLINE int judge(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 	if (at_workload(hook))
 		return drop(w, hook, DROP_POLICY_MISSING);
 	/* No program on a host's interface: its packets pass, but a pod's own policy still judges what goes into it. */
-	if (w->out_slot)
-		return judge_out(skb, w, hook);
-	return finish(skb, w, hook, PASS_NO_POLICY);
+	if (w->out_slot) {
+		w->stage = STAGE_OUT;
+		bpf_tail_call(skb, &policies, w->out_slot);
+	} else {
+		allow(skb, w, PASS_NO_POLICY);
+	}
+	return drop(w, hook, DROP_POLICY_MISSING);
 }
 
 /* Where a policy program comes back to. */
@@ -155,9 +160,14 @@ INLINE int after_policy(struct __sk_buff *skb, enum hook hook)
 			forget(w);
 		return drop(w, hook, policy_drop(hook, w));
 	}
-	if (arrives(hook) && w->stage == STAGE_IN)
-		return judge_out(skb, w, hook);
-	return finish(skb, w, hook, PASS_POLICY);
+	if (arrives(hook) && w->stage == STAGE_IN && w->path == PATH_LOCAL && w->out_slot) {
+		w->stage = STAGE_OUT;
+		w->verdict = VERDICT_NONE;
+		w->entry = 0;
+		bpf_tail_call(skb, &policies, w->out_slot);
+		return drop(w, hook, DROP_POLICY_MISSING);
+	}
+	return finish(skb, w, hook, w->passes);
 }
 
 /* Whether what policy said when the flow was last judged is what it says now, at the interfaces of this hook. Tells the pod it looked up. */
@@ -173,65 +183,216 @@ INLINE int is_approved(const struct flow *flow, enum hook hook, const struct int
 }
 
 /* The error's flow is one policy approves of now: it goes that flow's way. Otherwise it is a packet like any other. */
-INLINE int related(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface, int *verdict)
+INLINE enum reason related(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface, struct interface **pod)
 {
 	struct flow_key *key = &w->scratch.error;
-	if (!flow_of_error(skb, w, key))
-		return 0;
+	__u32 inner = flow_of_error(skb, w, key);
+	if (!inner)
+		return REASON_NONE;
 	struct flow *flow = bpf_map_lookup_elem(&flows, key);
-	struct interface *pod = 0;
-	if (!flow || !is_approved(flow, hook, interface, &pod))
-		return 0;
-	count(w->frame, hook, PASS_RELATED);
-	*verdict = arrives(hook) ? forward(skb, w, flow->path, flow->out, pod) : NEXT;
-	return 1;
+	if (!flow || !is_approved(flow, hook, interface, pod))
+		return REASON_NONE;
+	take(w, flow);
+	if (!translates(w, hook))
+		w->to = w->packet;
+	else if (rewrite_error(skb, w, key, &flow->to, inner))
+		return DROP_NAT_FAILED;
+	/* It is translated: from here it only has to go that flow's way. */
+	w->flags &= ~WORK_NAT;
+	return PASS_RELATED;
 }
 
 /* A flow that policy must look at again: the question is about the flow as it was opened, whichever way this packet goes. */
 INLINE void judge_again(struct work *w, const struct flow *flow)
 {
-	w->flags |= WORK_KNOWN;
-	w->path = flow->path;
-	w->out = flow->out;
 	w->flags |= (flow->flags & FLOW_FROM_HOST ? WORK_FROM_HOST : 0) | (flow->flags & FLOW_TO_HOST ? WORK_TO_HOST : 0);
-	if (!(flow->flags & FLOW_REPLY))
+	if (!(flow->flags & FLOW_REPLY)) {
+		ask_about_translated(w, &w->to.dst, w->to.dport);
 		return;
-	w->flags |= WORK_REPLY;
+	}
 	ask_about(w, &w->reply);
+	ask_about_translated(w, &w->packet.src, w->packet.sport);
 	/* The flow was opened by an echo request, not by this reply. */
 	if (is_icmp(w->judged.protocol))
 		w->icmp_type = w->ip_version == 4 ? ICMP_ECHO_REQUEST : ICMPV6_ECHO_REQUEST;
 }
 
+/* The first packet of a flow, where packets leave: it came through the stack, which knows best whether it answers another. */
+INLINE enum reason begin_leaving(struct __sk_buff *skb, struct work *w, const struct interface *interface)
+{
+	if (w->mode == MODE_DRAIN)
+		return PASS_DRAINING;
+	w->to = w->packet;
+	w->path = PATH_STACK;
+	w->reply_path = PATH_STACK;
+	if (!w->from)
+		w->flags |= WORK_FROM_HOST;
+	if (w->flags & WORK_UNTRACKED)
+		return REASON_NONE;
+	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
+	if (other && (other->flags & FLOW_NAT)) {
+		/* Half of a translated flow, as it looks behind the translation: the entries are under what it looks like before. */
+		w->flags |= WORK_UNTRACKED;
+		if (other->flags & FLOW_REPLY)
+			return REASON_NONE;
+		if (other->approved_in == interface->epoch)
+			return PASS_ESTABLISHED;
+		w->flags |= WORK_REPLY;
+		ask_about(w, &w->reply);
+	} else if (!opens_tcp(w) && find_kernel_flow(skb, w, &w->reply) && !w->scratch.kernel.reply) {
+		w->flags |= WORK_REPLY | WORK_KERNEL;
+		ask_about(w, &w->reply);
+		ask_about_translated(w, &w->scratch.kernel.dst, w->scratch.kernel.dport);
+	}
+	return REASON_NONE;
+}
+
+/* The first packet of a flow, where packets arrive. */
+INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
+{
+	int tracked = !(w->flags & WORK_UNTRACKED);
+	enum reason bad = REASON_NONE;
+	w->to = w->packet;
+	if (hook == HOOK_FROM_HOST && is_outside(w))
+		w->flags |= WORK_OUTSIDE;
+	if (drains(w, hook, interface))
+		return pass(w, hook, PASS_DRAINING);
+	/* What the node itself was answered, turned back already. */
+	if (tracked && hook == HOOK_FROM_HOST) {
+		struct flow *own = bpf_map_lookup_elem(&flows, &w->reply);
+		if (own && (own->flags & (FLOW_NAT | FLOW_FROM_HOST | FLOW_REPLY)) == (FLOW_NAT | FLOW_FROM_HOST))
+			return pass(w, hook, PASS_ESTABLISHED);
+	}
+	struct frontend *frontend = tracked ? find_frontend(w, interface) : 0;
+	if (!frontend)
+		choose_path(skb, w, hook, interface);
+	/* What begins here and goes through the stack is nobody else's; anything else may answer, or go on with, what the kernel had before us. */
+	if (tracked && (frontend || w->path != PATH_STACK || is_missing_port(w) || !opens_tcp(w)) && is_kernel_flow(skb, w)) {
+		leave_to_kernel(w);
+		if (is_for_host(skb, w))
+			w->flags |= w->flags & WORK_REPLY ? WORK_FROM_HOST : WORK_TO_HOST;
+	} else if (frontend) {
+		if (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)) {
+			if (has_ct_lookup)
+				return refuse(skb, w, hook, REJECT_UNKNOWN_FLOW);
+			/* The kernel may know it though nobody told us; else the gate there resets it. */
+			w->flags |= WORK_UNTRACKED;
+			w->path = PATH_STACK;
+		} else {
+			bad = translate(skb, w, hook, interface, frontend);
+			if (bad == REJECT_NO_BACKEND)
+				return refuse(skb, w, hook, bad);
+			ask_about_translated(w, &w->to.dst, w->to.dport);
+		}
+	} else if (tracked && is_missing_port(w)) {
+		return refuse(skb, w, hook, REJECT_NO_PORT);
+	} else if (tracked && w->path != PATH_STACK) {
+		bad = keep_apart(skb, w);
+	}
+	if (bad)
+		return drop(w, hook, bad);
+	if (w->path == PATH_STACK && !(w->flags & WORK_KERNEL) && is_for_host(skb, w))
+		w->flags |= WORK_TO_HOST;
+	return judge(skb, w, hook, interface);
+}
+
+/* Whether the node itself asks a service. TCP without a beginning is not: nobody knows whom it was with. */
+INLINE int is_own_question(struct work *w, const struct interface *interface)
+{
+	if (w->from || interface->kind != INTERFACE_HOST || (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)))
+		return 0;
+	return find_frontend(w, interface) != 0;
+}
+
+/* The packet's flow is in the table, and what becomes of the packet with it; REASON_NONE: policy has to be asked. */
+INLINE enum reason known(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface, struct interface **pod)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct flow *flow = find_flow(w, !arrives(hook), now);
+	if (!flow)
+		return REASON_NONE;
+	int draining = w->mode == MODE_DRAIN && flow->path != PATH_STACK;
+	if (arrives(hook) && (draining || (flow->flags & FLOW_KERNEL))) {
+		int found = find_kernel_flow(skb, w, &w->packet);
+		if (draining && found && is_given(w, flow)) {
+			forget(w);
+			return PASS_GIVEN;
+		}
+		if ((flow->flags & FLOW_KERNEL) && !found) {
+			forget(w);
+			return REASON_NONE;
+		}
+	}
+	refresh(flow, w, w->frame, now);
+	take(w, flow);
+	w->flags |= WORK_KNOWN;
+	if (is_approved(flow, hook, interface, pod))
+		return PASS_ESTABLISHED;
+	judge_again(w, flow);
+	return REASON_NONE;
+}
+
 /* A parsed packet that is ours to judge. */
 INLINE int decide(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
 {
-	int verdict;
-	if ((w->flags & WORK_ICMP_ERROR) && related(skb, w, hook, interface, &verdict))
-		return verdict;
-	if (!(w->flags & WORK_UNTRACKED)) {
-		__u64 now = bpf_ktime_get_ns();
-		struct flow *flow = find_flow(w, now);
-		if (flow) {
-			__u32 path = flow->path, out = flow->out;
-			struct interface *pod = 0;
-			refresh(flow, w, w->frame, now);
-			if (is_approved(flow, hook, interface, &pod)) {
-				count(w->frame, hook, PASS_ESTABLISHED);
-				return arrives(hook) ? forward(skb, w, path, out, pod) : NEXT;
-			}
-			judge_again(w, flow);
-			return judge(skb, w, hook, interface);
+	struct interface *pod = 0;
+	enum reason reason = w->flags & WORK_ICMP_ERROR ? related(skb, w, hook, interface, &pod) : REASON_NONE;
+	if (!(w->flags & WORK_UNTRACKED))
+		reason = known(skb, w, hook, interface, &pod);
+	if (!reason && !(w->flags & WORK_KNOWN)) {
+		if (arrives(hook)) {
+			bpf_tail_call(skb, &steps, hook == HOOK_FROM_WORKLOAD ? STEP_BEGIN_WORKLOAD : STEP_BEGIN_HOST);
+			return drop(w, hook, DROP_POLICY_MISSING);
 		}
+		reason = begin_leaving(skb, w, interface);
+		if (!reason && hook == HOOK_TO_HOST && is_own_question(w, interface))
+			bpf_tail_call(skb, &steps, STEP_BEGIN_OWN);
 	}
-	choose_path(w, hook);
-	if (arrives(hook)) {
-		if (w->path == PATH_STACK && is_for_host(skb, w))
-			w->flags |= WORK_TO_HOST;
-	} else if (!w->from) {
-		w->flags |= WORK_FROM_HOST;
-	}
+	if (reason >= FIRST_DROP)
+		return drop(w, hook, reason);
+	if (reason == PASS_GIVEN || reason == PASS_DRAINING)
+		return pass(w, hook, reason);
+	if (reason)
+		return send_on(skb, w, hook, reason, pod);
 	return judge(skb, w, hook, interface);
+}
+
+/* A packet of the node itself for a service, where it leaves: its socket was not translated, and nobody further out knows the address. */
+INLINE int begin_own(struct __sk_buff *skb)
+{
+	struct work *w = work_of_cpu();
+	if (!w)
+		return DROP;
+	__u32 ifindex = w->ifindex;
+	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	if (!interface)
+		return pass(w, HOOK_TO_HOST, PASS_NOT_OURS);
+	struct frontend *frontend = find_frontend(w, interface);
+	if (!frontend)
+		return pass(w, HOOK_TO_HOST, PASS_NOT_OURS);
+	enum reason bad = choose_backend(w, frontend, 0);
+	if (!bad)
+		bad = choose_own_path(w);
+	w->service = frontend->service;
+	w->flags |= WORK_NAT | WORK_OWN;
+	if (!bad && !find_free_port(skb, w))
+		bad = DROP_NO_FREE_PORT;
+	if (bad)
+		return drop(w, HOOK_TO_HOST, bad);
+	ask_about_translated(w, &w->to.dst, w->to.dport);
+	return judge(skb, w, HOOK_TO_HOST, interface);
+}
+
+INLINE int begin_step(struct __sk_buff *skb, enum hook hook)
+{
+	struct work *w = work_of_cpu();
+	if (!w)
+		return DROP;
+	__u32 ifindex = w->ifindex;
+	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
+	if (!interface)
+		return drop(w, hook, DROP_INTERFACE_NOT_READY);
+	return begin(skb, w, hook, interface);
 }
 
 #endif

@@ -40,6 +40,12 @@ static long (*bpf_skb_store_bytes)(void *skb, __u32 offset, const void *from, __
 				   __u64 flags) = (void *)BPF_FUNC_skb_store_bytes;
 static long (*bpf_l3_csum_replace)(void *skb, __u32 offset, __u64 from, __u64 to,
 				   __u64 size) = (void *)BPF_FUNC_l3_csum_replace;
+static long (*bpf_l4_csum_replace)(void *skb, __u32 offset, __u64 from, __u64 to,
+				   __u64 flags) = (void *)BPF_FUNC_l4_csum_replace;
+static __s64 (*bpf_csum_diff)(const void *from, __u32 from_size, const void *to, __u32 to_size,
+			      __u32 seed) = (void *)BPF_FUNC_csum_diff;
+static long (*bpf_skb_change_tail)(void *skb, __u32 len, __u64 flags) = (void *)BPF_FUNC_skb_change_tail;
+static __u32 (*bpf_get_prandom_u32)(void) = (void *)BPF_FUNC_get_prandom_u32;
 static long (*bpf_redirect)(__u32 ifindex, __u64 flags) = (void *)BPF_FUNC_redirect;
 static long (*bpf_redirect_peer)(__u32 ifindex, __u64 flags) = (void *)BPF_FUNC_redirect_peer;
 static long (*bpf_redirect_neigh)(__u32 ifindex, void *params, int size,

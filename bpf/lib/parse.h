@@ -271,7 +271,7 @@ INLINE void start(struct __sk_buff *skb, struct work *w)
 	w->from = skb->ingress_ifindex;
 }
 
-/* What policy will be asked about. Services are not translated yet, so the original destination is the destination. */
+/* What policy will be asked about. The original destination is the one before translation. */
 INLINE void ask_about(struct work *w, const struct flow_key *flow)
 {
 	int ports = has_ports(flow->protocol);

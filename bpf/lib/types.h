@@ -38,6 +38,8 @@ enum flow_path {
 	PATH_STACK = 0, /* the kernel routes them: both directions then, its connection tracking must see both */
 	PATH_LOCAL = 1, /* into the pod behind `out` */
 	PATH_ROUTE = 2, /* where the kernel's routes say, without passing its hooks */
+	PATH_HOST = 4,    /* to this node, as if it had come by `out` */
+	PATH_OVERLAY = 3, /* through the overlay's device to the node whose VTEP has `mac` */
 };
 
 enum flow_flag {
@@ -45,6 +47,10 @@ enum flow_flag {
 	FLOW_FROM_HOST = 2, /* the flow was opened by this node itself */
 	FLOW_TO_HOST = 4,   /* the flow was opened to this node itself */
 	FLOW_FIN = 8,       /* TCP: FIN seen in this direction */
+	FLOW_NAT = 16,      /* packets become `to` */
+	FLOW_MARK = 32,     /* the kernel shall masquerade its packets: they get MARK_MASQUERADE */
+	FLOW_DIRECT = 64,   /* answers do not come by here: the backend's node sends them straight to the client */
+	FLOW_KERNEL = 128,  /* the kernel's connection tracking had it before us; ends when it is gone there */
 };
 
 /* One direction of a tracked flow; its key is the packet's. A flow is two entries. */
@@ -60,6 +66,131 @@ struct flow {
 	__u8 path;
 	__u8 flags;
 	__u8 pad;
+	/* With FLOW_NAT: what the packet becomes. The flow's other entry is under its reverse, and says how answers are turned back. */
+	struct flow_key to;
+	__u32 service; /* number of the service that was asked; 0 is none */
+	__u8 mac[6];   /* for PATH_OVERLAY: where in the overlay */
+	__u16 pad2;
+};
+
+/*
+ * Who answers for an address and port. A node port has the address 0.0.0.0 (as IPv4: ::ffff:0.0.0.0) or ::, which is every address
+ * of this node. Ports are in host order.
+ */
+struct frontend_key {
+	struct ip_address address;
+	__u16 port;
+	__u8 protocol;
+	__u8 pad;
+};
+
+enum frontend_flag {
+	FRONTEND_EXTERNAL = 1,       /* no cluster address */
+	FRONTEND_EXTERNAL_LOCAL = 2, /* clients outside the cluster get backends of this node only */
+	FRONTEND_INTERNAL_LOCAL = 4, /* the cluster address: everybody gets backends of this node only */
+	FRONTEND_SOURCE_RANGES = 8,  /* only for clients in `source_ranges` */
+	FRONTEND_ANY = 16,           /* there are endpoints somewhere: having none to choose is a drop, not a refusal */
+	FRONTEND_NODE_PORT = 32,
+};
+
+/*
+ * A list is never changed: a changed one gets a new number, then the frontends that number, and the old one goes after a grace. The local
+ * list is there always, also where no policy asks for it: it then holds those of the cluster list that are on this node, for which
+ * other nodes send us clients that we answer ourselves.
+ */
+struct frontend {
+	__u32 service; /* stable while the service is there; never 0 */
+	__u32 flags;
+	__u32 affinity; /* seconds; 0 is none */
+	__u32 cluster_list;
+	__u32 cluster_count;
+	__u32 local_list;
+	__u32 local_count;
+};
+
+struct cluster_address {
+	__u32 ports; /* how many the service has there */
+};
+
+struct backend_key {
+	__u32 list;
+	__u32 index;
+};
+
+enum backend_flag {
+	BACKEND_LOCAL = 1, /* on this node */
+};
+
+struct backend {
+	struct ip_address address;
+	__u16 port;
+	__u16 flags;
+	__u32 pad;
+};
+
+/* Which backend a client had last. `local`: chosen from the local list. The agent removes those whose backend is gone. */
+struct affinity_key {
+	struct ip_address client;
+	__u32 service;
+	__u32 local;
+};
+
+struct affinity {
+	struct ip_address address;
+	__u16 port;
+	__u16 pad;
+	__u32 pad2;
+	__u64 last_used; /* ns since boot */
+};
+
+/* The prefix covers the service's number and then as much of the address as the range has; IPv4 has 96 bits before its own. */
+struct source_range_key {
+	__u32 prefix_length;
+	__u32 service;
+	struct ip_address address;
+};
+
+struct source_range {
+	__u32 present;
+};
+
+/*
+ * An address as one socket of this node knows it. Cookies are never given twice, so nothing here can mean another socket.
+ */
+struct socket_key {
+	__u64 cookie;
+	struct ip_address address;
+	__u16 port;
+	__u16 pad;
+	__u32 pad2;
+};
+
+enum socket_flag {
+	SOCKET_CONNECTED = 1,
+};
+
+/* What it stands for: a service's address for the backend that was chosen, a backend's for the service that was asked. */
+struct socket_peer {
+	struct ip_address address;
+	__u16 port;
+	__u8 protocol;
+	__u8 flags;
+	__u32 service;
+	__u64 last_used; /* ns since boot */
+};
+
+/*
+ * A flow of the kernel's connection tracking, written by the agent around a hand-over where programs cannot look there themselves; the
+ * key is a packet's, so a flow is two entries here too. `dst`, `dport`: what the kernel makes of the packet's destination.
+ */
+struct old_flow {
+	__u64 seen; /* ns since boot, when written */
+	struct ip_address dst;
+	__u16 dport;
+	__u16 mark; /* the generation it was given in, see NODE_GENERATION */
+	__u8 reply; /* 1: the packet answers the flow */
+	__u8 tcp_state; /* the kernel's number; 0 where not told */
+	__u8 pad[2];
 };
 
 enum interface_kind {
@@ -95,10 +226,21 @@ struct route_key {
 enum route_kind {
 	ROUTE_REMOTE_WORKLOAD = 1,
 	ROUTE_REMOTE_HOST = 2,
+	ROUTE_LOCAL_HOST = 3, /* an address of this node */
+	ROUTE_POOL = 4,       /* of the cluster's pods, nobody knows whose */
 };
 
+enum route_flag {
+	ROUTE_PEER_EBPF = 1, /* the node takes clients' own addresses out of the overlay */
+	ROUTE_OVERLAY = 2,   /* `mac` is the node's in the overlay */
+};
+
+/* Of addresses behind another node, and of that node's own: how to reach it through the overlay. */
 struct route {
 	__u32 kind;
+	__u32 flags;
+	__u8 mac[6];
+	__u16 pad;
 };
 
 /* A member of an IP set. Protocol and port are zero in sets of addresses; the prefix covers all before the address. */
@@ -138,12 +280,23 @@ enum node_word {
 	NODE_MODE = 0,
 	NODE_EVENTS = 1, /* verdict events a second and processor; 0 is none */
 	NODE_EPOCH = 2,  /* the last epoch given to an interface, by any life of the agent */
-	NODE_WORDS = 3,
+	NODE_GENERATION = 3, /* of this drain: upper half of the kernel's mark on flows it was given; never 0 while draining */
+	NODE_OVERLAY = 4,     /* interface of the overlay; 0 is none */
+	NODE_OVERLAY_MTU = 5,
+	NODE_DIRECT = 6, /* 1: the backend's node answers clients straight */
+	NODE_WORDS = 8,
 };
 
 enum node_mode {
 	MODE_OFF = 0,
 	MODE_EBPF = 1,
+	MODE_DRAIN = 2, /* known flows go on, new ones are the kernel's, and so are known ones it has been given */
+};
+
+enum mark {
+	MARK_MASQUERADE = 0x200, /* translated here, to be masqueraded by the kernel */
+	MARK_ANSWER = 0x300,     /* our own answer to a packet: no policy is asked */
+	MARK_MASK = 0xf00,
 };
 
 enum hook {
@@ -167,6 +320,10 @@ enum reason {
 	PASS_OVERLAY = 8,
 	PASS_OTHER_PROTOCOL = 9,
 	PASS_FROM_HOST = 10,
+	PASS_KERNEL_FLOW = 11,    /* the kernel's connection tracking has it */
+	PASS_GIVEN = 12,          /* draining: the kernel was given the flow */
+	PASS_DRAINING = 13,       /* draining: a new flow is the kernel's */
+	PASS_ANSWER = 14,         /* made here in answer to a packet */
 	FIRST_DROP = 32,
 	DROP_INTERFACE_NOT_READY = 32,
 	DROP_POLICY_WORKLOAD_EGRESS = 33,
@@ -184,7 +341,19 @@ enum reason {
 	DROP_EXTENSION_HEADERS = 45,
 	DROP_SOURCE_ROUTE = 46,
 	DROP_FRAGMENT_WITHOUT_FIRST = 47,
-	REASONS = 48,
+	DROP_NO_LOCAL_BACKEND = 48,
+	DROP_SOURCE_RANGE = 49,
+	DROP_TUNNEL_SOURCE = 50,
+	DROP_FLOWS_FULL = 51,
+	DROP_NO_FREE_PORT = 52,
+	DROP_NO_ROUTE = 53,
+	DROP_NAT_FAILED = 54,
+	REJECT_NO_BACKEND = 55,
+	REJECT_TOO_BIG = 56,
+	REJECT_HOP_LIMIT = 57,
+	REJECT_NO_PORT = 59,      /* a cluster address that has no such port */
+	REJECT_UNKNOWN_FLOW = 58, /* TCP to a service, without a beginning: nobody knows whom it was with */
+	REASONS = 64,
 };
 
 struct counter {
@@ -204,7 +373,14 @@ enum step {
 	STEP_TO_WORKLOAD = 1,
 	STEP_FROM_HOST = 2,
 	STEP_TO_HOST = 3,
-	STEPS = 4,
+	/* Where new flows begin: translation, and the question to policy. */
+	STEP_BEGIN_WORKLOAD = 4,
+	STEP_BEGIN_HOST = 5,
+	/* Where a packet is answered instead of sent on. */
+	STEP_ANSWER = 6,
+	/* Where flows of the node itself begin that no hook at a socket translated. */
+	STEP_BEGIN_OWN = 7,
+	STEPS = 8,
 };
 
 enum stage {
@@ -221,6 +397,12 @@ enum work_flag {
 	WORK_LATER_FRAGMENT = 32, /* no transport header in this one */
 	WORK_OPTIONS = 64,        /* IP options or extension headers: the stack's business */
 	WORK_ICMP_ERROR = 128,
+	WORK_NAT = 256,    /* the packet becomes `to` */
+	WORK_MARK = 512,   /* as FLOW_MARK */
+	WORK_DIRECT = 1024, /* as FLOW_DIRECT */
+	WORK_KERNEL = 2048, /* as FLOW_KERNEL */
+	WORK_OWN = 8192,     /* of this node itself, translated where it leaves */
+	WORK_OUTSIDE = 4096, /* from outside of the cluster */
 };
 
 #define RULES_REMEMBERED 32
@@ -228,7 +410,8 @@ enum work_flag {
 /* What is known of the packet in hand; one per processor, kept from program to program. */
 struct work {
 	struct flow_key packet;
-	struct flow_key reply; /* the packet's key, exchanged: the flow's other entry */
+	struct flow_key reply; /* of what the packet becomes, exchanged: the flow's other entry */
+	struct flow_key to;    /* what the packet becomes; itself where nothing translates it */
 	/* What policy is asked about: the packet, or, when it is a reply, the flow it answers. */
 	struct flow_key judged;
 	struct ip_address original_dst;
@@ -259,6 +442,14 @@ struct work {
 	__u32 path;
 	__u32 reply_path;
 	__u32 rules_hit;
+	__u32 mode;
+	__u32 service;
+	__u32 hook;
+	__u32 passes;  /* reason it goes on for, once policy allowed it */
+	__u32 refusal; /* reason the packet is answered for */
+	__u32 mtu;     /* that it would have had to fit */
+	__u8 mac[6];
+	__u8 reply_mac[6];
 	/* Where policy programs put together what they look up. */
 	struct set_key member;
 	__u64 rules[RULES_REMEMBERED];
@@ -276,7 +467,35 @@ struct work {
 		struct fragment fragment;
 		struct route_key route_key;
 		struct flow_key error;
+		struct flow_key error_quoted;
 		struct flow flow;
+		struct frontend_key frontend_key;
+		struct backend_key backend_key;
+		struct affinity_key affinity_key;
+		struct affinity affinity;
+		struct source_range_key source_range_key;
+		struct flow_key wanted;
+		struct {
+			__u32 found;
+			__u8 reply;
+			__u8 tcp_state;
+			__u16 mark;
+			struct ip_address dst;
+			__u16 dport;
+			__u16 pad;
+		} kernel;
+		/* As the kernel's functions want them. */
+		struct bpf_sock_tuple tuple;
+		struct {
+			__s32 netns_id, error;
+			__u8 l4proto, dir, reserved[2];
+		} options;
+		__be32 old_addresses[2], new_addresses[2];
+		__be16 old_ports[2], new_ports[2];
+		__u8 macs[12];
+		/* A packet made here: a header of either family and what follows it. */
+		__u8 answer[96];
+		__u8 pseudo[40];
 	} scratch;
 };
 

@@ -4,7 +4,7 @@ import { askLine } from "../kit/line-socket.ts";
 import { errors } from "./errors.ts";
 
 /** Tables of the agent itself, beside those of its data plane. */
-const OWN_TABLES = ["pods", "settings", "problems"] as const;
+const OWN_TABLES = ["pods", "services", "settings", "problems", "hand-over"] as const;
 export const SHOWN_TABLES = [...TABLES, ...OWN_TABLES] as const;
 export type ShownTable = (typeof SHOWN_TABLES)[number];
 

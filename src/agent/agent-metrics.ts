@@ -9,6 +9,11 @@ export interface AgentMetrics {
   cniSeconds: Histogram;
   drops: Gauge;
   ready: Gauge;
+  mapEntries: Gauge;
+  mapMost: Gauge;
+  proxyConflicts: Counter;
+  dataplaneMode: Gauge;
+  servicesProven: Gauge;
 }
 
 export function agentMetrics(metrics: Metrics): AgentMetrics {
@@ -25,6 +30,20 @@ export function agentMetrics(metrics: Metrics): AgentMetrics {
       "Time one call of the plugin took, by command and result.",
     ),
     drops: metrics.gauge("vendor_node_packets", "Packets since the programs were loaded, by hook and reason."),
+    mapEntries: metrics.gauge("vendor_node_map_entries", "Entries of the maps that services are written into."),
+    mapMost: metrics.gauge("vendor_node_map_max_entries", "How many entries each of those maps can have."),
+    proxyConflicts: metrics.counter(
+      "vendor_node_service_proxy_conflicts_total",
+      "How often the service proxy wrote rules again that were removed.",
+    ),
+    dataplaneMode: metrics.gauge(
+      "vendor_node_dataplane_mode",
+      "1 for what the eBPF programs do: none, off, ebpf, drain.",
+    ),
+    servicesProven: metrics.gauge(
+      "vendor_node_services_proven",
+      "1 while services are reached by way of the programs.",
+    ),
     ready: metrics.gauge("vendor_node_ready", "1 once the whole model has been carried out."),
   };
 }

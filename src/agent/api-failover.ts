@@ -21,15 +21,24 @@ export interface ApiAddress {
   port: number;
 }
 
+interface Way {
+  name: string;
+  open: () => Transport;
+}
+
 export function failoverTransport(options: FailoverOptions, log: Log): Transport {
   const opened = new Map<string, Transport>();
-  const kept = readAddresses(options.file);
-  const ways: { name: string; open: () => Transport }[] = [
+  // Looked up each time the way in use leads nowhere: this life may have learnt addresses, too.
+  const waysNow = (): Way[] => [
     { name: "usual", open: () => options.usual() },
-    ...kept.map((address) => ({ name: `${address.host}:${address.port}`, open: () => options.at(address) })),
+    ...readAddresses(options.file).map((address) => ({
+      name: `${address.host}:${address.port}`,
+      open: () => options.at(address),
+    })),
   ];
+  let ways = waysNow();
   let current = 0;
-  const transportOf = ({ name, open }: (typeof ways)[number]): Transport => {
+  const transportOf = ({ name, open }: Way): Transport => {
     const transport = opened.get(name) ?? open();
     opened.set(name, transport);
     return transport;
@@ -38,11 +47,12 @@ export function failoverTransport(options: FailoverOptions, log: Log): Transport
     async request(request) {
       for (let tried = 0; ; tried++) {
         const at = current;
-        const way = ways[at % ways.length] as (typeof ways)[number];
+        const way = ways[at % ways.length] as Way;
         try {
           return await transportOf(way).request(request);
         } catch (error) {
           if (!isUnreachable(error)) throw error;
+          if (current === at) ways = waysNow();
           // Many requests fail at once: the first to notice moves on for all.
           if (current === at && ways.length > 1) {
             current = at + 1;

@@ -17,6 +17,8 @@ export interface AgentConfig {
   mtu: number;
   autodetection: { v4: string; v6: string | undefined };
   cgroupV2Path: string;
+  /** How long eBPF may take to be found to work before the old data plane is put back. */
+  deadManSeconds: number;
   directories: AgentDirectories;
 }
 
@@ -49,6 +51,7 @@ export function readAgentConfig(env: Env): AgentConfig {
       v6: env["IP6_AUTODETECTION_METHOD"] || undefined,
     },
     cgroupV2Path: env["CGROUP_V2_PATH"] || vendorNames.paths.cgroupV2,
+    deadManSeconds: number(env, "DEAD_MAN_SECONDS", 60, 3_600),
     directories: agentDirectories(env),
   };
 }

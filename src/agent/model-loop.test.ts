@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { ObjectOutcome } from "../dataplane/contract.ts";
+import { emptyDelta } from "../dataplane/model-delta.ts";
 import { fakeClock } from "../kit/clock.ts";
 import { silentLog } from "../kit/log.ts";
 import { createMetrics } from "../kit/metrics.ts";
 import type { ModelDelta, WorkloadEndpoint } from "../policy/model.ts";
 import { agentMetrics } from "./agent-metrics.ts";
 import { errors } from "./errors.ts";
-import { emptyDelta } from "./model-delta.ts";
 import { ModelLoop } from "./model-loop.ts";
 
 const POD = { id: "shop/web", addresses: ["10.0.0.1/32"] } as WorkloadEndpoint;

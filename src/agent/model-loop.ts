@@ -1,4 +1,5 @@
 import type { ApplyReport, ObjectOutcome } from "../dataplane/contract.ts";
+import { emptyDelta } from "../dataplane/model-delta.ts";
 import { type Backoff, backoffDelay } from "../kit/backoff.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import { CodedError } from "../kit/errors.ts";
@@ -8,7 +9,6 @@ import type { ModelDelta } from "../policy/model.ts";
 import { ModelCopy } from "../policy/model-copy.ts";
 import type { AgentMetrics } from "./agent-metrics.ts";
 import { errors } from "./errors.ts";
-import { emptyDelta } from "./model-delta.ts";
 
 /** What the model is made true in: routes and one or the other data plane. */
 export interface ModelTarget {

@@ -1,5 +1,6 @@
 import type { ObjectOutcome, Table } from "../dataplane/contract.ts";
-import type { DataplaneModel } from "../policy/model.ts";
+import type { DataplaneModel, ServiceBackend, ServicePort } from "../policy/model.ts";
+import type { HandOverState } from "./plane-switch.ts";
 import type { PodRecord } from "./pods/pod-records.ts";
 
 export function podsTable(records: readonly PodRecord[]): Table {
@@ -29,6 +30,46 @@ export function settingsTable({ settings }: DataplaneModel): Table {
   };
 }
 
+/** Who answers for a service, asked on this node; `*` are backends of this node. */
+export function servicesTable({ services }: DataplaneModel): Table {
+  return {
+    columns: ["service", "addresses", "node port", "rules", "backends", "local backends"],
+    rows: ordered(
+      [...services.values()].map((service) => [
+        service.id,
+        addressesOf(service).join(" "),
+        String(service.nodePort ?? "-"),
+        rulesOf(service).join(", ") || "-",
+        backendsText(service.clusterBackends),
+        backendsText(service.localBackends),
+      ]),
+    ),
+  };
+}
+
+function addressesOf({ clusterAddress, externalAddresses, loadBalancerAddresses, port }: ServicePort): string[] {
+  return [clusterAddress ?? [], externalAddresses, loadBalancerAddresses].flat().map((address) => at(address, port));
+}
+
+function rulesOf(service: ServicePort): string[] {
+  return [
+    service.internalLocal ? "inside: local" : [],
+    service.externalLocal ? "outside: local" : [],
+    service.affinitySeconds > 0 ? `affinity ${service.affinitySeconds}s` : [],
+    service.sourceRanges ? `balancer only for ${service.sourceRanges.join(" ") || "nobody"}` : [],
+    service.healthCheckNodePort ? `health at ${service.healthCheckNodePort}: ${service.healthCheckBackends}` : [],
+    service.anyBackends ? [] : "refused: nobody answers",
+  ].flat();
+}
+
+function backendsText(backends: readonly ServiceBackend[]): string {
+  return backends.map(({ address, port, local }) => `${at(address, port)}${local ? "*" : ""}`).join(" ") || "-";
+}
+
+function at(address: string, port: number): string {
+  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
 /** Objects that are not in effect: those that cannot be understood, and those the kernel would not take. */
 export function problemsTable(model: DataplaneModel, failed: readonly ObjectOutcome[]): Table {
   return {
@@ -41,6 +82,19 @@ export function problemsTable(model: DataplaneModel, failed: readonly ObjectOutc
       ]),
       ...failed.map(({ kind, id, failed: why }) => [`${kind} ${id}`, why?.code ?? "", why?.message ?? ""]),
     ]),
+  };
+}
+
+/** Which data plane is on its way to be which, and what that waits for. */
+export function handOverTable({ wanted, mode, next, heldBack }: HandOverState): Table {
+  return {
+    columns: ["what", "is"],
+    rows: [
+      ["wanted", wanted],
+      ["programs", mode],
+      ["next", next],
+      ["held back", heldBack ?? "-"],
+    ],
   };
 }
 

@@ -1,24 +1,41 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import type { ApplyReport, Dataplane } from "../dataplane/contract.ts";
+import type { KeepState } from "../dataplane/handover/keep-table.ts";
+import type { NodeMode } from "../dataplane/handover/node-mode.ts";
+import { emptyDelta } from "../dataplane/model-delta.ts";
+import { type FakeClock, fakeClock } from "../kit/clock.ts";
 import { silentLog } from "../kit/log.ts";
 import type { ModelDelta, Settings } from "../policy/model.ts";
 import { ModelCopy } from "../policy/model-copy.ts";
 import { errors } from "./errors.ts";
-import { emptyDelta } from "./model-delta.ts";
-import { type PlaneKind, planeSwitch } from "./plane-switch.ts";
+import { type PlaneKind, type PlaneSwitch, planeSwitch } from "./plane-switch.ts";
 
-/** Data planes in memory: whether each filters, and what it was told. */
-class Planes {
-  readonly filtering = new Set<PlaneKind>();
+/** A node in memory: what its kernel has, and what each data plane was told. Outlives the agents that come and go on it. */
+class Node {
   readonly deltas: Record<PlaneKind, ModelDelta[]> = { nft: [], ebpf: [] };
+  readonly did: string[] = [];
+  filter = false;
+  mode: NodeMode | undefined;
+  keep: KeepState = "absent";
+  armed = false;
+  heldBack: string | undefined;
+  carried = 0;
+  proxyRules = false;
   failing: PlaneKind | undefined;
-  /** The fewest that filtered at once since the first did. */
+  /** The fewest planes that filtered at once since the first did. */
   fewest = Number.POSITIVE_INFINITY;
+  generation = 0;
+
+  filtering(): PlaneKind[] {
+    return [...(this.filter ? (["nft"] as const) : []), ...(this.mode === "ebpf" ? (["ebpf"] as const) : [])];
+  }
+
+  private look(): void {
+    if (this.deltas.nft.length + this.deltas.ebpf.length === 0) return;
+    this.fewest = Math.min(this.fewest, this.filtering().length);
+  }
 
   open(kind: PlaneKind): Dataplane {
-    const look = () => {
-      this.fewest = Math.min(this.fewest, this.filtering.size);
-    };
     return {
       kind,
       apply: async (delta): Promise<ApplyReport> => {
@@ -26,7 +43,8 @@ class Planes {
         if (this.failing === kind) {
           return { objects: [{ kind: "endpoint", id: "shop/web", failed: errors.AGENT_NOT_READY("no") }] };
         }
-        this.filtering.add(kind);
+        if (kind === "nft") this.filter = true;
+        else this.mode ??= "off";
         return { objects: [] };
       },
       resync: async () => {},
@@ -34,70 +52,196 @@ class Planes {
       show: async () => ({ columns: [kind], rows: [] }),
       close: async () => {},
       remove: async () => {
-        this.filtering.delete(kind);
-        look();
+        if (kind === "nft") this.filter = false;
+        else this.mode = undefined;
+        this.look();
       },
     };
   }
-}
 
-function start(refusal?: string) {
-  const planes = new Planes();
-  const open = { nft: async () => planes.open("nft"), ebpf: async () => planes.open("ebpf") };
-  const both = planeSwitch({ open, refusal, log: silentLog });
-  const want = (dataplane: Settings["dataplane"], inSync = true) =>
-    both.apply({ ...emptyDelta(inSync), settings: { ...new ModelCopy().settings, dataplane } });
-  return { planes, both, want };
+  start(clock: FakeClock, refusal?: string): PlaneSwitch {
+    const note = (what: string) => void this.did.push(what);
+    const set = (what: { [key in "keep" | "mode" | "armed" | "heldBack"]?: Node[key] }) =>
+      void Object.assign(this, what);
+    return planeSwitch({
+      open: { nft: async () => this.open("nft"), ebpf: async () => this.open("ebpf") },
+      ground: {
+        keep: {
+          state: async () => this.keep,
+          put: async (gate) => set({ keep: gate ? "gated" : "open" }),
+          covers: () => true,
+          noteProxy: async () => {},
+          proxyWasHere: async () => false,
+          remove: async () => set({ keep: "absent" }),
+          close: () => {},
+        },
+        mode: () => this.mode,
+        flip: () => set({ mode: "ebpf" }),
+        drain: (generation) => {
+          [this.mode, this.generation] = ["drain", generation];
+          this.look();
+        },
+        turnOff: () => {
+          this.mode = "off";
+          this.look();
+        },
+        generation: () => this.generation,
+        filter: async () => this.filter,
+        tellOldFlows: async () => 0,
+        give: async (how) => {
+          note(`give ${how}`);
+          return { given: 0, refused: 0, staying: this.carried };
+        },
+        carried: async () => this.carried,
+        forgetStaleFlows: async () => 0,
+        close: () => {},
+      },
+      proxy: {
+        present: async () => this.proxyRules,
+        remove: async () => {
+          this.proxyRules = false;
+          note("remove proxy rules");
+        },
+      },
+      deadMan: {
+        armed: () => this.armed,
+        arm: () => set({ armed: true }),
+        confirm: () => set({ armed: false }),
+        heldBack: () => this.heldBack,
+        forgive: () => set({ heldBack: undefined }),
+      },
+      ...{ refusal, clock, log: silentLog },
+    });
+  }
 }
 
 describe("two data planes", () => {
+  const started: PlaneSwitch[] = [];
+  afterEach(async () => {
+    for (const one of started.splice(0)) await one.close();
+  });
+
+  function start({ node = new Node(), refusal }: { node?: Node; refusal?: string } = {}) {
+    const clock = fakeClock();
+    const both = node.start(clock, refusal);
+    started.push(both);
+    const want = (dataplane: Settings["dataplane"], inSync = true) =>
+      both.apply({ ...emptyDelta(inSync), settings: { ...new ModelCopy().settings, dataplane } });
+    const worksIn = async (ms: number) => {
+      both.confirm(true);
+      await clock.advance(ms);
+    };
+    return { node, both, want, clock, worksIn };
+  }
+
   it("touch nothing before everything is known, so that what an earlier life left goes on", async () => {
-    const { planes, both, want } = start();
+    const { node, both, want } = start();
     await want("ebpf", false);
-    expect([...planes.filtering]).toEqual([]);
+    expect(node.filtering()).toEqual([]);
     expect(both.acting()).toBeUndefined();
     await want("ebpf");
     expect(both.acting()).toBe("ebpf");
   });
 
-  it("the new one filters before the old one stops", async () => {
-    const { planes, both, want } = start();
+  it("the new one acts before the old one stops, and the old one stays until the new one is found to work", async () => {
+    const { node, both, want, clock, worksIn } = start();
     await want("nft");
     await want("ebpf");
-    expect(both.acting()).toBe("ebpf");
-    expect([...planes.filtering]).toEqual(["ebpf"]);
+    expect(node.filtering()).toEqual(["nft", "ebpf"]);
+    expect(node.armed).toBe(true);
+    expect(both.state()).toMatchObject({ mode: "ebpf", next: "confirmation" });
+    await worksIn(1_000);
+    expect(node.filtering()).toEqual(["ebpf"]);
+    expect(node.armed).toBe(false);
     await want("nft");
-    expect([...planes.filtering]).toEqual(["nft"]);
-    expect(planes.fewest).toBe(1);
+    expect(both.announcement()).toBe("leaving");
+    both.announced("leaving");
+    await clock.advance(2_000);
+    expect(both.announcement()).toBe("nft");
+    expect(node.filtering()).toEqual(["nft"]);
+    expect(node.keep).toBe("absent");
+    expect(node.fewest).toBe(1);
     // It was told everything, not only what changed.
-    expect(planes.deltas.nft.at(-1)?.settings?.dataplane).toBe("nft");
+    expect(node.deltas.nft.at(-1)?.settings?.dataplane).toBe("nft");
+  });
+
+  it("what was found of programs before they acted does not confirm them", async () => {
+    const { node, both, want, clock } = start();
+    await want("nft");
+    both.confirm(true);
+    await want("ebpf");
+    await clock.advance(5_000);
+    expect(node.filtering()).toEqual(["nft", "ebpf"]);
+  });
+
+  it("the proxy's rules go once the new plane is found to work, and not at once", async () => {
+    const { node, want, worksIn } = start();
+    node.proxyRules = true;
+    await want("nft");
+    await want("ebpf");
+    await worksIn(100);
+    expect(node.did).not.toContain("remove proxy rules");
+    await worksIn(1_000);
+    expect(node.did).toContain("remove proxy rules");
+  });
+
+  it("programs stay until the last connection that only they can carry has ended", async () => {
+    const { node, both, want, clock, worksIn } = start();
+    await want("ebpf");
+    await worksIn(1_000);
+    node.carried = 1;
+    await want("nft");
+    both.announced("leaving");
+    await clock.advance(60_000);
+    expect(both.state()).toMatchObject({ mode: "drain", next: "flows" });
+    expect(node.filtering()).toEqual(["nft"]);
+    node.carried = 0;
+    await clock.advance(1_000);
+    expect(both.state()).toMatchObject({ mode: "none", next: "nothing" });
+    expect(node.did.slice(0, 2)).toEqual(["give replace", "give insert"]);
   });
 
   it("where the new one cannot be programmed the old one goes on, and it is tried again", async () => {
-    const { planes, both, want } = start();
+    const { node, both, want, clock } = start();
     await want("nft");
-    planes.failing = "ebpf";
+    node.failing = "ebpf";
     await want("ebpf");
     expect(both.acting()).toBe("nft");
-    expect([...planes.filtering]).toEqual(["nft"]);
-    planes.failing = undefined;
-    await both.apply(emptyDelta(true));
+    expect(node.filtering()).toEqual(["nft"]);
+    node.failing = undefined;
+    await clock.advance(15_000);
     expect(both.acting()).toBe("ebpf");
   });
 
-  it("a node whose kernel refuses the programs stays with the standard one", async () => {
-    const { planes, both, want } = start("the verifier said no");
+  it("a node whose kernel refuses the programs stays with the standard one, and says why", async () => {
+    const { node, both, want } = start({ refusal: "the verifier said no" });
     await want("ebpf");
     expect(both.acting()).toBe("nft");
-    expect(planes.deltas.ebpf).toEqual([]);
+    expect(node.deltas.ebpf).toEqual([]);
+    expect(both.state().heldBack).toBe("the verifier said no");
   });
 
-  it("what a change that was cut short left of the other one is swept", async () => {
-    const { planes, both, want } = start();
-    planes.filtering.add("nft");
+  it("after the old plane was put back eBPF is not tried until something else was asked for", async () => {
+    const { node, both, want, clock } = start();
+    await want("nft");
     await want("ebpf");
-    expect([...planes.filtering]).toEqual(["nft", "ebpf"]);
-    await both.sweep();
-    expect([...planes.filtering]).toEqual(["ebpf"]);
+    Object.assign(node, { mode: "off", armed: false, heldBack: "not found to work" });
+    await clock.advance(1_000);
+    expect(both.state()).toMatchObject({ wanted: "nft", mode: "none", heldBack: "not found to work" });
+    expect(node.filtering()).toEqual(["nft"]);
+    await want("nft");
+    await want("ebpf");
+    expect(both.acting()).toBe("ebpf");
+  });
+
+  it("an agent that starts in the middle goes on from what the kernel has", async () => {
+    const { node, want } = start();
+    await want("nft");
+    await want("ebpf");
+    const next = start({ node });
+    await next.want("ebpf");
+    await next.worksIn(1_000);
+    expect(node.filtering()).toEqual(["ebpf"]);
+    expect(node.armed).toBe(false);
   });
 });

@@ -1,110 +1,279 @@
 import type { ApplyReport, Dataplane, SweepReport, Table, TableName } from "../dataplane/contract.ts";
+import type { MapFill } from "../dataplane/ebpf/service-tables.ts";
+import { createHandOver, type DeadMan, type HandOverParts } from "../dataplane/handover/hand-over.ts";
+import type { Next } from "../dataplane/handover/next-step.ts";
+import { emptyDelta } from "../dataplane/model-delta.ts";
+import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
-import type { ModelDelta } from "../policy/model.ts";
+import type { DataplaneModel, ModelDelta, ServicePort } from "../policy/model.ts";
 import { ModelCopy } from "../policy/model-copy.ts";
-import { emptyDelta, wholeDelta } from "./model-delta.ts";
+import type { FilledPlane } from "./planes.ts";
 
 export type PlaneKind = Dataplane["kind"];
 
 /** Opens a data plane; says why it cannot where it cannot. */
 export type OpenPlane = () => Promise<Dataplane>;
 
+/** What this node tells others: `leaving` while eBPF still carries connections it has been told to end. */
+export type Announcement = PlaneKind | "leaving";
+
 /**
  * The two data planes as one, of which the configured one filters. A change is never a moment without policy: the new one is programmed
- * whole and acts beside the old one, both asking each packet, and only then the old one's filter goes. Where the new one cannot be
- * programmed, the old one stays and it is tried again.
+ * whole and acts beside the old one, and only when it is proven does the old one's filter go. Where the new one cannot be programmed, the
+ * old one stays and it is tried again. In which order is the hand-over's business.
  */
 export interface PlaneSwitch {
   apply(delta: ModelDelta): Promise<ApplyReport>;
   resync(): Promise<void>;
   sweep(): Promise<SweepReport>;
   show(table: TableName): Promise<Table>;
-  /** The one that filters now; undefined before the first delta in sync. */
+  /** The one that takes what is new; undefined before the first delta in sync. */
   acting(): PlaneKind | undefined;
+  announcement(): Announcement | undefined;
+  /** The cluster knows it; peers hear of it from there. */
+  announced(what: Announcement): void;
+  announcedLast(): Announcement | undefined;
+  /** Whether eBPF was found to work, since it acts: the API server is reached, and services are by way of the programs. */
+  confirm(works: boolean): void;
+  /** Whether the service proxy's rules are ours to remove wherever they appear. */
+  removesProxyRules(): boolean;
+  /** How full the maps are. */
+  fill(): MapFill[];
+  /** For people: what is wanted, what is so, what comes next. */
+  state(): HandOverState;
   close(): Promise<void>;
 }
 
-export interface PlaneSwitchOptions {
-  open: Record<PlaneKind, OpenPlane>;
+export interface HandOverState {
+  wanted: PlaneKind;
+  mode: string;
+  next: string;
+  /** Why eBPF is not tried though it is configured. */
+  heldBack: string | undefined;
+}
+
+export interface PlaneSwitchOptions extends Omit<HandOverParts, "clock" | "log" | "deadMan"> {
+  deadMan: HeldBack & DeadMan;
   /** Why eBPF cannot act on this node; undefined: it can. */
   refusal: string | undefined;
+  clock: Clock;
   log: Log;
+  /** Whether no service proxy runs on this node any more, as far as can be seen. */
+  proxyLeft?: () => boolean;
+  /** What others are told may have changed. */
+  onChange?: () => void;
 }
 
-export function planeSwitch({ open, refusal, log }: PlaneSwitchOptions): PlaneSwitch {
-  const model = new ModelCopy();
-  let plane: Dataplane | undefined;
-  let inEffect = false;
+/** Whether eBPF had to be left here, and is not to be tried for a while. */
+export interface HeldBack {
+  heldBack(): string | undefined;
+  /** Somebody has asked for something else since. */
+  forgive(): void;
+}
 
-  const wanted = (): PlaneKind => (model.settings.dataplane === "ebpf" && refusal === undefined ? "ebpf" : "nft");
+/** While something is waited for. */
+const LOOK_MS = 200;
+/** While connections end by themselves: to look through all of them costs the processor time they need. */
+const FLOWS_MS = 2_000;
+/** After something failed. */
+const AGAIN_MS = 10_000;
+/** How long a proxy may take to be told that it is not needed any more: until then it would only write its rules again. */
+const PROXY_LEAVES_MS = 60_000;
 
-  const change = async (kind: PlaneKind): Promise<ApplyReport | undefined> => {
-    const old = plane;
-    log.info({ from: old?.kind, to: kind }, "changing the data plane");
-    let fresh: Dataplane | undefined;
+export function planeSwitch(options: PlaneSwitchOptions): PlaneSwitch {
+  return new NodePlaneSwitch(options);
+}
+
+class NodePlaneSwitch implements PlaneSwitch {
+  private readonly options: PlaneSwitchOptions;
+  private readonly handOver: ReturnType<typeof createHandOver>;
+  private readonly model = new ModelCopy();
+  private next: Next | undefined;
+  private failure: string | undefined;
+  private inEffect = false;
+  private saidLast: Announcement | undefined;
+  private confirmed = false;
+  private confirmedAt = 0;
+  private told: { what: Announcement; at: number } | undefined;
+  private lane: Promise<unknown> = Promise.resolve();
+  private cancelLook: (() => void) | undefined;
+  private closed = false;
+
+  constructor(options: PlaneSwitchOptions) {
+    this.options = options;
+    this.handOver = createHandOver(options);
+  }
+
+  apply(delta: ModelDelta): Promise<ApplyReport> {
+    return this.inTurn(async () => {
+      const services = changedServices(this.model, delta);
+      const before = this.model.settings.dataplane;
+      this.model.apply(delta);
+      // Which plane is wanted is only known once everything is: until then what an earlier life left goes on.
+      if (!this.model.inSync) return { objects: [] };
+      if (delta.settings && before !== "nft" && delta.settings.dataplane === "nft") this.options.deadMan.forgive();
+      const reports = new Map<PlaneKind, ApplyReport>();
+      for (const [kind, plane] of this.handOver.planes) reports.set(kind, await plane.apply(delta));
+      if (this.handOver.planes.has("ebpf")) await this.besidePrograms(delta, services);
+      const fresh = await this.advance();
+      this.inEffect = true;
+      return fresh ?? reports.get(this.filtering()) ?? [...reports.values()][0] ?? { objects: [] };
+    });
+  }
+
+  resync(): Promise<void> {
+    return this.inTurn(async () => {
+      for (const plane of this.handOver.planes.values()) {
+        await plane.resync();
+        await plane.apply(emptyDelta(this.model.inSync));
+      }
+      if (this.handOver.planes.size === 0) return;
+      if (this.handOver.mode() === "ebpf") {
+        await this.options.ground.keep.put(true, this.model);
+        await this.options.ground.tellOldFlows();
+      }
+      await this.advance();
+    });
+  }
+
+  sweep(): Promise<SweepReport> {
+    return this.inTurn(async () => {
+      const reports = [];
+      for (const plane of this.handOver.planes.values()) reports.push(await plane.sweep());
+      return { removed: reports.flatMap(({ removed }) => removed) };
+    });
+  }
+
+  async show(table: TableName): Promise<Table> {
+    const plane = this.handOver.planes.get(this.filtering()) ?? [...this.handOver.planes.values()][0];
+    return plane ? await plane.show(table) : { columns: [], rows: [] };
+  }
+
+  acting(): PlaneKind | undefined {
+    if (!this.inEffect) return undefined;
+    return this.filtering();
+  }
+
+  announcement(): Announcement | undefined {
+    if (!this.inEffect) return undefined;
+    const mode = this.handOver.mode();
+    if (mode === "ebpf") return this.wanted() === "ebpf" ? "ebpf" : "leaving";
+    return mode === "drain" ? "leaving" : "nft";
+  }
+
+  announced(what: Announcement): void {
+    if (this.told?.what === what) return;
+    this.told = { what, at: this.options.clock.now() };
+    this.lookSoon(0);
+  }
+
+  announcedLast(): Announcement | undefined {
+    return this.told?.what;
+  }
+
+  confirm(works: boolean): void {
+    if (this.confirmed === works) return;
+    this.confirmed = works;
+    if (works) this.confirmedAt = this.options.clock.now();
+    this.lookSoon(0);
+  }
+
+  removesProxyRules(): boolean {
+    return this.filtering() === "ebpf" && this.next === "settled" && this.confirmed && this.cleans();
+  }
+
+  fill(): MapFill[] {
+    const plane = this.handOver.planes.get("ebpf") as Partial<FilledPlane> | undefined;
+    return plane?.fill?.() ?? [];
+  }
+
+  state(): HandOverState {
+    const { next } = this;
+    const then =
+      this.failure ?? (next === undefined || next === "settled" ? "nothing" : "wait" in next ? next.wait : next.do);
+    const heldBack = this.options.refusal ?? this.options.deadMan.heldBack();
+    return { wanted: this.wanted(), mode: this.handOver.mode() ?? "none", next: then, heldBack };
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    this.cancelLook?.();
+    await this.lane.catch(() => undefined);
+    await this.handOver.close();
+  }
+
+  private wanted(): PlaneKind {
+    const { refusal, deadMan } = this.options;
+    if (this.model.settings.dataplane !== "ebpf" || refusal !== undefined) return "nft";
+    return deadMan.heldBack() === undefined ? "ebpf" : "nft";
+  }
+
+  private cleans(): boolean {
+    const { clock, proxyLeft = () => true } = this.options;
+    if (this.model.settings.configuration.bpfServiceProxyIptablesCleanupEnabled === false) return false;
+    return proxyLeft() || clock.now() - this.confirmedAt > PROXY_LEAVES_MS;
+  }
+
+  private filtering(): PlaneKind {
+    return this.handOver.mode() === "ebpf" ? "ebpf" : "nft";
+  }
+
+  private async advance(): Promise<ApplyReport | undefined> {
+    const { log, onChange } = this.options;
+    const facts = {
+      confirmed: this.confirmed && this.filtering() === "ebpf",
+      peersToldAt: this.told?.what === "leaving" ? this.told.at : undefined,
+      cleanup: this.cleans(),
+    };
     try {
-      fresh = await open[kind]();
-      const report = await fresh.apply(wholeDelta(model, true));
-      const failed = report.objects.find(({ kind: what, failed }) => failed && what === "endpoint");
-      if (failed) throw failed.failed;
-      plane = fresh;
-      await old?.remove();
-      await old?.close();
-      log.info({ dataplane: kind }, "the data plane acts");
+      const { next, report, done } = await this.handOver.advance(this.wanted(), this.model, facts);
+      // What was found out of programs that did not act yet says nothing of those that do.
+      if (done.includes("flip")) this.confirmed = false;
+      this.next = next;
+      this.failure = undefined;
+      if (next !== "settled") this.lookSoon("wait" in next && next.wait === "flows" ? FLOWS_MS : LOOK_MS);
       return report;
     } catch (error) {
-      if (plane === fresh) throw error;
-      log.error({ dataplane: kind, error }, "the data plane could not be changed; the old one goes on");
-      await fresh?.remove().catch(() => {});
-      await fresh?.close().catch(() => {});
+      const why = error instanceof Error ? error.message : String(error);
+      if (this.failure === undefined) log.error({ error }, "the data plane could not be changed; the old one goes on");
+      this.failure = why;
+      this.lookSoon(AGAIN_MS);
+      if (this.handOver.planes.size === 0) throw error;
       return undefined;
+    } finally {
+      // It may have changed without us, too: the dead-man asks nobody.
+      const now = this.announcement();
+      if (now !== this.saidLast) onChange?.();
+      this.saidLast = now;
     }
-  };
+  }
 
-  return {
-    async apply(delta) {
-      model.apply(delta);
-      // Which plane is wanted is only known once everything is: until then what an earlier life left goes on.
-      if (!model.inSync) return { objects: [] };
-      if (!plane) {
-        plane = await open[wanted()]();
-        const report = await plane.apply(wholeDelta(model, true));
-        inEffect = true;
-        return report;
-      }
-      const here = await plane.apply(delta);
-      if (plane.kind === wanted()) return here;
-      return (await change(wanted())) ?? here;
-    },
-    async resync() {
-      await plane?.resync();
-      if (plane) await plane.apply(emptyDelta(model.inSync));
-    },
-    async sweep() {
-      if (!plane) return { removed: [] };
-      const report = await plane.sweep();
-      // An earlier life may have been stopped in the middle of a change.
-      const other: PlaneKind = plane.kind === "nft" ? "ebpf" : "nft";
-      const left = await removeOther(open[other], log);
-      return { removed: [...report.removed, ...left] };
-    },
-    show: async (table) => (plane ? await plane.show(table) : { columns: [], rows: [] }),
-    acting: () => (inEffect ? plane?.kind : undefined),
-    async close() {
-      await plane?.close();
-    },
-  };
+  /** What the kernel carries beside the programs must follow the model, too. */
+  private async besidePrograms(delta: ModelDelta, services: readonly ServicePort[]): Promise<void> {
+    const { ground } = this.options;
+    if (this.handOver.mode() !== "ebpf") return;
+    if (services.length > 0) await ground.forgetStaleFlows(services);
+    if (delta.settings || !ground.keep.covers(delta.services.set)) await ground.keep.put(true, this.model);
+  }
+
+  private lookSoon(ms: number): void {
+    if (this.closed || !this.inEffect) return;
+    this.cancelLook?.();
+    this.cancelLook = this.options.clock.setTimeout(() => {
+      this.cancelLook = undefined;
+      void this.inTurn(() => this.advance()).catch(() => undefined);
+    }, ms);
+  }
+
+  private inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const turn = this.lane.then(act, act);
+    this.lane = turn.catch(() => undefined);
+    return turn;
+  }
 }
 
-async function removeOther(open: OpenPlane, log: Log): Promise<string[]> {
-  try {
-    const other = await open();
-    await other.remove();
-    await other.close();
-    return [];
-  } catch (error) {
-    // A plane this kernel cannot run has left nothing here either.
-    log.debug({ error }, "the other data plane has nothing to remove");
-    return [];
-  }
+/** As they are after the delta; one that is gone has nobody to answer any more. `before` is the model without it. */
+function changedServices(before: Pick<DataplaneModel, "services">, { services }: ModelDelta): ServicePort[] {
+  const gone = services.remove.flatMap((id) => before.services.get(id) ?? []);
+  return [...services.set, ...gone.map((service) => ({ ...service, clusterBackends: [], localBackends: [] }))];
 }

@@ -2,6 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Dataplane } from "../dataplane/contract.ts";
 import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
 import { type ObjectName, objectBytes } from "../dataplane/ebpf/objects.ts";
+import type { MapFill } from "../dataplane/ebpf/service-tables.ts";
+import { type NodeGround, nodeGround } from "../dataplane/handover/node-ground.ts";
 import { createNodeNetwork } from "../dataplane/net/node-network.ts";
 import type { Sysctls } from "../dataplane/net/sysctls.ts";
 import { createNatTable } from "../dataplane/nft/nat-table.ts";
@@ -14,10 +16,16 @@ import type { OpenPlane, PlaneKind } from "./plane-switch.ts";
 /** Everything the model is carried out by on this node. */
 export interface NodePlanes {
   open: Record<PlaneKind, OpenPlane>;
+  ground: NodeGround;
   /** Why eBPF cannot act here, found out by loading its programs; undefined: it can. */
   refusal: string | undefined;
   /** Routes, neighbours and the overlay's device, whichever plane filters. */
   network: AgentNetwork;
+}
+
+/** A plane with maps that can be full. */
+export interface FilledPlane extends Dataplane {
+  fill(): MapFill[];
 }
 
 export interface AgentNetwork extends ModelTarget {
@@ -27,25 +35,34 @@ export interface AgentNetwork extends ModelTarget {
 }
 
 export const OVERLAY = "vxlan.vendor";
-const TABLES = { filter: "vendor", nat: "vendor-nat" } as const;
+/** Of nftables, all of family `inet`: policy, the source of leaving packets beside eBPF, and what stands while connections change hands. */
+export const TABLES = { filter: "vendor", nat: "vendor-nat", keep: "vendor-keep" } as const;
 const OBJECTS: readonly ObjectName[] = ["workload", "host"];
 
-export function openPlanes(kernel: Kernel, { directories }: Pick<AgentConfig, "directories">): NodePlanes {
+export function openPlanes(
+  kernel: Kernel,
+  { directories, cgroupV2Path }: Pick<AgentConfig, "directories"> & Partial<Pick<AgentConfig, "cgroupV2Path">>,
+): NodePlanes {
   return {
     open: {
-      ebpf: () => ebpfPlane(kernel, directories.bpf),
+      ebpf: () => ebpfPlane(kernel, directories.bpf, cgroupV2Path),
       nft: async () => createNftDataplane({ kernel, table: TABLES.filter }),
     },
+    ground: nodeGround({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
     refusal: programsRefusal(kernel),
     network: agentNetwork(kernel, directories.sysctl),
   };
 }
 
 /** The programs filter; whose address leaving packets take is nftables' in both planes. */
-async function ebpfPlane(kernel: Kernel, pinDirectory: string): Promise<Dataplane> {
+async function ebpfPlane(kernel: Kernel, pinDirectory: string, cgroupPath: string | undefined): Promise<FilledPlane> {
   // Where nobody mounted it yet, pins would be refused.
   kernel.mounts.ensure("bpf", pinDirectory.replace(/\/[^/]+$/, ""));
-  const programs = await createEbpfDataplane({ kernel, pinDirectory, overlay: OVERLAY });
+  const programs = await createEbpfDataplane({
+    ...{ kernel, pinDirectory, overlay: OVERLAY, startsOff: true },
+    // Nobody mounted it where the node's own connections need not be translated.
+    ...(cgroupPath !== undefined && existsSync(cgroupPath) ? { cgroup: cgroupPath } : {}),
+  });
   const nat = createNatTable({ kernel, table: TABLES.nat });
   return {
     kind: "ebpf",
@@ -59,6 +76,7 @@ async function ebpfPlane(kernel: Kernel, pinDirectory: string): Promise<Dataplan
       await nat.resync();
     },
     sweep: () => programs.sweep(),
+    fill: () => programs.serviceFill(),
     show: (table) => programs.show(table),
     async close() {
       await programs.close();

@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { clusterEnv } from "../cluster/config.ts";
@@ -19,6 +20,7 @@ export const nodeProgram: Program = async (world) => {
     config,
     kernel,
     planes: openPlanes(kernel, config),
+    startDeadMan: () => startDeadMan(world),
     failover: {
       usual: () => world.transport(),
       at: ({ host, port }) =>
@@ -38,6 +40,14 @@ export const nodeProgram: Program = async (world) => {
   await untilAborted(world.signal);
   await agent.stop();
 };
+
+/** Its own process, in a group of its own: it outlives this one. */
+function startDeadMan({ log }: ProgramWorld): void {
+  const [node, executable = ""] = process.argv;
+  const child = spawn(node as string, [executable, "node", "dead-man"], { detached: true, stdio: "ignore" });
+  child.on("error", (error) => log.error({ error }, "nobody waits to put the old data plane back"));
+  child.unref();
+}
 
 async function serveHealth(world: ProgramWorld, config: AgentConfig, agent: RunningAgent): Promise<void> {
   const live = { loops: () => agent.stuck() };

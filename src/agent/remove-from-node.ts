@@ -14,7 +14,7 @@ export async function removeFromNode(directories: AgentDirectories): Promise<str
   );
   if (alive) throw errors.AGENT_RUNS(adminSocket(directories.run));
   const kernel = realKernel();
-  const { open, network } = openPlanes(kernel, { directories });
+  const { open, ground, network } = openPlanes(kernel, { directories });
   const removed: string[] = [];
   const netlink = kernel.netlink();
   for (const { name, index } of netlink.links()) {
@@ -29,6 +29,8 @@ export async function removeFromNode(directories: AgentDirectories): Promise<str
     await plane.close();
     removed.push(`data plane ${kind}`);
   }
+  await ground.keep.remove();
+  ground.close();
   await network.remove();
   await network.close();
   removed.push("routes and the overlay's device");

@@ -2,7 +2,9 @@ import { join } from "node:path";
 import { vendorNames } from "../api/names.ts";
 import { POD_INTERFACE_PREFIX } from "../api/pod-network.ts";
 import { createClient } from "../cluster/client.ts";
+import { NODES } from "../cluster/kinds.ts";
 import type { ProgramWorld } from "../cluster/program.ts";
+import { ServiceProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { NetlinkEvent, NetlinkPort } from "../kernel/netlink-port.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
@@ -15,20 +17,24 @@ import { apiAddresses } from "./api-addresses.ts";
 import { type FailoverOptions, failoverTransport, keepAddresses } from "./api-failover.ts";
 import { cniService } from "./cni-service.ts";
 import type { AgentConfig } from "./config.ts";
+import { deadMan } from "./dead-man.ts";
 import { type FollowedObjects, followObjects } from "./follow-objects.ts";
 import { createIpam, type Ipam } from "./ipam/ipam.ts";
+import { keepProving, type Proving } from "./keep-proving.ts";
 import { ModelLoop, type ModelTarget } from "./model-loop.ts";
 import { ensureClusterInformation } from "./node/cluster-information.ts";
 import { networkCondition, nodeAnnotations, reportNode } from "./node/node-report.ts";
 import { reportOwnPod } from "./node/own-pod-report.ts";
 import { tunnelAddresses } from "./node/tunnel-addresses.ts";
-import { podsTable, problemsTable, settingsTable } from "./own-tables.ts";
-import { type PlaneKind, planeSwitch } from "./plane-switch.ts";
+import { handOverTable, podsTable, problemsTable, servicesTable, settingsTable } from "./own-tables.ts";
+import { type PlaneKind, type PlaneSwitch, planeSwitch } from "./plane-switch.ts";
 import { type NodePlanes, OVERLAY } from "./planes.ts";
 import { podMtu } from "./pod-mtu.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
 import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
 import { type PodRecords, podRecords } from "./pods/pod-records.ts";
+import { proveServices } from "./prove-services.ts";
+import { type StandIn, standInForProxy } from "./stand-in-for-proxy.ts";
 import { type Chore, startUpkeep, type Upkeep } from "./upkeep.ts";
 
 /** What the agent stands on; a test brings a kernel and data planes of its own. */
@@ -39,6 +45,8 @@ export interface AgentParts {
   clock?: Clock;
   /** How the API server is reached where its usual address does not lead there. */
   failover?: FailoverOptions;
+  /** Starts the process that puts the old data plane back when nobody speaks up. */
+  startDeadMan?: () => void;
 }
 
 export interface RunningAgent {
@@ -67,7 +75,21 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
   const transport = parts.failover ? failoverTransport(parts.failover, log) : world.transport();
   const client = createClient(transport, { userAgent: vendorNames.workloads.node });
   const calculator = createCalculator(config.nodeName, vendorNames);
-  const filter = planeSwitch({ open: planes.open, refusal: planes.refusal, log });
+  // Whoever must hear that what others are told may have changed; there is nobody yet.
+  const news = { tell: (): void => {} };
+  const proxyRules = new ServiceProxyRules({ kernel, clock, log });
+  const filter = planeSwitch({
+    ...{ open: planes.open, ground: planes.ground, proxy: proxyRules, refusal: planes.refusal, clock, log },
+    deadMan: deadMan({
+      directories: config.directories,
+      seconds: config.deadManSeconds,
+      pools: () => loop.model.settings.pools.map(({ cidr }) => cidr),
+      start: parts.startDeadMan ?? (() => {}),
+      log,
+    }),
+    proxyLeft: () => inProxysStead.answers(),
+    onChange: () => news.tell(),
+  });
   const loop = new ModelLoop({ calculator, target: together(filter, planes.network), clock, log, metrics });
   const objects = followObjects(client, calculator, () => loop.poke(), log);
   const ipam = createIpam(client, config.nodeName, {
@@ -87,12 +109,33 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     if (kinds.length > 0) return `waiting for the first list of ${kinds.join(", ")}`;
     return loop.ready ? undefined : "the model is not carried out yet";
   };
+  const proving = keepProving({
+    prove: () =>
+      proveServices({
+        kernel,
+        pinDirectory: config.directories.bpf,
+        model: () => loop.model,
+        pods: () => records.list(),
+      }),
+    acting: () => filter.acting() === "ebpf",
+    onLook: () => lookedAtServices(filter, proving, () => news.tell()),
+    ...{ clock, log, signal: stopping.signal },
+  });
+  const inProxysStead = standInForProxy({
+    ...{ filter, proxyRules, clock, log, metrics, signal: stopping.signal },
+    model: () => loop.model,
+    node: () => objects.nodes.get(config.nodeName),
+    healthy: () => proving.noObjection(),
+    onChange: () => news.tell(),
+  });
   const upkeep = await objectsKnown(objects, stopping.signal, () =>
-    startUpkeep(chores({ ...parts, clock }, { client, objects, ipam, pods, filter, netlink, loop, metrics }), {
-      clock,
-      log,
-      signal: stopping.signal,
-    }),
+    startUpkeep(
+      chores(
+        { ...parts, clock },
+        { client, objects, ipam, pods, filter, proving, inProxysStead, netlink, loop, metrics },
+      ),
+      { clock, log, signal: stopping.signal },
+    ),
   );
   const watch = netlink.monitor((event) => {
     if (!isOfNode(event)) return;
@@ -100,6 +143,7 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     loop.poke();
     upkeep.current?.poke();
   });
+  news.tell = () => upkeep.current?.poke();
   const ends = [
     objects.nodes.onChange(({ key }) => key === config.nodeName && upkeep.current?.poke()),
     objects.pools.onChange(() => upkeep.current?.poke()),
@@ -111,13 +155,14 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     stuck: () => loop.stuck(STUCK_MS) ?? stuckUpkeep(upkeep.current, clock),
     acting: () => filter.acting(),
     metrics: allMetrics,
-    refreshMetrics: () => refreshMetrics(metrics, { filter, loop }),
+    refreshMetrics: () => refreshMetrics(metrics, { filter, loop, proving }),
     async stop() {
       stopping.abort();
       for (const end of ends) end();
       watch.close();
       await Promise.all(sockets.map((socket) => socket.close()));
-      await Promise.all([turning, upkeep.current?.done, objects.stop()]);
+      await Promise.all([turning, upkeep.current?.done, proving.done, inProxysStead.done, objects.stop()]);
+      proxyRules.close();
       await filter.close();
       await planes.network.close();
       netlink.close();
@@ -173,7 +218,9 @@ interface ChoreParts {
   objects: FollowedObjects;
   ipam: Ipam;
   pods: PodNetwork;
-  filter: ReturnType<typeof planeSwitch>;
+  filter: PlaneSwitch;
+  proving: Proving;
+  inProxysStead: StandIn;
   netlink: NetlinkPort;
   loop: ModelLoop;
   metrics: AgentMetrics;
@@ -181,9 +228,16 @@ interface ChoreParts {
 
 async function refreshMetrics(
   metrics: AgentMetrics,
-  { filter, loop }: Pick<ChoreParts, "filter" | "loop">,
+  { filter, loop, proving }: Pick<ChoreParts, "filter" | "loop" | "proving">,
 ): Promise<void> {
   metrics.ready.set(loop.ready ? 1 : 0);
+  metrics.servicesProven.set(proving.proven() ? 1 : 0);
+  const { mode } = filter.state();
+  for (const one of ["none", "off", "ebpf", "drain"]) metrics.dataplaneMode.set(one === mode ? 1 : 0, { mode: one });
+  for (const { map, entries, max } of filter.fill()) {
+    metrics.mapEntries.set(entries, { map });
+    metrics.mapMost.set(max, { map });
+  }
   const { columns, rows } = await filter.show("counters");
   for (const row of rows) {
     const {
@@ -196,9 +250,19 @@ async function refreshMetrics(
   }
 }
 
+/** The new data plane is confirmed when services are proven and the cluster has been told since that it acts. */
+function confirmIfProven(filter: PlaneSwitch, proving: Proving): void {
+  filter.confirm(proving.noObjection() && filter.announcedLast() === "ebpf");
+}
+
+function lookedAtServices(filter: PlaneSwitch, proving: Proving, tell: () => void): void {
+  confirmIfProven(filter, proving);
+  if (proving.news() || (filter.acting() === "ebpf" && filter.announcedLast() !== "ebpf")) tell();
+}
+
 /** In the order a new node needs them: what others must know of it before what people read. */
 function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock }, parts: ChoreParts): Chore[] {
-  const { client, objects, ipam, pods, filter, netlink, loop } = parts;
+  const { client, objects, ipam, pods, filter, proving, inProxysStead, netlink, loop } = parts;
   let told: string | undefined;
   return [
     { name: "unfinished claims", run: () => ipam.repair() },
@@ -219,17 +283,23 @@ function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock
     {
       name: "own pod",
       async run() {
-        const word = { refusal: planes.refusal, acting: filter.acting() };
+        const acting = filter.announcement();
+        const proxyRules = inProxysStead.word();
+        const word = { refusal: planes.refusal, acting, proven: proving.proven(), proxyRules };
         if (told === JSON.stringify(word)) return;
-        await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, word);
+        if (config.podName === "") await client.get(NODES, { name: config.nodeName });
+        else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, word);
         told = JSON.stringify(word);
+        if (acting === undefined) return;
+        filter.announced(acting);
+        confirmIfProven(filter, proving);
       },
     },
     {
       name: "API addresses",
       run: async () => failover && keepAddresses(failover.file, apiAddresses(objects.endpointSlices.list("default"))),
     },
-    { name: "metrics", run: () => refreshMetrics(parts.metrics, { filter, loop }) },
+    { name: "metrics", run: () => refreshMetrics(parts.metrics, { filter, loop, proving }) },
     { name: "late releases", run: () => pods.giveBackLate() },
     { name: "cluster information", run: () => ensureClusterInformation(client, config.version) },
   ];
@@ -257,7 +327,7 @@ function together(filter: ModelTarget, network: ModelTarget): ModelTarget {
 
 async function openSockets(
   options: Omit<Parameters<typeof cniService>[0], "impaired"> & { config: AgentConfig },
-  { filter, loop, records }: { filter: ReturnType<typeof planeSwitch>; loop: ModelLoop; records: PodRecords },
+  { filter, loop, records }: { filter: PlaneSwitch; loop: ModelLoop; records: PodRecords },
 ) {
   const { config } = options;
   const impaired = () => {
@@ -269,8 +339,10 @@ async function openSockets(
     show: (table) => filter.show(table),
     own: {
       pods: () => podsTable(records.list()),
+      services: () => servicesTable(loop.model),
       settings: () => settingsTable(loop.model),
       problems: () => problemsTable(loop.model, loop.problems()),
+      "hand-over": () => handOverTable(filter.state()),
     },
   });
   const opened = [await serveLines(adminSocket(config.directories.run), admin)];

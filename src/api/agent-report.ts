@@ -5,8 +5,13 @@
 export const AGENT_SAYS = {
   /** `loads`, or `refused: <why>`. */
   programs: "vendor.io/programs",
-  /** The data plane that acts now: `BPF` or `Nftables`. */
+  /** The data plane that acts now: `BPF` or `Nftables`; `LeavingBPF` while eBPF still carries connections it was told to end. */
   dataplane: "vendor.io/dataplane",
   /** `proven` once services were reached through eBPF by a real probe. */
   serviceRouting: "vendor.io/service-routing",
+  /** `left alone` while the service proxy's rules stand beside eBPF, or `conflict: <why>` when it keeps writing what is removed. */
+  serviceProxyRules: "vendor.io/service-proxy-rules",
 } as const;
+
+/** Peers send such a node no clients' addresses any more; the agent still needs all that eBPF needs. */
+export const LEAVING_EBPF = "LeavingBPF";

@@ -6,6 +6,7 @@ export const EXIT = {
   warnings: 4,
   stillProgressing: 5,
   rolledBack: 6,
+  overBudget: 7,
   usage: 64,
   unreachable: 69,
   interrupted: 130,

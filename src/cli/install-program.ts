@@ -4,6 +4,7 @@ import { oneOf, someText } from "./flags.ts";
 import { cidr, fieldEdits, hostAndPort } from "./install-flags.ts";
 import { addProcedureFlags } from "./procedure-flags.ts";
 import type { Start } from "./program.ts";
+import { addTrafficFlags, addWaveFlags } from "./switch-flags.ts";
 
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
 const DATAPLANES = ["BPF", "standard"] as const;
@@ -16,10 +17,11 @@ export function addInstallCommands(program: Command, start: Start): void {
     .description("install the service, with eBPF where the cluster can run it")
     .action(start(async () => (await import("./commands/install.ts")).install));
 
-  addApiServerFlag(addKindFlag(addProcedureFlags(program.command("switch"))))
-    .description("switch the data plane, with the service proxy handed over either way")
+  const switching = addApiServerFlag(addKindFlag(addProcedureFlags(program.command("switch"))));
+  addTrafficFlags(addWaveFlags(switching), "auto")
+    .description("switch the data plane node by node, with the service proxy handed over either way")
     .requiredOption("--to <mode>", `the data plane to switch to: ${DATAPLANES.join(" or ")}`, oneOf("--to", DATAPLANES))
-    .option("--force", "go back to the standard data plane though no service proxy would serve it")
+    .option("--force", "though no service proxy would serve the standard data plane, or traffic is not well before")
     .action(start(async () => (await import("./commands/switch.ts")).switchDataplane));
 
   addProxyCommands(program, start);

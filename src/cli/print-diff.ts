@@ -18,7 +18,7 @@ export async function printDiff(
 ): Promise<void> {
   const { client, clock, files, tools, signal } = engine;
   const names = plan.names === "calico" ? calicoNames : vendorNames;
-  const work: Work = { client, clock, files, tools, names, signal, say: () => {} };
+  const work: Work = { client, clock, files, tools, names, signal, say: () => {}, keep: async () => {} };
   const changes = await previewPlan(plan, work);
   await print(session, { plan: plan.id, changes }, () => ({
     columns: ["STEP", "OBJECT", "FIELD", "NOW", "THEN", "OWNER"],

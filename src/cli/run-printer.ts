@@ -1,4 +1,6 @@
+import type { TrafficRow } from "../api/traffic-report.ts";
 import type { StepEvent } from "../procedures/run/step-event.ts";
+import { trafficText } from "./print-traffic.ts";
 import { openProgress, type Progress } from "./progress.ts";
 import type { Session } from "./session.ts";
 
@@ -9,17 +11,25 @@ export interface RunReport {
   end: End | undefined;
   /** What steps said they measured. */
   measured: string[];
+  /** What traffic suffered, where it was measured. */
+  traffic: readonly TrafficRow[] | undefined;
 }
 
 /** Shows a run as it goes: live lines on a terminal, plain lines elsewhere, the events themselves as JSON lines. Throws what stops the run. */
 export async function showRun(session: Session, events: AsyncIterable<StepEvent>): Promise<RunReport> {
-  const report: RunReport = { end: undefined, measured: [] };
+  const report: RunReport = { end: undefined, measured: [], traffic: undefined };
   const show = session.flags.output === "json" ? jsonLines(session) : asProgress(session, await openProgress(session));
-  for await (const event of events) {
-    if (event.event === "say" && event.text.startsWith(MEASURED))
-      report.measured.push(event.text.slice(MEASURED.length));
-    if (event.event === "end") report.end = event;
-    show(event);
+  try {
+    for await (const event of events) {
+      if (event.event === "say" && event.text.startsWith(MEASURED))
+        report.measured.push(event.text.slice(MEASURED.length));
+      if (event.event === "traffic") report.traffic = event.figures;
+      if (event.event === "end") report.end = event;
+      show(event);
+    }
+  } catch (error) {
+    if (report.traffic && session.flags.output !== "json") session.err(trafficText(report.traffic));
+    throw error;
   }
   return report;
 }
@@ -45,6 +55,8 @@ function asProgress(session: Session, progress: Progress): (event: StepEvent) =>
         return progress.report({ event: "note", text: `${verbOf(event)} ${event.title} (run ${event.run})` });
       case "note":
         return progress.report(event);
+      case "traffic":
+        return;
       case "say":
         if (!event.text.startsWith(WAITING)) return progress.report({ event: "note", text: `      ${event.text}` });
         return progress.report({ event: "step", id: event.id, state: "running", text: `${running}: ${event.text}` });
@@ -94,12 +106,12 @@ const WORDS = {
 };
 
 /** What was done, what it measured, and the next command. */
-export function printReport(session: Session, { end, measured }: RunReport, next: readonly string[]): void {
+export function printReport(session: Session, { end, measured, traffic }: RunReport, next: readonly string[]): void {
   if (!end) return;
   const { run, outcome, done, skipped, undone, pending, ms } = end;
   if (session.flags.output === "json") {
     session.out(
-      `${JSON.stringify({ event: "result", run, outcome, done, skipped, undone, pending, ms, measured, next })}\n`,
+      `${JSON.stringify({ event: "result", run, outcome, done, skipped, undone, pending, ms, measured, ...(traffic && { traffic }), next })}\n`,
     );
     return;
   }
@@ -114,5 +126,6 @@ export function printReport(session: Session, { end, measured }: RunReport, next
     ...measured.map((text) => `measured: ${text}`),
     ...next.map((command) => `next: ${command}`),
   ];
+  if (traffic) session.out(trafficText(traffic));
   session.out(`${lines.join("\n")}\n`);
 }

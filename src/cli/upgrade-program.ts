@@ -3,6 +3,7 @@ import { errors } from "./errors.ts";
 import { oneOf, release, someText } from "./flags.ts";
 import { addProcedureFlags } from "./procedure-flags.ts";
 import type { Start } from "./program.ts";
+import { addTrafficFlags } from "./switch-flags.ts";
 
 const METHODS = ["chart", "operator", "manifest"] as const;
 
@@ -10,7 +11,7 @@ const METHODS = ["chart", "operator", "manifest"] as const;
 export function addUpgradeCommands(program: Command, start: Start): void {
   const path = "the path of a file";
   const where = "the address the files of a release are published at";
-  addProcedureFlags(program.command("upgrade"))
+  addTrafficFlags(addProcedureFlags(program.command("upgrade")), "off")
     .description(
       "upgrade the service from v3.15 or later, by the method it was installed with, your edits carried over",
     )

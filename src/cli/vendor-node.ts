@@ -21,7 +21,9 @@ function buildNodeProgram(world: World): Command {
   const session = (): Session => ({ ...world, flags: { ...program.opts<GlobalFlags>(), color: false } });
   program
     .command("show")
-    .description("print a table: endpoints, policies, ip-sets, routes, conntrack, counters, pods, settings or problems")
+    .description(
+      "print a table: endpoints, policies, ip-sets, routes, conntrack, counters, pods, services, settings or problems",
+    )
     .argument("<table>", "which one")
     .action(async (table: string) => (await import("./commands/node-show.ts")).nodeShow(session(), table));
   program
@@ -31,5 +33,16 @@ function buildNodeProgram(world: World): Command {
     .action(async (options: { yes?: true }) =>
       (await import("./commands/node-remove.ts")).nodeRemove(session(), options),
     );
+  program
+    .command("rescue")
+    .description("take this node back to plain networking without the API server: eBPF off, our tables away")
+    .option("--over", "eBPF may be used again on this node")
+    .action(async (options: { over?: true }) =>
+      (await import("./commands/node-rescue.ts")).nodeRescue(session(), options),
+    );
+  program
+    .command("dead-man", { hidden: true })
+    .description("put the old data plane back unless the agent finds the new one to work in time")
+    .action(async () => (await import("./commands/node-rescue.ts")).nodeDeadMan(session()));
   return program;
 }

@@ -33,7 +33,27 @@ function buildProbeProgram(world: World): Command {
     .option("--every <time>", "how long between two attempts", duration("--every"), 1000)
     .option("--keep", "over one TCP connection, which must not break")
     .action(async (targets: string[], options) => (await load()).connect(world, targets.map(target), options));
+  program
+    .command("measure")
+    .description(
+      "speak over every way all the time, by TCP and UDP, until stopped; each line says what was counted so far",
+    )
+    .argument(
+      "<ways...>",
+      "each with a name, such as service=10.96.0.10:80; UDP has its own port after a slash: a=10.0.0.1:80/53",
+    )
+    .option("--every <time>", "how long between two messages", duration("--every"), 40)
+    .option("--churn <time>", "how long between two new connections", duration("--churn"), 500)
+    .option("--report <time>", "how long between two lines", duration("--report"), 1000)
+    .action(async (ways: string[], options) => (await load()).measure(world, ways.map(way), options));
   return program;
+}
+
+function way(text: string): { way: string; host: string; tcp: number; udp: number } {
+  const [, name = "", at = "", udp] = /^([a-z0-9-]{1,63})=(.+?)(?:\/(\d{1,5}))?$/.exec(text) ?? [];
+  if (!name) throw errors.USAGE(`"${text}" is not a way with a name`, "such as service=10.96.0.10:80");
+  const { host, port } = target(at);
+  return { way: name, host, tcp: port, udp: Number(udp ?? port) };
 }
 
 function ports(flag: string): (text: string) => number[] {

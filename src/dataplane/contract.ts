@@ -23,7 +23,7 @@ export interface ApplyReport {
 }
 
 export interface ObjectOutcome {
-  kind: "endpoint" | "hostEndpoint" | "policy" | "profile" | "ipSet" | "route";
+  kind: "endpoint" | "hostEndpoint" | "policy" | "profile" | "ipSet" | "route" | "service";
   id: string;
   /** Absent: it is in effect. */
   failed?: CodedError;

@@ -105,12 +105,27 @@ export class KernelMap implements BpfMap {
 
   async updateMany(entries: readonly (readonly [Uint8Array, Uint8Array])[]): Promise<void> {
     for (const [key, value] of entries) this.check(key, value);
+    await this.updatePacked(
+      Buffer.concat(entries.map(([key]) => key)),
+      Buffer.concat(entries.map(([, value]) => value)),
+    );
+  }
+
+  async updatePacked(keys: Buffer, values: Buffer): Promise<void> {
+    const [keySize, valueBytes] = [this.info.keySize, this.valueBytes];
+    const count = keys.length / keySize;
+    if (!Number.isInteger(count) || values.length !== count * valueBytes) {
+      const want = `keys and values of ${this.info.name} (${keySize} and ${valueBytes} bytes each)`;
+      throw errors.KERNEL_BAD_VALUE(want, `${keys.length} and ${values.length} bytes`);
+    }
     let done = 0;
-    while (this.batches && done < entries.length) {
-      const part = entries.slice(done, done + BATCH);
-      const keys = Buffer.concat(part.map(([key]) => key));
-      const values = Buffer.concat(part.map(([, value]) => value));
-      const attr = this.batchAttr(keys, values, part.length);
+    while (this.batches && done < count) {
+      const end = Math.min(done + BATCH, count);
+      const [part, partValues] = [
+        keys.subarray(done * keySize, end * keySize),
+        values.subarray(done * valueBytes, end * valueBytes),
+      ];
+      const attr = this.batchAttr(part, partValues, end - done);
       const result = await attr.callAsync("updateBatch", 56);
       if (result < 0 && isUnsupported(result)) this.batches = false;
       else if (result < 0) {
@@ -119,9 +134,14 @@ export class KernelMap implements BpfMap {
           errnoName(result),
           `after ${done + attr.read(32)} entries`,
         );
-      } else done += part.length;
+      } else done = end;
     }
-    for (const [key, value] of entries.slice(done)) this.update(key, value);
+    for (; done < count; done++) {
+      this.update(
+        keys.subarray(done * keySize, (done + 1) * keySize),
+        values.subarray(done * valueBytes, (done + 1) * valueBytes),
+      );
+    }
   }
 
   async deleteMany(keys: readonly Uint8Array[]): Promise<void> {

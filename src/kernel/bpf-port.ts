@@ -55,6 +55,8 @@ export interface BpfMap {
   entries(): MapEntry[];
   /** Many at once, off the event loop. A key that fails stops the rest; the error says how many were written. */
   updateMany(entries: readonly (readonly [Uint8Array, Uint8Array])[]): Promise<void>;
+  /** As `updateMany`, of keys and values that are one after the other already: no work for each. */
+  updatePacked(keys: Buffer, values: Buffer): Promise<void>;
   /** Many at once, off the event loop. A key already gone is no failure. */
   deleteMany(keys: readonly Uint8Array[]): Promise<void>;
   /** Whether this kernel can read this type of map many entries at a time. It works either way; this is about time. */
@@ -117,6 +119,8 @@ export interface LinkInfo {
   readonly programId: number;
   /** Of a TCX link; 0 when its interface is gone. */
   readonly ifindex?: number;
+  /** Of a link to a cgroup: its number; 0 when it is gone. */
+  readonly cgroup?: bigint;
   readonly attachType?: AttachType | string;
 }
 

@@ -124,7 +124,13 @@ function readLinkInfo(fd: Fd): LinkInfo {
       attachType: nameOf(ATTACH_TYPES, info.readUInt32LE(20)),
     };
   }
-  if (kind === "cgroup") return { ...common, attachType: nameOf(ATTACH_TYPES, info.readUInt32LE(24)) };
+  if (kind === "cgroup") {
+    return {
+      ...common,
+      cgroup: info.readBigUInt64LE(16),
+      attachType: nameOf(ATTACH_TYPES, info.readUInt32LE(24)),
+    };
+  }
   return common;
 }
 

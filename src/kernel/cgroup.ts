@@ -1,5 +1,5 @@
 /** Groups of processes of the unified hierarchy, at which socket programs are attached. */
-import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import type { AttachType } from "./bpf-constants.ts";
 import type { BpfLink, BpfPort, BpfProgram } from "./bpf-port.ts";
 import { kernelError } from "./errors.ts";
@@ -9,6 +9,8 @@ export interface CgroupPort {
   /** Where the unified hierarchy is mounted, or undefined: hybrid systems have it beside the old ones. */
   root(): string | undefined;
   create(path: string): void;
+  /** The kernel's number for the group, as links to it tell. */
+  id(path: string): bigint;
   /** It must have no processes any more. */
   remove(path: string): boolean;
   move(path: string, process: number): void;
@@ -22,6 +24,7 @@ export function realCgroup(mounts: MountsPort, bpf: BpfPort): CgroupPort {
   return {
     root: () => mounts.mounted().find(({ type }) => type === "cgroup2")?.path,
     create: (path) => inFileSystem(`cgroup ${path}`, () => void mkdirSync(path, { recursive: true })),
+    id: (path) => inFileSystem(`cgroup ${path}`, () => statSync(path, { bigint: true }).ino),
     remove: (path) => {
       try {
         rmdirSync(path);
@@ -38,9 +41,9 @@ export function realCgroup(mounts: MountsPort, bpf: BpfPort): CgroupPort {
   };
 }
 
-function inFileSystem(operation: string, act: () => void): void {
+function inFileSystem<T>(operation: string, act: () => T): T {
   try {
-    act();
+    return act();
   } catch (error) {
     throw kernelError(operation, (error as NodeJS.ErrnoException).code ?? "EIO");
   }

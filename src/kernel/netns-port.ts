@@ -27,6 +27,8 @@ export interface NetnsPort {
    * worse, stay. Sockets opened inside stay there for life.
    */
   run<T>(netns: Netns, act: () => NotAPromise<T>): T;
+  /** The kernel's number for a namespace, or for the one this thread is in, as programs see it; undefined where it does not tell (before 5.14). */
+  cookie(netns?: Netns): bigint | undefined;
   /** Moves this thread for good. Only for a Worker or a process that has done nothing else yet. */
   enter(netns: Netns): void;
   /** A socket inside, bound: for `server.listen({ fd })`. `net.connect` inside `run` does not do: Node connects later, outside. */

@@ -7,6 +7,7 @@ import {
   close,
   enterNetwork,
   type Fd,
+  getsockopt,
   leaveNetwork,
   mount,
   setsockopt,
@@ -29,6 +30,7 @@ export function realNetns(): NetnsPort {
     delete: remove,
     names: () => (existsSync(NAMES) ? readdirSync(NAMES).sort() : []),
     run: (netns, act) => inside(netns.fd, act),
+    cookie: (netns) => (netns ? inside(netns.fd, cookieHere) : cookieHere()),
     enter: (netns) => enterNetwork(netns.fd),
     bind: (netns, wanted) => inside(netns.fd, () => boundSocket(wanted)),
   };
@@ -121,6 +123,17 @@ function checked(name: string): string {
     throw errors.KERNEL_BAD_VALUE("a name for a network namespace", name);
   }
   return name;
+}
+
+function cookieHere(): bigint | undefined {
+  const [SOCK_DGRAM, SOL_SOCKET, SO_NETNS_COOKIE] = [2, 1, 71];
+  const fd = socket(AF_INET, SOCK_DGRAM, 0);
+  try {
+    const cookie = Buffer.alloc(8);
+    return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, cookie) === cookie.length ? cookie.readBigUInt64LE() : undefined;
+  } finally {
+    close(fd);
+  }
 }
 
 function boundSocket({ kind, address, port }: BoundSocket): Fd {

@@ -8,7 +8,8 @@ import { errors } from "./errors.ts";
 
 export interface Names {
   mapFd(name: string): number;
-  kernelFunction(name: string): number;
+  /** Undefined: there is none, and a call has the result zero. */
+  kernelFunction(name: string): number | undefined;
 }
 
 export interface LinkedProgram {
@@ -19,6 +20,7 @@ export interface LinkedProgram {
 
 const CALL = 0x85;
 const LOAD_WIDE = 0x18;
+const SET_R0 = 0xb7;
 /** What the source half of the register byte says: of a call, whom; of a wide load, what it loads. */
 const PSEUDO = { localCall: 1, kernelCall: 2, mapFd: 1, mapValue: 2, function: 4 } as const;
 
@@ -139,9 +141,11 @@ export class Linker {
     if (named.section !== 0) {
       return named.type === SYMBOL.section ? this.functionAt(named.section, named.value + distance) : named;
     }
-    setSource(code, at, PSEUDO.kernelCall);
+    const id = this.names.kernelFunction(named.name);
+    if (id === undefined) code[at] = SET_R0;
+    setSource(code, at, id === undefined ? 0 : PSEUDO.kernelCall);
     code.writeInt16LE(0, at + 2);
-    code.writeInt32LE(this.names.kernelFunction(named.name), at + 4);
+    code.writeInt32LE(id ?? 0, at + 4);
     return undefined;
   }
 

@@ -29,8 +29,8 @@ export interface LoadOptions {
   readonly maps?: Readonly<Record<string, BpfMap>>;
   /** Only these programs; the rest of the object is not even verified. */
   readonly programs?: readonly string[];
-  /** Skips functions the kernel does not have: a call to one becomes a call to nothing, which only dead code survives. */
-  readonly missingFunctions?: "refuse" | "leave";
+  /** What to do with a call of a function the kernel does not have: refuse the object, or let the call have the result zero. */
+  readonly missingFunctions?: "refuse" | "zero";
   /**
    * Helpers this kernel does not have: a call of one becomes the result given here. For kernels before 5.5, to which read-only variables are no
    * constants, so that they would look for the helper behind a branch that is never taken.
@@ -85,9 +85,6 @@ const UNTYPED: readonly MapType[] = [
   "hashOfMaps",
   "ringBuffer",
 ];
-
-/** No kernel has a function of this number; the verifier refuses it, unless it finds the call can never happen. */
-const NO_FUNCTION = 0x7fff_fff0;
 
 export function loadObject(bpf: BpfPort, bytes: Uint8Array, options: LoadOptions = {}): BpfObject {
   const elf = readElf(bytes);
@@ -191,10 +188,10 @@ class Loading implements BpfObject {
     }
   }
 
-  private kernelFunction(name: string): number {
+  /** Undefined: calls of it are to be taken out. Some kernels look up every function that is called, even where it never is. */
+  private kernelFunction(name: string): number | undefined {
     const id = this.bpf.kernelFunction(name);
-    if (id !== undefined) return id;
-    if (this.options.missingFunctions === "leave") return NO_FUNCTION;
+    if (id !== undefined || this.options.missingFunctions === "zero") return id;
     throw errors.KERNEL_NO_FUNCTION(name);
   }
 

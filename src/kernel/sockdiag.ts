@@ -11,7 +11,7 @@ const PROTOCOLS = { tcp: 6, udp: 17 } as const;
 const CONNECTED = (1 << 1) | (1 << 2) | (1 << 3) | (1 << 4) | (1 << 5) | (1 << 8) | (1 << 9) | (1 << 11);
 const REQUEST_BYTES = 56;
 /** Where the 48 bytes that name a socket are, in questions and answers. */
-const ID = { inRequest: 8, inAnswer: 4, length: 48 } as const;
+const ID = { inRequest: 8, inAnswer: 4, length: 48, cookie: 40 } as const;
 
 interface Found extends OpenSocket {
   readonly family: number;
@@ -38,7 +38,8 @@ export function realSockets(netns?: Netns): SocketsPort {
       const chosen = families
         .flatMap((number) => list(selection.protocol, number))
         .filter((found) => {
-          const { destination, destinationPort } = selection;
+          const { destination, destinationPort, cookies } = selection;
+          if (cookies && !cookies.has(found.cookie)) return false;
           const sameAddress = [destination, `::ffff:${destination}`, mapped(destination)].includes(found.destination);
           return sameAddress && (destinationPort === undefined || found.destinationPort === destinationPort);
         });
@@ -72,6 +73,7 @@ function read({ body }: NetlinkMessage, protocol: "tcp" | "udp"): Found {
     protocol,
     family,
     id,
+    cookie: id.readBigUInt64LE(ID.cookie),
     sourcePort: id.readUInt16BE(0),
     destinationPort: id.readUInt16BE(2),
     source: addressText(id.subarray(4, 4 + length)),

@@ -5,12 +5,16 @@ export interface OpenSocket {
   readonly sourcePort: number;
   readonly destination: string;
   readonly destinationPort: number;
+  /** The number programs know it by; no two sockets ever have the same. */
+  readonly cookie: bigint;
 }
 
 export interface SocketSelection {
   readonly protocol: "tcp" | "udp";
   readonly destination: string;
   readonly destinationPort?: number;
+  /** Only these, by the numbers programs know them by. */
+  readonly cookies?: ReadonlySet<bigint>;
 }
 
 export interface SocketsPort {

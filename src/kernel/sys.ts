@@ -37,6 +37,7 @@ const PROTOTYPES = {
   socket: "int socket(int domain, int type, int protocol)",
   bind: "int bind(int fd, void *address, uint length)",
   setsockopt: "int setsockopt(int fd, int level, int option, void *value, uint length)",
+  getsockopt: "int getsockopt(int fd, int level, int option, void *value, void *length)",
   send: "long send(int fd, void *bytes, size_t length, int flags)",
   recv: "long recv(int fd, void *bytes, size_t length, int flags)",
   mmap: "void *mmap(void *address, size_t length, int protection, int flags, int fd, long offset)",
@@ -147,6 +148,14 @@ export function setsockopt(fd: Fd, level: number, option: number, value: number)
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32LE(value);
   return invoke("setsockopt", fd, level, option, bytes, bytes.length);
+}
+
+/** Fills the buffer, whose beginning may be the question; its length, or minus errno. */
+export function getsockopt(fd: Fd, level: number, option: number, value: Uint8Array): number {
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(value.length);
+  const result = invoke("getsockopt", fd, level, option, value, length);
+  return result < 0 ? result : length.readUInt32LE();
 }
 
 export function send(fd: Fd, bytes: Uint8Array): number {

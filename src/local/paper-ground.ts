@@ -1,3 +1,4 @@
+import { ON_PAPER_ANNOTATION } from "../api/paper-node.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Ground } from "./ground.ts";
 import { installedImageRules } from "./installed/image-rules.ts";
@@ -21,7 +22,8 @@ export function paperGround({ clock, programs: extra }: { clock: Clock; programs
     apiAddress: (listening) => listening,
     sockets: () => [],
     admissions: (store) => [services.learn(store), agents],
-    nodes: (planned) => planned,
+    nodes: (planned) =>
+      planned.map((node) => ({ ...node, annotations: { ...node.annotations, [ON_PAPER_ANNOTATION]: "true" } })),
     attach({ server, personality, platform, log }) {
       programs.attach({
         server,

@@ -56,7 +56,7 @@ export async function realGround({ name, personality, clock, log }: RealGroundOp
       references: referencesOf(client),
       token: (pod) => requestToken(client, pod),
       apiService: { host: addressIn(personality.serviceCidrs[0] as string, 1), port: 443 },
-      serveServices: (machine) => proxy.serve(machine),
+      serveServices: (machine, pod) => proxy.serve(machine, pod),
     });
     return {
       runtime,
@@ -71,7 +71,7 @@ export async function realGround({ name, personality, clock, log }: RealGroundOp
       admissions: () => [],
       nodes: (planned) => planned.map(asThisMachine),
       attach(cluster) {
-        attached = { ...cluster, proxy: new ServiceProxy(kernel, cluster.client, log) };
+        attached = { ...cluster, proxy: new ServiceProxy({ kernel, client: cluster.client, clock, log }) };
       },
       async close() {
         doors.close();

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { type AgentView, type DataplaneView, planDataplane } from "./plan-dataplane.ts";
 
-const loads: AgentView = { node: "a", programs: "loads", dataplane: "Nftables", serviceRouting: false };
+const loads: AgentView = { node: "a", programs: "loads", dataplane: "Nftables", serviceRouting: false, held: false };
 const silent: AgentView = { ...loads, node: "b", programs: "unknown", dataplane: "unknown" };
 const refusing: AgentView = { ...loads, node: "c", programs: { refused: "no BTF" } };
-const acting: AgentView = { node: "a", programs: "loads", dataplane: "BPF", serviceRouting: true };
+const acting: AgentView = { node: "a", programs: "loads", dataplane: "BPF", serviceRouting: true, held: false };
 const unproven: AgentView = { ...acting, node: "b", serviceRouting: false };
 
 const standard: DataplaneView = {
@@ -27,7 +27,22 @@ describe("where a switch is", () => {
     [
       "an agent refuses, even while pods roll",
       { wanted: "BPF", rolling: "x", agents: [silent, refusing] },
-      { at: "refused", nodes: [{ node: "c", why: "no BTF" }] },
+      { at: "refused", nodes: [{ node: "c", why: "no BTF" }], acting: 0 },
+    ],
+    [
+      "a node refuses after others were switched",
+      { wanted: "BPF", bpfEnabled: true, agents: [acting, refusing] },
+      { at: "refused", acting: 1 },
+    ],
+    [
+      "a node is held back while another has not proven itself",
+      { wanted: "BPF", bpfEnabled: true, agents: [acting, unproven, { ...loads, node: "c", held: true }] },
+      { at: "confirming", nodes: ["b"], held: ["c"] },
+    ],
+    [
+      "back, a node held on eBPF",
+      { agents: [loads, { ...acting, node: "c", held: true }] },
+      { at: "leaving", nodes: [], held: ["c"] },
     ],
     ["all load", { wanted: "BPF" }, { at: "enable" }],
     [

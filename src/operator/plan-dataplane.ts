@@ -1,4 +1,4 @@
-import { AGENT_SAYS } from "../api/agent-report.ts";
+import { AGENT_SAYS, LEAVING_EBPF } from "../api/agent-report.ts";
 import { vendorNames } from "../api/names.ts";
 import { rolloutProgress } from "../api/rollout.ts";
 import { type ProxyView, viewServiceProxy } from "../api/service-proxy-view.ts";
@@ -10,6 +10,10 @@ export interface AgentView {
   programs: "loads" | "unknown" | { refused: string };
   dataplane: "BPF" | "Nftables" | "unknown";
   serviceRouting: boolean;
+  /** The service proxy there keeps writing rules that the agent removes. */
+  proxyConflict?: boolean;
+  /** Its own data plane configuration keeps the node on the other data plane, as a switch in waves does for a while. */
+  held: boolean;
 }
 
 /** All that a step from one data plane to the other depends on. */
@@ -31,16 +35,16 @@ export type Phase =
   | { at: "standard" }
   | { at: "rolling"; waitingFor: string }
   | { at: "proving"; nodes: string[] }
-  /** Programs do not load on these nodes: nothing is turned on, and the service proxy stays. */
-  | { at: "refused"; nodes: { node: string; why: string }[] }
+  /** Programs do not load on these nodes: nothing more is turned on, and the service proxy stays. */
+  | { at: "refused"; nodes: { node: string; why: string }[]; acting: number }
   | { at: "enable" }
-  | { at: "confirming"; nodes: string[] }
+  | { at: "confirming"; nodes: string[]; held: string[] }
   | { at: "ebpf" }
   /** Back: the proxy must serve before eBPF stops serving. */
   | { at: "restoringProxy"; waitingFor: string }
   | { at: "proxyMissing" }
   | { at: "disable" }
-  | { at: "leaving"; nodes: string[] };
+  | { at: "leaving"; nodes: string[]; held: string[] };
 
 export function planDataplane(view: DataplaneView): Phase {
   return view.wanted === "BPF" ? towardsEbpf(view) : towardsStandard(view);
@@ -50,14 +54,16 @@ function towardsEbpf({ bpfEnabled, rolling, agents }: DataplaneView): Phase {
   const refusing = agents.flatMap(({ node, programs }) =>
     typeof programs === "object" ? [{ node, why: programs.refused }] : [],
   );
-  if (refusing.length > 0) return { at: "refused", nodes: refusing };
+  if (refusing.length > 0) {
+    return { at: "refused", nodes: refusing, acting: agents.filter(({ dataplane }) => dataplane === "BPF").length };
+  }
   if (!bpfEnabled) {
     if (rolling !== undefined) return { at: "rolling", waitingFor: rolling };
     const silent = namesOf(agents.filter(({ programs }) => programs !== "loads"));
     return silent.length > 0 ? { at: "proving", nodes: silent } : { at: "enable" };
   }
-  const waiting = namesOf(agents.filter((agent) => agent.dataplane !== "BPF" || !agent.serviceRouting));
-  return waiting.length > 0 ? { at: "confirming", nodes: waiting } : { at: "ebpf" };
+  const waiting = agents.filter((agent) => agent.dataplane !== "BPF" || !agent.serviceRouting);
+  return waiting.length > 0 ? { at: "confirming", ...byWhetherHeld(waiting) } : { at: "ebpf" };
 }
 
 function towardsStandard({ bpfEnabled, agents, proxy, needsProxy }: DataplaneView): Phase {
@@ -68,8 +74,13 @@ function towardsStandard({ bpfEnabled, agents, proxy, needsProxy }: DataplaneVie
     }
     return proxy.is === "absent" && needsProxy ? { at: "proxyMissing" } : { at: "disable" };
   }
-  const leaving = namesOf(agents.filter(({ dataplane }) => dataplane === "BPF"));
-  return leaving.length > 0 ? { at: "leaving", nodes: leaving } : { at: "standard" };
+  const leaving = agents.filter(({ dataplane }) => dataplane === "BPF");
+  return leaving.length > 0 ? { at: "leaving", ...byWhetherHeld(leaving) } : { at: "standard" };
+}
+
+/** Who is on the way, and who was told to stay for now. */
+function byWhetherHeld(agents: readonly AgentView[]): { nodes: string[]; held: string[] } {
+  return { nodes: namesOf(agents.filter(({ held }) => !held)), held: namesOf(agents.filter(({ held }) => held)) };
 }
 
 function namesOf(agents: readonly AgentView[]): string[] {
@@ -85,7 +96,7 @@ export function viewDataplane(observed: Observed, wanted: "BPF" | "Nftables", ki
     wanted,
     bpfEnabled: isEbpfEnabled(observed),
     rolling: daemonSet ? rolloutProgress(daemonSet) : `DaemonSet ${vendorNames.workloads.node} to be created`,
-    agents: viewAgents(observed),
+    agents: viewAgents(observed, wanted),
     proxy: viewServiceProxy(serviceProxyOf(observed)),
     needsProxy: !WITHOUT_PROXY.has(kind),
   };
@@ -97,7 +108,7 @@ export function isEbpfEnabled(observed: Observed): boolean {
 
 /** Whether pods of agents must still be able to run eBPF though it is no longer wanted. */
 export function isEbpfInUse(observed: Observed): boolean {
-  return isEbpfEnabled(observed) || viewAgents(observed).some(({ dataplane }) => dataplane === "BPF");
+  return isEbpfEnabled(observed) || viewAgents(observed, "Nftables").some(({ dataplane }) => dataplane === "BPF");
 }
 
 export function linuxNodes(observed: Observed): string[] {
@@ -109,13 +120,21 @@ export function linuxNodes(observed: Observed): string[] {
     .map(({ metadata }) => metadata.name);
 }
 
-function viewAgents(observed: Observed): AgentView[] {
+function viewAgents(observed: Observed, wanted: DataplaneView["wanted"]): AgentView[] {
   const byNode = new Map<string, Pod>();
   for (const pod of observed.pods) {
     const node = pod.spec?.nodeName;
     if (node && isAgent(pod) && pod.metadata.deletionTimestamp === undefined) byNode.set(node, pod);
   }
-  return linuxNodes(observed).map((node) => viewAgent(node, byNode.get(node)));
+  return linuxNodes(observed).map((node) => ({
+    ...viewAgent(node, byNode.get(node)),
+    held: isHeld(observed, node, wanted),
+  }));
+}
+
+function isHeld({ dataplaneConfigurations }: Observed, node: string, wanted: DataplaneView["wanted"]): boolean {
+  const own = dataplaneConfigurations.find(({ metadata }) => metadata.name === `node.${node}`)?.spec.bpfEnabled;
+  return own !== undefined && own !== (wanted === "BPF");
 }
 
 function isAgent({ metadata }: Pod): boolean {
@@ -125,7 +144,7 @@ function isAgent({ metadata }: Pod): boolean {
 
 const REFUSED = /^refused:\s*/;
 
-function viewAgent(node: string, pod: Pod | undefined): AgentView {
+function viewAgent(node: string, pod: Pod | undefined): Omit<AgentView, "held"> {
   const said = pod?.metadata.annotations ?? {};
   const programs = said[AGENT_SAYS.programs];
   const dataplane = said[AGENT_SAYS.dataplane];
@@ -137,7 +156,9 @@ function viewAgent(node: string, pod: Pod | undefined): AgentView {
         : programs && REFUSED.test(programs)
           ? { refused: programs.replace(REFUSED, "") }
           : "unknown",
-    dataplane: dataplane === "BPF" || dataplane === "Nftables" ? dataplane : "unknown",
+    dataplane:
+      dataplane === "BPF" || dataplane === "Nftables" ? dataplane : dataplane === LEAVING_EBPF ? "BPF" : "unknown",
     serviceRouting: said[AGENT_SAYS.serviceRouting] === "proven",
+    proxyConflict: said[AGENT_SAYS.serviceProxyRules]?.startsWith("conflict:") ?? false,
   };
 }

@@ -10,9 +10,11 @@ const acting: ProxyQuestion = {
   managed: true,
   wanted: "BPF",
   phase: "ebpf",
+  nodesHeld: false,
   mode: "iptables",
   proxy: running,
   cleanup: undefined,
+  conflicts: [],
 };
 const back: ProxyQuestion = { ...acting, wanted: "Nftables", phase: "restoringProxy", proxy: parked };
 
@@ -40,8 +42,29 @@ describe("the service proxy, per kind of cluster", () => {
     ["before every node has proven itself", { ...acting, phase: "confirming" }, { do: "wait" }],
     ["when a node refuses", { ...acting, phase: "refused" }, { do: "wait" }],
     ["already parked, and a node is new", { ...acting, phase: "confirming", proxy: parked }, { do: "nothing" }],
+    [
+      "parked, and a node is held on the standard data plane",
+      { ...acting, phase: "confirming", proxy: parked, nodesHeld: true },
+      { do: "restore" },
+    ],
     ["in IPVS mode", { ...acting, kind: "eks", mode: "ipvs" }, { do: "refuse", reason: "ServiceProxyIpvs" }],
     ["its rules left alone", { ...acting, kind: "aks", cleanup: false }, { do: "nothing" }],
+    [
+      "coming back against the agents, by nobody's order",
+      { ...acting, managed: false, conflicts: ["n1", "n2"] },
+      { do: "refuse", reason: "ServiceProxyConflict" },
+    ],
+    ["coming back against the agents before it is parked", { ...acting, conflicts: ["n1"] }, { do: "park" }],
+    [
+      "coming back though it is parked",
+      { ...acting, proxy: parked, conflicts: ["n1"] },
+      { do: "refuse", reason: "ServiceProxyConflict" },
+    ],
+    [
+      "its rules left alone since",
+      { ...acting, managed: false, cleanup: false, conflicts: ["n1"] },
+      { do: "unmanaged" },
+    ],
     ["back", back, { do: "restore" }],
     ["back and running", { ...back, proxy: running }, { do: "nothing" }],
     ["back and starting", { ...back, proxy: { ...running, ready: false } }, { do: "wait" }],

@@ -10,10 +10,14 @@ export interface ProxyQuestion {
   managed: boolean;
   wanted: "BPF" | "Nftables";
   phase: Phase["at"];
+  /** Whether a node's own configuration keeps it on the standard data plane, where only the proxy serves. */
+  nodesHeld: boolean;
   mode: "iptables" | "nftables" | "ipvs" | "none";
   proxy: ProxyView;
   /** `spec.bpfServiceProxyIptablesCleanupEnabled` of the data plane configuration. */
   cleanup: boolean | undefined;
+  /** Nodes whose agents say that the proxy keeps writing what they remove. */
+  conflicts: readonly string[];
 }
 
 /** What is to be done about the service proxy, or what its state means. */
@@ -38,8 +42,21 @@ const RULES_LEFT = "the service proxy stays, and its rules are left alone";
 
 /** The specification's table "Service proxy handling per cluster kind", row by row, after install. */
 export function planServiceProxy(question: ProxyQuestion): ProxyPlan {
-  if (!question.managed) return { do: "unmanaged", next: nextByHand(question) };
-  return question.wanted === "BPF" ? towardsEbpf(question) : towardsStandard(question);
+  if (question.wanted !== "BPF")
+    return question.managed ? towardsStandard(question) : { do: "unmanaged", next: nextByHand(question) };
+  const plan: ProxyPlan = question.managed ? towardsEbpf(question) : { do: "unmanaged", next: nextByHand(question) };
+  // Whatever ends the contradiction comes before talk of it.
+  return plan.do === "nothing" || plan.do === "unmanaged" ? (contradiction(question) ?? plan) : plan;
+}
+
+function contradiction({ conflicts, cleanup }: ProxyQuestion): ProxyPlan | undefined {
+  const [first] = conflicts;
+  if (first === undefined || cleanup === false) return undefined;
+  const where = conflicts.length === 1 ? `node ${first}` : `${conflicts.length} nodes, ${first} among them`;
+  return refuse(
+    "ServiceProxyConflict",
+    `On ${where} the service proxy keeps writing rules that the node agent removes. Fix: disable the service proxy, or leave its rules alone: ${LEAVE_RULES}`,
+  );
 }
 
 function towardsEbpf(question: ProxyQuestion): ProxyPlan {
@@ -62,6 +79,7 @@ function towardsEbpf(question: ProxyQuestion): ProxyPlan {
         `The service proxy runs, and ${row.how}: ${SERVICE_PROXY[kind].atInstall.how}. Fix, so that the two do not conflict: ${LEAVE_RULES}`,
       );
     case "park-by-node-selector":
+      if (proxy.is === "parked" && question.nodesHeld && !proxy.owner) return { do: "restore" };
       if (proxy.is === "parked") return { do: "nothing", because: "the service proxy is parked" };
       return (
         notToPark(question) ??

@@ -11,7 +11,7 @@ import type { Profile as ProfileResource } from "../api/resources/profile.ts";
 import type { Tier } from "../api/resources/tier.ts";
 import { calculatorKinds, type InputName } from "./calculator-kinds.ts";
 import { Endpoints } from "./endpoints.ts";
-import { InputTable } from "./input-table.ts";
+import { InputTable, keyOf } from "./input-table.ts";
 import { IpSets } from "./ip-sets.ts";
 import type {
   ClusterNode,
@@ -21,6 +21,7 @@ import type {
   Policy,
   Profile,
   Route,
+  ServicePort,
   Settings,
   TableDelta,
   WorkloadEndpoint,
@@ -30,6 +31,8 @@ import { Nodes } from "./nodes.ts";
 import { orMake } from "./or-make.ts";
 import { blockFacts, Routes } from "./routes.ts";
 import { Backends } from "./service-backends.ts";
+import type { Service } from "./service-ports.ts";
+import { Services } from "./services.ts";
 import { settingsOf } from "./settings.ts";
 import { TableDiff } from "./table-diff.ts";
 import { hostEndpointThing, networkSetThing, serviceAccountOf, workloadOf } from "./things.ts";
@@ -46,6 +49,7 @@ import { problem } from "./untranslatable.ts";
  *   namespaces, accounts -> pods, network sets        profiles -> host endpoints        (labels and profiles handed on)
  *   pods, network sets, host endpoints -> who is in sets; of this node: endpoints
  *   policies, tiers, profiles -> endpoints -> policies and profiles in use -> sets in use
+ *   services, endpoint slices, this node's zone -> ports of services
  *   blocks, affinities, pools, nodes, pods of this node -> routes
  */
 export class Calculation {
@@ -59,12 +63,14 @@ export class Calculation {
     profiles: new TableDiff<Profile>(),
     nodes: new TableDiff<ClusterNode>(),
     routes: new TableDiff<Route>(),
+    services: new TableDiff<ServicePort>(),
     problems: new TableDiff<ModelProblem>(),
     settings: new TableDiff<Settings>(),
   };
   readonly #backends = new Backends();
   readonly #sets = new IpSets((service) => this.#backends.of(service));
   readonly #endpoints: Endpoints;
+  readonly #services: Services;
   readonly #routes: Routes;
   readonly #nodes: Nodes;
   readonly #problemsOf = new Map<string, string[]>();
@@ -81,6 +87,7 @@ export class Calculation {
     const kinds = [...calculatorKinds(names).keys()];
     this.inputs = Object.fromEntries(kinds.map((name) => [name, new InputTable()])) as typeof this.inputs;
     this.#endpoints = new Endpoints(this.#sets, this.#tables);
+    this.#services = new Services(node, this.#tables.services, (service) => this.#backends.slicesOf(service));
     this.#routes = new Routes(node, this.#tables.routes);
     this.#nodes = new Nodes(node, names.namespaces.system, this.#tables.nodes, this.#routes);
     const { allowAllProfile: id } = names.hostEndpoints;
@@ -93,7 +100,7 @@ export class Calculation {
 
   take(): ModelDelta | undefined {
     this.#settle();
-    const { endpoints, hostEndpoints, policies, profiles, nodes, routes, problems, settings } = this.#tables;
+    const { endpoints, hostEndpoints, policies, profiles, nodes, routes, services, problems, settings } = this.#tables;
     const [newSettings] = settings.take().set;
     const delta: ModelDelta = {
       inSync: this.#inSync,
@@ -104,6 +111,7 @@ export class Calculation {
       hostEndpoints: hostEndpoints.take(),
       nodes: nodes.take(),
       routes: routes.take(),
+      services: services.take(),
       problems: problems.take(),
       ...(newSettings ? { settings: newSettings } : {}),
     };
@@ -119,8 +127,12 @@ export class Calculation {
     for (const key of this.inputs.hostEndpoints.takeDirty()) this.#settleHostEndpoint(key);
     for (const key of this.inputs.endpointSlices.takeDirty()) {
       const services = this.#backends.set(key, this.inputs.endpointSlices.get(key));
-      for (const service of services) this.#sets.serviceChanged(service);
+      for (const service of services) {
+        this.#sets.serviceChanged(service);
+        this.inputs.services.touch(service);
+      }
     }
+    this.#settleServices();
     this.#settlePolicies("kubernetesPolicies", translateKubernetesPolicy);
     this.#settlePolicies("networkPolicies", (object) => translatePolicy(object as unknown as NetworkPolicy));
     this.#settlePolicies("globalNetworkPolicies", (object) => translatePolicy(object as unknown as NetworkPolicy));
@@ -238,6 +250,16 @@ export class Calculation {
         this.#endpoints.setPolicy(translated.policy.id, translated);
       } else this.#policyIds.delete(source);
       this.#report(source, problems);
+    }
+  }
+
+  #settleServices(): void {
+    const { services, nodes } = this.inputs;
+    if (this.#services.standsAt(nodes.get(this.#node))) {
+      for (const { metadata } of services.values()) services.touch(keyOf(metadata));
+    }
+    for (const key of services.takeDirty()) {
+      this.#report(`service ${key}`, this.#services.set(key, services.get(key) as Service | undefined));
     }
   }
 

@@ -27,6 +27,7 @@ const ORCHESTRATORS = {
   namespaces: core("Namespace", "namespaces", false),
   serviceAccounts: core("ServiceAccount", "serviceaccounts", true),
   nodes: core("Node", "nodes", false),
+  services: core("Service", "services", true),
   kubernetesPolicies: {
     group: "networking.k8s.io",
     version: "v1",

@@ -8,6 +8,7 @@ import type {
   Policy,
   Profile,
   Route,
+  ServicePort,
   Settings,
   TableDelta,
   WorkloadEndpoint,
@@ -23,6 +24,7 @@ export class ModelCopy implements DataplaneModel {
   readonly ipSets = new Map<string, IpSet>();
   readonly routes = new Map<string, Route>();
   readonly nodes = new Map<string, ClusterNode>();
+  readonly services = new Map<string, ServicePort>();
   readonly problems = new Map<string, ModelProblem>();
   settings: Settings = settingsOf(undefined, undefined, []);
   inSync = false;
@@ -36,6 +38,7 @@ export class ModelCopy implements DataplaneModel {
     applyTable(this.profiles, delta.profiles, ({ id }) => id);
     applyTable(this.routes, delta.routes, ({ cidr }) => cidr);
     applyTable(this.nodes, delta.nodes, ({ name }) => name);
+    applyTable(this.services, delta.services, ({ id }) => id);
     applyTable(this.problems, delta.problems, ({ id }) => id);
     applyTable(this.ipSets, delta.ipSets, ({ id }) => id);
     for (const { id, add, remove } of delta.ipSets.change) {

@@ -21,6 +21,8 @@ export interface DataplaneModel {
   routes: ReadonlyMap<string, Route>;
   /** All nodes of the cluster, by name, this one included. */
   nodes: ReadonlyMap<string, ClusterNode>;
+  /** Ports of services, by id. A data plane beside which a service proxy works has no use for them. */
+  services: ReadonlyMap<string, ServicePort>;
   /** Objects of which something is not put into effect, by id: for status and events, nothing to program. */
   problems: ReadonlyMap<string, ModelProblem>;
   settings: Settings;
@@ -42,12 +44,22 @@ export interface ModelDelta {
   hostEndpoints: TableDelta<HostEndpoint>;
   nodes: TableDelta<ClusterNode>;
   routes: TableDelta<Route>;
+  services: TableDelta<ServicePort>;
   problems: TableDelta<ModelProblem>;
   /** The new settings, whole; absent where they did not change. */
   settings?: Settings;
 }
 
-export const DELTA_ORDER = ["ipSets", "policies", "profiles", "endpoints", "hostEndpoints", "nodes", "routes"] as const;
+export const DELTA_ORDER = [
+  "ipSets",
+  "policies",
+  "profiles",
+  "endpoints",
+  "hostEndpoints",
+  "nodes",
+  "routes",
+  "services",
+] as const;
 
 /** `set` holds whole values, new or changed, ordered by id; an id is never in both. */
 export interface TableDelta<T> {
@@ -253,6 +265,53 @@ export interface Vtep {
   /** Inside the overlay: what its agent said, else the tunnel address it took from a pool, else the node's own. */
   addressV4: string | null;
   addressV6: string | null;
+}
+
+/**
+ * One port of a service in one family, and who answers there. Headless services, ExternalName ones, those another proxy serves and SCTP
+ * ports are not here.
+ */
+export interface ServicePort {
+  /** `NAMESPACE/NAME:PORTNAME/tcp/4`; the name of a port may be empty. */
+  id: string;
+  protocol: 6 | 17;
+  family: 4 | 6;
+  /** Null where the service has none of this family. */
+  clusterAddress: string | null;
+  /** On the cluster address, the external ones and the load balancer's. */
+  port: number;
+  /** Ordered, each once. */
+  externalAddresses: string[];
+  /** Those a load balancer delivers packets to unchanged (ipMode VIP, or none said). Ordered, each once. */
+  loadBalancerAddresses: string[];
+  /** Who may ask `loadBalancerAddresses`; null is everybody. Empty is nobody: ranges were given, and none is of this family. */
+  sourceRanges: Net[] | null;
+  nodePort: number | null;
+  /** Where load balancers ask whether this node has a backend of its own. */
+  healthCheckNodePort: number | null;
+  /** What they are told there: how many addresses of this node are ready for any port of the service. Ending ones are not, so that balancers turn away. */
+  healthCheckBackends: number;
+  /** How long a client stays with its backend; 0 is not at all. */
+  affinitySeconds: number;
+  /** Asked on its cluster address, only backends of this node answer. */
+  internalLocal: boolean;
+  /** Asked on any other address from outside of the cluster, only backends of this node answer, and they see the client's address. */
+  externalLocal: boolean;
+  /** Who may answer where no `local` rule holds: zone and node hints and the rules for ending backends are applied. Ordered. */
+  clusterBackends: ServiceBackend[];
+  /** Who may answer where one holds; empty unless one can. Ordered. */
+  localBackends: ServiceBackend[];
+  /** Whether anybody answers anywhere: where the chosen list is empty, a packet is then dropped, else refused. */
+  anyBackends: boolean;
+}
+
+export interface ServiceBackend {
+  address: string;
+  port: number;
+  /** On this node. */
+  local: boolean;
+  /** Null where nobody told it. */
+  node: string | null;
 }
 
 export interface Settings {

@@ -1,6 +1,9 @@
-import { type Address, formatCidr, parseAddress, parseCidr, V4 } from "../kit/ip.ts";
+import { type Address, formatAddress, formatCidr, parseAddress, parseCidr, V4 } from "../kit/ip.ts";
 import type { Net } from "./model.ts";
 import { orMake } from "./or-make.ts";
+
+const OCTET = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+const V4_TEXT = new RegExp(`^${OCTET}\\.${OCTET}\\.${OCTET}\\.${OCTET}$`);
 
 /** A prefix or a plain address as the model writes it; undefined for what is neither. */
 export function toNet(text: string): Net | undefined {
@@ -12,6 +15,14 @@ export function toNet(text: string): Net | undefined {
 
 export function hostNet({ family, value }: Address): Net {
   return formatCidr({ family, base: value, length: family.bits, masked: true });
+}
+
+/** An address as the model writes it; undefined for what is none. */
+export function toAddress(text: string): string | undefined {
+  // IPv4 has one way of writing, so most addresses need no reading.
+  if (V4_TEXT.test(text)) return text;
+  const address = parseAddress(text);
+  return address && formatAddress(address);
 }
 
 /** The address of a /32 or /128. */

@@ -21,12 +21,24 @@ export class Backends {
   set(key: string, slice: KubeObject | undefined): string[] {
     const before = this.#serviceOf.get(key);
     const now = slice && serviceOf(slice);
-    if (before !== undefined) this.#slices.get(before)?.delete(key);
+    if (before !== undefined) this.#forget(before, key);
     if (slice && now !== undefined) {
       orMake(this.#slices, now, () => new Map<string, KubeObject>()).set(key, slice);
       this.#serviceOf.set(key, now);
     } else this.#serviceOf.delete(key);
     return [...new Set([before, now])].flatMap((service) => service ?? []);
+  }
+
+  /** In the order of their names. */
+  slicesOf(service: string): KubeObject[] {
+    const slices = [...(this.#slices.get(service) ?? [])];
+    return slices.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, slice]) => slice);
+  }
+
+  #forget(service: string, key: string): void {
+    const slices = this.#slices.get(service);
+    slices?.delete(key);
+    if (slices?.size === 0) this.#slices.delete(service);
   }
 
   /** All that are listed, ready or not: policy is about who something is, not how it feels. */

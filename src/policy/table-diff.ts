@@ -1,9 +1,12 @@
 import type { TableDelta } from "./model.ts";
 
-/** One table of the model: what it should hold, and what of that has not been told yet. Setting what is there already is no change. */
+/**
+ * One table of the model: what it should hold, and what of that has not been told yet. Setting what is there already is no change.
+ * A value must not be changed in place: it is compared with the next one.
+ */
 export class TableDiff<T> {
   readonly #values = new Map<string, T>();
-  readonly #told = new Map<string, string>();
+  readonly #told = new Map<string, T>();
   readonly #dirty = new Set<string>();
 
   set(id: string, value: T | undefined): void {
@@ -20,17 +23,25 @@ export class TableDiff<T> {
     const delta: TableDelta<T> = { set: [], remove: [] };
     for (const id of [...this.#dirty].sort()) {
       const value = this.#values.get(id);
-      const text = value === undefined ? undefined : JSON.stringify(value);
-      if (text === this.#told.get(id)) continue;
-      if (value === undefined || text === undefined) {
+      const told = this.#told.get(id);
+      if (isSame(value, told)) {
+        // One of two equal values is enough to keep.
+        if (told !== undefined) this.#values.set(id, told);
+      } else if (value === undefined) {
         delta.remove.push(id);
         this.#told.delete(id);
       } else {
         delta.set.push(value);
-        this.#told.set(id, text);
+        this.#told.set(id, value);
       }
     }
     this.#dirty.clear();
     return delta;
   }
+}
+
+/** Compared as text, and only where there is something to compare with: most of a large first model is new. */
+function isSame<T>(value: T | undefined, told: T | undefined): boolean {
+  if (value === told) return true;
+  return value !== undefined && told !== undefined && JSON.stringify(value) === JSON.stringify(told);
 }

@@ -4,7 +4,12 @@ import type { ModelProblem } from "./model.ts";
  * What can be wrong with an object that was stored all the same. A rule that cannot be read becomes a rule that denies everything from there on:
  * what it should have denied is not known. A policy whose selector cannot be read is left out: whom it is for is not known.
  */
-export type ProblemCode = "SELECTOR_UNREADABLE" | "RULE_UNREADABLE" | "DO_NOT_TRACK_UNSUPPORTED" | "IPIP_UNSUPPORTED";
+export type ProblemCode =
+  | "SELECTOR_UNREADABLE"
+  | "RULE_UNREADABLE"
+  | "DO_NOT_TRACK_UNSUPPORTED"
+  | "IPIP_UNSUPPORTED"
+  | "SCTP_SERVICE_UNSUPPORTED";
 
 /** Carries a problem out of the depth of a translation; never leaves this room. */
 export class Untranslatable extends Error {

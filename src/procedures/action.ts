@@ -1,5 +1,6 @@
 import type { Names } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
+import type { TrafficRow } from "../api/traffic-report.ts";
 import type { Client } from "../cluster/client.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { OtherTools } from "./other-tools.ts";
@@ -12,6 +13,8 @@ export interface Work {
   clock: Clock;
   signal: AbortSignal;
   say(text: string): void;
+  /** Writes down what was measured, beside the step; the newest figures of a run are its report. */
+  keep(figures: readonly TrafficRow[]): Promise<void>;
   files: ReleaseFiles;
   tools: OtherTools;
 }

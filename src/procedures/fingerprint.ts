@@ -17,6 +17,7 @@ export function fingerprint(seen: Observation): Record<string, string> {
     "flow logs": written(service.flowLogs),
     "flow UI": written(service.flowUI),
     "data plane configuration": written(service.dataplaneConfiguration),
+    "data plane configurations of nodes": many(service.nodeConfigurations.map(written)),
     "kube-controllers configuration": written(service.kubeControllersConfiguration),
     "IP pools": many(service.pools.map(written)),
     "operator deployment": written(service.operator),

@@ -71,6 +71,8 @@ export interface SeenService {
   flowUI: KubeObject | undefined;
   statuses: readonly KubeObject[];
   dataplaneConfiguration: KubeObject | undefined;
+  /** Data plane configurations of single nodes, `node.NAME`. */
+  nodeConfigurations: readonly KubeObject[];
   kubeControllersConfiguration: KubeObject | undefined;
   clusterInformation: KubeObject | undefined;
   pools: readonly KubeObject[];

@@ -74,7 +74,8 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
         await knocking.more(10);
       });
       const tables = (await inside(node.netns.name, "nft", "list", "tables")).output;
-      expect(tables.trim().split("\n")).toEqual([bpf ? "table inet vendor-nat" : "table inet vendor"]);
+      const ours = bpf ? ["table inet vendor-nat", "table inet vendor-keep"] : ["table inet vendor"];
+      expect(tables.trim().split("\n")).toEqual(ours);
     },
     60_000,
   );

@@ -19,6 +19,7 @@ import { CRDS, NAMESPACES, NODES, PODS } from "../../src/cluster/kinds.ts";
 import { installCni } from "../../src/cni/install.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
+import { killGroup, removeGroup } from "../../src/local/runtime/netns/cgroups.ts";
 
 /** Nodes that are network namespaces on one bridge, each with the real agent in a process of its own, and the real plugin called as a runtime would. */
 export interface NodeLab {
@@ -38,6 +39,8 @@ export interface LabNode {
   netns: Netns;
   addresses: { v4: string; v6: string };
   directory: string;
+  /** The group its own processes are in. */
+  group: string | undefined;
   log(): string;
   start(): Promise<void>;
   /** As `kill -9`. */
@@ -65,6 +68,10 @@ export interface LabOptions {
   bpf: boolean;
   pools: { cidr: string; vxlanMode: "Always" | "Never" | "CrossSubnet"; blockSize?: number }[];
   nodes?: number;
+  /** What an agent is told beside the usual. */
+  env?: (node: string) => Record<string, string>;
+  /** A group of processes for each node, below this one. */
+  groups?: string;
 }
 
 const run = promisify(execFile);
@@ -74,7 +81,7 @@ const POOLS = placesOf(ipPool, vendorNames).stored;
 const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
 const API_PORT = 6443;
 
-export async function nodeLab({ bpf, pools, nodes: count = 2 }: LabOptions): Promise<NodeLab> {
+export async function nodeLab({ bpf, pools, nodes: count = 2, env, groups }: LabOptions): Promise<NodeLab> {
   // The plugin is a bundle: in a checkout nobody has bundled it yet.
   await run(process.execPath, [join(ROOT, "tools/build.mjs")]);
   const id = `vt-${randomBytes(3).toString("hex")}`;
@@ -101,7 +108,10 @@ export async function nodeLab({ bpf, pools, nodes: count = 2 }: LabOptions): Pro
     const api = { cut: false, open: new Set<Socket>() };
     const nodes: LabNode[] = [];
     for (let at = 1; at <= count; at++) {
-      const node = await makeNode({ id, at, directory, port, api, client, segment: { netns: segment, wire } }, undo);
+      const node = await makeNode(
+        { id, at, directory, port, api, client, segment: { netns: segment, wire }, env, groups },
+        undo,
+      );
       nodes.push(node);
     }
     wire.close();
@@ -161,10 +171,12 @@ interface NodePlan {
   api: ApiWay;
   client: Client;
   segment: { netns: Netns; wire: ReturnType<typeof kernel.netlink> };
+  env: LabOptions["env"];
+  groups: string | undefined;
 }
 
 async function makeNode(
-  { id, at, directory: root, port, api, client, segment }: NodePlan,
+  { id, at, directory: root, port, api, client, segment, env, groups }: NodePlan,
   undo: (() => Promise<void> | void)[],
 ): Promise<LabNode> {
   const name = `node-${at}`;
@@ -184,7 +196,15 @@ async function makeNode(
   await client.create(NODES, { apiVersion: "v1", kind: "Node", metadata: { name } });
   const directory = join(root, name);
   mkdirSync(directory);
-  const node = nodeAgent({ name, netns, addresses, directory });
+  const group = groups === undefined ? undefined : join(groups, `${id}-n${at}`);
+  if (group) {
+    kernel.cgroup.create(group);
+    undo.push(async () => {
+      killGroup(group);
+      await removeGroup(group);
+    });
+  }
+  const node = nodeAgent({ name, netns, addresses, directory, group }, env?.(name) ?? {});
   undo.push(async () => {
     await node.kill();
     kernel.mounts.unmount(join(directory, "bpf"));
@@ -225,8 +245,10 @@ async function forwardApi(netns: Netns, port: number, api: ApiWay): Promise<() =
   };
 }
 
-function nodeAgent(plan: { name: string; netns: Netns; addresses: LabNode["addresses"]; directory: string }): LabNode {
-  const { name, netns, directory } = plan;
+type NodeFacts = Pick<LabNode, "name" | "netns" | "addresses" | "directory" | "group">;
+
+function nodeAgent(plan: NodeFacts, more: Record<string, string>): LabNode {
+  const { name, netns, directory, group } = plan;
   const kubeconfig = join(directory, "kubeconfig");
   const cluster = { name: "lab", cluster: { server: `http://127.0.0.1:${API_PORT}` } };
   const context = { name: "lab", context: { cluster: "lab" } };
@@ -241,8 +263,11 @@ function nodeAgent(plan: { name: string; netns: Netns; addresses: LabNode["addre
     RUN_DIR: join(directory, "run"),
     STATE_DIR: join(directory, "state"),
     BPF_ROOT: join(directory, "bpf"),
+    ...(group ? { CGROUP_V2_PATH: group } : {}),
+    ...more,
   };
-  const into = [`--net=/run/netns/${netns.name}`, process.execPath, join(ROOT, "bin/vendor")];
+  const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
+  const into = [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, join(ROOT, "bin/vendor")];
   let child: ChildProcess | undefined;
   let lines = "";
   const kill = async () => {

@@ -1,3 +1,4 @@
+import { addressText } from "../../src/dataplane/ebpf/net-bytes.ts";
 import { parseAddress } from "../../src/kit/ip.ts";
 
 /** Frames put together from parts, outermost last: `frame(v4({ ... }, tcp({ ... })))`. */
@@ -125,4 +126,71 @@ function addressInto(header: Buffer, at: number, text: string): void {
 
 function mac(text: string): Buffer {
   return Buffer.from(text.replaceAll(":", ""), "hex");
+}
+
+/** Where the transport header is, and what it is. */
+function transportOf(packet: Buffer): { at: number; protocol: number; pseudo: Buffer; isFragment: boolean } {
+  const isV4 = packet[0]! >> 4 === 4;
+  const at = isV4 ? (packet[0]! & 15) * 4 : 40;
+  const protocol = packet[isV4 ? 9 : 6]!;
+  const addresses = isV4 ? packet.subarray(12, 20) : packet.subarray(8, 40);
+  const length = (isV4 ? packet.readUInt16BE(2) : 40 + packet.readUInt16BE(4)) - at;
+  const rest = Buffer.alloc(8);
+  rest.writeUInt32BE(length, 0);
+  rest.writeUInt32BE(protocol, 4);
+  const isFragment = isV4 && (packet.readUInt16BE(6) & 0x3fff) !== 0;
+  return { at, protocol, pseudo: Buffer.concat([addresses, rest]), isFragment };
+}
+
+const SUM_AT: Record<number, number> = { 1: 2, 6: 16, 17: 6, 58: 2 };
+
+/** The packet with the checksum its transport has. */
+export function summed<T extends { bytes: Buffer }>(packet: T): T {
+  const { at, protocol, pseudo } = transportOf(packet.bytes);
+  const sumAt = SUM_AT[protocol];
+  if (sumAt === undefined) return packet;
+  packet.bytes.writeUInt16BE(0, at + sumAt);
+  const over = padded(Buffer.concat([protocol === 1 ? Buffer.alloc(0) : pseudo, packet.bytes.subarray(at)]));
+  packet.bytes.writeUInt16BE(checksum(over), at + sumAt);
+  return packet;
+}
+
+/** Checksums that are wrong, by name; a UDP packet may have none. */
+export function wrongChecksums(whole: Buffer): string[] {
+  const packet = whole.subarray(14);
+  const { at, protocol, pseudo, isFragment } = transportOf(packet);
+  const wrong: string[] = [];
+  if (packet[0]! >> 4 === 4 && checksum(packet.subarray(0, at)) !== 0) wrong.push("IP header");
+  const sumAt = SUM_AT[protocol];
+  if (sumAt === undefined || isFragment || (protocol === 17 && packet.readUInt16BE(at + sumAt) === 0)) return wrong;
+  const over = padded(Buffer.concat([protocol === 1 ? Buffer.alloc(0) : pseudo, packet.subarray(at)]));
+  return checksum(over) === 0 ? wrong : [...wrong, "transport"];
+}
+
+function padded(bytes: Buffer): Buffer {
+  return bytes.length % 2 === 0 ? bytes : Buffer.concat([bytes, Buffer.alloc(1)]);
+}
+
+/** `tcp 10.0.0.1:1 > 10.0.0.2:2`, or `icmp 3/4 10.0.0.1 > 10.0.0.2`: what a frame says. */
+export function spoken(whole: Buffer): string {
+  return spokenPacket(whole.subarray(14));
+}
+
+/** What an ICMP error quotes. */
+export function quoted(whole: Buffer): string {
+  const packet = whole.subarray(14);
+  return spokenPacket(packet.subarray(transportOf(packet).at + 8));
+}
+
+function spokenPacket(packet: Buffer): string {
+  const isV4 = packet[0]! >> 4 === 4;
+  const { at, protocol } = transportOf(packet);
+  const [source, destination] = isV4
+    ? [packet.subarray(12, 16), packet.subarray(16, 20)].map((bytes) => [...bytes].join("."))
+    : [packet.subarray(8, 24), packet.subarray(24, 40)].map((bytes) => `[${addressText(bytes)}]`);
+  if (protocol !== 6 && protocol !== 17) {
+    return `icmp ${packet[at]}/${packet[at + 1]} ${source} > ${destination}`;
+  }
+  const [sport, dport] = [packet.readUInt16BE(at), packet.readUInt16BE(at + 2)];
+  return `${protocol === 6 ? "tcp" : "udp"} ${source}:${sport} > ${destination}:${dport}`;
 }

@@ -2,27 +2,36 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Random } from "../policy/random.ts";
 import { arp, frame, icmp, ipBytes, ports, TCP, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
-import { allow, type Interface, NODE, OUTSIDE, PacketLab, POD_A, POD_B, REMOTE, VERDICTS } from "./packet-lab.ts";
+import { allow, type Interface, NODE, OUTSIDE, type PacketLab, POD_A, POD_B, REMOTE, VERDICTS } from "./packet-lab.ts";
+import { PEER, ServiceLab, servicePort } from "./service-lab.ts";
 
 /** `EBPF_FRAMES` runs for longer: 1000000 is the nightly run. `EBPF_SEED` begins elsewhere. */
 const FRAMES = Number(process.env["EBPF_FRAMES"] ?? 20_000);
 const SEED = Number(process.env["EBPF_SEED"] ?? 1);
 const SHORTEST = 15;
+/** Ports services are asked on are among those of the frames. */
+const ASKED = { v4: "10.96.0.10", v6: "fd96::10" };
+const EMPTY = { v4: "10.96.0.11", v6: "fd96::11" };
+const SERVICES = (["v4", "v6"] as const).flatMap((family) => {
+  const common = { family: family === "v4" ? 4 : 6, clusterAddress: ASKED[family] } as const;
+  const backends = [`*[${POD_A[family]}]:80`, `*[${POD_B[family]}]:80`, `[${REMOTE[family]}]:80`];
+  return [
+    servicePort(`web ${family}`, backends, { ...common, nodePort: 40_000, affinitySeconds: 1 }),
+    servicePort(`dns ${family}`, backends, { ...common, protocol: 17, port: 53, nodePort: 2000 }),
+    servicePort(`none ${family}`, [], { ...common, clusterAddress: EMPTY[family] }),
+  ];
+});
 
 const missing = whyNoPrograms();
 
 describe.skipIf(missing)(`any frame at all${missing ? ` (${missing})` : ""}`, () => {
   let lab: PacketLab;
   beforeAll(async () => {
-    lab = await PacketLab.open();
+    const services = await ServiceLab.open();
+    lab = services.packets;
     const some = [allow({ protocol: 6, dstPorts: [[1, 1024]] }), allow({ protocol: 17 }), allow({ icmp: {} })];
-    await lab.apply({
-      aEgress: some,
-      aIngress: some,
-      bEgress: some,
-      bIngress: some,
-      host: { ingress: some, egress: some },
-    });
+    const host = { ingress: some, egress: some };
+    await services.serve(SERVICES, { rules: { aEgress: some, aIngress: some, bEgress: some, bIngress: some, host } });
   });
   afterAll(() => lab?.close());
 
@@ -30,10 +39,15 @@ describe.skipIf(missing)(`any frame at all${missing ? ` (${missing})` : ""}`, ()
     timeout: 60_000 + FRAMES,
   }, () => {
     const random = new Random(SEED);
-    const places = (["a", "b", "uplink"] as const).flatMap((at) => [[at, "ingress"] as const, [at, "egress"] as const]);
+    const places = (["a", "b", "uplink", "overlay"] as const).flatMap((at) => [
+      [at, "ingress"] as const,
+      [at, "egress"] as const,
+    ]);
     const before = total(lab.counts());
     const verdicts = new Map<number, number>();
     for (let index = 0; index < FRAMES; index++) {
+      // Two thirds of the way as ever, the rest draining.
+      if (index === Math.floor((FRAMES * 2) / 3)) lab.plane.setMode("drain", 1);
       const [at, direction] = random.of(places);
       const from = random.chance(50) ? random.of<Interface>(["a", "b", "uplink"]) : undefined;
       const { verdict } = lab.run(at, direction, randomFrame(random), from);
@@ -75,7 +89,7 @@ function noise(random: Random, length: number): Buffer {
 function randomPacket(random: Random): { type: number; bytes: Buffer } {
   if (random.chance(5)) return arp({ mac: "02:00:00:00:00:0a", address: random.of([POD_A.v4, POD_B.v4]) });
   const family = random.of(["v4", "v6"] as const);
-  const ends = [POD_A, POD_B, REMOTE, NODE, OUTSIDE];
+  const ends = [POD_A, POD_B, REMOTE, NODE, OUTSIDE, PEER, ASKED, ASKED, EMPTY];
   const [source, destination] = [random.of(ends)[family], random.of(ends)[family]];
   const payload = randomPayload(random, family, { source: destination, destination: source });
   if (family === "v4") {

@@ -19,8 +19,15 @@ export const REMOTE = { v4: "10.65.9.9", v6: "fd65:9::9" };
 export const NODE = { v4: "192.0.2.1", v6: "2001:db8::1" };
 export const OUTSIDE = { v4: "198.51.100.7", v6: "2001:db8:f::7" };
 
-export type Interface = "a" | "b" | "uplink";
-const NAMES: Record<Interface, string> = { a: "venaaaaaaaaaaa", b: "venbbbbbbbbbbb", uplink: "eth0" };
+export type Interface = "a" | "b" | "uplink" | "overlay";
+const OVERLAY = "vxlan.vendor";
+const NAMES: Record<Interface, string> = {
+  ...{ a: "venaaaaaaaaaaa", b: "venbbbbbbbbbbb", uplink: "eth0" },
+  overlay: OVERLAY,
+};
+/** Those every lab has; the overlay is there where a story asks for it. */
+const ALWAYS: readonly Interface[] = ["a", "b", "uplink"];
+export const OVERLAY_MAC = "66:00:00:00:00:01";
 
 const HOOKS = {
   pod: { ingress: HOOK.HOOK_FROM_WORKLOAD, egress: HOOK.HOOK_TO_WORKLOAD },
@@ -28,13 +35,14 @@ const HOOKS = {
 };
 
 const DIRECTIONS = ["ingress", "egress"] as const;
-const SKB = { size: 192, ifindex: 40, ingressIfindex: 36 };
+const SKB = { size: 192, mark: 8, ifindex: 40, ingressIfindex: 36 };
 
 export interface Seen {
   verdict: string;
   /** In the words of the counters; more than one only when something is counted twice. */
   reason: string;
   packet: Buffer;
+  mark: number;
 }
 
 /** A node's network namespace with two pods and an uplink, the real data plane in it, and packets put to its programs one by one. */
@@ -60,6 +68,7 @@ export class PacketLab {
   static async open(
     configuration: Record<string, number> = {},
     by: "what there is" | "clsact" = "what there is",
+    has: { overlay?: boolean } = {},
   ): Promise<PacketLab> {
     const real = realKernel();
     const kernel = { ...real, features: async () => ({ ...(await real.features()), tcx: false }) };
@@ -69,6 +78,7 @@ export class PacketLab {
     );
     try {
       lab.build();
+      if (has.overlay) lab.addOverlay();
       await lab.start(configuration);
     } catch (error) {
       await lab.close();
@@ -80,7 +90,7 @@ export class PacketLab {
   /** A life of the agent: opens the plane again over what is there. */
   async start(configuration: Record<string, number> = {}): Promise<void> {
     this.plane = await createEbpfDataplane({
-      ...{ kernel: this.kernel, netns: this.netns, pinDirectory: `${this.directory}/ours`, overlay: "vxlan.vendor" },
+      ...{ kernel: this.kernel, netns: this.netns, pinDirectory: `${this.directory}/ours`, overlay: OVERLAY },
       maxEntries: { flows: 4096 },
       configuration,
     });
@@ -105,23 +115,30 @@ export class PacketLab {
 
   /** What the interface's program says to a frame. `from`: the interface it was forwarded from, for those that leave. */
   send(at: Interface, direction: Direction, packet: Buffer, from?: Interface): Seen {
-    const hook = HOOKS[at === "uplink" ? "uplink" : "pod"][direction];
+    const hook = HOOKS[at === "uplink" || at === "overlay" ? "uplink" : "pod"][direction];
     const before = this.counts(hook);
-    const { verdict, packet: after } = this.run(at, direction, packet, from);
+    const { verdict, packet: after, mark } = this.run(at, direction, packet, from);
     const counted = [...this.counts(hook)].filter(([name, value]) => value !== (before.get(name) ?? 0n));
     return {
       verdict: VERDICTS[verdict] ?? String(verdict),
       reason: counted.map(([name]) => name).join(),
       packet: after,
+      mark,
     };
   }
 
-  run(at: Interface, direction: Direction, packet: Buffer, from?: Interface): { verdict: number; packet: Buffer } {
+  run(
+    at: Interface,
+    direction: Direction,
+    packet: Buffer,
+    from?: Interface,
+  ): { verdict: number; packet: Buffer; mark: number } {
     const context = Buffer.alloc(SKB.size);
     context.writeUInt32LE(this.ifindex(at), SKB.ifindex);
     if (from) context.writeUInt32LE(this.ifindex(from), SKB.ingressIfindex);
     const program = this.programAt(at, direction);
-    return this.kernel.netns.run(this.netns, () => program.testRun({ packet, context }));
+    const seen = this.kernel.netns.run(this.netns, () => program.testRun({ packet, context }));
+    return { ...seen, mark: seen.context?.readUInt32LE(SKB.mark) ?? 0 };
   }
 
   map(name: string): BpfMap {
@@ -139,9 +156,7 @@ export class PacketLab {
 
   /** Our programs at the interfaces there are, in the kernel's own words. */
   attached(): string[] {
-    const places = Object.keys(NAMES).flatMap((at) =>
-      DIRECTIONS.map((direction) => [at as Interface, direction] as const),
-    );
+    const places = [...this.links.keys()].flatMap((at) => DIRECTIONS.map((direction) => [at, direction] as const));
     return places
       .filter(([at, direction]) => this.programId(at, direction) !== undefined)
       .map((place) => place.join(" "));
@@ -150,7 +165,7 @@ export class PacketLab {
   /** Packets per reason, at one hook or at all. */
   counts(hook?: number): Map<string, bigint> {
     this.counters ??= this.map("counters");
-    const names = Object.entries(REASON).filter(([name]) => /^(?:PASS|DROP)_/.test(name));
+    const names = Object.entries(REASON).filter(([name]) => /^(?:PASS|DROP|REJECT)_/.test(name));
     const sums = new Map<string, bigint>();
     for (const [key, value] of this.counters.entries()) {
       const index = key.readUInt32LE();
@@ -214,7 +229,8 @@ export class PacketLab {
 
   private build(): void {
     const netlink = this.kernel.netlink(this.netns);
-    for (const [key, name] of Object.entries(NAMES) as [Interface, string][]) {
+    for (const key of ALWAYS) {
+      const name = NAMES[key];
       const hostMac = key === "uplink" ? "02:00:00:00:01:01" : MAC.host;
       netlink.addVeth({ name, mac: hostMac, peer: { name: `peer-${key}`, mac: podMac(key) } });
       const { index } = netlink.link(name)!;
@@ -231,15 +247,30 @@ export class PacketLab {
       writeFileSync("/proc/sys/net/ipv4/ip_forward", "1");
       writeFileSync("/proc/sys/net/ipv6/conf/all/forwarding", "1");
     });
+    netlink.replaceNeighbour({ device: uplink, address: "2001:db8::2", mac: "02:00:00:00:02:02" });
     netlink.replaceNeighbour({ device: uplink, address: "192.0.2.2", mac: "02:00:00:00:02:02" });
     const route = { destination: "10.65.9.0/24", gateway: "192.0.2.2", device: uplink };
     netlink.replaceRoute({ ...route, type: "unicast", table: MAIN_TABLE, protocol: 80 });
     netlink.close();
   }
+
+  /** The node's end of the overlay, and a way out for answers to clients. */
+  private addOverlay(): void {
+    const netlink = this.kernel.netlink(this.netns);
+    const device = { name: OVERLAY, vni: 4096, port: 4789, local: NODE.v4, mac: OVERLAY_MAC, mtu: 1450 };
+    netlink.addVxlan({ ...device, learning: false });
+    const { index } = netlink.link(OVERLAY)!;
+    netlink.changeLink(index, { up: true });
+    this.links.set("overlay", index);
+    const common = { device: this.ifindex("uplink"), type: "unicast", table: MAIN_TABLE, protocol: 80 } as const;
+    netlink.replaceRoute({ ...common, destination: "0.0.0.0/0", gateway: "192.0.2.2" });
+    netlink.replaceRoute({ ...common, destination: "::/0", gateway: "2001:db8::2" });
+    netlink.close();
+  }
 }
 
 function podMac(key: Interface): string {
-  return { a: MAC.pod, b: "02:00:00:00:00:0b", uplink: "02:00:00:00:01:02" }[key];
+  return { overlay: OVERLAY_MAC, a: MAC.pod, b: "02:00:00:00:00:0b", uplink: "02:00:00:00:01:02" }[key];
 }
 
 export interface PodRules {
@@ -279,6 +310,7 @@ export function deltaOf(rules: PodRules): ModelDelta {
     hostEndpoints: rules.host ? { set: [host], remove: [] } : { set: [], remove: ["node"] },
     nodes: empty,
     routes: { set: [remote("10.65.9.0/24"), remote("fd65:9::/64")], remove: [] },
+    services: empty,
     problems: empty,
     settings: { ...settingsOf(undefined, undefined, []), ...rules.settings },
   };

@@ -9,6 +9,9 @@ import { PolicyLab } from "../ebpf/policy-lab.ts";
 import { expectedFeatures } from "./expected-features.ts";
 import { planeLives } from "./plane-stories.ts";
 import { OVERLAY, Scene } from "./scene.ts";
+import { servicesAnswer } from "./service-stories.ts";
+import { socketsAreConnected } from "./socket-stories.ts";
+import { clientsGoThroughTheTunnel } from "./tunnel-story.ts";
 
 /** Returns why it does not apply here, if it does not. */
 export interface Story {
@@ -21,6 +24,13 @@ export const STORIES: Story[] = [
   { name: "the eBPF plane lives, by what this kernel has for attaching", run: () => ebpf(realKernel()) },
   { name: "the eBPF plane lives on clsact where there are links too", run: ebpfWithoutLinks },
   { name: "the eBPF plane lives without redirects and ring buffers", run: () => ebpf(less(realKernel(), PLAIN)) },
+  { name: "services answer real connections, translated packet by packet", run: () => services(realKernel()) },
+  {
+    name: "services answer where there are neither links nor redirects",
+    run: () => services(less(realKernel(), PLAIN)),
+  },
+  { name: "clients of a service keep their address through the tunnel", run: tunnel },
+  { name: "sockets of the node's own processes are connected to backends", run: sockets },
   { name: "the standard plane lives", run: nft },
   { name: "a policy of many programs is accepted, and its last rule decides", run: largePolicy },
 ];
@@ -67,6 +77,21 @@ function ebpf(kernel: Kernel): Promise<undefined> {
   });
 }
 
+function services(kernel: Kernel): Promise<undefined> {
+  return onScene(async (there) => {
+    const { node, directory } = there;
+    const plane = await createEbpfDataplane({
+      ...{ kernel, netns: node, pinDirectory: `${directory}/ours`, overlay: OVERLAY },
+    });
+    try {
+      await servicesAnswer(there, plane);
+    } finally {
+      await plane.remove();
+      await plane.close();
+    }
+  });
+}
+
 async function ebpfWithoutLinks(): Promise<string | undefined> {
   if (!(await realKernel().features()).tcx) return "this kernel has nothing else";
   return ebpf(less(realKernel(), { tcx: false }));
@@ -78,6 +103,16 @@ const PLAIN = { redirectPeer: false, redirectNeighbour: false, ringBuffer: false
 /** The same kernel, found out to be able to do less. */
 function less(kernel: Kernel, without: Partial<KernelFeatures>): Kernel {
   return { ...kernel, features: async () => ({ ...(await kernel.features()), ...without }) };
+}
+
+async function tunnel(): Promise<undefined> {
+  await clientsGoThroughTheTunnel(realKernel());
+  return undefined;
+}
+
+async function sockets(): Promise<undefined> {
+  await socketsAreConnected(realKernel());
+  return undefined;
 }
 
 async function nft(): Promise<string | undefined> {

@@ -95,7 +95,7 @@ describe.skipIf(reason)(`two nodes and the overlay${reason ? ` (${reason})` : ""
     ]);
     return {
       ...{ inSync: true, ipSets: { set: [], change: [], remove: [] }, policies: none, profiles: none, endpoints: none },
-      ...{ hostEndpoints: none, problems: none, routes: { set: routes, remove: [] } },
+      ...{ hostEndpoints: none, services: none, problems: none, routes: { set: routes, remove: [] } },
       nodes: { set: NUMBERS.map((one) => clusterNode(one, number, underlay)), remove: [] },
     };
   }

@@ -7,12 +7,17 @@ import type { ModelDelta, Rule, TierPolicies } from "../../src/policy/model.ts";
 import { ModelCopy } from "../../src/policy/model-copy.ts";
 import { Random } from "./random.ts";
 import { routingObjects } from "./random-routing.ts";
+import { serviceObjects } from "./random-services.ts";
 import { randomWorld } from "./random-world.ts";
 
 const seeds = fc.integer({ min: 1, max: 1_000_000 });
 
 function objectsOf(seed: number): KubeObject[] {
-  const objects = [...randomWorld(seed).objects, ...routingObjects(new Random(seed))];
+  const objects = [
+    ...randomWorld(seed).objects,
+    ...routingObjects(new Random(seed)),
+    ...serviceObjects(new Random(seed)),
+  ];
   return [...new Map(objects.map((object) => [idOf(object), object])).values()];
 }
 
@@ -79,7 +84,16 @@ function expectWhole(model: ModelCopy): void {
 
 /** Nothing is told twice, nothing is removed that was not there, nothing is set to what it was. */
 function expectMinimal(model: ModelCopy, delta: ModelDelta): void {
-  const tables = ["endpoints", "hostEndpoints", "policies", "profiles", "routes", "nodes", "problems"] as const;
+  const tables = [
+    "endpoints",
+    "hostEndpoints",
+    "policies",
+    "profiles",
+    "routes",
+    "nodes",
+    "services",
+    "problems",
+  ] as const;
   for (const name of tables) {
     const table: ReadonlyMap<string, unknown> = model[name];
     for (const id of delta[name].remove) expect([name, id, table.has(id)]).toEqual([name, id, true]);

@@ -38,7 +38,17 @@ describe("a cluster of the public system, with --names calico", () => {
 
   step("in its words there is: the same steps, under its names", async () => {
     const { plan: made, steps } = await plan("--names", "calico", "switch", "--to", "BPF");
-    expect(steps).toEqual(["endpoint-map", "select-dataplane", "network-available", "prove-dataplane", "park-proxy"]);
+    expect(steps).toEqual([
+      "endpoint-map",
+      "hold-nodes",
+      "select-dataplane",
+      "dataplane-turned",
+      "release-canary",
+      "release-wave-1",
+      "network-available",
+      "prove-dataplane",
+      "park-proxy",
+    ]);
     expect(made.names).toBe("calico");
     expect(made.steps[0]?.where).toBe("ConfigMap tigera-operator/kubernetes-services-endpoint");
     expect(made.notes.join("\n")).toContain('hostPorts is "Enabled" now and becomes null');

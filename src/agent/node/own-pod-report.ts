@@ -1,28 +1,35 @@
-import { AGENT_SAYS } from "../../api/agent-report.ts";
+import { AGENT_SAYS, LEAVING_EBPF } from "../../api/agent-report.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { Client } from "../../cluster/client.ts";
 import { PODS } from "../../cluster/kinds.ts";
-import type { PlaneKind } from "../plane-switch.ts";
+import type { Announcement } from "../plane-switch.ts";
 
 /** What this agent knows about its node from having tried it. */
 export interface OwnWord {
   /** Why the programs do not load; undefined: they do. */
   refusal: string | undefined;
-  acting: PlaneKind | undefined;
+  acting: Announcement | undefined;
+  /** Whether services were reached by way of the programs, a moment ago. */
+  proven: boolean;
+  /** What is to be said of the service proxy's rules; undefined: nothing. */
+  proxyRules: string | undefined;
 }
 
 const { ebpf, standard } = vendorNames.dataplanes;
+const WORDS: Record<Announcement, string> = { ebpf, nft: standard[0], leaving: LEAVING_EBPF };
 
 /** Says it in the annotations of the agent's own pod: gone with the pod, and so never older than it. Only once anything acts. */
 export async function reportOwnPod(
   client: Client,
   pod: { name: string; namespace: string },
-  { refusal, acting }: OwnWord,
+  { refusal, acting, proven, proxyRules }: OwnWord,
 ): Promise<void> {
   if (pod.name === "") return;
   const annotations = {
     [AGENT_SAYS.programs]: refusal === undefined ? "loads" : `refused: ${refusal}`,
-    [AGENT_SAYS.dataplane]: acting === undefined ? null : acting === "ebpf" ? ebpf : standard[0],
+    [AGENT_SAYS.dataplane]: acting === undefined ? null : WORDS[acting],
+    [AGENT_SAYS.serviceRouting]: proven && acting === "ebpf" ? "proven" : null,
+    [AGENT_SAYS.serviceProxyRules]: proxyRules ?? null,
   };
   await client.patch(PODS, pod, { type: "merge", patch: { metadata: { annotations } } });
 }

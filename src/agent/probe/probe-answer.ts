@@ -6,6 +6,8 @@ export interface ProbeAnswer {
   client: string;
   /** The port that was reached. */
   port: number;
+  /** Over UDP: the line it answers to. */
+  said?: string;
 }
 
 export function answerLine(answer: ProbeAnswer): string {

@@ -15,6 +15,9 @@ export interface ProbeServer {
   close(): Promise<void>;
 }
 
+/** An answer repeats so much of a question, so that it is never much longer than it. */
+const LONGEST_SAID = 32;
+
 /** Answers on every address of both families: over TCP with a line at once and then with every line it is sent, over UDP once a datagram. */
 export async function serveProbe({ tcp, udp }: ProbePorts, host = hostname()): Promise<ProbeServer> {
   const servers = await Promise.all(tcp.map((port) => listenTcp(port, host)));
@@ -50,8 +53,9 @@ function listenTcp(port: number, host: string): Promise<{ server: Server; open: 
 
 function listenUdp(port: number, host: string): Promise<UdpSocket> {
   const socket = createSocket("udp6");
-  socket.on("message", (_, { address, port: from }) => {
-    const line = answerLine({ host, client: plainAddress(address), port: socket.address().port });
+  socket.on("message", (message, { address, port: from }) => {
+    const said = message.toString("utf8", 0, LONGEST_SAID).trim();
+    const line = answerLine({ host, client: plainAddress(address), port: socket.address().port, said });
     socket.send(line, from, address);
   });
   return new Promise((resolve, reject) => {

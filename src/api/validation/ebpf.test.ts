@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { HELD_ANNOTATION } from "../held-node.ts";
 import { calicoNames, vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
 import { ebpfObjectProblems, ebpfPlatformProblems } from "./ebpf.ts";
@@ -29,6 +30,15 @@ describe("what a cluster has that eBPF cannot carry on", () => {
     [object("HostEndpoint", "a", { interfaceName: "eth0" }), []],
     [object("DataplaneConfiguration", "default", { floatingIPs: "Enabled" }), ["EBPF_FLOATING_IPS spec.floatingIPs"]],
     [object("DataplaneConfiguration", "node.a", { bpfEnabled: false }), ["EBPF_MIXED_CLUSTER spec.bpfEnabled"]],
+    [
+      object(
+        "DataplaneConfiguration",
+        "node.a",
+        { bpfEnabled: false },
+        { annotations: { [HELD_ANNOTATION]: "field-added" } },
+      ),
+      [],
+    ],
     [
       object("Pod", "a", {}, { annotations: { [vendorNames.annotations.floatingIPs]: '["192.0.2.1"]' } }),
       ["EBPF_FLOATING_IPS metadata.annotations"],

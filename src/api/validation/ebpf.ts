@@ -1,4 +1,5 @@
 import { type ClusterKind, isClusterKind } from "../cluster-kinds.ts";
+import { isHold } from "../held-node.ts";
 import { type Names, vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
 import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../platform-limits.ts";
@@ -155,7 +156,8 @@ function dataplaneProblems(object: KubeObject, spec: Record<string, unknown>, wh
   if (spec["floatingIPs"] === "Enabled") {
     problems.push(at.EBPF_FLOATING_IPS("spec.floatingIPs", `${who} turns floating IPs on.`));
   }
-  if (object.metadata.name.startsWith("node.") && spec["bpfEnabled"] === false) {
+  // One that a switch holds back for a while is on its way.
+  if (object.metadata.name.startsWith("node.") && spec["bpfEnabled"] === false && !isHold(object)) {
     problems.push(at.EBPF_MIXED_CLUSTER("spec.bpfEnabled", `${who} keeps one node out of eBPF.`));
   }
   return problems;

@@ -1,3 +1,4 @@
+import { measureWays, type WayToMeasure } from "../../agent/probe/measure-ways.ts";
 import { KeptProbe, type ProbeTarget, probeOnce } from "../../agent/probe/probe-client.ts";
 import { type ProbePorts, serveProbe } from "../../agent/probe/probe-server.ts";
 import { sleep, systemClock } from "../../kit/clock.ts";
@@ -45,4 +46,14 @@ async function follow(world: World, at: { host: string; port: number }, options:
   }
   if (kept) kept.close();
   return ok;
+}
+
+/** Until stopped, and once more then. */
+export async function measure(
+  world: World,
+  ways: readonly WayToMeasure[],
+  options: { every: number; churn: number; report: number },
+): Promise<void> {
+  const tell = (snapshot: object) => world.out(`${JSON.stringify(snapshot)}\n`);
+  await measureWays(ways, { ...options, tell, signal: world.signal });
 }

@@ -4,8 +4,9 @@ import { abortRun, type Engine, listRuns, planOfRun, resumeRun, rollbackRun } fr
 import { errors } from "../../procedures/run/errors.ts";
 import { holderInWords } from "../../procedures/run/holder.ts";
 import type { FoundRun } from "../../procedures/run/journal.ts";
-import { isTouched, nextMove, type RunRecord } from "../../procedures/run/run-record.ts";
+import { isTouched, nextMove, type RunRecord, type StepRecord } from "../../procedures/run/run-record.ts";
 import { withEngine } from "../open-engine.ts";
+import { trafficText } from "../print-traffic.ts";
 import { formatPairs, formatTable, print, type Table } from "../printer.ts";
 import { printReport, seconds, showRun } from "../run-printer.ts";
 import { confirm } from "../run-procedure.ts";
@@ -70,6 +71,14 @@ async function showOne(session: Session, engine: Engine, runs: readonly FoundRun
   const plan = await planOfRun(engine, found.record).catch(() => undefined);
   if (session.flags.output === "table") session.out(`${formatPairs(describe(found.record))}\n`);
   await print(session, { ...found.record, steps: stepRows(found.record, plan) }, () => stepsTable(found.record, plan));
+  const traffic = newestFigures(found.record);
+  if (traffic && session.flags.output === "table") session.out(`\n${trafficText(traffic)}`);
+}
+
+/** Of the step that measured last. */
+function newestFigures({ steps }: RunRecord): StepRecord["figures"] {
+  const measured = steps.filter(({ figures }) => figures !== undefined);
+  return measured.sort((a, b) => ((a.at ?? "") < (b.at ?? "") ? -1 : 1)).at(-1)?.figures;
 }
 
 function describe(record: RunRecord): [string, string][] {

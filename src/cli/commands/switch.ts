@@ -2,11 +2,13 @@ import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import type { ApiAddress } from "../../procedures/plans/api-address.ts";
 import type { DataplaneMode } from "../../procedures/plans/cluster-view.ts";
 import { planSwitch } from "../../procedures/plans/switch.ts";
+import { servingNodes } from "../../procedures/serving-nodes.ts";
 import type { ProcedureFlags } from "../procedure-flags.ts";
 import { runProcedure } from "../run-procedure.ts";
 import type { Session } from "../session.ts";
+import { DEFAULT_WAVE_SIZE, refuseWavesTwice, type TrafficFlags, type WaveFlags } from "../switch-flags.ts";
 
-interface SwitchFlags extends ProcedureFlags {
+interface SwitchFlags extends ProcedureFlags, WaveFlags, TrafficFlags {
   to: DataplaneMode;
   kind?: ClusterKind;
   apiServer?: ApiAddress;
@@ -14,13 +16,23 @@ interface SwitchFlags extends ProcedureFlags {
 }
 
 export async function switchDataplane(session: Session, flags: SwitchFlags): Promise<void> {
-  const { to, kind, apiServer, force } = flags;
+  const { to, kind, apiServer, force, waves, canary, waveSize: size = DEFAULT_WAVE_SIZE } = flags;
+  refuseWavesTwice(flags);
   await runProcedure(session, flags, {
     procedure: "switch",
     ...(kind && { kind }),
     dataplane: to,
-    makePlan: (observation, { command }) =>
-      planSwitch(observation, { to, command, ...(apiServer && { apiServer }), ...(force && { force }) }),
+    makePlan: async (observation, { command, client, signal }) => {
+      const serving = waves && canary === undefined ? await servingNodes(client, signal) : [];
+      return planSwitch(observation, {
+        to,
+        command,
+        ...(apiServer && { apiServer }),
+        ...(force && { force }),
+        ...(waves && { waves: { size, serving, ...(canary !== undefined && { canary }) } }),
+        ...(flags.canaryTraffic === "auto" && { budget: flags.budget }),
+      });
+    },
     next: ["vendorctl status", `vendorctl switch --to ${to === "BPF" ? "standard" : "BPF"}   # the way back`],
   });
 }

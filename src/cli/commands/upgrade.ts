@@ -6,9 +6,10 @@ import { errors } from "../errors.ts";
 import type { ProcedureFlags } from "../procedure-flags.ts";
 import { runProcedure } from "../run-procedure.ts";
 import type { Session } from "../session.ts";
+import type { TrafficFlags } from "../switch-flags.ts";
 import { toolConnection } from "../tool-connection.ts";
 
-interface UpgradeFlags extends ProcedureFlags {
+interface UpgradeFlags extends ProcedureFlags, TrafficFlags {
   to?: string;
   from?: string;
   method?: UpgradeMethod;
@@ -49,7 +50,10 @@ export async function upgrade(session: Session, flags: UpgradeFlags): Promise<vo
         connection: toolConnection(session),
       };
       const facts = await gatherUpgrade(observation, path, given, { client, files, tools, signal });
-      const plan = planUpgrade(observation, path, facts, command);
+      const plan = planUpgrade(observation, path, facts, {
+        command,
+        ...(flags.canaryTraffic === "auto" && { budget: flags.budget }),
+      });
       if (saveManifest !== undefined && facts.merged) await save(saveManifest, facts.merged.text);
       return plan;
     },

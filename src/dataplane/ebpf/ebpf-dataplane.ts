@@ -1,30 +1,27 @@
-import {
-  type CONFIGURATION,
-  interfaceLayout,
-  NODE_MODE,
-  NODE_WORD,
-  ROUTE_KIND,
-  routeKeyLayout,
-  routeLayout,
-  workloadLayout,
-} from "../../gen/bpf/layout.gen.ts";
+import { type CONFIGURATION, interfaceLayout, NODE_MODE, workloadLayout } from "../../gen/bpf/layout.gen.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Link, NetlinkPort } from "../../kernel/netlink-port.ts";
+import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink-port.ts";
 import type { Netns } from "../../kernel/netns-port.ts";
+import type { LoadOptions } from "../../kernel/object.ts";
 import type { CodedError } from "../../kit/errors.ts";
-import type { ModelDelta, Route } from "../../policy/model.ts";
+import type { ModelDelta } from "../../policy/model.ts";
 import { ModelCopy } from "../../policy/model-copy.ts";
 import type { ApplyReport, Dataplane, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
 import { type Attachments, ClsactAttachments, TcxAttachments } from "./attachments.ts";
+import { ClusterAddresses } from "./cluster-addresses.ts";
 import { errors } from "./errors.ts";
 import { expireFlows } from "./expire-flows.ts";
 import { type Fit, fitToKernel } from "./fit-to-kernel.ts";
 import { MapTable, wrapped } from "./map-table.ts";
 import { macBytes, netBytes } from "./net-bytes.ts";
+import { NodeWords } from "./node-words.ts";
 import { type ListOptions, policyItems } from "./policy-items.ts";
 import { type PolicyProgram, PolicyPrograms } from "./policy-programs.ts";
 import { carryFlows, mapDirectory, otherMapDirectories, Programs, word } from "./programs.ts";
 import { removeAll } from "./remove-all.ts";
+import { routeEntries } from "./route-entries.ts";
+import { ServicePlane } from "./service-plane.ts";
+import type { MapFill } from "./service-tables.ts";
 import { SetMap } from "./set-map.ts";
 import { showTable } from "./show.ts";
 import { readVerdict, type VerdictEvent } from "./verdict-events.ts";
@@ -38,16 +35,27 @@ export interface EbpfOptions {
   overlay: string;
   /** The node's network namespace, where it is not this process's. */
   netns?: Netns;
+  /** Group of the node's own processes, whose sockets are connected to backends; absent: they are left alone. */
+  cgroup?: string;
   /** Other sizes of maps, and other times, than the programs take by themselves. */
   maxEntries?: Record<string, number>;
   configuration?: Partial<typeof CONFIGURATION>;
+  /** The mode is somebody else's business: the first delta in sync does not turn it on. */
+  startsOff?: boolean;
 }
+
+export type EbpfMode = "off" | "ebpf" | "drain";
 
 export interface EbpfDataplane extends Dataplane {
   readonly kind: "ebpf";
-  /** The node's switch: in `off` our programs stay where they are and touch nothing. The first delta in sync turns it on. */
-  setMode(mode: "off" | "ebpf"): void;
-  mode(): "off" | "ebpf";
+  /**
+   * The node's switch: in `off` our programs stay where they are and touch nothing. The first delta in sync turns it on, unless it `startsOff`. In
+   * `drain` known flows go on, but for those the kernel was given with a mark of this generation, and new ones are the kernel's.
+   */
+  setMode(mode: EbpfMode, generation?: number): void;
+  mode(): EbpfMode;
+  /** How full the maps of services are. */
+  serviceFill(): MapFill[];
   /** Tells verdicts as they are given, at most so many a second and processor, until stopped. Only after a delta in sync. */
   watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void };
 }
@@ -62,7 +70,7 @@ export async function createEbpfDataplane(options: EbpfOptions): Promise<EbpfDat
   const attachments = features.tcx
     ? await TcxAttachments.open(kernel.bpf, `${pinDirectory}/links`, inside)
     : new ClsactAttachments(netlink, FILTER_NAME);
-  return new KernelDataplane(options, { netlink, attachments, fit: fitToKernel(features) });
+  return new KernelDataplane(options, { netlink, attachments, fit: fitToKernel(features, kernel.bpf) });
 }
 
 /** How our filters are known where there are no links; no brand, as pins have none. */
@@ -87,6 +95,7 @@ class KernelDataplane implements EbpfDataplane {
   private readonly versions = new Map<string, number>();
   private readonly held = new Map<string, HeldInterface>();
   private state: State | undefined;
+  private services: ServicePlane | undefined;
 
   constructor(
     options: EbpfOptions,
@@ -110,8 +119,9 @@ class KernelDataplane implements EbpfDataplane {
 
   async resync(): Promise<void> {
     if (!this.state) return;
-    const { tables, sets } = this.state;
+    const { tables, sets, clusterAddresses } = this.state;
     for (const table of Object.values(tables)) table.look();
+    clusterAddresses.look();
     await sets.look();
     for (const held of this.held.values()) held.attached = false;
     await this.realize();
@@ -131,6 +141,8 @@ class KernelDataplane implements EbpfDataplane {
     if (slots > 0) removed.push(`${slots} policy programs`);
     const members = await this.state.sets.look();
     if (members > 0) removed.push(`${members} members of sets`);
+    const services = (await this.services?.sweep()) ?? 0;
+    if (services > 0) removed.push(`${services} entries of services`);
     for (const directory of otherMapDirectories(this.options.kernel.bpf, this.options.pinDirectory)) {
       removeAll(this.options.kernel.bpf, directory);
       removed.push(`maps of another layout at ${directory}`);
@@ -146,23 +158,26 @@ class KernelDataplane implements EbpfDataplane {
     return showTable(table, this.model, { interfaces, map: (name) => this.state?.programs.map(name) });
   }
 
-  setMode(mode: "off" | "ebpf"): void {
-    this.open().programs.map("node").update(word(NODE_WORD.NODE_MODE), word(MODES[mode]));
+  setMode(mode: EbpfMode, generation = 0): void {
+    const { node } = this.open();
+    // Before the mode, so that nobody drains by a generation of another time.
+    node.put("NODE_GENERATION", mode === "drain" ? generation : 0);
+    node.put("NODE_MODE", MODES[mode]);
   }
 
-  mode(): "off" | "ebpf" {
-    const value = this.open().programs.map("node").lookup(word(NODE_WORD.NODE_MODE))?.readUInt32LE();
-    return value === NODE_MODE.MODE_EBPF ? "ebpf" : "off";
+  mode(): EbpfMode {
+    const value = this.open().node.get("NODE_MODE");
+    return (Object.keys(MODES) as EbpfMode[]).find((mode) => MODES[mode] === value) ?? "off";
   }
 
   watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void } {
-    const { programs, policies } = this.open();
+    const { programs, policies, node } = this.open();
     const ring = programs.map("events");
     if (ring.info.type !== "ringBuffer") throw errors.EBPF_KERNEL_LACKS("ring buffers");
     const reader = this.options.kernel.bpf.readRing(ring, (record) => {
       onVerdict(readVerdict(record, (hit) => policies.ruleOf(hit)));
     });
-    const setRate = (rate: number) => programs.map("node").update(word(NODE_WORD.NODE_EVENTS), word(rate));
+    const setRate = (rate: number) => node.put("NODE_EVENTS", rate);
     setRate(perSecond);
     return {
       stop: () => {
@@ -172,7 +187,13 @@ class KernelDataplane implements EbpfDataplane {
     };
   }
 
+  serviceFill(): MapFill[] {
+    return this.services?.fill() ?? [];
+  }
+
   async close(): Promise<void> {
+    await this.services?.close();
+    this.services = undefined;
     await this.attachments.close();
     this.state?.programs.close();
     this.state = undefined;
@@ -180,6 +201,8 @@ class KernelDataplane implements EbpfDataplane {
   }
 
   async remove(): Promise<void> {
+    await this.services?.remove();
+    this.services = undefined;
     for (const { ifindex, direction } of this.attachments.places()) await this.attachments.detach(ifindex, direction);
     this.state?.programs.close();
     this.state = undefined;
@@ -194,7 +217,7 @@ class KernelDataplane implements EbpfDataplane {
   private async realize(delta?: ModelDelta): Promise<ObjectOutcome[]> {
     const fresh = this.state === undefined;
     const state = this.open();
-    const outcomes: ObjectOutcome[] = [];
+    const outcomes = await this.applyServices(state, delta);
     const changed = await this.writeSets(state);
     const links = new Map(this.netlink.links().map((link) => [link.name, link]));
     const addresses = this.netlink.addresses();
@@ -210,31 +233,48 @@ class KernelDataplane implements EbpfDataplane {
       if (one.object) outcomes.push(failed ? { ...one.object, failed } : one.object);
     }
     for (const [id, nets] of state.policies.netSets()) await state.sets.put(id, "net", nets);
-    this.writeTables(state);
-    if (fresh) this.setMode("ebpf");
+    this.writeTables(state, addresses);
+    this.writeClusterAddresses(state, fresh ? undefined : delta);
+    this.writeWords(state, links.get(this.options.overlay));
+    if (fresh && !this.options.startsOff) this.setMode("ebpf");
     await this.attachAll(state, outcomes);
+    outcomes.push(...((await this.services?.attach()) ?? []));
     await this.letGo(state, gone);
     await this.dropSets(state);
     return [...outcomes, ...otherOutcomes(delta)];
   }
 
+  /** Without a delta, what is in the kernel is compared. */
+  private async applyServices(state: State, delta: ModelDelta | undefined): Promise<ObjectOutcome[]> {
+    if (this.services) return delta ? this.services.apply(delta.services) : this.services.resync();
+    const map = (name: string) => state.programs.map(name);
+    const before = otherMapDirectories(this.options.kernel.bpf, this.options.pinDirectory);
+    this.services = await ServicePlane.open({ ...this.options, map, before, load: this.loadOptions() });
+    return this.services.apply({ set: [...this.model.services.values()], remove: [] });
+  }
+
   private open(): State {
     if (this.state) return this.state;
-    const { kernel, pinDirectory, configuration, maxEntries } = this.options;
+    const { kernel, pinDirectory } = this.options;
     const directory = mapDirectory(pinDirectory);
     const before = otherMapDirectories(kernel.bpf, pinDirectory);
     const isNew = kernel.bpf.pins(directory).length === 0;
     kernel.bpf.makePinDirectory(directory);
+    const programs = Programs.load(kernel.loadObject, this.loadOptions());
+    if (isNew) for (const other of before) carryFlows(kernel.bpf, other, programs);
+    this.state = new State(kernel, programs);
+    return this.state;
+  }
+
+  private loadOptions(): LoadOptions {
+    const { pinDirectory, configuration, maxEntries } = this.options;
     const variables = {
       ...this.fit.configuration,
       ...configuration,
       vxlan_port: this.model.settings.vxlan.port,
+      vxlan_vni: this.model.settings.vxlan.vni,
     };
-    const load = { ...this.fit.load, pinDirectory: directory, variables, maxEntries };
-    const programs = Programs.load(kernel.loadObject, load);
-    if (isNew) for (const other of before) carryFlows(kernel.bpf, other, programs);
-    this.state = new State(kernel, programs);
-    return this.state;
+    return { ...this.fit.load, pinDirectory: mapDirectory(pinDirectory), variables, maxEntries };
   }
 
   /** Ids of the sets whose members changed. */
@@ -287,7 +327,7 @@ class KernelDataplane implements EbpfDataplane {
     }
   }
 
-  private writeTables({ tables }: State): void {
+  private writeTables({ tables }: State, addresses: readonly InterfaceAddress[]): void {
     tables.workloads.wantOnly(
       [...this.model.endpoints.values()].flatMap(({ interfaceName, addresses }) => {
         const ifindex = this.held.get(interfaceName)?.ifindex;
@@ -295,9 +335,26 @@ class KernelDataplane implements EbpfDataplane {
         return addresses.map((net) => [Buffer.from(netBytes(net).bytes), workloadLayout.write({ ifindex })] as const);
       }),
     );
-    tables.routes.wantOnly([...this.model.routes.values()].flatMap(routeEntry));
+    tables.routes.wantOnly(
+      routeEntries(
+        this.model,
+        addresses.map(({ address }) => address),
+      ),
+    );
     for (const table of [tables.interfaces, tables.workloads, tables.routes]) table.write();
     for (const table of [tables.routes, tables.workloads]) table.remove();
+  }
+
+  private writeClusterAddresses({ clusterAddresses }: State, delta: ModelDelta | undefined): void {
+    clusterAddresses.want(delta?.services ?? { set: [...this.model.services.values()], remove: [] });
+    clusterAddresses.write();
+    clusterAddresses.remove();
+  }
+
+  private writeWords({ node }: State, overlay: Link | undefined): void {
+    node.put("NODE_OVERLAY", overlay?.index ?? 0);
+    node.put("NODE_OVERLAY_MTU", overlay?.mtu ?? 0);
+    node.put("NODE_DIRECT", this.model.settings.configuration?.bpfExternalServiceMode === "DSR" ? 1 : 0);
   }
 
   private async attachAll({ programs }: State, outcomes: ObjectOutcome[]): Promise<void> {
@@ -332,6 +389,8 @@ class KernelDataplane implements EbpfDataplane {
 /** What is in the kernel, opened. */
 class State {
   readonly programs: Programs;
+  readonly node: NodeWords;
+  readonly clusterAddresses: ClusterAddresses;
   readonly policies: PolicyPrograms;
   readonly sets: SetMap;
   readonly tables: Record<"interfaces" | "workloads" | "routes", MapTable>;
@@ -340,6 +399,8 @@ class State {
 
   constructor(kernel: Kernel, programs: Programs) {
     this.programs = programs;
+    this.node = new NodeWords(programs.map("node"));
+    this.clusterAddresses = new ClusterAddresses(programs.map("cluster_addresses"));
     const map = (name: string) => programs.map(name);
     this.policies = new PolicyPrograms(kernel.bpf, {
       ...{ works: map("works"), steps: map("steps") },
@@ -353,13 +414,13 @@ class State {
       routes: new MapTable(tables.routes),
     };
     for (const table of Object.values(this.tables)) table.look();
-    this.epoch = map("node").lookup(word(NODE_WORD.NODE_EPOCH))?.readUInt32LE() ?? 0;
+    this.epoch = this.node.get("NODE_EPOCH");
   }
 
   /** Flows remember epochs, also of an earlier life and of interfaces that are gone: none may ever mean something else. */
   nextEpoch(): number {
     this.epoch++;
-    this.programs.map("node").update(word(NODE_WORD.NODE_EPOCH), word(this.epoch));
+    this.node.put("NODE_EPOCH", this.epoch);
     return this.epoch;
   }
 
@@ -373,7 +434,7 @@ class State {
   }
 }
 
-const MODES = { off: NODE_MODE.MODE_OFF, ebpf: NODE_MODE.MODE_EBPF } as const;
+const MODES = { off: NODE_MODE.MODE_OFF, ebpf: NODE_MODE.MODE_EBPF, drain: NODE_MODE.MODE_DRAIN } as const;
 
 function interfaceBytes(
   { kind, mac }: WantedInterface,
@@ -388,14 +449,6 @@ function interfaceBytes(
     podMac: macBytes(mac),
     hostMac: macBytes(link.mac),
   });
-}
-
-function routeEntry({ cidr, kind }: Route): (readonly [Buffer, Buffer])[] {
-  const known = { "remote-workload": ROUTE_KIND.ROUTE_REMOTE_WORKLOAD, "remote-host": ROUTE_KIND.ROUTE_REMOTE_HOST };
-  const number = known[kind as keyof typeof known];
-  if (number === undefined) return [];
-  const { prefixLength, bytes } = netBytes(cidr);
-  return [[routeKeyLayout.write({ prefixLength, address: bytes }), routeLayout.write({ kind: number })]];
 }
 
 /** Policies, profiles, sets and routes are in effect where the interfaces that use them are. */

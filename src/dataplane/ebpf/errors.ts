@@ -25,4 +25,13 @@ export const errors = defineErrors({
     say: (what: string) => `the kernel refused ${what}`,
     fix: () => "vendorctl check says what the kernel of a node must have",
   },
+  SERVICE_ADDRESS_TAKEN: {
+    say: (id: string, address: string, winner: string) => `${id} does not answer on ${address}: ${winner} does`,
+    fix: () => "give one of the two services another address",
+  },
+  SERVICE_MAP_FULL: {
+    say: (id: string, map: string, most: number) =>
+      `${id} does not fit: all ${most} entries of the map ${map} are taken`,
+    fix: () => "fewer services or backends in the cluster",
+  },
 });

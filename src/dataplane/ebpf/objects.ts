@@ -4,6 +4,9 @@ import packed from "../../gen/bpf/objects.gen.json" with { type: "json" };
 
 export type ObjectName = keyof typeof packed.objects;
 
+/** Those at interfaces; the others are at sockets. */
+export type TrafficObject = Exclude<ObjectName, "socket">;
+
 /** What can be told the programs when they are loaded, with what they take unless told. */
 export type Configuration = typeof CONFIGURATION;
 

@@ -1,28 +1,32 @@
 import { LAYOUT_DIGEST, NODE_WORD, STEP } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort, BpfProgram, Direction } from "../../kernel/bpf-port.ts";
 import type { BpfObject, LoadOptions } from "../../kernel/object.ts";
-import { type ObjectName, objectBytes } from "./objects.ts";
+import { objectBytes, type TrafficObject } from "./objects.ts";
 
 /** Which program stands where. */
 const HOOKS = {
   workload: { ingress: ["workload", "from_workload"], egress: ["workload", "to_workload"] },
   host: { ingress: ["host", "from_host"], egress: ["host", "to_host"] },
-} as const satisfies Record<string, Record<Direction, readonly [ObjectName, string]>>;
+} as const satisfies Record<string, Record<Direction, readonly [TrafficObject, string]>>;
 
 const STEPS = [
   ["workload", "from_workload_judged", STEP.STEP_FROM_WORKLOAD],
   ["workload", "to_workload_judged", STEP.STEP_TO_WORKLOAD],
   ["host", "from_host_judged", STEP.STEP_FROM_HOST],
   ["host", "to_host_judged", STEP.STEP_TO_HOST],
-] as const satisfies readonly (readonly [ObjectName, string, number])[];
+  ["workload", "begin_workload", STEP.STEP_BEGIN_WORKLOAD],
+  ["host", "begin_host", STEP.STEP_BEGIN_HOST],
+  ["workload", "answer_instead", STEP.STEP_ANSWER],
+  ["host", "begin_own_flow", STEP.STEP_BEGIN_OWN],
+] as const satisfies readonly (readonly [TrafficObject, string, number])[];
 
 type Load = (bytes: Uint8Array, options: LoadOptions) => BpfObject;
 
 /** The compiled programs, loaded, and the maps they share. */
 export class Programs {
-  private readonly objects: Record<ObjectName, BpfObject>;
+  private readonly objects: Record<TrafficObject, BpfObject>;
 
-  private constructor(objects: Record<ObjectName, BpfObject>) {
+  private constructor(objects: Record<TrafficObject, BpfObject>) {
     this.objects = objects;
   }
 
@@ -78,9 +82,11 @@ export function carryFlows(bpf: BpfPort, from: string, to: Programs): void {
   const [oldFlows, oldNode] = ["flows", "node"].map((name) => bpf.openMap(`${from}/${name}`)) as [BpfMap, BpfMap];
   const [flows, node] = [to.map("flows"), to.map("node")];
   try {
-    // Flows remember epochs: those must not be given again.
-    const epoch = oldNode.lookup(word(NODE_WORD.NODE_EPOCH));
-    if (epoch) node.update(word(NODE_WORD.NODE_EPOCH), epoch);
+    // Flows remember epochs: those must not be given again. Programs of the new layout act as those of the old one did.
+    for (const kept of [NODE_WORD.NODE_EPOCH, NODE_WORD.NODE_GENERATION, NODE_WORD.NODE_MODE]) {
+      const value = kept < oldNode.info.maxEntries ? oldNode.lookup(word(kept)) : undefined;
+      if (value) node.update(word(kept), value);
+    }
     if (oldFlows.info.keySize !== flows.info.keySize) return;
     for (const [key, value] of oldFlows.entries()) {
       const carried = Buffer.alloc(flows.info.valueSize);

@@ -1,4 +1,5 @@
 import type { BpfPort } from "../../kernel/bpf-port.ts";
+import { SOCKET_LINKS } from "./socket-hooks.ts";
 
 /** Removes every pin below a directory, and the directory. What nobody holds any more is gone from the kernel then. */
 export function removeAll(bpf: BpfPort, directory: string): void {
@@ -12,5 +13,5 @@ export function removeAll(bpf: BpfPort, directory: string): void {
 
 /** Our own names tell: maps and links are never called like this. */
 function isDirectory(name: string): boolean {
-  return name === "links" || name.startsWith("maps_");
+  return name === "links" || name === SOCKET_LINKS || name.startsWith("maps_");
 }

@@ -3,6 +3,7 @@ import {
   FLOW_FLAG,
   FLOW_PATH,
   FLOW_STATE,
+  type Flow,
   flowKeyLayout,
   flowLayout,
   HOOK,
@@ -89,7 +90,7 @@ function showFlows(_model: DataplaneModel, { map }: ShownState): Table {
   const now = process.hrtime.bigint();
   const entries = map("flows")?.entries() ?? [];
   return {
-    columns: ["protocol", "from", "to", "direction", "state", "goes", "packets", "idle"],
+    columns: ["protocol", "from", "to", "direction", "state", "goes", "packets", "idle", "becomes"],
     rows: entries.map(([key, value]) => {
       const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
       const flow = flowLayout.read(value);
@@ -99,9 +100,17 @@ function showFlows(_model: DataplaneModel, { map }: ShownState): Table {
         (flow.flags & FLOW_FLAG.FLOW_REPLY) !== 0 ? "reply" : "opened",
         ...[nameOf(FLOW_STATE, flow.state, "FLOW_"), nameOf(FLOW_PATH, flow.path, "PATH_"), String(flow.packets)],
         `${(now - flow.lastSeen) / 1_000_000_000n}s`,
+        becomesText(flow),
       ];
     }),
   };
+}
+
+/** What its packets are translated to. */
+function becomesText({ flags, to }: Flow): string {
+  if ((flags & FLOW_FLAG.FLOW_NAT) === 0) return "-";
+  const { src, sport, dst, dport } = to;
+  return `${endText(src, sport)} > ${endText(dst, dport)}`;
 }
 
 function endText(address: Uint8Array, port: number): string {
@@ -114,7 +123,7 @@ function showCounters(_model: DataplaneModel, { map }: ShownState): Table {
   const counters = map("counters");
   const rows: string[][] = [];
   for (const [hook, hookNumber] of valuesOf(HOOK, "HOOK_")) {
-    for (const [reason, number] of valuesOf(REASON, "PASS_", "DROP_")) {
+    for (const [reason, number] of valuesOf(REASON, "PASS_", "DROP_", "REJECT_")) {
       const index = Buffer.alloc(4);
       index.writeUInt32LE(hookNumber * REASON.REASONS + number);
       const { packets, bytes } = sumOf(counters?.lookup(index));

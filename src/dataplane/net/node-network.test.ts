@@ -30,7 +30,7 @@ function delta(fields: Partial<ModelDelta>): ModelDelta {
   const none = { set: [], remove: [] };
   return {
     ...{ inSync: true, ipSets: { set: [], change: [], remove: [] }, policies: none, profiles: none, endpoints: none },
-    ...{ hostEndpoints: none, nodes: none, routes: none, problems: none },
+    ...{ hostEndpoints: none, nodes: none, routes: none, services: none, problems: none },
     ...fields,
   };
 }

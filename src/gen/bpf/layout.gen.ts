@@ -42,11 +42,14 @@ export interface Flow {
   state: number;
   path: number;
   flags: number;
+  to: FlowKey;
+  service: number;
+  mac: Uint8Array;
 }
 
 export const flowLayout = {
-  size: 40,
-  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38 },
+  size: 96,
+  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38, to: 40, service: 80, mac: 84 },
   read(bytes: Buffer): Flow {
     return {
       lastSeen: bytes.readBigUInt64LE(0),
@@ -58,10 +61,13 @@ export const flowLayout = {
       state: bytes.readUInt8(36),
       path: bytes.readUInt8(37),
       flags: bytes.readUInt8(38),
+      to: flowKeyLayout.read(bytes.subarray(40, 80)),
+      service: bytes.readUInt32LE(80),
+      mac: bytes.subarray(84, 90),
     };
   },
   write(value: Flow): Buffer {
-    const bytes = Buffer.alloc(40);
+    const bytes = Buffer.alloc(96);
     bytes.writeBigUInt64LE(value.lastSeen, 0);
     bytes.writeBigUInt64LE(value.packets, 8);
     bytes.writeBigUInt64LE(value.bytes, 16);
@@ -71,6 +77,9 @@ export const flowLayout = {
     bytes.writeUInt8(value.state, 36);
     bytes.writeUInt8(value.path, 37);
     bytes.writeUInt8(value.flags, 38);
+    bytes.set(flowKeyLayout.write(value.to), 40);
+    bytes.writeUInt32LE(value.service, 80);
+    bytes.set(value.mac, 84);
     return bytes;
   },
 } as const;
@@ -152,19 +161,25 @@ export const routeKeyLayout = {
 
 export interface Route {
   kind: number;
+  flags: number;
+  mac: Uint8Array;
 }
 
 export const routeLayout = {
-  size: 4,
-  at: { kind: 0 },
+  size: 16,
+  at: { kind: 0, flags: 4, mac: 8 },
   read(bytes: Buffer): Route {
     return {
       kind: bytes.readUInt32LE(0),
+      flags: bytes.readUInt32LE(4),
+      mac: bytes.subarray(8, 14),
     };
   },
   write(value: Route): Buffer {
-    const bytes = Buffer.alloc(4);
+    const bytes = Buffer.alloc(16);
     bytes.writeUInt32LE(value.kind, 0);
+    bytes.writeUInt32LE(value.flags, 4);
+    bytes.set(value.mac, 8);
     return bytes;
   },
 } as const;
@@ -247,6 +262,7 @@ export const counterLayout = {
 export interface Work {
   packet: FlowKey;
   reply: FlowKey;
+  to: FlowKey;
   judged: FlowKey;
   originalDst: Uint8Array;
   sport: number;
@@ -274,6 +290,14 @@ export interface Work {
   path: number;
   replyPath: number;
   rulesHit: number;
+  mode: number;
+  service: number;
+  hook: number;
+  passes: number;
+  refusal: number;
+  mtu: number;
+  mac: Uint8Array;
+  replyMac: Uint8Array;
   member: SetKey;
   rules: bigint[];
   eventsSecond: bigint;
@@ -281,80 +305,98 @@ export interface Work {
 }
 
 export const workLayout = {
-  size: 784,
-  at: { packet: 0, reply: 40, judged: 80, originalDst: 120, sport: 136, dport: 138, originalDport: 140, ipVersion: 142, icmpType: 143, icmpCode: 144, tcpFlags: 145, transport: 146, flags: 148, length: 152, frame: 156, segment: 160, ifindex: 164, from: 168, step: 172, stage: 176, verdict: 180, entry: 184, epochIn: 188, epochOut: 192, out: 196, outSlot: 200, path: 204, replyPath: 208, rulesHit: 212, member: 216, rules: 248, eventsSecond: 504, eventsLeft: 512 },
+  size: 1360,
+  at: { packet: 0, reply: 40, to: 80, judged: 120, originalDst: 160, sport: 176, dport: 178, originalDport: 180, ipVersion: 182, icmpType: 183, icmpCode: 184, tcpFlags: 185, transport: 186, flags: 188, length: 192, frame: 196, segment: 200, ifindex: 204, from: 208, step: 212, stage: 216, verdict: 220, entry: 224, epochIn: 228, epochOut: 232, out: 236, outSlot: 240, path: 244, replyPath: 248, rulesHit: 252, mode: 256, service: 260, hook: 264, passes: 268, refusal: 272, mtu: 276, mac: 280, replyMac: 286, member: 292, rules: 328, eventsSecond: 584, eventsLeft: 592 },
   read(bytes: Buffer): Work {
     return {
       packet: flowKeyLayout.read(bytes.subarray(0, 40)),
       reply: flowKeyLayout.read(bytes.subarray(40, 80)),
-      judged: flowKeyLayout.read(bytes.subarray(80, 120)),
-      originalDst: bytes.subarray(120, 136),
-      sport: bytes.readUInt16LE(136),
-      dport: bytes.readUInt16LE(138),
-      originalDport: bytes.readUInt16LE(140),
-      ipVersion: bytes.readUInt8(142),
-      icmpType: bytes.readUInt8(143),
-      icmpCode: bytes.readUInt8(144),
-      tcpFlags: bytes.readUInt8(145),
-      transport: bytes.readUInt16LE(146),
-      flags: bytes.readUInt32LE(148),
-      length: bytes.readUInt32LE(152),
-      frame: bytes.readUInt32LE(156),
-      segment: bytes.readUInt32LE(160),
-      ifindex: bytes.readUInt32LE(164),
-      from: bytes.readUInt32LE(168),
-      step: bytes.readUInt32LE(172),
-      stage: bytes.readUInt32LE(176),
-      verdict: bytes.readUInt32LE(180),
-      entry: bytes.readUInt32LE(184),
-      epochIn: bytes.readUInt32LE(188),
-      epochOut: bytes.readUInt32LE(192),
-      out: bytes.readUInt32LE(196),
-      outSlot: bytes.readUInt32LE(200),
-      path: bytes.readUInt32LE(204),
-      replyPath: bytes.readUInt32LE(208),
-      rulesHit: bytes.readUInt32LE(212),
-      member: setKeyLayout.read(bytes.subarray(216, 248)),
-      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(248 + i * 8)),
-      eventsSecond: bytes.readBigUInt64LE(504),
-      eventsLeft: bytes.readBigUInt64LE(512),
+      to: flowKeyLayout.read(bytes.subarray(80, 120)),
+      judged: flowKeyLayout.read(bytes.subarray(120, 160)),
+      originalDst: bytes.subarray(160, 176),
+      sport: bytes.readUInt16LE(176),
+      dport: bytes.readUInt16LE(178),
+      originalDport: bytes.readUInt16LE(180),
+      ipVersion: bytes.readUInt8(182),
+      icmpType: bytes.readUInt8(183),
+      icmpCode: bytes.readUInt8(184),
+      tcpFlags: bytes.readUInt8(185),
+      transport: bytes.readUInt16LE(186),
+      flags: bytes.readUInt32LE(188),
+      length: bytes.readUInt32LE(192),
+      frame: bytes.readUInt32LE(196),
+      segment: bytes.readUInt32LE(200),
+      ifindex: bytes.readUInt32LE(204),
+      from: bytes.readUInt32LE(208),
+      step: bytes.readUInt32LE(212),
+      stage: bytes.readUInt32LE(216),
+      verdict: bytes.readUInt32LE(220),
+      entry: bytes.readUInt32LE(224),
+      epochIn: bytes.readUInt32LE(228),
+      epochOut: bytes.readUInt32LE(232),
+      out: bytes.readUInt32LE(236),
+      outSlot: bytes.readUInt32LE(240),
+      path: bytes.readUInt32LE(244),
+      replyPath: bytes.readUInt32LE(248),
+      rulesHit: bytes.readUInt32LE(252),
+      mode: bytes.readUInt32LE(256),
+      service: bytes.readUInt32LE(260),
+      hook: bytes.readUInt32LE(264),
+      passes: bytes.readUInt32LE(268),
+      refusal: bytes.readUInt32LE(272),
+      mtu: bytes.readUInt32LE(276),
+      mac: bytes.subarray(280, 286),
+      replyMac: bytes.subarray(286, 292),
+      member: setKeyLayout.read(bytes.subarray(292, 324)),
+      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(328 + i * 8)),
+      eventsSecond: bytes.readBigUInt64LE(584),
+      eventsLeft: bytes.readBigUInt64LE(592),
     };
   },
   write(value: Work): Buffer {
-    const bytes = Buffer.alloc(784);
+    const bytes = Buffer.alloc(1360);
     bytes.set(flowKeyLayout.write(value.packet), 0);
     bytes.set(flowKeyLayout.write(value.reply), 40);
-    bytes.set(flowKeyLayout.write(value.judged), 80);
-    bytes.set(value.originalDst, 120);
-    bytes.writeUInt16LE(value.sport, 136);
-    bytes.writeUInt16LE(value.dport, 138);
-    bytes.writeUInt16LE(value.originalDport, 140);
-    bytes.writeUInt8(value.ipVersion, 142);
-    bytes.writeUInt8(value.icmpType, 143);
-    bytes.writeUInt8(value.icmpCode, 144);
-    bytes.writeUInt8(value.tcpFlags, 145);
-    bytes.writeUInt16LE(value.transport, 146);
-    bytes.writeUInt32LE(value.flags, 148);
-    bytes.writeUInt32LE(value.length, 152);
-    bytes.writeUInt32LE(value.frame, 156);
-    bytes.writeUInt32LE(value.segment, 160);
-    bytes.writeUInt32LE(value.ifindex, 164);
-    bytes.writeUInt32LE(value.from, 168);
-    bytes.writeUInt32LE(value.step, 172);
-    bytes.writeUInt32LE(value.stage, 176);
-    bytes.writeUInt32LE(value.verdict, 180);
-    bytes.writeUInt32LE(value.entry, 184);
-    bytes.writeUInt32LE(value.epochIn, 188);
-    bytes.writeUInt32LE(value.epochOut, 192);
-    bytes.writeUInt32LE(value.out, 196);
-    bytes.writeUInt32LE(value.outSlot, 200);
-    bytes.writeUInt32LE(value.path, 204);
-    bytes.writeUInt32LE(value.replyPath, 208);
-    bytes.writeUInt32LE(value.rulesHit, 212);
-    bytes.set(setKeyLayout.write(value.member), 216);
-    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 248 + i * 8);
-    bytes.writeBigUInt64LE(value.eventsSecond, 504);
-    bytes.writeBigUInt64LE(value.eventsLeft, 512);
+    bytes.set(flowKeyLayout.write(value.to), 80);
+    bytes.set(flowKeyLayout.write(value.judged), 120);
+    bytes.set(value.originalDst, 160);
+    bytes.writeUInt16LE(value.sport, 176);
+    bytes.writeUInt16LE(value.dport, 178);
+    bytes.writeUInt16LE(value.originalDport, 180);
+    bytes.writeUInt8(value.ipVersion, 182);
+    bytes.writeUInt8(value.icmpType, 183);
+    bytes.writeUInt8(value.icmpCode, 184);
+    bytes.writeUInt8(value.tcpFlags, 185);
+    bytes.writeUInt16LE(value.transport, 186);
+    bytes.writeUInt32LE(value.flags, 188);
+    bytes.writeUInt32LE(value.length, 192);
+    bytes.writeUInt32LE(value.frame, 196);
+    bytes.writeUInt32LE(value.segment, 200);
+    bytes.writeUInt32LE(value.ifindex, 204);
+    bytes.writeUInt32LE(value.from, 208);
+    bytes.writeUInt32LE(value.step, 212);
+    bytes.writeUInt32LE(value.stage, 216);
+    bytes.writeUInt32LE(value.verdict, 220);
+    bytes.writeUInt32LE(value.entry, 224);
+    bytes.writeUInt32LE(value.epochIn, 228);
+    bytes.writeUInt32LE(value.epochOut, 232);
+    bytes.writeUInt32LE(value.out, 236);
+    bytes.writeUInt32LE(value.outSlot, 240);
+    bytes.writeUInt32LE(value.path, 244);
+    bytes.writeUInt32LE(value.replyPath, 248);
+    bytes.writeUInt32LE(value.rulesHit, 252);
+    bytes.writeUInt32LE(value.mode, 256);
+    bytes.writeUInt32LE(value.service, 260);
+    bytes.writeUInt32LE(value.hook, 264);
+    bytes.writeUInt32LE(value.passes, 268);
+    bytes.writeUInt32LE(value.refusal, 272);
+    bytes.writeUInt32LE(value.mtu, 276);
+    bytes.set(value.mac, 280);
+    bytes.set(value.replyMac, 286);
+    bytes.set(setKeyLayout.write(value.member), 292);
+    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 328 + i * 8);
+    bytes.writeBigUInt64LE(value.eventsSecond, 584);
+    bytes.writeBigUInt64LE(value.eventsLeft, 592);
     return bytes;
   },
 } as const;
@@ -399,6 +441,349 @@ export const eventLayout = {
   },
 } as const;
 
+export interface FrontendKey {
+  address: Uint8Array;
+  port: number;
+  protocol: number;
+}
+
+export const frontendKeyLayout = {
+  size: 20,
+  at: { address: 0, port: 16, protocol: 18 },
+  read(bytes: Buffer): FrontendKey {
+    return {
+      address: bytes.subarray(0, 16),
+      port: bytes.readUInt16LE(16),
+      protocol: bytes.readUInt8(18),
+    };
+  },
+  write(value: FrontendKey): Buffer {
+    const bytes = Buffer.alloc(20);
+    bytes.set(value.address, 0);
+    bytes.writeUInt16LE(value.port, 16);
+    bytes.writeUInt8(value.protocol, 18);
+    return bytes;
+  },
+} as const;
+
+export interface Frontend {
+  service: number;
+  flags: number;
+  affinity: number;
+  clusterList: number;
+  clusterCount: number;
+  localList: number;
+  localCount: number;
+}
+
+export const frontendLayout = {
+  size: 28,
+  at: { service: 0, flags: 4, affinity: 8, clusterList: 12, clusterCount: 16, localList: 20, localCount: 24 },
+  read(bytes: Buffer): Frontend {
+    return {
+      service: bytes.readUInt32LE(0),
+      flags: bytes.readUInt32LE(4),
+      affinity: bytes.readUInt32LE(8),
+      clusterList: bytes.readUInt32LE(12),
+      clusterCount: bytes.readUInt32LE(16),
+      localList: bytes.readUInt32LE(20),
+      localCount: bytes.readUInt32LE(24),
+    };
+  },
+  write(value: Frontend): Buffer {
+    const bytes = Buffer.alloc(28);
+    bytes.writeUInt32LE(value.service, 0);
+    bytes.writeUInt32LE(value.flags, 4);
+    bytes.writeUInt32LE(value.affinity, 8);
+    bytes.writeUInt32LE(value.clusterList, 12);
+    bytes.writeUInt32LE(value.clusterCount, 16);
+    bytes.writeUInt32LE(value.localList, 20);
+    bytes.writeUInt32LE(value.localCount, 24);
+    return bytes;
+  },
+} as const;
+
+export interface ClusterAddress {
+  ports: number;
+}
+
+export const clusterAddressLayout = {
+  size: 4,
+  at: { ports: 0 },
+  read(bytes: Buffer): ClusterAddress {
+    return {
+      ports: bytes.readUInt32LE(0),
+    };
+  },
+  write(value: ClusterAddress): Buffer {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32LE(value.ports, 0);
+    return bytes;
+  },
+} as const;
+
+export interface BackendKey {
+  list: number;
+  index: number;
+}
+
+export const backendKeyLayout = {
+  size: 8,
+  at: { list: 0, index: 4 },
+  read(bytes: Buffer): BackendKey {
+    return {
+      list: bytes.readUInt32LE(0),
+      index: bytes.readUInt32LE(4),
+    };
+  },
+  write(value: BackendKey): Buffer {
+    const bytes = Buffer.alloc(8);
+    bytes.writeUInt32LE(value.list, 0);
+    bytes.writeUInt32LE(value.index, 4);
+    return bytes;
+  },
+} as const;
+
+export interface Backend {
+  address: Uint8Array;
+  port: number;
+  flags: number;
+}
+
+export const backendLayout = {
+  size: 24,
+  at: { address: 0, port: 16, flags: 18 },
+  read(bytes: Buffer): Backend {
+    return {
+      address: bytes.subarray(0, 16),
+      port: bytes.readUInt16LE(16),
+      flags: bytes.readUInt16LE(18),
+    };
+  },
+  write(value: Backend): Buffer {
+    const bytes = Buffer.alloc(24);
+    bytes.set(value.address, 0);
+    bytes.writeUInt16LE(value.port, 16);
+    bytes.writeUInt16LE(value.flags, 18);
+    return bytes;
+  },
+} as const;
+
+export interface AffinityKey {
+  client: Uint8Array;
+  service: number;
+  local: number;
+}
+
+export const affinityKeyLayout = {
+  size: 24,
+  at: { client: 0, service: 16, local: 20 },
+  read(bytes: Buffer): AffinityKey {
+    return {
+      client: bytes.subarray(0, 16),
+      service: bytes.readUInt32LE(16),
+      local: bytes.readUInt32LE(20),
+    };
+  },
+  write(value: AffinityKey): Buffer {
+    const bytes = Buffer.alloc(24);
+    bytes.set(value.client, 0);
+    bytes.writeUInt32LE(value.service, 16);
+    bytes.writeUInt32LE(value.local, 20);
+    return bytes;
+  },
+} as const;
+
+export interface Affinity {
+  address: Uint8Array;
+  port: number;
+  lastUsed: bigint;
+}
+
+export const affinityLayout = {
+  size: 32,
+  at: { address: 0, port: 16, lastUsed: 24 },
+  read(bytes: Buffer): Affinity {
+    return {
+      address: bytes.subarray(0, 16),
+      port: bytes.readUInt16LE(16),
+      lastUsed: bytes.readBigUInt64LE(24),
+    };
+  },
+  write(value: Affinity): Buffer {
+    const bytes = Buffer.alloc(32);
+    bytes.set(value.address, 0);
+    bytes.writeUInt16LE(value.port, 16);
+    bytes.writeBigUInt64LE(value.lastUsed, 24);
+    return bytes;
+  },
+} as const;
+
+export interface SourceRangeKey {
+  prefixLength: number;
+  service: number;
+  address: Uint8Array;
+}
+
+export const sourceRangeKeyLayout = {
+  size: 24,
+  at: { prefixLength: 0, service: 4, address: 8 },
+  read(bytes: Buffer): SourceRangeKey {
+    return {
+      prefixLength: bytes.readUInt32LE(0),
+      service: bytes.readUInt32LE(4),
+      address: bytes.subarray(8, 24),
+    };
+  },
+  write(value: SourceRangeKey): Buffer {
+    const bytes = Buffer.alloc(24);
+    bytes.writeUInt32LE(value.prefixLength, 0);
+    bytes.writeUInt32LE(value.service, 4);
+    bytes.set(value.address, 8);
+    return bytes;
+  },
+} as const;
+
+export interface SourceRange {
+  present: number;
+}
+
+export const sourceRangeLayout = {
+  size: 4,
+  at: { present: 0 },
+  read(bytes: Buffer): SourceRange {
+    return {
+      present: bytes.readUInt32LE(0),
+    };
+  },
+  write(value: SourceRange): Buffer {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32LE(value.present, 0);
+    return bytes;
+  },
+} as const;
+
+export interface SocketKey {
+  cookie: bigint;
+  address: Uint8Array;
+  port: number;
+}
+
+export const socketKeyLayout = {
+  size: 32,
+  at: { cookie: 0, address: 8, port: 24 },
+  read(bytes: Buffer): SocketKey {
+    return {
+      cookie: bytes.readBigUInt64LE(0),
+      address: bytes.subarray(8, 24),
+      port: bytes.readUInt16LE(24),
+    };
+  },
+  write(value: SocketKey): Buffer {
+    const bytes = Buffer.alloc(32);
+    bytes.writeBigUInt64LE(value.cookie, 0);
+    bytes.set(value.address, 8);
+    bytes.writeUInt16LE(value.port, 24);
+    return bytes;
+  },
+} as const;
+
+export interface SocketPeer {
+  address: Uint8Array;
+  port: number;
+  protocol: number;
+  flags: number;
+  service: number;
+  lastUsed: bigint;
+}
+
+export const socketPeerLayout = {
+  size: 32,
+  at: { address: 0, port: 16, protocol: 18, flags: 19, service: 20, lastUsed: 24 },
+  read(bytes: Buffer): SocketPeer {
+    return {
+      address: bytes.subarray(0, 16),
+      port: bytes.readUInt16LE(16),
+      protocol: bytes.readUInt8(18),
+      flags: bytes.readUInt8(19),
+      service: bytes.readUInt32LE(20),
+      lastUsed: bytes.readBigUInt64LE(24),
+    };
+  },
+  write(value: SocketPeer): Buffer {
+    const bytes = Buffer.alloc(32);
+    bytes.set(value.address, 0);
+    bytes.writeUInt16LE(value.port, 16);
+    bytes.writeUInt8(value.protocol, 18);
+    bytes.writeUInt8(value.flags, 19);
+    bytes.writeUInt32LE(value.service, 20);
+    bytes.writeBigUInt64LE(value.lastUsed, 24);
+    return bytes;
+  },
+} as const;
+
+export interface OldFlow {
+  seen: bigint;
+  dst: Uint8Array;
+  dport: number;
+  mark: number;
+  reply: number;
+  tcpState: number;
+}
+
+export const oldFlowLayout = {
+  size: 32,
+  at: { seen: 0, dst: 8, dport: 24, mark: 26, reply: 28, tcpState: 29 },
+  read(bytes: Buffer): OldFlow {
+    return {
+      seen: bytes.readBigUInt64LE(0),
+      dst: bytes.subarray(8, 24),
+      dport: bytes.readUInt16LE(24),
+      mark: bytes.readUInt16LE(26),
+      reply: bytes.readUInt8(28),
+      tcpState: bytes.readUInt8(29),
+    };
+  },
+  write(value: OldFlow): Buffer {
+    const bytes = Buffer.alloc(32);
+    bytes.writeBigUInt64LE(value.seen, 0);
+    bytes.set(value.dst, 8);
+    bytes.writeUInt16LE(value.dport, 24);
+    bytes.writeUInt16LE(value.mark, 26);
+    bytes.writeUInt8(value.reply, 28);
+    bytes.writeUInt8(value.tcpState, 29);
+    return bytes;
+  },
+} as const;
+
+export const SOCKET_FLAG = {
+  SOCKET_CONNECTED: 1,
+} as const;
+
+export const FRONTEND_FLAG = {
+  FRONTEND_EXTERNAL: 1,
+  FRONTEND_EXTERNAL_LOCAL: 2,
+  FRONTEND_INTERNAL_LOCAL: 4,
+  FRONTEND_SOURCE_RANGES: 8,
+  FRONTEND_ANY: 16,
+  FRONTEND_NODE_PORT: 32,
+} as const;
+
+export const BACKEND_FLAG = {
+  BACKEND_LOCAL: 1,
+} as const;
+
+export const ROUTE_FLAG = {
+  ROUTE_PEER_EBPF: 1,
+  ROUTE_OVERLAY: 2,
+} as const;
+
+export const MARK = {
+  MARK_MASQUERADE: 512,
+  MARK_ANSWER: 768,
+  MARK_MASK: 3840,
+} as const;
+
 export const FLOW_STATE = {
   FLOW_OPENING: 0,
   FLOW_ESTABLISHED: 1,
@@ -409,6 +794,8 @@ export const FLOW_PATH = {
   PATH_STACK: 0,
   PATH_LOCAL: 1,
   PATH_ROUTE: 2,
+  PATH_HOST: 4,
+  PATH_OVERLAY: 3,
 } as const;
 
 export const FLOW_FLAG = {
@@ -416,6 +803,10 @@ export const FLOW_FLAG = {
   FLOW_FROM_HOST: 2,
   FLOW_TO_HOST: 4,
   FLOW_FIN: 8,
+  FLOW_NAT: 16,
+  FLOW_MARK: 32,
+  FLOW_DIRECT: 64,
+  FLOW_KERNEL: 128,
 } as const;
 
 export const INTERFACE_KIND = {
@@ -427,18 +818,25 @@ export const INTERFACE_KIND = {
 export const ROUTE_KIND = {
   ROUTE_REMOTE_WORKLOAD: 1,
   ROUTE_REMOTE_HOST: 2,
+  ROUTE_LOCAL_HOST: 3,
+  ROUTE_POOL: 4,
 } as const;
 
 export const NODE_WORD = {
   NODE_MODE: 0,
   NODE_EVENTS: 1,
   NODE_EPOCH: 2,
-  NODE_WORDS: 3,
+  NODE_GENERATION: 3,
+  NODE_OVERLAY: 4,
+  NODE_OVERLAY_MTU: 5,
+  NODE_DIRECT: 6,
+  NODE_WORDS: 8,
 } as const;
 
 export const NODE_MODE = {
   MODE_OFF: 0,
   MODE_EBPF: 1,
+  MODE_DRAIN: 2,
 } as const;
 
 export const HOOK = {
@@ -461,6 +859,10 @@ export const REASON = {
   PASS_OVERLAY: 8,
   PASS_OTHER_PROTOCOL: 9,
   PASS_FROM_HOST: 10,
+  PASS_KERNEL_FLOW: 11,
+  PASS_GIVEN: 12,
+  PASS_DRAINING: 13,
+  PASS_ANSWER: 14,
   FIRST_DROP: 32,
   DROP_INTERFACE_NOT_READY: 32,
   DROP_POLICY_WORKLOAD_EGRESS: 33,
@@ -478,7 +880,19 @@ export const REASON = {
   DROP_EXTENSION_HEADERS: 45,
   DROP_SOURCE_ROUTE: 46,
   DROP_FRAGMENT_WITHOUT_FIRST: 47,
-  REASONS: 48,
+  DROP_NO_LOCAL_BACKEND: 48,
+  DROP_SOURCE_RANGE: 49,
+  DROP_TUNNEL_SOURCE: 50,
+  DROP_FLOWS_FULL: 51,
+  DROP_NO_FREE_PORT: 52,
+  DROP_NO_ROUTE: 53,
+  DROP_NAT_FAILED: 54,
+  REJECT_NO_BACKEND: 55,
+  REJECT_TOO_BIG: 56,
+  REJECT_HOP_LIMIT: 57,
+  REJECT_NO_PORT: 59,
+  REJECT_UNKNOWN_FLOW: 58,
+  REASONS: 64,
 } as const;
 
 export const VERDICT = {
@@ -492,7 +906,11 @@ export const STEP = {
   STEP_TO_WORKLOAD: 1,
   STEP_FROM_HOST: 2,
   STEP_TO_HOST: 3,
-  STEPS: 4,
+  STEP_BEGIN_WORKLOAD: 4,
+  STEP_BEGIN_HOST: 5,
+  STEP_ANSWER: 6,
+  STEP_BEGIN_OWN: 7,
+  STEPS: 8,
 } as const;
 
 export const WORK_FLAG = {
@@ -504,6 +922,12 @@ export const WORK_FLAG = {
   WORK_LATER_FRAGMENT: 32,
   WORK_OPTIONS: 64,
   WORK_ICMP_ERROR: 128,
+  WORK_NAT: 256,
+  WORK_MARK: 512,
+  WORK_DIRECT: 1024,
+  WORK_KERNEL: 2048,
+  WORK_OWN: 8192,
+  WORK_OUTSIDE: 4096,
 } as const;
 
 /** What is fixed when the programs are loaded, with what it is unless told: times in nanoseconds, switches 0 or 1. */
@@ -517,8 +941,14 @@ export const CONFIGURATION = {
   timeout_fragment: 30000000000,
   has_redirect_peer: 1,
   has_redirect_neigh: 1,
+  has_ct_lookup: 0,
+  ct_tuples_offset: 0,
+  ct_mark_offset: 0,
+  ct_tcp_state_offset: 0,
+  vxlan_vni: 4096,
+  netns_cookie: 0,
   vxlan_port: 4789,
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "e9184e193fc7";
+export const LAYOUT_DIGEST = "3cd17d7f4204";

@@ -75,7 +75,7 @@ class FakeLinkObject implements FakeObject {
   readonly kind = "link";
   readonly id: number;
   holders = 0;
-  readonly at: { namespace: FakeNamespace; ifindex: number } | { cgroup: string };
+  readonly at: { namespace: FakeNamespace; ifindex: number } | { cgroup: Set<number> };
   readonly attachType: AttachType;
   program: FakeObject;
   private readonly world: FakeWorld;
@@ -101,7 +101,11 @@ class FakeLinkObject implements FakeObject {
 
   info(): LinkInfo {
     const common = { id: this.id, programId: this.program.id, attachType: this.attachType };
-    if ("cgroup" in this.at) return { ...common, kind: "cgroup" };
+    if ("cgroup" in this.at) {
+      const { cgroup } = this.at;
+      const isThere = [...this.world.cgroups.values()].includes(cgroup);
+      return { ...common, kind: "cgroup", cgroup: isThere ? this.world.numberOf(cgroup) : 0n };
+    }
     // An interface that is gone leaves its links without one.
     const ifindex = this.at.namespace.links.has(this.at.ifindex) ? this.at.ifindex : 0;
     return { ...common, kind: "tcx", ifindex };
@@ -139,8 +143,9 @@ export function fakeBpf(world: FakeWorld, options: FakeBpfOptions = {}): BpfPort
     attachTcx: async (program, ifindex, direction) => attach(world.home, program, ifindex, direction),
     attachTcxHere: (program, ifindex, direction) => attach(world.here, program, ifindex, direction),
     attachCgroup: (program, directory, type) => {
-      if (!world.cgroups.has(directory)) throw kernelError(`cgroup ${directory}`, "ENOENT");
-      return linkOf(new FakeLinkObject(world, world.objectAt(program.fd, "program"), type, { cgroup: directory }));
+      const cgroup = world.cgroups.get(directory);
+      if (!cgroup) throw kernelError(`cgroup ${directory}`, "ENOENT");
+      return linkOf(new FakeLinkObject(world, world.objectAt(program.fd, "program"), type, { cgroup }));
     },
     openLink: (path) => linkOf(pinned(world, path)),
     readRing: (map, onRecord) => {

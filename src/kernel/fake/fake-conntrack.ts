@@ -66,13 +66,14 @@ export function fakeSockets(namespace: FakeNamespace): SocketsPort {
       namespace.sockets.filter(
         (socket) => socket.protocol === protocol && socket.source.includes(":") === (family === 6),
       ),
-    destroy: ({ protocol, destination, destinationPort }) => {
+    destroy: ({ protocol, destination, destinationPort, cookies }) => {
       const before = namespace.sockets.length;
       namespace.sockets = namespace.sockets.filter(
         (socket) =>
           socket.protocol !== protocol ||
           socket.destination !== destination ||
-          (destinationPort !== undefined && socket.destinationPort !== destinationPort),
+          (destinationPort !== undefined && socket.destinationPort !== destinationPort) ||
+          (cookies !== undefined && !cookies.has(socket.cookie)),
       );
       return before - namespace.sockets.length;
     },

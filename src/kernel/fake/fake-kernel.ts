@@ -42,6 +42,11 @@ export function makeFakeKernel(options: FakeBpfOptions = {}): FakeKernel {
     cgroup: {
       root: () => world.mounts.find(({ type }) => type === "cgroup2")?.path,
       create: (path) => void world.cgroups.set(path, world.cgroups.get(path) ?? new Set()),
+      id: (path) => {
+        const group = world.cgroups.get(path);
+        if (!group) throw kernelError(`cgroup ${path}`, "ENOENT");
+        return world.numberOf(group);
+      },
       remove: (path) => {
         if ((world.cgroups.get(path)?.size ?? 0) > 0) throw kernelError(`removing cgroup ${path}`, "EBUSY");
         return world.cgroups.delete(path);
@@ -91,6 +96,7 @@ function fakeNetns(world: FakeWorld): NetnsPort {
         world.here = before;
       }
     },
+    cookie: (netns) => world.numberOf(netns ? world.namespaceOf(netns) : world.here),
     enter: (netns) => {
       world.here = world.namespaceOf(netns);
     },

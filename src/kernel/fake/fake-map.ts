@@ -147,6 +147,17 @@ export class FakeMap implements BpfMap {
     for (const [key, value] of entries) this.update(key, value);
   }
 
+  async updatePacked(keys: Buffer, values: Buffer): Promise<void> {
+    const { keySize } = this.info;
+    if (keys.length * this.valueBytes !== values.length * keySize) {
+      throw errors.KERNEL_BAD_VALUE(`values of ${this.info.name}`, `${values.length} bytes`);
+    }
+    for (let at = 0; at * keySize < keys.length; at++) {
+      const value = values.subarray(at * this.valueBytes, (at + 1) * this.valueBytes);
+      this.update(keys.subarray(at * keySize, (at + 1) * keySize), value);
+    }
+  }
+
   async deleteMany(keys: readonly Uint8Array[]): Promise<void> {
     for (const key of keys) this.delete(key);
   }

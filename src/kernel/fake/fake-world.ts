@@ -57,6 +57,14 @@ export class FakeWorld {
     { path: "/sys/fs/cgroup", type: "cgroup2" },
   ];
   readonly cgroups = new Map<string, Set<number>>([["/sys/fs/cgroup", new Set()]]);
+  private readonly numbers = new WeakMap<object, bigint>();
+
+  /** The number the kernel knows a group or a namespace by; another one made in its place has another. */
+  numberOf(thing: object): bigint {
+    const number = this.numbers.get(thing) ?? BigInt(this.newId());
+    this.numbers.set(thing, number);
+    return number;
+  }
   private nextFd = 100;
   private nextId = 1;
 

@@ -50,6 +50,15 @@ export function bpfContract(corner: () => Corner): void {
       map.close();
     });
 
+    it("take many entries that lie one after the other, and refuse half of one", async () => {
+      const map = corner().kernel.bpf.createMap(HASH);
+      await map.updatePacked(Buffer.concat([u32(1), u32(2)]), Buffer.concat([u32(10), u32(20)]));
+      expect([1, 2].map((key) => map.lookup(u32(key))?.readUInt32LE())).toEqual([10, 20]);
+      const half = map.updatePacked(Buffer.concat([u32(1), u32(2)]), u32(10));
+      await expect(half).rejects.toMatchObject({ code: "KERNEL_BAD_VALUE" });
+      map.close();
+    });
+
     it("of arrays have every entry from the start, and lose none", () => {
       const map = corner().kernel.bpf.createMap({ ...HASH, type: "array", maxEntries: 3 });
       map.update(u32(2), u32(7));
@@ -223,6 +232,25 @@ export function bpfContract(corner: () => Corner): void {
       await link.close();
       program.close();
       netlink.close();
+    });
+
+    it("at a group of processes say which, and that it is gone", async (context) => {
+      const { kernel } = corner();
+      const root = kernel.cgroup.root();
+      if (root === undefined) return context.skip("needs cgroup2");
+      const group = `${root}/${corner().here.name}`;
+      kernel.cgroup.create(group);
+      const program = kernel.bpf.loadProgram({
+        ...{ name: "connecting", type: "cgroupSockAddr", attachType: "connect4" },
+        instructions: new Assembler().mov(R0, 1).exit().build(),
+      });
+      const link = kernel.bpf.attachCgroup(program, group, "connect4");
+      expect(link.info()).toMatchObject({ kind: "cgroup", cgroup: kernel.cgroup.id(group), attachType: "connect4" });
+      expect(kernel.cgroup.remove(group)).toBe(true);
+      await expect.poll(() => link.info().cgroup).toBe(0n);
+      expect(() => kernel.cgroup.id(group)).toThrow(expect.objectContaining({ code: "KERNEL_NOT_FOUND" }));
+      await link.close();
+      program.close();
     });
 
     it("cannot be made where there is no interface", async () => {

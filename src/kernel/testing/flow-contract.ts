@@ -72,6 +72,16 @@ export function flowContract(corner: () => Corner): void {
       expect(() => kernel.netns.open(here.name)).toThrow(expect.objectContaining({ code: "KERNEL_NOT_FOUND" }));
     });
 
+    it("have numbers that programs know them by, no two the same", () => {
+      const { kernel, here, there } = corner();
+      const [one, other, own] = [kernel.netns.cookie(here), kernel.netns.cookie(there), kernel.netns.cookie()];
+      // Kernels before 5.14 do not tell.
+      if (one === undefined) return;
+      expect(new Set([one, other, own]).size).toBe(3);
+      expect(kernel.netns.cookie(here)).toBe(one);
+      expect(kernel.netns.run(here, () => kernel.netns.cookie())).toBe(one);
+    });
+
     it("are left again, also when what was done inside fails", () => {
       const { kernel, here } = corner();
       const outside = () => kernel.netlink().links().length;

@@ -44,12 +44,10 @@ export class PaperAgents implements Admission {
   readonly #clients = new Map<string, Client>();
   #context: PaperAgentsContext | undefined;
   #controller: Controller | undefined;
-  #settings: AgentSettings = { bpfEnabled: false, cgroupV2Path: undefined };
   #cancelFollow: () => void = () => {};
 
   start(context: PaperAgentsContext): void {
     this.#context = context;
-    this.#settings = storedSettings(context.store);
     this.#controller = runController({
       name: "paper-agents",
       log: context.log,
@@ -88,12 +86,9 @@ export class PaperAgents implements Admission {
     this.#controller?.enqueue(key);
   }
 
-  #follow({ clock, store }: PaperAgentsContext): void {
+  #follow({ clock }: PaperAgentsContext): void {
     this.#cancelFollow();
-    this.#cancelFollow = clock.setTimeout(() => {
-      this.#settings = storedSettings(store);
-      this.#wake(this.#agents.keys());
-    }, MOMENT_MS);
+    this.#cancelFollow = clock.setTimeout(() => this.#wake(this.#agents.keys()), MOMENT_MS);
   }
 
   #wake(keys: Iterable<string> = []): void {
@@ -107,7 +102,7 @@ export class PaperAgents implements Admission {
     const node = read<Node>(context.store, "/nodes", "", pod.spec.nodeName ?? "");
     if (!node) return;
     await this.#tellVersion(pod, context);
-    const word = agentWord(factsOf(node), this.#settings, context.kind);
+    const word = agentWord(factsOf(node), settingsOf(context.store, node.metadata.name), context.kind);
     if (says(pod, word)) return;
     const patch = { metadata: { uid: pod.metadata.uid, annotations: word } };
     try {
@@ -174,9 +169,16 @@ function factsOf(node: Node): AgentNode {
   return { annotations: node.metadata.annotations ?? {}, osImage, kernelVersion, architecture };
 }
 
-function storedSettings(store: Store): AgentSettings {
-  const stored = read<KubeObject>(store, `${SETTINGS.group}/${SETTINGS.plural}`, "", singleton);
-  const spec = (stored?.["spec"] ?? {}) as { bpfEnabled?: boolean; cgroupV2Path?: string; CgroupV2Path?: string };
+/** The default's fields, each overridden by the node's own. */
+function settingsOf(store: Store, node: string): AgentSettings {
+  const [common, own] = [singleton, `node.${node}`].map(
+    (name) => read<KubeObject>(store, `${SETTINGS.group}/${SETTINGS.plural}`, "", name)?.["spec"],
+  );
+  const spec = { ...(common ?? {}), ...(own ?? {}) } as {
+    bpfEnabled?: boolean;
+    cgroupV2Path?: string;
+    CgroupV2Path?: string;
+  };
   return { bpfEnabled: spec.bpfEnabled ?? false, cgroupV2Path: spec.cgroupV2Path ?? spec.CgroupV2Path };
 }
 

@@ -74,8 +74,8 @@ function answersWell(probe: HttpProbe, { host, port, connect }: ListenAddress, s
       host,
       port,
       path,
-      timeout: (probe.timeoutSeconds ?? 1) * 1000,
-      signal,
+      // The whole answer is timed, not only how long a socket is silent: one that never connects is silent about that, too.
+      signal: AbortSignal.any([signal, AbortSignal.timeout((probe.timeoutSeconds ?? 1) * 1000)]),
       ...(scheme === "HTTPS" && insecure),
       ...(connect
         ? { createConnection: () => (scheme === "HTTPS" ? connectTls({ socket: connect(), ...insecure }) : connect()) }
@@ -85,7 +85,6 @@ function answersWell(probe: HttpProbe, { host, port, connect }: ListenAddress, s
       answer.resume();
       resolve((answer.statusCode ?? 0) >= 200 && (answer.statusCode ?? 0) < 400);
     });
-    asking.once("timeout", () => asking.destroy());
     asking.once("error", () => resolve(false));
     asking.once("close", () => resolve(false));
     asking.end();

@@ -23,7 +23,7 @@ export async function networkOutcome(hands: Hands, effective: Effective, applied
   const phase = planDataplane(viewDataplane(observed, wanted, kind));
   await writeSettings(hands, observed, effective, phase);
   const health = await healthOf(hands, WORKLOADS);
-  if (phase.at === "refused") return refusedByNodes(phase.nodes);
+  if (phase.at === "refused") return refusedByNodes(phase);
   if (health.is === "failing") return degraded(health.reason, health.message, true);
   const waiting = phaseOutcome(phase, managed);
   if (waiting) return waiting;
@@ -69,14 +69,23 @@ function named(nodes: readonly string[]): string {
   return `${nodes.slice(0, MOST_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-function refusedByNodes(nodes: readonly { node: string; why: string }[]): Outcome {
+function refusedByNodes({ nodes, acting }: Extract<Phase, { at: "refused" }>): Outcome {
   const told = nodes.slice(0, MOST_NAMED).map(({ node, why }) => `Node ${node}: ${why.replace(/\.?$/, ".")}`);
   const cgroup = nodes.some(({ why }) => /cgroup/i.test(why));
   const fix = cgroup
     ? "set spec.cgroupV2Path of the data plane configuration default to a path that can be written, such as /run/vendor/cgroup"
     : "repair or replace the nodes, or set spec.vendorNetwork.linuxDataplane to Nftables";
-  const message = `eBPF programs do not load on ${nodes.length} nodes; eBPF is not turned on and the service proxy is not touched. ${told.join(" ")} Fix: ${fix}.`;
+  const others =
+    acting === 0
+      ? "eBPF is not turned on and the service proxy is not touched"
+      : `eBPF acts on ${acting} others, and the service proxy stays on all`;
+  const message = `eBPF programs do not load on ${nodes.length} nodes; ${others}. ${told.join(" ")} Fix: ${fix}.`;
   return degraded(cgroup ? "CgroupPathNotWritable" : "EbpfProgramsRefused", message);
+}
+
+/** Somebody decides when these follow, by taking the field away. */
+function heldNodes(nodes: readonly string[]): string {
+  return `nodes to be released, which their own data plane configuration (node.NAME, bpfEnabled) holds back: ${named(nodes)}`;
 }
 
 /** What a phase on the way still waits for; nothing where the way ends. */
@@ -89,6 +98,7 @@ function phaseOutcome(phase: Phase, managed: boolean): Outcome | undefined {
     case "enable":
       return progressing("eBPF to be turned on");
     case "confirming":
+      if (phase.nodes.length === 0) return progressing(heldNodes(phase.held));
       return progressing(`agents to act with eBPF and prove service routing, on ${named(phase.nodes)}`);
     case "restoringProxy":
       if (managed) return progressing(phase.waitingFor);
@@ -104,6 +114,7 @@ function phaseOutcome(phase: Phase, managed: boolean): Outcome | undefined {
     case "disable":
       return progressing("eBPF to be turned off");
     case "leaving":
+      if (phase.nodes.length === 0) return progressing(heldNodes(phase.held));
       return progressing(`agents to leave eBPF, on ${named(phase.nodes)}`);
     case "standard":
     case "ebpf":

@@ -66,7 +66,7 @@ async function leaveEbpf(hands: Hands, { kind, spec }: Effective, impatient: boo
     case "disable":
       return "eBPF to be turned off";
     case "leaving":
-      return `agents to leave eBPF, on ${phase.nodes.join(", ")}`;
+      return `agents to leave eBPF, on ${[...phase.nodes, ...phase.held].join(", ")}`;
     default:
       return undefined;
   }

@@ -25,9 +25,11 @@ export async function reconcileServiceProxy(observed: Observed, hands: Hands): P
     managed: spec.vendorNetwork?.serviceProxyManagement === "Enabled",
     wanted,
     phase: planDataplane(view).at,
+    nodesHeld: view.agents.some(({ held }) => held),
     mode: serviceProxyMode(observed),
     proxy: view.proxy,
     cleanup: theOne(observed.dataplaneConfigurations)?.spec.bpfServiceProxyIptablesCleanupEnabled,
+    conflicts: view.agents.flatMap(({ node, proxyConflict }) => (proxyConflict ? [node] : [])),
   });
   await act(plan, observed, hands);
   return isLeaving(installation) && plan.do !== "restore" && plan.do !== "wait" ? absent() : outcomeOf(plan);

@@ -7,12 +7,14 @@ import { deleteObject } from "./delete-object.ts";
 import { deleteObjects } from "./delete-objects.ts";
 import { enableAutoHostEndpoints } from "./enable-auto-host-endpoints.ts";
 import { forgetOwnerReferences } from "./forget-owner-references.ts";
+import { holdNodes } from "./hold-nodes.ts";
 import { labelNodes } from "./label-nodes.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { migrateStoredVersions } from "./migrate-stored-versions.ts";
 import { proveDataplane } from "./prove-dataplane.ts";
 import { proveOwnedObjects } from "./prove-owned-objects.ts";
 import { proveRemoved } from "./prove-removed.ts";
+import { releaseNodes } from "./release-nodes.ts";
 import { removeCustomResource } from "./remove-custom-resource.ts";
 import { restoreOwnerReferences } from "./restore-owner-references.ts";
 import { runTool } from "./run-tool.ts";
@@ -20,6 +22,8 @@ import { saveOwnerReferences } from "./save-owner-references.ts";
 import { saveService } from "./save-service.ts";
 import { selectDataplane } from "./select-dataplane.ts";
 import { setProxyMode } from "./set-proxy-mode.ts";
+import { startCanary } from "./start-canary.ts";
+import { stopCanary } from "./stop-canary.ts";
 import { stripOwnerReferences } from "./strip-owner-references.ts";
 import { verifyVersion } from "./verify-version.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
@@ -54,4 +58,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "delete-host-endpoints": deleteHostEndpoints,
   "enable-auto-host-endpoints": enableAutoHostEndpoints,
   "label-nodes": labelNodes,
+  "hold-nodes": holdNodes,
+  "release-nodes": releaseNodes,
+  "start-canary": startCanary,
+  "stop-canary": stopCanary,
 };

@@ -1,7 +1,8 @@
 import { AGENT_SAYS } from "../../api/agent-report.ts";
 import type { Names } from "../../api/names.ts";
-import { groupVersion, type KubeObject } from "../../api/object.ts";
+import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
 import type { Pod } from "../../api/workload-objects.ts";
+import { findCondition } from "../../cluster/conditions.ts";
 import { NODES, PODS } from "../../cluster/kinds.ts";
 import type { Action, Work } from "../action.ts";
 import { fieldAt } from "../field-at.ts";
@@ -9,43 +10,59 @@ import { awaitObjects, type Verdict } from "./await-objects.ts";
 import { errors } from "./errors.ts";
 import { kindOf } from "./target.ts";
 import { awaitRollout } from "./wait-for-rollout.ts";
+import { statusReader } from "./wait-for-status.ts";
 
-export type ProveDataplaneInputs = { to: "BPF" | "standard" };
+export type ProveDataplaneInputs = {
+  to: "BPF" | "standard";
+  /** Only these; every Linux node unless told. With none at all only the operator's switch is waited for. */
+  nodes?: readonly string[];
+};
 
 /**
- * Waits until every Linux node's own agent says that it acts with the data plane and, with eBPF, that services were reached through it.
- * Agents of the public system say nothing of the kind: there the operator's switch and the finished roll-out have to do.
+ * Waits until Linux nodes' own agents say that they act with the data plane and, with eBPF, that services were reached through it.
+ * Agents of the public system say nothing of the kind: there the operator's switch and ready agents have to do.
  */
 export const proveDataplane: Action<ProveDataplaneInputs> = {
   waits: true,
   needed: async () => true,
   apply: async () => {},
-  async confirm({ to }, work) {
-    const { names, client } = work;
-    const configuration = await kindOf(client, {
-      apiVersion: groupVersion(names.groups.stored),
-      kind: names.kinds.dataplaneConfiguration.kind,
-    });
-    if (!configuration) throw errors.STEP_TARGET_MISSING(`the kind ${names.kinds.dataplaneConfiguration.kind}`);
-    await awaitObjects(
-      work,
-      [
-        { kind: configuration, name: names.singleton },
-        { kind: NODES },
-        { kind: PODS, namespace: names.namespaces.system },
-      ],
-      ([configurations = [], nodes = [], pods = []]) => judge(to, { configurations, nodes, pods }, work),
-    );
-    if (names.dialect === "calico") await awaitRollout({ workload: nodeAgents(names) }, work);
+  async confirm(inputs, work) {
+    await awaitNodes(inputs, work);
+    const everywhere = inputs.nodes === undefined;
+    if (work.names.dialect === "calico" && everywhere) await awaitRollout({ workload: nodeAgents(work.names) }, work);
   },
 };
+
+/** `held`: the nodes have a choice of their own, so what is asked of all does not matter. */
+export async function awaitNodes(inputs: ProveDataplaneInputs & { held?: true }, work: Work): Promise<void> {
+  const { names, client } = work;
+  const label = names.kinds.dataplaneConfiguration.kind;
+  const configuration = await kindOf(client, { apiVersion: groupVersion(names.groups.stored), kind: label });
+  if (!configuration) throw errors.STEP_TARGET_MISSING(`the kind ${label}`);
+  const status = await statusReader(names.statuses.network, work);
+  await awaitObjects(
+    work,
+    [
+      { kind: configuration, name: names.singleton },
+      { kind: NODES },
+      { kind: PODS, namespace: names.namespaces.system },
+      { kind: status.kind, name: names.statuses.network },
+    ],
+    ([configurations = [], nodes = [], pods = [], statuses = []]) => {
+      const verdict = judge(inputs, { configurations, nodes, pods }, work);
+      const network = status.judge(statuses[0]);
+      const hopeless = verdict !== "done" && "waitingFor" in verdict && network !== "done" && "hopeless" in network;
+      return hopeless && !inputs.held ? network : verdict;
+    },
+  );
+}
 
 function nodeAgents({ namespaces, workloads }: Names) {
   return { apiVersion: "apps/v1", kind: "DaemonSet", namespace: namespaces.system, name: workloads.node };
 }
 
 function judge(
-  to: ProveDataplaneInputs["to"],
+  { to, nodes, held }: ProveDataplaneInputs & { held?: true },
   found: { configurations: KubeObject[]; nodes: KubeObject[]; pods: KubeObject[] },
   { names }: Work,
 ): Verdict {
@@ -60,17 +77,32 @@ function judge(
     if (ebpf && refused !== undefined) return { hopeless: errors.STEP_NODE_REFUSES_EBPF(node, refused) };
   }
   const on = fieldAt(found.configurations[0], names.fields.ebpfEnabled) === true;
-  if (on !== ebpf) return { waitingFor: `eBPF to be turned ${ebpf ? "on" : "off"}` };
-  if (names.dialect === "calico") return "done";
+  if (on !== ebpf && !held) return { waitingFor: `eBPF to be turned ${ebpf ? "on" : "off"}` };
+  const asked = found.nodes.filter(isLinux).filter(({ metadata }) => nodes?.includes(metadata.name) ?? true);
+  if (names.dialect === "calico") return nodes === undefined ? "done" : readyAgents(asked, found.pods as Pod[], names);
   const wanted = ebpf ? names.dataplanes.ebpf : names.dataplanes.standard[0];
-  const late = found.nodes.filter(isLinux).filter(({ metadata }) => {
+  const late = asked.filter(({ metadata }) => {
     const says = agents.get(metadata.name) ?? {};
     const acts = says[AGENT_SAYS.dataplane] === wanted;
     return !(acts && (!ebpf || says[AGENT_SAYS.serviceRouting] === "proven"));
   });
   if (late.length === 0) return "done";
   const proof = ebpf ? "prove that services are reached through eBPF" : `act with ${wanted}`;
-  return { waitingFor: `${late.length} of ${found.nodes.length} nodes to ${proof}: ${namesOf(late)}` };
+  return { waitingFor: `${late.length} of ${asked.length} nodes to ${proof}: ${namesOf(late)}` };
+}
+
+/** All that can be seen of an agent that does not say what it does. */
+function readyAgents(nodes: readonly KubeObject[], pods: readonly Pod[], names: Names): Verdict {
+  const ready = new Set(
+    pods.filter((pod) => isAgent(pod, names) && isReady(pod)).map(({ spec }) => spec?.nodeName ?? ""),
+  );
+  const late = nodes.filter(({ metadata }) => !ready.has(metadata.name));
+  return late.length === 0 ? "done" : { waitingFor: `the agents to be ready on ${namesOf(late)}` };
+}
+
+function isReady({ status, metadata }: Pod): boolean {
+  const { conditions } = (status ?? {}) as { conditions?: Condition[] };
+  return metadata.deletionTimestamp === undefined && findCondition(conditions, "Ready")?.status === "True";
 }
 
 function isAgent({ metadata }: KubeObject, { workloads }: Names): boolean {

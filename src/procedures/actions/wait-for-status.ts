@@ -1,5 +1,5 @@
 import type { Noun } from "../../api/names.ts";
-import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
+import { type Condition, groupVersion, type KubeObject, type ResourceKind } from "../../api/object.ts";
 import { findCondition } from "../../cluster/conditions.ts";
 import type { Action, Work } from "../action.ts";
 import { awaitObjects, type Verdict } from "./await-objects.ts";
@@ -25,11 +25,37 @@ export const waitForStatus: Action<WaitForStatusInputs> = {
   confirm: awaitStatuses,
 };
 
-export async function awaitStatuses(inputs: WaitForStatusInputs, work: Work): Promise<void> {
-  const { names } = work;
+/** What agents say themselves, and sooner: a status that repeats it may be of what they said before. */
+const SAID_BY_AGENTS = /^(?:EbpfProgramsRefused|CgroupPathNotWritable)$/;
+
+/** One status, for whoever listens to agents and wants to know whether there is another reason not to wait. */
+export async function statusReader(
+  name: string,
+  work: Work,
+): Promise<{ kind: ResourceKind; judge(status: KubeObject | undefined): Verdict }> {
+  const generation = await generationBehind(name, work);
+  const label = `${work.names.kinds.status.kind} ${name}`;
+  return {
+    kind: await statusKind(work),
+    judge: (status) => (repeatsAgents(status) ? "done" : judge(label, status, generation)),
+  };
+}
+
+function repeatsAgents(status: KubeObject | undefined): boolean {
+  const { conditions } = (status?.["status"] ?? {}) as { conditions?: Condition[] };
+  return SAID_BY_AGENTS.test(findCondition(conditions, "Degraded")?.reason ?? "");
+}
+
+async function statusKind({ names, client }: Work): Promise<ResourceKind> {
   const label = names.kinds.status.kind;
-  const kind = await kindOf(work.client, { apiVersion: groupVersion(names.groups.operator), kind: label });
+  const kind = await kindOf(client, { apiVersion: groupVersion(names.groups.operator), kind: label });
   if (kind === undefined) throw errors.STEP_TARGET_MISSING(`the kind ${label}`);
+  return kind;
+}
+
+export async function awaitStatuses(inputs: WaitForStatusInputs, work: Work): Promise<void> {
+  const label = work.names.kinds.status.kind;
+  const kind = await statusKind(work);
   const wanted: { name: string; generation: number }[] = [];
   for (const name of inputs.statuses) wanted.push({ name, generation: await generationBehind(name, work) });
   await awaitObjects(work, [{ kind }], ([statuses = []]) => {

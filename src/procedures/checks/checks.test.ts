@@ -102,6 +102,17 @@ it("gives its fixes in the words of the cluster, the public system's too", () =>
   );
 });
 
+it("a proxy that no daemon set runs is known by the agents it fights with", () => {
+  const agent = { node: "n1", pod: "vendor-node-1", phase: "Running", ready: "1/1" };
+  const conflict = "conflict: the service proxy wrote its rules again";
+  const agents = [{ ...agent, says: { serviceProxyRules: conflict } }];
+  const dataplaneConfiguration = object("DataplaneConfiguration", "default", { spec: { bpfEnabled: true } });
+  const service = { ...running(), dataplaneConfiguration, agents } as ReturnType<typeof running>;
+  const seen = observed({ proxy: { daemonSet: undefined }, service });
+  const found = runChecks(seen, "running").find(({ code }) => code === "SERVICE_PROXY_CONFLICT");
+  expect(found).toMatchObject({ status: "fail", evidence: [`node n1: ${conflict}`] });
+});
+
 it("names ten of a thousand nodes, and says how many more there are", () => {
   const nodes = Array.from({ length: 1000 }, (_, index) => node(`n${index}`, { architecture: "riscv64" }));
   const found = runChecks(observed({ nodes }), "install").find(({ code }) => code === "EBPF_ARCHITECTURE");

@@ -4,7 +4,7 @@ import { kindOf } from "../cluster-facts.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation } from "../observation.ts";
 import { isEbpfOn, leavesProxyRules } from "../plans/cluster-view.ts";
-import { BEFORE_EBPF, type Check, fail, OK, ok, skip, warn } from "./check.ts";
+import { BEFORE_EBPF, type Check, fail, OK, ok, skip, some, warn } from "./check.ts";
 import { patchCommand } from "./commands.ts";
 
 const ebpf = { for: BEFORE_EBPF, ebpfOnly: true, group: "service proxy" } as const;
@@ -85,8 +85,13 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
     for: ["running", "upgrade"],
     run: (seen) => {
       if (!isEbpfOn(seen)) return skip("eBPF does not act yet");
-      if (!runs(seen)) return ok(says(seen));
-      if (leavesProxyRules(seen)) return ok("its rules are left alone");
+      if (leavesProxyRules(seen)) return ok(runs(seen) ? "its rules are left alone" : says(seen));
+      // One that no daemon set runs, a service of the node itself, only its node's agent can know.
+      const fought = seen.service.agents.filter((agent) => agent.says["serviceProxyRules"]?.startsWith("conflict:"));
+      if (!runs(seen)) {
+        const evidence = fought.map((agent) => `node ${agent.node}: ${agent.says["serviceProxyRules"]}`);
+        return evidence.length > 0 ? fail(some(evidence), leaveRules(seen)) : ok(says(seen));
+      }
       const { action } = SERVICE_PROXY[kindOf(seen)].afterInstall;
       const stays = action === "leave-its-rules-alone" || action === "not-shown";
       return fail([says(seen), "its rules are being removed"], stays ? leaveRules(seen) : "vendorctl proxy disable");

@@ -30,6 +30,7 @@ export function seeService(seen: ClusterObjects, names: Names): SeenService {
     flowUI: the(ours.flowUI),
     statuses: ours.status,
     dataplaneConfiguration: the(ours.dataplaneConfiguration),
+    nodeConfigurations: ours.dataplaneConfiguration.filter(({ metadata }) => metadata.name.startsWith("node.")),
     kubeControllersConfiguration: the(ours.kubeControllersConfiguration),
     clusterInformation,
     pools: ours.ipPool,

@@ -72,6 +72,17 @@ export const errors = defineErrors({
     fix: () => "stay on eBPF; if services do not matter here, add --force",
     exitCode: CHECK_FAILED,
   },
+  SWITCH_CANARY_UNKNOWN: {
+    say: (node: string, nodes: string) => `there is no Linux node ${node} to begin with; there are ${nodes}`,
+    fix: () => "give --canary the name of one of these, or leave it out",
+    exitCode: USAGE,
+  },
+  SWITCH_NODE_KEPT: {
+    say: (configurations: string, to: string) =>
+      `nodes are kept from ${to} by their own configuration, so the switch could not end: ${configurations}`,
+    fix: () => "take bpfEnabled out of these, then switch",
+    exitCode: CHECK_FAILED,
+  },
   PROXY_STILL_NEEDED: {
     say: () => "services are served by the service proxy: the data plane is not eBPF",
     fix: () =>

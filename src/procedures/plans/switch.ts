@@ -1,6 +1,9 @@
 import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { nameOf } from "../actions/target.ts";
+import type { CanaryWatch } from "../actions/watch-canary.ts";
+import type { Budget } from "../canary/budget.ts";
+import { type CanaryChoice, chooseCanary } from "../canary/canary-plan.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fieldAt } from "../field-at.ts";
 import { fingerprint } from "../fingerprint.ts";
@@ -8,6 +11,7 @@ import { makePlan } from "../make-plan.ts";
 import type { Observation } from "../observation.ts";
 import type { Plan, Step } from "../plan.ts";
 import { type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
+import { watchOf, withCanary } from "./canary-steps.ts";
 import {
   atPath,
   type DataplaneMode,
@@ -23,12 +27,17 @@ import { errors } from "./plan-errors.ts";
 import { disableProxySteps, leaveIpvsStep, leaveRulesStep, restoreProxySteps } from "./proxy-steps.ts";
 import { CONFLICT, type ProxyWay, proxyWay } from "./proxy-way.ts";
 import { step, waitForStatusStep } from "./steps.ts";
+import { holdStep, leftHeld, planWaves, releaseSteps, turnedStep, type WavesInputs } from "./waves.ts";
 
 export interface SwitchInputs {
   to: DataplaneMode;
   apiServer?: ApiAddress;
   /** Goes back to the standard data plane where no service proxy would serve it. */
   force?: boolean;
+  /** One node first, then a few at a time; all at once where it is left out. */
+  waves?: WavesInputs;
+  /** What may be lost of the traffic that is measured meanwhile; not measured where it is left out. */
+  budget?: Budget;
   command: string;
 }
 
@@ -37,8 +46,11 @@ export function planSwitch(observation: Observation, inputs: SwitchInputs): Plan
   const { service, names } = observation;
   if (service.method === "manifest") throw errors.SWITCH_NEEDS_OPERATOR();
   if (!service.installation) throw errors.SWITCH_NOT_INSTALLED();
-  const { steps, notes } =
-    inputs.to === "BPF" ? towardsEbpf(observation, inputs) : towardsStandard(observation, inputs);
+  const waves = inputs.waves ? planWaves(observation, inputs.to, inputs.waves) : leftHeld(observation);
+  const canary = canaryOf(observation, inputs, waves);
+  const choice: Choice = { ...inputs, waves, ...("inputs" in canary && { canary: watchOf(canary.inputs) }) };
+  const part = inputs.to === "BPF" ? towardsEbpf(observation, choice) : towardsStandard(observation, choice);
+  const { steps, notes } = withCanary(part, canary);
   return makePlan({
     procedure: "switch",
     names: names.dialect,
@@ -50,23 +62,42 @@ export function planSwitch(observation: Observation, inputs: SwitchInputs): Plan
   });
 }
 
+/** What was asked for, with what follows from it. */
+interface Choice extends Pick<SwitchInputs, "to" | "apiServer" | "force"> {
+  waves: readonly string[][];
+  canary?: CanaryWatch;
+}
+
+/** On the node that changes first and on those that change last: the two ends of the way. */
+function canaryOf(
+  observation: Observation,
+  { to, budget, force }: SwitchInputs,
+  waves: readonly string[][],
+): CanaryChoice {
+  if (budget === undefined) return { notMeasured: "it was not asked for" };
+  if (isEbpfOn(observation) === (to === "BPF")) return { notMeasured: "nothing changes for it" };
+  const nodes = waves.flat();
+  const first = [...nodes.slice(0, 1), ...nodes.slice(1).reverse()];
+  return chooseCanary(observation, { budget, first, ...(force && { force }) });
+}
+
 interface Part {
   steps: Step[];
   notes: string[];
 }
 
-function towardsEbpf(observation: Observation, { apiServer }: SwitchInputs): Part {
+function towardsEbpf(observation: Observation, choice: Choice): Part {
   const { proxy } = observation;
   const way = proxyWay(observation);
   const managed = isProxyManaged(observation) && operatorHandles(observation, way);
-  const before: Step[] = [...addressSteps(observation, apiServer)];
+  const before: Step[] = [...addressSteps(observation, choice.apiServer)];
   if (proxy.daemonSet && !proxy.parked && proxy.mode === "ipvs") before.push(leaveIpvsStep(observation));
   if (way.way === "leave-rules" && !managed && !leavesProxyRules(observation)) {
     before.push(leaveRulesStep(observation, way.because, observation.service.dataplaneConfiguration === undefined));
   }
   const after = managed && proxy.daemonSet ? [proxyStatusStep(observation)] : disableProxySteps(observation, way);
   return {
-    steps: [...before, ...dataplaneSteps(observation, "BPF"), ...after],
+    steps: [...before, ...dataplaneSteps(observation, choice), ...after],
     notes: [...hostPortsNote(observation), ...proxyNotes(observation, way, managed)],
   };
 }
@@ -86,10 +117,10 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
   return [...operatorNameserverSteps(observation, "and wait on the way back"), ...map];
 }
 
-function towardsStandard(observation: Observation, { force }: SwitchInputs): Part {
+function towardsStandard(observation: Observation, choice: Choice): Part {
   const way = proxyWay(observation);
   const managed = isProxyManaged(observation) && operatorHandles(observation, way);
-  if (way.way === "absent" && way.back === undefined && kindOf(observation) !== "openshift" && !force) {
+  if (way.way === "absent" && way.back === undefined && kindOf(observation) !== "openshift" && !choice.force) {
     throw errors.SWITCH_NO_SERVICE_PROXY(SERVICE_PROXY[kindOf(observation)].afterInstall.how);
   }
   const restore = managed ? [] : restoreProxySteps(observation, way);
@@ -98,13 +129,23 @@ function towardsStandard(observation: Observation, { force }: SwitchInputs): Par
     : [];
   const after = managed && observation.proxy.daemonSet ? [proxyStatusStep(observation)] : [];
   return {
-    steps: [...restore, ...dataplaneSteps(observation, "standard"), ...after],
+    steps: [...restore, ...dataplaneSteps(observation, choice), ...after],
     notes: [...notes, ...hostPortsBackNote(observation)],
   };
 }
 
-/** The specification's merge patch, and the proof that it took effect. */
-function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
+/** The specification's merge patch, and the proof that it took effect; in waves no node follows before it is released. */
+function dataplaneSteps(observation: Observation, { to, waves, canary }: Choice): Step[] {
+  const inWaves = waves.length > 0;
+  return [
+    ...(inWaves ? [holdStep(observation, to, waves)] : []),
+    selectStep(observation, to),
+    ...(inWaves ? [turnedStep(observation, to), ...releaseSteps(to, waves, canary)] : []),
+    ...provenSteps(observation, to),
+  ];
+}
+
+function selectStep(observation: Observation, to: DataplaneMode): Step {
   const { names } = observation;
   const target = singleton(names, "installation");
   const word = dataplaneWord(names, to);
@@ -112,38 +153,35 @@ function dataplaneSteps(observation: Observation, to: DataplaneMode): Step[] {
   const patch = to === "BPF" ? merged(select, atPath(names.fields.hostPorts, null)) : select;
   const ebpfWas = isEbpfOn(observation);
   const configuration = singleton(names, "dataplaneConfiguration", "stored");
-  return [
-    step(
-      "select-dataplane",
-      {
-        id: "select-dataplane",
-        title: `Select ${dataplaneTitle(to)}: linuxDataplane ${word}${to === "BPF" ? ", hostPorts null" : ""}`,
-        where: nameOf(target),
-        because:
-          "If the custom resources already exist, the cluster is switched to eBPF by a merge patch on the Installation named default: linuxDataplane set to BPF and hostPorts set to null.",
-        risk: "medium",
+  return step(
+    "select-dataplane",
+    {
+      id: "select-dataplane",
+      title: `Select ${dataplaneTitle(to)}: linuxDataplane ${word}${to === "BPF" ? ", hostPorts null" : ""}`,
+      where: nameOf(target),
+      because:
+        "If the custom resources already exist, the cluster is switched to eBPF by a merge patch on the Installation named default: linuxDataplane set to BPF and hostPorts set to null.",
+      risk: "medium",
+    },
+    {
+      target,
+      patch,
+      field: names.fields.linuxDataplane,
+      was: runningWord(observation),
+      afterUndo: {
+        status: { statuses: partsThere(observation) },
+        ...(observation.service.dataplaneConfiguration && {
+          expect: [
+            {
+              target: configuration,
+              path: names.fields.ebpfEnabled.split("."),
+              equals: ebpfWas,
+            },
+          ],
+        }),
       },
-      {
-        target,
-        patch,
-        field: names.fields.linuxDataplane,
-        was: runningWord(observation),
-        afterUndo: {
-          status: { statuses: partsThere(observation) },
-          ...(observation.service.dataplaneConfiguration && {
-            expect: [
-              {
-                target: configuration,
-                path: names.fields.ebpfEnabled.split("."),
-                equals: ebpfWas,
-              },
-            ],
-          }),
-        },
-      },
-    ),
-    ...provenSteps(observation, to),
-  ];
+    },
+  );
 }
 
 /** The data plane that is there, as the installation has it or as the operator computed it. */

@@ -42,7 +42,7 @@ function cluster(
   return observed({ names, owned, service: { method: "operator", datastore: "api", version: "v3.27.5", ...service } });
 }
 const plan = (seen: Observation, more: Partial<UpgradeFacts> = {}, wishes: Partial<UpgradeWishes> = {}) =>
-  planUpgrade(seen, upgradePath(seen, { given: GIVEN, ...wishes }), facts(more), "vendorctl upgrade");
+  planUpgrade(seen, upgradePath(seen, { given: GIVEN, ...wishes }), facts(more), { command: "vendorctl upgrade" });
 const ids = ({ steps }: ReturnType<typeof plan>) => steps.map(({ id }) => id);
 const OWNED: OwnedThroughV3 = {
   apiVersion: "v1",

@@ -3,11 +3,14 @@ import { parseVersion } from "../../api/version.ts";
 import { VERSION_GATES } from "../../api/version-gates.ts";
 import type { Expectation } from "../actions/expectation.ts";
 import { nameOf, type Target, targetOf } from "../actions/target.ts";
+import type { Budget } from "../canary/budget.ts";
+import { chooseCanary } from "../canary/canary-plan.ts";
 import { fingerprint } from "../fingerprint.ts";
 import { makePlan } from "../make-plan.ts";
 import type { MergedManifest } from "../merge/merge-manifest.ts";
 import type { Observation } from "../observation.ts";
 import type { Plan, Step } from "../plan.ts";
+import { withCanary } from "./canary-steps.ts";
 import { operatorTarget, singleton } from "./cluster-view.ts";
 import { ownerReferenceSteps } from "./owner-references.ts";
 import { deleteObjectStep, type Said, step, waitForRolloutStep, waitForStatusStep } from "./steps.ts";
@@ -53,8 +56,19 @@ export interface UpgradeFacts {
   behind: readonly string[];
 }
 
+export interface UpgradeAsked {
+  command: string;
+  /** What may be lost of the traffic that is measured meanwhile; not measured where it is left out. */
+  budget?: Budget;
+}
+
 /** The specification's upgrade by the method the service was installed with. */
-export function planUpgrade(observation: Observation, path: UpgradePath, facts: UpgradeFacts, command: string): Plan {
+export function planUpgrade(
+  observation: Observation,
+  path: UpgradePath,
+  facts: UpgradeFacts,
+  { command, budget }: UpgradeAsked,
+): Plan {
   refuseClashes(observation, facts);
   const owned = path.gates.includes("resourceUids") ? (observation.owned ?? []) : [];
   const references = ownerReferenceSteps(owned, observation.names);
@@ -70,14 +84,15 @@ export function planUpgrade(observation: Observation, path: UpgradePath, facts: 
     ...(facts.behind.length > 0 ? [storedVersionsStep(facts.behind)] : []),
     ...references.after,
   ];
+  const notes = upgradeNotes(observation, path, facts);
+  const part = budget ? withCanary({ steps, notes }, chooseCanary(observation, { budget })) : { steps, notes };
   return makePlan({
     procedure: "upgrade",
     names: observation.names.dialect,
     title: `Upgrade from ${path.from} to ${path.to}, by ${methodTitle(observation, path)}`,
     command,
     observed: fingerprint(observation),
-    steps,
-    notes: upgradeNotes(observation, path, facts),
+    ...part,
   });
 }
 

@@ -10,7 +10,7 @@ import type { StepEvent } from "./step-event.ts";
 export interface Drive {
   plan: Plan;
   journal: Journal;
-  work: Omit<Work, "say" | "signal">;
+  work: Omit<Work, "say" | "keep" | "signal">;
   actions: Readonly<Record<string, Action>>;
   tell(event: StepEvent): void;
   /** Aborts when somebody else has the lease. */
@@ -40,32 +40,67 @@ export async function drive(from: RunRecord, options: Drive): Promise<void> {
     },
   });
   const tellEnd = () => tell({ event: "end", run: record.id, ...summary(record), ms: work.clock.now() - startedAt });
+  /** How it failed; nothing where it came to the end of its heading. */
+  const attempt = async (go: RunRecord): Promise<Failed | undefined> => {
+    try {
+      await runSteps(go, steps());
+      tellEnd();
+      return undefined;
+    } catch (error) {
+      if (options.lost.aborted || isTakenOver(error)) throw errors.RUN_TAKEN_OVER().from(error);
+      const step = titleOfNext(record, plan);
+      const stopped = options.interrupted.aborted
+        ? errors.RUN_INTERRUPTED(record.id, step).from(error)
+        : late.signal.aborted
+          ? errors.RUN_STILL_PROGRESSING(record.id, step).from(error)
+          : undefined;
+      record = await writeStop(options, record, stopped ?? error);
+      return { step, error, stopped };
+    }
+  };
   tellRun(options, record);
   try {
-    await runSteps(from, steps());
-    tellEnd();
-  } catch (error) {
-    if (options.lost.aborted || isTakenOver(error)) throw errors.RUN_TAKEN_OVER().from(error);
-    const step = titleOfNext(record, plan);
-    const stopped = options.interrupted.aborted
-      ? errors.RUN_INTERRUPTED(record.id, step).from(error)
-      : late.signal.aborted
-        ? errors.RUN_STILL_PROGRESSING(record.id, step).from(error)
-        : undefined;
-    record = await writeStop(options, record, stopped ?? error);
-    if (!stopped && options.rollbackOnFailure && canGoBack(record, plan)) {
-      tell({ event: "note", text: `${messageOf(error)}; taking everything back` });
-      record = { ...record, heading: "back", keep: 0, outcome: "running" };
-      tellRun({ ...options, resumed: false }, record);
-      await runSteps(record, steps());
+    const failed = await attempt(from);
+    if (!failed) return;
+    const { step, error } = failed;
+    const told = takenBackFor(failed);
+    if (failed.stopped || !(options.rollbackOnFailure || told) || !canGoBack(record, plan)) {
       tellEnd();
-      throw errors.RUN_ROLLED_BACK(step, messageOf(error)).from(error);
+      throw failed.stopped ?? error;
     }
-    tellEnd();
-    throw stopped ?? error;
+    tell({ event: "note", text: `${messageOf(error)}; taking everything back` });
+    record = { ...record, heading: "back", keep: 0, outcome: "running" };
+    // Written before the first step goes back: whoever takes it up from here goes on backwards.
+    await options.journal.write(record);
+    tellRun({ ...options, resumed: false }, record);
+    const again = await attempt(record);
+    if (again) {
+      tellEnd();
+      throw again.stopped ?? again.error;
+    }
+    throw told ?? errors.RUN_ROLLED_BACK(step, messageOf(error)).from(error);
   } finally {
     disarm();
   }
+}
+
+interface Failed {
+  /** The title of the step it was at. */
+  step: string;
+  error: unknown;
+  /** Where it was not the step's fault: interrupted, or out of time. */
+  stopped: CodedError | undefined;
+}
+
+/** Failures that undo what was done without being asked, each with what is said afterwards. */
+const TAKEN_BACK: Readonly<Record<string, (step: string, error: CodedError) => CodedError>> = {
+  CANARY_OVER_BUDGET: (step, error) => errors.RUN_OVER_BUDGET(step, error.message).from(error),
+  // Nothing but the measuring itself was begun.
+  CANARY_NOT_CLEAN: (_step, error) => error,
+};
+
+function takenBackFor({ step, error }: Failed): CodedError | undefined {
+  return error instanceof CodedError ? TAKEN_BACK[error.code]?.(step, error) : undefined;
 }
 
 function tellRun({ tell, plan, resumed }: Drive, { id, heading }: RunRecord): void {

@@ -142,7 +142,7 @@ function driving(
 ): Omit<Drive, "resumed"> {
   const { client, clock, files, tools, signal, timeoutMs } = engine;
   const names = plan.names === "calico" ? calicoNames : vendorNames;
-  const work: Omit<Work, "say" | "signal"> = { client, clock, files, tools, names };
+  const work: Omit<Work, "say" | "keep" | "signal"> = { client, clock, files, tools, names };
   return { plan, journal, work, tell, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
 }
 

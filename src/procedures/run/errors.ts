@@ -2,6 +2,7 @@ import { defineErrors } from "../../kit/errors.ts";
 
 const STILL_PROGRESSING = 5;
 const ROLLED_BACK = 6;
+const OVER_BUDGET = 7;
 const USAGE = 64;
 const INTERRUPTED = 130;
 
@@ -45,6 +46,12 @@ export const errors = defineErrors({
     say: (step: string, why: string) => `step "${step}" failed, and everything was rolled back: ${why}`,
     fix: () => "put it right, then run the command again",
     exitCode: ROLLED_BACK,
+  },
+  RUN_OVER_BUDGET: {
+    say: (step: string, why: string) =>
+      `at step "${step}" the budget was passed, and everything was rolled back: ${why}`,
+    fix: () => "see what broke on the nodes released last, then run the command again; --budget allows more",
+    exitCode: OVER_BUDGET,
   },
   RUN_INTERRUPTED: {
     say: (id: string, step: string) => `interrupted at step "${step}"; the journal of run ${id} is saved`,

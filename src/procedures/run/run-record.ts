@@ -1,3 +1,4 @@
+import type { TrafficRow } from "../../api/traffic-report.ts";
 import type { Plan } from "../plan.ts";
 
 export type StepState = "pending" | "intended" | "applied" | "confirmed" | "skipped" | "undone";
@@ -31,6 +32,8 @@ export interface StepRecord {
   at?: string;
   /** How long it took, up to `confirmed`. */
   ms?: number;
+  /** What it measured. */
+  figures?: readonly TrafficRow[];
 }
 
 export const FORMAT = 1;
@@ -67,7 +70,8 @@ export function withStep(record: RunRecord, index: number, change: Omit<StepReco
 export function ended(record: RunRecord): RunRecord {
   const { why: _, ...rest } = record;
   if (record.heading === "forward") return { ...rest, outcome: "done" };
-  if (record.keep === 0) return { ...rest, outcome: "rolled-back" };
+  // Why it was taken back is worth knowing for good.
+  if (record.keep === 0) return { ...record, outcome: "rolled-back" };
   // What was skipped may be needed once what came before it is done anew.
   const steps = record.steps.map((step, at) => (at >= record.keep ? { ...step, state: "pending" as const } : step));
   return { ...rest, heading: "forward", keep: 0, outcome: "stopped", steps };

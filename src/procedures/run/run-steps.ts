@@ -12,7 +12,7 @@ export interface StepsOptions {
   plan: Plan;
   journal: Journal;
   actions: Readonly<Record<string, Action>>;
-  work: Omit<Work, "say">;
+  work: Omit<Work, "say" | "keep">;
   tell(event: StepEvent): void;
   /** Told of every record the journal has taken. */
   written(record: RunRecord): void;
@@ -76,19 +76,29 @@ function turnOf(
   write: (record: RunRecord) => Promise<void>,
 ): Turn {
   const { clock } = options.work;
+  const about = { number: index + 1, id: step.id };
   let record = from;
+  const mark: Turn["mark"] = async (change) => {
+    record = withStep(record, index, { ...change, at: new Date(clock.now()).toISOString() });
+    await write(record);
+  };
+  const work: Work = {
+    ...options.work,
+    say: (text) => options.tell({ event: "say", ...about, text }),
+    async keep(figures) {
+      options.tell({ event: "traffic", ...about, figures });
+      await mark({ state: record.steps[index]?.state ?? "pending", figures });
+    },
+  };
   return {
     index,
     step,
     action: actionOf(step, options.actions),
-    work: { ...options.work, say: (text) => options.tell({ event: "say", number: index + 1, id: step.id, text }) },
+    work,
     options,
     startedAt: clock.now(),
     record: () => record,
-    async mark(change) {
-      record = withStep(record, index, { ...change, at: new Date(clock.now()).toISOString() });
-      await write(record);
-    },
+    mark,
   };
 }
 

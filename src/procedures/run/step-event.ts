@@ -1,3 +1,4 @@
+import type { TrafficRow } from "../../api/traffic-report.ts";
 import type { RunOutcome } from "./run-record.ts";
 
 /** What a run tells as it goes. Printers listen; nothing depends on whether one does. */
@@ -23,6 +24,8 @@ export type StepEvent =
       ms?: number;
     }
   | { event: "say"; number: number; id: string; text: string }
+  /** Figures of the traffic that is measured all along; later ones stand for earlier ones. */
+  | { event: "traffic"; number: number; id: string; figures: readonly TrafficRow[] }
   | { event: "note"; text: string }
   | {
       event: "end";

@@ -70,6 +70,7 @@ const nothingInstalled: SeenService = {
   flowUI: undefined,
   statuses: [],
   dataplaneConfiguration: undefined,
+  nodeConfigurations: [],
   kubeControllersConfiguration: undefined,
   clusterInformation: undefined,
   pools: [],

@@ -111,7 +111,16 @@ describe("generic: with the proxy in your own hands", () => {
 
   step("the way back brings the proxy back first, and waits for it", async () => {
     const { steps } = await plan("switch", "--to", "standard");
-    expect(steps).toEqual(["restore-proxy", "select-dataplane", "network-available", "prove-dataplane"]);
+    expect(steps).toEqual([
+      "restore-proxy",
+      "hold-nodes",
+      "select-dataplane",
+      "dataplane-turned",
+      "release-canary",
+      "release-wave-1",
+      "network-available",
+      "prove-dataplane",
+    ]);
     await ok("switch", "--to", "standard", "-y");
     expect(await looks()).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
   });

@@ -49,7 +49,11 @@ describe("iac: a cluster of an infrastructure-as-code tool, in an AWS-like cloud
     expect(steps).toEqual([
       "restore-proxy",
       "proxy-serves",
+      "hold-nodes",
       "select-dataplane",
+      "dataplane-turned",
+      "release-canary",
+      "release-wave-1",
       "network-available",
       "prove-dataplane",
     ]);

@@ -32,4 +32,8 @@ export const errors = defineErrors({
     say: (container: string) => `container "${container}" is not running`,
     fix: () => "see its state with: kubectl describe pod",
   },
+  SERVICE_RULES_REFUSED: {
+    say: (command: string, why: string) => `the service proxy's rules were refused by ${command}: ${why}`,
+    fix: () => "choose another mode of the proxy: --proxy nftables",
+  },
 });

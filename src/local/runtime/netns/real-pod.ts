@@ -25,8 +25,8 @@ export interface PodWorld extends VolumeSources {
   hosts: string;
   /** The address of the `kubernetes` service. */
   apiService: { host: string; port: number };
-  /** Serves cluster IPs on a node; what it returns stops that. */
-  serveServices(machine: Machine): () => Promise<void>;
+  /** Serves the cluster's services on a node as the pod is told to; what it returns stops that. */
+  serveServices(machine: Machine, pod: Pod): () => Promise<void>;
 }
 
 type Report = (event: ContainerEvent) => void;
@@ -71,7 +71,7 @@ export class RealPod {
     const id = randomBytes(32).toString("hex");
     this.log(container.name).startRun();
     if (image.is === "process") await this.#start(container, id, image, report);
-    else if (image.is === "service-proxy") this.#standInForProxy(container, report);
+    else if (image.is === "service-proxy") this.#serveServices(container, report);
     else {
       this.#write(container, `${container.image} is not on this machine: it is said to run, nothing does`);
       report({ is: "ready" });
@@ -158,9 +158,9 @@ export class RealPod {
     });
   }
 
-  #standInForProxy(container: Container, report: Report): void {
+  #serveServices(container: Container, report: Report): void {
     this.#write(container, `serving the cluster's services on ${this.machine.spec.name}`);
-    this.#stops.push(this.#world.serveServices(this.machine));
+    this.#stops.push(this.#world.serveServices(this.machine, this.pod));
     report({ is: "ready" });
   }
 

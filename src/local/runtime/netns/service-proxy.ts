@@ -1,72 +1,90 @@
+import { isNodeEligible } from "../../../agent/proxy-health.ts";
+import { vendorNames } from "../../../api/names.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { type ProxySettings, readYaml, serviceProxySettings } from "../../../api/service-proxy-mode.ts";
 import type { Client } from "../../../cluster/client.ts";
 import { createInformer, type Informer } from "../../../cluster/informer.ts";
-import { ENDPOINT_SLICES, SERVICES } from "../../../cluster/kinds.ts";
+import { CONFIG_MAPS, ENDPOINT_SLICES, NODES, SERVICES } from "../../../cluster/kinds.ts";
 import type { Kernel } from "../../../kernel/kernel.ts";
-import type { NftPort } from "../../../kernel/nft-port.ts";
+import type { Clock } from "../../../kit/clock.ts";
 import type { Log } from "../../../kit/log.ts";
-import type { EndpointSlice, Service } from "../../controllers/workload-types.ts";
+import type { Pod } from "../../controllers/workload-types.ts";
 import type { Machine } from "./machine.ts";
-import { serviceRules } from "./service-rules.ts";
+import { NodeProxy } from "./service-node-proxy.ts";
 
-/** Stands in for the service proxy on all nodes that have one: one watch, however many nodes. */
+export interface ServiceProxyOptions {
+  kernel: Kernel;
+  client: Client;
+  clock: Clock;
+  log: Log;
+}
+
+/** The service proxy of all nodes that have one: one watch, however many nodes; each node its own rules. */
 export class ServiceProxy {
-  readonly #kernel: Kernel;
-  readonly #log: Log;
-  readonly #services: Informer<Service>;
-  readonly #slices: Informer<EndpointSlice>;
-  readonly #tables = new Map<Machine, NftPort>();
-  #synced = false;
-  #due = false;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #options: ServiceProxyOptions;
+  readonly #informers: Informer<KubeObject>[];
+  readonly #nodes: Informer<KubeObject>;
+  readonly #proxies = new Set<NodeProxy>();
+  readonly #synced: Promise<unknown>;
 
-  constructor(kernel: Kernel, client: Client, log: Log) {
-    this.#kernel = kernel;
-    this.#log = log;
-    this.#services = createInformer<Service>(client, SERVICES);
-    this.#slices = createInformer<EndpointSlice>(client, ENDPOINT_SLICES);
-    void Promise.all([this.#services.synced, this.#slices.synced]).then(() => {
-      this.#synced = true;
-      this.#changed();
-    });
-    this.#services.onChange(() => this.#changed());
-    this.#slices.onChange(() => this.#changed());
+  constructor(options: ServiceProxyOptions) {
+    const { client } = options;
+    this.#options = options;
+    this.#nodes = createInformer<KubeObject>(client, NODES);
+    this.#informers = [this.#nodes, createInformer(client, SERVICES), createInformer(client, ENDPOINT_SLICES)];
+    this.#synced = Promise.all(this.#informers.map(({ synced }) => synced));
   }
 
   /** Like the service proxies people have, it leaves its rules when it stops: connections go on, and nobody updates them. */
-  serve(machine: Machine): () => Promise<void> {
-    this.#tables.set(machine, this.#kernel.nft(machine.netns));
-    this.#changed();
+  serve(machine: Machine, pod: Pod): () => Promise<void> {
+    const stopping = new AbortController();
+    const serving = this.#serve(machine, pod, stopping.signal).catch((error: unknown) => {
+      this.#options.log.error({ error, node: machine.spec.name }, "services are not served");
+    });
     return async () => {
-      await this.#writing;
-      this.#tables.get(machine)?.close();
-      this.#tables.delete(machine);
+      stopping.abort();
+      await serving;
     };
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#services.stop(), this.#slices.stop()]);
-    await this.#writing;
-    for (const table of this.#tables.values()) table.close();
-    this.#tables.clear();
+    await Promise.all(this.#informers.map((informer) => informer.stop()));
+    await Promise.all([...this.#proxies].map((proxy) => proxy.stop()));
   }
 
-  /** A burst of news is worth one look. */
-  #changed(): void {
-    if (this.#due || !this.#synced) return;
-    this.#due = true;
-    this.#writing = this.#writing.then(() => this.#write());
+  async #serve(machine: Machine, pod: Pod, signal: AbortSignal): Promise<void> {
+    const settings = await this.#settingsOf(pod);
+    await this.#synced;
+    if (signal.aborted) return;
+    const { name } = machine.spec;
+    const proxy = new NodeProxy({
+      ...{ ...this.#options, machine, ...settings },
+      isNodeEligible: () => isNodeEligible(this.#nodes.get(name)),
+    });
+    this.#proxies.add(proxy);
+    const ends = this.#informers.map((informer) =>
+      informer.onChange(({ type, object }) => (type === "deleted" ? proxy.remove(object) : proxy.set(object))),
+    );
+    proxy.start();
+    await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    for (const end of ends) end();
+    this.#proxies.delete(proxy);
+    await proxy.stop();
   }
 
-  async #write(): Promise<void> {
-    await new Promise((soon) => setImmediate(soon));
-    this.#due = false;
-    const rules = serviceRules(this.#services.list(), this.#slices.list());
-    for (const [machine, table] of this.#tables) {
-      try {
-        await table.run(rules);
-      } catch (error) {
-        this.#log.error({ error, node: machine.spec.name }, "the rules of services were refused");
-      }
-    }
+  /** As its pod was told: by flags, or by a config map. */
+  async #settingsOf({ metadata, spec }: Pod): Promise<{ mode: ProxySettings["mode"]; clusterCidrs: string[] }> {
+    const namespace = metadata.namespace ?? vendorNames.namespaces.orchestratorSystem;
+    const maps = (await this.#options.client.list<KubeObject>(CONFIG_MAPS, { namespace })).items;
+    const workload = { apiVersion: "apps/v1", kind: "DaemonSet", metadata, spec: { template: { spec } } };
+    const { mode } = serviceProxySettings(workload as never, maps);
+    const words = spec.containers.flatMap(({ command = [], args = [] }) => [...command, ...args]);
+    const flag = words.map((word) => /^--cluster-cidr=(.*)$/.exec(word)?.[1]).find((cidr) => cidr !== undefined);
+    const written = maps
+      .flatMap((map) => Object.values((map["data"] ?? {}) as Record<string, string>))
+      .map((text) => readYaml<{ kind?: unknown; clusterCIDR?: unknown }>(text))
+      .find((settings) => settings?.kind === "KubeProxyConfiguration")?.clusterCIDR;
+    const cidrs = flag ?? (typeof written === "string" ? written : "");
+    return { mode, clusterCidrs: cidrs.split(",").filter((cidr) => cidr !== "") };
   }
 }

@@ -12,6 +12,7 @@ export function emptyDelta(inSync: boolean): ModelDelta {
     hostEndpoints: none(),
     nodes: none(),
     routes: none(),
+    services: none(),
     problems: none(),
   };
 }
@@ -31,6 +32,7 @@ export function wholeDelta(model: DataplaneModel, inSync: boolean): ModelDelta {
     hostEndpoints: all(model.hostEndpoints),
     nodes: all(model.nodes),
     routes: all(model.routes),
+    services: all(model.services),
     problems: all(model.problems),
     settings: model.settings,
   };

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * The first packet of a flow, at a hook where it arrives: whose flow it is, who answers for its address, which way it goes and how answers
+ * come back. Both directions take the same way, so that a translation is undone where it was done.
+ */
+#ifndef LIB_BEGIN_H
+#define LIB_BEGIN_H
+
+#include "conntrack.h"
+#include "flows.h"
+#include "forward.h"
+#include "services.h"
+
+#define PORT_TRIES 6
+#define FIRST_PORT 32768
+#define PORTS 28232
+
+/* Packets with a client's own address come out of the overlay only from nodes that want the answer there. */
+INLINE void answer_through_overlay(struct __sk_buff *skb, struct work *w)
+{
+	w->reply_path = PATH_OVERLAY;
+	bpf_skb_load_bytes(skb, 6, w->reply_mac, 6);
+}
+
+/* Where the first packet of a flow goes on, and how the answers will. Pods reach each other past the stack, and the outside through it. */
+INLINE void choose_path(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
+{
+	w->path = PATH_STACK;
+	w->reply_path = PATH_STACK;
+	struct workload *workload = bpf_map_lookup_elem(&workloads, &w->to.dst);
+	int from_overlay = hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY;
+	if (workload && (workload->ifindex != w->ifindex || (w->flags & WORK_NAT))) {
+		w->path = PATH_LOCAL;
+		w->out = workload->ifindex;
+		w->reply_path = hook == HOOK_FROM_WORKLOAD ? PATH_LOCAL : PATH_ROUTE;
+		/* Translated here: the node before left that, and the answer, to us. */
+		if (from_overlay && (w->flags & WORK_OUTSIDE) && !(w->flags & WORK_NAT))
+			answer_through_overlay(skb, w);
+		return;
+	}
+	struct route *route = find_route(w, &w->to.dst);
+	__u32 kind = route ? route->kind : 0;
+	if (workload || (hook == HOOK_FROM_HOST && !(w->flags & WORK_NAT)))
+		return;
+	if (hook == HOOK_FROM_WORKLOAD) {
+		if (kind != ROUTE_REMOTE_WORKLOAD)
+			return;
+		w->path = PATH_ROUTE;
+		w->reply_path = PATH_LOCAL;
+		return;
+	}
+	/* Whoever answers on this very node sees the client, and the stack delivers. */
+	if (kind == ROUTE_LOCAL_HOST)
+		return;
+	if (kind == ROUTE_REMOTE_WORKLOAD && route && (w->flags & WORK_OUTSIDE) && (route->flags & ROUTE_PEER_EBPF) &&
+	    (route->flags & ROUTE_OVERLAY)) {
+		w->path = PATH_OVERLAY;
+		__builtin_memcpy(w->mac, route->mac, 6);
+		w->reply_path = PATH_ROUTE;
+		if (from_overlay)
+			answer_through_overlay(skb, w);
+		return;
+	}
+	/*
+	 * The backend's node would not send the answer back to us, because it does not know how or because it reaches a client of the cluster
+	 * straight: the kernel takes this node's address for the client's.
+	 */
+	w->flags |= WORK_MARK;
+}
+
+/* The same for a packet of the node itself, where it leaves: pods of this node are reached from there, and others by its routes. */
+INLINE enum reason choose_own_path(struct work *w)
+{
+	struct workload *workload = bpf_map_lookup_elem(&workloads, &w->to.dst);
+	w->reply_path = PATH_HOST;
+	w->path = workload ? PATH_LOCAL : PATH_ROUTE;
+	if (workload)
+		w->out = workload->ifindex;
+	/* From the node to itself nothing leaves: only its sockets can be translated there. */
+	return !workload && route_kind_of(w, &w->to.dst) == ROUTE_LOCAL_HOST ? DROP_NO_ROUTE : REASON_NONE;
+}
+
+/* Whether an answer of that key would be taken for another flow's, of ours or of the kernel's. */
+INLINE int is_taken(struct __sk_buff *skb, struct work *w, const struct flow_key *reply, __u64 now)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, reply);
+	if (flow && flow->state != FLOW_CLOSING && now - flow->last_seen <= timeout_of(reply->protocol, flow->state)) {
+		struct flow_key *back = &w->scratch.error;
+		reverse(back, &w->packet);
+		/* Left over from this very flow. */
+		int own = (flow->flags & FLOW_NAT) && same_address(&flow->to.src, &back->src) && same_address(&flow->to.dst, &back->dst) &&
+			  flow->to.sport == back->sport && flow->to.dport == back->dport;
+		if (!own)
+			return 1;
+	}
+	if (!find_kernel_flow(skb, w, reply))
+		return 0;
+	__u8 state = w->scratch.kernel.tcp_state;
+	return reply->protocol == IPPROTO_UDP || (state >= KERNEL_SYN_SENT && state <= KERNEL_ESTABLISHED);
+}
+
+/* One pod may ask two services that have the same backend, from the same port: behind the translation those would be one flow. */
+INLINE int find_free_port(struct __sk_buff *skb, struct work *w)
+{
+	__u64 now = bpf_ktime_get_ns();
+#pragma clang loop unroll(full)
+	for (int i = 0; i < PORT_TRIES; i++) {
+		reverse(&w->reply, &w->to);
+		if (!is_taken(skb, w, &w->reply, now))
+			return 1;
+		w->to.sport = FIRST_PORT + bpf_get_prandom_u32() % PORTS;
+	}
+	return 0;
+}
+
+/* What policy is asked about: the packet as it will be, but from whoever it really is from. */
+INLINE void ask_about_translated(struct work *w, const struct ip_address *dst, __u16 dport)
+{
+	w->judged.dst = *dst;
+	w->judged.dport = dport;
+	w->dport = dport;
+}
+
+/* A flow the kernel had before us, maybe with a translation of its own: it goes on there, once policy is asked about what the kernel makes of it. */
+INLINE void leave_to_kernel(struct work *w)
+{
+	w->flags |= WORK_KERNEL;
+	w->path = PATH_STACK;
+	w->reply_path = PATH_STACK;
+	if (w->scratch.kernel.reply) {
+		w->flags |= WORK_REPLY;
+		ask_about(w, &w->reply);
+		return;
+	}
+	ask_about_translated(w, &w->scratch.kernel.dst, w->scratch.kernel.dport);
+}
+
+/* The packet is for a service. 0: `to` says who answers. */
+INLINE enum reason translate(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface,
+			     const struct frontend *frontend)
+{
+	int outside = (w->flags & WORK_OUTSIDE) != 0;
+	int handed = outside && hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY;
+	if ((frontend->flags & FRONTEND_SOURCE_RANGES) && !is_in_source_ranges(w, frontend->service))
+		return DROP_SOURCE_RANGE;
+	enum reason bad = choose_backend(w, frontend, handed);
+	if (bad)
+		return bad;
+	w->service = frontend->service;
+	w->flags |= WORK_NAT;
+	choose_path(skb, w, hook, interface);
+	/* A pod does not take a packet from itself: it comes from the address it asked. That is in every family, and nobody else's flow. */
+	if (same_address(&w->to.src, &w->to.dst))
+		w->to.src = w->packet.dst;
+	if (w->path == PATH_OVERLAY && outside && !handed && node_word(NODE_DIRECT)) {
+		w->to = w->packet;
+		w->flags = (w->flags & ~WORK_NAT) | WORK_DIRECT;
+		return REASON_NONE;
+	}
+	if (!find_free_port(skb, w))
+		return DROP_NO_FREE_PORT;
+	return REASON_NONE;
+}
+
+/* A packet to a pod straight whose answers would be taken for a translated flow's gets another port too. */
+INLINE enum reason keep_apart(struct __sk_buff *skb, struct work *w)
+{
+	if (!has_ports(w->packet.protocol))
+		return REASON_NONE;
+	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
+	/* The kernel does not have this flow, so what it has under its answers is one that it translates. */
+	if (!(other && (other->flags & FLOW_NAT)) && !find_kernel_flow(skb, w, &w->reply))
+		return REASON_NONE;
+	if (!find_free_port(skb, w))
+		return DROP_NO_FREE_PORT;
+	if (w->to.sport != w->packet.sport)
+		w->flags |= WORK_NAT;
+	return REASON_NONE;
+}
+
+/* Draining, new flows are the kernel's, but for those it could not answer, or would mix up with one of ours. */
+INLINE int drains(struct work *w, enum hook hook, const struct interface *interface)
+{
+	if (w->mode != MODE_DRAIN)
+		return 0;
+	if (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w))
+		return 1;
+	if (hook == HOOK_FROM_HOST)
+		return interface->kind != INTERFACE_OVERLAY || !(w->flags & WORK_OUTSIDE);
+	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
+	return !other || !(other->flags & FLOW_NAT) || other->state == FLOW_CLOSING;
+}
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Who answers for the address and port a packet is for. */
+#ifndef LIB_SERVICES_H
+#define LIB_SERVICES_H
+
+#include "parse.h"
+
+INLINE struct route *find_route(struct work *w, const struct ip_address *address)
+{
+	struct route_key *key = &w->scratch.route_key;
+	key->prefix_length = 128;
+	key->address = *address;
+	return bpf_map_lookup_elem(&routes, key);
+}
+
+INLINE __u32 route_kind_of(struct work *w, const struct ip_address *address)
+{
+	struct route *route = find_route(w, address);
+	return route ? route->kind : 0;
+}
+
+/* Whether somebody asks who is neither a pod of the cluster nor a node of it. */
+INLINE int is_outside(struct work *w)
+{
+	return route_kind_of(w, &w->packet.src) == 0 && !bpf_map_lookup_elem(&workloads, &w->packet.src);
+}
+
+/*
+ * Node ports are of every address of this node. Of another node's too in what comes through the overlay: that node left the packet as
+ * it was, for us to answer.
+ */
+INLINE int is_node_port_address(struct work *w, const struct interface *interface)
+{
+	__u32 kind = route_kind_of(w, &w->packet.dst);
+	return kind == ROUTE_LOCAL_HOST || (kind == ROUTE_REMOTE_HOST && interface->kind == INTERFACE_OVERLAY);
+}
+
+INLINE struct frontend *find_frontend(struct work *w, const struct interface *interface)
+{
+	struct frontend_key *key = &w->scratch.frontend_key;
+	if (!has_ports(w->packet.protocol))
+		return 0;
+	key->address = w->packet.dst;
+	key->port = w->packet.dport;
+	key->protocol = w->packet.protocol;
+	key->pad = 0;
+	struct frontend *frontend = bpf_map_lookup_elem(&frontends, key);
+	if (frontend || !is_node_port_address(w, interface))
+		return frontend;
+	key->address.word[0] = 0;
+	key->address.word[1] = 0;
+	key->address.word[2] = w->ip_version == 4 ? htonl(0xffff) : 0;
+	key->address.word[3] = 0;
+	return bpf_map_lookup_elem(&frontends, key);
+}
+
+/* A service's own address, and a port nobody serves there. */
+INLINE int is_missing_port(const struct work *w)
+{
+	return has_ports(w->packet.protocol) && bpf_map_lookup_elem(&cluster_addresses, &w->packet.dst);
+}
+
+INLINE int is_in_source_ranges(struct work *w, __u32 service)
+{
+	struct source_range_key *key = &w->scratch.source_range_key;
+	key->prefix_length = 32 + 128;
+	key->service = service;
+	key->address = w->packet.src;
+	return bpf_map_lookup_elem(&source_ranges, key) != 0;
+}
+
+/* Whether only backends of this node may answer. `handed`: another node chose this one. */
+INLINE int takes_local(const struct work *w, const struct frontend *frontend, int handed)
+{
+	if (handed)
+		return 1;
+	if (!(frontend->flags & FRONTEND_EXTERNAL))
+		return (frontend->flags & FRONTEND_INTERNAL_LOCAL) != 0;
+	return (frontend->flags & FRONTEND_EXTERNAL_LOCAL) && (w->flags & WORK_OUTSIDE);
+}
+
+/* The backend the client had before; renews it. */
+INLINE int recall_backend(struct work *w, const struct frontend *frontend, __u32 local, __u64 now)
+{
+	struct affinity_key *key = &w->scratch.affinity_key;
+	key->client = w->packet.src;
+	key->service = frontend->service;
+	key->local = local;
+	struct affinity *had = bpf_map_lookup_elem(&affinities, key);
+	if (!had || now - had->last_used > (__u64)frontend->affinity * SECOND)
+		return 0;
+	had->last_used = now;
+	w->to.dst = had->address;
+	w->to.dport = had->port;
+	return 1;
+}
+
+INLINE void remember_backend(struct work *w, __u64 now)
+{
+	struct affinity *affinity = &w->scratch.affinity;
+	__builtin_memset(affinity, 0, sizeof(*affinity));
+	affinity->address = w->to.dst;
+	affinity->port = w->to.dport;
+	affinity->last_used = now;
+	bpf_map_update_elem(&affinities, &w->scratch.affinity_key, affinity, BPF_ANY);
+}
+
+/* Writes who answers into `to`. */
+INLINE enum reason choose_backend(struct work *w, const struct frontend *frontend, int handed)
+{
+	__u32 local = takes_local(w, frontend, handed);
+	__u32 count = local ? frontend->local_count : frontend->cluster_count;
+	__u64 now = bpf_ktime_get_ns();
+	if (!count)
+		return frontend->flags & FRONTEND_ANY ? DROP_NO_LOCAL_BACKEND : REJECT_NO_BACKEND;
+	if (frontend->affinity && recall_backend(w, frontend, local, now))
+		return REASON_NONE;
+	struct backend_key *key = &w->scratch.backend_key;
+	key->list = local ? frontend->local_list : frontend->cluster_list;
+	key->index = bpf_get_prandom_u32() % count;
+	struct backend *backend = bpf_map_lookup_elem(&backends, key);
+	if (!backend)
+		return DROP_NO_LOCAL_BACKEND;
+	w->to.dst = backend->address;
+	w->to.dport = backend->port;
+	if (frontend->affinity)
+		remember_backend(w, now);
+	return REASON_NONE;
+}
+
+#endif

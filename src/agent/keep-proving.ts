@@ -1,0 +1,59 @@
+import { type Clock, sleep } from "../kit/clock.ts";
+import type { Log } from "../kit/log.ts";
+import type { ServiceProof } from "./prove-services.ts";
+
+/** What is known of services by way of the programs, found out again and again while they act. */
+export interface Proving {
+  proven(): boolean;
+  /** Proven, or there is nothing to prove it by: good enough to go on, not to be told. */
+  noObjection(): boolean;
+  last(): ServiceProof | undefined;
+  /** Whether the last look changed `proven`. */
+  news(): boolean;
+  done: Promise<void>;
+}
+
+export interface ProvingOptions {
+  prove(): Promise<ServiceProof>;
+  /** Whether the programs act. */
+  acting(): boolean;
+  /** After every look. */
+  onLook(): void;
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
+}
+
+const UNPROVEN_MS = 500;
+const PROVEN_MS = 10_000;
+/** A single failure may be the API server's restart. */
+const FAILURES = 3;
+
+export function keepProving({ prove, acting, onLook, clock, log, signal }: ProvingOptions): Proving {
+  let last: ServiceProof | undefined;
+  let [proven, failures] = [false, 0];
+  let news = false;
+  const look = async (): Promise<void> => {
+    const was = proven;
+    last = acting() ? await prove() : undefined;
+    failures = last?.is === "failed" ? failures + 1 : 0;
+    proven = last?.is === "proven" || (proven && last?.is === "failed" && failures < FAILURES);
+    news = proven !== was;
+    if (news) log.info({ proof: last }, proven ? "services are proven" : "services are no longer proven");
+  };
+  const loop = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await look();
+      onLook();
+      await sleep(clock, proven && failures === 0 ? PROVEN_MS : UNPROVEN_MS, signal);
+    }
+  };
+  return {
+    proven: () => proven,
+    noObjection: () => proven || last?.is === "nothingToAsk",
+    last: () => last,
+    news: () => news,
+    // Not at once: whoever is told does not know us yet.
+    done: Promise.resolve().then(loop),
+  };
+}

@@ -1,0 +1,46 @@
+import { expect, it } from "vitest";
+import type { ServicePort } from "../policy/model.ts";
+import { ModelCopy } from "../policy/model-copy.ts";
+import { servicesTable } from "./own-tables.ts";
+
+const SERVICE: ServicePort = {
+  ...{ id: "shop/web:http/tcp/4", protocol: 6, family: 4, clusterAddress: "10.96.0.10", port: 80 },
+  ...{ externalAddresses: [], loadBalancerAddresses: [], sourceRanges: null, nodePort: null },
+  ...{ healthCheckNodePort: null, healthCheckBackends: 0, affinitySeconds: 0 },
+  ...{ internalLocal: false, externalLocal: false, anyBackends: true, localBackends: [] },
+  clusterBackends: [
+    { address: "10.0.0.1", port: 8080, local: true, node: "here" },
+    { address: "10.0.9.1", port: 8080, local: false, node: "there" },
+  ],
+};
+
+it("the table of services says where each is asked, by which rules, and who answers", () => {
+  const model = new ModelCopy();
+  const local = [{ address: "fd00::1", port: 8080, local: true, node: "here" }];
+  for (const service of [
+    SERVICE,
+    {
+      ...{ ...SERVICE, id: "shop/web:http/tcp/6", family: 6 as const, clusterAddress: "fd96::a" },
+      ...{ loadBalancerAddresses: ["2001:db8::7"], sourceRanges: [], nodePort: 30_080, affinitySeconds: 30 },
+      ...{ healthCheckNodePort: 32_000, healthCheckBackends: 1, internalLocal: true, externalLocal: true },
+      ...{ clusterBackends: local, localBackends: local },
+    },
+    { ...SERVICE, id: "shop/gone:/udp/4", protocol: 17 as const, clusterBackends: [], anyBackends: false },
+  ])
+    model.services.set(service.id, service);
+  expect(servicesTable(model)).toEqual({
+    columns: ["service", "addresses", "node port", "rules", "backends", "local backends"],
+    rows: [
+      ["shop/gone:/udp/4", "10.96.0.10:80", "-", "refused: nobody answers", "-", "-"],
+      ["shop/web:http/tcp/4", "10.96.0.10:80", "-", "-", "10.0.0.1:8080* 10.0.9.1:8080", "-"],
+      [
+        "shop/web:http/tcp/6",
+        "[fd96::a]:80 [2001:db8::7]:80",
+        "30080",
+        "inside: local, outside: local, affinity 30s, balancer only for nobody, health at 32000: 1",
+        "[fd00::1]:8080*",
+        "[fd00::1]:8080*",
+      ],
+    ],
+  });
+});

@@ -1,0 +1,57 @@
+import type { TrafficSnapshot } from "../../api/traffic-report.ts";
+import { Awake } from "./awake.ts";
+import { MeasuredTcp } from "./measured-tcp.ts";
+import { MeasuredUdp } from "./measured-udp.ts";
+import type { MeasuredWay } from "./measured-way.ts";
+
+/** A way with its name, and the ports of a probe's server at its end. */
+export interface WayToMeasure {
+  way: string;
+  host: string;
+  tcp: number;
+  udp: number;
+}
+
+export interface MeasureOptions {
+  /** Milliseconds between two messages of a kept connection, two connections that come and go, and two snapshots. */
+  every: number;
+  churn: number;
+  report: number;
+  tell(snapshot: TrafficSnapshot): void;
+  signal: AbortSignal;
+}
+
+/**
+ * Speaks over every way, by TCP and UDP, until it is stopped: a kept connection with a message every few milliseconds, and new ones
+ * beside it. It keeps counts and nothing else, so it may run for days.
+ */
+export async function measureWays(ways: readonly WayToMeasure[], options: MeasureOptions): Promise<void> {
+  const began = performance.now();
+  const awake = new Awake(options.every, began);
+  const measured: MeasuredWay[] = ways.flatMap(({ way, host, tcp, udp }) => [
+    new MeasuredTcp({ way, host, port: tcp }, awake),
+    new MeasuredUdp({ way, host, port: udp }, awake),
+  ]);
+  const tell = () => {
+    const now = performance.now();
+    options.tell({ seconds: Math.round((now - began) / 100) / 10, rows: measured.map((one) => one.row(now)) });
+  };
+  const timers = [
+    setInterval(() => {
+      const now = performance.now();
+      awake.note(now);
+      for (const one of measured) one.tick(now);
+    }, options.every),
+    setInterval(() => {
+      for (const one of measured) one.churn();
+    }, options.churn),
+    setInterval(tell, options.report),
+  ];
+  await new Promise<void>((resolve) => {
+    if (options.signal.aborted) resolve();
+    else options.signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+  for (const timer of timers) clearInterval(timer);
+  tell();
+  for (const one of measured) one.close();
+}

@@ -1,0 +1,93 @@
+import { connect, type Socket } from "node:net";
+import type { TrafficRow } from "../../api/traffic-report.ts";
+import { type Awake, Silence } from "./awake.ts";
+import { ANSWER_MS, GIVEN_UP_MS, type MeasuredWay, type WayOptions } from "./measured-way.ts";
+import { probeOnce } from "./probe-client.ts";
+
+/** A connection that stays and is spoken over all the time, and others beside it that come and go. */
+export class MeasuredTcp implements MeasuredWay {
+  readonly #options: WayOptions;
+  readonly #silence: Silence;
+  #socket: Socket | undefined;
+  /** Whether the one there is has been answered: only then can it be lost. */
+  #answered = false;
+  #triedAt = 0;
+  #heardAt = 0;
+  #reached = false;
+  #opened = 0;
+  #lost = 0;
+  #closed = false;
+
+  constructor(options: WayOptions, awake: Awake) {
+    this.#options = options;
+    this.#silence = new Silence(awake);
+  }
+
+  tick(now: number): void {
+    if (!this.#socket) this.#open(now);
+    else if (this.#answered && now - this.#heardAt > GIVEN_UP_MS) this.#end(true);
+    else if (!this.#answered && now - this.#triedAt > ANSWER_MS) this.#end(this.#reached);
+    else if (this.#answered) this.#socket.write("measure\n");
+  }
+
+  churn(): void {
+    if (!this.#reached) return;
+    const { host, port } = this.#options;
+    void probeOnce({ host, port, protocol: "tcp" }, ANSWER_MS).then(({ ok }) => {
+      if (this.#closed) return;
+      this.#opened++;
+      if (!ok) this.#lost++;
+    });
+  }
+
+  row(now: number): TrafficRow {
+    return {
+      way: this.#options.way,
+      protocol: "tcp",
+      reached: this.#reached,
+      opened: this.#opened,
+      lost: this.#lost,
+      silenceMs: Math.round(this.#silence.longestMs(now)),
+      sent: 0,
+      unanswered: 0,
+    };
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#socket?.destroy();
+  }
+
+  #open(now: number): void {
+    const { host, port } = this.#options;
+    const socket = connect({ host, port }).setNoDelay(true);
+    this.#socket = socket;
+    this.#triedAt = now;
+    this.#answered = false;
+    socket.on("data", () => {
+      if (this.#socket === socket) this.#hear();
+    });
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => {
+      if (this.#socket === socket && !this.#closed) this.#end(this.#answered || this.#reached);
+    });
+  }
+
+  #hear(): void {
+    this.#heardAt = performance.now();
+    this.#silence.heard(this.#heardAt);
+    this.#reached = true;
+    if (!this.#answered) this.#opened++;
+    this.#answered = true;
+  }
+
+  #end(counts: boolean): void {
+    if (counts) {
+      this.#lost++;
+      if (!this.#answered) this.#opened++;
+    }
+    const socket = this.#socket;
+    this.#socket = undefined;
+    socket?.destroy();
+  }
+}

@@ -1,0 +1,123 @@
+import { createSocket, type Socket } from "node:dgram";
+import type { TrafficRow } from "../../api/traffic-report.ts";
+import { type Awake, Silence } from "./awake.ts";
+import { GIVEN_UP_MS, type MeasuredWay, type WayOptions } from "./measured-way.ts";
+import { parseAnswer } from "./probe-answer.ts";
+
+/** A datagram that has no answer by then has none. */
+const LATE_MS = 2000;
+/** How long a socket may wait for its first answer. */
+const FIRST_ANSWER_MS = 500;
+
+/** A socket that stays and sends all the time, and others beside it that send one datagram each. */
+export class MeasuredUdp implements MeasuredWay {
+  readonly #options: WayOptions;
+  readonly #awake: Awake;
+  readonly #silence: Silence;
+  #kept: Socket | undefined;
+  #heardAt = 0;
+  #reached = false;
+  #number = 0;
+  /** When each datagram was sent that has no answer yet; what is late is taken out, so it stays small. */
+  readonly #open = new Map<string, { sentAt: number; pausedThen: number; socket: Socket; once: boolean }>();
+  #sent = 0;
+  #unanswered = 0;
+  #closed = false;
+
+  constructor(options: WayOptions, awake: Awake) {
+    this.#options = options;
+    this.#awake = awake;
+    this.#silence = new Silence(awake);
+  }
+
+  tick(now: number): void {
+    this.#countLate(now);
+    // The first packet of a socket may decide its way for good, so a socket that is not answered is given up for a new one.
+    if (this.#kept && now - this.#heardAt > (this.#reached ? GIVEN_UP_MS : FIRST_ANSWER_MS)) this.#drop(now);
+    if (!this.#kept) {
+      this.#kept = this.#socket();
+      this.#heardAt = now;
+    }
+    this.#send(this.#kept, now, false);
+  }
+
+  churn(): void {
+    if (!this.#reached) return;
+    this.#send(this.#socket(), performance.now(), true);
+  }
+
+  row(now: number): TrafficRow {
+    return {
+      way: this.#options.way,
+      protocol: "udp",
+      reached: this.#reached,
+      opened: 0,
+      lost: 0,
+      silenceMs: Math.round(this.#silence.longestMs(now)),
+      sent: this.#sent,
+      unanswered: this.#unanswered,
+    };
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#kept?.close();
+    for (const { socket, once } of this.#open.values()) if (once) socket.close();
+    this.#open.clear();
+  }
+
+  #socket(): Socket {
+    const socket = createSocket(this.#options.host.includes(":") ? "udp6" : "udp4");
+    socket.on("message", (message) => this.#hear(socket, message.toString()));
+    // What the kernel refuses to send is never answered, and counts as that.
+    socket.on("error", () => {});
+    return socket;
+  }
+
+  #send(socket: Socket, now: number, once: boolean): void {
+    const said = `${++this.#number}`;
+    this.#open.set(said, { sentAt: now, pausedThen: this.#awake.pausedMs, socket, once });
+    if (this.#reached) this.#sent++;
+    socket.send(`${said}\n`, this.#options.port, this.#options.host, () => {});
+  }
+
+  #hear(socket: Socket, line: string): void {
+    const said = parseAnswer(line)?.said ?? "";
+    const asked = this.#open.get(said);
+    if (this.#closed || asked?.socket !== socket) return;
+    this.#open.delete(said);
+    if (asked.once) {
+      socket.close();
+      return;
+    }
+    // What was sent before anybody could answer is no loss.
+    if (!this.#reached) {
+      this.#open.clear();
+      this.#sent++;
+    }
+    this.#reached = true;
+    this.#heardAt = performance.now();
+    this.#silence.heard(this.#heardAt);
+  }
+
+  #countLate(now: number): void {
+    for (const [said, { sentAt, pausedThen, socket, once }] of this.#open) {
+      if (now - sentAt - (this.#awake.pausedMs - pausedThen) < LATE_MS) break;
+      this.#open.delete(said);
+      if (this.#reached) this.#unanswered++;
+      if (once) socket.close();
+    }
+  }
+
+  /** Its datagrams that are still on their way have lost whom to answer. */
+  #drop(now: number): void {
+    this.#countLate(now);
+    for (const [said, { socket }] of this.#open) {
+      if (socket !== this.#kept) continue;
+      this.#open.delete(said);
+      if (this.#reached) this.#unanswered++;
+    }
+    this.#kept?.close();
+    this.#kept = undefined;
+  }
+}

@@ -1,0 +1,22 @@
+import type { TrafficRow } from "../../api/traffic-report.ts";
+
+/** One way that is measured: it is told when to send, and says what it counted. */
+export interface MeasuredWay {
+  /** Time to send the next message. */
+  tick(now: number): void;
+  /** Time for one more connection that comes and goes. */
+  churn(): void;
+  row(now: number): TrafficRow;
+  close(): void;
+}
+
+export interface WayOptions {
+  way: string;
+  host: string;
+  port: number;
+}
+
+/** After this long without any answer a kept connection counts as lost, and a new one is tried. */
+export const GIVEN_UP_MS = 5000;
+/** A new connection must be answered within this. */
+export const ANSWER_MS = 3000;

@@ -1,0 +1,67 @@
+/** Leaves eBPF without a model, a cluster or an agent: what the dead-man does when nobody speaks up, and the half of what a rescue does. */
+import { setTimeout as wait } from "node:timers/promises";
+import { mapDirectory } from "../dataplane/ebpf/programs.ts";
+import { giveFlows } from "../dataplane/handover/give-flows.ts";
+import { pinnedGeneration, pinnedMode, turnOffPinned } from "../dataplane/handover/node-mode.ts";
+import type { Kernel } from "../kernel/kernel.ts";
+import type { Net } from "../policy/model.ts";
+import type { AgentDirectories } from "./config.ts";
+import { disarm, holdBack, isOverdue, readArmed } from "./dead-man.ts";
+import { TABLES } from "./planes.ts";
+
+const POLL_MS = 100;
+
+/** Waits until the new plane is confirmed or time is over; whether it had to act. */
+export async function keepDeadMansWatch(
+  kernel: Kernel,
+  directories: AgentDirectories,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  for (;;) {
+    const armed = readArmed(directories);
+    if (!armed || signal?.aborted) return false;
+    if (isOverdue(armed)) break;
+    await wait(POLL_MS, undefined, { signal }).catch(() => undefined);
+  }
+  const pools = readArmed(directories)?.pools ?? [];
+  await putBack(kernel, directories, pools);
+  return true;
+}
+
+/** Only where the old filter still stands: without it there would be no policy at all. */
+async function putBack(kernel: Kernel, directories: AgentDirectories, pools: readonly Net[]): Promise<void> {
+  const nft = kernel.nft();
+  const filter = (await nft.tables()).some(({ family, name }) => family === "inet" && name === TABLES.filter);
+  nft.close();
+  if (filter) {
+    holdBack(directories, "eBPF was not found to work in time: the old data plane was put back", "aWhile");
+    await leaveEbpf(kernel, directories, pools);
+  }
+  disarm(directories);
+}
+
+/** What the programs carry becomes the kernel's as well as it can, and they stop; how many connections, undefined where nothing acted. */
+export async function leaveEbpf(
+  kernel: Kernel,
+  { bpf: pinDirectory }: AgentDirectories,
+  pools: readonly Net[],
+): Promise<number | undefined> {
+  const mode = pinnedMode(kernel.bpf, pinDirectory);
+  let given: number | undefined;
+  if (mode === "ebpf" || mode === "drain") given = await giveAll(kernel, pinDirectory, pools).catch(() => 0);
+  turnOffPinned(kernel.bpf, pinDirectory);
+  return given;
+}
+
+async function giveAll(kernel: Kernel, pinDirectory: string, pools: readonly Net[]): Promise<number> {
+  const path = `${mapDirectory(pinDirectory)}/flows`;
+  const flows = kernel.bpf.openMap(path);
+  const conntrack = kernel.conntrack();
+  try {
+    const generation = (pinnedGeneration(kernel.bpf, pinDirectory) % 0xffff) + 1;
+    return (await giveFlows({ flows, conntrack, pools, generation, known: new Set() }, true)).given;
+  } finally {
+    conntrack.close();
+    flows.close();
+  }
+}

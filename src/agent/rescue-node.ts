@@ -1,0 +1,41 @@
+import { realKernel } from "../kernel/kernel.ts";
+import type { AgentDirectories } from "./config.ts";
+import { disarm, holdBack, release } from "./dead-man.ts";
+import { openPlanes, TABLES } from "./planes.ts";
+import { leaveEbpf } from "./put-back.ts";
+
+/**
+ * Takes a node that is cut off back to plain networking, without the API server: programs off and away, our tables away, connections given
+ * to the kernel as well as it can. Pods keep their interfaces, addresses and routes. Says what it did. An agent that runs, or starts later,
+ * stays with the standard data plane until `rescueOver`.
+ */
+export async function rescueNode(directories: AgentDirectories): Promise<string[]> {
+  const kernel = realKernel();
+  const done: string[] = [];
+  holdBack(directories, "the node was rescued: `vendor node rescue --over` ends it", "untilTold");
+  done.push("eBPF is not tried again on this node until `vendor node rescue --over`");
+  disarm(directories);
+  const given = await leaveEbpf(kernel, directories, []);
+  if (given !== undefined) done.push(`programs turned off; ${given} connections given to the kernel`);
+  if (kernel.bpf.pins(directories.bpf).length > 0) {
+    const { open } = openPlanes(kernel, { directories });
+    const programs = await open.ebpf();
+    await programs.remove();
+    await programs.close();
+    done.push(`programs and maps removed from ${directories.bpf}`);
+  }
+  const nft = kernel.nft();
+  const there = new Set((await nft.tables()).map(({ family, name }) => `${family} ${name}`));
+  for (const table of Object.values(TABLES).map((name) => `inet ${name}`)) {
+    if (!there.has(table)) continue;
+    await nft.run(`delete table ${table}`);
+    done.push(`nftables table ${table} removed`);
+  }
+  nft.close();
+  return done;
+}
+
+/** The agent may use eBPF again; whether that was news. */
+export function rescueOver(directories: AgentDirectories): boolean {
+  return release(directories);
+}

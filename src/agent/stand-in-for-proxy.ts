@@ -1,0 +1,117 @@
+/**
+ * While eBPF serves services, the agent does on the node what the service proxy did beside its rules: it answers load balancers. And it sees
+ * to it that nobody else writes such rules meanwhile, or says so.
+ */
+import type { KubeObject } from "../api/object.ts";
+import type { FollowedProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
+import { type Clock, sleep } from "../kit/clock.ts";
+import type { Log } from "../kit/log.ts";
+import type { DataplaneModel } from "../policy/model.ts";
+import type { AgentMetrics } from "./agent-metrics.ts";
+import { HealthCheckPorts, healthCheckedServices, type ListenOnNode } from "./health-check-ports.ts";
+import type { PlaneSwitch } from "./plane-switch.ts";
+import { isNodeEligible, listenHere, PROXY_HEALTH_PORT, serveProxyHealth } from "./proxy-health.ts";
+
+export interface StandInOptions {
+  filter: Pick<PlaneSwitch, "acting" | "removesProxyRules">;
+  proxyRules: Pick<FollowedProxyRules, "state" | "follow">;
+  model(): Pick<DataplaneModel, "services" | "settings">;
+  node(): KubeObject | undefined;
+  /** Nothing is known that speaks against sending here. */
+  healthy(): boolean;
+  /** What is told of it has changed. */
+  onChange(): void;
+  metrics: Pick<AgentMetrics, "proxyConflicts">;
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
+  listen?: ListenOnNode;
+}
+
+export interface StandIn {
+  /** For the agent's own pod: what is to be said of the proxy's rules here; undefined: nothing. */
+  word(): string | undefined;
+  /** The port balancers ask at is ours: whoever had it has left. */
+  answers(): boolean;
+  done: Promise<void>;
+}
+
+/** So that balancers that ask every ten seconds notice no gap. */
+const LOOK_MS = 1_000;
+
+export function standInForProxy(options: StandInOptions): StandIn {
+  const { filter, proxyRules } = options;
+  const held: { answering?: Answering | undefined } = {};
+  return {
+    answers: () => held.answering?.listens() ?? false,
+    word() {
+      const { conflict, present } = proxyRules.state();
+      if (conflict) return `conflict: ${conflict.message}`;
+      return present && filter.acting() === "ebpf" ? "left alone" : undefined;
+    },
+    done: Promise.all([followRules(options), answerBalancers(options, held)]).then(() => undefined),
+  };
+}
+
+function followRules({ filter, proxyRules, metrics, onChange, signal }: StandInOptions): Promise<void> {
+  let counted = proxyRules.state().returns;
+  return proxyRules.follow({
+    removes: () => filter.removesProxyRules(),
+    onChange({ returns }) {
+      if (returns > counted) metrics.proxyConflicts.add({}, returns - counted);
+      counted = returns;
+      onChange();
+    },
+    signal,
+  });
+}
+
+/** Only while we serve: otherwise the ports are the proxy's. */
+async function answerBalancers(options: StandInOptions, held: { answering?: Answering | undefined }): Promise<void> {
+  const { filter, model, node, healthy, clock, log, signal, listen = listenHere } = options;
+  const ports = new HealthCheckPorts({ listen, healthy, log });
+  let lastUpdated = clock.now();
+  const state = () => {
+    if (healthy()) lastUpdated = clock.now();
+    return { lastUpdated, healthy: healthy(), nodeEligible: isNodeEligible(node()) };
+  };
+  while (!signal.aborted) {
+    const { services, settings } = model();
+    const serves = filter.acting() === "ebpf";
+    const port = serves ? (settings.configuration.bpfServiceProxyHealthzPort ?? PROXY_HEALTH_PORT) : 0;
+    if (held.answering && held.answering.port !== port) {
+      await held.answering.stop();
+      held.answering = undefined;
+    }
+    if (port !== 0) held.answering ??= answerAt(port, { state, listen, clock, log });
+    await ports.update(serves ? healthCheckedServices(services.values()) : new Map());
+    await sleep(clock, LOOK_MS, signal);
+  }
+  await Promise.all([held.answering?.stop(), ports.close()]);
+}
+
+interface Answering {
+  port: number;
+  listens(): boolean;
+  stop(): Promise<void>;
+}
+
+function answerAt(
+  port: number,
+  options: Omit<Parameters<typeof serveProxyHealth>[0], "signal" | "port" | "onListening">,
+): Answering {
+  const stopping = new AbortController();
+  let listens = false;
+  const onListening = () => {
+    listens = true;
+  };
+  const serving = serveProxyHealth({ ...options, port, onListening, signal: stopping.signal });
+  return {
+    port,
+    listens: () => listens,
+    stop: async () => {
+      stopping.abort();
+      await serving;
+    },
+  };
+}

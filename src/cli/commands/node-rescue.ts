@@ -1,0 +1,23 @@
+import { shellDirectories } from "../../agent/config.ts";
+import { keepDeadMansWatch } from "../../agent/put-back.ts";
+import { rescueNode, rescueOver } from "../../agent/rescue-node.ts";
+import { realKernel } from "../../kernel/kernel.ts";
+import type { Session } from "../session.ts";
+
+/** For a node that is cut off: asks nobody, and does what it can, whatever is there. */
+export async function nodeRescue(session: Session, { over }: { over?: true }): Promise<void> {
+  const directories = shellDirectories();
+  if (over) {
+    const was = rescueOver(directories);
+    session.out(was ? "eBPF may be used again on this node\n" : "nothing to end: this node was not rescued\n");
+    return;
+  }
+  for (const line of await rescueNode(directories)) session.out(`${line}\n`);
+  session.out("policy is not enforced on this node until its agent runs; services need the service proxy\n");
+}
+
+/** Started by the agent, and not for people: waits. */
+export async function nodeDeadMan(session: Session): Promise<void> {
+  const acted = await keepDeadMansWatch(realKernel(), shellDirectories(), session.signal);
+  session.out(acted ? "the old data plane was put back\n" : "not needed\n");
+}

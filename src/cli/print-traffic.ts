@@ -1,0 +1,17 @@
+import type { TrafficRow } from "../api/traffic-report.ts";
+import { formatTable, type Table } from "./printer.ts";
+
+/** What traffic suffered meanwhile, way by way. */
+export function trafficText(rows: readonly TrafficRow[]): string {
+  return formatTable(trafficTable(rows));
+}
+
+function trafficTable(rows: readonly TrafficRow[]): Table {
+  const columns = ["WAY", "BY", "CONNECTIONS", "LOST", "LONGEST SILENCE", "DATAGRAMS", "UNANSWERED"];
+  const cells = rows.map(({ way, protocol, opened, lost, silenceMs, sent, unanswered }) => {
+    const counts = protocol === "tcp" ? [`${opened}`, `${lost}`] : ["", ""];
+    const datagrams = protocol === "udp" ? [`${sent}`, `${unanswered}`] : ["", ""];
+    return [way, protocol.toUpperCase(), ...counts, `${silenceMs} ms`, ...datagrams];
+  });
+  return { columns, rows: cells, empty: "no traffic was measured" };
+}

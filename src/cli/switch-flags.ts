@@ -1,0 +1,83 @@
+import type { Command } from "commander";
+import { type Budget, DEFAULT_BUDGET } from "../procedures/canary/budget.ts";
+import type { WaveSize } from "../procedures/plans/waves.ts";
+import { errors } from "./errors.ts";
+import { duration, oneOf, someText } from "./flags.ts";
+
+/** How traffic is measured while something changes. */
+export interface TrafficFlags {
+  canaryTraffic: "auto" | "off";
+  budget: Budget;
+}
+
+export function addTrafficFlags(command: Command, unlessTold: TrafficFlags["canaryTraffic"]): Command {
+  return command
+    .option(
+      "--canary-traffic <when>",
+      "auto: measure traffic of our own all along, wherever pods can run; off: do not",
+      oneOf("--canary-traffic", ["auto", "off"] as const),
+      unlessTold,
+    )
+    .option(
+      "--budget <losses>",
+      "what traffic may lose before everything is taken back: connections=0,silence=1s,datagrams=0.1%",
+      budget("--budget"),
+      DEFAULT_BUDGET,
+    );
+}
+
+/** One node first, then a few at a time. */
+export interface WaveFlags {
+  /** `--no-waves`. */
+  waves: boolean;
+  canary?: string;
+  waveSize?: WaveSize;
+}
+
+export const DEFAULT_WAVE_SIZE: WaveSize = { percent: 25 };
+
+export function addWaveFlags(command: Command): Command {
+  return command
+    .option("--canary <node>", "the node that goes first and alone; chosen unless told", someText("--canary", "a node"))
+    .option("--wave-size <nodes>", "how many nodes go at a time then: a number, or a share such as 25%", waveSize)
+    .option("--no-waves", "all nodes at once");
+}
+
+export function refuseWavesTwice({ waves, canary, waveSize: size }: WaveFlags): void {
+  if (waves || (canary === undefined && size === undefined)) return;
+  const flag = canary === undefined ? "--wave-size" : "--canary";
+  throw errors.USAGE(`${flag} and --no-waves cannot be both`, "leave one of them out");
+}
+
+function waveSize(text: string): WaveSize {
+  const [, number = "", percent] = /^(\d{1,5})(%?)$/.exec(text) ?? [];
+  const value = Number(number);
+  if (number !== "" && value >= 1 && !(percent && value > 100)) return percent ? { percent: value } : { nodes: value };
+  throw errors.BAD_VALUE("--wave-size", text, "a number of nodes such as 5, or a share of them such as 25%");
+}
+
+/** What is left out stays as it is by default. */
+function budget(flag: string): (text: string) => Budget {
+  const expected = "losses such as connections=0,silence=1s,datagrams=0.1%";
+  return (text) => {
+    const given: Budget = { ...DEFAULT_BUDGET };
+    const seen = new Set<string>();
+    for (const part of text.split(",")) {
+      const [, what = "", value = ""] = /^([a-z]+)=(.+)$/.exec(part) ?? [];
+      if (seen.has(what) || !takes(given, what, value)) throw errors.BAD_VALUE(flag, text, expected);
+      seen.add(what);
+    }
+    return given;
+  };
+}
+
+function takes(budget: Budget, what: string, value: string): boolean {
+  if (what === "connections" && /^\d{1,6}$/.test(value)) budget.connections = Number(value);
+  else if (what === "silence" && isDuration(value)) budget.silenceMs = duration("--budget")(value);
+  else if (what === "datagrams" && /^\d{1,3}(\.\d{1,4})?%$/.test(value) && Number.parseFloat(value) <= 100)
+    budget.datagramsPercent = Number.parseFloat(value);
+  else return false;
+  return true;
+}
+
+const isDuration = (value: string) => /^(\d{1,6}(\.\d+)?(ms|s|m))+$/.test(value);

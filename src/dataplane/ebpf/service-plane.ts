@@ -1,0 +1,137 @@
+import type { BpfMap } from "../../kernel/bpf-port.ts";
+import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Netns } from "../../kernel/netns-port.ts";
+import type { LoadOptions } from "../../kernel/object.ts";
+import type { SocketsPort } from "../../kernel/sockets-port.ts";
+import type { ServicePort, TableDelta } from "../../policy/model.ts";
+import type { ObjectOutcome } from "../contract.ts";
+import { wrapped } from "./map-table.ts";
+import { carryServices } from "./service-carry.ts";
+import { closeUdpSockets, endKernelUdpFlows, endUdpFlows, forgetChoices, type Gone } from "./service-gone.ts";
+import { type MapFill, ServiceTables } from "./service-tables.ts";
+import { SocketHooks } from "./socket-hooks.ts";
+
+export interface ServicePlaneOptions {
+  kernel: Kernel;
+  pinDirectory: string;
+  netns?: Netns;
+  /** Group of the node's own processes; absent: their sockets are not translated. */
+  cgroup?: string;
+  load: LoadOptions;
+  map(name: string): BpfMap;
+  /** Where maps of other layouts are pinned, of a release before this one. */
+  before?: readonly string[];
+}
+
+/** Everything of the eBPF plane that is about services and not about packets: tables, sockets, and what a backend leaves behind. */
+export class ServicePlane {
+  private readonly options: ServicePlaneOptions;
+  private readonly tables: ServiceTables;
+  private readonly hooks: SocketHooks | undefined;
+  private readonly sockets: SocketsPort;
+  private readonly conntrack: ConntrackPort;
+  /** Backends whose flows and sockets are still to be ended. */
+  private readonly ending: Gone[] = [];
+  private turn: Promise<void> | undefined;
+
+  private constructor(options: ServicePlaneOptions) {
+    const { kernel, map, cgroup, netns } = options;
+    this.options = options;
+    this.sockets = kernel.sockets(netns);
+    this.conntrack = kernel.conntrack(netns);
+    this.hooks = cgroup === undefined ? undefined : new SocketHooks({ ...options, cgroup });
+    this.tables = new ServiceTables({
+      maps: { frontends: map("frontends"), backends: map("backends"), source_ranges: map("source_ranges") },
+      onGone: (gone) => this.clear(gone),
+    });
+  }
+
+  static async open(options: ServicePlaneOptions): Promise<ServicePlane> {
+    const { kernel, map, before = [] } = options;
+    const plane = new ServicePlane(options);
+    await plane.tables.look();
+    if (plane.tables.isEmpty) {
+      for (const directory of before) await carryServices(kernel.bpf, directory, map);
+      await plane.tables.look();
+    }
+    return plane;
+  }
+
+  async apply(delta: TableDelta<ServicePort>): Promise<ObjectOutcome[]> {
+    return this.tables.apply(delta);
+  }
+
+  /** Puts the programs at the node's sockets. Once there is something to find, so that nobody is translated by half of the services. */
+  async attach(): Promise<ObjectOutcome[]> {
+    try {
+      await this.hooks?.attach();
+      return [];
+    } catch (error) {
+      return [
+        { kind: "service", id: "(sockets of the node)", failed: wrapped("the hooks at the node's sockets", error) },
+      ];
+    }
+  }
+
+  async resync(): Promise<ObjectOutcome[]> {
+    await this.settled();
+    return this.tables.resync();
+  }
+
+  sweep(): Promise<number> {
+    return this.tables.sweep();
+  }
+
+  /** How full the maps of services are. */
+  fill(): MapFill[] {
+    return this.tables.fill();
+  }
+
+  /** When flows and sockets of backends that are gone have been ended, or could not be: those are tried again with the next change. */
+  async settled(): Promise<void> {
+    if (this.ending.length === 0) return;
+    this.turn ??= this.endAll();
+    await this.turn;
+  }
+
+  async close(): Promise<void> {
+    await this.settled();
+    await this.hooks?.close();
+    this.sockets.close();
+    this.conntrack.close();
+  }
+
+  async remove(): Promise<void> {
+    await this.hooks?.remove();
+    this.sockets.close();
+    this.conntrack.close();
+  }
+
+  /** Choices are forgotten before the change is over: nobody chooses the backend after it. Flows are many, and end soon after. */
+  private async clear(gone: Gone): Promise<void> {
+    await forgetChoices(gone, this.options.map("affinities"), this.options.map("socket_choices"));
+    if (![...gone.values()].some(({ protocol }) => protocol === UDP)) return;
+    this.ending.push(gone);
+    void this.settled();
+  }
+
+  private async endAll(): Promise<void> {
+    const { map } = this.options;
+    try {
+      for (let gone = this.ending[0]; gone; gone = this.ending[0]) {
+        await endUdpFlows(gone, map("flows"));
+        await endKernelUdpFlows(gone, map("frontends"), this.conntrack);
+        await closeUdpSockets(gone, map("socket_peers"), this.sockets);
+        this.ending.shift();
+      }
+    } catch {
+      // Flows that nobody uses end by themselves; the next change tries again.
+    } finally {
+      // In the same moment the last one was done: whoever comes after that begins another turn.
+      this.turn = undefined;
+    }
+  }
+}
+
+const UDP = 17;

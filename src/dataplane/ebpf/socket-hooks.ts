@@ -1,0 +1,129 @@
+import type { AttachType } from "../../kernel/bpf-constants.ts";
+import type { BpfLink } from "../../kernel/bpf-port.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Netns } from "../../kernel/netns-port.ts";
+import type { BpfObject, LoadOptions } from "../../kernel/object.ts";
+import { CodedError } from "../../kit/errors.ts";
+import { objectBytes } from "./objects.ts";
+
+export interface SocketHooksOptions {
+  kernel: Kernel;
+  /** Everything of ours that outlives the process is below it. */
+  pinDirectory: string;
+  /** The group whose processes are the node's, with all below it. */
+  cgroup: string;
+  /** The node's network namespace, where it is not this process's: sockets of others are left alone. */
+  netns?: Netns;
+  /** How the other programs were loaded: same maps, same configuration. */
+  load: LoadOptions;
+}
+
+const HOOKS = {
+  connect4: "socket_connect4",
+  connect6: "socket_connect6",
+  sendmsg4: "socket_sendmsg4",
+  sendmsg6: "socket_sendmsg6",
+  recvmsg4: "socket_recvmsg4",
+  recvmsg6: "socket_recvmsg6",
+  getpeername4: "socket_getpeername4",
+  getpeername6: "socket_getpeername6",
+} as const satisfies Partial<Record<AttachType, string>>;
+
+type Hook = keyof typeof HOOKS;
+
+/** From 5.8 on. Without them an application that asks for its peer sees the backend; everything else works. */
+const OPTIONAL: readonly Hook[] = ["getpeername4", "getpeername6"];
+
+/** Answers come back by the first ones, questions go out by the last: a hook is never there before the one that undoes it. */
+const ORDER: readonly Hook[] = [
+  ...["recvmsg4", "recvmsg6", "getpeername4", "getpeername6"],
+  ...["sendmsg4", "sendmsg6", "connect4", "connect6"],
+] as Hook[];
+
+/**
+ * The programs at the sockets of the node's own processes, by links that stay when the process goes and are found again by the next. They do
+ * nothing until the mode says so.
+ */
+export class SocketHooks {
+  private readonly options: SocketHooksOptions;
+  private readonly directory: string;
+  private readonly links = new Map<Hook, BpfLink>();
+  private object: BpfObject | undefined;
+
+  constructor(options: SocketHooksOptions) {
+    this.options = options;
+    this.directory = `${options.pinDirectory}/${SOCKET_LINKS}`;
+    options.kernel.bpf.makePinDirectory(this.directory);
+    for (const pin of options.kernel.bpf.pins(this.directory)) {
+      this.links.set(pin as Hook, options.kernel.bpf.openLink(`${this.directory}/${pin}`));
+    }
+  }
+
+  /** Puts each program at its hook, or in place of ours that is there; also where a link was lost since. */
+  async attach(): Promise<void> {
+    const { kernel, cgroup } = this.options;
+    const group = kernel.cgroup.id(cgroup);
+    this.object ??= this.loadObject();
+    for (const hook of ORDER) {
+      const program = this.object.programs.get(HOOKS[hook]);
+      if (!program) continue;
+      const there = this.links.get(hook);
+      if (there && there.info().cgroup === group) {
+        if (there.info().programId !== program.info.id) there.update(program);
+        continue;
+      }
+      // It is at a group that is gone, or that is the node's no more.
+      if (there) await this.drop(hook, there);
+      const link = kernel.bpf.attachCgroup(program, cgroup, hook);
+      link.pin(`${this.directory}/${hook}`);
+      this.links.set(hook, link);
+    }
+  }
+
+  /** The hooks that are there. */
+  attached(): Hook[] {
+    return [...this.links].filter(([, link]) => link.info().cgroup !== 0n).map(([hook]) => hook);
+  }
+
+  /** Lets go; what is attached stays. */
+  async close(): Promise<void> {
+    for (const link of this.links.values()) await link.close();
+    this.links.clear();
+    this.object?.close();
+    this.object = undefined;
+  }
+
+  /** Takes the programs off, questions before answers. */
+  async remove(): Promise<void> {
+    for (const hook of [...ORDER].reverse()) {
+      const link = this.links.get(hook);
+      if (link) await this.drop(hook, link);
+    }
+    await this.close();
+  }
+
+  private loadObject(): BpfObject {
+    const { kernel, load, netns } = this.options;
+    const own = kernel.netns.cookie(netns);
+    // A kernel that does not tell can still compare with its first namespace, which is where a node's processes are.
+    const variables = { ...load.variables, netns_cookie: own ?? 0n };
+    const bytes = objectBytes("socket");
+    try {
+      return kernel.loadObject(bytes, { ...load, variables });
+    } catch (error) {
+      if (!(error instanceof CodedError) || error.code === "KERNEL_NOT_PERMITTED") throw error;
+      // Kernels say in different words that they do not know a hook; without the hooks they may lack they say what else is wrong.
+      const needed = ORDER.filter((hook) => !OPTIONAL.includes(hook)).map((hook) => HOOKS[hook]);
+      return kernel.loadObject(bytes, { ...load, variables, programs: needed });
+    }
+  }
+
+  private async drop(hook: Hook, link: BpfLink): Promise<void> {
+    this.options.kernel.bpf.unpin(`${this.directory}/${hook}`);
+    this.links.delete(hook);
+    await link.close();
+  }
+}
+
+/** Where their links are pinned, below the directory of everything. */
+export const SOCKET_LINKS = "socket_links";

@@ -1,0 +1,208 @@
+/**
+ * Flows the programs carry become the kernel's. Each is told to its connection tracking as if it had seen it from the beginning, with the
+ * drain's generation as its mark: the programs let go of a flow once they see that mark on it, and not before. Whoever is told later than
+ * that a flow is the kernel's must not be told wrong: an entry that is there is only replaced while the programs still carry everything.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { FLOW_FLAG, FLOW_PATH, FLOW_STATE, flowKeyLayout, flowLayout } from "../../gen/bpf/layout.gen.ts";
+import type { BpfMap, MapEntry } from "../../kernel/bpf-port.ts";
+import type { ConntrackPort, Endpoint, FlowTuple, NewFlow } from "../../kernel/conntrack-port.ts";
+import { errnoOf } from "../../kernel/errors.ts";
+import { parseAddress } from "../../kit/ip.ts";
+import type { Net } from "../../policy/model.ts";
+import { NetTable } from "../../policy/nets.ts";
+import { expireFlows } from "../ebpf/expire-flows.ts";
+import { addressText } from "../ebpf/net-bytes.ts";
+
+export interface GiveOptions {
+  flows: BpfMap;
+  conntrack: ConntrackPort;
+  /** Of the drain, 1 to 65535. */
+  generation: number;
+  /** Prefixes of pods: a client outside of them that comes through the overlay cannot be answered by the kernel. */
+  pools: readonly Net[];
+  /** Which were given in this drain, by key; added to. */
+  known: Set<string>;
+}
+
+export interface Given {
+  given: number;
+  /** The kernel had it already and was left alone, or would not take it. */
+  refused: number;
+  /** Only the programs can carry these to their end. */
+  staying: number;
+}
+
+const { FLOW_REPLY, FLOW_NAT, FLOW_MARK, FLOW_DIRECT } = FLOW_FLAG;
+const TCP = 6;
+const UDP = 17;
+/** Long enough for the next packet, short enough for a flow that is over; the kernel sets its own time at the first packet. */
+const SECONDS = { [TCP]: 120, [UDP]: 60 } as const;
+/** For flows nobody has spoken on during the whole drain: as long as the kernel remembers an idle one. */
+const IDLE_SECONDS = { [TCP]: 432_000, [UDP]: 180 } as const;
+const UDP_OVER_NS = 30_000_000_000n;
+/** Between two turns of the event loop. */
+const AT_ONCE = 256;
+
+/**
+ * `replace`: what the kernel has under the same addresses and ports is of an earlier life and goes; only while the programs carry
+ * everything. A flow given before and no longer in the kernel was cut there, because policy forbids it now: it is not given again.
+ */
+export async function giveFlows(options: GiveOptions, replace: boolean): Promise<Given> {
+  const { conntrack, generation, known } = options;
+  return await eachFlow(options, (one) => {
+    const name = one.key.toString("latin1");
+    if (known.has(name)) return "given";
+    const flow = newFlow(one, generation, SECONDS[one.protocol]);
+    let done = inserted(conntrack, flow);
+    if (!done && replace) {
+      conntrack.delete(flow.original);
+      done = inserted(conntrack, flow);
+    }
+    if (done) known.add(name);
+    return done ? "given" : "refused";
+  });
+}
+
+/** Those left after a while are idle: the kernel keeps them from here on, and the programs forget them. What it would not take stays. */
+export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
+  const { conntrack, generation, flows, known } = options;
+  await expireFlows(flows, {});
+  const forget = ({ key, reply }: CarriedFlow) => {
+    flows.delete(key);
+    flows.delete(reply);
+  };
+  const give = (one: CarriedFlow) => {
+    const there = conntrack.find(one.original);
+    const ours = there?.mark === generationMark(generation);
+    if (!ours && !known.has(one.key.toString("latin1"))) return "refused";
+    // One that has moved on since has its own time.
+    if (ours && there.timeout <= SECONDS[one.protocol]) {
+      conntrack.update(one.original, { timeout: IDLE_SECONDS[one.protocol] });
+    }
+    forget(one);
+    return "given";
+  };
+  const now = process.hrtime.bigint();
+  return await eachFlow(options, give, (one, value) => {
+    // Datagrams have no end, and nothing is lost when the next one is a new flow.
+    const isOver = one.protocol === UDP && now - value.readBigUInt64LE(flowLayout.at.lastSeen) > UDP_OVER_NS;
+    if (isOver) forget(one);
+    return isOver;
+  });
+}
+
+/** How many flows the programs still carry. */
+export async function countCarried(flows: BpfMap): Promise<number> {
+  let count = 0;
+  for (const chunk of flows.chunks()) {
+    count += chunk.filter((entry) => carriedFlow(entry)).length;
+    await nextTurn();
+  }
+  return count;
+}
+
+/** A flow by its first packet's direction. */
+interface CarriedFlow {
+  key: Buffer;
+  /** The key of the other direction. */
+  reply: Buffer;
+  protocol: typeof TCP | typeof UDP;
+  original: FlowTuple;
+  translated: FlowTuple;
+}
+
+async function eachFlow(
+  options: GiveOptions,
+  give: (flow: CarriedFlow) => "given" | "refused",
+  isOver: (flow: CarriedFlow, value: Buffer) => boolean = () => false,
+): Promise<Given> {
+  const counted: Given = { given: 0, refused: 0, staying: 0 };
+  const pods = new NetTable();
+  for (const pool of options.pools) pods.add(pool, true);
+  let turn = 0;
+  for (const chunk of options.flows.chunks()) {
+    for (const entry of chunk) {
+      const carried = carriedFlow(entry);
+      if (!carried) continue;
+      const bound = isBound(entry, carried, options.flows, pods);
+      if (bound && !isOver(carried, entry[1])) counted.staying++;
+      if (!bound) counted[give(carried)]++;
+      if (++turn % AT_ONCE === 0) await nextTurn();
+    }
+  }
+  return counted;
+}
+
+/** Undefined: the answering direction, one that is over or has not begun, or one the kernel has followed all along. */
+function carriedFlow([key, value]: MapEntry): CarriedFlow | undefined {
+  const protocol = key.readUInt8(flowKeyLayout.at.protocol);
+  if (protocol !== TCP && protocol !== UDP) return undefined;
+  const [state, path, flags] = [flowLayout.at.state, flowLayout.at.path, flowLayout.at.flags].map((at) =>
+    value.readUInt8(at),
+  ) as [number, number, number];
+  if (flags & FLOW_REPLY || state === FLOW_STATE.FLOW_CLOSING) return undefined;
+  if (protocol === TCP && state === FLOW_STATE.FLOW_OPENING) return undefined;
+  if (path === FLOW_PATH.PATH_STACK && !(flags & FLOW_NAT)) return undefined;
+  const { at } = flowLayout;
+  const to = flags & FLOW_NAT ? value.subarray(at.to, at.to + flowKeyLayout.size) : key;
+  return { key, reply: reversed(to), protocol, original: tupleOf(key), translated: tupleOf(to) };
+}
+
+/**
+ * Whether only programs can end it: a client outside the cluster whose address is kept through the overlay, the kernel would answer by
+ * another way; what the kernel masquerades behind our translation, it knows by other addresses.
+ */
+function isBound([, value]: MapEntry, flow: CarriedFlow, flows: BpfMap, pods: NetTable): boolean {
+  const flags = value.readUInt8(flowLayout.at.flags);
+  if (flags & (FLOW_MARK | FLOW_DIRECT)) return true;
+  const source = parseAddress(flow.original.source);
+  if (!source || pods.find(source)) return false;
+  const isOverlay = (entry: Buffer | undefined) => entry?.readUInt8(flowLayout.at.path) === FLOW_PATH.PATH_OVERLAY;
+  return isOverlay(value) || isOverlay(flows.lookup(flow.reply));
+}
+
+function newFlow({ original, translated }: CarriedFlow, generation: number, timeout: number): NewFlow {
+  const destination: Endpoint = { address: translated.destination, port: translated.destinationPort };
+  const source: Endpoint = { address: translated.source, port: translated.sourcePort };
+  return {
+    original,
+    timeout,
+    mark: generationMark(generation),
+    ...(differs(destination, original.destination, original.destinationPort) ? { destinationNat: destination } : {}),
+    ...(differs(source, original.source, original.sourcePort) ? { sourceNat: source } : {}),
+  };
+}
+
+/** The upper half: the lower one is the service proxy's. */
+export function generationMark(generation: number): number {
+  return generation * 0x1_0000;
+}
+
+function differs({ address, port }: Endpoint, otherAddress: string, otherPort: number): boolean {
+  return address !== otherAddress || port !== otherPort;
+}
+
+function inserted(conntrack: ConntrackPort, flow: NewFlow): boolean {
+  try {
+    conntrack.insert(flow);
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+function tupleOf(key: Buffer): FlowTuple {
+  const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
+  return {
+    ...{ protocol, sourcePort: sport, destinationPort: dport },
+    source: addressText(src),
+    destination: addressText(dst),
+  };
+}
+
+function reversed(key: Buffer): Buffer {
+  const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
+  return flowKeyLayout.write({ src: dst, dst: src, sport: dport, dport: sport, protocol });
+}

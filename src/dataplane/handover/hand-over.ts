@@ -1,0 +1,251 @@
+/** Takes a node's connections from one plane to the other, step by step as `nextStep` says, and back. */
+import type { Clock } from "../../kit/clock.ts";
+import type { Log } from "../../kit/log.ts";
+import type { DataplaneModel } from "../../policy/model.ts";
+import type { ApplyReport, Dataplane } from "../contract.ts";
+import { wholeDelta } from "../model-delta.ts";
+import { errors } from "./errors.ts";
+import { type HandOverSeen, type Next, nextStep, type StepName } from "./next-step.ts";
+import type { Drain, NodeGround } from "./node-ground.ts";
+
+export type PlaneKind = Dataplane["kind"];
+
+/** The service proxy's rules on this node. */
+export interface ProxyRules {
+  present(): Promise<boolean>;
+  remove(): Promise<void>;
+}
+
+/** Puts the old plane back by itself unless it is told in time that the new one works. */
+export interface DeadMan {
+  armed(): boolean;
+  arm(): void;
+  /** It is not needed any more. */
+  confirm(): void;
+}
+
+/** What the agent finds out beside the kernel. */
+export interface HandOverFacts {
+  /** Since the programs act: the API server answers, and services do by way of the programs. */
+  confirmed: boolean;
+  /** Since when peers have been told that this node leaves eBPF, in milliseconds; undefined: they have not. */
+  peersToldAt: number | undefined;
+  /** Whether the proxy's rules are ours to remove. */
+  cleanup: boolean;
+}
+
+export interface HandOverParts {
+  open: Record<PlaneKind, () => Promise<Dataplane>>;
+  ground: NodeGround;
+  proxy: ProxyRules;
+  deadMan: DeadMan;
+  clock: Clock;
+  log: Log;
+}
+
+export interface HandOver {
+  /** Planes that carry the model in this life. */
+  readonly planes: ReadonlyMap<PlaneKind, Dataplane>;
+  /** Goes on until there is something to wait for. */
+  advance(wanted: PlaneKind, model: DataplaneModel, facts: HandOverFacts): Promise<Advance>;
+  /** Of the programs, as the kernel has it. */
+  mode(): ReturnType<NodeGround["mode"]>;
+  close(): Promise<void>;
+}
+
+export interface Advance {
+  next: Next;
+  /** What was done, in order. */
+  done: StepName[];
+  /** Of a plane that was programmed whole meanwhile. */
+  report?: ApplyReport;
+}
+
+/** Packets already on their way through the proxy's rules when programs began to act have left them by then. */
+const PROXY_RULES_MS = 300;
+/** How long peers may take to hear what the API server knows already; and how long to tell the API server is tried. */
+const PEERS_MS = 500;
+const PEERS_MOST_MS = 5_000;
+/** A proxy that does not come back in this time will not, and services are better served by nobody than by programs that are told to end. */
+const PROXY_MOST_MS = 60_000;
+/** A flow on which nobody spoke in this time is idle. */
+const IDLE_MS = 10_000;
+
+export function createHandOver(parts: HandOverParts): HandOver {
+  return new NodeHandOver(parts);
+}
+
+class NodeHandOver implements HandOver {
+  readonly planes = new Map<PlaneKind, Dataplane>();
+  private readonly parts: HandOverParts;
+  private toldOldFlows = false;
+  private flippedAt: number | undefined;
+  private leavingSince: number | undefined;
+  private drain: (Drain & { since: number; given: boolean }) | undefined;
+
+  constructor(parts: HandOverParts) {
+    this.parts = parts;
+  }
+
+  mode(): ReturnType<NodeGround["mode"]> {
+    return this.parts.ground.mode();
+  }
+
+  async advance(wanted: PlaneKind, model: DataplaneModel, facts: HandOverFacts): Promise<Advance> {
+    const done: StepName[] = [];
+    let report: ApplyReport | undefined;
+    for (;;) {
+      this.keepTime(wanted);
+      const next = nextStep(wanted, await this.look(model, facts));
+      if (next === "settled" || "wait" in next) return { next, done, ...(report ? { report } : {}) };
+      // What a step was to make so must be so after it: else it would be done for ever.
+      if (done.at(-1) === next.do) throw errors.HANDOVER_STEP_WITHOUT_EFFECT(next.do);
+      this.parts.log.info({ step: next.do, wanted }, "changing the data plane");
+      report = (await this.take(next.do, model)) ?? report;
+      done.push(next.do);
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const plane of this.planes.values()) await plane.close();
+    this.planes.clear();
+    this.parts.ground.close();
+  }
+
+  private keepTime(wanted: PlaneKind): void {
+    const now = this.parts.clock.now();
+    const mode = this.mode();
+    this.flippedAt = mode === "ebpf" ? (this.flippedAt ?? now) : undefined;
+    this.leavingSince = wanted === "nft" && mode === "ebpf" ? (this.leavingSince ?? now) : undefined;
+    if (mode === "drain") {
+      this.drain ??= { generation: this.parts.ground.generation(), known: new Set(), since: now, given: false };
+    } else this.drain = undefined;
+  }
+
+  private async look(model: DataplaneModel, facts: HandOverFacts): Promise<HandOverSeen> {
+    const { ground, proxy, deadMan, clock } = this.parts;
+    const since = (at: number | undefined) => (at === undefined ? 0 : clock.now() - at);
+    const left = since(this.leavingSince);
+    return {
+      mode: this.mode(),
+      programmed: { nft: this.planes.has("nft"), ebpf: this.planes.has("ebpf") },
+      filter: await ground.filter(),
+      keep: await ground.keep.state(),
+      deadMan: deadMan.armed(),
+      toldOldFlows: this.toldOldFlows,
+      confirmed: facts.confirmed,
+      peersKnow: left > PEERS_MOST_MS || (facts.peersToldAt !== undefined && since(facts.peersToldAt) > PEERS_MS),
+      proxy: {
+        rules: await proxy.present(),
+        wasHere: await ground.keep.proxyWasHere(),
+        ours: facts.cleanup && facts.confirmed,
+        quiet: since(this.flippedAt) > PROXY_RULES_MS,
+        givenUp: left > PROXY_MOST_MS,
+      },
+      drain: { given: this.drain?.given ?? false, left: await this.flowsLeft(model) },
+    };
+  }
+
+  private async flowsLeft(model: DataplaneModel): Promise<boolean> {
+    const { ground, clock } = this.parts;
+    if (!this.drain?.given) return false;
+    if (clock.now() - this.drain.since < IDLE_MS) return (await ground.carried()) > 0;
+    const { staying, refused } = await ground.give("idle", this.drain, model);
+    return staying + refused > 0;
+  }
+
+  private async take(step: StepName, model: DataplaneModel): Promise<ApplyReport | undefined> {
+    const { ground, proxy, deadMan } = this.parts;
+    switch (step) {
+      case "programEbpf":
+        return await this.program("ebpf", model);
+      case "programNft":
+        return await this.program("nft", model);
+      case "keep":
+      case "openGate":
+        await ground.keep.put(false, model);
+        return undefined;
+      case "closeGate":
+        await ground.keep.put(true, model);
+        return undefined;
+      case "tellOldFlows":
+        await ground.tellOldFlows();
+        if (await proxy.present()) await ground.keep.noteProxy();
+        this.toldOldFlows = true;
+        return undefined;
+      case "armDeadMan":
+        return void deadMan.arm();
+      case "flip":
+        ground.flip();
+        // Those that began between the first look and the flip.
+        await ground.tellOldFlows();
+        this.toldOldFlows = false;
+        return undefined;
+      case "confirm":
+        return void deadMan.confirm();
+      case "dropFilter":
+        return void (await this.drop("nft"));
+      case "removeProxyRules":
+        return void (await proxy.remove());
+      case "drain":
+        return void (await this.beginDrain(model));
+      case "giveAgain":
+        await this.giveRest(model);
+        return undefined;
+      case "turnOff":
+        return void ground.turnOff();
+      case "removeEbpf":
+        return void (await this.drop("ebpf"));
+      case "removeKeep":
+        return void (await ground.keep.remove());
+    }
+  }
+
+  /** Whole, or not at all: a plane that cannot carry every pod's policy never acts. */
+  private async program(kind: PlaneKind, model: DataplaneModel): Promise<ApplyReport> {
+    const plane = await this.parts.open[kind]();
+    try {
+      const report = await plane.apply(wholeDelta(model, true));
+      const failed = report.objects.find((one) => one.kind === "endpoint" && one.failed);
+      const standsAlready =
+        kind === "ebpf" ? this.mode() === "ebpf" || this.mode() === "drain" : await this.parts.ground.filter();
+      if (failed?.failed && !standsAlready) throw failed.failed;
+      this.planes.set(kind, plane);
+      return report;
+    } catch (error) {
+      if (kind === "ebpf" && this.mode() !== "ebpf" && this.mode() !== "drain") await plane.remove().catch(() => {});
+      await plane.close().catch(() => {});
+      throw error;
+    }
+  }
+
+  private async drop(kind: PlaneKind): Promise<void> {
+    const plane = this.planes.get(kind) ?? (await this.parts.open[kind]());
+    await plane.remove();
+    await plane.close();
+    this.planes.delete(kind);
+  }
+
+  /**
+   * What the programs carry is given to the kernel before they drain, and what began meanwhile right after. Between the two the standard
+   * plane looks at all of it: what policy forbids by now, and no packet has asked about since, is not to be carried on.
+   */
+  private async beginDrain(model: DataplaneModel): Promise<void> {
+    const { ground, clock, log } = this.parts;
+    const drain = { generation: (ground.generation() % 0xffff) + 1, known: new Set<string>() };
+    const first = await ground.give("replace", drain, model);
+    await this.planes.get("nft")?.resync();
+    ground.drain(drain.generation);
+    this.drain = { ...drain, since: clock.now(), given: false };
+    const rest = await this.giveRest(model);
+    log.info({ first, rest }, "connections were given to the kernel");
+  }
+
+  private async giveRest(model: DataplaneModel) {
+    const drain = this.drain!;
+    const given = await this.parts.ground.give("insert", drain, model);
+    await this.planes.get("nft")?.resync();
+    drain.given = true;
+    return given;
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * A small table of ours that stands while programs and the kernel share a node's connections. NAT and connection tracking are only there
+ * while somebody has rules for them: when the service proxy's tables go, this one keeps them for the connections that still need them. It
+ * also gives packets that are sent on to a node without programs an address their answers find back to, and, once programs carry all that
+ * is new, resets what belongs to nobody instead of letting it hang.
+ */
+import { createHash } from "node:crypto";
+import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Netns } from "../../kernel/netns-port.ts";
+import type { NftObject } from "../../kernel/nft-port.ts";
+import type { DataplaneModel, Net, ServicePort } from "../../policy/model.ts";
+import { closeForeignForward, openForeignForward } from "../nft/foreign-forward.ts";
+import { MARK } from "../nft/ruleset.ts";
+import { clusterRanges, isWithin } from "./cluster-ranges.ts";
+
+export type KeepState = "absent" | "open" | "gated";
+
+export interface KeepTable {
+  state(): Promise<KeepState>;
+  /** Written when it differs. The gate stands only while programs carry everything new: then what they let through to the stack has an owner. */
+  put(gate: boolean, model: Pick<DataplaneModel, "settings" | "services">): Promise<void>;
+  /** Whether services at these addresses are behind the gate that was put last. */
+  covers(services: readonly ServicePort[]): boolean;
+  /** Notes in the kernel, where it outlives us, that a service proxy's rules were here. */
+  noteProxy(): Promise<void>;
+  proxyWasHere(): Promise<boolean>;
+  remove(): Promise<void>;
+  close(): void;
+}
+
+/** For filters of others that forward nothing by default: they are asked to trust this mark, by a rule of ours that iptables can read, too. */
+const TRUSTED = `meta mark set meta mark or ${MARK.allowed}`;
+/** On packets our programs have translated and the kernel is to give its own address. */
+const TO_MASQUERADE = "meta mark & 0xf00 == 0x200";
+const PODS = `"${POD_INTERFACE_PREFIX}*"`;
+const PROXY_NOTE = "a-service-proxy-was-here";
+const GATE = "belongs to nobody";
+
+export interface KeepOptions {
+  kernel: Kernel;
+  table: string;
+  /** Name of the VXLAN device. */
+  overlay: string;
+  netns?: Netns;
+}
+
+export function createKeepTable({ kernel, table, overlay, netns }: KeepOptions): KeepTable {
+  const nft = kernel.nft(netns);
+  const at = `inet ${table}`;
+  let ranges: Net[] = [];
+  const listed = async (): Promise<NftObject[]> => {
+    const there = (await nft.tables()).some(({ family, name }) => family === "inet" && name === table);
+    return there ? await nft.list(`list table ${at}`) : [];
+  };
+  return {
+    state: async () => stateOf(await listed()),
+    async put(gate, model) {
+      if (gate) ranges = clusterRanges(model.services.values());
+      const commands = keepCommands(at, gate ? gateRules(model, ranges, overlay) : NO_GATE);
+      const digest = createHash("sha256").update(commands.join("\n")).digest("hex").slice(0, 16);
+      const stamp = `${gate ? "gated" : "open"} ${digest}`;
+      if (!commentsOf(await listed()).includes(stamp)) {
+        await nft.run([...commands, `add rule ${at} forward accept comment "${stamp}"`].join("\n"));
+      }
+      await openForeignForward(nft, table);
+    },
+    covers: (services) =>
+      services.every(({ clusterAddress }) => clusterAddress === null || isWithin(clusterAddress, ranges)),
+    noteProxy: () => nft.run(`add table ${at}\nadd chain ${at} ${PROXY_NOTE}`),
+    proxyWasHere: async () =>
+      (await listed()).some((object) => (object["chain"] as { name?: string } | undefined)?.name === PROXY_NOTE),
+    async remove() {
+      await closeForeignForward(nft, table);
+      await nft.run(`add table ${at}\ndelete table ${at}`);
+    },
+    close: () => nft.close(),
+  };
+}
+
+function stateOf(objects: readonly NftObject[]): KeepState {
+  const comments = commentsOf(objects);
+  if (comments.length === 0) return "absent";
+  return comments.some((comment) => comment.startsWith("gated ")) ? "gated" : "open";
+}
+
+function commentsOf(objects: readonly NftObject[]): string[] {
+  return objects.flatMap((object) => (object["rule"] as { comment?: string } | undefined)?.comment ?? []);
+}
+
+interface GateRules {
+  forward: readonly string[];
+  output: readonly string[];
+}
+
+const NO_GATE: GateRules = { forward: [], output: [] };
+
+/** Rules are exchanged in one transaction, chains are never taken away: the kernel would stop translating in between. */
+function keepCommands(at: string, { forward, output }: GateRules): string[] {
+  return [
+    `add table ${at}`,
+    `add chain ${at} source { type nat hook postrouting priority 110; }`,
+    `add chain ${at} forward { type filter hook forward priority -5; }`,
+    `add chain ${at} output { type filter hook output priority -5; }`,
+    ...["source", "forward", "output"].map((chain) => `flush chain ${at} ${chain}`),
+    `add rule ${at} source ${TO_MASQUERADE} masquerade`,
+    `add rule ${at} forward ${TO_MASQUERADE} ${TRUSTED} accept`,
+    `add rule ${at} forward ct state established,related ${TRUSTED} accept`,
+    ...forward.map((rule) => `add rule ${at} forward ${rule}`),
+    ...output.map((rule) => `add rule ${at} output ${rule}`),
+  ];
+}
+
+/**
+ * A connection neither the programs nor the kernel know: its answers would go astray, so its ends are told. What opens a connection has been
+ * judged by the programs and may pass.
+ */
+function gateRules({ settings }: Pick<DataplaneModel, "settings">, ranges: readonly Net[], overlay: string): GateRules {
+  const lost = "meta l4proto tcp tcp flags & (syn | rst) == 0 ct state new,invalid";
+  const reset = `counter reject with tcp reset comment "${GATE}"`;
+  const pools = settings.pools.map(({ cidr }) => cidr);
+  const to = (nets: readonly Net[]) =>
+    (["ip", "ip6"] as const).flatMap((family) => {
+      const own = nets.filter((net) => net.includes(":") === (family === "ip6"));
+      return own.length > 0 ? [`${family} daddr { ${own.join(", ")} }`] : [];
+    });
+  return {
+    forward: [
+      ...to(pools).map((where) => `iifname { ${PODS}, "${overlay}" } ${where} ${lost} ${reset}`),
+      ...to(ranges).map((where) => `iifname ${PODS} ${where} ${lost} ${reset}`),
+      // While programs judge every packet of pods.
+      ...["iifname", "oifname"].map((way) => `${way} ${PODS} ${TRUSTED}`),
+    ],
+    output: to(ranges).map((where) => `${where} ${lost} ${reset}`),
+  };
+}

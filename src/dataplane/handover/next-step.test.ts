@@ -1,0 +1,168 @@
+import { describe, expect, it } from "vitest";
+import { type HandOverSeen, type Next, nextStep, type StepName } from "./next-step.ts";
+
+const NODE: HandOverSeen = {
+  mode: undefined,
+  programmed: { nft: false, ebpf: false },
+  filter: false,
+  keep: "absent",
+  deadMan: false,
+  toldOldFlows: false,
+  confirmed: true,
+  peersKnow: true,
+  proxy: { rules: true, wasHere: true, ours: true, quiet: true, givenUp: false },
+  drain: { given: false, left: false },
+};
+
+/** A node that runs the standard plane, beside the orchestrator's proxy. */
+const STANDARD: HandOverSeen = { ...NODE, filter: true, programmed: { nft: true, ebpf: false } };
+
+/** What a step makes of a node. */
+const EFFECTS: Record<StepName, (seen: HandOverSeen) => Partial<HandOverSeen>> = {
+  programEbpf: ({ mode, programmed }) => ({ mode: mode ?? "off", programmed: { ...programmed, ebpf: true } }),
+  programNft: ({ programmed }) => ({ filter: true, programmed: { ...programmed, nft: true } }),
+  keep: () => ({ keep: "open" }),
+  openGate: () => ({ keep: "open" }),
+  closeGate: () => ({ keep: "gated" }),
+  tellOldFlows: () => ({ toldOldFlows: true }),
+  armDeadMan: () => ({ deadMan: true }),
+  flip: () => ({ mode: "ebpf", toldOldFlows: false }),
+  confirm: () => ({ deadMan: false }),
+  dropFilter: ({ programmed }) => ({ filter: false, programmed: { ...programmed, nft: false } }),
+  removeProxyRules: ({ proxy }) => ({ proxy: { ...proxy, rules: false } }),
+  drain: () => ({ mode: "drain", drain: { given: true, left: true } }),
+  giveAgain: ({ drain }) => ({ drain: { ...drain, given: true } }),
+  turnOff: () => ({ mode: "off" }),
+  removeEbpf: ({ programmed }) => ({ mode: undefined, programmed: { ...programmed, ebpf: false } }),
+  removeKeep: () => ({ keep: "absent" }),
+};
+
+/** What comes true by itself when it is waited for. */
+const WAITS: Record<string, (seen: HandOverSeen) => Partial<HandOverSeen>> = {
+  confirmation: () => ({ confirmed: true }),
+  quiet: ({ proxy }) => ({ proxy: { ...proxy, quiet: true } }),
+  peers: () => ({ peersKnow: true }),
+  proxy: ({ proxy }) => ({ proxy: { ...proxy, rules: true } }),
+  flows: ({ drain }) => ({ drain: { ...drain, left: false } }),
+};
+
+/** As the next life finds it: what only this one knew is gone. */
+function killed(seen: HandOverSeen): HandOverSeen {
+  const drain = { ...seen.drain, given: false };
+  return { ...seen, programmed: { nft: false, ebpf: false }, toldOldFlows: false, drain };
+}
+
+function told(next: Next): string {
+  return next === "settled" ? next : "wait" in next ? `wait for ${next.wait}` : next.do;
+}
+
+function walk(wanted: "ebpf" | "nft", from: HandOverSeen, killAt = -1) {
+  const [steps, states]: [string[], HandOverSeen[]] = [[], [from]];
+  let seen = from;
+  for (let at = 0; at < 60; at++) {
+    if (at === killAt) seen = killed(seen);
+    const next = nextStep(wanted, seen);
+    steps.push(told(next));
+    if (next === "settled") return { steps, states, end: seen };
+    seen = { ...seen, ...("wait" in next ? WAITS[next.wait]! : EFFECTS[next.do])(seen) };
+    states.push(seen);
+  }
+  throw new Error(`never settled: ${steps.join(", ")}`);
+}
+
+const ON_EBPF = walk("ebpf", { ...STANDARD, confirmed: false }).end;
+
+describe("the order of a hand-over", () => {
+  it("to eBPF: programs stand ready and the kernel's NAT is kept before they act; the old plane goes when the new one is confirmed", () => {
+    expect(walk("ebpf", { ...STANDARD, confirmed: false }).steps).toEqual([
+      "programEbpf",
+      "keep",
+      "tellOldFlows",
+      "armDeadMan",
+      "flip",
+      "closeGate",
+      "wait for confirmation",
+      "confirm",
+      "dropFilter",
+      "removeProxyRules",
+      "settled",
+    ]);
+  });
+
+  it("back: peers and the proxy first, then the kernel is given everything, and programs stay until their last flow has ended", () => {
+    expect(walk("nft", { ...ON_EBPF, peersKnow: false }).steps).toEqual([
+      "wait for peers",
+      "wait for proxy",
+      "openGate",
+      "programNft",
+      "drain",
+      "wait for flows",
+      "turnOff",
+      "removeEbpf",
+      "removeKeep",
+      "settled",
+    ]);
+  });
+
+  it("a node that never had another plane has nothing to be put back to, and waits for nobody", () => {
+    const first = walk("ebpf", {
+      ...NODE,
+      proxy: { rules: false, wasHere: false, ours: true, quiet: true, givenUp: false },
+    });
+    expect(first.steps).toEqual(["programEbpf", "keep", "tellOldFlows", "flip", "closeGate", "settled"]);
+    expect(walk("nft", NODE).steps).toEqual(["programNft", "settled"]);
+  });
+
+  it("where the proxy's rules are not ours to remove they stay", () => {
+    const proxy = { ...NODE.proxy, ours: false };
+    expect(walk("ebpf", { ...STANDARD, proxy }).end.proxy.rules).toBe(true);
+  });
+
+  it("a proxy that never comes back is not waited for for ever", () => {
+    const gone = { ...ON_EBPF, proxy: { ...ON_EBPF.proxy, givenUp: true } };
+    expect(walk("nft", gone).steps).not.toContain("wait for proxy");
+  });
+
+  it("after the dead-man put the old plane back, everything of the new one goes", () => {
+    const putBack = { ...ON_EBPF, mode: "off" as const, filter: true, programmed: { nft: true, ebpf: true } };
+    expect(walk("nft", putBack).steps).toEqual(["removeEbpf", "removeKeep", "settled"]);
+  });
+
+  it("turned round in the middle of leaving, it goes back to eBPF by the same steps", () => {
+    const draining = { ...ON_EBPF, mode: "drain" as const, keep: "open" as const, filter: true };
+    expect(walk("ebpf", killed(draining)).end).toMatchObject({ mode: "ebpf", filter: false, keep: "gated" });
+  });
+
+  const WAYS = [
+    ["to eBPF", "ebpf", { ...STANDARD, confirmed: false }],
+    ["back", "nft", { ...ON_EBPF, peersKnow: false }],
+  ] as const;
+  describe.each(WAYS)("%s", (_name, wanted, from) => {
+    const whole = walk(wanted, from);
+    it("killed at any step, the next life ends at the same", () => {
+      for (let at = 0; at < whole.steps.length; at++) {
+        const { end } = walk(wanted, from, at);
+        const kernel = ({ mode, filter, keep, deadMan, proxy }: HandOverSeen) => ({
+          mode,
+          filter,
+          keep,
+          deadMan,
+          proxy,
+        });
+        expect(kernel(end), `killed at ${whole.steps[at]}`).toEqual(kernel(whole.end));
+      }
+    });
+
+    it("at every moment a plane filters, NAT is kept while programs act, and the dead-man has something to put back", () => {
+      for (let at = -1; at < whole.steps.length; at++) {
+        for (const seen of walk(wanted, from, at).states) {
+          expect(seen.filter || seen.mode === "ebpf", "policy").toBe(true);
+          if (seen.mode === "ebpf" || seen.mode === "drain") expect(seen.keep).not.toBe("absent");
+          if (seen.mode === "drain") expect(seen.filter).toBe(true);
+          if (seen.deadMan) expect(seen).toMatchObject({ filter: true, proxy: { rules: true } });
+          if (seen.keep === "gated") expect(seen.mode).toBe("ebpf");
+        }
+      }
+    });
+  });
+});

@@ -1,0 +1,112 @@
+/**
+ * The order in which a node's connections change hands, as one question: of what is so now, what comes next? Everything it asks is in the
+ * kernel or on disk, so an agent that was killed anywhere goes on from there, and one that changes its mind halfway turns round. Pure.
+ */
+import type { KeepState } from "./keep-table.ts";
+import type { NodeMode } from "./node-mode.ts";
+
+export interface HandOverSeen {
+  /** Of the programs; undefined where there are none. */
+  mode: NodeMode | undefined;
+  /** In this life, whole: what the model says from here on reaches it. */
+  programmed: { nft: boolean; ebpf: boolean };
+  /** Our nftables filter is in the kernel, of this life or of an earlier one. */
+  filter: boolean;
+  keep: KeepState;
+  /** Whether somebody waits to put the old plane back. */
+  deadMan: boolean;
+  /** The programs have been told what the kernel carries. */
+  toldOldFlows: boolean;
+  /** The API server was reached, and a service by way of the programs, since they act. */
+  confirmed: boolean;
+  /** Peers have had the time to hear that clients' addresses must not be sent here any more. */
+  peersKnow: boolean;
+  proxy: {
+    rules: boolean;
+    wasHere: boolean;
+    /** They are ours to remove, and nobody needs them. */
+    ours: boolean;
+    /** The programs have acted long enough that nothing is on its way through them. */
+    quiet: boolean;
+    /** It was waited for long enough. */
+    givenUp: boolean;
+  };
+  drain: {
+    /** In this life everything the programs carry was given. */
+    given: boolean;
+    /** Flows that only the programs can end, or that have not been given yet. */
+    left: boolean;
+  };
+}
+
+export const STEPS = [
+  "programEbpf",
+  "programNft",
+  "keep",
+  "openGate",
+  "tellOldFlows",
+  "armDeadMan",
+  "flip",
+  "closeGate",
+  "confirm",
+  "dropFilter",
+  "removeProxyRules",
+  "drain",
+  "giveAgain",
+  "turnOff",
+  "removeEbpf",
+  "removeKeep",
+] as const;
+export type StepName = (typeof STEPS)[number];
+
+/** What is waited for: nothing can be done until it is so, or time is over. */
+export type Wait = "confirmation" | "quiet" | "peers" | "proxy" | "flows";
+
+export type Next = { do: StepName } | { wait: Wait } | "settled";
+
+export function nextStep(wanted: "ebpf" | "nft", seen: HandOverSeen): Next {
+  return wanted === "ebpf" ? towardsEbpf(seen) : towardsNft(seen);
+}
+
+/** The old filter and the proxy's rules go last, when it is proven that nobody needs them. */
+function towardsEbpf({ mode, programmed, filter, keep, deadMan, proxy, ...seen }: HandOverSeen): Next {
+  if (!programmed.ebpf) return { do: "programEbpf" };
+  // What stands beside the programs must say the same until it goes.
+  if (filter && !programmed.nft) return { do: "programNft" };
+  if (mode !== "ebpf") {
+    if (keep === "absent") return { do: "keep" };
+    if (keep === "gated") return { do: "openGate" };
+    if (!seen.toldOldFlows) return { do: "tellOldFlows" };
+    // Without an old plane there is nothing to be put back to.
+    if (filter && !deadMan) return { do: "armDeadMan" };
+    return { do: "flip" };
+  }
+  if (keep !== "gated") return { do: "closeGate" };
+  if (deadMan || filter) {
+    if (!seen.confirmed) return { wait: "confirmation" };
+    return { do: deadMan ? "confirm" : "dropFilter" };
+  }
+  if (proxy.rules && proxy.ours) return proxy.quiet ? { do: "removeProxyRules" } : { wait: "quiet" };
+  return "settled";
+}
+
+/** The kernel must be able to carry everything before the programs let go of anything. */
+function towardsNft({ mode, programmed, keep, proxy, drain, deadMan, ...seen }: HandOverSeen): Next {
+  if (mode === "ebpf") {
+    if (!seen.peersKnow) return { wait: "peers" };
+    if (proxy.wasHere && !proxy.rules && !proxy.givenUp) return { wait: "proxy" };
+    if (keep !== "open") return { do: "openGate" };
+    if (!programmed.nft) return { do: "programNft" };
+    return { do: "drain" };
+  }
+  if (!programmed.nft) return { do: "programNft" };
+  // Nobody may turn off what is being ended in order.
+  if (deadMan) return { do: "confirm" };
+  if (mode === "drain") {
+    if (keep !== "open") return { do: "openGate" };
+    if (!drain.given) return { do: "giveAgain" };
+    return drain.left ? { wait: "flows" } : { do: "turnOff" };
+  }
+  if (mode === "off") return { do: "removeEbpf" };
+  return keep === "absent" ? "settled" : { do: "removeKeep" };
+}

@@ -1,0 +1,104 @@
+/** Everything a hand-over asks of the node and does to it, but for the planes themselves. */
+import type { BpfMap } from "../../kernel/bpf-port.ts";
+import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
+import type { Kernel } from "../../kernel/kernel.ts";
+import type { Netns } from "../../kernel/netns-port.ts";
+import type { NftPort } from "../../kernel/nft-port.ts";
+import type { DataplaneModel, ServicePort } from "../../policy/model.ts";
+import { conntrackLookup } from "../ebpf/fit-to-kernel.ts";
+import { mapDirectory } from "../ebpf/programs.ts";
+import { forgetStaleFlows } from "../service-proxy/stale-flows.ts";
+import { countCarried, type Given, type GiveOptions, giveFlows, giveIdleFlows } from "./give-flows.ts";
+import { createKeepTable, type KeepTable } from "./keep-table.ts";
+import { drainPinned, flipPinned, type NodeMode, pinnedGeneration, pinnedMode, turnOffPinned } from "./node-mode.ts";
+import { tellOldFlows } from "./old-flows.ts";
+
+export interface NodeGround {
+  keep: KeepTable;
+  mode(): NodeMode | undefined;
+  flip(): void;
+  drain(generation: number): void;
+  turnOff(): void;
+  /** Of the last drain; 0 before the first. */
+  generation(): number;
+  /** Whether our nftables filter is there. */
+  filter(): Promise<boolean>;
+  /** Tells the programs which flows are the kernel's; how many. */
+  tellOldFlows(): Promise<number>;
+  give(how: "replace" | "insert" | "idle", drain: Drain, model: DataplaneModel): Promise<Given>;
+  /** How many flows the programs still carry. */
+  carried(): Promise<number>;
+  /** The kernel forgets UDP flows to backends that these services no longer have: while nobody else sees to it. */
+  forgetStaleFlows(services: readonly ServicePort[]): Promise<number>;
+  close(): void;
+}
+
+/** One way back: its generation, and what was given in it. */
+export interface Drain {
+  generation: number;
+  known: Set<string>;
+}
+
+export interface GroundOptions {
+  kernel: Kernel;
+  pinDirectory: string;
+  tables: { filter: string; keep: string };
+  overlay: string;
+  netns?: Netns;
+}
+
+export function nodeGround({ kernel, pinDirectory, tables, overlay, netns }: GroundOptions): NodeGround {
+  const { bpf } = kernel;
+  const within = netns ? { netns } : {};
+  const keep = createKeepTable({ kernel, table: tables.keep, overlay, ...within });
+  const nft: NftPort = kernel.nft(netns);
+  const conntrack: ConntrackPort = kernel.conntrack(netns);
+  const netlink = kernel.netlink(netns);
+  const ownAddresses = () => netlink.addresses().map(({ address }) => address.split("/")[0] as string);
+  const withMap = async <T>(name: string, act: (map: BpfMap) => Promise<T>, otherwise: T): Promise<T> => {
+    const directory = mapDirectory(pinDirectory);
+    if (!bpf.pins(directory).includes(name)) return otherwise;
+    const map = bpf.openMap(`${directory}/${name}`);
+    try {
+      return await act(map);
+    } finally {
+      map.close();
+    }
+  };
+  return {
+    keep,
+    mode: () => pinnedMode(bpf, pinDirectory),
+    flip: () => flipPinned(bpf, pinDirectory),
+    drain: (generation) => drainPinned(bpf, pinDirectory, generation),
+    turnOff: () => void turnOffPinned(bpf, pinDirectory),
+    generation: () => pinnedGeneration(bpf, pinDirectory),
+    filter: async () => (await nft.tables()).some(({ family, name }) => family === "inet" && name === tables.filter),
+    tellOldFlows: () =>
+      withMap(
+        "old_flows",
+        (oldFlows) => {
+          const which = conntrackLookup(bpf).has_ct_lookup === 1 ? "unconnected" : "all";
+          return tellOldFlows({ oldFlows, conntrack, nodeAddresses: ownAddresses(), which });
+        },
+        0,
+      ),
+    give: (how, drain, model) =>
+      withMap(
+        "flows",
+        (flows) => {
+          const pools = model.settings.pools.map(({ cidr }) => cidr);
+          const options: GiveOptions = { flows, conntrack, pools, ...drain };
+          return how === "idle" ? giveIdleFlows(options) : giveFlows(options, how === "replace");
+        },
+        { given: 0, refused: 0, staying: 0 },
+      ),
+    carried: () => withMap("flows", countCarried, 0),
+    forgetStaleFlows: (services) => forgetStaleFlows(conntrack, services, ownAddresses()),
+    close() {
+      keep.close();
+      nft.close();
+      conntrack.close();
+      netlink.close();
+    },
+  };
+}

@@ -1,0 +1,72 @@
+/** The node's switch, read and written by its pin alone: for whoever has no programs loaded, and also when the agent is dead. */
+import { NODE_MODE, NODE_WORD } from "../../gen/bpf/layout.gen.ts";
+import type { BpfMap, BpfPort } from "../../kernel/bpf-port.ts";
+import { mapDirectory, otherMapDirectories, word } from "../ebpf/programs.ts";
+
+export type NodeMode = "off" | "ebpf" | "drain";
+
+const NUMBERS: Record<NodeMode, number> = {
+  off: NODE_MODE.MODE_OFF,
+  ebpf: NODE_MODE.MODE_EBPF,
+  drain: NODE_MODE.MODE_DRAIN,
+};
+
+/** What programs of any release do on this node; undefined where there are none. Our own release's word comes first. */
+export function pinnedMode(bpf: BpfPort, pinDirectory: string): NodeMode | undefined {
+  for (const directory of layouts(bpf, pinDirectory)) {
+    const number = readWord(bpf, directory, NODE_WORD.NODE_MODE);
+    const found = (Object.keys(NUMBERS) as NodeMode[]).find((mode) => NUMBERS[mode] === number);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Turns every release's programs off; how many there were. They stay where they are and touch nothing. */
+export function turnOffPinned(bpf: BpfPort, pinDirectory: string): number {
+  const there = layouts(bpf, pinDirectory);
+  for (const directory of there) writeWord(bpf, directory, NODE_WORD.NODE_MODE, NUMBERS.off);
+  return there.length;
+}
+
+export function flipPinned(bpf: BpfPort, pinDirectory: string): void {
+  writeWord(bpf, mapDirectory(pinDirectory), NODE_WORD.NODE_MODE, NUMBERS.ebpf);
+}
+
+/** The generation first: a program that drains must know which flows were given. */
+export function drainPinned(bpf: BpfPort, pinDirectory: string, generation: number): void {
+  for (const directory of layouts(bpf, pinDirectory)) {
+    writeWord(bpf, directory, NODE_WORD.NODE_GENERATION, generation);
+    writeWord(bpf, directory, NODE_WORD.NODE_MODE, NUMBERS.drain);
+  }
+}
+
+/** Of the last drain; 0 before the first. */
+export function pinnedGeneration(bpf: BpfPort, pinDirectory: string): number {
+  const [directory] = layouts(bpf, pinDirectory);
+  return directory === undefined ? 0 : (readWord(bpf, directory, NODE_WORD.NODE_GENERATION) ?? 0);
+}
+
+function layouts(bpf: BpfPort, pinDirectory: string): string[] {
+  const all = [mapDirectory(pinDirectory), ...otherMapDirectories(bpf, pinDirectory)];
+  return all.filter((directory) => bpf.pins(directory).includes("node"));
+}
+
+function readWord(bpf: BpfPort, directory: string, which: number): number | undefined {
+  return withNode(bpf, directory, (map) => map.lookup(word(which))?.readUInt32LE());
+}
+
+function writeWord(bpf: BpfPort, directory: string, which: number, value: number): void {
+  withNode(bpf, directory, (map) => {
+    // Another release may have fewer words, and then no use for them.
+    if (which < map.info.maxEntries) map.update(word(which), word(value));
+  });
+}
+
+function withNode<T>(bpf: BpfPort, directory: string, act: (map: BpfMap) => T): T {
+  const map = bpf.openMap(`${directory}/node`);
+  try {
+    return act(map);
+  } finally {
+    map.close();
+  }
+}

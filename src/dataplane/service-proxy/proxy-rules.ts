@@ -1,0 +1,188 @@
+import { openRuleGlance, type RuleGlance } from "../../kernel/rule-glance.ts";
+import { type Clock, sleep } from "../../kit/clock.ts";
+import type { CodedError } from "../../kit/errors.ts";
+import type { Log } from "../../kit/log.ts";
+import { errors } from "./errors.ts";
+import { IPTABLES_TABLES, PROXY_TABLE, SIGNS } from "./proxy-chains.ts";
+import { type ProxyRulesPlace, removeProxyRules } from "./remove-proxy-rules.ts";
+import { commandsIn, type RunCommand } from "./run-command.ts";
+
+export interface ProxyRulesState {
+  /** The proxy's rules were there at the last look, and left there. */
+  present: boolean;
+  /** How often they came back after they had been removed. */
+  returns: number;
+  /** A living proxy and our removing contradict each other; told until it has been quiet for a while. */
+  conflict: CodedError | undefined;
+}
+
+export interface FollowOptions {
+  /** Whether rules that are there are to be removed, or left alone and worked beside. Asked at every look. */
+  removes(): boolean;
+  onChange(state: ProxyRulesState): void;
+  signal: AbortSignal;
+}
+
+const EVERY_MS = 2_000;
+/** Twice in this time is no proxy on its way out. */
+const WINDOW_MS = 600_000;
+/** A living one looks every thirty seconds and writes what is missing: after three times that it is gone. */
+const QUIET_MS = 90_000;
+const RETURNS = 2;
+const FAMILIES = [4, 6] as const;
+
+/** What the agent asks of them; a test may bring its own. */
+export type FollowedProxyRules = Pick<ServiceProxyRules, "present" | "remove" | "state" | "follow" | "close">;
+
+/** The service proxy's rules on one node: whether there are any, removing them, and whether they come back. */
+export class ServiceProxyRules {
+  readonly #place: ProxyRulesPlace;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #glance: RuleGlance;
+  readonly #run: RunCommand;
+  #state: ProxyRulesState = { present: false, returns: 0, conflict: undefined };
+  #onChange: FollowOptions["onChange"] = () => {};
+  #returned: number[] = [];
+  /** Rules that are there now came after they were gone. */
+  #wereGone = false;
+  #seen: string | undefined;
+  #legacy: { sizes: string; present: boolean } | undefined;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor({ clock, log, ...place }: ProxyRulesPlace & { clock: Clock; log: Log }) {
+    this.#place = place;
+    this.#clock = clock;
+    this.#log = log;
+    this.#glance = openRuleGlance(place.netns);
+    this.#run = commandsIn(place.kernel, place.netns);
+  }
+
+  state(): ProxyRulesState {
+    return this.#state;
+  }
+
+  async present(): Promise<boolean> {
+    return this.#inTurn(() => this.#isThere());
+  }
+
+  async remove(): Promise<void> {
+    await this.#inTurn(() => this.#remove());
+  }
+
+  /**
+   * Looks until stopped. A look costs a few questions of some microseconds, whatever rules there are: only where something changed since the
+   * last one, the proxy's own chains are asked for, by name.
+   */
+  async follow({ removes, onChange, signal }: FollowOptions): Promise<void> {
+    this.#onChange = onChange;
+    while (!signal.aborted) {
+      await this.look(removes()).catch((error: unknown) => {
+        this.#log.warn({ error }, "looking for the service proxy's rules did not go well, will be tried again");
+      });
+      await sleep(this.#clock, EVERY_MS, signal);
+    }
+  }
+
+  /** One look; what is found is dealt with when it resolves. */
+  look(remove: boolean): Promise<void> {
+    return this.#inTurn(() => this.#look(remove));
+  }
+
+  close(): void {
+    void this.#turn.finally(() => this.#glance.close());
+  }
+
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(act);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #look(remove: boolean): Promise<void> {
+    const now = this.#fingerprint(remove);
+    if (now === this.#seen) return this.#tell({ ...this.#state, conflict: this.#conflict(remove) });
+    const present = await this.#isThere();
+    if (present && remove && (await this.#remove())) {
+      // What we did changed it, and somebody may have written meanwhile: another look.
+      this.#seen = undefined;
+      return;
+    }
+    this.#seen = now;
+    this.#wereGone = remove;
+    this.#tell({ ...this.#state, present: present && !remove, conflict: this.#conflict(remove) });
+  }
+
+  /** Whether there was anything to remove: chains that somebody else leads into stay, empty. */
+  async #remove(): Promise<boolean> {
+    const { places, chains, left } = await removeProxyRules(this.#place);
+    if (places.length === 0) return false;
+    const [tables, again] = [places.map(({ where }) => where), this.#wereGone];
+    this.#log.info({ tables, chains, left, again }, "removed the service proxy's rules");
+    if (again) this.#returned.push(this.#clock.now());
+    this.#wereGone = true;
+    const returns = this.#state.returns + (again ? 1 : 0);
+    this.#tell({ present: false, returns, conflict: this.#conflict(true) });
+    return true;
+  }
+
+  #conflict(remove: boolean): CodedError | undefined {
+    if (!remove) this.#returned = [];
+    this.#returned = this.#returned.filter((at) => this.#clock.now() - at < WINDOW_MS);
+    const quiet = this.#clock.now() - (this.#returned.at(-1) ?? 0) > QUIET_MS;
+    return this.#returned.length >= RETURNS && !quiet
+      ? errors.SERVICE_PROXY_WRITES_AGAIN(this.#returned.length)
+      : undefined;
+  }
+
+  #tell(next: ProxyRulesState): void {
+    const before = this.#state;
+    this.#state = next;
+    if (next.conflict && !before.conflict) {
+      this.#log.error(
+        { error: next.conflict, fix: next.conflict.fix },
+        "the service proxy and this agent contradict each other",
+      );
+    }
+    const same = next.conflict?.message === before.conflict?.message;
+    if (!same || next.present !== before.present || next.returns !== before.returns) this.#onChange(next);
+  }
+
+  /** The same text as before: nobody wrote anything, and nothing else is wanted. */
+  #fingerprint(remove: boolean): string {
+    return JSON.stringify([this.#glance.generation(), this.#legacySizes(), remove]);
+  }
+
+  #legacySizes(): string {
+    const sizes = FAMILIES.flatMap((family) => IPTABLES_TABLES.map((table) => this.#glance.legacySize(family, table)));
+    return sizes.map((size) => size ?? "none").join(", ");
+  }
+
+  async #isThere(): Promise<boolean> {
+    const inNftables = FAMILIES.some(
+      (family) =>
+        this.#glance.hasTable(family, PROXY_TABLE) ||
+        SIGNS.some(({ table, chain }) => this.#glance.hasChain(family, table, chain)),
+    );
+    return inNftables || (await this.#isInLegacy());
+  }
+
+  /** By starting a program, so only where something changed. */
+  async #isInLegacy(): Promise<boolean> {
+    const sizes = this.#legacySizes();
+    if (this.#legacy?.sizes !== sizes) this.#legacy = { sizes, present: await this.#savedInLegacy() };
+    return this.#legacy.present;
+  }
+
+  async #savedInLegacy(): Promise<boolean> {
+    for (const family of FAMILIES) {
+      const there = this.#glance.legacyTables(family);
+      for (const { table, chain } of SIGNS) {
+        if (!there.includes(table)) continue;
+        const { out } = await this.#run([`${family === 4 ? "iptables" : "ip6tables"}-legacy-save`, "-t", table]);
+        if (out.includes(`\n:${chain} `)) return true;
+      }
+    }
+    return false;
+  }
+}

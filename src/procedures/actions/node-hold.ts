@@ -1,0 +1,71 @@
+import { HELD_ANNOTATION, type Held, heldAs, isHold } from "../../api/held-node.ts";
+import { groupVersion, type KubeObject } from "../../api/object.ts";
+import { isAlreadyExists, isConflict } from "../../cluster/failures.ts";
+import type { Work } from "../action.ts";
+import { fieldAt } from "../field-at.ts";
+import { atPath } from "../plans/cluster-view.ts";
+import { removeAndAwait } from "./remove.ts";
+import { readTarget, type Target, undefinedIfNotFound } from "./target.ts";
+
+export function nodeConfiguration(node: string, { names }: Pick<Work, "names">): Target {
+  const { kind } = names.kinds.dataplaneConfiguration;
+  return { apiVersion: groupVersion(names.groups.stored), kind, name: `node.${node}` };
+}
+
+/** Whether the node is held on this data plane by a switch. */
+export async function isHeldOn(node: string, ebpf: boolean, work: Work): Promise<boolean> {
+  const live = await readTarget(work, nodeConfiguration(node, work));
+  return isHold(live) && fieldAt(live, work.names.fields.ebpfEnabled) === ebpf;
+}
+
+/** The node stays on this data plane until it is released. Other fields that somebody set for it are left as they are. */
+export async function holdNode(node: string, ebpf: boolean, work: Work): Promise<void> {
+  const { client, signal, names } = work;
+  const target = nodeConfiguration(node, work);
+  const kind = await client.resourceFor(target);
+  const spec = atPath(names.fields.ebpfEnabled, ebpf);
+  for (;;) {
+    const live = await readTarget(work, target);
+    const was: Held = live === undefined ? "configuration-made" : (heldAs(live) ?? "field-added");
+    const metadata = { annotations: { [HELD_ANNOTATION]: was } };
+    try {
+      if (live === undefined) {
+        const { name, ...type } = target;
+        await client.create(kind, { ...type, metadata: { name, ...metadata }, ...spec }, { signal });
+      } else {
+        const { resourceVersion } = live.metadata;
+        const patch = { metadata: { ...metadata, resourceVersion }, ...spec };
+        await client.patch(kind, target, { type: "merge", patch }, { signal });
+      }
+      return;
+    } catch (error) {
+      // Somebody wrote meanwhile, or it went: look again.
+      if (!isAlreadyExists(error) && !isConflict(error)) undefinedIfNotFound(error);
+    }
+  }
+}
+
+/** The node follows what holds for all again. What somebody else set for it stays; what only held it back goes. */
+export async function releaseNode(node: string, work: Work): Promise<void> {
+  const { client, signal, names } = work;
+  const target = nodeConfiguration(node, work);
+  for (;;) {
+    const live = await readTarget(work, target);
+    const held = heldAs(live);
+    if (live === undefined || held === undefined) return;
+    if (held === "configuration-made" && hasNothingElse(live)) return await removeAndAwait(target, work);
+    const { resourceVersion } = live.metadata;
+    const metadata = { annotations: { [HELD_ANNOTATION]: null }, resourceVersion };
+    const patch = { metadata, ...atPath(names.fields.ebpfEnabled, null) };
+    try {
+      await client.patch(await client.resourceFor(target), target, { type: "merge", patch }, { signal });
+      return;
+    } catch (error) {
+      if (!isConflict(error)) undefinedIfNotFound(error);
+    }
+  }
+}
+
+function hasNothingElse(live: KubeObject): boolean {
+  return Object.keys((live["spec"] ?? {}) as object).length <= 1;
+}

@@ -1,0 +1,50 @@
+import { parkedBy } from "../../api/service-proxy-view.ts";
+import type { Workload } from "../../api/workload-objects.ts";
+import { DAEMON_SETS } from "../../cluster/kinds.ts";
+import type { Action, Work } from "../action.ts";
+import { holdNode, isHeldOn, releaseNode } from "./node-hold.ts";
+import { awaitNodes } from "./prove-dataplane.ts";
+import { undefinedIfNotFound } from "./target.ts";
+import { type CanaryWatch, insideBudget, settledInsideBudget } from "./watch-canary.ts";
+
+export type ReleaseNodesInputs = {
+  to: "BPF" | "standard";
+  nodes: readonly string[];
+  /** The data plane they were held on. */
+  ebpfWas: boolean;
+  /** The traffic that is measured meanwhile, where it is. */
+  canary?: CanaryWatch;
+};
+
+/** Lets some nodes follow to the new data plane, and waits until each has proved it and traffic was well all along. */
+export const releaseNodes: Action<ReleaseNodesInputs> = {
+  async needed({ nodes, ebpfWas }, work) {
+    for (const node of nodes) if (await isHeldOn(node, ebpfWas, work)) return true;
+    return false;
+  },
+
+  async apply({ nodes }, work) {
+    for (const node of nodes) await releaseNode(node, work);
+  },
+
+  async confirm({ to, nodes, canary }, work) {
+    await insideBudget(canary, work, (guarded) => awaitNodes({ to, nodes }, guarded));
+    if (canary) await settledInsideBudget(canary, work);
+  },
+
+  /** Back to what they had, and seen to be there, before the wave before them goes back. */
+  async undo({ to, nodes, ebpfWas }, work) {
+    // Where the proxy is parked only eBPF serves: the nodes go back all at once, when the operator has brought it back.
+    if (to === "BPF" && (await isProxyParked(work))) {
+      return work.say("the service proxy is parked: nodes go back together, as soon as it serves again");
+    }
+    for (const node of nodes) await holdNode(node, ebpfWas, work);
+    await awaitNodes({ to: ebpfWas ? "BPF" : "standard", nodes, held: true }, work);
+  },
+};
+
+async function isProxyParked({ client, names, signal }: Work): Promise<boolean> {
+  const ref = { namespace: names.namespaces.orchestratorSystem, name: names.serviceProxy.daemonSet };
+  const proxy = await client.get<Workload>(DAEMON_SETS, ref, { signal }).catch(undefinedIfNotFound);
+  return proxy !== undefined && parkedBy(proxy, names) !== undefined;
+}

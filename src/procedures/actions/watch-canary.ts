@@ -1,0 +1,61 @@
+import type { TrafficRow } from "../../api/traffic-report.ts";
+import { sleep } from "../../kit/clock.ts";
+import type { Work } from "../action.ts";
+import { type Budget, overBudget } from "../canary/budget.ts";
+import { errors } from "../canary/errors.ts";
+import { awaitSnapshots, figuresSoFar } from "../canary/read-canary.ts";
+
+/** The canary that runs meanwhile, as far as a step looks at it. */
+export type CanaryWatch = { clients: readonly string[]; budget: Budget };
+
+const LOOK_AGAIN_MS = 1000;
+/** What goes wrong now is counted when its answer is overdue, and that takes a connection three seconds. */
+export const SETTLED_SECONDS = 4;
+
+/** Throws as soon as traffic has suffered more than the budget allows. */
+async function judgeBudget({ clients, budget }: CanaryWatch, work: Work): Promise<TrafficRow[]> {
+  const rows = await figuresSoFar(clients, work);
+  const over = overBudget(rows, budget);
+  if (over === undefined) return rows;
+  await work.keep(rows);
+  throw errors.CANARY_OVER_BUDGET(over);
+}
+
+/** Does something that may take long, and ends it at once where traffic suffers from it. */
+export async function insideBudget(
+  canary: CanaryWatch | undefined,
+  work: Work,
+  task: (work: Work) => Promise<void>,
+): Promise<void> {
+  if (canary === undefined) return await task(work);
+  const over = new AbortController();
+  const done = new AbortController();
+  const watching = watch(canary, { ...work, signal: AbortSignal.any([work.signal, done.signal]) }).catch((error) => {
+    if (!done.signal.aborted) over.abort(error);
+  });
+  try {
+    await task({ ...work, signal: AbortSignal.any([work.signal, over.signal]) });
+  } catch (error) {
+    throw over.signal.aborted ? over.signal.reason : error;
+  } finally {
+    done.abort();
+    await watching;
+  }
+}
+
+async function watch(canary: CanaryWatch, work: Work): Promise<void> {
+  for (;;) {
+    await judgeBudget(canary, work);
+    await sleep(work.clock, LOOK_AGAIN_MS, work.signal);
+  }
+}
+
+/** Looks once more when everything that is overdue has been counted. */
+export async function settledInsideBudget(canary: CanaryWatch, work: Work): Promise<TrafficRow[]> {
+  const { clients } = canary;
+  work.say("waiting for traffic to be counted");
+  const now = await awaitSnapshots(clients, () => true, work);
+  const then = new Map(now.map(({ seconds }, at) => [clients[at], seconds]));
+  await awaitSnapshots(clients, ({ seconds }, name) => seconds >= (then.get(name) ?? 0) + SETTLED_SECONDS, work);
+  return await judgeBudget(canary, work);
+}

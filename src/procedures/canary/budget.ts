@@ -1,0 +1,36 @@
+import type { TrafficRow } from "../../api/traffic-report.ts";
+
+/** How much a procedure may cost the traffic that is measured meanwhile. */
+export type Budget = {
+  /** Connections lost, of each way. */
+  connections: number;
+  silenceMs: number;
+  /** Datagrams without an answer, of each way, in percent; one is allowed wherever any is. */
+  datagramsPercent: number;
+};
+
+export const DEFAULT_BUDGET: Budget = { connections: 0, silenceMs: 1000, datagramsPercent: 0.1 };
+
+/** The first way that cost more, in words with its figures; undefined where all is inside. */
+export function overBudget(rows: readonly TrafficRow[], budget: Budget): string | undefined {
+  for (const row of rows) {
+    const cost = costOf(row, budget);
+    if (cost !== undefined) return `${row.way} by ${row.protocol.toUpperCase()}: ${cost}`;
+  }
+  return undefined;
+}
+
+function costOf(row: TrafficRow, { connections, silenceMs, datagramsPercent }: Budget): string | undefined {
+  if (row.lost > connections) {
+    return `${row.lost} of ${row.opened} connections were lost, and ${connections} may be`;
+  }
+  if (row.silenceMs > silenceMs) return `silent for ${row.silenceMs} ms, and ${silenceMs} ms may be`;
+  const most = datagramsPercent === 0 ? 0 : Math.max(1, Math.floor((row.sent * datagramsPercent) / 100));
+  if (row.unanswered > most) {
+    return `${row.unanswered} of ${row.sent} datagrams were not answered, and ${datagramsPercent} % may be`;
+  }
+  return undefined;
+}
+
+export const budgetInWords = ({ connections, silenceMs, datagramsPercent }: Budget): string =>
+  `at most ${connections} connections lost, ${silenceMs} ms of silence and ${datagramsPercent} % of datagrams, of each way`;

@@ -1,0 +1,48 @@
+import type { CanaryWatch } from "../actions/watch-canary.ts";
+import { budgetInWords } from "../canary/budget.ts";
+import { clientNames } from "../canary/canary-objects.ts";
+import type { CanaryChoice, CanaryInputs } from "../canary/canary-plan.ts";
+import type { Step } from "../plan.ts";
+import { step } from "./steps.ts";
+
+const RULE =
+  "Traffic is measured the whole time: connections lost, longest silence, datagrams lost. A budget aborts and undoes.";
+
+/** What steps in between need to know of the canary that runs meanwhile. */
+export function watchOf({ nodes, budget }: CanaryInputs): CanaryWatch {
+  return { clients: clientNames(nodes.length), budget };
+}
+
+/** The steps of a procedure with traffic measured from before the first to after the last. */
+export function withCanary(
+  { steps, notes }: { steps: readonly Step[]; notes: readonly string[] },
+  canary: CanaryChoice,
+): { steps: Step[]; notes: string[] } {
+  if ("notMeasured" in canary) {
+    return { steps: [...steps], notes: [...notes, `Traffic is not measured: ${canary.notMeasured}.`] };
+  }
+  const { inputs } = canary;
+  const where = `namespace vendor-canary, on ${inputs.nodes.map(({ name }) => name).join(", ")}`;
+  const start = step(
+    "start-canary",
+    {
+      id: "start-canary",
+      title: "Start traffic that is measured from here on, and see that it is well before anything changes",
+      where,
+      because: RULE,
+      risk: "low",
+    },
+    inputs,
+  );
+  const stop = step(
+    "stop-canary",
+    {
+      id: "stop-canary",
+      title: "Compare what traffic lost with the budget, and take the measuring pods away",
+      where,
+      because: RULE,
+    },
+    inputs,
+  );
+  return { steps: [start, ...steps, stop], notes: [...notes, `Traffic may cost ${budgetInWords(inputs.budget)}.`] };
+}

@@ -1,0 +1,259 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { flowKeyLayout, oldFlowLayout } from "../../src/gen/bpf/layout.gen.ts";
+import type { FlowTuple, NewFlow } from "../../src/kernel/conntrack-port.ts";
+import { frame, ipBytes, TCP, tcp, udp, v4 } from "./frames.ts";
+import { whyNoPrograms } from "./kernel-needed.ts";
+import { allow, NODE, OUTSIDE, POD_A, POD_B, REMOTE } from "./packet-lab.ts";
+import { ANYBODY, PEER, ServiceLab, servicePort } from "./service-lab.ts";
+
+const missing = whyNoPrograms();
+const UDP = 17;
+const VIP = "10.96.0.10";
+const GENERATION = 5;
+const SERVICES = [
+  servicePort("web", [`*${POD_B.v4}:8080`], { clusterAddress: VIP, nodePort: 30080 }),
+  servicePort("dns", [`*${POD_B.v4}:5353`], { protocol: UDP, clusterAddress: VIP, port: 53 }),
+  servicePort("twin", [`*${POD_B.v4}:8080`], { clusterAddress: "10.96.0.20" }),
+];
+const to = (source: string, destination: string) => ({ source, destination });
+const backend = (port: number) => ({ address: POD_B.v4, port });
+
+function tuple(protocol: number, source: string, sourcePort: number, destination: string, destinationPort: number) {
+  return { protocol, source, sourcePort, destination, destinationPort };
+}
+
+describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : ""}`, () => {
+  let lab: ServiceLab;
+  const inserted: FlowTuple[] = [];
+  beforeAll(async () => {
+    lab = await ServiceLab.open();
+    await lab.serve(SERVICES);
+  });
+  beforeEach(() => {
+    withKernel((kernel) => {
+      for (const original of inserted.splice(0)) kernel.delete(original);
+    });
+    lab.packets.plane.setMode("ebpf");
+    lab.forget();
+  });
+  afterAll(() => lab?.close());
+
+  const line = (...args: Parameters<ServiceLab["put"]>) => lab.put(...args).line;
+  const withKernel = (act: (kernel: ReturnType<typeof lab.packets.kernel.conntrack>) => void) => {
+    const kernel = lab.packets.kernel.conntrack(lab.packets.netns);
+    act(kernel);
+    kernel.close();
+  };
+  /** As a proxy's rules left it there, or a hand-over wrote it. */
+  const kernelHas = (flow: Omit<NewFlow, "timeout">) => {
+    withKernel((kernel) => kernel.insert({ ...flow, timeout: 60 }));
+    inserted.push(flow.original);
+  };
+
+  describe("to eBPF", () => {
+    it("a UDP flow the kernel translates stays with its backend, both ways", () => {
+      kernelHas({ original: tuple(UDP, POD_A.v4, 1000, VIP, 53), destinationNat: backend(5353) });
+      expect(line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toBe(
+        "next PASS_POLICY | udp 10.65.0.1:1000 > 10.96.0.10:53",
+      );
+      expect(line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("next PASS_ESTABLISHED");
+      expect(line("b", v4(to(POD_B.v4, POD_A.v4), udp(5353, 1000)))).toBe(
+        "next PASS_POLICY | udp 10.65.0.2:5353 > 10.65.0.1:1000",
+      );
+      const back = v4(to(VIP, POD_A.v4), udp(53, 1000));
+      expect(line("a", back, { direction: "egress", from: "b" })).toContain("next PASS_ESTABLISHED");
+    });
+
+    it("its answers pass though they come first, and though the client lets nobody in", async () => {
+      await lab.serve(SERVICES, { rules: { ...ANYBODY, aIngress: [] } });
+      kernelHas({ original: tuple(UDP, POD_A.v4, 1000, VIP, 53), destinationNat: backend(5353) });
+      expect(line("b", v4(to(POD_B.v4, POD_A.v4), udp(5353, 1000)))).toContain("next PASS_POLICY");
+      const back = v4(to(VIP, POD_A.v4), udp(53, 1000));
+      expect(line("a", back, { direction: "egress", from: "b" })).toContain("next PASS_POLICY");
+      expect(line("a", v4(to(VIP, POD_A.v4), udp(53, 1001)), { direction: "egress", from: "b" })).toContain("drop");
+      await lab.serve(SERVICES);
+    });
+
+    it("policy is asked about the backend the kernel chose", async () => {
+      const rules = { ...ANYBODY, aEgress: [allow({ dstNets: [`${POD_B.v4}/32`] })] };
+      await lab.serve(SERVICES, { rules });
+      kernelHas({ original: tuple(UDP, POD_A.v4, 1000, VIP, 53), destinationNat: backend(5353) });
+      kernelHas({ original: tuple(UDP, POD_A.v4, 1001, VIP, 53), destinationNat: { address: REMOTE.v4, port: 5353 } });
+      expect(line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("next PASS_POLICY");
+      expect(line("a", v4(to(POD_A.v4, VIP), udp(1001, 53)))).toContain("drop DROP_POLICY_WORKLOAD_EGRESS");
+      await lab.serve(SERVICES);
+    });
+
+    it("once the kernel has forgotten it, it is ours", () => {
+      const original = tuple(UDP, POD_A.v4, 1000, VIP, 53);
+      kernelHas({ original, destinationNat: backend(5353) });
+      expect(line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("next PASS_POLICY");
+      withKernel((kernel) => kernel.delete(original));
+      expect(line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain(
+        "redirect PASS_POLICY | udp 10.65.0.1:1000 > 10.65.0.2:5353",
+      );
+    });
+
+    it("a TCP connection goes on in the kernel, and a half-open one too", () => {
+      kernelHas({
+        original: tuple(6, POD_A.v4, 1000, VIP, 80),
+        destinationNat: backend(8080),
+        tcpState: "established",
+      });
+      kernelHas({ original: tuple(6, POD_A.v4, 1001, VIP, 80), destinationNat: backend(8080), tcpState: "synSent" });
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack)))).toContain("next PASS_POLICY");
+      expect(line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.ack)))).toContain("next PASS_POLICY");
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1001, 80)))).toContain("next PASS_POLICY");
+    });
+
+    it("a SYN on the addresses of one that is over is a new one", () => {
+      kernelHas({ original: tuple(6, POD_A.v4, 1000, VIP, 80), destinationNat: backend(8080), tcpState: "timeWait" });
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("redirect PASS_POLICY");
+    });
+
+    it("a client at a node port stays in the kernel too", () => {
+      kernelHas({ original: tuple(6, OUTSIDE.v4, 1000, NODE.v4, 30080), destinationNat: backend(8080) });
+      expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30080, TCP.ack)))).toContain("next PASS_NO_POLICY");
+    });
+  });
+
+  describe("and back, draining", () => {
+    const open = () => {
+      line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)));
+      line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.synAck)));
+      line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)));
+    };
+    const drain = () => lab.packets.plane.setMode("drain", GENERATION);
+
+    it("known flows go on, new ones are the kernel's", () => {
+      open();
+      drain();
+      expect(lab.packets.plane.mode()).toBe("drain");
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack)))).toBe(
+        "redirect PASS_ESTABLISHED | tcp 10.65.0.1:1000 > 10.65.0.2:8080",
+      );
+      expect(line("b", v4(to(POD_B.v4, POD_A.v4), udp(5353, 1000)))).toContain(
+        "redirect PASS_ESTABLISHED | udp 10.96.0.10:53",
+      );
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1001, 80)))).toBe(
+        "next PASS_DRAINING | tcp 10.65.0.1:1001 > 10.96.0.10:80",
+      );
+      expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1001, 30080)))).toContain("next PASS_DRAINING");
+      expect(line("a", v4(to(NODE.v4, POD_A.v4), tcp(1, 2)), { direction: "egress" })).toContain("next PASS_DRAINING");
+    });
+
+    it("a flow the kernel was given in this generation is its own, from either side", () => {
+      for (const first of ["request", "answer"] as const) {
+        lab.forget();
+        lab.packets.plane.setMode("ebpf");
+        open();
+        const original = tuple(6, POD_A.v4, 1000, VIP, 80);
+        kernelHas({ original, destinationNat: backend(8080), mark: GENERATION << 16 });
+        drain();
+        const request = () => line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack)));
+        const answer = () => line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.ack)));
+        expect(first === "request" ? request() : answer()).toContain("next PASS_GIVEN");
+        expect(first === "request" ? answer() : request()).toContain("next PASS_DRAINING");
+        withKernel((kernel) => kernel.delete(original));
+      }
+    });
+
+    it("a mark of an earlier drain, or of the proxy, gives nothing", () => {
+      open();
+      kernelHas({ original: tuple(6, POD_A.v4, 1000, VIP, 80), destinationNat: backend(8080), mark: 4 << 16 });
+      drain();
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack)))).toContain("redirect PASS_ESTABLISHED");
+    });
+
+    it("an answer to a UDP flow the kernel began meanwhile is the kernel's; the request of ours is not", () => {
+      open();
+      kernelHas({ original: tuple(UDP, POD_A.v4, 1000, POD_B.v4, 5353) });
+      drain();
+      expect(line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("redirect PASS_ESTABLISHED");
+      expect(line("b", v4(to(POD_B.v4, POD_A.v4), udp(5353, 1000)))).toContain("next PASS_GIVEN");
+    });
+
+    it("a SYN on a flow of ours that stands, and a SYN-ACK on one that closes, are the kernel's", () => {
+      open();
+      drain();
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("next PASS_DRAINING");
+      lab.packets.plane.setMode("ebpf");
+      open();
+      line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.rst)));
+      drain();
+      expect(line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.synAck)))).toContain("next PASS_DRAINING");
+    });
+
+    it("what a peer still sends through the tunnel with a client's address is still ours: the kernel could not answer it", () => {
+      drain();
+      expect(lab.put("overlay", v4(to(OUTSIDE.v4, POD_B.v4), tcp(1000, 8080)), { fromMac: PEER.mac }).line).toContain(
+        "redirect PASS_POLICY",
+      );
+      expect(line("overlay", v4(to(REMOTE.v4, POD_B.v4), tcp(1000, 8080)))).toContain("next PASS_DRAINING");
+    });
+
+    it("a flow straight to a pod that would be taken for one of ours is kept apart", () => {
+      open();
+      drain();
+      expect(line("a", v4(to(POD_A.v4, POD_B.v4), tcp(1000, 8080)))).toMatch(
+        /^redirect PASS_POLICY \| tcp 10\.65\.0\.1:\d{5} > 10\.65\.0\.2:8080$/,
+      );
+      expect(line("a", v4(to(POD_A.v4, POD_B.v4), tcp(1001, 8080)))).toContain("next PASS_DRAINING");
+    });
+  });
+
+  it("a table that is full keeps the flows in use through a flood of new ones; of those in use it loses the oldest", () => {
+    const mine = () => line("a", v4(to(POD_A.v4, VIP), tcp(999, 80, TCP.ack)));
+    const flood = (packets: number) => {
+      for (let port = 1000; port < 11_000; port++) {
+        const packet = frame(v4(to(POD_A.v4, "10.96.0.20"), tcp(port, 80)));
+        for (let sent = 0; sent < packets; sent++) lab.packets.run("a", "ingress", packet);
+      }
+    };
+    line("a", v4(to(POD_A.v4, VIP), tcp(999, 80)));
+    line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 999, TCP.synAck)));
+    flood(1);
+    expect(mine()).toContain("redirect PASS_ESTABLISHED");
+    flood(3);
+    // A translated flow cannot be met in the middle: nobody knows any more whom it was with.
+    expect(mine()).toBe("redirect REJECT_UNKNOWN_FLOW | tcp 10.96.0.10:80 > 10.65.0.1:999");
+    const flows = lab.packets.map("flows");
+    expect(flows.entries().length).toBeLessThanOrEqual(4096);
+    flows.close();
+  });
+});
+
+describe.skipIf(missing)(`where programs cannot ask the kernel${missing ? ` (${missing})` : ""}`, () => {
+  let lab: ServiceLab;
+  beforeAll(async () => {
+    lab = await ServiceLab.open({ has_ct_lookup: 0 });
+    await lab.serve(SERVICES);
+  });
+  afterAll(() => lab?.close());
+
+  it("what the agent told them of its flows is believed", () => {
+    const old = lab.packets.map("old_flows");
+    const mapped = (text: string) => Buffer.concat([Buffer.alloc(10), Buffer.from([0xff, 0xff]), ipBytes(text)]);
+    const [src, dst] = [mapped(POD_A.v4), mapped(VIP)];
+    old.update(
+      flowKeyLayout.write({ src, dst, sport: 1000, dport: 53, protocol: UDP }),
+      oldFlowLayout.write({ seen: 1n, dst: mapped(POD_B.v4), dport: 5353, mark: 0, reply: 0, tcpState: 0 }),
+    );
+    old.update(
+      flowKeyLayout.write({ src: mapped(POD_B.v4), dst: src, sport: 5353, dport: 1000, protocol: UDP }),
+      oldFlowLayout.write({ seen: 1n, dst: src, dport: 1000, mark: 0, reply: 1, tcpState: 0 }),
+    );
+    const say = (at: "a" | "b", packet: ReturnType<typeof v4>) => lab.put(at, packet).line;
+    expect(say("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("next PASS_POLICY");
+    expect(say("b", v4(to(POD_B.v4, POD_A.v4), udp(5353, 1000)))).toContain("next PASS_POLICY");
+    expect(say("a", v4(to(POD_A.v4, VIP), udp(1001, 53)))).toContain("redirect PASS_POLICY");
+    for (const [key] of old.entries()) old.delete(key);
+    old.close();
+    expect(say("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("redirect PASS_POLICY");
+  });
+
+  it("TCP without a beginning is left to the kernel, which knows it or resets it", () => {
+    lab.forget();
+    expect(lab.put("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack))).line).toContain("next PASS_POLICY");
+  });
+});

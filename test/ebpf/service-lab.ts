@@ -1,0 +1,148 @@
+import type { Direction } from "../../src/kernel/bpf-port.ts";
+import type { ClusterNode, ModelDelta, Route, ServiceBackend, ServicePort } from "../../src/policy/model.ts";
+import { settingsOf } from "../../src/policy/settings.ts";
+import { frame, spoken, summed, wrongChecksums } from "./frames.ts";
+import { allow, deltaOf, type Interface, NODE, OVERLAY_MAC, PacketLab, type PodRules } from "./packet-lab.ts";
+
+export const PEER = { v4: "192.0.2.2", v6: "2001:db8::2", mac: "66:00:00:00:00:02" };
+export const ANYBODY: PodRules = { aEgress: [allow()], aIngress: [allow()], bEgress: [allow()], bIngress: [allow()] };
+
+export interface World {
+  rules?: PodRules;
+  peer?: "ebpf" | "nft";
+  direct?: boolean;
+  change?: Partial<ModelDelta>;
+}
+
+/** What became of a packet, in one line: verdict, reason, and what it is now. `wrong`: checksums that are. */
+export interface Became {
+  line: string;
+  packet: Buffer;
+  wrong: string[];
+  mark: number;
+  toMac: string;
+  fromMac: string;
+  hops: number;
+}
+
+/** A node with services: packets are put to its programs with right checksums, and told how they come out. */
+export class ServiceLab {
+  readonly packets: PacketLab;
+
+  private constructor(packets: PacketLab) {
+    this.packets = packets;
+  }
+
+  static async open(configuration: Record<string, number> = {}): Promise<ServiceLab> {
+    return new ServiceLab(await PacketLab.open(configuration, "what there is", { overlay: true }));
+  }
+
+  /** Exactly these services, and nobody who remembers others. */
+  async serve(services: readonly ServicePort[], world: World = {}): Promise<void> {
+    const { rules = ANYBODY, peer = "ebpf", direct = false, change = {} } = world;
+    const gone = this.known.filter((id) => !services.some((one) => one.id === id));
+    this.known = services.map(({ id }) => id);
+    const settings = settingsOf(undefined, undefined, []);
+    const configuration = { ...settings.configuration, ...(direct ? { bpfExternalServiceMode: "DSR" as const } : {}) };
+    const delta = deltaOf({ ...rules, settings: { ...rules.settings, configuration } });
+    await this.packets.apply(rules, {
+      settings: delta.settings,
+      nodes: { set: [nodeOf("here", true, "ebpf"), nodeOf("other", false, peer)], remove: [] },
+      routes: { set: ROUTES, remove: [] },
+      services: { set: [...services], remove: gone },
+      ...change,
+    });
+    this.forget();
+  }
+
+  forget(): void {
+    this.packets.forgetFlows();
+    const affinities = this.packets.map("affinities");
+    for (const [key] of affinities.entries()) affinities.delete(key);
+    affinities.close();
+  }
+
+  /** A packet that arrives, unless told that it leaves. */
+  put(at: Interface, packet: { type: number; bytes: Buffer }, options: PutOptions = {}): Became {
+    const whole = frame(options.unsummed ? packet : summed(packet), { source: options.fromMac });
+    const {
+      verdict,
+      reason,
+      packet: after,
+      mark,
+    } = this.packets.send(at, options.direction ?? "ingress", whole, options.from);
+    return {
+      line: `${verdict} ${reason} | ${spoken(after)}`,
+      packet: after,
+      wrong: wrongChecksums(after),
+      mark,
+      toMac: macText(after, 0),
+      fromMac: macText(after, 6),
+      hops: after[after[14]! >> 4 === 4 ? 22 : 21]!,
+    };
+  }
+
+  close(): Promise<void> {
+    return this.packets.close();
+  }
+
+  private known: string[] = [];
+}
+
+interface PutOptions {
+  direction?: Direction;
+  from?: Interface;
+  fromMac?: string;
+  /** The packet's checksums are as they are. */
+  unsummed?: boolean;
+}
+
+/** A port of a service with an address of the cluster, and what a story says is different. Backends are `ADDRESS:PORT`; `*` in front: of this node. */
+export function servicePort(id: string, backends: readonly string[], change: Partial<ServicePort> = {}): ServicePort {
+  const clusterBackends = backends.map(backendOf);
+  const isLocal = change.internalLocal || change.externalLocal;
+  return {
+    ...{ id, protocol: 6, family: 4, clusterAddress: null, port: 80 },
+    ...{ externalAddresses: [], loadBalancerAddresses: [], sourceRanges: null, nodePort: null },
+    ...{ healthCheckNodePort: null, healthCheckBackends: 0, affinitySeconds: 0 },
+    ...{ internalLocal: false, externalLocal: false, clusterBackends },
+    localBackends: isLocal ? clusterBackends.filter(({ local }) => local) : [],
+    anyBackends: backends.length > 0,
+    ...change,
+  };
+}
+
+function backendOf(text: string): ServiceBackend {
+  const [, star, address, port] = /^(\*?)\[?([^\]]*?)\]?:(\d+)$/.exec(text)!;
+  return { address: address!, port: Number(port), local: star === "*", node: star === "*" ? "here" : "other" };
+}
+
+function nodeOf(name: string, local: boolean, dataplane: "ebpf" | "nft"): ClusterNode {
+  const { v4, v6 } = local ? NODE : PEER;
+  return {
+    ...{ name, local, addressV4: v4, addressV6: v6, subnetV4: null, subnetV6: null, dataplane },
+    addresses: [`${v4}/32`, `${v6}/128`],
+    vtep: { mac: local ? OVERLAY_MAC : PEER.mac, addressV4: v4, addressV6: v6 },
+  };
+}
+
+export function routeTo(cidr: string, kind: Route["kind"], node: string | null): Route {
+  return {
+    ...{ cidr, kind, node, interfaceName: null, nextHop: null, encapsulation: "none", sameSubnet: true },
+    ...{ natOutgoing: false, inPool: false, tunnel: false },
+  };
+}
+
+const ROUTES: Route[] = [
+  ...["10.65.9.0/24", "fd65:9::/64"].map((cidr) => routeTo(cidr, "remote-workload", "other")),
+  ...["10.65.0.0/16", "fd65::/32"].map((cidr) => routeTo(cidr, "pool", null)),
+  ...[`${PEER.v4}/32`, `${PEER.v6}/128`].map((cidr) => routeTo(cidr, "remote-host", "other")),
+  ...[`${NODE.v4}/32`, `${NODE.v6}/128`].map((cidr) => routeTo(cidr, "local-host", "here")),
+];
+
+function macText(packet: Buffer, at: number): string {
+  return packet
+    .subarray(at, at + 6)
+    .toString("hex")
+    .replace(/..(?=.)/g, "$&:");
+}

@@ -1,0 +1,578 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { MARK } from "../../src/gen/bpf/layout.gen.ts";
+import type { NewFlow } from "../../src/kernel/conntrack-port.ts";
+import { frame, icmp, quoted, TCP, tcp, udp, v4, v6 } from "./frames.ts";
+import { whyNoPrograms } from "./kernel-needed.ts";
+import { allow, NODE, OUTSIDE, OVERLAY_MAC, POD_A, POD_B, REMOTE } from "./packet-lab.ts";
+import { ANYBODY, PEER, ServiceLab, servicePort } from "./service-lab.ts";
+
+const missing = whyNoPrograms();
+const UDP = 17;
+const VIP = "10.96.0.10";
+const VIP6 = "fd96::10";
+const WEB = servicePort("web", [`*${POD_B.v4}:8080`], { clusterAddress: VIP, nodePort: 30080 });
+const WEB6 = servicePort("web6", [`*[${POD_B.v6}]:8080`], { family: 6, clusterAddress: VIP6, nodePort: 30080 });
+const DNS = servicePort("dns", [`*${POD_B.v4}:5353`], {
+  protocol: UDP,
+  clusterAddress: VIP,
+  port: 53,
+  nodePort: 30053,
+});
+const FAR = servicePort("far", [`${REMOTE.v4}:8080`], { clusterAddress: "10.96.0.11", nodePort: 30081 });
+const FAR6 = servicePort("far6", [`[${REMOTE.v6}]:8080`], { family: 6, clusterAddress: "fd96::11", nodePort: 30081 });
+const SELF = servicePort("self", [`*${POD_A.v4}:8080`], { clusterAddress: "10.96.0.12" });
+const ALL = [WEB, WEB6, DNS, FAR, FAR6, SELF];
+
+const to = (source: string, destination: string) => ({ source, destination });
+
+describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})` : ""}`, () => {
+  let lab: ServiceLab;
+  beforeAll(async () => {
+    lab = await ServiceLab.open();
+  });
+  beforeEach(async () => {
+    lab.packets.plane.setMode?.("ebpf");
+  });
+  afterAll(() => lab?.close());
+
+  const line = (...args: Parameters<ServiceLab["put"]>) => {
+    const seen = lab.put(...args);
+    expect(seen.wrong).toEqual([]);
+    return seen.line;
+  };
+  const backendOf = (text: string) => text.split(" > ")[1];
+
+  describe("ways back", () => {
+    it("a backend here answers as the service it was asked as", async () => {
+      await lab.serve(ALL);
+      line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)));
+      expect(line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.synAck)))).toBe(
+        "redirect PASS_ESTABLISHED | tcp 10.96.0.10:80 > 10.65.0.1:1000",
+      );
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack, "GET")))).toBe(
+        "redirect PASS_ESTABLISHED | tcp 10.65.0.1:1000 > 10.65.0.2:8080",
+      );
+      line("a", v6(to(POD_A.v6, VIP6), tcp(1000, 80)));
+      expect(line("b", v6(to(POD_B.v6, POD_A.v6), tcp(8080, 1000, TCP.synAck)))).toBe(
+        "redirect PASS_ESTABLISHED | tcp [fd96::10]:80 > [fd65::1]:1000",
+      );
+    });
+
+    it("a backend elsewhere answers through the overlay or the wire", async () => {
+      await lab.serve(ALL);
+      line("a", v4(to(POD_A.v4, "10.96.0.11"), tcp(1000, 80)));
+      for (const at of ["overlay", "uplink"] as const) {
+        const seen = lab.put(at, v4(to(REMOTE.v4, POD_A.v4), tcp(8080, 1000, TCP.synAck)));
+        expect([seen.line, seen.wrong]).toEqual(["redirect PASS_ESTABLISHED | tcp 10.96.0.11:80 > 10.65.0.1:1000", []]);
+      }
+    });
+
+    it("a pod that asked itself hears itself as the service", async () => {
+      await lab.serve(ALL);
+      expect(line("a", v4(to(POD_A.v4, "10.96.0.12"), tcp(1000, 80)))).toContain("10.96.0.12:1000 > 10.65.0.1:8080");
+      expect(line("a", v4(to(POD_A.v4, "10.96.0.12"), tcp(8080, 1000, TCP.synAck)))).toBe(
+        "redirect PASS_ESTABLISHED | tcp 10.96.0.12:80 > 10.65.0.1:1000",
+      );
+    });
+
+    it("a client of a node port is answered from the address it asked, straight out of the node", async () => {
+      await lab.serve(ALL);
+      line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30080)));
+      const seen = lab.put("b", v4(to(POD_B.v4, OUTSIDE.v4), tcp(8080, 1000, TCP.synAck)));
+      expect([seen.line, seen.wrong]).toEqual([
+        "redirect PASS_ESTABLISHED | tcp 192.0.2.1:30080 > 198.51.100.7:1000",
+        [],
+      ]);
+      expect([seen.toMac, seen.hops]).toEqual(["02:00:00:00:02:02", 63]);
+      line("uplink", v6(to(OUTSIDE.v6, NODE.v6), tcp(1000, 30080)));
+      expect(line("b", v6(to(POD_B.v6, OUTSIDE.v6), tcp(8080, 1000, TCP.synAck)))).toBe(
+        "redirect PASS_ESTABLISHED | tcp [2001:db8::1]:30080 > [2001:db8:f::7]:1000",
+      );
+    });
+
+    it("a client's address goes through the tunnel to the backend's node, and the answer comes back by it", async () => {
+      await lab.serve(ALL);
+      const there = lab.put("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30081)));
+      expect([there.line, there.toMac, there.fromMac]).toEqual([
+        "redirect PASS_NO_POLICY | tcp 198.51.100.7:1000 > 10.65.9.9:8080",
+        ...[PEER.mac, OVERLAY_MAC],
+      ]);
+      const back = lab.put("overlay", v4(to(REMOTE.v4, OUTSIDE.v4), tcp(8080, 1000, TCP.synAck)), {
+        fromMac: PEER.mac,
+      });
+      expect([back.line, back.wrong]).toEqual([
+        "redirect PASS_ESTABLISHED | tcp 192.0.2.1:30081 > 198.51.100.7:1000",
+        [],
+      ]);
+    });
+
+    it("on the backend's node the answer goes back to whom the packet came from", async () => {
+      await lab.serve(ALL);
+      const client = to(OUTSIDE.v4, POD_B.v4);
+      expect(lab.put("overlay", v4(client, tcp(1000, 8080)), { fromMac: PEER.mac }).line).toBe(
+        "redirect PASS_POLICY | tcp 198.51.100.7:1000 > 10.65.0.2:8080",
+      );
+      const back = lab.put("b", v4(to(POD_B.v4, OUTSIDE.v4), tcp(8080, 1000, TCP.synAck)));
+      expect([back.line, back.toMac, back.wrong]).toEqual([
+        "redirect PASS_ESTABLISHED | tcp 10.65.0.2:8080 > 198.51.100.7:1000",
+        ...[PEER.mac, []],
+      ]);
+    });
+
+    it("where the backend's node has another data plane the kernel hides the client, and undoes it", async () => {
+      await lab.serve(ALL, { peer: "nft" });
+      const there = lab.put("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30081)));
+      expect([there.line, there.mark, there.wrong]).toEqual([
+        "next PASS_NO_POLICY | tcp 198.51.100.7:1000 > 10.65.9.9:8080",
+        ...[MARK.MARK_MASQUERADE, []],
+      ]);
+      const again = lab.put("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30081, TCP.ack)));
+      expect([again.line, again.mark]).toEqual([
+        "next PASS_ESTABLISHED | tcp 198.51.100.7:1000 > 10.65.9.9:8080",
+        MARK.MARK_MASQUERADE,
+      ]);
+      const back = v4(to(REMOTE.v4, OUTSIDE.v4), tcp(8080, 1000, TCP.synAck));
+      expect(line("uplink", back, { direction: "egress", from: "overlay" })).toBe(
+        "next PASS_ESTABLISHED | tcp 192.0.2.1:30081 > 198.51.100.7:1000",
+      );
+    });
+
+    it("what a pod asked of the node itself comes back through the stack, and is turned back at the pod", async () => {
+      const node = servicePort("api", [`*${NODE.v4}:6443`], { clusterAddress: "10.96.0.1", port: 443 });
+      await lab.serve([node]);
+      expect(line("a", v4(to(POD_A.v4, "10.96.0.1"), tcp(1000, 443)))).toBe(
+        "next PASS_POLICY | tcp 10.65.0.1:1000 > 192.0.2.1:6443",
+      );
+      const back = v4(to(NODE.v4, POD_A.v4), tcp(6443, 1000, TCP.synAck));
+      expect(line("a", back, { direction: "egress" })).toBe(
+        "next PASS_ESTABLISHED | tcp 10.96.0.1:443 > 10.65.0.1:1000",
+      );
+    });
+  });
+
+  describe("the node itself, where no hook translated its socket", () => {
+    const out = { direction: "egress" } as const;
+
+    it("reaches a pod here, and hears the service", async () => {
+      await lab.serve(ALL);
+      expect(line("uplink", v4(to(NODE.v4, VIP), tcp(1000, 80)), out)).toBe(
+        "redirect PASS_NO_POLICY | tcp 192.0.2.1:1000 > 10.65.0.2:8080",
+      );
+      const atPod = v4(to(NODE.v4, POD_B.v4), tcp(1000, 8080));
+      expect(line("b", atPod, out)).toContain("next PASS_FROM_HOST");
+      const back = lab.put("b", v4(to(POD_B.v4, NODE.v4), tcp(8080, 1000, TCP.synAck)));
+      expect([back.line, back.toMac]).toEqual([
+        ...["redirect PASS_FROM_HOST | tcp 10.96.0.10:80 > 192.0.2.1:1000", "02:00:00:00:01:01"],
+      ]);
+      expect(line("uplink", v4(to(VIP, NODE.v4), tcp(80, 1000, TCP.synAck)))).toContain("next PASS");
+      expect(line("uplink", v4(to(NODE.v4, VIP), tcp(1000, 80, TCP.ack)), out)).toContain("redirect PASS_ESTABLISHED");
+    });
+
+    it("reaches a pod elsewhere by its routes", async () => {
+      await lab.serve(ALL);
+      expect(line("uplink", v4(to(NODE.v4, "10.96.0.11"), tcp(1000, 80)), out)).toContain(
+        "192.0.2.1:1000 > 10.65.9.9:8080",
+      );
+      expect(line("uplink", v4(to(REMOTE.v4, NODE.v4), tcp(8080, 1000, TCP.synAck)))).toBe(
+        "redirect PASS_ESTABLISHED | tcp 10.96.0.11:80 > 192.0.2.1:1000",
+      );
+    });
+
+    it("is left alone in everything else it says, and what it forwards too", async () => {
+      await lab.serve(ALL);
+      expect(line("uplink", v4(to(NODE.v4, OUTSIDE.v4), tcp(1000, 80)), out)).toContain("next PASS_NOT_OURS");
+      expect(line("uplink", v4(to(NODE.v4, VIP), tcp(1000, 80, TCP.ack)), out)).toContain("next PASS_NOT_OURS");
+      const forwarded = v4(to("192.0.2.77", VIP), tcp(1000, 80));
+      expect(line("uplink", forwarded, { ...out, from: "overlay" })).toContain("next PASS_NOT_OURS");
+    });
+  });
+
+  describe("straight answers", () => {
+    it("the first node leaves the packet as it is, and stays with the node it chose", async () => {
+      await lab.serve(ALL, { direct: true });
+      for (const flags of [TCP.syn, TCP.ack, TCP.ack]) {
+        const seen = lab.put("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30081, flags)));
+        expect(seen.line).toMatch(
+          /redirect PASS_(?:NO_POLICY|ESTABLISHED) \| tcp 198\.51\.100\.7:1000 > 192\.0\.2\.1:30081/,
+        );
+        expect([seen.toMac, seen.hops, seen.wrong]).toEqual([PEER.mac, 63, []]);
+      }
+      const { rows } = await lab.packets.plane.show("conntrack");
+      expect(rows.find(([, from]) => from === "198.51.100.7:1000")?.slice(4, 6)).toEqual(["established", "overlay"]);
+    });
+
+    it("the backend's node answers the client itself, as the address that was asked", async () => {
+      await lab.serve(ALL, { direct: true });
+      expect(lab.put("overlay", v4(to(OUTSIDE.v4, PEER.v4), tcp(1000, 30080)), { fromMac: PEER.mac }).line).toBe(
+        "redirect PASS_POLICY | tcp 198.51.100.7:1000 > 10.65.0.2:8080",
+      );
+      const back = lab.put("b", v4(to(POD_B.v4, OUTSIDE.v4), tcp(8080, 1000, TCP.synAck)));
+      expect([back.line, back.toMac, back.wrong]).toEqual([
+        "redirect PASS_ESTABLISHED | tcp 192.0.2.2:30080 > 198.51.100.7:1000",
+        ...["02:00:00:00:02:02", []],
+      ]);
+    });
+
+    it("pods and backends here are served as ever", async () => {
+      await lab.serve(ALL, { direct: true });
+      expect(line("a", v4(to(POD_A.v4, NODE.v4), tcp(1000, 30081)))).toContain("> 10.65.9.9:8080");
+      expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30080)))).toContain("> 10.65.0.2:8080");
+    });
+  });
+
+  describe("who is chosen", () => {
+    const MANY = ["1", "2", "3", "4"].map((last) => `${POD_B.v4}${last}:80`);
+
+    it("everybody as often as the others, within chance", async () => {
+      await lab.serve([servicePort("many", MANY, { clusterAddress: VIP })]);
+      const chosen = new Map<string, number>();
+      for (let port = 1; port <= 2000; port++) {
+        const { packet } = lab.packets.run("a", "ingress", frame(v4(to(POD_A.v4, VIP), tcp(port, 80))));
+        const key = packet.subarray(30, 34).join(".");
+        chosen.set(key, (chosen.get(key) ?? 0) + 1);
+      }
+      // Two thousand throws at four: five standard deviations are 97.
+      for (const times of chosen.values()) expect(Math.abs(times - 500)).toBeLessThan(100);
+      expect(chosen.size).toBe(4);
+    });
+
+    it("a client stays with its backend where the service says so, and others do not", async () => {
+      await lab.serve([servicePort("sticky", MANY, { clusterAddress: VIP, affinitySeconds: 60, nodePort: 30080 })]);
+      const ports = Array.from({ length: 30 }, (_, index) => 1000 + index);
+      const of = (at: "a" | "uplink", source: string, destination: string, port: number) =>
+        new Set(ports.map((own) => backendOf(lab.put(at, v4(to(source, destination), tcp(own, port))).line)));
+      const first = of("a", POD_A.v4, VIP, 80);
+      expect(first.size).toBe(1);
+      expect(of("a", POD_A.v4, NODE.v4, 30080)).toEqual(first);
+      const clients = new Set(ports.map((own) => [...of("uplink", `198.51.100.${own - 900}`, NODE.v4, 30080)].join()));
+      expect(clients.size).toBeGreaterThan(1);
+    });
+
+    it("no longer than its time", async () => {
+      await lab.serve([servicePort("sticky", MANY, { clusterAddress: VIP, affinitySeconds: 1 })]);
+      const chosen = new Set<string | undefined>();
+      const affinities = lab.packets.map("affinities");
+      for (let port = 1000; port < 1040; port++) {
+        chosen.add(backendOf(lab.put("a", v4(to(POD_A.v4, VIP), tcp(port, 80))).line));
+        // As if two seconds had passed since.
+        for (const [key, value] of affinities.entries()) {
+          value.writeBigUInt64LE(value.readBigUInt64LE(24) - 2_000_000_000n, 24);
+          affinities.update(key, value);
+        }
+      }
+      affinities.close();
+      expect(chosen.size).toBeGreaterThan(1);
+    });
+
+    it("a SYN sent again before its answer goes to the same backend", async () => {
+      await lab.serve([servicePort("many", MANY, { clusterAddress: VIP })]);
+      for (let port = 1000; port < 1020; port++) {
+        const seen = [1, 2, 3].map(() => backendOf(lab.put("a", v4(to(POD_A.v4, VIP), tcp(port, 80))).line));
+        expect(new Set(seen).size).toBe(1);
+      }
+    });
+
+    it("a backend that was taken away gets no new flows, and keeps those it has", async () => {
+      await lab.serve([servicePort("web", MANY.slice(0, 1), { clusterAddress: VIP })]);
+      const first = lab.put("a", v4(to(POD_A.v4, VIP), tcp(1000, 80))).line;
+      await lab.packets.apply(ANYBODY, {
+        services: { set: [servicePort("web", MANY.slice(1, 2), { clusterAddress: VIP })], remove: [] },
+      });
+      expect(backendOf(lab.put("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack))).line)).toBe(backendOf(first));
+      expect(backendOf(lab.put("a", v4(to(POD_A.v4, VIP), tcp(1001, 80))).line)).toBe("10.65.0.22:80");
+    });
+  });
+
+  describe("addresses of services", () => {
+    const other = () => line("a", v4(to(POD_A.v4, VIP), tcp(1000, 81)));
+
+    it("refuse ports they do not have as long as one of theirs is there, also over a restart of the agent", async () => {
+      await lab.serve([WEB, DNS]);
+      expect(other()).toContain("redirect REJECT_NO_PORT");
+      await lab.serve([DNS]);
+      expect(other()).toContain("redirect REJECT_NO_PORT");
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("redirect REJECT_NO_PORT");
+      await lab.packets.restart();
+      await lab.serve([DNS]);
+      expect(other()).toContain("redirect REJECT_NO_PORT");
+      await lab.packets.restart();
+      await lab.serve([]);
+      expect(other()).toContain("next PASS_POLICY");
+    });
+
+    it("are tidied up when somebody else wrote into the map", async () => {
+      await lab.serve([WEB]);
+      const addresses = lab.packets.map("cluster_addresses");
+      for (const [key] of addresses.entries()) addresses.delete(key);
+      addresses.close();
+      expect(other()).toContain("next");
+      await lab.packets.plane.resync();
+      lab.forget();
+      expect(other()).toContain("redirect REJECT_NO_PORT");
+    });
+  });
+
+  describe("two flows that would look like one", () => {
+    it("get different ports behind the translation, and each its own answers", async () => {
+      const twin = servicePort("twin", [`*${POD_B.v4}:8080`], { clusterAddress: "10.96.0.20" });
+      await lab.serve([WEB, twin]);
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("10.65.0.1:1000 > 10.65.0.2:8080");
+      const second = line("a", v4(to(POD_A.v4, "10.96.0.20"), tcp(1000, 80)));
+      const port = Number(/10\.65\.0\.1:(\d+) > 10\.65\.0\.2:8080/.exec(second)![1]);
+      expect(port).toBeGreaterThan(32767);
+      const third = line("a", v4(to(POD_A.v4, POD_B.v4), tcp(1000, 8080)));
+      const direct = Number(/10\.65\.0\.1:(\d+) > 10\.65\.0\.2:8080/.exec(third)![1]);
+      expect(new Set([1000, port, direct]).size).toBe(3);
+      const answer = (own: number) => line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, own, TCP.synAck)));
+      expect(answer(1000)).toContain("10.96.0.10:80 > 10.65.0.1:1000");
+      expect(answer(port)).toContain("10.96.0.20:80 > 10.65.0.1:1000");
+      expect(answer(direct)).toContain("10.65.0.2:8080 > 10.65.0.1:1000");
+    });
+
+    it("also where the other is the kernel's", async () => {
+      await lab.serve(ALL);
+      const original = tuple(6, POD_A.v4, 1777, POD_B.v4, 8080);
+      await inKernel(lab, { original, timeout: 60, tcpState: "established" }, () => {
+        const seen = line("a", v4(to(POD_A.v4, VIP), tcp(1777, 80)));
+        expect(seen).toMatch(/10\.65\.0\.1:\d{5} > 10\.65\.0\.2:8080/);
+      });
+    });
+  });
+
+  describe("errors about a flow", () => {
+    it("from behind the translation are turned back, with what they quote", async () => {
+      await lab.serve(ALL);
+      line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)));
+      const inner = v4(to(POD_A.v4, POD_B.v4), tcp(1000, 8080)).bytes.subarray(0, 28);
+      const seen = lab.put("b", v4(to(POD_B.v4, POD_A.v4), icmp(1, 3, 3, 0, inner)));
+      expect([seen.line, quoted(seen.packet), seen.wrong]).toEqual([
+        "redirect PASS_RELATED | icmp 3/3 10.96.0.10 > 10.65.0.1",
+        "tcp 10.65.0.1:1000 > 10.96.0.10:80",
+        [],
+      ]);
+      line("a", v6(to(POD_A.v6, VIP6), tcp(1000, 80)));
+      const inner6 = v6(to(POD_A.v6, POD_B.v6), tcp(1000, 8080)).bytes.subarray(0, 48);
+      const seen6 = lab.put("b", v6(to(POD_B.v6, POD_A.v6), icmp(58, 1, 4, 0, inner6)));
+      expect([seen6.line, quoted(seen6.packet), seen6.wrong]).toEqual([
+        "redirect PASS_RELATED | icmp 1/4 [fd96::10] > [fd65::1]",
+        "tcp [fd65::1]:1000 > [fd96::10]:80",
+        [],
+      ]);
+    });
+
+    it("from a router keep their sender", async () => {
+      await lab.serve(ALL);
+      line("a", v4(to(POD_A.v4, "10.96.0.11"), tcp(1000, 80)));
+      const inner = v4(to(POD_A.v4, REMOTE.v4), tcp(1000, 8080)).bytes.subarray(0, 28);
+      const seen = lab.put("uplink", v4(to("192.0.2.77", POD_A.v4), icmp(1, 3, 4, 1400, inner)));
+      expect([seen.line, quoted(seen.packet), seen.wrong]).toEqual([
+        "redirect PASS_RELATED | icmp 3/4 192.0.2.77 > 10.65.0.1",
+        "tcp 10.65.0.1:1000 > 10.96.0.11:80",
+        [],
+      ]);
+    });
+
+    it("from the client's side reach the backend, as if it had been asked itself", async () => {
+      await lab.serve(ALL);
+      line("uplink", v4(to(OUTSIDE.v4, NODE.v4), udp(1000, 30053)));
+      const inner = v4(to(NODE.v4, OUTSIDE.v4), udp(30053, 1000)).bytes.subarray(0, 28);
+      const seen = lab.put("uplink", v4(to("198.51.100.1", NODE.v4), icmp(1, 3, 4, 1400, inner)));
+      expect([seen.line, quoted(seen.packet), seen.wrong]).toEqual([
+        "redirect PASS_RELATED | icmp 3/4 198.51.100.1 > 10.65.0.2",
+        "udp 10.65.0.2:5353 > 198.51.100.7:1000",
+        [],
+      ]);
+      line("uplink", v6(to(OUTSIDE.v6, NODE.v6), tcp(1000, 30080)));
+      const inner6 = v6(to(NODE.v6, OUTSIDE.v6), tcp(30080, 1000)).bytes.subarray(0, 48);
+      const seen6 = lab.put("uplink", v6(to("2001:db8:f::1", NODE.v6), icmp(58, 2, 0, 1400, inner6)));
+      expect([seen6.line, quoted(seen6.packet), seen6.wrong]).toEqual([
+        "redirect PASS_RELATED | icmp 2/0 [2001:db8:f::1] > [fd65::2]",
+        "tcp [fd65::2]:8080 > [2001:db8:f::7]:1000",
+        [],
+      ]);
+    });
+
+    it("about no flow of ours are the node's own", async () => {
+      await lab.serve(ALL);
+      const inner = v4(to(NODE.v4, OUTSIDE.v4), udp(777, 1000)).bytes.subarray(0, 28);
+      expect(line("uplink", v4(to("198.51.100.1", NODE.v4), icmp(1, 3, 3, 0, inner)))).toBe(
+        "next PASS_NO_POLICY | icmp 3/3 198.51.100.1 > 192.0.2.1",
+      );
+    });
+  });
+
+  describe("packets of every shape", () => {
+    it("fragments follow their first, both ways; without it they are the stack's", async () => {
+      await lab.serve(ALL);
+      const part = (id: number, offset: number, more: boolean) =>
+        v4(
+          { ...to(OUTSIDE.v4, NODE.v4), id, offset, more },
+          offset === 0 ? udp(1000, 30053, "x".repeat(24)) : { protocol: UDP, bytes: Buffer.alloc(16) },
+        );
+      expect(lab.put("uplink", part(7, 0, true)).line).toContain("198.51.100.7:1000 > 10.65.0.2:5353");
+      const later = lab.put("uplink", part(7, 4, false), { unsummed: true });
+      expect(later.line).toMatch(/^redirect PASS_ESTABLISHED/);
+      expect([[...later.packet.subarray(30, 34)].join("."), later.wrong]).toEqual([POD_B.v4, []]);
+      expect(lab.put("uplink", part(8, 4, false), { unsummed: true }).line).toMatch(/^next PASS_NOT_OURS/);
+      const back = (offset: number, more: boolean) =>
+        v4(
+          { ...to(POD_B.v4, OUTSIDE.v4), id: 9, offset, more },
+          offset === 0 ? udp(5353, 1000, "x".repeat(24)) : { protocol: UDP, bytes: Buffer.alloc(16) },
+        );
+      expect(lab.put("b", back(0, true)).line).toContain("192.0.2.1:30053 > 198.51.100.7:1000");
+      const last = lab.put("b", back(4, false), { unsummed: true });
+      expect([[...last.packet.subarray(26, 30)].join("."), last.wrong]).toEqual([NODE.v4, []]);
+    });
+
+    it("UDP without a checksum stays without, with one it is never lost", async () => {
+      await lab.serve(ALL);
+      const bare = lab.put("a", v4(to(POD_A.v4, VIP), udp(1000, 53)), { unsummed: true });
+      expect([bare.line, bare.packet.readUInt16BE(40)]).toEqual([
+        ...["redirect PASS_POLICY | udp 10.65.0.1:1000 > 10.65.0.2:5353", 0],
+      ]);
+      for (let port = 2000; port < 2200; port++) {
+        const seen = lab.put("a", v4(to(POD_A.v4, VIP), udp(port, 53, `n${port}`)));
+        expect([seen.wrong, seen.packet.readUInt16BE(40) === 0]).toEqual([[], false]);
+      }
+    });
+
+    it("options before the ports are stepped over", async () => {
+      await lab.serve(ALL);
+      const options = Buffer.from("0101010194040000", "hex");
+      expect(line("a", v4({ ...to(POD_A.v4, VIP), options }, tcp(1000, 80)))).toContain("> 10.65.0.2:8080");
+    });
+
+    it("what would not fit into the tunnel is said to its sender, with what does", async () => {
+      await lab.serve(ALL);
+      const large = tcp(1000, 30081, TCP.syn, "x".repeat(1420));
+      const whole = v4(to(OUTSIDE.v4, NODE.v4), large);
+      expect(line("uplink", whole)).toContain("redirect PASS_NO_POLICY");
+      lab.forget();
+      // Do not fragment.
+      whole.bytes.writeUInt16BE(0x4000, 6);
+      whole.bytes.writeUInt16BE(0, 10);
+      const seen = lab.put("uplink", headerSummed(whole));
+      expect([seen.line, quoted(seen.packet), seen.packet.readUInt16BE(40), seen.wrong, seen.mark]).toEqual([
+        "redirect REJECT_TOO_BIG | icmp 3/4 192.0.2.1 > 198.51.100.7",
+        "tcp 198.51.100.7:1000 > 192.0.2.1:30081",
+        ...[1450, [], MARK.MARK_ANSWER],
+      ]);
+      const seen6 = lab.put("uplink", v6(to(OUTSIDE.v6, NODE.v6), large));
+      expect([seen6.line, seen6.packet.readUInt32BE(58), seen6.wrong]).toEqual([
+        "redirect REJECT_TOO_BIG | icmp 2/0 [2001:db8::1] > [2001:db8:f::7]",
+        ...[1450, []],
+      ]);
+    });
+
+    it("our own answers pass the hooks they leave by", async () => {
+      await lab.serve(ALL, { rules: {} });
+      const context = lab.put("a", v4(to(POD_A.v4, VIP), tcp(1000, 81)));
+      expect([context.line, context.mark]).toEqual([
+        ...["redirect REJECT_NO_PORT | tcp 10.96.0.10:81 > 10.65.0.1:1000", MARK.MARK_ANSWER],
+      ]);
+      expect(context.toMac).toBe("02:00:00:00:00:0a");
+      const { packet } = context;
+      const at = packet.subarray(34);
+      expect([at[13], at.readUInt32BE(8)]).toEqual([TCP.rst | TCP.ack, 1]);
+    });
+
+    it("tunnels come from nodes only, ours at least", async () => {
+      await lab.serve(ALL);
+      const vxlan = (vni: number) => {
+        const header = Buffer.alloc(8);
+        header[0] = 8;
+        header.writeUIntBE(vni, 4, 3);
+        return udp(999, 4789, header.toString("latin1"));
+      };
+      expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), vxlan(0x1000)))).toContain("drop DROP_TUNNEL_SOURCE");
+      expect(line("uplink", v4(to(PEER.v4, NODE.v4), vxlan(0x1000)))).toContain("next PASS_OVERLAY");
+      expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), vxlan(77)))).toContain("next PASS");
+      expect(line("uplink", v4(to(OUTSIDE.v4, "203.0.113.77"), vxlan(0x1000)))).toContain("next PASS");
+    });
+  });
+
+  describe("policy", () => {
+    it("of pods is asked about who answers, not about the service's address", async () => {
+      const rules = {
+        ...ANYBODY,
+        aEgress: [allow({ protocol: 6, dstNets: [`${POD_B.v4}/32`], dstPorts: [[8080, 8080]] })],
+      };
+      await lab.serve([WEB, FAR], { rules });
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("redirect PASS_POLICY");
+      expect(line("a", v4(to(POD_A.v4, "10.96.0.11"), tcp(1000, 80)))).toContain("drop DROP_POLICY_WORKLOAD_EGRESS");
+      await lab.serve([WEB], { rules: { ...rules, aEgress: [allow({ dstNets: [`${VIP}/32`] })] } });
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("drop DROP_POLICY_WORKLOAD_EGRESS");
+    });
+
+    it("of the backend sees the client, also one from outside", async () => {
+      const rules = { ...ANYBODY, bIngress: [allow({ srcNets: [`${OUTSIDE.v4}/32`] })] };
+      await lab.serve([WEB], { rules });
+      expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30080)))).toContain("redirect PASS_POLICY");
+      expect(line("uplink", v4(to("198.51.100.8", NODE.v4), tcp(1000, 30080)))).toContain(
+        "DROP_POLICY_WORKLOAD_INGRESS",
+      );
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("DROP_POLICY_WORKLOAD_INGRESS");
+    });
+
+    it("that changes cuts translated flows too, whichever way the next packet goes", async () => {
+      for (const first of ["request", "answer"]) {
+        await lab.serve([WEB]);
+        line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)));
+        line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.synAck)));
+        await lab.packets.apply({ ...ANYBODY, bIngress: [allow({ protocol: UDP })] });
+        const seen =
+          first === "request"
+            ? line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack)))
+            : line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.ack)));
+        expect(seen).toContain("drop DROP_POLICY_WORKLOAD_INGRESS");
+      }
+    });
+
+    it("that changes and still allows leaves them alone", async () => {
+      await lab.serve([WEB]);
+      line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)));
+      await lab.packets.apply({ ...ANYBODY, bIngress: [allow({ protocol: 6, dstPorts: [[8080, 8080]] })] });
+      expect(line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.synAck)))).toBe(
+        "redirect PASS_POLICY | tcp 10.96.0.10:80 > 10.65.0.1:1000",
+      );
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack)))).toBe(
+        "redirect PASS_ESTABLISHED | tcp 10.65.0.1:1000 > 10.65.0.2:8080",
+      );
+    });
+
+    it("of the node is asked about forwarded packets, and not again about their answers", async () => {
+      const host = { forwardIngress: [allow({ protocol: 6 })], egress: [] };
+      await lab.serve(ALL, { rules: { ...ANYBODY, host } });
+      expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30080)))).toContain("redirect PASS_POLICY");
+      expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), udp(1000, 30053)))).toContain("drop DROP_POLICY_HOST");
+      expect(line("b", v4(to(POD_B.v4, OUTSIDE.v4), tcp(8080, 1000, TCP.synAck)))).toContain("192.0.2.1:30080 >");
+      const leaving = v4(to(NODE.v4, OUTSIDE.v4), tcp(30080, 1000, TCP.synAck));
+      expect(line("uplink", leaving, { direction: "egress", from: "b" })).toContain("next PASS_ESTABLISHED");
+      await lab.packets.apply(ANYBODY);
+    });
+  });
+});
+
+function tuple(protocol: number, source: string, sourcePort: number, destination: string, destinationPort: number) {
+  return { protocol, source, sourcePort, destination, destinationPort };
+}
+
+/** With a flow in the kernel's connection tracking while the story lasts. */
+async function inKernel(lab: ServiceLab, flow: NewFlow, act: () => void): Promise<void> {
+  const kernel = lab.packets.kernel.conntrack(lab.packets.netns);
+  kernel.insert(flow);
+  try {
+    act();
+  } finally {
+    kernel.delete(flow.original);
+    kernel.close();
+  }
+}
+
+function headerSummed(packet: { type: number; bytes: Buffer }): { type: number; bytes: Buffer } {
+  let sum = 0;
+  for (let at = 0; at < 20; at += 2) sum += packet.bytes.readUInt16BE(at);
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+  packet.bytes.writeUInt16BE(~sum & 0xffff, 10);
+  return packet;
+}

@@ -1,0 +1,161 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { netBytes } from "../../src/dataplane/ebpf/net-bytes.ts";
+import { generationMark, giveFlows, giveIdleFlows } from "../../src/dataplane/handover/give-flows.ts";
+import { createKeepTable, type KeepTable } from "../../src/dataplane/handover/keep-table.ts";
+import { tellOldFlows } from "../../src/dataplane/handover/old-flows.ts";
+import {
+  FLOW_FLAG,
+  FLOW_PATH,
+  FLOW_STATE,
+  flowKeyLayout,
+  flowLayout,
+  oldFlowLayout,
+} from "../../src/gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../src/kernel/bpf-port.ts";
+import type { ConntrackPort, FlowTuple } from "../../src/kernel/conntrack-port.ts";
+import { realKernel } from "../../src/kernel/kernel.ts";
+import type { Netns } from "../../src/kernel/netns-port.ts";
+import { ModelCopy } from "../../src/policy/model-copy.ts";
+import { whyNoNodes } from "../agent/node-lab.ts";
+
+const why = whyNoNodes();
+const kernel = realKernel();
+const POOLS = ["10.244.0.0/16"];
+const TCP = 6;
+const bytes = (address: string) => netBytes(`${address}/32`).bytes;
+
+interface Carried {
+  source: string;
+  port: number;
+  flags?: number;
+  path?: number;
+}
+
+/** What the kernel makes of what the programs carry, in a namespace of its own. */
+describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kernel${why ? ` (${why})` : ""}`, () => {
+  let netns: Netns;
+  let conntrack: ConntrackPort;
+  let keep: KeepTable;
+  const maps: BpfMap[] = [];
+  beforeAll(async () => {
+    netns = kernel.netns.create(`ho-${process.pid}-${randomBytes(2).toString("hex")}`);
+    conntrack = kernel.conntrack(netns);
+    keep = createKeepTable({ kernel, table: "keep", overlay: "vxlan.vendor", netns });
+    const model = new ModelCopy();
+    await keep.put(false, model);
+  });
+  afterAll(() => {
+    for (const map of maps) map.close();
+    conntrack?.close();
+    keep?.close();
+    netns?.close();
+    if (netns) kernel.netns.delete(netns.name);
+  });
+
+  function flowsOf(...carried: Carried[]): BpfMap {
+    const sizes = { keySize: flowKeyLayout.size, valueSize: flowLayout.size, maxEntries: 65_536 };
+    const map = kernel.bpf.createMap({ name: "story_flows", type: "lruHash", ...sizes });
+    maps.push(map);
+    for (const { source, port, flags = FLOW_FLAG.FLOW_NAT, path = FLOW_PATH.PATH_LOCAL } of carried) {
+      const key = { src: bytes(source), dst: bytes("10.96.0.1"), sport: port, dport: 80, protocol: TCP };
+      const to = { ...key, dst: bytes("10.244.2.2"), dport: 8080 };
+      const rest = {
+        packets: 1n,
+        bytes: 1n,
+        approvedIn: 0,
+        approvedOut: 0,
+        out: 0,
+        service: 1,
+        mac: new Uint8Array(6),
+        pad2: 0,
+      };
+      const state = { lastSeen: process.hrtime.bigint(), state: FLOW_STATE.FLOW_ESTABLISHED, path, flags };
+      map.update(flowKeyLayout.write(key), flowLayout.write({ ...rest, ...state, to } as never));
+    }
+    return map;
+  }
+
+  const asked = (source: string, sourcePort: number): FlowTuple => ({
+    ...{ protocol: TCP, source, sourcePort, destination: "10.96.0.1", destinationPort: 80 },
+  });
+  const give = (flows: BpfMap, generation: number, known = new Set<string>()) => ({
+    ...{ flows, conntrack, generation, known, pools: POOLS },
+  });
+
+  it("a translated flow is the kernel's, with its translation and the drain's mark", async () => {
+    const flows = flowsOf({ source: "10.244.1.1", port: 1001 });
+    expect(await giveFlows(give(flows, 3), true)).toEqual({ given: 1, refused: 0, staying: 0 });
+    expect(conntrack.find(asked("10.244.1.1", 1001))).toMatchObject({
+      ...{ mark: generationMark(3), destinationNat: true, tcpState: "established", assured: true },
+      reply: { source: "10.244.2.2", sourcePort: 8080, destination: "10.244.1.1", destinationPort: 1001 },
+    });
+  });
+
+  it("what the kernel has of an earlier life goes before the drain, and is left alone after it", async () => {
+    const flows = flowsOf({ source: "10.244.1.1", port: 1002 });
+    conntrack.insert({ original: asked("10.244.1.1", 1002), timeout: 600 });
+    expect(await giveFlows(give(flows, 4), false)).toEqual({ given: 0, refused: 1, staying: 0 });
+    expect(conntrack.find(asked("10.244.1.1", 1002))?.mark).toBe(0);
+    expect(await giveFlows(give(flows, 4), true)).toEqual({ given: 1, refused: 0, staying: 0 });
+    expect(conntrack.find(asked("10.244.1.1", 1002))?.mark).toBe(generationMark(4));
+  });
+
+  it("a flow that was given and then cut by policy is not given again, and the programs forget it", async () => {
+    const flows = flowsOf({ source: "10.244.1.1", port: 1003 });
+    const known = new Set<string>();
+    await giveFlows(give(flows, 5, known), true);
+    conntrack.delete(asked("10.244.1.1", 1003));
+    await giveFlows(give(flows, 5, known), false);
+    expect(conntrack.find(asked("10.244.1.1", 1003))).toBeUndefined();
+    await giveIdleFlows(give(flows, 5, known));
+    expect(flows.entries()).toEqual([]);
+  });
+
+  it("an idle flow is the kernel's for as long as the kernel remembers idle ones", async () => {
+    const flows = flowsOf({ source: "10.244.1.1", port: 1004 });
+    const known = new Set<string>();
+    await giveFlows(give(flows, 6, known), true);
+    expect(conntrack.find(asked("10.244.1.1", 1004))?.timeout).toBeLessThanOrEqual(120);
+    expect(await giveIdleFlows(give(flows, 6, known))).toEqual({ given: 1, refused: 0, staying: 0 });
+    expect(conntrack.find(asked("10.244.1.1", 1004))?.timeout).toBeGreaterThan(400_000);
+    expect(flows.entries()).toEqual([]);
+  });
+
+  it("a client's kept address through the overlay, and what the kernel masquerades, stay with the programs", async () => {
+    const flows = flowsOf(
+      { source: "192.0.2.9", port: 1005, path: FLOW_PATH.PATH_OVERLAY },
+      { source: "192.0.2.9", port: 1006, path: FLOW_PATH.PATH_STACK, flags: FLOW_FLAG.FLOW_NAT | FLOW_FLAG.FLOW_MARK },
+    );
+    expect(await giveFlows(give(flows, 7), true)).toEqual({ given: 0, refused: 0, staying: 2 });
+    expect(flows.entries()).toHaveLength(2);
+  });
+
+  it("programs that cannot look are told both directions of what the kernel has, and no longer what it forgot", async () => {
+    const sizes = { keySize: flowKeyLayout.size, valueSize: oldFlowLayout.size, maxEntries: 65_536 };
+    const oldFlows = kernel.bpf.createMap({ name: "story_old", type: "lruHash", ...sizes });
+    maps.push(oldFlows);
+    const options = { oldFlows, conntrack, nodeAddresses: [], which: "all" } as const;
+    const known = await tellOldFlows(options);
+    expect(oldFlows.entries()).toHaveLength(2 * known);
+    const { src, dst } = { src: bytes("10.244.1.1"), dst: bytes("10.96.0.1") };
+    const key = flowKeyLayout.write({ src, dst, sport: 1001, dport: 80, protocol: TCP });
+    expect(oldFlowLayout.read(oldFlows.lookup(key)!)).toMatchObject({ dport: 8080, mark: 3, reply: 0 });
+    conntrack.delete(asked("10.244.1.1", 1001));
+    await tellOldFlows(options);
+    expect(oldFlows.lookup(key)).toBeUndefined();
+  });
+
+  it("the table that keeps NAT alive says what it is, also where there is nothing to guard, and is gone when it goes", async () => {
+    const model = new ModelCopy();
+    expect(await keep.state()).toBe("open");
+    await keep.noteProxy();
+    await keep.put(true, model);
+    expect(await keep.state()).toBe("gated");
+    expect(await keep.proxyWasHere()).toBe(true);
+    await keep.remove();
+    expect(await keep.state()).toBe("absent");
+    expect(await keep.proxyWasHere()).toBe(false);
+    await keep.put(false, model);
+  });
+});

@@ -1,0 +1,166 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { pinnedMode } from "../../src/dataplane/handover/node-mode.ts";
+import { realKernel } from "../../src/kernel/kernel.ts";
+import { inside, type LabNode, until, whyNoNodes } from "../agent/node-lab.ts";
+import { type SwitchLab, stateOf, switchLab, type Traffic } from "./switch-lab.ts";
+
+const why = whyNoNodes();
+const FULL = process.env["HANDOVER"] === "full";
+const kernel = realKernel();
+const KILLED_AT = {
+  ebpf: FULL
+    ? ["programEbpf", "keep", "tellOldFlows", "armDeadMan", "flip", "closeGate", "confirm", "dropFilter"]
+    : ["flip"],
+  nft: FULL ? ["openGate", "programNft", "drain", "turnOff", "removeEbpf", "removeKeep"] : ["drain"],
+} as const;
+
+/** What happens on one node when a change of its data plane goes wrong: nothing, for whoever is connected. */
+describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` : ""}`, () => {
+  let lab: SwitchLab;
+  let node: LabNode;
+  let traffic: Traffic;
+  const mode = () => pinnedMode(kernel.bpf, join(node.directory, "bpf", "vendor"));
+  const tables = async () => (await inside(node.netns.name, "nft", "list", "tables")).output;
+  const dataplane = async () => (await lab.says(node)).dataplane;
+  beforeAll(async () => {
+    lab = await switchLab({ proxy: "nftables", env: { DEAD_MAN_SECONDS: "5" } });
+    node = lab.nodes[0]!;
+    // Only one node changes: the other one stays as it is.
+    await lab.nodes[1]!.kill();
+    await lab.startProxies();
+    traffic = await lab.talk(40, { tcp: 3, udp: 1 });
+  }, 90_000);
+  afterAll(async () => {
+    traffic?.stop();
+    await lab?.close();
+  });
+  beforeEach(async () => {
+    await lab.answerAsApi(true);
+    await backToStandard();
+  });
+
+  async function nothingLost(): Promise<void> {
+    const rows = await traffic.report();
+    for (const [name, { lost, moved, why: reasons }] of Object.entries(rows)) {
+      expect({ name, lost, moved, reasons }).toEqual({ name, lost: 0, moved: 0, reasons: [] });
+    }
+  }
+
+  async function backToStandard(): Promise<void> {
+    await lab.want("nft");
+    await lab.stopProxies();
+    await lab.startProxies();
+    await until(
+      async () => (await dataplane()) === "Nftables" && mode() === undefined,
+      () => node.log().slice(-3_000),
+      60_000,
+    );
+  }
+
+  it("eBPF that is not found to work is left in time, and not tried again at once", async () => {
+    await lab.answerAsApi(false);
+    await lab.want("ebpf");
+    await until(
+      async () => (await stateOf(node))["held back"] !== "-" && mode() === undefined,
+      () => node.log().slice(-3_000),
+    );
+    await until(
+      async () => (await dataplane()) === "Nftables",
+      () => node.log().slice(-3_000),
+    );
+    expect((await stateOf(node))["held back"]).toMatch(/not found to work in time/);
+    expect(await tables()).toMatch(/inet vendor\n/);
+    expect(await tables()).not.toContain("vendor-keep");
+    await nothingLost();
+  }, 60_000);
+
+  it("also when the agent is killed before it can say so, and the next one knows", async () => {
+    await lab.answerAsApi(false);
+    await lab.want("ebpf");
+    await until(
+      () => mode() === "ebpf",
+      () => node.log().slice(-3_000),
+    );
+    await node.kill();
+    await until(
+      () => mode() === "off",
+      () => `the programs still act: ${mode()}`,
+    );
+    expect(await tables()).toMatch(/inet vendor\n/);
+    await nothingLost();
+    await node.start();
+    await until(
+      () => mode() === undefined,
+      () => node.log().slice(-3_000),
+    );
+    expect((await stateOf(node))["held back"]).toMatch(/not found to work in time/);
+  }, 90_000);
+
+  it(
+    "an agent killed in the middle goes on where it was",
+    async () => {
+      for (const plane of ["ebpf", "nft"] as const) {
+        for (const step of KILLED_AT[plane]) {
+          const from = node.log().length;
+          if (plane === "nft") {
+            await lab.want("ebpf");
+            await until(
+              async () => (await stateOf(node))["next"] === "nothing" && mode() === "ebpf",
+              () => node.log().slice(-3_000),
+              60_000,
+            );
+          }
+          await lab.want(plane);
+          if (plane === "nft") await lab.stopProxies();
+          if (plane === "nft") await lab.startProxies();
+          await until(
+            () => node.log().slice(from).includes(`"step":"${step}","wanted":"${plane}"`),
+            () => node.log().slice(from),
+            60_000,
+          );
+          await node.kill();
+          await node.start();
+          await until(
+            async () =>
+              (await stateOf(node))["next"] === "nothing" && mode() === (plane === "ebpf" ? "ebpf" : undefined),
+            () => `killed at ${step}: ${node.log().slice(-3_000)}`,
+            60_000,
+          );
+          await nothingLost();
+          if (plane === "ebpf") await backToStandard();
+        }
+      }
+    },
+    FULL ? 600_000 : 120_000,
+  );
+
+  it("a node that is cut off is taken back to plain networking without agent and API server, as often as it is asked", async () => {
+    await lab.want("ebpf");
+    await until(
+      async () => (await lab.says(node)).proven,
+      () => node.log().slice(-3_000),
+    );
+    const born = await lab.talk(40, { tcp: 2, udp: 1 }, "pod to");
+    await node.kill();
+    await lab.stopProxies();
+    await lab.startProxies();
+    const said = await node.vendor("node", "rescue");
+    expect(said).toMatch(/programs turned off; \d+ connections given to the kernel/);
+    expect(said).toContain("programs and maps removed");
+    expect(await tables()).not.toContain("vendor");
+    expect(existsSync(join(node.directory, "bpf", "vendor"))).toBe(false);
+    expect(await node.vendor("node", "rescue")).not.toContain("removed");
+    await nothingLost();
+    const rows = Object.values(await born.report());
+    expect(rows.map(({ lost }) => lost)).toEqual(rows.map(() => 0));
+    await node.start();
+    await until(
+      async () => (await dataplane()) === "Nftables",
+      () => node.log().slice(-3_000),
+    );
+    expect((await stateOf(node))["held back"]).toMatch(/rescued/);
+    expect(await node.vendor("node", "rescue", "--over")).toContain("may be used again");
+  }, 90_000);
+});

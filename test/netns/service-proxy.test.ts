@@ -1,0 +1,201 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { forgetStaleFlows } from "../../src/dataplane/service-proxy/stale-flows.ts";
+import type { Netns } from "../../src/kernel/netns-port.ts";
+import {
+  iptablesWriter,
+  nftablesWriter,
+  type ServiceRulesWriter,
+} from "../../src/local/runtime/netns/service-writers.ts";
+import type { ServicePort } from "../../src/policy/model.ts";
+import { whyNoKernel } from "../kernel/why-not.ts";
+import {
+  backend,
+  CLUSTER_CIDRS,
+  connectFrom,
+  kernel,
+  NODE_ADDRESSES,
+  rowsOf,
+  type ServiceLab,
+  servicePort,
+  startServiceLab,
+} from "./service-lab.ts";
+import { askFrom } from "./sockets.ts";
+
+const why = whyNoKernel();
+const node = { clusterCidrs: CLUSTER_CIDRS, addresses: NODE_ADDRESSES };
+
+const SHAPES: [string, (lab: ServiceLab) => ServiceRulesWriter][] = [
+  ["iptables-nft", ({ run }) => iptablesWriter(run, node, "iptables-nft")],
+  ["iptables-legacy", ({ run }) => iptablesWriter(run, node, "iptables-legacy")],
+  ["nftables", ({ node: netns }) => nftablesWriter(kernel.nft(netns), node)],
+];
+
+describe.skipIf(why).each(SHAPES)(`the service proxy's rules, written with %s${why ? `: ${why}` : ""}`, (_, open) => {
+  let lab: ServiceLab;
+  let writer: ServiceRulesWriter;
+  const write = (...rows: ServicePort[]) => writer.write(rowsOf(...rows));
+  /** Who answered, and whom they saw; ten times, so that every backend has its turn. */
+  const answers = async (netns: Netns, host: string, port: number, protocol: "tcp" | "udp" = "tcp") => {
+    const asked = Array.from({ length: 10 }, () => askFrom(netns, { host, port, protocol }));
+    const found = (await Promise.all(asked)).map((one) => (one ? `${one.host} saw ${one.client}` : "nobody"));
+    return [...new Set(found)].sort();
+  };
+
+  beforeAll(async () => {
+    lab = await startServiceLab();
+  });
+  beforeEach(() => {
+    writer = open(lab);
+  });
+  afterEach(() => writer.close());
+  afterAll(() => lab?.close());
+
+  it.each([
+    [4, "10.96.0.10", "10.66.1.1", "10.66.1.11"],
+    [6, "fd96::10", "fd66:0:0:1::1", "fd66:0:0:1::11"],
+  ] as const)(
+    "a pod reaches every backend at the cluster address, and itself looking like the node (IPv%s)",
+    async (family, host, gateway, own) => {
+      await write(servicePort({ family }), servicePort({ family, protocol: 17 }));
+
+      for (const protocol of ["tcp", "udp"] as const) {
+        const expected = [`here saw ${gateway}`, `there saw ${own}`];
+        await expect.poll(() => answers(lab.pods.here, host, 80, protocol)).toEqual(expected);
+      }
+    },
+  );
+
+  it("from outside of the pods' networks the cluster address leads to them too, looking like the node", async () => {
+    await write(servicePort());
+    await expect
+      .poll(() => answers(lab.client, "10.96.0.10", 80))
+      .toEqual(["here saw 10.66.1.1", "there saw 10.66.2.1"]);
+  });
+
+  it.each([
+    [4, "192.0.2.1", "10.66.1.1", "10.66.2.1"],
+    [6, "2001:db8:77::1", "fd66:0:0:1::1", "fd66:0:0:2::1"],
+  ] as const)(
+    "a node port is answered from outside, and from the node itself (IPv%s)",
+    async (family, host, one, other) => {
+      await write(servicePort({ family, nodePort: 30080 }), servicePort({ family, protocol: 17, nodePort: 30080 }));
+      const expected = [`here saw ${one}`, `there saw ${other}`];
+      for (const protocol of ["tcp", "udp"] as const) {
+        await expect.poll(() => answers(lab.client, host, 30080, protocol)).toEqual(expected);
+      }
+      await expect.poll(() => answers(lab.node, host, 30080)).toEqual(expected);
+    },
+  );
+
+  it("an external address is answered like a node port", async () => {
+    await write(servicePort({ externalAddresses: ["203.0.113.9"] }));
+    await expect
+      .poll(() => answers(lab.client, "203.0.113.9", 80))
+      .toEqual(["here saw 10.66.1.1", "there saw 10.66.2.1"]);
+  });
+
+  it("a load balancer's address answers only those in its source ranges", async () => {
+    await write(servicePort({ loadBalancerAddresses: ["203.0.113.10"], sourceRanges: ["192.0.2.0/24"] }));
+    await expect.poll(() => connectFrom(lab.client, "203.0.113.10", 80)).toBe("connected");
+    expect(await connectFrom(lab.stranger, "203.0.113.10", 80)).toBe("silence");
+  });
+
+  it("with a Local policy outside, only backends of this node answer, and see who asks; pods reach them all", async () => {
+    const local = { externalLocal: true, localBackends: [backend("here", 4)] };
+    await write(servicePort({ nodePort: 30080, ...local }));
+    await expect.poll(() => answers(lab.client, "192.0.2.1", 30080)).toEqual(["here saw 192.0.2.2"]);
+    const inside = await answers(lab.pods.there, "192.0.2.1", 30080);
+    expect(inside.map((one) => one.split(" ")[0])).toEqual(["here", "there"]);
+  });
+
+  it("with a Local policy outside and no backend here, packets from outside are dropped without a word", async () => {
+    await write(servicePort({ nodePort: 30080, externalLocal: true, clusterBackends: [backend("there", 4)] }));
+    expect(await connectFrom(lab.client, "192.0.2.1", 30080)).toBe("silence");
+    await expect.poll(() => answers(lab.pods.here, "192.0.2.1", 30080)).toEqual(["there saw 10.66.1.11"]);
+  });
+
+  it("with a Local policy inside, only backends of this node answer", async () => {
+    await write(servicePort({ internalLocal: true, localBackends: [backend("here", 4)] }));
+    await expect.poll(() => answers(lab.pods.there, "10.96.0.10", 80)).toEqual(["here saw 10.66.2.12"]);
+  });
+
+  it("a service nobody answers is refused at once, inside and outside", async () => {
+    await write(servicePort({ nodePort: 30080, clusterBackends: [], anyBackends: false }));
+    expect(await connectFrom(lab.pods.here, "10.96.0.10", 80)).toBe("ECONNREFUSED");
+    expect(await connectFrom(lab.node, "10.96.0.10", 80)).toBe("ECONNREFUSED");
+    expect(await connectFrom(lab.client, "192.0.2.1", 30080)).toBe("ECONNREFUSED");
+  });
+
+  it("with affinity a client stays with its backend", async () => {
+    await write(servicePort({ affinitySeconds: 60, nodePort: 30080 }));
+    const first = await askFrom(lab.client, { host: "192.0.2.1", port: 30080 });
+    expect(first).toBeDefined();
+    expect(await answers(lab.client, "192.0.2.1", 30080)).toEqual([`${first?.host} saw ${first?.client}`]);
+  });
+
+  it("a backend that goes and a service that goes are forgotten, and what is written twice is written once", async () => {
+    const udp = servicePort({ protocol: 17 });
+    await write(servicePort({ affinitySeconds: 60 }), udp);
+    await expect.poll(async () => (await answers(lab.pods.there, "10.96.0.10", 80)).length).toBe(1);
+    await write(servicePort({ clusterBackends: [backend("here", 4)] }), udp);
+    await expect.poll(() => answers(lab.pods.there, "10.96.0.10", 80)).toEqual(["here saw 10.66.2.12"]);
+    await write(udp);
+    expect(await connectFrom(lab.pods.there, "10.96.0.10", 80)).not.toBe("connected");
+    const before = await rulesOf(lab);
+    expect(before).not.toMatch(/shop\/web:http.*tcp|tcp.*shop\/web:http/);
+    await write(udp);
+    expect(await rulesOf(lab)).toBe(before);
+  });
+
+  it("flows of UDP to a backend that went are forgotten, so that the client reaches another", async () => {
+    const row = (...clusterBackends: ServicePort["clusterBackends"]) => servicePort({ protocol: 17, clusterBackends });
+    await write(row(backend("there", 4)));
+    const conntrack = kernel.conntrack(lab.node);
+    await forgetStaleFlows(conntrack, [row(backend("there", 4))], NODE_ADDRESSES);
+    await expect.poll(() => answers(lab.client, "10.96.0.10", 80, "udp")).toEqual(["there saw 10.66.2.1"]);
+    const there = async () =>
+      (await conntrack.flows()).filter(
+        ({ original, reply }) =>
+          original.protocol === 17 && original.destination === "10.96.0.10" && reply.source === "10.66.2.12",
+      ).length;
+    try {
+      expect(await there()).toBeGreaterThan(0);
+      expect(await forgetStaleFlows(conntrack, [row(backend("there", 4))], NODE_ADDRESSES)).toBe(0);
+      expect(await forgetStaleFlows(conntrack, [row(backend("here", 4))], NODE_ADDRESSES)).toBeGreaterThan(0);
+      expect(await there()).toBe(0);
+    } finally {
+      conntrack.close();
+    }
+  });
+
+  it("rules somebody took away are noticed and written again", async () => {
+    await write(servicePort());
+    expect(await writer.areGone()).toBe(false);
+    await lab.run(["nft", "flush", "ruleset"]);
+    for (const table of ["nat", "filter", "mangle"]) await removeLegacy(lab, table);
+    expect(await writer.areGone()).toBe(true);
+    await write(servicePort());
+    expect(await writer.areGone()).toBe(false);
+    await expect.poll(async () => (await answers(lab.pods.here, "10.96.0.10", 80)).length).toBe(2);
+  });
+});
+
+async function removeLegacy({ run }: ServiceLab, table: string): Promise<void> {
+  await run(["iptables-legacy", "-t", table, "-F"]);
+  await run(["iptables-legacy", "-t", table, "-X"]);
+}
+
+async function rulesOf({ run }: ServiceLab): Promise<string> {
+  const texts = await Promise.all([
+    run(["iptables-legacy-save"]),
+    run(["iptables-nft-save"]),
+    run(["nft", "list", "ruleset"]),
+  ]);
+  return texts
+    .map(({ out }) => out)
+    .join("\n")
+    .replace(/^#.*$/gm, "")
+    .replace(/\[\d+:\d+\]/g, "")
+    .replace(/counter packets \d+ bytes \d+/g, "counter")
+    .replace(/elements = \{[^}]*expires[^}]*\}/g, "");
+}
