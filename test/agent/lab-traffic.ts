@@ -25,7 +25,7 @@ export async function flow(from: LabPod, to: LabPod, port: number): Promise<Flow
   await new Promise<void>((resolve) => server.listen({ fd }, resolve));
   // Says back each line it is told.
   const script = `exec 3<>/dev/tcp/${to.addresses[0]}/${port}; while read -r line <&3; do echo "$line" >&3; done`;
-  const child: ChildProcess = spawn("nsenter", [`--net=/run/netns/${from.netns.name}`, "bash", "-c", script]);
+  const child: ChildProcess = spawn("nsenter", [`--net=/run/netns/${from.netns.name}`, "bash", "--norc", "-c", script]);
   const deadline = Date.now() + 5_000;
   while (!other && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10));
   let count = 0;

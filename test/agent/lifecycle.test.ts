@@ -87,12 +87,23 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     `with %s, killed ${KILLS} times and started again, with policies swapped before, meanwhile and after`,
     async (name, bpf) => {
       const swaps = new PolicySwaps(lab.client, client!.addresses[0]!);
-      const inEffect = () =>
-        until(
-          async () =>
-            ((await ask(client!, closed!.addresses[0]!, CANARY_PORT, 1)) !== undefined) === swaps.canaryIsOpen,
-          () => `swap ${swaps.count} is not in effect\n${node.log().slice(-3000)}`,
-        );
+      // Whoever expects an answer waits for it: a busy machine is slow.
+      const canaryAnswers = async () =>
+        (await ask(client!, closed!.addresses[0]!, CANARY_PORT, swaps.canaryIsOpen ? 5 : 1)) !== undefined;
+      const inEffect = async () => {
+        try {
+          await until(
+            async () => (await canaryAnswers()) === swaps.canaryIsOpen,
+            () => `swap ${swaps.count} is not in effect`,
+          );
+        } catch (error) {
+          const tables = ["policies", "endpoints", "ip-sets", "counters"].map((table) =>
+            node.vendor("node", "show", table),
+          );
+          const told = [(error as Error).message, ...(await Promise.all(tables)), node.log().slice(-3000)];
+          throw new Error(told.join("\n"));
+        }
+      };
       await lab.client.patch(SETTINGS, { name: "default" }, { type: "merge", patch: { spec: { bpfEnabled: bpf } } });
       await swaps.next();
       await inEffect();
