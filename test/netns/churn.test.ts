@@ -54,7 +54,8 @@ describe.skipIf(whyNoRealNodes).each(["Nftables", "BPF"] as const)(
           const kill = async () => {
             if (number % KILL_EVERY === 0) await killAnAgent(cluster, killed++);
           };
-          await round(cluster, pods, `r${number}`, Math.min(AT_ONCE, PODS_IN_ALL - made), kill);
+          const count = Math.min(AT_ONCE, PODS_IN_ALL - made);
+          await withAgentsWords(cluster, () => round(cluster, pods, `r${number}`, count, kill));
         }
         const seconds = Math.round((Date.now() - started) / 1000);
         if (isLong) console.log(`${dataplane}: ${PODS_IN_ALL} pods, ${killed} agents killed, ${seconds} s`, before);
@@ -103,10 +104,32 @@ async function told(pods: Informer<Pod>, withinMs: number, is: (pods: Pod[]) => 
       const now = pods.list();
       if (is(now)) end(() => resolve(now));
     };
-    const timer = setTimeout(() => end(() => reject(new Error(`still: ${JSON.stringify(pods.list())}`))), withinMs);
+    const timer = setTimeout(() => end(() => reject(new Error(notYet(pods.list())))), withinMs);
     stop = pods.onChange(look);
     look();
   });
+}
+
+function notYet(pods: readonly Pod[]): string {
+  const waiting = pods.filter((pod) => !isReady(pod) || pod.metadata.deletionTimestamp);
+  const rows = waiting.map(({ metadata, spec, status }) => `${metadata.name} ${spec.nodeName} ${status?.phase}`);
+  return `these are not as they should be:\n${rows.join("\n")}`;
+}
+
+/** With the last words of every agent where it fails: they know why. */
+async function withAgentsWords(cluster: RealCluster, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    const agents = [...cluster.runtime.pods()].filter(({ pod }) => pod.metadata.labels?.["k8s-app"] === "vendor-node");
+    const words: string[] = [];
+    for (const agent of agents) {
+      words.push(`${agent.machine.spec.name}:`);
+      const log = agent.log(agent.pod.spec.containers[0]?.name ?? "");
+      for await (const line of log.read({ tailLines: 15 })) words.push(line);
+    }
+    throw new Error([(error as Error).message, ...words].join("\n"), { cause: error });
+  }
 }
 
 async function forget({ client }: RealCluster, name: string): Promise<void> {
