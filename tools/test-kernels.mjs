@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { bundleToFile } from "./build.mjs";
 import { ROOT } from "./fingerprint.mjs";
-import { boot, machine } from "./kernels/boot.mjs";
+import { acceleration, boot, machine } from "./kernels/boot.mjs";
 import { writeInitramfs } from "./kernels/initramfs.mjs";
 import { kernelPackage } from "./kernels/kernel-package.mjs";
 import { Problem, run, runAsScript, say } from "./say.mjs";
@@ -71,7 +71,7 @@ async function runOn({ name, suites }, stories, only) {
       if (said.text) say(`        ${said.text.replaceAll("\n", "\n        ")}`);
     }
   };
-  say(`boot  ${name.padEnd(5)} ${kernel.release}`);
+  say(`boot  ${name.padEnd(5)} ${kernel.release}, ${acceleration().name}`);
   const { ended, console } = await boot({ image: kernel.image, initramfs, only, timeoutMs: TIMEOUT_MS, onSaid });
   if (!complete) {
     counted.failed++;

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { createServer, type Socket } from "node:net";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { ask, type LabPod } from "./node-lab.ts";
@@ -24,7 +25,7 @@ export async function flow(from: LabPod, to: LabPod, port: number): Promise<Flow
   await new Promise<void>((resolve) => server.listen({ fd }, resolve));
   // Says back each line it is told.
   const script = `exec 3<>/dev/tcp/${to.addresses[0]}/${port}; while read -r line <&3; do echo "$line" >&3; done`;
-  const child: ChildProcess = spawn("nsenter", [`--net=/run/netns/${from.netns.name}`, "bash", "-c", script]);
+  const child: ChildProcess = spawn("nsenter", [`--net=/run/netns/${from.netns.name}`, "bash", "--norc", "-c", script]);
   const deadline = Date.now() + 5_000;
   while (!other && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10));
   let count = 0;
@@ -79,6 +80,67 @@ export function knock(from: LabPod, address: string, port: number): Knocking {
       going = false;
       await workers;
       return { tried, passed };
+    },
+  };
+}
+
+/** Datagrams, one every other millisecond: what is open for a moment only lets one of them through. */
+export interface Drizzle {
+  /** Resolves after so many further ones. */
+  more(count: number): Promise<void>;
+  stop(): Promise<{ sent: number; heard: number }>;
+}
+
+/** From a new port every twentieth: each is a connection nobody has decided on yet. */
+const DRIZZLE = `
+  const { createSocket } = require("node:dgram");
+  const [address, port] = process.argv.slice(1);
+  let sent = 0;
+  const begin = () => {
+    const socket = createSocket("udp4");
+    let left = 20;
+    const next = () => {
+      if (left-- === 0) {
+        socket.close();
+        begin();
+      } else socket.send("drop", Number(port), address, () => {
+        process.stdout.write(++sent + "\\n");
+        setTimeout(next, 2);
+      });
+    };
+    next();
+  };
+  begin();
+`;
+
+export async function drizzle(from: LabPod, to: LabPod, port: number): Promise<Drizzle> {
+  const ear = createSocket("udp4");
+  let [sent, heard] = [0, 0];
+  ear.on("message", () => heard++);
+  const fd = kernel.netns.bind(to.netns, { kind: "datagram", address: "0.0.0.0", port });
+  await new Promise<void>((resolve) => ear.bind({ fd }, resolve));
+  const command = [process.execPath, "-e", DRIZZLE, to.addresses[0]!, String(port)];
+  const child = spawn("nsenter", [`--net=/run/netns/${from.netns.name}`, ...command], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    sent += text.split("\n").length - 1;
+  });
+  const gone = new Promise((resolve) => child.once("exit", resolve));
+  let stopped = false;
+  return {
+    async more(count) {
+      const target = sent + count;
+      while (child.exitCode === null && sent < target) await new Promise((resolve) => setTimeout(resolve, 20));
+    },
+    async stop() {
+      if (!stopped) {
+        stopped = true;
+        child.kill("SIGKILL");
+        await gone;
+        ear.close();
+      }
+      return { sent, heard };
     },
   };
 }

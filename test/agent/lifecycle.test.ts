@@ -5,12 +5,15 @@ import { vendorNames } from "../../src/api/names.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
 import { NETWORK_POLICIES, NODES } from "../../src/cluster/kinds.ts";
-import { type Flow, flow, type Knocking, knock } from "./lab-traffic.ts";
+import { drizzle, type Flow, flow, type Knocking, knock } from "./lab-traffic.ts";
 import { ask, inside, type LabNode, type LabPod, type NodeLab, nodeLab, serve, until, whyNoNodes } from "./node-lab.ts";
+import { CANARY_PORT, PolicySwaps } from "./policy-swaps.ts";
 
 const why = whyNoNodes();
 const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
-const KILLS = Number(process.env["AGENT_KILLS"] ?? 6);
+/** A few every time; 50 in the long run, which also says how much was tried. */
+const KILLS = Number(process.env["AGENT_KILLS"] ?? 4);
+const isLong = process.env["AGENT_KILLS"] !== undefined;
 
 /** An agent that is killed, started again and told to change its data plane: what was denied stays denied, what was open stays open. */
 describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, () => {
@@ -22,8 +25,8 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     lab = await nodeLab({ bpf: false, nodes: 1, pools: [{ cidr: "10.88.0.0/24", vxlanMode: "Never", blockSize: 28 }] });
     node = lab.nodes[0]!;
     await node.start();
-    client = await lab.addPod("client", node);
-    server = await lab.addPod("server", node);
+    client = await lab.addPod("client", node, { role: "client" });
+    server = await lab.addPod("server", node, { role: "server" });
     closed = await lab.addPod("closed", node, { access: "none" });
     await lab.client.create(NETWORK_POLICIES, {
       apiVersion: "networking.k8s.io/v1",
@@ -32,6 +35,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
       spec: { podSelector: { matchLabels: { access: "none" } }, policyTypes: ["Ingress"] },
     });
     for (const pod of [server, closed]) ends.push(await serve(pod!, 8080, 4));
+    ends.push(await serve(closed!, CANARY_PORT, 4));
     await until(
       async () => (await ask(client!, closed!.addresses[0]!, 8080)) === undefined,
       () => node.log(),
@@ -81,19 +85,58 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
   );
 
   it.each(PLANES)(
-    `with %s, killed ${KILLS} times and started again`,
-    async (_name, bpf) => {
-      await lab.client.patch(SETTINGS, { name: "default" }, { type: "merge", patch: { spec: { bpfEnabled: bpf } } });
-      await bothHold(async (flowing, knocking) => {
-        for (let life = 0; life < KILLS; life++) {
-          await node.kill();
-          await knocking.more(2);
-          await node.start();
-          expect(await flowing.alive()).toBe(true);
+    `with %s, killed ${KILLS} times and started again, with policies swapped before, meanwhile and after`,
+    async (name, bpf) => {
+      const swaps = new PolicySwaps(lab.client, client!.addresses[0]!);
+      // Whoever expects an answer waits for it: a busy machine is slow.
+      const canaryAnswers = async () =>
+        (await ask(client!, closed!.addresses[0]!, CANARY_PORT, swaps.canaryIsOpen ? 5 : 1)) !== undefined;
+      const inEffect = async () => {
+        try {
+          await until(
+            async () => (await canaryAnswers()) === swaps.canaryIsOpen,
+            () => `swap ${swaps.count} is not in effect`,
+          );
+        } catch (error) {
+          const tables = ["policies", "endpoints", "ip-sets", "counters"].map((table) =>
+            node.vendor("node", "show", table),
+          );
+          const told = [(error as Error).message, ...(await Promise.all(tables)), node.log().slice(-3000)];
+          throw new Error(told.join("\n"));
         }
-      });
+      };
+      await lab.client.patch(SETTINGS, { name: "default" }, { type: "merge", patch: { spec: { bpfEnabled: bpf } } });
+      await swaps.next();
+      await inEffect();
+      const denied = await drizzle(client!, closed!, 8082);
+      const allowed = await drizzle(client!, server!, 8082);
+      const stopBoth = () => Promise.all([denied.stop(), allowed.stop()]);
+      try {
+        await bothHold(async (flowing, knocking) => {
+          for (let life = 0; life < KILLS; life++) {
+            await swaps.next();
+            // Every other life ends in the middle of it.
+            if (life % 2 === 0) await inEffect();
+            await node.kill();
+            await swaps.next();
+            await Promise.all([knocking.more(2), denied.more(50)]);
+            const starting = node.start();
+            await swaps.next();
+            await starting;
+            await inEffect();
+            expect(await flowing.alive(), `life ${life}`).toBe(true);
+          }
+        });
+        const [rain, sun] = await stopBoth();
+        expect(rain.heard, "datagrams that were denied").toBe(0);
+        expect(rain.sent).toBeGreaterThan(50 * KILLS);
+        expect(sun.heard, "of the datagrams that were allowed").toBeGreaterThan(sun.sent / 2);
+        if (isLong) console.log(name, { kills: KILLS, swaps: swaps.count, denied: rain, allowed: sun });
+      } finally {
+        await stopBoth();
+      }
     },
-    180_000,
+    60_000 + KILLS * 20_000,
   );
 
   it("CHECK is well of what it made, and says what is missing after somebody took it away", async () => {

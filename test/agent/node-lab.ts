@@ -371,8 +371,9 @@ export async function ask(
   seconds = 3,
 ): Promise<string | undefined> {
   const script = `exec 3<>/dev/tcp/${address}/${port} && head -n 1 <&3`;
+  // Told not to, since a shell whose input is a socket takes it for a remote user's and reads what that user set up.
   try {
-    const command = [`--net=/run/netns/${from.netns.name}`, "timeout", String(seconds), "bash", "-c", script];
+    const command = [`--net=/run/netns/${from.netns.name}`, "timeout", String(seconds), "bash", "--norc", "-c", script];
     return (await run("nsenter", command)).stdout.trim() || undefined;
   } catch {
     return undefined;

@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isNotFound } from "../../src/cluster/failures.ts";
+import { createInformer, type Informer } from "../../src/cluster/informer.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { isReady } from "../../src/local/controllers/pod-state.ts";
@@ -9,7 +10,7 @@ import type { Machine } from "../../src/local/runtime/netns/machine.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
 import { createPod, installNetwork, type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
 
-/** 2,000 in the long run, with an agent killed every hundredth; some of it every time. */
+/** 2,000 in the long run, with an agent killed at every hundredth; some of it every time. */
 const isLong = process.env["NETNS_CHURN"] === "full";
 const PODS_IN_ALL = isLong ? 2000 : 60;
 const AT_ONCE = 20;
@@ -28,28 +29,36 @@ describe.skipIf(whyNoRealNodes).each(["Nftables", "BPF"] as const)(
   `pods that come and go on %s${whyNoRealNodes ? `: ${whyNoRealNodes}` : ""}`,
   (dataplane) => {
     let cluster: RealCluster;
+    let pods: Informer<Pod>;
     beforeAll(async () => {
       cluster = await startReal({ nodes: 3 });
+      pods = createInformer<Pod>(cluster.client, PODS);
       await installNetwork(cluster, { dataplane, encapsulation: "VXLAN", families: [4] });
     }, 240_000);
-    afterAll(async () => await cluster?.close(), 60_000);
+    afterAll(async () => {
+      await pods?.stop();
+      await cluster?.close();
+    }, 60_000);
 
     it(
       `${PODS_IN_ALL} of them, with agents killed on the way, leave addresses, routes, links, programs and maps as they were`,
       async () => {
         // The first pod of a node makes what stays for all others: its block, its maps.
-        await round(cluster, "first", cluster.nodeNames.length, () => undefined);
-        await eventually(
-          async () => (await cluster.client.list<Pod>(PODS)).items,
-          (pods) => pods.every(isReady),
-          120_000,
-        );
+        await round(cluster, pods, "first", cluster.nodeNames.length);
+        await told(pods, 120_000, (all) => all.every(isReady));
         const before = await settledTraces(cluster);
+        let killed = 0;
+        const started = Date.now();
         for (let made = 0; made < PODS_IN_ALL; made += AT_ONCE) {
           const number = made / AT_ONCE;
-          const kill = () => (number % KILL_EVERY === 0 ? killAnAgent(cluster, number) : undefined);
-          await round(cluster, `r${number}`, Math.min(AT_ONCE, PODS_IN_ALL - made), kill);
+          const kill = async () => {
+            if (number % KILL_EVERY === 0) await killAnAgent(cluster, killed++);
+          };
+          const count = Math.min(AT_ONCE, PODS_IN_ALL - made);
+          await withAgentsWords(cluster, () => round(cluster, pods, `r${number}`, count, kill));
         }
+        const seconds = Math.round((Date.now() - started) / 1000);
+        if (isLong) console.log(`${dataplane}: ${PODS_IN_ALL} pods, ${killed} agents killed, ${seconds} s`, before);
         const after = await eventually(
           () => traces(cluster),
           (now) => JSON.stringify(now) === JSON.stringify(before),
@@ -63,17 +72,64 @@ describe.skipIf(whyNoRealNodes).each(["Nftables", "BPF"] as const)(
 );
 
 /** Makes pods on all nodes, lets something happen while they come up, waits for all of them, and deletes them again. */
-async function round(cluster: RealCluster, name: string, count: number, meanwhile: () => void): Promise<void> {
+async function round(
+  cluster: RealCluster,
+  pods: Informer<Pod>,
+  name: string,
+  count: number,
+  meanwhile: () => Promise<void> = async () => {},
+): Promise<void> {
   const nodes = cluster.nodeNames;
   const names = Array.from({ length: count }, (_, i) => `${name}-${i}`);
   await Promise.all(names.map((pod, i) => createPod(cluster, { name: pod, node: nodes[i % nodes.length] as string })));
-  meanwhile();
-  const inDefault = async () => (await cluster.client.list<Pod>(PODS, { namespace: "default" })).items;
-  const up = await eventually(inDefault, (pods) => pods.length === count && pods.every(isReady), 180_000);
-  const addresses = up.map(({ status }) => status?.podIP);
+  await meanwhile();
+  const inDefault = (all: Pod[]) => all.filter(({ metadata }) => metadata.namespace === "default");
+  const isUp = (all: Pod[]) => inDefault(all).length === count && inDefault(all).every(isReady);
+  const addresses = inDefault(await told(pods, 180_000, isUp)).map(({ status }) => status?.podIP);
   expect(new Set(addresses).size).toBe(count);
   await Promise.all(names.map((pod) => forget(cluster, pod)));
-  await eventually(inDefault, (pods) => pods.length === 0, 180_000);
+  await told(pods, 180_000, (all) => inDefault(all).length === 0);
+}
+
+/** Waits for pods to be so. Told of each change: asking over and over would keep the API server from its work. */
+async function told(pods: Informer<Pod>, withinMs: number, is: (pods: Pod[]) => boolean): Promise<Pod[]> {
+  return await new Promise((resolve, reject) => {
+    let stop = (): void => {};
+    const end = (then: () => void) => {
+      clearTimeout(timer);
+      stop();
+      then();
+    };
+    const look = () => {
+      const now = pods.list();
+      if (is(now)) end(() => resolve(now));
+    };
+    const timer = setTimeout(() => end(() => reject(new Error(notYet(pods.list())))), withinMs);
+    stop = pods.onChange(look);
+    look();
+  });
+}
+
+function notYet(pods: readonly Pod[]): string {
+  const waiting = pods.filter((pod) => !isReady(pod) || pod.metadata.deletionTimestamp);
+  const rows = waiting.map(({ metadata, spec, status }) => `${metadata.name} ${spec.nodeName} ${status?.phase}`);
+  return `these are not as they should be:\n${rows.join("\n")}`;
+}
+
+/** With the last words of every agent where it fails: they know why. */
+async function withAgentsWords(cluster: RealCluster, act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    const agents = [...cluster.runtime.pods()].filter(({ pod }) => pod.metadata.labels?.["k8s-app"] === "vendor-node");
+    const words: string[] = [];
+    for (const agent of agents) {
+      words.push(`${agent.machine.spec.name}:`);
+      const log = agent.log(agent.pod.spec.containers[0]?.name ?? "");
+      for await (const line of log.read({ tailLines: 15 })) words.push(line);
+    }
+    throw new Error([(error as Error).message, ...words].join("\n"), { cause: error });
+  }
 }
 
 async function forget({ client }: RealCluster, name: string): Promise<void> {
@@ -82,13 +138,19 @@ async function forget({ client }: RealCluster, name: string): Promise<void> {
   });
 }
 
-/** In turn on every node, as `kill -9` does. */
-function killAnAgent({ runtime, nodeNames }: RealCluster, number: number): void {
+/**
+ * In turn on every node, as `kill -9` does. One that was killed before is replaced: a kubelet lets what ends again and again wait for minutes,
+ * which is not what this is about.
+ */
+async function killAnAgent({ runtime, nodeNames, client }: RealCluster, number: number): Promise<void> {
   const node = nodeNames[number % nodeNames.length];
   const agent = [...runtime.pods()].find(
     ({ pod, machine }) => pod.metadata.labels?.["k8s-app"] === "vendor-node" && machine.spec.name === node,
   );
-  expect(runtime.kill(agent?.pod.metadata.uid ?? "")).toBe(true);
+  const { uid = "", name, namespace = "" } = agent?.pod.metadata ?? { name: "" };
+  expect(runtime.kill(uid)).toBe(true);
+  const { status } = await client.get<Pod>(PODS, { name, namespace });
+  if ((status?.containerStatuses?.[0]?.restartCount ?? 0) > 0) await client.delete(PODS, { name, namespace });
 }
 
 async function traces(cluster: RealCluster): Promise<Traces> {

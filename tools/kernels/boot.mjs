@@ -1,26 +1,48 @@
 // Boots a kernel in an emulated machine and listens to its console.
 import { spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { INSIDE } from "./initramfs.mjs";
 
-/** Emulated in software: slow, and the same everywhere, also where this machine is a virtual one itself. */
 const MACHINES = {
   arm64: {
     program: "qemu-system-aarch64",
     debian: "qemu-system-arm",
-    args: ["-machine", "virt", "-cpu", "cortex-a72"],
+    args: ["-machine", "virt"],
+    processor: "cortex-a72",
     console: "ttyAMA0",
   },
   x64: {
     program: "qemu-system-x86_64",
     debian: "qemu-system-x86",
-    args: ["-machine", "q35", "-cpu", "max"],
+    args: ["-machine", "q35"],
+    // The emulator of Debian 12 now and then spoils the flags after this one instruction, and a kernel that uses it falls.
+    processor: "max,-cx16",
+    flag: /^flags\s*:.* (?:vmx|svm)\b/m,
     console: "ttyS0",
   },
 };
 
 export function machine() {
   return MACHINES[process.arch];
+}
+
+/** By the processor itself where it can; else emulated in software, which is slow, and the same everywhere. */
+export function acceleration() {
+  return processorHelps()
+    ? { name: "kvm", args: ["-accel", "kvm", "-cpu", "host"] }
+    : { name: "tcg", args: ["-accel", "tcg,thread=multi", "-cpu", machine().processor] };
+}
+
+/** A machine that is a virtual one itself may offer the device without the processor's part: an ordinary kernel then hangs in it. */
+function processorHelps() {
+  const { flag } = machine();
+  try {
+    closeSync(openSync("/dev/kvm", "r+"));
+    return !flag || flag.test(readFileSync("/proc/cpuinfo", "utf8"));
+  } catch {
+    return false;
+  }
 }
 
 /** What the stories say to us in a line of a console, which is not theirs alone. */
@@ -44,7 +66,7 @@ export function boot({ image, initramfs, only, timeoutMs, onSaid }) {
   const child = spawn(
     program,
     [
-      ...[...args, "-accel", "tcg,thread=multi", "-smp", "2", "-m", "1536", "-nodefaults", "-display", "none"],
+      ...[...args, ...acceleration().args, "-smp", "2", "-m", "1536", "-nodefaults", "-display", "none"],
       ...["-no-reboot", "-serial", "stdio", "-kernel", image, "-initrd", initramfs, "-append", commandLine],
     ],
     { stdio: ["ignore", "pipe", "pipe"] },

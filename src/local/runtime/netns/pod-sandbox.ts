@@ -68,5 +68,5 @@ async function untilDone(act: () => Promise<void>, stays: () => boolean): Promis
 }
 
 /** One that a killed predecessor left is not taken over: nobody knows how far it got. */
-const REMOVE = 'umount "$0" 2>/dev/null || true; rm -f "$0"';
-const MAKE = `${REMOVE}; touch "$0"; unshare --net="$0" true`;
+const REMOVE = '[ ! -e "$0" ] || { umount "$0" 2>/dev/null || true; rm -f "$0"; }';
+const MAKE = `${REMOVE}; : > "$0"; unshare --net="$0" true`;

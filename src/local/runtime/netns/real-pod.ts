@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { rm } from "node:fs/promises";
 import type { Kernel } from "../../../kernel/kernel.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { Log } from "../../../kit/log.ts";
@@ -93,7 +94,7 @@ export class RealPod {
     await this.sandbox?.remove();
     killGroup(this.#cgroup);
     await removeGroup(this.#cgroup);
-    await this.machine.run(["rm", "-rf", volumesDirectory(this.pod.metadata.uid ?? "")]);
+    await rm(this.machine.path(volumesDirectory(this.pod.metadata.uid ?? "")), { recursive: true, force: true });
   }
 
   get #cgroup(): string {

@@ -1,0 +1,82 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { realKernel } from "../../src/kernel/kernel.ts";
+import { contains, parseAddress, parseCidr } from "../../src/kit/ip.ts";
+import type { Machine } from "../../src/local/runtime/netns/machine.ts";
+import type { RealPod } from "../../src/local/runtime/netns/real-pod.ts";
+import { createPod, installNetwork, type RealCluster, readyPods, startReal, whyNoRealNodes } from "./real-cluster.ts";
+import { answerIn, askFrom, type Listener } from "./sockets.ts";
+
+/** One plane every time, both in the long run of the matrix this belongs to. */
+const DATAPLANES = process.env["NETNS_MATRIX"] === "full" ? (["BPF", "Nftables"] as const) : (["BPF"] as const);
+const OVERLAY = "vxlan.vendor";
+const PORT = 7000;
+/** More than anybody else sends over an overlay meanwhile. */
+const QUESTIONS = 50;
+
+const run = promisify(execFile);
+
+describe.skipIf(whyNoRealNodes).each(DATAPLANES)(
+  `%s, nodes on two subnets, VXLAN across subnets only${whyNoRealNodes ? `: ${whyNoRealNodes}` : ""}`,
+  (dataplane) => {
+    let cluster: RealCluster;
+    let pods: Map<string, RealPod>;
+    const listeners: Listener[] = [];
+    beforeAll(async () => {
+      cluster = await startReal({ nodes: 3, subnets: 2 });
+      await installNetwork(cluster, { dataplane, encapsulation: "VXLANCrossSubnet", families: [4] });
+      // Nodes are on the subnets in turn.
+      const names = ["here", "across", "beside"];
+      for (const [i, name] of names.entries()) await createPod(cluster, { name, node: cluster.nodeNames[i] as string });
+      pods = await readyPods(cluster, "default", names.length);
+      for (const [name, pod] of pods) listeners.push(await answerIn(pod.sandbox!.netns, name, { udp: [PORT] }));
+    }, 240_000);
+    afterAll(async () => {
+      for (const listener of listeners) listener.close();
+      await cluster?.close();
+    }, 60_000);
+
+    const ways = [
+      ["beside", "in the same subnet", "as they are", "eth0"],
+      ["across", "in the other subnet", "in VXLAN", OVERLAY],
+    ] as const;
+    it.each(ways)(
+      "packets to a pod %s, %s, go %s",
+      async (name, _where, _how, device) => {
+        const [here, there] = [pods.get("here")!, pods.get(name)!];
+        const address = there.podIPs[0] as string;
+        expect(wayTo(here.machine, address)).toBe(device);
+        const before = await sentOverlay(here.machine);
+        for (let asked = 0; asked < QUESTIONS; asked++) {
+          const answer = await askFrom(here.sandbox!.netns, { host: address, port: PORT, protocol: "udp" });
+          expect(answer).toMatchObject({ host: name, client: here.podIPs[0] });
+        }
+        const sent = (await sentOverlay(here.machine)) - before;
+        if (device === OVERLAY) expect(sent).toBeGreaterThanOrEqual(QUESTIONS);
+        else expect(sent).toBeLessThan(QUESTIONS);
+      },
+      60_000,
+    );
+  },
+);
+
+/** The device a node's routes send packets for a pod of another node to. */
+function wayTo({ netns }: Machine, address: string): string | undefined {
+  const netlink = realKernel().netlink(netns);
+  try {
+    const route = netlink.routes().find(({ destination }) => {
+      const prefix = parseCidr(destination);
+      return prefix !== undefined && prefix.length > 0 && contains(prefix, parseAddress(address)!);
+    });
+    return netlink.links().find(({ index }) => index === route?.device)?.name;
+  } finally {
+    netlink.close();
+  }
+}
+
+async function sentOverlay({ netns }: Machine): Promise<number> {
+  const command = ["ip", "-s", "-j", "link", "show", OVERLAY];
+  const { stdout } = await run("nsenter", [`--net=/run/netns/${netns.name}`, ...command]);
+  return (JSON.parse(stdout) as { stats64: { tx: { packets: number } } }[])[0]!.stats64.tx.packets;
+}
