@@ -282,7 +282,10 @@ async function start(
   });
   const lines = createInterface({ input: child.stdout! });
   await new Promise<void>((resolve, reject) => {
-    const late = setTimeout(() => reject(new Error(`not ready: ${args.join(" ")}`)), 20_000);
+    const late = setTimeout(() => {
+      child.kill("SIGKILL");
+      reject(new Error(`not ready: ${args.join(" ")}`));
+    }, 20_000);
     lines.once("line", () => {
       clearTimeout(late);
       resolve();
@@ -338,13 +341,16 @@ async function talk(
   const wanted = clients
     .map((one) => ({ ...one, flows: one.flows.filter(({ name }) => name.startsWith(only)) }))
     .filter(({ flows }) => flows.length > 0);
-  const running = await Promise.all(
+  const started = await Promise.allSettled(
     wanted.map(({ netns, group, flows }) => start(netns, group, ["talk", JSON.stringify({ flows, intervalMs })])),
   );
+  const running = started.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const stop = () => {
     for (const end of running) end();
   };
   ends.push(stop);
+  const failed = started.find((one) => one.status === "rejected");
+  if (failed) throw failed.reason;
   return {
     stop,
     hush(quiet) {

@@ -7,6 +7,9 @@ import { createInterface } from "node:readline";
 const HUNG_MS = 5_000;
 const [, , what, ...rest] = process.argv;
 
+// Whoever started us is gone, or wants us gone.
+process.stdin.on("end", () => process.exit(0));
+if (what === "serve") process.stdin.resume();
 if (what === "serve") serve(rest[0], Number(rest[1]));
 else talk(JSON.parse(rest[0]));
 
