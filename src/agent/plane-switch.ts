@@ -14,8 +14,8 @@ export type PlaneKind = Dataplane["kind"];
 /** Opens a data plane; says why it cannot where it cannot. */
 export type OpenPlane = () => Promise<Dataplane>;
 
-/** What this node tells others: `leaving` while eBPF still carries connections it has been told to end. */
-export type Announcement = PlaneKind | "leaving";
+/** What this node tells others: `leaving` until the standard plane takes what is new, then `draining` while eBPF still carries connections. */
+export type Announcement = PlaneKind | "leaving" | "draining";
 
 /**
  * The two data planes as one, of which the configured one filters. A change is never a moment without policy: the new one is programmed
@@ -158,7 +158,7 @@ class NodePlaneSwitch implements PlaneSwitch {
     if (!this.inEffect) return undefined;
     const mode = this.handOver.mode();
     if (mode === "ebpf") return this.wanted() === "ebpf" ? "ebpf" : "leaving";
-    return mode === "drain" ? "leaving" : "nft";
+    return mode === "drain" ? "draining" : "nft";
   }
 
   announced(what: Announcement): void {

@@ -5,7 +5,7 @@
 export const AGENT_SAYS = {
   /** `loads`, or `refused: <why>`. */
   programs: "vendor.io/programs",
-  /** The data plane that acts now: `BPF` or `Nftables`; `LeavingBPF` while eBPF still carries connections it was told to end. */
+  /** The data plane that acts now: `BPF` or `Nftables`; `LeavingBPF` and `DrainingBPF` in between. */
   dataplane: "vendor.io/dataplane",
   /** `proven` once services were reached through eBPF by a real probe. */
   serviceRouting: "vendor.io/service-routing",
@@ -13,5 +13,7 @@ export const AGENT_SAYS = {
   serviceProxyRules: "vendor.io/service-proxy-rules",
 } as const;
 
-/** Peers send such a node no clients' addresses any more; the agent still needs all that eBPF needs. */
+/** Peers send such a node no clients' addresses any more, while eBPF still takes what is new there. */
 export const LEAVING_EBPF = "LeavingBPF";
+/** The standard data plane takes what is new; eBPF ends the connections that only it can carry, and the agent still needs all that it needs. */
+export const DRAINING_EBPF = "DrainingBPF";

@@ -1,4 +1,4 @@
-import { AGENT_SAYS, LEAVING_EBPF } from "../api/agent-report.ts";
+import { AGENT_SAYS, DRAINING_EBPF, LEAVING_EBPF } from "../api/agent-report.ts";
 import { vendorNames } from "../api/names.ts";
 import { rolloutProgress } from "../api/rollout.ts";
 import { type ProxyView, viewServiceProxy } from "../api/service-proxy-view.ts";
@@ -10,6 +10,8 @@ export interface AgentView {
   programs: "loads" | "unknown" | { refused: string };
   dataplane: "BPF" | "Nftables" | "unknown";
   serviceRouting: boolean;
+  /** It takes nothing new by eBPF, but still carries connections by it. */
+  draining?: boolean;
   /** The service proxy there keeps writing rules that the agent removes. */
   proxyConflict?: boolean;
   /** Its own data plane configuration keeps the node on the other data plane, as a switch in waves does for a while. */
@@ -108,7 +110,8 @@ export function isEbpfEnabled(observed: Observed): boolean {
 
 /** Whether pods of agents must still be able to run eBPF though it is no longer wanted. */
 export function isEbpfInUse(observed: Observed): boolean {
-  return isEbpfEnabled(observed) || viewAgents(observed, "Nftables").some(({ dataplane }) => dataplane === "BPF");
+  const uses = ({ dataplane, draining }: AgentView) => dataplane === "BPF" || draining === true;
+  return isEbpfEnabled(observed) || viewAgents(observed, "Nftables").some(uses);
 }
 
 export function linuxNodes(observed: Observed): string[] {
@@ -142,6 +145,12 @@ function isAgent({ metadata }: Pod): boolean {
   return (metadata.ownerReferences ?? []).some(({ kind, name }) => kind === "DaemonSet" && name === node);
 }
 
+const ACTS: Record<string, "BPF" | "Nftables"> = {
+  BPF: "BPF",
+  [LEAVING_EBPF]: "BPF",
+  [DRAINING_EBPF]: "Nftables",
+  Nftables: "Nftables",
+};
 const REFUSED = /^refused:\s*/;
 
 function viewAgent(node: string, pod: Pod | undefined): Omit<AgentView, "held"> {
@@ -156,8 +165,8 @@ function viewAgent(node: string, pod: Pod | undefined): Omit<AgentView, "held"> 
         : programs && REFUSED.test(programs)
           ? { refused: programs.replace(REFUSED, "") }
           : "unknown",
-    dataplane:
-      dataplane === "BPF" || dataplane === "Nftables" ? dataplane : dataplane === LEAVING_EBPF ? "BPF" : "unknown",
+    dataplane: ACTS[dataplane ?? ""] ?? "unknown",
+    draining: dataplane === DRAINING_EBPF,
     serviceRouting: said[AGENT_SAYS.serviceRouting] === "proven",
     proxyConflict: said[AGENT_SAYS.serviceProxyRules]?.startsWith("conflict:") ?? false,
   };

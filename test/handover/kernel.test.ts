@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { netBytes } from "../../src/dataplane/ebpf/net-bytes.ts";
-import { generationMark, giveFlows, giveIdleFlows } from "../../src/dataplane/handover/give-flows.ts";
+import { giveFlows, giveIdleFlows } from "../../src/dataplane/handover/give-flows.ts";
 import { createKeepTable, type KeepTable } from "../../src/dataplane/handover/keep-table.ts";
 import { tellOldFlows } from "../../src/dataplane/handover/old-flows.ts";
 import {
@@ -87,7 +87,7 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
     const flows = flowsOf({ source: "10.244.1.1", port: 1001 });
     expect(await giveFlows(give(flows, 3), true)).toEqual({ given: 1, refused: 0, staying: 0 });
     expect(conntrack.find(asked("10.244.1.1", 1001))).toMatchObject({
-      ...{ mark: generationMark(3), destinationNat: true, tcpState: "established", assured: true },
+      ...{ mark: 3 * 0x1_0000, destinationNat: true, tcpState: "established", assured: true },
       reply: { source: "10.244.2.2", sourcePort: 8080, destination: "10.244.1.1", destinationPort: 1001 },
     });
   });
@@ -98,7 +98,7 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
     expect(await giveFlows(give(flows, 4), false)).toEqual({ given: 0, refused: 1, staying: 0 });
     expect(conntrack.find(asked("10.244.1.1", 1002))?.mark).toBe(0);
     expect(await giveFlows(give(flows, 4), true)).toEqual({ given: 1, refused: 0, staying: 0 });
-    expect(conntrack.find(asked("10.244.1.1", 1002))?.mark).toBe(generationMark(4));
+    expect(conntrack.find(asked("10.244.1.1", 1002))?.mark).toBe(4 * 0x1_0000);
   });
 
   it("a flow that was given and then cut by policy is not given again, and the programs forget it", async () => {

@@ -1,4 +1,4 @@
-import { AGENT_SAYS, LEAVING_EBPF } from "../../api/agent-report.ts";
+import { AGENT_SAYS, DRAINING_EBPF, LEAVING_EBPF } from "../../api/agent-report.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { Client } from "../../cluster/client.ts";
 import { PODS } from "../../cluster/kinds.ts";
@@ -16,7 +16,12 @@ export interface OwnWord {
 }
 
 const { ebpf, standard } = vendorNames.dataplanes;
-const WORDS: Record<Announcement, string> = { ebpf, nft: standard[0], leaving: LEAVING_EBPF };
+const WORDS: Record<Announcement, string> = {
+  ebpf,
+  nft: standard[0],
+  leaving: LEAVING_EBPF,
+  draining: DRAINING_EBPF,
+};
 
 /** Says it in the annotations of the agent's own pod: gone with the pod, and so never older than it. Only once anything acts. */
 export async function reportOwnPod(

@@ -175,7 +175,7 @@ function newFlow({ original, translated }: CarriedFlow, generation: number, time
 }
 
 /** The upper half: the lower one is the service proxy's. */
-export function generationMark(generation: number): number {
+function generationMark(generation: number): number {
   return generation * 0x1_0000;
 }
 

@@ -4,8 +4,10 @@
  * also gives packets that are sent on to a node without programs an address their answers find back to, and, once programs carry all that
  * is new, resets what belongs to nobody instead of letting it hang.
  */
+
 import { createHash } from "node:crypto";
 import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import { MARK as BPF_MARK } from "../../gen/bpf/layout.gen.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Netns } from "../../kernel/netns-port.ts";
 import type { NftObject } from "../../kernel/nft-port.ts";
@@ -32,7 +34,7 @@ export interface KeepTable {
 /** For filters of others that forward nothing by default: they are asked to trust this mark, by a rule of ours that iptables can read, too. */
 const TRUSTED = `meta mark set meta mark or ${MARK.allowed}`;
 /** On packets our programs have translated and the kernel is to give its own address. */
-const TO_MASQUERADE = "meta mark & 0xf00 == 0x200";
+const TO_MASQUERADE = `meta mark & ${BPF_MARK.MARK_MASK} == ${BPF_MARK.MARK_MASQUERADE}`;
 const PODS = `"${POD_INTERFACE_PREFIX}*"`;
 const PROXY_NOTE = "a-service-proxy-was-here";
 const GATE = "belongs to nobody";

@@ -1,4 +1,4 @@
-import { AGENT_SAYS } from "../../api/agent-report.ts";
+import { AGENT_SAYS, DRAINING_EBPF } from "../../api/agent-report.ts";
 import type { Names } from "../../api/names.ts";
 import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
 import type { Pod } from "../../api/workload-objects.ts";
@@ -83,7 +83,8 @@ function judge(
   const wanted = ebpf ? names.dataplanes.ebpf : names.dataplanes.standard[0];
   const late = asked.filter(({ metadata }) => {
     const says = agents.get(metadata.name) ?? {};
-    const acts = says[AGENT_SAYS.dataplane] === wanted;
+    const said = says[AGENT_SAYS.dataplane];
+    const acts = said === wanted || (!ebpf && said === DRAINING_EBPF);
     return !(acts && (!ebpf || says[AGENT_SAYS.serviceRouting] === "proven"));
   });
   if (late.length === 0) return "done";
