@@ -31,7 +31,7 @@ export function addClusterCommands(program: Command, start: Start): void {
     .option("--nodes <count>", "how many nodes", wholeNumber("--nodes", 1, MOST_NODES), 3)
     .option(
       "--runtime <runtime>",
-      "what nodes are: netns (real, needs root), paper (everything but packets), auto (real where they can be); paper unless told",
+      "what nodes are: netns (real, needs root), paper (everything but packets), auto (real where they can be), which is so unless told",
       oneOf("--runtime", RUNTIMES),
     )
     .option("--paper", "the same as --runtime paper")

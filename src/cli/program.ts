@@ -66,6 +66,7 @@ export function buildProgram(world: World): Command {
     .action(async (words: string[]) => (await import("./commands/complete.ts")).complete(world, program, words));
   program
     .command("start-story", { hidden: true })
+    .option("--paper", "with nodes on paper, also as root")
     .action(start(async () => (await import("./commands/start-story.ts")).startStory));
   return program;
 }

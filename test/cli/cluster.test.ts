@@ -41,7 +41,7 @@ describe("vendorctl cluster", () => {
   });
 
   it("tells the story of npm start, and tells it again of the cluster that is there", async () => {
-    const first = await tool.run("start-story");
+    const first = await tool.run("start-story", "--paper");
     expect(first, first.err).toMatchObject({ status: 0 });
     for (const line of [
       "$ vendorctl install -y",
@@ -52,7 +52,7 @@ describe("vendorctl cluster", () => {
     ]) {
       expect(`${first.out}${first.err}`).toContain(line);
     }
-    const again = await tool.run("start-story");
+    const again = await tool.run("start-story", "--paper");
     expect(again.out).toContain("the cluster demo is running already");
     expect(again.out).toContain("the cluster demo-old is running already");
     await tool.run("cluster", "down");

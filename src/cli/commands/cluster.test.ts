@@ -24,7 +24,7 @@ describe("vendorctl cluster", () => {
     const line =
       "cluster up --name old --proxy ipvs --datastore etcd --installed 3.27.2 --method manifest --data-dir d --port 7443";
     const { calls } = await vendorctl(line.split(" "));
-    const expected = { name: "old", kind: "generic", nodes: 3, runtime: "paper", detach: false, proxy: "ipvs" };
+    const expected = { name: "old", kind: "generic", nodes: 3, runtime: "auto", detach: false, proxy: "ipvs" };
     const seed = { datastore: "etcd", installed: "v3.27.2", method: "manifest", dataDir: "d", port: 7443 };
     expect(calls).toEqual([["up", { ...expected, ...seed }]]);
   });

@@ -26,7 +26,7 @@ export async function up(session: Session, flags: UpFlags): Promise<void> {
   if (paper && flags.runtime && flags.runtime !== "paper") {
     throw errors.USAGE(`--paper is not --runtime ${flags.runtime}`, "leave one of them out");
   }
-  const runtime = flags.runtime ?? "paper";
+  const runtime = paper ? "paper" : (flags.runtime ?? "auto");
   const options: UpOptions = { ...others, runtime, detach: flags.detach ?? false };
   const asked = ABOUT_INSTALLED.find(([name]) => options[name] !== undefined);
   if (asked && !options.installed) {

@@ -19,25 +19,36 @@ interface Chapter {
 const CHAPTERS: readonly Chapter[] = [
   {
     name: DEMO,
-    intro: "A new cluster: look before installing, install with eBPF, and see who serves services now.",
-    up: ["--paper", "--kind", "generic", "--nodes", "3"],
-    commands: [["check", "--pre"], ["install", "-y"], ["status"], ["proxy", "status"]],
+    intro:
+      "A new cluster: look before installing, install with eBPF, see who serves services now; then to the standard data plane and back, with traffic that is measured all the while.",
+    up: ["--kind", "generic", "--nodes", "3"],
+    commands: [
+      ["check", "--pre"],
+      ["install", "-y"],
+      ["status"],
+      ["proxy", "status"],
+      ["switch", "--to", "standard", "-y"],
+      ["switch", "--to", "BPF", "-y"],
+      ["proxy", "status"],
+    ],
     again: [["status"], ["proxy", "status"]],
   },
   {
     name: OLD,
     intro:
       "A cluster as v3.27 left it. Things in it are owned by v3 resources, whose UIDs change at v3.28: an upgrade by hand loses them.",
-    up: ["--paper", "--kind", "generic", "--nodes", "2", "--installed", "v3.27", "--method", "operator"],
+    up: ["--kind", "generic", "--nodes", "2", "--installed", "v3.27", "--method", "operator"],
     commands: [["check", "--for", "upgrade"], ["upgrade", "-y"], ["version"], ["history"]],
     again: [["version"], ["history"]],
   },
 ];
 
 /** `npm start`: the product's story on embedded clusters, told with the commands it is made of. Run again, it shows how things stand. */
-export async function startStory(session: Session): Promise<void> {
+export async function startStory(session: Session, { paper }: { paper?: true }): Promise<void> {
   const commands = await session.loadClusterCommands();
-  for (const chapter of CHAPTERS) await tell(session, commands, chapter);
+  for (const chapter of CHAPTERS) {
+    await tell(session, commands, { ...chapter, up: [...chapter.up, ...(paper ? ["--paper"] : [])] });
+  }
   session.out(WHAT_TO_TRY);
 }
 
@@ -62,11 +73,12 @@ async function say(session: Session, words: readonly string[], kubeconfig?: stri
 }
 
 const WHAT_TO_TRY = `
-Nodes here are paper: pods run by rule, no packet flows. Everything else is the real thing.
+As root the nodes of the new cluster are real: network namespaces with real agents, programs and packets. Elsewhere, and for versions that are
+only played, they are paper: pods run by rule, no packet flows, everything else is the real thing.
 
 Try it, on the new cluster:
   export KUBECONFIG=$(./bin/vendorctl cluster kubeconfig --name ${DEMO})
-  ./bin/vendorctl switch --to standard        # and back: --to BPF
+  ./bin/vendorctl switch --to standard --no-waves   # all nodes at once
   ./bin/vendorctl rollback                    # takes the last run back, step by step
   ./bin/vendorctl plan uninstall
   kubectl get vendorstatus -w
