@@ -6,6 +6,8 @@ export interface ControllersConfig {
   podName: string;
   namespace: string;
   healthPort: number;
+  /** Where the service keeps its objects. We work on those in the orchestrator; of etcd we know nothing. */
+  datastore: "orchestrator" | "etcd";
   overrides: Overrides;
 }
 
@@ -26,6 +28,7 @@ export function readControllersConfig(env: Env): ControllersConfig {
     podName: env["POD_NAME"] || vendorNames.workloads.kubeControllers,
     namespace: env["NAMESPACE"] || vendorNames.namespaces.system,
     healthPort: port(env, "HEALTH_PORT", 9094),
+    datastore: env["DATASTORE_TYPE"]?.startsWith("etcd") ? "etcd" : "orchestrator",
     overrides: { enabled: controllerNames(env), autoHostEndpoints: onOff(env, "AUTO_HOST_ENDPOINTS") },
   };
 }

@@ -61,18 +61,18 @@ export const controllersProgram: Program = async (world) => {
   };
 
   metrics.leading.set(0);
-  const election = electLeader(
-    {
-      client,
-      namespace: config.namespace,
-      name: NAME,
-      identity: `${config.podName}_${randomUUID()}`,
-      onError: (error) => log.warn({ error }, "the lease could not be taken or renewed"),
-    },
-    lead,
-  );
+  const electing = {
+    client,
+    namespace: config.namespace,
+    name: NAME,
+    identity: `${config.podName}_${randomUUID()}`,
+    onError: (error: unknown) => log.warn({ error }, "the lease could not be taken or renewed"),
+  };
+  // Whoever waited for kinds that are not there would never be ready, and hold up every roll-out.
+  const election = config.datastore === "etcd" ? undefined : electLeader(electing, lead);
+  if (!election) log.info({}, "the datastore is etcd: nothing is kept in the orchestrator, so there is nothing to do");
   await untilAborted(world.signal);
-  await election.stop();
+  await election?.stop();
   serving.close();
   client.close();
 };

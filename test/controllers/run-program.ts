@@ -13,12 +13,12 @@ export interface RunningCopy {
 
 const HEALTH_PORT = 9094;
 
-export function runCopy(podName: string, transport: Transport): RunningCopy {
+export function runCopy(podName: string, transport: Transport, env: Record<string, string> = {}): RunningCopy {
   const stopping = new AbortController();
   const servers: Server[] = [];
   const addresses = new Map<number, ListenAddress>();
   const ended = controllersProgram({
-    env: { POD_NAME: podName, NAMESPACE: "vendor-system", HEALTH_PORT: `${HEALTH_PORT}` },
+    env: { POD_NAME: podName, NAMESPACE: "vendor-system", HEALTH_PORT: `${HEALTH_PORT}`, ...env },
     transport: () => transport,
     signal: stopping.signal,
     log: silentLog,
