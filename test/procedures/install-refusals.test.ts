@@ -121,12 +121,12 @@ describe("a person who will not be told", () => {
   const { step, ok, run, looks } = story;
 
   step(
-    "may suppress the checks, and is then told by the operator which node it is, with the proxy untouched",
+    "may suppress the checks, and is then told which node it is and why, with the proxy untouched",
     async () => {
       await ok("install", "--dataplane", "standard", "-y");
       const { exit, err } = await run("switch", "--to", "BPF", ...unheard, "-y");
       expect(exit).toBe(1);
-      expect(err).toMatch(/will not get well by itself: .*story-worker-2/);
+      expect(err).toMatch(/node story-worker-2 cannot run eBPF: .* is too old.* \[STEP_NODE_REFUSES_EBPF\]/);
       expect(await looks()).toBe("Nftables on 3 nodes; service proxy on 3 nodes");
     },
   );
