@@ -157,7 +157,7 @@ export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: Swi
           await until(
             async () => {
               const { dataplane, proven } = await says(node);
-              if (plane === "nft" && dataplane === "LeavingBPF") return (await stateOf(node)).next === "flows";
+              if (plane === "nft" && dataplane === "DrainingBPF") return (await stateOf(node)).next === "flows";
               return dataplane === wanted && (plane === "nft" || proven);
             },
             () => `${node.name} does not say ${wanted}: ${node.log().slice(-4_000)}`,
