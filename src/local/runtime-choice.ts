@@ -6,6 +6,7 @@ export type RuntimeChoice = "auto" | "netns" | "paper";
 export interface AskedOfNodes {
   runtime: RuntimeChoice;
   nodes: number;
+  kind?: string;
   installed?: string;
   oldNodes?: number;
   windowsNodes?: number;
@@ -23,7 +24,9 @@ export async function chooseRuntime(asked: AskedOfNodes): Promise<{ runtime: "ne
   return { runtime: "paper", why };
 }
 
-function onlyOnPaper({ nodes, installed, oldNodes, windowsNodes }: AskedOfNodes): string | undefined {
+function onlyOnPaper({ nodes, kind, installed, oldNodes, windowsNodes }: AskedOfNodes): string | undefined {
+  // Without a service proxy nobody answers at the API server's cluster IP before the network does, and its operator asks there.
+  if (kind === "openshift") return "real nodes do not play yet what this platform has in place of a service proxy";
   if (installed !== undefined) return "programs of older versions can only be played";
   if (oldNodes) return "this machine's kernel is not too old for eBPF";
   if (windowsNodes) return "this machine does not run Windows";
