@@ -120,16 +120,13 @@ describe("a person who will not be told", () => {
   const story = tellOfKind({ kind: "generic", nodes: 3, oldNodes: 1 });
   const { step, ok, run, looks } = story;
 
-  step(
-    "may suppress the checks, and is then told which node it is and why, with the proxy untouched",
-    async () => {
-      await ok("install", "--dataplane", "standard", "-y");
-      const { exit, err } = await run("switch", "--to", "BPF", ...unheard, "-y");
-      expect(exit).toBe(1);
-      expect(err).toMatch(/node story-worker-2 cannot run eBPF: .* is too old.* \[STEP_NODE_REFUSES_EBPF\]/);
-      expect(await looks()).toBe("Nftables on 3 nodes; service proxy on 3 nodes");
-    },
-  );
+  step("may suppress the checks, and is then told which node it is and why, with the proxy untouched", async () => {
+    await ok("install", "--dataplane", "standard", "-y");
+    const { exit, err } = await run("switch", "--to", "BPF", ...unheard, "-y");
+    expect(exit).toBe(1);
+    expect(err).toMatch(/node story-worker-2 cannot run eBPF: .* is too old.* \[STEP_NODE_REFUSES_EBPF\]/);
+    expect(await looks()).toBe("Nftables on 3 nodes; service proxy on 3 nodes");
+  });
 
   step("and gets back to where it was", async () => {
     await ok("rollback", "-y");
