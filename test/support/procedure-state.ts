@@ -11,8 +11,12 @@ const FOLLOWING = new Set(["ReplicaSet", "ControllerRevision", "EndpointSlice", 
 
 /** What people and programs have written in a cluster, to be compared object by object. A run's own journal and lease are no part of it. */
 export async function clusterState(client: Client): Promise<ClusterState> {
+  return stateOf(await listEverything(client));
+}
+
+function stateOf(objects: ReadonlyMap<string, KubeObject>): ClusterState {
   const state = new Map<string, unknown>();
-  for (const [name, object] of await listEverything(client)) {
+  for (const [name, object] of objects) {
     if (FOLLOWING.has(object.kind) || isJournal(object)) continue;
     if (object.kind === "Pod") count(state, podName(object));
     else state.set(name, essence(object));
@@ -40,16 +44,30 @@ export async function untilState(client: Client, expected: ClusterState, patienc
   }
 }
 
-/** The state once nothing has changed for a few looks: on a busy machine, two may fall between one thing and what follows from it. */
-export async function settledState(client: Client): Promise<ClusterState> {
+/**
+ * The state once nothing has changed for a few looks and nothing is under way: on a busy machine, looks may all fall between one thing and what
+ * follows from it. Where something never ends, the first is enough after a while.
+ */
+export async function settledState(client: Client, patienceMs = 20_000): Promise<ClusterState> {
+  const deadline = Date.now() + patienceMs;
   let before = await clusterState(client);
   for (let same = 0; same < LOOKS; ) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-    const after = await clusterState(client);
-    same = stateDifferences(before, after).length === 0 ? same + 1 : 0;
+    const objects = await listEverything(client);
+    const after = stateOf(objects);
+    const rests = Date.now() > deadline || ![...objects.values()].some(isUnderWay);
+    same = rests && stateDifferences(before, after).length === 0 ? same + 1 : 0;
     before = after;
   }
   return before;
+}
+
+/** A pod that is about to go, or pods of a Deployment's former template. */
+function isUnderWay({ kind, metadata, status }: KubeObject): boolean {
+  if (kind === "Pod") return metadata.deletionTimestamp !== undefined;
+  if (kind !== "Deployment") return false;
+  const { replicas = 0, updatedReplicas = 0 } = (status ?? {}) as { replicas?: number; updatedReplicas?: number };
+  return replicas !== updatedReplicas;
 }
 
 const LOOK_MS = 100;
