@@ -152,7 +152,7 @@ INLINE enum reason translate(struct __sk_buff *skb, struct work *w, enum hook ho
 	/* A pod does not take a packet from itself: it comes from the address it asked. That is in every family, and nobody else's flow. */
 	if (same_address(&w->to.src, &w->to.dst))
 		w->to.src = w->packet.dst;
-	if (w->path == PATH_OVERLAY && outside && !handed && node_word(NODE_DIRECT)) {
+	if (w->path == PATH_OVERLAY && outside && !handed && is_answered_straight(w)) {
 		w->to = w->packet;
 		w->flags = (w->flags & ~WORK_NAT) | WORK_DIRECT;
 		return REASON_NONE;

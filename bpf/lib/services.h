@@ -5,6 +5,8 @@
 
 #include "parse.h"
 
+#define NO_SERVICE 0
+
 INLINE struct route *find_route(struct work *w, const struct ip_address *address)
 {
 	struct route_key *key = &w->scratch.route_key;
@@ -67,6 +69,12 @@ INLINE int is_in_source_ranges(struct work *w, __u32 service)
 	key->service = service;
 	key->address = w->packet.src;
 	return bpf_map_lookup_elem(&source_ranges, key) != 0;
+}
+
+/* Whether the backend's node answers this client itself. */
+INLINE int is_answered_straight(struct work *w)
+{
+	return node_word(NODE_DIRECT) && !is_in_source_ranges(w, NO_SERVICE);
 }
 
 /* Whether only backends of this node may answer. `handed`: another node chose this one. */
