@@ -69,15 +69,20 @@ INLINE void choose_path(struct __sk_buff *skb, struct work *w, enum hook hook, c
 }
 
 /* The same for a packet of the node itself, where it leaves: pods of this node are reached from there, and others by its routes. */
-INLINE enum reason choose_own_path(struct work *w)
+INLINE void choose_own_path(struct work *w)
 {
 	struct workload *workload = bpf_map_lookup_elem(&workloads, &w->to.dst);
 	w->reply_path = PATH_HOST;
-	w->path = workload ? PATH_LOCAL : PATH_ROUTE;
-	if (workload)
+	w->path = PATH_ROUTE;
+	if (workload) {
+		w->path = PATH_LOCAL;
 		w->out = workload->ifindex;
-	/* From the node to itself nothing leaves: only its sockets can be translated there. */
-	return !workload && route_kind_of(w, &w->to.dst) == ROUTE_LOCAL_HOST ? DROP_NO_ROUTE : REASON_NONE;
+	} else if (route_kind_of(w, &w->to.dst) == ROUTE_LOCAL_HOST) {
+		/* Back in where it would have left. As a pod does not, the node does not take packets from itself by there. */
+		w->path = PATH_HOST;
+		w->out = w->ifindex;
+		w->to.src = w->packet.dst;
+	}
 }
 
 /* Whether an answer of that key would be taken for another flow's, of ours or of the kernel's. */
@@ -141,8 +146,6 @@ INLINE enum reason translate(struct __sk_buff *skb, struct work *w, enum hook ho
 {
 	int outside = (w->flags & WORK_OUTSIDE) != 0;
 	int handed = outside && hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY;
-	if ((frontend->flags & FRONTEND_SOURCE_RANGES) && !is_in_source_ranges(w, frontend->service))
-		return DROP_SOURCE_RANGE;
 	enum reason bad = choose_backend(w, frontend, handed);
 	if (bad)
 		return bad;

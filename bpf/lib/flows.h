@@ -63,7 +63,7 @@ INLINE void take(struct work *w, const struct flow *flow)
 	w->out = flow->out;
 	w->to = w->packet;
 	w->flags |= (flow->flags & FLOW_REPLY ? WORK_REPLY : 0) | (flow->flags & FLOW_MARK ? WORK_MARK : 0);
-	if ((flow->flags & (FLOW_NAT | FLOW_FROM_HOST | FLOW_REPLY)) == (FLOW_NAT | FLOW_FROM_HOST))
+	if (!w->from && (flow->flags & (FLOW_NAT | FLOW_FROM_HOST)) == (FLOW_NAT | FLOW_FROM_HOST))
 		w->flags |= WORK_OWN;
 	if (flow->flags & FLOW_NAT) {
 		w->flags |= WORK_NAT;

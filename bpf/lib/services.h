@@ -116,6 +116,8 @@ INLINE void remember_backend(struct work *w, __u64 now)
 /* Writes who answers into `to`. */
 INLINE enum reason choose_backend(struct work *w, const struct frontend *frontend, int handed)
 {
+	if ((frontend->flags & FRONTEND_SOURCE_RANGES) && !is_in_source_ranges(w, frontend->service))
+		return DROP_SOURCE_RANGE;
 	__u32 local = takes_local(w, frontend, handed);
 	__u32 count = local ? frontend->local_count : frontend->cluster_count;
 	__u64 now = bpf_ktime_get_ns();
