@@ -15,7 +15,7 @@ import type { BpfMap } from "../../src/kernel/bpf-port.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink-port.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
-import { type LabNode, type NodeLab, nodeLab, until, whyNoNodes } from "../agent/node-lab.ts";
+import { inside, type LabNode, type NodeLab, nodeLab, until, whyNoNodes } from "../agent/node-lab.ts";
 import { agentPod, start } from "../handover/switch-lab.ts";
 import { nodePort, type Place, writeServices } from "./live-services.ts";
 
@@ -37,7 +37,9 @@ export interface LiveLab {
   close(): Promise<void>;
 }
 
-type AnswerSettings = Required<Pick<DataplaneConfiguration["spec"], "bpfExternalServiceMode" | "bpfDSROptoutCIDRs">>;
+export type AnswerSettings = Required<
+  Pick<DataplaneConfiguration["spec"], "bpfExternalServiceMode" | "bpfDSROptoutCIDRs">
+>;
 
 /** `caller` and `three` are pods; `unhooked` is a process of node-1 whose sockets no program is at; `neighbour` and `stranger` are one machine with two addresses. */
 export type LiveClient =
@@ -67,7 +69,10 @@ const POD_PORT = 8080;
 const HOST_PORT = 7070;
 const BACKENDS = { caller: 0, one: 0, two: 1, three: 2 } as const;
 const STRANGER = ["10.99.0.253", "fd99::253"];
-const DISTANT = { router: ["10.98.0.1", "fd98::1"], client: ["10.98.0.2", "fd98::2"] };
+const DISTANT = {
+  nets: ["10.98.0.0/24", "fd98::/64"],
+  ...{ router: ["10.98.0.1", "fd98::1"], client: ["10.98.0.2", "fd98::2"] },
+};
 /** Addresses of load balancers, which the segment's machine sends to the first node. */
 const PUBLIC = ["203.0.113.0/24", "2001:db8:20::/64"];
 const EVERYWHERE = ["0.0.0.0/0", "::/0"];
@@ -151,13 +156,18 @@ async function surround({ outside, nodes }: NodeLab, ends: (() => void)[]): Prom
     for (const [at, gateway] of both(nodes[0]!).entries()) route(netlink, segment, PUBLIC[at]!, gateway);
     netlink.addVeth({ name: "far", peer: { name: "eth0", netns: distant } });
     const { index: far } = netlink.link("far")!;
-    netlink.changeLink(far, { up: true, mtu: SHORT_MTU });
+    netlink.changeLink(far, { up: true });
     address(netlink, far, DISTANT.router);
   });
+  // The client believes in long packets: only the router before it knows better, and only in that direction.
+  for (const net of DISTANT.nets) {
+    const command = ["ip", "route", "replace", net, "dev", "far", "mtu", "lock", String(SHORT_MTU)];
+    const { ok, output } = await inside(outside.netns.name, ...command);
+    if (!ok) throw new Error(output);
+  }
   withNetlink(distant, (netlink) => {
     const { index } = netlink.link("eth0")!;
-    // The client believes in long packets: only the router before it knows better.
-    netlink.changeLink(index, { up: true, mtu: 1500 });
+    netlink.changeLink(index, { up: true });
     address(netlink, index, DISTANT.client);
     for (const [at, gateway] of DISTANT.router.entries()) route(netlink, index, EVERYWHERE[at]!, gateway);
   });
