@@ -49,7 +49,7 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 	if (!interface)
 		return pass(w, hook, PASS_NOT_OURS);
 
-	if (!arrives(hook) && (skb->mark & MARK_MASK) == MARK_ANSWER)
+	if ((skb->mark & MARK_MASK) == MARK_ANSWER)
 		return pass(w, hook, PASS_ANSWER);
 	enum frame frame = frame_of(skb, w, &type);
 	/* A tagged frame belongs to another interface of the node. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
  * Packets made here in answer to one that does not go on: a TCP reset, or an ICMP error. They come from the address that was asked, and leave
- * by the interface the packet came by, to the MAC it came from; the mark spares them policy there, which only knows who may begin.
+ * by the interface the packet came by, to the MAC it came from; the mark spares them policy there, which only knows who may begin. The node's own
+ * packets are answered where they would have left: as if it had come in there.
  */
 #ifndef LIB_ANSWER_H
 #define LIB_ANSWER_H
@@ -154,7 +155,7 @@ INLINE int send_back(struct __sk_buff *skb, struct work *w, const void *packet, 
 	    bpf_skb_store_bytes(skb, ETHERNET, packet, length, BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH))
 		return DROP;
 	skb->mark = (skb->mark & ~MARK_MASK) | MARK_ANSWER;
-	return bpf_redirect(w->ifindex, 0);
+	return bpf_redirect(w->ifindex, w->flags & WORK_OWN ? BPF_F_INGRESS : 0);
 }
 
 INLINE int is_reset(const struct work *w)

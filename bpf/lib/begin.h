@@ -69,15 +69,20 @@ INLINE void choose_path(struct __sk_buff *skb, struct work *w, enum hook hook, c
 }
 
 /* The same for a packet of the node itself, where it leaves: pods of this node are reached from there, and others by its routes. */
-INLINE enum reason choose_own_path(struct work *w)
+INLINE void choose_own_path(struct work *w)
 {
 	struct workload *workload = bpf_map_lookup_elem(&workloads, &w->to.dst);
 	w->reply_path = PATH_HOST;
-	w->path = workload ? PATH_LOCAL : PATH_ROUTE;
-	if (workload)
+	w->path = PATH_ROUTE;
+	if (workload) {
+		w->path = PATH_LOCAL;
 		w->out = workload->ifindex;
-	/* From the node to itself nothing leaves: only its sockets can be translated there. */
-	return !workload && route_kind_of(w, &w->to.dst) == ROUTE_LOCAL_HOST ? DROP_NO_ROUTE : REASON_NONE;
+	} else if (route_kind_of(w, &w->to.dst) == ROUTE_LOCAL_HOST) {
+		/* Back in where it would have left. As a pod does not, the node does not take packets from itself by there. */
+		w->path = PATH_HOST;
+		w->out = w->ifindex;
+		w->to.src = w->packet.dst;
+	}
 }
 
 /* Whether an answer of that key would be taken for another flow's, of ours or of the kernel's. */
@@ -141,8 +146,6 @@ INLINE enum reason translate(struct __sk_buff *skb, struct work *w, enum hook ho
 {
 	int outside = (w->flags & WORK_OUTSIDE) != 0;
 	int handed = outside && hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY;
-	if ((frontend->flags & FRONTEND_SOURCE_RANGES) && !is_in_source_ranges(w, frontend->service))
-		return DROP_SOURCE_RANGE;
 	enum reason bad = choose_backend(w, frontend, handed);
 	if (bad)
 		return bad;
@@ -152,7 +155,7 @@ INLINE enum reason translate(struct __sk_buff *skb, struct work *w, enum hook ho
 	/* A pod does not take a packet from itself: it comes from the address it asked. That is in every family, and nobody else's flow. */
 	if (same_address(&w->to.src, &w->to.dst))
 		w->to.src = w->packet.dst;
-	if (w->path == PATH_OVERLAY && outside && !handed && node_word(NODE_DIRECT)) {
+	if (w->path == PATH_OVERLAY && outside && !handed && is_answered_straight(w)) {
 		w->to = w->packet;
 		w->flags = (w->flags & ~WORK_NAT) | WORK_DIRECT;
 		return REASON_NONE;

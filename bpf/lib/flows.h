@@ -40,8 +40,7 @@ INLINE void forget(const struct work *w, const struct flow *flow)
 /* Whether packets of that entry are translated where they arrive and go past the stack: what looks so where it leaves is another flow's. */
 INLINE int passes_stack_by(const struct flow *flow)
 {
-	__u8 own = (flow->flags & (FLOW_FROM_HOST | FLOW_REPLY)) == FLOW_FROM_HOST;
-	return (flow->flags & FLOW_NAT) && flow->path != PATH_STACK && !own;
+	return (flow->flags & FLOW_NAT) && flow->path != PATH_STACK && !(flow->flags & FLOW_FROM_HOST);
 }
 
 /*
@@ -81,7 +80,7 @@ INLINE void take(struct work *w, const struct flow *flow)
 	w->out = flow->out;
 	w->to = w->packet;
 	w->flags |= (flow->flags & FLOW_REPLY ? WORK_REPLY : 0) | (flow->flags & FLOW_MARK ? WORK_MARK : 0);
-	if ((flow->flags & (FLOW_NAT | FLOW_FROM_HOST | FLOW_REPLY)) == (FLOW_NAT | FLOW_FROM_HOST))
+	if (!w->from && (flow->flags & (FLOW_NAT | FLOW_FROM_HOST)) == (FLOW_NAT | FLOW_FROM_HOST))
 		w->flags |= WORK_OWN;
 	if (flow->flags & FLOW_NAT) {
 		w->flags |= WORK_NAT;

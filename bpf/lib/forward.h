@@ -12,12 +12,21 @@
 #define FIB_NO_NEIGHBOUR 7
 #define FIB_TOO_BIG 8
 
+#define UDP_HEADER 8
+#define TCP_DATA_OFFSET 12
+
 /* What a segment of this packet will be long on the wire: for offloaded ones not what the packet is long now. */
-INLINE __u32 wire_length(struct work *w)
+INLINE __u32 wire_length(struct __sk_buff *skb, struct work *w)
 {
-	__u32 size = w->segment;
-	/* TCP options are at most 40 bytes; too much is only the slower path. */
-	return size ? size + w->transport - ETHERNET + 60 : w->length;
+	__u8 words = 0;
+	__u32 header = UDP_HEADER;
+	if (!w->segment)
+		return w->length;
+	if (w->packet.protocol == IPPROTO_TCP) {
+		bpf_skb_load_bytes(skb, w->transport + TCP_DATA_OFFSET, &words, 1);
+		header = (words >> 4) * 4;
+	}
+	return w->segment + w->transport - ETHERNET + header;
 }
 
 INLINE long route_of(struct __sk_buff *skb, struct work *w, __u32 length)
@@ -151,7 +160,7 @@ INLINE int forward(struct __sk_buff *skb, struct work *w, const struct interface
 	if (w->path == PATH_STACK || (w->flags & WORK_OPTIONS))
 		return NEXT;
 	if (w->path == PATH_ROUTE)
-		return by_route(skb, w, route_of(skb, w, wire_length(w)));
+		return by_route(skb, w, route_of(skb, w, wire_length(skb, w)));
 	__u32 out = w->out;
 	if (!pod)
 		pod = bpf_map_lookup_elem(&interfaces, &out);
@@ -169,7 +178,7 @@ INLINE int forward_translated(struct __sk_buff *skb, struct work *w, enum hook h
 	if (is_last_hop(skb, w))
 		return refuse(skb, w, hook, REJECT_HOP_LIMIT);
 	if (w->path == PATH_ROUTE) {
-		__u32 length = wire_length(w);
+		__u32 length = wire_length(skb, w);
 		found = route_of(skb, w, length);
 		if (found == FIB_TOO_BIG) {
 			/* Kernels before 5.13 do not say what would fit: nor do we then. */
@@ -181,7 +190,7 @@ INLINE int forward_translated(struct __sk_buff *skb, struct work *w, enum hook h
 	} else {
 		if (w->path == PATH_OVERLAY) {
 			w->mtu = node_word(NODE_OVERLAY_MTU);
-			if (w->mtu && wire_length(w) > w->mtu && must_not_be_cut(skb, w))
+			if (w->mtu && wire_length(skb, w) > w->mtu && must_not_be_cut(skb, w))
 				return refuse(skb, w, hook, REJECT_TOO_BIG);
 		}
 		if (!pod)

@@ -261,10 +261,10 @@ INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 		w->flags |= WORK_OUTSIDE;
 	if (drains(w, hook, interface))
 		return pass(w, hook, PASS_DRAINING);
-	/* What the node itself was answered, turned back already. */
+	/* What the node itself was answered, or asks of itself, translated already. */
 	if (tracked && hook == HOOK_FROM_HOST) {
 		struct flow *own = bpf_map_lookup_elem(&flows, &w->reply);
-		if (own && (own->flags & (FLOW_NAT | FLOW_FROM_HOST | FLOW_REPLY)) == (FLOW_NAT | FLOW_FROM_HOST))
+		if (own && (own->flags & (FLOW_NAT | FLOW_FROM_HOST)) == (FLOW_NAT | FLOW_FROM_HOST))
 			return pass(w, hook, PASS_ESTABLISHED);
 	}
 	struct frontend *frontend = tracked ? find_frontend(w, interface) : 0;
@@ -305,7 +305,7 @@ INLINE int is_own_question(struct work *w, const struct interface *interface)
 {
 	if (w->from || interface->kind != INTERFACE_HOST || (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)))
 		return 0;
-	return find_frontend(w, interface) != 0;
+	return find_frontend(w, interface) != 0 || is_missing_port(w);
 }
 
 /* The packet's flow is in the table, and what becomes of the packet with it; REASON_NONE: policy has to be asked. */
@@ -372,13 +372,12 @@ INLINE int begin_own(struct __sk_buff *skb)
 	if (!interface)
 		return pass(w, HOOK_TO_HOST, PASS_NOT_OURS);
 	struct frontend *frontend = find_frontend(w, interface);
-	if (!frontend)
-		return pass(w, HOOK_TO_HOST, PASS_NOT_OURS);
-	enum reason bad = choose_backend(w, frontend, 0);
-	if (!bad)
-		bad = choose_own_path(w);
-	w->service = frontend->service;
+	enum reason bad = frontend ? choose_backend(w, frontend, 0) : REJECT_NO_PORT;
 	w->flags |= WORK_NAT | WORK_OWN;
+	if (bad == REJECT_NO_BACKEND || !frontend)
+		return refuse(skb, w, HOOK_TO_HOST, bad);
+	w->service = frontend->service;
+	choose_own_path(w);
 	if (!bad && !find_free_port(skb, w))
 		bad = DROP_NO_FREE_PORT;
 	if (bad)

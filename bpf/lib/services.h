@@ -5,6 +5,8 @@
 
 #include "parse.h"
 
+#define NO_SERVICE 0
+
 INLINE struct route *find_route(struct work *w, const struct ip_address *address)
 {
 	struct route_key *key = &w->scratch.route_key;
@@ -69,6 +71,12 @@ INLINE int is_in_source_ranges(struct work *w, __u32 service)
 	return bpf_map_lookup_elem(&source_ranges, key) != 0;
 }
 
+/* Whether the backend's node answers this client itself. */
+INLINE int is_answered_straight(struct work *w)
+{
+	return node_word(NODE_DIRECT) && !is_in_source_ranges(w, NO_SERVICE);
+}
+
 /* Whether only backends of this node may answer. `handed`: another node chose this one. */
 INLINE int takes_local(const struct work *w, const struct frontend *frontend, int handed)
 {
@@ -108,6 +116,8 @@ INLINE void remember_backend(struct work *w, __u64 now)
 /* Writes who answers into `to`. */
 INLINE enum reason choose_backend(struct work *w, const struct frontend *frontend, int handed)
 {
+	if ((frontend->flags & FRONTEND_SOURCE_RANGES) && !is_in_source_ranges(w, frontend->service))
+		return DROP_SOURCE_RANGE;
 	__u32 local = takes_local(w, frontend, handed);
 	__u32 count = local ? frontend->local_count : frontend->cluster_count;
 	__u64 now = bpf_ktime_get_ns();

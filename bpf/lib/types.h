@@ -143,7 +143,10 @@ struct affinity {
 	__u64 last_used; /* ns since boot */
 };
 
-/* The prefix covers the service's number and then as much of the address as the range has; IPv4 has 96 bits before its own. */
+/*
+ * The prefix covers the service's number and then as much of the address as the range has; IPv4 has 96 bits before its own. Ranges of service
+ * 0, which is none, are of clients that are never answered straight.
+ */
 struct source_range_key {
 	__u32 prefix_length;
 	__u32 service;

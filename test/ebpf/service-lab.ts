@@ -11,6 +11,10 @@ export interface World {
   rules?: PodRules;
   peer?: "ebpf" | "nft";
   direct?: boolean;
+  /** Clients that are not answered directly all the same. */
+  neverDirect?: string[];
+  /** Nobody forgets the flows there are. */
+  keepFlows?: boolean;
   change?: Partial<ModelDelta>;
 }
 
@@ -37,13 +41,17 @@ export class ServiceLab {
     return new ServiceLab(await PacketLab.open(configuration, "what there is", { overlay: true }));
   }
 
-  /** Exactly these services, and nobody who remembers others. */
+  /** Exactly these services, and nobody who remembers others unless told. */
   async serve(services: readonly ServicePort[], world: World = {}): Promise<void> {
-    const { rules = ANYBODY, peer = "ebpf", direct = false, change = {} } = world;
+    const { rules = ANYBODY, peer = "ebpf", direct = false, neverDirect = [], change = {} } = world;
     const gone = this.known.filter((id) => !services.some((one) => one.id === id));
     this.known = services.map(({ id }) => id);
     const settings = settingsOf(undefined, undefined, []);
-    const configuration = { ...settings.configuration, ...(direct ? { bpfExternalServiceMode: "DSR" as const } : {}) };
+    const mode = direct ? ("DSR" as const) : ("Tunnel" as const);
+    const configuration = {
+      ...settings.configuration,
+      ...{ bpfExternalServiceMode: mode, bpfDSROptoutCIDRs: neverDirect },
+    };
     const delta = deltaOf({ ...rules, settings: { ...rules.settings, configuration } });
     await this.packets.apply(rules, {
       settings: delta.settings,
@@ -52,7 +60,7 @@ export class ServiceLab {
       services: { set: [...services], remove: gone },
       ...change,
     });
-    this.forget();
+    if (!world.keepFlows) this.forget();
   }
 
   forget(): void {

@@ -213,6 +213,37 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       ]);
     });
 
+    it("clients who must not be answered straight are not, and others beside them are", async () => {
+      const first = (client: string, node: string, port = 1000) => {
+        const packet = client.includes(":") ? v6 : v4;
+        return line("uplink", packet(to(client, node), tcp(port, 30081))).split(" > ")[1];
+      };
+      await lab.serve(ALL, { direct: true, neverDirect: ["198.51.100.6/31", "2001:db8:f::/64"] });
+      expect(first(OUTSIDE.v4, NODE.v4)).toBe("10.65.9.9:8080");
+      expect(first("198.51.100.8", NODE.v4)).toBe("192.0.2.1:30081");
+      expect(first(OUTSIDE.v6, NODE.v6)).toBe("[fd65:9::9]:8080");
+      expect(first("2001:db8:e::7", NODE.v6)).toBe("[2001:db8::1]:30081");
+      // One more time: what is in the kernel is compared, and what nobody wants is swept.
+      await lab.packets.plane.resync();
+      await lab.packets.plane.sweep();
+      expect(first(OUTSIDE.v4, NODE.v4, 1001)).toBe("10.65.9.9:8080");
+      await lab.serve(ALL, { direct: true, neverDirect: ["198.51.100.8/32"] });
+      expect(first(OUTSIDE.v4, NODE.v4)).toBe("192.0.2.1:30081");
+      expect(first("198.51.100.8", NODE.v4)).toBe("10.65.9.9:8080");
+      expect(first(OUTSIDE.v6, NODE.v6)).toBe("[2001:db8::1]:30081");
+    });
+
+    it("a flow stays with the answer it began with, whatever is said about its client later", async () => {
+      const ack = () => line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30081, TCP.ack))).split(" > ")[1];
+      await lab.serve(ALL, { direct: true });
+      line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30081)));
+      await lab.serve(ALL, { direct: true, neverDirect: ["198.51.100.0/24"], keepFlows: true });
+      expect(ack()).toBe("192.0.2.1:30081");
+      await lab.serve(ALL, { keepFlows: true });
+      expect(ack()).toBe("192.0.2.1:30081");
+      expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1001, 30081))).split(" > ")[1]).toBe("10.65.9.9:8080");
+    });
+
     it("pods and backends here are served as ever", async () => {
       await lab.serve(ALL, { direct: true });
       expect(line("a", v4(to(POD_A.v4, NODE.v4), tcp(1000, 30081)))).toContain("> 10.65.9.9:8080");

@@ -184,7 +184,7 @@ export async function stateOf(node: LabNode): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map(({ what, is }) => [what, is]));
 }
 
-function agentPod(node: string): KubeObject {
+export function agentPod(node: string): KubeObject {
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -271,11 +271,11 @@ function insideOf(node: LabNode): string[] {
 }
 
 /** In a namespace and, where told, in a group; resolves when it is ready. */
-async function start(
+export async function start(
   netns: Netns,
   group: string | undefined,
   args: string[],
-): Promise<(() => void) & { child: ChildProcess }> {
+): Promise<(() => void) & { child: ChildProcess; lines: ReturnType<typeof createInterface> }> {
   const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
   const child = spawn("nsenter", [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, TRAFFIC, ...args], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -358,8 +358,7 @@ async function talk(
     },
     async report() {
       const rows = await Promise.all(
-        running.map(async (one) => {
-          const { child, lines } = one as typeof one & { lines: ReturnType<typeof createInterface> };
+        running.map(async ({ child, lines }) => {
           const answer = new Promise<string>((resolve) => lines.once("line", resolve));
           child.stdin!.write("report\n");
           return JSON.parse(await answer) as Record<string, TrafficRow>;

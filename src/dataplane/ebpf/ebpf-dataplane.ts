@@ -4,7 +4,7 @@ import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink-p
 import type { Netns } from "../../kernel/netns-port.ts";
 import type { LoadOptions } from "../../kernel/object.ts";
 import type { CodedError } from "../../kit/errors.ts";
-import type { ModelDelta } from "../../policy/model.ts";
+import type { ModelDelta, Net } from "../../policy/model.ts";
 import { ModelCopy } from "../../policy/model-copy.ts";
 import type { ApplyReport, Dataplane, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
 import { type Attachments, ClsactAttachments, TcxAttachments } from "./attachments.ts";
@@ -218,6 +218,8 @@ class KernelDataplane implements EbpfDataplane {
     const fresh = this.state === undefined;
     const state = this.open();
     const outcomes = await this.applyServices(state, delta);
+    // Before the word that answers straight, so that nobody is who must not be.
+    outcomes.push(...((await this.services?.answerThroughTunnel(this.clientsInTunnel())) ?? []));
     const changed = await this.writeSets(state);
     const links = new Map(this.netlink.links().map((link) => [link.name, link]));
     const addresses = this.netlink.addresses();
@@ -355,6 +357,10 @@ class KernelDataplane implements EbpfDataplane {
     node.put("NODE_OVERLAY", overlay?.index ?? 0);
     node.put("NODE_OVERLAY_MTU", overlay?.mtu ?? 0);
     node.put("NODE_DIRECT", this.model.settings.configuration?.bpfExternalServiceMode === "DSR" ? 1 : 0);
+  }
+
+  private clientsInTunnel(): readonly Net[] {
+    return this.model.settings.configuration?.bpfDSROptoutCIDRs ?? [];
   }
 
   private async attachAll({ programs }: State, outcomes: ObjectOutcome[]): Promise<void> {

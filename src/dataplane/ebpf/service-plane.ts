@@ -4,7 +4,7 @@ import type { Kernel } from "../../kernel/kernel.ts";
 import type { Netns } from "../../kernel/netns-port.ts";
 import type { LoadOptions } from "../../kernel/object.ts";
 import type { SocketsPort } from "../../kernel/sockets-port.ts";
-import type { ServicePort, TableDelta } from "../../policy/model.ts";
+import type { Net, ServicePort, TableDelta } from "../../policy/model.ts";
 import type { ObjectOutcome } from "../contract.ts";
 import { wrapped } from "./map-table.ts";
 import { carryServices } from "./service-carry.ts";
@@ -60,6 +60,16 @@ export class ServicePlane {
 
   async apply(delta: TableDelta<ServicePort>): Promise<ObjectOutcome[]> {
     return this.tables.apply(delta);
+  }
+
+  /** Clients that are never answered straight. Nothing is said of them unless it failed: then those are, who were before. */
+  async answerThroughTunnel(clients: readonly Net[]): Promise<ObjectOutcome[]> {
+    try {
+      await this.tables.answerThroughTunnel(clients);
+      return [];
+    } catch (error) {
+      return [{ kind: "service", id: "(clients never answered straight)", failed: wrapped("their prefixes", error) }];
+    }
   }
 
   /** Puts the programs at the node's sockets. Once there is something to find, so that nobody is translated by half of the services. */

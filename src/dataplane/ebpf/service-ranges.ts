@@ -7,6 +7,9 @@ const PRESENT = sourceRangeLayout.write({ present: 1 });
 /** Bits of a key before the address: they are always compared. */
 const BEFORE_ADDRESS = (sourceRangeKeyLayout.at.address - sourceRangeKeyLayout.at.service) * 8;
 
+/** The service that is none: its ranges are of clients that are never answered straight. */
+export const NO_SERVICE = 0;
+
 /** From where load balancers' addresses may be asked, by service. */
 export class ServiceRanges {
   private readonly map: BpfMap;

@@ -1,7 +1,7 @@
 /** One port of a service as the maps have it. Pure: numbers of services and lists are given by whoever writes. */
 import { BACKEND_FLAG, backendLayout, FRONTEND_FLAG, frontendKeyLayout } from "../../gen/bpf/layout.gen.ts";
 import { parseAddress, V4 } from "../../kit/ip.ts";
-import type { ServiceBackend, ServicePort } from "../../policy/model.ts";
+import type { Net, ServiceBackend, ServicePort } from "../../policy/model.ts";
 import { errors } from "./errors.ts";
 import { addressText, netBytes } from "./net-bytes.ts";
 
@@ -45,11 +45,13 @@ export function serviceRow(service: ServicePort): ServiceRow {
     frontends,
     cluster: packBackends(service.clusterBackends),
     local: packBackends(localBackends(service, frontends)),
-    ranges: (service.sourceRanges ?? []).map((net) => {
-      const { prefixLength, bytes } = netBytes(net);
-      return { prefixLength, address: bytes };
-    }),
+    ranges: (service.sourceRanges ?? []).map(sourceRange),
   };
+}
+
+export function sourceRange(net: Net): SourceRange {
+  const { prefixLength, bytes } = netBytes(net);
+  return { prefixLength, address: bytes };
 }
 
 function localBackends(service: ServicePort, frontends: readonly FrontendRow[]): readonly ServiceBackend[] {

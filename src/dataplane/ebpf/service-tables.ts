@@ -2,7 +2,7 @@ import { backendLayout, type Frontend, frontendKeyLayout, frontendLayout } from 
 import type { BpfMap } from "../../kernel/bpf-port.ts";
 import { type Clock, sleep, systemClock } from "../../kit/clock.ts";
 import type { CodedError } from "../../kit/errors.ts";
-import type { ServicePort, TableDelta } from "../../policy/model.ts";
+import type { Net, ServicePort, TableDelta } from "../../policy/model.ts";
 import type { ObjectOutcome } from "../contract.ts";
 import { errors } from "./errors.ts";
 import { wrapped } from "./map-table.ts";
@@ -11,8 +11,8 @@ import { ServiceClaims } from "./service-claims.ts";
 import { type FrontendEntry, ServiceFrontends } from "./service-frontends.ts";
 import type { Gone } from "./service-gone.ts";
 import { LIST_GRACE_MS, ServiceLists } from "./service-lists.ts";
-import { ServiceRanges } from "./service-ranges.ts";
-import { frontendText, type ServiceRow, serviceRow } from "./service-rows.ts";
+import { NO_SERVICE, ServiceRanges } from "./service-ranges.ts";
+import { frontendText, type ServiceRow, serviceRow, sourceRange } from "./service-rows.ts";
 import { type Entries, isFull, writeEach } from "./service-writes.ts";
 
 export interface ServiceTablesOptions {
@@ -90,6 +90,15 @@ export class ServiceTables {
     return this.realize(touched, change);
   }
 
+  /** Clients in these, and no others, are answered through the node they asked, also where others are answered straight. */
+  async answerThroughTunnel(clients: readonly Net[]): Promise<void> {
+    const ranges = clients.map(sourceRange);
+    const { keys, values } = this.ranges.missing(NO_SERVICE, ranges);
+    if (keys.length > 0) await this.options.maps.source_ranges.updatePacked(keys, values);
+    this.ranges.wrote(NO_SERVICE, ranges);
+    await this.ranges.keep(NO_SERVICE, ranges);
+  }
+
   /** Compares everything with the kernel and mends what differs. */
   async resync(): Promise<ObjectOutcome[]> {
     await this.look();
@@ -110,7 +119,7 @@ export class ServiceTables {
     const used = this.frontends.lists();
     const left = [...this.lists.numbers].filter((list) => !used.has(list) && !this.lists.isRetired(list));
     for (const list of left) this.lists.retire(list);
-    return change.leaving.size + left.length + (await this.ranges.keepOnly(this.taken));
+    return change.leaving.size + left.length + (await this.ranges.keepOnly(new Set([NO_SERVICE, ...this.taken])));
   }
 
   /** How full the maps are, with what is on its way out. */

@@ -1,0 +1,23 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { endsOf, told } from "./live-ends.ts";
+import { type End, type LiveLab, liveLab, whyNoLiveLab } from "./live-lab.ts";
+import { LIVE_ROWS, type LiveRow } from "./live-rows.ts";
+
+const why = whyNoLiveLab();
+
+/** What the packets of test/ebpf do in the programs, done with sockets on real nodes: everything is asked at once, and looked at row by row. */
+describe.skipIf(why !== undefined)(`services with real sockets${why ? ` (${why})` : ""}`, () => {
+  let lab: LiveLab;
+  let ended: Map<LiveRow, End[]>;
+  beforeAll(async () => {
+    lab = await liveLab();
+    ended = await endsOf(lab, Object.values(LIVE_ROWS).flat());
+  }, 120_000);
+  afterAll(() => lab?.close(), 60_000);
+
+  describe.each(Object.entries(LIVE_ROWS))("%s", (_about, rows) => {
+    it.each(rows.map((row) => [row.title, row] as const))("%s", (_title, row) => {
+      expect(told(lab, row, ended.get(row)!)).toBe(row.becomes);
+    });
+  });
+});
