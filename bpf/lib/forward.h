@@ -11,6 +11,8 @@
 #define FIB_FORWARDING_DISABLED 5
 #define FIB_NO_NEIGHBOUR 7
 #define FIB_TOO_BIG 8
+/* Asked about no length the kernel takes the packet's own. */
+#define FITS_ANYWHERE 1
 /* Of the TCP header, in words, is the upper half of this byte of it. */
 #define TCP_LENGTH 12
 
@@ -112,7 +114,7 @@ INLINE long route_that_fits(struct __sk_buff *skb, struct work *w)
 	w->mtu = w->scratch.fib.tot_len < length ? w->scratch.fib.tot_len : 0;
 	if (must_not_be_cut(skb, w))
 		return FIB_TOO_BIG;
-	found = route_of(skb, w, 0);
+	found = route_of(skb, w, FITS_ANYWHERE);
 	return w->scratch.fib.ifindex == node_word(NODE_OVERLAY) ? found : FIB_TOO_BIG;
 }
 
