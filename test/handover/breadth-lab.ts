@@ -5,7 +5,7 @@ import type { Netns } from "../../src/kernel/netns-port.ts";
 import { inside, type LabNode, type LabPod, until } from "../agent/node-lab.ts";
 import type { ProxyMode } from "./lab-cluster.ts";
 import { everyWay, LOCAL, PORT, REMOTE, type SwitchLab, switchLab } from "./switch-lab.ts";
-import { type Speaker, startTalker, type Talker, type Way } from "./traffic.ts";
+import { converse, type Speaker, startTalker, type Talker, type TrafficRow, type Way } from "./traffic.ts";
 
 /**
  * Three nodes and both families, with what connections meet beside the plain ways: paths that are too narrow, datagrams in pieces, ports
@@ -15,10 +15,10 @@ export interface BreadthLab {
   switching: SwitchLab;
   /** Flows of every kind, to be kept. Those named `idle` only speak when they are woken. */
   ways(): Speaker[];
-  /** New ones, in a network that has forgotten what fits: of sockets that are told that a packet is too big, or that nobody listens. */
-  told(): Promise<Speaker[]>;
-  /** New connections of a client that stays with its backend. */
-  sticky(): Speaker[];
+  /** Of new ones, in a network that has forgotten what fits: sockets that are told that a packet is too big, or that nobody listens. */
+  told(): Promise<Record<string, TrafficRow>>;
+  /** Of new connections of a client that stays with its backend. */
+  sticky(): Promise<Record<string, TrafficRow>>;
   /** What the sender believes to fit on the way there. */
   pathMtus(): Promise<Record<string, number | undefined>>;
   /** Somebody policy denies, all the time from now on. */
@@ -35,6 +35,7 @@ const kernel = realKernel();
 const ETHERNET_MTU = 1500;
 const SERVICES = {
   wide: { ips: ["10.96.0.13", "fd96::13"], nodePort: 30_003 },
+  alsoWide: { ips: ["10.96.0.17", "fd96::17"], nodePort: 30_007 },
   deaf: { ips: ["10.96.0.14", "fd96::14"], nodePort: 30_004 },
   sticky: { ips: ["10.96.0.15", "fd96::15"], nodePort: 30_005, affinitySeconds: 600 },
   guarded: { ips: ["10.96.0.16", "fd96::16"], nodePort: 30_006 },
@@ -44,6 +45,7 @@ const TOO_BIG = 1_440;
 const IN_PIECES = 4_000;
 const BULK = 30_000;
 const NOBODY_LISTENS = 9;
+const ANEW_MS = 100;
 
 export interface BreadthOptions {
   proxy: ProxyMode;
@@ -80,6 +82,7 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
     for (const pod of [wide, wideServer]) widen(pod);
     await lab.client.create(NETWORK_POLICIES, friendsOnly());
     await expose("wide", { ...SERVICES.wide, port: 80 }, wideServer);
+    await expose("also-wide", { ...SERVICES.alsoWide, port: 80 }, wideServer);
     await expose("deaf", { ...SERVICES.deaf, port: 80, targetPort: NOBODY_LISTENS }, pods["there"]!);
     await expose("sticky", { ...SERVICES.sticky, port: 80 }, pods["here"]!, pods["there"]!);
     await expose("guarded", { ...SERVICES.guarded, port: 80 }, ...guarded);
@@ -97,16 +100,22 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
       close,
       ways: () => FAMILIES.flatMap((family) => waysOf(world, family)),
       told: async () => {
-        for (const { name } of [wide.netns, wideServer.netns, world.outsider]) {
-          for (const family of ["-4", "-6"]) await inside(name, "ip", family, "route", "flush", "cache");
+        const all: Record<string, TrafficRow> = {};
+        for (const ways of [waysInPieces, toldWays]) {
+          for (const { name } of [wide.netns, wideServer.netns, world.outsider]) {
+            for (const family of ["-4", "-6"]) await inside(name, "ip", family, "route", "flush", "cache");
+          }
+          Object.assign(all, await askedAnew(FAMILIES.flatMap((family) => ways(world, family))));
         }
-        return FAMILIES.flatMap((family) => toldWays(world, family));
+        return all;
       },
       sticky: () =>
-        FAMILIES.map((family) => ({
-          netns: pods["client-3"]!.netns,
-          flows: [way(`sticky ${family}`, "tcp", ipOf("sticky", family), 80, { count: 6 })],
-        })),
+        askedAnew(
+          FAMILIES.map((family) => ({
+            netns: pods["client-3"]!.netns,
+            flows: [way(`sticky ${family}`, "tcp", ipOf("sticky", family), 80, { count: 6 })],
+          })),
+        ),
       pathMtus: () => pathMtus(world),
       knock: async () => {
         const doors = FAMILIES.flatMap((family) => [
@@ -195,20 +204,42 @@ function waysOf({ switching, guarded }: World, family: Family): Speaker[] {
   ];
 }
 
+/** Each to a place of its own: what one is told of a way holds for all that take it. */
 function toldWays({ switching, outsider }: World, family: Family): Speaker[] {
   const { pods, nodes } = switching;
-  const node = nodes[0]!.addresses[family];
-  const [wide, deaf] = [ipOf("wide", family), ipOf("deaf", family)];
-  const ways = (name: string, host: string, [open, closed]: readonly [number, number]): Way[] => [
-    way(`too big ${family}: ${name}`, "udp", host, open, { size: TOO_BIG, expects: "EMSGSIZE" }),
-    way(`bulk ${family}: ${name}`, "tcp", host, open, { size: BULK }),
-    way(`pieces ${family}: ${name}`, "udp", host, open, { size: IN_PIECES, expects: "EMSGSIZE" }),
-    way(`refused ${family}: ${name}`, "udp", host === wide ? deaf : host, closed, { expects: "ECONNREFUSED" }),
+  const [first, , third] = nodes.map(({ addresses }) => addresses[family]) as [string, string, string];
+  const ways = (name: string, [narrow, bulk, deaf]: readonly (readonly [string, number])[]): Way[] => [
+    way(`too big ${family}: ${name}`, "udp", ...narrow!, { size: TOO_BIG, expects: "EMSGSIZE" }),
+    way(`bulk ${family}: ${name}`, "tcp", ...bulk!, { size: BULK }),
+    way(`refused ${family}: ${name}`, "udp", ...deaf!, { expects: "ECONNREFUSED" }),
   ];
+  const services = (["wide", "alsoWide", "deaf"] as const).map((service) => [ipOf(service, family), 80] as const);
+  const { wide, deaf } = SERVICES;
+  const ports = [[first, wide.nodePort] as const, [third, wide.nodePort] as const, [first, deaf.nodePort] as const];
   return [
-    { netns: pods["wide"]!.netns, flows: ways("service, other node", wide, [80, 80]) },
-    { netns: outsider, flows: ways("node port, other node", node, [SERVICES.wide.nodePort, SERVICES.deaf.nodePort]) },
+    { netns: pods["wide"]!.netns, flows: ways("service, other node", services) },
+    { netns: outsider, flows: ways("node port, other node", ports) },
   ];
+}
+
+function waysInPieces({ switching, outsider }: World, family: Family): Speaker[] {
+  const { pods, nodes } = switching;
+  const inPieces = (name: string, host: string, port: number) =>
+    way(`pieces ${family}: ${name}`, "udp", host, port, { size: IN_PIECES, expects: "EMSGSIZE" });
+  const node = nodes[0]!.addresses[family];
+  return [
+    { netns: pods["wide"]!.netns, flows: [inPieces("service, other node", ipOf("wide", family), 80)] },
+    { netns: outsider, flows: [inPieces("node port, other node", node, SERVICES.wide.nodePort)] },
+  ];
+}
+
+async function askedAnew(speakers: readonly Speaker[]): Promise<Record<string, TrafficRow>> {
+  const traffic = await converse(speakers, ANEW_MS);
+  try {
+    return await traffic.report();
+  } finally {
+    traffic.stop();
+  }
 }
 
 async function pathMtus({ switching, outsider }: World): Promise<Record<string, number | undefined>> {

@@ -13,7 +13,7 @@ const LABS = FULL
       { proxy: "iptables", withoutLookup: "everywhere" },
     ]
   : [{ proxy: "iptables", withoutLookup: "node-3" }];
-const INTERVAL_MS = 400;
+const INTERVAL_MS = 100;
 /** Longer than the kernel and the programs remember a flow of datagrams: two minutes. */
 const IDLE_MS = FULL ? 190_000 : 0;
 const MINUTES = 60_000;
@@ -134,9 +134,9 @@ async function travel(world: BreadthLab): Promise<Journey> {
   const knocking = await world.knock();
   const old = await switching.converse(world.ways(), INTERVAL_MS);
   const look = async (phase: Phase) => {
-    seen.told[phase] = await askedAnew(world, await world.told());
+    seen.told[phase] = await world.told();
     seen.pathMtus[phase] = await world.pathMtus();
-    seen.sticky[phase] = await askedAnew(world, world.sticky());
+    seen.sticky[phase] = await world.sticky();
     seen.refusals[phase] = await old.report();
   };
   await look("before");
@@ -155,13 +155,6 @@ async function travel(world: BreadthLab): Promise<Journey> {
   const heard = await world.heard();
   const [oldRows, bornRows] = [await lastWords(old), await lastWords(born)];
   return { ...seen, old: oldRows, born: bornRows, knocks, heard };
-}
-
-async function askedAnew({ switching }: BreadthLab, speakers: Parameters<BreadthLab["switching"]["converse"]>[0]) {
-  const traffic = await switching.converse(speakers, INTERVAL_MS);
-  const rows = await traffic.report();
-  traffic.stop();
-  return rows;
 }
 
 async function idleUntil(when: number): Promise<void> {

@@ -67,11 +67,11 @@ export async function startTalker(netns: Netns, group: string | undefined, args:
   const child = spawn("nsenter", command, { stdio: ["pipe", "pipe", "inherit"] });
   const tell = (word: string) => void child.stdin.write(`${word}\n`);
   const lines = createInterface({ input: child.stdout });
-  const line = () =>
-    new Promise<string>((resolve, reject) => {
-      lines.once("line", resolve);
-      child.once("exit", () => reject(new Error(`ended: ${args.join(" ")}`)));
-    });
+  const ended = new Promise<never>((_, reject) => {
+    child.once("exit", () => reject(new Error(`ended: ${args.join(" ")}`)));
+  });
+  ended.catch(() => undefined);
+  const line = () => Promise.race([ended, new Promise<string>((resolve) => lines.once("line", resolve))]);
   // One that is not ready in time says how far it came.
   const late = setTimeout(() => tell("report"), READY_MS);
   const first = await line().finally(() => clearTimeout(late));
