@@ -94,7 +94,7 @@ export async function startTalker(netns: Netns, group: string | undefined, args:
 /** Resolves when everybody was answered, or told what they expect. */
 export async function converse(speakers: readonly Speaker[], intervalMs: number): Promise<Traffic> {
   const started = await Promise.allSettled(
-    speakers
+    onePerPlace(speakers)
       .filter(({ flows }) => flows.length > 0)
       .map(({ netns, group, flows }) => startTalker(netns, group, ["talk", JSON.stringify({ flows, intervalMs })])),
   );
@@ -116,4 +116,15 @@ export async function converse(speakers: readonly Speaker[], intervalMs: number)
     wake: (awake) => tell(awake ? "wake" : "doze"),
     report: async () => Object.assign({}, ...(await Promise.all(running.map((one) => one.ask())))),
   };
+}
+
+/** A process for each place is enough. */
+function onePerPlace(speakers: readonly Speaker[]): Speaker[] {
+  const places = new Map<string, Speaker>();
+  for (const speaker of speakers) {
+    const name = `${speaker.netns.name} ${speaker.group ?? ""}`;
+    const flows = [...(places.get(name)?.flows ?? []), ...speaker.flows];
+    places.set(name, { ...speaker, flows });
+  }
+  return [...places.values()];
 }
