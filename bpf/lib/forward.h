@@ -11,22 +11,24 @@
 #define FIB_FORWARDING_DISABLED 5
 #define FIB_NO_NEIGHBOUR 7
 #define FIB_TOO_BIG 8
+/* Asked about no length the kernel takes the packet's own. */
+#define FITS_ANYWHERE 1
+/* Of the TCP header, in words, is the upper half of this byte of it. */
+#define TCP_LENGTH 12
 
-#define UDP_HEADER 8
-#define TCP_DATA_OFFSET 12
-
-/* What a segment of this packet will be long on the wire: for offloaded ones not what the packet is long now. */
+/*
+ * What a segment of this packet will be long on the wire: for offloaded ones not what the packet is long now. Exactly that: senders fill
+ * the path they were told of, and one byte too much would refuse what fits.
+ */
 INLINE __u32 wire_length(struct __sk_buff *skb, struct work *w)
 {
-	__u8 words = 0;
-	__u32 header = UDP_HEADER;
-	if (!w->segment)
+	__u32 size = w->segment;
+	__u8 words = 2 << 4;
+	if (!size)
 		return w->length;
-	if (w->packet.protocol == IPPROTO_TCP) {
-		bpf_skb_load_bytes(skb, w->transport + TCP_DATA_OFFSET, &words, 1);
-		header = (words >> 4) * 4;
-	}
-	return w->segment + w->transport - ETHERNET + header;
+	if (w->packet.protocol == IPPROTO_TCP)
+		bpf_skb_load_bytes(skb, w->transport + TCP_LENGTH, &words, 1);
+	return size + w->transport - ETHERNET + (words >> 4) * 4;
 }
 
 INLINE long route_of(struct __sk_buff *skb, struct work *w, __u32 length)
@@ -98,6 +100,24 @@ INLINE int must_not_be_cut(struct __sk_buff *skb, const struct work *w)
 	return (fragment & htons(0x4000)) != 0;
 }
 
+/*
+ * By which route, and whether the packet fits it; `mtu` says what would. What may be cut is not cut here, but the overlay sends it in a
+ * longer one that is: in pieces of which some took another way, nobody would find the whole.
+ */
+INLINE long route_that_fits(struct __sk_buff *skb, struct work *w)
+{
+	__u32 length = wire_length(skb, w);
+	long found = route_of(skb, w, length);
+	if (found != FIB_TOO_BIG)
+		return found;
+	/* Kernels before 5.13 do not say what would fit: nor do we then. */
+	w->mtu = w->scratch.fib.tot_len < length ? w->scratch.fib.tot_len : 0;
+	if (must_not_be_cut(skb, w))
+		return FIB_TOO_BIG;
+	found = route_of(skb, w, FITS_ANYWHERE);
+	return w->scratch.fib.ifindex == node_word(NODE_OVERLAY) ? found : FIB_TOO_BIG;
+}
+
 /* Answers the sender of the packet instead of sending it on; see lib/answer.h. Only before anything in the packet was changed. */
 INLINE int refuse(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
 {
@@ -154,13 +174,23 @@ INLINE int through_overlay(struct __sk_buff *skb, struct work *w, const struct i
 	return bpf_redirect(ifindex, 0);
 }
 
-/* A packet that is not translated: whatever is not plain the stack does as well. `pod` is what `out` is, where that has been looked up already. */
-INLINE int forward(struct __sk_buff *skb, struct work *w, const struct interface *pod)
+/*
+ * A packet that is not translated: whatever is not plain the stack does as well, but for telling its sender that it is too long: the stack
+ * would not know the connection. `pod` is what `out` is, where that has been looked up already.
+ */
+INLINE int forward(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason, const struct interface *pod)
 {
-	if (w->path == PATH_STACK || (w->flags & WORK_OPTIONS))
+	int plain = w->path != PATH_STACK && !(w->flags & WORK_OPTIONS);
+	if (plain && w->path == PATH_ROUTE) {
+		long found = route_that_fits(skb, w);
+		if (found == FIB_TOO_BIG && must_not_be_cut(skb, w))
+			return refuse(skb, w, hook, REJECT_TOO_BIG);
+		count(w->frame, hook, reason);
+		return by_route(skb, w, found);
+	}
+	count(w->frame, hook, reason);
+	if (!plain)
 		return NEXT;
-	if (w->path == PATH_ROUTE)
-		return by_route(skb, w, route_of(skb, w, wire_length(skb, w)));
 	__u32 out = w->out;
 	if (!pod)
 		pod = bpf_map_lookup_elem(&interfaces, &out);
@@ -178,13 +208,9 @@ INLINE int forward_translated(struct __sk_buff *skb, struct work *w, enum hook h
 	if (is_last_hop(skb, w))
 		return refuse(skb, w, hook, REJECT_HOP_LIMIT);
 	if (w->path == PATH_ROUTE) {
-		__u32 length = wire_length(skb, w);
-		found = route_of(skb, w, length);
-		if (found == FIB_TOO_BIG) {
-			/* Kernels before 5.13 do not say what would fit: nor do we then. */
-			w->mtu = w->scratch.fib.tot_len < length ? w->scratch.fib.tot_len : 0;
+		found = route_that_fits(skb, w);
+		if (found == FIB_TOO_BIG)
 			return refuse(skb, w, hook, REJECT_TOO_BIG);
-		}
 		if (found != FIB_SUCCESS && !(found == FIB_NO_NEIGHBOUR && has_redirect_neigh))
 			return drop(w, hook, DROP_NO_ROUTE);
 	} else {

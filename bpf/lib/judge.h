@@ -73,12 +73,13 @@ INLINE int send_on(struct __sk_buff *skb, struct work *w, enum hook hook, enum r
 		return forward_translated(skb, w, hook, reason, pod);
 	if (translates(w, hook) && rewrite(skb, w))
 		return drop(w, hook, DROP_NAT_FAILED);
-	count(w->frame, hook, reason);
-	if (!arrives(hook))
+	if (!arrives(hook)) {
+		count(w->frame, hook, reason);
 		return NEXT;
+	}
 	if (w->flags & WORK_MARK)
 		skb->mark = (skb->mark & ~MARK_MASK) | MARK_MASQUERADE;
-	return forward(skb, w, pod);
+	return forward(skb, w, hook, reason, pod);
 }
 
 INLINE int finish(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Dataplane } from "../dataplane/contract.ts";
 import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
+import { fitToKernel } from "../dataplane/ebpf/fit-to-kernel.ts";
 import { type ObjectName, objectBytes } from "../dataplane/ebpf/objects.ts";
 import type { MapFill } from "../dataplane/ebpf/service-tables.ts";
 import { type NodeGround, nodeGround } from "../dataplane/handover/node-ground.ts";
@@ -39,17 +40,17 @@ export const OVERLAY = "vxlan.vendor";
 export const TABLES = { filter: "vendor", nat: "vendor-nat", keep: "vendor-keep" } as const;
 const OBJECTS: readonly ObjectName[] = ["workload", "host"];
 
-export function openPlanes(
+export async function openPlanes(
   kernel: Kernel,
   { directories, cgroupV2Path }: Pick<AgentConfig, "directories"> & Partial<Pick<AgentConfig, "cgroupV2Path">>,
-): NodePlanes {
+): Promise<NodePlanes> {
   return {
     open: {
       ebpf: () => ebpfPlane(kernel, directories.bpf, cgroupV2Path),
       nft: async () => createNftDataplane({ kernel, table: TABLES.filter }),
     },
     ground: nodeGround({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
-    refusal: programsRefusal(kernel),
+    refusal: await programsRefusal(kernel),
     network: agentNetwork(kernel, directories.sysctl),
   };
 }
@@ -113,10 +114,11 @@ function sysctlsBelow(directory: string): Sysctls {
   };
 }
 
-/** By trying: versions lie. What is loaded here is let go at once. */
-function programsRefusal(kernel: Kernel): string | undefined {
+/** By trying, as the plane would: versions lie. What is loaded here is let go at once. */
+async function programsRefusal(kernel: Kernel): Promise<string | undefined> {
   try {
-    for (const name of OBJECTS) kernel.loadObject(objectBytes(name)).close();
+    const { configuration, load } = fitToKernel(await kernel.features(), kernel.bpf);
+    for (const name of OBJECTS) kernel.loadObject(objectBytes(name), { ...load, variables: configuration }).close();
     return undefined;
   } catch (error) {
     const [first = ""] = (error instanceof Error ? error.message : String(error)).split("\n", 1);

@@ -19,7 +19,7 @@ export const nodeProgram: Program = async (world) => {
   const agent = await startAgent(world, {
     config,
     kernel,
-    planes: openPlanes(kernel, config),
+    planes: await openPlanes(kernel, config),
     startDeadMan: () => startDeadMan(world),
     failover: {
       usual: () => world.transport(),

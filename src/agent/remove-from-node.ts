@@ -14,7 +14,7 @@ export async function removeFromNode(directories: AgentDirectories): Promise<str
   );
   if (alive) throw errors.AGENT_RUNS(adminSocket(directories.run));
   const kernel = realKernel();
-  const { open, ground, network } = openPlanes(kernel, { directories });
+  const { open, ground, network } = await openPlanes(kernel, { directories });
   const removed: string[] = [];
   const netlink = kernel.netlink();
   for (const { name, index } of netlink.links()) {

@@ -18,7 +18,7 @@ export async function rescueNode(directories: AgentDirectories): Promise<string[
   const given = await leaveEbpf(kernel, directories, []);
   if (given !== undefined) done.push(`programs turned off; ${given} connections given to the kernel`);
   if (kernel.bpf.pins(directories.bpf).length > 0) {
-    const { open } = openPlanes(kernel, { directories });
+    const { open } = await openPlanes(kernel, { directories });
     const programs = await open.ebpf();
     await programs.remove();
     await programs.close();

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { pinnedMode } from "../../src/dataplane/handover/node-mode.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { inside, type LabNode, until, whyNoNodes } from "../agent/node-lab.ts";
-import { type SwitchLab, stateOf, switchLab, type Traffic } from "./switch-lab.ts";
+import { type SwitchLab, stateOf, switchLab } from "./switch-lab.ts";
+import type { Traffic } from "./traffic.ts";
 
 const why = whyNoNodes();
 const FULL = process.env["HANDOVER"] === "full";
@@ -25,7 +26,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
   const tables = async () => (await inside(node.netns.name, "nft", "list", "tables")).output;
   const dataplane = async () => (await lab.says(node)).dataplane;
   beforeAll(async () => {
-    lab = await switchLab({ proxy: "nftables", env: { DEAD_MAN_SECONDS: "5" } });
+    lab = await switchLab({ proxy: "nftables", env: () => ({ DEAD_MAN_SECONDS: "5" }) });
     node = lab.nodes[0]!;
     // Only one node changes: the other one stays as it is.
     await lab.nodes[1]!.kill();

@@ -1,17 +1,23 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
+import { typeOf } from "../../src/agent/stored-kinds.ts";
 import { vendorNames } from "../../src/api/names.ts";
-import type { KubeObject } from "../../src/api/object.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
+import { isAlreadyExists } from "../../src/cluster/failures.ts";
 import { ENDPOINT_SLICES, NODES, PODS, SERVICES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
-import { systemClock } from "../../src/kit/clock.ts";
-import { silentLog } from "../../src/kit/log.ts";
-import { runCommand } from "../../src/local/runtime/netns/run-command.ts";
-import { NodeProxy } from "../../src/local/runtime/netns/service-node-proxy.ts";
+import type { NodeProxy } from "../../src/local/runtime/netns/service-node-proxy.ts";
 import { type LabNode, type LabPod, type NodeLab, nodeLab, until } from "../agent/node-lab.ts";
+import {
+  agentPod,
+  defaultRoutes,
+  dropForwarded,
+  type Exposed,
+  expose,
+  hasProxyRules,
+  nodeProxy,
+  type ProxyMode,
+} from "./lab-cluster.ts";
+import { converse, type Speaker, startTalker, type Traffic } from "./traffic.ts";
 
 /**
  * Nodes under a VXLAN overlay with the orchestrator's proxy, a client on the first one, a backend on each, and somebody outside: every way
@@ -21,62 +27,64 @@ export interface SwitchLab {
   nodes: LabNode[];
   lab: NodeLab;
   pods: Record<string, LabPod>;
+  /** One more pod that answers, before proxies are started. */
+  addServer(name: string, node: LabNode, labels?: Record<string, string>): Promise<LabPod>;
+  /** One more service, before proxies are started. */
+  expose(
+    name: string,
+    service: Omit<Exposed, "targetPort"> & { targetPort?: number },
+    ...backends: LabPod[]
+  ): Promise<void>;
   /** The proxy of each node writes its rules, and sees to them. */
-  startProxies(): Promise<void>;
+  startProxies(...only: LabNode[]): Promise<void>;
   /** It stops; its rules stay. */
-  stopProxies(): Promise<void>;
+  stopProxies(...only: LabNode[]): Promise<void>;
   /** The proxies come back on the way back. Resolves when every node says it acts so, and eBPF is proven, or has only connections left that nobody else can carry. */
-  switchTo(plane: "ebpf" | "nft", node?: LabNode): Promise<void>;
+  switchTo(plane: Plane, node?: LabNode): Promise<void>;
+  /** One node alone, whatever the others do: with its proxy, whose rules are gone or there when it resolves. */
+  switchNode(plane: Plane, node: LabNode): Promise<void>;
   says(node: LabNode): Promise<{ dataplane: string | undefined; proven: boolean }>;
   /** Says what is wanted, and waits for nothing. */
-  want(plane: "ebpf" | "nft"): Promise<void>;
+  want(plane: Plane): Promise<void>;
   /** Whether anybody takes connections where the API server's service leads. */
   answerAsApi(answers: boolean): Promise<void>;
   /** `only`: the ways whose names begin so. */
   talk(intervalMs: number, count: Record<"tcp" | "udp", number>, only?: string): Promise<Traffic>;
+  /** Kept open until the lab is closed. */
+  converse(speakers: readonly Speaker[], intervalMs: number): Promise<Traffic>;
   close(): Promise<void>;
 }
 
-export interface TrafficRow {
-  flows: number;
-  lost: number;
-  sent: number;
-  unanswered: number;
-  longestMs: number;
-  moved: number;
-  astray: number;
-  why: string[];
-}
-
-export interface Traffic {
-  /** Nobody says anything, or everybody again. */
-  hush(quiet: boolean): void;
-  report(): Promise<Record<string, TrafficRow>>;
-  stop(): void;
-}
+export type Plane = "ebpf" | "nft";
 
 export interface SwitchLabOptions {
-  proxy: "iptables" | "nftables";
-  env?: Record<string, string>;
+  proxy: ProxyMode;
+  env?: (node: string) => Record<string, string>;
   nodes?: number;
+  /** Pods and services of both families; else of IPv4 alone. */
+  dualStack?: boolean;
+  /** Whether nodes with iptables drop whatever nobody allows to be forwarded, as container engines set it up; they do unless said. */
+  forwardNothing?: boolean;
 }
 
-const kernel = realKernel();
 const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
 const SYSTEM = vendorNames.namespaces.system;
-const POOL = "10.88.0.0/16";
-const PORT = 8080;
-const TRAFFIC = new URL("traffic.mjs", import.meta.url).pathname;
-const LOCAL = { ip: "10.96.0.11", nodePort: 30_001 };
-const REMOTE = { ip: "10.96.0.12", nodePort: 30_002 };
+const POOLS = { v4: { cidr: "10.88.0.0/16", blockSize: 26 }, v6: { cidr: "fd88::/64", blockSize: 122 } };
+/** Of every pod that answers. */
+export const PORT = 8080;
+export const LOCAL = { ips: ["10.96.0.11", "fd96::11"], nodePort: 30_001 };
+export const REMOTE = { ips: ["10.96.0.12", "fd96::12"], nodePort: 30_002 };
 
-export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: SwitchLabOptions): Promise<SwitchLab> {
-  const root = kernel.cgroup.root();
+export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
+  const { proxy: mode, env = () => ({}), nodes: count = 2, dualStack = false, forwardNothing = true } = options;
+  const root = realKernel().cgroup.root();
+  const pools = dualStack ? [POOLS.v4, POOLS.v6] : [POOLS.v4];
+  const cidrs = pools.map(({ cidr }) => cidr);
   const lab = await nodeLab({
     bpf: false,
     nodes: count,
-    pools: [{ cidr: POOL, vxlanMode: "Always", blockSize: 26 }],
-    env: (node) => ({ POD_NAME: `agent-of-${node}`, ...env }),
+    pools: pools.map((pool) => ({ ...pool, vxlanMode: "Always" })),
+    env: (node) => ({ POD_NAME: `agent-of-${node}`, ...env(node) }),
     ...(root === undefined ? {} : { groups: root }),
   });
   const ends: (() => Promise<void> | void)[] = [() => lab.close()];
@@ -87,48 +95,66 @@ export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: Swi
     const { client, nodes } = lab;
     for (const { name } of nodes) await client.create(PODS, agentPod(name));
     const outside = lab.outside.netns;
-    let api: (() => void) | undefined;
+    let api: { stop(): void } | undefined;
     const answerAsApi = async (answers: boolean) => {
-      if (!answers) api?.();
-      api = answers ? (api ?? (await start(outside, undefined, ["serve", "api", "6443"]))) : undefined;
+      if (!answers) api?.stop();
+      api = answers ? (api ?? (await startTalker(outside, undefined, ["serve", "api", "6443"]))) : undefined;
     };
     await answerAsApi(true);
-    ends.push(() => api?.());
-    await expose(client, "kubernetes", { ip: "10.96.0.1", port: 443 }, [
-      { address: lab.outside.addresses.v4, port: 6443 },
-    ]);
+    ends.push(() => api?.stop());
+    const apiService = { ips: ["10.96.0.1"], port: 443, targetPort: 6443 };
+    await expose(client, "kubernetes", apiService, [{ addresses: [lab.outside.addresses.v4] }]);
     for (const node of nodes) {
-      defaultRoute(node, lab.outside.addresses.v4);
-      // As container engines set it up: what is forwarded must be allowed by somebody.
-      if (mode === "iptables") await runCommand([...insideOf(node), "iptables", "-P", "FORWARD", "DROP"]);
+      defaultRoutes(node, lab.outside.addresses);
+      if (mode === "iptables" && forwardNothing) await dropForwarded(node);
       await node.start();
     }
     const pods: Record<string, LabPod> = {};
-    const add = async (name: string, node: LabNode) => (pods[name] = await lab.addPod(name, node));
-    const here = await add("here", nodes[0]!);
-    const there = await add("there", nodes[1]!);
-    await add("client", nodes[0]!);
-    for (const pod of [here, there]) ends.push(await start(pod.netns, undefined, ["serve", pod.name, String(PORT)]));
-    const backend = (pod: LabPod) => ({ address: pod.addresses[0]!, port: PORT, node: pod.node.name });
-    await expose(client, "local", { ...LOCAL, port: 80 }, [backend(here)]);
-    await expose(client, "remote", { ...REMOTE, port: 80 }, [backend(there)]);
-    let proxies: NodeProxy[] = [];
-    const stopProxies = async () => {
-      for (const one of proxies.splice(0)) await one.stop();
+    const add = async (name: string, node: LabNode, labels?: Record<string, string>) => {
+      const pod = await lab.addPod(name, node, labels);
+      pods[name] = pod;
+      return pod;
     };
-    ends.push(stopProxies);
-    const startProxies = async () => {
+    const addServer: SwitchLab["addServer"] = async (name, node, labels) => {
+      const pod = await add(name, node, labels);
+      const server = await startTalker(pod.netns, undefined, ["serve", name, String(PORT)]);
+      ends.push(() => server.stop());
+      return pod;
+    };
+    const exposePods: SwitchLab["expose"] = (name, { ips, ...service }, ...backends) =>
+      expose(
+        client,
+        name,
+        { targetPort: PORT, ...service, ips: dualStack ? ips : ips.slice(0, 1) },
+        backends.map(({ addresses, node }) => ({ addresses, node: node.name })),
+      );
+    const here = await addServer("here", nodes[0]!);
+    const there = await addServer("there", nodes[1]!);
+    await add("client", nodes[0]!);
+    await exposePods("local", { ...LOCAL, port: 80 }, here);
+    await exposePods("remote", { ...REMOTE, port: 80 }, there);
+    const proxies = new Map<LabNode, NodeProxy>();
+    const stopProxies = async (...only: LabNode[]) => {
+      for (const node of only.length > 0 ? only : nodes) {
+        await proxies.get(node)?.stop();
+        proxies.delete(node);
+      }
+    };
+    ends.push(() => stopProxies());
+    const startProxies = async (...only: LabNode[]) => {
+      const started = only.length > 0 ? only : nodes;
       const objects = [
         ...(await client.list(NODES)).items,
         ...(await client.list(SERVICES)).items,
         ...(await client.list(ENDPOINT_SLICES)).items,
       ];
-      proxies = nodes.map((node) => nodeProxy(node, mode));
-      for (const proxy of proxies) {
+      for (const node of started) {
+        const proxy = nodeProxy(node, mode, cidrs);
+        proxies.set(node, proxy);
         for (const object of objects) proxy.set(object);
         proxy.start();
       }
-      for (const node of nodes)
+      for (const node of started)
         await until(
           () => hasProxyRules(node, mode),
           () => `no rules on ${node.name}`,
@@ -142,32 +168,64 @@ export async function switchLab({ proxy: mode, env = {}, nodes: count = 2 }: Swi
         proven: annotations["vendor.io/service-routing"] === "proven",
       };
     };
-    const want = async (plane: "ebpf" | "nft") => {
-      const patch = { spec: { bpfEnabled: plane === "ebpf" } };
-      await client.patch(SETTINGS, { name: "default" }, { type: "merge", patch });
+    const want = async (plane: Plane, name = "default") => {
+      const spec = { bpfEnabled: plane === "ebpf" };
+      try {
+        await client.create(SETTINGS, { ...typeOf(SETTINGS), metadata: { name }, spec });
+      } catch (error) {
+        if (!isAlreadyExists(error)) throw error;
+        await client.patch(SETTINGS, { name }, { type: "merge", patch: { spec } });
+      }
+    };
+    const acts = async (node: LabNode, plane: Plane) => {
+      const wanted = plane === "ebpf" ? "BPF" : "Nftables";
+      await until(
+        async () => {
+          const { dataplane, proven } = await says(node);
+          if (plane === "nft" && dataplane === "DrainingBPF") return (await stateOf(node))["next"] === "flows";
+          return dataplane === wanted && (plane === "nft" || proven);
+        },
+        () => `${node.name} does not say ${wanted}: ${node.log().slice(-4_000)}`,
+        60_000,
+      );
+    };
+    const keepOpen = async (speakers: readonly Speaker[], intervalMs: number) => {
+      const traffic = await converse(speakers, intervalMs);
+      ends.push(traffic.stop);
+      return traffic;
     };
     return {
-      ...{ lab, nodes, pods, startProxies, stopProxies, says, want, answerAsApi, close },
+      ...{ lab, nodes, pods, addServer, startProxies, stopProxies, says, want, answerAsApi, close },
+      expose: exposePods,
+      converse: keepOpen,
       async switchTo(plane, only) {
         await want(plane);
         // Agents that serve services take away what a proxy writes: it can only come back for those that leave.
         if (plane === "nft") await startProxies();
-        for (const node of only ? [only] : nodes) {
-          const wanted = plane === "ebpf" ? "BPF" : "Nftables";
-          await until(
-            async () => {
-              const { dataplane, proven } = await says(node);
-              if (plane === "nft" && dataplane === "DrainingBPF") return (await stateOf(node)).next === "flows";
-              return dataplane === wanted && (plane === "nft" || proven);
-            },
-            () => `${node.name} does not say ${wanted}: ${node.log().slice(-4_000)}`,
-            60_000,
-          );
-        }
+        for (const node of only ? [only] : nodes) await acts(node, plane);
       },
-      talk: (intervalMs, flows, only = "") =>
-        talk({ lab, pods, node: nodes[0]! }, { intervalMs, only, ...flows }, ends),
-      close,
+      async switchNode(plane, node) {
+        await want(plane, `node.${node.name}`);
+        if (plane === "nft") await startProxies(node);
+        await acts(node, plane);
+        if (plane === "nft") return;
+        await stopProxies(node);
+        // The agent takes its rules away now that nobody needs them.
+        await until(
+          async () => !(await hasProxyRules(node, mode)),
+          () => node.log().slice(-4_000),
+          // It gives a proxy a minute to leave.
+          90_000,
+        );
+      },
+      talk: (intervalMs, flows, only = "") => {
+        const speakers = everyWay({ lab, pods, node: nodes[0]! }, flows);
+        const wanted = (speaker: Speaker) => speaker.flows.filter(({ name }) => name.startsWith(only));
+        return keepOpen(
+          speakers.map((speaker) => ({ ...speaker, flows: wanted(speaker) })),
+          intervalMs,
+        );
+      },
     };
   } catch (error) {
     await close();
@@ -184,187 +242,55 @@ export async function stateOf(node: LabNode): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map(({ what, is }) => [what, is]));
 }
 
-export function agentPod(node: string): KubeObject {
-  return {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name: `agent-of-${node}`, namespace: SYSTEM },
-    spec: { nodeName: node, hostNetwork: true, containers: [{ name: "agent", image: "vendor" }] },
-  } as KubeObject;
+export interface WaysOptions {
+  lab: NodeLab;
+  pods: Record<string, LabPod>;
+  /** Where the client is. */
+  node: LabNode;
 }
 
-interface Exposed {
-  ip: string;
-  port: number;
-  nodePort?: number;
-}
-
-async function expose(
-  client: NodeLab["client"],
-  name: string,
-  { ip, port, nodePort }: Exposed,
-  backends: { address: string; port: number; node?: string }[],
-): Promise<void> {
-  const protocols = nodePort === undefined ? (["TCP"] as const) : (["TCP", "UDP"] as const);
-  const metadata = { name, namespace: "default" };
-  await client.create(SERVICES, {
-    ...{ apiVersion: "v1", kind: "Service", metadata },
-    spec: {
-      ...{
-        type: nodePort === undefined ? "ClusterIP" : "NodePort",
-        clusterIP: ip,
-        clusterIPs: [ip],
-        ipFamilies: ["IPv4"],
-      },
-      ports: protocols.map((protocol) => ({
-        name: protocol.toLowerCase(),
-        port,
-        protocol,
-        ...(nodePort ? { nodePort } : {}),
-      })),
-    },
-  } as KubeObject);
-  await client.create(ENDPOINT_SLICES, {
-    ...{ apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", addressType: "IPv4" },
-    metadata: { ...metadata, name: `${name}-1`, labels: { "kubernetes.io/service-name": name } },
-    ports: protocols.map((protocol) => ({ name: protocol.toLowerCase(), port: backends[0]!.port, protocol })),
-    endpoints: backends.map(({ address, node }) => ({
-      addresses: [address],
-      conditions: { ready: true, serving: true, terminating: false },
-      ...(node ? { nodeName: node } : {}),
-    })),
-  } as KubeObject);
-}
-
-/** Packets to a service's address must leave the routing table alive, as on any real node. */
-function defaultRoute(node: LabNode, gateway: string): void {
-  const netlink = kernel.netlink(node.netns);
-  const device = netlink.link("eth0")!.index;
-  netlink.replaceRoute({ type: "unicast", table: 254, protocol: 3, destination: "0.0.0.0/0", gateway, device });
-  netlink.close();
-}
-
-function nodeProxy(node: LabNode, mode: "iptables" | "nftables"): NodeProxy {
-  return new NodeProxy({
-    kernel,
-    machine: {
-      spec: { name: node.name, internalIPs: [node.addresses.v4, node.addresses.v6] } as never,
-      netns: node.netns,
-      run: (command, options) => runCommand([...insideOf(node), ...command], options),
-    },
-    clock: systemClock,
-    log: silentLog,
-    mode,
-    clusterCidrs: [POOL],
-    isNodeEligible: () => true,
-  });
-}
-
-export async function hasProxyRules(node: LabNode, mode: "iptables" | "nftables"): Promise<boolean> {
-  const command = mode === "nftables" ? ["nft", "list", "tables"] : ["iptables-save", "-t", "nat"];
-  const { out } = await runCommand([...insideOf(node), ...command]);
-  return mode === "nftables" ? out.includes("kube-proxy") : out.includes("KUBE-SVC");
-}
-
-function insideOf(node: LabNode): string[] {
-  return ["nsenter", `--net=/run/netns/${node.netns.name}`];
-}
-
-/** In a namespace and, where told, in a group; resolves when it is ready. */
-export async function start(
-  netns: Netns,
-  group: string | undefined,
-  args: string[],
-): Promise<(() => void) & { child: ChildProcess; lines: ReturnType<typeof createInterface> }> {
-  const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
-  const child = spawn("nsenter", [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, TRAFFIC, ...args], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  const lines = createInterface({ input: child.stdout! });
-  await new Promise<void>((resolve, reject) => {
-    const late = setTimeout(() => {
-      child.kill("SIGKILL");
-      reject(new Error(`not ready: ${args.join(" ")}`));
-    }, 20_000);
-    lines.once("line", () => {
-      clearTimeout(late);
-      resolve();
-    });
-    child.once("exit", () => reject(new Error(`ended: ${args.join(" ")}`)));
-  });
-  return Object.assign(() => void child.kill("SIGKILL"), { child, lines });
-}
-
-async function talk(
-  { lab, pods, node }: { lab: NodeLab; pods: Record<string, LabPod>; node: LabNode },
-  { intervalMs, only, tcp, udp }: { intervalMs: number; only: string } & Record<"tcp" | "udp", number>,
-  ends: (() => Promise<void> | void)[],
-): Promise<Traffic> {
-  const both = (name: string, host: string, port: number) => [
-    { name: `${name} tcp`, protocol: "tcp", host, port, count: tcp },
-    { name: `${name} udp`, protocol: "udp", host, port, count: udp },
-  ];
-  const [here, there] = [pods["here"]!.addresses[0]!, pods["there"]!.addresses[0]!];
-  const clients = [
+/** Every way a connection can take between two nodes, in one family. */
+export function everyWay(
+  { lab, pods, node }: WaysOptions,
+  count: Record<"tcp" | "udp", number>,
+  family: "v4" | "v6" = "v4",
+): Speaker[] {
+  const at = family === "v4" ? 0 : 1;
+  const both = (name: string, host: string, port: number) =>
+    (["tcp", "udp"] as const).map((protocol) => ({
+      ...{ name: `${name} ${protocol}`, protocol, host, port, count: count[protocol] },
+    }));
+  const [here, there] = ["here", "there"].map(
+    (name) => pods[name]!.addresses.find((address) => address.includes(":") === (family === "v6"))!,
+  ) as [string, string];
+  const [local, remote] = [LOCAL.ips[at]!, REMOTE.ips[at]!];
+  return [
     {
-      ...{ netns: pods["client"]!.netns, group: undefined },
+      netns: pods["client"]!.netns,
       flows: [
         ...both("pod to pod, same node", here, PORT),
         ...both("pod to pod, other node", there, PORT),
-        ...both("pod to service, same node", LOCAL.ip, 80),
-        ...both("pod to service, other node", REMOTE.ip, 80),
+        ...both("pod to service, same node", local, 80),
+        ...both("pod to service, other node", remote, 80),
       ],
     },
     {
-      ...{ netns: lab.outside.netns, group: undefined },
+      netns: lab.outside.netns,
       flows: [
-        ...both("node port, same node", node.addresses.v4, LOCAL.nodePort),
-        ...both("node port, other node", node.addresses.v4, REMOTE.nodePort),
+        ...both("node port, same node", node.addresses[family], LOCAL.nodePort),
+        ...both("node port, other node", node.addresses[family], REMOTE.nodePort),
       ],
     },
     {
       ...{ netns: node.netns, group: node.group },
       flows: [
-        ...both("node to service, same node", LOCAL.ip, 80),
-        ...both("node to service, other node", REMOTE.ip, 80),
+        ...both("node to service, same node", local, 80),
+        ...both("node to service, other node", remote, 80),
         {
           name: "node to service, unconnected udp",
-          protocol: "udp",
-          host: REMOTE.ip,
-          port: 80,
-          count: udp,
-          connected: false,
+          ...{ protocol: "udp", host: remote, port: 80, count: count.udp, connected: false },
         },
       ],
     },
   ];
-  const wanted = clients
-    .map((one) => ({ ...one, flows: one.flows.filter(({ name }) => name.startsWith(only)) }))
-    .filter(({ flows }) => flows.length > 0);
-  const started = await Promise.allSettled(
-    wanted.map(({ netns, group, flows }) => start(netns, group, ["talk", JSON.stringify({ flows, intervalMs })])),
-  );
-  const running = started.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  const stop = () => {
-    for (const end of running) end();
-  };
-  ends.push(stop);
-  const failed = started.find((one) => one.status === "rejected");
-  if (failed) throw failed.reason;
-  return {
-    stop,
-    hush(quiet) {
-      for (const { child } of running) child.stdin!.write(quiet ? "quiet\n" : "speak\n");
-    },
-    async report() {
-      const rows = await Promise.all(
-        running.map(async ({ child, lines }) => {
-          const answer = new Promise<string>((resolve) => lines.once("line", resolve));
-          child.stdin!.write("report\n");
-          return JSON.parse(await answer) as Record<string, TrafficRow>;
-        }),
-      );
-      return Object.assign({}, ...rows) as Record<string, TrafficRow>;
-    },
-  };
 }

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { until, whyNoNodes } from "../agent/node-lab.ts";
-import { hasProxyRules, type SwitchLab, switchLab, type Traffic, type TrafficRow } from "./switch-lab.ts";
+import { hasProxyRules } from "./lab-cluster.ts";
+import { type SwitchLab, switchLab } from "./switch-lab.ts";
+import type { Traffic, TrafficRow } from "./traffic.ts";
 
 const why = whyNoNodes();
 const FULL = process.env["HANDOVER"] === "full";

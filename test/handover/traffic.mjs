@@ -1,18 +1,20 @@
-// Traffic of one place, as a process of its own: `serve PORT` answers, `talk` keeps connections and says what became of them.
+// Traffic of one place, as a process of its own: `serve PORT` answers, `talk` keeps connections and says what became of them, `knock`
+// begins one after another where nobody should answer.
 // A line `report` on standard input is answered by one line of JSON per class on standard output.
 import { createSocket } from "node:dgram";
 import { connect, createServer } from "node:net";
 import { createInterface } from "node:readline";
 
 const HUNG_MS = 5_000;
-/** Sooner than whoever waits for us gives up: it shall know whom we wait for. */
-const LATE_MS = 15_000;
+/** How long an answer to a knock is waited for. */
+const KNOCK_MS = 500;
 const [, , what, ...rest] = process.argv;
 
 // Whoever started us is gone, or wants us gone.
 process.stdin.on("end", () => process.exit(0));
 if (what === "serve") process.stdin.resume();
 if (what === "serve") serve(rest[0], Number(rest[1]));
+else if (what === "knock") knock(JSON.parse(rest[0]));
 else talk(JSON.parse(rest[0]));
 
 /** Every line comes back with the name of who answered. */
@@ -37,27 +39,26 @@ function serve(name, port) {
 function talk({ flows: wanted, intervalMs }) {
   const flows = wanted.flatMap(({ count, ...one }) => Array.from({ length: count }, () => start(one)));
   let quiet = false;
+  // Those that are to be idle have said that they are there once everybody has.
+  let awake = true;
   // Spread over the interval, so that a burst is never the cause of a silence.
   const slices = 20;
   let turn = 0;
   setInterval(() => {
     turn++;
     if (quiet) return;
-    for (let at = turn % slices; at < flows.length; at += slices) flows[at].tick();
+    for (let at = turn % slices; at < flows.length; at += slices) if (awake || !flows[at].idle) flows[at].tick();
   }, intervalMs / slices);
   const opened = setInterval(() => {
     if (!flows.every((flow) => flow.isOpen())) return;
     clearInterval(opened);
-    clearTimeout(late);
+    awake = false;
     process.stdout.write("ready\n");
   }, 20);
-  const late = setTimeout(() => {
-    for (const flow of flows.filter(({ isOpen }) => !isOpen()))
-      process.stderr.write(`not open: ${flow.name}, from port ${flow.port()}, sent ${flow.state().sent}\n`);
-  }, LATE_MS);
   createInterface({ input: process.stdin }).on("line", (line) => {
     if (line === "quiet") quiet = true;
     if (line === "speak") quiet = false;
+    if (line === "wake" || line === "doze") awake = line === "wake";
     if (line !== "report") return;
     process.stdout.write(`${JSON.stringify(report(flows))}\n`);
   });
@@ -66,53 +67,76 @@ function talk({ flows: wanted, intervalMs }) {
 function report(flows) {
   const classes = {};
   for (const flow of flows) {
-    const nothing = { flows: 0, lost: 0, sent: 0, unanswered: 0, longestMs: 0, moved: 0, astray: 0, why: [] };
+    const nothing = {
+      flows: 0,
+      lost: 0,
+      sent: 0,
+      unanswered: 0,
+      longestMs: 0,
+      moved: 0,
+      astray: 0,
+      told: 0,
+      servers: [],
+      why: [],
+    };
     const row = classes[flow.name] ?? nothing;
     classes[flow.name] = row;
-    const { sent, answered, longestMs, lost, servers, astray } = flow.state();
+    const { sent, answered, longestMs, lost, servers, astray, told } = flow.state();
     row.flows++;
     row.sent += sent;
     row.unanswered += sent - answered;
     row.longestMs = Math.max(row.longestMs, Math.round(longestMs));
     row.astray += astray;
+    row.told += told;
     if (lost) row.lost++;
     if (lost && row.why.length < 3) row.why.push(lost);
-    if (servers > 1) row.moved++;
+    if (servers.size > 1) row.moved++;
+    row.servers = [...new Set([...row.servers, ...servers])];
   }
   return classes;
 }
 
-function start({ name, protocol, host, port, connected = true }) {
+/** `size`: of what is said. `expects`: the error a socket is told, which is then no loss. */
+function start({ name, protocol, host, port, connected = true, size = 0, idle = false, expects = "" }) {
   const servers = new Set();
-  let [sent, answered, last, longestMs, lost, astray, open] = [0, 0, 0, 0, "", 0, false];
+  let [sent, answered, last, longestMs, lost, astray, open, told] = [0, 0, 0, 0, "", 0, false, 0];
+  const words = () => `${++sent}`.padEnd(size, ".");
   const hear = (line) => {
     const now = performance.now();
     if (last) longestMs = Math.max(longestMs, now - last);
     last = now;
+    const [server, , said = ""] = line.split(" ");
+    if (said.length < size) return end("answered in part");
     answered++;
     open = true;
-    servers.add(line.split(" ", 1)[0]);
+    servers.add(server);
   };
   const end = (reason) => {
     lost ||= reason;
   };
+  const fail = (error) => {
+    if (!error) return;
+    if (error.code !== expects) return end(String(error.code));
+    told++;
+  };
   // Nobody ends it, and nobody answers: as lost as one that was reset.
   const hung = () => (open && sent > answered && performance.now() - last > HUNG_MS ? "hangs" : "");
-  const state = () => ({ sent, answered, longestMs, lost: lost || hung(), astray, servers: servers.size });
+  const state = () => ({ sent, answered, longestMs, lost: lost || hung(), astray, servers, told });
+  // Where nobody listens it is enough to be told so.
+  const isOpen = () => open || (expects === "ECONNREFUSED" && told > 0);
   if (protocol === "udp") {
     const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
-    socket.on("error", (error) => end(String(error.code)));
+    socket.on("error", fail);
     socket.on("message", (message, { address }) => {
       if (address !== host) astray++;
       hear(String(message));
     });
     if (connected) socket.connect(port, host);
     const tick = () => {
-      sent++;
-      if (connected) socket.send(`${sent}`, () => {});
-      else socket.send(`${sent}`, port, host, () => {});
+      if (connected) socket.send(words(), fail);
+      else socket.send(words(), port, host, () => {});
     };
-    return { name, state, tick, isOpen: () => open, port: () => socket.address().port };
+    return { name, state, tick, isOpen, idle };
   }
   const socket = connect({ host, port });
   let text = "";
@@ -131,8 +155,38 @@ function start({ name, protocol, host, port, connected = true }) {
   });
   const tick = () => {
     if (!up || lost) return;
-    sent++;
-    socket.write(`${sent}\n`);
+    socket.write(`${words()}\n`);
   };
-  return { name, state, tick, isOpen: () => open, port: () => socket.localPort };
+  return { name, state, tick, isOpen, idle };
+}
+
+/** Each time from a port of its own: a datagram, and now and then a connection. */
+function knock({ doors, intervalMs }) {
+  let [tried, answered] = [0, 0];
+  const heard = () => {
+    answered++;
+  };
+  const knockAt = ({ host, port }, protocol) => {
+    tried++;
+    if (protocol === "udp") {
+      const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+      socket.on("error", () => {});
+      socket.on("message", heard);
+      socket.send("knock", port, host, () => {});
+      setTimeout(() => socket.close(), KNOCK_MS);
+      return;
+    }
+    const socket = connect({ host, port });
+    socket.on("error", () => {});
+    socket.on("connect", heard);
+    setTimeout(() => socket.destroy(), KNOCK_MS);
+  };
+  setInterval(() => {
+    const turn = tried;
+    knockAt(doors[turn % doors.length], Math.floor(turn / doors.length) % 4 === 0 ? "tcp" : "udp");
+  }, intervalMs);
+  process.stdout.write("ready\n");
+  createInterface({ input: process.stdin }).on("line", (line) => {
+    if (line === "report") process.stdout.write(`${JSON.stringify({ tried, answered })}\n`);
+  });
 }

@@ -16,7 +16,8 @@ import { realKernel } from "../../src/kernel/kernel.ts";
 import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink-port.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
 import { inside, type LabNode, type NodeLab, nodeLab, until, whyNoNodes } from "../agent/node-lab.ts";
-import { agentPod, start } from "../handover/switch-lab.ts";
+import { agentPod } from "../handover/lab-cluster.ts";
+import { startTalker } from "../handover/traffic.ts";
 import { nodePort, type Place, writeServices } from "./live-services.ts";
 
 /**
@@ -194,7 +195,9 @@ async function populate(lab: NodeLab, ends: (() => void)[]): Promise<Map<string,
   }
   places.set("outside", { netns: lab.outside.netns, addresses: both(lab.outside), port: HOST_PORT });
   const servers = [...places].flatMap(([name, { netns, port }]) =>
-    [port, port + 1].map(async (one) => ends.push(await start(netns, undefined, ["serve", name, String(one)]))),
+    [port, port + 1].map(async (one) =>
+      ends.push((await startTalker(netns, undefined, ["serve", name, String(one)])).stop),
+    ),
   );
   await Promise.all(servers);
   return places;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { until } from "../agent/node-lab.ts";
-import { start, type TrafficRow } from "../handover/switch-lab.ts";
+import { converse, type TrafficRow } from "../handover/traffic.ts";
 import { type AnswerCounters, countAnswers } from "./answer-counters.ts";
 import { endsOf, told } from "./live-ends.ts";
 import {
@@ -139,14 +139,8 @@ async function talk(lab: LiveLab): Promise<Talk> {
       count: MANY[protocol],
     })),
   );
-  const netns = lab.netnsOf("neighbour");
-  const stop = await start(netns, undefined, ["talk", JSON.stringify({ flows, intervalMs: 200 })]);
-  const { child, lines } = stop;
-  const report = async () => {
-    const line = new Promise<string>((resolve) => lines.once("line", resolve));
-    child.stdin!.write("report\n");
-    return (JSON.parse(await line) as Record<string, TrafficRow>)["all"]!;
-  };
+  const traffic = await converse([{ netns: lab.netnsOf("neighbour"), flows }], 200);
+  const report = async () => (await traffic.report())["all"]!;
   return {
     async goesOn() {
       const { sent, unanswered, flows: count } = await report();
@@ -160,13 +154,13 @@ async function talk(lab: LiveLab): Promise<Talk> {
       );
     },
     async end() {
-      child.stdin!.write("quiet\n");
+      traffic.hush(true);
       await until(
         async () => (await report()).unanswered === 0,
         () => "some are never answered",
       );
       const row = await report();
-      stop();
+      traffic.stop();
       return row;
     },
   };

@@ -1,0 +1,130 @@
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import type { Netns } from "../../src/kernel/netns-port.ts";
+
+export interface TrafficRow {
+  flows: number;
+  lost: number;
+  sent: number;
+  unanswered: number;
+  longestMs: number;
+  moved: number;
+  astray: number;
+  /** How often sockets were told the error they expect. */
+  told: number;
+  /** Who answered. */
+  servers: string[];
+  why: string[];
+}
+
+/** One way to talk, so many times. */
+export interface Way {
+  name: string;
+  protocol: "tcp" | "udp";
+  host: string;
+  port: number;
+  count: number;
+  /** Of sockets that send datagrams; they are unless said. */
+  connected?: boolean;
+  /** Bytes of what is said, and answered. */
+  size?: number;
+  /** It says that it is there, and then nothing until it is woken. */
+  idle?: boolean;
+  /** What its sockets are to be told: that is no loss. */
+  expects?: "EMSGSIZE" | "ECONNREFUSED";
+}
+
+/** A place, with what is said there. */
+export interface Speaker {
+  netns: Netns;
+  group?: string | undefined;
+  flows: Way[];
+}
+
+export interface Traffic {
+  /** Nobody says anything, or everybody again. */
+  hush(quiet: boolean): void;
+  /** Those that are to be idle speak, or no more. */
+  wake(awake: boolean): void;
+  report(): Promise<Record<string, TrafficRow>>;
+  stop(): void;
+}
+
+/** A process of the lab's traffic. */
+export interface Talker {
+  tell(word: string): void;
+  ask(): Promise<unknown>;
+  stop(): void;
+}
+
+const PROGRAM = new URL("traffic.mjs", import.meta.url).pathname;
+const READY_MS = 20_000;
+
+/** In a namespace and, where told, in a group; resolves when it is ready. */
+export async function startTalker(netns: Netns, group: string | undefined, args: string[]): Promise<Talker> {
+  const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
+  const command = [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, PROGRAM, ...args];
+  const child = spawn("nsenter", command, { stdio: ["pipe", "pipe", "inherit"] });
+  const tell = (word: string) => void child.stdin.write(`${word}\n`);
+  const lines = createInterface({ input: child.stdout });
+  const ended = new Promise<never>((_, reject) => {
+    child.once("exit", () => reject(new Error(`ended: ${args.join(" ")}`)));
+  });
+  ended.catch(() => undefined);
+  const line = () => Promise.race([ended, new Promise<string>((resolve) => lines.once("line", resolve))]);
+  // One that is not ready in time says how far it came.
+  const late = setTimeout(() => tell("report"), READY_MS);
+  const first = await line().finally(() => clearTimeout(late));
+  const stop = () => void child.kill("SIGKILL");
+  if (first !== "ready") {
+    stop();
+    throw new Error(`not ready: ${args.join(" ")}: ${first}`);
+  }
+  return {
+    tell,
+    stop,
+    ask: async () => {
+      const answer = line();
+      tell("report");
+      return JSON.parse(await answer) as unknown;
+    },
+  };
+}
+
+/** Resolves when everybody was answered, or told what they expect. */
+export async function converse(speakers: readonly Speaker[], intervalMs: number): Promise<Traffic> {
+  const started = await Promise.allSettled(
+    onePerPlace(speakers)
+      .filter(({ flows }) => flows.length > 0)
+      .map(({ netns, group, flows }) => startTalker(netns, group, ["talk", JSON.stringify({ flows, intervalMs })])),
+  );
+  const running = started.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const stop = () => {
+    for (const one of running) one.stop();
+  };
+  const tell = (word: string) => {
+    for (const one of running) one.tell(word);
+  };
+  const failed = started.find((one) => one.status === "rejected");
+  if (failed) {
+    stop();
+    throw failed.reason;
+  }
+  return {
+    stop,
+    hush: (quiet) => tell(quiet ? "quiet" : "speak"),
+    wake: (awake) => tell(awake ? "wake" : "doze"),
+    report: async () => Object.assign({}, ...(await Promise.all(running.map((one) => one.ask())))),
+  };
+}
+
+/** A process for each place is enough. */
+function onePerPlace(speakers: readonly Speaker[]): Speaker[] {
+  const places = new Map<string, Speaker>();
+  for (const speaker of speakers) {
+    const name = `${speaker.netns.name} ${speaker.group ?? ""}`;
+    const flows = [...(places.get(name)?.flows ?? []), ...speaker.flows];
+    places.set(name, { ...speaker, flows });
+  }
+  return [...places.values()];
+}
