@@ -199,7 +199,7 @@ interface Exposed {
   nodePort?: number;
 }
 
-async function expose(
+export async function expose(
   client: NodeLab["client"],
   name: string,
   { ip, port, nodePort }: Exposed,
@@ -237,7 +237,7 @@ async function expose(
 }
 
 /** Packets to a service's address must leave the routing table alive, as on any real node. */
-function defaultRoute(node: LabNode, gateway: string): void {
+export function defaultRoute(node: LabNode, gateway: string): void {
   const netlink = kernel.netlink(node.netns);
   const device = netlink.link("eth0")!.index;
   netlink.replaceRoute({ type: "unicast", table: 254, protocol: 3, destination: "0.0.0.0/0", gateway, device });
@@ -270,14 +270,17 @@ function insideOf(node: LabNode): string[] {
   return ["nsenter", `--net=/run/netns/${node.netns.name}`];
 }
 
+export type Started = (() => void) & { child: ChildProcess; lines: ReturnType<typeof createInterface> };
+
 /** In a namespace and, where told, in a group; resolves when it is ready. */
-async function start(
+export async function start(
   netns: Netns,
   group: string | undefined,
   args: string[],
-): Promise<(() => void) & { child: ChildProcess }> {
+  program = TRAFFIC,
+): Promise<Started> {
   const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
-  const child = spawn("nsenter", [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, TRAFFIC, ...args], {
+  const child = spawn("nsenter", [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, program, ...args], {
     stdio: ["pipe", "pipe", "inherit"],
   });
   const lines = createInterface({ input: child.stdout! });
@@ -358,8 +361,7 @@ async function talk(
     },
     async report() {
       const rows = await Promise.all(
-        running.map(async (one) => {
-          const { child, lines } = one as typeof one & { lines: ReturnType<typeof createInterface> };
+        running.map(async ({ child, lines }) => {
           const answer = new Promise<string>((resolve) => lines.once("line", resolve));
           child.stdin!.write("report\n");
           return JSON.parse(await answer) as Record<string, TrafficRow>;
