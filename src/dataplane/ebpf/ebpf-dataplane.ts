@@ -8,6 +8,7 @@ import type { ModelDelta } from "../../policy/model.ts";
 import { ModelCopy } from "../../policy/model-copy.ts";
 import type { ApplyReport, Dataplane, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
 import { type Attachments, ClsactAttachments, TcxAttachments } from "./attachments.ts";
+import { FlowCarry, hasFlows } from "./carry-flows.ts";
 import { ClusterAddresses } from "./cluster-addresses.ts";
 import { errors } from "./errors.ts";
 import { expireFlows } from "./expire-flows.ts";
@@ -17,7 +18,7 @@ import { macBytes, netBytes } from "./net-bytes.ts";
 import { NodeWords } from "./node-words.ts";
 import { type ListOptions, policyItems } from "./policy-items.ts";
 import { type PolicyProgram, PolicyPrograms } from "./policy-programs.ts";
-import { carryFlows, mapDirectory, otherMapDirectories, Programs, word } from "./programs.ts";
+import { mapDirectory, otherMapDirectories, Programs, word } from "./programs.ts";
 import { removeAll } from "./remove-all.ts";
 import { routeEntries } from "./route-entries.ts";
 import { ServicePlane } from "./service-plane.ts";
@@ -195,7 +196,7 @@ class KernelDataplane implements EbpfDataplane {
     await this.services?.close();
     this.services = undefined;
     await this.attachments.close();
-    this.state?.programs.close();
+    this.state?.close();
     this.state = undefined;
     this.netlink.close();
   }
@@ -204,7 +205,7 @@ class KernelDataplane implements EbpfDataplane {
     await this.services?.remove();
     this.services = undefined;
     for (const { ifindex, direction } of this.attachments.places()) await this.attachments.detach(ifindex, direction);
-    this.state?.programs.close();
+    this.state?.close();
     this.state = undefined;
     this.held.clear();
     removeAll(this.options.kernel.bpf, this.options.pinDirectory);
@@ -217,6 +218,7 @@ class KernelDataplane implements EbpfDataplane {
   private async realize(delta?: ModelDelta): Promise<ObjectOutcome[]> {
     const fresh = this.state === undefined;
     const state = this.open();
+    await state.bringFlows();
     const outcomes = await this.applyServices(state, delta);
     const changed = await this.writeSets(state);
     const links = new Map(this.netlink.links().map((link) => [link.name, link]));
@@ -237,7 +239,7 @@ class KernelDataplane implements EbpfDataplane {
     this.writeClusterAddresses(state, fresh ? undefined : delta);
     this.writeWords(state, links.get(this.options.overlay));
     if (fresh && !this.options.startsOff) this.setMode("ebpf");
-    await this.attachAll(state, outcomes);
+    await this.moveIn(state, outcomes);
     outcomes.push(...((await this.services?.attach()) ?? []));
     await this.letGo(state, gone);
     await this.dropSets(state);
@@ -257,12 +259,11 @@ class KernelDataplane implements EbpfDataplane {
     if (this.state) return this.state;
     const { kernel, pinDirectory } = this.options;
     const directory = mapDirectory(pinDirectory);
-    const before = otherMapDirectories(kernel.bpf, pinDirectory);
-    const isNew = kernel.bpf.pins(directory).length === 0;
+    const before = otherMapDirectories(kernel.bpf, pinDirectory).filter((other) => hasFlows(kernel.bpf, other));
     kernel.bpf.makePinDirectory(directory);
     const programs = Programs.load(kernel.loadObject, this.loadOptions());
-    if (isNew) for (const other of before) carryFlows(kernel.bpf, other, programs);
-    this.state = new State(kernel, programs);
+    const carries = before.map((other) => new FlowCarry(kernel.bpf, other, (name) => programs.map(name)));
+    this.state = new State(kernel, programs, carries);
     return this.state;
   }
 
@@ -357,6 +358,20 @@ class KernelDataplane implements EbpfDataplane {
     node.put("NODE_DIRECT", this.model.settings.configuration?.bpfExternalServiceMode === "DSR" ? 1 : 0);
   }
 
+  /**
+   * Programs of the layout before know flows that began until ours stood in their place. Those come over last; a packet of one is not taken
+   * for a stranger's until then, and is sent again.
+   */
+  private async moveIn(state: State, outcomes: ObjectOutcome[]): Promise<void> {
+    await state.bringFlows();
+    state.node.put("NODE_MOVING", state.isMoving ? 1 : 0);
+    await this.attachAll(state, outcomes);
+    if (!state.isMoving) return;
+    await state.bringFlows();
+    state.node.put("NODE_MOVING", 0);
+    if ([...this.held.values()].every(({ attached }) => attached)) state.hasMoved();
+  }
+
   private async attachAll({ programs }: State, outcomes: ObjectOutcome[]): Promise<void> {
     for (const held of this.held.values()) {
       if (held.attached) continue;
@@ -396,9 +411,11 @@ class State {
   readonly tables: Record<"interfaces" | "workloads" | "routes", MapTable>;
   private epoch: number;
   private retired: readonly number[] = [];
+  private carries: readonly FlowCarry[];
 
-  constructor(kernel: Kernel, programs: Programs) {
+  constructor(kernel: Kernel, programs: Programs, carries: readonly FlowCarry[]) {
     this.programs = programs;
+    this.carries = carries;
     this.node = new NodeWords(programs.map("node"));
     this.clusterAddresses = new ClusterAddresses(programs.map("cluster_addresses"));
     const map = (name: string) => programs.map(name);
@@ -415,6 +432,26 @@ class State {
     };
     for (const table of Object.values(this.tables)) table.look();
     this.epoch = this.node.get("NODE_EPOCH");
+  }
+
+  /** Whether programs of another layout may still stand where ours should. */
+  get isMoving(): boolean {
+    return this.carries.length > 0;
+  }
+
+  /** What programs of other layouts have learnt since the last time. */
+  async bringFlows(): Promise<void> {
+    for (const carry of this.carries) await carry.bring();
+  }
+
+  hasMoved(): void {
+    for (const carry of this.carries) carry.close();
+    this.carries = [];
+  }
+
+  close(): void {
+    this.hasMoved();
+    this.programs.close();
   }
 
   /** Flows remember epochs, also of an earlier life and of interfaces that are gone: none may ever mean something else. */
