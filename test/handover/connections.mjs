@@ -63,7 +63,7 @@ function flood({ targets, perSecond }) {
         why.push({ name, code, at, afterMs: Date.now() - at, port: socket.localPort });
     };
     row.begun++;
-    open.set(socket, { began, giveUp: () => [end("ETIMEDOUT"), socket.destroy()] });
+    open.set(socket, { at, began, giveUp: () => [end("ETIMEDOUT"), socket.destroy()] });
     const ask = () => socket.write(`once ${at}\n`);
     const lingers = row.begun % LINGERING === 0;
     socket.on("connect", () => (lingers ? setTimeout(ask, LINGER_MS) : ask()));
@@ -91,7 +91,10 @@ function flood({ targets, perSecond }) {
     ready();
   }, 20);
   return {
-    report: () => ({ rows, open: open.size, seconds: (performance.now() - since) / 1000, why }),
+    report: () => {
+      const [oldest] = open.values();
+      return { rows, oldest: oldest?.at ?? Date.now(), seconds: (performance.now() - since) / 1000, why };
+    },
     // Counts from here on.
     anew: () => {
       for (const name of Object.keys(rows)) rows[name] = nothing();

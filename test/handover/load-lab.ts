@@ -1,4 +1,6 @@
+import { join } from "node:path";
 import { ENDPOINT_SLICES } from "../../src/cluster/kinds.ts";
+import { realKernel } from "../../src/kernel/kernel.ts";
 import { type LabNode, type LabPod, type NodeLab, nodeLab, until } from "../agent/node-lab.ts";
 import { defaultRoute, expose, type Started, start } from "./switch-lab.ts";
 
@@ -48,11 +50,13 @@ export interface LoadRow {
 
 export interface LoadReport {
   rows: Record<string, LoadRow>;
-  open: number;
+  /** When the oldest of the connections that are open was begun. */
+  oldest: number;
   perSecond: number;
   why: unknown[];
 }
 
+const { bpf } = realKernel();
 const CONNECTIONS = new URL("connections.mjs", import.meta.url).pathname;
 const [PORT, NODE_PORT] = [8080, 30_080];
 const SERVICE = { ip: "10.96.0.80", port: 80, nodePort: NODE_PORT };
@@ -166,7 +170,7 @@ async function loadOf(clients: readonly Started[]): Promise<LoadReport> {
     Object.values(rows).reduce((sum, { begun }) => sum + begun, 0) / seconds;
   return {
     rows: Object.assign({}, ...parts.map(({ rows }) => rows)) as LoadReport["rows"],
-    open: parts.reduce((sum, { open }) => sum + open, 0),
+    oldest: Math.min(...parts.map(({ oldest }) => oldest)),
     perSecond: Math.round(parts.reduce((sum, part) => sum + rateOf(part), 0)),
     why: parts.flatMap(({ why }) => why),
   };
@@ -176,6 +180,29 @@ async function reportOf<T>({ child, lines }: Started): Promise<T> {
   const answer = new Promise<string>((resolve) => lines.once("line", resolve));
   child.stdin!.write("report\n");
   return JSON.parse(await answer) as T;
+}
+
+/** The programs at the node's interfaces, by digests of their instructions, and the layouts of the maps they have. */
+export async function programsOf(node: LabNode): Promise<{ tags: string; layouts: string[] }> {
+  const root = join(node.directory, "bpf/vendor");
+  const tags = new Set<string>();
+  for (const pin of bpf.pins(join(root, "links"))) {
+    const link = bpf.openLink(join(root, "links", pin));
+    const program = bpf.openProgramById(link.info().programId);
+    tags.add(program.info.tag);
+    program.close();
+    await link.close();
+  }
+  return { tags: [...tags].sort().join(), layouts: bpf.pins(root).filter((name) => name.startsWith("maps_")) };
+}
+
+/** Until every connection that was begun by now has ended, in whatever way. */
+export async function allEnded(lab: LoadLab): Promise<void> {
+  const now = Date.now();
+  await until(
+    async () => (await lab.report()).oldest > now,
+    () => "connections do not end",
+  );
 }
 
 /** Until so many more connections were answered on every way. */

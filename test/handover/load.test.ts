@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type LabNode, until, whyNoNodes } from "../agent/node-lab.ts";
 import { anotherRelease, type Release } from "../support/another-release.ts";
-import { answeredMore, type LoadLab, loadLab } from "./load-lab.ts";
+import { allEnded, answeredMore, type LoadLab, loadLab, programsOf } from "./load-lab.ts";
 
 const why = whyNoNodes();
 const FULL = process.env["SERVICE_LOAD"] === "full";
@@ -10,6 +10,8 @@ const KILLS = FULL ? 5 : 1;
 const SCALED = FULL ? 5 : 1;
 /** On every way, before and after whatever happens. */
 const SETTLED = FULL ? 1_000 : 50;
+/** How long after a backend was said to end nobody begins anything with it. */
+const PROMISED_MS = 1_000;
 const TIMEOUT_MS = FULL ? 500_000 : 60_000;
 
 /** The same structures, and programs that differ by a number. */
@@ -26,15 +28,15 @@ const OTHER_LAYOUT = [
 /** New connections all the time, through node ports and cluster addresses, to backends of this node and of another. */
 describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}`, () => {
   let lab: LoadLab;
-  let releases: Record<"programs" | "layout", Release>;
+  let releases: { layout: Release; programs: Release | undefined };
   beforeAll(async () => {
-    const [programs, layout] = [await anotherRelease(OTHER_PROGRAMS), await anotherRelease(OTHER_LAYOUT)];
-    releases = { programs, layout };
+    const layout = await anotherRelease(OTHER_LAYOUT);
+    releases = { layout, programs: FULL ? await anotherRelease(OTHER_PROGRAMS) : undefined };
     lab = await loadLab(PER_SECOND);
   }, 180_000);
   afterAll(async () => {
     await lab?.close();
-    for (const one of Object.values(releases ?? {})) one.remove();
+    for (const one of Object.values(releases ?? {})) one?.remove();
   });
 
   /** No connection is lost on any way while it happens. */
@@ -43,8 +45,9 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
     await answeredMore(lab, SETTLED);
     await happen();
     await answeredMore(lab, SETTLED);
-    const { rows, perSecond, why: reasons, open } = await lab.report();
-    process.stdout.write(`${what}: ${perSecond} new connections a second, ${open} open now\n`);
+    await allEnded(lab);
+    const { rows, perSecond, why: reasons } = await lab.report();
+    process.stdout.write(`${what}: ${perSecond} new connections a second\n`);
     for (const [name, row] of Object.entries(rows)) process.stdout.write(`  ${name}: ${JSON.stringify(row)}\n`);
     expect(reasons).toEqual([]);
   };
@@ -71,16 +74,26 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
     await losesNothing("ended and started on each node", stopped);
   });
 
-  it("an upgrade to other programs, and back, loses no connection", { timeout: TIMEOUT_MS }, async () => {
+  it.runIf(FULL)("an upgrade to other programs, and back, loses no connection", { timeout: TIMEOUT_MS }, async () => {
+    const before = await programsOf(lab.nodes[0]!);
     await losesNothing("other programs on each node", eachNode(upgraded(releases.programs)));
+    const now = await programsOf(lab.nodes[0]!);
+    expect(now.tags).not.toBe(before.tags);
+    expect(now.layouts).toEqual(before.layouts);
     await losesNothing("the programs before on each node", eachNode(upgraded()));
+    expect(await programsOf(lab.nodes[0]!)).toEqual(before);
   });
 
-  it("an upgrade to programs with maps of another layout, and back, loses no connection", {
+  it("an upgrade that changes the layout of the maps, and back, loses no connection", {
     timeout: TIMEOUT_MS,
   }, async () => {
+    const before = await programsOf(lab.nodes[0]!);
     await losesNothing("maps of another layout on each node", eachNode(upgraded(releases.layout)));
+    const now = await programsOf(lab.nodes[0]!);
+    expect(now.layouts).toHaveLength(1);
+    expect(now.layouts).not.toEqual(before.layouts);
     await losesNothing("maps of the layout before on each node", eachNode(upgraded()));
+    expect(await programsOf(lab.nodes[0]!)).toEqual(before);
   });
 
   it("backends that come and go lose no connection: one that ends gets no new ones, and ends those it has", {
@@ -109,7 +122,8 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
     const own = async () => (await held.report()).filter(({ server }) => server === name);
     const saidAt = Date.now();
     await lab.terminate(backend);
-    await nobodyBeginsAt(backend);
+    if (FULL) await promised();
+    else await nobodyBeginsAt(backend);
     backend.refuse();
     const before = (await own()).map(({ answers }) => answers);
     await until(
@@ -124,8 +138,13 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
     expect((await held.report()).map(({ lost }) => lost).filter(Boolean)).toEqual([]);
     const { lastBegun } = await backend.report();
     process.stdout.write(`${name}: the last connection was begun ${lastBegun - saidAt} ms after it was said to end\n`);
+    // As a server that is told to end: it goes when it has answered everybody it has.
+    await allEnded(lab);
     await lab.remove(backend);
   };
+
+  /** What the guide says, to the letter: on a machine that does much else beside, an agent may hear of the change later than that. */
+  const promised = () => new Promise((resolve) => setTimeout(resolve, PROMISED_MS));
 
   const nobodyBeginsAt = async (backend: { report(): Promise<{ accepted: number }> }) => {
     let before = -1;
