@@ -13,6 +13,7 @@ import { ClusterAddresses } from "./cluster-addresses.ts";
 import { errors } from "./errors.ts";
 import { expireFlows } from "./expire-flows.ts";
 import { type Fit, fitToKernel } from "./fit-to-kernel.ts";
+import { countLearnt, fillOf, type MapFill } from "./map-fill.ts";
 import { MapTable, wrapped } from "./map-table.ts";
 import { macBytes, netBytes } from "./net-bytes.ts";
 import { NodeWords } from "./node-words.ts";
@@ -22,7 +23,6 @@ import { mapDirectory, otherMapDirectories, Programs, word } from "./programs.ts
 import { removeAll } from "./remove-all.ts";
 import { routeEntries } from "./route-entries.ts";
 import { ServicePlane } from "./service-plane.ts";
-import type { MapFill } from "./service-tables.ts";
 import { SetMap } from "./set-map.ts";
 import { showTable } from "./show.ts";
 import { readVerdict, type VerdictEvent } from "./verdict-events.ts";
@@ -55,8 +55,8 @@ export interface EbpfDataplane extends Dataplane {
    */
   setMode(mode: EbpfMode, generation?: number): void;
   mode(): EbpfMode;
-  /** How full the maps of services are. */
-  serviceFill(): MapFill[];
+  /** How full the maps are that can be: those of services now, those the programs write as they were when everything was last compared. */
+  fill(): MapFill[];
   /** Tells verdicts as they are given, at most so many a second and processor, until stopped. Only after a delta in sync. */
   watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void };
 }
@@ -97,6 +97,7 @@ class KernelDataplane implements EbpfDataplane {
   private readonly held = new Map<string, HeldInterface>();
   private state: State | undefined;
   private services: ServicePlane | undefined;
+  private counted: readonly MapFill[] = [];
 
   constructor(
     options: EbpfOptions,
@@ -120,13 +121,15 @@ class KernelDataplane implements EbpfDataplane {
 
   async resync(): Promise<void> {
     if (!this.state) return;
-    const { tables, sets, clusterAddresses } = this.state;
+    const { tables, sets, clusterAddresses, programs } = this.state;
     for (const table of Object.values(tables)) table.look();
     clusterAddresses.look();
     await sets.look();
     for (const held of this.held.values()) held.attached = false;
     await this.realize();
-    await expireFlows(this.state.programs.map("flows"), this.options.configuration ?? {});
+    const map = (name: string) => programs.map(name);
+    const { left } = await expireFlows(map("flows"), this.options.configuration ?? {});
+    this.counted = [fillOf(map("flows"), left), ...(await countLearnt(map))];
   }
 
   async sweep(): Promise<SweepReport> {
@@ -188,8 +191,8 @@ class KernelDataplane implements EbpfDataplane {
     };
   }
 
-  serviceFill(): MapFill[] {
-    return this.services?.fill() ?? [];
+  fill(): MapFill[] {
+    return [...(this.services?.fill() ?? []), ...this.counted];
   }
 
   async close(): Promise<void> {

@@ -6,10 +6,11 @@ import type { LoadOptions } from "../../kernel/object.ts";
 import type { SocketsPort } from "../../kernel/sockets-port.ts";
 import type { ServicePort, TableDelta } from "../../policy/model.ts";
 import type { ObjectOutcome } from "../contract.ts";
+import type { MapFill } from "./map-fill.ts";
 import { wrapped } from "./map-table.ts";
 import { carryServices } from "./service-carry.ts";
 import { closeUdpSockets, endKernelUdpFlows, endUdpFlows, forgetChoices, type Gone } from "./service-gone.ts";
-import { type MapFill, ServiceTables } from "./service-tables.ts";
+import { ServiceTables } from "./service-tables.ts";
 import { SocketHooks } from "./socket-hooks.ts";
 
 export interface ServicePlaneOptions {
