@@ -165,6 +165,18 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
     TIMEOUT_MS,
   );
 
+  it("of addresses of services: it is told while so, and no longer", async () => {
+    lab = await ServiceLab.open({}, { cluster_addresses: 2 });
+    await lab.serve([WEB]);
+    const more = [2, 3].map((last) => servicePort(`more-${last}`, [], { clusterAddress: `10.96.0.${last}` }));
+    expect(await apply(more, [])).toEqual([
+      "(cluster addresses): KERNEL_REFUSED: the kernel refused update of map cluster_address: E2BIG",
+    ]);
+    expect(openFlow(1_000)).toEqual(OPENED(1_000));
+    await apply([], more.slice(0, 1));
+    expect(await apply([], [])).toEqual([]);
+  });
+
   /** What did not fit. */
   const apply = async (set: ServicePort[], gone: ServicePort[]) => {
     const { ipSets, inSync, settings } = deltaOf(ANYBODY);

@@ -239,7 +239,7 @@ class KernelDataplane implements EbpfDataplane {
     }
     for (const [id, nets] of state.policies.netSets()) await state.sets.put(id, "net", nets);
     this.writeTables(state, addresses);
-    this.writeClusterAddresses(state, fresh ? undefined : delta);
+    outcomes.push(this.writeClusterAddresses(state, fresh ? undefined : delta));
     this.writeWords(state, links.get(this.options.overlay));
     if (fresh && !this.options.startsOff) this.setMode("ebpf");
     await this.moveIn(state, outcomes);
@@ -349,10 +349,12 @@ class KernelDataplane implements EbpfDataplane {
     for (const table of [tables.routes, tables.workloads]) table.remove();
   }
 
-  private writeClusterAddresses({ clusterAddresses }: State, delta: ModelDelta | undefined): void {
+  private writeClusterAddresses({ clusterAddresses }: State, delta: ModelDelta | undefined): ObjectOutcome {
     clusterAddresses.want(delta?.services ?? { set: [...this.model.services.values()], remove: [] });
-    clusterAddresses.write();
+    const failed = clusterAddresses.write();
     clusterAddresses.remove();
+    const all = { kind: "service", id: "(cluster addresses)" } as const;
+    return failed ? { ...all, failed } : all;
   }
 
   private writeWords({ node }: State, overlay: Link | undefined): void {

@@ -65,13 +65,12 @@ export class ServicePlane {
 
   /** Puts the programs at the node's sockets. Once there is something to find, so that nobody is translated by half of the services. */
   async attach(): Promise<ObjectOutcome[]> {
+    const sockets = { kind: "service", id: "(sockets of the node)" } as const;
     try {
       await this.hooks?.attach();
-      return [];
+      return [sockets];
     } catch (error) {
-      return [
-        { kind: "service", id: "(sockets of the node)", failed: wrapped("the hooks at the node's sockets", error) },
-      ];
+      return [{ ...sockets, failed: wrapped("the hooks at the node's sockets", error) }];
     }
   }
 
