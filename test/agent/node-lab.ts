@@ -293,7 +293,7 @@ function nodeAgent(plan: NodeFacts, more: Record<string, string>): LabNode {
       started.stderr.on("data", (text: Buffer) => (lines += text));
       await until(
         async () => {
-          if (started.exitCode !== null) throw new Error(`the agent ended: ${lines}`);
+          if (started.exitCode !== null || started.signalCode !== null) throw new Error(`the agent ended: ${lines}`);
           const { code } = await callPlugin(directory, { CNI_COMMAND: "STATUS" }, {});
           return code === 0;
         },
