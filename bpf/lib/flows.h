@@ -20,10 +20,28 @@ INLINE __u64 timeout_of(__u8 protocol, __u8 state)
 	return is_icmp(protocol) ? timeout_icmp : timeout_other;
 }
 
-INLINE void forget(const struct work *w)
+/*
+ * The other direction's entry. Of a flow that the kernel translates, answers are under other addresses than its requests' reversed: what is
+ * found there may be another flow, kept apart from it by a port of its own.
+ */
+INLINE struct flow *other_half(const struct work *w, const struct flow *flow)
 {
+	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
+	return other && !((other->flags ^ flow->flags) & (FLOW_KERNEL | FLOW_NAT)) ? other : 0;
+}
+
+INLINE void forget(const struct work *w, const struct flow *flow)
+{
+	if (other_half(w, flow))
+		bpf_map_delete_elem(&flows, &w->reply);
 	bpf_map_delete_elem(&flows, &w->packet);
-	bpf_map_delete_elem(&flows, &w->reply);
+}
+
+/* Whether packets of that entry are translated where they arrive and go past the stack: what looks so where it leaves is another flow's. */
+INLINE int passes_stack_by(const struct flow *flow)
+{
+	__u8 own = (flow->flags & (FLOW_FROM_HOST | FLOW_REPLY)) == FLOW_FROM_HOST;
+	return (flow->flags & FLOW_NAT) && flow->path != PATH_STACK && !own;
 }
 
 /*
@@ -45,13 +63,13 @@ INLINE int is_reused(const struct work *w, const struct flow *flow, int leaving)
 INLINE struct flow *find_flow(struct work *w, int leaving, __u64 now)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, &w->packet);
-	if (!flow)
+	if (!flow || (leaving && passes_stack_by(flow)))
 		return 0;
 	if (flow->flags & FLOW_NAT)
 		reverse(&w->reply, &flow->to);
 	if (now - flow->last_seen <= timeout_of(w->packet.protocol, flow->state) && !is_reused(w, flow, leaving))
 		return flow;
-	forget(w);
+	forget(w, flow);
 	reverse(&w->reply, &w->packet);
 	return 0;
 }
@@ -101,7 +119,7 @@ INLINE void refresh(struct flow *flow, const struct work *w, __u32 length, __u64
 	__u8 old = now - flow->last_seen > SEEN_GRAIN;
 	if (!opening && !ending && !old)
 		return;
-	struct flow *answer = bpf_map_lookup_elem(&flows, &w->reply);
+	struct flow *answer = other_half(w, flow);
 	flow->last_seen = now;
 	/* Both directions live as long as one does: a one-way transfer must not lose its acknowledging half. */
 	if (answer)
@@ -114,19 +132,19 @@ INLINE void refresh(struct flow *flow, const struct work *w, __u32 length, __u64
 INLINE void approve_known(const struct work *w)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, &w->packet);
-	if (flow) {
-		if (w->epoch_in)
-			flow->approved_in = w->epoch_in;
-		if (w->epoch_out)
-			flow->approved_out = w->epoch_out;
-	}
-	flow = bpf_map_lookup_elem(&flows, &w->reply);
-	if (flow) {
-		if (w->epoch_in)
-			flow->approved_out = w->epoch_in;
-		if (w->epoch_out)
-			flow->approved_in = w->epoch_out;
-	}
+	if (!flow)
+		return;
+	if (w->epoch_in)
+		flow->approved_in = w->epoch_in;
+	if (w->epoch_out)
+		flow->approved_out = w->epoch_out;
+	struct flow *answer = other_half(w, flow);
+	if (!answer)
+		return;
+	if (w->epoch_in)
+		answer->approved_out = w->epoch_in;
+	if (w->epoch_out)
+		answer->approved_in = w->epoch_out;
 }
 
 INLINE __u8 flow_flags_of(const struct work *w)
@@ -136,7 +154,7 @@ INLINE __u8 flow_flags_of(const struct work *w)
 	       (w->flags & WORK_DIRECT ? FLOW_DIRECT : 0) | (w->flags & WORK_KERNEL ? FLOW_KERNEL : 0);
 }
 
-/* 0 when both directions are in the table. A translated flow of which only one were would be worse than none. */
+/* 0 when both directions are in the table, or the kernel has them. A translated flow of which only one were would be worse than none. */
 INLINE long open_flow(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
 {
 	struct flow *flow = &w->scratch.flow;
@@ -170,6 +188,10 @@ INLINE long open_flow(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
 	if (w->flags & WORK_NAT)
 		reverse(&flow->to, &w->packet);
 	__builtin_memcpy(flow->mac, w->reply_mac, 6);
+	if (w->flags & WORK_KERNEL) {
+		bpf_map_update_elem(&flows, &w->reply, flow, BPF_NOEXIST);
+		return 0;
+	}
 	if (!bpf_map_update_elem(&flows, &w->reply, flow, BPF_ANY))
 		return 0;
 	bpf_map_delete_elem(&flows, &w->packet);

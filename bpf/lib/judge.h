@@ -156,8 +156,9 @@ INLINE int after_policy(struct __sk_buff *skb, enum hook hook)
 	if (!w)
 		return DROP;
 	if (w->verdict != VERDICT_ALLOW) {
-		if (w->flags & WORK_KNOWN)
-			forget(w);
+		struct flow *flow = w->flags & WORK_KNOWN ? bpf_map_lookup_elem(&flows, &w->packet) : 0;
+		if (flow)
+			forget(w, flow);
 		return drop(w, hook, policy_drop(hook, w));
 	}
 	if (arrives(hook) && w->stage == STAGE_IN && w->path == PATH_LOCAL && w->out_slot) {
@@ -229,6 +230,9 @@ INLINE enum reason begin_leaving(struct __sk_buff *skb, struct work *w, const st
 		w->flags |= WORK_FROM_HOST;
 	if (w->flags & WORK_UNTRACKED)
 		return REASON_NONE;
+	/* That of another flow, which was passed over: it stays. */
+	if (bpf_map_lookup_elem(&flows, &w->packet))
+		w->flags |= WORK_UNTRACKED;
 	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
 	if (other && (other->flags & FLOW_NAT)) {
 		/* Half of a translated flow, as it looks behind the translation: the entries are under what it looks like before. */
@@ -319,11 +323,11 @@ INLINE enum reason known(struct __sk_buff *skb, struct work *w, enum hook hook, 
 	if (arrives(hook) && (draining || (flow->flags & FLOW_KERNEL))) {
 		int found = find_kernel_flow(skb, w, &w->packet);
 		if (draining && found && is_given(w, flow)) {
-			forget(w);
+			forget(w, flow);
 			return PASS_GIVEN;
 		}
 		if ((flow->flags & FLOW_KERNEL) && !found) {
-			forget(w);
+			forget(w, flow);
 			return REASON_NONE;
 		}
 	}

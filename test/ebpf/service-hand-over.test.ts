@@ -111,6 +111,29 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
       expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("redirect PASS_POLICY");
     });
 
+    it("a connection straight to its backend, from the same port, is kept apart from it to the end of either", () => {
+      const original = tuple(6, POD_A.v4, 1000, VIP, 80);
+      kernelHas({ original, destinationNat: backend(8080), tcpState: "established" });
+      const kernelAnswers = (flags: number) => line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, flags)));
+      const kernelAsks = (flags: number) =>
+        line("b", v4(to(POD_A.v4, POD_B.v4), tcp(1000, 8080, flags)), { direction: "egress", from: "a" });
+      const straight = (flags?: number) => line("a", v4(to(POD_A.v4, POD_B.v4), tcp(1000, 8080, flags)));
+      expect(kernelAnswers(TCP.ack)).toContain("next PASS_POLICY");
+      const port = Number(/10\.65\.0\.1:(\d+) >/.exec(straight())?.[1]);
+      expect(port).not.toBe(1000);
+      const answers = () => line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, port, TCP.synAck)));
+      expect(answers()).toBe("redirect PASS_ESTABLISHED | tcp 10.65.0.2:8080 > 10.65.0.1:1000");
+      const goesOn = `redirect PASS_ESTABLISHED | tcp 10.65.0.1:${port} > 10.65.0.2:8080`;
+      expect(kernelAnswers(TCP.ack)).toContain("next PASS_POLICY");
+      expect(straight(TCP.ack)).toBe(goesOn);
+      expect(kernelAsks(TCP.ack)).toContain("next PASS_POLICY");
+      expect(kernelAnswers(TCP.rst)).toContain("next PASS_ESTABLISHED");
+      expect(kernelAsks(TCP.rst)).toContain("next PASS_POLICY");
+      withKernel((kernel) => kernel.delete(original));
+      kernelAnswers(TCP.ack);
+      expect(straight(TCP.ack)).toBe(goesOn);
+    });
+
     it("a client at a node port stays in the kernel too", () => {
       kernelHas({ original: tuple(6, OUTSIDE.v4, 1000, NODE.v4, 30080), destinationNat: backend(8080) });
       expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30080, TCP.ack)))).toContain("next PASS_NO_POLICY");

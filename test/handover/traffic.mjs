@@ -5,6 +5,8 @@ import { connect, createServer } from "node:net";
 import { createInterface } from "node:readline";
 
 const HUNG_MS = 5_000;
+/** Sooner than whoever waits for us gives up: it shall know whom we wait for. */
+const LATE_MS = 15_000;
 const [, , what, ...rest] = process.argv;
 
 // Whoever started us is gone, or wants us gone.
@@ -46,8 +48,13 @@ function talk({ flows: wanted, intervalMs }) {
   const opened = setInterval(() => {
     if (!flows.every((flow) => flow.isOpen())) return;
     clearInterval(opened);
+    clearTimeout(late);
     process.stdout.write("ready\n");
   }, 20);
+  const late = setTimeout(() => {
+    for (const flow of flows.filter(({ isOpen }) => !isOpen()))
+      process.stderr.write(`not open: ${flow.name}, from port ${flow.port()}, sent ${flow.state().sent}\n`);
+  }, LATE_MS);
   createInterface({ input: process.stdin }).on("line", (line) => {
     if (line === "quiet") quiet = true;
     if (line === "speak") quiet = false;
@@ -105,7 +112,7 @@ function start({ name, protocol, host, port, connected = true }) {
       if (connected) socket.send(`${sent}`, () => {});
       else socket.send(`${sent}`, port, host, () => {});
     };
-    return { name, state, tick, isOpen: () => open };
+    return { name, state, tick, isOpen: () => open, port: () => socket.address().port };
   }
   const socket = connect({ host, port });
   let text = "";
@@ -127,5 +134,5 @@ function start({ name, protocol, host, port, connected = true }) {
     sent++;
     socket.write(`${sent}\n`);
   };
-  return { name, state, tick, isOpen: () => open };
+  return { name, state, tick, isOpen: () => open, port: () => socket.localPort };
 }
