@@ -102,6 +102,12 @@ INLINE int opens_tcp(const struct work *w)
 	       (w->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
+/* Whether the packet may be of a flow that programs of the layout before know, and we do not yet. */
+INLINE int may_be_moving(const struct work *w)
+{
+	return w->packet.protocol == IPPROTO_TCP && !opens_tcp(w) && node_word(NODE_MOVING);
+}
+
 /* Whether the packet goes on in the kernel's flow. A SYN does only while the kernel waits for its answer: sent again, it must not find another backend. */
 INLINE int is_kernel_flow(struct __sk_buff *skb, struct work *w)
 {

@@ -248,6 +248,8 @@ INLINE enum reason begin_leaving(struct __sk_buff *skb, struct work *w, const st
 		w->flags |= WORK_REPLY | WORK_KERNEL;
 		ask_about(w, &w->reply);
 		ask_about_translated(w, &w->scratch.kernel.dst, w->scratch.kernel.dport);
+	} else if (may_be_moving(w)) {
+		return DROP_FLOWS_MOVING;
 	}
 	return REASON_NONE;
 }
@@ -276,6 +278,8 @@ INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 		leave_to_kernel(w);
 		if (is_for_host(skb, w))
 			w->flags |= w->flags & WORK_REPLY ? WORK_FROM_HOST : WORK_TO_HOST;
+	} else if (tracked && may_be_moving(w)) {
+		return drop(w, hook, DROP_FLOWS_MOVING);
 	} else if (frontend) {
 		if (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)) {
 			if (has_ct_lookup)

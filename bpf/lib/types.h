@@ -287,6 +287,7 @@ enum node_word {
 	NODE_OVERLAY = 4,     /* interface of the overlay; 0 is none */
 	NODE_OVERLAY_MTU = 5,
 	NODE_DIRECT = 6, /* 1: the backend's node answers clients straight */
+	NODE_MOVING = 7, /* 1: flows of the layout before are still on their way here */
 	NODE_WORDS = 8,
 };
 
@@ -355,6 +356,7 @@ enum reason {
 	REJECT_TOO_BIG = 56,
 	REJECT_HOP_LIMIT = 57,
 	REJECT_NO_PORT = 59,      /* a cluster address that has no such port */
+	DROP_FLOWS_MOVING = 60,   /* TCP in the middle of a flow that may be on its way here: it is sent again */
 	REJECT_UNKNOWN_FLOW = 58, /* TCP to a service, without a beginning: nobody knows whom it was with */
 	REASONS = 64,
 };

@@ -30,7 +30,7 @@ export function agentMetrics(metrics: Metrics): AgentMetrics {
       "Time one call of the plugin took, by command and result.",
     ),
     drops: metrics.gauge("vendor_node_packets", "Packets since the programs were loaded, by hook and reason."),
-    mapEntries: metrics.gauge("vendor_node_map_entries", "Entries of the maps that services are written into."),
+    mapEntries: metrics.gauge("vendor_node_map_entries", "Entries of the maps of services and of connections."),
     mapMost: metrics.gauge("vendor_node_map_max_entries", "How many entries each of those maps can have."),
     proxyConflicts: metrics.counter(
       "vendor_node_service_proxy_conflicts_total",

@@ -16,6 +16,10 @@ export const errors = defineErrors({
     fix: (name: string) => `set $${name} in the container's environment`,
     exitCode: CONFIG,
   },
+  AGENT_MAP_FULL: {
+    say: (map: string, entries: number, most: number) => `the map ${map} has ${entries} of at most ${most} entries`,
+    fix: () => "fewer services, backends or connections on this node",
+  },
   AGENT_NOT_READY: {
     say: (why: string) => `the node's agent is not ready: ${why}`,
     fix: () => "wait: the runtime tries again by itself; the log of the agent's pod says what it waits for",

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { ServicePort } from "../policy/model.ts";
 import { ModelCopy } from "../policy/model-copy.ts";
-import { servicesTable } from "./own-tables.ts";
+import { problemsTable, servicesTable } from "./own-tables.ts";
 
 const SERVICE: ServicePort = {
   ...{ id: "shop/web:http/tcp/4", protocol: 6, family: 4, clusterAddress: "10.96.0.10", port: 80 },
@@ -43,4 +43,14 @@ it("the table of services says where each is asked, by which rules, and who answ
       ],
     ],
   });
+});
+
+it("the table of problems names maps that are full, and none that are not", () => {
+  const fill = [
+    { map: "flows", entries: 999_700, max: 1_000_000 },
+    { map: "affinities", entries: 40_000, max: 65_536 },
+  ];
+  expect(problemsTable(new ModelCopy(), [], fill).rows).toEqual([
+    ["map flows", "AGENT_MAP_FULL", "the map flows has 999700 of at most 1000000 entries"],
+  ]);
 });

@@ -1,5 +1,7 @@
 import type { ObjectOutcome, Table } from "../dataplane/contract.ts";
+import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import type { DataplaneModel, ServiceBackend, ServicePort } from "../policy/model.ts";
+import { errors } from "./errors.ts";
 import type { HandOverState } from "./plane-switch.ts";
 import type { PodRecord } from "./pods/pod-records.ts";
 
@@ -70,8 +72,12 @@ function at(address: string, port: number): string {
   return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
-/** Objects that are not in effect: those that cannot be understood, and those the kernel would not take. */
-export function problemsTable(model: DataplaneModel, failed: readonly ObjectOutcome[]): Table {
+/** Objects that are not in effect: those that cannot be understood, and those the kernel would not take; and maps that are full. */
+export function problemsTable(
+  model: DataplaneModel,
+  failed: readonly ObjectOutcome[],
+  fill: readonly MapFill[],
+): Table {
   return {
     columns: ["object", "code", "problem"],
     rows: ordered([
@@ -81,8 +87,17 @@ export function problemsTable(model: DataplaneModel, failed: readonly ObjectOutc
         message,
       ]),
       ...failed.map(({ kind, id, failed: why }) => [`${kind} ${id}`, why?.code ?? "", why?.message ?? ""]),
+      ...fill.filter(isFull).map(({ map, entries, max }) => {
+        const { code, message } = errors.AGENT_MAP_FULL(map, entries, max);
+        return [`map ${map}`, code, message];
+      }),
     ]),
   };
+}
+
+/** The kernel keeps some entries of a map ready on each processor, so that few maps are ever full to the last one. */
+function isFull({ entries, max }: MapFill): boolean {
+  return entries >= max * 0.95;
 }
 
 /** Which data plane is on its way to be which, and what that waits for. */

@@ -1,5 +1,5 @@
 import type { ApplyReport, Dataplane, SweepReport, Table, TableName } from "../dataplane/contract.ts";
-import type { MapFill } from "../dataplane/ebpf/service-tables.ts";
+import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import { createHandOver, type DeadMan, type HandOverParts } from "../dataplane/handover/hand-over.ts";
 import type { Next } from "../dataplane/handover/next-step.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";

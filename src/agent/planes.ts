@@ -2,8 +2,8 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Dataplane } from "../dataplane/contract.ts";
 import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
 import { fitToKernel } from "../dataplane/ebpf/fit-to-kernel.ts";
+import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import { type ObjectName, objectBytes } from "../dataplane/ebpf/objects.ts";
-import type { MapFill } from "../dataplane/ebpf/service-tables.ts";
 import { type NodeGround, nodeGround } from "../dataplane/handover/node-ground.ts";
 import { createNodeNetwork } from "../dataplane/net/node-network.ts";
 import type { Sysctls } from "../dataplane/net/sysctls.ts";
@@ -77,7 +77,7 @@ async function ebpfPlane(kernel: Kernel, pinDirectory: string, cgroupPath: strin
       await nat.resync();
     },
     sweep: () => programs.sweep(),
-    fill: () => programs.serviceFill(),
+    fill: () => programs.fill(),
     show: (table) => programs.show(table),
     async close() {
       await programs.close();

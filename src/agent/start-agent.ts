@@ -341,7 +341,7 @@ async function openSockets(
       pods: () => podsTable(records.list()),
       services: () => servicesTable(loop.model),
       settings: () => settingsTable(loop.model),
-      problems: () => problemsTable(loop.model, loop.problems()),
+      problems: () => problemsTable(loop.model, loop.problems(), filter.fill()),
       "hand-over": () => handOverTable(filter.state()),
     },
   });

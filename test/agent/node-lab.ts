@@ -42,9 +42,12 @@ export interface LabNode {
   /** The group its own processes are in. */
   group: string | undefined;
   log(): string;
-  start(): Promise<void>;
+  /** `release`: the directory of another one than this. */
+  start(release?: string): Promise<void>;
   /** As `kill -9`. */
   kill(): Promise<void>;
+  /** As a runtime ends a container: it is told to, and lets go. */
+  stop(): Promise<void>;
   /** The plugin, with what it printed. */
   cni(command: string, pod: LabPod, config?: object): Promise<CniEnd>;
   vendor(...args: string[]): Promise<string>;
@@ -267,35 +270,38 @@ function nodeAgent(plan: NodeFacts, more: Record<string, string>): LabNode {
     ...more,
   };
   const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
-  const into = [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, join(ROOT, "bin/vendor")];
+  const intoRelease = (root: string) => [
+    ...[`--net=/run/netns/${netns.name}`, ...entering, process.execPath, join(root, "bin/vendor")],
+  ];
   let child: ChildProcess | undefined;
   let lines = "";
-  const kill = async () => {
+  const end = async (signal: "SIGKILL" | "SIGTERM") => {
     const dying = child;
     child = undefined;
     if (!dying || dying.exitCode !== null) return;
     const gone = new Promise((resolve) => dying.once("exit", resolve));
-    dying.kill("SIGKILL");
+    dying.kill(signal);
     await gone;
   };
   return {
     ...plan,
     log: () => lines,
-    async start() {
-      const started = spawn("nsenter", [...into, "node"], { env, stdio: ["ignore", "pipe", "pipe"] });
+    async start(release = ROOT) {
+      const started = spawn("nsenter", [...intoRelease(release), "node"], { env, stdio: ["ignore", "pipe", "pipe"] });
       child = started;
       started.stdout.on("data", (text: Buffer) => (lines += text));
       started.stderr.on("data", (text: Buffer) => (lines += text));
       await until(
         async () => {
-          if (started.exitCode !== null) throw new Error(`the agent ended: ${lines}`);
+          if (started.exitCode !== null || started.signalCode !== null) throw new Error(`the agent ended: ${lines}`);
           const { code } = await callPlugin(directory, { CNI_COMMAND: "STATUS" }, {});
           return code === 0;
         },
         () => lines,
       );
     },
-    kill,
+    kill: () => end("SIGKILL"),
+    stop: () => end("SIGTERM"),
     cni: (command, pod, config = {}) =>
       callPlugin(
         directory,
@@ -308,7 +314,7 @@ function nodeAgent(plan: NodeFacts, more: Record<string, string>): LabNode {
         },
         config,
       ),
-    vendor: async (...args) => (await run("nsenter", [...into, ...args], { env })).stdout,
+    vendor: async (...args) => (await run("nsenter", [...intoRelease(ROOT), ...args], { env })).stdout,
   };
 }
 

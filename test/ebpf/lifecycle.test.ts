@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createEbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
+import { word } from "../../src/dataplane/ebpf/programs.ts";
 import type { VerdictEvent } from "../../src/dataplane/ebpf/verdict-events.ts";
+import { NODE_WORD } from "../../src/gen/bpf/layout.gen.ts";
 import { Assembler, R0 } from "../../src/kernel/asm.ts";
 import { frame, TCP, tcp, udp, v4 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
@@ -25,6 +27,23 @@ describe.skipIf(missing).each(ways)(
     const from = (at: "a" | "b", packet: { type: number; bytes: Buffer }) => {
       const { verdict, reason } = lab.send(at, "ingress", frame(packet));
       return `${verdict} ${reason}`;
+    };
+
+    /** As an earlier release would have left them: the same maps below another name. */
+    const leaveAsBefore = async () => {
+      const ours = `${lab.directory}/ours`;
+      const before = `${ours}/maps_before`;
+      const [current] = lab.kernel.bpf.pins(ours).filter((name) => name.startsWith("maps_"));
+      await lab.plane.close();
+      lab.forgetPrograms();
+      lab.kernel.bpf.makePinDirectory(before);
+      for (const name of lab.kernel.bpf.pins(`${ours}/${current}`)) {
+        const map = lab.kernel.bpf.openMap(`${ours}/${current}/${name}`);
+        map.pin(`${before}/${name}`);
+        map.close();
+        lab.kernel.bpf.unpin(`${ours}/${current}/${name}`);
+      }
+      return before;
     };
 
     it("goes on without the agent, and a new one takes it over: nothing denied passes, nothing allowed breaks", async () => {
@@ -68,22 +87,41 @@ describe.skipIf(missing).each(ways)(
     it("a flow of an older layout of maps is carried over", async () => {
       await lab.apply(RULES);
       from("a", v4(A_TO_B, tcp(40000, 80)));
-      const ours = `${lab.directory}/ours`;
-      const [current] = lab.kernel.bpf.pins(ours).filter((name) => name.startsWith("maps_"));
-      await lab.plane.close();
-      lab.forgetPrograms();
-      // As an earlier release would have left them: the same flows below another name.
-      lab.kernel.bpf.makePinDirectory(`${ours}/maps_before`);
-      for (const name of lab.kernel.bpf.pins(`${ours}/${current}`)) {
-        const map = lab.kernel.bpf.openMap(`${ours}/${current}/${name}`);
-        map.pin(`${ours}/maps_before/${name}`);
-        map.close();
-        lab.kernel.bpf.unpin(`${ours}/${current}/${name}`);
-      }
+      const before = await leaveAsBefore();
       await lab.start();
       await lab.apply(RULES);
       expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("redirect PASS_POLICY");
-      expect((await lab.plane.sweep()).removed).toEqual([`maps of another layout at ${ours}/maps_before`]);
+      expect((await lab.plane.sweep()).removed).toEqual([`maps of another layout at ${before}`]);
+    });
+
+    it("while flows of an older layout come over, TCP that may be of one is not judged as a stranger's, and new flows begin", async () => {
+      await lab.apply(RULES);
+      const node = lab.map("node");
+      const tell = (moving: number) => node.update(word(NODE_WORD.NODE_MOVING), word(moving));
+      tell(1);
+      expect(from("a", v4(A_TO_B, tcp(40000, 80, TCP.ack)))).toBe("drop DROP_FLOWS_MOVING");
+      expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("drop DROP_FLOWS_MOVING");
+      expect(from("a", v4(A_TO_B, tcp(40001, 80)))).toBe("redirect PASS_POLICY");
+      expect(from("b", v4(B_TO_A, tcp(80, 40001, TCP.synAck)))).toBe("redirect PASS_ESTABLISHED");
+      tell(0);
+      node.close();
+      expect(from("a", v4(A_TO_B, tcp(40000, 80, TCP.ack)))).toBe("redirect PASS_POLICY");
+    });
+
+    it("a life that was cut short while it took over is gone on with, also where it had begun to remove what was before", async () => {
+      await lab.apply(RULES);
+      from("a", v4(A_TO_B, tcp(40000, 80)));
+      const before = await leaveAsBefore();
+      await lab.start();
+      // Our own maps are there, and know no flow yet.
+      lab.plane.mode();
+      await lab.restart();
+      await lab.apply(RULES);
+      expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("redirect PASS_POLICY");
+      for (const name of ["flows", "node"]) lab.kernel.bpf.unpin(`${before}/${name}`);
+      await lab.restart();
+      await lab.apply(RULES);
+      expect((await lab.plane.sweep()).removed).toContain(`maps of another layout at ${before}`);
     });
 
     it("everything of ours can be taken off the node", async () => {

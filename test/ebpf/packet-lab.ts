@@ -52,6 +52,8 @@ export class PacketLab {
   readonly netns: Netns;
   readonly directory: string;
   private readonly name: string;
+  /** Of maps: smaller than on a node, so that a lab is quickly made. */
+  private sizes: Record<string, number> = { flows: 4096 };
   private readonly links = new Map<Interface, number>();
   private readonly opened = new Map<string, BpfProgram>();
   private counters: BpfMap | undefined;
@@ -68,7 +70,7 @@ export class PacketLab {
   static async open(
     configuration: Record<string, number> = {},
     by: "what there is" | "clsact" = "what there is",
-    has: { overlay?: boolean } = {},
+    has: { overlay?: boolean; sizes?: Record<string, number> } = {},
   ): Promise<PacketLab> {
     const real = realKernel();
     const kernel = { ...real, features: async () => ({ ...(await real.features()), tcx: false }) };
@@ -76,6 +78,7 @@ export class PacketLab {
       by === "clsact" ? kernel : real,
       `vt-ebpf-${process.pid}-${Math.random().toString(36).slice(2, 8)}`,
     );
+    lab.sizes = { ...lab.sizes, ...has.sizes };
     try {
       lab.build();
       if (has.overlay) lab.addOverlay();
@@ -91,7 +94,7 @@ export class PacketLab {
   async start(configuration: Record<string, number> = {}): Promise<void> {
     this.plane = await createEbpfDataplane({
       ...{ kernel: this.kernel, netns: this.netns, pinDirectory: `${this.directory}/ours`, overlay: OVERLAY },
-      maxEntries: { flows: 4096 },
+      maxEntries: this.sizes,
       configuration,
     });
   }

@@ -37,8 +37,11 @@ export class ServiceLab {
     this.packets = packets;
   }
 
-  static async open(configuration: Record<string, number> = {}): Promise<ServiceLab> {
-    return new ServiceLab(await PacketLab.open(configuration, "what there is", { overlay: true }));
+  static async open(
+    configuration: Record<string, number> = {},
+    sizes: Record<string, number> = {},
+  ): Promise<ServiceLab> {
+    return new ServiceLab(await PacketLab.open(configuration, "what there is", { overlay: true, sizes }));
   }
 
   /** Exactly these services, and nobody who remembers others unless told. */

@@ -53,17 +53,23 @@ export interface Traffic {
 /** A process of the lab's traffic. */
 export interface Talker {
   tell(word: string): void;
-  ask(): Promise<unknown>;
+  /** What it reports. */
+  ask<T>(): Promise<T>;
   stop(): void;
 }
 
-const PROGRAM = new URL("traffic.mjs", import.meta.url).pathname;
+const TRAFFIC = new URL("traffic.mjs", import.meta.url).pathname;
 const READY_MS = 20_000;
 
 /** In a namespace and, where told, in a group; resolves when it is ready. */
-export async function startTalker(netns: Netns, group: string | undefined, args: string[]): Promise<Talker> {
+export async function startTalker(
+  netns: Netns,
+  group: string | undefined,
+  args: string[],
+  program = TRAFFIC,
+): Promise<Talker> {
   const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
-  const command = [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, PROGRAM, ...args];
+  const command = [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, program, ...args];
   const child = spawn("nsenter", command, { stdio: ["pipe", "pipe", "inherit"] });
   const tell = (word: string) => void child.stdin.write(`${word}\n`);
   const lines = createInterface({ input: child.stdout });
@@ -83,10 +89,10 @@ export async function startTalker(netns: Netns, group: string | undefined, args:
   return {
     tell,
     stop,
-    ask: async () => {
+    ask: async <T>() => {
       const answer = line();
       tell("report");
-      return JSON.parse(await answer) as unknown;
+      return JSON.parse(await answer) as T;
     },
   };
 }

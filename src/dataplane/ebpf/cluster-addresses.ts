@@ -1,5 +1,6 @@
 import { clusterAddressLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
+import type { CodedError } from "../../kit/errors.ts";
 import type { ServicePort, TableDelta } from "../../policy/model.ts";
 import { MapTable } from "./map-table.ts";
 import { netBytes } from "./net-bytes.ts";
@@ -37,8 +38,10 @@ export class ClusterAddresses {
     this.table.look();
   }
 
-  write(): void {
-    this.table.write();
+  /** Why one of them could not be written, if so. */
+  write(): CodedError | undefined {
+    const [failed] = this.table.write().values();
+    return failed;
   }
 
   /** Those of an earlier life too. */

@@ -8,20 +8,21 @@ import type { ModelDelta, Net } from "../../policy/model.ts";
 import { ModelCopy } from "../../policy/model-copy.ts";
 import type { ApplyReport, Dataplane, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
 import { type Attachments, ClsactAttachments, TcxAttachments } from "./attachments.ts";
+import { FlowCarry, hasFlows } from "./carry-flows.ts";
 import { ClusterAddresses } from "./cluster-addresses.ts";
 import { errors } from "./errors.ts";
 import { expireFlows } from "./expire-flows.ts";
 import { type Fit, fitToKernel } from "./fit-to-kernel.ts";
+import { countLearnt, fillOf, type MapFill } from "./map-fill.ts";
 import { MapTable, wrapped } from "./map-table.ts";
 import { macBytes, netBytes } from "./net-bytes.ts";
 import { NodeWords } from "./node-words.ts";
 import { type ListOptions, policyItems } from "./policy-items.ts";
 import { type PolicyProgram, PolicyPrograms } from "./policy-programs.ts";
-import { carryFlows, mapDirectory, otherMapDirectories, Programs, word } from "./programs.ts";
+import { mapDirectory, otherMapDirectories, Programs, word } from "./programs.ts";
 import { removeAll } from "./remove-all.ts";
 import { routeEntries } from "./route-entries.ts";
 import { ServicePlane } from "./service-plane.ts";
-import type { MapFill } from "./service-tables.ts";
 import { SetMap } from "./set-map.ts";
 import { showTable } from "./show.ts";
 import { readVerdict, type VerdictEvent } from "./verdict-events.ts";
@@ -54,8 +55,8 @@ export interface EbpfDataplane extends Dataplane {
    */
   setMode(mode: EbpfMode, generation?: number): void;
   mode(): EbpfMode;
-  /** How full the maps of services are. */
-  serviceFill(): MapFill[];
+  /** How full the maps are that can be: those of services now, those the programs write as they were when everything was last compared. */
+  fill(): MapFill[];
   /** Tells verdicts as they are given, at most so many a second and processor, until stopped. Only after a delta in sync. */
   watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void };
 }
@@ -96,6 +97,7 @@ class KernelDataplane implements EbpfDataplane {
   private readonly held = new Map<string, HeldInterface>();
   private state: State | undefined;
   private services: ServicePlane | undefined;
+  private counted: readonly MapFill[] = [];
 
   constructor(
     options: EbpfOptions,
@@ -119,13 +121,15 @@ class KernelDataplane implements EbpfDataplane {
 
   async resync(): Promise<void> {
     if (!this.state) return;
-    const { tables, sets, clusterAddresses } = this.state;
+    const { tables, sets, clusterAddresses, programs } = this.state;
     for (const table of Object.values(tables)) table.look();
     clusterAddresses.look();
     await sets.look();
     for (const held of this.held.values()) held.attached = false;
     await this.realize();
-    await expireFlows(this.state.programs.map("flows"), this.options.configuration ?? {});
+    const map = (name: string) => programs.map(name);
+    const { left } = await expireFlows(map("flows"), this.options.configuration ?? {});
+    this.counted = [fillOf(map("flows"), left), ...(await countLearnt(map))];
   }
 
   async sweep(): Promise<SweepReport> {
@@ -187,15 +191,15 @@ class KernelDataplane implements EbpfDataplane {
     };
   }
 
-  serviceFill(): MapFill[] {
-    return this.services?.fill() ?? [];
+  fill(): MapFill[] {
+    return [...(this.services?.fill() ?? []), ...this.counted];
   }
 
   async close(): Promise<void> {
     await this.services?.close();
     this.services = undefined;
     await this.attachments.close();
-    this.state?.programs.close();
+    this.state?.close();
     this.state = undefined;
     this.netlink.close();
   }
@@ -204,7 +208,7 @@ class KernelDataplane implements EbpfDataplane {
     await this.services?.remove();
     this.services = undefined;
     for (const { ifindex, direction } of this.attachments.places()) await this.attachments.detach(ifindex, direction);
-    this.state?.programs.close();
+    this.state?.close();
     this.state = undefined;
     this.held.clear();
     removeAll(this.options.kernel.bpf, this.options.pinDirectory);
@@ -217,6 +221,7 @@ class KernelDataplane implements EbpfDataplane {
   private async realize(delta?: ModelDelta): Promise<ObjectOutcome[]> {
     const fresh = this.state === undefined;
     const state = this.open();
+    await state.bringFlows();
     const outcomes = await this.applyServices(state, delta);
     // Before the word that answers straight, so that nobody is who must not be.
     outcomes.push(...((await this.services?.answerThroughTunnel(this.clientsInTunnel())) ?? []));
@@ -236,10 +241,10 @@ class KernelDataplane implements EbpfDataplane {
     }
     for (const [id, nets] of state.policies.netSets()) await state.sets.put(id, "net", nets);
     this.writeTables(state, addresses);
-    this.writeClusterAddresses(state, fresh ? undefined : delta);
+    outcomes.push(this.writeClusterAddresses(state, fresh ? undefined : delta));
     this.writeWords(state, links.get(this.options.overlay));
     if (fresh && !this.options.startsOff) this.setMode("ebpf");
-    await this.attachAll(state, outcomes);
+    await this.moveIn(state, outcomes);
     outcomes.push(...((await this.services?.attach()) ?? []));
     await this.letGo(state, gone);
     await this.dropSets(state);
@@ -259,12 +264,11 @@ class KernelDataplane implements EbpfDataplane {
     if (this.state) return this.state;
     const { kernel, pinDirectory } = this.options;
     const directory = mapDirectory(pinDirectory);
-    const before = otherMapDirectories(kernel.bpf, pinDirectory);
-    const isNew = kernel.bpf.pins(directory).length === 0;
+    const before = otherMapDirectories(kernel.bpf, pinDirectory).filter((other) => hasFlows(kernel.bpf, other));
     kernel.bpf.makePinDirectory(directory);
     const programs = Programs.load(kernel.loadObject, this.loadOptions());
-    if (isNew) for (const other of before) carryFlows(kernel.bpf, other, programs);
-    this.state = new State(kernel, programs);
+    const carries = before.map((other) => new FlowCarry(kernel.bpf, other, (name) => programs.map(name)));
+    this.state = new State(kernel, programs, carries);
     return this.state;
   }
 
@@ -347,10 +351,12 @@ class KernelDataplane implements EbpfDataplane {
     for (const table of [tables.routes, tables.workloads]) table.remove();
   }
 
-  private writeClusterAddresses({ clusterAddresses }: State, delta: ModelDelta | undefined): void {
+  private writeClusterAddresses({ clusterAddresses }: State, delta: ModelDelta | undefined): ObjectOutcome {
     clusterAddresses.want(delta?.services ?? { set: [...this.model.services.values()], remove: [] });
-    clusterAddresses.write();
+    const failed = clusterAddresses.write();
     clusterAddresses.remove();
+    const all = { kind: "service", id: "(cluster addresses)" } as const;
+    return failed ? { ...all, failed } : all;
   }
 
   private writeWords({ node }: State, overlay: Link | undefined): void {
@@ -361,6 +367,20 @@ class KernelDataplane implements EbpfDataplane {
 
   private clientsInTunnel(): readonly Net[] {
     return this.model.settings.configuration?.bpfDSROptoutCIDRs ?? [];
+  }
+
+  /**
+   * Programs of the layout before know flows that began until ours stood in their place. Those come over last; a packet of one is not taken
+   * for a stranger's until then, and is sent again.
+   */
+  private async moveIn(state: State, outcomes: ObjectOutcome[]): Promise<void> {
+    await state.bringFlows();
+    state.node.put("NODE_MOVING", state.isMoving ? 1 : 0);
+    await this.attachAll(state, outcomes);
+    if (!state.isMoving) return;
+    await state.bringFlows();
+    state.node.put("NODE_MOVING", 0);
+    if ([...this.held.values()].every(({ attached }) => attached)) state.hasMoved();
   }
 
   private async attachAll({ programs }: State, outcomes: ObjectOutcome[]): Promise<void> {
@@ -402,9 +422,11 @@ class State {
   readonly tables: Record<"interfaces" | "workloads" | "routes", MapTable>;
   private epoch: number;
   private retired: readonly number[] = [];
+  private carries: readonly FlowCarry[];
 
-  constructor(kernel: Kernel, programs: Programs) {
+  constructor(kernel: Kernel, programs: Programs, carries: readonly FlowCarry[]) {
     this.programs = programs;
+    this.carries = carries;
     this.node = new NodeWords(programs.map("node"));
     this.clusterAddresses = new ClusterAddresses(programs.map("cluster_addresses"));
     const map = (name: string) => programs.map(name);
@@ -421,6 +443,26 @@ class State {
     };
     for (const table of Object.values(this.tables)) table.look();
     this.epoch = this.node.get("NODE_EPOCH");
+  }
+
+  /** Whether programs of another layout may still stand where ours should. */
+  get isMoving(): boolean {
+    return this.carries.length > 0;
+  }
+
+  /** What programs of other layouts have learnt since the last time. */
+  async bringFlows(): Promise<void> {
+    for (const carry of this.carries) await carry.bring();
+  }
+
+  hasMoved(): void {
+    for (const carry of this.carries) carry.close();
+    this.carries = [];
+  }
+
+  close(): void {
+    this.hasMoved();
+    this.programs.close();
   }
 
   /** Flows remember epochs, also of an earlier life and of interfaces that are gone: none may ever mean something else. */

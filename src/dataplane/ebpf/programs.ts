@@ -1,4 +1,4 @@
-import { LAYOUT_DIGEST, NODE_WORD, STEP } from "../../gen/bpf/layout.gen.ts";
+import { LAYOUT_DIGEST, STEP } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort, BpfProgram, Direction } from "../../kernel/bpf-port.ts";
 import type { BpfObject, LoadOptions } from "../../kernel/object.ts";
 import { objectBytes, type TrafficObject } from "./objects.ts";
@@ -72,31 +72,6 @@ export function otherMapDirectories(bpf: BpfPort, root: string): string[] {
     .pins(root)
     .filter((name) => name.startsWith("maps_") && name !== own)
     .map((name) => `${root}/${name}`);
-}
-
-/**
- * Takes over the flows of the layout before: as many bytes of each value as both have. What is new in a value is zero, which is how new
- * fields must be read; keys of another size are other keys, and are left.
- */
-export function carryFlows(bpf: BpfPort, from: string, to: Programs): void {
-  const [oldFlows, oldNode] = ["flows", "node"].map((name) => bpf.openMap(`${from}/${name}`)) as [BpfMap, BpfMap];
-  const [flows, node] = [to.map("flows"), to.map("node")];
-  try {
-    // Flows remember epochs: those must not be given again. Programs of the new layout act as those of the old one did.
-    for (const kept of [NODE_WORD.NODE_EPOCH, NODE_WORD.NODE_GENERATION, NODE_WORD.NODE_MODE]) {
-      const value = kept < oldNode.info.maxEntries ? oldNode.lookup(word(kept)) : undefined;
-      if (value) node.update(word(kept), value);
-    }
-    if (oldFlows.info.keySize !== flows.info.keySize) return;
-    for (const [key, value] of oldFlows.entries()) {
-      const carried = Buffer.alloc(flows.info.valueSize);
-      value.copy(carried, 0, 0, Math.min(value.length, carried.length));
-      flows.update(key, carried);
-    }
-  } finally {
-    oldFlows.close();
-    oldNode.close();
-  }
 }
 
 export function word(value: number): Buffer {

@@ -6,10 +6,11 @@ import type { LoadOptions } from "../../kernel/object.ts";
 import type { SocketsPort } from "../../kernel/sockets-port.ts";
 import type { Net, ServicePort, TableDelta } from "../../policy/model.ts";
 import type { ObjectOutcome } from "../contract.ts";
+import type { MapFill } from "./map-fill.ts";
 import { wrapped } from "./map-table.ts";
 import { carryServices } from "./service-carry.ts";
 import { closeUdpSockets, endKernelUdpFlows, endUdpFlows, forgetChoices, type Gone } from "./service-gone.ts";
-import { type MapFill, ServiceTables } from "./service-tables.ts";
+import { ServiceTables } from "./service-tables.ts";
 import { SocketHooks } from "./socket-hooks.ts";
 
 export interface ServicePlaneOptions {
@@ -74,13 +75,12 @@ export class ServicePlane {
 
   /** Puts the programs at the node's sockets. Once there is something to find, so that nobody is translated by half of the services. */
   async attach(): Promise<ObjectOutcome[]> {
+    const sockets = { kind: "service", id: "(sockets of the node)" } as const;
     try {
       await this.hooks?.attach();
-      return [];
+      return [sockets];
     } catch (error) {
-      return [
-        { kind: "service", id: "(sockets of the node)", failed: wrapped("the hooks at the node's sockets", error) },
-      ];
+      return [{ ...sockets, failed: wrapped("the hooks at the node's sockets", error) }];
     }
   }
 

@@ -5,6 +5,7 @@ import type { CodedError } from "../../kit/errors.ts";
 import type { Net, ServicePort, TableDelta } from "../../policy/model.ts";
 import type { ObjectOutcome } from "../contract.ts";
 import { errors } from "./errors.ts";
+import { fillOf, type MapFill } from "./map-fill.ts";
 import { wrapped } from "./map-table.ts";
 import { ServiceChange } from "./service-change.ts";
 import { ServiceClaims } from "./service-claims.ts";
@@ -20,12 +21,6 @@ export interface ServiceTablesOptions {
   /** Backends that services do not have any more, and that no packet is sent to as the first of a flow. `apply` waits for it. */
   onGone(gone: Gone): Promise<void>;
   clock?: Clock;
-}
-
-export interface MapFill {
-  map: string;
-  entries: number;
-  max: number;
 }
 
 /** One service on its way into the maps. */
@@ -125,8 +120,11 @@ export class ServiceTables {
   /** How full the maps are, with what is on its way out. */
   fill(): MapFill[] {
     const { frontends, backends, source_ranges: ranges } = this.options.maps;
-    const of = ({ info }: BpfMap, entries: number) => ({ map: info.name, entries, max: info.maxEntries });
-    return [of(frontends, this.frontends.size), of(backends, this.lists.entries), of(ranges, this.ranges.size)];
+    return [
+      fillOf(frontends, this.frontends.size),
+      fillOf(backends, this.lists.entries),
+      fillOf(ranges, this.ranges.size),
+    ];
   }
 
   private unwant(id: string, change: ServiceChange, touched: Set<string>): void {

@@ -830,6 +830,7 @@ export const NODE_WORD = {
   NODE_OVERLAY: 4,
   NODE_OVERLAY_MTU: 5,
   NODE_DIRECT: 6,
+  NODE_MOVING: 7,
   NODE_WORDS: 8,
 } as const;
 
@@ -891,6 +892,7 @@ export const REASON = {
   REJECT_TOO_BIG: 56,
   REJECT_HOP_LIMIT: 57,
   REJECT_NO_PORT: 59,
+  DROP_FLOWS_MOVING: 60,
   REJECT_UNKNOWN_FLOW: 58,
   REASONS: 64,
 } as const;
@@ -951,4 +953,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "e9598d1c5321";
+export const LAYOUT_DIGEST = "11125597cb56";
