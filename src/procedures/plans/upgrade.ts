@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import { parseVersion } from "../../api/version.ts";
+import { parseVersion, sameLine } from "../../api/version.ts";
 import { VERSION_GATES } from "../../api/version-gates.ts";
 import type { Expectation } from "../actions/expectation.ts";
 import { nameOf, type Target, targetOf } from "../actions/target.ts";
@@ -256,11 +256,13 @@ function operatorWaits({ names, service }: Observation): Step[] {
   ];
 }
 
-function verifyStep(observation: Observation, { to, method }: UpgradePath): Step {
+function verifyStep(observation: Observation, { from, to, method }: UpgradePath): Step {
   const { names, service } = observation;
-  const { major, minor } = parseVersion(to)!;
+  const { major, minor, patch } = parseVersion(to)!;
   const line = `v${major}.${minor}`;
-  const matches = `^v?${major}\\.${minor}\\.`;
+  // Within a line the old version is of it too, and would pass for the new one.
+  const within = sameLine(parseVersion(from)!, parseVersion(to)!);
+  const matches = within ? `^v?${major}\\.${minor}\\.${patch}$` : `^v?${major}\\.${minor}\\.`;
   const information: Expectation = {
     target: singleton(names, "clusterInformation", "stored"),
     path: names.fields.clusterVersion.split("."),
@@ -273,13 +275,13 @@ function verifyStep(observation: Observation, { to, method }: UpgradePath): Step
   };
   const until: Expectation[] = [
     ...(method === "manifest" ? [] : [reported]),
-    ...(service.datastore === "etcd" ? [agentsImage(observation, `:v?${major}\\.${minor}\\.`)] : [information]),
+    ...(service.datastore === "etcd" ? [agentsImage(observation, matches.replace("^", ":"))] : [information]),
   ];
   return step(
     "verify-version",
     {
       id: "verify-version",
-      title: `Verify that the cluster says it runs ${line}.x`,
+      title: `Verify that the cluster says it runs ${within ? to : `${line}.x`}`,
       where: until.map(({ target }) => nameOf(target)).join(", "),
       because: `Endpoints: verify version: cluster version is \`${line}.x\`. ${VERSION_GATES.target.because}`,
     },
