@@ -73,6 +73,14 @@ export function lossesOf(rows: readonly TrafficRow[]): {
 /** Four ways, each by TCP and UDP, and nothing lost on any. */
 export const NOTHING_LOST = { ways: 8, silent: [], lost: 0, unanswered: 0 };
 
+/** What vendorctl measured itself, from the last line it printed as JSON. */
+export function measuredIn(out: string): readonly TrafficRow[] {
+  const last = out.trim().split("\n").at(-1) ?? "{}";
+  const { traffic } = JSON.parse(last) as { traffic?: TrafficRow[] };
+  if (!traffic?.length) throw new Error(`no figures: ${last}`);
+  return traffic;
+}
+
 const LIVE: KubeObject = {
   apiVersion: "v1",
   kind: "Service",

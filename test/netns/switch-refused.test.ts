@@ -19,18 +19,16 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
   let cluster: RealCluster;
   let tool: Tool;
   let live: LiveServices;
-  const [canary, other] = ["worker-1", "worker-2"].map((name) => () => `${cluster.name}-${name}`) as [Name, Name];
-  type Name = () => string;
+  const canary = () => `${cluster.name}-worker-1`;
+  const other = () => `${cluster.name}-worker-2`;
   const machine = () => cluster.runtime.machine(other());
   const agents = async () => (await cluster.client.list<Pod>(PODS, AGENTS)).items;
-  /** What each node's agent says acts there, in the order of nodes. */
-  const planes = async () => {
-    const pods = await agents();
-    return cluster.nodeNames.map((node) => {
-      const pod = pods.find(({ spec, metadata }) => spec.nodeName === node && !metadata.deletionTimestamp);
-      return pod?.metadata.annotations?.[AGENT_SAYS.dataplane];
-    });
+  /** What the node's agent says acts there. */
+  const planeOn = async (node: string) => {
+    const isHere = ({ spec, metadata }: Pod) => spec.nodeName === node && !metadata.deletionTimestamp;
+    return (await agents()).find(isHere)?.metadata.annotations?.[AGENT_SAYS.dataplane];
   };
+  const planes = () => Promise.all(cluster.nodeNames.map(planeOn));
   const proxies = async () => {
     const ref = { namespace: "kube-system", name: "kube-proxy" };
     return (await cluster.client.get<DaemonSet>(DAEMON_SETS, ref)).status?.numberReady ?? 0;
@@ -90,9 +88,8 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
     const { status, err } = await switching.ended;
     expect(status).toBe(1);
     expect(err).toMatch(/node \S+-worker-2 cannot run eBPF: .*\[STEP_NODE_REFUSES_EBPF\]/);
-    const [, second, third] = ["control-plane", canary(), other()].map((name) => cluster.nodeNames.indexOf(name));
-    await expect.poll(async () => (await planes())[second as number], PATIENCE).toBe("BPF");
-    await expect.poll(async () => (await planes())[third as number], PATIENCE).toBe("Nftables");
+    await expect.poll(() => planeOn(canary()), PATIENCE).toBe("BPF");
+    await expect.poll(() => planeOn(other()), PATIENCE).toBe("Nftables");
     expect(await proxies()).toBe(3);
     await expect
       .poll(async () => (await network())?.message, PATIENCE)
