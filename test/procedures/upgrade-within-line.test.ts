@@ -23,16 +23,17 @@ describe("an upgrade to the next release of the same line", () => {
 
   step("somebody has installed the release before, and it says so", async () => {
     const { url } = await writeReleaseBefore(story.file("releases"));
-    await ok("install", "-y", "--manifest-url", url);
+    expect(await ok("install", "-y", "--manifest-url", url)).toContain("Install v3.31.2 with eBPF");
     expect(await images()).toEqual(["v3.31.2", "v3.31.2"]);
     expect(await ok("version")).toContain("v3.31.2");
   });
 
   step("the version is nobody's edit: it changes, and is verified to the last digit", async () => {
-    const { plan: made } = await plan("upgrade");
+    const { plan: made, steps } = await plan("upgrade");
     expect(made.title).toContain("from v3.31.2 to v3.31.3");
     expect(made.notes.join("\n")).not.toContain("carried over");
     expect(made.steps.find(({ id }) => id === "verify-version")?.title).toContain("v3.31.3");
+    expect(steps.slice(-3)).toEqual(["operator-updated", "verify-version", "complete"]);
     await ok("upgrade", "-y");
     expect(await images()).toEqual(["v3.31.3", "v3.31.3"]);
     expect(await story.looks()).toBe("eBPF on 2 nodes; service proxy parked");

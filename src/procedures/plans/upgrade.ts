@@ -79,7 +79,6 @@ export function planUpgrade(
     ...(observation.service.datastore === "etcd" ? [] : [definitionsStep(path, facts)]),
     ...(path.method === "chart" ? [chartUpgradeStep(observation, path, facts.chart!)] : applySteps(path, facts)),
     ...waitSteps(observation, path),
-    verifyStep(observation, path),
     ...(facts.oldApiServer ? [oldApiServerStep(observation)] : []),
     ...(facts.behind.length > 0 ? [storedVersionsStep(facts.behind)] : []),
     ...references.after,
@@ -190,10 +189,20 @@ function applySteps({ method }: UpgradePath, { merged, appliers, takeOvers }: Up
   ];
 }
 
+/** Until the new version runs and says so. */
+function waitSteps(observation: Observation, path: UpgradePath): Step[] {
+  const verify = verifyStep(observation, path);
+  if (path.method === "manifest") return [...manifestWaits(observation), verify];
+  const [operator, complete] = operatorWaits(observation);
+  // Within a line the old operator's word of each part looks like the new one's: only the version tells whose it is.
+  return isWithinLine(path) ? [operator, verify, complete] : [operator, complete, verify];
+}
+
+const isWithinLine = ({ from, to }: UpgradePath): boolean => sameLine(parseVersion(from)!, parseVersion(to)!);
+
 /** Running, with the READY the specification names. */
-function waitSteps(observation: Observation, { method }: UpgradePath): Step[] {
+function manifestWaits(observation: Observation): Step[] {
   const { names, service } = observation;
-  if (method !== "manifest") return operatorWaits(observation);
   const overlay = service.variant === "overlay";
   const namespace = service.nodeAgents?.metadata.namespace ?? names.namespaces.orchestratorSystem;
   const apps = { apiVersion: "apps/v1", namespace };
@@ -225,7 +234,7 @@ function waitSteps(observation: Observation, { method }: UpgradePath): Step[] {
   ];
 }
 
-function operatorWaits({ names, service }: Observation): Step[] {
+function operatorWaits({ names, service }: Observation): [operator: Step, complete: Step] {
   const { statuses, kinds } = names;
   const wanted = [
     statuses.network,
@@ -256,12 +265,13 @@ function operatorWaits({ names, service }: Observation): Step[] {
   ];
 }
 
-function verifyStep(observation: Observation, { from, to, method }: UpgradePath): Step {
+function verifyStep(observation: Observation, path: UpgradePath): Step {
   const { names, service } = observation;
+  const { to, method } = path;
   const { major, minor, patch } = parseVersion(to)!;
   const line = `v${major}.${minor}`;
   // Within a line the old version is of it too, and would pass for the new one.
-  const within = sameLine(parseVersion(from)!, parseVersion(to)!);
+  const within = isWithinLine(path);
   const matches = within ? `^v?${major}\\.${minor}\\.${patch}$` : `^v?${major}\\.${minor}\\.`;
   const information: Expectation = {
     target: singleton(names, "clusterInformation", "stored"),
