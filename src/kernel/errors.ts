@@ -2,7 +2,7 @@ import { CodedError, defineErrors } from "../kit/errors.ts";
 
 export const errors = defineErrors({
   KERNEL_NOT_PERMITTED: {
-    say: (operation: string, errno: string, detail: string) => sentence("may not", operation, errno, detail),
+    say: (operation: string, errno: string, detail: string) => sentence("does not permit", operation, errno, detail),
     fix: () =>
       "run as root, with CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; before kernel 5.11 with CAP_SYS_RESOURCE too",
     exitCode: 77,

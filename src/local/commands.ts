@@ -1,5 +1,5 @@
 import { createWriteStream } from "node:fs";
-import { resolve as absolute } from "node:path";
+import { resolve as absolute, join } from "node:path";
 import { createClient } from "../cluster/client.ts";
 import { httpsTransport } from "../cluster/https-transport.ts";
 import { NODES } from "../cluster/kinds.ts";
@@ -15,12 +15,14 @@ import {
   readKeys,
   writeKeys,
 } from "./cluster-state.ts";
+import { stateDirectory } from "./config.ts";
 import type { Node } from "./controllers/workload-types.ts";
 import { detach } from "./detach.ts";
 import { errors } from "./errors.ts";
 import { followFile } from "./follow-file.ts";
 import { installMethod } from "./installed/install-method.ts";
 import { oldRelease } from "./installed/old-release.ts";
+import { type ReleaseBefore, writeReleaseBefore } from "./installed/release-before.ts";
 import type { ProxyChoice } from "./personality.ts";
 import { chooseRuntime, type RuntimeChoice, removeRealNodes } from "./runtime-choice.ts";
 
@@ -223,6 +225,11 @@ export async function kubeconfig({ name }: { name: string }): Promise<string> {
   const folder = new ClusterFolder(name);
   if (!folder.read()) throw errors.CLUSTER_NOT_FOUND(name);
   return folder.kubeconfig;
+}
+
+/** The release before this one, to be installed and upgraded from. */
+export function releaseBefore(): Promise<ReleaseBefore> {
+  return writeReleaseBefore(join(stateDirectory(), "releases"));
 }
 
 export async function* logs(options: {

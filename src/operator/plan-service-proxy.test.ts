@@ -50,6 +50,11 @@ describe("the service proxy, per kind of cluster", () => {
     ["in IPVS mode", { ...acting, kind: "eks", mode: "ipvs" }, { do: "refuse", reason: "ServiceProxyIpvs" }],
     ["its rules left alone", { ...acting, kind: "aks", cleanup: false }, { do: "nothing" }],
     [
+      "its rules removed by somebody's order where it cannot be disabled",
+      { ...acting, kind: "aks", cleanup: true, conflicts: ["n1"] },
+      { do: "refuse", reason: "ServiceProxyConflict", message: expect.stringMatching(/again on node n1\. Fix: leave/) },
+    ],
+    [
       "coming back against the agents, by nobody's order",
       { ...acting, managed: false, conflicts: ["n1", "n2"] },
       { do: "refuse", reason: "ServiceProxyConflict" },

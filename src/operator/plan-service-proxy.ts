@@ -49,13 +49,26 @@ export function planServiceProxy(question: ProxyQuestion): ProxyPlan {
   return plan.do === "nothing" || plan.do === "unmanaged" ? (contradiction(question) ?? plan) : plan;
 }
 
-function contradiction({ conflicts, cleanup }: ProxyQuestion): ProxyPlan | undefined {
-  const [first] = conflicts;
-  if (first === undefined || cleanup === false) return undefined;
-  const where = conflicts.length === 1 ? `node ${first}` : `${conflicts.length} nodes, ${first} among them`;
+function contradiction(question: ProxyQuestion): ProxyPlan | undefined {
+  const { kind, conflicts, cleanup } = question;
+  if (conflicts.length === 0 || cleanup === false) return undefined;
+  if (SERVICE_PROXY[kind].afterInstall.action === "leave-its-rules-alone") return staysAgainstOrders(question);
   return refuse(
     "ServiceProxyConflict",
-    `On ${where} the service proxy keeps writing rules that the node agent removes. Fix: disable the service proxy, or leave its rules alone: ${LEAVE_RULES}`,
+    `On ${placesOf(conflicts)} the service proxy keeps writing rules that the node agent removes. Fix: disable the service proxy, or leave its rules alone: ${LEAVE_RULES}`,
+  );
+}
+
+function placesOf(nodes: readonly string[]): string {
+  return nodes.length === 1 ? `node ${nodes[0]}` : `${nodes.length} nodes, ${nodes[0]} among them`;
+}
+
+/** Where the platform keeps the proxy, one of the two ways out is none. */
+function staysAgainstOrders({ kind, conflicts }: ProxyQuestion): ProxyPlan {
+  const seen = conflicts.length === 0 ? "" : `, and it writes them again on ${placesOf(conflicts)}`;
+  return refuse(
+    "ServiceProxyConflict",
+    `The service proxy runs and cannot be disabled, since ${SERVICE_PROXY[kind].atInstall.how}; and bpfServiceProxyIptablesCleanupEnabled is true, so that agents that serve with eBPF remove its rules${seen}. Fix: leave its rules alone: ${LEAVE_RULES}`,
   );
 }
 
@@ -68,8 +81,9 @@ function towardsEbpf(question: ProxyQuestion): ProxyPlan {
       return { do: "nothing", because: row.how };
     case "leave-its-rules-alone":
       // Before eBPF acts, so that the two never fight.
-      if (cleanup !== false) return { do: "leaveItsRules" };
-      return { do: "nothing", because: RULES_LEFT };
+      if (cleanup === undefined) return { do: "leaveItsRules" };
+      // Somebody else's word stands, so waiting would never end.
+      return cleanup ? staysAgainstOrders(question) : { do: "nothing", because: RULES_LEFT };
     case "disable-in-cluster-configuration":
       return refuse("ServiceProxyOfTool", `The service proxy belongs to the tool that made the cluster: ${row.how}.`);
     case "not-shown":

@@ -3,6 +3,8 @@ import { errors } from "../errors.ts";
 import type { Session } from "../session.ts";
 import { runVendorctl } from "../vendorctl.ts";
 
+/** In a command: where the files of the release before this one are. */
+const RELEASE_BEFORE = "RELEASE-BEFORE";
 const DEMO = "demo";
 const OLD = "demo-old";
 
@@ -20,18 +22,20 @@ const CHAPTERS: readonly Chapter[] = [
   {
     name: DEMO,
     intro:
-      "A new cluster: look before installing, install with eBPF, see who serves services now; then to the standard data plane and back, with traffic that is measured all the while.",
+      "A new cluster: look before installing, install the release before this one with eBPF, see who serves services now; then to the standard data plane and back, and an upgrade to this release, with traffic that is measured all the while. The release before is played by this build under its version: agents are really replaced one after another.",
     up: ["--kind", "generic", "--nodes", "3"],
     commands: [
       ["check", "--pre"],
-      ["install", "-y"],
+      ["install", "-y", "--manifest-url", RELEASE_BEFORE],
       ["status"],
       ["proxy", "status"],
       ["switch", "--to", "standard", "-y"],
       ["switch", "--to", "BPF", "-y"],
       ["proxy", "status"],
+      ["upgrade", "-y", "--canary-traffic", "auto"],
+      ["version"],
     ],
-    again: [["status"], ["proxy", "status"]],
+    again: [["status"], ["proxy", "status"], ["version"]],
   },
   {
     name: OLD,
@@ -59,7 +63,9 @@ async function tell(session: Session, commands: ClusterCommands, chapter: Chapte
   if (running) session.out(`the cluster ${name} is running already\n`);
   else await say(session, ["cluster", "up", "--name", name, ...chapter.up, "--detach"]);
   const kubeconfig = await commands.kubeconfig({ name });
-  for (const words of running ? chapter.again : chapter.commands) await say(session, words, kubeconfig);
+  const { url } = await commands.releaseBefore();
+  const told = (words: readonly string[]) => words.map((word) => (word === RELEASE_BEFORE ? url : word));
+  for (const words of running ? chapter.again : chapter.commands) await say(session, told(words), kubeconfig);
 }
 
 /** Types one command and runs it as if it had been typed. */

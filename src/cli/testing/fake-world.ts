@@ -29,6 +29,7 @@ export function fakeClusterCommands(calls: unknown[]): ClusterCommands {
     },
     list: async () => [DEMO],
     kubeconfig: async ({ name }) => `/tmp/${name}/kubeconfig`,
+    releaseBefore: async () => ({ version: "v3.31.2", url: "file:///tmp/releases/v3.31.2" }),
     async *logs({ tail = 3 }) {
       yield* ["one", "two", "three"].slice(-tail);
     },

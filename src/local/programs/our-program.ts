@@ -1,4 +1,5 @@
 import { VERSION } from "../../api/release.ts";
+import { parseVersion, sameLine } from "../../api/version.ts";
 import type { Container } from "../controllers/workload-types.ts";
 
 /** A container of ours: which program of the one image it runs, and of which release. */
@@ -20,9 +21,11 @@ export function ourProgram({ image = "", command, args }: Container): OurProgram
 }
 
 /**
- * Only this release's programs are here to be run. The aggregated API is the exception: it has told the same kinds since the first
- * release, and how it makes UIDs follows the version it is told to be, so this one can stand in for an older one.
+ * Only this release's programs are here to be run, and they stand in for other releases of their line: those differ by mended faults alone,
+ * and each program says the version it is told to be. The aggregated API has told the same kinds since the first release, and how it makes
+ * UIDs follows the version it is told to be, so this one can stand in for any older one.
  */
 export function canStandInFor({ name, version }: OurProgram): boolean {
-  return version === VERSION || name === "apiserver";
+  const [theirs, ours] = [parseVersion(version), parseVersion(VERSION)];
+  return name === "apiserver" || (theirs !== undefined && ours !== undefined && sameLine(theirs, ours));
 }

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
+import type { TrafficRow, TrafficSnapshot } from "../../api/traffic-report.ts";
 import { NAMESPACES } from "../../cluster/kinds.ts";
 import type { Action, Work } from "../action.ts";
-import { overBudget } from "../canary/budget.ts";
+import { overBudget, wellBefore } from "../canary/budget.ts";
 import { BASELINE_ANNOTATION, CANARY_NAMESPACE, clientNames } from "../canary/canary-objects.ts";
 import type { CanaryInputs } from "../canary/canary-plan.ts";
 import { errors } from "../canary/errors.ts";
@@ -19,21 +20,13 @@ export const startCanary: Action<CanaryInputs, Before> = {
   before: async () => ({ id: randomBytes(4).toString("hex") }),
   apply: (inputs, work, { id }) => runCanary(inputs, id, work),
 
-  async confirm({ nodes, budget, force }, work) {
-    const clients = clientNames(nodes.length);
-    const snapshots = await awaitSnapshots(
-      clients,
-      ({ rows, seconds }) => rows.every(({ reached }) => reached) && seconds >= SETTLED_SECONDS,
-      work,
-    ).catch((error: unknown) => {
-      throw errors.CANARY_NOT_CLEAN((error as Error).message).from(error);
-    });
-    const rows = together(snapshots);
-    const over = overBudget(rows, budget);
+  async confirm(inputs, work) {
+    const { nodes, budget } = inputs;
+    const { rows, unwell } = await figuresBefore(inputs, work);
     work.say(`${rows.length} ways are measured from ${nodes.map(({ name }) => name).join(", ")}`);
-    if (over === undefined) return;
-    if (!force) throw errors.CANARY_NOT_CLEAN(over);
-    work.say(`traffic is not well already: ${over}; only what comes on top counts`);
+    if (unwell === undefined) return;
+    const judged = wellBefore(rows, rows, budget).length;
+    work.say(`traffic is not well already: ${unwell}; only the ${judged} ways that are well count`);
     const patch = { metadata: { annotations: { [BASELINE_ANNOTATION]: JSON.stringify(rows) } } };
     await work.client.patch(NAMESPACES, { name: CANARY_NAMESPACE }, { type: "merge", patch }, { signal: work.signal });
   },
@@ -45,11 +38,39 @@ export const startCanary: Action<CanaryInputs, Before> = {
   },
 };
 
+/** How traffic is before anything changes, and what of it is not well: refused, unless somebody said to go on. */
+async function figuresBefore(
+  { nodes, budget, force }: CanaryInputs,
+  work: Work,
+): Promise<{ rows: TrafficRow[]; unwell: string | undefined }> {
+  const clients = clientNames(nodes.length);
+  const settled = ({ seconds }: TrafficSnapshot) => seconds >= SETTLED_SECONDS;
+  const answered = (snapshot: TrafficSnapshot) => settled(snapshot) && snapshot.rows.every(({ reached }) => reached);
+  const look = (enough: (snapshot: TrafficSnapshot) => boolean) => awaitSnapshots(clients, enough, work).then(together);
+  const refuse = (error: unknown) => {
+    throw errors.CANARY_NOT_CLEAN((error as Error).message).from(error);
+  };
+  try {
+    const rows = await look(answered);
+    const unwell = overBudget(rows, budget);
+    if (unwell === undefined || force) return { rows, unwell };
+    throw new Error(unwell);
+  } catch (error) {
+    work.signal.throwIfAborted();
+    if (!force) return refuse(error);
+    // Some way is never answered. The others can still be counted, where all clients report.
+    return { rows: await look(settled).catch(refuse), unwell: (error as Error).message };
+  }
+}
+
+/** Clients that speak at all do so every second; one that was cut off before it began never will. */
+const LAST_WORD_MS = 5_000;
+
 /** Where it still runs. What cannot be read any more must not keep it from being removed. */
 async function lastFigures(clients: readonly string[], work: Work): Promise<void> {
   if ((await canaryNamespace(work)) === undefined) return;
   try {
-    await work.keep(await figuresSoFar(clients, work));
+    await work.keep((await figuresSoFar(clients, work, LAST_WORD_MS)).rows);
   } catch (error) {
     work.signal.throwIfAborted();
     work.say(`the last figures cannot be had: ${(error as Error).message}`);

@@ -1,7 +1,7 @@
 import type { TrafficRow } from "../../api/traffic-report.ts";
 import { sleep } from "../../kit/clock.ts";
 import type { Work } from "../action.ts";
-import { type Budget, overBudget } from "../canary/budget.ts";
+import { type Budget, overBudget, wellBefore } from "../canary/budget.ts";
 import { errors } from "../canary/errors.ts";
 import { awaitSnapshots, figuresSoFar } from "../canary/read-canary.ts";
 
@@ -14,8 +14,8 @@ export const SETTLED_SECONDS = 4;
 
 /** Throws as soon as traffic has suffered more than the budget allows. */
 async function judgeBudget({ clients, budget }: CanaryWatch, work: Work): Promise<TrafficRow[]> {
-  const rows = await figuresSoFar(clients, work);
-  const over = overBudget(rows, budget);
+  const { rows, before } = await figuresSoFar(clients, work);
+  const over = overBudget(wellBefore(rows, before, budget), budget);
   if (over === undefined) return rows;
   await work.keep(rows);
   throw errors.CANARY_OVER_BUDGET(over);

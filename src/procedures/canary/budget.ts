@@ -20,6 +20,12 @@ export function overBudget(rows: readonly TrafficRow[], budget: Budget): string 
   return undefined;
 }
 
+/** The ways that were well before: of one that was not, nobody can tell what a change costs it. */
+export function wellBefore(rows: readonly TrafficRow[], before: readonly TrafficRow[], budget: Budget): TrafficRow[] {
+  const spoiled = before.filter((row) => !row.reached || costOf(row, budget) !== undefined);
+  return rows.filter(({ way, protocol }) => !spoiled.some((row) => row.way === way && row.protocol === protocol));
+}
+
 function costOf(row: TrafficRow, { connections, silenceMs, datagramsPercent }: Budget): string | undefined {
   if (row.lost > connections) {
     return `${row.lost} of ${row.opened} connections were lost, and ${connections} may be`;

@@ -12,7 +12,7 @@ export const errors = defineErrors({
   CANARY_NOT_CLEAN: {
     say: (what: string) => `traffic is not well before anything was changed: ${what}`,
     fix: () =>
-      "find out why; with --force the switch goes on and counts what comes on top, with --canary-traffic off nothing is measured",
+      "find out why; with --force the switch goes on and judges the ways that are well, with --canary-traffic off nothing is measured",
     exitCode: CHECK_FAILED,
   },
   CANARY_SILENT: {

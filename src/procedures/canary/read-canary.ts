@@ -35,6 +35,7 @@ export async function awaitSnapshots(
   clients: readonly string[],
   enough: (snapshot: TrafficSnapshot, client: string) => boolean,
   work: Work,
+  patienceMs = PATIENCE_MS,
 ): Promise<TrafficSnapshot[]> {
   const { clock, signal } = work;
   const since = clock.now();
@@ -43,7 +44,7 @@ export async function awaitSnapshots(
     const late = words.findIndex((word, at) => typeof word === "string" || !enough(word, clients[at] as string));
     if (late < 0) return words as TrafficSnapshot[];
     const word = words[late] as TrafficSnapshot | string;
-    if (clock.now() - since > PATIENCE_MS) {
+    if (clock.now() - since > patienceMs) {
       const name = clients[late] as string;
       if (typeof word === "string") throw errors.CANARY_SILENT(name, word);
       throw errors.CANARY_SILENT(name, `its last word is of second ${word.seconds}, ${notReached(word)}`);
@@ -57,12 +58,18 @@ function notReached({ rows }: TrafficSnapshot): string {
   return never.length === 0 ? "and it counts" : `and nobody answers on ${never.join(", ")}`;
 }
 
-/** What was counted so far, without what was lost before anything changed. */
-export async function figuresSoFar(clients: readonly string[], work: Work): Promise<TrafficRow[]> {
-  const snapshots = await awaitSnapshots(clients, () => true, work);
+export interface Figures {
+  /** What was counted so far, without what was lost before anything changed. */
+  rows: TrafficRow[];
+  /** What there was before anything changed, where it was not well and somebody went on in spite of it. */
+  before: readonly TrafficRow[];
+}
+
+export async function figuresSoFar(clients: readonly string[], work: Work, patienceMs?: number): Promise<Figures> {
+  const snapshots = await awaitSnapshots(clients, () => true, work, patienceMs);
   const written = (await canaryNamespace(work))?.metadata.annotations?.[BASELINE_ANNOTATION];
-  const rows = together(snapshots);
-  return written === undefined ? rows : since(JSON.parse(written) as TrafficRow[], rows);
+  const before = written === undefined ? [] : (JSON.parse(written) as TrafficRow[]);
+  return { rows: since(before, together(snapshots)), before };
 }
 
 function messageIn(text: string): string {

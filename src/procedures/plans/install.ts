@@ -65,7 +65,7 @@ export function planInstall(observation: Observation, inputs: InstallInputs): Pl
   return makePlan({
     procedure: "install",
     names: observation.names.dialect,
-    title: `Install ${INSTALLED_RELEASE} with ${dataplaneTitle(decision.mode)} on a cluster of kind ${kindOf(observation)}, by ${inputs.method}`,
+    title: `Install ${releaseOf(inputs)} with ${dataplaneTitle(decision.mode)} on a cluster of kind ${kindOf(observation)}, by ${inputs.method}`,
     command: inputs.command,
     observed: fingerprint(observation),
     steps: stepsOf(observation, inputs, decision, text),
@@ -251,12 +251,20 @@ function creationNote(observation: Observation, mode: DataplaneMode): string[] {
   return [`The service proxy runs. On a new cluster of this kind: ${atInstall.how}. On this one: ${now}.`];
 }
 
-function refuseOther(observation: Observation, { method, dataplane }: InstallInputs): void {
+/** The release that the operator's file brings; a chart, and the public system's operator, have versions of their own. */
+function releaseOf({ method, files }: InstallInputs): string {
+  const tag = method === "operator" ? /\/vendor:(v\d[\w.+-]*)/.exec(files.operator.text)?.[1] : undefined;
+  return tag ?? INSTALLED_RELEASE;
+}
+
+function refuseOther(observation: Observation, inputs: InstallInputs): void {
+  const { method, dataplane } = inputs;
   const { service } = observation;
+  const release = releaseOf(inputs);
   if (service.method === "none") return;
   if (service.method !== method) throw errors.INSTALL_OTHER_METHOD(service.method, method);
-  if (service.version !== undefined && service.version !== INSTALLED_RELEASE) {
-    throw errors.INSTALL_OTHER_VERSION(service.version, INSTALLED_RELEASE);
+  if (service.version !== undefined && service.version !== release) {
+    throw errors.INSTALL_OTHER_VERSION(service.version, release);
   }
   const runs = askedDataplane(observation);
   if (runs !== undefined && dataplane !== undefined && runs !== dataplane) {

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import { parseVersion } from "../../api/version.ts";
+import { parseVersion, sameLine } from "../../api/version.ts";
 import { VERSION_GATES } from "../../api/version-gates.ts";
 import type { Expectation } from "../actions/expectation.ts";
 import { nameOf, type Target, targetOf } from "../actions/target.ts";
@@ -79,7 +79,6 @@ export function planUpgrade(
     ...(observation.service.datastore === "etcd" ? [] : [definitionsStep(path, facts)]),
     ...(path.method === "chart" ? [chartUpgradeStep(observation, path, facts.chart!)] : applySteps(path, facts)),
     ...waitSteps(observation, path),
-    verifyStep(observation, path),
     ...(facts.oldApiServer ? [oldApiServerStep(observation)] : []),
     ...(facts.behind.length > 0 ? [storedVersionsStep(facts.behind)] : []),
     ...references.after,
@@ -190,10 +189,20 @@ function applySteps({ method }: UpgradePath, { merged, appliers, takeOvers }: Up
   ];
 }
 
+/** Until the new version runs and says so. */
+function waitSteps(observation: Observation, path: UpgradePath): Step[] {
+  const verify = verifyStep(observation, path);
+  if (path.method === "manifest") return [...manifestWaits(observation), verify];
+  const [operator, complete] = operatorWaits(observation);
+  // Within a line the old operator's word of each part looks like the new one's: only the version tells whose it is.
+  return isWithinLine(path) ? [operator, verify, complete] : [operator, complete, verify];
+}
+
+const isWithinLine = ({ from, to }: UpgradePath): boolean => sameLine(parseVersion(from)!, parseVersion(to)!);
+
 /** Running, with the READY the specification names. */
-function waitSteps(observation: Observation, { method }: UpgradePath): Step[] {
+function manifestWaits(observation: Observation): Step[] {
   const { names, service } = observation;
-  if (method !== "manifest") return operatorWaits(observation);
   const overlay = service.variant === "overlay";
   const namespace = service.nodeAgents?.metadata.namespace ?? names.namespaces.orchestratorSystem;
   const apps = { apiVersion: "apps/v1", namespace };
@@ -225,7 +234,7 @@ function waitSteps(observation: Observation, { method }: UpgradePath): Step[] {
   ];
 }
 
-function operatorWaits({ names, service }: Observation): Step[] {
+function operatorWaits({ names, service }: Observation): [operator: Step, complete: Step] {
   const { statuses, kinds } = names;
   const wanted = [
     statuses.network,
@@ -256,11 +265,14 @@ function operatorWaits({ names, service }: Observation): Step[] {
   ];
 }
 
-function verifyStep(observation: Observation, { to, method }: UpgradePath): Step {
+function verifyStep(observation: Observation, path: UpgradePath): Step {
   const { names, service } = observation;
-  const { major, minor } = parseVersion(to)!;
+  const { to, method } = path;
+  const { major, minor, patch } = parseVersion(to)!;
   const line = `v${major}.${minor}`;
-  const matches = `^v?${major}\\.${minor}\\.`;
+  // Within a line the old version is of it too, and would pass for the new one.
+  const within = isWithinLine(path);
+  const matches = within ? `^v?${major}\\.${minor}\\.${patch}$` : `^v?${major}\\.${minor}\\.`;
   const information: Expectation = {
     target: singleton(names, "clusterInformation", "stored"),
     path: names.fields.clusterVersion.split("."),
@@ -273,13 +285,13 @@ function verifyStep(observation: Observation, { to, method }: UpgradePath): Step
   };
   const until: Expectation[] = [
     ...(method === "manifest" ? [] : [reported]),
-    ...(service.datastore === "etcd" ? [agentsImage(observation, `:v?${major}\\.${minor}\\.`)] : [information]),
+    ...(service.datastore === "etcd" ? [agentsImage(observation, matches.replace("^", ":"))] : [information]),
   ];
   return step(
     "verify-version",
     {
       id: "verify-version",
-      title: `Verify that the cluster says it runs ${line}.x`,
+      title: `Verify that the cluster says it runs ${within ? to : `${line}.x`}`,
       where: until.map(({ target }) => nameOf(target)).join(", "),
       because: `Endpoints: verify version: cluster version is \`${line}.x\`. ${VERSION_GATES.target.because}`,
     },

@@ -3,6 +3,7 @@ import type { Client } from "../../cluster/client.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Action, Work } from "../action.ts";
 import { ACTIONS } from "../actions/all.ts";
+import { removeCanary } from "../canary/run-canary.ts";
 import type { OtherTools } from "../other-tools.ts";
 import type { Plan } from "../plan.ts";
 import type { ReleaseFiles } from "../release-files.ts";
@@ -94,7 +95,7 @@ export function rollbackRun(engine: Engine, options: RollbackOptions = {}): Asyn
   });
 }
 
-/** Gives a run up as it stands. It says what that is, and nothing in the cluster is changed but the journal. */
+/** Gives a run up as it stands. It says what that is; nothing in the cluster is changed but the journal, and nothing is measured any more. */
 export async function abortRun(engine: Engine, options: { run?: string } = {}): Promise<RunRecord> {
   const identity = newHolder();
   return await holdLease(leaseOf(engine, identity), async () => {
@@ -102,6 +103,7 @@ export async function abortRun(engine: Engine, options: { run?: string } = {}): 
     const record = choose(await journal.list(), "abort", options.run);
     const aborted: RunRecord = { ...record, outcome: "aborted" };
     await journal.write(aborted);
+    await removeCanary({ ...engine, names: vendorNames, say: () => {}, keep: async () => {} });
     return aborted;
   });
 }

@@ -137,7 +137,8 @@ async function publishedBase(
   const found = findRelease(from);
   if (names.dialect === "vendor" && role !== undefined) {
     if (found.is === "known") return publishedText(role, found.release, { without: DEFINITION });
-    if (found.is === "notOlder") return ours;
+    // Within a line the files differ by their version alone; taken as they are, the old version would pass for a person's edit, and stay.
+    if (found.is === "notOlder") return ours.replaceAll(to, found.version);
   }
   const there = files.from.includes(to) ? files.from.replaceAll(to, from) : undefined;
   if (there === undefined) throw errors.UPGRADE_BASE_MISSING(file, from);

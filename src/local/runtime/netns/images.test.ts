@@ -7,6 +7,7 @@ const ours = `registry.vendor.io/vendor/vendor:${VERSION}`;
 
 it.each([
   ["our own image", { image: ours, command: ["vendor", "node"] }, ["vendor", "node"]],
+  ["another release of our line", { image: "vendor:v3.31.0", command: ["vendor", "node"] }, ["vendor", "node"]],
   ["pause", { image: "registry.k8s.io/pause:3.10" }, ["sleep", "infinity"]],
   ["a probe", { image: "probe" }, ["vendor", "probe", "serve"]],
   [

@@ -1,0 +1,68 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { AGENT_SAYS } from "../../src/api/agent-report.ts";
+import { PODS } from "../../src/cluster/kinds.ts";
+import type { Pod } from "../../src/local/controllers/workload-types.ts";
+import { writeReleaseBefore } from "../../src/local/installed/release-before.ts";
+import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
+import { type LiveServices, liveServices, lossesOf, measuredIn, NOTHING_LOST } from "./steady-traffic.ts";
+import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
+
+/** An installation, an upgrade and its way back, all measured: minutes. */
+const why = whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: NETNS_SWITCH=full");
+const AGENTS = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
+/** A machine with other things to do may be late; a connection is lost or it is not. */
+const MEASURED = ["--canary-traffic", "auto", "--budget", "connections=0,silence=20s,datagrams=5%", "-o", "json"];
+
+describe.skipIf(why)(`an upgrade of a cluster that works, with eBPF${why ? `: ${why}` : ""}`, () => {
+  let cluster: RealCluster;
+  let tool: Tool;
+  let live: LiveServices;
+  const ok = async (...args: string[]) => {
+    const ended = await tool.run(...args);
+    expect(ended.status, `vendorctl ${args.join(" ")}: ${ended.err}`).toBe(0);
+    return ended.out;
+  };
+  const agents = async () => {
+    const { items } = await cluster.client.list<Pod>(PODS, AGENTS);
+    return items.map(({ metadata, spec }) => ({
+      uid: metadata.uid as string,
+      version: spec.containers[0]?.image?.split(":").at(-1),
+      acts: metadata.annotations?.[AGENT_SAYS.dataplane],
+      proven: metadata.annotations?.[AGENT_SAYS.serviceRouting],
+    }));
+  };
+  const all = (version: string) => cluster.nodeNames.map(() => ({ version, acts: "BPF", proven: "proven" }));
+
+  beforeAll(async () => {
+    cluster = await startReal({ nodes: 3, proxy: "iptables" });
+    tool = openTool(cluster.kubeconfig);
+    const { url } = await writeReleaseBefore(join(tool.home, "releases"));
+    await ok("install", "-y", "--manifest-url", url);
+    live = await liveServices(cluster, cluster.nodeNames[1] as string);
+  }, 280_000);
+  afterAll(async () => {
+    tool?.close();
+    await cluster?.close();
+  }, 60_000);
+
+  it("replaces every agent one after another, and no connection and no datagram is lost", async () => {
+    const before = await agents();
+    expect(before).toMatchObject(all("v3.31.2"));
+    const rows = measuredIn(await ok("upgrade", "-y", ...MEASURED));
+    const after = await agents();
+    expect(after).toMatchObject(all("v3.31.3"));
+    expect(after.some(({ uid }) => before.some((old) => old.uid === uid))).toBe(false);
+    expect(
+      rows.map(({ way, protocol, reached, lost, unanswered }) => [way, protocol, reached, lost, unanswered]),
+    ).toEqual(rows.map(({ way, protocol }) => [way, protocol, true, 0, 0]));
+    expect(lossesOf(await live.figures())).toEqual(NOTHING_LOST);
+    expect(await ok("version")).toContain("v3.31.3");
+  }, 500_000);
+
+  it("is taken back the same way", async () => {
+    await ok("rollback", "-y");
+    await expect.poll(agents, { timeout: 120_000, interval: 500 }).toMatchObject(all("v3.31.2"));
+    expect(lossesOf(await live.figures())).toEqual(NOTHING_LOST);
+  }, 500_000);
+});
