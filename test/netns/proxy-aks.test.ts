@@ -8,8 +8,8 @@ import { DAEMON_SETS, PODS } from "../../src/cluster/kinds.ts";
 import type { DaemonSet, Pod } from "../../src/local/controllers/workload-types.ts";
 import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
 import { allStatuses } from "../support/operator-status.ts";
-import { type LiveServices, liveServices, lossesOf, NOTHING_LOST } from "./steady-traffic.ts";
 import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
+import { type LiveServices, liveServices, lossesOf, NOTHING_LOST } from "./steady-traffic.ts";
 
 /** Waits on the proxy itself, which looks every thirty seconds: minutes. */
 const why = whyNoRealNodes ?? (process.env["NETNS_PROXY"] === "full" ? undefined : "a long run: NETNS_PROXY=full");

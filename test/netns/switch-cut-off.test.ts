@@ -5,8 +5,8 @@ import { NAMESPACES, PODS } from "../../src/cluster/kinds.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { CANARY_NAMESPACE } from "../../src/procedures/canary/canary-objects.ts";
 import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
-import { measuredIn } from "./steady-traffic.ts";
 import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
+import { measuredIn } from "./steady-traffic.ts";
 
 /** Several switches with traffic measured: minutes. */
 const why = whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: NETNS_SWITCH=full");

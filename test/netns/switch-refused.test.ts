@@ -4,9 +4,9 @@ import { DAEMON_SETS, PODS } from "../../src/cluster/kinds.ts";
 import type { DaemonSet, Pod } from "../../src/local/controllers/workload-types.ts";
 import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
 import { allStatuses } from "../support/operator-status.ts";
-import { type LiveServices, liveServices, lossesOf, NOTHING_LOST } from "./steady-traffic.ts";
 import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
 import { allowPrograms, refusePrograms } from "./refusing-node.ts";
+import { type LiveServices, liveServices, lossesOf, NOTHING_LOST } from "./steady-traffic.ts";
 
 /** Agents of three nodes are rolled out several times, one after another: minutes. */
 const why = whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: NETNS_SWITCH=full");

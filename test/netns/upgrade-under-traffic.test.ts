@@ -5,8 +5,8 @@ import { PODS } from "../../src/cluster/kinds.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { writeReleaseBefore } from "../../src/local/installed/release-before.ts";
 import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
-import { type LiveServices, liveServices, lossesOf, measuredIn, NOTHING_LOST } from "./steady-traffic.ts";
 import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
+import { type LiveServices, liveServices, lossesOf, measuredIn, NOTHING_LOST } from "./steady-traffic.ts";
 
 /** An installation, an upgrade and its way back, all measured: minutes. */
 const why = whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: NETNS_SWITCH=full");
