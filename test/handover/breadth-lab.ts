@@ -23,6 +23,8 @@ export interface BreadthLab {
   pathMtus(): Promise<Record<string, number | undefined>>;
   /** Somebody policy denies, all the time from now on. */
   knock(): Promise<Talker>;
+  /** Datagrams that arrived, and that nobody took in time: sockets have no room for more. */
+  overflown(): Promise<number>;
   /** Packets that reached the pods behind the policy. */
   heard(): Promise<Record<"stranger" | "friend", number>>;
   close(): Promise<void>;
@@ -128,6 +130,10 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
         return talker;
       },
       heard: () => heardBy(guarded),
+      overflown: () => {
+        const places = [...Object.values(pods), lab.outside, { netns: world.outsider }, ...nodes];
+        return overflownIn(places.map(({ netns }) => netns));
+      },
     };
   } catch (error) {
     await close();
@@ -167,6 +173,7 @@ function waysOf({ switching, guarded }: World, family: Family): Speaker[] {
     from("client-2", named("three", [...both("second to first", local, 80), ...both("second to itself", remote, 80)])),
     from("client-3", named("three", [...both("third to first", local, 80), ...both("third to second", remote, 80)])),
     { netns: third.netns, group: third.group, flows: named("three", both("third node to second", remote, 80)) },
+    from("client-3", named("sticky", both("to a service with affinity", ipOf("sticky", family), 80))),
     from("here", named("itself", [...both("pod to its own service", local, 80)])),
     from("friend", named("allowed", both("to the service", ipOf("guarded", family), 80))),
     from(
@@ -257,6 +264,15 @@ async function pathMtus({ switching, outsider }: World): Promise<Record<string, 
     }
   }
   return found;
+}
+
+async function overflownIn(places: readonly Netns[]): Promise<number> {
+  let sum = 0;
+  for (const { name } of places) {
+    const { output } = await inside(name, "nstat", "-asz", "UdpRcvbufErrors", "Udp6RcvbufErrors");
+    for (const [, count] of output.matchAll(/RcvbufErrors +(\d+)/g)) sum += Number(count);
+  }
+  return sum;
 }
 
 function ipOf(service: keyof typeof SERVICES, family: Family): string {
