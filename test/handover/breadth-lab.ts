@@ -30,7 +30,7 @@ export interface BreadthLab {
   close(): Promise<void>;
 }
 
-export const FAMILIES = ["v4", "v6"] as const;
+const FAMILIES = ["v4", "v6"] as const;
 type Family = (typeof FAMILIES)[number];
 
 const kernel = realKernel();

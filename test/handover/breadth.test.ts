@@ -83,7 +83,7 @@ describe.skipIf(why !== undefined).each(LABS)(
     // What the sender does not know to be too long for the way is lost once.
     it("datagrams in pieces are answered whole", () => kept("pieces", 1));
 
-    it("long messages over a path that is narrower than its ends go on", () => kept("bulk"));
+    it("connections that carry much go on", () => kept("bulk"));
 
     it.each(["before", "in eBPF", "after"] as const)(
       "whoever sends too long a packet is told what fits, by the address it spoke to: %s",
