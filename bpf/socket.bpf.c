@@ -12,6 +12,7 @@
 #include "lib/address.h"
 #include "lib/config.h"
 #include "lib/maps.h"
+#include "lib/old_flow.h"
 
 static __u64 (*bpf_get_netns_cookie)(void *ctx) = (void *)BPF_FUNC_get_netns_cookie;
 static __u64 (*bpf_get_socket_cookie)(void *ctx) = (void *)BPF_FUNC_get_socket_cookie;
@@ -182,7 +183,7 @@ INLINE int is_old_flow(struct bpf_sock_addr *ctx, const struct socket_key *asked
 	/* What address the socket will send from is not known here: the agent writes such flows without one. */
 	struct flow_key key = { .dst = asked->address, .dport = asked->port, .protocol = IPPROTO_UDP };
 	key.sport = sk->src_port;
-	return bpf_map_lookup_elem(&old_flows, &key) != 0;
+	return find_old_flow(&key, 1) != 0;
 }
 
 /* A socket that is not connected stays with its backend for one service while it uses it, as a connected one would. */

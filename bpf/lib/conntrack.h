@@ -6,6 +6,7 @@
 #ifndef LIB_CONNTRACK_H
 #define LIB_CONNTRACK_H
 
+#include "old_flow.h"
 #include "parse.h"
 
 #define KERNEL_SYMBOL __attribute__((section(".ksyms")))
@@ -85,7 +86,7 @@ INLINE int find_kernel_flow(struct __sk_buff *skb, struct work *w, const struct 
 		return 0;
 	if (has_ct_lookup)
 		return ask_kernel(skb, w, key);
-	struct old_flow *old = bpf_map_lookup_elem(&old_flows, key);
+	struct old_flow *old = find_old_flow(key, key == &w->packet);
 	if (!old)
 		return 0;
 	w->scratch.kernel.mark = old->mark;

@@ -187,7 +187,7 @@ struct socket_peer {
  * key is a packet's, so a flow is two entries here too. `dst`, `dport`: what the kernel makes of the packet's destination.
  */
 struct old_flow {
-	__u64 seen; /* ns since boot, when written */
+	__u64 until; /* ns since boot: then the kernel forgets it, unless a packet comes */
 	struct ip_address dst;
 	__u16 dport;
 	__u16 mark; /* the generation it was given in, see NODE_GENERATION */

@@ -35,7 +35,7 @@ const HOOKS = {
 };
 
 const DIRECTIONS = ["ingress", "egress"] as const;
-const SKB = { size: 192, mark: 8, ifindex: 40, ingressIfindex: 36 };
+const SKB = { size: 192, mark: 8, ifindex: 40, ingressIfindex: 36, segment: 176 };
 
 export interface Seen {
   verdict: string;
@@ -116,11 +116,14 @@ export class PacketLab {
     return this.links.get(name)!;
   }
 
-  /** What the interface's program says to a frame. `from`: the interface it was forwarded from, for those that leave. */
-  send(at: Interface, direction: Direction, packet: Buffer, from?: Interface): Seen {
+  /**
+   * What the interface's program says to a frame. `from`: the interface it was forwarded from, for those that leave. `segment`: how much of
+   * it a device would put into each of several packets.
+   */
+  send(at: Interface, direction: Direction, packet: Buffer, from?: Interface, segment = 0): Seen {
     const hook = HOOKS[at === "uplink" || at === "overlay" ? "uplink" : "pod"][direction];
     const before = this.counts(hook);
-    const { verdict, packet: after, mark } = this.run(at, direction, packet, from);
+    const { verdict, packet: after, mark } = this.run(at, direction, packet, from, segment);
     const counted = [...this.counts(hook)].filter(([name, value]) => value !== (before.get(name) ?? 0n));
     return {
       verdict: VERDICTS[verdict] ?? String(verdict),
@@ -135,10 +138,12 @@ export class PacketLab {
     direction: Direction,
     packet: Buffer,
     from?: Interface,
+    segment = 0,
   ): { verdict: number; packet: Buffer; mark: number } {
     const context = Buffer.alloc(SKB.size);
     context.writeUInt32LE(this.ifindex(at), SKB.ifindex);
     if (from) context.writeUInt32LE(this.ifindex(from), SKB.ingressIfindex);
+    context.writeUInt32LE(segment, SKB.segment);
     const program = this.programAt(at, direction);
     const seen = this.kernel.netns.run(this.netns, () => program.testRun({ packet, context }));
     return { ...seen, mark: seen.context?.readUInt32LE(SKB.mark) ?? 0 };

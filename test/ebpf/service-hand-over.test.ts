@@ -260,16 +260,22 @@ describe.skipIf(missing)(`where programs cannot ask the kernel${missing ? ` (${m
     const [src, dst] = [mapped(POD_A.v4), mapped(VIP)];
     old.update(
       flowKeyLayout.write({ src, dst, sport: 1000, dport: 53, protocol: UDP }),
-      oldFlowLayout.write({ seen: 1n, dst: mapped(POD_B.v4), dport: 5353, mark: 0, reply: 0, tcpState: 0 }),
+      oldFlowLayout.write({ until: 1n << 62n, dst: mapped(POD_B.v4), dport: 5353, mark: 0, reply: 0, tcpState: 0 }),
     );
     old.update(
       flowKeyLayout.write({ src: mapped(POD_B.v4), dst: src, sport: 5353, dport: 1000, protocol: UDP }),
-      oldFlowLayout.write({ seen: 1n, dst: src, dport: 1000, mark: 0, reply: 1, tcpState: 0 }),
+      oldFlowLayout.write({ until: 1n << 62n, dst: src, dport: 1000, mark: 0, reply: 1, tcpState: 0 }),
     );
     const say = (at: "a" | "b", packet: ReturnType<typeof v4>) => lab.put(at, packet).line;
     expect(say("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("next PASS_POLICY");
     expect(say("b", v4(to(POD_B.v4, POD_A.v4), udp(5353, 1000)))).toContain("next PASS_POLICY");
     expect(say("a", v4(to(POD_A.v4, VIP), udp(1001, 53)))).toContain("redirect PASS_POLICY");
+    // One that the kernel will have forgotten by now.
+    old.update(
+      flowKeyLayout.write({ src, dst, sport: 1002, dport: 53, protocol: UDP }),
+      oldFlowLayout.write({ until: 1n, dst: mapped(POD_B.v4), dport: 5353, mark: 0, reply: 0, tcpState: 0 }),
+    );
+    expect(say("a", v4(to(POD_A.v4, VIP), udp(1002, 53)))).toContain("redirect PASS_POLICY");
     for (const [key] of old.entries()) old.delete(key);
     old.close();
     expect(say("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("redirect PASS_POLICY");

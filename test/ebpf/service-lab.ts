@@ -81,7 +81,7 @@ export class ServiceLab {
       reason,
       packet: after,
       mark,
-    } = this.packets.send(at, options.direction ?? "ingress", whole, options.from);
+    } = this.packets.send(at, options.direction ?? "ingress", whole, options.from, options.segment);
     return {
       line: `${verdict} ${reason} | ${spoken(after)}`,
       packet: after,
@@ -106,6 +106,8 @@ interface PutOptions {
   fromMac?: string;
   /** The packet's checksums are as they are. */
   unsummed?: boolean;
+  /** How much of it a device would put into each of several packets. */
+  segment?: number;
 }
 
 /** A port of a service with an address of the cluster, and what a story says is different. Backends are `ADDRESS:PORT`; `*` in front: of this node. */

@@ -162,7 +162,7 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
       // As the agent tells the programs: from whatever address the socket will send.
       const [nowhere, service] = [Buffer.alloc(16), mapped("10.96.0.53")];
       const key = { src: nowhere, dst: service, sport: 4001, dport: 53, protocol: UDP };
-      const value = { seen: 1n, dst: mapped("10.65.0.1"), dport: 8080, mark: 0, reply: 0, tcpState: 0 };
+      const value = { until: 1n << 62n, dst: mapped("10.65.0.1"), dport: 8080, mark: 0, reply: 0, tcpState: 0 };
       lab.map("old_flows").update(flowKeyLayout.write(key), oldFlowLayout.write(value));
       expect(await client.ask({ do: "udp", host: "10.96.0.53", port: 53, from: 4001, name: "old" })).toEqual({
         error: "ENETUNREACH",

@@ -3,9 +3,21 @@ import { NETWORK_POLICIES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
 import { inside, type LabNode, type LabPod, until } from "../agent/node-lab.ts";
+import {
+  addressOf,
+  FAMILIES,
+  ipOf,
+  NOBODY_LISTENS,
+  SERVICES,
+  toldWays,
+  type World,
+  way,
+  waysInPieces,
+  waysOf,
+} from "./breadth-ways.ts";
 import type { ProxyMode } from "./lab-cluster.ts";
-import { everyWay, LOCAL, PORT, REMOTE, type SwitchLab, switchLab } from "./switch-lab.ts";
-import { converse, type Speaker, startTalker, type Talker, type TrafficRow, type Way } from "./traffic.ts";
+import { PORT, type SwitchLab, switchLab } from "./switch-lab.ts";
+import { converse, type Speaker, startTalker, type Talker, type TrafficRow } from "./traffic.ts";
 
 /**
  * Three nodes and both families, with what connections meet beside the plain ways: paths that are too narrow, datagrams in pieces, ports
@@ -23,29 +35,16 @@ export interface BreadthLab {
   pathMtus(): Promise<Record<string, number | undefined>>;
   /** Somebody policy denies, all the time from now on. */
   knock(): Promise<Talker>;
+  /** Datagrams that arrived, and that nobody took in time: sockets have no room for more. */
+  overflown(): Promise<number>;
   /** Packets that reached the pods behind the policy. */
   heard(): Promise<Record<"stranger" | "friend", number>>;
   close(): Promise<void>;
 }
 
-export const FAMILIES = ["v4", "v6"] as const;
-type Family = (typeof FAMILIES)[number];
-
 const kernel = realKernel();
-const ETHERNET_MTU = 1500;
-const SERVICES = {
-  wide: { ips: ["10.96.0.13", "fd96::13"], nodePort: 30_003 },
-  alsoWide: { ips: ["10.96.0.17", "fd96::17"], nodePort: 30_007 },
-  deaf: { ips: ["10.96.0.14", "fd96::14"], nodePort: 30_004 },
-  sticky: { ips: ["10.96.0.15", "fd96::15"], nodePort: 30_005, affinitySeconds: 600 },
-  guarded: { ips: ["10.96.0.16", "fd96::16"], nodePort: 30_006 },
-};
-/** Fits the segment and not the overlay. */
-const TOO_BIG = 1_440;
-const IN_PIECES = 4_000;
-const BULK = 30_000;
-const NOBODY_LISTENS = 9;
 const ANEW_MS = 100;
+const ETHERNET_MTU = 1500;
 
 export interface BreadthOptions {
   proxy: ProxyMode;
@@ -128,109 +127,15 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
         return talker;
       },
       heard: () => heardBy(guarded),
+      overflown: () => {
+        const places = [...Object.values(pods), lab.outside, { netns: world.outsider }, ...nodes];
+        return overflownIn(places.map(({ netns }) => netns));
+      },
     };
   } catch (error) {
     await close();
     throw error;
   }
-}
-
-interface World {
-  switching: SwitchLab;
-  outsider: Netns;
-  guarded: readonly LabPod[];
-}
-
-function way(name: string, protocol: Way["protocol"], host: string, port: number, more: Partial<Way> = {}): Way {
-  return { name: `${name} ${protocol}`, protocol, host, port, count: 1, ...more };
-}
-
-function both(name: string, host: string, port: number, more: Partial<Way> = {}): Way[] {
-  return [way(name, "tcp", host, port, more), way(name, "udp", host, port, more)];
-}
-
-function waysOf({ switching, guarded }: World, family: Family): Speaker[] {
-  const { lab, pods, nodes } = switching;
-  const [first, , third] = nodes as [LabNode, LabNode, LabNode];
-  const at = FAMILIES.indexOf(family);
-  const [local, remote] = [LOCAL.ips[at]!, REMOTE.ips[at]!];
-  const [port1, port3] = [first.addresses[family], third.addresses[family]];
-  const plain = everyWay({ lab, pods, node: first }, { tcp: 1, udp: 1 }, family);
-  const named = (prefix: string, flows: readonly Way[], more: Partial<Way> = {}) =>
-    flows.map((one) => ({ ...one, ...more, name: `${prefix} ${family}: ${one.name}` }));
-  const from = (name: string, flows: Way[]) => ({ netns: pods[name]!.netns, flows });
-  return [
-    ...plain.map((speaker) => ({
-      ...speaker,
-      flows: [...named("plain", speaker.flows), ...named("idle", speaker.flows, { idle: true })],
-    })),
-    from("client-2", named("three", [...both("second to first", local, 80), ...both("second to itself", remote, 80)])),
-    from("client-3", named("three", [...both("third to first", local, 80), ...both("third to second", remote, 80)])),
-    { netns: third.netns, group: third.group, flows: named("three", both("third node to second", remote, 80)) },
-    from("here", named("itself", [...both("pod to its own service", local, 80)])),
-    from("friend", named("allowed", both("to the service", ipOf("guarded", family), 80))),
-    from(
-      "friend",
-      named(
-        "allowed",
-        guarded.flatMap((pod) => both(`to ${pod.name}`, addressOf(pod, family), PORT)),
-      ),
-    ),
-    from("client", [
-      ...named(
-        "pieces",
-        [way("to service, same node", "udp", local, 80), way("to service, other node", "udp", remote, 80)],
-        { size: IN_PIECES },
-      ),
-      ...named("bulk", [way("to service, other node", "tcp", remote, 80)], { size: BULK }),
-      ...named("refused", [way("by a service", "udp", ipOf("deaf", family), 80)], { expects: "ECONNREFUSED" }),
-    ]),
-    {
-      netns: lab.outside.netns,
-      flows: [
-        ...named("three", both("third node's port to second", port3, REMOTE.nodePort)),
-        ...named(
-          "pieces",
-          [
-            way("to node port, same node", "udp", port1, LOCAL.nodePort),
-            way("to node port, other node", "udp", port1, REMOTE.nodePort),
-          ],
-          { size: IN_PIECES, expects: "EMSGSIZE" },
-        ),
-        ...named("bulk", [way("to node port, other node", "tcp", port1, REMOTE.nodePort)], { size: BULK }),
-        ...named("refused", [way("by a node port", "udp", port1, SERVICES.deaf.nodePort)], { expects: "ECONNREFUSED" }),
-      ],
-    },
-  ];
-}
-
-/** Each to a place of its own: what one is told of a way holds for all that take it. */
-function toldWays({ switching, outsider }: World, family: Family): Speaker[] {
-  const { pods, nodes } = switching;
-  const [first, , third] = nodes.map(({ addresses }) => addresses[family]) as [string, string, string];
-  const ways = (name: string, [narrow, bulk, deaf]: readonly (readonly [string, number])[]): Way[] => [
-    way(`too big ${family}: ${name}`, "udp", ...narrow!, { size: TOO_BIG, expects: "EMSGSIZE" }),
-    way(`bulk ${family}: ${name}`, "tcp", ...bulk!, { size: BULK }),
-    way(`refused ${family}: ${name}`, "udp", ...deaf!, { expects: "ECONNREFUSED" }),
-  ];
-  const services = (["wide", "alsoWide", "deaf"] as const).map((service) => [ipOf(service, family), 80] as const);
-  const { wide, deaf } = SERVICES;
-  const ports = [[first, wide.nodePort] as const, [third, wide.nodePort] as const, [first, deaf.nodePort] as const];
-  return [
-    { netns: pods["wide"]!.netns, flows: ways("service, other node", services) },
-    { netns: outsider, flows: ways("node port, other node", ports) },
-  ];
-}
-
-function waysInPieces({ switching, outsider }: World, family: Family): Speaker[] {
-  const { pods, nodes } = switching;
-  const inPieces = (name: string, host: string, port: number) =>
-    way(`pieces ${family}: ${name}`, "udp", host, port, { size: IN_PIECES, expects: "EMSGSIZE" });
-  const node = nodes[0]!.addresses[family];
-  return [
-    { netns: pods["wide"]!.netns, flows: [inPieces("service, other node", ipOf("wide", family), 80)] },
-    { netns: outsider, flows: [inPieces("node port, other node", node, SERVICES.wide.nodePort)] },
-  ];
 }
 
 async function askedAnew(speakers: readonly Speaker[]): Promise<Record<string, TrafficRow>> {
@@ -259,12 +164,13 @@ async function pathMtus({ switching, outsider }: World): Promise<Record<string, 
   return found;
 }
 
-function ipOf(service: keyof typeof SERVICES, family: Family): string {
-  return SERVICES[service].ips[FAMILIES.indexOf(family)]!;
-}
-
-function addressOf({ addresses }: LabPod, family: Family): string {
-  return addresses.find((address) => address.includes(":") === (family === "v6"))!;
+async function overflownIn(places: readonly Netns[]): Promise<number> {
+  let sum = 0;
+  for (const { name } of places) {
+    const { output } = await inside(name, "nstat", "-asz", "UdpRcvbufErrors", "Udp6RcvbufErrors");
+    for (const [, count] of output.matchAll(/RcvbufErrors +(\d+)/g)) sum += Number(count);
+  }
+  return sum;
 }
 
 /** Its interface takes what the segment takes, which the overlay does not. */

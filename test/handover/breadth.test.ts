@@ -32,6 +32,8 @@ interface Journey {
   refusals: Record<Phase, Record<string, TrafficRow>>;
   knocks: { tried: number; answered: number };
   heard: { stranger: number; friend: number };
+  /** Datagrams that reached a socket whose process had no time for them. */
+  overflown: number;
 }
 
 describe.skipIf(why !== undefined).each(LABS)(
@@ -47,7 +49,9 @@ describe.skipIf(why !== undefined).each(LABS)(
         print("from before", seen.old);
         print("begun in eBPF", seen.born);
         for (const [phase, rows] of Object.entries(seen.told)) print(`begun anew ${phase}`, rows);
-        process.stdout.write(`denied: ${JSON.stringify(seen.knocks)}, heard: ${JSON.stringify(seen.heard)}\n`);
+        process.stdout.write(
+          `denied: ${JSON.stringify(seen.knocks)}, heard: ${JSON.stringify(seen.heard)}, datagrams nobody took in time: ${seen.overflown}\n`,
+        );
       },
       FULL ? 15 * MINUTES : 3 * MINUTES,
     );
@@ -60,7 +64,7 @@ describe.skipIf(why !== undefined).each(LABS)(
         for (const [name, { lost, moved, astray, unanswered, why: reasons }] of found) {
           const isWhole = { name, when, lost, moved, astray, reasons };
           expect(isWhole).toEqual({ name, when, lost: 0, moved: 0, astray: 0, reasons: [] });
-          expect(unanswered, `${name}, ${when}: unanswered`).toBeLessThanOrEqual(slack);
+          expect(unanswered, `${name}, ${when}: unanswered`).toBeLessThanOrEqual(slack + seen.overflown);
         }
       }
     };
@@ -79,7 +83,7 @@ describe.skipIf(why !== undefined).each(LABS)(
     // What the sender does not know to be too long for the way is lost once.
     it("datagrams in pieces are answered whole", () => kept("pieces", 1));
 
-    it("long messages over a path that is narrower than its ends go on", () => kept("bulk"));
+    it("connections that carry much go on", () => kept("bulk"));
 
     it.each(["before", "in eBPF", "after"] as const)(
       "whoever sends too long a packet is told what fits, by the address it spoke to: %s",
@@ -113,6 +117,8 @@ describe.skipIf(why !== undefined).each(LABS)(
       for (const [phase, rows] of Object.entries(seen.sticky)) {
         for (const [name, { servers }] of Object.entries(rows)) expect(servers, `${name}, ${phase}`).toHaveLength(1);
       }
+      // Which backend it had is not handed over, but connections are.
+      kept("sticky");
     });
 
     it("who is denied is not heard for a moment, and who is allowed always", () => {
@@ -155,8 +161,9 @@ async function travel(world: BreadthLab, idle: Record<"there" | "back", number>)
   await look("after");
   const knocks = (await knocking.ask()) as Journey["knocks"];
   const heard = await world.heard();
+  const overflown = await world.overflown();
   const [oldRows, bornRows] = [await lastWords(old), await lastWords(born)];
-  return { ...seen, old: oldRows, born: bornRows, knocks, heard };
+  return { ...seen, old: oldRows, born: bornRows, knocks, heard, overflown };
 }
 
 async function idleUntil(when: number): Promise<void> {

@@ -6,6 +6,8 @@ import { connect, createServer } from "node:net";
 import { createInterface } from "node:readline";
 
 const HUNG_MS = 5_000;
+/** As much as anybody may have: a process that has to wait for its turn is not to lose datagrams by that. */
+const ROOM = 212_992;
 /** How long an answer to a knock is waited for. */
 const KNOCK_MS = 500;
 const [, , what, ...rest] = process.argv;
@@ -30,7 +32,7 @@ function serve(name, port) {
       for (const line of lines) socket.write(`${name} ${socket.remoteAddress} ${line}\n`);
     });
   }).listen({ port, host: "::", backlog: 1024 }, () => {
-    const udp = createSocket({ type: "udp6" });
+    const udp = createSocket({ type: "udp6", recvBufferSize: ROOM });
     udp.on("message", (message, { address, port: to }) => udp.send(`${name} ${address} ${message}`, to, address));
     udp.bind(port, "::", () => process.stdout.write("ready\n"));
   });
@@ -125,7 +127,7 @@ function start({ name, protocol, host, port, connected = true, size = 0, idle = 
   // Where nobody listens it is enough to be told so.
   const isOpen = () => open || (expects === "ECONNREFUSED" && told > 0);
   if (protocol === "udp") {
-    const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+    const socket = createSocket({ type: host.includes(":") ? "udp6" : "udp4", recvBufferSize: ROOM });
     socket.on("error", fail);
     socket.on("message", (message, { address }) => {
       if (address !== host) astray++;

@@ -1,6 +1,7 @@
 /**
  * Where programs cannot ask the kernel's connection tracking they are told what is in it: before and after the flip, and again while it is
- * true. An entry that is too old would send a new flow to rules that are gone, so what the kernel has forgotten is taken back.
+ * true. An entry that is too old would send a new flow to rules that are gone, so each has its end, and what the kernel has forgotten is
+ * taken back.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { flowKeyLayout, oldFlowLayout } from "../../gen/bpf/layout.gen.ts";
@@ -11,6 +12,9 @@ import { netBytes } from "../ebpf/net-bytes.ts";
 const TCP = 6;
 const UDP = 17;
 const AT_ONCE = 2_000;
+const SECOND_NS = 1_000_000_000n;
+/** The programs let go of a flow a little before the kernel does: what they leave to it, it must still have. */
+const MARGIN_NS = 2n * SECOND_NS;
 
 export interface OldFlowsOptions {
   oldFlows: BpfMap;
@@ -28,14 +32,15 @@ export async function tellOldFlows({ oldFlows, conntrack, nodeAddresses, which }
   const isWanted = (flow: Flow) =>
     which === "all" ? flow.original.protocol === TCP || flow.original.protocol === UDP : isOwnUdp(flow);
   const flows = (await conntrack.flows()).filter(isWanted);
-  const seen = process.hrtime.bigint();
+  // What programs call ktime is what Node calls hrtime.
+  const now = process.hrtime.bigint();
   const told = new Set<string>();
   for (let from = 0; from < flows.length; from += AT_ONCE) {
     const entries = flows
       .slice(from, from + AT_ONCE)
       .flatMap((flow) => [
-        ...(which === "all" ? bothWays(flow, seen) : []),
-        ...(isOwnUdp(flow) ? [entryOf({ ...flow.original, source: "::" }, flow.reply, flow, seen)] : []),
+        ...(which === "all" ? bothWays(flow, now) : []),
+        ...(isOwnUdp(flow) ? [entryOf({ ...flow.original, source: "::" }, flow.reply, flow, now)] : []),
       ]);
     for (const [key] of entries) told.add(key.toString("latin1"));
     await oldFlows.updateMany(entries);
@@ -47,14 +52,19 @@ export async function tellOldFlows({ oldFlows, conntrack, nodeAddresses, which }
   return flows.length;
 }
 
-function bothWays(flow: Flow, seen: bigint): (readonly [Buffer, Buffer])[] {
-  return [entryOf(flow.original, flow.reply, flow, seen), entryOf(flow.reply, flow.original, flow, seen)];
+function bothWays(flow: Flow, now: bigint): (readonly [Buffer, Buffer])[] {
+  return [entryOf(flow.original, flow.reply, flow, now), entryOf(flow.reply, flow.original, flow, now)];
 }
 
 /** What the kernel makes of a packet: it is sent to where the other direction comes from. */
-function entryOf(packet: FlowTuple, other: FlowTuple, { reply, mark, tcpState }: Flow, seen: bigint) {
+function entryOf(packet: FlowTuple, other: FlowTuple, { reply, mark, tcpState, timeout }: Flow, now: bigint) {
   const value = {
-    ...{ seen, mark: mark >>> 16, dst: bytesOf(other.source), dport: other.sourcePort },
+    ...{
+      until: now + BigInt(timeout) * SECOND_NS - MARGIN_NS,
+      mark: mark >>> 16,
+      dst: bytesOf(other.source),
+      dport: other.sourcePort,
+    },
     reply: packet === reply ? 1 : 0,
     tcpState: tcpState === undefined ? 0 : TCP_STATES.indexOf(tcpState),
   };

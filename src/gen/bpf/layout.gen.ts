@@ -723,7 +723,7 @@ export const socketPeerLayout = {
 } as const;
 
 export interface OldFlow {
-  seen: bigint;
+  until: bigint;
   dst: Uint8Array;
   dport: number;
   mark: number;
@@ -733,10 +733,10 @@ export interface OldFlow {
 
 export const oldFlowLayout = {
   size: 32,
-  at: { seen: 0, dst: 8, dport: 24, mark: 26, reply: 28, tcpState: 29 },
+  at: { until: 0, dst: 8, dport: 24, mark: 26, reply: 28, tcpState: 29 },
   read(bytes: Buffer): OldFlow {
     return {
-      seen: bytes.readBigUInt64LE(0),
+      until: bytes.readBigUInt64LE(0),
       dst: bytes.subarray(8, 24),
       dport: bytes.readUInt16LE(24),
       mark: bytes.readUInt16LE(26),
@@ -746,7 +746,7 @@ export const oldFlowLayout = {
   },
   write(value: OldFlow): Buffer {
     const bytes = Buffer.alloc(32);
-    bytes.writeBigUInt64LE(value.seen, 0);
+    bytes.writeBigUInt64LE(value.until, 0);
     bytes.set(value.dst, 8);
     bytes.writeUInt16LE(value.dport, 24);
     bytes.writeUInt16LE(value.mark, 26);
@@ -953,4 +953,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "11125597cb56";
+export const LAYOUT_DIGEST = "36881e2c6b14";

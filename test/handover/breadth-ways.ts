@@ -1,0 +1,130 @@
+import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { LabNode, LabPod } from "../agent/node-lab.ts";
+import { everyWay, LOCAL, PORT, REMOTE, type SwitchLab } from "./switch-lab.ts";
+import type { Speaker, Way } from "./traffic.ts";
+
+export const FAMILIES = ["v4", "v6"] as const;
+export type Family = (typeof FAMILIES)[number];
+
+/** Beside the two of every lab. */
+export const SERVICES = {
+  wide: { ips: ["10.96.0.13", "fd96::13"], nodePort: 30_003 },
+  alsoWide: { ips: ["10.96.0.17", "fd96::17"], nodePort: 30_007 },
+  deaf: { ips: ["10.96.0.14", "fd96::14"], nodePort: 30_004 },
+  sticky: { ips: ["10.96.0.15", "fd96::15"], nodePort: 30_005, affinitySeconds: 600 },
+  guarded: { ips: ["10.96.0.16", "fd96::16"], nodePort: 30_006 },
+};
+/** Fits the segment and not the overlay. */
+const TOO_BIG = 1_440;
+const IN_PIECES = 4_000;
+const BULK = 30_000;
+export const NOBODY_LISTENS = 9;
+
+/** Where all of it happens. */
+export interface World {
+  switching: SwitchLab;
+  outsider: Netns;
+  guarded: readonly LabPod[];
+}
+
+export function way(name: string, protocol: Way["protocol"], host: string, port: number, more: Partial<Way> = {}): Way {
+  return { name: `${name} ${protocol}`, protocol, host, port, count: 1, ...more };
+}
+
+function both(name: string, host: string, port: number, more: Partial<Way> = {}): Way[] {
+  return [way(name, "tcp", host, port, more), way(name, "udp", host, port, more)];
+}
+
+/** Of every kind, in one family, to be kept. */
+export function waysOf({ switching, guarded }: World, family: Family): Speaker[] {
+  const { lab, pods, nodes } = switching;
+  const [first, , third] = nodes as [LabNode, LabNode, LabNode];
+  const at = FAMILIES.indexOf(family);
+  const [local, remote] = [LOCAL.ips[at]!, REMOTE.ips[at]!];
+  const [port1, port3] = [first.addresses[family], third.addresses[family]];
+  const plain = everyWay({ lab, pods, node: first }, { tcp: 1, udp: 1 }, family);
+  const named = (prefix: string, flows: readonly Way[], more: Partial<Way> = {}) =>
+    flows.map((one) => ({ ...one, ...more, name: `${prefix} ${family}: ${one.name}` }));
+  const from = (name: string, flows: Way[]) => ({ netns: pods[name]!.netns, flows });
+  return [
+    ...plain.map((speaker) => ({
+      ...speaker,
+      flows: [...named("plain", speaker.flows), ...named("idle", speaker.flows, { idle: true })],
+    })),
+    from("client-2", named("three", [...both("second to first", local, 80), ...both("second to itself", remote, 80)])),
+    from("client-3", named("three", [...both("third to first", local, 80), ...both("third to second", remote, 80)])),
+    { netns: third.netns, group: third.group, flows: named("three", both("third node to second", remote, 80)) },
+    from("client-3", named("sticky", both("to a service with affinity", ipOf("sticky", family), 80))),
+    from("here", named("itself", [...both("pod to its own service", local, 80)])),
+    from("friend", named("allowed", both("to the service", ipOf("guarded", family), 80))),
+    from(
+      "friend",
+      named(
+        "allowed",
+        guarded.flatMap((pod) => both(`to ${pod.name}`, addressOf(pod, family), PORT)),
+      ),
+    ),
+    from("client", [
+      ...named(
+        "pieces",
+        [way("to service, same node", "udp", local, 80), way("to service, other node", "udp", remote, 80)],
+        { size: IN_PIECES },
+      ),
+      ...named("bulk", [way("to service, other node", "tcp", remote, 80)], { size: BULK }),
+      ...named("refused", [way("by a service", "udp", ipOf("deaf", family), 80)], { expects: "ECONNREFUSED" }),
+    ]),
+    {
+      netns: lab.outside.netns,
+      flows: [
+        ...named("three", both("third node's port to second", port3, REMOTE.nodePort)),
+        ...named(
+          "pieces",
+          [
+            way("to node port, same node", "udp", port1, LOCAL.nodePort),
+            way("to node port, other node", "udp", port1, REMOTE.nodePort),
+          ],
+          { size: IN_PIECES, expects: "EMSGSIZE" },
+        ),
+        ...named("bulk", [way("to node port, other node", "tcp", port1, REMOTE.nodePort)], { size: BULK }),
+        ...named("refused", [way("by a node port", "udp", port1, SERVICES.deaf.nodePort)], { expects: "ECONNREFUSED" }),
+      ],
+    },
+  ];
+}
+
+/** Each to a place of its own: what one is told of a way holds for all that take it. */
+export function toldWays({ switching, outsider }: World, family: Family): Speaker[] {
+  const { pods, nodes } = switching;
+  const [first, , third] = nodes.map(({ addresses }) => addresses[family]) as [string, string, string];
+  const ways = (name: string, [narrow, bulk, deaf]: readonly (readonly [string, number])[]): Way[] => [
+    way(`too big ${family}: ${name}`, "udp", ...narrow!, { size: TOO_BIG, expects: "EMSGSIZE" }),
+    way(`bulk ${family}: ${name}`, "tcp", ...bulk!, { size: BULK }),
+    way(`refused ${family}: ${name}`, "udp", ...deaf!, { expects: "ECONNREFUSED" }),
+  ];
+  const services = (["wide", "alsoWide", "deaf"] as const).map((service) => [ipOf(service, family), 80] as const);
+  const { wide, deaf } = SERVICES;
+  const ports = [[first, wide.nodePort] as const, [third, wide.nodePort] as const, [first, deaf.nodePort] as const];
+  return [
+    { netns: pods["wide"]!.netns, flows: ways("service, other node", services) },
+    { netns: outsider, flows: ways("node port, other node", ports) },
+  ];
+}
+
+export function waysInPieces({ switching, outsider }: World, family: Family): Speaker[] {
+  const { pods, nodes } = switching;
+  const inPieces = (name: string, host: string, port: number) =>
+    way(`pieces ${family}: ${name}`, "udp", host, port, { size: IN_PIECES, expects: "EMSGSIZE" });
+  const node = nodes[0]!.addresses[family];
+  return [
+    { netns: pods["wide"]!.netns, flows: [inPieces("service, other node", ipOf("wide", family), 80)] },
+    { netns: outsider, flows: [inPieces("node port, other node", node, SERVICES.wide.nodePort)] },
+  ];
+}
+
+export function ipOf(service: keyof typeof SERVICES, family: Family): string {
+  return SERVICES[service].ips[FAMILIES.indexOf(family)]!;
+}
+
+export function addressOf({ addresses }: LabPod, family: Family): string {
+  return addresses.find((address) => address.includes(":") === (family === "v6"))!;
+}
