@@ -45,7 +45,7 @@ struct error_v4 {
 struct error_v6 {
 	struct ipv6hdr ip;
 	struct icmp_header icmp;
-	__u8 quoted[sizeof(struct ipv6hdr) + QUOTED_TRANSPORT];
+	__u8 quoted[sizeof(struct ipv6hdr) + FRAGMENT_HEADER + QUOTED_TRANSPORT];
 };
 
 INLINE __be16 fold(__s64 sum)
@@ -182,6 +182,20 @@ INLINE int answer_v4(struct __sk_buff *skb, struct work *w)
 	return send_back(skb, w, error, sizeof(*error));
 }
 
+/* `quoted`: how much of the packet the error has in it, with the ports: its sender looks for them. */
+INLINE int error_v6(struct __sk_buff *skb, struct work *w, __u32 quoted)
+{
+	struct error_v6 *error = (void *)w->scratch.answer;
+	if (bpf_skb_load_bytes(skb, ETHERNET, error->quoted, quoted))
+		return DROP;
+	make_error(w, &error->icmp);
+	__u32 size = sizeof(error->icmp) + quoted;
+	__u32 pseudo = pseudo_sum(w, size, IPPROTO_ICMPV6);
+	error->icmp.check = fold(bpf_csum_diff(0, 0, (void *)&error->icmp, size, pseudo));
+	head_v6(w, &error->ip, size, IPPROTO_ICMPV6);
+	return send_back(skb, w, error, sizeof(error->ip) + size);
+}
+
 INLINE int answer_v6(struct __sk_buff *skb, struct work *w)
 {
 	if (is_reset(w)) {
@@ -191,15 +205,10 @@ INLINE int answer_v6(struct __sk_buff *skb, struct work *w)
 		head_v6(w, &reset->ip, sizeof(reset->tcp), IPPROTO_TCP);
 		return send_back(skb, w, reset, sizeof(*reset));
 	}
-	struct error_v6 *error = (void *)w->scratch.answer;
-	if (bpf_skb_load_bytes(skb, ETHERNET, error->quoted, sizeof(error->quoted)))
-		return DROP;
-	make_error(w, &error->icmp);
-	__u32 size = sizeof(error->icmp) + sizeof(error->quoted);
-	__u32 pseudo = pseudo_sum(w, size, IPPROTO_ICMPV6);
-	error->icmp.check = fold(bpf_csum_diff(0, 0, (void *)&error->icmp, size, pseudo));
-	head_v6(w, &error->ip, size, IPPROTO_ICMPV6);
-	return send_back(skb, w, error, sizeof(*error));
+	/* With the fragment's header where it is the first of several; with others, nobody is answered. */
+	if (w->transport == ETHERNET + sizeof(struct ipv6hdr))
+		return error_v6(skb, w, sizeof(struct ipv6hdr) + QUOTED_TRANSPORT);
+	return error_v6(skb, w, sizeof(struct ipv6hdr) + FRAGMENT_HEADER + QUOTED_TRANSPORT);
 }
 
 /* Nobody answers a reset, nor what cannot be quoted plainly: a later fragment, options before the ports. */

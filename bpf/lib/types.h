@@ -497,7 +497,7 @@ struct work {
 		__be16 old_ports[2], new_ports[2];
 		__u8 macs[12];
 		/* A packet made here: a header of either family and what follows it. */
-		__u8 answer[96];
+		__u8 answer[104];
 		__u8 pseudo[40];
 	} scratch;
 };

@@ -32,6 +32,8 @@ export interface LiveLab {
   /** Every address a client may be seen with. */
   addressesOf(client: LiveClient): string[];
   netnsOf(client: LiveClient): Netns;
+  /** Nobody knows any more how long packets may be on their way to others. */
+  forgetPaths(): Promise<void>;
   /** Resolves when every node acts so. */
   configure(spec: AnswerSettings): Promise<void>;
   close(): Promise<void>;
@@ -123,6 +125,7 @@ export async function liveLab(): Promise<LiveLab> {
       ...{ nodes: lab.nodes, segment: lab.outside.netns, ask, close },
       addressesOf: (client) => clients.get(client)!.addresses,
       netnsOf: (client) => clients.get(client)!.netns,
+      forgetPaths: () => forgetPaths([distant, ...[...places.values()].map(({ netns }) => netns)]),
       configure: (spec) => configure(lab, spec),
     };
   } catch (error) {
@@ -161,9 +164,7 @@ async function surround({ outside, nodes }: NodeLab, ends: (() => void)[]): Prom
   });
   // The client believes in long packets: only the router before it knows better, and only in that direction.
   for (const net of DISTANT.nets) {
-    const command = ["ip", "route", "replace", net, "dev", "far", "mtu", "lock", String(SHORT_MTU)];
-    const { ok, output } = await inside(outside.netns.name, ...command);
-    if (!ok) throw new Error(output);
+    await execute(outside.netns.name, "ip", "route", "replace", net, "dev", "far", "mtu", "lock", String(SHORT_MTU));
   }
   withNetlink(distant, (netlink) => {
     const { index } = netlink.link("eth0")!;
@@ -246,6 +247,16 @@ async function askAll(questions: readonly Question[], placeOf: (from: LiveClient
     }),
   );
   return questions.map((question) => ends.get(question)!);
+}
+
+async function forgetPaths(everywhere: readonly Netns[]): Promise<void> {
+  for (const { name } of everywhere)
+    for (const family of ["-4", "-6"]) await execute(name, "ip", family, "route", "flush", "cache");
+}
+
+async function execute(netnsName: string, ...command: string[]): Promise<void> {
+  const { ok, output } = await inside(netnsName, ...command);
+  if (!ok) throw new Error(output);
 }
 
 async function configure({ client, nodes }: NodeLab, spec: AnswerSettings): Promise<void> {

@@ -305,7 +305,7 @@ export interface Work {
 }
 
 export const workLayout = {
-  size: 1360,
+  size: 1368,
   at: { packet: 0, reply: 40, to: 80, judged: 120, originalDst: 160, sport: 176, dport: 178, originalDport: 180, ipVersion: 182, icmpType: 183, icmpCode: 184, tcpFlags: 185, transport: 186, flags: 188, length: 192, frame: 196, segment: 200, ifindex: 204, from: 208, step: 212, stage: 216, verdict: 220, entry: 224, epochIn: 228, epochOut: 232, out: 236, outSlot: 240, path: 244, replyPath: 248, rulesHit: 252, mode: 256, service: 260, hook: 264, passes: 268, refusal: 272, mtu: 276, mac: 280, replyMac: 286, member: 292, rules: 328, eventsSecond: 584, eventsLeft: 592 },
   read(bytes: Buffer): Work {
     return {
@@ -354,7 +354,7 @@ export const workLayout = {
     };
   },
   write(value: Work): Buffer {
-    const bytes = Buffer.alloc(1360);
+    const bytes = Buffer.alloc(1368);
     bytes.set(flowKeyLayout.write(value.packet), 0);
     bytes.set(flowKeyLayout.write(value.reply), 40);
     bytes.set(flowKeyLayout.write(value.to), 80);
@@ -951,4 +951,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "3cd17d7f4204";
+export const LAYOUT_DIGEST = "e9598d1c5321";
