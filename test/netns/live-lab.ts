@@ -71,10 +71,7 @@ const POD_PORT = 8080;
 const HOST_PORT = 7070;
 const BACKENDS = { caller: 0, one: 0, two: 1, three: 2 } as const;
 const STRANGER = ["10.99.0.253", "fd99::253"];
-const DISTANT = {
-  nets: ["10.98.0.0/24", "fd98::/64"],
-  ...{ router: ["10.98.0.1", "fd98::1"], client: ["10.98.0.2", "fd98::2"] },
-};
+const DISTANT = { router: ["10.98.0.1", "fd98::1"], client: ["10.98.0.2", "fd98::2"] };
 /** Addresses of load balancers, which the segment's machine sends to the first node. */
 const PUBLIC = ["203.0.113.0/24", "2001:db8:20::/64"];
 const EVERYWHERE = ["0.0.0.0/0", "::/0"];
@@ -163,8 +160,8 @@ async function surround({ outside, nodes }: NodeLab, ends: (() => void)[]): Prom
     address(netlink, far, DISTANT.router);
   });
   // The client believes in long packets: only the router before it knows better, and only in that direction.
-  for (const net of DISTANT.nets) {
-    await execute(outside.netns.name, "ip", "route", "replace", net, "dev", "far", "mtu", "lock", String(SHORT_MTU));
+  for (const client of DISTANT.client) {
+    await execute(outside.netns.name, "ip", "route", "replace", client, "dev", "far", "mtu", "lock", String(SHORT_MTU));
   }
   withNetlink(distant, (netlink) => {
     const { index } = netlink.link("eth0")!;
