@@ -104,13 +104,13 @@ export async function liveLab(): Promise<LiveLab> {
     const distant = await surround(lab, ends);
     await Promise.all(lab.nodes.map((node) => node.start()));
     const places = await populate(lab, ends);
-    const clients = new Map<LiveClient, { netns: Netns; addresses: string[]; group?: string | undefined }>([
+    const clients = new Map<LiveClient, { netns: Netns; addresses?: string[]; group?: string | undefined }>([
       ["neighbour", { netns: lab.outside.netns, addresses: both(lab.outside) }],
       ["stranger", { netns: lab.outside.netns, addresses: STRANGER }],
       ["distant", { netns: distant, addresses: DISTANT.client }],
       ...(["caller", "three"] as const).map((name) => [name, places.get(name)!] as const),
-      ...lab.nodes.map((node) => [node.name as LiveClient, { ...node, addresses: ownAddresses(node.netns) }] as const),
-      ["unhooked", { netns: lab.nodes[0]!.netns, addresses: ownAddresses(lab.nodes[0]!.netns) }],
+      ...lab.nodes.map(({ name, netns, group }) => [name as LiveClient, { netns, group }] as const),
+      ["unhooked", { netns: lab.nodes[0]!.netns }],
     ]);
     const ask = (questions: readonly Question[]) =>
       askAll(questions, (from) => {
@@ -120,7 +120,10 @@ export async function liveLab(): Promise<LiveLab> {
     await expose(lab, places, ask);
     return {
       ...{ nodes: lab.nodes, segment: lab.outside.netns, ask, close },
-      addressesOf: (client) => clients.get(client)!.addresses,
+      addressesOf: (client) => {
+        const { netns, addresses } = clients.get(client)!;
+        return addresses ?? ownAddresses(netns);
+      },
       netnsOf: (client) => clients.get(client)!.netns,
       forgetPaths: () => forgetPaths([distant, ...[...places.values()].map(({ netns }) => netns)]),
       configure: (spec) => configure(lab, spec),
