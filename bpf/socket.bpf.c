@@ -5,7 +5,7 @@
  *
  * A service nobody answers for is left as it is: its packets are refused, or dropped, where all such packets are, and the application
  * sees what it would see anywhere else. So are load balancers that take only some clients: the hook does not know yet from which
- * address the packet will come, and the balancer does.
+ * address the packet will come, and where it leaves that is known.
  *
  * One place for both families: an IPv6 socket that speaks IPv4 has the addresses our maps have.
  */

@@ -29,6 +29,13 @@ INLINE __u32 flow_of_error(struct __sk_buff *skb, struct work *w, struct flow_ke
 		address_from_v6(&key->src, &ip->daddr);
 		protocol = ip->nexthdr;
 		at += sizeof(*ip);
+		/* About the first of several fragments: only that one has ports. */
+		if (protocol == NEXT_FRAGMENT) {
+			if (bpf_skb_load_bytes(skb, at, ports, FRAGMENT_HEADER) || ports[2] || (ports[3] & 0xf8))
+				return 0;
+			protocol = ports[0];
+			at += FRAGMENT_HEADER;
+		}
 	}
 	/* The error must go to whom the packet came from. */
 	if (!same_address(&key->dst, &w->packet.dst))

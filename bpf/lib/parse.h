@@ -8,6 +8,7 @@
 #include "verdict.h"
 
 #define ETHERNET 14
+#define FRAGMENT_HEADER 8
 #define MORE_EXTENSION_HEADERS 6
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02
@@ -200,7 +201,7 @@ INLINE enum reason parse_extensions(struct __sk_buff *skb, struct work *w, struc
 			info->id = header[4] << 24 | header[5] << 16 | header[6] << 8 | header[7];
 			info->later = (where & 0xfff8) != 0;
 			info->first = !info->later && (where & 1);
-			at += 8;
+			at += FRAGMENT_HEADER;
 		} else {
 			w->flags |= WORK_OPTIONS;
 			at += next == NEXT_AUTHENTICATION ? (header[1] + 2) * 4 : (header[1] + 1) * 8;

@@ -1,18 +1,14 @@
 import { expect, it } from "vitest";
-import type { ServicePort } from "../policy/model.ts";
 import { ModelCopy } from "../policy/model-copy.ts";
+import { plainServicePort } from "../policy/testing/service-port.ts";
 import { problemsTable, servicesTable } from "./own-tables.ts";
 
-const SERVICE: ServicePort = {
-  ...{ id: "shop/web:http/tcp/4", protocol: 6, family: 4, clusterAddress: "10.96.0.10", port: 80 },
-  ...{ externalAddresses: [], loadBalancerAddresses: [], sourceRanges: null, nodePort: null },
-  ...{ healthCheckNodePort: null, healthCheckBackends: 0, affinitySeconds: 0 },
-  ...{ internalLocal: false, externalLocal: false, anyBackends: true, localBackends: [] },
+const SERVICE = plainServicePort({
   clusterBackends: [
     { address: "10.0.0.1", port: 8080, local: true, node: "here" },
     { address: "10.0.9.1", port: 8080, local: false, node: "there" },
   ],
-};
+});
 
 it("the table of services says where each is asked, by which rules, and who answers", () => {
   const model = new ModelCopy();

@@ -8,6 +8,7 @@ import { CodedError } from "../kit/errors.ts";
 import { silentLog } from "../kit/log.ts";
 import { createMetrics, type Metrics } from "../kit/metrics.ts";
 import type { DataplaneModel, ServicePort } from "../policy/model.ts";
+import { plainServicePort } from "../policy/testing/service-port.ts";
 import { agentMetrics } from "./agent-metrics.ts";
 import { type StandIn, standInForProxy } from "./stand-in-for-proxy.ts";
 
@@ -16,14 +17,11 @@ const HEALTH = 10_256;
 const CHECK = 32_000;
 
 function row(change: Partial<ServicePort>): ServicePort {
-  return {
-    id: "shop/web:http/tcp/4",
-    ...{ protocol: 6, family: 4, clusterAddress: "10.96.0.1", port: 80, nodePort: null, affinitySeconds: 0 },
-    ...{ externalAddresses: [], loadBalancerAddresses: ["192.0.2.9"], sourceRanges: null },
-    ...{ internalLocal: false, externalLocal: true, clusterBackends: [], localBackends: [], anyBackends: true },
+  return plainServicePort({
+    ...{ loadBalancerAddresses: ["192.0.2.9"], externalLocal: true, anyBackends: true },
     ...{ healthCheckNodePort: CHECK, healthCheckBackends: 2 },
     ...change,
-  };
+  });
 }
 
 describe("while services are ours to serve", () => {

@@ -4,6 +4,7 @@ import type { KubeObject } from "../api/object.ts";
 import { createCalculator } from "./calculator.ts";
 import type { ServicePort } from "./model.ts";
 import { ModelCopy } from "./model-copy.ts";
+import { plainServicePort } from "./testing/service-port.ts";
 
 interface Given {
   labels?: Record<string, string>;
@@ -79,28 +80,12 @@ describe("what a service is asked at", () => {
       slice("web-1", [endpoint("10.0.9.1", "there"), endpoint("10.0.0.1", "here")]),
     );
     expect([...model.services.values()]).toEqual([
-      {
-        id: "shop/web:http/tcp/4",
-        protocol: 6,
-        family: 4,
-        clusterAddress: "10.96.0.10",
-        port: 80,
-        externalAddresses: [],
-        loadBalancerAddresses: [],
-        sourceRanges: null,
-        nodePort: null,
-        healthCheckNodePort: null,
-        healthCheckBackends: 0,
-        affinitySeconds: 0,
-        internalLocal: false,
-        externalLocal: false,
+      plainServicePort({
         clusterBackends: [
           { address: "10.0.0.1", port: 8080, local: true, node: "here" },
           { address: "10.0.9.1", port: 8080, local: false, node: "there" },
         ],
-        localBackends: [],
-        anyBackends: true,
-      },
+      }),
     ]);
   });
 

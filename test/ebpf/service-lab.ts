@@ -1,6 +1,7 @@
 import type { Direction } from "../../src/kernel/bpf-port.ts";
 import type { ClusterNode, ModelDelta, Route, ServiceBackend, ServicePort } from "../../src/policy/model.ts";
 import { settingsOf } from "../../src/policy/settings.ts";
+import { plainServicePort } from "../../src/policy/testing/service-port.ts";
 import { frame, spoken, summed, wrongChecksums } from "./frames.ts";
 import { allow, deltaOf, type Interface, NODE, OVERLAY_MAC, PacketLab, type PodRules } from "./packet-lab.ts";
 
@@ -114,15 +115,11 @@ interface PutOptions {
 export function servicePort(id: string, backends: readonly string[], change: Partial<ServicePort> = {}): ServicePort {
   const clusterBackends = backends.map(backendOf);
   const isLocal = change.internalLocal || change.externalLocal;
-  return {
-    ...{ id, protocol: 6, family: 4, clusterAddress: null, port: 80 },
-    ...{ externalAddresses: [], loadBalancerAddresses: [], sourceRanges: null, nodePort: null },
-    ...{ healthCheckNodePort: null, healthCheckBackends: 0, affinitySeconds: 0 },
-    ...{ internalLocal: false, externalLocal: false, clusterBackends },
+  return plainServicePort({
+    ...{ id, clusterAddress: null, clusterBackends },
     localBackends: isLocal ? clusterBackends.filter(({ local }) => local) : [],
-    anyBackends: backends.length > 0,
     ...change,
-  };
+  });
 }
 
 function backendOf(text: string): ServiceBackend {

@@ -178,6 +178,52 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       );
     });
 
+    it("reaches its own processes as the service, and they answer it as that", async () => {
+      const own = [
+        servicePort("api", [`*${NODE.v4}:6443`], { clusterAddress: "10.96.0.1", port: 443 }),
+        servicePort("api6", [`*[${NODE.v6}]:6443`], { family: 6, clusterAddress: "fd96::1", port: 443 }),
+      ];
+      await lab.serve(own);
+      expect(line("uplink", v4(to(NODE.v4, "10.96.0.1"), tcp(1000, 443)), out)).toBe(
+        "redirect PASS_NO_POLICY | tcp 10.96.0.1:1000 > 192.0.2.1:6443",
+      );
+      expect(line("uplink", v4(to("10.96.0.1", NODE.v4), tcp(1000, 6443)))).toContain("next PASS");
+      expect(line("uplink", v4(to(NODE.v4, "10.96.0.1"), tcp(6443, 1000, TCP.synAck)), out)).toBe(
+        "redirect PASS_ESTABLISHED | tcp 10.96.0.1:443 > 192.0.2.1:1000",
+      );
+      expect(line("uplink", v4(to("10.96.0.1", NODE.v4), tcp(443, 1000, TCP.synAck)))).toContain("next PASS");
+      expect(line("uplink", v6(to(NODE.v6, "fd96::1"), tcp(1000, 443)), out)).toBe(
+        "redirect PASS_NO_POLICY | tcp [fd96::1]:1000 > [2001:db8::1]:6443",
+      );
+    });
+
+    it("is refused where nobody answers, and at ports a service does not have, and sees what it is told", async () => {
+      const none = servicePort("none", [], { clusterAddress: "10.96.0.13" });
+      const noneUdp = servicePort("none-udp", [], { protocol: UDP, clusterAddress: "10.96.0.13" });
+      await lab.serve([...ALL, none, noneUdp]);
+      const refused = lab.put("uplink", v4(to(NODE.v4, "10.96.0.13"), tcp(1000, 80)), out);
+      expect([refused.line, refused.mark, refused.wrong]).toEqual([
+        "redirect REJECT_NO_BACKEND | tcp 10.96.0.13:80 > 192.0.2.1:1000",
+        ...[MARK.MARK_ANSWER, []],
+      ]);
+      expect(line("uplink", v4(to(NODE.v4, "10.96.0.13"), udp(1000, 80)), out)).toBe(
+        "redirect REJECT_NO_BACKEND | icmp 3/3 10.96.0.13 > 192.0.2.1",
+      );
+      expect(line("uplink", v4(to(NODE.v4, VIP), tcp(1000, 81)), out)).toBe(
+        "redirect REJECT_NO_PORT | tcp 10.96.0.10:81 > 192.0.2.1:1000",
+      );
+    });
+
+    it("is asked for its address where a load balancer takes only some clients", async () => {
+      const balanced = (...sourceRanges: string[]) =>
+        servicePort("lb", [`*${POD_B.v4}:8080`], { loadBalancerAddresses: ["203.0.113.20"], sourceRanges });
+      const first = () => line("uplink", v4(to(NODE.v4, "203.0.113.20"), tcp(1000, 80)), out);
+      await lab.serve([balanced("198.51.100.0/24")]);
+      expect(first()).toContain("drop DROP_SOURCE_RANGE");
+      await lab.serve([balanced("198.51.100.0/24", `${NODE.v4}/32`)]);
+      expect(first()).toContain("> 10.65.0.2:8080");
+    });
+
     it("is left alone in everything else it says, and what it forwards too", async () => {
       await lab.serve(ALL);
       expect(line("uplink", v4(to(NODE.v4, OUTSIDE.v4), tcp(1000, 80)), out)).toContain("next PASS_NOT_OURS");

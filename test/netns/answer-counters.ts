@@ -1,5 +1,6 @@
 import type { Netns } from "../../src/kernel/netns-port.ts";
 import { runCommand } from "../../src/local/runtime/netns/run-command.ts";
+import { until } from "../agent/node-lab.ts";
 
 /** Frames seen on the nodes' segment since the last look, of answers from one port of the first node whose backend is on the second one. */
 export interface AnswerCounters {
@@ -11,11 +12,20 @@ export interface AnswerCounters {
   tunnel: number;
 }
 
+export interface AnswerCounting {
+  look(): Promise<AnswerCounters>;
+  /** Resolves when nothing of what was said before is on its way any more, and begins anew. */
+  quiet(): Promise<void>;
+}
+
+/** Looks in a row without a frame: connections that ended have said all they had to. */
+const QUIET_LOOKS = 10;
+
 /** Every frame passes the segment's bridge, and is counted by the port of the bridge it comes in by. */
 export async function countAnswers(
   segment: Netns,
   { port, first }: { port: number; first: { v4: string; v6: string } },
-): Promise<() => Promise<AnswerCounters>> {
+): Promise<AnswerCounting> {
   const nft = async (args: string[], input = "") => {
     const { code, out, err } = await runCommand(["ip", "netns", "exec", segment.name, "nft", ...args], { input });
     if (code !== 0) throw new Error(err);
@@ -37,11 +47,25 @@ export async function countAnswers(
       }
     }`,
   );
-  return async () => {
+  const look = async () => {
     const { nftables } = JSON.parse(await nft(["-j", "reset", "counters", "table", "bridge", "answers"])) as {
       nftables: { counter?: { name: string; packets: number } }[];
     };
     const packets = nftables.flatMap(({ counter }) => (counter ? [[counter.name, counter.packets] as const] : []));
     return Object.fromEntries(packets) as unknown as AnswerCounters;
+  };
+  return {
+    look,
+    async quiet() {
+      let looks = 0;
+      await until(
+        async () => {
+          const { first, second, tunnel } = await look();
+          looks = first + second + tunnel === 0 ? looks + 1 : 0;
+          return looks === QUIET_LOOKS;
+        },
+        () => "answers keep coming",
+      );
+    },
   };
 }

@@ -33,6 +33,8 @@ export interface LiveLab {
   /** Every address a client may be seen with. */
   addressesOf(client: LiveClient): string[];
   netnsOf(client: LiveClient): Netns;
+  /** Nobody knows any more how long packets may be on their way to others. */
+  forgetPaths(): Promise<void>;
   /** Resolves when every node acts so. */
   configure(spec: AnswerSettings): Promise<void>;
   close(): Promise<void>;
@@ -70,10 +72,7 @@ const POD_PORT = 8080;
 const HOST_PORT = 7070;
 const BACKENDS = { caller: 0, one: 0, two: 1, three: 2 } as const;
 const STRANGER = ["10.99.0.253", "fd99::253"];
-const DISTANT = {
-  nets: ["10.98.0.0/24", "fd98::/64"],
-  ...{ router: ["10.98.0.1", "fd98::1"], client: ["10.98.0.2", "fd98::2"] },
-};
+const DISTANT = { router: ["10.98.0.1", "fd98::1"], client: ["10.98.0.2", "fd98::2"] };
 /** Addresses of load balancers, which the segment's machine sends to the first node. */
 const PUBLIC = ["203.0.113.0/24", "2001:db8:20::/64"];
 const EVERYWHERE = ["0.0.0.0/0", "::/0"];
@@ -106,13 +105,13 @@ export async function liveLab(): Promise<LiveLab> {
     const distant = await surround(lab, ends);
     await Promise.all(lab.nodes.map((node) => node.start()));
     const places = await populate(lab, ends);
-    const clients = new Map<LiveClient, { netns: Netns; addresses: string[]; group?: string | undefined }>([
+    const clients = new Map<LiveClient, { netns: Netns; addresses?: string[]; group?: string | undefined }>([
       ["neighbour", { netns: lab.outside.netns, addresses: both(lab.outside) }],
       ["stranger", { netns: lab.outside.netns, addresses: STRANGER }],
       ["distant", { netns: distant, addresses: DISTANT.client }],
       ...(["caller", "three"] as const).map((name) => [name, places.get(name)!] as const),
-      ...lab.nodes.map((node) => [node.name as LiveClient, { ...node, addresses: ownAddresses(node.netns) }] as const),
-      ["unhooked", { netns: lab.nodes[0]!.netns, addresses: ownAddresses(lab.nodes[0]!.netns) }],
+      ...lab.nodes.map(({ name, netns, group }) => [name as LiveClient, { netns, group }] as const),
+      ["unhooked", { netns: lab.nodes[0]!.netns }],
     ]);
     const ask = (questions: readonly Question[]) =>
       askAll(questions, (from) => {
@@ -122,8 +121,12 @@ export async function liveLab(): Promise<LiveLab> {
     await expose(lab, places, ask);
     return {
       ...{ nodes: lab.nodes, segment: lab.outside.netns, ask, close },
-      addressesOf: (client) => clients.get(client)!.addresses,
+      addressesOf: (client) => {
+        const { netns, addresses } = clients.get(client)!;
+        return addresses ?? ownAddresses(netns);
+      },
       netnsOf: (client) => clients.get(client)!.netns,
+      forgetPaths: () => forgetPaths([distant, ...[...places.values()].map(({ netns }) => netns)]),
       configure: (spec) => configure(lab, spec),
     };
   } catch (error) {
@@ -161,10 +164,8 @@ async function surround({ outside, nodes }: NodeLab, ends: (() => void)[]): Prom
     address(netlink, far, DISTANT.router);
   });
   // The client believes in long packets: only the router before it knows better, and only in that direction.
-  for (const net of DISTANT.nets) {
-    const command = ["ip", "route", "replace", net, "dev", "far", "mtu", "lock", String(SHORT_MTU)];
-    const { ok, output } = await inside(outside.netns.name, ...command);
-    if (!ok) throw new Error(output);
+  for (const client of DISTANT.client) {
+    await execute(outside.netns.name, "ip", "route", "replace", client, "dev", "far", "mtu", "lock", String(SHORT_MTU));
   }
   withNetlink(distant, (netlink) => {
     const { index } = netlink.link("eth0")!;
@@ -249,6 +250,16 @@ async function askAll(questions: readonly Question[], placeOf: (from: LiveClient
     }),
   );
   return questions.map((question) => ends.get(question)!);
+}
+
+async function forgetPaths(everywhere: readonly Netns[]): Promise<void> {
+  for (const { name } of everywhere)
+    for (const family of ["-4", "-6"]) await execute(name, "ip", family, "route", "flush", "cache");
+}
+
+async function execute(netnsName: string, ...command: string[]): Promise<void> {
+  const { ok, output } = await inside(netnsName, ...command);
+  if (!ok) throw new Error(output);
 }
 
 async function configure({ client, nodes }: NodeLab, spec: AnswerSettings): Promise<void> {

@@ -9,6 +9,7 @@ import { dial } from "../../src/local/runtime/netns/dial.ts";
 import { runCommand } from "../../src/local/runtime/netns/run-command.ts";
 import type { RunOnNode } from "../../src/local/runtime/netns/service-writers.ts";
 import type { ServiceBackend, ServicePort } from "../../src/policy/model.ts";
+import { plainServicePort } from "../../src/policy/testing/service-port.ts";
 import { answerIn, type Listener } from "./sockets.ts";
 
 /** One node, two pods behind it, and two hosts in front of it: enough for every way a service is asked. */
@@ -116,27 +117,11 @@ export function backend(pod: keyof typeof POD_ADDRESSES, family: 4 | 6): Service
 /** A service port as the model says it: both pods answer unless told. */
 export function servicePort(change: Partial<ServicePort> = {}): ServicePort {
   const { family = 4, protocol = 6 } = change;
-  const both = [backend("here", family), backend("there", family)];
-  return {
-    id: `shop/web:http/${protocol === 6 ? "tcp" : "udp"}/${family}`,
-    protocol,
-    family,
-    clusterAddress: ADDRESSES[family].cluster,
-    port: 80,
-    externalAddresses: [],
-    loadBalancerAddresses: [],
-    sourceRanges: null,
-    nodePort: null,
-    healthCheckNodePort: null,
-    healthCheckBackends: 0,
-    affinitySeconds: 0,
-    internalLocal: false,
-    externalLocal: false,
-    clusterBackends: both,
-    localBackends: [],
-    anyBackends: true,
+  return plainServicePort({
+    ...{ id: `shop/web:http/${protocol === 6 ? "tcp" : "udp"}/${family}`, clusterAddress: ADDRESSES[family].cluster },
+    clusterBackends: [backend("here", family), backend("there", family)],
     ...change,
-  };
+  });
 }
 
 export function rowsOf(...rows: ServicePort[]): Map<string, ServicePort> {

@@ -1,29 +1,15 @@
 import { expect, it } from "vitest";
 import type { ServicePort } from "../../../policy/model.ts";
+import { plainServicePort } from "../../../policy/testing/service-port.ts";
 import { restoreText } from "./service-iptables.ts";
 import { shortHash } from "./service-names.ts";
 
 const node = { clusterCidrs: ["10.244.0.0/16"], addresses: ["172.18.0.2"] };
 
-const api: ServicePort = {
-  id: "default/kubernetes:https/tcp/4",
-  protocol: 6,
-  family: 4,
-  clusterAddress: "10.96.0.1",
-  port: 443,
-  externalAddresses: [],
-  loadBalancerAddresses: [],
-  sourceRanges: null,
-  nodePort: null,
-  healthCheckNodePort: null,
-  healthCheckBackends: 0,
-  affinitySeconds: 0,
-  internalLocal: false,
-  externalLocal: false,
+const api = plainServicePort({
+  ...{ id: "default/kubernetes:https/tcp/4", clusterAddress: "10.96.0.1", port: 443 },
   clusterBackends: [{ address: "172.18.0.1", port: 6443, local: false, node: null }],
-  localBackends: [],
-  anyBackends: true,
-};
+});
 
 const linesOf = (rows: ServicePort[], saved = "") => restoreText({ family: 4, rows, node, saved }).split("\n");
 

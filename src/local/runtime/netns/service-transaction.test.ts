@@ -1,31 +1,17 @@
 import { expect, it } from "vitest";
 import type { ServicePort } from "../../../policy/model.ts";
+import { plainServicePort } from "../../../policy/testing/service-port.ts";
 import { serviceObjects } from "./service-nftables.ts";
 import { serviceTransaction } from "./service-transaction.ts";
 
 const node = { clusterCidrs: [], addresses: [] };
 
 function service(name: string, last: number, change: Partial<ServicePort> = {}): ServicePort {
-  return {
-    id: `shop/${name}:/tcp/4`,
-    protocol: 6,
-    family: 4,
-    clusterAddress: `10.96.0.${last}`,
-    port: 80,
-    externalAddresses: [],
-    loadBalancerAddresses: [],
-    sourceRanges: null,
-    nodePort: null,
-    healthCheckNodePort: null,
-    healthCheckBackends: 0,
-    affinitySeconds: 0,
-    internalLocal: false,
-    externalLocal: false,
+  return plainServicePort({
+    ...{ id: `shop/${name}:/tcp/4`, clusterAddress: `10.96.0.${last}` },
     clusterBackends: [{ address: `10.0.0.${last}`, port: 80, local: true, node: "n" }],
-    localBackends: [],
-    anyBackends: true,
     ...change,
-  };
+  });
 }
 
 const change = (before: ServicePort[], after: ServicePort[]) =>
