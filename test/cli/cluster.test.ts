@@ -40,13 +40,16 @@ describe("vendorctl cluster", () => {
     expect((await tool.run("cluster", "list")).out).toContain("no clusters");
   });
 
-  it("tells the story of npm start, and tells it again of the cluster that is there", async () => {
+  it("tells the story of npm start, and tells it again of the cluster that is there", {
+    timeout: 180_000,
+  }, async () => {
     const first = await tool.run("start-story", "--paper");
     expect(first, first.err).toMatchObject({ status: 0 });
     for (const line of [
       "$ vendorctl install -y",
       "running eBPF",
       "service proxy: parked by operator",
+      "running: Upgrade from v3.31.2 to v3.31.3, by operator",
       "$ vendorctl upgrade -y",
       "all 3 objects are the ones they were; 0 lost",
     ]) {

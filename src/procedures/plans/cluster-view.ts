@@ -32,6 +32,11 @@ export function isProxyManaged({ service, names }: Observation): boolean {
   return fieldAt(service.installation, names.fields.serviceProxyManagement) === "Enabled";
 }
 
+/** Whether somebody has said that they are to be removed: an operator that looks after the proxy lets their word stand. */
+export function removesProxyRulesByOrder({ service, names }: Observation): boolean {
+  return fieldAt(service.dataplaneConfiguration, names.fields.iptablesCleanup) === true;
+}
+
 /** Whether the service leaves the proxy's rules alone. */
 export function leavesProxyRules({ service, names }: Observation): boolean {
   return fieldAt(service.dataplaneConfiguration, names.fields.iptablesCleanup) === false;

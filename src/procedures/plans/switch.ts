@@ -20,6 +20,7 @@ import {
   isEbpfOn,
   isProxyManaged,
   leavesProxyRules,
+  removesProxyRulesByOrder,
   singleton,
 } from "./cluster-view.ts";
 import { operatorNameserverSteps } from "./operator-nameserver.ts";
@@ -92,7 +93,8 @@ function towardsEbpf(observation: Observation, choice: Choice): Part {
   const managed = isProxyManaged(observation) && operatorHandles(observation, way);
   const before: Step[] = [...addressSteps(observation, choice.apiServer)];
   if (proxy.daemonSet && !proxy.parked && proxy.mode === "ipvs") before.push(leaveIpvsStep(observation));
-  if (way.way === "leave-rules" && !managed && !leavesProxyRules(observation)) {
+  const byUs = !managed || removesProxyRulesByOrder(observation);
+  if (way.way === "leave-rules" && byUs && !leavesProxyRules(observation)) {
     before.push(leaveRulesStep(observation, way.because, observation.service.dataplaneConfiguration === undefined));
   }
   const after = managed && proxy.daemonSet ? [proxyStatusStep(observation)] : disableProxySteps(observation, way);

@@ -1,5 +1,7 @@
 import { describe, expect } from "vitest";
+import { storedKind } from "../../../src/operator/managed-kinds.ts";
 import { tellOfKind } from "../../support/kind-story.ts";
+import { allStatuses } from "../../support/operator-status.ts";
 
 describe("aks: the managed service with an add-on manager", () => {
   const story = tellOfKind({ kind: "aks", nodes: 3 });
@@ -50,6 +52,28 @@ describe("aks: the managed service with an add-on manager", () => {
     await ok("switch", "--to", "BPF", "-y");
     expect(await looks()).toBe("eBPF on 3 nodes; service proxy on 3 nodes");
   });
+
+  step(
+    "told to remove its rules, status names the contradiction, and the next switch leaves them alone first",
+    async () => {
+      await ok("switch", "--to", "standard", "-y");
+      const { client } = story.cluster;
+      const patch = { spec: { bpfServiceProxyIptablesCleanupEnabled: true } };
+      await client.patch(storedKind("dataplaneConfiguration"), { name: "default" }, { type: "merge", patch });
+      expect((await plan("switch", "--to", "BPF")).steps).toContain("leave-proxy-rules");
+      await ok("switch", "--to", "BPF", "-y");
+      expect(await looks()).toBe("eBPF on 3 nodes; service proxy on 3 nodes");
+      await client.patch(storedKind("dataplaneConfiguration"), { name: "default" }, { type: "merge", patch });
+      await expect
+        .poll(async () => (await allStatuses(client))["service-proxy"], { timeout: 30_000 })
+        .toMatchObject({ degraded: true, reason: "ServiceProxyConflict" });
+      expect(await run("proxy", "status")).toMatchObject({ exit: 3 });
+      await ok("proxy", "disable", "-y");
+      await expect
+        .poll(async () => (await allStatuses(client))["service-proxy"], { timeout: 30_000 })
+        .toMatchObject({ degraded: false, available: true });
+    },
+  );
 
   step("disable parks nothing here: the manager would put it back", async () => {
     expect(await ok("proxy", "disable", "-y")).toContain("nothing to do");
