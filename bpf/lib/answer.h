@@ -12,8 +12,6 @@
 #define ANSWER_HOPS 64
 #define LEAST_MTU_V6 1280
 #define QUOTED_TRANSPORT 8
-/* Before the ports of a datagram's first piece; in IPv4 the header itself says that it is one. */
-#define FRAGMENT_HEADER 8
 
 struct tcp_header {
 	__be16 sport, dport;
