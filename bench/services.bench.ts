@@ -6,14 +6,17 @@ import { measureProgramming, type Programming } from "./services/programming.ts"
 import type { Way } from "./services/ways.ts";
 
 interface Plan {
-  /** How many services, by way: what takes minutes to write is measured with fewer. */
   counts: ConnectPlan["counts"];
   changes: number;
   connect: Omit<ConnectPlan, "counts">;
 }
 
 const FULL: Plan = {
-  counts: { ebpf: [10, 1_000, 10_000, 30_000], nft: [10, 1_000, 10_000], iptables: [10, 1_000, 10_000, 30_000] },
+  counts: {
+    ebpf: [10, 1_000, 10_000, 30_000],
+    nft: [10, 1_000, 10_000, 30_000],
+    iptables: [10, 1_000, 10_000, 30_000],
+  },
   changes: 50,
   connect: { rounds: 9, warmUp: 50, length: 250 },
 };
