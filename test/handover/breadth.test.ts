@@ -16,7 +16,7 @@ const LABS = FULL
       { proxy: "iptables", withoutLookup: "everywhere", idle: SHORT },
     ]
   : [{ proxy: "iptables", withoutLookup: "on node-3", idle: SHORT }];
-const INTERVAL_MS = 100;
+const INTERVAL_MS = FULL ? 100 : 200;
 const MINUTES = 60_000;
 
 type Phase = "before" | "in eBPF" | "after";
