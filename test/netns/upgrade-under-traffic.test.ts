@@ -18,6 +18,7 @@ describe.skipIf(why)(`an upgrade of a cluster that works, with eBPF${why ? `: ${
   let cluster: RealCluster;
   let tool: Tool;
   let live: LiveServices;
+  let upgraded: string | undefined;
   const ok = async (...args: string[]) => {
     const ended = await tool.run(...args);
     expect(ended.status, `vendorctl ${args.join(" ")}: ${ended.err}`).toBe(0);
@@ -49,7 +50,9 @@ describe.skipIf(why)(`an upgrade of a cluster that works, with eBPF${why ? `: ${
   it("replaces every agent one after another, and no connection and no datagram is lost", async () => {
     const before = await agents();
     expect(before).toMatchObject(all("v3.31.2"));
-    const rows = measuredIn(await ok("upgrade", "-y", ...MEASURED));
+    const out = await ok("upgrade", "-y", ...MEASURED);
+    const rows = measuredIn(out);
+    upgraded = /"run":"(upgrade-[\w-]+)"/.exec(out)?.[1];
     const after = await agents();
     expect(after).toMatchObject(all("v3.31.3"));
     expect(after.some(({ uid }) => before.some((old) => old.uid === uid))).toBe(false);
@@ -61,7 +64,8 @@ describe.skipIf(why)(`an upgrade of a cluster that works, with eBPF${why ? `: ${
   }, 500_000);
 
   it("is taken back the same way", async () => {
-    await ok("rollback", "-y");
+    expect(upgraded, "there was no upgrade to take back").toBeDefined();
+    await ok("rollback", "-y", "--run", upgraded as string);
     await expect.poll(agents, { timeout: 120_000, interval: 500 }).toMatchObject(all("v3.31.2"));
     expect(lossesOf(await live.figures())).toEqual(NOTHING_LOST);
   }, 500_000);
