@@ -370,6 +370,7 @@ class KernelDataplane implements EbpfDataplane {
   private async moveIn(state: State, outcomes: ObjectOutcome[]): Promise<void> {
     await state.bringFlows();
     state.node.put("NODE_MOVING", state.isMoving ? 1 : 0);
+    state.shareFlows();
     await this.attachAll(state, outcomes);
     if (!state.isMoving) return;
     await state.bringFlows();
@@ -447,6 +448,11 @@ class State {
   /** What programs of other layouts have learnt since the last time. */
   async bringFlows(): Promise<void> {
     for (const carry of this.carries) await carry.bring();
+  }
+
+  /** From here on our own programs learn too. */
+  shareFlows(): void {
+    for (const carry of this.carries) carry.share();
   }
 
   hasMoved(): void {
