@@ -16,6 +16,7 @@ export class FlowCarry {
   private readonly from: BpfMap;
   private readonly to: BpfMap;
   private isOurs: boolean;
+  private sharedAt: bigint | undefined;
   private since = 0n;
 
   constructor(bpf: BpfPort, from: string, map: (name: string) => BpfMap) {
@@ -40,6 +41,7 @@ export class FlowCarry {
 
   /** From here on programs of ours write flows too. */
   share(): void {
+    if (this.isOurs) this.sharedAt = process.hrtime.bigint();
     this.isOurs = false;
   }
 
@@ -57,10 +59,14 @@ export class FlowCarry {
     if (answer && this.renew(key, value)) this.renew(answers, answer);
   }
 
-  /** Whether it was newer than what is there. Nothing is waited for between looking and writing: programs write too. */
+  /**
+   * Whether it was newer than what is there. What our programs have seen is right, whatever those of the layout before made of its answers.
+   * Nothing is waited for between looking and writing: programs write too.
+   */
   private renew(key: Buffer, value: Buffer): boolean {
     const there = this.to.lookup(key);
-    if (there && seenAt(there) >= seenAt(value)) return false;
+    const seen = there && seenAt(there);
+    if (seen !== undefined && (seen >= seenAt(value) || (this.sharedAt && seen >= this.sharedAt))) return false;
     this.to.update(key, this.carried(value));
     return true;
   }

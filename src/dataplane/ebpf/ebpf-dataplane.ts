@@ -369,10 +369,11 @@ class KernelDataplane implements EbpfDataplane {
    */
   private async moveIn(state: State, outcomes: ObjectOutcome[]): Promise<void> {
     await state.bringFlows();
-    state.node.put("NODE_MOVING", state.isMoving ? 1 : 0);
+    state.node.put("NODE_MOVING", state.isMoving ? 2 : 0);
     state.shareFlows();
     await this.attachAll(state, outcomes);
     if (!state.isMoving) return;
+    state.node.put("NODE_MOVING", 1);
     await state.bringFlows();
     state.node.put("NODE_MOVING", 0);
     if ([...this.held.values()].every(({ attached }) => attached)) state.hasMoved();
