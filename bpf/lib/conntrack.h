@@ -103,10 +103,14 @@ INLINE int opens_tcp(const struct work *w)
 	       (w->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
-/* Whether the packet may be of a flow that programs of the layout before know, and we do not yet. */
+/*
+ * Whether the packet may be of a flow that programs of the layout before know, and we do not yet. While they stand at other interfaces no flow
+ * begins here: they would not know its answers.
+ */
 INLINE int may_be_moving(const struct work *w)
 {
-	return w->packet.protocol == IPPROTO_TCP && !opens_tcp(w) && node_word(NODE_MOVING);
+	__u32 moving = node_word(NODE_MOVING);
+	return moving == 2 || (moving && w->packet.protocol == IPPROTO_TCP && !opens_tcp(w));
 }
 
 /* Whether the packet goes on in the kernel's flow. A SYN does only while the kernel waits for its answer: sent again, it must not find another backend. */

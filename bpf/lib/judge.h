@@ -320,6 +320,9 @@ INLINE enum reason known(struct __sk_buff *skb, struct work *w, enum hook hook, 
 	struct flow *flow = find_flow(w, !arrives(hook), now);
 	if (!flow)
 		return REASON_NONE;
+	/* Its ports may be another flow's since, which is on its way here. */
+	if (flow->state == FLOW_CLOSING && may_be_moving(w))
+		return DROP_FLOWS_MOVING;
 	int draining = w->mode == MODE_DRAIN && flow->path != PATH_STACK;
 	if (arrives(hook) && (draining || (flow->flags & FLOW_KERNEL))) {
 		int found = find_kernel_flow(skb, w, &w->packet);

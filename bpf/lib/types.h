@@ -287,7 +287,7 @@ enum node_word {
 	NODE_OVERLAY = 4,     /* interface of the overlay; 0 is none */
 	NODE_OVERLAY_MTU = 5,
 	NODE_DIRECT = 6, /* 1: the backend's node answers clients straight */
-	NODE_MOVING = 7, /* 1: flows of the layout before are still on their way here */
+	NODE_MOVING = 7, /* 2: programs of the layout before still stand at some interfaces; 1: only its flows are on their way here */
 	NODE_WORDS = 8,
 };
 

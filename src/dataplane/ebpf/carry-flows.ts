@@ -1,5 +1,7 @@
-import { flowLayout, NODE_WORD } from "../../gen/bpf/layout.gen.ts";
+import { setImmediate } from "node:timers/promises";
+import { FLOW_FLAG, flowKeyLayout, flowLayout, NODE_WORD } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort, MapEntry } from "../../kernel/bpf-port.ts";
+import { reversedKey } from "./net-bytes.ts";
 import { word } from "./programs.ts";
 
 /**
@@ -7,15 +9,19 @@ import { word } from "./programs.ts";
  * fields must be read; keys of another size are other keys, and are left.
  *
  * Programs of the layout before go on until ours stand in their place, and so do its flows: they are brought over more than once, each time
- * what was seen since the time before. Of two that differ the one seen last is right, so a life that was cut short is gone on with.
+ * what was seen since the time before. Once programs of ours write flows too, of two under one key the one seen last is right: clients use
+ * their ports again.
  */
 export class FlowCarry {
   private readonly from: BpfMap;
   private readonly to: BpfMap;
+  private isOurs: boolean;
+  private sharedAt: bigint | undefined;
   private since = 0n;
 
   constructor(bpf: BpfPort, from: string, map: (name: string) => BpfMap) {
-    carryWords(bpf, from, map("node"));
+    // A life that was cut short may have put programs there.
+    this.isOurs = !carryWords(bpf, from, map("node"));
     this.from = bpf.openMap(`${from}/flows`);
     this.to = map("flows");
   }
@@ -26,18 +32,43 @@ export class FlowCarry {
     // What programs call ktime is what Node calls hrtime.
     this.since = process.hrtime.bigint();
     for (const chunk of this.from.chunks(4096)) {
-      const news = chunk.filter(([, value]) => seenAt(value) >= since).filter((entry) => this.isNewer(entry));
-      await this.to.updateMany(news.map(([key, value]) => [key, this.carried(value)] as const));
+      const news = chunk.filter(([, value]) => seenAt(value) >= since);
+      if (this.isOurs) await this.to.updateMany(news.map(([key, value]) => [key, this.carried(value)] as const));
+      else for (const entry of news) this.renewFlow(entry);
+      await setImmediate();
     }
+  }
+
+  /** From here on programs of ours write flows too. */
+  share(): void {
+    if (this.isOurs) this.sharedAt = process.hrtime.bigint();
+    this.isOurs = false;
   }
 
   close(): void {
     this.from.close();
   }
 
-  private isNewer([key, value]: MapEntry): boolean {
+  /** Both directions or none: the answers of one flow must not meet the questions of another that has its addresses and ports since. */
+  private renewFlow([key, value]: MapEntry): void {
+    const { flags, to } = flowLayout.at;
+    if ((value[flags]! & FLOW_FLAG.FLOW_REPLY) !== 0) return;
+    const isTranslated = (value[flags]! & FLOW_FLAG.FLOW_NAT) !== 0;
+    const answers = reversedKey(isTranslated ? value.subarray(to, to + flowKeyLayout.size) : key);
+    const answer = this.from.lookup(answers);
+    if (answer && this.renew(key, value)) this.renew(answers, answer);
+  }
+
+  /**
+   * Whether it was newer than what is there. What our programs have seen is right, whatever those of the layout before made of its answers.
+   * Nothing is waited for between looking and writing: programs write too.
+   */
+  private renew(key: Buffer, value: Buffer): boolean {
     const there = this.to.lookup(key);
-    return there === undefined || seenAt(there) < seenAt(value);
+    const seen = there && seenAt(there);
+    if (seen !== undefined && (seen >= seenAt(value) || (this.sharedAt && seen >= this.sharedAt))) return false;
+    this.to.update(key, this.carried(value));
+    return true;
   }
 
   private carried(value: Buffer): Buffer {
@@ -53,10 +84,10 @@ export function hasFlows(bpf: BpfPort, directory: string): boolean {
   return pins.includes("flows") && pins.includes("node");
 }
 
-/** Flows remember epochs: those must not be given again. Programs of the new layout act as those of the old one did. */
-function carryWords(bpf: BpfPort, from: string, node: BpfMap): void {
+/** Flows remember epochs: those must not be given again. Programs of the new layout act as those of the old one did. Whether somebody did it before. */
+function carryWords(bpf: BpfPort, from: string, node: BpfMap): boolean {
   const isInUse = (node.lookup(word(NODE_WORD.NODE_EPOCH))?.readUInt32LE() ?? 0) > 0;
-  if (isInUse) return;
+  if (isInUse) return true;
   const before = bpf.openMap(`${from}/node`);
   try {
     for (const kept of [NODE_WORD.NODE_GENERATION, NODE_WORD.NODE_MODE, NODE_WORD.NODE_EPOCH]) {
@@ -66,6 +97,7 @@ function carryWords(bpf: BpfPort, from: string, node: BpfMap): void {
   } finally {
     before.close();
   }
+  return false;
 }
 
 function seenAt(value: Buffer): bigint {

@@ -375,9 +375,11 @@ class KernelDataplane implements EbpfDataplane {
    */
   private async moveIn(state: State, outcomes: ObjectOutcome[]): Promise<void> {
     await state.bringFlows();
-    state.node.put("NODE_MOVING", state.isMoving ? 1 : 0);
+    state.node.put("NODE_MOVING", state.isMoving ? 2 : 0);
+    state.shareFlows();
     await this.attachAll(state, outcomes);
     if (!state.isMoving) return;
+    state.node.put("NODE_MOVING", 1);
     await state.bringFlows();
     state.node.put("NODE_MOVING", 0);
     if ([...this.held.values()].every(({ attached }) => attached)) state.hasMoved();
@@ -453,6 +455,11 @@ class State {
   /** What programs of other layouts have learnt since the last time. */
   async bringFlows(): Promise<void> {
     for (const carry of this.carries) await carry.bring();
+  }
+
+  /** From here on our own programs learn too. */
+  shareFlows(): void {
+    for (const carry of this.carries) carry.share();
   }
 
   hasMoved(): void {

@@ -1,3 +1,4 @@
+import { flowKeyLayout } from "../../gen/bpf/layout.gen.ts";
 import { type Address, type Cidr, formatAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
 import { errors } from "./errors.ts";
 
@@ -32,4 +33,10 @@ export function macBytes(text: string | null | undefined): Uint8Array {
 function bytesOf({ family, value }: Address): Uint8Array {
   const whole = family === V4 ? MAPPED | value : value;
   return Buffer.from(whole.toString(16).padStart(32, "0"), "hex");
+}
+
+/** A flow's other entry is under what its packets become, turned round. */
+export function reversedKey(key: Buffer): Buffer {
+  const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
+  return flowKeyLayout.write({ src: dst, dst: src, sport: dport, dport: sport, protocol });
 }

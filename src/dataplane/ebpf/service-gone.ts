@@ -14,7 +14,7 @@ import {
 import type { BpfMap, MapEntry } from "../../kernel/bpf-port.ts";
 import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
 import type { SocketsPort } from "../../kernel/sockets-port.ts";
-import { addressText } from "./net-bytes.ts";
+import { addressText, reversedKey } from "./net-bytes.ts";
 import { backendName, frontendKey } from "./service-rows.ts";
 
 export interface GoneBackends {
@@ -62,7 +62,7 @@ export async function endUdpFlows(gone: Gone, flows: BpfMap): Promise<void> {
       const backends = gone.get(value.readUInt32LE(service))?.backends;
       return backends?.has(nameAt(value, destination, destinationPort)) ?? false;
     },
-    ([key, value]) => [key, reversed(value.subarray(to, to + flowKeyLayout.size))],
+    ([key, value]) => [key, reversedKey(value.subarray(to, to + flowKeyLayout.size))],
   );
 }
 
@@ -118,12 +118,6 @@ function nameAt(bytes: Buffer, address: number, port: number): string {
 
 function hasFlag(value: Buffer, at: number, flag: number): boolean {
   return (value[at]! & flag) !== 0;
-}
-
-/** A flow's other entry is under what its packets become, turned round. */
-function reversed(key: Buffer): Buffer {
-  const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
-  return flowKeyLayout.write({ src: dst, dst: src, sport: dport, dport: sport, protocol });
 }
 
 async function removeWhere(
