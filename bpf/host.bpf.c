@@ -26,6 +26,9 @@ INLINE int concerns_us(struct work *w, enum hook hook, const struct interface *i
 {
 	if ((w->flags & WORK_ICMP_ERROR) || bpf_map_lookup_elem(&flows, &w->packet))
 		return 1;
+	/* It may answer for a service: sent on as it is, the client would refuse it, and its backend give up. */
+	if (may_be_moving(w) && route_kind_of(w, &w->packet.src) == ROUTE_REMOTE_WORKLOAD)
+		return 1;
 	if (!arrives(hook))
 		return is_own_question(w, interface);
 	if (w->packet.protocol == IPPROTO_UDP && w->packet.dport == vxlan_port)

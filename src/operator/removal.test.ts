@@ -49,6 +49,7 @@ describe("removal", () => {
     const order = [
       "apiservices/v3.vendor.io",
       "deployments/vendor-apiserver",
+      "deployments/vendor-kube-controllers",
       "daemonsets/vendor-node",
       "clusterroles/vendor-node",
       "namespaces/vendor-system",

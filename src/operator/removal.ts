@@ -8,6 +8,8 @@ import { belongsTo } from "./workload-health.ts";
 
 const { node, kubeControllers, apiServer, flowLogs, flowUI } = vendorNames.workloads;
 
+type Workload = Pick<KubeObject, "kind" | "metadata">;
+
 const WORKLOADS: Record<Component, { kind: string; name: string }[]> = {
   network: [
     { kind: "DaemonSet", name: node },
@@ -45,13 +47,22 @@ export async function removeComponent(
   }
   const [first] = objects;
   if (!first) return undefined;
-  const next = objects.filter((object) => rankOf(object) === rankOf(first));
+  const rank = objects.filter((object) => rankOf(object) === rankOf(first));
+  // A pod is taken off the network by the agent of its node: agents go when no other pod of ours needs one.
+  const others = rank.filter((object) => !areAgents(object));
+  const left = rank.some(areAgents) && !options.impatient ? podsOf(hands, component, (one) => !areAgents(one)) : [];
+  if (others.length === 0 && left.length > 0) return `${left.length} pods to end: ${left.slice(0, 3).join(", ")}`;
+  const next = others.length > 0 ? others : rank;
   for (const object of next) await deleteObject(hands.tools, object);
   return `${next.slice(0, 3).map(objectName).join(", ")} to be gone`;
 }
 
-function podsOf(hands: Hands, component: Component): string[] {
-  const workloads = WORKLOADS[component].map(({ kind, name }) => ({ kind, metadata: { name } }));
+function areAgents({ kind, metadata }: Workload): boolean {
+  return kind === "DaemonSet" && metadata.name === node;
+}
+
+function podsOf(hands: Hands, component: Component, which: (workload: Workload) => boolean = () => true): string[] {
+  const workloads = WORKLOADS[component].map(({ kind, name }) => ({ kind, metadata: { name } })).filter(which);
   return hands
     .observe()
     .pods.filter((pod) => workloads.some((workload) => belongsTo(pod, workload)))

@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { ENDPOINT_SLICES } from "../../src/cluster/kinds.ts";
+import { ENDPOINT_SLICES, PODS } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
 import { type LabNode, type LabPod, type NodeLab, nodeLab, until } from "../agent/node-lab.ts";
-import { defaultRoutes, expose } from "./lab-cluster.ts";
+import { agentPod, defaultRoutes, expose } from "./lab-cluster.ts";
 import { startTalker, type Talker } from "./traffic.ts";
 
 /**
@@ -66,7 +66,11 @@ const SERVICE = { ips: [ADDRESS], port: 80, nodePort: NODE_PORT, targetPort: POR
 const SLICE = { namespace: "default", name: "web-ipv4" };
 
 export async function loadLab(perSecond: number): Promise<LoadLab> {
-  const lab = await nodeLab({ bpf: true, pools: [{ cidr: "10.87.0.0/16", vxlanMode: "Always", blockSize: 26 }] });
+  const lab = await nodeLab({
+    bpf: true,
+    pools: [{ cidr: "10.87.0.0/16", vxlanMode: "Always", blockSize: 26 }],
+    env: (node) => ({ POD_NAME: `agent-of-${node}` }),
+  });
   const ends: (() => Promise<void> | void)[] = [() => lab.close()];
   const close = async () => {
     for (const end of ends.splice(0).reverse()) await end();
@@ -78,6 +82,8 @@ export async function loadLab(perSecond: number): Promise<LoadLab> {
   };
   try {
     const { client, nodes, outside } = lab;
+    // By what they say there peers know how each node acts.
+    for (const { name } of nodes) await client.create(PODS, agentPod(name));
     for (const node of nodes) {
       defaultRoutes(node, outside.addresses);
       await node.start();
