@@ -49,26 +49,32 @@ export class FlowCarry {
     this.from.close();
   }
 
-  /** Both directions or none: the answers of one flow must not meet the questions of another that has its addresses and ports since. */
+  /**
+   * Both directions: one may have come over before the other was there. Not where a flow of our programs has these addresses and ports
+   * since: its answers must not meet the questions of another.
+   */
   private renewFlow([key, value]: MapEntry): void {
     const { flags, to } = flowLayout.at;
     if ((value[flags]! & FLOW_FLAG.FLOW_REPLY) !== 0) return;
     const isTranslated = (value[flags]! & FLOW_FLAG.FLOW_NAT) !== 0;
     const answers = reversedKey(isTranslated ? value.subarray(to, to + flowKeyLayout.size) : key);
     const answer = this.from.lookup(answers);
-    if (answer && this.renew(key, value)) this.renew(answers, answer);
+    const there = this.to.lookup(key);
+    if (!answer || (there && !isSameFlow(there, value) && this.isRight(there, value))) return;
+    this.renew(key, value);
+    this.renew(answers, answer);
   }
 
-  /**
-   * Whether it was newer than what is there. What our programs have seen is right, whatever those of the layout before made of its answers.
-   * Nothing is waited for between looking and writing: programs write too.
-   */
-  private renew(key: Buffer, value: Buffer): boolean {
+  /** Nothing is waited for between looking and writing: programs write too. */
+  private renew(key: Buffer, value: Buffer): void {
     const there = this.to.lookup(key);
-    const seen = there && seenAt(there);
-    if (seen !== undefined && (seen >= seenAt(value) || (this.sharedAt && seen >= this.sharedAt))) return false;
-    this.to.update(key, this.carried(value));
-    return true;
+    if (!there || !this.isRight(there, value)) this.to.update(key, this.carried(value));
+  }
+
+  /** What our programs have seen is right, whatever those of the layout before made of it since. */
+  private isRight(there: Buffer, value: Buffer): boolean {
+    const seen = seenAt(there);
+    return seen >= seenAt(value) || (this.sharedAt !== undefined && seen >= this.sharedAt);
   }
 
   private carried(value: Buffer): Buffer {
@@ -98,6 +104,12 @@ function carryWords(bpf: BpfPort, from: string, node: BpfMap): boolean {
     before.close();
   }
   return false;
+}
+
+/** Of two under one key: translated to the same. */
+function isSameFlow(one: Buffer, other: Buffer): boolean {
+  const { to } = flowLayout.at;
+  return one.compare(other, to, to + flowKeyLayout.size, to, to + flowKeyLayout.size) === 0;
 }
 
 function seenAt(value: Buffer): bigint {
