@@ -21,6 +21,7 @@ class Node {
   heldBack: string | undefined;
   carried = 0;
   proxyRules = false;
+  proxyRuns = false;
   failing: PlaneKind | undefined;
   /** The fewest planes that filtered at once since the first did. */
   fewest = Number.POSITIVE_INFINITY;
@@ -110,7 +111,7 @@ class Node {
         heldBack: () => this.heldBack,
         forgive: () => set({ heldBack: undefined }),
       },
-      ...{ refusal, clock, log: silentLog },
+      ...{ refusal, clock, log: silentLog, proxyLeft: () => !this.proxyRuns },
     });
   }
 }
@@ -182,6 +183,17 @@ describe("two data planes", () => {
     await worksIn(100);
     expect(node.did).not.toContain("remove proxy rules");
     await worksIn(1_000);
+    expect(node.did).toContain("remove proxy rules");
+  });
+
+  it("those of a proxy that still runs go soon after it has left", async () => {
+    const { node, want, clock, worksIn } = start();
+    [node.proxyRules, node.proxyRuns] = [true, true];
+    await want("ebpf");
+    await worksIn(10_000);
+    expect(node.did).not.toContain("remove proxy rules");
+    node.proxyRuns = false;
+    await clock.advance(3_000);
     expect(node.did).toContain("remove proxy rules");
   });
 

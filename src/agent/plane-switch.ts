@@ -75,6 +75,8 @@ export interface HeldBack {
 const LOOK_MS = 200;
 /** While connections end by themselves: to look through all of them costs the processor time they need. */
 const FLOWS_MS = 2_000;
+/** While a service proxy has not left: nothing depends on it. */
+const PROXY_MS = 2_000;
 /** After something failed. */
 const AGAIN_MS = 10_000;
 /** How long a proxy may take to be told that it is not needed any more: until then it would only write its rules again. */
@@ -208,9 +210,18 @@ class NodePlaneSwitch implements PlaneSwitch {
     return deadMan.heldBack() === undefined ? "ebpf" : "nft";
   }
 
+  /** Its rules are to go when it has. */
+  private waitsForProxy(): boolean {
+    return this.filtering() === "ebpf" && this.mayClean() && !this.cleans();
+  }
+
+  private mayClean(): boolean {
+    return this.model.settings.configuration.bpfServiceProxyIptablesCleanupEnabled !== false;
+  }
+
   private cleans(): boolean {
     const { clock, proxyLeft = () => true } = this.options;
-    if (this.model.settings.configuration.bpfServiceProxyIptablesCleanupEnabled === false) return false;
+    if (!this.mayClean()) return false;
     return proxyLeft() || clock.now() - this.confirmedAt > PROXY_LEAVES_MS;
   }
 
@@ -232,6 +243,7 @@ class NodePlaneSwitch implements PlaneSwitch {
       this.next = next;
       this.failure = undefined;
       if (next !== "settled") this.lookSoon("wait" in next && next.wait === "flows" ? FLOWS_MS : LOOK_MS);
+      else if (this.waitsForProxy()) this.lookSoon(PROXY_MS);
       return report;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
