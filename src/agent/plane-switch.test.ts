@@ -94,7 +94,6 @@ class Node {
           return { given: 0, refused: 0, staying: this.carried };
         },
         carried: async () => this.carried,
-        forgetStaleFlows: async () => 0,
         close: () => {},
       },
       proxy: {

@@ -5,7 +5,7 @@ import type { Next } from "../dataplane/handover/next-step.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
-import type { DataplaneModel, ModelDelta, ServicePort } from "../policy/model.ts";
+import type { ModelDelta } from "../policy/model.ts";
 import { ModelCopy } from "../policy/model-copy.ts";
 import type { FilledPlane } from "./planes.ts";
 
@@ -108,7 +108,6 @@ class NodePlaneSwitch implements PlaneSwitch {
 
   apply(delta: ModelDelta): Promise<ApplyReport> {
     return this.inTurn(async () => {
-      const services = changedServices(this.model, delta);
       const before = this.model.settings.dataplane;
       this.model.apply(delta);
       // Which plane is wanted is only known once everything is: until then what an earlier life left goes on.
@@ -116,7 +115,7 @@ class NodePlaneSwitch implements PlaneSwitch {
       if (delta.settings && before !== "nft" && delta.settings.dataplane === "nft") this.options.deadMan.forgive();
       const reports = new Map<PlaneKind, ApplyReport>();
       for (const [kind, plane] of this.handOver.planes) reports.set(kind, await plane.apply(delta));
-      if (this.handOver.planes.has("ebpf")) await this.besidePrograms(delta, services);
+      if (this.handOver.planes.has("ebpf")) await this.besidePrograms(delta);
       const fresh = await this.advance();
       this.inEffect = true;
       return fresh ?? reports.get(this.filtering()) ?? [...reports.values()][0] ?? { objects: [] };
@@ -261,10 +260,9 @@ class NodePlaneSwitch implements PlaneSwitch {
   }
 
   /** What the kernel carries beside the programs must follow the model, too. */
-  private async besidePrograms(delta: ModelDelta, services: readonly ServicePort[]): Promise<void> {
+  private async besidePrograms(delta: ModelDelta): Promise<void> {
     const { ground } = this.options;
     if (this.handOver.mode() !== "ebpf") return;
-    if (services.length > 0) await ground.forgetStaleFlows(services);
     if (delta.settings || !ground.keep.covers(delta.services.set)) await ground.keep.put(true, this.model);
   }
 
@@ -282,10 +280,4 @@ class NodePlaneSwitch implements PlaneSwitch {
     this.lane = turn.catch(() => undefined);
     return turn;
   }
-}
-
-/** As they are after the delta; one that is gone has nobody to answer any more. `before` is the model without it. */
-function changedServices(before: Pick<DataplaneModel, "services">, { services }: ModelDelta): ServicePort[] {
-  const gone = services.remove.flatMap((id) => before.services.get(id) ?? []);
-  return [...services.set, ...gone.map((service) => ({ ...service, clusterBackends: [], localBackends: [] }))];
 }

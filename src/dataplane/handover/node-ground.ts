@@ -4,10 +4,9 @@ import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Netns } from "../../kernel/netns-port.ts";
 import type { NftPort } from "../../kernel/nft-port.ts";
-import type { DataplaneModel, ServicePort } from "../../policy/model.ts";
+import type { DataplaneModel } from "../../policy/model.ts";
 import { conntrackLookup } from "../ebpf/fit-to-kernel.ts";
 import { mapDirectory } from "../ebpf/programs.ts";
-import { forgetStaleFlows } from "../service-proxy/stale-flows.ts";
 import { countCarried, type Given, type GiveOptions, giveFlows, giveIdleFlows } from "./give-flows.ts";
 import { createKeepTable, type KeepTable } from "./keep-table.ts";
 import { drainPinned, flipPinned, type NodeMode, pinnedGeneration, pinnedMode, turnOffPinned } from "./node-mode.ts";
@@ -28,8 +27,6 @@ export interface NodeGround {
   give(how: "replace" | "insert" | "idle", drain: Drain, model: DataplaneModel): Promise<Given>;
   /** How many flows the programs still carry. */
   carried(): Promise<number>;
-  /** The kernel forgets UDP flows to backends that these services no longer have: while nobody else sees to it. */
-  forgetStaleFlows(services: readonly ServicePort[]): Promise<number>;
   close(): void;
 }
 
@@ -93,7 +90,6 @@ export function nodeGround({ kernel, pinDirectory, tables, overlay, netns }: Gro
         { given: 0, refused: 0, staying: 0 },
       ),
     carried: () => withMap("flows", countCarried, 0),
-    forgetStaleFlows: (services) => forgetStaleFlows(conntrack, services, ownAddresses()),
     close() {
       keep.close();
       nft.close();
