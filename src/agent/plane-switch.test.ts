@@ -98,6 +98,7 @@ class Node {
       },
       proxy: {
         present: async () => this.proxyRules,
+        serves: async () => this.proxyRules,
         remove: async () => {
           this.proxyRules = false;
           note("remove proxy rules");

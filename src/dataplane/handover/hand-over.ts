@@ -13,6 +13,8 @@ export type PlaneKind = Dataplane["kind"];
 /** The service proxy's rules on this node. */
 export interface ProxyRules {
   present(): Promise<boolean>;
+  /** Whether it serves in all of these families. */
+  serves(families: readonly (4 | 6)[]): Promise<boolean>;
   remove(): Promise<void>;
 }
 
@@ -137,6 +139,7 @@ class NodeHandOver implements HandOver {
       peersKnow: left > PEERS_MOST_MS || (facts.peersToldAt !== undefined && since(facts.peersToldAt) > PEERS_MS),
       proxy: {
         rules: await proxy.present(),
+        serves: this.leavingSince !== undefined && (await proxy.serves(familiesOf(model))),
         wasHere: await ground.keep.proxyWasHere(),
         ours: facts.cleanup && facts.confirmed,
         quiet: since(this.flippedAt) > PROXY_RULES_MS,
@@ -248,4 +251,9 @@ class NodeHandOver implements HandOver {
     drain.given = true;
     return given;
   }
+}
+
+/** Of the cluster's services. */
+function familiesOf({ services }: DataplaneModel): (4 | 6)[] {
+  return [...new Set([...services.values()].map(({ family }) => family))];
 }

@@ -10,7 +10,7 @@ const NODE: HandOverSeen = {
   toldOldFlows: false,
   confirmed: true,
   peersKnow: true,
-  proxy: { rules: true, wasHere: true, ours: true, quiet: true, givenUp: false },
+  proxy: { rules: true, serves: true, wasHere: true, ours: true, quiet: true, givenUp: false },
   drain: { given: false, left: false },
 };
 
@@ -29,7 +29,7 @@ const EFFECTS: Record<StepName, (seen: HandOverSeen) => Partial<HandOverSeen>> =
   flip: () => ({ mode: "ebpf", toldOldFlows: false }),
   confirm: () => ({ deadMan: false }),
   dropFilter: ({ programmed }) => ({ filter: false, programmed: { ...programmed, nft: false } }),
-  removeProxyRules: ({ proxy }) => ({ proxy: { ...proxy, rules: false } }),
+  removeProxyRules: ({ proxy }) => ({ proxy: { ...proxy, rules: false, serves: false } }),
   drain: () => ({ mode: "drain", drain: { given: true, left: true } }),
   giveAgain: ({ drain }) => ({ drain: { ...drain, given: true } }),
   turnOff: () => ({ mode: "off" }),
@@ -42,7 +42,7 @@ const WAITS: Record<string, (seen: HandOverSeen) => Partial<HandOverSeen>> = {
   confirmation: () => ({ confirmed: true }),
   quiet: ({ proxy }) => ({ proxy: { ...proxy, quiet: true } }),
   peers: () => ({ peersKnow: true }),
-  proxy: ({ proxy }) => ({ proxy: { ...proxy, rules: true } }),
+  proxy: ({ proxy }) => ({ proxy: { ...proxy, rules: true, serves: true } }),
   flows: ({ drain }) => ({ drain: { ...drain, left: false } }),
 };
 
@@ -104,10 +104,15 @@ describe("the order of a hand-over", () => {
     ]);
   });
 
+  it("back: rules of a proxy that has written only some of them are not enough", () => {
+    const proxy = { ...ON_EBPF.proxy, rules: true, serves: false, wasHere: true };
+    expect(walk("nft", { ...ON_EBPF, proxy }).steps.slice(0, 2)).toEqual(["wait for proxy", "openGate"]);
+  });
+
   it("a node that never had another plane has nothing to be put back to, and waits for nobody", () => {
     const first = walk("ebpf", {
       ...NODE,
-      proxy: { rules: false, wasHere: false, ours: true, quiet: true, givenUp: false },
+      proxy: { rules: false, serves: false, wasHere: false, ours: true, quiet: true, givenUp: false },
     });
     expect(first.steps).toEqual(["programEbpf", "keep", "tellOldFlows", "flip", "closeGate", "settled"]);
     expect(walk("nft", NODE).steps).toEqual(["programNft", "settled"]);

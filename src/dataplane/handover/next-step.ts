@@ -23,6 +23,8 @@ export interface HandOverSeen {
   peersKnow: boolean;
   proxy: {
     rules: boolean;
+    /** On the way back: they are whole, in every family that services have. */
+    serves: boolean;
     wasHere: boolean;
     /** They are ours to remove, and nobody needs them. */
     ours: boolean;
@@ -94,7 +96,7 @@ function towardsEbpf({ mode, programmed, filter, keep, deadMan, proxy, ...seen }
 function towardsNft({ mode, programmed, keep, proxy, drain, deadMan, ...seen }: HandOverSeen): Next {
   if (mode === "ebpf") {
     if (!seen.peersKnow) return { wait: "peers" };
-    if (proxy.wasHere && !proxy.rules && !proxy.givenUp) return { wait: "proxy" };
+    if (proxy.wasHere && !proxy.serves && !proxy.givenUp) return { wait: "proxy" };
     if (keep !== "open") return { do: "openGate" };
     if (!programmed.nft) return { do: "programNft" };
     return { do: "drain" };

@@ -32,7 +32,10 @@ const RETURNS = 2;
 const FAMILIES = [4, 6] as const;
 
 /** What the agent asks of them; a test may bring its own. */
-export type FollowedProxyRules = Pick<ServiceProxyRules, "present" | "remove" | "state" | "follow" | "close">;
+export type FollowedProxyRules = Pick<
+  ServiceProxyRules,
+  "present" | "serves" | "remove" | "state" | "follow" | "close"
+>;
 
 /** The service proxy's rules on one node: whether there are any, removing them, and whether they come back. */
 export class ServiceProxyRules {
@@ -64,6 +67,14 @@ export class ServiceProxyRules {
 
   async present(): Promise<boolean> {
     return this.#inTurn(() => this.#isThere());
+  }
+
+  /** Whether they are there in all of these families: it writes one after the other, and somebody may have removed what was there in between. */
+  async serves(families: readonly (4 | 6)[]): Promise<boolean> {
+    return this.#inTurn(async () => {
+      for (const family of families) if (!(await this.#isWholeIn(family))) return false;
+      return true;
+    });
   }
 
   async remove(): Promise<void> {
@@ -167,6 +178,13 @@ export class ServiceProxyRules {
     return inNftables || (await this.#isInLegacy());
   }
 
+  async #isWholeIn(family: 4 | 6): Promise<boolean> {
+    if (this.#glance.hasTable(family, PROXY_TABLE)) return true;
+    if (SIGNS.every(({ table, chain }) => this.#glance.hasChain(family, table, chain))) return true;
+    for (const sign of SIGNS) if (!(await this.#isSavedInLegacy(family, sign))) return false;
+    return true;
+  }
+
   /** By starting a program, so only where something changed. */
   async #isInLegacy(): Promise<boolean> {
     const sizes = this.#legacySizes();
@@ -176,13 +194,14 @@ export class ServiceProxyRules {
 
   async #savedInLegacy(): Promise<boolean> {
     for (const family of FAMILIES) {
-      const there = this.#glance.legacyTables(family);
-      for (const { table, chain } of SIGNS) {
-        if (!there.includes(table)) continue;
-        const { out } = await this.#run([`${family === 4 ? "iptables" : "ip6tables"}-legacy-save`, "-t", table]);
-        if (out.includes(`\n:${chain} `)) return true;
-      }
+      for (const sign of SIGNS) if (await this.#isSavedInLegacy(family, sign)) return true;
     }
     return false;
+  }
+
+  async #isSavedInLegacy(family: 4 | 6, { table, chain }: (typeof SIGNS)[number]): Promise<boolean> {
+    if (!this.#glance.legacyTables(family).includes(table)) return false;
+    const { out } = await this.#run([`${family === 4 ? "iptables" : "ip6tables"}-legacy-save`, "-t", table]);
+    return out.includes(`\n:${chain} `);
   }
 }
