@@ -58,6 +58,8 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
       () => node.log().slice(-3_000),
       60_000,
     );
+    // A dead-man of the story before may have been faster than the agent that came back.
+    await node.vendor("node", "rescue", "--over");
   }
 
   it("eBPF that is not found to work is left in time, and not tried again at once", async () => {
