@@ -1,15 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AGENT_SAYS } from "../../src/api/agent-report.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
-import { DAEMON_SETS, PODS } from "../../src/cluster/kinds.ts";
-import type { DaemonSet, Pod } from "../../src/local/controllers/workload-types.ts";
+import { DAEMON_SETS } from "../../src/cluster/kinds.ts";
+import type { DaemonSet } from "../../src/local/controllers/workload-types.ts";
 import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
 import { allStatuses } from "../support/operator-status.ts";
-import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
-import { type LiveServices, liveServices, lossesOf, NOTHING_LOST } from "./steady-traffic.ts";
+import { type RealCluster, startReal, whyNoRealNodes, wordsOfProxyRules } from "./real-cluster.ts";
+import { lossesOf, NOTHING_LOST, type SteadyTraffic, steadyTraffic } from "./steady-traffic.ts";
 
 /** Waits on the proxy itself, which looks every thirty seconds: minutes. */
 const why = whyNoRealNodes ?? (process.env["NETNS_PROXY"] === "full" ? undefined : "a long run: NETNS_PROXY=full");
@@ -19,13 +18,9 @@ const PROXY = { namespace: "kube-system", name: "kube-proxy" };
 describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: ${why}` : ""}`, () => {
   let cluster: RealCluster;
   let tool: Tool;
-  let live: LiveServices;
+  let live: SteadyTraffic;
   const configuration = placesOf(dataplaneConfiguration, vendorNames).stored;
-  const words = async () => {
-    const selected = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
-    const { items } = await cluster.client.list<Pod>(PODS, selected);
-    return items.map(({ metadata }) => metadata.annotations?.[AGENT_SAYS.serviceProxyRules] ?? "nothing");
-  };
+  const words = () => wordsOfProxyRules(cluster);
   const status = async () => (await allStatuses(cluster.client))["service-proxy"];
   const cleanup = async () => {
     const { spec } = await cluster.client.get<KubeObject>(configuration, { name: "default" });
@@ -38,7 +33,7 @@ describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: 
     tool = openTool(cluster.kubeconfig);
     const { status: exit, err } = await tool.run("install", "-y");
     expect(exit, err).toBe(0);
-    live = await liveServices(cluster, cluster.nodeNames[0] as string);
+    live = await steadyTraffic(cluster, cluster.nodeNames[0] as string);
   }, 280_000);
   afterAll(async () => {
     tool?.close();

@@ -1,12 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AGENT_SAYS } from "../../src/api/agent-report.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
-import { PODS } from "../../src/cluster/kinds.ts";
-import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { allStatuses } from "../support/operator-status.ts";
-import { installNetwork, type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
+import { installNetwork, type RealCluster, startReal, whyNoRealNodes, wordsOfProxyRules } from "./real-cluster.ts";
 
 /** Waits on the proxy itself, which looks every thirty seconds: minutes. */
 const why = whyNoRealNodes ?? (process.env["NETNS_PROXY"] === "full" ? undefined : "a long run: NETNS_PROXY=full");
@@ -17,11 +14,7 @@ const CONFLICT = expect.stringMatching(/^conflict: .* wrote its rules again/);
 describe.skipIf(why)(`where the service proxy runs on beside eBPF${why ? `: ${why}` : ""}`, () => {
   let cluster: RealCluster;
   const configuration = placesOf(dataplaneConfiguration, vendorNames).stored;
-  const words = async () => {
-    const selected = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
-    const { items } = await cluster.client.list<Pod>(PODS, selected);
-    return items.map(({ metadata }) => metadata.annotations?.[AGENT_SAYS.serviceProxyRules] ?? "nothing");
-  };
+  const words = () => wordsOfProxyRules(cluster);
   const status = async () => (await allStatuses(cluster.client))["service-proxy"];
   const chains = async () => {
     const node = cluster.runtime.machine(cluster.nodeNames[0] as string);

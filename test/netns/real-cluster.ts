@@ -119,6 +119,13 @@ export async function readyPods(cluster: RealCluster, namespace: string, count: 
   return new Map(here.map((pod) => [pod.pod.metadata.name, pod]));
 }
 
+/** What each agent says of the service proxy's rules on its node. */
+export async function wordsOfProxyRules({ client }: RealCluster): Promise<string[]> {
+  const agents = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
+  const { items } = await client.list(PODS, agents);
+  return items.map(({ metadata }) => metadata.annotations?.[AGENT_SAYS.serviceProxyRules] ?? "nothing");
+}
+
 /** Everything on this machine that a cluster could leave behind, so that before and after can be compared. */
 export function machineState(): Record<string, readonly string[]> {
   const kernel = realKernel();

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { forgetStaleFlows } from "../../src/dataplane/service-proxy/stale-flows.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
+import { forgetStaleFlows } from "../../src/local/runtime/netns/service-stale-flows.ts";
 import {
   iptablesWriter,
   nftablesWriter,

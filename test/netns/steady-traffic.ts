@@ -12,7 +12,7 @@ const OVERDUE_SECONDS = 4;
 const PATIENCE = { timeout: 60_000, interval: 500 };
 
 /** Traffic of somebody who lives in the cluster: it goes on whatever is done to the data plane, and counts what it loses. */
-export interface LiveServices {
+export interface SteadyTraffic {
   /** Everything that was counted so far, with what is overdue by now. */
   figures(): Promise<TrafficRow[]>;
 }
@@ -21,7 +21,7 @@ export interface LiveServices {
  * A service with a pod on every node, asked all the time on one node and by way of it: its cluster IP from a pod there and from the node
  * itself, and its node port there from a pod of the next node.
  */
-export async function liveServices(cluster: RealCluster, node: string): Promise<LiveServices> {
+export async function steadyTraffic(cluster: RealCluster, node: string): Promise<SteadyTraffic> {
   const { client, nodeNames } = cluster;
   await client.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } });
   for (const [at, on] of nodeNames.entries()) {

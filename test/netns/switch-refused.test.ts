@@ -6,7 +6,7 @@ import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
 import { allStatuses } from "../support/operator-status.ts";
 import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
 import { allowPrograms, refusePrograms } from "./refusing-node.ts";
-import { type LiveServices, liveServices, lossesOf, NOTHING_LOST } from "./steady-traffic.ts";
+import { lossesOf, NOTHING_LOST, type SteadyTraffic, steadyTraffic } from "./steady-traffic.ts";
 
 /** Agents of three nodes are rolled out several times, one after another: minutes. */
 const why = whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: NETNS_SWITCH=full");
@@ -18,7 +18,7 @@ const SWITCH = ["switch", "--to", "BPF", "-y", "--canary-traffic", "off"];
 describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}` : ""}`, () => {
   let cluster: RealCluster;
   let tool: Tool;
-  let live: LiveServices;
+  let live: SteadyTraffic;
   const canary = () => `${cluster.name}-worker-1`;
   const other = () => `${cluster.name}-worker-2`;
   const machine = () => cluster.runtime.machine(other());
@@ -49,7 +49,7 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
     cluster = await startReal({ nodes: 3, proxy: "iptables" });
     tool = openTool(cluster.kubeconfig);
     await ok("install", "-y", "--dataplane", "standard");
-    live = await liveServices(cluster, other());
+    live = await steadyTraffic(cluster, other());
   }, 280_000);
   afterAll(async () => {
     tool?.close();

@@ -6,7 +6,7 @@ import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { writeReleaseBefore } from "../../src/local/installed/release-before.ts";
 import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
 import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
-import { type LiveServices, liveServices, lossesOf, measuredIn, NOTHING_LOST } from "./steady-traffic.ts";
+import { lossesOf, measuredIn, NOTHING_LOST, type SteadyTraffic, steadyTraffic } from "./steady-traffic.ts";
 
 /** An installation, an upgrade and its way back, all measured: minutes. */
 const why = whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: NETNS_SWITCH=full");
@@ -17,7 +17,7 @@ const MEASURED = ["--canary-traffic", "auto", "--budget", "connections=0,silence
 describe.skipIf(why)(`an upgrade of a cluster that works, with eBPF${why ? `: ${why}` : ""}`, () => {
   let cluster: RealCluster;
   let tool: Tool;
-  let live: LiveServices;
+  let live: SteadyTraffic;
   let upgraded: string | undefined;
   const ok = async (...args: string[]) => {
     const ended = await tool.run(...args);
@@ -40,7 +40,7 @@ describe.skipIf(why)(`an upgrade of a cluster that works, with eBPF${why ? `: ${
     tool = openTool(cluster.kubeconfig);
     const { url } = await writeReleaseBefore(join(tool.home, "releases"));
     await ok("install", "-y", "--manifest-url", url);
-    live = await liveServices(cluster, cluster.nodeNames[1] as string);
+    live = await steadyTraffic(cluster, cluster.nodeNames[1] as string);
   }, 280_000);
   afterAll(async () => {
     tool?.close();

@@ -12,7 +12,7 @@ import { parseAddress } from "../../kit/ip.ts";
 import type { Net } from "../../policy/model.ts";
 import { NetTable } from "../../policy/nets.ts";
 import { expireFlows } from "../ebpf/expire-flows.ts";
-import { addressText } from "../ebpf/net-bytes.ts";
+import { addressText, reversedKey } from "../ebpf/net-bytes.ts";
 
 export interface GiveOptions {
   flows: BpfMap;
@@ -146,7 +146,7 @@ function carriedFlow([key, value]: MapEntry): CarriedFlow | undefined {
   if (path === FLOW_PATH.PATH_STACK && !(flags & FLOW_NAT)) return undefined;
   const { at } = flowLayout;
   const to = flags & FLOW_NAT ? value.subarray(at.to, at.to + flowKeyLayout.size) : key;
-  return { key, reply: reversed(to), protocol, original: tupleOf(key), translated: tupleOf(to) };
+  return { key, reply: reversedKey(to), protocol, original: tupleOf(key), translated: tupleOf(to) };
 }
 
 /**
@@ -200,9 +200,4 @@ function tupleOf(key: Buffer): FlowTuple {
     source: addressText(src),
     destination: addressText(dst),
   };
-}
-
-function reversed(key: Buffer): Buffer {
-  const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
-  return flowKeyLayout.write({ src: dst, dst: src, sport: dport, dport: sport, protocol });
 }

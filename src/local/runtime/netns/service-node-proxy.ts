@@ -5,7 +5,6 @@ import { vendorNames } from "../../../api/names.ts";
 import { type KubeObject, parseGroupVersion } from "../../../api/object.ts";
 import type { ProxySettings } from "../../../api/service-proxy-mode.ts";
 import { removeProxyRules } from "../../../dataplane/service-proxy/remove-proxy-rules.ts";
-import { forgetStaleFlows } from "../../../dataplane/service-proxy/stale-flows.ts";
 import type { Kernel } from "../../../kernel/kernel.ts";
 import type { Netns } from "../../../kernel/netns-port.ts";
 import type { Clock } from "../../../kit/clock.ts";
@@ -14,6 +13,7 @@ import { createCalculator } from "../../../policy/calculator.ts";
 import type { ServicePort } from "../../../policy/model.ts";
 import type { Machine } from "./machine.ts";
 import type { ProxyNode } from "./service-names.ts";
+import { forgetStaleFlows } from "./service-stale-flows.ts";
 import { iptablesWriter, nftablesWriter, type ServiceRulesWriter } from "./service-writers.ts";
 
 export interface NodeProxyOptions {

@@ -1,5 +1,5 @@
-import type { ConntrackPort, Flow, FlowTuple } from "../../kernel/conntrack-port.ts";
-import type { ServicePort } from "../../policy/model.ts";
+import type { ConntrackPort, Flow, FlowTuple } from "../../../kernel/conntrack-port.ts";
+import type { ServicePort } from "../../../policy/model.ts";
 
 const UDP = 17;
 
