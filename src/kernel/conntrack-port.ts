@@ -71,11 +71,12 @@ export interface FlowFilter {
 export interface ConntrackPort {
   /** All of it may be large: read in pieces, the event loop runs between them. */
   flows(filter?: FlowFilter): Promise<Flow[]>;
-  find(original: FlowTuple): Flow | undefined;
-  /** Throws with EEXIST when one with this tuple is there. */
+  /** The flow that packets of this kind belong to, of either direction; so are all here. */
+  find(packets: FlowTuple): Flow | undefined;
+  /** Throws with EEXIST when its packets, of either direction, are another's already. */
   insert(flow: NewFlow): void;
   /** Whether it was there. */
-  update(original: FlowTuple, change: FlowChange): boolean;
-  delete(original: FlowTuple): boolean;
+  update(packets: FlowTuple, change: FlowChange): boolean;
+  delete(packets: FlowTuple): boolean;
   close(): void;
 }

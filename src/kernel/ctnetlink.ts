@@ -52,21 +52,21 @@ export function realConntrack(netns?: Netns): ConntrackPort {
         own.close();
       }
     },
-    find: (original) => ifThere(() => readFlow(socket.ask("flow", MESSAGE.get, ...identify(original)))),
+    find: (packets) => ifThere(() => readFlow(socket.ask("flow", MESSAGE.get, ...identify(packets)))),
     insert: (flow) =>
       socket.request("inserting a flow", MESSAGE.set, FLAGS.create | FLAGS.exclusive, ...encodeNew(flow)),
-    update: (original, { mark, timeout }) => {
+    update: (packets, { mark, timeout }) => {
       const changes = [
         ...(mark === undefined ? [] : [u32be(ATTR.mark, mark)]),
         ...(timeout === undefined ? [] : [u32be(ATTR.timeout, timeout)]),
       ];
       return (
-        ifThere(() => socket.request("updating a flow", MESSAGE.set, 0, ...identify(original), ...changes) ?? true) ??
+        ifThere(() => socket.request("updating a flow", MESSAGE.set, 0, ...identify(packets), ...changes) ?? true) ??
         false
       );
     },
-    delete: (original) =>
-      ifThere(() => socket.request("deleting a flow", MESSAGE.remove, 0, ...identify(original)) ?? true) ?? false,
+    delete: (packets) =>
+      ifThere(() => socket.request("deleting a flow", MESSAGE.remove, 0, ...identify(packets)) ?? true) ?? false,
     close: () => socket.close(),
   };
 }
@@ -84,8 +84,8 @@ function header(family: number): Buffer {
   return Buffer.from([family, 0, 0, 0]);
 }
 
-function identify(original: FlowTuple): Buffer[] {
-  return [header(addressBytes(original.source).family), encodeTuple(ATTR.original, original)];
+function identify(packets: FlowTuple): Buffer[] {
+  return [header(addressBytes(packets.source).family), encodeTuple(ATTR.original, packets)];
 }
 
 function encodeNew(flow: NewFlow): Buffer[] {
@@ -98,8 +98,16 @@ function encodeNew(flow: NewFlow): Buffer[] {
     u32be(ATTR.status, STATUS.confirmed | STATUS.seenReply | STATUS.assured),
   ];
   if (flow.mark !== undefined) parts.push(u32be(ATTR.mark, flow.mark));
-  if (flow.destinationNat) parts.push(encodeNat(ATTR.destinationNat, flow.destinationNat));
-  if (flow.sourceNat) parts.push(encodeNat(ATTR.sourceNat, flow.sourceNat));
+  if (flow.destinationNat || flow.sourceNat) {
+    // Both, also the one that stays as it is: left to itself, the kernel takes another port where answers are another flow's already.
+    const { source, sourcePort, destination, destinationPort } = original;
+    const unchanged = {
+      source: { address: source, port: sourcePort },
+      destination: { address: destination, port: destinationPort },
+    };
+    parts.push(encodeNat(ATTR.destinationNat, flow.destinationNat ?? unchanged.destination));
+    parts.push(encodeNat(ATTR.sourceNat, flow.sourceNat ?? unchanged.source));
+  }
   if (original.protocol === TCP) parts.push(encodeTcp(TCP_STATES.indexOf(flow.tcpState ?? "established")));
   return parts;
 }

@@ -101,6 +101,18 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
     expect(conntrack.find(asked("10.244.1.1", 1002))?.mark).toBe(4 * 0x1_0000);
   });
 
+  it("a connection that is over, straight to the backend from the same port, does not get the given one another port", async () => {
+    const flows = flowsOf({ source: "10.244.1.1", port: 1007 });
+    const over = { ...asked("10.244.1.1", 1007), destination: "10.244.2.2", destinationPort: 8080 };
+    conntrack.insert({ original: over, timeout: 120, tcpState: "timeWait" });
+    expect(await giveFlows(give(flows, 8), false)).toEqual({ given: 0, refused: 1, staying: 0 });
+    expect(conntrack.find(over)?.tcpState).toBe("timeWait");
+    expect(await giveFlows(give(flows, 8), true)).toEqual({ given: 1, refused: 0, staying: 0 });
+    expect(conntrack.find(asked("10.244.1.1", 1007))?.reply).toMatchObject({
+      ...{ source: "10.244.2.2", sourcePort: 8080, destination: "10.244.1.1", destinationPort: 1007 },
+    });
+  });
+
   it("a flow that was given and then cut by policy is not given again, and the programs forget it", async () => {
     const flows = flowsOf({ source: "10.244.1.1", port: 1003 });
     const known = new Set<string>();

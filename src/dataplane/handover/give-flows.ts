@@ -45,7 +45,7 @@ const UDP_OVER_NS = 30_000_000_000n;
 const AT_ONCE = 256;
 
 /**
- * `replace`: what the kernel has under the same addresses and ports is of an earlier life and goes; only while the programs carry
+ * `replace`: what the kernel has under the same addresses and ports, of either direction, is of an earlier life and goes; only while the programs carry
  * everything. A flow given before and no longer in the kernel was cut there, because policy forbids it now: it is not given again.
  */
 export async function giveFlows(options: GiveOptions, replace: boolean): Promise<Given> {
@@ -57,6 +57,7 @@ export async function giveFlows(options: GiveOptions, replace: boolean): Promise
     let done = inserted(conntrack, flow);
     if (!done && replace) {
       conntrack.delete(flow.original);
+      conntrack.delete(one.answers);
       done = inserted(conntrack, flow);
     }
     if (done) known.add(name);
@@ -110,6 +111,7 @@ interface CarriedFlow {
   protocol: typeof TCP | typeof UDP;
   original: FlowTuple;
   translated: FlowTuple;
+  answers: FlowTuple;
 }
 
 async function eachFlow(
@@ -146,7 +148,11 @@ function carriedFlow([key, value]: MapEntry): CarriedFlow | undefined {
   if (path === FLOW_PATH.PATH_STACK && !(flags & FLOW_NAT)) return undefined;
   const { at } = flowLayout;
   const to = flags & FLOW_NAT ? value.subarray(at.to, at.to + flowKeyLayout.size) : key;
-  return { key, reply: reversedKey(to), protocol, original: tupleOf(key), translated: tupleOf(to) };
+  const reply = reversedKey(to);
+  return {
+    ...{ key, reply, protocol },
+    ...{ original: tupleOf(key), translated: tupleOf(to), answers: tupleOf(reply) },
+  };
 }
 
 /**

@@ -7,7 +7,8 @@ import type { FakeNamespace } from "./fake-world.ts";
 const TCP = 6;
 
 export function fakeConntrack(namespace: FakeNamespace): ConntrackPort {
-  const find = (original: FlowTuple) => namespace.flows.find((flow) => keyOf(flow.original) === keyOf(original));
+  const find = (packets: FlowTuple) =>
+    namespace.flows.find((flow) => [flow.original, flow.reply].some((way) => keyOf(way) === keyOf(packets)));
   const change = (flow: Flow, changed: Flow | undefined) => {
     namespace.flows = namespace.flows.flatMap((other) => (other === flow ? (changed ? [changed] : []) : [other]));
   };
@@ -26,8 +27,7 @@ export function fakeConntrack(namespace: FakeNamespace): ConntrackPort {
         ...(destinationNat ? { source: destinationNat.address, sourcePort: destinationNat.port } : {}),
         ...(sourceNat ? { destination: sourceNat.address, destinationPort: sourceNat.port } : {}),
       };
-      const taken = new Set(namespace.flows.flatMap((flow) => [keyOf(flow.original), keyOf(flow.reply)]));
-      if (taken.has(keyOf(original)) || taken.has(keyOf(reply))) throw kernelError("inserting a flow", "EEXIST");
+      if (find(original) || find(reply)) throw kernelError("inserting a flow", "EEXIST");
       namespace.flows.push({
         original,
         reply,
@@ -41,13 +41,13 @@ export function fakeConntrack(namespace: FakeNamespace): ConntrackPort {
         packets: undefined,
       });
     },
-    update: (original, { mark, timeout }) => {
-      const flow = find(original);
+    update: (packets, { mark, timeout }) => {
+      const flow = find(packets);
       if (flow) change(flow, { ...flow, mark: mark ?? flow.mark, timeout: timeout ?? flow.timeout });
       return flow !== undefined;
     },
-    delete: (original) => {
-      const flow = find(original);
+    delete: (packets) => {
+      const flow = find(packets);
       if (flow) change(flow, undefined);
       return flow !== undefined;
     },

@@ -55,6 +55,23 @@ export function flowContract(corner: () => Corner): void {
       expect(conntrack.update(TO_SERVICE, { mark: 1 })).toBe(false);
       conntrack.close();
     });
+
+    it("takes a flow with the very ports it has, or not at all", () => {
+      const conntrack = corner().kernel.conntrack(corner().here);
+      const straight = { ...TO_SERVICE, destination: "10.9.0.2", destinationPort: 8080 };
+      const flow = { original: TO_SERVICE, timeout: 100, destinationNat: { address: "10.9.0.2", port: 8080 } };
+      const answers = {
+        ...{ protocol: 6, source: "10.9.0.2", sourcePort: 8080 },
+        ...{ destination: "10.9.0.5", destinationPort: 4000 },
+      };
+      conntrack.insert({ original: straight, timeout: 100 });
+      expect(() => conntrack.insert(flow)).toThrow(expect.objectContaining({ errno: "EEXIST" }));
+      expect(conntrack.find(answers)?.original).toEqual(straight);
+      expect(conntrack.delete(answers)).toBe(true);
+      conntrack.insert(flow);
+      expect(conntrack.find(TO_SERVICE)).toMatchObject({ reply: answers, destinationNat: true, sourceNat: false });
+      conntrack.close();
+    });
   });
 
   describe("namespaces", () => {
