@@ -85,11 +85,11 @@ INLINE void choose_own_path(struct work *w)
 	}
 }
 
-/* Whether an answer of that key would be taken for another flow's, of ours or of the kernel's. */
+/* Whether an answer of that key would be taken for another flow's, of ours or of the kernel's; also of one that closes: its ends wait a while for what may be late. */
 INLINE int is_taken(struct __sk_buff *skb, struct work *w, const struct flow_key *reply, __u64 now)
 {
 	struct flow *flow = bpf_map_lookup_elem(&flows, reply);
-	if (flow && flow->state != FLOW_CLOSING && now - flow->last_seen <= timeout_of(reply->protocol, flow->state)) {
+	if (flow && now - flow->last_seen <= timeout_of(reply->protocol, flow->state)) {
 		struct flow_key *back = &w->scratch.error;
 		reverse(back, &w->packet);
 		/* Left over from this very flow. */
@@ -98,10 +98,7 @@ INLINE int is_taken(struct __sk_buff *skb, struct work *w, const struct flow_key
 		if (!own)
 			return 1;
 	}
-	if (!find_kernel_flow(skb, w, reply))
-		return 0;
-	__u8 state = w->scratch.kernel.tcp_state;
-	return reply->protocol == IPPROTO_UDP || (state >= KERNEL_SYN_SENT && state <= KERNEL_ESTABLISHED);
+	return find_kernel_flow(skb, w, reply);
 }
 
 /* One pod may ask two services that have the same backend, from the same port: behind the translation those would be one flow. */

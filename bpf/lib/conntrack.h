@@ -12,7 +12,6 @@
 #define KERNEL_SYMBOL __attribute__((section(".ksyms")))
 #define KERNEL_SYN_SENT 1
 #define KERNEL_SYN_RECEIVED 2
-#define KERNEL_ESTABLISHED 3
 /* A record holds its flow twice, once per direction: behind a list's two pointers the source, then the destination. */
 #define RECORD_SIZE 56
 #define RECORD_SOURCE 16

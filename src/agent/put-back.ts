@@ -1,8 +1,9 @@
 /** Leaves eBPF without a model, a cluster or an agent: what the dead-man does when nobody speaks up, and the half of what a rescue does. */
 import { setTimeout as wait } from "node:timers/promises";
 import { mapDirectory } from "../dataplane/ebpf/programs.ts";
-import { giveFlows } from "../dataplane/handover/give-flows.ts";
-import { pinnedGeneration, pinnedMode, turnOffPinned } from "../dataplane/handover/node-mode.ts";
+import { type GiveOptions, giveFlows } from "../dataplane/handover/give-flows.ts";
+import { holdUnknown } from "../dataplane/handover/keep-table.ts";
+import { nextGeneration, pinnedGeneration, pinnedMode, turnOffPinned } from "../dataplane/handover/node-mode.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Net } from "../policy/model.ts";
 import type { AgentDirectories } from "./config.ts";
@@ -57,10 +58,13 @@ async function giveAll(kernel: Kernel, pinDirectory: string, pools: readonly Net
   const path = `${mapDirectory(pinDirectory)}/flows`;
   const flows = kernel.bpf.openMap(path);
   const conntrack = kernel.conntrack();
+  const nft = kernel.nft();
+  const hold: GiveOptions["hold"] = (act) => holdUnknown(nft, TABLES.keep, act);
   try {
-    const generation = (pinnedGeneration(kernel.bpf, pinDirectory) % 0xffff) + 1;
-    return (await giveFlows({ flows, conntrack, pools, generation, known: new Set() }, true)).given;
+    const generation = nextGeneration(pinnedGeneration(kernel.bpf, pinDirectory));
+    return (await giveFlows({ flows, conntrack, pools, generation, known: new Set(), hold }, true)).given;
   } finally {
+    nft.close();
     conntrack.close();
     flows.close();
   }

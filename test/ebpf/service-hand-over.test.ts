@@ -134,6 +134,19 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
       expect(straight(TCP.ack)).toBe(goesOn);
     });
 
+    it("one that is over, of ours or the kernel's, still has its port at the backend: whoever comes by a service gets another", () => {
+      const portOf = (text: string) => Number(/10\.65\.0\.1:(\d+) > 10\.65\.0\.2:8080/.exec(text)?.[1]);
+      kernelHas({ original: tuple(6, POD_A.v4, 1000, POD_B.v4, 8080), tcpState: "timeWait" });
+      expect(portOf(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80))))).toBeGreaterThan(32_767);
+      line("a", v4(to(POD_A.v4, POD_B.v4), tcp(1001, 8080)));
+      line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1001, TCP.rst)));
+      expect(portOf(line("a", v4(to(POD_A.v4, VIP), tcp(1001, 80))))).toBeGreaterThan(32_767);
+      // Of its own it takes the place.
+      line("a", v4(to(POD_A.v4, VIP), tcp(1002, 80)));
+      line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1002, TCP.rst)));
+      expect(portOf(line("a", v4(to(POD_A.v4, VIP), tcp(1002, 80))))).toBe(1002);
+    });
+
     it("a client at a node port stays in the kernel too", () => {
       kernelHas({ original: tuple(6, OUTSIDE.v4, 1000, NODE.v4, 30080), destinationNat: backend(8080) });
       expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30080, TCP.ack)))).toContain("next PASS_NO_POLICY");

@@ -7,6 +7,7 @@ import {
   addressOf,
   FAMILIES,
   ipOf,
+  MACHINES,
   NOBODY_LISTENS,
   SERVICES,
   toldWays,
@@ -85,6 +86,20 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
     await expose("deaf", { ...SERVICES.deaf, port: 80, targetPort: NOBODY_LISTENS }, pods["there"]!);
     await expose("sticky", { ...SERVICES.sticky, port: 80 }, pods["here"]!, pods["there"]!);
     await expose("guarded", { ...SERVICES.guarded, port: 80 }, ...guarded);
+    const machines = { nodeHere: first, nodeThere: second, beyond: lab.outside };
+    for (const name of MACHINES) {
+      const { netns, addresses } = machines[name];
+      for (const address of Object.values(addresses)) {
+        const server = await startTalker(netns, undefined, ["serve", name, String(PORT), address]);
+        ends.push(() => server.stop());
+      }
+      const node = name === "beyond" ? {} : { node: machines[name] };
+      await expose(
+        name.toLowerCase(),
+        { ...SERVICES[name], port: 80 },
+        { addresses: Object.values(addresses), ...node },
+      );
+    }
     const outsider = addOutsider(lab.outside.netns);
     ends.push(outsider.remove);
     await switching.startProxies();

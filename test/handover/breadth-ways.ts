@@ -13,7 +13,12 @@ export const SERVICES = {
   deaf: { ips: ["10.96.0.14", "fd96::14"], nodePort: 30_004 },
   sticky: { ips: ["10.96.0.15", "fd96::15"], nodePort: 30_005, affinitySeconds: 600 },
   guarded: { ips: ["10.96.0.16", "fd96::16"], nodePort: 30_006 },
+  /** Answered by no pod: by the first node itself, by the second, and by a machine outside. */
+  nodeHere: { ips: ["10.96.0.18", "fd96::18"], nodePort: 30_008 },
+  nodeThere: { ips: ["10.96.0.19", "fd96::19"], nodePort: 30_009 },
+  beyond: { ips: ["10.96.0.20", "fd96::20"], nodePort: 30_010 },
 };
+export const MACHINES = ["nodeHere", "nodeThere", "beyond"] as const;
 /** Fits the segment and not the overlay. */
 const TOO_BIG = 1_440;
 const IN_PIECES = 4_000;
@@ -36,15 +41,15 @@ function both(name: string, host: string, port: number, more: Partial<Way> = {})
 }
 
 /** Of every kind, in one family, to be kept. */
-export function waysOf({ switching, guarded }: World, family: Family): Speaker[] {
+export function waysOf(world: World, family: Family): Speaker[] {
+  const { switching, guarded } = world;
   const { lab, pods, nodes } = switching;
   const [first, , third] = nodes as [LabNode, LabNode, LabNode];
   const at = FAMILIES.indexOf(family);
   const [local, remote] = [LOCAL.ips[at]!, REMOTE.ips[at]!];
   const [port1, port3] = [first.addresses[family], third.addresses[family]];
   const plain = everyWay({ lab, pods, node: first }, { tcp: 1, udp: 1 }, family);
-  const named = (prefix: string, flows: readonly Way[], more: Partial<Way> = {}) =>
-    flows.map((one) => ({ ...one, ...more, name: `${prefix} ${family}: ${one.name}` }));
+  const named = naming(family);
   const from = (name: string, flows: Way[]) => ({ netns: pods[name]!.netns, flows });
   return [
     ...plain.map((speaker) => ({
@@ -56,6 +61,7 @@ export function waysOf({ switching, guarded }: World, family: Family): Speaker[]
     { netns: third.netns, group: third.group, flows: named("three", both("third node to second", remote, 80)) },
     from("client-3", named("sticky", both("to a service with affinity", ipOf("sticky", family), 80))),
     from("here", named("itself", [...both("pod to its own service", local, 80)])),
+    ...toMachines(world, family),
     from("friend", named("allowed", both("to the service", ipOf("guarded", family), 80))),
     from(
       "friend",
@@ -88,6 +94,29 @@ export function waysOf({ switching, guarded }: World, family: Family): Speaker[]
         ...named("bulk", [way("to node port, other node", "tcp", port1, REMOTE.nodePort)], { size: BULK }),
         ...named("refused", [way("by a node port", "udp", port1, SERVICES.deaf.nodePort)], { expects: "ECONNREFUSED" }),
       ],
+    },
+  ];
+}
+
+function naming(family: Family) {
+  return (prefix: string, flows: readonly Way[], more: Partial<Way> = {}) =>
+    flows.map((one) => ({ ...one, ...more, name: `${prefix} ${family}: ${one.name}` }));
+}
+
+/** To services no pod answers for, from a pod, a node and outside. */
+function toMachines({ switching, outsider }: World, family: Family): Speaker[] {
+  const { pods, nodes } = switching;
+  const first = nodes[0]!;
+  const named = naming(family);
+  const kept = (flows: Way[]) => [...named("machines", flows), ...named("idle", flows, { idle: true })];
+  const ways = (client: string, at: (service: (typeof MACHINES)[number]) => [string, number]) =>
+    kept(MACHINES.flatMap((service) => both(`${client} to ${service}`, ...at(service))));
+  return [
+    { netns: pods["client"]!.netns, flows: ways("pod", (service) => [ipOf(service, family), 80]) },
+    { netns: first.netns, group: first.group, flows: ways("node", (service) => [ipOf(service, family), 80]) },
+    {
+      netns: outsider,
+      flows: ways("node port", (service) => [first.addresses[family], SERVICES[service].nodePort]),
     },
   ];
 }

@@ -78,6 +78,9 @@ describe.skipIf(why !== undefined).each(LABS)(
     // Datagrams after two minutes of silence begin a new flow: nothing is lost, but of several backends it may choose another.
     it("connections nobody speaks on meanwhile are there when somebody does", () => kept("idle"));
 
+    it("so do those to services that no pod answers for, but a node itself or a machine outside", () =>
+      kept("machines"));
+
     it("a pod goes on talking to itself through its service", () => kept("itself"));
 
     // What the sender does not know to be too long for the way is lost once.

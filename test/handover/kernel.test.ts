@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { netBytes } from "../../src/dataplane/ebpf/net-bytes.ts";
 import { giveFlows, giveIdleFlows } from "../../src/dataplane/handover/give-flows.ts";
-import { createKeepTable, type KeepTable } from "../../src/dataplane/handover/keep-table.ts";
+import { createKeepTable, holdUnknown, type KeepTable } from "../../src/dataplane/handover/keep-table.ts";
 import { tellOldFlows } from "../../src/dataplane/handover/old-flows.ts";
 import {
   FLOW_FLAG,
@@ -16,6 +16,7 @@ import type { BpfMap } from "../../src/kernel/bpf-port.ts";
 import type { ConntrackPort, FlowTuple } from "../../src/kernel/conntrack-port.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { NftPort } from "../../src/kernel/nft-port.ts";
 import { ModelCopy } from "../../src/policy/model-copy.ts";
 import { whyNoNodes } from "../agent/node-lab.ts";
 
@@ -37,10 +38,12 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
   let netns: Netns;
   let conntrack: ConntrackPort;
   let keep: KeepTable;
+  let nft: NftPort;
   const maps: BpfMap[] = [];
   beforeAll(async () => {
     netns = kernel.netns.create(`ho-${process.pid}-${randomBytes(2).toString("hex")}`);
     conntrack = kernel.conntrack(netns);
+    nft = kernel.nft(netns);
     keep = createKeepTable({ kernel, table: "keep", overlay: "vxlan.vendor", netns });
     const model = new ModelCopy();
     await keep.put(false, model);
@@ -49,6 +52,7 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
     for (const map of maps) map.close();
     conntrack?.close();
     keep?.close();
+    nft?.close();
     netns?.close();
     if (netns) kernel.netns.delete(netns.name);
   });
@@ -81,6 +85,7 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
   });
   const give = (flows: BpfMap, generation: number, known = new Set<string>()) => ({
     ...{ flows, conntrack, generation, known, pools: POOLS },
+    hold: <T>(act: () => Promise<T>) => holdUnknown(nft, "keep", act),
   });
 
   it("a translated flow is the kernel's, with its translation and the drain's mark", async () => {
@@ -134,13 +139,55 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
     expect(flows.entries()).toEqual([]);
   });
 
-  it("a client's kept address through the overlay, and what the kernel masquerades, stay with the programs", async () => {
+  it("a client's kept address through the overlay stays with the programs", async () => {
+    const flows = flowsOf({ source: "192.0.2.9", port: 1005, path: FLOW_PATH.PATH_OVERLAY });
+    expect(await giveFlows(give(flows, 7), true)).toEqual({ given: 0, refused: 0, staying: 1 });
+    expect(flows.entries()).toHaveLength(1);
+  });
+
+  it("what the kernel knows by what the programs make of it becomes one flow, with both translations", async () => {
+    const { FLOW_NAT, FLOW_MARK } = FLOW_FLAG;
     const flows = flowsOf(
-      { source: "192.0.2.9", port: 1005, path: FLOW_PATH.PATH_OVERLAY },
-      { source: "192.0.2.9", port: 1006, path: FLOW_PATH.PATH_STACK, flags: FLOW_FLAG.FLOW_NAT | FLOW_FLAG.FLOW_MARK },
+      { source: "192.0.2.9", port: 1008, path: FLOW_PATH.PATH_STACK, flags: FLOW_NAT | FLOW_MARK },
+      { source: "10.244.1.1", port: 1009, path: FLOW_PATH.PATH_STACK },
     );
-    expect(await giveFlows(give(flows, 7), true)).toEqual({ given: 0, refused: 0, staying: 2 });
-    expect(flows.entries()).toHaveLength(2);
+    const behind = (source: string, sourcePort: number) => ({
+      ...asked(source, sourcePort),
+      ...{ destination: "10.244.2.2", destinationPort: 8080 },
+    });
+    const masqueraded = { address: "192.0.2.1", port: 40_001 };
+    conntrack.insert({ original: behind("192.0.2.9", 1008), timeout: 600, sourceNat: masqueraded });
+    conntrack.insert({ original: behind("10.244.1.1", 1009), timeout: 600 });
+    expect(await giveFlows(give(flows, 9), true)).toEqual({ given: 2, refused: 0, staying: 0 });
+    expect(flows.entries()).toEqual([]);
+    const backend = { source: "10.244.2.2", sourcePort: 8080 };
+    expect(conntrack.find(asked("192.0.2.9", 1008))?.reply).toMatchObject({
+      ...{ ...backend, destination: "192.0.2.1", destinationPort: 40_001 },
+    });
+    expect(conntrack.find(asked("10.244.1.1", 1009))?.reply).toMatchObject({
+      ...{ ...backend, destination: "10.244.1.1", destinationPort: 1009 },
+    });
+    expect(conntrack.find(behind("192.0.2.9", 1008))).toBeUndefined();
+    expect(conntrack.find(behind("10.244.1.1", 1009))).toBeUndefined();
+  });
+
+  it("one that was not answered yet when the others were given is given when it is idle", async () => {
+    const flows = flowsOf({ source: "10.244.1.1", port: 1010 });
+    const known = new Set<string>();
+    expect(await giveIdleFlows(give(flows, 10, known))).toEqual({ given: 0, refused: 1, staying: 0 });
+    expect(await giveIdleFlows(give(flows, 10, known))).toEqual({ given: 1, refused: 0, staying: 0 });
+    expect(flows.entries()).toEqual([]);
+  });
+
+  it("what an agent that died held back is let go by the next", async () => {
+    const held = async () => JSON.stringify(await nft.list("list table inet keep")).includes("held back");
+    const died = holdUnknown(nft, "keep", async () => {
+      expect(await held()).toBe(true);
+      await keep.put(false, new ModelCopy());
+      expect(await held()).toBe(false);
+    });
+    await died;
+    expect(await held()).toBe(false);
   });
 
   it("programs that cannot look are told both directions of what the kernel has, and no longer what it forgot", async () => {

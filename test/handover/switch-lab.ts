@@ -33,7 +33,7 @@ export interface SwitchLab {
   expose(
     name: string,
     service: Omit<Exposed, "targetPort"> & { targetPort?: number },
-    ...backends: LabPod[]
+    ...backends: { addresses: string[]; node?: LabNode }[]
   ): Promise<void>;
   /** The proxy of each node writes its rules, and sees to them. */
   startProxies(...only: LabNode[]): Promise<void>;
@@ -126,7 +126,7 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
         client,
         name,
         { targetPort: PORT, ...service, ips: dualStack ? ips : ips.slice(0, 1) },
-        backends.map(({ addresses, node }) => ({ addresses, node: node.name })),
+        backends.map(({ addresses, node }) => ({ addresses, ...(node ? { node: node.name } : {}) })),
       );
     const here = await addServer("here", nodes[0]!);
     const there = await addServer("there", nodes[1]!);

@@ -15,12 +15,12 @@ const [, , what, ...rest] = process.argv;
 // Whoever started us is gone, or wants us gone.
 process.stdin.on("end", () => process.exit(0));
 if (what === "serve") process.stdin.resume();
-if (what === "serve") serve(rest[0], Number(rest[1]));
+if (what === "serve") serve(rest[0], Number(rest[1]), rest[2] ?? "::");
 else if (what === "knock") knock(JSON.parse(rest[0]));
 else talk(JSON.parse(rest[0]));
 
-/** Every line comes back with the name of who answered. */
-function serve(name, port) {
+/** Every line comes back with the name of who answered. A place with several addresses has to say which one it answers from. */
+function serve(name, port, host) {
   createServer((socket) => {
     let text = "";
     socket.setNoDelay(true);
@@ -31,10 +31,10 @@ function serve(name, port) {
       text = lines.pop();
       for (const line of lines) socket.write(`${name} ${socket.remoteAddress} ${line}\n`);
     });
-  }).listen({ port, host: "::", backlog: 1024 }, () => {
-    const udp = createSocket({ type: "udp6", recvBufferSize: ROOM });
+  }).listen({ port, host, backlog: 1024 }, () => {
+    const udp = createSocket({ type: host.includes(":") ? "udp6" : "udp4", recvBufferSize: ROOM });
     udp.on("message", (message, { address, port: to }) => udp.send(`${name} ${address} ${message}`, to, address));
-    udp.bind(port, "::", () => process.stdout.write("ready\n"));
+    udp.bind(port, host, () => process.stdout.write("ready\n"));
   });
 }
 

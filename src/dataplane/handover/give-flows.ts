@@ -2,10 +2,14 @@
  * Flows the programs carry become the kernel's. Each is told to its connection tracking as if it had seen it from the beginning, with the
  * drain's generation as its mark: the programs let go of a flow once they see that mark on it, and not before. Whoever is told later than
  * that a flow is the kernel's must not be told wrong: an entry that is there is only replaced while the programs still carry everything.
+ *
+ * What the programs translate on its way into the stack, to a backend that is no pod, the kernel knows already, by what they make of it and
+ * maybe with a translation of its own. Both would have the same answers: it cannot have the one before the other has gone.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { FLOW_FLAG, FLOW_PATH, FLOW_STATE, flowKeyLayout, flowLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, MapEntry } from "../../kernel/bpf-port.ts";
+import { inverse } from "../../kernel/conntrack-message.ts";
 import type { ConntrackPort, Endpoint, FlowTuple, NewFlow } from "../../kernel/conntrack-port.ts";
 import { errnoOf } from "../../kernel/errors.ts";
 import { parseAddress } from "../../kit/ip.ts";
@@ -23,6 +27,8 @@ export interface GiveOptions {
   pools: readonly Net[];
   /** Which were given in this drain, by key; added to. */
   known: Set<string>;
+  /** The kernel takes no packet of a connection it does not know until this has ended. */
+  hold: <T>(act: () => Promise<T>) => Promise<T>;
 }
 
 export interface Given {
@@ -33,7 +39,7 @@ export interface Given {
   staying: number;
 }
 
-const { FLOW_REPLY, FLOW_NAT, FLOW_MARK, FLOW_DIRECT } = FLOW_FLAG;
+const { FLOW_REPLY, FLOW_NAT, FLOW_DIRECT } = FLOW_FLAG;
 const TCP = 6;
 const UDP = 17;
 /** Long enough for the next packet, short enough for a flow that is over; the kernel sets its own time at the first packet. */
@@ -49,48 +55,81 @@ const AT_ONCE = 256;
  * everything. A flow given before and no longer in the kernel was cut there, because policy forbids it now: it is not given again.
  */
 export async function giveFlows(options: GiveOptions, replace: boolean): Promise<Given> {
-  const { conntrack, generation, known } = options;
-  return await eachFlow(options, (one) => {
-    const name = one.key.toString("latin1");
-    if (known.has(name)) return "given";
-    const flow = newFlow(one, generation, SECONDS[one.protocol]);
-    let done = inserted(conntrack, flow);
-    if (!done && replace) {
-      conntrack.delete(flow.original);
-      conntrack.delete(one.answers);
-      done = inserted(conntrack, flow);
+  const { conntrack, generation, known, hold } = options;
+  const throughStack: CarriedFlow[] = [];
+  const counted = await eachFlow(options, (one) => {
+    if (known.has(one.name)) return "given";
+    if (one.throughStack) {
+      throughStack.push(one);
+      return "refused";
     }
-    if (done) known.add(name);
-    return done ? "given" : "refused";
+    const flow = newFlow(one, generation);
+    if (!inserted(conntrack, flow)) {
+      if (!replace) return "refused";
+      conntrack.delete(flow.original);
+      conntrack.delete(inverse(one.translated));
+      if (!inserted(conntrack, flow)) return "refused";
+    }
+    known.add(one.name);
+    return "given";
   });
+  return withExchanged(counted, await hold(async () => exchange(options, throughStack)));
 }
 
 /** Those left after a while are idle: the kernel keeps them from here on, and the programs forget them. What it would not take stays. */
 export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
-  const { conntrack, generation, flows, known } = options;
+  const { conntrack, generation, flows, known, hold } = options;
   await expireFlows(flows, {});
-  const forget = ({ key, reply }: CarriedFlow) => {
-    flows.delete(key);
-    flows.delete(reply);
-  };
+  const throughStack: CarriedFlow[] = [];
   const give = (one: CarriedFlow) => {
     const there = conntrack.find(one.original);
     const ours = there?.mark === generationMark(generation);
-    if (!ours && !known.has(one.key.toString("latin1"))) return "refused";
+    if (!ours && !known.has(one.name)) {
+      // It had not been answered yet when the others were given.
+      if (one.throughStack) throughStack.push(one);
+      else if (inserted(conntrack, newFlow(one, generation))) known.add(one.name);
+      return "refused";
+    }
     // One that has moved on since has its own time.
     if (ours && there.timeout <= SECONDS[one.protocol]) {
       conntrack.update(one.original, { timeout: IDLE_SECONDS[one.protocol] });
     }
-    forget(one);
+    forget(flows, one);
     return "given";
   };
   const now = process.hrtime.bigint();
-  return await eachFlow(options, give, (one, value) => {
+  const counted = await eachFlow(options, give, (one, value) => {
     // Datagrams have no end, and nothing is lost when the next one is a new flow.
     const isOver = one.protocol === UDP && now - value.readBigUInt64LE(flowLayout.at.lastSeen) > UDP_OVER_NS;
-    if (isOver) forget(one);
+    if (isOver) forget(flows, one);
     return isOver;
   });
+  if (throughStack.length === 0) return counted;
+  return withExchanged(counted, await hold(async () => exchange(options, throughStack)));
+}
+
+/** Each becomes one flow of the kernel's that begins where the programs saw it begin, and ends where the kernel's did; how many. */
+function exchange({ flows, conntrack, generation, known }: GiveOptions, all: readonly CarriedFlow[]): number {
+  let exchanged = 0;
+  for (const one of all) {
+    const { source, sourcePort } = inverse(conntrack.find(one.translated)?.reply ?? inverse(one.translated));
+    const translated = { ...one.translated, source, sourcePort };
+    for (const packets of [one.original, one.translated, inverse(translated)]) conntrack.delete(packets);
+    if (!inserted(conntrack, newFlow({ ...one, translated }, generation))) continue;
+    known.add(one.name);
+    forget(flows, one);
+    exchanged++;
+  }
+  return exchanged;
+}
+
+function withExchanged({ given, refused, staying }: Given, exchanged: number): Given {
+  return { given: given + exchanged, refused: refused - exchanged, staying };
+}
+
+function forget(flows: BpfMap, { key, reply }: CarriedFlow): void {
+  flows.delete(key);
+  flows.delete(reply);
 }
 
 /** How many flows the programs still carry. */
@@ -105,13 +144,15 @@ export async function countCarried(flows: BpfMap): Promise<number> {
 
 /** A flow by its first packet's direction. */
 interface CarriedFlow {
+  name: string;
   key: Buffer;
   /** The key of the other direction. */
   reply: Buffer;
   protocol: typeof TCP | typeof UDP;
   original: FlowTuple;
+  /** As the programs send it on. */
   translated: FlowTuple;
-  answers: FlowTuple;
+  throughStack: boolean;
 }
 
 async function eachFlow(
@@ -148,32 +189,27 @@ function carriedFlow([key, value]: MapEntry): CarriedFlow | undefined {
   if (path === FLOW_PATH.PATH_STACK && !(flags & FLOW_NAT)) return undefined;
   const { at } = flowLayout;
   const to = flags & FLOW_NAT ? value.subarray(at.to, at.to + flowKeyLayout.size) : key;
-  const reply = reversedKey(to);
   return {
-    ...{ key, reply, protocol },
-    ...{ original: tupleOf(key), translated: tupleOf(to), answers: tupleOf(reply) },
+    ...{ name: key.toString("latin1"), key, reply: reversedKey(to), protocol },
+    ...{ original: tupleOf(key), translated: tupleOf(to), throughStack: path === FLOW_PATH.PATH_STACK },
   };
 }
 
-/**
- * Whether only programs can end it: a client outside the cluster whose address is kept through the overlay, the kernel would answer by
- * another way; what the kernel masquerades behind our translation, it knows by other addresses.
- */
+/** Whether only programs can end it: a client outside the cluster whose address is kept through the overlay, the kernel would answer by another way. */
 function isBound([, value]: MapEntry, flow: CarriedFlow, flows: BpfMap, pods: NetTable): boolean {
-  const flags = value.readUInt8(flowLayout.at.flags);
-  if (flags & (FLOW_MARK | FLOW_DIRECT)) return true;
+  if (value.readUInt8(flowLayout.at.flags) & FLOW_DIRECT) return true;
   const source = parseAddress(flow.original.source);
   if (!source || pods.find(source)) return false;
   const isOverlay = (entry: Buffer | undefined) => entry?.readUInt8(flowLayout.at.path) === FLOW_PATH.PATH_OVERLAY;
   return isOverlay(value) || isOverlay(flows.lookup(flow.reply));
 }
 
-function newFlow({ original, translated }: CarriedFlow, generation: number, timeout: number): NewFlow {
+function newFlow({ original, translated, protocol }: CarriedFlow, generation: number): NewFlow {
   const destination: Endpoint = { address: translated.destination, port: translated.destinationPort };
   const source: Endpoint = { address: translated.source, port: translated.sourcePort };
   return {
     original,
-    timeout,
+    timeout: SECONDS[protocol],
     mark: generationMark(generation),
     ...(differs(destination, original.destination, original.destinationPort) ? { destinationNat: destination } : {}),
     ...(differs(source, original.source, original.sourcePort) ? { sourceNat: source } : {}),

@@ -7,6 +7,7 @@ import { wholeDelta } from "../model-delta.ts";
 import { errors } from "./errors.ts";
 import { type HandOverSeen, type Next, nextStep, type StepName } from "./next-step.ts";
 import type { Drain, NodeGround } from "./node-ground.ts";
+import { nextGeneration } from "./node-mode.ts";
 
 export type PlaneKind = Dataplane["kind"];
 
@@ -235,7 +236,7 @@ class NodeHandOver implements HandOver {
    */
   private async beginDrain(model: DataplaneModel): Promise<void> {
     const { ground, clock, log } = this.parts;
-    const drain = { generation: (ground.generation() % 0xffff) + 1, known: new Set<string>() };
+    const drain = { generation: nextGeneration(ground.generation()), known: new Set<string>() };
     const first = await ground.give("replace", drain, model);
     await this.planes.get("nft")?.resync();
     ground.drain(drain.generation);

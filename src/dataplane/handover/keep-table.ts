@@ -10,7 +10,7 @@ import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
 import { MARK as BPF_MARK } from "../../gen/bpf/layout.gen.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Netns } from "../../kernel/netns-port.ts";
-import type { NftObject } from "../../kernel/nft-port.ts";
+import type { NftObject, NftPort } from "../../kernel/nft-port.ts";
 import type { DataplaneModel, Net, ServicePort } from "../../policy/model.ts";
 import { closeForeignForward, openForeignForward } from "../nft/foreign-forward.ts";
 import { MARK } from "../nft/ruleset.ts";
@@ -38,6 +38,8 @@ const TO_MASQUERADE = `meta mark & ${BPF_MARK.MARK_MASK} == ${BPF_MARK.MARK_MASQ
 const PODS = `"${POD_INTERFACE_PREFIX}*"`;
 const PROXY_NOTE = "a-service-proxy-was-here";
 const GATE = "belongs to nobody";
+const UNKNOWN = "meta l4proto tcp tcp flags & (syn | rst) == 0 ct state new,invalid";
+const HELD = "held back for a moment";
 
 export interface KeepOptions {
   kernel: Kernel;
@@ -62,7 +64,8 @@ export function createKeepTable({ kernel, table, overlay, netns }: KeepOptions):
       const commands = keepCommands(at, gate ? gateRules(model, ranges, overlay) : NO_GATE);
       const digest = createHash("sha256").update(commands.join("\n")).digest("hex").slice(0, 16);
       const stamp = `${gate ? "gated" : "open"} ${digest}`;
-      if (!commentsOf(await listed()).includes(stamp)) {
+      const comments = commentsOf(await listed());
+      if (!comments.includes(stamp) || comments.includes(HELD)) {
         await nft.run([...commands, `add rule ${at} forward accept comment "${stamp}"`].join("\n"));
       }
       await openForeignForward(nft, table);
@@ -105,6 +108,7 @@ function keepCommands(at: string, { forward, output }: GateRules): string[] {
     `add chain ${at} forward { type filter hook forward priority -5; }`,
     `add chain ${at} output { type filter hook output priority -5; }`,
     ...["source", "forward", "output"].map((chain) => `flush chain ${at} ${chain}`),
+    ...holdChains(at),
     `add rule ${at} source ${TO_MASQUERADE} masquerade`,
     `add rule ${at} forward ${TO_MASQUERADE} ${TRUSTED} accept`,
     `add rule ${at} forward ct state established,related ${TRUSTED} accept`,
@@ -113,12 +117,37 @@ function keepCommands(at: string, { forward, output }: GateRules): string[] {
   ];
 }
 
+const HOLDING = ["arriving", "sent"] as const;
+
+/** Where packets have just been told to be of a flow or not; nothing is held. */
+function holdChains(at: string): string[] {
+  return [
+    `add chain ${at} arriving { type filter hook prerouting priority -150; }`,
+    `add chain ${at} sent { type filter hook output priority -150; }`,
+    ...HOLDING.map((chain) => `flush chain ${at} ${chain}`),
+  ];
+}
+
+/**
+ * Meanwhile the kernel takes no packet of a TCP connection it does not know, and it is sent again. Else it would follow the connection from
+ * there, and make of it what it likes.
+ */
+export async function holdUnknown<T>(nft: NftPort, table: string, act: () => Promise<T>): Promise<T> {
+  const at = `inet ${table}`;
+  const rules = HOLDING.map((chain) => `add rule ${at} ${chain} ${UNKNOWN} drop comment "${HELD}"`);
+  await nft.run([`add table ${at}`, ...holdChains(at), ...rules].join("\n"));
+  try {
+    return await act();
+  } finally {
+    await nft.run(holdChains(at).join("\n"));
+  }
+}
+
 /**
  * A connection neither the programs nor the kernel know: its answers would go astray, so its ends are told. What opens a connection has been
  * judged by the programs and may pass.
  */
 function gateRules({ settings }: Pick<DataplaneModel, "settings">, ranges: readonly Net[], overlay: string): GateRules {
-  const lost = "meta l4proto tcp tcp flags & (syn | rst) == 0 ct state new,invalid";
   const reset = `counter reject with tcp reset comment "${GATE}"`;
   const pools = settings.pools.map(({ cidr }) => cidr);
   const to = (nets: readonly Net[]) =>
@@ -128,11 +157,11 @@ function gateRules({ settings }: Pick<DataplaneModel, "settings">, ranges: reado
     });
   return {
     forward: [
-      ...to(pools).map((where) => `iifname { ${PODS}, "${overlay}" } ${where} ${lost} ${reset}`),
-      ...to(ranges).map((where) => `iifname ${PODS} ${where} ${lost} ${reset}`),
+      ...to(pools).map((where) => `iifname { ${PODS}, "${overlay}" } ${where} ${UNKNOWN} ${reset}`),
+      ...to(ranges).map((where) => `iifname ${PODS} ${where} ${UNKNOWN} ${reset}`),
       // While programs judge every packet of pods.
       ...["iifname", "oifname"].map((way) => `${way} ${PODS} ${TRUSTED}`),
     ],
-    output: to(ranges).map((where) => `${where} ${lost} ${reset}`),
+    output: to(ranges).map((where) => `${where} ${UNKNOWN} ${reset}`),
   };
 }

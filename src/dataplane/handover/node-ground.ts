@@ -8,7 +8,7 @@ import type { DataplaneModel } from "../../policy/model.ts";
 import { conntrackLookup } from "../ebpf/fit-to-kernel.ts";
 import { mapDirectory } from "../ebpf/programs.ts";
 import { countCarried, type Given, type GiveOptions, giveFlows, giveIdleFlows } from "./give-flows.ts";
-import { createKeepTable, type KeepTable } from "./keep-table.ts";
+import { createKeepTable, holdUnknown, type KeepTable } from "./keep-table.ts";
 import { drainPinned, flipPinned, type NodeMode, pinnedGeneration, pinnedMode, turnOffPinned } from "./node-mode.ts";
 import { tellOldFlows } from "./old-flows.ts";
 
@@ -84,7 +84,8 @@ export function nodeGround({ kernel, pinDirectory, tables, overlay, netns }: Gro
         "flows",
         (flows) => {
           const pools = model.settings.pools.map(({ cidr }) => cidr);
-          const options: GiveOptions = { flows, conntrack, pools, ...drain };
+          const hold: GiveOptions["hold"] = (act) => holdUnknown(nft, tables.keep, act);
+          const options: GiveOptions = { flows, conntrack, pools, hold, ...drain };
           return how === "idle" ? giveIdleFlows(options) : giveFlows(options, how === "replace");
         },
         { given: 0, refused: 0, staying: 0 },

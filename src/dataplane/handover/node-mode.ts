@@ -1,7 +1,11 @@
 /** The node's switch, read and written by its pin alone: for whoever has no programs loaded, and also when the agent is dead. */
+import { randomInt } from "node:crypto";
 import { NODE_MODE, NODE_WORD } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort } from "../../kernel/bpf-port.ts";
 import { mapDirectory, otherMapDirectories, word } from "../ebpf/programs.ts";
+
+/** As many as fit into half of a mark, but for 0. */
+const MOST_GENERATIONS = 0xffff;
 
 export type NodeMode = "off" | "ebpf" | "drain";
 
@@ -44,6 +48,11 @@ export function drainPinned(bpf: BpfPort, pinDirectory: string, generation: numb
 export function pinnedGeneration(bpf: BpfPort, pinDirectory: string): number {
   const [directory] = layouts(bpf, pinDirectory);
   return directory === undefined ? 0 : (readWord(bpf, directory, NODE_WORD.NODE_GENERATION) ?? 0);
+}
+
+/** Never that of the drain before. The kernel may still have flows of earlier ones, from before the programs were last taken away: the first is any. */
+export function nextGeneration(last: number): number {
+  return ((last || randomInt(MOST_GENERATIONS)) % MOST_GENERATIONS) + 1;
 }
 
 function layouts(bpf: BpfPort, pinDirectory: string): string[] {
