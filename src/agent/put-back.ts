@@ -62,7 +62,9 @@ async function giveAll(kernel: Kernel, pinDirectory: string, pools: readonly Net
   const hold: GiveOptions["hold"] = (act) => holdUnknown(nft, TABLES.keep, act);
   try {
     const generation = nextGeneration(pinnedGeneration(kernel.bpf, pinDirectory));
-    return (await giveFlows({ flows, conntrack, pools, generation, known: new Set(), hold }, true)).given;
+    const options: GiveOptions = { flows, conntrack, pools, generation, known: new Set(), hold };
+    await giveFlows(options, true);
+    return (await giveFlows(options, false)).given;
   } finally {
     nft.close();
     conntrack.close();

@@ -51,8 +51,9 @@ const UDP_OVER_NS = 30_000_000_000n;
 const AT_ONCE = 256;
 
 /**
- * `replace`: what the kernel has under the same addresses and ports, of either direction, is of an earlier life and goes; only while the programs carry
- * everything. A flow given before and no longer in the kernel was cut there, because policy forbids it now: it is not given again.
+ * `replace`: what the kernel has under the same addresses and ports, of either direction, is of an earlier life and goes; only while the
+ * programs carry everything. A flow given before and no longer in the kernel was cut there, because policy forbids it now: it is not given
+ * again.
  */
 export async function giveFlows(options: GiveOptions, replace: boolean): Promise<Given> {
   const { conntrack, generation, known, hold } = options;
@@ -73,7 +74,9 @@ export async function giveFlows(options: GiveOptions, replace: boolean): Promise
     known.add(one.name);
     return "given";
   });
-  return withExchanged(counted, await hold(async () => exchange(options, throughStack)));
+  // Programs that cannot ask the kernel would begin them anew while they still take what is new.
+  if (replace) return counted;
+  return withExchanged(counted, await hold(() => exchange(options, throughStack)));
 }
 
 /** Those left after a while are idle: the kernel keeps them from here on, and the programs forget them. What it would not take stays. */
@@ -105,13 +108,17 @@ export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
     return isOver;
   });
   if (throughStack.length === 0) return counted;
-  return withExchanged(counted, await hold(async () => exchange(options, throughStack)));
+  return withExchanged(counted, await hold(() => exchange(options, throughStack)));
 }
 
 /** Each becomes one flow of the kernel's that begins where the programs saw it begin, and ends where the kernel's did; how many. */
-function exchange({ flows, conntrack, generation, known }: GiveOptions, all: readonly CarriedFlow[]): number {
+async function exchange(
+  { flows, conntrack, generation, known }: GiveOptions,
+  all: readonly CarriedFlow[],
+): Promise<number> {
   let exchanged = 0;
-  for (const one of all) {
+  for (const [at, one] of all.entries()) {
+    if (at % AT_ONCE === 0) await nextTurn();
     const { source, sourcePort } = inverse(conntrack.find(one.translated)?.reply ?? inverse(one.translated));
     const translated = { ...one.translated, source, sourcePort };
     for (const packets of [one.original, one.translated, inverse(translated)]) conntrack.delete(packets);
