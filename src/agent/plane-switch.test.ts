@@ -94,6 +94,8 @@ class Node {
           return { given: 0, refused: 0, staying: this.carried };
         },
         carried: async () => this.carried,
+        affinities: async () => [],
+        noteAffinities: async () => {},
         close: () => {},
       },
       proxy: {
@@ -103,6 +105,8 @@ class Node {
           this.proxyRules = false;
           note("remove proxy rules");
         },
+        affinities: async () => [],
+        noteAffinities: async () => {},
       },
       deadMan: {
         armed: () => this.armed,

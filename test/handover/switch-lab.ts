@@ -6,7 +6,7 @@ import { isAlreadyExists } from "../../src/cluster/failures.ts";
 import { ENDPOINT_SLICES, NODES, PODS, SERVICES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { NodeProxy } from "../../src/local/runtime/netns/service-node-proxy.ts";
-import { type LabNode, type LabPod, type NodeLab, nodeLab, until } from "../agent/node-lab.ts";
+import { inside, type LabNode, type LabPod, type NodeLab, nodeLab, until } from "../agent/node-lab.ts";
 import {
   agentPod,
   defaultRoutes,
@@ -69,6 +69,8 @@ export interface SwitchLabOptions {
 
 const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
 const SYSTEM = vendorNames.namespaces.system;
+/** Enough for the connections to one place, and those to it that ended within a minute. */
+const PORTS = [40_000, 40_400];
 const POOLS = { v4: { cidr: "10.88.0.0/16", blockSize: 26 }, v6: { cidr: "fd88::/64", blockSize: 122 } };
 /** Of every pod that answers. */
 export const PORT = 8080;
@@ -131,6 +133,10 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
     const here = await addServer("here", nodes[0]!);
     const there = await addServer("there", nodes[1]!);
     await add("client", nodes[0]!);
+    // Few ports: each is used to a pod, by a service to it and by what has just ended, and they must not be taken for one another.
+    for (const { name } of [pods["client"]!.netns, outside, ...nodes.map(({ netns }) => netns)]) {
+      await inside(name, "sysctl", "-qw", `net.ipv4.ip_local_port_range=${PORTS.join(" ")}`);
+    }
     await exposePods("local", { ...LOCAL, port: 80 }, here);
     await exposePods("remote", { ...REMOTE, port: 80 }, there);
     const proxies = new Map<LabNode, NodeProxy>();

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { noteAffinities, notedAffinities } from "../../src/dataplane/service-proxy/proxy-affinities.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
 import { forgetStaleFlows } from "../../src/local/runtime/netns/service-stale-flows.ts";
 import {
@@ -132,6 +133,30 @@ describe.skipIf(why).each(SHAPES)(`the service proxy's rules, written with %s${w
     expect(first).toBeDefined();
     expect(await answers(lab.client, "192.0.2.1", 30080)).toEqual([`${first?.host} saw ${first?.client}`]);
   });
+
+  it.each([
+    [4, { client: ["192.0.2.2", "192.0.2.1"], stranger: ["198.51.100.2", "198.51.100.1"] }],
+    [6, { client: ["2001:db8:77::2", "2001:db8:77::1"], stranger: ["2001:db8:88::2", "2001:db8:88::1"] }],
+  ] as const)(
+    "whom it sends to which backend can be told it, and read (IPv%s)",
+    async (family, { client, stranger }) => {
+      const service = servicePort({ family, affinitySeconds: 60, nodePort: 30080 });
+      const place = { kernel, netns: lab.node };
+      const affinities = [
+        { service, client: client[0], backend: backend("here", family) },
+        { service, client: stranger[0], backend: backend("there", family) },
+      ];
+      await write();
+      await noteAffinities(place, affinities);
+      expect(await notedAffinities(place, [service])).toEqual([]);
+      await write(service);
+      await noteAffinities(place, affinities);
+      expect(await notedAffinities(place, [service])).toEqual(affinities);
+      const answering = async (netns: Netns, host: string) => (await askFrom(netns, { host, port: 30080 }))?.host;
+      expect(await answering(lab.client, client[1])).toBe("here");
+      expect(await answering(lab.stranger, stranger[1])).toBe("there");
+    },
+  );
 
   it("a backend that goes and a service that goes are forgotten, and what is written twice is written once", async () => {
     const udp = servicePort({ protocol: 17 });

@@ -1,9 +1,10 @@
 /** Takes a node's connections from one plane to the other, step by step as `nextStep` says, and back. */
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
-import type { DataplaneModel } from "../../policy/model.ts";
+import type { DataplaneModel, ServicePort } from "../../policy/model.ts";
 import type { ApplyReport, Dataplane } from "../contract.ts";
 import { wholeDelta } from "../model-delta.ts";
+import type { Affinity } from "../service-proxy/proxy-affinities.ts";
 import { errors } from "./errors.ts";
 import { type HandOverSeen, type Next, nextStep, type StepName } from "./next-step.ts";
 import type { Drain, NodeGround } from "./node-ground.ts";
@@ -17,6 +18,9 @@ export interface ProxyRules {
   /** Whether it serves in all of these families. */
   serves(families: readonly (4 | 6)[]): Promise<boolean>;
   remove(): Promise<void>;
+  /** Which clients stay with which backends, as it noted. */
+  affinities(services: Iterable<ServicePort>): Promise<Affinity[]>;
+  noteAffinities(affinities: readonly Affinity[]): Promise<void>;
 }
 
 /** Puts the old plane back by itself unless it is told in time that the new one works. */
@@ -71,6 +75,7 @@ const PEERS_MS = 500;
 const PEERS_MOST_MS = 5_000;
 /** A proxy that does not come back in this time will not, and services are better served by nobody than by programs that are told to end. */
 const PROXY_MOST_MS = 60_000;
+const AFFINITIES_LOST = "which clients stay with which backends was not handed over: they choose again";
 /** A flow on which nobody spoke in this time is idle. */
 const IDLE_MS = 10_000;
 
@@ -174,6 +179,7 @@ class NodeHandOver implements HandOver {
         return undefined;
       case "tellOldFlows":
         await ground.tellOldFlows();
+        await this.learnAffinities(model);
         if (await proxy.present()) await ground.keep.noteProxy();
         this.toldOldFlows = true;
         return undefined;
@@ -183,6 +189,7 @@ class NodeHandOver implements HandOver {
         ground.flip();
         // Those that began between the first look and the flip.
         await ground.tellOldFlows();
+        await this.learnAffinities(model);
         this.toldOldFlows = false;
         return undefined;
       case "confirm":
@@ -239,10 +246,27 @@ class NodeHandOver implements HandOver {
     const drain = { generation: nextGeneration(ground.generation()), known: new Set<string>() };
     const first = await ground.give("replace", drain, model);
     await this.planes.get("nft")?.resync();
+    await this.tellAffinities(model);
     ground.drain(drain.generation);
     this.drain = { ...drain, since: clock.now(), given: false };
     const rest = await this.giveRest(model);
     log.info({ first, rest }, "connections were given to the kernel");
+  }
+
+  private async learnAffinities({ services }: DataplaneModel): Promise<void> {
+    const { ground, proxy, log } = this.parts;
+    await proxy
+      .affinities(services.values())
+      .then((noted) => ground.noteAffinities(noted))
+      .catch((error: unknown) => log.warn({ error }, AFFINITIES_LOST));
+  }
+
+  private async tellAffinities(model: DataplaneModel): Promise<void> {
+    const { ground, proxy, log } = this.parts;
+    await ground
+      .affinities(model)
+      .then((noted) => proxy.noteAffinities(noted))
+      .catch((error: unknown) => log.warn({ error }, AFFINITIES_LOST));
   }
 
   private async giveRest(model: DataplaneModel) {

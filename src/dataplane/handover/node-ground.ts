@@ -7,6 +7,8 @@ import type { NftPort } from "../../kernel/nft-port.ts";
 import type { DataplaneModel } from "../../policy/model.ts";
 import { conntrackLookup } from "../ebpf/fit-to-kernel.ts";
 import { mapDirectory } from "../ebpf/programs.ts";
+import type { Affinity } from "../service-proxy/proxy-affinities.ts";
+import { type AffinityMaps, readAffinities, writeAffinities } from "./affinities.ts";
 import { countCarried, type Given, type GiveOptions, giveFlows, giveIdleFlows } from "./give-flows.ts";
 import { createKeepTable, holdUnknown, type KeepTable } from "./keep-table.ts";
 import { drainPinned, flipPinned, type NodeMode, pinnedGeneration, pinnedMode, turnOffPinned } from "./node-mode.ts";
@@ -27,6 +29,9 @@ export interface NodeGround {
   give(how: "replace" | "insert" | "idle", drain: Drain, model: DataplaneModel): Promise<Given>;
   /** How many flows the programs still carry. */
   carried(): Promise<number>;
+  /** Which clients stay with which backends, as the programs noted. */
+  affinities(model: DataplaneModel): Promise<Affinity[]>;
+  noteAffinities(affinities: readonly Affinity[]): Promise<void>;
   close(): void;
 }
 
@@ -62,6 +67,12 @@ export function nodeGround({ kernel, pinDirectory, tables, overlay, netns }: Gro
       map.close();
     }
   };
+  const withAffinities = <T>(act: (maps: AffinityMaps) => Promise<T>, otherwise: T) =>
+    withMap(
+      "affinities",
+      (affinities) => withMap("frontends", (frontends) => act({ affinities, frontends }), otherwise),
+      otherwise,
+    );
   return {
     keep,
     mode: () => pinnedMode(bpf, pinDirectory),
@@ -91,6 +102,8 @@ export function nodeGround({ kernel, pinDirectory, tables, overlay, netns }: Gro
         { given: 0, refused: 0, staying: 0 },
       ),
     carried: () => withMap("flows", countCarried, 0),
+    affinities: (model) => withAffinities((maps) => readAffinities(maps, model.services.values()), []),
+    noteAffinities: (noted) => withAffinities(async (maps) => writeAffinities(maps, noted), undefined),
     close() {
       keep.close();
       nft.close();

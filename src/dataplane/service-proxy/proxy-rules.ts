@@ -2,7 +2,9 @@ import { openRuleGlance, type RuleGlance } from "../../kernel/rule-glance.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import type { CodedError } from "../../kit/errors.ts";
 import type { Log } from "../../kit/log.ts";
+import type { ServicePort } from "../../policy/model.ts";
 import { errors } from "./errors.ts";
+import { type Affinity, noteAffinities, notedAffinities } from "./proxy-affinities.ts";
 import { IPTABLES_TABLES, PROXY_TABLE, SIGNS } from "./proxy-chains.ts";
 import { type ProxyRulesPlace, removeProxyRules } from "./remove-proxy-rules.ts";
 import { commandsIn, type RunCommand } from "./run-command.ts";
@@ -34,7 +36,7 @@ const FAMILIES = [4, 6] as const;
 /** What the agent asks of them; a test may bring its own. */
 export type FollowedProxyRules = Pick<
   ServiceProxyRules,
-  "present" | "serves" | "remove" | "state" | "follow" | "close"
+  "present" | "serves" | "remove" | "affinities" | "noteAffinities" | "state" | "follow" | "close"
 >;
 
 /** The service proxy's rules on one node: whether there are any, removing them, and whether they come back. */
@@ -79,6 +81,14 @@ export class ServiceProxyRules {
 
   async remove(): Promise<void> {
     await this.#inTurn(() => this.#remove());
+  }
+
+  affinities(services: Iterable<ServicePort>): Promise<Affinity[]> {
+    return this.#inTurn(() => notedAffinities(this.#place, services));
+  }
+
+  noteAffinities(affinities: readonly Affinity[]): Promise<void> {
+    return this.#inTurn(() => noteAffinities(this.#place, affinities));
   }
 
   /**

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
+import { shortHash } from "../../../dataplane/service-proxy/proxy-names.ts";
 import type { ServicePort } from "../../../policy/model.ts";
 import { plainServicePort } from "../../../policy/testing/service-port.ts";
 import { restoreText } from "./service-iptables.ts";
-import { shortHash } from "./service-names.ts";
 
 const node = { clusterCidrs: ["10.244.0.0/16"], addresses: ["172.18.0.2"] };
 

@@ -1,14 +1,14 @@
-import type { ServiceBackend, ServicePort } from "../../../policy/model.ts";
-import { type Policy, type ServiceChoice, serviceChoice } from "./service-choice.ts";
 import {
   allBackends,
-  MASQUERADE_MARK,
-  type ProxyNode,
+  backendChain,
   type ServiceName,
   serviceName,
   shortHash,
   socketText,
-} from "./service-names.ts";
+} from "../../../dataplane/service-proxy/proxy-names.ts";
+import type { ServiceBackend, ServicePort } from "../../../policy/model.ts";
+import { MASQUERADE_MARK, type ProxyNode } from "./proxy-node.ts";
+import { type Policy, type ServiceChoice, serviceChoice } from "./service-choice.ts";
 
 /**
  * Services as chains and rules of iptables, in the shape of the orchestrator's own proxy: the same chains, names, marks, matches and order,
@@ -22,10 +22,9 @@ export interface RestoreQuestion {
   saved: string;
 }
 
-const { svc, svl, sep, fw, ext } = {
+const { svc, svl, fw, ext } = {
   svc: "KUBE-SVC-",
   svl: "KUBE-SVL-",
-  sep: "KUBE-SEP-",
   fw: "KUBE-FW-",
   ext: "KUBE-EXT-",
 };
@@ -307,8 +306,7 @@ class ServiceWriter {
   }
 
   #backendChain(backend: ServiceBackend): string {
-    const { shown, protocol } = this.#name;
-    return sep + shortHash(`${shown}${protocol}${socketText(backend)}`, 16);
+    return backendChain(this.#row, backend);
   }
 
   #backends(): void {

@@ -1,14 +1,14 @@
-import type { ServiceBackend, ServicePort } from "../../../policy/model.ts";
-import { type Policy, type ServiceChoice, serviceChoice } from "./service-choice.ts";
 import {
   allBackends,
-  MASQUERADE_MARK,
-  type ProxyNode,
+  backendObject,
   type ServiceName,
   serviceName,
   shortHash,
   socketText,
-} from "./service-names.ts";
+} from "../../../dataplane/service-proxy/proxy-names.ts";
+import type { ServiceBackend, ServicePort } from "../../../policy/model.ts";
+import { MASQUERADE_MARK, type ProxyNode } from "./proxy-node.ts";
+import { type Policy, type ServiceChoice, serviceChoice } from "./service-choice.ts";
 
 /** What one service port is in the table of its family, in the shape of the orchestrator's own proxy in its nftables mode. */
 export interface ServiceObjects {
@@ -108,11 +108,8 @@ class ServiceRenderer {
     return `${kind}-${shortHash(`${shown}${protocol}`, 8)}-${place}`;
   }
 
-  #backendName(kind: string, backend: ServiceBackend): string {
-    const { namespace, name, portName, protocol, shown } = this.#name;
-    const hash = shortHash(`${shown}${protocol}${socketText(backend)}`, 8);
-    const address = backend.address.replaceAll(":", ".");
-    return `${kind}-${hash}-${namespace}/${name}/${protocol}/${portName}__${address}/${backend.port}`;
+  #backendName(kind: "endpoint" | "affinity", backend: ServiceBackend): string {
+    return backendObject(kind, this.#row, backend);
   }
 
   get #outsideBackends(): readonly ServiceBackend[] {

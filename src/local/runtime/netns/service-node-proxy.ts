@@ -12,7 +12,7 @@ import type { Log } from "../../../kit/log.ts";
 import { createCalculator } from "../../../policy/calculator.ts";
 import type { ServicePort } from "../../../policy/model.ts";
 import type { Machine } from "./machine.ts";
-import type { ProxyNode } from "./service-names.ts";
+import type { ProxyNode } from "./proxy-node.ts";
 import { forgetStaleFlows } from "./service-stale-flows.ts";
 import { iptablesWriter, nftablesWriter, type ServiceRulesWriter } from "./service-writers.ts";
 

@@ -1,9 +1,9 @@
 import type { NftPort } from "../../../kernel/nft-port.ts";
 import type { ServicePort } from "../../../policy/model.ts";
 import { errors } from "./errors.ts";
+import type { ProxyNode } from "./proxy-node.ts";
 import type { Ran } from "./run-command.ts";
 import { hasCanaries, restoreText } from "./service-iptables.ts";
-import type { ProxyNode } from "./service-names.ts";
 import { emptyTable, SERVICE_TABLE, type ServiceObjects, serviceObjects } from "./service-nftables.ts";
 import { serviceTransaction } from "./service-transaction.ts";
 

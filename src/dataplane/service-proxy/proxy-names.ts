@@ -1,5 +1,6 @@
+/** What service proxies call what they write of a service and its backends: names can be told beforehand, so nothing need be searched. */
 import { createHash } from "node:crypto";
-import type { ServiceBackend, ServicePort } from "../../../policy/model.ts";
+import type { ServiceBackend, ServicePort } from "../../policy/model.ts";
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
@@ -21,7 +22,10 @@ export interface ServiceName {
   shown: string;
 }
 
-export function serviceName({ id, protocol }: Pick<ServicePort, "id" | "protocol">): ServiceName {
+type NamedService = Pick<ServicePort, "id" | "protocol">;
+type Socket = Pick<ServiceBackend, "address" | "port">;
+
+export function serviceName({ id, protocol }: NamedService): ServiceName {
   const [namespace = "", rest = ""] = id.split("/");
   const [name = "", portName = ""] = rest.split(":");
   const shown = `${namespace}/${name}${portName === "" ? "" : `:${portName}`}`;
@@ -29,7 +33,7 @@ export function serviceName({ id, protocol }: Pick<ServicePort, "id" | "protocol
 }
 
 /** `10.0.0.1:80`, `[fd00::1]:80`. */
-export function socketText({ address, port }: Pick<ServiceBackend, "address" | "port">): string {
+export function socketText({ address, port }: Socket): string {
   return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
@@ -38,13 +42,16 @@ export function allBackends({ clusterBackends, localBackends }: ServicePort): Se
   return [...new Map([...clusterBackends, ...localBackends].map((one) => [socketText(one), one])).values()];
 }
 
-/** What the proxy of one node must know beside services. */
-export interface ProxyNode {
-  /** The pods' own networks: who asks a cluster address from outside of them looks like the node afterwards. */
-  clusterCidrs: readonly string[];
-  /** Addresses at which node ports are served, where the proxy wants a list. */
-  addresses: readonly string[];
+/** The chain of a backend in iptables, and the list of clients that stay with it. */
+export function backendChain(service: NamedService, backend: Socket): string {
+  const { shown, protocol } = serviceName(service);
+  return `KUBE-SEP-${shortHash(`${shown}${protocol}${socketText(backend)}`, 16)}`;
 }
 
-/** The mark, of the packet, that asks for masquerading; the same bit in every service proxy. */
-export const MASQUERADE_MARK = "0x4000";
+/** Of a backend in nftables: its chain, or the set of clients that stay with it. */
+export function backendObject(kind: "endpoint" | "affinity", service: NamedService, backend: Socket): string {
+  const { namespace, name, portName, protocol, shown } = serviceName(service);
+  const hash = shortHash(`${shown}${protocol}${socketText(backend)}`, 8);
+  const address = backend.address.replaceAll(":", ".");
+  return `${kind}-${hash}-${namespace}/${name}/${protocol}/${portName}__${address}/${backend.port}`;
+}

@@ -1,0 +1,70 @@
+/** Which client stays with which backend, in the map of the programs. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { affinityKeyLayout, affinityLayout, frontendLayout } from "../../gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../kernel/bpf-port.ts";
+import type { ServicePort } from "../../policy/model.ts";
+import { addressText, netBytes } from "../ebpf/net-bytes.ts";
+import { frontendKey } from "../ebpf/service-rows.ts";
+import type { Affinity } from "../service-proxy/proxy-affinities.ts";
+import { allBackends, socketText } from "../service-proxy/proxy-names.ts";
+
+export interface AffinityMaps {
+  affinities: BpfMap;
+  frontends: BpfMap;
+}
+
+const SECOND_NS = 1_000_000_000n;
+
+/** Those that still hold. A client has one for backends of the node and one for all: the one it used last counts. */
+export async function readAffinities(
+  { affinities, frontends }: AffinityMaps,
+  services: Iterable<ServicePort>,
+): Promise<Affinity[]> {
+  const known = new Map([...services].flatMap((service) => numbered(frontends, service)));
+  if (known.size === 0) return [];
+  const now = process.hrtime.bigint();
+  const newest = new Map<string, Affinity & { last: bigint }>();
+  for (const chunk of affinities.chunks()) {
+    for (const [key, value] of chunk) {
+      const { client, service: number } = affinityKeyLayout.read(key);
+      const { address, port, lastUsed: last } = affinityLayout.read(value);
+      const found = known.get(number);
+      if (!found || now - last > BigInt(found.service.affinitySeconds) * SECOND_NS) continue;
+      const backend = found.backends.get(socketText({ address: addressText(address), port }));
+      const name = `${number} ${addressText(client)}`;
+      if (!backend || (newest.get(name)?.last ?? -1n) > last) continue;
+      newest.set(name, { service: found.service, client: addressText(client), backend, last });
+    }
+    await nextTurn();
+  }
+  return [...newest.values()].map(({ service, client, backend }) => ({ service, client, backend }));
+}
+
+/** As if the clients had asked just now; what the programs have noted themselves is newer. */
+export function writeAffinities({ affinities, frontends }: AffinityMaps, noted: readonly Affinity[]): void {
+  for (const { service, client, backend } of noted) {
+    const [[number] = []] = numbered(frontends, service);
+    if (number === undefined) continue;
+    const value = affinityLayout.write({
+      ...{ address: bytesOf(backend.address), port: backend.port, pad: 0, pad2: 0 },
+      lastUsed: process.hrtime.bigint(),
+    });
+    for (const local of backend.local ? [0, 1] : [0]) {
+      const key = affinityKeyLayout.write({ client: bytesOf(client), service: number, local });
+      if (!affinities.lookup(key)) affinities.update(key, value);
+    }
+  }
+}
+
+function numbered(frontends: BpfMap, service: ServicePort) {
+  const { clusterAddress, port, protocol, affinitySeconds } = service;
+  if (clusterAddress === null || affinitySeconds === 0) return [];
+  const frontend = frontends.lookup(Buffer.from(frontendKey(clusterAddress, port, protocol), "latin1"));
+  if (!frontend) return [];
+  const backends = new Map(allBackends(service).map((backend) => [socketText(backend), backend]));
+  return [[frontend.readUInt32LE(frontendLayout.at.service), { service, backends }] as const];
+}
+
+function bytesOf(address: string): Uint8Array {
+  return netBytes(`${address}/${address.includes(":") ? 128 : 32}`).bytes;
+}
