@@ -125,10 +125,13 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
       },
       sticky: () =>
         askedAnew(
-          FAMILIES.map((family) => ({
-            netns: pods["client-3"]!.netns,
-            flows: [way(`sticky ${family}`, "tcp", ipOf("sticky", family), 80, { count: 6 })],
-          })),
+          FAMILIES.flatMap((family) => {
+            const flows = (who: string) => [way(`${who} ${family}`, "tcp", ipOf("sticky", family), 80, { count: 6 })];
+            return [
+              { netns: pods["client-3"]!.netns, flows: flows("pod") },
+              { netns: third.netns, group: third.group, flows: flows("node") },
+            ];
+          }),
         ),
       pathMtus: () => pathMtus(world),
       knock: async () => {

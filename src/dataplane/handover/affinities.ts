@@ -11,13 +11,17 @@ import { allBackends, socketText } from "../service-proxy/proxy-names.ts";
 export interface AffinityMaps {
   affinities: BpfMap;
   frontends: BpfMap;
+  /** Of the node: its own processes are one client without an address to the programs, and to a proxy whoever they send as. */
+  ownAddresses: readonly string[];
 }
+
+const OWN_CLIENT = "::";
 
 const SECOND_NS = 1_000_000_000n;
 
 /** Those that still hold. A client has one for backends of the node and one for all: the one it used last counts. */
 export async function readAffinities(
-  { affinities, frontends }: AffinityMaps,
+  { affinities, frontends, ownAddresses }: AffinityMaps,
   services: Iterable<ServicePort>,
 ): Promise<Affinity[]> {
   const known = new Map([...services].flatMap((service) => numbered(frontends, service)));
@@ -37,11 +41,15 @@ export async function readAffinities(
     }
     await nextTurn();
   }
-  return [...newest.values()].map(({ service, client, backend }) => ({ service, client, backend }));
+  return [...newest.values()].flatMap(({ service, client, backend }) => {
+    const own = ownAddresses.filter((address) => address.includes(":") === (service.family === 6));
+    return (client === OWN_CLIENT ? own : [client]).map((one) => ({ service, client: one, backend }));
+  });
 }
 
 /** As if the clients had asked just now; what the programs have noted themselves is newer. */
-export function writeAffinities({ affinities, frontends }: AffinityMaps, noted: readonly Affinity[]): void {
+export function writeAffinities(maps: AffinityMaps, noted: readonly Affinity[]): void {
+  const { affinities, frontends, ownAddresses } = maps;
   for (const { service, client, backend } of noted) {
     const [[number] = []] = numbered(frontends, service);
     if (number === undefined) continue;
@@ -50,7 +58,8 @@ export function writeAffinities({ affinities, frontends }: AffinityMaps, noted: 
       lastUsed: process.hrtime.bigint(),
     });
     for (const local of backend.local ? [0, 1] : [0]) {
-      const key = affinityKeyLayout.write({ client: bytesOf(client), service: number, local });
+      const from = ownAddresses.includes(client) ? OWN_CLIENT : client;
+      const key = affinityKeyLayout.write({ client: bytesOf(from), service: number, local });
       if (!affinities.lookup(key)) affinities.update(key, value);
     }
   }

@@ -70,7 +70,8 @@ export function nodeGround({ kernel, pinDirectory, tables, overlay, netns }: Gro
   const withAffinities = <T>(act: (maps: AffinityMaps) => Promise<T>, otherwise: T) =>
     withMap(
       "affinities",
-      (affinities) => withMap("frontends", (frontends) => act({ affinities, frontends }), otherwise),
+      (affinities) =>
+        withMap("frontends", (frontends) => act({ affinities, frontends, ownAddresses: ownAddresses() }), otherwise),
       otherwise,
     );
   return {
