@@ -49,13 +49,11 @@ export async function notedAffinities(place: AffinityPlace, services: Iterable<S
 export async function noteAffinities(place: AffinityPlace, affinities: readonly Affinity[]): Promise<void> {
   await withNft(place, async (nft) => {
     for (const { service, client, backend } of affinities) {
-      const path = `${LISTS}/${backendChain(service, backend)}`;
-      const isListed = within(place, () => {
-        if (!existsSync(path)) return false;
+      const add = (path: string) => {
         writeFileSync(path, `+${client}\n`);
-        return true;
-      });
-      if (isListed) continue;
+        return client;
+      };
+      if (atList(place, backendChain(service, backend), add)) continue;
       const set = `${familyOf(service)} ${PROXY_TABLE} ${backendObject("affinity", service, backend)}`;
       await nft.run(`add element ${set} { ${client} }`).catch(() => undefined);
     }
@@ -75,14 +73,16 @@ async function withNft<T>({ kernel, netns }: AffinityPlace, act: (nft: NftPort) 
   }
 }
 
-function within<T extends boolean | string | undefined>({ kernel, netns }: AffinityPlace, act: () => T): T {
-  return netns ? (kernel.netns.run<T>(netns, act as never) as T) : act();
+/** Undefined where there is no such list. */
+function atList({ kernel, netns }: AffinityPlace, name: string, act: (path: string) => string): string | undefined {
+  const path = `${LISTS}/${name}`;
+  const there = () => (existsSync(path) ? act(path) : undefined);
+  return netns ? kernel.netns.run(netns, there) : there();
 }
 
 /** Undefined where iptables has no such backend. */
 function listed(place: AffinityPlace, service: ServicePort, backend: ServiceBackend): Note[] | undefined {
-  const path = `${LISTS}/${backendChain(service, backend)}`;
-  const text = within(place, () => (existsSync(path) ? readFileSync(path, "utf8") : undefined));
+  const text = atList(place, backendChain(service, backend), (path) => readFileSync(path, "utf8"));
   return text === undefined
     ? undefined
     : [...text.matchAll(/^src=(\S+) .*?last_seen: (\d+)/gm)].flatMap(([, address = "", last]) => {

@@ -48,10 +48,21 @@ export function backendChain(service: NamedService, backend: Socket): string {
   return `KUBE-SEP-${shortHash(`${shown}${protocol}${socketText(backend)}`, 16)}`;
 }
 
+/** A chain of a service in nftables. */
+export function serviceObject(kind: "service" | "local" | "external" | "firewall", service: NamedService): string {
+  return hashed(kind, placeOf(service));
+}
+
 /** Of a backend in nftables: its chain, or the set of clients that stay with it. */
 export function backendObject(kind: "endpoint" | "affinity", service: NamedService, backend: Socket): string {
-  const { namespace, name, portName, protocol, shown } = serviceName(service);
-  const hash = shortHash(`${shown}${protocol}${socketText(backend)}`, 8);
-  const address = backend.address.replaceAll(":", ".");
-  return `${kind}-${hash}-${namespace}/${name}/${protocol}/${portName}__${address}/${backend.port}`;
+  return hashed(kind, `${placeOf(service)}__${backend.address.replaceAll(":", ".")}/${backend.port}`);
+}
+
+function placeOf(service: NamedService): string {
+  const { namespace, name, portName, protocol } = serviceName(service);
+  return `${namespace}/${name}/${protocol}/${portName}`;
+}
+
+function hashed(kind: string, place: string): string {
+  return `${kind}-${shortHash(place, 8)}-${place}`;
 }

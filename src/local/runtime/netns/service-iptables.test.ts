@@ -1,5 +1,4 @@
 import { expect, it } from "vitest";
-import { shortHash } from "../../../dataplane/service-proxy/proxy-names.ts";
 import type { ServicePort } from "../../../policy/model.ts";
 import { plainServicePort } from "../../../policy/testing/service-port.ts";
 import { restoreText } from "./service-iptables.ts";
@@ -12,14 +11,6 @@ const api = plainServicePort({
 });
 
 const linesOf = (rows: ServicePort[], saved = "") => restoreText({ family: 4, rows, node, saved }).split("\n");
-
-it.each([
-  ["default/kubernetes:httpstcp", "NPX46M4PTMTKRN6Y"],
-  ["kube-system/kube-dns:dnsudp", "TCOU7JCQXEZGVUNU"],
-  ["kube-system/kube-dns:dns-tcptcp", "ERIFXISQEP7F7OF4"],
-])("names are hashed as on every cluster: %s", (text, hash) => {
-  expect(shortHash(text, 16)).toBe(hash);
-});
 
 it("a service has a chain for choosing and one for each backend", () => {
   const own = linesOf([api]).filter((line) => line.startsWith("-A") && line.includes("default/kubernetes:https"));

@@ -3,7 +3,7 @@ import {
   backendObject,
   type ServiceName,
   serviceName,
-  shortHash,
+  serviceObject,
   socketText,
 } from "../../../dataplane/service-proxy/proxy-names.ts";
 import type { ServiceBackend, ServicePort } from "../../../policy/model.ts";
@@ -102,12 +102,6 @@ class ServiceRenderer {
     return { family: this.#ip, affinities: this.#affinities, chains: this.#chains, elements: this.#elements };
   }
 
-  #chainName(kind: string): string {
-    const { namespace, name, portName, protocol, shown } = this.#name;
-    const place = `${namespace}/${name}/${protocol}/${portName}`;
-    return `${kind}-${shortHash(`${shown}${protocol}`, 8)}-${place}`;
-  }
-
   #backendName(kind: "endpoint" | "affinity", backend: ServiceBackend): string {
     return backendObject(kind, this.#row, backend);
   }
@@ -117,7 +111,7 @@ class ServiceRenderer {
   }
 
   #chainOf(policy: Policy): string {
-    return this.#chainName(policy === "Local" ? "service-local" : "service");
+    return serviceObject(policy === "Local" ? "local" : "service", this.#row);
   }
 
   #element(set: string, key: string, leadsTo: string): void {
@@ -142,7 +136,7 @@ class ServiceRenderer {
       if (backends[inside].length > 0) this.#element("service-ips", this.#at(clusterAddress), `goto ${chain}`);
       else this.#element("no-endpoint-services", this.#at(clusterAddress), this.#nobody);
     }
-    const outside = this.#chainName("external");
+    const outside = serviceObject("external", this.#row);
     for (const address of [...externalAddresses, ...loadBalancerAddresses]) {
       if (this.#choice.reachable) this.#element("service-ips", this.#at(address), `goto ${outside}`);
       if (this.#outsideBackends.length === 0) {
@@ -158,7 +152,7 @@ class ServiceRenderer {
   #firewall(): void {
     const { sourceRanges, loadBalancerAddresses } = this.#row;
     if (sourceRanges === null || loadBalancerAddresses.length === 0) return;
-    const chain = this.#chainName("firewall");
+    const chain = serviceObject("firewall", this.#row);
     const others = sourceRanges.length === 0 ? "" : `${this.#ip} saddr != { ${sourceRanges.join(", ")} } `;
     this.#chains.set(chain, [`${others}drop`]);
     for (const address of loadBalancerAddresses) this.#element("firewall-ips", this.#at(address), `goto ${chain}`);
@@ -170,7 +164,7 @@ class ServiceRenderer {
     if (!this.#row.externalLocal) rules.push("jump mark-for-masquerade");
     else if (this.#row.clusterBackends.length > 0) {
       // Pods and the node itself need no address kept: they reach every backend.
-      const everybody = this.#chainName("service");
+      const everybody = serviceObject("service", this.#row);
       if (this.#clusterCidr) {
         rules.push(`${this.#ip} saddr ${this.#clusterCidr} goto ${everybody} comment "short-circuit pod traffic"`);
       }
@@ -179,7 +173,7 @@ class ServiceRenderer {
       rules.push(`${local} goto ${everybody} comment "short-circuit local traffic"`);
     }
     if (this.#outsideBackends.length > 0) rules.push(`goto ${this.#chainOf(this.#choice.outside)}`);
-    this.#chains.set(this.#chainName("external"), rules);
+    this.#chains.set(serviceObject("external", this.#row), rules);
   }
 
   #policyChains(): void {
