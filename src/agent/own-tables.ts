@@ -1,5 +1,5 @@
 import type { ObjectOutcome, Table } from "../dataplane/contract.ts";
-import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
+import { isFull, type MapFill } from "../dataplane/ebpf/map-fill.ts";
 import type { DataplaneModel, ServiceBackend, ServicePort } from "../policy/model.ts";
 import { errors } from "./errors.ts";
 import type { HandOverState } from "./plane-switch.ts";
@@ -93,11 +93,6 @@ export function problemsTable(
       }),
     ]),
   };
-}
-
-/** The kernel keeps some entries of a map ready on each processor, so that few maps are ever full to the last one. */
-function isFull({ entries, max }: MapFill): boolean {
-  return entries >= max * 0.95;
 }
 
 /** Which data plane is on its way to be which, and what that waits for. */

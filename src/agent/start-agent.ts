@@ -4,6 +4,7 @@ import { POD_INTERFACE_PREFIX } from "../api/pod-network.ts";
 import { createClient } from "../cluster/client.ts";
 import { NODES } from "../cluster/kinds.ts";
 import type { ProgramWorld } from "../cluster/program.ts";
+import { isFull } from "../dataplane/ebpf/map-fill.ts";
 import { ServiceProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { NetlinkEvent, NetlinkPort } from "../kernel/netlink-port.ts";
@@ -285,7 +286,8 @@ function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock
       async run() {
         const acting = filter.announcement();
         const proxyRules = inProxysStead.word();
-        const word = { refusal: planes.refusal, acting, proven: proving.proven(), proxyRules };
+        const fullMaps = filter.fill().flatMap((fill) => (isFull(fill) ? [fill.map] : []));
+        const word = { refusal: planes.refusal, acting, proven: proving.proven(), proxyRules, fullMaps };
         if (told === JSON.stringify(word)) return;
         if (config.podName === "") await client.get(NODES, { name: config.nodeName });
         else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, word);

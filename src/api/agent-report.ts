@@ -11,6 +11,8 @@ export const AGENT_SAYS = {
   serviceRouting: "vendor.io/service-routing",
   /** `left alone` while the service proxy's rules stand beside eBPF, or `conflict: <why>` when it keeps writing what is removed. */
   serviceProxyRules: "vendor.io/service-proxy-rules",
+  /** Maps of eBPF that are full, one after the other: `flows, frontends`. */
+  fullMaps: "vendor.io/full-maps",
 } as const;
 
 /** Peers send such a node no clients' addresses any more, while eBPF still takes what is new there. */

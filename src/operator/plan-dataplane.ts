@@ -14,6 +14,8 @@ export interface AgentView {
   draining?: boolean;
   /** The service proxy there keeps writing rules that the agent removes. */
   proxyConflict?: boolean;
+  /** Maps of eBPF there that are full. */
+  fullMaps?: string | undefined;
   /** Its own data plane configuration keeps the node on the other data plane, as a switch in waves does for a while. */
   held: boolean;
 }
@@ -169,5 +171,6 @@ function viewAgent(node: string, pod: Pod | undefined): Omit<AgentView, "held"> 
     draining: dataplane === DRAINING_EBPF,
     serviceRouting: said[AGENT_SAYS.serviceRouting] === "proven",
     proxyConflict: said[AGENT_SAYS.serviceProxyRules]?.startsWith("conflict:") ?? false,
+    fullMaps: said[AGENT_SAYS.fullMaps],
   };
 }

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { AGENT_SAYS } from "../api/agent-report.ts";
 import type { KubeObject } from "../api/object.ts";
-import type { Workload } from "../api/workload-objects.ts";
-import { DAEMON_SETS, NODES } from "../cluster/kinds.ts";
+import type { Pod, Workload } from "../api/workload-objects.ts";
+import { DAEMON_SETS, NODES, PODS } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
 import { REFUSE_PROGRAMS } from "./testing/stand-in.ts";
@@ -41,6 +42,26 @@ describe("a switch of the data plane", () => {
     expect(await proxySelector()).toEqual({ "kubernetes.io/os": "linux" });
     await world.untilStatus("network", "Available");
     await world.untilStatus("service-proxy", "Available");
+  });
+
+  it("a node whose maps are full is named with them, until there is room", async () => {
+    world = await operatorWorld();
+    world.startOperator();
+    await world.installation({ vendorNetwork: { ...STANDARD.vendorNetwork, linuxDataplane: "BPF" } });
+    await world.untilStatus("network", "Available");
+    const agents = (await world.kubectl.list(PODS)).items as Pod[];
+    const agent = agents.find(
+      ({ spec, metadata }) => spec?.nodeName === "node-1" && metadata.name.startsWith("vendor-node"),
+    );
+    const say = (fullMaps: string | null) =>
+      world.kubectl.patch(PODS, agent!.metadata, {
+        ...{ type: "merge", patch: { metadata: { annotations: { [AGENT_SAYS.fullMaps]: fullMaps } } } },
+      });
+    await say("flows, frontends");
+    const status = await world.untilStatus("network", "Degraded", "MapFull");
+    expect(status.message).toContain("On node-1 (flows, frontends). Fix: ");
+    await say(null);
+    await world.untilStatus("network", "Available");
   });
 
   it("stops at a node whose agent refuses, names it, and does not touch the proxy; it goes on when the node is well", async () => {

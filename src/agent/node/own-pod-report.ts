@@ -13,6 +13,8 @@ export interface OwnWord {
   proven: boolean;
   /** What is to be said of the service proxy's rules; undefined: nothing. */
   proxyRules: string | undefined;
+  /** Maps that are full, by name. */
+  fullMaps: readonly string[];
 }
 
 const { ebpf, standard } = vendorNames.dataplanes;
@@ -27,7 +29,7 @@ const WORDS: Record<Announcement, string> = {
 export async function reportOwnPod(
   client: Client,
   pod: { name: string; namespace: string },
-  { refusal, acting, proven, proxyRules }: OwnWord,
+  { refusal, acting, proven, proxyRules, fullMaps }: OwnWord,
 ): Promise<void> {
   if (pod.name === "") return;
   const annotations = {
@@ -35,6 +37,7 @@ export async function reportOwnPod(
     [AGENT_SAYS.dataplane]: acting === undefined ? null : WORDS[acting],
     [AGENT_SAYS.serviceRouting]: proven && acting === "ebpf" ? "proven" : null,
     [AGENT_SAYS.serviceProxyRules]: proxyRules ?? null,
+    [AGENT_SAYS.fullMaps]: fullMaps.length === 0 ? null : fullMaps.join(", "),
   };
   await client.patch(PODS, pod, { type: "merge", patch: { metadata: { annotations } } });
 }

@@ -18,6 +18,11 @@ export async function countLearnt(map: (name: string) => BpfMap): Promise<MapFil
   return fills;
 }
 
+/** The kernel keeps some entries of a map ready on each processor, so that few maps are ever full to the last one. */
+export function isFull({ entries, max }: MapFill): boolean {
+  return entries >= max * 0.95;
+}
+
 export function fillOf({ info }: BpfMap, entries: number): MapFill {
   return { map: info.name, entries, max: info.maxEntries };
 }

@@ -20,7 +20,8 @@ export async function networkOutcome(hands: Hands, effective: Effective, applied
   const wanted = spec.vendorNetwork?.linuxDataplane === "BPF" ? "BPF" : "Nftables";
   const managed = spec.vendorNetwork?.serviceProxyManagement === "Enabled";
   const observed = hands.observe();
-  const phase = planDataplane(viewDataplane(observed, wanted, kind));
+  const view = viewDataplane(observed, wanted, kind);
+  const phase = planDataplane(view);
   await writeSettings(hands, observed, effective, phase);
   const health = await healthOf(hands, WORKLOADS);
   if (phase.at === "refused") return refusedByNodes(phase);
@@ -29,6 +30,8 @@ export async function networkOutcome(hands: Hands, effective: Effective, applied
   if (waiting) return waiting;
   if (applied.waitingFor) return progressing(applied.waitingFor);
   if (health.is === "progressing") return progressing(health.waitingFor);
+  const full = view.agents.flatMap(({ node, fullMaps }) => (fullMaps ? [`${node} (${fullMaps})`] : []));
+  if (full.length > 0) return mapsFull(full);
   const plane = wanted === "BPF" ? "eBPF" : "The standard data plane";
   return ready(`${plane} acts on ${linuxNodes(observed).length} nodes.${note ? ` ${note}` : ""}`);
 }
@@ -81,6 +84,13 @@ function refusedByNodes({ nodes, acting }: Extract<Phase, { at: "refused" }>): O
       : `eBPF acts on ${acting} others, and the service proxy stays on all`;
   const message = `eBPF programs do not load on ${nodes.length} nodes; ${others}. ${told.join(" ")} Fix: ${fix}.`;
   return degraded(cgroup ? "CgroupPathNotWritable" : "EbpfProgramsRefused", message);
+}
+
+function mapsFull(nodes: readonly string[]): Outcome {
+  return degraded(
+    "MapFull",
+    `Maps of eBPF are full: a service that does not fit is not served, connections that were idle longest are forgotten. On ${named(nodes)}. Fix: fewer services, backends or connections on these nodes; "vendor node show problems" there says how many there are.`,
+  );
 }
 
 /** Somebody decides when these follow, by taking the field away. */
