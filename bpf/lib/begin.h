@@ -85,34 +85,47 @@ INLINE void choose_own_path(struct work *w)
 	}
 }
 
-/* Whether an answer of that key would be taken for another flow's, of ours or of the kernel's; also of one that closes: its ends wait a while for what may be late. */
-INLINE int is_taken(struct __sk_buff *skb, struct work *w, const struct flow_key *reply, __u64 now)
+/* Of an answer's addresses and ports. What is over is remembered by its ends for a while: they may wait for what is late. */
+enum use { UNUSED, OVER, IN_USE };
+
+/* Whether an answer of that key would be taken for another flow's, of ours or of the kernel's. */
+INLINE enum use use_of(struct __sk_buff *skb, struct work *w, const struct flow_key *reply, __u64 now)
 {
+	enum use use = UNUSED;
 	struct flow *flow = bpf_map_lookup_elem(&flows, reply);
 	if (flow && now - flow->last_seen <= timeout_of(reply->protocol, flow->state)) {
-		struct flow_key *back = &w->scratch.error;
-		reverse(back, &w->packet);
 		/* Left over from this very flow. */
-		int own = (flow->flags & FLOW_NAT) && same_address(&flow->to.src, &back->src) && same_address(&flow->to.dst, &back->dst) &&
-			  flow->to.sport == back->sport && flow->to.dport == back->dport;
-		if (!own)
-			return 1;
+		int own = (flow->flags & FLOW_NAT) && leads_back(flow, &w->packet);
+		if (!own && flow->state != FLOW_CLOSING)
+			return IN_USE;
+		use = own ? UNUSED : OVER;
 	}
-	return find_kernel_flow(skb, w, reply);
+	if (!find_kernel_flow(skb, w, reply))
+		return use;
+	return w->scratch.kernel.tcp_state >= KERNEL_TIME_WAIT ? OVER : IN_USE;
 }
 
-/* One pod may ask two services that have the same backend, from the same port: behind the translation those would be one flow. */
+/*
+ * One pod may ask two services that have the same backend, from the same port: behind the translation those would be one flow. Where most
+ * ports are used up, one that is over has to do: its ends may ask for a second try.
+ */
 INLINE int find_free_port(struct __sk_buff *skb, struct work *w)
 {
 	__u64 now = bpf_ktime_get_ns();
+	__u16 over = 0;
 #pragma clang loop unroll(full)
 	for (int i = 0; i < PORT_TRIES; i++) {
 		reverse(&w->reply, &w->to);
-		if (!is_taken(skb, w, &w->reply, now))
+		enum use use = use_of(skb, w, &w->reply, now);
+		if (use == UNUSED)
 			return 1;
+		if (use == OVER && !over)
+			over = w->to.sport;
 		w->to.sport = FIRST_PORT + bpf_get_prandom_u32() % PORTS;
 	}
-	return 0;
+	w->to.sport = over;
+	reverse(&w->reply, &w->to);
+	return over != 0;
 }
 
 /* What policy is asked about: the packet as it will be, but from whoever it really is from. */

@@ -12,6 +12,7 @@
 #define KERNEL_SYMBOL __attribute__((section(".ksyms")))
 #define KERNEL_SYN_SENT 1
 #define KERNEL_SYN_RECEIVED 2
+#define KERNEL_TIME_WAIT 7
 /* A record holds its flow twice, once per direction: behind a list's two pointers the source, then the destination. */
 #define RECORD_SIZE 56
 #define RECORD_SOURCE 16

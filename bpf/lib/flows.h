@@ -20,14 +20,23 @@ INLINE __u64 timeout_of(__u8 protocol, __u8 state)
 	return is_icmp(protocol) ? timeout_icmp : timeout_other;
 }
 
+/* Whether an entry makes of its packets what the packet's answers look like. */
+INLINE int leads_back(const struct flow *flow, const struct flow_key *packet)
+{
+	return same_address(&flow->to.src, &packet->dst) && same_address(&flow->to.dst, &packet->src) &&
+	       flow->to.sport == packet->dport && flow->to.dport == packet->sport;
+}
+
 /*
  * The other direction's entry. Of a flow that the kernel translates, answers are under other addresses than its requests' reversed: what is
- * found there may be another flow, kept apart from it by a port of its own.
+ * found there may be another flow, kept apart from it by a port of its own. So may what is found where the answers of a flow were that is over.
  */
 INLINE struct flow *other_half(const struct work *w, const struct flow *flow)
 {
 	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
-	return other && !((other->flags ^ flow->flags) & (FLOW_KERNEL | FLOW_NAT)) ? other : 0;
+	if (!other || ((other->flags ^ flow->flags) & (FLOW_KERNEL | FLOW_NAT)))
+		return 0;
+	return !(other->flags & FLOW_NAT) || leads_back(other, &w->packet) ? other : 0;
 }
 
 INLINE void forget(const struct work *w, const struct flow *flow)

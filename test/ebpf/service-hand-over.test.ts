@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { flowKeyLayout, oldFlowLayout } from "../../src/gen/bpf/layout.gen.ts";
+import { flowKeyLayout, flowLayout, oldFlowLayout } from "../../src/gen/bpf/layout.gen.ts";
 import type { FlowTuple, NewFlow } from "../../src/kernel/conntrack-port.ts";
 import { frame, ipBytes, TCP, tcp, udp, v4 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
@@ -145,6 +145,23 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
       line("a", v4(to(POD_A.v4, VIP), tcp(1002, 80)));
       line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1002, TCP.rst)));
       expect(portOf(line("a", v4(to(POD_A.v4, VIP), tcp(1002, 80))))).toBe(1002);
+    });
+
+    it("what is left of a flow that is over does not take the answers of the one that has its port since", () => {
+      const twin = v4(to(POD_A.v4, "10.96.0.20"), tcp(2000, 80));
+      line("a", twin);
+      const flows = lab.packets.map("flows");
+      const [src, dst] = [POD_A.v4, VIP].map((text) =>
+        Buffer.concat([Buffer.alloc(10), Buffer.from([0xff, 0xff]), ipBytes(text)]),
+      ) as [Buffer, Buffer];
+      const [, open] = flows.entries().find(([key]) => flowKeyLayout.read(key).sport === 2000)!;
+      const over = { ...flowLayout.read(open), lastSeen: 0n };
+      flows.update(flowKeyLayout.write({ src, dst, sport: 1000, dport: 80, protocol: 6 }), flowLayout.write(over));
+      flows.close();
+      expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("redirect PASS_POLICY");
+      expect(line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 2000, TCP.synAck)))).toBe(
+        "redirect PASS_ESTABLISHED | tcp 10.96.0.20:80 > 10.65.0.1:2000",
+      );
     });
 
     it("a client at a node port stays in the kernel too", () => {
