@@ -33,7 +33,7 @@ import { blockFacts, Routes } from "./routes.ts";
 import { Backends } from "./service-backends.ts";
 import type { Service } from "./service-ports.ts";
 import { Services } from "./services.ts";
-import { settingsOf } from "./settings.ts";
+import { settingsOf, withoutEffect } from "./settings.ts";
 import { TableDiff } from "./table-diff.ts";
 import { hostEndpointThing, networkSetThing, serviceAccountOf, workloadOf } from "./things.ts";
 import { translateKubernetesPolicy } from "./translate-kubernetes-policy.ts";
@@ -280,8 +280,12 @@ export class Calculation {
     if (nodesChanged || changedPools.length > 0) this.#routes.know(all, this.#nodes);
     this.#routes.settle();
     if (configurations.takeDirty().length + changedPools.length > 0 || !this.#settled) {
-      const spec = (name: string) => (configurations.get(name) as unknown as DataplaneConfiguration | undefined)?.spec;
-      this.#tables.settings.set("", settingsOf(spec(this.#names.singleton), spec(`node.${this.#node}`), all));
+      const [common, own] = [this.#names.singleton, `node.${this.#node}`].map((name) => {
+        const found = configurations.get(name) as unknown as DataplaneConfiguration | undefined;
+        this.#report(`configuration ${name}`, found ? withoutEffect(found) : []);
+        return found?.spec;
+      });
+      this.#tables.settings.set("", settingsOf(common, own, all));
       this.#settled = true;
     }
   }

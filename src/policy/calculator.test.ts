@@ -254,6 +254,21 @@ describe("settings and host endpoints", () => {
     expect(model.settings.failsafe.inbound).toContainEqual({ protocol: 6, port: 22, net: null });
   });
 
+  it("a setting that nobody acts on is told, until it is taken away", () => {
+    const { model, tell } = nodeThatKnows(
+      stored("DataplaneConfiguration", "default", { bpfEnabled: true, bpfProfiling: "Enabled", bpfPSNATPorts: "1:9" }),
+      stored("DataplaneConfiguration", "node.elsewhere", { bpfProfiling: "Enabled" }),
+    );
+    expect([...model.problems.values()]).toMatchObject([
+      {
+        ...{ code: "SETTINGS_WITHOUT_EFFECT", object: { name: "default" } },
+        message: "in this release these settings have no effect: bpfPSNATPorts, bpfProfiling",
+      },
+    ]);
+    tell(stored("DataplaneConfiguration", "default", { bpfEnabled: true }));
+    expect(model.problems.size).toBe(0);
+  });
+
   it("an automatic endpoint has the profile that allows all; policy puts it before, forwarded packets only where told", () => {
     const gnp = (name: string, spec: object) => stored("GlobalNetworkPolicy", name, { selector: "has(node)", ...spec });
     const { model } = nodeThatKnows(

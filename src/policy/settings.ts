@@ -2,14 +2,48 @@ import { FAILSAFE_PORTS } from "../api/failsafe-ports.ts";
 import { protocolNumber } from "../api/protocols.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
-import type { FailsafePort, Settings } from "./model.ts";
+import type { FailsafePort, ModelProblem, Settings } from "./model.ts";
 import { toNet } from "./nets.ts";
+import { problem } from "./untranslatable.ts";
 
 type Configuration = DataplaneConfiguration["spec"];
 
 const TCP = 6;
 
 const VXLAN = { vni: 4096, port: 4789 };
+
+/** Fields that agents, or whoever sets them up, act on. The others are taken too, so that clusters can move here with what they have. */
+const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
+  "bpfEnabled",
+  "bpfEnforceRPF",
+  "bpfExternalServiceMode",
+  "bpfDSROptoutCIDRs",
+  "bpfDataIfacePattern",
+  "bpfHostConntrackBypass",
+  "bpfServiceProxyHealthzPort",
+  "bpfServiceProxyIptablesCleanupEnabled",
+  "cgroupV2Path",
+  "CgroupV2Path",
+  "defaultEndpointToHostAction",
+  "failsafeInboundHostPorts",
+  "failsafeOutboundHostPorts",
+  "floatingIPs",
+  "healthPort",
+  "ipv6Support",
+  "natOutgoingAddress",
+  "vxlanVNI",
+  "vxlanPort",
+  "vxlanMTU",
+  "vxlanMTUV6",
+]);
+
+/** What somebody set and nobody acts on: it is better told than found out. */
+export function withoutEffect({ kind, metadata, spec }: DataplaneConfiguration): ModelProblem[] {
+  const fields = Object.keys(spec).filter((name) => !EFFECTIVE.has(name));
+  if (fields.length === 0) return [];
+  const message = `in this release these settings have no effect: ${fields.sort().join(", ")}`;
+  return [problem(kind, metadata, "SETTINGS_WITHOUT_EFFECT", message)];
+}
 
 /** The default's fields, each overridden by the node's own. */
 export function settingsOf(

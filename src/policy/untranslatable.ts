@@ -9,7 +9,8 @@ export type ProblemCode =
   | "RULE_UNREADABLE"
   | "DO_NOT_TRACK_UNSUPPORTED"
   | "IPIP_UNSUPPORTED"
-  | "SCTP_SERVICE_UNSUPPORTED";
+  | "SCTP_SERVICE_UNSUPPORTED"
+  | "SETTINGS_WITHOUT_EFFECT";
 
 /** Carries a problem out of the depth of a translation; never leaves this room. */
 export class Untranslatable extends Error {
