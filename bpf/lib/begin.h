@@ -33,8 +33,8 @@ INLINE void choose_path(struct __sk_buff *skb, struct work *w, enum hook hook, c
 		w->path = PATH_LOCAL;
 		w->out = workload->ifindex;
 		w->reply_path = hook == HOOK_FROM_WORKLOAD ? PATH_LOCAL : PATH_ROUTE;
-		/* Translated here: the node before left that, and the answer, to us. */
-		if (from_overlay && (w->flags & WORK_OUTSIDE) && !(w->flags & WORK_NAT))
+		/* Unless the node before left the answer to us too. */
+		if (from_overlay && (w->flags & WORK_OUTSIDE) && !((w->flags & WORK_NAT) && is_answered_straight(w)))
 			answer_through_overlay(skb, w);
 		return;
 	}
@@ -165,9 +165,15 @@ INLINE enum reason translate(struct __sk_buff *skb, struct work *w, enum hook ho
 	/* A pod does not take a packet from itself: it comes from the address it asked. That is in every family, and nobody else's flow. */
 	if (same_address(&w->to.src, &w->to.dst))
 		w->to.src = w->packet.dst;
-	if (w->path == PATH_OVERLAY && outside && !handed && is_answered_straight(w)) {
+	ask_about_translated(w, &w->to.dst, w->to.dport);
+	/*
+	 * The backend's node translates: it alone sees all that its backends are asked, and a client may have one port through two nodes. Here
+	 * only the node is chosen.
+	 */
+	int straight = is_answered_straight(w);
+	if (w->path == PATH_OVERLAY && outside && !handed && (straight || (frontend->flags & FRONTEND_EXTERNAL))) {
 		w->to = w->packet;
-		w->flags = (w->flags & ~WORK_NAT) | WORK_DIRECT;
+		w->flags = (w->flags & ~WORK_NAT) | (straight ? WORK_DIRECT : 0);
 		return REASON_NONE;
 	}
 	if (!find_free_port(skb, w))

@@ -64,7 +64,7 @@ INLINE int is_reused(const struct work *w, const struct flow *flow, int leaving)
 		return flow->state == FLOW_CLOSING;
 	if (flow->state != FLOW_OPENING || (flow->flags & FLOW_REPLY))
 		return 1;
-	return !leaving && !(flow->flags & (FLOW_NAT | FLOW_DIRECT));
+	return !leaving && !(flow->flags & FLOW_NAT) && flow->path != PATH_OVERLAY;
 }
 
 /* The live entry of the packet's flow. One that is over, or whose addresses and ports begin a new flow, is removed. */
@@ -177,8 +177,7 @@ INLINE long open_flow(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
 	flow->path = w->path;
 	flow->flags = flow_flags_of(w) | reply;
 	flow->service = w->service;
-	if (w->flags & WORK_NAT)
-		flow->to = w->to;
+	flow->to = w->flags & WORK_NAT ? w->to : w->judged;
 	__builtin_memcpy(flow->mac, w->mac, 6);
 	/* Met in the middle: it was there before us. */
 	if (w->packet.protocol == IPPROTO_TCP && !(w->tcp_flags & TCP_SYN))

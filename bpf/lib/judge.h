@@ -69,7 +69,9 @@ INLINE int translates(const struct work *w, enum hook hook)
 INLINE int send_on(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason, const struct interface *pod)
 {
 	int here = arrives(hook) || (hook == HOOK_TO_HOST && (w->flags & WORK_OWN));
-	if (here && (w->path == PATH_OVERLAY || (w->path != PATH_STACK && (w->flags & WORK_NAT))))
+	/* What comes to the node and is for others was translated by one of them. */
+	int translated = (w->flags & WORK_NAT) || (hook == HOOK_FROM_HOST && w->path == PATH_ROUTE);
+	if (here && (w->path == PATH_OVERLAY || (w->path != PATH_STACK && translated)))
 		return forward_translated(skb, w, hook, reason, pod);
 	if (translates(w, hook) && rewrite(skb, w))
 		return drop(w, hook, DROP_NAT_FAILED);
@@ -207,13 +209,19 @@ INLINE enum reason related(struct __sk_buff *skb, struct work *w, enum hook hook
 /* A flow that policy must look at again: the question is about the flow as it was opened, whichever way this packet goes. */
 INLINE void judge_again(struct work *w, const struct flow *flow)
 {
+	int reply = (flow->flags & FLOW_REPLY) != 0;
 	w->flags |= (flow->flags & FLOW_FROM_HOST ? WORK_FROM_HOST : 0) | (flow->flags & FLOW_TO_HOST ? WORK_TO_HOST : 0);
-	if (!(flow->flags & FLOW_REPLY)) {
+	if (reply)
+		ask_about(w, &w->reply);
+	/* Somebody else translates it, and what it becomes was found out when it began. */
+	if (!(flow->flags & FLOW_NAT) && flow->to.protocol)
+		ask_about_translated(w, &flow->to.dst, flow->to.dport);
+	else if (reply)
+		ask_about_translated(w, &w->packet.src, w->packet.sport);
+	else
 		ask_about_translated(w, &w->to.dst, w->to.dport);
+	if (!reply)
 		return;
-	}
-	ask_about(w, &w->reply);
-	ask_about_translated(w, &w->packet.src, w->packet.sport);
 	/* The flow was opened by an echo request, not by this reply. */
 	if (is_icmp(w->judged.protocol))
 		w->icmp_type = w->ip_version == 4 ? ICMP_ECHO_REQUEST : ICMPV6_ECHO_REQUEST;
@@ -291,7 +299,6 @@ INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 			bad = translate(skb, w, hook, interface, frontend);
 			if (bad == REJECT_NO_BACKEND)
 				return refuse(skb, w, hook, bad);
-			ask_about_translated(w, &w->to.dst, w->to.dport);
 		}
 	} else if (tracked && is_missing_port(w)) {
 		return refuse(skb, w, hook, REJECT_NO_PORT);

@@ -80,7 +80,8 @@ INLINE int is_answered_straight(struct work *w)
 /* Whether only backends of this node may answer. `handed`: another node chose this one. */
 INLINE int takes_local(const struct work *w, const struct frontend *frontend, int handed)
 {
-	if (handed)
+	/* One that has just lost its last backend sends on what the other did not know yet. */
+	if (handed && frontend->local_count)
 		return 1;
 	if (!(frontend->flags & FRONTEND_EXTERNAL))
 		return (frontend->flags & FRONTEND_INTERNAL_LOCAL) != 0;

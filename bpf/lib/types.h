@@ -66,7 +66,10 @@ struct flow {
 	__u8 path;
 	__u8 flags;
 	__u8 pad;
-	/* With FLOW_NAT: what the packet becomes. The flow's other entry is under its reverse, and says how answers are turned back. */
+	/*
+	 * With FLOW_NAT: what the packet becomes. The flow's other entry is under its reverse, and says how answers are turned back. Without: what
+	 * policy was asked about, which is what others make of it.
+	 */
 	struct flow_key to;
 	__u32 service; /* number of the service that was asked; 0 is none */
 	__u8 mac[6];   /* for PATH_OVERLAY: where in the overlay */

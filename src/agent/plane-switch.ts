@@ -190,8 +190,8 @@ class NodePlaneSwitch implements PlaneSwitch {
 
   state(): HandOverState {
     const { next } = this;
-    const then =
-      this.failure ?? (next === undefined || next === "settled" ? "nothing" : "wait" in next ? next.wait : next.do);
+    const last = next === undefined || next === "settled" ? "nothing" : "wait" in next ? next.wait : next.do;
+    const then = this.handOver.taking() ?? this.failure ?? last;
     const heldBack = this.options.refusal ?? this.options.deadMan.heldBack();
     return { wanted: this.wanted(), mode: this.handOver.mode() ?? "none", next: then, heldBack };
   }

@@ -116,7 +116,7 @@ function outcome(seen: readonly Became[], { destination, destinationPort }: Serv
   const only = [...words].join();
   if (only.startsWith("REJECT_")) return "reject";
   if (only.startsWith("DROP_")) return "drop";
-  const ends = [...new Set(seen.map(({ packet }) => spoken(packet).split(" > ")[1]!))].sort();
+  const ends = [...new Set(seen.map(({ packet, leftTo }) => leftTo ?? spoken(packet).split(" > ")[1]!))].sort();
   const untouched = destination.includes(":")
     ? `[${destination}]:${destinationPort}`
     : `${destination}:${destinationPort}`;

@@ -81,6 +81,11 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
       kernelHas({ original: tuple(UDP, POD_A.v4, 1001, VIP, 53), destinationNat: { address: REMOTE.v4, port: 5353 } });
       expect(line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("next PASS_POLICY");
       expect(line("a", v4(to(POD_A.v4, VIP), udp(1001, 53)))).toContain("drop DROP_POLICY_WORKLOAD_EGRESS");
+      // And again when policy changes, in either direction.
+      const wider = { ...rules, aEgress: [...rules.aEgress, allow({ dstNets: ["192.0.2.0/24"] })] };
+      await lab.serve(SERVICES, { rules: wider, keepFlows: true });
+      expect(line("b", v4(to(POD_B.v4, POD_A.v4), udp(5353, 1000)))).toContain("next PASS_POLICY");
+      expect(line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("next PASS_POLICY");
       await lab.serve(SERVICES);
     });
 

@@ -1,3 +1,5 @@
+import { addressText } from "../../src/dataplane/ebpf/net-bytes.ts";
+import { FLOW_FLAG, FLOW_PATH, flowKeyLayout, flowLayout } from "../../src/gen/bpf/layout.gen.ts";
 import type { Direction } from "../../src/kernel/bpf-port.ts";
 import type { ClusterNode, ModelDelta, Route, ServiceBackend, ServicePort } from "../../src/policy/model.ts";
 import { settingsOf } from "../../src/policy/settings.ts";
@@ -28,6 +30,8 @@ export interface Became {
   toMac: string;
   fromMac: string;
   hops: number;
+  /** Through the tunnel, to the node of this backend, which translates. */
+  leftTo?: string;
 }
 
 /** A node with services: packets are put to its programs with right checksums, and told how they come out. */
@@ -83,15 +87,32 @@ export class ServiceLab {
       packet: after,
       mark,
     } = this.packets.send(at, options.direction ?? "ingress", whole, options.from, options.segment);
+    const toMac = macText(after, 0);
     return {
+      ...(toMac === PEER.mac ? this.leftTo(after) : {}),
       line: `${verdict} ${reason} | ${spoken(after)}`,
       packet: after,
       wrong: wrongChecksums(after),
       mark,
-      toMac: macText(after, 0),
+      toMac,
       fromMac: macText(after, 6),
       hops: after[after[14]! >> 4 === 4 ? 22 : 21]!,
     };
+  }
+
+  /** As the flow has it, which is what policy was asked about. */
+  private leftTo(packet: Buffer): { leftTo?: string } {
+    const flows = this.packets.map("flows");
+    const found = flows.entries().find(([key, value]) => {
+      const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
+      const { flags, path } = flowLayout.read(value);
+      const words = `${protocol === 6 ? "tcp" : "udp"} ${socket(src, sport)} > ${socket(dst, dport)}`;
+      return path === FLOW_PATH.PATH_OVERLAY && !(flags & FLOW_FLAG.FLOW_NAT) && words === spoken(packet);
+    });
+    flows.close();
+    if (!found) return {};
+    const { dst, dport } = flowLayout.read(found[1]).to;
+    return { leftTo: socket(dst, dport) };
   }
 
   close(): Promise<void> {
@@ -149,6 +170,11 @@ const ROUTES: Route[] = [
   ...[`${PEER.v4}/32`, `${PEER.v6}/128`].map((cidr) => routeTo(cidr, "remote-host", "other")),
   ...[`${NODE.v4}/32`, `${NODE.v6}/128`].map((cidr) => routeTo(cidr, "local-host", "here")),
 ];
+
+function socket(address: Uint8Array, port: number): string {
+  const text = addressText(address);
+  return text.includes(":") ? `[${text}]:${port}` : `${text}:${port}`;
+}
 
 function macText(packet: Buffer, at: number): string {
   return packet

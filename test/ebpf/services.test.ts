@@ -212,16 +212,16 @@ const FIRST_PACKETS: Row[] = [
     `redirect PASS_POLICY | udp 198.51.100.7:1000 > 10.65.0.2:5353`,
   ],
   [
-    "a backend elsewhere sees the client too",
+    "a backend elsewhere sees the client too: its node translates",
     "uplink",
     v4(C4(NODE.v4), tcp(1000, 30081)),
-    `redirect PASS_NO_POLICY | tcp 198.51.100.7:1000 > 10.65.9.9:8080`,
+    `redirect PASS_NO_POLICY | tcp 198.51.100.7:1000 > 192.0.2.1:30081`,
   ],
   [
     "a backend elsewhere sees the client too, in IPv6",
     "uplink",
     v6(C6(NODE.v6), tcp(1000, 30081)),
-    `redirect PASS_NO_POLICY | tcp [2001:db8:f::7]:1000 > [fd65:9::9]:8080`,
+    `redirect PASS_NO_POLICY | tcp [2001:db8:f::7]:1000 > [2001:db8::1]:30081`,
   ],
   [
     "a node port of a service on this very node",
@@ -344,10 +344,10 @@ const FIRST_PACKETS: Row[] = [
     `redirect PASS_POLICY | tcp 198.51.100.7:1000 > 10.65.0.2:8080`,
   ],
   [
-    "handed over, and no backend here any more: it does not go round",
+    "handed over, and no backend here any more: it goes on to another, and cannot go round",
     "overlay",
     v4(C4(PEER.v4), tcp(1000, 30081)),
-    `drop DROP_NO_LOCAL_BACKEND | tcp 198.51.100.7:1000 > 192.0.2.2:30081`,
+    `redirect PASS_NO_POLICY | tcp 198.51.100.7:1000 > 10.65.9.9:8080`,
   ],
   [
     "an acknowledgement of nothing anybody knows",

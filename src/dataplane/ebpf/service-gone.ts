@@ -4,6 +4,7 @@ import {
   affinityKeyLayout,
   affinityLayout,
   FLOW_FLAG,
+  FLOW_PATH,
   flowKeyLayout,
   flowLayout,
   frontendLayout,
@@ -52,17 +53,21 @@ export async function forgetChoices(gone: Gone, affinities: BpfMap, socketChoice
  */
 export async function endUdpFlows(gone: Gone, flows: BpfMap): Promise<void> {
   const { protocol } = flowKeyLayout.at;
-  const { flags, service, to } = flowLayout.at;
+  const { flags, path, service, to } = flowLayout.at;
   const [destination, destinationPort] = [to + flowKeyLayout.at.dst, to + flowKeyLayout.at.dport];
   await removeWhere(
     flows,
     ([key, value]) => {
-      if (key[protocol] !== UDP || !hasFlag(value, flags, FLOW_FLAG.FLOW_NAT)) return false;
-      if (hasFlag(value, flags, FLOW_FLAG.FLOW_REPLY)) return false;
+      if (key[protocol] !== UDP || hasFlag(value, flags, FLOW_FLAG.FLOW_REPLY)) return false;
+      // Or the backend's node translates it: here it only leads there.
+      if (!hasFlag(value, flags, FLOW_FLAG.FLOW_NAT) && value[path] !== FLOW_PATH.PATH_OVERLAY) return false;
       const backends = gone.get(value.readUInt32LE(service))?.backends;
       return backends?.has(nameAt(value, destination, destinationPort)) ?? false;
     },
-    ([key, value]) => [key, reversedKey(value.subarray(to, to + flowKeyLayout.size))],
+    ([key, value]) => {
+      const sent = hasFlag(value, flags, FLOW_FLAG.FLOW_NAT) ? value.subarray(to, to + flowKeyLayout.size) : key;
+      return [key, reversedKey(sent)];
+    },
   );
 }
 

@@ -55,6 +55,8 @@ export interface HandOver {
   readonly planes: ReadonlyMap<PlaneKind, Dataplane>;
   /** Goes on until there is something to wait for. */
   advance(wanted: PlaneKind, model: DataplaneModel, facts: HandOverFacts): Promise<Advance>;
+  /** What is being done at this moment, or was done last on a way that has not ended. */
+  taking(): StepName | undefined;
   /** Of the programs, as the kernel has it. */
   mode(): ReturnType<NodeGround["mode"]>;
   close(): Promise<void>;
@@ -86,6 +88,7 @@ export function createHandOver(parts: HandOverParts): HandOver {
 class NodeHandOver implements HandOver {
   readonly planes = new Map<PlaneKind, Dataplane>();
   private readonly parts: HandOverParts;
+  private step: StepName | undefined;
   private toldOldFlows = false;
   private flippedAt: number | undefined;
   private leavingSince: number | undefined;
@@ -95,6 +98,10 @@ class NodeHandOver implements HandOver {
     this.parts = parts;
   }
 
+  taking(): StepName | undefined {
+    return this.step;
+  }
+
   mode(): ReturnType<NodeGround["mode"]> {
     return this.parts.ground.mode();
   }
@@ -102,15 +109,20 @@ class NodeHandOver implements HandOver {
   async advance(wanted: PlaneKind, model: DataplaneModel, facts: HandOverFacts): Promise<Advance> {
     const done: StepName[] = [];
     let report: ApplyReport | undefined;
-    for (;;) {
-      this.keepTime(wanted);
-      const next = nextStep(wanted, await this.look(model, facts));
-      if (next === "settled" || "wait" in next) return { next, done, ...(report ? { report } : {}) };
-      // What a step was to make so must be so after it: else it would be done for ever.
-      if (done.at(-1) === next.do) throw errors.HANDOVER_STEP_WITHOUT_EFFECT(next.do);
-      this.parts.log.info({ step: next.do, wanted }, "changing the data plane");
-      report = (await this.take(next.do, model)) ?? report;
-      done.push(next.do);
+    try {
+      for (;;) {
+        this.keepTime(wanted);
+        const next = nextStep(wanted, await this.look(model, facts));
+        if (next === "settled" || "wait" in next) return { next, done, ...(report ? { report } : {}) };
+        // What a step was to make so must be so after it: else it would be done for ever.
+        if (done.at(-1) === next.do) throw errors.HANDOVER_STEP_WITHOUT_EFFECT(next.do);
+        this.parts.log.info({ step: next.do, wanted }, "changing the data plane");
+        this.step = next.do;
+        report = (await this.take(next.do, model)) ?? report;
+        done.push(next.do);
+      }
+    } finally {
+      this.step = undefined;
     }
   }
 
