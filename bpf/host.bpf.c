@@ -60,8 +60,11 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 		return pass(w, hook, frame == FRAME_ARP ? PASS_ARP : PASS_OTHER_PROTOCOL);
 	enum reason bad = parse(skb, w, type);
 	struct workload *theirs = bpf_map_lookup_elem(&workloads, arrives(hook) ? &w->packet.dst : &w->packet.src);
-	if (!theirs && !has_policy(interface) && (bad || !concerns_us(w, hook, interface)))
+	if (!theirs && !has_policy(interface) && (bad || !concerns_us(w, hook, interface))) {
+		if (!bad && has_ports(w->packet.protocol) && goes_round(skb, w, hook, interface))
+			return drop(w, hook, DROP_NO_LOCAL_BACKEND);
 		return pass(w, hook, PASS_NOT_OURS);
+	}
 	if (bad)
 		return drop(w, hook, bad);
 	if (is_neighbour_discovery(skb, w) || is_listener_report(w))

@@ -128,6 +128,12 @@ INLINE int find_free_port(struct __sk_buff *skb, struct work *w)
 	return over != 0;
 }
 
+/* Whether another node handed us a client's packet for a service we have not heard of: by our routes it would come back there. */
+INLINE int goes_round(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
+{
+	return hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY && is_outside(w) && !is_for_host(skb, w);
+}
+
 /* What policy is asked about: the packet as it will be, but from whoever it really is from. */
 INLINE void ask_about_translated(struct work *w, const struct ip_address *dst, __u16 dport)
 {

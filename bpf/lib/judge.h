@@ -279,8 +279,11 @@ INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const st
 			return pass(w, hook, PASS_ESTABLISHED);
 	}
 	struct frontend *frontend = tracked ? find_frontend(w, interface) : 0;
-	if (!frontend)
+	if (!frontend) {
 		choose_path(skb, w, hook, interface);
+		if (tracked && w->path == PATH_STACK && goes_round(skb, w, hook, interface))
+			return drop(w, hook, DROP_NO_LOCAL_BACKEND);
+	}
 	/* What begins here and goes through the stack is nobody else's; anything else may answer, or go on with, what the kernel had before us. */
 	if (tracked && (frontend || w->path != PATH_STACK || is_missing_port(w) || !opens_tcp(w)) && is_kernel_flow(skb, w)) {
 		leave_to_kernel(w);

@@ -344,6 +344,12 @@ const FIRST_PACKETS: Row[] = [
     `redirect PASS_POLICY | tcp 198.51.100.7:1000 > 10.65.0.2:8080`,
   ],
   [
+    "handed over for a service nobody has told us of yet: it does not go round",
+    "overlay",
+    v4(C4(PEER.v4), tcp(1000, 30099)),
+    `drop DROP_NO_LOCAL_BACKEND | tcp 198.51.100.7:1000 > 192.0.2.2:30099`,
+  ],
+  [
     "handed over, and no backend here any more: it goes on to another, and cannot go round",
     "overlay",
     v4(C4(PEER.v4), tcp(1000, 30081)),
