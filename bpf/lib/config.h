@@ -15,8 +15,8 @@
 /* After how many nanoseconds without a packet a flow is over. */
 CONFIG(__u64, timeout_tcp_opening) = 60 * SECOND;
 CONFIG(__u64, timeout_tcp_established) = 3600 * SECOND;
-/* As long as Linux remembers at its ends what it has closed. */
-CONFIG(__u64, timeout_tcp_closing) = 60 * SECOND;
+/* Linux remembers for a minute at its ends what it has closed, and its clocks for that are not exact. */
+CONFIG(__u64, timeout_tcp_closing) = 66 * SECOND;
 CONFIG(__u64, timeout_udp) = 120 * SECOND;
 CONFIG(__u64, timeout_icmp) = 10 * SECOND;
 CONFIG(__u64, timeout_other) = 600 * SECOND;

@@ -75,9 +75,14 @@ INLINE struct flow *find_flow(struct work *w, int leaving, __u64 now)
 		return 0;
 	if (flow->flags & FLOW_NAT)
 		reverse(&w->reply, &flow->to);
-	if (now - flow->last_seen <= timeout_of(w->packet.protocol, flow->state) && !is_reused(w, flow, leaving))
+	int lives = now - flow->last_seen <= timeout_of(w->packet.protocol, flow->state);
+	if (lives && !is_reused(w, flow, leaving))
 		return flow;
-	forget(w, flow);
+	/* Where its answers came from it may be remembered, and must not be met by others. */
+	if (lives && flow->state == FLOW_CLOSING && (flow->flags & FLOW_NAT))
+		bpf_map_delete_elem(&flows, &w->packet);
+	else
+		forget(w, flow);
 	reverse(&w->reply, &w->packet);
 	return 0;
 }

@@ -936,7 +936,7 @@ export const WORK_FLAG = {
 export const CONFIGURATION = {
   timeout_tcp_opening: 60000000000,
   timeout_tcp_established: 3600000000000,
-  timeout_tcp_closing: 60000000000,
+  timeout_tcp_closing: 66000000000,
   timeout_udp: 120000000000,
   timeout_icmp: 10000000000,
   timeout_other: 600000000000,
