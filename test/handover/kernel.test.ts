@@ -169,6 +169,7 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
     expect(conntrack.find(asked("10.244.1.1", 1009))?.reply).toMatchObject({
       ...{ ...backend, destination: "10.244.1.1", destinationPort: 1009 },
     });
+    expect(conntrack.find(asked("10.244.1.1", 1009))?.timeout).toBeGreaterThan(500);
     expect(conntrack.find(behind("192.0.2.9", 1008))).toBeUndefined();
     expect(conntrack.find(behind("10.244.1.1", 1009))).toBeUndefined();
   });

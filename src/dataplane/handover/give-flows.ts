@@ -113,17 +113,20 @@ export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
 
 /** Each becomes one flow of the kernel's that begins where the programs saw it begin, and ends where the kernel's did; how many. */
 async function exchange(
-  { flows, conntrack, generation, known }: GiveOptions,
+  { flows, conntrack, generation, known: given }: GiveOptions,
   all: readonly CarriedFlow[],
 ): Promise<number> {
   let exchanged = 0;
   for (const [at, one] of all.entries()) {
     if (at % AT_ONCE === 0) await nextTurn();
-    const { source, sourcePort } = inverse(conntrack.find(one.translated)?.reply ?? inverse(one.translated));
+    const known = conntrack.find(one.translated);
+    const { source, sourcePort } = known ? inverse(known.reply) : one.translated;
     const translated = { ...one.translated, source, sourcePort };
     for (const packets of [one.original, one.translated, inverse(translated)]) conntrack.delete(packets);
-    if (!inserted(conntrack, newFlow({ ...one, translated }, generation))) continue;
-    known.add(one.name);
+    // As long as the kernel would have remembered it: nobody looks at it again here.
+    const timeout = known?.timeout ?? IDLE_SECONDS[one.protocol];
+    if (!inserted(conntrack, { ...newFlow({ ...one, translated }, generation), timeout })) continue;
+    given.add(one.name);
     forget(flows, one);
     exchanged++;
   }
