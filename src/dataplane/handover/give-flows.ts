@@ -4,7 +4,8 @@
  * that a flow is the kernel's must not be told wrong: an entry that is there is only replaced while the programs still carry everything.
  *
  * What the programs translate on its way into the stack, to a backend that is no pod, the kernel knows already, by what they make of it and
- * maybe with a translation of its own. Both would have the same answers: it cannot have the one before the other has gone.
+ * maybe with a translation of its own; and what the node itself sent, by what it was before. Both would have the same answers, or the same
+ * questions: it cannot have the one before the other has gone.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { FLOW_FLAG, FLOW_PATH, FLOW_STATE, flowKeyLayout, flowLayout } from "../../gen/bpf/layout.gen.ts";
@@ -39,7 +40,7 @@ export interface Given {
   staying: number;
 }
 
-const { FLOW_REPLY, FLOW_NAT, FLOW_DIRECT } = FLOW_FLAG;
+const { FLOW_REPLY, FLOW_NAT, FLOW_DIRECT, FLOW_FROM_HOST } = FLOW_FLAG;
 const TCP = 6;
 const UDP = 17;
 /** Long enough for the next packet, short enough for a flow that is over; the kernel sets its own time at the first packet. */
@@ -57,11 +58,11 @@ const AT_ONCE = 256;
  */
 export async function giveFlows(options: GiveOptions, replace: boolean): Promise<Given> {
   const { conntrack, generation, known, hold } = options;
-  const throughStack: CarriedFlow[] = [];
+  const toExchange: CarriedFlow[] = [];
   const counted = await eachFlow(options, (one) => {
     if (known.has(one.name)) return "given";
-    if (one.throughStack) {
-      throughStack.push(one);
+    if (one.inKernel) {
+      toExchange.push(one);
       return "refused";
     }
     const flow = newFlow(one, generation);
@@ -76,20 +77,20 @@ export async function giveFlows(options: GiveOptions, replace: boolean): Promise
   });
   // Programs that cannot ask the kernel would begin them anew while they still take what is new.
   if (replace) return counted;
-  return withExchanged(counted, await hold(() => exchange(options, throughStack)));
+  return withExchanged(counted, await hold(() => exchange(options, toExchange)));
 }
 
 /** Those left after a while are idle: the kernel keeps them from here on, and the programs forget them. What it would not take stays. */
 export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
   const { conntrack, generation, flows, known, hold } = options;
   await expireFlows(flows, {});
-  const throughStack: CarriedFlow[] = [];
+  const toExchange: CarriedFlow[] = [];
   const give = (one: CarriedFlow) => {
     const there = conntrack.find(one.original);
     const ours = there?.mark === generationMark(generation);
     if (!ours && !known.has(one.name)) {
       // It had not been answered yet when the others were given.
-      if (one.throughStack) throughStack.push(one);
+      if (one.inKernel) toExchange.push(one);
       else if (inserted(conntrack, newFlow(one, generation))) known.add(one.name);
       return "refused";
     }
@@ -107,8 +108,8 @@ export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
     if (isOver) forget(flows, one);
     return isOver;
   });
-  if (throughStack.length === 0) return counted;
-  return withExchanged(counted, await hold(() => exchange(options, throughStack)));
+  if (toExchange.length === 0) return counted;
+  return withExchanged(counted, await hold(() => exchange(options, toExchange)));
 }
 
 /** Each becomes one flow of the kernel's that begins where the programs saw it begin, and ends where the kernel's did; how many. */
@@ -162,7 +163,8 @@ interface CarriedFlow {
   original: FlowTuple;
   /** As the programs send it on. */
   translated: FlowTuple;
-  throughStack: boolean;
+  /** The kernel has it all along, as it looks before or behind the programs. */
+  inKernel: boolean;
 }
 
 async function eachFlow(
@@ -197,11 +199,12 @@ function carriedFlow([key, value]: MapEntry): CarriedFlow | undefined {
   if (flags & FLOW_REPLY || state === FLOW_STATE.FLOW_CLOSING) return undefined;
   if (protocol === TCP && state === FLOW_STATE.FLOW_OPENING) return undefined;
   if (path === FLOW_PATH.PATH_STACK && !(flags & FLOW_NAT)) return undefined;
+  const inKernel = path === FLOW_PATH.PATH_STACK || (flags & FLOW_FROM_HOST) !== 0;
   const { at } = flowLayout;
   const to = flags & FLOW_NAT ? value.subarray(at.to, at.to + flowKeyLayout.size) : key;
   return {
     ...{ name: key.toString("latin1"), key, reply: reversedKey(to), protocol },
-    ...{ original: tupleOf(key), translated: tupleOf(to), throughStack: path === FLOW_PATH.PATH_STACK },
+    ...{ original: tupleOf(key), translated: tupleOf(to), inKernel },
   };
 }
 
