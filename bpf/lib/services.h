@@ -29,12 +29,14 @@ INLINE int is_outside(struct work *w)
 
 /*
  * Node ports are of every address of this node. Of another node's too in what comes through the overlay: that node left the packet as
- * it was, for us to answer.
+ * it was, for us to answer. It may have addresses that nobody told us of: only a node that takes it for a service sends a client's packet here.
  */
 INLINE int is_node_port_address(struct work *w, const struct interface *interface)
 {
 	__u32 kind = route_kind_of(w, &w->packet.dst);
-	return kind == ROUTE_LOCAL_HOST || (kind == ROUTE_REMOTE_HOST && interface->kind == INTERFACE_OVERLAY);
+	if (kind == ROUTE_LOCAL_HOST)
+		return 1;
+	return interface->kind == INTERFACE_OVERLAY && (kind == ROUTE_REMOTE_HOST || (!kind && is_outside(w)));
 }
 
 INLINE struct frontend *find_frontend(struct work *w, const struct interface *interface)

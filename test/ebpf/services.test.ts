@@ -344,6 +344,12 @@ const FIRST_PACKETS: Row[] = [
     `redirect PASS_POLICY | tcp 198.51.100.7:1000 > 10.65.0.2:8080`,
   ],
   [
+    "handed over by a node that was asked at an address nobody told us of",
+    "overlay",
+    v4(C4("198.18.0.1"), tcp(1000, 30080)),
+    `redirect PASS_POLICY | tcp 198.51.100.7:1000 > 10.65.0.2:8080`,
+  ],
+  [
     "handed over for a service nobody has told us of yet: it does not go round",
     "overlay",
     v4(C4(PEER.v4), tcp(1000, 30099)),
