@@ -103,7 +103,8 @@ describe.skipIf(whyNoRealNodes)(`traffic that is measured${whyNoRealNodes ? `: $
     expect(failed?.message).toMatch(/node-port-(local|remote) by UDP: .*(silent for|datagrams were not answered)/);
     expect(undone).toEqual(["stop-canary", "break", "start-canary"]);
     expect(broken).toBe(0);
-    const spoiled = traffic.filter(({ unanswered, sent }) => unanswered > sent / 20);
+    // A broken way is silent for a third of the time and more; what is under way when all ends is little beside that.
+    const spoiled = traffic.filter(({ unanswered, sent }) => unanswered > sent / 5);
     expect(new Set(waysOf(spoiled)).size).toBeGreaterThan(0);
     expect(spoiled.every(({ way }) => way.startsWith("node-port-"))).toBe(true);
     expect(await isThere()).toBe(false);
