@@ -103,10 +103,10 @@ describe.skipIf(whyNoRealNodes)(`traffic that is measured${whyNoRealNodes ? `: $
     expect(failed?.message).toMatch(/node-port-(local|remote) by UDP: .*(silent for|datagrams were not answered)/);
     expect(undone).toEqual(["stop-canary", "break", "start-canary"]);
     expect(broken).toBe(0);
-    // A broken way is silent for a third of the time and more; what is under way when all ends is little beside that.
-    const spoiled = traffic.filter(({ unanswered, sent }) => unanswered > sent / 5);
-    expect(new Set(waysOf(spoiled)).size).toBeGreaterThan(0);
-    expect(spoiled.every(({ way }) => way.startsWith("node-port-"))).toBe(true);
+    // Others may have answers under way when all ends at once.
+    const [worst] = traffic.filter(({ protocol }) => protocol === "udp").sort((a, b) => b.unanswered - a.unanswered);
+    expect(worst?.way).toMatch(/^node-port-/);
+    expect(worst!.unanswered).toBeGreaterThan(worst!.sent / 20);
     expect(await isThere()).toBe(false);
     const [run] = await listRuns(engine());
     expect(run && "record" in run && run.record.outcome).toBe("rolled-back");
