@@ -141,7 +141,8 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
         return servicePort(`many-${at}`, at % 8 === 0 ? [`*${POD_B.v4}:9000`] : [], { clusterAddress: address });
       });
       const began = performance.now();
-      const told = await apply(many, []);
+      // At full size there are more cluster addresses than fit, too, which is told beside.
+      const told = (await apply(many, [])).filter((one) => !one.startsWith("(cluster addresses)"));
       process.stdout.write(
         `${most} services, ${told.length} did not fit, in ${Math.round(performance.now() - began)} ms\n`,
       );
