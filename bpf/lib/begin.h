@@ -114,7 +114,7 @@ INLINE int find_free_port(struct __sk_buff *skb, struct work *w)
 {
 	__u64 now = bpf_ktime_get_ns();
 	__u16 over = 0;
-#pragma clang loop unroll(disable)
+#pragma clang loop unroll(full)
 	for (int i = 0; i < PORT_TRIES; i++) {
 		reverse(&w->reply, &w->to);
 		enum use use = use_of(skb, w, &w->reply, now);
