@@ -5,7 +5,7 @@
  */
 import { once } from "node:events";
 import { connect, Socket } from "node:net";
-import { netBytes } from "../dataplane/ebpf/net-bytes.ts";
+import { addressBytes } from "../dataplane/ebpf/net-bytes.ts";
 import { mapDirectory } from "../dataplane/ebpf/programs.ts";
 import { FLOW_FLAG, flowKeyLayout, flowLayout } from "../gen/bpf/layout.gen.ts";
 import type { Kernel } from "../kernel/kernel.ts";
@@ -107,7 +107,7 @@ function isTranslated(
   port: number,
 ): boolean {
   const ports = { sport: port, dport: service.port, protocol: TCP };
-  const key = flowKeyLayout.write({ src: bytesOf(source), dst: bytesOf(service.clusterAddress!), ...ports });
+  const key = flowKeyLayout.write({ src: addressBytes(source), dst: addressBytes(service.clusterAddress!), ...ports });
   const flows = kernel.bpf.openMap(`${mapDirectory(pinDirectory)}/flows`);
   const flow = flows.lookup(key);
   flows.close();
@@ -140,10 +140,6 @@ function addressOf({ addresses }: PodRecord, { family }: ServicePort): string | 
 async function connected(socket: Socket): Promise<void> {
   const late = AbortSignal.timeout(TIMEOUT_MS);
   await once(socket, "connect", { signal: late });
-}
-
-function bytesOf(address: string): Uint8Array {
-  return netBytes(`${address}/${address.includes(":") ? 128 : 32}`).bytes;
 }
 
 function reason(error: unknown): string {

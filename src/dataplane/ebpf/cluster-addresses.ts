@@ -3,7 +3,7 @@ import type { BpfMap } from "../../kernel/bpf-port.ts";
 import type { CodedError } from "../../kit/errors.ts";
 import type { ServicePort, TableDelta } from "../../policy/model.ts";
 import { MapTable } from "./map-table.ts";
-import { netBytes } from "./net-bytes.ts";
+import { addressBytes } from "./net-bytes.ts";
 
 /** Addresses the cluster gave services, so that a port they do not have is refused rather than sent to nowhere. */
 export class ClusterAddresses {
@@ -50,7 +50,7 @@ export class ClusterAddresses {
   }
 
   private tell(address: string): void {
-    const key = Buffer.from(netBytes(`${address}/${address.includes(":") ? 128 : 32}`).bytes);
+    const key = Buffer.from(addressBytes(address));
     const ports = this.ports.get(address) ?? 0;
     if (ports > 0) {
       this.table.want(key, clusterAddressLayout.write({ ports }));

@@ -19,6 +19,10 @@ export function netBytes(text: string): NetBytes {
   return { family, prefixLength: length + 128 - family.bits, bytes: bytesOf({ family, value: base }) };
 }
 
+export function addressBytes(address: string): Uint8Array {
+  return netBytes(`${address}/${address.includes(":") ? 128 : 32}`).bytes;
+}
+
 export function addressText(bytes: Uint8Array): string {
   const value = BigInt(`0x${Buffer.from(bytes).toString("hex")}`);
   const mapped = value >> 32n === MAPPED >> 32n;

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { affinityKeyLayout, affinityLayout, frontendLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
 import type { ServicePort } from "../../policy/model.ts";
-import { addressText, netBytes } from "../ebpf/net-bytes.ts";
+import { addressBytes, addressText } from "../ebpf/net-bytes.ts";
 import { frontendKey } from "../ebpf/service-rows.ts";
 import type { Affinity } from "../service-proxy/proxy-affinities.ts";
 import { allBackends, socketText } from "../service-proxy/proxy-names.ts";
@@ -54,12 +54,12 @@ export function writeAffinities(maps: AffinityMaps, noted: readonly Affinity[]):
     const [[number] = []] = numbered(frontends, service);
     if (number === undefined) continue;
     const value = affinityLayout.write({
-      ...{ address: bytesOf(backend.address), port: backend.port, pad: 0, pad2: 0 },
+      ...{ address: addressBytes(backend.address), port: backend.port, pad: 0, pad2: 0 },
       lastUsed: process.hrtime.bigint(),
     });
     for (const local of backend.local ? [0, 1] : [0]) {
       const from = ownAddresses.includes(client) ? OWN_CLIENT : client;
-      const key = affinityKeyLayout.write({ client: bytesOf(from), service: number, local });
+      const key = affinityKeyLayout.write({ client: addressBytes(from), service: number, local });
       if (!affinities.lookup(key)) affinities.update(key, value);
     }
   }
@@ -72,8 +72,4 @@ function numbered(frontends: BpfMap, service: ServicePort) {
   if (!frontend) return [];
   const backends = new Map(allBackends(service).map((backend) => [socketText(backend), backend]));
   return [[frontend.readUInt32LE(frontendLayout.at.service), { service, backends }] as const];
-}
-
-function bytesOf(address: string): Uint8Array {
-  return netBytes(`${address}/${address.includes(":") ? 128 : 32}`).bytes;
 }

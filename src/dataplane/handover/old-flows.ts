@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { flowKeyLayout, oldFlowLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
 import { type ConntrackPort, type Flow, type FlowTuple, TCP_STATES } from "../../kernel/conntrack-port.ts";
-import { netBytes } from "../ebpf/net-bytes.ts";
+import { addressBytes } from "../ebpf/net-bytes.ts";
 
 const TCP = 6;
 const UDP = 17;
@@ -62,7 +62,7 @@ function entryOf(packet: FlowTuple, other: FlowTuple, { reply, mark, tcpState, t
     ...{
       until: now + BigInt(timeout) * SECOND_NS - MARGIN_NS,
       mark: mark >>> 16,
-      dst: bytesOf(other.source),
+      dst: addressBytes(other.source),
       dport: other.sourcePort,
     },
     reply: packet === reply ? 1 : 0,
@@ -74,11 +74,7 @@ function entryOf(packet: FlowTuple, other: FlowTuple, { reply, mark, tcpState, t
 function keyOf({ protocol, source, destination, sourcePort, destinationPort }: FlowTuple): Buffer {
   return flowKeyLayout.write({
     ...{ protocol, sport: sourcePort, dport: destinationPort },
-    src: bytesOf(source),
-    dst: bytesOf(destination),
+    src: addressBytes(source),
+    dst: addressBytes(destination),
   });
-}
-
-function bytesOf(address: string): Uint8Array {
-  return netBytes(`${address}/${address.includes(":") ? 128 : 32}`).bytes;
 }
