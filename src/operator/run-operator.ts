@@ -8,6 +8,7 @@ import { type ApplyTools, MANAGER } from "./apply.ts";
 import type { OperatorConfig } from "./config.ts";
 import { createHands } from "./hands.ts";
 import type { Observer } from "./observe.ts";
+import type { Observed } from "./observed.ts";
 import type { OperatorMetrics } from "./operator-metrics.ts";
 import { type Outcome, PARTS, type Part } from "./outcome.ts";
 import { putBackNotes } from "./put-back.ts";
@@ -69,12 +70,12 @@ export function runOperator(work: OperatorWork): Running {
   });
   const hands = Object.fromEntries(PARTS.map((part) => [part, createHands(toolsFor(part), observer)]));
 
-  const look = async (part: Part): Promise<{ outcome: Outcome; again: boolean }> => {
+  const look = async (part: Part): Promise<{ observed: Observed; outcome: Outcome; again: boolean }> => {
     const own = hands[part];
     if (!own) throw new TypeError(`no part ${part}`);
     const observed = observer.snapshot();
     try {
-      return { outcome: await reconcilePart(part, observed, own), again: false };
+      return { observed, outcome: await reconcilePart(part, observed, own), again: false };
     } catch (error) {
       if (stopping.signal.aborted) throw error;
       if (error instanceof CodedError && error.code === "SECOND_OPERATOR") {
@@ -85,7 +86,7 @@ export function runOperator(work: OperatorWork): Running {
       const outcome = outcomeOfFailure(error, queue.failures(part));
       if (!outcome) throw error;
       log.warn({ part, error }, "reconcile failed, and status says so");
-      return { outcome, again: true };
+      return { observed, outcome, again: true };
     }
   };
 
@@ -98,8 +99,9 @@ export function runOperator(work: OperatorWork): Running {
       const part = key as Part;
       if (observer.missingDefinitions().length > 0) return { requeueAfterMs: RETRY_MS };
       const began = clock.now();
-      const { outcome, again } = await look(part);
-      await reportOutcome(toolsFor(part), part, observer.snapshot(), outcome, putBack.of(part, clock.now()));
+      const { observed, outcome, again } = await look(part);
+      // The outcome is reported for the generation it was computed from: the request may have changed during the pass.
+      await reportOutcome(toolsFor(part), part, observed, outcome, putBack.of(part, clock.now()));
       took.set(part, clock.now() - began);
       metrics.reconciled(part, outcome, clock.now() - began);
       if (again) queue.retry(part);

@@ -22,7 +22,10 @@ const REQUESTS: Record<Part, { kind: ResourceKind; of(observed: Observed): reado
   "service-proxy": undefined,
 };
 
-/** The only place that writes status. What is already there is not written again. */
+/**
+ * The only place that writes status. What is already there is not written again. `observed` is the snapshot the outcome was computed from:
+ * its generations become observedGeneration, while what is written to is the newest version of the object.
+ */
 export async function reportOutcome(
   tools: ApplyTools,
   part: Part,
@@ -102,14 +105,14 @@ async function reportOnRequest(
   outcome: Outcome,
   { now, self }: Observed,
 ): Promise<void> {
-  // The reconcile may have put a finalizer on it: the newest version is the one to write to.
+  // The reconcile may have added a finalizer: the newest version is the one to write to.
   const live = tools.live.get(kind, object.metadata);
   if (!live || outcome.kind === "absent") return;
   const before = (live["status"] ?? {}) as { conditions?: Condition[]; computed?: unknown };
   const conditions = conditionsOf(outcome, before.conditions, {
     main: "Ready",
     now,
-    generation: live.metadata.generation,
+    generation: object.metadata.generation,
   });
   const installed = kind.kind === vendorNames.kinds.installation.kind ? installedBy(outcome, live, self.version) : {};
   const status = { ...before, ...installed, conditions };

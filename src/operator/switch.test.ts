@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { AGENT_SAYS } from "../api/agent-report.ts";
-import type { KubeObject } from "../api/object.ts";
+import type { Condition, KubeObject } from "../api/object.ts";
+import type { ApiRequest, Transport } from "../api/transport.ts";
 import type { Pod, Workload } from "../api/workload-objects.ts";
+import { findCondition } from "../cluster/conditions.ts";
 import { DAEMON_SETS, NODES, PODS } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
@@ -20,6 +22,56 @@ async function proxySelector(): Promise<Record<string, string> | undefined> {
 async function bpfEnabled(): Promise<unknown> {
   const config = await world.get<KubeObject>(storedKind("dataplaneConfiguration"), CONFIG);
   return (config?.["spec"] as { bpfEnabled?: boolean } | undefined)?.bpfEnabled;
+}
+
+async function generationOf(): Promise<number> {
+  return (await world.get<KubeObject>(storedKind("installation"), CONFIG))?.metadata.generation ?? 0;
+}
+
+/**
+ * The user takes eBPF back exactly while the operator judges the request for it: its look at pods is answered only once its watch has
+ * delivered the newer Installation. `reports` collects every Degraded condition that is written.
+ */
+function withChangeDuringPass(real: Transport, reports: string[]): Transport {
+  let changed = false;
+  let delivered: () => void = () => {};
+  const seen = new Promise<void>((resolve) => {
+    delivered = resolve;
+  });
+  const isWatch = ({ path, query }: ApiRequest) => path.endsWith("/installations") && query?.["watch"] !== undefined;
+  return {
+    close: () => real.close(),
+    async request(request) {
+      if (request.method === "PUT" && request.path.endsWith("/status")) reports.push(...degradedIn(request.body));
+      if (!changed && request.path === "/api/v1/pods" && request.query?.["limit"] === "500") {
+        changed = true;
+        await world.patchInstallation({ linuxDataplane: "Nftables" });
+        await seen;
+      }
+      const response = await real.request(request);
+      if (!isWatch(request)) return response;
+      return {
+        ...response,
+        text: () => response.text(),
+        lines: () => noticing(response.lines(), () => changed && delivered()),
+      };
+    },
+  };
+}
+
+async function* noticing(lines: AsyncIterable<string>, notice: () => void): AsyncIterable<string> {
+  for await (const line of lines) {
+    yield line;
+    // The reader has taken the line when it asks for the next one.
+    if (line.includes('"Nftables"')) notice();
+  }
+}
+
+function degradedIn(body: string | undefined): string[] {
+  const { status } = JSON.parse(body ?? "{}") as { status?: { conditions?: Condition[] } };
+  const degraded = findCondition(status?.conditions, "Degraded");
+  if (degraded?.status !== "True") return [];
+  return [`${degraded.reason} of generation ${degraded.observedGeneration}`];
 }
 
 const STANDARD = { vendorNetwork: { linuxDataplane: "Nftables", serviceProxyManagement: "Enabled" } };
@@ -84,6 +136,19 @@ describe("a switch of the data plane", () => {
     await world.untilStatus("network", "Degraded", "CgroupPathNotWritable");
     await world.kubectl.patch(NODES, { name: "node-1" }, { type: "merge", patch: patch(null) });
     await world.until(proxySelector, (selector) => selector?.["non-vendor"] === "true");
+  });
+
+  it("reports a refusal for the generation that was refused, though the request changed while it was looked at", async () => {
+    world = await operatorWorld({ node: (index) => (index === 0 ? { info: { kernelVersion: "4.15.0-213" } } : {}) });
+    const reports: string[] = [];
+    world.startOperator({ transport: (real) => withChangeDuringPass(real, reports) });
+    await world.installation(STANDARD);
+    await world.untilStatus("network", "Available");
+    const refused = (await generationOf()) + 1;
+    await world.patchInstallation({ linuxDataplane: "BPF", hostPorts: null });
+    await world.until(generationOf, (generation) => generation > refused);
+    await world.untilStatus("network", "Available");
+    expect([...new Set(reports)]).toEqual([`EbpfKernelTooOld of generation ${refused}`]);
   });
 
   it("never patches a proxy that another tool keeps: status says whose it is and what to run", async () => {
