@@ -116,7 +116,7 @@ INLINE int choose_backend(const struct frontend *frontend, struct backend *chose
 	if (frontend->affinity) {
 		now = bpf_ktime_get_ns();
 		struct affinity *last = bpf_map_lookup_elem(&affinities, &client);
-		if (last && now - last->last_used < frontend->affinity * SECOND) {
+		if (last && elapsed(now, last->last_used) < frontend->affinity * SECOND) {
 			last->last_used = now;
 			chosen->address = last->address;
 			chosen->port = last->port;
@@ -197,7 +197,7 @@ INLINE int sending(struct bpf_sock_addr *ctx, int v6)
 	key_of(ctx, &asked, v6);
 	__u64 now = bpf_ktime_get_ns();
 	struct socket_peer *choice = bpf_map_lookup_elem(&socket_choices, &asked);
-	if (choice && now - choice->last_used < timeout_udp) {
+	if (choice && elapsed(now, choice->last_used) < timeout_udp) {
 		choice->last_used = now;
 		write_peer(ctx, &choice->address, choice->port, v6);
 		return PROCEED;

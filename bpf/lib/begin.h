@@ -94,7 +94,7 @@ INLINE enum use use_of(struct __sk_buff *skb, struct work *w, const struct flow_
 {
 	enum use use = UNUSED;
 	struct flow *flow = bpf_map_lookup_elem(&flows, reply);
-	if (flow && now - flow->last_seen <= timeout_of(reply->protocol, flow->state)) {
+	if (flow && elapsed(now, flow->last_seen) <= timeout_of(reply->protocol, flow->state)) {
 		/* Left over from this very flow. */
 		int own = (flow->flags & FLOW_NAT) && leads_back(flow, &w->packet);
 		if (!own && flow->state != FLOW_CLOSING)

@@ -75,7 +75,7 @@ INLINE struct flow *find_flow(struct work *w, int leaving, __u64 now)
 		return 0;
 	if (flow->flags & FLOW_NAT)
 		reverse(&w->reply, &flow->to);
-	int lives = now - flow->last_seen <= timeout_of(w->packet.protocol, flow->state);
+	int lives = elapsed(now, flow->last_seen) <= timeout_of(w->packet.protocol, flow->state);
 	if (lives && !is_reused(w, flow, leaving))
 		return flow;
 	/* Where its answers came from it may be remembered, and must not be met by others. */
@@ -129,7 +129,7 @@ INLINE void refresh(struct flow *flow, const struct work *w, __u32 length, __u64
 	flow->bytes += length;
 	__u8 opening = flow->state == FLOW_OPENING && (flow->flags & (FLOW_REPLY | FLOW_DIRECT));
 	__u8 ending = w->packet.protocol == IPPROTO_TCP && (w->tcp_flags & (TCP_FIN | TCP_RST));
-	__u8 old = now - flow->last_seen > SEEN_GRAIN;
+	__u8 old = elapsed(now, flow->last_seen) > SEEN_GRAIN;
 	if (!opening && !ending && !old)
 		return;
 	struct flow *answer = other_half(w, flow);

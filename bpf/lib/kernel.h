@@ -55,4 +55,13 @@ static long (*bpf_fib_lookup)(void *ctx, struct bpf_fib_lookup *params, int size
 static void *(*bpf_ringbuf_reserve)(void *ringbuf, __u64 size, __u64 flags) = (void *)BPF_FUNC_ringbuf_reserve;
 static void (*bpf_ringbuf_submit)(void *data, __u64 flags) = (void *)BPF_FUNC_ringbuf_submit;
 
+/*
+ * Nanoseconds since `then`. Another processor, or the agent, may have written a later time after `now` was read: none has passed, and the
+ * difference must not wrap round to centuries.
+ */
+INLINE __u64 elapsed(__u64 now, __u64 then)
+{
+	return now > then ? now - then : 0;
+}
+
 #endif

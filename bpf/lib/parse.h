@@ -106,7 +106,7 @@ INLINE enum reason recall_first_fragment(struct work *w, __u32 id)
 		return REASON_NONE;
 	fragment_key_of(key, w, id);
 	struct fragment *first = bpf_map_lookup_elem(&fragments, key);
-	if (!first || bpf_ktime_get_ns() - first->seen > timeout_fragment)
+	if (!first || elapsed(bpf_ktime_get_ns(), first->seen) > timeout_fragment)
 		return DROP_FRAGMENT_WITHOUT_FIRST;
 	w->packet.sport = first->sport;
 	w->packet.dport = first->dport;

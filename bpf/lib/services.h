@@ -98,7 +98,7 @@ INLINE int recall_backend(struct work *w, const struct frontend *frontend, __u32
 	key->service = frontend->service;
 	key->local = local;
 	struct affinity *had = bpf_map_lookup_elem(&affinities, key);
-	if (!had || now - had->last_used > (__u64)frontend->affinity * SECOND)
+	if (!had || elapsed(now, had->last_used) > (__u64)frontend->affinity * SECOND)
 		return 0;
 	had->last_used = now;
 	w->to.dst = had->address;

@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { DeadMan } from "../dataplane/handover/hand-over.ts";
+import { kernelTime } from "../kernel/kernel-time.ts";
 import type { Log } from "../kit/log.ts";
 import type { Net } from "../policy/model.ts";
 import type { AgentDirectories } from "./config.ts";
@@ -12,7 +13,7 @@ import type { HeldBack } from "./plane-switch.ts";
 
 /** What is on disk while it waits. */
 export interface Armed {
-  /** Nanoseconds of the clock that no one can set, as text, and of which boot. */
+  /** Kernel time (CLOCK_MONOTONIC, ns) as text, and of which boot. */
   deadline: string;
   boot: string;
   /** For whoever gives connections back without a model. */
@@ -45,7 +46,7 @@ export function deadMan({ directories, seconds, pools, start, log }: DeadManOpti
   return {
     armed: () => readArmed(directories) !== undefined,
     arm() {
-      const deadline = process.hrtime.bigint() + BigInt(seconds) * 1_000_000_000n;
+      const deadline = kernelTime() + BigInt(seconds) * 1_000_000_000n;
       write(armedFile(directories), { deadline: String(deadline), boot: bootId(), pools: pools() } satisfies Armed);
       start();
       log.info({ seconds }, "the old data plane is put back unless the new one is found to work");
@@ -73,7 +74,7 @@ export function disarm(directories: Pick<AgentDirectories, "run">): void {
 }
 
 export function isOverdue({ deadline }: Armed): boolean {
-  return process.hrtime.bigint() >= BigInt(deadline);
+  return kernelTime() >= BigInt(deadline);
 }
 
 /** eBPF is not to be tried for a while; `"untilTold"`: not before somebody says so. */

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { flowLayout } from "../../src/gen/bpf/layout.gen.ts";
+import { kernelTime } from "../../src/kernel/kernel-time.ts";
 import { arp, checksum, frame, icmp, ipBytes, ports, TCP, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { allow, NODE, OUTSIDE, PacketLab, POD_A, POD_B, REMOTE } from "./packet-lab.ts";
@@ -71,6 +73,21 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
     expect(said(fromB(v4(B_TO_A, udp(53, 5000))))).toBe("redirect PASS_POLICY");
     expect(said(fromB(v4(B_TO_A, udp(53, 5000))))).toBe("redirect PASS_ESTABLISHED");
     expect(said(fromA(v4(A_TO_B, udp(5000, 53))))).toBe("redirect PASS_ESTABLISHED");
+  });
+
+  it("an entry that another CPU refreshed after this packet's time was read is alive, not centuries old", async () => {
+    await lab.apply({ aEgress: [allow()], bIngress: [allow()] });
+    fromA(v4(A_TO_B, tcp(42000, 80)));
+    expect(said(fromB(v4(B_TO_A, tcp(80, 42000, TCP.synAck))))).toBe("redirect PASS_ESTABLISHED");
+    const flows = lab.map("flows");
+    const later = kernelTime() + 60_000_000_000n;
+    for (const [key, value] of flows.entries()) {
+      value.writeBigUInt64LE(later, flowLayout.at.lastSeen);
+      flows.update(key, value);
+    }
+    flows.close();
+    expect(said(fromA(v4(A_TO_B, tcp(42000, 80, TCP.ack))))).toBe("redirect PASS_ESTABLISHED");
+    expect(said(fromB(v4(B_TO_A, tcp(80, 42000, TCP.ack))))).toBe("redirect PASS_ESTABLISHED");
   });
 
   it("a pod speaks with its own addresses only", async () => {

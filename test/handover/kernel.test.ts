@@ -15,6 +15,7 @@ import {
 import type { BpfMap } from "../../src/kernel/bpf-port.ts";
 import type { ConntrackPort, FlowTuple } from "../../src/kernel/conntrack-port.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
+import { kernelTime } from "../../src/kernel/kernel-time.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
 import type { NftPort } from "../../src/kernel/nft-port.ts";
 import { ModelCopy } from "../../src/policy/model-copy.ts";
@@ -74,7 +75,7 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
         mac: new Uint8Array(6),
         pad2: 0,
       };
-      const state = { lastSeen: process.hrtime.bigint(), state: FLOW_STATE.FLOW_ESTABLISHED, path, flags };
+      const state = { lastSeen: kernelTime(), state: FLOW_STATE.FLOW_ESTABLISHED, path, flags };
       map.update(flowKeyLayout.write(key), flowLayout.write({ ...rest, ...state, to } as never));
     }
     return map;

@@ -2,6 +2,7 @@ import { beforeEach, expect, it } from "vitest";
 import { FLOW_FLAG, flowKeyLayout, flowLayout, NODE_WORD } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
 import { makeFakeKernel } from "../../kernel/fake/fake-kernel.ts";
+import { kernelTime } from "../../kernel/kernel-time.ts";
 import { FlowCarry } from "./carry-flows.ts";
 import { word } from "./programs.ts";
 
@@ -66,7 +67,7 @@ it("a flow comes over with both its directions, and programs act as they did", a
 
 it("one of which only half came over, and which our programs have seen since, is made whole", async () => {
   carry.share();
-  const now = process.hrtime.bigint();
+  const now = kernelTime();
   put(before, ONE, now);
   ours.flows.update(asks, flowTo(ONE, now + 1_000_000_000n).asking);
   await carry.bring();
@@ -75,7 +76,7 @@ it("one of which only half came over, and which our programs have seen since, is
 
 it("one whose addresses and ports are another's since, by our programs, stays behind", async () => {
   carry.share();
-  const now = process.hrtime.bigint();
+  const now = kernelTime();
   put(before, ONE, now);
   put(ours, OTHER, now + 1_000_000_000n);
   const newer = ours.flows.lookup(asks);
@@ -87,7 +88,7 @@ it("one whose addresses and ports are another's since, by our programs, stays be
 it("one that takes the place of a flow that is over comes over whole", async () => {
   put(ours, OTHER, 5n);
   carry.share();
-  put(before, ONE, process.hrtime.bigint());
+  put(before, ONE, kernelTime());
   await carry.bring();
   expect(ours.flows.lookup(asks)).toEqual(before.flows.lookup(asks));
   expect(ours.flows.lookup(answersOf(ONE))).toEqual(before.flows.lookup(answersOf(ONE)));

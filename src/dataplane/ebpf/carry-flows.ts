@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { FLOW_FLAG, flowKeyLayout, flowLayout, NODE_WORD } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort, MapEntry } from "../../kernel/bpf-port.ts";
+import { kernelTime } from "../../kernel/kernel-time.ts";
 import { reversedKey } from "./net-bytes.ts";
 import { word } from "./programs.ts";
 
@@ -29,8 +30,7 @@ export class FlowCarry {
   async bring(): Promise<void> {
     if (this.from.info.keySize !== this.to.info.keySize) return;
     const since = this.since;
-    // What programs call ktime is what Node calls hrtime.
-    this.since = process.hrtime.bigint();
+    this.since = kernelTime();
     for (const chunk of this.from.chunks(4096)) {
       const news = chunk.filter(([, value]) => seenAt(value) >= since);
       if (this.isOurs) await this.to.updateMany(news.map(([key, value]) => [key, this.carried(value)] as const));
@@ -41,7 +41,7 @@ export class FlowCarry {
 
   /** From here on programs of ours write flows too. */
   share(): void {
-    if (this.isOurs) this.sharedAt = process.hrtime.bigint();
+    if (this.isOurs) this.sharedAt = kernelTime();
     this.isOurs = false;
   }
 

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { CONFIGURATION, FLOW_STATE, flowKeyLayout, flowLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
+import { kernelTime } from "../../kernel/kernel-time.ts";
 
 type Times = Pick<typeof CONFIGURATION, Extract<keyof typeof CONFIGURATION, `timeout_${string}`>>;
 
@@ -13,8 +14,7 @@ export async function expireFlows(
   configuration: Partial<Times>,
 ): Promise<{ removed: number; left: number }> {
   const times = { ...CONFIGURATION, ...configuration };
-  // Both clocks count from boot and stop in sleep: what programs call ktime is what Node calls hrtime.
-  const now = process.hrtime.bigint();
+  const now = kernelTime();
   let [removed, left] = [0, 0];
   for (const chunk of flows.chunks(4096)) {
     const over = chunk.filter(([key, value]) => isOver(key, value, times, now)).map(([key]) => key);

@@ -10,6 +10,7 @@ import {
   REASON,
 } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
+import { kernelTime } from "../../kernel/kernel-time.ts";
 import type { DataplaneModel } from "../../policy/model.ts";
 import type { Table, TableName } from "../contract.ts";
 import { addressText } from "./net-bytes.ts";
@@ -87,7 +88,7 @@ function showRoutes({ routes }: DataplaneModel): Table {
 }
 
 function showFlows(_model: DataplaneModel, { map }: ShownState): Table {
-  const now = process.hrtime.bigint();
+  const now = kernelTime();
   const entries = map("flows")?.entries() ?? [];
   return {
     columns: ["protocol", "from", "to", "direction", "state", "goes", "packets", "idle", "becomes"],

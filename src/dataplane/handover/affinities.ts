@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { affinityKeyLayout, affinityLayout, frontendLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
+import { kernelTime } from "../../kernel/kernel-time.ts";
 import type { ServicePort } from "../../policy/model.ts";
 import { addressBytes, addressText } from "../ebpf/net-bytes.ts";
 import { frontendKey } from "../ebpf/service-rows.ts";
@@ -26,7 +27,7 @@ export async function readAffinities(
 ): Promise<Affinity[]> {
   const known = new Map([...services].flatMap((service) => numbered(frontends, service)));
   if (known.size === 0) return [];
-  const now = process.hrtime.bigint();
+  const now = kernelTime();
   const newest = new Map<string, Affinity & { last: bigint }>();
   for (const chunk of affinities.chunks()) {
     for (const [key, value] of chunk) {
@@ -55,7 +56,7 @@ export function writeAffinities(maps: AffinityMaps, noted: readonly Affinity[]):
     if (number === undefined) continue;
     const value = affinityLayout.write({
       ...{ address: addressBytes(backend.address), port: backend.port, pad: 0, pad2: 0 },
-      lastUsed: process.hrtime.bigint(),
+      lastUsed: kernelTime(),
     });
     for (const local of backend.local ? [0, 1] : [0]) {
       const from = ownAddresses.includes(client) ? OWN_CLIENT : client;

@@ -7,12 +7,14 @@
  * maybe with a translation of its own; and what the node itself sent, by what it was before. Both would have the same answers, or the same
  * questions: it cannot have the one before the other has gone.
  */
+
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { FLOW_FLAG, FLOW_PATH, FLOW_STATE, flowKeyLayout, flowLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, MapEntry } from "../../kernel/bpf-port.ts";
 import { inverse } from "../../kernel/conntrack-message.ts";
 import type { ConntrackPort, Endpoint, FlowTuple, NewFlow } from "../../kernel/conntrack-port.ts";
 import { errnoOf } from "../../kernel/errors.ts";
+import { kernelTime } from "../../kernel/kernel-time.ts";
 import { parseAddress } from "../../kit/ip.ts";
 import type { Net } from "../../policy/model.ts";
 import { NetTable } from "../../policy/nets.ts";
@@ -101,7 +103,7 @@ export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
     forget(flows, one);
     return "given";
   };
-  const now = process.hrtime.bigint();
+  const now = kernelTime();
   const counted = await eachFlow(options, give, (one, value) => {
     // Datagrams have no end, and nothing is lost when the next one is a new flow.
     const isOver = one.protocol === UDP && now - value.readBigUInt64LE(flowLayout.at.lastSeen) > UDP_OVER_NS;

@@ -7,6 +7,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { flowKeyLayout, oldFlowLayout } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
 import { type ConntrackPort, type Flow, type FlowTuple, TCP_STATES } from "../../kernel/conntrack-port.ts";
+import { kernelTime, sinceBoot } from "../../kernel/kernel-time.ts";
 import { addressBytes } from "../ebpf/net-bytes.ts";
 
 const TCP = 6;
@@ -32,8 +33,7 @@ export async function tellOldFlows({ oldFlows, conntrack, nodeAddresses, which }
   const isWanted = (flow: Flow) =>
     which === "all" ? flow.original.protocol === TCP || flow.original.protocol === UDP : isOwnUdp(flow);
   const flows = (await conntrack.flows()).filter(isWanted);
-  // What programs call ktime is what Node calls hrtime.
-  const now = process.hrtime.bigint();
+  const now = kernelTime();
   const told = new Set<string>();
   for (let from = 0; from < flows.length; from += AT_ONCE) {
     const entries = flows
@@ -60,7 +60,7 @@ function bothWays(flow: Flow, now: bigint): (readonly [Buffer, Buffer])[] {
 function entryOf(packet: FlowTuple, other: FlowTuple, { reply, mark, tcpState, timeout }: Flow, now: bigint) {
   const value = {
     ...{
-      until: now + BigInt(timeout) * SECOND_NS - MARGIN_NS,
+      until: sinceBoot(now + BigInt(timeout) * SECOND_NS, MARGIN_NS),
       mark: mark >>> 16,
       dst: addressBytes(other.source),
       dport: other.sourcePort,
