@@ -1,6 +1,10 @@
 /**
- * Puts the old data plane back when the new one cuts the node off. It is armed on disk before the programs begin to act and waits in a
- * process of its own, so that it does its work also when the agent hangs or dies; an agent that starts and finds it overdue does it first.
+ * Rollback watchdog: reverts the node to the old data plane unless the agent confirms the new one before a deadline. It is armed on disk
+ * before the eBPF programs are switched on, and waits in a process of its own, so it acts also when the agent hangs or dies.
+ *
+ * An agent that restarts in time gets the whole period once more. One that is gone at the deadline has found nothing out about eBPF: the
+ * node is reverted, because nobody can tell whether it is cut off, but the next agent tries again at once. Only an agent that was alive
+ * and could not confirm, or a second one that is gone, holds eBPF back.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -16,16 +20,31 @@ export interface Armed {
   /** Kernel time (CLOCK_MONOTONIC, ns) as text, and of which boot. */
   deadline: string;
   boot: string;
-  /** For whoever gives connections back without a model. */
+  /** IP pools, for exporting conntrack entries without a model. */
   pools: readonly Net[];
+  /** Who is to confirm. Absent in records of v3.31.3 and older. */
+  agent?: ProcessId;
+  /** Set once a restarted agent got the period anew. */
+  renewed?: true;
+  /** How often the node was reverted before because the agent was gone. */
+  attempts?: number;
+}
+
+/** A process of this boot: numbers are used again, but not with the same start. */
+export interface ProcessId {
+  pid: number;
+  /** In clock ticks since boot. */
+  started: string;
 }
 
 /** What is on disk after eBPF had to be left. */
 export interface Left {
   why: string;
   at: string;
-  /** Absent: somebody said so, and must say when it may be tried again. */
+  /** Milliseconds since the epoch. Absent: until `vendor node rescue --over`. */
   until?: number;
+  /** Set when the agent was gone at the deadline: eBPF is tried again at once, and counted. */
+  attempts?: number;
 }
 
 export interface DeadManOptions {
@@ -39,19 +58,37 @@ export interface DeadManOptions {
 
 /** After it had to act, eBPF is not tried again for so long, unless something else is asked for meanwhile. */
 const HOLD_MS = 600_000;
+/** An agent that is gone this often while eBPF is confirmed may be killed by what eBPF does to the node. */
+const AGENT_GONE_ATTEMPTS = 2;
 
 export function deadMan({ directories, seconds, pools, start, log }: DeadManOptions): DeadMan & HeldBack {
-  // One that an earlier life armed waits on: its process may be gone with that life.
-  if (readArmed(directories)) start();
+  // Armed by an agent before this one: its watchdog process may be gone with it.
+  const armed = readArmed(directories);
+  if (armed) {
+    if (!armed.renewed && !isOverdue(armed)) {
+      write(armedFile(directories), { ...armed, deadline: deadlineIn(seconds), agent: thisProcess(), renewed: true });
+    }
+    start();
+  }
   return {
     armed: () => readArmed(directories) !== undefined,
     arm() {
-      const deadline = kernelTime() + BigInt(seconds) * 1_000_000_000n;
-      write(armedFile(directories), { deadline: String(deadline), boot: bootId(), pools: pools() } satisfies Armed);
+      const attempts = readLeft(directories)?.attempts ?? 0;
+      const record: Armed = {
+        deadline: deadlineIn(seconds),
+        boot: bootId(),
+        pools: pools(),
+        agent: thisProcess(),
+        attempts,
+      };
+      write(armedFile(directories), record);
       start();
       log.info({ seconds }, "the old data plane is put back unless the new one is found to work");
     },
-    confirm: () => disarm(directories),
+    confirm() {
+      disarm(directories);
+      if (readLeft(directories)?.attempts !== undefined) release(directories);
+    },
     heldBack() {
       const left = readLeft(directories);
       if (!left || (left.until !== undefined && left.until < Date.now())) return undefined;
@@ -83,11 +120,19 @@ export function holdBack(
   why: string,
   long: "aWhile" | "untilTold",
 ): void {
-  const left: Left = {
-    why,
-    at: new Date().toISOString(),
-    ...(long === "aWhile" ? { until: Date.now() + HOLD_MS } : {}),
-  };
+  const until = long === "aWhile" ? { until: Date.now() + HOLD_MS } : {};
+  write(leftFile(directories), { why, at: new Date().toISOString(), ...until } satisfies Left);
+}
+
+/** Records why the watchdog reverted the node, and whether eBPF is held back for it. */
+export function recordReverted(directories: Pick<AgentDirectories, "state">, { agent, attempts = 0 }: Armed): void {
+  const mayTryAgain = agent !== undefined && !isRunning(agent) && attempts + 1 < AGENT_GONE_ATTEMPTS;
+  if (!mayTryAgain) {
+    holdBack(directories, "eBPF was not found to work in time: the old data plane was put back", "aWhile");
+    return;
+  }
+  const why = "the agent was gone when eBPF was to be confirmed: the old data plane was put back";
+  const left: Left = { why, at: new Date().toISOString(), until: Date.now(), attempts: attempts + 1 };
   write(leftFile(directories), left);
 }
 
@@ -123,6 +168,29 @@ function write(file: string, content: object): void {
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(`${file}.new`, `${JSON.stringify(content)}\n`, { mode: 0o600 });
   renameSync(`${file}.new`, file);
+}
+
+function deadlineIn(seconds: number): string {
+  return String(kernelTime() + BigInt(seconds) * 1_000_000_000n);
+}
+
+function thisProcess(): ProcessId {
+  return { pid: process.pid, started: startOf(process.pid) ?? "" };
+}
+
+function isRunning({ pid, started }: ProcessId): boolean {
+  return startOf(pid) === started;
+}
+
+/** Field 22 of /proc/PID/stat. The name, field 2, may hold spaces and brackets. */
+function startOf(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const [state, ...rest] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return state === "Z" ? undefined : rest[18];
+  } catch {
+    return undefined;
+  }
 }
 
 function bootId(): string {

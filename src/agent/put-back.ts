@@ -7,7 +7,7 @@ import { nextGeneration, pinnedGeneration, pinnedMode, turnOffPinned } from "../
 import type { Kernel } from "../kernel/kernel.ts";
 import type { Net } from "../policy/model.ts";
 import type { AgentDirectories } from "./config.ts";
-import { disarm, holdBack, isOverdue, readArmed } from "./dead-man.ts";
+import { type Armed, disarm, isOverdue, readArmed, recordReverted } from "./dead-man.ts";
 import { TABLES } from "./planes.ts";
 
 const POLL_MS = 100;
@@ -21,22 +21,22 @@ export async function keepDeadMansWatch(
   for (;;) {
     const armed = readArmed(directories);
     if (!armed || signal?.aborted) return false;
-    if (isOverdue(armed)) break;
+    if (isOverdue(armed)) {
+      await putBack(kernel, directories, armed);
+      return true;
+    }
     await wait(POLL_MS, undefined, { signal }).catch(() => undefined);
   }
-  const pools = readArmed(directories)?.pools ?? [];
-  await putBack(kernel, directories, pools);
-  return true;
 }
 
 /** Only where the old filter still stands: without it there would be no policy at all. */
-async function putBack(kernel: Kernel, directories: AgentDirectories, pools: readonly Net[]): Promise<void> {
+async function putBack(kernel: Kernel, directories: AgentDirectories, armed: Armed): Promise<void> {
   const nft = kernel.nft();
   const filter = (await nft.tables()).some(({ family, name }) => family === "inet" && name === TABLES.filter);
   nft.close();
   if (filter) {
-    holdBack(directories, "eBPF was not found to work in time: the old data plane was put back", "aWhile");
-    await leaveEbpf(kernel, directories, pools);
+    recordReverted(directories, armed);
+    await leaveEbpf(kernel, directories, armed.pools);
   }
   disarm(directories);
 }

@@ -207,7 +207,7 @@ async function makeNode(
       await removeGroup(group);
     });
   }
-  const node = nodeAgent({ name, netns, addresses, directory, group }, env?.(name) ?? {});
+  const node = nodeAgent({ name, netns, addresses, directory, group }, () => env?.(name) ?? {});
   undo.push(async () => {
     await node.kill();
     kernel.mounts.unmount(join(directory, "bpf"));
@@ -250,13 +250,14 @@ async function forwardApi(netns: Netns, port: number, api: ApiWay): Promise<() =
 
 type NodeFacts = Pick<LabNode, "name" | "netns" | "addresses" | "directory" | "group">;
 
-function nodeAgent(plan: NodeFacts, more: Record<string, string>): LabNode {
+/** `more`: read again at every start, so that a test may change what the next agent is started with. */
+function nodeAgent(plan: NodeFacts, more: () => Record<string, string>): LabNode {
   const { name, netns, directory, group } = plan;
   const kubeconfig = join(directory, "kubeconfig");
   const cluster = { name: "lab", cluster: { server: `http://127.0.0.1:${API_PORT}` } };
   const context = { name: "lab", context: { cluster: "lab" } };
   writeFileSync(kubeconfig, JSON.stringify({ clusters: [cluster], contexts: [context], "current-context": "lab" }));
-  const env = {
+  const env = () => ({
     PATH: process.env["PATH"],
     KUBECONFIG: kubeconfig,
     NODENAME: name,
@@ -267,8 +268,8 @@ function nodeAgent(plan: NodeFacts, more: Record<string, string>): LabNode {
     STATE_DIR: join(directory, "state"),
     BPF_ROOT: join(directory, "bpf"),
     ...(group ? { CGROUP_V2_PATH: group } : {}),
-    ...more,
-  };
+    ...more(),
+  });
   const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
   const intoRelease = (root: string) => [
     ...[`--net=/run/netns/${netns.name}`, ...entering, process.execPath, join(root, "bin/vendor")],
@@ -287,7 +288,8 @@ function nodeAgent(plan: NodeFacts, more: Record<string, string>): LabNode {
     ...plan,
     log: () => lines,
     async start(release = ROOT) {
-      const started = spawn("nsenter", [...intoRelease(release), "node"], { env, stdio: ["ignore", "pipe", "pipe"] });
+      const stdio = ["ignore", "pipe", "pipe"] as ["ignore", "pipe", "pipe"];
+      const started = spawn("nsenter", [...intoRelease(release), "node"], { env: env(), stdio });
       child = started;
       started.stdout.on("data", (text: Buffer) => (lines += text));
       started.stderr.on("data", (text: Buffer) => (lines += text));
@@ -314,7 +316,7 @@ function nodeAgent(plan: NodeFacts, more: Record<string, string>): LabNode {
         },
         config,
       ),
-    vendor: async (...args) => (await run("nsenter", [...intoRelease(ROOT), ...args], { env })).stdout,
+    vendor: async (...args) => (await run("nsenter", [...intoRelease(ROOT), ...args], { env: env() })).stdout,
   };
 }
 
