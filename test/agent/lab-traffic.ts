@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { createServer, type Socket } from "node:net";
 import { realKernel } from "../../src/kernel/kernel.ts";
+import { patience } from "../../src/kit/testing/patience.ts";
 import { ask, type LabPod } from "./node-lab.ts";
 
 /** One long connection from a pod to another, asked now and then whether it still is one. */
@@ -26,8 +27,8 @@ export async function flow(from: LabPod, to: LabPod, port: number): Promise<Flow
   // Says back each line it is told.
   const script = `exec 3<>/dev/tcp/${to.addresses[0]}/${port}; while read -r line <&3; do echo "$line" >&3; done`;
   const child: ChildProcess = spawn("nsenter", [`--net=/run/netns/${from.netns.name}`, "bash", "--norc", "-c", script]);
-  const deadline = Date.now() + 5_000;
-  while (!other && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10));
+  const began = Date.now();
+  while (!other && Date.now() - began < patience(5_000)) await new Promise((resolve) => setTimeout(resolve, 10));
   let count = 0;
   return {
     async alive() {

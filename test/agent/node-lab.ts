@@ -19,6 +19,7 @@ import { CRDS, NAMESPACES, NODES, PODS } from "../../src/cluster/kinds.ts";
 import { installCni } from "../../src/cni/install.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
+import { patience } from "../../src/kit/testing/patience.ts";
 import { killGroup, removeGroup } from "../../src/local/runtime/netns/cgroups.ts";
 
 /** Nodes that are network namespaces on one bridge, each with the real agent in a process of its own, and the real plugin called as a runtime would. */
@@ -401,12 +402,12 @@ export async function inside(netnsName: string, ...command: string[]): Promise<{
 /** Waits for a state; fails with what is said of it. */
 export async function until(
   is: () => Promise<boolean> | boolean,
-  told: () => string,
+  told: () => string | Promise<string>,
   withinMs = 30_000,
 ): Promise<void> {
-  const deadline = Date.now() + withinMs;
+  const began = Date.now();
   while (!(await is())) {
-    if (Date.now() > deadline) throw new Error(`not in time: ${told()}`);
+    if (Date.now() - began > patience(withinMs)) throw new Error(`not in time: ${await told()}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

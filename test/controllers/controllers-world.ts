@@ -13,6 +13,7 @@ import { HOST_ENDPOINTS, PROFILES } from "../../src/controllers/stored-kinds.ts"
 import { type Clock, systemClock } from "../../src/kit/clock.ts";
 import { silentLog } from "../../src/kit/log.ts";
 import { createMetrics } from "../../src/kit/metrics.ts";
+import { patience } from "../../src/kit/testing/patience.ts";
 
 /** An API server with our definitions, somebody who writes to it, and the controllers as often as a story starts them. */
 export interface ControllersWorld {
@@ -166,11 +167,12 @@ export async function eventually<T>(
   is: (value: T) => boolean,
   withinMs = 20_000,
 ): Promise<T> {
-  const deadline = Date.now() + withinMs;
+  const began = Date.now();
   for (;;) {
     const value = await readIt();
     if (is(value)) return value;
-    if (Date.now() > deadline) throw new Error(`still: ${JSON.stringify(value, undefined, 1)?.slice(0, 3_000)}`);
+    if (Date.now() - began > patience(withinMs))
+      throw new Error(`still: ${JSON.stringify(value, undefined, 1)?.slice(0, 3_000)}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

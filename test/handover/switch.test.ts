@@ -46,9 +46,9 @@ describe.skipIf(why !== undefined).each(PROXIES)(
           born.push(await lab.talk(INTERVAL_MS, BORN));
           await lab.switchTo("nft");
           await settled([traffic, ...born]);
-          check("from before", await traffic.report());
+          check("from before", await drained(traffic));
           // Each goes through three changes, which is enough; and what talks takes time from what is measured.
-          for (const one of born) check("begun in eBPF", await one.report());
+          for (const one of born) check("begun in eBPF", await drained(one));
           for (const one of born.splice(0, born.length - 1)) one.stop();
         }
         for (const one of born) one.stop();
@@ -64,18 +64,43 @@ describe.skipIf(why !== undefined).each(PROXIES)(
   },
 );
 
-/** Until everybody has been answered a few times more. */
+/** Until every path has been answered a few times more. */
 async function settled(all: readonly Traffic[]): Promise<void> {
   for (const one of all) {
-    const answers = async () =>
-      Object.values(await one.report()).map(
-        ({ sent, unanswered, flows, lost }) => [sent - unanswered, flows, lost] as const,
+    const before = await one.report();
+    const behind = async () =>
+      Object.entries(await one.report()).flatMap(([name, row]) =>
+        row.lost > 0 || answered(row) >= answered(before[name]!) + 3 * row.flows ? [] : [name],
       );
-    const before = await answers();
-    const went = async () =>
-      (await answers()).every(([now, flows, lost], at) => lost > 0 || now >= before[at]![0] + 3 * flows);
-    await until(went, () => "not answered any more", 15_000).catch(() => undefined);
+    await until(
+      async () => (await behind()).length === 0,
+      async () => `no longer answered: ${(await behind()).join(", ")}`,
+      30_000,
+    );
   }
+}
+
+/** What was sent and not answered once everything under way has had its time: the talkers pause meanwhile. */
+async function drained(traffic: Traffic): Promise<Record<string, TrafficRow>> {
+  traffic.hush(true);
+  const open = async () =>
+    Object.values(await traffic.report()).some((row) => row.lost === 0 && row.unanswered > mayMiss(row));
+  await until(
+    async () => !(await open()),
+    () => "",
+    10_000,
+    // What is missing then is named, path by path, by whoever checks the rows.
+  ).catch(() => undefined);
+  const rows = await traffic.report();
+  traffic.hush(false);
+  return rows;
+}
+
+const answered = ({ sent, unanswered }: TrafficRow) => sent - unanswered;
+
+/** TCP retransmits: nothing may be missing. Of datagrams, as many as vendorctl's default loss budget allows: 0.1 %. */
+function mayMiss({ protocol, sent }: TrafficRow): number {
+  return protocol === "tcp" ? 0 : Math.ceil(sent / 1_000);
 }
 
 function check(when: string, rows: Record<string, TrafficRow>): void {
@@ -85,7 +110,7 @@ function check(when: string, rows: Record<string, TrafficRow>): void {
     expect(row.lost, `${name}, ${when}: ${row.why.join(", ")}`).toBe(0);
     expect(row.moved, `${name}, ${when}: moved to another backend`).toBe(0);
     expect(row.astray, `${name}, ${when}: answered from another address`).toBe(0);
-    expect(row.unanswered, `${name}, ${when}: unanswered`).toBeLessThan(row.sent / 2);
+    expect(row.unanswered, `${name}, ${when}: unanswered of ${row.sent}`).toBeLessThanOrEqual(mayMiss(row));
   }
 }
 

@@ -70,6 +70,7 @@ function report(flows) {
   const classes = {};
   for (const flow of flows) {
     const nothing = {
+      protocol: flow.protocol,
       flows: 0,
       lost: 0,
       sent: 0,
@@ -138,7 +139,7 @@ function start({ name, protocol, host, port, connected = true, size = 0, idle = 
       if (connected) socket.send(words(), fail);
       else socket.send(words(), port, host, () => {});
     };
-    return { name, state, tick, isOpen, idle };
+    return { name, protocol, state, tick, isOpen, idle };
   }
   const socket = connect({ host, port });
   let text = "";
@@ -159,7 +160,7 @@ function start({ name, protocol, host, port, connected = true, size = 0, idle = 
     if (!up || lost) return;
     socket.write(`${words()}\n`);
   };
-  return { name, state, tick, isOpen, idle };
+  return { name, protocol, state, tick, isOpen, idle };
 }
 
 /** Each time from a port of its own: a datagram, and now and then a connection. */

@@ -3,6 +3,7 @@ import { createInterface } from "node:readline";
 import type { Netns } from "../../src/kernel/netns-port.ts";
 
 export interface TrafficRow {
+  protocol: "tcp" | "udp";
   flows: number;
   lost: number;
   sent: number;

@@ -3,6 +3,7 @@ import { POD_REQUESTS } from "../../src/api/pod-network.ts";
 import { isNotFound } from "../../src/cluster/failures.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
+import { patience } from "../../src/kit/testing/patience.ts";
 import { isReady } from "../../src/local/controllers/pod-state.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
@@ -57,11 +58,11 @@ export class LivePolicyWorld implements WorldSink {
 
   /** Every probe whose answer is not as the case says, after policy had the time to settle. */
   async wrong(probes: readonly Probe[]): Promise<string[]> {
-    const until = Date.now() + SETTLE_MS;
+    const began = Date.now();
     let open = probes;
     while (open.length > 0) {
       open = await this.#disagreeing(open);
-      if (Date.now() > until) break;
+      if (Date.now() - began > patience(SETTLE_MS)) break;
     }
     return open.map(({ from, to, protocol, port, allowed }) => {
       return `${from}>${to}:${protocol}/${port} should be ${allowed ? "allowed" : "denied"}`;

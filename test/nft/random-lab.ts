@@ -1,10 +1,12 @@
 /** A node with eight pods and an outside, whose interfaces are named anew for each random world. */
+
 import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
 import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink-port.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
 import type { NftPort } from "../../src/kernel/nft-port.ts";
+import { patience } from "../../src/kit/testing/patience.ts";
 import type { DataplaneModel } from "../../src/policy/model.ts";
 import { NODE_ADDRESSES } from "../policy/random-words.ts";
 import { Inhabitant } from "./inhabitant.ts";
@@ -82,8 +84,8 @@ export class RandomLab {
       heard.push(...(await Promise.all(all)).flat());
       return expected.every((id) => heard.includes(id));
     };
-    const deadline = performance.now() + PATIENCE;
-    while (!(await listen()) && performance.now() < deadline);
+    const began = performance.now();
+    while (!(await listen()) && performance.now() - began < patience(PATIENCE));
     await sleep(LATE);
     await listen();
     return heard;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { KubeObject } from "../../src/api/object.ts";
 import { isNotFound } from "../../src/cluster/failures.ts";
 import { LEASES, NAMESPACES } from "../../src/cluster/kinds.ts";
+import { patience } from "../../src/kit/testing/patience.ts";
 import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { storedKind } from "../../src/operator/managed-kinds.ts";
 import { PARTS } from "../../src/operator/outcome.ts";
@@ -134,9 +135,10 @@ export class OperatorLives {
   }
 
   async until(phase: Phase, stopWaiting: () => boolean = () => false): Promise<void> {
-    const deadline = Date.now() + PATIENCE_MS;
+    const began = Date.now();
     while (!(await phase.isOver(this)) && !stopWaiting()) {
-      if (Date.now() > deadline) throw new Error(`${phase.name} never ended: ${await this.#words()}`);
+      if (Date.now() - began > patience(PATIENCE_MS))
+        throw new Error(`${phase.name} never ended: ${await this.#words()}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
@@ -147,10 +149,10 @@ export class OperatorLives {
 
   /** Waits for the state that is expected; says how it differs when it does not come. */
   async untilSame(expected: EndState, stopWaiting: () => boolean = () => false): Promise<string[]> {
-    const deadline = Date.now() + PATIENCE_MS / 4;
+    const began = Date.now();
     for (;;) {
       const different = differentFrom(expected, await this.endState());
-      if (different.length === 0 || stopWaiting() || Date.now() > deadline) return different;
+      if (different.length === 0 || stopWaiting() || Date.now() - began > patience(PATIENCE_MS / 4)) return different;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }

@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
+import { patience } from "../../src/kit/testing/patience.ts";
 
 /** Where `tools/newer-kubectl.mjs` keeps what it fetched: a folder per version, and a note on what it could not have. */
 const CACHE = resolve("node_modules/.cache/kubectl");
@@ -142,11 +143,11 @@ export function openKubectl(program: KubectlProgram, kubeconfig: string): Kubect
       return stderr;
     },
     async until(args, wanted) {
-      const end = Date.now() + PATIENCE_MS;
+      const began = Date.now();
       for (;;) {
         const { stdout, stderr } = await run(args);
         if (wanted.test(stdout + stderr)) return stdout;
-        if (Date.now() > end)
+        if (Date.now() - began > patience(PATIENCE_MS))
           throw new Error(`kubectl ${args.join(" ")} never printed ${wanted}, but ${stdout}${stderr}`);
       }
     },

@@ -1,6 +1,7 @@
 import type { Condition, KubeObject } from "../../src/api/object.ts";
 import type { Client } from "../../src/cluster/client.ts";
 import { isNotFound } from "../../src/cluster/failures.ts";
+import { patience } from "../../src/kit/testing/patience.ts";
 import { storedKind } from "../../src/operator/managed-kinds.ts";
 
 /** One VendorStatus, as a person reads it. */
@@ -55,11 +56,11 @@ export async function untilStatus(
   is: (told: Told) => boolean,
   withinMs = PATIENCE_MS,
 ): Promise<Told> {
-  const deadline = Date.now() + withinMs;
+  const began = Date.now();
   for (;;) {
     const now = await statusOf(client, part);
     if (now && is(now)) return now;
-    if (Date.now() > deadline) {
+    if (Date.now() - began > patience(withinMs)) {
       throw new Error(`${part} still: ${JSON.stringify(await allStatuses(client), undefined, 1)}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 25));

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Condition, KubeObject } from "../../src/api/object.ts";
 import type { Client } from "../../src/cluster/client.ts";
+import { patience } from "../../src/kit/testing/patience.ts";
 import { listEverything } from "./operator-snapshot.ts";
 
 /** All objects of all kinds by `Kind namespace/name`, without what differs between two lives of the same cluster. */
@@ -36,10 +37,10 @@ export function stateDifferences(expected: ClusterState, found: ClusterState): s
 
 /** Looks until the cluster is as expected, because controllers take their time; gives back what still differs after that. */
 export async function untilState(client: Client, expected: ClusterState, patienceMs = 20_000): Promise<string[]> {
-  const deadline = Date.now() + patienceMs;
+  const began = Date.now();
   for (;;) {
     const differences = stateDifferences(expected, await clusterState(client));
-    if (differences.length === 0 || Date.now() > deadline) return differences;
+    if (differences.length === 0 || Date.now() - began > patience(patienceMs)) return differences;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }
@@ -49,13 +50,13 @@ export async function untilState(client: Client, expected: ClusterState, patienc
  * follows from it. Where something never ends, the first is enough after a while.
  */
 export async function settledState(client: Client, patienceMs = 20_000): Promise<ClusterState> {
-  const deadline = Date.now() + patienceMs;
+  const began = Date.now();
   let before = await clusterState(client);
   for (let same = 0; same < LOOKS; ) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     const objects = await listEverything(client);
     const after = stateOf(objects);
-    const rests = Date.now() > deadline || ![...objects.values()].some(isUnderWay);
+    const rests = Date.now() - began > patience(patienceMs) || ![...objects.values()].some(isUnderWay);
     same = rests && stateDifferences(before, after).length === 0 ? same + 1 : 0;
     before = after;
   }

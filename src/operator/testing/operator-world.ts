@@ -19,6 +19,7 @@ import {
 } from "../../cluster/kinds.ts";
 import { listenOn } from "../../cluster/program.ts";
 import { type Log, silentLog } from "../../kit/log.ts";
+import { patience } from "../../kit/testing/patience.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { operatorProgram } from "../program.ts";
 import { type SmallApi, startSmallApi } from "./small-api.ts";
@@ -161,11 +162,11 @@ export async function operatorWorld(options: WorldOptions = {}): Promise<Operato
 }
 
 async function until<T>(read: () => Promise<T>, is: (value: T) => boolean): Promise<T> {
-  const deadline = Date.now() + GIVE_UP_MS;
+  const began = Date.now();
   for (;;) {
     const value = await read();
     if (is(value)) return value;
-    if (Date.now() > deadline) throw new Error(`still: ${JSON.stringify(value, undefined, 1)}`);
+    if (Date.now() - began > patience(GIVE_UP_MS)) throw new Error(`still: ${JSON.stringify(value, undefined, 1)}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
