@@ -28,7 +28,9 @@ const CHAPTERS = [
   access,
 ];
 
-const programs = findKubectls();
+/** The newest client in every test run; with KUBECTL_VERSIONS=all (`npm run test:long -- kubectl`) each that the machine has. */
+const all = findKubectls();
+const programs = process.env["KUBECTL_VERSIONS"] === "all" ? all : all.slice(-1);
 
 describe.each(programs)("kubectl $version", (program) => {
   tell(program, CHAPTERS);
@@ -37,6 +39,12 @@ describe.each(programs)("kubectl $version", (program) => {
 if (programs.length === 0) {
   it("kubectl drives the embedded cluster", ({ skip }) => {
     skip("this machine has no kubectl");
+  });
+}
+
+for (const { version } of all.filter((one) => !programs.includes(one))) {
+  it(`kubectl ${version} drives the embedded cluster`, ({ skip }) => {
+    skip("a long run: npm run test:long -- kubectl");
   });
 }
 

@@ -7,6 +7,8 @@ import { meshWorkload } from "../../support/mesh-workload.ts";
 /** A procedure that is killed again and again. */
 export interface SweptProcedure {
   name: string;
+  /** Swept in every test run, at a few calls; the others in the long run. One of each kind: objects made, changed live, removed. */
+  always?: true;
   cluster: Omit<ClusterOptions, "name">;
   /** What must have happened before; the state after it is the initial one. Each is a command line of vendorctl, `-y` included by itself. */
   before?: readonly (readonly string[])[];
@@ -24,14 +26,20 @@ const BY_HAND = ["--set", "spec.vendorNetwork.serviceProxyManagement=Disabled"];
 
 /** One row per procedure of the product; upgrades have a list of their own. A new procedure adds its row here and is swept. */
 export const SWEPT: readonly SweptProcedure[] = [
-  { name: "install", cluster: PAPER, argv: ["install"] },
+  { name: "install", always: true, cluster: PAPER, argv: ["install"] },
   {
     name: "switch to eBPF",
     cluster: PAPER,
     before: [["install", "--dataplane", "standard"]],
     argv: ["switch", "--to", "BPF"],
   },
-  { name: "switch to standard", cluster: PAPER, before: [["install"]], argv: ["switch", "--to", "standard"] },
+  {
+    name: "switch to standard",
+    always: true,
+    cluster: PAPER,
+    before: [["install"]],
+    argv: ["switch", "--to", "standard"],
+  },
   {
     name: "install where an address, a name server and a path are written",
     cluster: { kind: "eks", nodes: 2 },

@@ -3,7 +3,8 @@ import type { SweptProcedure } from "./procedures.ts";
 import { type Choice, type SweepResult, sweep } from "./sweep.ts";
 
 /**
- * `kill -9` of vendorctl at the calls of procedures: here at a few of each, there and back; `npm run sweep` takes every write.
+ * `kill -9` of vendorctl at the calls of procedures. A test run takes a few calls of some procedures, forward and in rollback; the long run
+ * takes every write of all of them.
  */
 const MODE = process.env["SWEEP"];
 const CHOICE: Choice = MODE === "each" || MODE === "relentless" ? MODE : Number(process.env["SWEEP_SAMPLE"] ?? 2);
@@ -13,7 +14,8 @@ export function tellOfDeaths(procedures: readonly SweptProcedure[]): void {
   describe("vendorctl killed in the middle", () => {
     for (const procedure of procedures) {
       const title = `of ${procedure.name}: resume ends where it would have ended, rollback where it began`;
-      it(title, { timeout: PATIENCE_MS }, async () => {
+      it(title, { timeout: PATIENCE_MS }, async ({ skip }) => {
+        if (!MODE && !procedure.always) skip("a long run: npm run test:long -- sweep");
         const tell = (line: string) => console.log(`${procedure.name}: ${line}`);
         const result = await sweep(procedure, CHOICE, MODE ? tell : () => {});
         tell(inWords(result));

@@ -31,7 +31,7 @@ export const UPGRADES: readonly SweptProcedure[] = [
     }),
     name: "upgrade from v3.29 by chart, with the chart tool elsewhere",
   },
-  upgrade("v3.27", "manifest"),
+  { ...upgrade("v3.27", "manifest"), always: true },
   upgrade("v3.29", "manifest-canal"),
   upgrade("v3.29", "manifest-policy-only"),
   upgrade("v3.29", "manifest-etcd"),
