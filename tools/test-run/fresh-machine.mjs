@@ -33,7 +33,7 @@ if [ -n "$FRESH_REMOVES" ]; then
   mkdir /run/usr/upper /run/usr/work
   chmod 755 /run/usr/upper
   mount -t overlay -o lowerdir=/usr,upperdir=/run/usr/upper,workdir=/run/usr/work overlay /usr
-  rm -f $FRESH_REMOVES
+  rm -rf $FRESH_REMOVES
 fi
 unset FRESH_REMOVES
 exec "$@"
@@ -75,7 +75,7 @@ function names(folder) {
   try {
     return readdirSync(folder);
   } catch (error) {
-    if (error.code === "ENOENT") return [];
+    if (error.code === "ENOENT" || error.code === "ENOTDIR") return [];
     throw error;
   }
 }

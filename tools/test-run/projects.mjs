@@ -5,7 +5,7 @@
 const ROOT = [
   "test/{agent,ebpf,handover,kernel,netns,nft}/**/*.test.ts",
   "test/procedures/switch-canary.test.ts",
-  "tools/kernels/this-kernel.test.mjs",
+  "tools/{kernels/this-kernel,test-run/fresh-machine}.test.mjs",
 ];
 
 const CLUSTER = [

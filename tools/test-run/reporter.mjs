@@ -18,6 +18,7 @@ const REDRAW_MS = 1000;
 export default class TestReporter {
   #screen;
   #now;
+  #colours;
   #verbose;
   #record;
   #vitest;
@@ -32,6 +33,8 @@ export default class TestReporter {
 
   constructor({ out = process.stdout, now = Date.now, env = process.env } = {}) {
     this.#screen = new Screen(out);
+    // Not by what CI says: a log that is read by programs has no colours.
+    this.#colours = pc.createColors(out.isTTY === true && !env["NO_COLOR"]);
     this.#now = now;
     this.#verbose = env["TEST_VERBOSE"] === "1";
     this.#record = env["TEST_RECORD"] === "1";
@@ -55,7 +58,7 @@ export default class TestReporter {
     for (const { moduleId } of specifications) this.#waiting.set(moduleId, secondsOf(this.#path(moduleId)));
     const { sequence } = this.#vitest.config;
     const about = inMinutes(this.#secondsLeft());
-    const files = specifications.length === 1 ? "1 file" : `${specifications.length} files`;
+    const files = inFiles(specifications.length);
     this.#screen.line(`${files}, ${this.#workers} at once, about ${about}; seed ${sequence.seed}`);
     if (this.#screen.isLive) this.#redraw = setInterval(() => this.#draw(), REDRAW_MS).unref();
   }
@@ -85,7 +88,7 @@ export default class TestReporter {
     this.#screen.live("");
     for (const error of unhandledErrors) this.#unhandled(error);
     for (const module of modules.filter(isCutOff)) {
-      this.#screen.line(`${pc.red("FAIL")}  ${this.#path(module.moduleId)} did not come to its end`);
+      this.#screen.line(`${this.#colours.red("FAIL")}  ${this.#path(module.moduleId)} did not come to its end`);
       this.#screen.print(this.#vitest[OUTPUT].takeText(module.moduleId));
     }
     for (const line of this.#endLines(modules)) this.#screen.line(line);
@@ -98,7 +101,7 @@ export default class TestReporter {
   #details(module, printed) {
     const { logger } = this.#vitest;
     for (const { name, errors } of failuresOf(module)) {
-      this.#screen.line(`  ${pc.red("×")} ${name}`);
+      this.#screen.line(`  ${this.#colours.red("×")} ${name}`);
       for (const error of errors) logger.printError(error, { project: module.project });
     }
     if (printed === "" || this.#verbose) return;
@@ -108,7 +111,7 @@ export default class TestReporter {
 
   #unhandled(error) {
     const where = error.VITEST_TEST_PATH ? ` in ${this.#path(error.VITEST_TEST_PATH)}` : "";
-    this.#screen.line(`${pc.red("FAIL")}  ${error.type ?? "Unhandled Error"}${where}`);
+    this.#screen.line(`${this.#colours.red("FAIL")}  ${error.type ?? "Unhandled Error"}${where}`);
     this.#vitest.logger.printError(error, { fullStack: true });
   }
 
@@ -119,7 +122,12 @@ export default class TestReporter {
     const [failed, skipped] = [count(["failed"]), count(["skipped", "pending"])];
     const counts = [tests.length, ...(failed ? [`${failed} failed`] : []), ...(skipped ? [`${skipped} skipped`] : [])];
     const isSkipped = tests.length > 0 && skipped === tests.length;
-    const word = state === "failed" ? pc.red("FAIL") : isSkipped ? pc.yellow("skip") : pc.green("ok  ");
+    const word =
+      state === "failed"
+        ? this.#colours.red("FAIL")
+        : isSkipped
+          ? this.#colours.yellow("skip")
+          : this.#colours.green("ok  ");
     const path = this.#path(module.moduleId);
     const seconds = `${this.#seconds.get(path).toFixed(1)}s`.padStart(7);
     return `${word} ${seconds}  ${path} (${counts.join(", ")})`;
@@ -140,7 +148,7 @@ export default class TestReporter {
       ...(skips.size > 0 ? ["", ...skipLines(skips)] : []),
       ...(failed.length > 0 ? ["", "failed:", ...failed, `the same order again: npm test -- --seed ${seed}`] : []),
       "",
-      `${this.#seconds.size} files in ${inMinutes(seconds)}, seed ${seed}`,
+      `${inFiles(this.#seconds.size)} in ${inMinutes(seconds)}, seed ${seed}`,
     ];
   }
 
@@ -169,6 +177,10 @@ export default class TestReporter {
   #path(file) {
     return relative(this.#vitest.config.root, file);
   }
+}
+
+function inFiles(count) {
+  return count === 1 ? "1 file" : `${count} files`;
 }
 
 export function countLine(modules, unhandledErrors) {
