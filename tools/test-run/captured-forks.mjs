@@ -2,8 +2,8 @@ import { ForksPoolWorker } from "vitest/node";
 import { OUTPUT } from "./file-output.mjs";
 
 /**
- * A process per file, so that a file may own signals, ports and children. What it and its children print goes to the
- * run's `FileOutput`; in a run without one (`npx vitest`) it goes to the terminal, as vitest does it.
+ * Test files in processes of their own. What they and their children print goes to the run's `FileOutput`; in a run
+ * without one (`npx vitest`) it goes to the terminal, as vitest does it.
  */
 export const capturedForks = {
   name: "captured-forks",
@@ -13,7 +13,7 @@ export const capturedForks = {
 
 class CapturedWorker extends ForksPoolWorker {
   name = capturedForks.name;
-  #worker = { file: undefined, pid: undefined };
+  #worker = { files: [], pid: undefined };
 
   constructor(options) {
     super(options);
@@ -29,8 +29,8 @@ class CapturedWorker extends ForksPoolWorker {
   }
 
   send(message) {
-    const file = message.context?.files?.[0]?.filepath;
-    if (file) this.#worker.file = file;
+    const files = message.context?.files;
+    if (files) this.#worker.files = files.map(({ filepath }) => filepath);
     super.send(message);
   }
 }

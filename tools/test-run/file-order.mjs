@@ -32,7 +32,12 @@ export class SlowFilesFirst extends BaseSequencer {
   /** @param {import("vitest/node").TestSpecification[]} files */
   async sort(files) {
     const { root, sequence } = this.ctx.config;
-    const byPath = new Map(files.map((file) => [relative(root, file.moduleId), file]));
-    return orderFiles([...byPath.keys()], sequence.seed, secondsOf).map((path) => byPath.get(path));
+    const ordered = (some) => {
+      const byPath = new Map(some.map((file) => [relative(root, file.moduleId), file]));
+      return orderFiles([...byPath.keys()], sequence.seed, secondsOf).map((path) => byPath.get(path));
+    };
+    // Files that share a process come last and together: vitest ends the process when a file comes that wants its own.
+    const isolated = (file) => file.project.config.isolate;
+    return [...ordered(files.filter(isolated)), ...ordered(files.filter((file) => !isolated(file)))];
   }
 }

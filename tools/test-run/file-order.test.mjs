@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { orderFiles } from "./file-order.mjs";
+import { orderFiles, SlowFilesFirst } from "./file-order.mjs";
 
 const quick = Array.from({ length: 30 }, (_, index) => `quick-${index}`);
 const SLOW = { long: 120, middling: 40, short: 6 };
@@ -28,4 +28,12 @@ it("slow files of about the same length change places from run to run", () => {
     Array.from({ length: 50 }, (_, seed) => orderFiles(["a", "b"], seed, (path) => alike[path])[0]),
   );
   expect(firsts).toEqual(new Set(["a", "b"]));
+});
+
+it("files that share a process come last", async () => {
+  const sequencer = new SlowFilesFirst({ config: { root: "/project", sequence: { seed: 3 } } });
+  const file = (path, isolate) => ({ moduleId: `/project/${path}`, project: { config: { isolate } } });
+  const files = [file("a", false), file("b", true), file("c", false), file("d", true)];
+  const order = (await sequencer.sort(files)).map(({ project }) => project.config.isolate);
+  expect(order).toEqual([true, true, false, false]);
 });

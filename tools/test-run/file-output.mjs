@@ -12,6 +12,7 @@ const NODE_WARNING = /^\((?:node|vendor\w*):(\d+)\) (?:\[\w+\] )?(\w*Warning: .*
 /** What test files and their child processes print, kept per file until it is known whether the file failed. */
 export class FileOutput {
   #kept = new Map();
+  #started = new Map();
   #onLine;
   #onWarning;
 
@@ -24,7 +25,12 @@ export class FileOutput {
     this.#onWarning = onWarning;
   }
 
-  /** @param {{ file?: string, pid?: number }} worker what it runs is known only when it gets its work */
+  /** A worker may have been given several files at once; what it prints belongs to the one it began last. */
+  start(file) {
+    this.#started.set(file, this.#started.size);
+  }
+
+  /** @param {{ files: string[], pid?: number }} worker what it runs is known only when it gets its work */
   streamOf(worker) {
     let partial = "";
     return new Writable({
@@ -49,7 +55,8 @@ export class FileOutput {
   }
 
   #take(worker, line) {
-    const file = worker.file ?? "no test file";
+    const began = (file) => this.#started.get(file) ?? -1;
+    const file = worker.files.reduce((last, next) => (began(next) > began(last) ? next : last), worker.files[0] ?? "");
     this.#keep(file, line);
     this.#onLine(file, line);
     const [, pid, warning] = NODE_WARNING.exec(line) ?? [];

@@ -10,8 +10,12 @@ const ROOT = [
 
 const CLUSTER = [
   "test/{apiserver,cli,contract,controllers,crash,kubectl,local,operator,procedures,v3api}/**/*.test.ts",
-  "src/operator/{faults,install,refusals,removal,switch}.test.ts",
+  "src/operator/{faults,install,ip-pools,refusals,removal,switch}.test.ts",
+  "src/{local/installed/seed-installed,procedures/run/cut}.test.ts",
   "tools/{containerfile,test-run/whole-run}.test.mjs",
+  // Plain calculations, but on thousands of random inputs.
+  "test/policy/{determinism,differential}.test.ts",
+  "src/{apiserver/storage/store-model,procedures/merge/merge-manifest}.test.ts",
 ];
 
 const UNIT = ["src/**/*.test.ts", "test/{conformance,policy}/**/*.test.ts", "tools/**/*.test.mjs"];
@@ -22,18 +26,23 @@ export const PROJECTS = [
     /** Plain calculation and in-process servers: nothing started that takes seconds, no root. All of it within a minute on two cores. */
     include: UNIT,
     exclude: [...CLUSTER, ...ROOT],
+    /** Files share a process: most of what each would take is importing the same modules again. */
+    isolate: false,
   },
   {
     name: "cluster",
     /** An embedded cluster with simulated nodes, vendorctl's procedures on it, kubectl, etcd, processes that are killed. */
     include: CLUSTER,
     exclude: ROOT,
+    /** A process per file, so that a file may own signals, ports and children. */
+    isolate: true,
   },
   {
     name: "root",
     /** The kernel: network namespaces, nftables, eBPF. Skipped without root. */
     include: ROOT,
     exclude: [],
+    isolate: true,
   },
 ];
 

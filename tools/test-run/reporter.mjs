@@ -26,6 +26,7 @@ export default class TestReporter {
   #waiting = new Map();
   #running = new Map();
   #seconds = new Map();
+  #failed = new Set();
   #redraw;
   /** What the workers have spent on files that are done, and what was recorded for them. */
   #spent = 0;
@@ -46,7 +47,8 @@ export default class TestReporter {
     vitest.logger.console = new Console({ stdout: this.#screen, stderr: this.#screen });
     const fail = (error, type) => vitest.state.catchError(error, type);
     vitest[OUTPUT] = new FileOutput({
-      onLine: (_file, line) => this.#verbose && this.#screen.line(line),
+      // What a failed file still prints may arrive after its end: output and results come by different pipes.
+      onLine: (file, line) => (this.#verbose || this.#failed.has(file)) && this.#screen.line(line),
       onWarning: (file, warning) =>
         fail(new Error(`${this.#path(file)}: a child process printed ${warning}`), "Warning"),
     });
@@ -64,6 +66,7 @@ export default class TestReporter {
   }
 
   onTestModuleQueued({ moduleId }) {
+    this.#vitest[OUTPUT].start(moduleId);
     this.#running.set(moduleId, { recorded: this.#waiting.get(moduleId) ?? 0, since: this.#now() });
     this.#waiting.delete(moduleId);
     this.#draw();
@@ -79,7 +82,10 @@ export default class TestReporter {
     this.#spent = (wall - inFlight.reduce((total, ms) => total + ms, 0)) / 1000;
     this.#screen.line(this.#lineOf(module));
     const printed = this.#vitest[OUTPUT].takeText(module.moduleId);
-    if (module.state() === "failed") this.#details(module, printed);
+    if (module.state() === "failed") {
+      this.#failed.add(module.moduleId);
+      this.#details(module, printed);
+    }
     this.#draw();
   }
 

@@ -3,12 +3,10 @@
  * of the title of a suite that is skipped whole: `title (reason)` or `title: reason`.
  */
 
-const NAMES_ITS_SETTING = /; set [A-Z_]+/;
-
 /** The first row that matches gives the command or the step. A reason that names its own needs no row. */
 const HOW_TO_RUN = [
   [/npm run /, undefined],
-  [NAMES_ITS_SETTING, undefined],
+  [/; set [A-Z_]+/, undefined],
   [/needs root/, "run as root: sudo npm test"],
   [/TEST_KUBECONFIG/, "TEST_KUBECONFIG=FILE npm test -- test/contract"],
   [/kubectl of/, "connect the machine to its package source, then node tools/newer-kubectl.mjs"],
@@ -26,7 +24,12 @@ const HOW_TO_RUN = [
 ];
 
 export function reasonOf(test) {
-  return test.result().note ?? reasonInTitle(skippedSuite(test)) ?? `marked as skipped: ${test.fullName}`;
+  const { note } = test.result();
+  if (note) return note;
+  const titles = titlesOf(test);
+  const inTitles = titles.map((title) => /\((.+)\)$/.exec(title)?.[1] ?? /: (.+)$/.exec(title)?.[1]);
+  const isKnown = (reason) => reason !== undefined && HOW_TO_RUN.some(([pattern]) => pattern.test(reason));
+  return [...inTitles, ...titles].find(isKnown) ?? inTitles.find(Boolean) ?? `marked as skipped: ${test.fullName}`;
 }
 
 export function howToRun(reason) {
@@ -43,14 +46,10 @@ export function skipLines(skips) {
   });
 }
 
-/** The outermost suite that is skipped: its title has the reason for all that is in it. */
-function skippedSuite(test) {
-  let found = test;
-  for (let at = test.parent; at?.type === "suite"; at = at.parent) if (at.options?.mode === "skip") found = at;
-  return found;
-}
-
-function reasonInTitle({ name }) {
-  const reason = /\((.+)\)$/.exec(name)?.[1] ?? /: (.+)$/.exec(name)?.[1];
-  return reason ?? (NAMES_ITS_SETTING.test(name) ? name : undefined);
+/** Titles of the suites that are skipped, from the outermost, and of the test. Vitest also skips a suite of which all tests are skipped. */
+function titlesOf(test) {
+  const titles = [test.name];
+  for (let at = test.parent; at?.type === "suite"; at = at.parent)
+    if (at.options?.mode === "skip") titles.unshift(at.name);
+  return titles;
 }

@@ -25,6 +25,11 @@ it.each([
     "needs root",
   ],
   ["a title that names its setting", test(file, undefined, "no data; set DATA_DIR"), "no data; set DATA_DIR"],
+  [
+    "the test's own, if its suite is skipped because all of its tests are",
+    test(suite("data (as the suite has it)", "skip"), undefined, "rows: no data; set DATA_DIR"),
+    "no data; set DATA_DIR",
+  ],
   ["at least which test it is", test(suite("suite")), "marked as skipped: a test"],
 ])("a reason is %s", (_, skipped, reason) => {
   expect(reasonOf(skipped)).toBe(reason);

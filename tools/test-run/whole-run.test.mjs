@@ -6,7 +6,7 @@ import { afterAll, expect, it } from "vitest";
 import { ROOT } from "../fingerprint.mjs";
 
 /** Runs test files of a project made for the purpose, with the runner's own parts, and returns what a user sees. */
-function runFiles(files, env = {}) {
+function runFiles(files, settings = "") {
   const folder = mkdtempSync(join(tmpdir(), "whole-run-"));
   folders.push(folder);
   const part = (name) => join(ROOT, "tools/test-run", name);
@@ -14,7 +14,7 @@ function runFiles(files, env = {}) {
     import { capturedForks } from ${JSON.stringify(part("captured-forks.mjs"))};
     import { SlowFilesFirst } from ${JSON.stringify(part("file-order.mjs"))};
     export default { test: {
-      globals: true, maxWorkers: 2, pool: capturedForks,
+      globals: true, maxWorkers: 2, pool: capturedForks, ${settings}
       sequence: { shuffle: { files: true }, sequencer: SlowFilesFirst },
       setupFiles: [${JSON.stringify(part("fail-on-warnings.mjs"))}],
     } };`;
@@ -23,7 +23,7 @@ function runFiles(files, env = {}) {
   const flags = ["run", `--reporter=${part("reporter.mjs")}`, "--disableConsoleIntercept=true", "--sequence.seed=7"];
   const done = spawnSync(process.execPath, [join(ROOT, "node_modules/vitest/vitest.mjs"), ...flags], {
     cwd: folder,
-    env: { ...process.env, NO_COLOR: "1", ...env },
+    env: { ...process.env, NO_COLOR: "1" },
     encoding: "utf8",
   });
   return {
@@ -96,4 +96,19 @@ it("a warning, an unhandled rejection, a warning of a child, a lost process: eac
   expect(run.text).toContain("child.test.mjs: a child process printed LeakWarning: too many");
   expect(run.text).toContain("FAIL  killed.test.mjs did not come to its end\n");
   expect(run.lastLine).toMatch(/^\d+ passed, 5 failed, \d+ skipped$/);
+});
+
+it("where files share a process, only the file with the warning fails, and only its output is shown", () => {
+  const run = runFiles(
+    {
+      "a.test.mjs": `console.log("printed by a"); ${PASSES}`,
+      "leak.test.mjs": `console.log("printed by leak"); it("holds", () => process.emitWarning("a leak", "LeakWarning"))`,
+      "z.test.mjs": `console.log("printed by z"); ${PASSES}`,
+    },
+    "isolate: false, fileParallelism: false,",
+  );
+  expect(run).toMatchObject({ status: 1, lastLine: "3 passed, 1 failed, 0 skipped" });
+  expect(run.text).toMatch(/^FAIL +\d+\.\ds {2}leak\.test\.mjs \(1\)$/m);
+  expect(run.text).toContain("1 warning of this process:\nLeakWarning: a leak");
+  expect(run.text.match(/^printed by .*$/gm)).toEqual(["printed by leak"]);
 });
