@@ -1,14 +1,20 @@
 import { defineConfig } from "vitest/config";
+import { capturedForks } from "./tools/test-run/captured-forks.mjs";
+import { SlowFilesFirst } from "./tools/test-run/file-order.mjs";
+import { PROJECTS } from "./tools/test-run/projects.mjs";
+import { workersHere } from "./tools/test-run/workers.mjs";
+
+const COMMON = {
+  pool: capturedForks,
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  setupFiles: ["tools/test-run/fail-on-warnings.mjs"],
+};
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts", "tools/**/*.test.mjs"],
-    // A process per file, so that a suite may own signals, ports and children. Two at a time: some start servers, and small machines have two cores.
-    pool: "forks",
-    maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    // A suite must not come to depend on the one that happens to run before it.
-    sequence: { shuffle: { files: true } },
+    maxWorkers: workersHere(),
+    sequence: { shuffle: { files: true }, sequencer: SlowFilesFirst },
+    projects: PROJECTS.map((project) => ({ test: { ...COMMON, ...project } })),
   },
 });

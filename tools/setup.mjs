@@ -104,7 +104,7 @@ function aptGet(names) {
   return second.ok ? undefined : `apt-get failed: ${lastLine(second.text)}`;
 }
 
-function onPath(program) {
+export function onPath(program) {
   return (process.env["PATH"] ?? "").split(delimiter).some((directory) => existsSync(join(directory, program)));
 }
 

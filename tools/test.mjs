@@ -1,4 +1,4 @@
-// npm test: set up, build, run every story, and end with one line that counts them.
+// npm test: set up, build, run the tests of all projects (or of one), and end with one line that counts them.
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { build } from "./build.mjs";
@@ -6,20 +6,20 @@ import { ROOT } from "./fingerprint.mjs";
 import { newerKubectl } from "./newer-kubectl.mjs";
 import { runAsScript } from "./say.mjs";
 import { setup } from "./setup.mjs";
+import { vitestArguments } from "./test-run/arguments.mjs";
 
 const HOUR_MS = 3_600_000;
 
 async function main(args) {
+  const { flags, env, onlyUnit } = vitestArguments(args);
   setup();
-  newerKubectl({ retryMs: HOUR_MS });
+  if (!onlyUnit) newerKubectl({ retryMs: HOUR_MS });
   await build();
-  const reporters = ["--reporter=default", `--reporter=${join(ROOT, "tools/count-reporter.mjs")}`];
-  // A busy machine may cost a story its patience once; the second try is named at the end of the run, never hidden.
-  const retry = process.env["CI"] ? ["--retry=1"] : [];
   const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
-  const done = spawnSync(process.execPath, [vitest, "run", ...reporters, ...retry, ...args], {
+  const done = spawnSync(process.execPath, [vitest, "run", ...flags], {
     cwd: ROOT,
     stdio: "inherit",
+    env: { ...process.env, ...env },
   });
   return done.status ?? 1;
 }

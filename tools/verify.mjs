@@ -7,6 +7,7 @@ import { layerProblems } from "./layers.mjs";
 import { projectFiles, readText } from "./project-files.mjs";
 import { runAsScript, say } from "./say.mjs";
 import { setup } from "./setup.mjs";
+import { workersHere } from "./test-run/workers.mjs";
 import { wordProblems } from "./words.mjs";
 
 /** Each returns what is wrong, one line per problem; nothing when all is well. */
@@ -18,14 +19,11 @@ const CHECKS = [
     "exports only tests use",
     () => program("knip/bin/knip.js", "--no-progress", "--production", "--include", "exports,types,files"),
   ],
-  ["every test file is run", unclaimedTests],
+  ["every test file is run once", misplacedTests],
   ["import layers", () => layerProblems(textsOf((path) => /^src\/.*\.ts$/.test(path)))],
   ["generated files are clean", async () => (await staleFiles()).map((path) => `${path} is stale: npm run generate`)],
   ["words", () => wordProblems(textsOf((path) => !/\.(?:png|ico|woff2?|o)$/.test(path)))],
 ];
-
-/** Two cores is what a small machine has; more checks at once only get in each other's way. */
-const AT_ONCE = 2;
 
 async function main(args) {
   setup();
@@ -39,7 +37,7 @@ async function main(args) {
       if (!ok) failed++;
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  await Promise.all(Array.from({ length: workersHere() }, worker));
   say(`${chosen.length - failed} ok, ${failed} failed, ${seconds(started)}`);
   return failed === 0 ? 0 : 1;
 }
@@ -64,16 +62,18 @@ function program(script, ...args) {
   });
 }
 
-/** A test file the runner does not pick up is a test that silently never runs. */
-async function unclaimedTests() {
+/** A test file the runner does not pick up is a test that silently never runs; one of two projects runs twice. */
+async function misplacedTests() {
   const { createVitest } = await import("vitest/node");
   const vitest = await createVitest("test", { watch: false, root: ROOT, config: join(ROOT, "vitest.config.ts") });
   const specifications = await vitest.globTestSpecifications();
   await vitest.close();
-  const claimed = new Set(specifications.map(({ moduleId }) => moduleId));
-  return projectFiles()
-    .filter((path) => /[._](?:test|tests|spec|story)\.[cm]?[jt]sx?$/.test(path) && !claimed.has(join(ROOT, path)))
-    .map((path) => `${path} looks like a test, and vitest.config.ts does not include it`);
+  const runs = specifications.map(({ moduleId }) => moduleId);
+  return projectFiles().flatMap((path) => {
+    const times = runs.filter((moduleId) => moduleId === join(ROOT, path)).length;
+    const wanted = /[._](?:test|tests|spec|story)\.[cm]?[jt]sx?$/.test(path) ? 1 : 0;
+    return times === wanted ? [] : [`${path} is in ${times} projects of tools/test-run/projects.mjs, not in ${wanted}`];
+  });
 }
 
 function textsOf(wanted) {

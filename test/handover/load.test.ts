@@ -5,6 +5,7 @@ import { allEnded, answeredMore, type LoadLab, loadLab, programsOf } from "./loa
 
 const why = whyNoNodes();
 const FULL = process.env["SERVICE_LOAD"] === "full";
+const LONG = FULL ? "" : " (a long run: npm run test:long -- load)";
 const PER_SECOND = FULL ? 2_000 : 400;
 const KILLS = FULL ? 3 : 1;
 const SCALED = FULL ? 3 : 1;
@@ -86,7 +87,7 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
   });
 
   it.runIf(FULL)(
-    "an upgrade that changes the layout of the maps, and back, loses no connection",
+    `an upgrade that changes the layout of the maps, and back, loses no connection${LONG}`,
     {
       timeout: TIMEOUT_MS,
     },
@@ -102,7 +103,7 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
   );
 
   it.runIf(FULL)(
-    "such an upgrade that is killed on the way, and goes on, loses no connection",
+    `such an upgrade that is killed on the way, and goes on, loses no connection${LONG}`,
     {
       timeout: TIMEOUT_MS,
     },

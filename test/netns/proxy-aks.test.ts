@@ -11,7 +11,8 @@ import { type RealCluster, startReal, whyNoRealNodes, wordsOfProxyRules } from "
 import { lossesOf, NOTHING_LOST, type SteadyTraffic, steadyTraffic } from "./steady-traffic.ts";
 
 /** Waits on the proxy itself, which looks every thirty seconds: minutes. */
-const why = whyNoRealNodes ?? (process.env["NETNS_PROXY"] === "full" ? undefined : "a long run: NETNS_PROXY=full");
+const why =
+  whyNoRealNodes ?? (process.env["NETNS_PROXY"] === "full" ? undefined : "a long run: npm run test:long -- proxy");
 const PATIENCE = { timeout: 200_000, interval: 1_000 };
 const PROXY = { namespace: "kube-system", name: "kube-proxy" };
 

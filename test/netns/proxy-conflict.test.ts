@@ -6,7 +6,8 @@ import { allStatuses } from "../support/operator-status.ts";
 import { installNetwork, type RealCluster, startReal, whyNoRealNodes, wordsOfProxyRules } from "./real-cluster.ts";
 
 /** Waits on the proxy itself, which looks every thirty seconds: minutes. */
-const why = whyNoRealNodes ?? (process.env["NETNS_PROXY"] === "full" ? undefined : "a long run: NETNS_PROXY=full");
+const why =
+  whyNoRealNodes ?? (process.env["NETNS_PROXY"] === "full" ? undefined : "a long run: npm run test:long -- proxy");
 const PATIENCE = { timeout: 200_000, interval: 1_000 };
 
 const CONFLICT = expect.stringMatching(/^conflict: .* wrote its rules again/);

@@ -9,7 +9,8 @@ import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
 import { measuredIn } from "./steady-traffic.ts";
 
 /** Several switches with traffic measured: minutes. */
-const why = whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: NETNS_SWITCH=full");
+const why =
+  whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: npm run test:long -- switch");
 const PATIENCE = { timeout: 120_000, interval: 250 };
 const AGENTS = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
 /** A machine with other things to do may be late; a connection is lost or it is not. */

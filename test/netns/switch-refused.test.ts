@@ -9,7 +9,8 @@ import { allowPrograms, refusePrograms } from "./refusing-node.ts";
 import { lossesOf, NOTHING_LOST, type SteadyTraffic, steadyTraffic } from "./steady-traffic.ts";
 
 /** Agents of three nodes are rolled out several times, one after another: minutes. */
-const why = whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: NETNS_SWITCH=full");
+const why =
+  whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: npm run test:long -- switch");
 const PATIENCE = { timeout: 120_000, interval: 500 };
 const AGENTS = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
 /** The traffic that is looked at here is that of somebody else. */

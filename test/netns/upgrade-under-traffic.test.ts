@@ -9,7 +9,8 @@ import { type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
 import { lossesOf, measuredIn, NOTHING_LOST, type SteadyTraffic, steadyTraffic } from "./steady-traffic.ts";
 
 /** An installation, an upgrade and its way back, all measured: minutes. */
-const why = whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: NETNS_SWITCH=full");
+const why =
+  whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: npm run test:long -- switch");
 const AGENTS = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
 /** A machine with other things to do may be late; a connection is lost or it is not. */
 const MEASURED = ["--canary-traffic", "auto", "--budget", "connections=0,silence=20s,datagrams=5%", "-o", "json"];

@@ -1,0 +1,160 @@
+/**
+ * Every long run: the tests of `npm test` with more repetitions, more connections or every case, and tests that take too long for
+ * it. `minutes` is a rough guess for two cores; `--list` prints what the last green run took instead, when there was one.
+ */
+
+export const LONG_RUNS = [
+  {
+    name: "switchover",
+    proves: "ten switchovers each way lose none of 1,000 connections; an agent killed at any step goes on",
+    files: ["test/handover/switch", "test/handover/safety", "test/handover/breadth"],
+    env: { HANDOVER: "full" },
+    minutes: 45,
+  },
+  {
+    name: "load",
+    proves: "2,000 new connections a second lose none while agents die, are upgraded, and backends come and go",
+    files: ["test/handover/load"],
+    env: { SERVICE_LOAD: "full" },
+    minutes: 25,
+  },
+  {
+    name: "switch",
+    proves:
+      "vendorctl switch and upgrade under measured traffic: refused by a kernel, killed while measuring, carried through",
+    files: ["test/netns/switch-refused", "test/netns/switch-cut-off", "test/netns/upgrade-under-traffic"],
+    env: { NETNS_SWITCH: "full" },
+    minutes: 10,
+  },
+  {
+    name: "proxy",
+    proves: "kube-proxy that runs on beside eBPF, or that an add-on manager keeps, is reported and does no harm",
+    files: ["test/netns/proxy-conflict", "test/netns/proxy-aks"],
+    env: { NETNS_PROXY: "full" },
+    minutes: 10,
+  },
+  {
+    name: "matrix",
+    proves: "every path works with both data planes, every encapsulation, and IPv4, IPv6 and both",
+    files: ["test/netns/matrix", "test/netns/cross-subnet"],
+    env: { NETNS_MATRIX: "full" },
+    minutes: 15,
+  },
+  {
+    name: "network-policy",
+    proves: "every public NetworkPolicy case holds with real sockets on both data planes",
+    files: ["test/netns/network-policy"],
+    env: { NETNS_POLICY: "full" },
+    minutes: 20,
+  },
+  {
+    name: "churn",
+    proves: "2,000 pods come and go while agents are killed; no address, interface or map entry is left over",
+    files: ["test/netns/churn"],
+    env: { NETNS_CHURN: "full" },
+    minutes: 60,
+  },
+  {
+    name: "direct",
+    proves: "answers to clients outside leave by the right node, with ten times the connections of npm test",
+    files: ["test/netns/service-direct"],
+    env: { DIRECT: "full" },
+    minutes: 5,
+  },
+  {
+    name: "full-tables",
+    proves: "a table of a million conntrack entries that is full makes room for a new one",
+    files: ["test/ebpf/full-tables"],
+    env: { FULL_TABLES: "full" },
+    minutes: 10,
+  },
+  {
+    name: "agent-kills",
+    proves: "an agent killed 50 times while policies are swapped never lets denied traffic pass",
+    files: ["test/agent/lifecycle"],
+    env: { AGENT_KILLS: "50" },
+    minutes: 15,
+  },
+  {
+    name: "ipam",
+    proves: "500 random histories of allocations and crashes give no address to two pods and leak none",
+    files: ["test/agent/ipam"],
+    env: { IPAM_RUNS: "500" },
+    minutes: 10,
+  },
+  {
+    name: "random-policy",
+    proves: "policy calculation agrees with a plain reference on 50,000 random clusters",
+    files: ["test/policy/differential"],
+    env: { POLICY_WORLDS: "50000" },
+    minutes: 10,
+  },
+  {
+    name: "random-nft",
+    proves:
+      "rendered nftables rules agree with a plain reference on 50,000 random clusters, and 1,000 with real packets",
+    files: ["test/nft/differential", "test/nft/random-packets"],
+    env: { NFT_WORLDS: "50000", NFT_LIVE_WORLDS: "1000" },
+    minutes: 40,
+  },
+  {
+    name: "random-ebpf",
+    proves: "eBPF programs agree with a plain reference on a million verdicts, and survive a million random frames",
+    files: ["test/ebpf/differential", "test/ebpf/fuzz"],
+    env: { EBPF_TRIPLES: "1000000", EBPF_FRAMES: "1000000" },
+    minutes: 20,
+  },
+  {
+    name: "operator-faults",
+    proves: "an operator killed after each single write of an installation ends in the same state",
+    files: ["src/operator/faults"],
+    env: { FAULTS: "all" },
+    minutes: 5,
+  },
+  {
+    name: "kernels",
+    proves: "both data planes run on kernels 5.10, 6.1 and 6.12, in emulated machines",
+    tool: ["tools/test-kernels.mjs"],
+    minutes: 15,
+  },
+  {
+    name: "sweep",
+    proves: "one vendorctl run killed at each of its writes in turn ends as an undisturbed one, for every procedure",
+    tool: ["tools/sweep.mjs", "--relentless"],
+    minutes: 60,
+  },
+  {
+    name: "sweep-each",
+    proves: "vendorctl killed at any single write of any procedure resumes to the end, or rolls back to the beginning",
+    tool: ["tools/sweep.mjs"],
+    minutes: 360,
+  },
+];
+
+const COUNTS = /(\d+) (?:ok|passed), (\d+) failed, (\d+) skipped/;
+
+/**
+ * What a long run came to, from its last lines. Green means that something ran, nothing failed and nothing was skipped: a run
+ * without root, or without the kernels, proves nothing.
+ * @returns {{ green: true } | { green: false, why: string }}
+ */
+export function verdictOf(status, text) {
+  const counts = COUNTS.exec(text.split("\n").findLast((line) => COUNTS.test(line)) ?? "");
+  if (!counts) return { green: false, why: `it ended with ${status} and counted nothing` };
+  const [passed, failed, skipped] = counts.slice(1).map(Number);
+  if (failed > 0 || status !== 0) return { green: false, why: `${failed} failed` };
+  if (skipped > 0) return { green: false, why: `${skipped} skipped` };
+  return passed > 0 ? { green: true } : { green: false, why: "nothing ran" };
+}
+
+/** @param {Record<string, { date: string, commit: string, seconds: number }>} records */
+export function listLines(records, runs = LONG_RUNS) {
+  const rows = runs.map(({ name, minutes, proves }) => {
+    const last = records[name];
+    const about = last ? Math.ceil(last.seconds / 60) : minutes;
+    return [name, `${about} min`, last ? `${last.date} ${last.commit}` : "never recorded", proves];
+  });
+  const table = [["NAME", "ABOUT", "LAST GREEN RUN", "PROVES"], ...rows];
+  const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column].length)));
+  return table.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("   "));
+}

@@ -1,0 +1,56 @@
+/**
+ * The three projects of a test run, by what a test needs. Each test file belongs to one: `npm run verify` and a test hold it.
+ * A folder is listed whole; a file is named where it needs more than its folder does.
+ */
+const ROOT = [
+  "test/{agent,ebpf,handover,kernel,netns,nft}/**/*.test.ts",
+  "test/procedures/switch-canary.test.ts",
+  "tools/{kernels/this-kernel,test-run/fresh-machine}.test.mjs",
+];
+
+const CLUSTER = [
+  "test/{apiserver,cli,contract,controllers,crash,kubectl,local,operator,procedures,v3api}/**/*.test.ts",
+  "src/operator/{faults,install,ip-pools,refusals,removal,switch}.test.ts",
+  "src/{local/installed/seed-installed,procedures/run/cut}.test.ts",
+  "tools/{containerfile,test-run/whole-run}.test.mjs",
+  // Plain calculations, but on thousands of random inputs.
+  "test/policy/{determinism,differential}.test.ts",
+  "src/{apiserver/storage/store-model,procedures/merge/merge-manifest}.test.ts",
+];
+
+const UNIT = ["src/**/*.test.ts", "test/{conformance,policy}/**/*.test.ts", "tools/**/*.test.mjs"];
+
+export const PROJECTS = [
+  {
+    name: "unit",
+    /** Plain calculation and in-process servers: nothing started that takes seconds, no root. All of it within a minute on two cores. */
+    include: UNIT,
+    exclude: [...CLUSTER, ...ROOT],
+    /** Files share a process: most of what each would take is importing the same modules again. */
+    isolate: false,
+  },
+  {
+    name: "cluster",
+    /** An embedded cluster with simulated nodes, vendorctl's procedures on it, kubectl, etcd, processes that are killed. */
+    include: CLUSTER,
+    exclude: ROOT,
+    /** A process per file, so that a file may own signals, ports and children. */
+    isolate: true,
+  },
+  {
+    name: "root",
+    /** The kernel: network namespaces, nftables, eBPF. Skipped without root. */
+    include: ROOT,
+    exclude: [],
+    isolate: true,
+  },
+];
+
+/** Whether a path is one of a pattern's, for the patterns above: `**` for folders, `*` within a name, `{a,b}` for either. */
+export function matches(glob, path) {
+  const escaped = glob.replace(/[.+^$()|[\]\\]/g, "\\$&");
+  const pattern = escaped
+    .replace(/\{(.*?)\}/g, (_, list) => `(?:${list.replaceAll(",", "|")})`)
+    .replace(/\*\*\/|\*/g, (stars) => (stars === "*" ? "[^/]*" : "(?:.*/)?"));
+  return new RegExp(`^${pattern}$`).test(path);
+}

@@ -1,0 +1,55 @@
+/**
+ * Why tests were skipped and how to run them. A reason is what `context.skip()` was given, or what stands at the end
+ * of the title of a suite that is skipped whole: `title (reason)` or `title: reason`.
+ */
+
+/** The first row that matches gives the command or the step. A reason that names its own needs no row. */
+const HOW_TO_RUN = [
+  [/npm run /, undefined],
+  [/; set [A-Z_]+/, undefined],
+  [/needs root/, "run as root: sudo npm test"],
+  [/TEST_KUBECONFIG/, "TEST_KUBECONFIG=FILE npm test -- test/contract"],
+  [/kubectl of/, "connect the machine to its package source, then node tools/newer-kubectl.mjs"],
+  [/kubectl [\d.]+ has no/, "nothing to do: a newer kubectl runs it"],
+  [/no kubectl|needs kubectl/, "apt-get install kubernetes-client"],
+  [/needs etcd/, "apt-get install etcd-server"],
+  [/needs iptables/, "apt-get install iptables"],
+  [/needs clang/, "apt-get install clang"],
+  [/needs cpio/, "apt-get install cpio"],
+  [/needs openssl/, "apt-get install openssl"],
+  [/needs nsenter/, "apt-get install util-linux"],
+  [/nftables/, "apt-get install nftables"],
+  [/Linux/, "run on Linux"],
+  [/kernel|BPF|cgroup|groups of processes|file system/, "run on a machine whose kernel has it: docs/guide/kernels.md"],
+];
+
+export function reasonOf(test) {
+  const { note } = test.result();
+  if (note) return note;
+  const titles = titlesOf(test);
+  const inTitles = titles.map((title) => /\((.+)\)$/.exec(title)?.[1] ?? /: (.+)$/.exec(title)?.[1]);
+  const isKnown = (reason) => reason !== undefined && HOW_TO_RUN.some(([pattern]) => pattern.test(reason));
+  return [...inTitles, ...titles].find(isKnown) ?? inTitles.find(Boolean) ?? `marked as skipped: ${test.fullName}`;
+}
+
+export function howToRun(reason) {
+  return HOW_TO_RUN.find(([pattern]) => pattern.test(reason))?.[1];
+}
+
+/** One line per reason, the most frequent first. */
+export function skipLines(skips) {
+  const lines = [...skips].sort(([, a], [, b]) => b.tests - a.tests);
+  return lines.map(([reason, { tests, files }]) => {
+    const how = howToRun(reason);
+    const where = files.size === 1 ? [...files][0] : `${files.size} files`;
+    return `skipped ${tests}: ${reason}${how ? ` (${how})` : ""} [${where}]`;
+  });
+}
+
+/** Titles of the suites that are skipped, from the outermost, and of the test. Vitest also skips a suite of which all tests are skipped. */
+function titlesOf(test) {
+  const titles = [test.name];
+  for (let at = test.parent; at?.type === "suite"; at = at.parent)
+    if (at.options?.mode === "skip") titles.unshift(at.name);
+  return titles;
+}

@@ -1,0 +1,18 @@
+import { availableParallelism, totalmem } from "node:os";
+
+const GIB = 2 ** 30;
+
+/** What one test file may need with all of its children: an embedded cluster with three agents stays below it. */
+const GIB_EACH = 2;
+
+/** How many busy processes this machine takes at once: one per core, as long as each has its memory. */
+export function workersHere(cores = availableParallelism(), memory = memoryHere()) {
+  // A machine sold with 4 GiB reports a little less, so the quotient is rounded.
+  return Math.max(1, Math.min(cores, Math.round(memory / GIB / GIB_EACH)));
+}
+
+/** A container may have less memory than the machine. Without a limit Node reports 0 or a number beyond any machine. */
+function memoryHere() {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+}
