@@ -8,6 +8,8 @@ const COMMON = {
   pool: capturedForks,
   testTimeout: 60_000,
   hookTimeout: 60_000,
+  // A poll ends when its state is there; a short limit only fails on a busy machine.
+  expect: { poll: { timeout: 20_000, interval: 20 } },
   setupFiles: ["tools/test-run/fail-on-warnings.mjs"],
 };
 

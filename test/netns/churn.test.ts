@@ -12,8 +12,8 @@ import { createPod, installNetwork, type RealCluster, startReal, whyNoRealNodes 
 
 /** 2,000 in the long run, with an agent killed at every hundredth; some of it every time. */
 const isLong = process.env["NETNS_CHURN"] === "full";
-const PODS_IN_ALL = isLong ? 2000 : 60;
-const AT_ONCE = 20;
+const PODS_IN_ALL = isLong ? 2000 : 24;
+const AT_ONCE = isLong ? 20 : 12;
 const KILL_EVERY = isLong ? 5 : 1;
 
 const STORED = "crd.vendor.io/v1";

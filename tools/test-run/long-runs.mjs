@@ -107,9 +107,30 @@ export const LONG_RUNS = [
   {
     name: "operator-faults",
     proves: "an operator killed after each single write of an installation ends in the same state",
-    files: ["src/operator/faults"],
-    env: { FAULTS: "all" },
+    files: ["src/operator/faults", "test/operator/faults"],
+    env: { FAULTS: "all", OPERATOR_FAULTS: "full" },
+    minutes: 6,
+  },
+  {
+    name: "upgrade-matrix",
+    proves: "every older version upgrades by every install method, keeps what people edited, and rolls back exactly",
+    files: ["test/procedures/upgrade-matrix"],
+    env: { UPGRADE_MATRIX: "full" },
     minutes: 5,
+  },
+  {
+    name: "owner-references",
+    proves: "an upgrade across v3.28 loses none of 10,000 objects that are owned by resources whose UID changes",
+    files: ["test/procedures/owner-references"],
+    env: { OWNED_OBJECTS: "full" },
+    minutes: 4,
+  },
+  {
+    name: "kubectl",
+    proves: "every kubectl the machine has, not only the newest, drives the embedded cluster",
+    files: ["test/kubectl"],
+    env: { KUBECTL_VERSIONS: "all" },
+    minutes: 3,
   },
   {
     name: "kernels",
