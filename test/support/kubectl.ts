@@ -191,7 +191,7 @@ function follow(child: Child, args: readonly string[]): Running {
       new Promise((resolve, reject) => {
         const give = (settle: () => void) => {
           readers.delete(read);
-          clearTimeout(patience);
+          clearTimeout(late);
           settle();
         };
         const fail = (why: string) =>
@@ -200,7 +200,7 @@ function follow(child: Child, args: readonly string[]): Running {
           const found = lines.find((line) => pattern.test(line));
           if (found !== undefined) give(() => resolve(found));
         };
-        const patience = setTimeout(() => fail("did not print"), PATIENCE_MS);
+        const late = setTimeout(() => fail("did not print"), patience(PATIENCE_MS));
         void ended.then(() => fail("ended without"));
         readers.add(read);
         read();

@@ -128,7 +128,7 @@ export const LONG_RUNS = [
   {
     name: "kubectl",
     proves: "every kubectl the machine has, not only the newest, drives the embedded cluster",
-    files: ["test/kubectl"],
+    files: ["test/kubectl/story"],
     env: { KUBECTL_VERSIONS: "all" },
     minutes: 3,
   },
