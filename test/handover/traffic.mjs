@@ -103,11 +103,16 @@ function report(flows) {
 function start({ name, protocol, host, port, connected = true, size = 0, idle = false, expects = "" }) {
   const servers = new Set();
   let [sent, answered, last, longestMs, lost, astray, open, told] = [0, 0, 0, 0, "", 0, false, 0];
-  const words = () => `${++sent}`.padEnd(size, ".");
+  let sinceAnswer = 0;
+  const words = () => {
+    sinceAnswer++;
+    return `${++sent}`.padEnd(size, ".");
+  };
   const hear = (line) => {
     const now = performance.now();
     if (last) longestMs = Math.max(longestMs, now - last);
     last = now;
+    sinceAnswer = 0;
     const [server, , said = ""] = line.split(" ");
     if (said.length < size) return end("answered in part");
     answered++;
@@ -122,8 +127,9 @@ function start({ name, protocol, host, port, connected = true, size = 0, idle = 
     if (error.code !== expects) return end(String(error.code));
     told++;
   };
-  // Nobody ends it, and nobody answers: as lost as one that was reset.
-  const hung = () => (open && sent > answered && performance.now() - last > HUNG_MS ? "hangs" : "");
+  // Nobody ends it, and nobody answers: as lost as one that was reset. A single datagram may be lost; TCP would send it again.
+  const isSilent = () => sinceAnswer >= (protocol === "udp" ? 3 : 1);
+  const hung = () => (open && isSilent() && performance.now() - last > HUNG_MS ? "hangs" : "");
   const state = () => ({ sent, answered, longestMs, lost: lost || hung(), astray, servers, told });
   // Where nobody listens it is enough to be told so.
   const isOpen = () => open || (expects === "ECONNREFUSED" && told > 0);
