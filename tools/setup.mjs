@@ -104,8 +104,12 @@ function aptGet(names) {
   return second.ok ? undefined : `apt-get failed: ${lastLine(second.text)}`;
 }
 
+/** Programs that only root uses are installed where the path of other users does not lead. */
+const FOR_ROOT = ["/usr/sbin", "/sbin"];
+
 export function onPath(program) {
-  return (process.env["PATH"] ?? "").split(delimiter).some((directory) => existsSync(join(directory, program)));
+  const folders = [...(process.env["PATH"] ?? "").split(delimiter), ...FOR_ROOT];
+  return folders.some((folder) => existsSync(join(folder, program)));
 }
 
 function readJson(path) {

@@ -145,7 +145,7 @@ describe.skipIf(whyNoRealNodes)(`nodes that are namespaces${whyNoRealNodes ? `: 
   });
 });
 
-describe.skipIf(whyNoRealNodes)("a cluster that was killed", () => {
+describe.skipIf(whyNoRealNodes)(`a cluster that was killed${whyNoRealNodes ? `: ${whyNoRealNodes}` : ""}`, () => {
   it("is recognised by the next one of its name, and by cluster down; nothing of it is left", async () => {
     const before = machineState();
     const tool = vendorctl();

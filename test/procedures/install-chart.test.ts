@@ -42,7 +42,7 @@ describe("by chart, without the chart tool on this machine", () => {
 
 const kubectl = findKubectls().at(-1);
 
-describe.skipIf(!kubectl)("by chart, with the chart tool", () => {
+describe.skipIf(!kubectl)(`by chart, with the chart tool${kubectl ? "" : " (needs kubectl)"}`, () => {
   const story = tellOfKind({ kind: "generic" });
   const { step, ok, looks } = story;
   const path = process.env["PATH"];

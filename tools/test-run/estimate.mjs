@@ -15,10 +15,11 @@ export function secondsLeft({ waiting, running, doneRecorded, spent, workers }) 
   return Math.max(longest, work / workers);
 }
 
-export function inMinutes(seconds) {
-  if (seconds < 60) return `${Math.round(seconds)} s`;
+export function inMinutes(duration) {
+  const seconds = Math.round(duration);
+  if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
-  return minutes < 10 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.round(seconds / 60)} min`;
+  return minutes < 10 ? `${minutes} min ${seconds % 60} s` : `${Math.round(seconds / 60)} min`;
 }
 
 function sum(numbers) {

@@ -22,6 +22,7 @@ it("a file that takes longer than recorded is not counted below zero", () => {
 
 it.each([
   [12.4, "12 s"],
+  [59.8, "1 min 0 s"],
   [90, "1 min 30 s"],
   [899, "15 min"],
 ])("%s seconds: %s", (seconds, words) => {

@@ -2,7 +2,6 @@
  * Every long run: the tests of `npm test` with more repetitions, more connections or every case, and tests that take too long for
  * it. `minutes` is a rough guess for two cores; `--list` prints what the last green run took instead, when there was one.
  */
-
 export const LONG_RUNS = [
   {
     name: "switchover",

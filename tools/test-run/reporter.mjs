@@ -80,7 +80,8 @@ export default class TestReporter {
     const inFlight = [...this.#running.values()].map(({ since }) => this.#now() - since);
     const wall = (this.#now() - this.#startedAt) * this.#workers;
     this.#spent = (wall - inFlight.reduce((total, ms) => total + ms, 0)) / 1000;
-    this.#screen.line(this.#lineOf(module));
+    // With -t, files in which nothing was asked for would only hide the others.
+    if (!this.#vitest.config.testNamePattern || !isLeftOut(module)) this.#screen.line(this.#lineOf(module));
     const printed = this.#vitest[OUTPUT].takeText(module.moduleId);
     if (module.state() === "failed") {
       this.#failed.add(module.moduleId);
@@ -127,13 +128,12 @@ export default class TestReporter {
     const count = (wanted) => tests.filter((test) => wanted.includes(test.result().state)).length;
     const [failed, skipped] = [count(["failed"]), count(["skipped", "pending"])];
     const counts = [tests.length, ...(failed ? [`${failed} failed`] : []), ...(skipped ? [`${skipped} skipped`] : [])];
-    const isSkipped = tests.length > 0 && skipped === tests.length;
-    const word =
-      state === "failed"
-        ? this.#colours.red("FAIL")
-        : isSkipped
-          ? this.#colours.yellow("skip")
-          : this.#colours.green("ok  ");
+    const words = {
+      failed: this.#colours.red("FAIL"),
+      skip: this.#colours.yellow("skip"),
+      ok: this.#colours.green("ok  "),
+    };
+    const word = words[state === "failed" ? "failed" : isLeftOut(module) ? "skip" : "ok"];
     const path = this.#path(module.moduleId);
     const seconds = `${this.#seconds.get(path).toFixed(1)}s`.padStart(7);
     return `${word} ${seconds}  ${path} (${counts.join(", ")})`;
@@ -199,6 +199,12 @@ export function countLine(modules, unhandledErrors) {
     for (const state of states) counts[state === "pending" ? "skipped" : state]++;
   }
   return `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`;
+}
+
+/** A file of which nothing ran. */
+function isLeftOut(module) {
+  const isSkipped = (test) => ["skipped", "pending"].includes(test.result().state);
+  return module.state() !== "failed" && [...module.children.allTests()].every(isSkipped);
 }
 
 /** A file whose process ended before it. */

@@ -40,7 +40,7 @@ export class Screen extends Writable {
   /** Replaces the live line; an empty one takes it away. */
   live(text) {
     if (!this.isLive || text === this.#live) return;
-    this.#live = text.slice(0, Math.max(0, (this.#out.columns ?? 80) - 1));
+    this.#live = text.slice(0, Math.max(0, (this.#out.columns || 80) - 1));
     this.#out.write(CLEAR_LINE + this.#live);
   }
 }

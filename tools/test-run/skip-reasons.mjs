@@ -8,6 +8,7 @@ const HOW_TO_RUN = [
   [/npm run /, undefined],
   [/; set [A-Z_]+/, undefined],
   [/needs root/, "run as root: sudo npm test"],
+  [/cannot read this checkout/, "clone it to where every user can read it"],
   [/TEST_KUBECONFIG/, "TEST_KUBECONFIG=FILE npm test -- test/contract"],
   [/kubectl of/, "connect the machine to its package source, then node tools/newer-kubectl.mjs"],
   [/kubectl [\d.]+ has no/, "nothing to do: a newer kubectl runs it"],
@@ -29,7 +30,9 @@ export function reasonOf(test) {
   const titles = titlesOf(test);
   const inTitles = titles.map((title) => /\((.+)\)$/.exec(title)?.[1] ?? /: (.+)$/.exec(title)?.[1]);
   const isKnown = (reason) => reason !== undefined && HOW_TO_RUN.some(([pattern]) => pattern.test(reason));
-  return [...inTitles, ...titles].find(isKnown) ?? inTitles.find(Boolean) ?? `marked as skipped: ${test.fullName}`;
+  const reason = [...inTitles, ...titles].find(isKnown) ?? inTitles.find(Boolean);
+  // The product says it in the middle of a sentence of its own.
+  return reason?.replace(/^that needs/, "needs") ?? `marked as skipped: ${test.fullName}`;
 }
 
 export function howToRun(reason) {

@@ -13,6 +13,7 @@ const test = (parent, note, name = "a test") => ({
 
 it.each([
   ["what the test says", test(suite("suite"), "needs kubectl"), "needs kubectl"],
+  ["the same in the product's words", test(suite("nodes: that needs root", "skip")), "needs root"],
   ["the end of its suite's title", test(suite("nodes (needs root)", "skip")), "needs root"],
   [
     "the same after a colon",
@@ -37,7 +38,6 @@ it.each([
 
 it.each([
   ["needs root", "run as root: sudo npm test"],
-  ["that needs root", "run as root: sudo npm test"],
   ["needs etcd (Debian: etcd-server)", "apt-get install etcd-server"],
   ["a long run: npm run test:long -- switch", undefined],
   ["no conformance data; set CONFORMANCE_DIR to run this suite", undefined],
