@@ -7,7 +7,7 @@ import { installNetwork, type RealCluster, startReal, whyNoRealNodes } from "./r
 const all = networkPolicyCases();
 const why = whyNoRealNodes ?? (all ? undefined : NO_CONFORMANCE_DATA);
 /** All of them take a quarter of an hour on each plane. */
-const COUNT = process.env["NETNS_POLICY"] === "full" ? (all ?? []).length : 64;
+const COUNT = process.env["NETNS_POLICY"] === "full" ? (all ?? []).length : 20;
 
 const POOLS = { group: "crd.vendor.io", version: "v1", kind: "IPPool", plural: "ippools", namespaced: false };
 /** The prefix the cases count on, for those who ask for an address in it by name and for nobody else. */
