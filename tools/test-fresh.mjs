@@ -3,7 +3,7 @@
 // away the programs that tests must not need.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir, uptime } from "node:os";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { ROOT } from "./fingerprint.mjs";
 import { Problem, run, runAsScript, say } from "./say.mjs";
@@ -48,7 +48,6 @@ function runIn(folder, args) {
     args: words,
     env,
   } = freshCommand({
-    uptime: uptime(),
     home,
     path: [
       dirname(process.execPath),

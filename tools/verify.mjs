@@ -47,7 +47,7 @@ async function perform(name, check) {
   const problems = await Promise.resolve()
     .then(check)
     .catch((error) => [error.fix ? error.message : (error.stack ?? String(error))]);
-  say(`${problems.length === 0 ? "ok  " : "FAIL"}  ${name.padEnd(26)} ${seconds(started)}`);
+  say(`${problems.length === 0 ? "ok  " : "FAIL"}  ${name.padEnd(28)} ${seconds(started)}`);
   for (const problem of problems) say(`      ${problem.replaceAll("\n", "\n      ")}`);
   return problems.length === 0;
 }

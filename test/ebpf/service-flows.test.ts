@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ServicePort, WorkloadEndpoint } from "../../src/policy/model.ts";
+import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
 import { type ServiceFlow, type ServiceState, serviceCases } from "../support/service-cases.ts";
 import { spoken, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
@@ -10,7 +11,7 @@ import { ANYBODY, type Became, routeTo, ServiceLab } from "./service-lab.ts";
  * What Kubernetes' own proxies do with new connections, recorded from their tests, and what our programs do with the same packets. Where the
  * proxy hides a client behind the node's address so that answers come back, we keep the client's address: our answers find the way.
  */
-const missing = whyNoPrograms() ?? (serviceCases() ? undefined : "the public cases are not on this machine");
+const missing = whyNoPrograms() ?? (serviceCases() ? undefined : NO_CONFORMANCE_DATA);
 
 /** Enough that one of two backends is not missed by chance, nor one of four: once in ten million runs. */
 const TRIES = 60;

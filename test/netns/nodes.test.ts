@@ -9,23 +9,23 @@ import type { Node, Pod } from "../../src/local/controllers/workload-types.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
 import { findKubectls, type Kubectl, openKubectl } from "../support/kubectl.ts";
 import { vendorctl } from "../support/vendorctl.ts";
-import { createPod, machineState, type RealCluster, readyPods, startReal, whyNoRealNodes } from "./real-cluster.ts";
+import { createPod, leftOf, type RealCluster, readyPods, startReal, whyNoRealNodes } from "./real-cluster.ts";
 
 const kubectlProgram = findKubectls().at(-1);
 
 describe.skipIf(whyNoRealNodes)(`nodes that are namespaces${whyNoRealNodes ? `: ${whyNoRealNodes}` : ""}`, () => {
-  let before: ReturnType<typeof machineState>;
+  let before: ReturnType<typeof leftOf>;
   let cluster: RealCluster;
   let kubectl: Kubectl | undefined;
   beforeAll(async () => {
-    before = machineState();
+    before = leftOf("none-yet");
     cluster = await startReal({ nodes: 2 });
     kubectl = kubectlProgram && openKubectl(kubectlProgram, cluster.kubeconfig);
   });
   afterAll(async () => {
     kubectl?.close();
     await cluster?.close();
-    expect(machineState()).toEqual(before);
+    expect(leftOf(cluster.name)).toEqual(before);
   });
 
   it("say of themselves what this machine is, and reach the API server and each other", async () => {
@@ -147,28 +147,28 @@ describe.skipIf(whyNoRealNodes)(`nodes that are namespaces${whyNoRealNodes ? `: 
 
 describe.skipIf(whyNoRealNodes)(`a cluster that was killed${whyNoRealNodes ? `: ${whyNoRealNodes}` : ""}`, () => {
   it("is recognised by the next one of its name, and by cluster down; nothing of it is left", async () => {
-    const before = machineState();
     const tool = vendorctl();
     const name = `vt${randomBytes(3).toString("hex")}`;
+    const before = leftOf(name);
     try {
       const up = ["cluster", "up", "--name", name, "--runtime", "netns", "--nodes", "1", "--detach"];
       expect(await tool.run(...up)).toMatchObject({ status: 0 });
       const record = JSON.parse(readFileSync(join(tool.home, "clusters", name, "cluster.json"), "utf8"));
       process.kill(record.pid, "SIGKILL");
       await eventually(
-        async () => machineState()["processes"]?.length,
+        async () => leftOf(name)["processes"]?.length,
         (count) => count === before["processes"]?.length,
       );
-      expect(machineState()["namespaces"]).not.toEqual(before["namespaces"]);
+      expect(leftOf(name)["namespaces"]).not.toEqual(before["namespaces"]);
       expect(await tool.run(...up)).toMatchObject({ status: 0 });
       const again = JSON.parse(readFileSync(join(tool.home, "clusters", name, "cluster.json"), "utf8"));
       process.kill(again.pid, "SIGKILL");
       await eventually(
-        async () => machineState()["processes"]?.length,
+        async () => leftOf(name)["processes"]?.length,
         (count) => count === before["processes"]?.length,
       );
       expect(await tool.run("cluster", "down", "--name", name)).toMatchObject({ status: 0 });
-      expect(machineState()).toEqual(before);
+      expect(leftOf(name)).toEqual(before);
     } finally {
       await tool.clear();
     }

@@ -126,20 +126,20 @@ export async function wordsOfProxyRules({ client }: RealCluster): Promise<string
   return items.map(({ metadata }) => metadata.annotations?.[AGENT_SAYS.serviceProxyRules] ?? "nothing");
 }
 
-/** Everything on this machine that a cluster could leave behind, so that before and after can be compared. */
-export function machineState(): Record<string, readonly string[]> {
+/** Everything on this machine that the named cluster could leave behind. Clusters of other test files come and go meanwhile. */
+export function leftOf(cluster: string): Record<string, readonly string[]> {
   const kernel = realKernel();
   const cgroups = kernel.cgroup.root() as string;
-  const ours = (name: string) => /^v-vt[0-9a-f]{6}(\.|$)/.test(name);
+  const ours = (name: string) => name === `v-${cluster}` || name.startsWith(`v-${cluster}.`);
   return {
     namespaces: kernel.netns.names().filter(ours),
     cgroups: readdirSync(cgroups).filter(ours),
     mounts: kernel.mounts
       .mounted()
       .map(({ path }) => path)
-      .filter((path) => path.startsWith("/run/vendorctl/vt") || path.startsWith("/run/netns/v-vt")),
-    files: listed("/run/vendorctl").filter((name) => name.startsWith("vt")),
-    processes: processesOf(/\/run\/vendorctl\/vt[0-9a-f]{6}\//),
+      .filter((path) => path.startsWith(`/run/vendorctl/${cluster}`) || path.startsWith(`/run/netns/v-${cluster}.`)),
+    files: listed("/run/vendorctl").filter((name) => name === cluster),
+    processes: processesOf(`/run/vendorctl/${cluster}/`),
     links: linksHere(),
   };
 }
@@ -162,13 +162,13 @@ function listed(directory: string): string[] {
   }
 }
 
-function processesOf(pattern: RegExp): string[] {
+function processesOf(folder: string): string[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => {
       try {
         const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
-        return pattern.test(command) && Number(pid) !== process.pid ? [command.slice(0, 80)] : [];
+        return command.includes(folder) && Number(pid) !== process.pid ? [command.slice(0, 80)] : [];
       } catch {
         return [];
       }

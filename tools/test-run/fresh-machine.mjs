@@ -1,4 +1,5 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { uptime } from "node:os";
 import { join } from "node:path";
 
 /** What the kernel then says of itself: young enough that "an hour ago" is before the machine started. */
@@ -41,11 +42,10 @@ exec "$@"
 
 /**
  * The command that runs `command` as on a machine that started a minute ago.
- * @param {{ uptime: number, path: string, home: string, removes?: string[], command: string[] }} machine `uptime` of this machine, in seconds
+ * @param {{ path: string, home: string, removes?: string[], command: string[] }} machine
  */
-export function freshCommand({ uptime, path, home, removes = [], command }) {
-  // Less than zero seconds since the start is a time the kernel refuses.
-  const offset = String(UPTIME_SECONDS - Math.floor(uptime));
+export function freshCommand({ path, home, removes = [], command }) {
+  const offset = String(UPTIME_SECONDS - Math.floor(kernelUptime()));
   const namespaces = ["--mount", "--uts", "--net", "--time", "--monotonic", offset, "--boottime", offset];
   return {
     program: "unshare",
@@ -69,6 +69,12 @@ export function optionalPrograms(read = names) {
       .filter((name) => OPTIONAL.test(name))
       .map((name) => join(folder, name)),
   );
+}
+
+/** Offsets of a time namespace count from the kernel's start, also where this process is in another one already. */
+function kernelUptime() {
+  const [, offset] = /^boottime\s+(-?\d+)/m.exec(readFileSync("/proc/self/timens_offsets", "utf8"));
+  return uptime() - Number(offset);
 }
 
 function names(folder) {

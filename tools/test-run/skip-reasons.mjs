@@ -27,6 +27,7 @@ const HOW_TO_RUN = [
 export function reasonOf(test) {
   const { note } = test.result();
   if (note) return note;
+  if (hasFailedAbove(test)) return "a hook of the suite failed before it";
   const titles = titlesOf(test);
   const inTitles = titles.map((title) => /\((.+)\)$/.exec(title)?.[1] ?? /: (.+)$/.exec(title)?.[1]);
   const isKnown = (reason) => reason !== undefined && HOW_TO_RUN.some(([pattern]) => pattern.test(reason));
@@ -55,4 +56,9 @@ function titlesOf(test) {
   for (let at = test.parent; at?.type === "suite"; at = at.parent)
     if (at.options?.mode === "skip") titles.unshift(at.name);
   return titles;
+}
+
+function hasFailedAbove(test) {
+  for (let at = test.parent; at; at = at.parent) if (at.errors?.().length > 0) return true;
+  return false;
 }

@@ -13,6 +13,11 @@ const test = (parent, note, name = "a test") => ({
 
 it.each([
   ["what the test says", test(suite("suite"), "needs kubectl"), "needs kubectl"],
+  [
+    "a hook that failed",
+    test({ ...suite("nodes: much"), errors: () => [new Error("no")] }),
+    "a hook of the suite failed before it",
+  ],
   ["the same in the product's words", test(suite("nodes: that needs root", "skip")), "needs root"],
   ["the end of its suite's title", test(suite("nodes (needs root)", "skip")), "needs root"],
   [
