@@ -237,7 +237,8 @@ export class Aggregation implements Admission {
           rejectUnauthorized: !service.spec.insecureSkipTLSVerify,
           ...(service.spec.caBundle && { ca: Buffer.from(service.spec.caBundle, "base64") }),
           ...(frontProxy && { cert: frontProxy.certificate, key: frontProxy.key }),
-          signal: request.signal,
+          // Of its own: many requests may hang on one signal at once, each with a listener.
+          signal: AbortSignal.any([request.signal]),
         },
         resolve,
       );

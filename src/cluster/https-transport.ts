@@ -120,7 +120,8 @@ function perform({ base, request, headers, agent, timeouts }: Exchange): Promise
       path: base.pathname.replace(/\/$/, "") + request.path + queryText(request.query),
       headers: body === undefined ? headers : { ...headers, "content-length": String(Buffer.byteLength(body)) },
       agent,
-      signal,
+      // Of its own: a program has one signal for all its watches and requests, each with a listener.
+      ...(signal ? { signal: AbortSignal.any([signal]) } : {}),
     });
     limitConnecting(outgoing, timeouts.connect);
     const isWatch = request.query?.["watch"] === "true";
