@@ -1,4 +1,4 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { pathToFileURL } from "node:url";
 import { ROOT } from "./fingerprint.mjs";
 
@@ -30,4 +30,22 @@ export function say(line) {
 export function run(command, args, options = {}) {
   const done = spawnSync(command, args, { cwd: ROOT, encoding: "utf8", maxBuffer: 64 << 20, ...options });
   return { ok: done.status === 0, status: done.status ?? 1, text: `${done.stdout ?? ""}${done.stderr ?? ""}`.trim() };
+}
+
+/**
+ * Runs a command that has the terminal, and returns its exit status. An interrupt is the command's to handle: it prints what it has, and
+ * what the caller does afterwards still happens.
+ */
+export async function runInTerminal(command, args, options = {}) {
+  const child = spawn(command, args, { cwd: ROOT, stdio: "inherit", ...options });
+  const wait = () => {};
+  const passOn = () => child.kill("SIGTERM");
+  process.on("SIGINT", wait).on("SIGTERM", passOn);
+  try {
+    return await new Promise((resolve, reject) => {
+      child.on("error", reject).on("close", (status) => resolve(status ?? 1));
+    });
+  } finally {
+    process.off("SIGINT", wait).off("SIGTERM", passOn);
+  }
 }

@@ -1,14 +1,16 @@
 // npm run test:fresh [-- [--without-tools] ARGS]: the tests, or those that ARGS choose, as on a machine that started a minute ago: a clone of
 // the committed files with nothing beside it, and an uptime, name, network, home, locale and time zone of its own. --without-tools also takes
 // away the programs that tests must not need.
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { ROOT } from "./fingerprint.mjs";
-import { Problem, run, runAsScript, say } from "./say.mjs";
+import { Problem, run, runAsScript, runInTerminal, say } from "./say.mjs";
 import { onPath } from "./setup.mjs";
 import { freshCommand, optionalPrograms } from "./test-run/fresh-machine.mjs";
+
+const PATH = `${dirname(process.execPath)}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
+const KUBECTLS = "node_modules/.cache/kubectl";
 
 async function main(args) {
   const reason = whyNot();
@@ -21,7 +23,7 @@ async function main(args) {
   process.umask(0o077);
   const folder = mkdtempSync(join(tmpdir(), "fresh-"));
   try {
-    return runIn(folder, args);
+    return await runIn(folder, args);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -43,25 +45,10 @@ function runIn(folder, args) {
   mkdirSync(dirname(project));
   prepare(project, { withoutTools });
   const rest = args.filter((arg) => arg !== "--without-tools");
-  const {
-    program,
-    args: words,
-    env,
-  } = freshCommand({
-    home,
-    path: [
-      dirname(process.execPath),
-      "/usr/local/sbin",
-      "/usr/local/bin",
-      "/usr/sbin",
-      "/usr/bin",
-      "/sbin",
-      "/bin",
-    ].join(":"),
-    removes: withoutTools ? optionalPrograms() : [],
-    command: [process.execPath, "tools/test.mjs", ...rest],
-  });
-  return spawnSync(program, words, { cwd: project, env, stdio: "inherit" }).status ?? 1;
+  const removes = withoutTools ? optionalPrograms() : [];
+  const command = [process.execPath, "tools/test.mjs", ...rest];
+  const fresh = freshCommand({ home, path: PATH, removes, command });
+  return runInTerminal(fresh.program, fresh.args, { cwd: project, env: fresh.env });
 }
 
 /** Everything that needs the network, before there is none. */
@@ -70,7 +57,10 @@ function prepare(project, { withoutTools }) {
   must("git", ["clone", "--quiet", ROOT, project], ROOT);
   say("fresh: setting up the clone");
   must(process.execPath, ["tools/setup.mjs"], project);
-  if (!withoutTools) must(process.execPath, ["tools/newer-kubectl.mjs"], project);
+  if (!withoutTools) {
+    if (existsSync(join(ROOT, KUBECTLS))) cpSync(join(ROOT, KUBECTLS), join(project, KUBECTLS), { recursive: true });
+    must(process.execPath, ["tools/newer-kubectl.mjs"], project);
+  }
   must(process.execPath, ["tools/build.mjs"], project);
 }
 

@@ -1,10 +1,9 @@
 // npm test: set up, build, run the tests of all projects (or of one), and end with one line that counts them.
-import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { build } from "./build.mjs";
 import { ROOT } from "./fingerprint.mjs";
 import { newerKubectl } from "./newer-kubectl.mjs";
-import { runAsScript } from "./say.mjs";
+import { runAsScript, runInTerminal } from "./say.mjs";
 import { setup } from "./setup.mjs";
 import { vitestArguments } from "./test-run/arguments.mjs";
 
@@ -16,12 +15,7 @@ async function main(args) {
   if (!onlyUnit) newerKubectl({ retryMs: HOUR_MS });
   await build();
   const vitest = join(ROOT, "node_modules/vitest/vitest.mjs");
-  const done = spawnSync(process.execPath, [vitest, "run", ...flags], {
-    cwd: ROOT,
-    stdio: "inherit",
-    env: { ...process.env, ...env },
-  });
-  return done.status ?? 1;
+  return runInTerminal(process.execPath, [vitest, "run", ...flags], { env: { ...process.env, ...env } });
 }
 
 await runAsScript(import.meta.url, main);
