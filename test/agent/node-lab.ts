@@ -21,6 +21,7 @@ import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
 import { patience } from "../../src/kit/testing/patience.ts";
 import { killGroup, removeGroup } from "../../src/local/runtime/netns/cgroups.ts";
+import { whyNoPacketFilters } from "../kernel/why-not.ts";
 
 /** Nodes that are network namespaces on one bridge, each with the real agent in a process of its own, and the real plugin called as a runtime would. */
 export interface NodeLab {
@@ -414,7 +415,5 @@ export async function until(
 
 /** Why no node can be made here; undefined where it can. */
 export function whyNoNodes(): string | undefined {
-  if (process.platform !== "linux") return "needs Linux";
-  if (process.getuid?.() !== 0) return "needs root";
-  return existsSync("/usr/bin/nsenter") ? undefined : "needs nsenter";
+  return whyNoPacketFilters() ?? (existsSync("/usr/bin/nsenter") ? undefined : "needs nsenter");
 }

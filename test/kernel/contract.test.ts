@@ -1,5 +1,5 @@
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { kernelContract } from "../../src/kernel/testing/contract.ts";
-import { whyNoKernel } from "./why-not.ts";
+import { whyNoKernel, whyNoNftables } from "./why-not.ts";
 
-kernelContract("the running kernel", realKernel, whyNoKernel);
+kernelContract("the running kernel", realKernel, whyNoKernel, whyNoNftables);

@@ -5,7 +5,7 @@ import {
   nftablesWriter,
   type ServiceRulesWriter,
 } from "../../src/local/runtime/netns/service-writers.ts";
-import { whyNoKernel } from "../kernel/why-not.ts";
+import { whyNoPacketFilters } from "../kernel/why-not.ts";
 import {
   backend,
   CLUSTER_CIDRS,
@@ -17,7 +17,7 @@ import {
   startServiceLab,
 } from "./service-lab.ts";
 
-const why = whyNoKernel();
+const why = whyNoPacketFilters();
 const node = { clusterCidrs: CLUSTER_CIDRS, addresses: NODE_ADDRESSES };
 
 /** The mode, whose iptables it uses, and how many tables it writes to. */

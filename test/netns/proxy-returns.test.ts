@@ -8,7 +8,7 @@ import {
   nftablesWriter,
   type ServiceRulesWriter,
 } from "../../src/local/runtime/netns/service-writers.ts";
-import { whyNoKernel } from "../kernel/why-not.ts";
+import { whyNoPacketFilters } from "../kernel/why-not.ts";
 import {
   CLUSTER_CIDRS,
   kernel,
@@ -19,7 +19,7 @@ import {
   startServiceLab,
 } from "./service-lab.ts";
 
-const why = whyNoKernel();
+const why = whyNoPacketFilters();
 const node = { clusterCidrs: CLUSTER_CIDRS, addresses: NODE_ADDRESSES };
 const SERVICES = rowsOf(servicePort({ nodePort: 30080 }));
 const SHAPES: [string, (lab: ServiceLab) => ServiceRulesWriter][] = [

@@ -12,11 +12,12 @@ import type { NetnsRuntime } from "../../src/local/runtime/netns/netns-runtime.t
 import type { RealPod } from "../../src/local/runtime/netns/real-pod.ts";
 import { whyNotReal } from "../../src/local/runtime/netns/why-not-real.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
+import { whyNoPacketFilters } from "../kernel/why-not.ts";
 import { applyAll, applyOperator, documents, endpointMapOf, manifest } from "../support/operator-manifests.ts";
 import { allStatuses } from "../support/operator-status.ts";
 
 /** Why real nodes cannot be made here; undefined where they can. Each suite that needs them is skipped with it. */
-export const whyNoRealNodes = await whyNotReal(realKernel);
+export const whyNoRealNodes = (await whyNotReal(realKernel)) ?? whyNoPacketFilters();
 
 export interface RealCluster extends LocalCluster {
   readonly name: string;

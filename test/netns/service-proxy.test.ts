@@ -8,7 +8,7 @@ import {
   type ServiceRulesWriter,
 } from "../../src/local/runtime/netns/service-writers.ts";
 import type { ServicePort } from "../../src/policy/model.ts";
-import { whyNoKernel } from "../kernel/why-not.ts";
+import { whyNoPacketFilters } from "../kernel/why-not.ts";
 import {
   backend,
   CLUSTER_CIDRS,
@@ -22,7 +22,7 @@ import {
 } from "./service-lab.ts";
 import { askFrom } from "./sockets.ts";
 
-const why = whyNoKernel();
+const why = whyNoPacketFilters();
 const node = { clusterCidrs: CLUSTER_CIDRS, addresses: NODE_ADDRESSES };
 
 const SHAPES: [string, (lab: ServiceLab) => ServiceRulesWriter][] = [

@@ -4,14 +4,14 @@ import { transaction } from "../../src/dataplane/nft/transaction.ts";
 import { wantedRuleset } from "../../src/dataplane/nft/wanted-ruleset.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
-import { whyNoKernel } from "../kernel/why-not.ts";
+import { whyNoNftables } from "../kernel/why-not.ts";
 import { policyProgramCases } from "../policy/policy-program-cases.ts";
 import { randomWorld } from "../policy/random-world.ts";
 import { modelOf } from "./random-model.ts";
 
 const WORLDS = 60;
 const TABLE = "story";
-const reason = whyNoKernel();
+const reason = whyNoNftables();
 
 describe.skipIf(reason)(`what the kernel makes of our rules${reason ? ` (${reason})` : ""}`, () => {
   let netns: Netns | undefined;

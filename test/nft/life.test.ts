@@ -3,10 +3,10 @@ import { existsSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
 import { MARK } from "../../src/dataplane/nft/ruleset.ts";
-import { whyNoKernel } from "../kernel/why-not.ts";
+import { whyNoNftables } from "../kernel/why-not.ts";
 import { Lab, TABLE } from "./lab.ts";
 
-const reason = whyNoKernel();
+const reason = whyNoNftables();
 const RESTARTS = 20;
 /** How long a flow may go on after the policy that forbids it was applied. */
 const CUT_WITHIN = 1_000;

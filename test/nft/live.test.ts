@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
-import { whyNoKernel } from "../kernel/why-not.ts";
+import { whyNoNftables } from "../kernel/why-not.ts";
 import type { Target } from "./inhabitant.ts";
 import { Lab } from "./lab.ts";
 
-const reason = whyNoKernel();
+const reason = whyNoNftables();
 
 /** `from -> to` and whether it should get there. */
 type Row = [from: string, to: string, protocol: Target["protocol"], port: number, allowed: boolean];

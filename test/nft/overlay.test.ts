@@ -5,10 +5,10 @@ import { realKernel } from "../../src/kernel/kernel.ts";
 import { MAIN_TABLE } from "../../src/kernel/netlink-port.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
 import type { ClusterNode, ModelDelta, Route } from "../../src/policy/model.ts";
-import { whyNoKernel } from "../kernel/why-not.ts";
+import { whyNoNftables } from "../kernel/why-not.ts";
 import { Inhabitant } from "./inhabitant.ts";
 
-const reason = whyNoKernel();
+const reason = whyNoNftables();
 const OVERLAY = "vxlan.story";
 const NUMBERS = [1, 2] as const;
 type Underlay = 4 | 6;

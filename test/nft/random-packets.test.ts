@@ -3,7 +3,7 @@ import { readBack } from "../../src/dataplane/nft/read-back.ts";
 import { transaction } from "../../src/dataplane/nft/transaction.ts";
 import { wantedRuleset } from "../../src/dataplane/nft/wanted-ruleset.ts";
 import type { ModelCopy } from "../../src/policy/model-copy.ts";
-import { whyNoKernel } from "../kernel/why-not.ts";
+import { whyNoNftables } from "../kernel/why-not.ts";
 import { Random } from "../policy/random.ts";
 import { type PacketEnd, type RandomPacket, randomPacket } from "../policy/random-packet.ts";
 import { type RandomWorld, randomWorld } from "../policy/random-world.ts";
@@ -12,7 +12,7 @@ import type { Inhabitant } from "./inhabitant.ts";
 import { RandomLab } from "./random-lab.ts";
 import { modelOf } from "./random-model.ts";
 
-const reason = whyNoKernel();
+const reason = whyNoNftables();
 const FIRST_SEED = Number(process.env["NFT_SEED"] ?? 1);
 const WORLDS = Number(process.env["NFT_LIVE_WORLDS"] ?? 40);
 const PACKETS = 30;

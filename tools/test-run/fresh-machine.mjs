@@ -49,7 +49,7 @@ export function freshCommand({ path, home, removes = [], command }) {
   const namespaces = ["--mount", "--uts", "--net", "--time", "--monotonic", offset, "--boottime", offset];
   return {
     program: "unshare",
-    args: [...namespaces, "--fork", "--kill-child", "sh", "-c", ENTER, "fresh", ...command],
+    args: [...namespaces, "--fork", "--kill-child=SIGTERM", "sh", "-c", ENTER, "fresh", ...command],
     env: { ...SETTINGS, PATH: path, HOME: home, FRESH_REMOVES: removes.join(" ") },
   };
 }

@@ -16,7 +16,9 @@ export interface Corner {
   readonly pins: string;
 }
 
-export function kernelContract(side: string, open: () => Kernel, whyNot: () => string | undefined): void {
+type WhyNot = () => string | undefined;
+
+export function kernelContract(side: string, open: () => Kernel, whyNot: WhyNot, whyNoNft: WhyNot = whyNot): void {
   describe(`the kernel ports: ${side}`, () => {
     let corner: Corner | undefined;
     beforeEach((context) => {
@@ -31,7 +33,7 @@ export function kernelContract(side: string, open: () => Kernel, whyNot: () => s
     const get = () => corner!;
     bpfContract(get);
     netlinkContract(get);
-    nftContract(get);
+    nftContract(get, whyNoNft);
     flowContract(get);
   });
 }

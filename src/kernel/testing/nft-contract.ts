@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Corner } from "./contract.ts";
 
 const RULES = `
@@ -12,8 +12,10 @@ add rule inet ours base iifname vmap @dispatch
 add element inet ours dispatch { "ven0" : jump policy-a }
 `;
 
-export function nftContract(corner: () => Corner): void {
+export function nftContract(corner: () => Corner, whyNot: () => string | undefined): void {
   describe("nftables", () => {
+    beforeEach((context) => context.skip(whyNot() !== undefined, whyNot()));
+
     it("hold a transaction whole, and list it", async () => {
       const nft = corner().kernel.nft(corner().here);
       await nft.run(RULES);
