@@ -115,7 +115,12 @@ class Node {
         heldBack: () => this.heldBack,
         forgive: () => set({ heldBack: undefined }),
       },
-      ...{ refusal, clock, log: silentLog, proxyLeft: () => !this.proxyRuns },
+      ...{
+        refusal: refusal === undefined ? undefined : { code: "EbpfProgramsRefused" as const, why: refusal },
+        clock,
+        log: silentLog,
+        proxyLeft: () => !this.proxyRuns,
+      },
     });
   }
 }
@@ -159,10 +164,10 @@ describe("two data planes", () => {
     expect(node.filtering()).toEqual(["ebpf"]);
     expect(node.armed).toBe(false);
     await want("nft");
-    expect(both.announcement()).toBe("leaving");
-    both.announced("leaving");
+    expect(both.announcement()).toBe("LeavingBPF");
+    both.announced("LeavingBPF");
     await clock.advance(2_000);
-    expect(both.announcement()).toBe("nft");
+    expect(both.announcement()).toBe("Nftables");
     expect(node.filtering()).toEqual(["nft"]);
     expect(node.keep).toBe("absent");
     expect(node.fewest).toBe(1);
@@ -207,7 +212,7 @@ describe("two data planes", () => {
     await worksIn(1_000);
     node.carried = 1;
     await want("nft");
-    both.announced("leaving");
+    both.announced("LeavingBPF");
     await clock.advance(60_000);
     expect(both.state()).toMatchObject({ mode: "drain", next: "flows" });
     expect(node.filtering()).toEqual(["nft"]);

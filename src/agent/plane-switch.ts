@@ -1,3 +1,4 @@
+import type { DataplaneAnnouncement, Refusal } from "../api/agent-report.ts";
 import type { ApplyReport, Dataplane, SweepReport, Table, TableName } from "../dataplane/contract.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import { createHandOver, type DeadMan, type HandOverParts } from "../dataplane/handover/hand-over.ts";
@@ -14,9 +15,6 @@ export type PlaneKind = Dataplane["kind"];
 /** Opens a data plane; says why it cannot where it cannot. */
 export type OpenPlane = () => Promise<Dataplane>;
 
-/** What this node tells others: `leaving` until the standard plane takes what is new, then `draining` while eBPF still carries connections. */
-export type Announcement = PlaneKind | "leaving" | "draining";
-
 /**
  * The two data planes as one, of which the configured one filters. A change is never a moment without policy: the new one is programmed
  * whole and acts beside the old one, and only when it is proven does the old one's filter go. Where the new one cannot be programmed, the
@@ -29,10 +27,10 @@ export interface PlaneSwitch {
   show(table: TableName): Promise<Table>;
   /** The one that takes what is new; undefined before the first delta in sync. */
   acting(): PlaneKind | undefined;
-  announcement(): Announcement | undefined;
+  announcement(): DataplaneAnnouncement | undefined;
   /** The cluster knows it; peers hear of it from there. */
-  announced(what: Announcement): void;
-  announcedLast(): Announcement | undefined;
+  announced(what: DataplaneAnnouncement): void;
+  announcedLast(): DataplaneAnnouncement | undefined;
   /** Whether eBPF was found to work, since it acts: the API server is reached, and services are by way of the programs. */
   confirm(works: boolean): void;
   /** Whether the service proxy's rules are ours to remove wherever they appear. */
@@ -55,7 +53,7 @@ export interface HandOverState {
 export interface PlaneSwitchOptions extends Omit<HandOverParts, "clock" | "log" | "deadMan"> {
   deadMan: HeldBack & DeadMan;
   /** Why eBPF cannot act on this node; undefined: it can. */
-  refusal: string | undefined;
+  refusal: Refusal | undefined;
   clock: Clock;
   log: Log;
   /** Whether no service proxy runs on this node any more, as far as can be seen. */
@@ -93,10 +91,10 @@ class NodePlaneSwitch implements PlaneSwitch {
   private next: Next | undefined;
   private failure: string | undefined;
   private inEffect = false;
-  private saidLast: Announcement | undefined;
+  private saidLast: DataplaneAnnouncement | undefined;
   private confirmed = false;
   private confirmedAt = 0;
-  private told: { what: Announcement; at: number } | undefined;
+  private told: { what: DataplaneAnnouncement; at: number } | undefined;
   private lane: Promise<unknown> = Promise.resolve();
   private cancelLook: (() => void) | undefined;
   private closed = false;
@@ -155,20 +153,20 @@ class NodePlaneSwitch implements PlaneSwitch {
     return this.filtering();
   }
 
-  announcement(): Announcement | undefined {
+  announcement(): DataplaneAnnouncement | undefined {
     if (!this.inEffect) return undefined;
     const mode = this.handOver.mode();
-    if (mode === "ebpf") return this.wanted() === "ebpf" ? "ebpf" : "leaving";
-    return mode === "drain" ? "draining" : "nft";
+    if (mode === "ebpf") return this.wanted() === "ebpf" ? "BPF" : "LeavingBPF";
+    return mode === "drain" ? "DrainingBPF" : "Nftables";
   }
 
-  announced(what: Announcement): void {
+  announced(what: DataplaneAnnouncement): void {
     if (this.told?.what === what) return;
     this.told = { what, at: this.options.clock.now() };
     this.lookSoon(0);
   }
 
-  announcedLast(): Announcement | undefined {
+  announcedLast(): DataplaneAnnouncement | undefined {
     return this.told?.what;
   }
 
@@ -192,7 +190,7 @@ class NodePlaneSwitch implements PlaneSwitch {
     const { next } = this;
     const last = next === undefined || next === "settled" ? "nothing" : "wait" in next ? next.wait : next.do;
     const then = this.handOver.taking() ?? this.failure ?? last;
-    const heldBack = this.options.refusal ?? this.options.deadMan.heldBack();
+    const heldBack = this.options.refusal?.why ?? this.options.deadMan.heldBack();
     return { wanted: this.wanted(), mode: this.handOver.mode() ?? "none", next: then, heldBack };
   }
 
@@ -232,7 +230,7 @@ class NodePlaneSwitch implements PlaneSwitch {
     const { log, onChange } = this.options;
     const facts = {
       confirmed: this.confirmed && this.filtering() === "ebpf",
-      peersToldAt: this.told?.what === "leaving" ? this.told.at : undefined,
+      peersToldAt: this.told?.what === "LeavingBPF" ? this.told.at : undefined,
       cleanup: this.cleans(),
     };
     try {

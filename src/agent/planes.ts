@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import type { Refusal } from "../api/agent-report.ts";
 import type { Dataplane } from "../dataplane/contract.ts";
 import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
 import { fitToKernel } from "../dataplane/ebpf/fit-to-kernel.ts";
@@ -19,7 +20,7 @@ export interface NodePlanes {
   open: Record<PlaneKind, OpenPlane>;
   ground: NodeGround;
   /** Why eBPF cannot act here, found out by loading its programs; undefined: it can. */
-  refusal: string | undefined;
+  refusal: Refusal | undefined;
   /** Routes, neighbours and the overlay's device, whichever plane filters. */
   network: AgentNetwork;
 }
@@ -115,13 +116,13 @@ function sysctlsBelow(directory: string): Sysctls {
 }
 
 /** By trying, as the plane would: versions lie. What is loaded here is let go at once. */
-async function programsRefusal(kernel: Kernel): Promise<string | undefined> {
+async function programsRefusal(kernel: Kernel): Promise<Refusal | undefined> {
   try {
     const { configuration, load } = fitToKernel(await kernel.features(), kernel.bpf);
     for (const name of OBJECTS) kernel.loadObject(objectBytes(name), { ...load, variables: configuration }).close();
     return undefined;
   } catch (error) {
     const [first = ""] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
-    return first;
+    return { code: "EbpfProgramsRefused", why: first };
   }
 }

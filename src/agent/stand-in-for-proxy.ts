@@ -2,6 +2,7 @@
  * While eBPF serves services, the agent does on the node what the service proxy did beside its rules: it answers load balancers. And it sees
  * to it that nobody else writes such rules meanwhile, or says so.
  */
+import type { AgentReport } from "../api/agent-report.ts";
 import type { KubeObject } from "../api/object.ts";
 import type { FollowedProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
@@ -29,8 +30,8 @@ export interface StandInOptions {
 }
 
 export interface StandIn {
-  /** For the agent's own pod: what is to be said of the proxy's rules here; undefined: nothing. */
-  word(): string | undefined;
+  /** For the agent's own pod: what is done about the proxy's rules here; undefined: there are none. */
+  report(): AgentReport["proxyRules"];
   /** The port balancers ask at is ours: whoever had it has left. */
   answers(): boolean;
   done: Promise<void>;
@@ -44,9 +45,9 @@ export function standInForProxy(options: StandInOptions): StandIn {
   const held: { answering?: Answering | undefined } = {};
   return {
     answers: () => held.answering?.listens() ?? false,
-    word() {
+    report() {
       const { conflict, present } = proxyRules.state();
-      if (conflict) return `conflict: ${conflict.message}`;
+      if (conflict) return { conflict: conflict.message };
       return present && filter.acting() === "ebpf" ? "left alone" : undefined;
     },
     done: Promise.all([followRules(options), answerBalancers(options, held)]).then(() => undefined),

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { AgentReport } from "../api/agent-report.ts";
 import { vendorNames } from "../api/names.ts";
 import { POD_INTERFACE_PREFIX } from "../api/pod-network.ts";
 import { createClient } from "../cluster/client.ts";
@@ -253,12 +254,12 @@ async function refreshMetrics(
 
 /** The new data plane is confirmed when services are proven and the cluster has been told since that it acts. */
 function confirmIfProven(filter: PlaneSwitch, proving: Proving): void {
-  filter.confirm(proving.noObjection() && filter.announcedLast() === "ebpf");
+  filter.confirm(proving.noObjection() && filter.announcedLast() === "BPF");
 }
 
 function lookedAtServices(filter: PlaneSwitch, proving: Proving, tell: () => void): void {
   confirmIfProven(filter, proving);
-  if (proving.news() || (filter.acting() === "ebpf" && filter.announcedLast() !== "ebpf")) tell();
+  if (proving.news() || (filter.acting() === "ebpf" && filter.announcedLast() !== "BPF")) tell();
 }
 
 /** In the order a new node needs them: what others must know of it before what people read. */
@@ -285,13 +286,19 @@ function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock
       name: "own pod",
       async run() {
         const acting = filter.announcement();
-        const proxyRules = inProxysStead.word();
+        const proxyRules = inProxysStead.report();
         const fullMaps = filter.fill().flatMap((fill) => (isFull(fill) ? [fill.map] : []));
-        const word = { refusal: planes.refusal, acting, proven: proving.proven(), proxyRules, fullMaps };
-        if (told === JSON.stringify(word)) return;
+        const report: AgentReport = {
+          programs: planes.refusal === undefined ? "loads" : { refused: planes.refusal },
+          dataplane: acting,
+          servicesProven: proving.proven() && acting === "BPF",
+          proxyRules,
+          fullMaps,
+        };
+        if (told === JSON.stringify(report)) return;
         if (config.podName === "") await client.get(NODES, { name: config.nodeName });
-        else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, word);
-        told = JSON.stringify(word);
+        else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, report);
+        told = JSON.stringify(report);
         if (acting === undefined) return;
         filter.announced(acting);
         confirmIfProven(filter, proving);

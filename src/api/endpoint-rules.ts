@@ -9,6 +9,8 @@ export interface EndpointRule {
   /** The host must look like this; any stable host where it is left out. */
   host?: { pattern: RegExp; say: string };
   port?: string;
+  /** Where this kind alone keeps its address; the rule itself where host and port are fixed. */
+  writtenIn?: "kindRule" | "infrastructure" | "clusterToolConfiguration";
   because: string;
 }
 
@@ -24,12 +26,14 @@ export const ENDPOINT_RULES = {
     needed: true,
     address: "the name and port of the API load balancer, api.internal.CLUSTERNAME",
     host: { pattern: /^api\.internal\.[a-z0-9.-]+$/i, say: "api.internal.CLUSTERNAME" },
+    writtenIn: "clusterToolConfiguration",
     because:
       "Infrastructure-as-code tool: the FQDN and port of the API load balancer, named api.internal.<clustername>.",
   },
   openshift: {
     needed: false,
     address: "none is needed",
+    writtenIn: "infrastructure",
     because: "OpenShift-like: eBPF is the default, so no address is needed.",
   },
   aks: {
@@ -51,6 +55,7 @@ export const ENDPOINT_RULES = {
     address: "proxy.local and port 6444, a reverse proxy on each node",
     host: { pattern: /^proxy\.local$/, say: "proxy.local" },
     port: "6444",
+    writtenIn: "kindRule",
     because: "MKE-like: host proxy.local and port 6444 (a reverse proxy on each node).",
   },
 } as const satisfies Record<ClusterKind, EndpointRule>;

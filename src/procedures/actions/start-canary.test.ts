@@ -46,7 +46,8 @@ describe("traffic before anything changes", () => {
     const keep = async () => {};
     const say = (text: string) => void said.push(text);
     let over = false;
-    const done = does({ client: speaking, names: vendorNames, clock, files, tools, signal, say, keep }).finally(() => {
+    const reports = { say, waitingFor: say, measured: say, keep };
+    const done = does({ client: speaking, names: vendorNames, clock, files, tools, signal, ...reports }).finally(() => {
       over = true;
     });
     done.catch(() => {});

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { calicoNames } from "../../api/names.ts";
 import { EXPLANATIONS } from "../../api/validation/explain.ts";
 import { ADDRESS_ROWS } from "../testing/address-rows.ts";
-import { NOW, type Row, running, status } from "../testing/checked-clusters.ts";
+import { agent, NOW, type Row, running, status } from "../testing/checked-clusters.ts";
 import { type Differently, node, object, observed } from "../testing/observed.ts";
 import { NETWORK_ROWS, PLATFORM_ROWS } from "../testing/platform-rows.ts";
 import { INSTALLATION_ROWS, PROXY_ROWS } from "../testing/service-rows.ts";
@@ -103,14 +103,13 @@ it("gives its fixes in the words of the cluster, the public system's too", () =>
 });
 
 it("a proxy that no daemon set runs is known by the agents it fights with", () => {
-  const agent = { node: "n1", pod: "vendor-node-1", phase: "Running", ready: "1/1" };
-  const conflict = "conflict: the service proxy wrote its rules again";
-  const agents = [{ ...agent, says: { serviceProxyRules: conflict } }];
+  const conflict = "the service proxy wrote its rules again";
+  const agents = [agent({ node: "n1" }, { proxyRules: { conflict } })];
   const dataplaneConfiguration = object("DataplaneConfiguration", "default", { spec: { bpfEnabled: true } });
   const service = { ...running(), dataplaneConfiguration, agents } as ReturnType<typeof running>;
   const seen = observed({ proxy: { daemonSet: undefined }, service });
   const found = runChecks(seen, "running").find(({ code }) => code === "SERVICE_PROXY_CONFLICT");
-  expect(found).toMatchObject({ status: "fail", evidence: [`node n1: ${conflict}`] });
+  expect(found).toMatchObject({ status: "fail", evidence: [`node n1: conflict: ${conflict}`] });
 });
 
 it("names ten of a thousand nodes, and says how many more there are", () => {

@@ -56,7 +56,7 @@ export const NETWORK_CHECKS: readonly Check[] = [
     ...ebpf,
     run: (seen) => {
       const { agents } = seen.service;
-      const unproven = agents.filter(({ says }) => says["serviceRouting"] !== "proven");
+      const unproven = agents.filter(({ report }) => !report.servicesProven);
       if (agents.length === 0 || seen.service.dataplaneConfiguration === undefined) {
         return skip(
           `UDP ${vxlanPort(seen)} between nodes cannot be seen from here; node agents prove it once they run`,

@@ -6,7 +6,7 @@ import { nameOf, targetOf } from "../actions/target.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fingerprint } from "../fingerprint.ts";
 import { makePlan } from "../make-plan.ts";
-import type { Observation } from "../observation.ts";
+import type { ApiAddressSource, Observation } from "../observation.ts";
 import type { Plan, Step } from "../plan.ts";
 import { type AddressChoice, type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
 import {
@@ -88,7 +88,7 @@ function decide(observation: Observation, inputs: InstallInputs): Decision {
   if (dataplane === "BPF" && address.is === "unknown") throw errors.INSTALL_NO_STABLE_ADDRESS(address.why);
   const mode = dataplane ?? (address.is === "unknown" ? "standard" : "BPF");
   const isDefault = CLUSTER_KINDS[kind].ebpfByDefault && method === "operator" && names.dialect === "vendor";
-  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(observation, address);
+  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(address);
   const asked = editOf(inputs, names.fields.serviceProxyManagement);
   const able = mode === "BPF" && way.way !== "absent" && operatorHandles(observation, way);
   // The public system's operator parks the proxy at once, so there it is done here, after the proof, unless asked for.
@@ -102,13 +102,13 @@ function editOf({ edits }: InstallInputs, field: string): unknown {
   return edits.find(({ path }) => path.join(".") === field)?.value;
 }
 
+/** What the operator reads itself when it starts. */
+const OPERATOR_READS: readonly ApiAddressSource[] = ["kubeadmConfig", "infrastructure"];
+
 /** Where the operator finds the address by itself. A given one is written whatever the platform tells. */
-function platformTells({ apiAddress }: Observation, address: AddressChoice): boolean {
+function platformTells(address: AddressChoice): boolean {
   if (address.is !== "known") return address.is === "not needed";
-  if (address.from === "--api-server") return false;
-  const { host, port } = address.address;
-  const found = apiAddress.candidates.find((candidate) => candidate.host === host && candidate.port === port);
-  return /kubeadm-config|Infrastructure/.test(found?.from ?? "");
+  return address.sources.some((source) => OPERATOR_READS.includes(source));
 }
 
 function notNeeded(address: AddressChoice): AddressChoice {

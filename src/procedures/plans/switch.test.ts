@@ -63,7 +63,9 @@ function cluster(kind: ClusterKind, names: Names, is: Installed = {}): Observati
     kind: { detected: kind === "generic" ? undefined : kind },
     service,
     proxy: proxyOf(kind, names, is),
-    apiAddress: { candidates: [{ host: host ?? "", port: port ?? "", from: "the platform", against: [] }] },
+    apiAddress: {
+      candidates: [{ host: host ?? "", port: port ?? "", from: "the platform", sources: [], against: [] }],
+    },
   });
 }
 
