@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Refusal } from "../api/agent-report.ts";
-import type { Dataplane } from "../dataplane/contract.ts";
+import type { Dataplane } from "../api/dataplane.ts";
+import type { DataplaneDriver } from "../dataplane/contract.ts";
 import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
 import { fitToKernel } from "../dataplane/ebpf/fit-to-kernel.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
@@ -13,11 +14,11 @@ import { createNftDataplane } from "../dataplane/nft/nft-dataplane.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { AgentConfig } from "./config.ts";
 import type { ModelTarget } from "./model-loop.ts";
-import type { OpenPlane, PlaneKind } from "./plane-switch.ts";
+import type { OpenPlane } from "./plane-switch.ts";
 
 /** Everything the model is carried out by on this node. */
 export interface NodePlanes {
-  open: Record<PlaneKind, OpenPlane>;
+  open: Record<Dataplane, OpenPlane>;
   ground: NodeGround;
   /** Why eBPF cannot act here, found out by loading its programs; undefined: it can. */
   refusal: Refusal | undefined;
@@ -26,7 +27,7 @@ export interface NodePlanes {
 }
 
 /** A plane with maps that can be full. */
-export interface FilledPlane extends Dataplane {
+export interface FilledPlane extends DataplaneDriver {
   fill(): MapFill[];
 }
 
@@ -47,8 +48,8 @@ export async function openPlanes(
 ): Promise<NodePlanes> {
   return {
     open: {
-      ebpf: () => ebpfPlane(kernel, directories.bpf, cgroupV2Path),
-      nft: async () => createNftDataplane({ kernel, table: TABLES.filter }),
+      BPF: () => ebpfPlane(kernel, directories.bpf, cgroupV2Path),
+      Nftables: async () => createNftDataplane({ kernel, table: TABLES.filter }),
     },
     ground: nodeGround({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
     refusal: await programsRefusal(kernel),
@@ -67,7 +68,7 @@ async function ebpfPlane(kernel: Kernel, pinDirectory: string, cgroupPath: strin
   });
   const nat = createNatTable({ kernel, table: TABLES.nat });
   return {
-    kind: "ebpf",
+    kind: "BPF",
     async apply(delta) {
       const report = await programs.apply(delta);
       await nat.apply(delta);

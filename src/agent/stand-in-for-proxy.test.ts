@@ -62,7 +62,7 @@ describe("while services are ours to serve", () => {
           };
         },
       },
-      filter: { acting: () => (serves ? "ebpf" : "nft"), removesProxyRules: () => true },
+      filter: { acting: () => (serves ? "BPF" : "Nftables"), removesProxyRules: () => true },
       model: () => ({
         services: new Map(rows.map((one) => [one.id, one])),
         settings: { configuration: {} } as DataplaneModel["settings"],

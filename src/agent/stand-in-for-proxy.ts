@@ -48,7 +48,7 @@ export function standInForProxy(options: StandInOptions): StandIn {
     report() {
       const { conflict, present } = proxyRules.state();
       if (conflict) return { conflict: conflict.message };
-      return present && filter.acting() === "ebpf" ? "left alone" : undefined;
+      return present && filter.acting() === "BPF" ? "left alone" : undefined;
     },
     done: Promise.all([followRules(options), answerBalancers(options, held)]).then(() => undefined),
   };
@@ -78,7 +78,7 @@ async function answerBalancers(options: StandInOptions, held: { answering?: Answ
   };
   while (!signal.aborted) {
     const { services, settings } = model();
-    const serves = filter.acting() === "ebpf";
+    const serves = filter.acting() === "BPF";
     const port = serves ? (settings.configuration.bpfServiceProxyHealthzPort ?? PROXY_HEALTH_PORT) : 0;
     if (held.answering && held.answering.port !== port) {
       await held.answering.stop();

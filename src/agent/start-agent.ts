@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { AgentReport } from "../api/agent-report.ts";
+import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
 import { POD_INTERFACE_PREFIX } from "../api/pod-network.ts";
 import { createClient } from "../cluster/client.ts";
@@ -29,7 +30,7 @@ import { networkCondition, nodeAnnotations, reportNode } from "./node/node-repor
 import { reportOwnPod } from "./node/own-pod-report.ts";
 import { tunnelAddresses } from "./node/tunnel-addresses.ts";
 import { handOverTable, podsTable, problemsTable, servicesTable, settingsTable } from "./own-tables.ts";
-import { type PlaneKind, type PlaneSwitch, planeSwitch } from "./plane-switch.ts";
+import { type PlaneSwitch, planeSwitch } from "./plane-switch.ts";
 import { type NodePlanes, OVERLAY } from "./planes.ts";
 import { podMtu } from "./pod-mtu.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
@@ -56,7 +57,7 @@ export interface RunningAgent {
   notReady(): string | undefined;
   /** Why only a restart can help; undefined: it works. */
   stuck(): string | undefined;
-  acting(): PlaneKind | undefined;
+  acting(): Dataplane | undefined;
   metrics: Metrics;
   /** Reads the kernel's own counters into the metrics. */
   refreshMetrics(): Promise<void>;
@@ -119,7 +120,7 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
         model: () => loop.model,
         pods: () => records.list(),
       }),
-    acting: () => filter.acting() === "ebpf",
+    acting: () => filter.acting() === "BPF",
     onLook: () => lookedAtServices(filter, proving, () => news.tell()),
     ...{ clock, log, signal: stopping.signal },
   });
@@ -228,14 +229,23 @@ interface ChoreParts {
   metrics: AgentMetrics;
 }
 
+/** Values of the metric's label, which dashboards know. */
+const MODE_LABELS: Record<DataplaneState | "none", string> = {
+  none: "none",
+  Off: "off",
+  Active: "ebpf",
+  Draining: "drain",
+};
+
 async function refreshMetrics(
   metrics: AgentMetrics,
   { filter, loop, proving }: Pick<ChoreParts, "filter" | "loop" | "proving">,
 ): Promise<void> {
   metrics.ready.set(loop.ready ? 1 : 0);
   metrics.servicesProven.set(proving.proven() ? 1 : 0);
-  const { mode } = filter.state();
-  for (const one of ["none", "off", "ebpf", "drain"]) metrics.dataplaneMode.set(one === mode ? 1 : 0, { mode: one });
+  const { mode = "none" } = filter.state();
+  for (const [state, label] of Object.entries(MODE_LABELS))
+    metrics.dataplaneMode.set(state === mode ? 1 : 0, { mode: label });
   for (const { map, entries, max } of filter.fill()) {
     metrics.mapEntries.set(entries, { map });
     metrics.mapMost.set(max, { map });
@@ -259,7 +269,7 @@ function confirmIfProven(filter: PlaneSwitch, proving: Proving): void {
 
 function lookedAtServices(filter: PlaneSwitch, proving: Proving, tell: () => void): void {
   confirmIfProven(filter, proving);
-  if (proving.news() || (filter.acting() === "ebpf" && filter.announcedLast() !== "BPF")) tell();
+  if (proving.news() || (filter.acting() === "BPF" && filter.announcedLast() !== "BPF")) tell();
 }
 
 /** In the order a new node needs them: what others must know of it before what people read. */

@@ -1,5 +1,6 @@
 import { formatAddress, parseCidr, V4 } from "../kit/ip.ts";
 import { CLUSTER_KINDS, type ClusterKind } from "./cluster-kinds.ts";
+import type { Dataplane } from "./dataplane.ts";
 import type { InstallationSpec } from "./resources/installation.ts";
 
 type Network = NonNullable<InstallationSpec["vendorNetwork"]>;
@@ -95,7 +96,7 @@ function effectiveNetwork(network: Network, context: DefaultsContext, ownCni: bo
   };
 }
 
-function newDataplane(kind: ClusterKind): "BPF" | "Nftables" {
+function newDataplane(kind: ClusterKind): Dataplane {
   return CLUSTER_KINDS[kind].ebpfByDefault ? "BPF" : "Nftables";
 }
 

@@ -23,8 +23,12 @@ function session(output: "table" | "json") {
     flags,
     env: {},
     config: { interactive: false, columns: 80 },
-    out: (text: string) => void (written.out += text),
-    err: (text: string) => void (written.err += text),
+    out(text: string) {
+      written.out += text;
+    },
+    err(text: string) {
+      written.err += text;
+    },
   };
   return { written, session: made as unknown as Session };
 }

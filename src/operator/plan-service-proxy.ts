@@ -1,4 +1,5 @@
 import type { ClusterKind } from "../api/cluster-kinds.ts";
+import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
 import { SERVICE_PROXY } from "../api/service-proxy.ts";
 import type { ProxyView } from "../api/service-proxy-view.ts";
@@ -10,7 +11,7 @@ export interface ProxyQuestion {
   kind: ClusterKind;
   /** `serviceProxyManagement` is Enabled. */
   managed: boolean;
-  wanted: "BPF" | "Nftables";
+  wanted: Dataplane;
   phase: Phase["at"];
   /** Whether a node's own configuration keeps it on the standard data plane, where only the proxy serves. */
   nodesHeld: boolean;

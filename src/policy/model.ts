@@ -1,3 +1,4 @@
+import type { Dataplane } from "../api/dataplane.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 
 /**
@@ -256,7 +257,7 @@ export interface ClusterNode {
   addresses: Net[];
   vtep: Vtep;
   /** The data plane its agent says acts there; null where it did not say. Client addresses are kept over the tunnel only towards `ebpf`. */
-  dataplane: "ebpf" | "nft" | null;
+  dataplane: Dataplane | null;
 }
 
 /** The node's end of the VXLAN overlay. */
@@ -315,7 +316,7 @@ export interface ServiceBackend {
 }
 
 export interface Settings {
-  dataplane: "ebpf" | "nft";
+  dataplane: Dataplane;
   ipv6: boolean;
   vxlan: { vni: number; port: number /** 0: find it from the uplink. */; mtuV4: number; mtuV6: number };
   /** Host policy never closes these. */

@@ -92,7 +92,7 @@ export class Nodes {
 
   #factsOf(name: string) {
     const says = [...(this.#agents.get(name)?.values() ?? [])];
-    const dataplane = says.length === 0 ? null : says.every((word) => word === "BPF") ? "ebpf" : "nft";
+    const dataplane = says.length === 0 ? null : says.every((word) => word === "BPF") ? "BPF" : "Nftables";
     const tunnelAddresses = [...(this.#tunnels.get(name)?.values() ?? [])].flat();
     return { local: name === this.#local, tunnelAddresses, dataplane } as const;
   }

@@ -180,7 +180,7 @@ function nextCommand(seen: Observation, state: PartState, cause: StatusPart | un
   if (state === "degraded") return "vendorctl check";
   const difference = versionDifference(seen.service.version, seen.tool.version);
   if (difference === "cluster older") return "vendorctl check --for upgrade, then vendorctl upgrade";
-  return askedDataplane(seen) === "standard" && seen.service.method !== "manifest"
+  return askedDataplane(seen) === "Nftables" && seen.service.method !== "manifest"
     ? "vendorctl check --for switch, then vendorctl switch --to BPF"
     : "vendorctl check";
 }

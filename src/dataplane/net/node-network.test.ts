@@ -14,7 +14,7 @@ function node(name: string, address: string, tunnel: string, local = false): Clu
     ...{ name, local, addressV4: address, addressV6: null, subnetV4: "172.16.0.0/24", subnetV6: null },
     addresses: [`${address}/32`],
     vtep: { mac: `66:00:00:00:00:0${name.slice(-1)}`, addressV4: tunnel, addressV6: `fd00::${name.slice(-1)}` },
-    dataplane: "nft",
+    dataplane: "Nftables",
   };
 }
 

@@ -1,4 +1,5 @@
 import { readAgentReport } from "../../api/agent-report.ts";
+import { dataplaneOf, type WrittenDataplane } from "../../api/dataplane.ts";
 import type { Names } from "../../api/names.ts";
 import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
 import type { Pod } from "../../api/workload-objects.ts";
@@ -13,7 +14,7 @@ import { awaitRollout } from "./wait-for-rollout.ts";
 import { statusReader } from "./wait-for-status.ts";
 
 export type ProveDataplaneInputs = {
-  to: "BPF" | "standard";
+  to: WrittenDataplane;
   /** Only these; every Linux node unless told. With none at all only the operator's switch is waited for. */
   nodes?: readonly string[];
 };
@@ -66,7 +67,7 @@ function judge(
   found: { configurations: KubeObject[]; nodes: KubeObject[]; pods: KubeObject[] },
   { names }: Work,
 ): Verdict {
-  const ebpf = to === "BPF";
+  const ebpf = dataplaneOf(to) === "BPF";
   const agents = new Map(
     (found.pods as Pod[])
       .filter((pod) => isAgent(pod, names) && pod.metadata.deletionTimestamp === undefined)

@@ -64,7 +64,7 @@ describe("what keeps a procedure from starting", () => {
 
   it("is what eBPF cannot do, where eBPF is wanted", () => {
     expect(codes(old, "install")).toEqual(["EBPF_KERNEL_TOO_OLD"]);
-    expect(codes(old, "install", { dataplane: "standard" })).toEqual([]);
+    expect(codes(old, "install", { dataplane: "Nftables" })).toEqual([]);
   });
 
   it("is not what its own plan does first", () => {
@@ -83,7 +83,7 @@ describe("what keeps a procedure from starting", () => {
   it("never keeps an upgrade, or the way back to the standard data plane, from curing what is degraded", () => {
     const service = { ...running(), statuses: [status("network", "Degraded", "it is ill")] };
     expect(codes({ service }, "upgrade")).toEqual([]);
-    expect(codes({ service }, "switch", { dataplane: "standard" })).toEqual([]);
+    expect(codes({ service }, "switch", { dataplane: "Nftables" })).toEqual([]);
     expect(codes({ service }, "switch")).toEqual(["STATUS_DEGRADED"]);
   });
 });

@@ -1,4 +1,5 @@
 import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { INSTALLED_RELEASE } from "../../api/version-gates.ts";
@@ -9,13 +10,7 @@ import { makePlan } from "../make-plan.ts";
 import type { ApiAddressSource, Observation } from "../observation.ts";
 import type { Plan, Step } from "../plan.ts";
 import { type AddressChoice, type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
-import {
-  askedDataplane,
-  type DataplaneMode,
-  dataplaneTitle,
-  leavesProxyRules,
-  operatorTarget,
-} from "./cluster-view.ts";
+import { askedDataplane, dataplaneTitle, leavesProxyRules, operatorTarget } from "./cluster-view.ts";
 import { type CustomResourceWishes, customResources } from "./custom-resources.ts";
 import { manifestObjects } from "./edit-manifest.ts";
 import { type InstallFiles, installOperatorSteps } from "./install-operator.ts";
@@ -29,7 +24,7 @@ import { operatorHandles, provenSteps, proxyStatusStep } from "./switch.ts";
 export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flowLogs" | "flowUI" | "podCidr"> {
   method: "operator" | "chart";
   /** What was asked for; eBPF where nothing was, and where it can be. */
-  dataplane?: DataplaneMode;
+  dataplane?: Dataplane;
   apiServer?: ApiAddress;
   files: InstallFiles;
   /** Whether the chart tool is on this machine; without it the plan says what to run. */
@@ -43,7 +38,7 @@ export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flo
 
 /** What the plan was decided to be, before there are steps. */
 interface Decision {
-  mode: DataplaneMode;
+  mode: Dataplane;
   address: AddressChoice;
   way: ProxyWay;
   /** eBPF comes by itself: the manual steps are not needed. */
@@ -86,7 +81,7 @@ function decide(observation: Observation, inputs: InstallInputs): Decision {
   const kind = kindOf(observation);
   const address = chooseApiAddress(observation, apiServer);
   if (dataplane === "BPF" && address.is === "unknown") throw errors.INSTALL_NO_STABLE_ADDRESS(address.why);
-  const mode = dataplane ?? (address.is === "unknown" ? "standard" : "BPF");
+  const mode = dataplane ?? (address.is === "unknown" ? "Nftables" : "BPF");
   const isDefault = CLUSTER_KINDS[kind].ebpfByDefault && method === "operator" && names.dialect === "vendor";
   const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(address);
   const asked = editOf(inputs, names.fields.serviceProxyManagement);
@@ -213,11 +208,11 @@ function notesOf(observation: Observation, inputs: InstallInputs, decision: Deci
   if (byDefault) {
     notes.push(`eBPF is the default data plane here (${title}): the manual steps are not needed and left out.`);
   }
-  if (mode === "standard" && address.is === "unknown") {
+  if (mode === "Nftables" && address.is === "unknown") {
     notes.push(
       `Without a stable address of the API server eBPF cannot be enabled at install time (${address.why}). Later: vendorctl switch --to BPF --api-server HOST:PORT`,
     );
-  } else if (mode === "standard") {
+  } else if (mode === "Nftables") {
     notes.push("Later, when you want eBPF: vendorctl switch --to BPF");
   }
   if (managed) {
@@ -239,7 +234,7 @@ function editsNote({ names }: Observation, { files }: InstallInputs, text: strin
 }
 
 /** What would have been done when the cluster was made, where it was not. */
-function creationNote(observation: Observation, mode: DataplaneMode): string[] {
+function creationNote(observation: Observation, mode: Dataplane): string[] {
   const { atInstall, afterInstall } = SERVICE_PROXY[kindOf(observation)];
   const { proxy } = observation;
   const late = ["skip-phase", "disable-in-cluster-configuration", "install-flags"].includes(atInstall.action);

@@ -1,3 +1,4 @@
+import type { Dataplane } from "../../api/dataplane.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fingerprint } from "../fingerprint.ts";
@@ -86,7 +87,7 @@ export interface ProxyStatus {
   parkedBy: "operator" | "hand" | undefined;
   /** Whose the proxy is, where another tool keeps it. */
   owner: string | undefined;
-  dataplane: "eBPF" | "standard";
+  dataplane: Dataplane;
   /** `serviceProxyManagement` is Enabled. */
   managed: boolean;
   rules: "left alone" | "removed with eBPF";
@@ -109,7 +110,7 @@ export function proxyStatus(observation: Observation): ProxyStatus {
     pods: proxy.pods,
     parkedBy: proxy.parked && (proxy.parked === "by-operator" ? "operator" : "hand"),
     owner: proxy.owner?.who,
-    dataplane: ebpf ? "eBPF" : "standard",
+    dataplane: ebpf ? "BPF" : "Nftables",
     managed: isProxyManaged(observation),
     rules: leavesProxyRules(observation) ? "left alone" : "removed with eBPF",
     way: SERVICE_PROXY[kindOf(observation)].afterInstall.how,
