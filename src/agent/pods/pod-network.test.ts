@@ -10,7 +10,7 @@ import { type ApiServer, createApiServer } from "../../apiserver/server.ts";
 import { type Client, createClient } from "../../cluster/client.ts";
 import { errors as clusterErrors } from "../../cluster/errors.ts";
 import { NAMESPACES, PODS } from "../../cluster/kinds.ts";
-import { fakeKernel } from "../../kernel/kernel.ts";
+import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
 import { silentLog } from "../../kit/log.ts";
 import type { Ipam } from "../ipam/ipam.ts";
 import type { Pool } from "../stored-kinds.ts";

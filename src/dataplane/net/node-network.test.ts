@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { fakeKernel } from "../../kernel/kernel.ts";
+import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
 import { MAIN_TABLE } from "../../kernel/netlink-port.ts";
 import type { ClusterNode, ModelDelta, Route, WorkloadEndpoint } from "../../policy/model.ts";
 import { ModelCopy } from "../../policy/model-copy.ts";
