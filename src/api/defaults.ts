@@ -69,11 +69,7 @@ export function effectiveInstallation(spec: InstallationSpec, context: DefaultsC
 
 function effectiveCni(cni: InstallationSpec["cni"], kind: ClusterKind) {
   const type = cni?.type ?? "Vendor";
-  const dirs =
-    kind === "openshift"
-      ? { binDir: "/var/lib/cni/bin", confDir: "/var/run/multus/cni/net.d" }
-      : { binDir: "/opt/cni/bin", confDir: "/etc/cni/net.d" };
-  return { ...dirs, ...cni, type, ipam: { ...cni?.ipam, type: cni?.ipam?.type ?? type } };
+  return { ...CLUSTER_KINDS[kind].cniDirectories, ...cni, type, ipam: { ...cni?.ipam, type: cni?.ipam?.type ?? type } };
 }
 
 function effectiveNetwork(network: Network, context: DefaultsContext, ownCni: boolean): Network {
@@ -87,7 +83,7 @@ function effectiveNetwork(network: Network, context: DefaultsContext, ownCni: bo
     containerIPForwarding: "Disabled",
     serviceProxyManagement: "Disabled",
     linuxPolicySetupTimeoutSeconds: 0,
-    nodeAddressAutodetectionV4: newAutodetection(context.kind),
+    nodeAddressAutodetectionV4: CLUSTER_KINDS[context.kind].addressAutodetection,
     ...(hasV6 ? { nodeAddressAutodetectionV6: { firstFound: true } } : {}),
     ...network,
     linuxDataplane,
@@ -103,13 +99,7 @@ function newDataplane(kind: ClusterKind): Dataplane {
 function newPools(context: DefaultsContext, ownCni: boolean): Pool[] {
   if (context.podCidrs && context.podCidrs.length > 0) return context.podCidrs.map((cidr) => ({ cidr }));
   if (!ownCni) return [];
-  return [{ cidr: context.kind === "eks" ? "172.16.0.0/16" : "192.168.0.0/16" }];
-}
-
-function newAutodetection(kind: ClusterKind): NonNullable<Network["nodeAddressAutodetectionV4"]> {
-  if (kind === "eks") return { canReach: "8.8.8.8" };
-  if (kind === "mke") return { skipInterface: "^br-.*" };
-  return { firstFound: true };
+  return [{ cidr: CLUSTER_KINDS[context.kind].podCidr }];
 }
 
 function effectivePool(pool: Pool, all: readonly Pool[], ownCni: boolean): Pool {

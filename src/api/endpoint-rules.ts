@@ -11,6 +11,8 @@ export interface EndpointRule {
   port?: string;
   /** Where this kind alone keeps its address; the rule itself where host and port are fixed. */
   writtenIn?: "kindRule" | "infrastructure" | "clusterToolConfiguration";
+  /** What tells the operator the address by itself, so that the map may be left out where eBPF is the default. */
+  operatorReads?: "kubeadmConfig" | "infrastructure";
   because: string;
 }
 
@@ -19,6 +21,7 @@ export const ENDPOINT_RULES = {
   generic: {
     needed: true,
     address: "the load balancer's address; with one API server a DNS record of its own or a static IP",
+    operatorReads: "kubeadmConfig",
     because:
       "With several API servers, use the address of the load balancer in front of them. A single control-plane node must be reached by a dedicated DNS record or a static IP.",
   },
@@ -34,6 +37,7 @@ export const ENDPOINT_RULES = {
     needed: false,
     address: "none is needed",
     writtenIn: "infrastructure",
+    operatorReads: "infrastructure",
     because: "OpenShift-like: eBPF is the default, so no address is needed.",
   },
   aks: {

@@ -1,4 +1,5 @@
 import { ACTING, type Refusal, readAgentReport } from "../api/agent-report.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
 import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
 import { rolloutProgress } from "../api/rollout.ts";
@@ -95,10 +96,7 @@ function namesOf(agents: readonly AgentView[]): string[] {
   return agents.map(({ node }) => node);
 }
 
-/** The orchestrator's proxy is there to come back to, except where the platform brings none or cannot change it. */
-const WITHOUT_PROXY = new Set(["openshift", "mke"]);
-
-export function viewDataplane(observed: Observed, wanted: Dataplane, kind: string): DataplaneView {
+export function viewDataplane(observed: Observed, wanted: Dataplane, kind: ClusterKind): DataplaneView {
   const daemonSet = nodeAgents(observed);
   return {
     wanted,
@@ -106,7 +104,7 @@ export function viewDataplane(observed: Observed, wanted: Dataplane, kind: strin
     rolling: daemonSet ? rolloutProgress(daemonSet) : `DaemonSet ${vendorNames.workloads.node} to be created`,
     agents: viewAgents(observed, wanted),
     proxy: viewServiceProxy(serviceProxyOf(observed)),
-    needsProxy: !WITHOUT_PROXY.has(kind),
+    needsProxy: CLUSTER_KINDS[kind].nftablesNeedsProxy,
   };
 }
 

@@ -1,3 +1,4 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
 import type { Dataplane } from "../../api/dataplane.ts";
 import type { Names } from "../../api/names.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
@@ -51,7 +52,7 @@ const networkPath = ({ fields }: Names) => fields.linuxDataplane.replace(/\.[^.]
 
 /** Only the Bottlerocket-like image on the EKS-like service keeps volume plugins elsewhere. */
 function needsFlexVolumePath(observation: Observation): boolean {
-  if (kindOf(observation) !== "eks") return false;
+  if (!CLUSTER_KINDS[kindOf(observation)].hasFlexVolumePath) return false;
   return observation.nodes.some(({ osImage }) => parseOperatingSystem(osImage).family === "bottlerocket");
 }
 

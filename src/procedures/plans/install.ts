@@ -1,5 +1,6 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
 import type { Dataplane } from "../../api/dataplane.ts";
+import { ENDPOINT_RULES, type EndpointRule } from "../../api/endpoint-rules.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { INSTALLED_RELEASE } from "../../api/version-gates.ts";
@@ -7,7 +8,7 @@ import { nameOf, targetOf } from "../actions/target.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fingerprint } from "../fingerprint.ts";
 import { makePlan } from "../make-plan.ts";
-import type { ApiAddressSource, Observation } from "../observation.ts";
+import type { Observation } from "../observation.ts";
 import type { Plan, Step } from "../plan.ts";
 import { type AddressChoice, type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
 import { askedDataplane, dataplaneTitle, leavesProxyRules, operatorTarget } from "./cluster-view.ts";
@@ -83,13 +84,14 @@ function decide(observation: Observation, inputs: InstallInputs): Decision {
   if (dataplane === "BPF" && address.is === "unknown") throw errors.INSTALL_NO_STABLE_ADDRESS(address.why);
   const mode = dataplane ?? (address.is === "unknown" ? "Nftables" : "BPF");
   const isDefault = CLUSTER_KINDS[kind].ebpfByDefault && method === "operator" && names.dialect === "vendor";
-  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(address);
+  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(kind, address);
   const asked = editOf(inputs, names.fields.serviceProxyManagement);
   const able = mode === "BPF" && way.way !== "absent" && operatorHandles(observation, way);
   // The public system's operator parks the proxy at once, so there it is done here, after the proof, unless asked for.
   const managed = able && (asked === undefined ? names.dialect === "vendor" : asked === "Enabled");
   // Before there is a data plane, only a service proxy leads the operator to the API server's cluster IP.
-  const leadsThere = kind === "openshift" || (observation.proxy.daemonSet !== undefined && !observation.proxy.parked);
+  const proxyServes = observation.proxy.daemonSet !== undefined && !observation.proxy.parked;
+  const leadsThere = CLUSTER_KINDS[kind].platformServesServices || proxyServes;
   return { mode, address: byDefault && leadsThere ? notNeeded(address) : address, way, byDefault, managed };
 }
 
@@ -97,13 +99,11 @@ function editOf({ edits }: InstallInputs, field: string): unknown {
   return edits.find(({ path }) => path.join(".") === field)?.value;
 }
 
-/** What the operator reads itself when it starts. */
-const OPERATOR_READS: readonly ApiAddressSource[] = ["kubeadmConfig", "infrastructure"];
-
 /** Where the operator finds the address by itself. A given one is written whatever the platform tells. */
-function platformTells(address: AddressChoice): boolean {
+function platformTells(kind: ClusterKind, address: AddressChoice): boolean {
   if (address.is !== "known") return address.is === "not needed";
-  return address.sources.some((source) => OPERATOR_READS.includes(source));
+  const { operatorReads }: EndpointRule = ENDPOINT_RULES[kind];
+  return operatorReads !== undefined && address.sources.includes(operatorReads);
 }
 
 function notNeeded(address: AddressChoice): AddressChoice {

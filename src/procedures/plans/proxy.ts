@@ -1,3 +1,4 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
 import type { Dataplane } from "../../api/dataplane.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { kindOf } from "../cluster-facts.ts";
@@ -140,7 +141,7 @@ function verdictOf(
     return verdict("conflict", says, "vendorctl proxy disable");
   }
   if (state === "running") return verdict("ok", "The service proxy serves services.");
-  if (state === "absent" && kindOf(observation) === "openshift")
+  if (state === "absent" && CLUSTER_KINDS[kindOf(observation)].platformServesServices)
     return verdict("ok", "This platform needs no service proxy.");
   const says = "eBPF is off and the service proxy does not run: nobody serves services.";
   return verdict("nobody serves", says, state === "parked" ? "vendorctl proxy restore" : "vendorctl switch --to BPF");

@@ -122,7 +122,8 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
 function towardsStandard(observation: Observation, choice: Choice): Part {
   const way = proxyWay(observation);
   const managed = isProxyManaged(observation) && operatorHandles(observation, way);
-  if (way.way === "absent" && way.back === undefined && kindOf(observation) !== "openshift" && !choice.force) {
+  const served = CLUSTER_KINDS[kindOf(observation)].platformServesServices;
+  if (way.way === "absent" && way.back === undefined && !served && !choice.force) {
     throw errors.SWITCH_NO_SERVICE_PROXY(SERVICE_PROXY[kindOf(observation)].afterInstall.how);
   }
   const restore = managed ? [] : restoreProxySteps(observation, way);
