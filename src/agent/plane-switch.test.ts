@@ -3,7 +3,7 @@ import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
 import type { ApplyReport, DataplaneDriver } from "../dataplane/contract.ts";
 import type { KeepState } from "../dataplane/handover/keep-table.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
-import { type FakeClock, fakeClock } from "../kit/clock.ts";
+import { type FakeClock, fakeClock } from "../kit/fake-clock.ts";
 import { silentLog } from "../kit/log.ts";
 import type { ModelDelta, Settings } from "../policy/model.ts";
 import { ModelCopy } from "../policy/model-copy.ts";

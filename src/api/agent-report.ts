@@ -7,7 +7,7 @@
  */
 import type { Dataplane } from "./dataplane.ts";
 
-export const AGENT_SAYS = {
+const AGENT_SAYS = {
   /** `loads`, or `refused: <why>`. */
   programs: "vendor.io/programs",
   /** Why they were refused, as a `RefusalCode`. Older agents do not write it. */

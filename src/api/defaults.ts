@@ -15,7 +15,10 @@ export interface DefaultsContext {
   podCidrs?: readonly string[];
 }
 
-/** Effective defaults, for `vendorctl explain` and the documentation; the function below is what applies them. */
+/**
+ * Effective defaults, for the printed reference of fields; the function below is what applies them.
+ * @public
+ */
 export const EFFECTIVE_DEFAULTS = [
   { path: "spec.clusterKind", value: "what the operator finds" },
   { path: "spec.cni.type", value: "Vendor" },

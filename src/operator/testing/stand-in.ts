@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { AGENT_SAYS, agentReportAnnotations } from "../../api/agent-report.ts";
+import { agentReportAnnotations } from "../../api/agent-report.ts";
 import type { KubeObject, ResourceKind } from "../../api/object.ts";
 import type { Pod, Workload } from "../../api/workload-objects.ts";
 import type { Client } from "../../cluster/client.ts";
@@ -134,8 +134,8 @@ async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean
   const refusal = node?.metadata.annotations?.[REFUSE_PROGRAMS];
   // As an agent of an older release speaks, which gives no code of its refusal. Full maps are for tests to report.
   const {
-    [AGENT_SAYS.fullMaps]: _,
-    [AGENT_SAYS.refusal]: __,
+    "vendor.io/full-maps": _,
+    "vendor.io/programs-refusal": __,
     ...said
   } = agentReportAnnotations({
     programs: refusal ? { refused: { code: "EbpfProgramsRefused", why: refusal } } : "loads",

@@ -4,7 +4,7 @@ import type { KubeObject } from "../../api/object.ts";
 import type { TrafficRow } from "../../api/traffic-report.ts";
 import type { Client } from "../../cluster/client.ts";
 import { NAMESPACES } from "../../cluster/kinds.ts";
-import { fakeClock } from "../../kit/clock.ts";
+import { fakeClock } from "../../kit/fake-clock.ts";
 import type { Work } from "../action.ts";
 import { DEFAULT_BUDGET } from "../canary/budget.ts";
 import { BASELINE_ANNOTATION, CANARY_NAMESPACE, clientNames, namespaceObject } from "../canary/canary-objects.ts";
