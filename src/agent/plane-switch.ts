@@ -1,5 +1,5 @@
-import type { DataplaneAnnouncement, Refusal } from "../api/agent-report.ts";
 import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
+import type { DataplaneAnnouncement, Refusal } from "../api/protocol/agent-report.ts";
 import type { ApplyReport, DataplaneDriver, SweepReport, Table, TableName } from "../dataplane/contract.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import { createHandOver, type DeadMan, type HandOverParts } from "../dataplane/handover/hand-over.ts";

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import type { Refusal } from "../api/agent-report.ts";
 import type { Dataplane } from "../api/dataplane.ts";
+import type { Refusal } from "../api/protocol/agent-report.ts";
 import type { DataplaneDriver } from "../dataplane/contract.ts";
 import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
 import { fitToKernel } from "../dataplane/ebpf/fit-to-kernel.ts";

@@ -2,8 +2,9 @@
  * While eBPF serves services, the agent does on the node what the service proxy did beside its rules: it answers load balancers. And it sees
  * to it that nobody else writes such rules meanwhile, or says so.
  */
-import type { AgentReport } from "../api/agent-report.ts";
+
 import type { KubeObject } from "../api/object.ts";
+import type { AgentReport } from "../api/protocol/agent-report.ts";
 import type { FollowedProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
-import type { AgentReport } from "../api/agent-report.ts";
 import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
-import { POD_INTERFACE_PREFIX } from "../api/pod-network.ts";
+import type { AgentReport } from "../api/protocol/agent-report.ts";
+import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
 import { createClient } from "../cluster/client.ts";
 import { NODES } from "../cluster/kinds.ts";
 import type { ProgramWorld } from "../cluster/program.ts";

@@ -1,4 +1,4 @@
-import type { TrafficRow } from "../api/traffic-report.ts";
+import type { TrafficRow } from "../api/protocol/traffic-report.ts";
 import type { StepEvent } from "../procedures/run/step-event.ts";
 import { trafficText } from "./print-traffic.ts";
 import { openProgress, type Progress } from "./progress.ts";

@@ -1,4 +1,4 @@
-import { ON_PAPER_ANNOTATION } from "../api/paper-node.ts";
+import { ON_PAPER_ANNOTATION } from "../api/protocol/paper-node.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Ground } from "./ground.ts";
 import { installedImageRules } from "./installed/image-rules.ts";

@@ -1,6 +1,6 @@
+import { withFix } from "../api/protocol/status-message.ts";
+import { reasonOf, type StatusReason } from "../api/protocol/status-reasons.ts";
 import type { InstallationSpec } from "../api/resources/installation.ts";
-import { withFix } from "../api/status-message.ts";
-import { reasonOf, type StatusReason } from "../api/status-reasons.ts";
 import type { Problem } from "../api/validation/problem.ts";
 
 /** Every part the operator looks after; each has one reconcile and one status object of this name. */

@@ -1,9 +1,9 @@
-import { ACTING, type Refusal, readAgentReport } from "../api/agent-report.ts";
 import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
 import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
-import { rolloutProgress } from "../api/rollout.ts";
-import { type ProxyView, viewServiceProxy } from "../api/service-proxy-view.ts";
+import { ACTING, type Refusal, readAgentReport } from "../api/protocol/agent-report.ts";
+import { rolloutProgress } from "../api/protocol/rollout.ts";
+import { type ProxyView, viewServiceProxy } from "../api/protocol/service-proxy-view.ts";
 import type { Pod } from "../api/workload-objects.ts";
 import { nodeAgents, type Observed, serviceProxyOf, theOne } from "./observed.ts";
 

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { KubeObject } from "../api/object.ts";
+import { withFix } from "../api/protocol/status-message.ts";
+import type { StatusReason } from "../api/protocol/status-reasons.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
-import { withFix } from "../api/status-message.ts";
-import type { StatusReason } from "../api/status-reasons.ts";
 import { ipPoolUpdateProblems } from "../api/validation/ip-pool.ts";
 import { overlaps, parseCidr } from "../kit/ip.ts";
 import { ownLabels } from "./render/metadata.ts";

@@ -1,5 +1,5 @@
+import { withFix } from "../api/protocol/status-message.ts";
 import { StatusError } from "../api/status.ts";
-import { withFix } from "../api/status-message.ts";
 import { CodedError } from "../kit/errors.ts";
 import { reconcileApiServer } from "./controllers/api-server.ts";
 import { reconcileFlowLogs } from "./controllers/flow-logs.ts";

@@ -1,6 +1,6 @@
 import type { KubeObject } from "../api/object.ts";
-import { rolledOut, rolloutProgress } from "../api/rollout.ts";
-import type { StatusReason } from "../api/status-reasons.ts";
+import { rolledOut, rolloutProgress } from "../api/protocol/rollout.ts";
+import type { StatusReason } from "../api/protocol/status-reasons.ts";
 import type { ContainerStatus, Pod, Workload } from "../api/workload-objects.ts";
 
 export type Health =

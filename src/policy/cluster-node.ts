@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { nodeInterfaces } from "../api/node-interfaces.ts";
-import { NODE_NETWORK } from "../api/node-network.ts";
 import type { KubeObject } from "../api/object.ts";
+import { nodeInterfaces } from "../api/protocol/node-interfaces.ts";
+import { NODE_NETWORK } from "../api/protocol/node-network.ts";
 import { formatAddress, parseAddress, parseCidr } from "../kit/ip.ts";
 import type { ClusterNode, Net } from "./model.ts";
 import { addressOf, isV4, toNet, toNets } from "./nets.ts";

@@ -1,5 +1,5 @@
-import { type AgentReport, announcedDataplane } from "../api/agent-report.ts";
 import type { KubeObject } from "../api/object.ts";
+import { type AgentReport, announcedDataplane } from "../api/protocol/agent-report.ts";
 import { clusterNode } from "./cluster-node.ts";
 import type { ClusterNode } from "./model.ts";
 import { addressOf, toNet } from "./nets.ts";

@@ -1,7 +1,7 @@
 import { DERIVED_LABELS, ORCHESTRATOR } from "../api/derived-labels.ts";
 import type { KubeObject } from "../api/object.ts";
-import { POD_NETWORK, podAddresses, podInterfaceName } from "../api/pod-network.ts";
 import { NAME_LABEL, NAMESPACE_LABEL_PREFIX, profileName, SERVICE_ACCOUNT_LABEL_PREFIX } from "../api/profile-names.ts";
+import { POD_NETWORK, podAddresses, podInterfaceName } from "../api/protocol/pod-network.ts";
 import { protocolNumber } from "../api/protocols.ts";
 import type { HostEndpoint } from "../api/resources/host-endpoint.ts";
 import type { NetworkSet } from "../api/resources/network-set.ts";

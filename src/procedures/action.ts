@@ -1,6 +1,6 @@
 import type { Names } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
-import type { TrafficRow } from "../api/traffic-report.ts";
+import type { TrafficRow } from "../api/protocol/traffic-report.ts";
 import type { Client } from "../cluster/client.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { OtherTools } from "./other-tools.ts";

@@ -1,5 +1,5 @@
-import type { Refusal } from "../api/agent-report.ts";
 import type { Names } from "../api/names.ts";
+import type { Refusal } from "../api/protocol/agent-report.ts";
 import type { SeenService } from "./observation.ts";
 
 type Agent = SeenService["agents"][number];

@@ -1,7 +1,7 @@
 import type { Names } from "../api/names.ts";
 import type { Condition, KubeObject } from "../api/object.ts";
-import { rolloutProgress } from "../api/rollout.ts";
-import { fixIn } from "../api/status-message.ts";
+import { rolloutProgress } from "../api/protocol/rollout.ts";
+import { fixIn } from "../api/protocol/status-message.ts";
 import type { Workload } from "../api/workload-objects.ts";
 import { agentIsWell, refusingAgents } from "./agent-ready.ts";
 import { versionDifference } from "./checks/versions.ts";

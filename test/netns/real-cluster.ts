@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { announcedDataplane } from "../../src/api/agent-report.ts";
 import type { KubeObject } from "../../src/api/object.ts";
+import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
 import type { Client } from "../../src/cluster/client.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";

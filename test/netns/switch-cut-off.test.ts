@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { announcedDataplane } from "../../src/api/agent-report.ts";
+import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
 import { isNotFound } from "../../src/cluster/failures.ts";
 import { NAMESPACES, PODS } from "../../src/cluster/kinds.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { announcedDataplane } from "../../src/api/agent-report.ts";
+import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
 import { DAEMON_SETS, PODS } from "../../src/cluster/kinds.ts";
 import type { DaemonSet, Pod } from "../../src/local/controllers/workload-types.ts";
 import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";

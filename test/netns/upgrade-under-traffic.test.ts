@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readAgentReport } from "../../src/api/agent-report.ts";
+import { readAgentReport } from "../../src/api/protocol/agent-report.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { writeReleaseBefore } from "../../src/local/installed/release-before.ts";

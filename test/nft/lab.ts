@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
-import { podInterfaceName } from "../../src/api/pod-network.ts";
+import { podInterfaceName } from "../../src/api/protocol/pod-network.ts";
 import type { ApplyReport, DataplaneDriver } from "../../src/dataplane/contract.ts";
 import { createNodeNetwork, type NodeNetwork } from "../../src/dataplane/net/node-network.ts";
 import { createNftDataplane } from "../../src/dataplane/nft/nft-dataplane.ts";

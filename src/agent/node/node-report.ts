@@ -1,7 +1,7 @@
-import { NODE_INTERFACES_ANNOTATION } from "../../api/node-interfaces.ts";
-import { NODE_NETWORK } from "../../api/node-network.ts";
 import type { Condition, KubeObject } from "../../api/object.ts";
-import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import { NODE_INTERFACES_ANNOTATION } from "../../api/protocol/node-interfaces.ts";
+import { NODE_NETWORK } from "../../api/protocol/node-network.ts";
+import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { Client } from "../../cluster/client.ts";
 import { NODES } from "../../cluster/kinds.ts";
 import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink-port.ts";

@@ -1,4 +1,4 @@
-import { type AgentReport, agentReportAnnotations } from "../../api/agent-report.ts";
+import { type AgentReport, agentReportAnnotations } from "../../api/protocol/agent-report.ts";
 import type { Client } from "../../cluster/client.ts";
 import { PODS } from "../../cluster/kinds.ts";
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import type { CniRequest, CniResult } from "../../api/cni.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { POD_NETWORK, podInterfaceName } from "../../api/pod-network.ts";
+import type { CniRequest, CniResult } from "../../api/protocol/cni.ts";
+import { POD_NETWORK, podInterfaceName } from "../../api/protocol/pod-network.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { PODS } from "../../cluster/kinds.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { HELD_ANNOTATION } from "../held-node.ts";
 import { calicoNames, vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
+import { HELD_ANNOTATION } from "../protocol/held-node.ts";
 import { ebpfObjectProblems, ebpfPlatformProblems } from "./ebpf.ts";
 import { EXPLANATIONS } from "./explain.ts";
 

@@ -1,4 +1,4 @@
-import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { NetlinkEvent, NetlinkPort } from "../../kernel/netlink-port.ts";

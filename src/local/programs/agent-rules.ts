@@ -1,8 +1,8 @@
-import { agentReportAnnotations, type Refusal } from "../../api/agent-report.ts";
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import { canWrite, parseOperatingSystem } from "../../api/operating-system.ts";
 import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../../api/platform-limits.ts";
+import { agentReportAnnotations, type Refusal } from "../../api/protocol/agent-report.ts";
 
 /** Put on a node, it makes the agent there refuse with this sentence. */
 const REFUSE_ANNOTATION = "local.vendor.io/refuse-programs";

@@ -1,5 +1,5 @@
-import { announcedDataplane } from "../../api/agent-report.ts";
 import { vendorNames } from "../../api/names.ts";
+import { announcedDataplane } from "../../api/protocol/agent-report.ts";
 import type { Admission, Change } from "../../apiserver/call.ts";
 import type { Store } from "../../apiserver/storage/store.ts";
 import { isReady } from "../controllers/pod-state.ts";

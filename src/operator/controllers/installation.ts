@@ -1,7 +1,7 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { withFix } from "../../api/protocol/status-message.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
-import { withFix } from "../../api/status-message.ts";
 import { type Effective, effectiveFor } from "../effective.ts";
 import { type Hands, keepFinalizer } from "../hands.ts";
 import { storedKind } from "../managed-kinds.ts";

@@ -1,6 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { withFix } from "../../api/status-message.ts";
+import { withFix } from "../../api/protocol/status-message.ts";
 import { degraded, type Outcome } from "../outcome.ts";
 
 /** A resource under another name than default asks for nothing; somebody who made one should hear of it. */

@@ -1,6 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
+import { withFix } from "../../api/protocol/status-message.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import { withFix } from "../../api/status-message.ts";
 import { type Applied, applyObject, MANAGER } from "../apply.ts";
 import { dataplaneSettings } from "../dataplane-settings.ts";
 import type { Effective } from "../effective.ts";

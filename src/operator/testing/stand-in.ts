@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { agentReportAnnotations } from "../../api/agent-report.ts";
 import type { KubeObject, ResourceKind } from "../../api/object.ts";
+import { agentReportAnnotations } from "../../api/protocol/agent-report.ts";
 import type { Pod, Workload } from "../../api/workload-objects.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";

@@ -1,5 +1,5 @@
-import { HELD_ANNOTATION, type Held, heldAs, isHold } from "../../api/held-node.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
+import { HELD_ANNOTATION, type Held, heldAs, isHold } from "../../api/protocol/held-node.ts";
 import { isAlreadyExists, isConflict } from "../../cluster/failures.ts";
 import type { Work } from "../action.ts";
 import { fieldAt } from "../field-at.ts";

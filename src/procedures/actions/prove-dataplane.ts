@@ -1,7 +1,7 @@
-import { readAgentReport } from "../../api/agent-report.ts";
 import { dataplaneOf, type WrittenDataplane } from "../../api/dataplane.ts";
 import type { Names } from "../../api/names.ts";
 import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
+import { readAgentReport } from "../../api/protocol/agent-report.ts";
 import type { Pod } from "../../api/workload-objects.ts";
 import { findCondition } from "../../cluster/conditions.ts";
 import { NODES, PODS } from "../../cluster/kinds.ts";

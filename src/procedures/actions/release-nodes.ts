@@ -1,5 +1,5 @@
 import { dataplaneOf, type WrittenDataplane } from "../../api/dataplane.ts";
-import { parkedBy } from "../../api/service-proxy-view.ts";
+import { parkedBy } from "../../api/protocol/service-proxy-view.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { DAEMON_SETS } from "../../cluster/kinds.ts";
 import type { Action, Work } from "../action.ts";

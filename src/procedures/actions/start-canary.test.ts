@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import type { Client } from "../../cluster/client.ts";
 import { NAMESPACES } from "../../cluster/kinds.ts";
 import { fakeClock } from "../../kit/fake-clock.ts";

@@ -1,6 +1,6 @@
 import type { Noun } from "../../api/names.ts";
 import { type Condition, groupVersion, type KubeObject, type ResourceKind } from "../../api/object.ts";
-import { isReportedByAgents, isTerminal } from "../../api/status-reasons.ts";
+import { isReportedByAgents, isTerminal } from "../../api/protocol/status-reasons.ts";
 import { findCondition } from "../../cluster/conditions.ts";
 import type { Action, Work } from "../action.ts";
 import { awaitObjects, type Verdict } from "./await-objects.ts";

@@ -1,4 +1,4 @@
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import { sleep } from "../../kit/clock.ts";
 import type { Work } from "../action.ts";
 import { type Budget, overBudget, wellBefore } from "../canary/budget.ts";

@@ -1,4 +1,4 @@
-import { ON_PAPER_ANNOTATION } from "../../api/paper-node.ts";
+import { ON_PAPER_ANNOTATION } from "../../api/protocol/paper-node.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import type { Observation, SeenNode } from "../observation.ts";
 import type { Budget } from "./budget.ts";

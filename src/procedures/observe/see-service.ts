@@ -1,7 +1,7 @@
 import { gunzipSync } from "node:zlib";
-import { readAgentReport } from "../../api/agent-report.ts";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { readAgentReport } from "../../api/protocol/agent-report.ts";
 import type { Pod, Workload } from "../../api/workload-objects.ts";
 import { fieldAt } from "../field-at.ts";
 import type { InstallMethod, SeenService } from "../observation.ts";

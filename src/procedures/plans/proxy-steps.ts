@@ -1,6 +1,6 @@
 import type { Names } from "../../api/names.ts";
+import { parkedBy } from "../../api/protocol/service-proxy-view.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import { parkedBy } from "../../api/service-proxy-view.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { CodedError } from "../../kit/errors.ts";
 import type { Settle } from "../actions/settle.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { HELD_ANNOTATION } from "../../api/held-node.ts";
 import { vendorNames } from "../../api/names.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
+import { HELD_ANNOTATION } from "../../api/protocol/held-node.ts";
 import type { SeenNode } from "../observation.ts";
 import { node, observed } from "../testing/observed.ts";
 import { leftHeld, planWaves, type WavesInputs } from "./waves.ts";

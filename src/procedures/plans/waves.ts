@@ -1,6 +1,6 @@
 import type { Dataplane } from "../../api/dataplane.ts";
-import { isHold } from "../../api/held-node.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { isHold } from "../../api/protocol/held-node.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation, SeenNode } from "../observation.ts";
 import type { Step } from "../plan.ts";

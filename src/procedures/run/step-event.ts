@@ -1,4 +1,4 @@
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import type { RunOutcome } from "./run-record.ts";
 
 /** What the action of a step reports. `text` is the whole line for programs that only print it; decisions read `kind`. */

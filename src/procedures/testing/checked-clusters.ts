@@ -1,4 +1,4 @@
-import { type AgentReport, readAgentReport } from "../../api/agent-report.ts";
+import { type AgentReport, readAgentReport } from "../../api/protocol/agent-report.ts";
 import type { Purpose } from "../checks/check.ts";
 import type { RunOptions } from "../checks/run-checks.ts";
 import type { SeenService } from "../observation.ts";

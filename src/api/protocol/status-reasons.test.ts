@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { EXPLANATIONS } from "../validation/explain.ts";
 import { isReportedByAgents, isTerminal, reasonOf } from "./status-reasons.ts";
-import { EXPLANATIONS } from "./validation/explain.ts";
 
 describe("a Degraded condition", () => {
   it.each([

@@ -5,7 +5,7 @@
  * During an upgrade agents and operators of two releases read each other. A value keeps its words; what is new gets an annotation of its own,
  * which older readers do not look at and newer readers can do without.
  */
-import type { Dataplane } from "./dataplane.ts";
+import type { Dataplane } from "../dataplane.ts";
 
 const AGENT_SAYS = {
   /** `loads`, or `refused: <why>`. */

@@ -1,4 +1,4 @@
-import type { KubeObject } from "./object.ts";
+import type { KubeObject } from "../object.ts";
 
 /** On a node's own configuration that holds it back. Says what was there: nothing at all, or everything but the field. */
 export const HELD_ANNOTATION = "procedures.vendor.io/held-by-switch";

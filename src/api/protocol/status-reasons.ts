@@ -2,8 +2,9 @@
  * Why a part of the service is Degraded, as the reason of its condition: the operator writes it, `vendorctl` decides by it whether waiting
  * makes sense. A reason is either declared here or is the code of a problem that validation found.
  */
+
+import { EXPLANATIONS } from "../validation/explain.ts";
 import { REFUSAL_CODES, type RefusalCode } from "./agent-report.ts";
-import { EXPLANATIONS } from "./validation/explain.ts";
 
 /** `terminal`: only a change by a person ends it. `transient`: it may end by itself, or by what another part does. */
 type Nature = "terminal" | "transient";

@@ -1,4 +1,4 @@
-import type { KubeObject } from "./object.ts";
+import type { KubeObject } from "../object.ts";
 
 /** Of a Node, written by its agent: its interfaces as JSON, `[{"name":"eth0","addresses":["10.0.0.1"]}]`. */
 export const NODE_INTERFACES_ANNOTATION = "vendor.io/interfaces";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { formatCidr, parseAddress, parseCidr } from "../kit/ip.ts";
-import type { KubeObject } from "./object.ts";
+import { formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
+import type { KubeObject } from "../object.ts";
 
 /** Of a Pod, written by its node's agent when the pod's interface is made: sooner than the orchestrator writes its status. */
 export const POD_NETWORK = {
