@@ -101,7 +101,7 @@ export function handOverTable({ wanted, mode, next, heldBack }: HandOverState): 
     columns: ["what", "is"],
     rows: [
       ["wanted", wanted],
-      ["programs", mode],
+      ["programs", mode ?? "none"],
       ["next", next],
       ["held back", heldBack ?? "-"],
     ],

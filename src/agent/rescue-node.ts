@@ -19,7 +19,7 @@ export async function rescueNode(directories: AgentDirectories): Promise<string[
   if (given !== undefined) done.push(`programs turned off; ${given} connections given to the kernel`);
   if (kernel.bpf.pins(directories.bpf).length > 0) {
     const { open } = await openPlanes(kernel, { directories });
-    const programs = await open.ebpf();
+    const programs = await open.BPF();
     await programs.remove();
     await programs.close();
     done.push(`programs and maps removed from ${directories.bpf}`);

@@ -9,6 +9,10 @@ export interface EndpointRule {
   /** The host must look like this; any stable host where it is left out. */
   host?: { pattern: RegExp; say: string };
   port?: string;
+  /** Where this kind alone keeps its address; the rule itself where host and port are fixed. */
+  writtenIn?: "kindRule" | "infrastructure" | "clusterToolConfiguration";
+  /** What tells the operator the address by itself, so that the map may be left out where eBPF is the default. */
+  operatorReads?: "kubeadmConfig" | "infrastructure";
   because: string;
 }
 
@@ -17,6 +21,7 @@ export const ENDPOINT_RULES = {
   generic: {
     needed: true,
     address: "the load balancer's address; with one API server a DNS record of its own or a static IP",
+    operatorReads: "kubeadmConfig",
     because:
       "With several API servers, use the address of the load balancer in front of them. A single control-plane node must be reached by a dedicated DNS record or a static IP.",
   },
@@ -24,12 +29,15 @@ export const ENDPOINT_RULES = {
     needed: true,
     address: "the name and port of the API load balancer, api.internal.CLUSTERNAME",
     host: { pattern: /^api\.internal\.[a-z0-9.-]+$/i, say: "api.internal.CLUSTERNAME" },
+    writtenIn: "clusterToolConfiguration",
     because:
       "Infrastructure-as-code tool: the FQDN and port of the API load balancer, named api.internal.<clustername>.",
   },
   openshift: {
     needed: false,
     address: "none is needed",
+    writtenIn: "infrastructure",
+    operatorReads: "infrastructure",
     because: "OpenShift-like: eBPF is the default, so no address is needed.",
   },
   aks: {
@@ -51,6 +59,7 @@ export const ENDPOINT_RULES = {
     address: "proxy.local and port 6444, a reverse proxy on each node",
     host: { pattern: /^proxy\.local$/, say: "proxy.local" },
     port: "6444",
+    writtenIn: "kindRule",
     because: "MKE-like: host proxy.local and port 6444 (a reverse proxy on each node).",
   },
 } as const satisfies Record<ClusterKind, EndpointRule>;

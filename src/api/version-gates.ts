@@ -54,7 +54,7 @@ export function hasGate(version: Version, id: GateId): boolean {
 }
 
 /** The gates an upgrade goes through: above `from`, up to and including `to`. */
-export function gatesBetween(from: Version, to: Version): GateId[] {
+function gatesBetween(from: Version, to: Version): GateId[] {
   return (Object.keys(VERSION_GATES) as GateId[]).filter((id) => {
     const gate = gateVersion(id);
     return before(from, gate) && !before(to, gate);

@@ -1,10 +1,9 @@
 import type { Command } from "commander";
 import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
-import { oneOf, someText } from "./flags.ts";
+import { DATAPLANES, dataplane, oneOf, someText } from "./flags.ts";
 import type { Start } from "./program.ts";
 
 const CHECKED_BEFORE = ["install", "switch", "upgrade"] as const;
-const DATAPLANES = ["BPF", "standard"] as const;
 
 /** Commands that look and change nothing. */
 export function addCheckCommands(program: Command, start: Start): void {
@@ -13,7 +12,7 @@ export function addCheckCommands(program: Command, start: Start): void {
     .description("whether everything is as it must be: what runs, or what a procedure needs before it starts")
     .option("--pre", "before anything is installed; the same as --for install")
     .option("--for <procedure>", `what this one needs: ${CHECKED_BEFORE.join(", ")}`, oneOf("--for", CHECKED_BEFORE))
-    .option("--dataplane <mode>", `checked for: ${DATAPLANES.join(" or ")}`, oneOf("--dataplane", DATAPLANES))
+    .option("--dataplane <mode>", `checked for: ${DATAPLANES.join(" or ")}`, dataplane("--dataplane"))
     .option("--kind <kind>", "the kind of cluster, where it does not show", oneOf("--kind", KINDS))
     .option("--suppress <codes>", "findings you accept, by code, with commas (repeatable)", codes)
     .option("--strict", "warnings are failures too: exit with 4")

@@ -1,3 +1,4 @@
+import { type Dataplane, parseDataplane } from "../api/dataplane.ts";
 import { formatVersion, parseVersion } from "../api/version.ts";
 import { errors } from "./errors.ts";
 
@@ -17,6 +18,17 @@ export function oneOf<const T extends string>(flag: string, choices: readonly T[
     const found = choices.find((choice) => choice === text);
     if (found !== undefined) return found;
     throw errors.BAD_VALUE(flag, text, `one of ${choices.join(", ")}`);
+  };
+}
+
+/** Words for the flags that take a data plane; `parseDataplane` knows more. */
+export const DATAPLANES = ["BPF", "standard"] as const;
+
+export function dataplane(flag: string): Parser<Dataplane> {
+  return (text) => {
+    const found = parseDataplane(text);
+    if (found !== undefined) return found;
+    throw errors.BAD_VALUE(flag, text, `one of ${DATAPLANES.join(", ")}`);
   };
 }
 

@@ -1,13 +1,12 @@
 import type { Command } from "commander";
 import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
-import { oneOf, someText } from "./flags.ts";
+import { DATAPLANES, dataplane, oneOf, someText } from "./flags.ts";
 import { cidr, fieldEdits, hostAndPort } from "./install-flags.ts";
 import { addProcedureFlags } from "./procedure-flags.ts";
 import type { Start } from "./program.ts";
 import { addTrafficFlags, addWaveFlags } from "./switch-flags.ts";
 
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
-const DATAPLANES = ["BPF", "standard"] as const;
 const METHODS = ["operator", "chart"] as const;
 
 /** `install`, `switch`, `proxy` and `uninstall`. */
@@ -20,7 +19,7 @@ export function addInstallCommands(program: Command, start: Start): void {
   const switching = addApiServerFlag(addKindFlag(addProcedureFlags(program.command("switch"))));
   addTrafficFlags(addWaveFlags(switching), "auto")
     .description("switch the data plane node by node, with the service proxy handed over either way")
-    .requiredOption("--to <mode>", `the data plane to switch to: ${DATAPLANES.join(" or ")}`, oneOf("--to", DATAPLANES))
+    .requiredOption("--to <mode>", `the data plane to switch to: ${DATAPLANES.join(" or ")}`, dataplane("--to"))
     .option("--force", "though no service proxy would serve the standard data plane, or traffic is not well before")
     .action(start(async () => (await import("./commands/switch.ts")).switchDataplane));
 
@@ -60,7 +59,7 @@ function addInstallFlags(command: Command): Command {
     .option(
       "--dataplane <mode>",
       `${DATAPLANES.join(" or ")}; BPF where it can be unless told`,
-      oneOf("--dataplane", DATAPLANES),
+      dataplane("--dataplane"),
     )
     .option("--pod-cidr <prefix>", "prefix of the pods' addresses, for the first pool", cidr("--pod-cidr"))
     .option("--set <field=value>", "a field of the Installation (repeatable)", fieldEdits("--set"))

@@ -1,5 +1,5 @@
 import { calicoNames, vendorNames } from "../api/names.ts";
-import type { Work } from "../procedures/action.ts";
+import { NO_REPORTS, type Work } from "../procedures/action.ts";
 import type { Plan } from "../procedures/plan.ts";
 import { previewPlan } from "../procedures/preview-plan.ts";
 import type { Engine } from "../procedures/run/engine.ts";
@@ -18,7 +18,7 @@ export async function printDiff(
 ): Promise<void> {
   const { client, clock, files, tools, signal } = engine;
   const names = plan.names === "calico" ? calicoNames : vendorNames;
-  const work: Work = { client, clock, files, tools, names, signal, say: () => {}, keep: async () => {} };
+  const work: Work = { client, clock, files, tools, names, signal, ...NO_REPORTS };
   const changes = await previewPlan(plan, work);
   await print(session, { plan: plan.id, changes }, () => ({
     columns: ["STEP", "OBJECT", "FIELD", "NOW", "THEN", "OWNER"],

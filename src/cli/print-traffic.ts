@@ -1,4 +1,4 @@
-import type { TrafficRow } from "../api/traffic-report.ts";
+import type { TrafficRow } from "../api/protocol/traffic-report.ts";
 import { formatTable, type Table } from "./printer.ts";
 
 /** What traffic suffered meanwhile, way by way. */

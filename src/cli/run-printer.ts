@@ -1,4 +1,4 @@
-import type { TrafficRow } from "../api/traffic-report.ts";
+import type { TrafficRow } from "../api/protocol/traffic-report.ts";
 import type { StepEvent } from "../procedures/run/step-event.ts";
 import { trafficText } from "./print-traffic.ts";
 import { openProgress, type Progress } from "./progress.ts";
@@ -21,8 +21,7 @@ export async function showRun(session: Session, events: AsyncIterable<StepEvent>
   const show = session.flags.output === "json" ? jsonLines(session) : asProgress(session, await openProgress(session));
   try {
     for await (const event of events) {
-      if (event.event === "say" && event.text.startsWith(MEASURED))
-        report.measured.push(event.text.slice(MEASURED.length));
+      if (event.event === "say" && event.kind === "measured") report.measured.push(event.text);
       if (event.event === "traffic") report.traffic = event.figures;
       if (event.event === "end") report.end = event;
       show(event);
@@ -33,11 +32,6 @@ export async function showRun(session: Session, events: AsyncIterable<StepEvent>
   }
   return report;
 }
-
-/** How an action tells a figure worth repeating at the end. */
-const MEASURED = "measured: ";
-/** How an action tells what it waits for: true until it says something else. */
-const WAITING = "waiting for ";
 
 function jsonLines({ out, flags }: Session): (event: StepEvent) => void {
   return (event) => {
@@ -58,7 +52,7 @@ function asProgress(session: Session, progress: Progress): (event: StepEvent) =>
       case "traffic":
         return;
       case "say":
-        if (!event.text.startsWith(WAITING)) return progress.report({ event: "note", text: `      ${event.text}` });
+        if (event.kind !== "waiting") return progress.report({ event: "note", text: `      ${event.text}` });
         return progress.report({ event: "step", id: event.id, state: "running", text: `${running}: ${event.text}` });
       case "step": {
         const text = line(event.number, event.of, `${event.title}${suffix(event)}`);

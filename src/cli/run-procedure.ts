@@ -1,4 +1,5 @@
 import type { ClusterKind } from "../api/cluster-kinds.ts";
+import type { Dataplane } from "../api/dataplane.ts";
 import { calicoNames, vendorNames } from "../api/names.ts";
 import type { Client } from "../cluster/client.ts";
 import { CodedError } from "../kit/errors.ts";
@@ -38,7 +39,7 @@ export interface ProcedureRequest {
   /** Whether the plan needs to know what is owned through v3 resources. */
   owned?: boolean;
   /** The data plane the checks are about, where the command chooses one. */
-  dataplane?: "BPF" | "standard";
+  dataplane?: Dataplane;
   makePlan(observation: Observation, context: PlanContext): Plan | Promise<Plan>;
   /** Commands to go on with when all is done. */
   next?: readonly string[];

@@ -6,7 +6,7 @@ import {
   type CniConfig,
   type CniError,
   type CniRequest,
-} from "../api/cni.ts";
+} from "../api/protocol/cni.ts";
 import type { PluginEnv } from "./config.ts";
 import { resultForm } from "./result-form.ts";
 

@@ -47,3 +47,11 @@ export const errors = defineErrors({
       `create it: kubectl -n ${namespace} create secret docker-registry ${name} …; or remove the name`,
   },
 });
+
+/** Failures that trying again does not end: reported at once. */
+export const NEEDS_A_PERSON: ReadonlySet<string> = new Set<keyof typeof errors>([
+  "CERTIFICATE_SECRET_UNUSABLE",
+  "CERTIFICATE_AUTHORITY_BROKEN",
+  "PULL_SECRET_MISSING",
+  "KIND_NOT_MANAGED",
+]);

@@ -1,14 +1,17 @@
 import type { ClusterKind } from "../api/cluster-kinds.ts";
+import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
+import type { ProxyView } from "../api/protocol/service-proxy-view.ts";
+import { withFix } from "../api/protocol/status-message.ts";
+import type { StatusReason } from "../api/protocol/status-reasons.ts";
 import { SERVICE_PROXY } from "../api/service-proxy.ts";
-import type { ProxyView } from "../api/service-proxy-view.ts";
 import type { Phase } from "./plan-dataplane.ts";
 
 export interface ProxyQuestion {
   kind: ClusterKind;
   /** `serviceProxyManagement` is Enabled. */
   managed: boolean;
-  wanted: "BPF" | "Nftables";
+  wanted: Dataplane;
   phase: Phase["at"];
   /** Whether a node's own configuration keeps it on the standard data plane, where only the proxy serves. */
   nodesHeld: boolean;
@@ -29,7 +32,7 @@ export type ProxyPlan =
   | { do: "wait"; for: string }
   /** Nobody asked us; `next` is what a person would do now. */
   | { do: "unmanaged"; next: string }
-  | { do: "refuse"; reason: string; message: string };
+  | { do: "refuse"; reason: StatusReason; message: string };
 
 const { daemonSet } = vendorNames.serviceProxy;
 const { key, value } = vendorNames.labels.parkServiceProxy;
@@ -55,7 +58,10 @@ function contradiction(question: ProxyQuestion): ProxyPlan | undefined {
   if (SERVICE_PROXY[kind].afterInstall.action === "leave-its-rules-alone") return staysAgainstOrders(question);
   return refuse(
     "ServiceProxyConflict",
-    `On ${placesOf(conflicts)} the service proxy keeps writing rules that the node agent removes. Fix: disable the service proxy, or leave its rules alone: ${LEAVE_RULES}`,
+    withFix(
+      `On ${placesOf(conflicts)} the service proxy keeps writing rules that the node agent removes.`,
+      `disable the service proxy, or leave its rules alone: ${LEAVE_RULES}`,
+    ),
   );
 }
 
@@ -68,7 +74,10 @@ function staysAgainstOrders({ kind, conflicts }: ProxyQuestion): ProxyPlan {
   const seen = conflicts.length === 0 ? "" : `, and it writes them again on ${placesOf(conflicts)}`;
   return refuse(
     "ServiceProxyConflict",
-    `The service proxy runs and cannot be disabled, since ${SERVICE_PROXY[kind].atInstall.how}; and bpfServiceProxyIptablesCleanupEnabled is true, so that agents that serve with eBPF remove its rules${seen}. Fix: leave its rules alone: ${LEAVE_RULES}`,
+    withFix(
+      `The service proxy runs and cannot be disabled, since ${SERVICE_PROXY[kind].atInstall.how}; and bpfServiceProxyIptablesCleanupEnabled is true, so that agents that serve with eBPF remove its rules${seen}.`,
+      `leave its rules alone: ${LEAVE_RULES}`,
+    ),
   );
 }
 
@@ -105,12 +114,18 @@ function towardsEbpf(question: ProxyQuestion): ProxyPlan {
 function notToPark({ proxy, mode }: ProxyQuestion): ProxyPlan | undefined {
   if (proxy.is === "running" && proxy.owner) {
     const { who, how } = proxy.owner;
-    return refuse("ServiceProxyOfAnother", `The service proxy is kept by ${who}, so it is not patched. Fix: ${how}.`);
+    return refuse(
+      "ServiceProxyOfAnother",
+      withFix(`The service proxy is kept by ${who}, so it is not patched.`, `${how}.`),
+    );
   }
   if (mode !== "ipvs") return undefined;
   return refuse(
     "ServiceProxyIpvs",
-    `The service proxy runs in IPVS mode, whose addresses would stay on the nodes. Fix: set its mode to iptables, restart its pods (kubectl -n kube-system rollout restart daemonset ${daemonSet}), then it is parked.`,
+    withFix(
+      "The service proxy runs in IPVS mode, whose addresses would stay on the nodes.",
+      `set its mode to iptables, restart its pods (kubectl -n kube-system rollout restart daemonset ${daemonSet}), then it is parked.`,
+    ),
   );
 }
 
@@ -123,7 +138,10 @@ function towardsStandard({ proxy }: ProxyQuestion): ProxyPlan {
       : { do: "wait", for: "the service proxy's pods to be ready on every node" };
   }
   if (!proxy.owner) return { do: "restore" };
-  const message = `The service proxy is parked and kept by ${proxy.owner.who}, so it is not patched. Fix: remove the node selector ${key} there.`;
+  const message = withFix(
+    `The service proxy is parked and kept by ${proxy.owner.who}, so it is not patched.`,
+    `remove the node selector ${key} there.`,
+  );
   return refuse("ServiceProxyOfAnother", message);
 }
 
@@ -146,6 +164,6 @@ function nextByHand({ kind, wanted, proxy, cleanup, phase }: ProxyQuestion): str
   return `The service proxy still runs; next: ${row.how}.`;
 }
 
-function refuse(reason: string, message: string): ProxyPlan {
+function refuse(reason: StatusReason, message: string): ProxyPlan {
   return { do: "refuse", reason, message };
 }

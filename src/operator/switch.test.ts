@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { AGENT_SAYS } from "../api/agent-report.ts";
 import type { Condition, KubeObject } from "../api/object.ts";
 import type { ApiRequest, Transport } from "../api/transport.ts";
 import type { Pod, Workload } from "../api/workload-objects.ts";
@@ -107,7 +106,7 @@ describe("a switch of the data plane", () => {
     );
     const say = (fullMaps: string | null) =>
       world.kubectl.patch(PODS, agent!.metadata, {
-        ...{ type: "merge", patch: { metadata: { annotations: { [AGENT_SAYS.fullMaps]: fullMaps } } } },
+        ...{ type: "merge", patch: { metadata: { annotations: { "vendor.io/full-maps": fullMaps } } } },
       });
     await say("flows, frontends");
     const status = await world.untilStatus("network", "Degraded", "MapFull");

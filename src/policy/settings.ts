@@ -53,7 +53,7 @@ export function settingsOf(
 ): Settings {
   const configuration: Configuration = { ...common, ...own };
   return {
-    dataplane: configuration.bpfEnabled ? "ebpf" : "nft",
+    dataplane: configuration.bpfEnabled ? "BPF" : "Nftables",
     ipv6: configuration.ipv6Support ?? true,
     vxlan: {
       vni: configuration.vxlanVNI ?? VXLAN.vni,

@@ -1,8 +1,9 @@
 import type { Names } from "../api/names.ts";
 import type { Condition, KubeObject } from "../api/object.ts";
-import { rolloutProgress } from "../api/rollout.ts";
+import { rolloutProgress } from "../api/protocol/rollout.ts";
+import { fixIn } from "../api/protocol/status-message.ts";
 import type { Workload } from "../api/workload-objects.ts";
-import { agentIsWell } from "./agent-ready.ts";
+import { agentIsWell, refusingAgents } from "./agent-ready.ts";
 import { versionDifference } from "./checks/versions.ts";
 import type { Observation } from "./observation.ts";
 import { askedDataplane, isEbpfOn } from "./plans/cluster-view.ts";
@@ -131,8 +132,8 @@ function agentsPart(seen: Observation): StatusPart {
       part(`node ${node}`, "degraded", ready ? "has no agent" : "is not ready and has no agent"),
     ),
   ];
-  const refused = agents.filter(({ says }) => says["programs"]?.startsWith("refused"));
-  parts.push(...refused.map(({ node, says }) => part(`node ${node}`, "degraded", `its kernel ${says["programs"]}`)));
+  for (const { node, refused } of refusingAgents(agents))
+    parts.push(part(`node ${node}`, "degraded", `its kernel refused: ${refused.why}`));
   const well = agents.length - bad.length;
   const text = `${well} of ${linux.length} nodes${waiting ? `; waiting for ${waiting}` : ""}`;
   const state = parts.length === 0 ? (waiting ? "progressing" : "ok") : waiting ? "progressing" : "degraded";
@@ -171,15 +172,15 @@ function versionsPart({ service, tool }: Observation): StatusPart {
 
 function nextCommand(seen: Observation, state: PartState, cause: StatusPart | undefined): string {
   if (state === "not installed") return "vendorctl check --pre, then vendorctl install";
-  const told = /\bFix: (.+?)\.?$/.exec(cause?.text ?? "")?.[1];
-  if (told) return told;
+  const fix = fixIn(cause?.text);
+  if (fix) return fix;
   if (cause?.name === "service proxy") return "vendorctl proxy status";
   if (cause?.name === "operator" && !seen.service.operator) return "vendorctl install";
   if (state === "progressing") return "vendorctl status --watch";
   if (state === "degraded") return "vendorctl check";
   const difference = versionDifference(seen.service.version, seen.tool.version);
   if (difference === "cluster older") return "vendorctl check --for upgrade, then vendorctl upgrade";
-  return askedDataplane(seen) === "standard" && seen.service.method !== "manifest"
+  return askedDataplane(seen) === "Nftables" && seen.service.method !== "manifest"
     ? "vendorctl check --for switch, then vendorctl switch --to BPF"
     : "vendorctl check";
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AGENT_SAYS } from "../../src/api/agent-report.ts";
+import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
 import { isNotFound } from "../../src/cluster/failures.ts";
 import { NAMESPACES, PODS } from "../../src/cluster/kinds.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
@@ -36,7 +36,7 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
     );
   const planes = async () => {
     const { items } = await cluster.client.list<Pod>(PODS, AGENTS);
-    return items.map(({ metadata }) => metadata.annotations?.[AGENT_SAYS.dataplane]);
+    return items.map(({ metadata }) => announcedDataplane(metadata.annotations));
   };
   /** When connections of eBPF's time have ended, agents are rolled once more, without the rights it needed; only then are they at rest. */
   async function untilAtRest(): Promise<void> {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AGENT_SAYS } from "../../src/api/agent-report.ts";
+import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
 import { DAEMON_SETS, PODS } from "../../src/cluster/kinds.ts";
 import type { DaemonSet, Pod } from "../../src/local/controllers/workload-types.ts";
 import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
@@ -27,7 +27,7 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
   /** What the node's agent says acts there. */
   const planeOn = async (node: string) => {
     const isHere = ({ spec, metadata }: Pod) => spec.nodeName === node && !metadata.deletionTimestamp;
-    return (await agents()).find(isHere)?.metadata.annotations?.[AGENT_SAYS.dataplane];
+    return announcedDataplane((await agents()).find(isHere)?.metadata.annotations);
   };
   const planes = () => Promise.all(cluster.nodeNames.map(planeOn));
   const proxies = async () => {

@@ -4,7 +4,7 @@ import { vendorctl } from "../../src/cli/testing/fake-world.ts";
 /** The command line is read before anything is asked of a cluster, so none is needed here, and none could be changed. */
 it.each<[line: string, code: string, sentence: string]>([
   ["install --method manifest", "BAD_VALUE", '--method cannot be "manifest"'],
-  ["install --dataplane ebpf", "BAD_VALUE", '--dataplane cannot be "ebpf"'],
+  ["install --dataplane iptables", "BAD_VALUE", '--dataplane cannot be "iptables"'],
   ["install --dataplane Nftables", "BAD_VALUE", '--dataplane cannot be "Nftables"'],
   ["install --kind gke", "BAD_VALUE", '--kind cannot be "gke"'],
   [
@@ -35,7 +35,7 @@ it.each<[line: string, code: string, sentence: string]>([
   ["install --dry-run=maybe", "BAD_VALUE", '--dry-run cannot be "maybe"'],
   ["install --wait=perhaps", "BAD_VALUE", '--wait cannot be "perhaps"'],
   ["switch", "USAGE", "required option '--to <mode>' not specified"],
-  ["switch --to ebpf", "BAD_VALUE", '--to cannot be "ebpf"'],
+  ["switch --to iptables", "BAD_VALUE", '--to cannot be "iptables"'],
   ["switch --to", "USAGE", "option '--to <mode>' argument missing"],
   ["switch BPF --to BPF", "USAGE", "too many arguments for 'switch'"],
   ["switch --to BPF --api-server :6443", "BAD_VALUE", '--api-server cannot be ":6443"'],

@@ -1,3 +1,4 @@
+import { CLUSTER_KIND_NAMES } from "../cluster-kinds.ts";
 import { conditionColumn, conditions } from "./conditions.ts";
 import {
   choice,
@@ -148,14 +149,7 @@ const spec = object(
       ["name"],
       object("Reference to one secret.", { name: text("Name of the secret.", { minLength: 1 }) }, ["name"]),
     ),
-    clusterKind: choice("Kind of cluster, where the operator should not find out by itself.", [
-      "generic",
-      "iac",
-      "openshift",
-      "aks",
-      "eks",
-      "mke",
-    ]),
+    clusterKind: choice("Kind of cluster, where the operator should not find out by itself.", CLUSTER_KIND_NAMES),
     cni,
     vendorNetwork,
     nodeUpdateStrategy: object("How node pods are replaced in a roll-out.", {

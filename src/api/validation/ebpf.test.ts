@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { HELD_ANNOTATION } from "../held-node.ts";
 import { calicoNames, vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
+import { holdAnnotations } from "../protocol/held-node.ts";
 import { ebpfObjectProblems, ebpfPlatformProblems } from "./ebpf.ts";
 import { EXPLANATIONS } from "./explain.ts";
 
@@ -35,7 +35,7 @@ describe("what a cluster has that eBPF cannot carry on", () => {
         "DataplaneConfiguration",
         "node.a",
         { bpfEnabled: false },
-        { annotations: { [HELD_ANNOTATION]: "field-added" } },
+        { annotations: holdAnnotations("field-added") },
       ),
       [],
     ],

@@ -1,8 +1,8 @@
 import { type ClusterKind, isClusterKind } from "../cluster-kinds.ts";
-import { isHold } from "../held-node.ts";
 import { type Names, vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
 import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../platform-limits.ts";
+import { isHold } from "../protocol/held-node.ts";
 import { SERVICE_PROXY } from "../service-proxy.ts";
 import type { ClusterFacts, ObservedNode } from "./facts.ts";
 import { type Problem, reporters } from "./problem.ts";

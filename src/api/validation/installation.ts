@@ -1,3 +1,4 @@
+import { CLUSTER_KIND_NAMES, CLUSTER_KINDS, type ClusterKind } from "../cluster-kinds.ts";
 import { vendorNames } from "../names.ts";
 import { parseOperatingSystem } from "../operating-system.ts";
 import type { Installation, InstallationSpec } from "../resources/installation.ts";
@@ -177,16 +178,17 @@ function ebpfProblems(network: Network, facts: ClusterFacts): Problem[] {
   ];
 }
 
-function flexVolumeProblems(value: string | undefined, kind: string | undefined, facts: ClusterFacts): Problem[] {
+function flexVolumeProblems(value: string | undefined, kind: ClusterKind | undefined, facts: ClusterFacts): Problem[] {
   const path = `${NETWORK}.flexVolumePath`;
   const wanted = vendorNames.paths.flexVolume;
   const itsImage = (facts.nodes ?? []).some((node) => parseOperatingSystem(node.osImage).family === "bottlerocket");
   if (value === undefined) {
-    if (kind !== "eks" || !itsImage) return [];
+    if (kind === undefined || !CLUSTER_KINDS[kind].hasFlexVolumePath || !itsImage) return [];
     return [at.FLEX_VOLUME_PATH_MISSING(path, `Nodes with the Bottlerocket-like image need flexVolumePath ${wanted}.`)];
   }
-  if (kind !== undefined && kind !== "eks") {
-    return [at.FLEX_VOLUME_PATH_PLATFORM(path, `flexVolumePath is only for eks, and this cluster is ${kind}.`)];
+  if (kind !== undefined && !CLUSTER_KINDS[kind].hasFlexVolumePath) {
+    const home = CLUSTER_KIND_NAMES.filter((name) => CLUSTER_KINDS[name].hasFlexVolumePath).join(", ");
+    return [at.FLEX_VOLUME_PATH_PLATFORM(path, `flexVolumePath is only for ${home}, and this cluster is ${kind}.`)];
   }
   if (facts.nodes && !itsImage) {
     return [

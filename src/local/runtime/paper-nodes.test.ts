@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../api/object.ts";
 import { EVENTS, LEASES, NODES, PODS } from "../../cluster/kinds.ts";
-import { type FakeClock, fakeClock } from "../../kit/clock.ts";
+import { type FakeClock, fakeClock } from "../../kit/fake-clock.ts";
 import { isReady } from "../controllers/pod-state.ts";
 import { type SmallCluster, smallCluster } from "../controllers/testing/small-cluster.ts";
 import type { Lease, Node, Pod, PodSpec } from "../controllers/workload-types.ts";

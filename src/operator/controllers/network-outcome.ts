@@ -1,4 +1,5 @@
 import { vendorNames } from "../../api/names.ts";
+import { withFix } from "../../api/protocol/status-message.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { type Applied, applyObject, MANAGER } from "../apply.ts";
 import { dataplaneSettings } from "../dataplane-settings.ts";
@@ -30,7 +31,9 @@ export async function networkOutcome(hands: Hands, effective: Effective, applied
   if (waiting) return waiting;
   if (applied.waitingFor) return progressing(applied.waitingFor);
   if (health.is === "progressing") return progressing(health.waitingFor);
-  const full = view.agents.flatMap(({ node, fullMaps }) => (fullMaps ? [`${node} (${fullMaps})`] : []));
+  const full = view.agents.flatMap(({ node, fullMaps = [] }) =>
+    fullMaps.length > 0 ? [`${node} (${fullMaps.join(", ")})`] : [],
+  );
   if (full.length > 0) return mapsFull(full);
   const plane = wanted === "BPF" ? "eBPF" : "The standard data plane";
   return ready(`${plane} acts on ${linuxNodes(observed).length} nodes.${note ? ` ${note}` : ""}`);
@@ -74,7 +77,7 @@ function named(nodes: readonly string[]): string {
 
 function refusedByNodes({ nodes, acting }: Extract<Phase, { at: "refused" }>): Outcome {
   const told = nodes.slice(0, MOST_NAMED).map(({ node, why }) => `Node ${node}: ${why.replace(/\.?$/, ".")}`);
-  const cgroup = nodes.some(({ why }) => /cgroup/i.test(why));
+  const cgroup = nodes.some(({ code }) => code === "CgroupPathNotWritable");
   const fix = cgroup
     ? "set spec.cgroupV2Path of the data plane configuration default to a path that can be written, such as /run/vendor/cgroup"
     : "repair or replace the nodes, or set spec.vendorNetwork.linuxDataplane to Nftables";
@@ -82,14 +85,20 @@ function refusedByNodes({ nodes, acting }: Extract<Phase, { at: "refused" }>): O
     acting === 0
       ? "eBPF is not turned on and the service proxy is not touched"
       : `eBPF acts on ${acting} others, and the service proxy stays on all`;
-  const message = `eBPF programs do not load on ${nodes.length} nodes; ${others}. ${told.join(" ")} Fix: ${fix}.`;
+  const message = withFix(
+    `eBPF programs do not load on ${nodes.length} nodes; ${others}. ${told.join(" ")}`,
+    `${fix}.`,
+  );
   return degraded(cgroup ? "CgroupPathNotWritable" : "EbpfProgramsRefused", message);
 }
 
 function mapsFull(nodes: readonly string[]): Outcome {
   return degraded(
     "MapFull",
-    `Maps of eBPF are full: a service that does not fit is not served, connections that were idle longest are forgotten. On ${named(nodes)}. Fix: fewer services, backends or connections on these nodes; "vendor node show problems" there says how many there are.`,
+    withFix(
+      `Maps of eBPF are full: a service that does not fit is not served, connections that were idle longest are forgotten. On ${named(nodes)}.`,
+      `fewer services, backends or connections on these nodes; "vendor node show problems" there says how many there are.`,
+    ),
   );
 }
 
@@ -114,12 +123,15 @@ function phaseOutcome(phase: Phase, managed: boolean): Outcome | undefined {
       if (managed) return progressing(phase.waitingFor);
       return degraded(
         "ServiceProxyParked",
-        `eBPF stays on until the service proxy serves again: ${phase.waitingFor}. Fix: ${RESTORE}`,
+        withFix(`eBPF stays on until the service proxy serves again: ${phase.waitingFor}.`, RESTORE),
       );
     case "proxyMissing":
       return degraded(
         "ServiceProxyMissing",
-        "eBPF stays on: there is no service proxy, so services would stop with it. Fix: bring the service proxy back with the tool that made the cluster, or set spec.vendorNetwork.linuxDataplane to BPF.",
+        withFix(
+          "eBPF stays on: there is no service proxy, so services would stop with it.",
+          "bring the service proxy back with the tool that made the cluster, or set spec.vendorNetwork.linuxDataplane to BPF.",
+        ),
       );
     case "disable":
       return progressing("eBPF to be turned off");

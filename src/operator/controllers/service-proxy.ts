@@ -1,6 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
+import { parkedBy } from "../../api/protocol/service-proxy-view.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
-import { parkedBy } from "../../api/service-proxy-view.ts";
 import { DAEMON_SETS } from "../../cluster/kinds.ts";
 import { MANAGER } from "../apply.ts";
 import { serviceProxyMode } from "../cluster-facts.ts";

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import type { Client } from "../../cluster/client.ts";
 import { NAMESPACES } from "../../cluster/kinds.ts";
-import { fakeClock } from "../../kit/clock.ts";
+import { fakeClock } from "../../kit/fake-clock.ts";
 import type { Work } from "../action.ts";
 import { DEFAULT_BUDGET } from "../canary/budget.ts";
 import { BASELINE_ANNOTATION, CANARY_NAMESPACE, clientNames, namespaceObject } from "../canary/canary-objects.ts";
@@ -46,7 +46,8 @@ describe("traffic before anything changes", () => {
     const keep = async () => {};
     const say = (text: string) => void said.push(text);
     let over = false;
-    const done = does({ client: speaking, names: vendorNames, clock, files, tools, signal, say, keep }).finally(() => {
+    const reports = { say, waitingFor: say, measured: say, keep };
+    const done = does({ client: speaking, names: vendorNames, clock, files, tools, signal, ...reports }).finally(() => {
       over = true;
     });
     done.catch(() => {});

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { TrafficRow, TrafficSnapshot } from "../../api/traffic-report.ts";
+import type { TrafficRow, TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
 import { NAMESPACES } from "../../cluster/kinds.ts";
 import type { Action, Work } from "../action.ts";
 import { overBudget, wellBefore } from "../canary/budget.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import { type Budget, DEFAULT_BUDGET, overBudget, wellBefore } from "./budget.ts";
 import { since, together } from "./figures.ts";
 

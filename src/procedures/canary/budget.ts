@@ -1,4 +1,4 @@
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 
 /** How much a procedure may cost the traffic that is measured meanwhile. */
 export type Budget = {

@@ -1,4 +1,4 @@
-import { ON_PAPER_ANNOTATION } from "../../api/paper-node.ts";
+import { isOnPaper } from "../../api/protocol/paper-node.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import type { Observation, SeenNode } from "../observation.ts";
 import type { Budget } from "./budget.ts";
@@ -25,7 +25,7 @@ export function chooseCanary(
   asked: { budget: Budget; force?: boolean; first?: readonly string[] },
 ): CanaryChoice {
   const { nodes, names, service } = observation;
-  if (nodes.every(({ annotations }) => annotations[ON_PAPER_ANNOTATION] !== undefined)) {
+  if (nodes.every(({ annotations }) => isOnPaper(annotations))) {
     return { notMeasured: "nodes are on paper" };
   }
   if (names.dialect === "calico") return { notMeasured: "the public system's image has no probe" };

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import { parseSnapshot, type TrafficRow, type TrafficSnapshot } from "../../api/traffic-report.ts";
+import { parseSnapshot, type TrafficRow, type TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
 import { NAMESPACES } from "../../cluster/kinds.ts";
 import { sleep } from "../../kit/clock.ts";
 import type { Work } from "../action.ts";

@@ -192,7 +192,7 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
 
 function operatorNameserver(seen: Observation): string | undefined {
   const row = CLUSTER_KINDS[kindOf(seen)];
-  return "operatorNameserver" in row ? row.operatorNameserver : undefined;
+  return row.operatorNameserver;
 }
 
 function proved(seen: Observation, proofs: readonly Proof[], bad: readonly Proof["outcome"][], as: "warn" | "fail") {

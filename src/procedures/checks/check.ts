@@ -1,3 +1,4 @@
+import type { Dataplane } from "../../api/dataplane.ts";
 import type { Explanation } from "../../api/validation/problem.ts";
 import type { Observation } from "../observation.ts";
 import type { Procedure } from "../plan.ts";
@@ -22,7 +23,7 @@ export type CheckGroup = (typeof CHECK_GROUPS)[number];
 export interface Situation {
   purpose: Purpose;
   /** The data plane that runs, or that is wanted. */
-  dataplane: "BPF" | "standard";
+  dataplane: Dataplane;
   /** What probing from this machine said of candidate addresses; empty where nobody probed. */
   proofs: readonly Proof[];
   /** Milliseconds since the epoch, for what may be stale. */

@@ -70,8 +70,8 @@ export const HEALTH_CHECKS: readonly Check[] = [
     run: (seen) => {
       if (!isEbpfOn(seen)) return skip("eBPF does not act");
       const { agents } = seen.service;
-      if (agents.every(({ says }) => says["serviceRouting"] === undefined)) return skip("the agents do not say");
-      const bad = agents.filter(({ says }) => says["serviceRouting"] !== "proven");
+      const bad = agents.filter(({ report }) => !report.servicesProven);
+      if (bad.length === agents.length) return skip("the agents do not say");
       return fail(some(bad.map(({ node, pod }) => `node ${node}: pod ${pod} has proven nothing yet`)));
     },
   },

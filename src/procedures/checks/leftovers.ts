@@ -13,7 +13,7 @@ export const LEFTOVER_CHECKS: readonly Check[] = [
     ...leftovers,
     run: (seen, { purpose }) => {
       const lines = linesOf(seen.leftovers, "namespace");
-      const going = seen.leftovers.some(({ what, evidence }) => what === "namespace" && evidence.includes("going"));
+      const going = seen.leftovers.some(({ what, terminating }) => what === "namespace" && terminating);
       const name = seen.leftovers.find(({ what }) => what === "namespace")?.object.split(" ")[1];
       return going && purpose !== "running"
         ? fail(lines, `kubectl get namespace ${name} -o jsonpath={.status.conditions}`)

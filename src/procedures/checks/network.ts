@@ -1,3 +1,4 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
 import { PLATFORM_LIMITS } from "../../api/platform-limits.ts";
 import { EBPF_PROBLEMS } from "../../api/validation/ebpf.ts";
 import { kindOf } from "../cluster-facts.ts";
@@ -56,7 +57,7 @@ export const NETWORK_CHECKS: readonly Check[] = [
     ...ebpf,
     run: (seen) => {
       const { agents } = seen.service;
-      const unproven = agents.filter(({ says }) => says["serviceRouting"] !== "proven");
+      const unproven = agents.filter(({ report }) => !report.servicesProven);
       if (agents.length === 0 || seen.service.dataplaneConfiguration === undefined) {
         return skip(
           `UDP ${vxlanPort(seen)} between nodes cannot be seen from here; node agents prove it once they run`,
@@ -76,9 +77,8 @@ function vxlanPort(seen: Observation): number {
 
 /** Hints, not proofs: a platform known to hold the port, plugins that use it, and what nodes say of themselves. */
 function portHolders(seen: Observation, port: number): string[] {
-  const swarm = seen.nodes.filter(
-    ({ labels }) => kindOf(seen) === "mke" && labels["com.docker.ucp.orchestrator.swarm"] === "true",
-  );
+  const other = CLUSTER_KINDS[kindOf(seen)].otherOrchestrator;
+  const swarm = seen.nodes.filter(({ labels }) => other !== undefined && labels[other.label] === other.value);
   const said = seen.nodes.filter(({ annotations }) =>
     Object.entries(annotations).some(
       ([key, value]) => key.endsWith("/ports-in-use") && value.split(",").includes(`${port}/UDP`),

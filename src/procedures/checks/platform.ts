@@ -3,6 +3,7 @@ import { canWrite, parseOperatingSystem } from "../../api/operating-system.ts";
 import { kernelVerdict, PLATFORM_LIMITS } from "../../api/platform-limits.ts";
 import { DATAPLANE_PROBLEMS } from "../../api/validation/dataplane-configuration.ts";
 import { EBPF_PROBLEMS, ebpfPlatformProblems } from "../../api/validation/ebpf.ts";
+import { refusingAgents } from "../agent-ready.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation, SeenUnsupported } from "../observation.ts";
@@ -117,8 +118,8 @@ export const PLATFORM_CHECKS: readonly Check[] = [
     ...ebpf,
     run: ({ service }) => {
       if (service.agents.length === 0) return skip("no agent runs yet that could have tried");
-      const said = service.agents.filter(({ says }) => says["programs"]?.startsWith("refused"));
-      return fail(some(said.map(({ node, pod, says }) => `node ${node}: ${says["programs"]} (pod ${pod})`)));
+      const refusing = refusingAgents(service.agents);
+      return fail(some(refusing.map(({ node, pod, refused }) => `node ${node}: refused: ${refused.why} (pod ${pod})`)));
     },
   },
 ];

@@ -53,7 +53,7 @@ export function verdictOf(results: readonly CheckResult[]): Verdict {
 /** The data plane the checks are about: eBPF before a change towards it, otherwise the one that is there or asked for. */
 function dataplaneFor(observation: Observation, purpose: Purpose): Situation["dataplane"] {
   if (purpose === "install" || purpose === "switch") return "BPF";
-  return isEbpfOn(observation) || askedDataplane(observation) === "BPF" ? "BPF" : "standard";
+  return isEbpfOn(observation) || askedDataplane(observation) === "BPF" ? "BPF" : "Nftables";
 }
 
 function resultOf(

@@ -87,10 +87,11 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
       if (!isEbpfOn(seen)) return skip("eBPF does not act yet");
       if (leavesProxyRules(seen)) return ok(runs(seen) ? "its rules are left alone" : says(seen));
       // One that no daemon set runs, a service of the node itself, only its node's agent can know.
-      const fought = seen.service.agents.filter((agent) => agent.says["serviceProxyRules"]?.startsWith("conflict:"));
+      const fought = seen.service.agents.flatMap(({ node, report: { proxyRules } }) =>
+        typeof proxyRules === "object" ? [`node ${node}: conflict: ${proxyRules.conflict}`] : [],
+      );
       if (!runs(seen)) {
-        const evidence = fought.map((agent) => `node ${agent.node}: ${agent.says["serviceProxyRules"]}`);
-        return evidence.length > 0 ? fail(some(evidence), leaveRules(seen)) : ok(says(seen));
+        return fought.length > 0 ? fail(some(fought), leaveRules(seen)) : ok(says(seen));
       }
       const { action } = SERVICE_PROXY[kindOf(seen)].afterInstall;
       const stays = action === "leave-its-rules-alone" || action === "not-shown";

@@ -24,7 +24,8 @@ function oldNamespaces(seen: ClusterObjects, service: SeenService, names: Names)
     if (![apiServerBeforeV331, system, operator].includes(name)) return [];
     const object = `Namespace ${name}`;
     if (deletionTimestamp) {
-      return [{ what: "namespace" as const, object, evidence: `it has been going since ${deletionTimestamp}` }];
+      const evidence = `it has been going since ${deletionTimestamp}`;
+      return [{ what: "namespace" as const, object, evidence, terminating: true as const }];
     }
     const old = name === apiServerBeforeV331 && moved && service.method !== "manifest";
     return old

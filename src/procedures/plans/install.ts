@@ -1,4 +1,6 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
+import { ENDPOINT_RULES, type EndpointRule } from "../../api/endpoint-rules.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { INSTALLED_RELEASE } from "../../api/version-gates.ts";
@@ -9,13 +11,7 @@ import { makePlan } from "../make-plan.ts";
 import type { Observation } from "../observation.ts";
 import type { Plan, Step } from "../plan.ts";
 import { type AddressChoice, type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
-import {
-  askedDataplane,
-  type DataplaneMode,
-  dataplaneTitle,
-  leavesProxyRules,
-  operatorTarget,
-} from "./cluster-view.ts";
+import { askedDataplane, dataplaneTitle, leavesProxyRules, operatorTarget } from "./cluster-view.ts";
 import { type CustomResourceWishes, customResources } from "./custom-resources.ts";
 import { manifestObjects } from "./edit-manifest.ts";
 import { type InstallFiles, installOperatorSteps } from "./install-operator.ts";
@@ -29,7 +25,7 @@ import { operatorHandles, provenSteps, proxyStatusStep } from "./switch.ts";
 export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flowLogs" | "flowUI" | "podCidr"> {
   method: "operator" | "chart";
   /** What was asked for; eBPF where nothing was, and where it can be. */
-  dataplane?: DataplaneMode;
+  dataplane?: Dataplane;
   apiServer?: ApiAddress;
   files: InstallFiles;
   /** Whether the chart tool is on this machine; without it the plan says what to run. */
@@ -43,7 +39,7 @@ export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flo
 
 /** What the plan was decided to be, before there are steps. */
 interface Decision {
-  mode: DataplaneMode;
+  mode: Dataplane;
   address: AddressChoice;
   way: ProxyWay;
   /** eBPF comes by itself: the manual steps are not needed. */
@@ -86,15 +82,16 @@ function decide(observation: Observation, inputs: InstallInputs): Decision {
   const kind = kindOf(observation);
   const address = chooseApiAddress(observation, apiServer);
   if (dataplane === "BPF" && address.is === "unknown") throw errors.INSTALL_NO_STABLE_ADDRESS(address.why);
-  const mode = dataplane ?? (address.is === "unknown" ? "standard" : "BPF");
+  const mode = dataplane ?? (address.is === "unknown" ? "Nftables" : "BPF");
   const isDefault = CLUSTER_KINDS[kind].ebpfByDefault && method === "operator" && names.dialect === "vendor";
-  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(observation, address);
+  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(kind, address);
   const asked = editOf(inputs, names.fields.serviceProxyManagement);
   const able = mode === "BPF" && way.way !== "absent" && operatorHandles(observation, way);
   // The public system's operator parks the proxy at once, so there it is done here, after the proof, unless asked for.
   const managed = able && (asked === undefined ? names.dialect === "vendor" : asked === "Enabled");
   // Before there is a data plane, only a service proxy leads the operator to the API server's cluster IP.
-  const leadsThere = kind === "openshift" || (observation.proxy.daemonSet !== undefined && !observation.proxy.parked);
+  const proxyServes = observation.proxy.daemonSet !== undefined && !observation.proxy.parked;
+  const leadsThere = CLUSTER_KINDS[kind].platformServesServices || proxyServes;
   return { mode, address: byDefault && leadsThere ? notNeeded(address) : address, way, byDefault, managed };
 }
 
@@ -103,12 +100,10 @@ function editOf({ edits }: InstallInputs, field: string): unknown {
 }
 
 /** Where the operator finds the address by itself. A given one is written whatever the platform tells. */
-function platformTells({ apiAddress }: Observation, address: AddressChoice): boolean {
+function platformTells(kind: ClusterKind, address: AddressChoice): boolean {
   if (address.is !== "known") return address.is === "not needed";
-  if (address.from === "--api-server") return false;
-  const { host, port } = address.address;
-  const found = apiAddress.candidates.find((candidate) => candidate.host === host && candidate.port === port);
-  return /kubeadm-config|Infrastructure/.test(found?.from ?? "");
+  const { operatorReads }: EndpointRule = ENDPOINT_RULES[kind];
+  return operatorReads !== undefined && address.sources.includes(operatorReads);
 }
 
 function notNeeded(address: AddressChoice): AddressChoice {
@@ -213,11 +208,11 @@ function notesOf(observation: Observation, inputs: InstallInputs, decision: Deci
   if (byDefault) {
     notes.push(`eBPF is the default data plane here (${title}): the manual steps are not needed and left out.`);
   }
-  if (mode === "standard" && address.is === "unknown") {
+  if (mode === "Nftables" && address.is === "unknown") {
     notes.push(
       `Without a stable address of the API server eBPF cannot be enabled at install time (${address.why}). Later: vendorctl switch --to BPF --api-server HOST:PORT`,
     );
-  } else if (mode === "standard") {
+  } else if (mode === "Nftables") {
     notes.push("Later, when you want eBPF: vendorctl switch --to BPF");
   }
   if (managed) {
@@ -239,7 +234,7 @@ function editsNote({ names }: Observation, { files }: InstallInputs, text: strin
 }
 
 /** What would have been done when the cluster was made, where it was not. */
-function creationNote(observation: Observation, mode: DataplaneMode): string[] {
+function creationNote(observation: Observation, mode: Dataplane): string[] {
   const { atInstall, afterInstall } = SERVICE_PROXY[kindOf(observation)];
   const { proxy } = observation;
   const late = ["skip-phase", "disable-in-cluster-configuration", "install-flags"].includes(atInstall.action);

@@ -10,7 +10,7 @@ import { mergePatchStep } from "./steps.ts";
 /** The nameserver the operator needs on this kind of cluster, if it needs one of its own. */
 export function operatorNameserver(observation: Observation): string | undefined {
   const row = CLUSTER_KINDS[kindOf(observation)];
-  return "operatorNameserver" in row ? row.operatorNameserver : undefined;
+  return row.operatorNameserver;
 }
 
 /**

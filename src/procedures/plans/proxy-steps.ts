@@ -1,6 +1,6 @@
 import type { Names } from "../../api/names.ts";
+import { parkedBy } from "../../api/protocol/service-proxy-view.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import { parkedBy } from "../../api/service-proxy-view.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { CodedError } from "../../kit/errors.ts";
 import type { Settle } from "../actions/settle.ts";
@@ -25,13 +25,13 @@ export function leaveIpvsStep(observation: Observation): Step {
     because: `${IPVS_RULE} (${proxy.modeEvidence})`,
     risk: "medium",
   } as const;
-  const kind = kindOf(observation);
-  if (kind === "aks" || kind === "mke") {
+  const { modeChangedBy } = SERVICE_PROXY[kindOf(observation)];
+  if (modeChangedBy === "platform") {
     const fix = "switch the proxy to iptables mode in the platform's own configuration, which keeps it";
     const sentence = `The service proxy runs in IPVS mode (${proxy.modeEvidence}).`;
     throw new CodedError("SERVICE_PROXY_IPVS", sentence, { fix, exitCode: 3 });
   }
-  if (kind !== "iac") return step("set-proxy-mode", said, { mode: "iptables" });
+  if (modeChangedBy === "vendorctl") return step("set-proxy-mode", said, { mode: "iptables" });
   const commands = clusterToolCommands(observation);
   return waitOutsideStep(
     { ...said, where: "your cluster tool" },

@@ -1,5 +1,5 @@
+import { viewServiceProxy } from "../../api/protocol/service-proxy-view.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import { viewServiceProxy } from "../../api/service-proxy-view.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { kindOf } from "../cluster-facts.ts";
 import type { Observation } from "../observation.ts";

@@ -1,3 +1,5 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fingerprint } from "../fingerprint.ts";
@@ -86,7 +88,7 @@ export interface ProxyStatus {
   parkedBy: "operator" | "hand" | undefined;
   /** Whose the proxy is, where another tool keeps it. */
   owner: string | undefined;
-  dataplane: "eBPF" | "standard";
+  dataplane: Dataplane;
   /** `serviceProxyManagement` is Enabled. */
   managed: boolean;
   rules: "left alone" | "removed with eBPF";
@@ -109,7 +111,7 @@ export function proxyStatus(observation: Observation): ProxyStatus {
     pods: proxy.pods,
     parkedBy: proxy.parked && (proxy.parked === "by-operator" ? "operator" : "hand"),
     owner: proxy.owner?.who,
-    dataplane: ebpf ? "eBPF" : "standard",
+    dataplane: ebpf ? "BPF" : "Nftables",
     managed: isProxyManaged(observation),
     rules: leavesProxyRules(observation) ? "left alone" : "removed with eBPF",
     way: SERVICE_PROXY[kindOf(observation)].afterInstall.how,
@@ -139,7 +141,7 @@ function verdictOf(
     return verdict("conflict", says, "vendorctl proxy disable");
   }
   if (state === "running") return verdict("ok", "The service proxy serves services.");
-  if (state === "absent" && kindOf(observation) === "openshift")
+  if (state === "absent" && CLUSTER_KINDS[kindOf(observation)].platformServesServices)
     return verdict("ok", "This platform needs no service proxy.");
   const says = "eBPF is off and the service proxy does not run: nobody serves services.";
   return verdict("nobody serves", says, state === "parked" ? "vendorctl proxy restore" : "vendorctl switch --to BPF");

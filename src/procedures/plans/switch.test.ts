@@ -63,7 +63,9 @@ function cluster(kind: ClusterKind, names: Names, is: Installed = {}): Observati
     kind: { detected: kind === "generic" ? undefined : kind },
     service,
     proxy: proxyOf(kind, names, is),
-    apiAddress: { candidates: [{ host: host ?? "", port: port ?? "", from: "the platform", against: [] }] },
+    apiAddress: {
+      candidates: [{ host: host ?? "", port: port ?? "", from: "the platform", sources: [], against: [] }],
+    },
   });
 }
 
@@ -151,7 +153,7 @@ describe.each(TALKS)("the steps of a switch in the %s dialect", (dialect) => {
     ["eks", "as generic", { proxy: "parked" }, ["restore-proxy", ...SELECT]],
     ["mke", "it runs anyhow", { rulesLeft: true }, SELECT],
   ])("back to the standard data plane, %s: %s", (kind, _what, is, expected) => {
-    expect(ids(to("standard", cluster(kind, names, { ebpf: true, ...is })))).toEqual(expected);
+    expect(ids(to("Nftables", cluster(kind, names, { ebpf: true, ...is })))).toEqual(expected);
   });
 
   it("the patch is the specification's, letter for letter", () => {
@@ -160,7 +162,7 @@ describe.each(TALKS)("the steps of a switch in the %s dialect", (dialect) => {
       target: { kind: "Installation", name: "default" },
       patch: { spec: { [network]: { linuxDataplane: "BPF", hostPorts: null } } },
     });
-    expect(inputsOf(to("standard", cluster("generic", names, { ebpf: true })), "select-dataplane")).toMatchObject({
+    expect(inputsOf(to("Nftables", cluster("generic", names, { ebpf: true })), "select-dataplane")).toMatchObject({
       patch: { spec: { [network]: { linuxDataplane: names.dataplanes.standard[0] } } },
     });
   });
@@ -215,7 +217,7 @@ describe("a switch says", () => {
     ],
     [
       "nobody would serve services",
-      () => to("standard", cluster("mke", vendorNames, { ebpf: true, proxy: "absent" })),
+      () => to("Nftables", cluster("mke", vendorNames, { ebpf: true, proxy: "absent" })),
       "SWITCH_NO_SERVICE_PROXY",
     ],
     [
@@ -228,7 +230,7 @@ describe("a switch says", () => {
   });
 
   it("yes with --force where it was asked for", () => {
-    expect(ids(to("standard", cluster("mke", vendorNames, { ebpf: true, proxy: "absent" }), { force: true }))).toEqual(
+    expect(ids(to("Nftables", cluster("mke", vendorNames, { ebpf: true, proxy: "absent" }), { force: true }))).toEqual(
       SELECT,
     );
   });

@@ -1,4 +1,5 @@
 import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { nameOf } from "../actions/target.ts";
 import type { CanaryWatch } from "../actions/watch-canary.ts";
@@ -14,7 +15,6 @@ import { type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-addres
 import { watchOf, withCanary } from "./canary-steps.ts";
 import {
   atPath,
-  type DataplaneMode,
   dataplaneTitle,
   dataplaneWord,
   isEbpfOn,
@@ -31,7 +31,7 @@ import { step, waitForStatusStep } from "./steps.ts";
 import { holdStep, leftHeld, planWaves, releaseSteps, turnedStep, type WavesInputs } from "./waves.ts";
 
 export interface SwitchInputs {
-  to: DataplaneMode;
+  to: Dataplane;
   apiServer?: ApiAddress;
   /** Goes back to the standard data plane where no service proxy would serve it. */
   force?: boolean;
@@ -122,7 +122,8 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
 function towardsStandard(observation: Observation, choice: Choice): Part {
   const way = proxyWay(observation);
   const managed = isProxyManaged(observation) && operatorHandles(observation, way);
-  if (way.way === "absent" && way.back === undefined && kindOf(observation) !== "openshift" && !choice.force) {
+  const served = CLUSTER_KINDS[kindOf(observation)].platformServesServices;
+  if (way.way === "absent" && way.back === undefined && !served && !choice.force) {
     throw errors.SWITCH_NO_SERVICE_PROXY(SERVICE_PROXY[kindOf(observation)].afterInstall.how);
   }
   const restore = managed ? [] : restoreProxySteps(observation, way);
@@ -147,7 +148,7 @@ function dataplaneSteps(observation: Observation, { to, waves, canary }: Choice)
   ];
 }
 
-function selectStep(observation: Observation, to: DataplaneMode): Step {
+function selectStep(observation: Observation, to: Dataplane): Step {
   const { names } = observation;
   const target = singleton(names, "installation");
   const word = dataplaneWord(names, to);
@@ -205,7 +206,7 @@ function partsThere({ service, names }: Observation): string[] {
 }
 
 /** Waits until the operator says that the network works, and every node has shown that it does. */
-export function provenSteps(observation: Observation, to: DataplaneMode): Step[] {
+export function provenSteps(observation: Observation, to: Dataplane): Step[] {
   const { names } = observation;
   const statuses = partsThere(observation);
   return [

@@ -17,6 +17,10 @@ export const errors = defineErrors({
     fix: () => "vendorctl explain the word in brackets",
   },
   RESOURCE_NOT_YOURS: { say: (name: string, why: string) => `${name} cannot be changed: ${why}` },
+  RESOURCE_TIER_MISSING: {
+    say: (name: string, tier: string) => `${name} cannot be changed: there is no tier ${tier}`,
+    fix: () => "create the tier first, or in the same file",
+  },
   RESOURCE_CONFLICT: {
     say: (name: string, fields: string) => `${name} has fields that belong to somebody else: ${fields}`,
     fix: () => "leave those fields out, or take them over with --force-conflicts",

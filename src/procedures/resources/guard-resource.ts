@@ -2,8 +2,10 @@ import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { orchestratorTier, tierOf } from "../../api/policy-names.ts";
 import { profileSource } from "../../api/profile-names.ts";
+import { StatusError } from "../../api/status.ts";
 import { type V3Place, v3Places } from "../../api/v3-places.ts";
 import { isBuiltInTier } from "../../api/validation/tier.ts";
+import { CodedError } from "../../kit/errors.ts";
 import { errors } from "./errors.ts";
 import type { Keeper } from "./kept-store.ts";
 import { printedName } from "./resource-store.ts";
@@ -23,7 +25,14 @@ export async function guardWrite(
   const tier = tierOf(object.metadata.name);
   const tiers = v3Places(names).find(({ noun }) => noun === "tier")!;
   if (isBuiltInTier(tier) || (await keeper.find(tiers, { name: tier }))) return;
-  throw errors.RESOURCE_NOT_YOURS(printedName(place, object.metadata.name), `there is no tier ${tier}`);
+  throw errors.RESOURCE_TIER_MISSING(printedName(place, object.metadata.name), tier);
+}
+
+/** Whether a policy was refused because its tier is not there, by the rule above or by a v3 API. */
+export function isTierMissing(error: unknown): boolean {
+  if (error instanceof StatusError)
+    return (error.status.details?.causes ?? []).some(({ field }) => field === "spec.tier");
+  return error instanceof CodedError && (error.code === "RESOURCE_TIER_MISSING" || isTierMissing(error.cause));
 }
 
 export async function guardDelete(

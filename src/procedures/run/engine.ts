@@ -1,7 +1,7 @@
 import { calicoNames, vendorNames } from "../../api/names.ts";
 import type { Client } from "../../cluster/client.ts";
 import type { Clock } from "../../kit/clock.ts";
-import type { Action, Work } from "../action.ts";
+import { type Action, NO_REPORTS, type Reports, type Work } from "../action.ts";
 import { ACTIONS } from "../actions/all.ts";
 import { removeCanary } from "../canary/run-canary.ts";
 import type { OtherTools } from "../other-tools.ts";
@@ -103,7 +103,7 @@ export async function abortRun(engine: Engine, options: { run?: string } = {}): 
     const record = choose(await journal.list(), "abort", options.run);
     const aborted: RunRecord = { ...record, outcome: "aborted" };
     await journal.write(aborted);
-    await removeCanary({ ...engine, names: vendorNames, say: () => {}, keep: async () => {} });
+    await removeCanary({ ...engine, names: vendorNames, ...NO_REPORTS });
     return aborted;
   });
 }
@@ -144,7 +144,7 @@ function driving(
 ): Omit<Drive, "resumed"> {
   const { client, clock, files, tools, signal, timeoutMs } = engine;
   const names = plan.names === "calico" ? calicoNames : vendorNames;
-  const work: Omit<Work, "say" | "keep" | "signal"> = { client, clock, files, tools, names };
+  const work: Omit<Work, keyof Reports | "signal"> = { client, clock, files, tools, names };
   return { plan, journal, work, tell, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
 }
 

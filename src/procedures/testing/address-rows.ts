@@ -88,7 +88,15 @@ export const ADDRESS_ROWS: readonly Row[] = [
     as: "fail",
     wrong: {
       apiAddress: {
-        candidates: [{ host: "10.0.0.9", port: "6443", from: "the kubeconfig you use", against: ["It may change."] }],
+        candidates: [
+          {
+            host: "10.0.0.9",
+            port: "6443",
+            from: "the kubeconfig you use",
+            sources: ["ownKubeconfig"],
+            against: ["It may change."],
+          },
+        ],
       },
     },
     names: "It may change",

@@ -1,6 +1,6 @@
-import { type Names, vendorNames } from "./names.ts";
+import { type Names, vendorNames } from "../names.ts";
+import type { Workload } from "../workload-objects.ts";
 import { rolledOut } from "./rollout.ts";
-import type { Workload } from "./workload-objects.ts";
 
 /** What there is to know of the orchestrator's service proxy. */
 export type ProxyView =

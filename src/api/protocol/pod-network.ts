@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { formatCidr, parseAddress, parseCidr } from "../kit/ip.ts";
-import type { KubeObject } from "./object.ts";
+import { formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
+import type { KubeObject } from "../object.ts";
 
 /** Of a Pod, written by its node's agent when the pod's interface is made: sooner than the orchestrator writes its status. */
-export const POD_NETWORK = {
+const POD_NETWORK = {
   /** Its addresses, separated by commas: `10.244.0.5,fd00::5`. */
   addresses: "cni.vendor.io/podIPs",
   /** MAC of its interface. */
@@ -24,6 +24,15 @@ export const POD_INTERFACE_PREFIX = "ven";
 
 export function podInterfaceName(namespace: string, pod: string): string {
   return `${POD_INTERFACE_PREFIX}${createHash("sha256").update(`${namespace}.${pod}`).digest("hex").slice(0, 11)}`;
+}
+
+export function podNetworkAnnotations(addresses: readonly string[], mac: string): Record<string, string> {
+  return { [POD_NETWORK.addresses]: addresses.join(","), [POD_NETWORK.mac]: mac };
+}
+
+/** MAC of its interface, where its agent has told it. */
+export function podMac(pod: KubeObject): string | undefined {
+  return pod.metadata.annotations?.[POD_NETWORK.mac]?.toLowerCase();
 }
 
 /** A pod's own addresses as prefixes, ordered and each once; from its status and, before that is written, from its agent. */

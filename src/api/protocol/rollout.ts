@@ -1,4 +1,4 @@
-import type { Workload } from "./workload-objects.ts";
+import type { Workload } from "../workload-objects.ts";
 
 interface Rollout {
   /** Whether the controller has seen the newest template. */

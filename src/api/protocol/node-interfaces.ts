@@ -1,7 +1,7 @@
-import type { KubeObject } from "./object.ts";
+import type { KubeObject } from "../object.ts";
 
 /** Of a Node, written by its agent: its interfaces as JSON, `[{"name":"eth0","addresses":["10.0.0.1"]}]`. */
-export const NODE_INTERFACES_ANNOTATION = "vendor.io/interfaces";
+const NODE_INTERFACES_ANNOTATION = "vendor.io/interfaces";
 
 export interface NodeInterface {
   name: string;
@@ -18,6 +18,10 @@ export function nodeInterfaces(node: KubeObject): NodeInterface[] {
   } catch {
     return [];
   }
+}
+
+export function nodeInterfacesAnnotations(interfaces: readonly NodeInterface[]): Record<string, string> {
+  return { [NODE_INTERFACES_ANNOTATION]: JSON.stringify(interfaces) };
 }
 
 function isInterface(value: unknown): value is NodeInterface {

@@ -22,6 +22,10 @@ export interface TrafficSnapshot {
   rows: readonly TrafficRow[];
 }
 
+export function formatSnapshot(snapshot: TrafficSnapshot): string {
+  return `${JSON.stringify(snapshot)}\n`;
+}
+
 export function parseSnapshot(line: string): TrafficSnapshot | undefined {
   try {
     const read = JSON.parse(line) as Partial<TrafficSnapshot>;
