@@ -37,7 +37,7 @@ const METRIC_SOURCES: Readonly<Record<string, Source>> = {
   },
 };
 
-/** Labels by metric. Values with labels are only known where they are set; a test compares this with what programs serve. */
+/** Labels by metric, as the programs set them: a declaration has only the name and the help. */
 const METRIC_LABELS: Readonly<Record<string, readonly string[]>> = {
   vendor_apiserver_request_seconds: ["verb", "resource"],
   vendor_apiserver_requests_total: ["verb", "resource", "code"],
