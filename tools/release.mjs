@@ -1,10 +1,10 @@
-// npm run release: vendorctl as one file that needs Node and nothing else, with checksums, in release/ or the folder that is given.
+// npm run release: vendorctl as one file that needs Node and nothing else, manifests, chart and checksums, in release/ or the folder that is given.
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { bundle } from "./build.mjs";
 import { ROOT } from "./fingerprint.mjs";
-import { Problem, runAsScript, say } from "./say.mjs";
+import { Problem, run, runAsScript, say } from "./say.mjs";
 import { setup } from "./setup.mjs";
 
 const EMBEDDED = /embedded-files\.ts$/;
@@ -12,16 +12,32 @@ const OLDEST_NODE = [20, 19];
 
 /** Writes the files of the release into `folder`, and returns their paths. */
 export async function release(folder) {
-  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-  const tool = join(folder, `vendorctl-v${version}.mjs`);
-  const text = await singleFile(tool);
-  const sums = join(folder, "SHA256SUMS");
+  const version = `v${JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")).version}`;
   mkdirSync(folder, { recursive: true });
   // A file of an earlier release beside new checksums would look like one that was tampered with.
-  for (const name of readdirSync(folder)) if (/^vendorctl-v.*\.mjs$/.test(name)) rmSync(join(folder, name));
-  writeFileSync(tool, text, { mode: 0o755 });
-  writeFileSync(sums, `${createHash("sha256").update(text).digest("hex")}  ${basename(tool)}\n`);
-  return [tool, sums];
+  for (const name of readdirSync(folder)) if (/^vendor.*-v.*\.(?:mjs|tgz)$/.test(name)) rmSync(join(folder, name));
+  const tool = join(folder, `vendorctl-${version}.mjs`);
+  writeFileSync(tool, await singleFile(tool), { mode: 0o755 });
+  const files = [
+    tool,
+    archive(join(folder, `vendor-manifests-${version}.tgz`), ".", "manifests"),
+    archive(join(folder, `vendor-operator-${version}.tgz`), "charts", "vendor-operator"),
+  ];
+  const sums = join(folder, "SHA256SUMS");
+  writeFileSync(sums, files.map((path) => `${sha256(path)}  ${basename(path)}\n`).join(""));
+  return [...files, sums];
+}
+
+/** What people apply with kubectl, and the chart for helm. The same sources give the same bytes, whoever packs them and when. */
+function archive(path, within, name) {
+  const same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--mode=u+rwX,go+rX,go-w"];
+  const made = run("tar", ["--create", "--gzip", ...same, "--file", path, "--directory", join(ROOT, within), name]);
+  if (!made.ok) throw new Problem(`tar could not write ${path}: ${made.text}`, "install GNU tar");
+  return path;
+}
+
+function sha256(path) {
+  return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
 async function singleFile(outfile) {
@@ -39,7 +55,7 @@ async function singleFile(outfile) {
   return files[0].text;
 }
 
-/** An older Node cannot parse what follows, so it is refused before: `import` is hoisted, and these modules are in every Node. */
+/** An older Node is refused with a sentence before anything of ours runs, instead of failing somewhere in it. */
 const HEAD = [
   "#!/usr/bin/env node",
   'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',

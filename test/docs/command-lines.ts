@@ -26,7 +26,7 @@ const KUBECTL = new Set(
 );
 
 /** Simple commands, as words: substitutions are looked into, redirections and here-documents left out. */
-export function commandsIn(text: string): string[][] {
+function commandsIn(text: string): string[][] {
   const joined = text.replace(/<<'?(\w+)'?\n[\s\S]*?\n\1\n/g, "\n").replace(/\\\n\s*/g, " ");
   return joined.split("\n").flatMap((line) => {
     const inner = [...line.matchAll(/[$<]\(([^()]+)\)/g)].map(([, command = ""]) => command);

@@ -10,7 +10,16 @@ import { httpsTransport } from "../../src/cluster/https-transport.ts";
 import { loadConnection } from "../../src/cluster/kubeconfig.ts";
 import { vendorctl } from "../support/vendorctl.ts";
 import { commandProblems } from "./command-lines.ts";
-import { anchorsOf, type Block, blocksOf, filePaths, inlineCommands, linksOf, readPage } from "./markdown-blocks.ts";
+import {
+  anchorsOf,
+  type Block,
+  blocksOf,
+  codeWords,
+  filePaths,
+  inlineCommands,
+  linksOf,
+  readPage,
+} from "./markdown-blocks.ts";
 
 /**
  * The documentation, tried on one cluster of simulated nodes, in the order of its index. A block of YAML is applied; with `fragment` it is only
@@ -36,6 +45,12 @@ function guidesInOrder(): string[] {
   return [...new Set(linked.filter((path) => path.startsWith("docs/guide/")))];
 }
 
+function sourceTexts(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.(?:ts|h|c)$/.test(name) && !name.endsWith(".test.ts"))
+    .map((name) => readFileSync(join(folder, name), "utf8"));
+}
+
 describe("pages", () => {
   it("are all in the index", () => {
     const guides = readdirSync(join(ROOT, "docs/guide")).map((name) => `docs/guide/${name}`);
@@ -59,6 +74,17 @@ describe("pages", () => {
         .map(({ line, path }) => `${page}:${line}: ${path}`),
     );
     expect(missing).toEqual([]);
+  });
+
+  it("name codes, reasons and variables that exist", () => {
+    const sources = ["src", "bpf"].flatMap((folder) => sourceTexts(join(ROOT, folder)));
+    const known = new Set(sources.flatMap((text) => text.match(/\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g) ?? []));
+    const unknown = pages.flatMap((page) =>
+      codeWords(readPage(ROOT, page))
+        .filter(({ word }) => !known.has(word))
+        .map(({ line, word }) => `${page}:${line}: ${word}`),
+    );
+    expect(unknown).toEqual([]);
   });
 
   it("say of each block what it is", () => {

@@ -75,6 +75,13 @@ export function filePaths(text: string): { line: number; path: string }[] {
   );
 }
 
+/** Words such as `RUN_HELD` in running text, between backticks. */
+export function codeWords(text: string): { line: number; word: string }[] {
+  return prose(text).flatMap(({ line, text: words }) =>
+    [...words.matchAll(/`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`/g)].map(([, word = ""]) => ({ line, word })),
+  );
+}
+
 /** The anchors that GitHub gives the headings of a page. */
 export function anchorsOf(text: string): Set<string> {
   const headings = prose(text).flatMap(({ text: line }) => /^#{1,6} (.+)$/.exec(line)?.[1] ?? []);

@@ -16,7 +16,7 @@ export function resourceReference(folder: string): Record<string, string> {
 const RULE = "rule.md";
 const SOURCE = GENERATED("src/api/resources");
 
-/** Accepted, so that configurations of other systems can be applied; not acted on, although agents read the first two. */
+/** Agents read these and nothing acts on them, so they are not reported as without effect either. */
 const READ_WITHOUT_EFFECT: ReadonlySet<string> = new Set(["bpfEnforceRPF", "bpfHostConntrackBypass"]);
 
 function index(): string {
@@ -73,7 +73,8 @@ function specSection(resource: Resource): string[] {
       : [
           "## Fields without effect in this release\n",
           "They are accepted, so that existing configurations can be applied, and nothing acts on them. " +
-            "`vendor node show problems` names those that are set (`SETTINGS_WITHOUT_EFFECT`).\n",
+            "`vendor node show problems` names those that are set (`SETTINGS_WITHOUT_EFFECT`), " +
+            `except ${[...READ_WITHOUT_EFFECT].map(code).join(" and ")}.\n`,
           fieldTable(idle, new Map()),
         ]),
   ];
