@@ -44,7 +44,8 @@ export function errorDefinition(code: string): ErrorDefinition | undefined {
   return defined.get(code);
 }
 
-export function definedErrorCodes(): string[] {
+/** The codes of the modules loaded so far. */
+export function definedCodes(): string[] {
   return [...defined.keys()];
 }
 

@@ -1,5 +1,5 @@
 import { EXPLANATIONS } from "../../api/validation/explain.ts";
-import { definedErrorCodes } from "../../kit/errors.ts";
+import { definedCodes } from "../../kit/errors.ts";
 import { CHECKS } from "../../procedures/checks/all.ts";
 import { type Explanation, explanationOf } from "../commands/explain.ts";
 import { ERROR_SETS } from "../error-sets.ts";
@@ -58,7 +58,7 @@ async function codesByArea(): Promise<Map<string, string[]>> {
   const claimed = new Set([...byArea.values()].flat());
   add(
     AREAS["api"]!,
-    definedErrorCodes().filter((one) => !claimed.has(one)),
+    definedCodes().filter((one) => !claimed.has(one)),
   );
   add(
     VALIDATION,

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { RESOURCES } from "../../api/resources/all.ts";
 import { EXPLANATIONS } from "../../api/validation/explain.ts";
-import { definedErrorCodes } from "../../kit/errors.ts";
+import { definedCodes } from "../../kit/errors.ts";
 import { CHECKS } from "../../procedures/checks/all.ts";
 import { table } from "./markdown.ts";
 import { renderGeneratedFiles } from "./reference-files.ts";
@@ -30,7 +30,7 @@ describe("the printed reference", () => {
   });
 
   it("has every code: errors, validation and checks", () => {
-    const known = [...definedErrorCodes(), ...Object.keys(EXPLANATIONS), ...CHECKS.map(({ code }) => code)];
+    const known = [...definedCodes(), ...Object.keys(EXPLANATIONS), ...CHECKS.map(({ code }) => code)];
     const headings = new Set(
       [...`${page("errors.md")}${page("checks.md")}`.matchAll(/^##+ ([A-Z0-9_]+)$/gm)].map(([, code]) => code),
     );
