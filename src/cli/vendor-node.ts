@@ -9,7 +9,7 @@ export async function runVendorNode(argv: readonly string[], world: World): Prom
   return await runProgramTree(buildNodeProgram(world), argv, world);
 }
 
-function buildNodeProgram(world: World): Command {
+export function buildNodeProgram(world: World): Command {
   const program = new Command("vendor node")
     .description("Look at what this node's agent has put into the kernel, or take all of it away.")
     .exitOverride()

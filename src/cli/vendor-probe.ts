@@ -10,7 +10,7 @@ export async function runVendorProbe(argv: readonly string[], world: World): Pro
   return await runProgramTree(buildProbeProgram(world), argv, world);
 }
 
-function buildProbeProgram(world: World): Command {
+export function buildProbeProgram(world: World): Command {
   const program = new Command("vendor probe")
     .description("Answer on ports, or see whether somebody does. What it finds it prints as lines of JSON.")
     .exitOverride()

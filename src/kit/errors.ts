@@ -44,6 +44,11 @@ export function errorDefinition(code: string): ErrorDefinition | undefined {
   return defined.get(code);
 }
 
+/** The codes of the modules loaded so far. */
+export function definedCodes(): string[] {
+  return [...defined.keys()];
+}
+
 type Thrower<D> = D extends { say: infer S extends Say } ? (...args: Parameters<S>) => CodedError : never;
 
 export function defineErrors<const D extends Record<string, ErrorDefinition>>(

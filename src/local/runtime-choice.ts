@@ -1,4 +1,5 @@
 import { CLUSTER_KINDS, isClusterKind } from "../api/cluster-kinds.ts";
+import { embeddedFiles } from "../api/embedded-files.ts";
 import { errors } from "./runtime/netns/errors.ts";
 
 export type RuntimeChoice = "auto" | "netns" | "paper";
@@ -15,6 +16,10 @@ export interface AskedOfNodes {
 
 /** Each real node runs an agent of its own, and all of them share this machine. */
 const MOST_REAL_NODES = 16;
+
+/** Real nodes load the native koffi and run the programs of the image, and the self-contained file of a release has neither. */
+const ONE_FILE = "this vendorctl is the self-contained file of a release; run it from a checkout or from the image";
+const isSingleFile = () => embeddedFiles() !== undefined;
 
 /** What nodes will be; and why on paper, where that was not what was asked for. What was asked for and cannot be is refused. */
 export async function chooseRuntime(asked: AskedOfNodes): Promise<{ runtime: "netns" | "paper"; why?: string }> {
@@ -36,6 +41,7 @@ function onlyOnPaper({ nodes, kind, installed, oldNodes, windowsNodes }: AskedOf
 }
 
 async function notHere(): Promise<string | undefined> {
+  if (isSingleFile()) return ONE_FILE;
   const { whyNotReal } = await import("./runtime/netns/why-not-real.ts");
   const { realKernel } = await import("../kernel/kernel.ts");
   return await whyNotReal(realKernel);
@@ -43,7 +49,7 @@ async function notHere(): Promise<string | undefined> {
 
 /** What real nodes of a cluster that is no more have left on this machine. Whether there was anything. */
 export async function removeRealNodes(cluster: string): Promise<boolean> {
-  if (process.platform !== "linux" || process.getuid?.() !== 0) return false;
+  if (process.platform !== "linux" || process.getuid?.() !== 0 || isSingleFile()) return false;
   const { removeLeftovers } = await import("./runtime/netns/leftovers.ts");
   const { realKernel } = await import("../kernel/kernel.ts");
   return await removeLeftovers(realKernel(), cluster);
