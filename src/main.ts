@@ -1,7 +1,8 @@
 import { setMaxListeners } from "node:events";
 import { basename } from "node:path";
 import { readCliConfig } from "./cli/config.ts";
-import { asCoded, printFailure } from "./cli/failure.ts";
+import { asCoded, printFailureNow } from "./cli/failure.ts";
+import { guarded } from "./cli/printable.ts";
 import type { World } from "./cli/session.ts";
 import { runVendorctl } from "./cli/vendorctl.ts";
 
@@ -29,9 +30,9 @@ type Tool = (args: readonly string[], world: World) => Promise<number>;
 
 async function runTool(args: readonly string[], signal: AbortSignal, tool: Tool): Promise<void> {
   const world: World = {
-    config: readCliConfig(process.env, process.stderr),
-    out: (text) => void process.stdout.write(text),
-    err: (text) => void process.stderr.write(text),
+    config: readCliConfig(process.env, process.stderr, process.stdout),
+    out: (text) => void process.stdout.write(String(text)),
+    err: (text) => void process.stderr.write(String(text)),
     signal,
     ...(process.stdin.isTTY && process.stderr.isTTY
       ? { ask: (question: string) => askAtTerminal(question, signal) }
@@ -41,7 +42,7 @@ async function runTool(args: readonly string[], signal: AbortSignal, tool: Tool)
   };
   process.on("uncaughtException", (error) => {
     const failure = asCoded(error);
-    printFailure(world, { output: "table", v: 0 }, failure);
+    printFailureNow(guarded(world), failure);
     process.exit(failure.exitCode);
   });
   process.exitCode = await tool([...args], world);

@@ -118,14 +118,14 @@ async function decide(
     return;
   }
   if (plan.steps.length === 0) return printPlan(session, plan);
-  await confirm(session, flags, planText(plan), plan.title);
+  await confirm(session, flags, await planText(plan, session.config.columns), plan.title);
   const { wait, rollbackOnFailure = false } = flags;
   const report = await showRun(session, startRun(engine, plan, { wait, rollbackOnFailure }));
   const unfinished = report.end?.outcome === "stopped" ? ["vendorctl resume"] : next;
-  printReport(session, report, [...unfinished]);
+  await printReport(session, report, [...unfinished]);
 }
 
-/** Shows what is about to happen and has somebody say yes to it. */
+/** Shows what is about to happen and asks for a yes. */
 export async function confirm(session: Session, flags: { yes?: true }, text: string, what: string): Promise<void> {
   if (session.flags.output !== "json" && !session.flags.quiet) session.err(`${text}\n`);
   if (flags.yes) return;

@@ -2,12 +2,14 @@ import type { Command, CommanderError } from "commander";
 import type { CodedError } from "../kit/errors.ts";
 import { errors } from "./errors.ts";
 import { asCoded, printFailure } from "./failure.ts";
+import { guarded } from "./printable.ts";
 import type { GlobalFlags, World } from "./session.ts";
 
 /** Runs one command line and returns what the process should exit with. Never throws. */
 export async function runVendorctl(argv: readonly string[], world: World): Promise<number> {
   const { buildProgram } = await import("./program.ts");
-  return await runProgramTree(buildProgram({ argv, ...world }), argv, world);
+  const safe = guarded(world);
+  return await runProgramTree(buildProgram({ argv, ...safe }), argv, safe);
 }
 
 /** Any tree of commands of ours: the same flags, the same errors, the same exits. */
@@ -18,7 +20,7 @@ export async function runProgramTree(program: Command, argv: readonly string[], 
   } catch (error) {
     const failure = isCommanderError(error) ? fromCommander(error) : asCoded(error);
     if (failure === "help was shown") return 0;
-    printFailure(world, errorFlags(program, argv), failure);
+    await printFailure(world, errorFlags(program, argv), failure);
     return failure.exitCode;
   }
 }

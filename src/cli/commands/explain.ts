@@ -30,9 +30,8 @@ export async function explain(session: Session, _options: object, code: string):
     (await failureOfAProgram(bare));
   if (!explanation) throw errors.UNKNOWN_CODE(code);
   if (session.flags.output !== "table") return print(session, explanation, () => ({ columns: [], rows: [] }));
-  session.out(
-    formatPairs(Object.entries(explanation).map(([label, value]) => [LABELS[label] ?? label, String(value)])),
-  );
+  const pairs = Object.entries(explanation).map(([label, value]) => [LABELS[label] ?? label, String(value)] as const);
+  session.out(await formatPairs(pairs, session.config.outColumns));
 }
 
 const LABELS: Record<string, string> = { title: "what", exitCode: "exit status" };

@@ -21,9 +21,9 @@ export async function resume(session: Session, flags: Which & { wait: boolean; m
   await withEngine(session, flags, async (engine) => {
     const record = choose(await listRuns(engine), "resume", flags.run);
     const plan = await planOfRun(engine, record);
-    await confirm(session, flags, stepsText(record, plan), `going on with ${record.id}`);
+    await confirm(session, flags, await stepsText(session, record, plan), `going on with ${record.id}`);
     const report = await showRun(session, resumeRun(engine, { run: record.id, wait: flags.wait }));
-    printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
+    await printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
   });
 }
 
@@ -34,11 +34,11 @@ export async function rollback(
   await withEngine(session, {}, async (engine) => {
     const record = choose(await listRuns(engine), "roll back", flags.run);
     const plan = await planOfRun(engine, record);
-    await confirm(session, flags, stepsText(record, plan), `taking back ${record.id}`);
+    await confirm(session, flags, await stepsText(session, record, plan), `taking back ${record.id}`);
     const { toStep, keepIrreversible = false } = flags;
     const options = { run: record.id, keepIrreversible, ...(toStep === undefined ? {} : { toStep }) };
     const report = await showRun(session, rollbackRun(engine, options));
-    printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
+    await printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
   });
 }
 
@@ -46,7 +46,7 @@ export async function abort(session: Session, flags: Which): Promise<void> {
   await withEngine(session, {}, async (engine) => {
     const record = choose(await listRuns(engine), "abort", flags.run);
     const plan = await planOfRun(engine, record).catch(() => undefined);
-    const text = plan ? stepsText(record, plan) : `run ${record.id}: its plan cannot be read\n`;
+    const text = plan ? await stepsText(session, record, plan) : `run ${record.id}: its plan cannot be read\n`;
     await confirm(session, flags, text, `giving up ${record.id}`);
     const aborted = await abortRun(engine, { run: record.id });
     await print(session, aborted, () => stepsTable(aborted, plan));
@@ -69,10 +69,12 @@ async function showOne(session: Session, engine: Engine, runs: readonly FoundRun
   if (found === undefined) throw errors.RUN_UNKNOWN(id);
   if ("damaged" in found) throw found.damaged;
   const plan = await planOfRun(engine, found.record).catch(() => undefined);
-  if (session.flags.output === "table") session.out(`${formatPairs(describe(found.record))}\n`);
+  if (session.flags.output === "table")
+    session.out(`${await formatPairs(describe(found.record), session.config.outColumns)}\n`);
   await print(session, { ...found.record, steps: stepRows(found.record, plan) }, () => stepsTable(found.record, plan));
   const traffic = newestFigures(found.record);
-  if (traffic && session.flags.output === "table") session.out(`\n${trafficText(traffic)}`);
+  if (traffic && session.flags.output === "table")
+    session.out(`\n${await trafficText(traffic, session.config.outColumns)}`);
 }
 
 /** Of the step that measured last. */
@@ -131,9 +133,9 @@ function stepsTable(record: RunRecord, plan: Plan | undefined): Table {
   return { columns: ["STEP", "ID", "WHAT", "STATE", "AT", "TOOK"], rows, empty: "no steps can be read" };
 }
 
-function stepsText(record: RunRecord, plan: Plan): string {
+async function stepsText({ config }: Session, record: RunRecord, plan: Plan): Promise<string> {
   const move = nextMove(record);
   const touched = record.steps.filter(({ state }) => isTouched(state)).length;
   const at = move.do === "end" ? "at its end" : `at step ${move.index + 1} of ${record.steps.length}`;
-  return `${record.plan.title}\nrun ${record.id}, ${record.outcome} ${at}, ${touched} steps changed something\n\n${formatTable(stepsTable(record, plan))}`;
+  return `${record.plan.title}\nrun ${record.id}, ${record.outcome} ${at}, ${touched} steps changed something\n\n${await formatTable(stepsTable(record, plan), config.columns)}`;
 }
