@@ -10,7 +10,7 @@ const MOST_LISTENERS = 100;
 
 /** The one executable: vendorctl for people, and under the name `vendor` the programs that run in a cluster. */
 async function main(): Promise<void> {
-  // Many requests at once listen to one signal; that many listeners are no leak, and no news for whoever reads stderr.
+  // Many concurrent requests listen to one signal; that many listeners are no leak.
   setMaxListeners(MOST_LISTENERS);
   const interrupt = new AbortController();
   stopOnSignals(interrupt);
@@ -18,12 +18,24 @@ async function main(): Promise<void> {
   const [, executable = "", ...args] = process.argv;
   const [program, ...rest] = args;
   if (basename(executable) !== "vendor") await runTool(args, interrupt.signal, runVendorctl);
+  else if (program === undefined || HELP.has(program)) await showHelp(program);
   else if (program === "cni") await (await import("./cni/plugin-main.ts")).pluginMain();
   else if (program === "node" && rest.length > 0) {
     await runTool(rest, interrupt.signal, (await import("./cli/vendor-node.ts")).runVendorNode);
   } else if (program === "probe") {
     await runTool(rest, interrupt.signal, (await import("./cli/vendor-probe.ts")).runVendorProbe);
   } else await runContainer(args, interrupt.signal);
+}
+
+const HELP = new Set(["help", "-h", "--help"]);
+/** As sysexits has it: what was asked for cannot be understood. */
+const USAGE = 64;
+
+/** Asked for, help is a result; without a program it is what is wrong. */
+async function showHelp(asked: string | undefined): Promise<void> {
+  const { vendorHelp } = await import("./cli/vendor-help.ts");
+  (asked === undefined ? process.stderr : process.stdout).write(vendorHelp());
+  process.exitCode = asked === undefined ? USAGE : 0;
 }
 
 type Tool = (args: readonly string[], world: World) => Promise<number>;
@@ -92,7 +104,7 @@ async function runContainer([name = ""]: readonly string[], signal: AbortSignal)
     },
     podWorld(process.env, signal, log.child({ program: name })),
   );
-  // Connections it kept open are of no use to anybody now, and would keep the process.
+  // Connections that are still open would keep the process alive.
   process.exit(exitCode);
 }
 

@@ -105,6 +105,21 @@ it("writes a line per step elsewhere, once it is settled", async () => {
   expect(await shown(false, [running, running, done, done, note])).toBe("ok  3 nodes\nby the way\n");
 });
 
+it("reports a step that runs for a minute in a log, with what it waits for", async () => {
+  vi.useFakeTimers();
+  try {
+    const events = await open(false);
+    events.report({ ...running, waitingFor: "waiting for two pods" });
+    expect(events.text()).toBe("");
+    await vi.advanceTimersByTimeAsync(60_100);
+    expect(events.text()).toBe("..  2 of 3 nodes  1m0s: waiting for two pods\n");
+    events.close();
+    expect(vi.getTimerCount()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 it("never prints a control character that came in a text", async () => {
   const hostile: ProgressEvent = { event: "step", id: "x", state: "done", text: "a\x1b[2Jb\r\u202ec" };
   expect(await shown(false, [hostile])).toBe("ok  a\\u001b[2Jb\\u000d\\u202ec\n");

@@ -49,20 +49,42 @@ function jsonLines({ out, flags }: Session): Progress {
   };
 }
 
-/** A log has no use for what is under way: a step is one line, once it is settled. */
-function plainLines({ err }: Session, symbol: Paint): Progress {
+const MINUTE_MS = 60_000;
+
+/** A log gets one line per step, once it is settled; every minute, and with `-v 1` at once, what a step that still runs waits for. */
+function plainLines({ err, flags }: Session, symbol: Paint): Progress {
+  const open = new Map<string, { step: Step; since: number }>();
   const printed = new Map<string, string>();
+  let timer: NodeJS.Timeout | undefined;
+  const put = (id: string, line: Styled) => {
+    if (printed.get(id) === line.text) return;
+    printed.set(id, line.text);
+    err(line);
+  };
+  const running = ({ text, waitingFor }: Step, after: string) =>
+    styled`${symbol("running")}  ${text}${after}${waitingFor === undefined ? "" : `: ${waitingFor}`}\n`;
+  const tick = () => {
+    for (const { step, since } of open.values()) put(step.id, running(step, elapsed(performance.now() - since)));
+  };
+  const stop = () => {
+    clearInterval(timer);
+    timer = undefined;
+  };
   return {
     report(event) {
       if (event.event === "note") return err(`${event.text}\n`);
-      if (event.state === "running") return;
-      const line = styled`${symbol(event.state)}  ${event.text}\n`;
-      if (printed.get(event.id) === line.text) return;
-      printed.set(event.id, line.text);
-      err(line);
+      if (event.state === "running") {
+        open.set(event.id, { step: event, since: open.get(event.id)?.since ?? performance.now() });
+        timer ??= setInterval(tick, MINUTE_MS).unref();
+        if (flags.v > 0) put(event.id, running(event, ""));
+        return;
+      }
+      open.delete(event.id);
+      if (open.size === 0) stop();
+      put(event.id, styled`${symbol(event.state)}  ${event.text}\n`);
     },
     result() {},
-    close() {},
+    close: stop,
   };
 }
 

@@ -29,10 +29,12 @@ async function lookOnce(client: Client, session: Session, server: string, signal
   return statusTree(await observe(client, dialect(session), { server, signal }));
 }
 
-async function show(session: Session, tree: StatusTree): Promise<void> {
+/** One report is indented for people; of many, each is a line. */
+async function show(session: Session, tree: StatusTree, indent = 2): Promise<void> {
   const { output } = session.flags;
-  if (output === "json") return session.out(`${JSON.stringify(tree)}\n`);
-  if (output === "yaml") return session.out((await import("../to-yaml.ts")).toYaml(tree));
+  const report = { apiVersion: "procedures.vendor.io/v1", kind: "StatusReport", ...tree };
+  if (output === "json") return session.out(`${JSON.stringify(report, null, indent)}\n`);
+  if (output === "yaml") return session.out((await import("../to-yaml.ts")).toYaml(report));
   session.out(await formatStatus(session, tree));
 }
 
@@ -47,7 +49,7 @@ function watching(session: Session): (tree: StatusTree) => Promise<void> {
     const again = !first;
     first = false;
     if (flags.output === "yaml" && again) session.out("---\n");
-    if (flags.output !== "table") return await show(session, tree);
+    if (flags.output !== "table") return await show(session, tree, 0);
     const time = new Date().toISOString().replace(/\.\d+/, "");
     // The tree would tell to watch it, which is what happens.
     const rest = tree.next === WATCH ? { ...tree, next: "Ctrl-C ends the watch" } : tree;

@@ -1,4 +1,5 @@
 import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import type { Condition, KubeObject } from "../../api/object.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { nameOf } from "../actions/target.ts";
 import type { CanaryWatch } from "../actions/watch-canary.ts";
@@ -13,6 +14,7 @@ import type { Plan, Step } from "../plan.ts";
 import { type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
 import { watchOf, withCanary } from "./canary-steps.ts";
 import {
+  askedDataplane,
   atPath,
   type DataplaneMode,
   dataplaneTitle,
@@ -51,6 +53,17 @@ export function planSwitch(observation: Observation, inputs: SwitchInputs): Plan
   const canary = canaryOf(observation, inputs, waves);
   const choice: Choice = { ...inputs, waves, ...("inputs" in canary && { canary: watchOf(canary.inputs) }) };
   const part = inputs.to === "BPF" ? towardsEbpf(observation, choice) : towardsStandard(observation, choice);
+  if (isSwitched(observation, inputs.to, part.steps)) {
+    return makePlan({
+      procedure: "switch",
+      names: names.dialect,
+      title: `The data plane is ${dataplaneTitle(inputs.to)} already`,
+      command: inputs.command,
+      observed: fingerprint(observation),
+      steps: [],
+      notes: [],
+    });
+  }
   const { steps, notes } = withCanary(part, canary);
   return makePlan({
     procedure: "switch",
@@ -61,6 +74,36 @@ export function planSwitch(observation: Observation, inputs: SwitchInputs): Plan
     steps,
     notes,
   });
+}
+
+/** Steps that change nothing once the data plane and kube-proxy are as asked for. */
+const CONFIRMING = new Set([
+  "select-dataplane",
+  "network-available",
+  "prove-dataplane",
+  "park-proxy",
+  "proxy-settled",
+  "proxy-serves",
+]);
+
+/** Whether the cluster runs what is asked for, all of it rolled out and reported healthy: then there is nothing to switch. */
+function isSwitched(observation: Observation, to: DataplaneMode, steps: readonly Step[]): boolean {
+  const { service, names, proxy } = observation;
+  const ebpf = to === "BPF";
+  if (askedDataplane(observation) !== to || isEbpfOn(observation) !== ebpf) return false;
+  if (steps.some(({ id }) => !CONFIRMING.has(id))) return false;
+  const hostPorts = fieldAt(service.installation, names.fields.hostPorts) ?? null;
+  if (ebpf && hostPorts !== null) return false;
+  const runs = proxy.daemonSet !== undefined && !proxy.parked;
+  if (runs && proxy.pods.ready < proxy.pods.wanted) return false;
+  if (ebpf ? runs && !leavesProxyRules(observation) : proxy.parked !== undefined) return false;
+  return isSettled(service.statuses.find(({ metadata }) => metadata.name === names.statuses.network));
+}
+
+function isSettled(status: KubeObject | undefined): boolean {
+  const { conditions = [] } = (status?.["status"] ?? {}) as { conditions?: Condition[] };
+  const is = (type: string) => conditions.find((condition) => condition.type === type)?.status === "True";
+  return is("Available") && !is("Progressing") && !is("Degraded");
 }
 
 /** What was asked for, with what follows from it. */
