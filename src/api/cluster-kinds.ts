@@ -36,8 +36,8 @@ interface ClusterKindRow {
 /** Of AWS-like clouds. */
 export const LINK_LOCAL_DNS = "169.254.169.253";
 const DNS_RULE =
-  "On clusters in AWS-like clouds, patch the operator deployment so its pod DNS config has the single nameserver 169.254.169.253.";
-const SUPPORTED = "Supported cluster kinds: two managed cloud services, MKE-like platform.";
+  "In AWS-like clouds only the cloud's name server, 169.254.169.253, knows the API server's name before the network works. See docs/guide/cluster-kinds.md#eks.";
+const SUPPORTED = "eBPF is supported on this kind of cluster, and enabled on request. See docs/guide/cluster-kinds.md.";
 
 const PLAIN = {
   ebpfByDefault: false,
@@ -57,7 +57,7 @@ export const CLUSTER_KINDS: Readonly<Record<ClusterKind, ClusterKindRow>> = {
     ebpfByDefault: true,
     isVendorPlatform: false,
     because:
-      "On a self-managed bootstrap-tool cluster installed with the operator method for on-premises deployments, eBPF is the default data plane.",
+      "On a self-managed cluster installed by the operator, eBPF is the default data plane. See docs/guide/cluster-kinds.md#generic.",
   },
   iac: {
     ...PLAIN,
@@ -73,7 +73,7 @@ export const CLUSTER_KINDS: Readonly<Record<ClusterKind, ClusterKindRow>> = {
     platformServesServices: true,
     nftablesNeedsProxy: false,
     cniDirectories: { binDir: "/var/lib/cni/bin", confDir: "/var/run/multus/cni/net.d" },
-    because: "On the enterprise container platform (OpenShift-like) it is also the default.",
+    because: "On an OpenShift-like platform eBPF is the default data plane. See docs/guide/cluster-kinds.md#openshift.",
   },
   aks: {
     ...PLAIN,

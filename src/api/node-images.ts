@@ -10,23 +10,22 @@ export interface NodeImageRow {
 }
 
 const UBUNTU_1804 = { family: "ubuntu", release: { major: 18, minor: 4 } } as const;
-const NODE_IMAGE_RULE =
-  "Node images: Ubuntu-like 18.04 image on a managed service: recent enough on the AKS-like service";
+const NODE_IMAGE_RULE = "The Ubuntu 18.04 node image is recent enough on an AKS-like service";
 
 /** What is known of the managed services' node images, for when no node has been seen yet. */
 export const NODE_IMAGES: readonly NodeImageRow[] = [
   { kind: "aks", ...UBUNTU_1804, recentEnough: true, because: `${NODE_IMAGE_RULE}.` },
-  { kind: "eks", ...UBUNTU_1804, recentEnough: false, because: `${NODE_IMAGE_RULE}, not on the EKS-like service.` },
+  { kind: "eks", ...UBUNTU_1804, recentEnough: false, because: `${NODE_IMAGE_RULE}, not on an EKS-like one.` },
   {
     kind: "eks",
     family: "amazon-linux",
     recentEnough: true,
-    because: "Node images: the default Amazon-like image is recent enough.",
+    because: "The default Amazon-like node image is recent enough.",
   },
   {
     kind: "eks",
     family: "bottlerocket",
     recentEnough: true,
-    because: "Node images: the Bottlerocket-like image is recent enough.",
+    because: "The Bottlerocket-like node image is recent enough.",
   },
 ];

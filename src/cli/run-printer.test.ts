@@ -45,7 +45,7 @@ it("what a line is comes from the event's kind, whatever its words", async () =>
   expect(lines).toContain("      waiting for nobody");
   expect(lines).toContain("      measured: nothing");
   expect(lines.some((line) => /^ +the pods are late/.test(line))).toBe(false);
-  printReport(one, report, []);
+  await printReport(one, report, []);
   expect(written.out).toContain("measured: 0 lost\n");
 });
 

@@ -1,12 +1,14 @@
 import { Command } from "commander";
 import { VERSION } from "../api/release.ts";
 import { oneOf, wholeNumber } from "./flags.ts";
+import { guarded } from "./printable.ts";
 import { type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
 import { runProgramTree } from "./vendorctl.ts";
 
 /** `vendor node show TABLE` and `vendor node remove`: for people on a node, or in its agent's container. */
 export async function runVendorNode(argv: readonly string[], world: World): Promise<number> {
-  return await runProgramTree(buildNodeProgram(world), argv, world);
+  const safe = guarded(world);
+  return await runProgramTree(buildNodeProgram(safe), argv, safe);
 }
 
 export function buildNodeProgram(world: World): Command {

@@ -2,12 +2,14 @@ import { Command } from "commander";
 import { VERSION } from "../api/release.ts";
 import { errors } from "./errors.ts";
 import { duration, oneOf, wholeNumber } from "./flags.ts";
+import { guarded } from "./printable.ts";
 import type { World } from "./session.ts";
 import { runProgramTree } from "./vendorctl.ts";
 
 /** `vendor probe serve` and `vendor probe connect`: two ends of a path, for whoever wants to know whether packets take it. */
 export async function runVendorProbe(argv: readonly string[], world: World): Promise<number> {
-  return await runProgramTree(buildProbeProgram(world), argv, world);
+  const safe = guarded(world);
+  return await runProgramTree(buildProbeProgram(safe), argv, safe);
 }
 
 export function buildProbeProgram(world: World): Command {

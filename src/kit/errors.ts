@@ -33,7 +33,7 @@ type Say = (...args: any[]) => string;
 export interface ErrorDefinition<S extends Say = Say> {
   say: S;
   fix?: (...args: Parameters<S>) => string;
-  /** sysexits-like exit status; 1 unless told. */
+  /** Exit status, as sysexits has them (default: 1). */
   exitCode?: number;
 }
 

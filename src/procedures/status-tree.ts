@@ -59,9 +59,9 @@ export function statusTree(seen: Observation): StatusTree {
 }
 
 function titleOf({ service, names, ...seen }: Observation): string {
-  if (service.method === "none") return "nothing of the service is installed";
-  const dataplane = isEbpfOn({ service, names, ...seen }) ? "eBPF" : "the standard data plane";
-  return `${service.version ?? "an unknown version"}, installed by ${service.method}, running ${dataplane}`;
+  if (service.method === "none") return "not installed";
+  const dataplane = isEbpfOn({ service, names, ...seen }) ? "eBPF" : "standard";
+  return `${service.version ?? "an unknown version"}, installed by ${service.method}, data plane ${dataplane}`;
 }
 
 function deepest(part: StatusPart): string {
@@ -75,7 +75,7 @@ function operatorPart({ service, names }: Observation): StatusPart {
   if (!operator) {
     const needed = service.installation !== undefined;
     const text = needed
-      ? `no deployment ${names.workloads.operator} looks after the installation`
+      ? `Deployment ${names.workloads.operator} does not exist`
       : method === "manifest"
         ? "installed by plain manifests"
         : "";
@@ -100,7 +100,7 @@ function statusPart(
   if (!found) {
     if (service.method === "manifest" || (name === "IP pools" && service.method !== "none")) return undefined;
     const state = asked ? "unknown" : "not installed";
-    return { name, state, text: asked ? "the operator has not reported on it" : "", parts: [] };
+    return { name, state, text: asked ? "the operator has not reported" : "", parts: [] };
   }
   const of = (type: string) => conditionOf(found, type);
   const [degraded, progressing, available] = [of("Degraded"), of("Progressing"), of("Available")];
@@ -133,7 +133,7 @@ function agentsPart(seen: Observation): StatusPart {
     ),
   ];
   for (const { node, refused } of refusingAgents(agents))
-    parts.push(part(`node ${node}`, "degraded", `its kernel refused: ${refused.why}`));
+    parts.push(part(`node ${node}`, "degraded", `kernel refused: ${refused.why}`));
   const well = agents.length - bad.length;
   const text = `${well} of ${linux.length} nodes${waiting ? `; waiting for ${waiting}` : ""}`;
   const state = parts.length === 0 ? (waiting ? "progressing" : "ok") : waiting ? "progressing" : "degraded";
@@ -149,13 +149,13 @@ function proxyPart(seen: Observation): StatusPart {
   const reported = statusPart(seen, "service proxy", names.statuses.serviceProxy, undefined);
   const say = (state: PartState, text: string) => part("service proxy", state, text);
   if (reported && reported.state !== "not installed" && reported.state !== "ok") return reported;
-  if (!proxy.daemonSet) return say("not installed", "the cluster runs none");
+  if (!proxy.daemonSet) return say("not installed", "the cluster has no kube-proxy");
   if (proxy.parked) {
-    if (isEbpfOn(seen)) return say("ok", `${parkedBy(proxy.parked)}; eBPF serves`);
-    return say("degraded", `${parkedBy(proxy.parked)}, and eBPF does not serve: services do not work`);
+    if (isEbpfOn(seen)) return say("ok", `${parkedBy(proxy.parked)}; eBPF serves Services`);
+    return say("degraded", `${parkedBy(proxy.parked)}, and eBPF is disabled: Services do not work`);
   }
   const { ready, wanted } = proxy.pods;
-  const text = `runs in ${proxy.mode} mode on ${ready} of ${wanted} nodes`;
+  const text = `${proxy.mode} mode, ready on ${ready} of ${wanted} nodes`;
   return say(ready < wanted ? "degraded" : "ok", text);
 }
 
@@ -166,7 +166,7 @@ function versionsPart({ service, tool }: Observation): StatusPart {
   return part(
     "versions",
     difference === "same line" ? "ok" : difference === undefined ? "unknown" : "ok",
-    difference === "same line" ? text : `${text}: they differ`,
+    difference === "same line" ? text : `${text}: versions differ`,
   );
 }
 
@@ -181,7 +181,7 @@ function nextCommand(seen: Observation, state: PartState, cause: StatusPart | un
   const difference = versionDifference(seen.service.version, seen.tool.version);
   if (difference === "cluster older") return "vendorctl check --for upgrade, then vendorctl upgrade";
   return askedDataplane(seen) === "Nftables" && seen.service.method !== "manifest"
-    ? "vendorctl check --for switch, then vendorctl switch --to BPF"
+    ? "vendorctl check --for switch, then vendorctl switch --to bpf"
     : "vendorctl check";
 }
 
@@ -197,5 +197,5 @@ export function statusKind(names: Names) {
 }
 
 function parkedBy(parked: "by-hand" | "by-operator"): string {
-  return parked === "by-operator" ? "parked by the operator" : "parked by hand";
+  return parked === "by-operator" ? "disabled by the operator" : "disabled manually";
 }

@@ -73,7 +73,7 @@ export function tellOfKind(
       },
       err: (text) => {
         ran.err += text;
-        doing.push(told(text.trim(), there()) ?? Promise.resolve());
+        doing.push(told(String(text).trim(), there()) ?? Promise.resolve());
       },
       signal: new AbortController().signal,
       loadClusterCommands: () => import("../../src/local/commands.ts"),

@@ -11,7 +11,7 @@ describe("vendorctl cluster", () => {
       "--nodes=2",
       "--kind=aks",
     ]);
-    expect({ exit, err }).toEqual({ exit: 0, err: "..  API server\nok  API server is up\n" });
+    expect({ exit, err }).toEqual({ exit: 0, err: "ok  API server is up\n" });
     expect(out).toBe(
       "cluster:    demo (aks), 2 of 2 nodes ready\n" +
         "API server: https://127.0.0.1:6443\n" +

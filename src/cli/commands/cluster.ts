@@ -36,7 +36,7 @@ export async function up(session: Session, flags: UpFlags): Promise<void> {
   const progress = await openProgress(session);
   const { cluster, stopped } = await withinTimeout(session, (signal) =>
     commands.up(options, { signal, report: progress.report }),
-  );
+  ).finally(() => progress.close());
   progress.result(cluster);
   await show(session, cluster);
   if (!stopped) return;
@@ -47,7 +47,8 @@ export async function up(session: Session, flags: UpFlags): Promise<void> {
 async function show(session: Session, cluster: ClusterSummary): Promise<void> {
   // With -o json the result is already the last line of the progress.
   if (session.flags.output === "yaml") return print(session, cluster, () => clusterTable([cluster]));
-  if (session.flags.output === "table") session.out(formatPairs(describeCluster(cluster)));
+  if (session.flags.output === "table")
+    session.out(await formatPairs(describeCluster(cluster), session.config.outColumns));
 }
 
 function describeCluster(cluster: ClusterSummary): [string, string][] {
@@ -63,7 +64,7 @@ export async function down(session: Session, { name }: Named): Promise<void> {
   const progress = await openProgress(session);
   const existed = await withinTimeout(session, (signal) =>
     commands.down({ name }, { signal, report: progress.report }),
-  );
+  ).finally(() => progress.close());
   progress.result({ name, existed });
   if (session.flags.output === "table" && !session.flags.quiet) {
     session.out(existed ? `cluster ${name} is gone\n` : `there is no cluster ${name}\n`);

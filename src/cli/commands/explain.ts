@@ -26,9 +26,8 @@ export async function explain(session: Session, _options: object, code: string):
   const explanation = await explanationOf(bare);
   if (!explanation) throw errors.UNKNOWN_CODE(code);
   if (session.flags.output !== "table") return print(session, explanation, () => ({ columns: [], rows: [] }));
-  session.out(
-    formatPairs(Object.entries(explanation).map(([label, value]) => [LABELS[label] ?? label, String(value)])),
-  );
+  const pairs = Object.entries(explanation).map(([label, value]) => [LABELS[label] ?? label, String(value)] as const);
+  session.out(await formatPairs(pairs, session.config.outColumns));
 }
 
 /** The same for `explain` and for the printed reference. */

@@ -52,16 +52,16 @@ export async function status(session: Session, { kind }: Pick<ProxyFlags, "kind"
   const found = proxyStatus(seen);
   if (session.flags.output === "json") session.out(`${JSON.stringify(found, null, 2)}\n`);
   else if (session.flags.output === "yaml") session.out((await import("../to-yaml.ts")).toYaml(found));
-  else session.out(statusText(found));
+  else session.out(await statusText(found, session.config.outColumns));
   if (found.verdict === "conflict" || found.verdict === "nobody serves") {
     throw errors.PROXY_STATUS_BAD(found.says, found.next ?? "vendorctl status");
   }
 }
 
-function statusText(found: ReturnType<typeof proxyStatus>): string {
+function statusText(found: ReturnType<typeof proxyStatus>, width: number): Promise<string> {
   const { state, mode, modeEvidence, pods, parkedBy, owner, dataplane, managed, rules, way, verdict, says, next } =
     found;
-  return formatPairs([
+  const pairs: [string, string][] = [
     ["service proxy", state === "parked" ? `parked by ${parkedBy}` : state],
     ["mode", `${mode} (${modeEvidence})`],
     ["pods", `${pods.ready} of ${pods.wanted} ready`],
@@ -71,6 +71,7 @@ function statusText(found: ReturnType<typeof proxyStatus>): string {
     ["its rules", rules],
     ["on this kind", way],
     ["verdict", `${verdict}: ${says}`],
-    ...(next === undefined ? [] : [["next", next] as const]),
-  ]);
+    ...(next === undefined ? [] : [["next", next] as [string, string]]),
+  ];
+  return formatPairs(pairs, width);
 }

@@ -78,7 +78,7 @@ function judge(
       return { hopeless: errors.STEP_NODE_REFUSES_EBPF(node, programs.refused.why) };
   }
   const on = fieldAt(found.configurations[0], names.fields.ebpfEnabled) === true;
-  if (on !== ebpf && !held) return { waitingFor: `eBPF to be turned ${ebpf ? "on" : "off"}` };
+  if (on !== ebpf && !held) return { waitingFor: `eBPF to be ${ebpf ? "enabled" : "disabled"}` };
   const asked = found.nodes.filter(isLinux).filter(({ metadata }) => nodes?.includes(metadata.name) ?? true);
   if (names.dialect === "calico") return nodes === undefined ? "done" : readyAgents(asked, found.pods as Pod[], names);
   const wanted = ebpf ? names.dataplanes.ebpf : names.dataplanes.standard[0];
@@ -87,7 +87,7 @@ function judge(
     return ebpf ? !(dataplane === "BPF" && servicesProven) : dataplane !== "Nftables" && dataplane !== "DrainingBPF";
   });
   if (late.length === 0) return "done";
-  const proof = ebpf ? "prove that services are reached through eBPF" : `act with ${wanted}`;
+  const proof = ebpf ? "verify Services in eBPF" : `run ${wanted}`;
   return { waitingFor: `${late.length} of ${asked.length} nodes to ${proof}: ${namesOf(late)}` };
 }
 
@@ -97,7 +97,7 @@ function readyAgents(nodes: readonly KubeObject[], pods: readonly Pod[], names: 
     pods.filter((pod) => isAgent(pod, names) && isReady(pod)).map(({ spec }) => spec?.nodeName ?? ""),
   );
   const late = nodes.filter(({ metadata }) => !ready.has(metadata.name));
-  return late.length === 0 ? "done" : { waitingFor: `the agents to be ready on ${namesOf(late)}` };
+  return late.length === 0 ? "done" : { waitingFor: `the agents on ${namesOf(late)} to be ready` };
 }
 
 function isReady({ status, metadata }: Pod): boolean {

@@ -10,6 +10,7 @@ import { HEALTH_ROWS, LEFTOVER_ROWS, ROLLOUT_ROWS } from "../testing/upkeep-rows
 import { VERSION_ROWS } from "../testing/version-rows.ts";
 import { CHECKS } from "./all.ts";
 import { blockingResults, type RunOptions, runChecks, verdictOf } from "./run-checks.ts";
+import { SUBJECTS } from "./subjects.ts";
 
 const ROWS: readonly Row[] = [
   ...PLATFORM_ROWS,
@@ -51,6 +52,7 @@ describe("every check", () => {
 
   it("says the same as validation does where the rule is already there", () => {
     for (const { code, title, rule } of CHECKS) {
+      expect(SUBJECTS[code], code).toMatch(/^.{4,44}$/);
       const known = EXPLANATIONS[code];
       if (known) expect({ title, rule }).toEqual({ title: known.title, rule: known.rule });
     }

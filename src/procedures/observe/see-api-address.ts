@@ -72,20 +72,20 @@ function findAll(
     if (place?.host && place.port) found.push({ host: place.host, port: place.port, source, from });
   };
   const data = (endpointMap?.["data"] ?? {}) as Record<string, string>;
-  add("endpointMap", `the map ${names.endpointMap.name}`, {
+  add("endpointMap", `ConfigMap ${names.endpointMap.name}`, {
     host: data[names.endpointMap.hostKey],
     port: data[names.endpointMap.portKey],
   });
   found.push(...ofTheKind(seen, observed));
   const { controlPlaneEndpoint } = bootstrapConfiguration(seen) ?? {};
   add("kubeadmConfig", "controlPlaneEndpoint of kubeadm-config", hostAndPort(controlPlaneEndpoint));
-  add("clusterInfo", "the config map kube-public/cluster-info", serverIn(dataOf(seen.clusterInfo)["kubeconfig"]));
+  add("clusterInfo", "ConfigMap kube-public/cluster-info", serverIn(dataOf(seen.clusterInfo)["kubeconfig"]));
   add(
     "kubeProxyKubeconfig",
     `the kubeconfig of ${names.serviceProxy.daemonSet}`,
     serverIn(mapData(seen, names.serviceProxy.configMap)["kubeconfig.conf"]),
   );
-  add("ownKubeconfig", "the kubeconfig you use", server);
+  add("ownKubeconfig", "your kubeconfig", server);
   for (const { address, port } of ground.servers)
     add("endpointSlice", "the EndpointSlice of default/kubernetes", { host: address, port: String(port) });
   return found;
@@ -137,10 +137,10 @@ function against(
   if (!isServer) return problems;
   const several = ground.servers.length > 1;
   if (several)
-    problems.push(`${host} is one of ${ground.servers.length} API servers, not what stands in front of them.`);
+    problems.push(`${host} is one of ${ground.servers.length} API servers, not the load balancer in front of them.`);
   const node = facts.nodes?.find(({ addresses }) => addresses.includes(host));
   if (!several && node?.addressAssignment !== "static") {
-    problems.push(`${host} is the API server's own address, and nothing says that it is static.`);
+    problems.push(`${host} is the API server's own address, which may be dynamic.`);
   }
   return [...new Set(problems)];
 }

@@ -290,3 +290,40 @@ describe.each(TALKS)("proxy disable and restore in the %s dialect", (dialect) =>
     expect(proxyStatus(cluster("generic", names, is))).toMatchObject({ verdict, next });
   });
 });
+
+describe("a switch to what is there", () => {
+  const status = (conditions: readonly object[]): KubeObject => ({
+    apiVersion: groupVersion(vendorNames.groups.operator),
+    kind: vendorNames.kinds.status.kind,
+    metadata: { name: vendorNames.statuses.network },
+    status: { conditions },
+  });
+  const available = { type: "Available", status: "True" };
+  const settled = (is: Installed, conditions: readonly object[] = [available]): Observation => {
+    const seen = cluster("generic", vendorNames, is);
+    return { ...seen, service: { ...seen.service, statuses: [status(conditions)] } };
+  };
+
+  it.each<[string, SwitchInputs["to"], Installed]>([
+    ["eBPF, kube-proxy disabled", "BPF", { ebpf: true, proxy: "parked" }],
+    ["eBPF, no kube-proxy", "BPF", { ebpf: true, proxy: "absent" }],
+    ["standard, kube-proxy runs", "Nftables", {}],
+  ])("has no steps: %s", (_name, mode, is) => {
+    const { steps, title } = to(mode, settled(is));
+    expect({ steps, title }).toEqual({ steps: [], title: expect.stringMatching(/^The data plane is .+ already$/) });
+  });
+
+  it.each<[string, SwitchInputs["to"], Observation]>([
+    [
+      "the roll-out is under way",
+      "BPF",
+      settled({ ebpf: true, proxy: "parked" }, [available, { type: "Progressing", status: "True" }]),
+    ],
+    ["the operator has not reported", "BPF", settled({ ebpf: true, proxy: "parked" }, [])],
+    ["kube-proxy still runs", "BPF", settled({ ebpf: true })],
+    ["host ports are set", "BPF", settled({ ebpf: true, proxy: "parked", hostPorts: "Enabled" })],
+    ["kube-proxy is disabled", "Nftables", settled({ proxy: "parked" })],
+  ])("has steps when %s", (_name, mode, seen) => {
+    expect(to(mode, seen).steps).not.toEqual([]);
+  });
+});

@@ -65,7 +65,7 @@ export function resumeRun(engine: Engine, options: RunOptions & { run?: string }
     if (record.tool !== engine.tool) {
       tell({
         event: "note",
-        text: `run ${record.id} was begun by vendorctl ${record.tool}; ${engine.tool} goes on with it`,
+        text: `run ${record.id} was started by vendorctl ${record.tool}; ${engine.tool} continues it`,
       });
     }
     const next: RunRecord = { ...record, outcome: "running" };
@@ -76,7 +76,7 @@ export function resumeRun(engine: Engine, options: RunOptions & { run?: string }
 
 export interface RollbackOptions {
   run?: string;
-  /** The number or id of the last step that stays; everything unless told. */
+  /** The number or id of the last step to keep (default: none). */
   toStep?: string;
   /** Leave steps without a way back as they are. */
   keepIrreversible?: boolean;
@@ -164,7 +164,7 @@ async function makeRoom(journal: Journal): Promise<string[]> {
   return over.slice(0, KEPT).map(({ id }) => id);
 }
 
-function stepsToKeep(record: RunRecord, toStep: string | undefined): number {
+export function stepsToKeep(record: RunRecord, toStep: string | undefined): number {
   if (toStep === undefined) return 0;
   const number = /^\d{1,4}$/.test(toStep) ? Number(toStep) : record.steps.findIndex(({ id }) => id === toStep) + 1;
   const known = number <= record.steps.length && (number > 0 || toStep === "0");
