@@ -18,7 +18,10 @@ export function sinceBoot(now: bigint, ns: bigint): bigint {
   return now > ns ? now - ns : 0n;
 }
 
-/** The shift of CLOCK_MONOTONIC in the text of /proc/self/timens_offsets; zero where the kernel has no time namespaces. */
+/**
+ * The shift of CLOCK_MONOTONIC in the text of /proc/self/timens_offsets; zero where the kernel has no time namespaces.
+ * @internal exported for its test: no other text can be in /proc/self while it runs.
+ */
 export function namespaceShift(offsets: string): bigint {
   const [, seconds = "0", nanoseconds = "0"] = /^monotonic\s+(-?\d+)\s+(\d+)/m.exec(offsets) ?? [];
   return BigInt(seconds) * SECOND_NS + BigInt(nanoseconds);
