@@ -1,5 +1,5 @@
 /** What each program that `vendor` starts is for, in the order it is listed. */
-export const VENDOR_PROGRAMS: Readonly<Record<string, string>> = {
+const PROGRAMS: Readonly<Record<string, string>> = {
   operator: "Install the service and keep it as the Installation asks",
   controllers: "Run the cluster-wide controllers: IPAM, host endpoints, profiles",
   apiserver: "Serve the v3 API",
@@ -26,7 +26,7 @@ export function vendorHelp(): string {
     "Run one of the service's programs. Containers start it; people use vendorctl.",
     "",
     "Programs:",
-    ...list(VENDOR_PROGRAMS),
+    ...list(PROGRAMS),
     "",
     "Tools, on a node or in its agent's container:",
     ...list(TOOLS),
