@@ -41,8 +41,8 @@ function obstacles(observed: Observed, spec: InstallationSpec, kind: ClusterKind
   const ports = spec.vendorNetwork?.hostPorts;
   return [
     ...platform.map(({ message }) => message),
-    ...(ipip ? [`Pool ${ipip.cidr} travels in IPIP.`] : []),
-    ...(ports ? ["Host ports are asked for."] : []),
+    ...(ipip ? [`Pool ${ipip.cidr} uses IPIP.`] : []),
+    ...(ports ? ["Host ports are enabled."] : []),
     ...(ENDPOINT_RULES[kind].needed && !apiEndpoint(observed, kind, true)
       ? ["No stable address of the API server is known."]
       : []),

@@ -66,8 +66,8 @@ function foreign(wanted: Pool, found: Pool): { reason: StatusReason; message: st
   return {
     reason: "PoolOfAnother",
     message: withFix(
-      `IPPool ${found.metadata.name} (${found.spec.cidr}) was made by somebody else and differs from the pool ${wanted.spec.cidr} of the installation.`,
-      `make the two the same, remove the pool from spec.vendorNetwork.ipPools, or delete it: kubectl delete ippools.crd.vendor.io ${found.metadata.name}`,
+      `IPPool ${found.metadata.name} (${found.spec.cidr}) was not created by the operator and differs from pool ${wanted.spec.cidr} of the Installation.`,
+      `make the two equal, remove the pool from spec.vendorNetwork.ipPools, or delete it: kubectl delete ippools.crd.vendor.io ${found.metadata.name}`,
     ),
   };
 }

@@ -30,7 +30,7 @@ const differing = (service: object): Differently => ({ ...healthy, service: { ..
 describe("status", () => {
   it("is well, and says so for every part; what nobody asked for is not installed, which is nothing bad", () => {
     const tree = statusTree(observed(healthy));
-    expect(tree).toMatchObject({ state: "ok", title: "v3.31.3, installed by operator, running eBPF" });
+    expect(tree).toMatchObject({ state: "ok", title: "v3.31.3, installed by operator, data plane eBPF" });
     expect(tree.parts.map(({ name, state }) => `${name}: ${state}`)).toEqual([
       "operator: ok",
       "network: ok",

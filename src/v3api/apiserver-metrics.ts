@@ -11,9 +11,6 @@ export function apiServerMetrics(metrics: Metrics): ApiServerMetrics {
   return {
     requests: metrics.counter("vendor_apiserver_requests_total", "Requests answered."),
     requestSeconds: metrics.histogram("vendor_apiserver_request_seconds", "Time until the answer began."),
-    accessReviews: metrics.counter(
-      "vendor_apiserver_access_reviews_total",
-      "Questions to the main API server about rights.",
-    ),
+    accessReviews: metrics.counter("vendor_apiserver_access_reviews_total", "Access reviews at the main API server."),
   };
 }

@@ -87,7 +87,7 @@ function assemble(world: ProgramWorld, clock: Clock, version: string, backend: B
   };
   const ready = {
     definitions: () => missingDefinitions(backend, kinds),
-    "built-ins": () => (builtIn() ? undefined : "the built-in tiers are not there yet"),
+    "built-ins": () => (builtIn() ? undefined : "the built-in tiers do not exist yet"),
   };
   return new Front(parts, { documents, metrics, counts, ready });
 }
@@ -109,7 +109,7 @@ async function untilDone<T>(
       return await attempt();
     } catch (error) {
       if (error instanceof CodedError && error.exitCode !== 1) throw error;
-      if (!signal.aborted) log.warn({ error, failures }, `${what}: not yet, will try again`);
+      if (!signal.aborted) log.warn({ error, failures }, `${what}: failed, retrying`);
     }
     await sleep(clock, backoffDelay(RETRY, failures, Math.random()), signal);
   }

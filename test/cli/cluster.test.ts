@@ -51,7 +51,7 @@ describe("vendorctl cluster", () => {
       "service proxy: parked by operator",
       "running: Upgrade from v3.31.2 to v3.31.3, by operator",
       "$ vendorctl upgrade -y",
-      "all 3 objects are the ones they were; 0 lost",
+      "all 3 objects are unchanged; 0 lost",
     ]) {
       expect(`${first.out}${first.err}`).toContain(line);
     }

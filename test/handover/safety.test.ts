@@ -82,7 +82,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
       async () => (await dataplane()) === "Nftables",
       () => node.log().slice(-3_000),
     );
-    expect((await stateOf(node))["held back"]).toMatch(/not found to work in time/);
+    expect((await stateOf(node))["held back"]).toMatch(/not confirmed in time/);
     expect(await tables()).toMatch(/inet vendor\n/);
     expect(await tables()).not.toContain("vendor-keep");
     await nothingLost();
@@ -93,7 +93,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
     await nothingLost();
     await node.start();
     await until(
-      async () => /not found to work in time/.test((await stateOf(node))["held back"] ?? "") && mode() === undefined,
+      async () => /not confirmed in time/.test((await stateOf(node))["held back"] ?? "") && mode() === undefined,
       () => node.log().slice(-3_000),
       60_000,
     );
@@ -180,7 +180,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
     await lab.stopProxies();
     await lab.startProxies();
     const said = await node.vendor("node", "rescue");
-    expect(said).toMatch(/programs turned off; \d+ connections given to the kernel/);
+    expect(said).toMatch(/programs disabled; \d+ conntrack entries exported to the kernel/);
     expect(said).toContain("programs and maps removed");
     expect(await tables()).not.toContain("vendor");
     expect(existsSync(join(node.directory, "bpf", "vendor"))).toBe(false);

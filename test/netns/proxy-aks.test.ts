@@ -41,11 +41,11 @@ describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: 
     await cluster?.close();
   }, 60_000);
 
-  it("its rules are left alone from the beginning, and both are well", async () => {
+  it("its rules are kept from the beginning, and both are well", async () => {
     expect(await cleanup()).toBe(false);
     await expect.poll(words, PATIENCE).toEqual(["left alone", "left alone"]);
     await expect.poll(status, PATIENCE).toMatchObject({ available: true, degraded: false });
-    expect((await status())?.message).toContain("its rules are left alone");
+    expect((await status())?.message).toContain("its rules are kept");
     const asked = await tool.run("proxy", "status");
     expect([asked.status, asked.out]).toEqual([0, expect.stringMatching(/verdict: +ok/)]);
   }, 420_000);

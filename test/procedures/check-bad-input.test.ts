@@ -22,7 +22,7 @@ it.each<[line: string, code: string, sentence: string]>([
   ["version -o short", "USAGE", "-o short is for check, not for version"],
   ["version --client --server", "UNKNOWN_FLAG", "unknown option '--server'"],
   ["cluster list -o junit", "USAGE", "-o junit is for check, not for list"],
-  ["explain NO_SUCH_CODE", "UNKNOWN_CODE", "there is no code NO_SUCH_CODE"],
+  ["explain NO_SUCH_CODE", "UNKNOWN_CODE", "unknown code NO_SUCH_CODE"],
 ])("vendorctl %s", async (line, code, sentence) => {
   const { exit, out, err } = await vendorctl(line.split(" ").filter((word) => word !== ""));
   expect({ exit, out }).toEqual({ exit: 64, out: "" });

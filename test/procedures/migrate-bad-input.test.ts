@@ -107,7 +107,7 @@ describe("what migrate, get, apply, delete, label and patch refuse", () => {
     [
       "patch tiers a --type strategic -p {}",
       "RESOURCE_PATCH_STRATEGIC",
-      "a strategic patch needs a kind that is built into",
+      "v3 resources do not support strategic merge patches",
     ],
     ["patch tiers a --type apply -p {}", "BAD_VALUE", '--type cannot be "apply"'],
     [`patch tiers a b -p {} ${ETCD}`, "USAGE", "patch takes one kind and one name"],

@@ -59,7 +59,7 @@ describe("vendorctl cluster", () => {
     };
     const { exit, err } = await vendorctl(["cluster", "up", "--timeout=20ms"], { commands });
     expect(exit).toBe(5);
-    expect(err).toContain("error: not finished after 0.02s [TIMED_OUT]\n  fix: wait longer with --timeout");
+    expect(err).toContain("error: not finished after 0.02s [TIMED_OUT]\n  fix: use a longer --timeout");
   });
 
   it("takes a cluster down, and does not mind one that is not there", async () => {

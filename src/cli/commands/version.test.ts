@@ -95,6 +95,6 @@ it("refuses a group without a user to act as", async () => {
   const { exit, err } = await vendorctl(["version", "--as-group", "admins"]);
   expect({ exit, err }).toEqual({
     exit: 64,
-    err: expect.stringContaining("--as-group needs a user to act as [USAGE]"),
+    err: expect.stringContaining("--as-group needs --as [USAGE]"),
   });
 });

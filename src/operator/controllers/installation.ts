@@ -60,7 +60,7 @@ function beside(observed: Observed, outcome: Outcome): Outcome {
   if (!second || outcome.kind === "degraded") return outcome;
   const { operator } = vendorNames.workloads;
   const message = withFix(
-    `A second operator, in namespace ${second.namespace}, was refused: this one, in ${observed.self.namespace}, looks after the cluster.`,
+    `A second operator, in namespace ${second.namespace}, was refused: the operator in ${observed.self.namespace} manages the cluster.`,
     `kubectl -n ${second.namespace} delete deployment ${operator}`,
   );
   return degraded("SecondOperator", message, true);

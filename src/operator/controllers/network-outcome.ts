@@ -36,7 +36,11 @@ export async function networkOutcome(hands: Hands, effective: Effective, applied
   );
   if (full.length > 0) return mapsFull(full);
   const plane = wanted === "BPF" ? "eBPF" : "The standard data plane";
-  return ready(`${plane} acts on ${linuxNodes(observed).length} nodes.${note ? ` ${note}` : ""}`);
+  return ready(`${plane} runs on ${countOf(linuxNodes(observed).length, "node")}.${note ? ` ${note}` : ""}`);
+}
+
+function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 export async function writeSettings(
@@ -83,10 +87,10 @@ function refusedByNodes({ nodes, acting }: Extract<Phase, { at: "refused" }>): O
     : "repair or replace the nodes, or set spec.vendorNetwork.linuxDataplane to Nftables";
   const others =
     acting === 0
-      ? "eBPF is not turned on and the service proxy is not touched"
-      : `eBPF acts on ${acting} others, and the service proxy stays on all`;
+      ? "eBPF is not enabled and kube-proxy is unchanged"
+      : `eBPF runs on ${acting} others, and kube-proxy stays on all`;
   const message = withFix(
-    `eBPF programs do not load on ${nodes.length} nodes; ${others}. ${told.join(" ")}`,
+    `eBPF programs do not load on ${countOf(nodes.length, "node")}; ${others}. ${told.join(" ")}`,
     `${fix}.`,
   );
   return degraded(cgroup ? "CgroupPathNotWritable" : "EbpfProgramsRefused", message);
@@ -96,15 +100,15 @@ function mapsFull(nodes: readonly string[]): Outcome {
   return degraded(
     "MapFull",
     withFix(
-      `Maps of eBPF are full: a service that does not fit is not served, connections that were idle longest are forgotten. On ${named(nodes)}.`,
-      `fewer services, backends or connections on these nodes; "vendor node show problems" there says how many there are.`,
+      `BPF maps are full on ${named(nodes)}: Services that do not fit are not served, and the least recently used connections are dropped. Run fewer Services, backends or connections on these nodes.`,
+      "kubectl -n vendor-system exec ds/vendor-node -- vendor node show problems",
     ),
   );
 }
 
 /** Somebody decides when these follow, by taking the field away. */
 function heldNodes(nodes: readonly string[]): string {
-  return `nodes to be released, which their own data plane configuration (node.NAME, bpfEnabled) holds back: ${named(nodes)}`;
+  return `nodes held by their own data plane configuration (node.NAME, bpfEnabled): ${named(nodes)}`;
 }
 
 /** What a phase on the way still waits for; nothing where the way ends. */
@@ -113,31 +117,31 @@ function phaseOutcome(phase: Phase, managed: boolean): Outcome | undefined {
     case "rolling":
       return progressing(phase.waitingFor);
     case "proving":
-      return progressing(`agents to say whether eBPF programs load, on ${named(phase.nodes)}`);
+      return progressing(`the agents on ${named(phase.nodes)} to load the eBPF programs`);
     case "enable":
-      return progressing("eBPF to be turned on");
+      return progressing("eBPF to be enabled");
     case "confirming":
       if (phase.nodes.length === 0) return progressing(heldNodes(phase.held));
-      return progressing(`agents to act with eBPF and prove service routing, on ${named(phase.nodes)}`);
+      return progressing(`the agents on ${named(phase.nodes)} to run eBPF and verify service routing`);
     case "restoringProxy":
       if (managed) return progressing(phase.waitingFor);
       return degraded(
         "ServiceProxyParked",
-        withFix(`eBPF stays on until the service proxy serves again: ${phase.waitingFor}.`, RESTORE),
+        withFix(`eBPF stays enabled until kube-proxy serves again: ${phase.waitingFor}.`, RESTORE),
       );
     case "proxyMissing":
       return degraded(
         "ServiceProxyMissing",
         withFix(
-          "eBPF stays on: there is no service proxy, so services would stop with it.",
-          "bring the service proxy back with the tool that made the cluster, or set spec.vendorNetwork.linuxDataplane to BPF.",
+          "eBPF stays enabled: there is no kube-proxy, so Services would stop working.",
+          "install kube-proxy with the tool that created the cluster, or set spec.vendorNetwork.linuxDataplane to BPF.",
         ),
       );
     case "disable":
-      return progressing("eBPF to be turned off");
+      return progressing("eBPF to be disabled");
     case "leaving":
       if (phase.nodes.length === 0) return progressing(heldNodes(phase.held));
-      return progressing(`agents to leave eBPF, on ${named(phase.nodes)}`);
+      return progressing(`the agents on ${named(phase.nodes)} to disable eBPF`);
     case "standard":
     case "ebpf":
     case "refused":

@@ -111,9 +111,10 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
     run: (seen, { proofs }) => {
       const host = chosenAddress(seen)?.host ?? "";
       if (isEbpfOn(seen) && agentsAreReady(seen)) return ok("node agents are connected");
+      const found = proved(seen, proofs, ["unresolved"], "warn");
       // A private name is for the nodes' resolver; that this machine cannot resolve it is no finding.
-      if (PRIVATE_NAME.test(host)) return skip(`${host} is a private name, which the nodes' resolver must know`);
-      return proved(seen, proofs, ["unresolved"], "warn");
+      const isPrivate = found.status === "warn" && PRIVATE_NAME.test(host);
+      return isPrivate ? skip(`${host} is a private name, which the nodes' resolver must know`) : found;
     },
   },
   {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { calicoNames } from "../../api/names.ts";
 import { EXPLANATIONS } from "../../api/validation/explain.ts";
 import { ADDRESS_ROWS } from "../testing/address-rows.ts";
-import { agent, NOW, type Row, running, status } from "../testing/checked-clusters.ts";
+import { agent, NOW, proof, type Row, running, status } from "../testing/checked-clusters.ts";
 import { type Differently, node, object, observed } from "../testing/observed.ts";
 import { NETWORK_ROWS, PLATFORM_ROWS } from "../testing/platform-rows.ts";
 import { INSTALLATION_ROWS, PROXY_ROWS } from "../testing/service-rows.ts";
@@ -90,6 +90,12 @@ describe("what keeps a procedure from starting", () => {
   });
 });
 
+it("takes a private name that only this machine cannot resolve for no finding", () => {
+  const options = { now: NOW, ...proof("unresolved") };
+  const found = runChecks(observed({}), "install", options).find(({ code }) => code === "API_ADDRESS_UNRESOLVED");
+  expect(found).toMatchObject({ status: "skip", evidence: [expect.stringContaining("private name")] });
+});
+
 it("gives its fixes in the words of the cluster, the public system's too", () => {
   const dataplaneConfiguration = object(calicoNames.kinds.dataplaneConfiguration.kind, "default", {
     spec: { bpfEnabled: true },
@@ -105,7 +111,7 @@ it("gives its fixes in the words of the cluster, the public system's too", () =>
 });
 
 it("a proxy that no daemon set runs is known by the agents it fights with", () => {
-  const conflict = "the service proxy wrote its rules again";
+  const conflict = "kube-proxy wrote its rules again";
   const agents = [agent({ node: "n1" }, { proxyRules: { conflict } })];
   const dataplaneConfiguration = object("DataplaneConfiguration", "default", { spec: { bpfEnabled: true } });
   const service = { ...running(), dataplaneConfiguration, agents } as ReturnType<typeof running>;

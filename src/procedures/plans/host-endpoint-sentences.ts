@@ -6,8 +6,8 @@ export function simulationSentences({ bites, cuts, opens }: Simulation): string[
     return ["Simulation: no policy would start to apply to nodes."];
   }
   return [
-    ...grouped(cuts).map((sentence) => `Simulated: ${sentence}`),
-    ...bites.map((bite) => `Simulated: ${biteSentence(bite)}`),
+    ...grouped(cuts).map((sentence) => `Simulation: ${sentence}`),
+    ...bites.map((bite) => `Simulation: ${biteSentence(bite)}`),
     ...(opens.length > 0
       ? [
           `Simulation: ${few(opens)} ${opens.length === 1 ? "has an endpoint" : "have endpoints"} without a profile, which denies what no policy allows; the automatic endpoint allows it.`,

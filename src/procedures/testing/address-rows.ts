@@ -105,8 +105,10 @@ export const ADDRESS_ROWS: readonly Row[] = [
     code: "API_ADDRESS_UNRESOLVED",
     for: "install",
     as: "warn",
-    wrong: {},
-    options: proof("unresolved"),
+    wrong: {
+      apiAddress: { candidates: [{ host: "api.example.com", port: "6443", from: "a file", sources: [], against: [] }] },
+    },
+    options: proof("unresolved", "api.example.com"),
     fineOptions: proof("proven"),
     names: "unresolved",
   },

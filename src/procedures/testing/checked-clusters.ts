@@ -67,8 +67,8 @@ export const address = (host: unknown, port: unknown = "6443") => ({
   },
 });
 export const parked = { parked: "by-hand", pods: { wanted: 0, ready: 0 } } as const;
-export const proof = (outcome: Proof["outcome"]): RunOptions => ({
-  proofs: [{ host: "api.demo.internal", port: "6443", outcome, evidence: `api.demo.internal: ${outcome}` }],
+export const proof = (outcome: Proof["outcome"], host = "api.demo.internal"): RunOptions => ({
+  proofs: [{ host, port: "6443", outcome, evidence: `${host}: ${outcome}` }],
 });
 export const unsupported = (
   what: "sctp" | "floating-ip" | "vlan" | "windows" | "ipip" | "foreign-cni",

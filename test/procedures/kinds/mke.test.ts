@@ -21,7 +21,7 @@ describe("mke: the container platform, installed with a service proxy", () => {
       ]);
       expect(made.steps[1]?.title).toContain("proxy.local:6444");
       expect(made.notes[0]).toBe(
-        "The service proxy runs. On a new cluster of this kind: install the cluster with --kube-proxy-mode=disabled and --kube-default-drop-masq-bits. On this one: leave its rules alone, because it cannot be disabled later.",
+        "kube-proxy runs. On a new cluster of this kind: install the cluster with --kube-proxy-mode=disabled and --kube-default-drop-masq-bits. On this cluster: its rules are kept, because it cannot be disabled later.",
       );
     },
   );
