@@ -48,7 +48,7 @@ export function deadMan({ directories, seconds, pools, start, log }: DeadManOpti
       const deadline = process.hrtime.bigint() + BigInt(seconds) * 1_000_000_000n;
       write(armedFile(directories), { deadline: String(deadline), boot: bootId(), pools: pools() } satisfies Armed);
       start();
-      log.info({ seconds }, "the old data plane is put back unless the new one is found to work");
+      log.info({ seconds }, "the old data plane is restored unless the new one is confirmed");
     },
     confirm: () => disarm(directories),
     heldBack() {

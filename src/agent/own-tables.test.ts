@@ -27,7 +27,7 @@ it("the table of services says where each is asked, by which rules, and who answ
   expect(servicesTable(model)).toEqual({
     columns: ["service", "addresses", "node port", "rules", "backends", "local backends"],
     rows: [
-      ["shop/gone:/udp/4", "10.96.0.10:80", "-", "refused: nobody answers", "-", "-"],
+      ["shop/gone:/udp/4", "10.96.0.10:80", "-", "refused: no backends", "-", "-"],
       ["shop/web:http/tcp/4", "10.96.0.10:80", "-", "-", "10.0.0.1:8080* 10.0.9.1:8080", "-"],
       [
         "shop/web:http/tcp/6",

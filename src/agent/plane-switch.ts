@@ -246,7 +246,7 @@ class NodePlaneSwitch implements PlaneSwitch {
       return report;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      if (this.failure === undefined) log.error({ error }, "the data plane could not be changed; the old one goes on");
+      if (this.failure === undefined) log.error({ error }, "the data plane could not be switched; the old one stays");
       this.failure = why;
       this.lookSoon(AGAIN_MS);
       if (this.handOver.planes.size === 0) throw error;

@@ -35,7 +35,7 @@ async function putBack(kernel: Kernel, directories: AgentDirectories, pools: rea
   const filter = (await nft.tables()).some(({ family, name }) => family === "inet" && name === TABLES.filter);
   nft.close();
   if (filter) {
-    holdBack(directories, "eBPF was not found to work in time: the old data plane was put back", "aWhile");
+    holdBack(directories, "eBPF was not confirmed in time: the old data plane was restored", "aWhile");
     await leaveEbpf(kernel, directories, pools);
   }
   disarm(directories);

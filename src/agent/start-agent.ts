@@ -108,7 +108,7 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
   const notReady = (): string | undefined => {
     const kinds = objects.waitingFor();
     if (kinds.length > 0) return `waiting for the first list of ${kinds.join(", ")}`;
-    return loop.ready ? undefined : "the model is not carried out yet";
+    return loop.ready ? undefined : "the desired state is not applied yet";
   };
   const proving = keepProving({
     prove: () =>
@@ -278,7 +278,7 @@ function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock
         const tunnel = { ...addresses, mac: netlink.link(OVERLAY)?.mac };
         const condition = loop.ready ? networkCondition(vendorNames.workloads.node, clock.now()) : undefined;
         await reportNode(client, node, nodeAnnotations(config, netlink, node, tunnel), condition);
-        if (!condition) throw new Error("the model is not carried out yet");
+        if (!condition) throw new Error("the desired state is not applied yet");
       },
     },
     {
@@ -356,5 +356,5 @@ async function openSockets(
 
 function stuckUpkeep(upkeep: Upkeep | undefined, clock: Clock): string | undefined {
   const idle = upkeep ? clock.now() - upkeep.lastTurn() : 0;
-  return idle > 5 * STUCK_MS ? `chores have not been done for ${Math.round(idle / 1000)} s` : undefined;
+  return idle > 5 * STUCK_MS ? `periodic tasks have not run for ${Math.round(idle / 1000)} s` : undefined;
 }

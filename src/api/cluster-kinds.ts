@@ -10,15 +10,15 @@ interface ClusterKindRow {
 
 const LINK_LOCAL_DNS = "169.254.169.253";
 const DNS_RULE =
-  "On clusters in AWS-like clouds, patch the operator deployment so its pod DNS config has the single nameserver 169.254.169.253.";
-const SUPPORTED = "Supported cluster kinds: two managed cloud services, MKE-like platform.";
+  "In AWS-like clouds only the cloud's name server, 169.254.169.253, knows the API server's name before the network works. See docs/guide/cluster-kinds.md#eks.";
+const SUPPORTED = "eBPF is supported on this kind of cluster, and enabled on request. See docs/guide/cluster-kinds.md.";
 
 export const CLUSTER_KINDS = {
   generic: {
     title: "Generic or self-managed bootstrap tool",
     ebpfByDefault: true,
     because:
-      "On a self-managed bootstrap-tool cluster installed with the operator method for on-premises deployments, eBPF is the default data plane.",
+      "On a self-managed cluster installed by the operator, eBPF is the default data plane. See docs/guide/cluster-kinds.md#generic.",
   },
   iac: {
     title: "Infrastructure-as-code cluster tool",
@@ -29,7 +29,7 @@ export const CLUSTER_KINDS = {
   openshift: {
     title: "Enterprise container platform (OpenShift-like)",
     ebpfByDefault: true,
-    because: "On the enterprise container platform (OpenShift-like) it is also the default.",
+    because: "On an OpenShift-like platform eBPF is the default data plane. See docs/guide/cluster-kinds.md#openshift.",
   },
   aks: {
     title: "Managed cloud service with add-on manager (AKS-like)",

@@ -44,7 +44,7 @@ function proxyOwner({ metadata }: Workload, names: Names): ProxyOwner | undefine
   if (tracking !== undefined) {
     return {
       who: `Argo CD (${tracking})`,
-      how: `put ${selector} into the application's source, then run: argocd app sync ${tracking.split(":")[0]}`,
+      how: `add ${selector} to the application's source, then run: argocd app sync ${tracking.split(":")[0]}`,
     };
   }
   const release = annotations["meta.helm.sh/release-name"];
@@ -52,11 +52,11 @@ function proxyOwner({ metadata }: Workload, names: Names): ProxyOwner | undefine
     const namespace = annotations["meta.helm.sh/release-namespace"] ?? "kube-system";
     return {
       who: `the Helm release ${namespace}/${release}`,
-      how: `put ${selector} into the release's values, then run: helm upgrade -n ${namespace} ${release}`,
+      how: `add ${selector} to the release's values, then run: helm upgrade -n ${namespace} ${release}`,
     };
   }
   const tool = labels["app.kubernetes.io/managed-by"];
   return tool === undefined
     ? undefined
-    : { who: `${tool} (label app.kubernetes.io/managed-by)`, how: `put ${selector} with that tool` };
+    : { who: `${tool} (label app.kubernetes.io/managed-by)`, how: `add ${selector} with that tool` };
 }

@@ -15,7 +15,7 @@ export function addCheckCommand(program: Command, start: Start): void {
       ["Check the installed service", "vendorctl check"],
       ["Check whether the cluster is ready for an installation", "vendorctl check --pre"],
       ["Check the prerequisites of a switch to eBPF", "vendorctl check --for switch --dataplane bpf"],
-      ["Accept a finding, and fail on any other warning", "vendorctl check --suppress OPERATOR_NOT_READY --strict"],
+      ["Accept a finding, and fail on any other warning", "vendorctl check --suppress VXLAN_PORT_TAKEN --strict"],
     ],
   })
     .option("--pre", "check before an installation; the same as --for install")

@@ -49,8 +49,9 @@ async function longReport(session: Session, report: CheckReport): Promise<Styled
   const groups = CHECK_GROUPS.map(async (group) => {
     const results = report.results.filter((result) => result.group === group);
     if (results.length === 0) return [];
-    const bad = results.filter(({ status }) => status === "warn" || status === "fail");
-    const findings = await Promise.all(bad.map((result) => findingLines(result, mark, width)));
+    // With -v 1, what passed is listed too.
+    const shown = results.filter(({ status }) => session.flags.v > 0 || status === "warn" || status === "fail");
+    const findings = await Promise.all(shown.map((result) => findingLines(result, mark, width)));
     return [groupLine(group, results, mark), ...findings.flat()];
   });
   const lines = (await Promise.all(groups)).flat();
@@ -73,6 +74,10 @@ const INDENT = " ".repeat(WIDTH + 4);
 
 async function findingLines(result: CheckResult, mark: Mark, width: number): Promise<string[]> {
   const { status, title, code, evidence, reason, fix, rule } = result;
+  if (status === "ok" || status === "skip") {
+    const read = evidence.length === 0 ? "" : `: ${evidence.join("; ")}`;
+    return await hanging(column(status, mark, "  "), `${title} [${code}]${read}`, { width });
+  }
   const labelled = (label: string, text: string | undefined) =>
     text ? wrapped(text, { first: `${INDENT}${label}: `, width }) : [];
   const lines = await Promise.all([

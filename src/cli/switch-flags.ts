@@ -54,7 +54,7 @@ export function addWaveFlags(command: Command): Command {
 export function refuseWavesTwice({ waves, canary, waveSize: size }: WaveFlags): void {
   if (waves || (canary === undefined && size === undefined)) return;
   const flag = canary === undefined ? "--wave-size" : "--canary";
-  throw errors.USAGE(`${flag} and --no-waves cannot be both`, "leave one of them out");
+  throw errors.USAGE(`${flag} and --no-waves exclude each other`, "omit one of them");
 }
 
 function waveSize(text: string): WaveSize {

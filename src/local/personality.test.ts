@@ -201,7 +201,7 @@ describe("what cannot be had", () => {
     });
     expect(refusal(() => personalityOf("openshift").objects({ ...asked, proxy: "ipvs" }))).toMatchObject({
       code: "PROXY_NOT_OFFERED",
-      message: 'a cluster of kind openshift cannot have its service proxy "ipvs"; it can be none',
+      message: 'kube-proxy of a cluster of kind openshift cannot be "ipvs"; it can be none',
     });
   });
 

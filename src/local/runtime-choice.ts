@@ -26,7 +26,7 @@ export async function chooseRuntime(asked: AskedOfNodes): Promise<{ runtime: "ne
 
 function onlyOnPaper({ nodes, kind, installed, oldNodes, windowsNodes }: AskedOfNodes): string | undefined {
   // Without a service proxy nobody answers at the API server's cluster IP before the network does, and its operator asks there.
-  if (kind === "openshift") return "real nodes do not play yet what this platform has in place of a service proxy";
+  if (kind === "openshift") return "real nodes do not support the kube-proxy of this platform";
   if (installed !== undefined) return "programs of older versions can only be played";
   if (oldNodes) return "this machine's kernel is not too old for eBPF";
   if (windowsNodes) return "this machine does not run Windows";

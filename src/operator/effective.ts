@@ -40,8 +40,8 @@ function obstacles(observed: Observed, spec: InstallationSpec, kind: ClusterKind
   const ports = spec.vendorNetwork?.hostPorts;
   return [
     ...platform.map(({ message }) => message),
-    ...(ipip ? [`Pool ${ipip.cidr} travels in IPIP.`] : []),
-    ...(ports ? ["Host ports are asked for."] : []),
+    ...(ipip ? [`Pool ${ipip.cidr} uses IPIP.`] : []),
+    ...(ports ? ["Host ports are enabled."] : []),
     ...(kind !== "openshift" && !apiEndpoint(observed, kind, true)
       ? ["No stable address of the API server is known."]
       : []),

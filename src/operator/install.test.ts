@@ -75,7 +75,7 @@ describe("an installation", () => {
       async () => (await fetch(`${url}/readyz`)).text(),
       (text) => text.includes("waiting"),
     );
-    expect(answer).toContain("waiting for custom resource definitions: installations.operator.vendor.io");
+    expect(answer).toContain("waiting for CRDs: installations.operator.vendor.io");
     await applyDefinitions(world.kubectl);
     await world.installation();
     await world.untilStatus("network", "Available");
@@ -100,7 +100,7 @@ describe("an installation", () => {
       patch: { data: { ORCHESTRATOR_SERVICE_PORT: null } },
     });
     const status = await world.untilStatus("network", "Degraded", "EndpointKeyMissing");
-    expect(status.message).toContain("The endpoint map lacks ORCHESTRATOR_SERVICE_PORT.");
+    expect(status.message).toContain("The API endpoint ConfigMap lacks ORCHESTRATOR_SERVICE_PORT.");
     await world.kubectl.delete(CONFIG_MAPS, map);
     await world.until(agentEnv, (env) => !("ORCHESTRATOR_SERVICE_HOST" in env));
     await world.untilStatus("network", "Available");

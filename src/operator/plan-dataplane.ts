@@ -72,9 +72,9 @@ function towardsEbpf({ bpfEnabled, rolling, agents }: DataplaneView): Phase {
 
 function towardsStandard({ bpfEnabled, agents, proxy, needsProxy }: DataplaneView): Phase {
   if (bpfEnabled) {
-    if (proxy.is === "parked") return { at: "restoringProxy", waitingFor: "the service proxy to be restored" };
+    if (proxy.is === "parked") return { at: "restoringProxy", waitingFor: "kube-proxy to be restored" };
     if (proxy.is === "running" && !proxy.ready) {
-      return { at: "restoringProxy", waitingFor: "the service proxy's pods to be ready on every node" };
+      return { at: "restoringProxy", waitingFor: "kube-proxy to be ready on every node" };
     }
     return proxy.is === "absent" && needsProxy ? { at: "proxyMissing" } : { at: "disable" };
   }

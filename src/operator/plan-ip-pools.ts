@@ -63,7 +63,7 @@ function adopted(pool: Pool): Pool {
 function foreign(wanted: Pool, found: Pool): { reason: string; message: string } {
   return {
     reason: "PoolOfAnother",
-    message: `IPPool ${found.metadata.name} (${found.spec.cidr}) was made by somebody else and differs from the pool ${wanted.spec.cidr} of the installation. Fix: make the two the same, remove the pool from spec.vendorNetwork.ipPools, or delete it: kubectl delete ippools.crd.vendor.io ${found.metadata.name}`,
+    message: `IPPool ${found.metadata.name} (${found.spec.cidr}) was not created by the operator and differs from pool ${wanted.spec.cidr} of the Installation. Fix: make the two equal, remove the pool from spec.vendorNetwork.ipPools, or delete it: kubectl delete ippools.crd.vendor.io ${found.metadata.name}`,
   };
 }
 

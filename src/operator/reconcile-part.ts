@@ -41,7 +41,7 @@ export function outcomeOfFailure(error: unknown, failures: number): Outcome | un
   if (failures < PATIENCE) return undefined;
   return degraded(
     "RequestFailed",
-    `The API server does not take our requests: ${error instanceof Error ? error.message : error}`,
+    `Requests to the API server fail: ${error instanceof Error ? error.message : error}`,
     true,
   );
 }

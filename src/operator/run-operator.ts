@@ -84,7 +84,7 @@ export function runOperator(work: OperatorWork): Running {
       }
       const outcome = outcomeOfFailure(error, queue.failures(part));
       if (!outcome) throw error;
-      log.warn({ part, error }, "reconcile failed, and status says so");
+      log.warn({ part, error }, "reconcile failed; see the VendorStatus");
       return { outcome, again: true };
     }
   };

@@ -34,7 +34,7 @@ export function evaluate(model: DataplaneModel, packet: Packet, path: { from: Pl
     return allowed("a pod always reaches itself");
   const role = { fromHost: from.at === "host", toHost: to.at === "host" };
   const hits: string[] = [];
-  let last = allowed("no policy is on the way");
+  let last = allowed("no policy applies");
   for (const hook of hooksOf(model, path)) {
     if (hook === "absent") return { action: "deny", because: "the workload is not known here", hits };
     last = judge(model, hook, packet, role);

@@ -64,10 +64,7 @@ export const apiServerProgram: Program = async (world) => {
 function assemble(world: ProgramWorld, clock: Clock, version: string, backend: Backend, builtIn: () => boolean): Front {
   const kinds = v3Kinds(version);
   const metrics = createMetrics();
-  const reviews = metrics.counter(
-    "vendor_apiserver_access_reviews_total",
-    "Questions to the main API server about rights.",
-  );
+  const reviews = metrics.counter("vendor_apiserver_access_reviews_total", "Access reviews at the main API server.");
   const access = new Access(backend, clock, () => reviews.add());
   const registry = new Registry();
   registry.add(kinds.map(({ served }) => served));
@@ -89,7 +86,7 @@ function assemble(world: ProgramWorld, clock: Clock, version: string, backend: B
   };
   const ready = {
     definitions: () => missingDefinitions(backend, kinds),
-    "built-ins": () => (builtIn() ? undefined : "the built-in tiers are not there yet"),
+    "built-ins": () => (builtIn() ? undefined : "the built-in tiers do not exist yet"),
   };
   return new Front(parts, { documents, metrics, ready });
 }
@@ -111,7 +108,7 @@ async function untilDone<T>(
       return await attempt();
     } catch (error) {
       if (error instanceof CodedError && error.exitCode !== 1) throw error;
-      if (!signal.aborted) log.warn({ error, failures }, `${what}: not yet, will try again`);
+      if (!signal.aborted) log.warn({ error, failures }, `${what}: failed, retrying`);
     }
     await sleep(clock, backoffDelay(RETRY, failures, Math.random()), signal);
   }

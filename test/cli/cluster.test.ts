@@ -35,7 +35,7 @@ describe("vendorctl cluster", () => {
     expect(twice).toMatchObject({ status: 1 });
     expect(twice.err).toContain("the cluster demo is already running [CLUSTER_RUNNING]");
 
-    expect((await tool.run("cluster", "down")).out).toBe("cluster demo is gone\n");
+    expect((await tool.run("cluster", "down")).out).toBe("cluster demo is removed\n");
     expect((await tool.run("cluster", "down")).out).toBe("there is no cluster demo\n");
     expect((await tool.run("cluster", "list")).out).toContain("no clusters");
   });
@@ -51,7 +51,7 @@ describe("vendorctl cluster", () => {
       "service proxy: parked by operator",
       "running: Upgrade from v3.31.2 to v3.31.3, by operator",
       "$ vendorctl upgrade -y",
-      "all 3 objects are the ones they were; 0 lost",
+      "all 3 objects are unchanged; 0 lost",
     ]) {
       expect(`${first.out}${first.err}`).toContain(line);
     }

@@ -73,7 +73,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
       async () => (await dataplane()) === "Nftables",
       () => node.log().slice(-3_000),
     );
-    expect((await stateOf(node))["held back"]).toMatch(/not found to work in time/);
+    expect((await stateOf(node))["held back"]).toMatch(/not confirmed in time/);
     expect(await tables()).toMatch(/inet vendor\n/);
     expect(await tables()).not.toContain("vendor-keep");
     await nothingLost();
@@ -98,7 +98,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
       () => mode() === undefined,
       () => node.log().slice(-3_000),
     );
-    expect((await stateOf(node))["held back"]).toMatch(/not found to work in time/);
+    expect((await stateOf(node))["held back"]).toMatch(/not confirmed in time/);
   }, 90_000);
 
   it(
@@ -150,7 +150,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
     await lab.stopProxies();
     await lab.startProxies();
     const said = await node.vendor("node", "rescue");
-    expect(said).toMatch(/programs turned off; \d+ connections given to the kernel/);
+    expect(said).toMatch(/programs disabled; \d+ conntrack entries exported to the kernel/);
     expect(said).toContain("programs and maps removed");
     expect(await tables()).not.toContain("vendor");
     expect(existsSync(join(node.directory, "bpf", "vendor"))).toBe(false);

@@ -158,12 +158,12 @@ describe("a run", () => {
   it("interrupted by Ctrl-C ends with 130, its journal saved here and there, and is resumed by another process", async () => {
     const file = await planFile("plan.yaml", [...STEPS, SIGN]);
     const running = tool.start("apply", "-f", file, "-y", "-v", "1");
-    await running.said(/waiting for ConfigMap default\/sign to be there/);
+    await running.said(/waiting for ConfigMap default\/sign to exist/);
     running.interrupt();
     const { status, err } = await running.ended;
     expect(status).toBe(130);
     expect(err).toMatch(
-      /error: interrupted at step "Wait for a sign"; the journal of run (\S+) is saved \[RUN_INTERRUPTED\]\n {2}fix: vendorctl resume goes on/,
+      /error: interrupted at step "Wait for a sign"; the journal of run (\S+) is saved \[RUN_INTERRUPTED\]\n {2}fix: vendorctl resume, or vendorctl rollback/,
     );
     const [run] = readdirSync(join(tool.home, "runs")) as [string];
     const copy = readFileSync(join(tool.home, "runs", run, "before-3.json"), "utf8");
@@ -176,10 +176,10 @@ describe("a run", () => {
 
   it("killed leaves its lease behind, which the next on this machine takes at once", async () => {
     const running = tool.start("apply", "-f", await planFile("plan.yaml", [...STEPS, SIGN]), "-y", "-v", "1");
-    await running.said(/waiting for ConfigMap default\/sign to be there/);
+    await running.said(/waiting for ConfigMap default\/sign to exist/);
     const second = await tool.run("apply", "-f", await planFile("plan.yaml"), "-y");
     expect(second.err).toMatch(
-      /another vendorctl is at work on this cluster: process \d+ on .+, since .+ \[RUN_HELD\]/,
+      /another vendorctl is running on this cluster: process \d+ on .+, since .+ \[RUN_HELD\]/,
     );
     await running.kill();
     await cluster.client.create(CONFIG_MAPS, sign);

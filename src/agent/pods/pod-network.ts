@@ -187,7 +187,7 @@ async function removePod(parts: PodNetworkParts, containerId: string, ifname: st
 async function giveBack({ ipam, records, log }: PodNetworkParts, record: PodRecord): Promise<void> {
   const released = ipam.release(record.handle, record.addresses).then(
     () => records.remove(record),
-    (error: unknown) => log.warn({ pod: `${record.namespace}/${record.pod}`, error }, "addresses are given back later"),
+    (error: unknown) => log.warn({ pod: `${record.namespace}/${record.pod}`, error }, "addresses are released later"),
   );
   let timer: NodeJS.Timeout | undefined;
   const enough = new Promise<void>((resolve) => {

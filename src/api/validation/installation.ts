@@ -38,7 +38,7 @@ export const INSTALLATION_PROBLEMS = {
   },
   CLUSTER_KIND_MISMATCH: {
     title: "The installation names another kind of cluster than this one",
-    why: "Addresses, the service proxy and node settings all depend on the kind; the wrong one breaks them.",
+    why: "Addresses, kube-proxy and node settings depend on the kind; with the wrong one they fail.",
     fix: "Remove spec.clusterKind, or correct it.",
     rule: "A kind that differs from the one found is refused.",
   },
@@ -61,7 +61,7 @@ export const INSTALLATION_PROBLEMS = {
     rule: "Other CNI plugins: encapsulation None, all nodes. HostLocal: no VXLAN.",
   },
   ADDRESS_METHODS: {
-    title: "More than one way to find the node's address",
+    title: "More than one method of finding the node's address",
     why: "Two methods may find two addresses, and which one wins would be chance.",
     fix: "Keep one of the methods.",
     rule: "At most one of firstFound, orchestrator, interface, skipInterface, canReach and cidrs.",
@@ -143,7 +143,7 @@ function poolProblems(pool: Pool, shape: PoolShape, spec: InstallationSpec, fact
     ...(pool.cidr === undefined ? [] : [...poolShapeProblems(shape), ...poolPlaceProblems(shape, facts.podCidrs)]),
     ...(encapsulation.startsWith("IPIP") ? ipipFamilyProblems(shape, "encapsulation") : []),
     ...(ebpf && encapsulation.startsWith("IPIP")
-      ? [ebpfProblem.EBPF_IPIP_POOL(path, `Pool ${pool.cidr} travels in ${encapsulation}, which eBPF cannot carry.`)]
+      ? [ebpfProblem.EBPF_IPIP_POOL(path, `Pool ${pool.cidr} uses ${encapsulation}, which eBPF does not support.`)]
       : []),
     ...ownCniProblems(pool, shape.path, spec),
     ...loadBalancerProblems(shape.path, { ...pool, encapsulated: !["", "None"].includes(encapsulation) }),
@@ -157,7 +157,7 @@ function ownCniProblems(pool: Pool, path: string, spec: InstallationSpec): Probl
   const encapsulation = pool.encapsulation ?? "None";
   const problems: Problem[] = [];
   if ((other && encapsulation !== "None") || (hostLocal && encapsulation.startsWith("VXLAN"))) {
-    const message = `Pool ${pool.cidr} cannot travel in ${encapsulation} with this CNI plugin.`;
+    const message = `Pool ${pool.cidr} cannot use ${encapsulation} with this CNI plugin.`;
     problems.push(at.POOL_NEEDS_OWN_CNI(`${path}.encapsulation`, message));
   }
   if (other && pool.nodeSelector !== undefined && pool.nodeSelector !== "all()") {

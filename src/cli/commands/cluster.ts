@@ -24,13 +24,13 @@ type UpFlags = Omit<UpOptions, "runtime" | "detach"> & {
 export async function up(session: Session, flags: UpFlags): Promise<void> {
   const { paper, ...others } = flags;
   if (paper && flags.runtime && flags.runtime !== "paper") {
-    throw errors.USAGE(`--paper is not --runtime ${flags.runtime}`, "leave one of them out");
+    throw errors.USAGE(`--paper contradicts --runtime ${flags.runtime}`, "omit one of them");
   }
   const runtime = paper ? "paper" : (flags.runtime ?? "auto");
   const options: UpOptions = { ...others, runtime, detach: flags.detach ?? false };
   const asked = ABOUT_INSTALLED.find(([name]) => options[name] !== undefined);
   if (asked && !options.installed) {
-    throw errors.USAGE(`${asked[1]} is about an older version`, "add --installed with that version, such as v3.27");
+    throw errors.USAGE(`${asked[1]} needs an older version`, "add --installed with that version, such as v3.27");
   }
   const commands = await session.loadClusterCommands();
   const progress = await openProgress(session);
@@ -56,6 +56,7 @@ function describeCluster(cluster: ClusterSummary): [string, string][] {
     ["cluster", `${cluster.name} (${cluster.kind}), ${cluster.nodesReady} of ${cluster.nodes} nodes ready`],
     ["API server", cluster.server],
     ["kubeconfig", cluster.kubeconfig],
+    ["next", `export KUBECONFIG=${cluster.kubeconfig}`],
   ];
 }
 
@@ -67,7 +68,7 @@ export async function down(session: Session, { name }: Named): Promise<void> {
   ).finally(() => progress.close());
   progress.result({ name, existed });
   if (session.flags.output === "table" && !session.flags.quiet) {
-    session.out(existed ? `cluster ${name} is gone\n` : `there is no cluster ${name}\n`);
+    session.out(existed ? `cluster ${name} is removed\n` : `there is no cluster ${name}\n`);
   }
 }
 

@@ -33,6 +33,6 @@ export async function switchDataplane(session: Session, flags: SwitchFlags): Pro
         ...(flags.canaryTraffic === "auto" && { budget: flags.budget }),
       });
     },
-    next: ["vendorctl status", `vendorctl switch --to ${to === "BPF" ? "standard" : "BPF"}   # the way back`],
+    next: ["vendorctl status", `vendorctl switch --to ${to === "BPF" ? "standard" : "bpf"}   # to switch back`],
   });
 }

@@ -77,7 +77,7 @@ const PEERS_MS = 500;
 const PEERS_MOST_MS = 5_000;
 /** A proxy that does not come back in this time will not, and services are better served by nobody than by programs that are told to end. */
 const PROXY_MOST_MS = 60_000;
-const AFFINITIES_LOST = "which clients stay with which backends was not handed over: they choose again";
+const AFFINITIES_LOST = "session affinity was not exported: clients may get another backend";
 /** A flow on which nobody spoke in this time is idle. */
 const IDLE_MS = 10_000;
 

@@ -114,7 +114,7 @@ describe("a pod on a paper node", () => {
     const uid = (await when(isReady)).metadata.uid!;
     const lines: string[] = [];
     for await (const line of cluster.runtime.logs(uid, "main", {})) lines.push(line.slice(25));
-    expect(lines).toEqual(["this is a paper node: main (web:1) is said to run, nothing does", "ready"]);
+    expect(lines).toEqual(["simulated node: main (web:1) is reported as running, but no process runs", "ready"]);
     await expect(cluster.runtime.exec(uid, "main", { command: ["sh"] })).rejects.toMatchObject({
       code: "PAPER_NODE_CANNOT_EXEC",
     });

@@ -58,7 +58,7 @@ function beside(observed: Observed, outcome: Outcome): Outcome {
   const second = refusedOperator(observed.activeOperator, observed.now);
   if (!second || outcome.kind === "degraded") return outcome;
   const { operator } = vendorNames.workloads;
-  const message = `A second operator, in namespace ${second.namespace}, was refused: this one, in ${observed.self.namespace}, looks after the cluster. Fix: kubectl -n ${second.namespace} delete deployment ${operator}`;
+  const message = `A second operator, in namespace ${second.namespace}, was refused: the operator in ${observed.self.namespace} manages the cluster. Fix: kubectl -n ${second.namespace} delete deployment ${operator}`;
   return degraded("SecondOperator", message, true);
 }
 

@@ -10,6 +10,6 @@ export function misnamed(objects: readonly KubeObject[]): Outcome | undefined {
 
 export function misnamedOutcome({ kind, metadata }: KubeObject): Outcome & { kind: "degraded" } {
   const { singleton } = vendorNames;
-  const message = `${kind} ${metadata.name} is not read: there is one, and it is named ${singleton}. Fix: create it under the name ${singleton}, and kubectl delete ${kind.toLowerCase()} ${metadata.name} (vendorctl explain NAME_NOT_DEFAULT)`;
+  const message = `${kind} ${metadata.name} is ignored: the only one that is read is named ${singleton}. Fix: create it under the name ${singleton}, and kubectl delete ${kind.toLowerCase()} ${metadata.name} (vendorctl explain NAME_NOT_DEFAULT)`;
   return degraded("NameNotDefault", message) as Outcome & { kind: "degraded" };
 }

@@ -77,7 +77,7 @@ function judge(
     if (ebpf && refused !== undefined) return { hopeless: errors.STEP_NODE_REFUSES_EBPF(node, refused) };
   }
   const on = fieldAt(found.configurations[0], names.fields.ebpfEnabled) === true;
-  if (on !== ebpf && !held) return { waitingFor: `eBPF to be turned ${ebpf ? "on" : "off"}` };
+  if (on !== ebpf && !held) return { waitingFor: `eBPF to be ${ebpf ? "enabled" : "disabled"}` };
   const asked = found.nodes.filter(isLinux).filter(({ metadata }) => nodes?.includes(metadata.name) ?? true);
   if (names.dialect === "calico") return nodes === undefined ? "done" : readyAgents(asked, found.pods as Pod[], names);
   const wanted = ebpf ? names.dataplanes.ebpf : names.dataplanes.standard[0];
@@ -88,7 +88,7 @@ function judge(
     return !(acts && (!ebpf || says[AGENT_SAYS.serviceRouting] === "proven"));
   });
   if (late.length === 0) return "done";
-  const proof = ebpf ? "prove that services are reached through eBPF" : `act with ${wanted}`;
+  const proof = ebpf ? "verify Services in eBPF" : `run ${wanted}`;
   return { waitingFor: `${late.length} of ${asked.length} nodes to ${proof}: ${namesOf(late)}` };
 }
 
@@ -98,7 +98,7 @@ function readyAgents(nodes: readonly KubeObject[], pods: readonly Pod[], names: 
     pods.filter((pod) => isAgent(pod, names) && isReady(pod)).map(({ spec }) => spec?.nodeName ?? ""),
   );
   const late = nodes.filter(({ metadata }) => !ready.has(metadata.name));
-  return late.length === 0 ? "done" : { waitingFor: `the agents to be ready on ${namesOf(late)}` };
+  return late.length === 0 ? "done" : { waitingFor: `the agents on ${namesOf(late)} to be ready` };
 }
 
 function isReady({ status, metadata }: Pod): boolean {

@@ -36,7 +36,7 @@ export const releaseNodes: Action<ReleaseNodesInputs> = {
   async undo({ to, nodes, ebpfWas }, work) {
     // Where the proxy is parked only eBPF serves: the nodes go back all at once, when the operator has brought it back.
     if (to === "BPF" && (await isProxyParked(work))) {
-      return work.say("the service proxy is parked: nodes go back together, as soon as it serves again");
+      return work.say("kube-proxy is disabled: nodes are switched back together, once it serves again");
     }
     for (const node of nodes) await holdNode(node, ebpfWas, work);
     await awaitNodes({ to: ebpfWas ? "BPF" : "standard", nodes, held: true }, work);

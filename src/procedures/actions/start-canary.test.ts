@@ -76,7 +76,7 @@ describe("traffic before anything changes", () => {
 
   it.each([
     ["loses too much", () => lossy, /node-port-local by TCP: /],
-    ["is never answered", () => dumb, /nobody answers on node-port-remote by tcp/],
+    ["is never answered", () => dumb, /there is no answer on node-port-remote by tcp/],
   ])("that %s on one way is refused; forced, that way does not count and the others do", async (_, bad, why) => {
     rows = [good, bad()];
     await expect(confirm(false)).rejects.toMatchObject({
@@ -84,7 +84,7 @@ describe("traffic before anything changes", () => {
       message: expect.stringMatching(why),
     });
     await confirm(true);
-    expect(said.at(-1)).toMatch(/^traffic is not well already: .*; only the 1 ways that are well count$/);
+    expect(said.at(-1)).toMatch(/^traffic already fails: .*; only the 1 healthy paths count$/);
     expect(await baseline()).toBe(true);
     rows = [good, { ...bad(), reached: true, lost: 9 }];
     expect(await judge()).toHaveLength(2);

@@ -88,7 +88,7 @@ function judge(label: string, status: KubeObject | undefined, generation: number
   if (available === undefined) return { waitingFor: `${label} to be reported` };
   // What it says of an older request is no answer to ours.
   if ((available.observedGeneration ?? (fresh ? 0 : generation)) < generation)
-    return { waitingFor: `${label} to take up the change` };
+    return { waitingFor: `${label} to observe the change` };
   if (degraded?.status === "True") {
     const why = `${degraded.message ?? ""} (${degraded.reason})`.trim();
     if (HOPELESS.test(degraded.reason ?? "")) return { hopeless: errors.STEP_HOPELESS(label, why) };

@@ -26,9 +26,9 @@ export function chooseCanary(
 ): CanaryChoice {
   const { nodes, names, service } = observation;
   if (nodes.every(({ annotations }) => annotations[ON_PAPER_ANNOTATION] !== undefined)) {
-    return { notMeasured: "nodes are on paper" };
+    return { notMeasured: "nodes are simulated" };
   }
-  if (names.dialect === "calico") return { notMeasured: "the public system's image has no probe" };
+  if (names.dialect === "calico") return { notMeasured: "the image of this cluster's agents has no probe" };
   const image = probeImage(service.nodeAgents as Workload | undefined, observation.tool.version);
   if (image === undefined) return { notMeasured: "the image of the node agents has no probe" };
   const places = preferred(nodes, asked.first ?? []).slice(0, MOST_NODES);

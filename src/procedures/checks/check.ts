@@ -10,10 +10,10 @@ export const CHECK_GROUPS = [
   "platform",
   "network",
   "api address",
-  "service proxy",
+  "kube-proxy",
   "installation",
   "versions",
-  "room for a rollout",
+  "rollout",
   "health",
   "leftovers",
 ] as const;
@@ -23,7 +23,7 @@ export interface Situation {
   purpose: Purpose;
   /** The data plane that runs, or that is wanted. */
   dataplane: "BPF" | "standard";
-  /** What probing from this machine said of candidate addresses; empty where nobody probed. */
+  /** What probing from this machine said of candidate addresses; empty without a probe. */
   proofs: readonly Proof[];
   /** Milliseconds since the epoch, for what may be stale. */
   now: number;
@@ -72,7 +72,7 @@ export const CHANGES = ["install", "switch", "proxy", "upgrade", "migrate", "flo
 
 const SHOWN = 10;
 
-/** Enough to act on; a thousand lines of the same help nobody. */
+/** Enough to act on; a thousand equal lines are of no help. */
 export function some(lines: readonly string[]): string[] {
   return lines.length <= SHOWN ? [...lines] : [...lines.slice(0, SHOWN), `and ${lines.length - SHOWN} more`];
 }

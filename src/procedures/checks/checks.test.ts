@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { calicoNames } from "../../api/names.ts";
 import { EXPLANATIONS } from "../../api/validation/explain.ts";
 import { ADDRESS_ROWS } from "../testing/address-rows.ts";
-import { NOW, type Row, running, status } from "../testing/checked-clusters.ts";
+import { NOW, proof, type Row, running, status } from "../testing/checked-clusters.ts";
 import { type Differently, node, object, observed } from "../testing/observed.ts";
 import { NETWORK_ROWS, PLATFORM_ROWS } from "../testing/platform-rows.ts";
 import { INSTALLATION_ROWS, PROXY_ROWS } from "../testing/service-rows.ts";
@@ -10,6 +10,7 @@ import { HEALTH_ROWS, LEFTOVER_ROWS, ROLLOUT_ROWS } from "../testing/upkeep-rows
 import { VERSION_ROWS } from "../testing/version-rows.ts";
 import { CHECKS } from "./all.ts";
 import { blockingResults, type RunOptions, runChecks, verdictOf } from "./run-checks.ts";
+import { SUBJECTS } from "./subjects.ts";
 
 const ROWS: readonly Row[] = [
   ...PLATFORM_ROWS,
@@ -51,6 +52,7 @@ describe("every check", () => {
 
   it("says the same as validation does where the rule is already there", () => {
     for (const { code, title, rule } of CHECKS) {
+      expect(SUBJECTS[code], code).toMatch(/^.{4,44}$/);
       const known = EXPLANATIONS[code];
       if (known) expect({ title, rule }).toEqual({ title: known.title, rule: known.rule });
     }
@@ -88,6 +90,12 @@ describe("what keeps a procedure from starting", () => {
   });
 });
 
+it("takes a private name that only this machine cannot resolve for no finding", () => {
+  const options = { now: NOW, ...proof("unresolved") };
+  const found = runChecks(observed({}), "install", options).find(({ code }) => code === "API_ADDRESS_UNRESOLVED");
+  expect(found).toMatchObject({ status: "skip", evidence: [expect.stringContaining("private name")] });
+});
+
 it("gives its fixes in the words of the cluster, the public system's too", () => {
   const dataplaneConfiguration = object(calicoNames.kinds.dataplaneConfiguration.kind, "default", {
     spec: { bpfEnabled: true },
@@ -104,7 +112,7 @@ it("gives its fixes in the words of the cluster, the public system's too", () =>
 
 it("a proxy that no daemon set runs is known by the agents it fights with", () => {
   const agent = { node: "n1", pod: "vendor-node-1", phase: "Running", ready: "1/1" };
-  const conflict = "conflict: the service proxy wrote its rules again";
+  const conflict = "conflict: kube-proxy wrote its rules again";
   const agents = [{ ...agent, says: { serviceProxyRules: conflict } }];
   const dataplaneConfiguration = object("DataplaneConfiguration", "default", { spec: { bpfEnabled: true } });
   const service = { ...running(), dataplaneConfiguration, agents } as ReturnType<typeof running>;

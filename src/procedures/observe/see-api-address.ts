@@ -66,18 +66,18 @@ function findAll(
     if (place?.host && place.port) found.push({ host: place.host, port: place.port, from });
   };
   const data = (endpointMap?.["data"] ?? {}) as Record<string, string>;
-  add(`the map ${names.endpointMap.name}`, {
+  add(`ConfigMap ${names.endpointMap.name}`, {
     host: data[names.endpointMap.hostKey],
     port: data[names.endpointMap.portKey],
   });
   for (const one of ofTheKind(seen, observed)) add(one.from, one);
   add("controlPlaneEndpoint of kubeadm-config", hostAndPort(bootstrapConfiguration(seen)?.controlPlaneEndpoint));
-  add("the config map kube-public/cluster-info", serverIn(dataOf(seen.clusterInfo)["kubeconfig"]));
+  add("ConfigMap kube-public/cluster-info", serverIn(dataOf(seen.clusterInfo)["kubeconfig"]));
   add(
     `the kubeconfig of ${names.serviceProxy.daemonSet}`,
     serverIn(mapData(seen, names.serviceProxy.configMap)["kubeconfig.conf"]),
   );
-  add("the kubeconfig you use", server);
+  add("your kubeconfig", server);
   for (const { address, port } of ground.servers)
     add("the EndpointSlice of default/kubernetes", { host: address, port: String(port) });
   return found;
@@ -123,10 +123,10 @@ function against({ host, port }: Found, facts: ClusterFacts, ground: Ground, nam
   if (!isServer) return problems;
   const several = ground.servers.length > 1;
   if (several)
-    problems.push(`${host} is one of ${ground.servers.length} API servers, not what stands in front of them.`);
+    problems.push(`${host} is one of ${ground.servers.length} API servers, not the load balancer in front of them.`);
   const node = facts.nodes?.find(({ addresses }) => addresses.includes(host));
   if (!several && node?.addressAssignment !== "static") {
-    problems.push(`${host} is the API server's own address, and nothing says that it is static.`);
+    problems.push(`${host} is the API server's own address, which may be dynamic.`);
   }
   return [...new Set(problems)];
 }

@@ -20,7 +20,7 @@ export function seeProxy(seen: ClusterObjects, names: Names): SeenProxy {
     return {
       daemonSet,
       mode: "unknown",
-      modeEvidence: `there is no daemon set ${names.serviceProxy.daemonSet}`,
+      modeEvidence: `there is no DaemonSet ${names.serviceProxy.daemonSet}`,
       owner: undefined,
       parked: undefined,
       pods: { wanted: 0, ready: 0 },
@@ -34,7 +34,7 @@ export function seeProxy(seen: ClusterObjects, names: Names): SeenProxy {
     daemonSet,
     mode,
     modeEvidence: evidence,
-    owner: owner && { who: owner.who, evidence: `marks on the daemon set: ${owner.who}`, how: owner.how },
+    owner: owner && { who: owner.who, evidence: `metadata of the DaemonSet: ${owner.who}`, how: owner.how },
     parked: parkedHow(daemonSet, seen, names),
     pods: {
       wanted: daemonSet.status?.desiredNumberScheduled ?? 0,

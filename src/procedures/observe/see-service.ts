@@ -117,7 +117,7 @@ export function versionOf(
     const ofItsOwn = workload === found.operator && names.dialect === "calico";
     if (tag && !ofItsOwn) return { version: asVersion(tag), versionEvidence: `the image ${container?.image}` };
   }
-  return { version: undefined, versionEvidence: "nothing in the cluster says a version" };
+  return { version: undefined, versionEvidence: "no object in the cluster has a version" };
 }
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";

@@ -38,7 +38,7 @@ export function chooseApiAddress(observation: Observation, given: ApiAddress | u
     return { is: "known", address: given, from: "--api-server", written };
   }
   if (there && problemsOf(observation, there).length === 0) {
-    return { is: "known", address: there, from: `the map ${observation.names.endpointMap.name}`, written: true };
+    return { is: "known", address: there, from: `ConfigMap ${observation.names.endpointMap.name}`, written: true };
   }
   if (!ENDPOINT_RULES[kind].needed) return { is: "not needed", because: ENDPOINT_RULES[kind].because };
   const found = observation.apiAddress.candidates.find(({ against }) => against.length === 0);
@@ -57,9 +57,9 @@ export function endpointMapStep(
   return applyObjectsStep(
     {
       id: "endpoint-map",
-      title: `Say where the API server really is: ${address.host}:${address.port} (${from})`,
-      where: nameOf(targetOf(map)),
-      because: `Install 2: create the endpoint configuration map before installing the operator. ${ENDPOINT_RULES[kindOf(rest)].because}`,
+      title: "Create the API endpoint ConfigMap",
+      where: `${nameOf(targetOf(map))}: ${address.host}:${address.port} (${from})`,
+      because: `Without kube-proxy the API server is not reachable at its cluster IP, so every component reads its address from this ConfigMap. ${ENDPOINT_RULES[kindOf(rest)].because} See docs/guide/install.md#the-address-of-the-api-server.`,
     },
     { objects: [map], ...options },
   );
@@ -96,6 +96,6 @@ function problemsOf(observation: Observation, address: ApiAddress): Problem[] {
 function whyNone({ apiAddress }: Observation, kind: ClusterKind): string {
   const [best] = apiAddress.candidates;
   const wanted = `it would be ${ENDPOINT_RULES[kind].address}`;
-  if (!best) return `nothing in the cluster tells it; ${wanted}`;
-  return `${best.host}:${best.port} (${best.from}) will not do: ${best.against[0]?.replace(/\.$/, "")}; ${wanted}`;
+  if (!best) return `no object in the cluster has it; ${wanted}`;
+  return `${best.host}:${best.port} (${best.from}) cannot be used: ${best.against[0]?.replace(/\.$/, "")}; ${wanted}`;
 }

@@ -162,17 +162,17 @@ describe("what is decided", () => {
     expect(made.title).toContain("with the standard data plane");
     expect(ids(made)).toEqual([...OPERATOR, "operator-ready", ...DONE]);
     expect(text(made)).not.toContain("linuxDataplane: BPF");
-    expect(made.notes.join("\n")).toContain("Later: vendorctl switch --to BPF --api-server HOST:PORT");
+    expect(made.notes.join("\n")).toContain("Later: vendorctl switch --to bpf --api-server HOST:PORT");
     expect(() => plan(cluster("eks", vendorNames, nowhere), { dataplane: "BPF" })).toThrow(/needs a stable address/);
   });
 
   it("says before the start what should have been done when the cluster was made", () => {
     const told = (kind: ClusterKind) => plan(cluster(kind)).notes.join("\n");
     expect(told("generic")).toContain("pass --skip-phases=addon/kube-proxy to the cluster init command");
-    expect(told("iac")).toContain("set the service-proxy key `enabled` to false in the cluster configuration");
+    expect(told("iac")).toContain("set kubeProxy.enabled to false in the cluster configuration");
     expect(told("mke")).toContain("--kube-proxy-mode=disabled and --kube-default-drop-masq-bits");
     const without = plan(cluster("mke", vendorNames, { proxy: { daemonSet: undefined } }));
-    expect(without.notes.join("\n")).not.toContain("The service proxy runs");
+    expect(without.notes.join("\n")).not.toContain("kube-proxy runs");
     expect(ids(without)).not.toContain("leave-proxy-rules");
   });
 

@@ -65,7 +65,7 @@ export function planInstall(observation: Observation, inputs: InstallInputs): Pl
   return makePlan({
     procedure: "install",
     names: observation.names.dialect,
-    title: `Install ${releaseOf(inputs)} with ${dataplaneTitle(decision.mode)} on a cluster of kind ${kindOf(observation)}, by ${inputs.method}`,
+    title: `Install ${releaseOf(inputs)} with ${dataplaneTitle(decision.mode)} (cluster kind ${kindOf(observation)}), by ${inputs.method}`,
     command: inputs.command,
     observed: fingerprint(observation),
     steps: stepsOf(observation, inputs, decision, text),
@@ -78,8 +78,8 @@ function decide(observation: Observation, inputs: InstallInputs): Decision {
   const { names } = observation;
   if (editOf(inputs, names.fields.linuxDataplane) !== undefined) {
     throw errors.INSTALL_EDIT_REFUSED(
-      "the data plane has a flag of its own.",
-      "vendorctl install --dataplane BPF|standard",
+      "the data plane is not set by --set.",
+      "vendorctl install --dataplane bpf, or --dataplane standard",
     );
   }
   const way = proxyWay(observation);
@@ -113,7 +113,7 @@ function platformTells({ apiAddress }: Observation, address: AddressChoice): boo
 
 function notNeeded(address: AddressChoice): AddressChoice {
   return address.is === "known" && !address.written
-    ? { is: "not needed", because: `the platform itself tells the operator: ${address.from}` }
+    ? { is: "not needed", because: `the operator reads it from the platform: ${address.from}` }
     : address;
 }
 
@@ -134,9 +134,10 @@ function stepsOf(observation: Observation, inputs: InstallInputs, decision: Deci
     waitForRolloutStep(
       {
         id: "operator-ready",
-        title: "Wait until the operator runs",
+        title: "Wait for the operator",
         where: nameOf(operatorTarget(names)),
-        because: "Install 3: install the operator without applying the custom-resources file.",
+        because:
+          "The operator must run before it can act on the custom resources. See docs/guide/install.md#the-steps.",
       },
       { workload: operatorTarget(names) },
     ),
@@ -159,7 +160,7 @@ function namespaceStep({ names }: Observation, files: InstallFiles): Step {
       id: "operator-namespace",
       title: "Create the operator's namespace",
       where: nameOf(targetOf(namespace)),
-      because: "Install 2: the endpoint map is in the operator's namespace, and comes before the operator.",
+      because: "The API endpoint ConfigMap is in the operator's namespace and is read when the operator starts.",
     },
     { objects: [namespace] },
   );
@@ -171,11 +172,11 @@ function customResourcesStep(objects: readonly KubeObject[], text: string, ebpf:
     ...applyObjectsStep(
       {
         id: "custom-resources",
-        title: `Create the custom resources: ${objects.map(({ kind }) => kind).join(", ")}`,
+        title: `Create the custom resources`,
         where: objects.map((object) => nameOf(targetOf(object))).join(", "),
         because: ebpf
-          ? "Install 5 and 6: in the Installation resource, add a networking section to spec with linuxDataplane set to BPF; create the edited resources."
-          : "Install 6: create the resources.",
+          ? "The operator installs what these resources ask for; linuxDataplane is BPF, so eBPF comes with the installation. See docs/guide/install.md#the-steps."
+          : "The operator installs what these resources ask for. See docs/guide/install.md#the-steps.",
         risk: "medium",
       },
       { objects },
@@ -197,9 +198,10 @@ function completeStep({ names }: Observation, objects: readonly KubeObject[]): S
   return waitForStatusStep(
     {
       id: "installed",
-      title: `Watch the status until the installation is complete: ${statuses.join(", ")}`,
+      title: `Wait for ${statuses.slice(0, 3).join(", ")}`,
       where: names.kinds.status.kind,
-      because: "Install 7: watch the status resource until the operator reports the installation complete.",
+      because:
+        "The installation is complete when the operator reports every component as available. See docs/guide/operator.md#what-status-says.",
     },
     { statuses },
   );
@@ -211,17 +213,17 @@ function notesOf(observation: Observation, inputs: InstallInputs, decision: Deci
   const { mode, address, byDefault, managed } = decision;
   const notes = [...creationNote(observation, mode), editsNote(observation, inputs, text)];
   if (byDefault) {
-    notes.push(`eBPF is the default data plane here (${title}): the manual steps are not needed and left out.`);
+    notes.push(`eBPF is the default data plane here (${title}): no further step is needed.`);
   }
   if (mode === "standard" && address.is === "unknown") {
     notes.push(
-      `Without a stable address of the API server eBPF cannot be enabled at install time (${address.why}). Later: vendorctl switch --to BPF --api-server HOST:PORT`,
+      `Without a stable address of the API server eBPF cannot be enabled at install time (${address.why}). Later: vendorctl switch --to bpf --api-server HOST:PORT`,
     );
   } else if (mode === "standard") {
-    notes.push("Later, when you want eBPF: vendorctl switch --to BPF");
+    notes.push("To switch to eBPF later: vendorctl switch --to bpf");
   }
   if (managed) {
-    notes.push("The operator looks after the service proxy from here on (serviceProxyManagement: Enabled).");
+    notes.push("From now on the operator manages kube-proxy (serviceProxyManagement: Enabled).");
   }
   if (inputs.method === "chart")
     notes.push("The chart is installed without its custom resources; vendorctl creates them.");
@@ -245,10 +247,8 @@ function creationNote(observation: Observation, mode: DataplaneMode): string[] {
   const late = ["skip-phase", "disable-in-cluster-configuration", "install-flags"].includes(atInstall.action);
   if (mode !== "BPF" || !late || !proxy.daemonSet || proxy.parked) return [];
   const now =
-    afterInstall.action === "not-shown"
-      ? "leave its rules alone, because it cannot be disabled later"
-      : afterInstall.how;
-  return [`The service proxy runs. On a new cluster of this kind: ${atInstall.how}. On this one: ${now}.`];
+    afterInstall.action === "not-shown" ? "its rules are kept, because it cannot be disabled later" : afterInstall.how;
+  return [`kube-proxy runs. On a new cluster of this kind: ${atInstall.how}. On this cluster: ${now}.`];
 }
 
 /** The release that the operator's file brings; a chart, and the public system's operator, have versions of their own. */

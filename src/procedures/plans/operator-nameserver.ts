@@ -28,7 +28,7 @@ export function operatorNameserverSteps(observation: Observation, back?: "and wa
     mergePatchStep(
       {
         id: "operator-nameserver",
-        title: `Let the operator ask the cloud's name server, ${nameserver}`,
+        title: `Set the operator's name server`,
         where: nameOf(target),
         because: CLUSTER_KINDS[kindOf(observation)].because,
         risk: "low",

@@ -176,7 +176,7 @@ describe.each(TALKS)("the steps of a switch in the %s dialect", (dialect) => {
 describe("a switch says", () => {
   it("what becomes of host ports", () => {
     const { notes } = to("BPF", cluster("generic", vendorNames, { hostPorts: { portMapping: "Disabled" } }));
-    expect(notes.join("\n")).toContain('hostPorts is {"portMapping":"Disabled"} now and becomes null');
+    expect(notes.join("\n")).toContain('hostPorts is {"portMapping":"Disabled"} and becomes null');
   });
 
   it("the exact command of the cluster tool, and of the real one where its configuration is outside", () => {
@@ -283,7 +283,7 @@ describe.each(TALKS)("proxy disable and restore in the %s dialect", (dialect) =>
     [{ ebpf: true, rulesLeft: true }, "ok", undefined],
     [{ ebpf: true, proxy: "parked" }, "ok", undefined],
     [{ proxy: "parked" }, "nobody serves", "vendorctl proxy restore"],
-    [{ proxy: "absent" }, "nobody serves", "vendorctl switch --to BPF"],
+    [{ proxy: "absent" }, "nobody serves", "vendorctl switch --to bpf"],
   ])("status of %o", (is, verdict, next) => {
     expect(proxyStatus(cluster("generic", names, is))).toMatchObject({ verdict, next });
   });

@@ -68,7 +68,7 @@ export function planSwitch(observation: Observation, inputs: SwitchInputs): Plan
   return makePlan({
     procedure: "switch",
     names: names.dialect,
-    title: `Switch to ${dataplaneTitle(inputs.to)} on a cluster of kind ${kindOf(observation)}`,
+    title: `Switch to ${dataplaneTitle(inputs.to)} (cluster kind ${kindOf(observation)})`,
     command: inputs.command,
     observed: fingerprint(observation),
     steps,
@@ -118,8 +118,8 @@ function canaryOf(
   { to, budget, force }: SwitchInputs,
   waves: readonly string[][],
 ): CanaryChoice {
-  if (budget === undefined) return { notMeasured: "it was not asked for" };
-  if (isEbpfOn(observation) === (to === "BPF")) return { notMeasured: "nothing changes for it" };
+  if (budget === undefined) return { notMeasured: "--canary-traffic is off" };
+  if (isEbpfOn(observation) === (to === "BPF")) return { notMeasured: "the data plane does not change" };
   const nodes = waves.flat();
   const first = [...nodes.slice(0, 1), ...nodes.slice(1).reverse()];
   return chooseCanary(observation, { budget, first, ...(force && { force }) });
@@ -169,9 +169,7 @@ function towardsStandard(observation: Observation, choice: Choice): Part {
     throw errors.SWITCH_NO_SERVICE_PROXY(SERVICE_PROXY[kindOf(observation)].afterInstall.how);
   }
   const restore = managed ? [] : restoreProxySteps(observation, way);
-  const notes = managed
-    ? ["The operator looks after the service proxy: it brings it back before it turns eBPF off."]
-    : [];
+  const notes = managed ? ["The operator manages kube-proxy: it restores it before it disables eBPF."] : [];
   const after = managed && observation.proxy.daemonSet ? [proxyStatusStep(observation)] : [];
   return {
     steps: [...restore, ...dataplaneSteps(observation, choice), ...after],
@@ -202,10 +200,10 @@ function selectStep(observation: Observation, to: DataplaneMode): Step {
     "select-dataplane",
     {
       id: "select-dataplane",
-      title: `Select ${dataplaneTitle(to)}: linuxDataplane ${word}${to === "BPF" ? ", hostPorts null" : ""}`,
+      title: `Set linuxDataplane to ${word}`,
       where: nameOf(target),
       because:
-        "If the custom resources already exist, the cluster is switched to eBPF by a merge patch on the Installation named default: linuxDataplane set to BPF and hostPorts set to null.",
+        "The operator switches the data plane when linuxDataplane of the Installation changes; eBPF serves host ports itself, so hostPorts becomes null with it. See docs/guide/switch.md.",
       risk: "medium",
     },
     {
@@ -255,10 +253,10 @@ export function provenSteps(observation: Observation, to: DataplaneMode): Step[]
     waitForStatusStep(
       {
         id: "network-available",
-        title: "Watch the roll-out until the operator says that everything works",
+        title: "Wait for the rollout",
         where: `${names.kinds.status.kind} ${statuses.join(", ")}`,
         because:
-          "The operator rolls out the change automatically. Watch the status resource until it reports completion.",
+          "The operator rolls the change out and reports in its status when it is complete. See docs/guide/operator.md#what-status-says.",
       },
       { statuses },
     ),
@@ -266,13 +264,10 @@ export function provenSteps(observation: Observation, to: DataplaneMode): Step[]
       "prove-dataplane",
       {
         id: "prove-dataplane",
-        title:
-          to === "BPF"
-            ? "Have every node prove that its programs load and that services are reached through eBPF"
-            : "See that every node acts with the standard data plane",
+        title: to === "BPF" ? "Verify eBPF and Services on every node" : "Verify the data plane on every node",
         where: "all nodes",
         because:
-          "The service proxy on a node is released only after the agent there has proved live eBPF service routing.",
+          "kube-proxy is disabled only after the agent of every node has verified that eBPF serves Services. See docs/guide/switch.md#to-ebpf.",
       },
       { to },
     ),
@@ -291,9 +286,10 @@ export function proxyStatusStep({ names }: Pick<Observation, "names">): Step {
   return waitForStatusStep(
     {
       id: "proxy-settled",
-      title: "Wait until the operator has settled the service proxy",
+      title: "Wait for kube-proxy to be settled",
       where: `${names.kinds.status.kind} ${names.statuses.serviceProxy}`,
-      because: "serviceProxyManagement is Enabled: the operator parks and restores the proxy on its own.",
+      because:
+        "serviceProxyManagement is Enabled: the operator disables and restores kube-proxy itself. See docs/guide/service-proxy.md.",
     },
     { statuses: [names.statuses.serviceProxy] },
   );
@@ -303,22 +299,22 @@ function hostPortsNote({ service, names }: Observation): string[] {
   const was = fieldAt(service.installation, names.fields.hostPorts);
   if (was === undefined || was === null) return [];
   return [
-    `hostPorts is ${JSON.stringify(was)} now and becomes null, because eBPF opens the ports of pods itself; vendorctl rollback puts it back.`,
+    `hostPorts is ${JSON.stringify(was)} and becomes null, because eBPF serves host ports itself; vendorctl rollback restores it.`,
   ];
 }
 
 function hostPortsBackNote({ service, names }: Observation): string[] {
   if (names.dialect === "calico" || fieldAt(service.installation, names.fields.hostPorts) !== undefined) return [];
-  return ["hostPorts is not set, so the port mapper is on with the standard data plane."];
+  return ["hostPorts is not set, so the portmap plugin is enabled with the standard data plane."];
 }
 
 function proxyNotes(observation: Observation, way: ProxyWay, managed: boolean): string[] {
   const kind = kindOf(observation);
   if (managed && way.way === "park") {
-    return ["The operator parks the service proxy when every node has proved that eBPF serves."];
+    return ["The operator disables kube-proxy when every node has verified that eBPF serves."];
   }
-  if (way.way === "absent") return [`There is no service proxy to disable (${CLUSTER_KINDS[kind].title}).`];
-  if (way.way === "leave-rules") return [`The service proxy stays, and its rules are left alone. ${CONFLICT}`];
+  if (way.way === "absent") return [`There is no kube-proxy to disable (${CLUSTER_KINDS[kind].title}).`];
+  if (way.way === "leave-rules") return [`kube-proxy stays, and its rules are kept. ${CONFLICT}`];
   return [];
 }
 

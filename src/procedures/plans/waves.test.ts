@@ -60,7 +60,7 @@ describe("the waves of a switch", () => {
 
   it("are refused where somebody keeps a node back, or begin at a node that is not there", () => {
     const kept = configuration("node.d", { bpfEnabled: false });
-    expect(() => waves({}, undefined, [kept])).toThrow(/by their own configuration.*DataplaneConfiguration node\.d/);
-    expect(() => waves({ canary: "z" })).toThrow(/no Linux node z to begin with; there are head, a, b, c, d/);
+    expect(() => waves({}, undefined, [kept])).toThrow(/configuration of their own.*DataplaneConfiguration node\.d/);
+    expect(() => waves({ canary: "z" })).toThrow(/no Linux node z; the nodes are head, a, b, c, d/);
   });
 });

@@ -84,7 +84,7 @@ export function leftHeld(observation: Observation): string[][] {
 }
 
 const RULE =
-  "The service proxy on a node is released only after the agent there has proved live eBPF service routing; one node shows it before others follow.";
+  "A node leaves kube-proxy only after its agent has verified Services in eBPF, and one node shows that before the others follow. See docs/guide/switch.md#waves.";
 
 /** Keeps every node on the data plane it has, whatever is asked for from now on. */
 export function holdStep(observation: Observation, to: DataplaneMode, waves: readonly string[][]): Step {
@@ -93,7 +93,7 @@ export function holdStep(observation: Observation, to: DataplaneMode, waves: rea
     "hold-nodes",
     {
       id: "hold-nodes",
-      title: `Hold ${nodes.length} nodes on the data plane they have, to release them one wave after another`,
+      title: "Hold the nodes on their data plane",
       where: `${observation.names.kinds.dataplaneConfiguration.kind} node.NAME ${observation.names.fields.ebpfEnabled}`,
       because: RULE,
       risk: "low",
@@ -108,9 +108,10 @@ export function turnedStep({ names }: Observation, to: DataplaneMode): Step {
     "prove-dataplane",
     {
       id: "dataplane-turned",
-      title: `Wait until the operator has turned eBPF ${to === "BPF" ? "on" : "off"} for nodes that are not held`,
+      title: `Wait for the operator to ${to === "BPF" ? "enable" : "disable"} eBPF`,
       where: `${names.kinds.dataplaneConfiguration.kind} ${names.singleton}`,
-      because: "The operator rolls out the change automatically.",
+      because:
+        "The operator rolls the change out; nodes that are held do not follow yet. See docs/guide/switch.md#waves.",
     },
     { to, nodes: [] },
   );
@@ -123,12 +124,12 @@ export function releaseSteps(
 ): Step[] {
   return waves.map((nodes, index) => {
     const first = index === 0;
-    const whom = first ? `the canary node ${nodes[0]}` : `wave ${index} of ${waves.length - 1}, ${nodes.length} nodes,`;
+    const whom = first ? "the canary node" : `wave ${index} of ${waves.length - 1}`;
     return step(
       "release-nodes",
       {
         id: first ? "release-canary" : `release-wave-${index}`,
-        title: `Release ${whom} to ${dataplaneTitle(to)}, and have ${nodes.length === 1 ? "it" : "them"} prove it`,
+        title: `Switch ${whom} to ${to === "BPF" ? "eBPF" : "standard"}`,
         where: nodes.join(", "),
         because: RULE,
         risk: "medium",

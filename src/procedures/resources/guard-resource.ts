@@ -35,12 +35,12 @@ export async function guardDelete(
   refuseOthers(place, metadata.name, names);
   if (place.noun !== "tier") return;
   const name = printedName(place, metadata.name);
-  if (isBuiltInTier(metadata.name)) throw errors.RESOURCE_NOT_YOURS(name, "every cluster has this tier");
+  if (isBuiltInTier(metadata.name)) throw errors.RESOURCE_NOT_YOURS(name, "it is a built-in tier");
   for (const policies of v3Places(names).filter(({ tiered }) => tiered)) {
     const [held] = (await keeper.all(policies, undefined)).filter(
       (policy) => tierOf(policy.metadata.name) === metadata.name,
     );
-    if (held) throw errors.RESOURCE_NOT_YOURS(name, `it still holds ${printedName(policies, held.metadata.name)}`);
+    if (held) throw errors.RESOURCE_NOT_YOURS(name, `it still has ${printedName(policies, held.metadata.name)}`);
   }
 }
 
@@ -49,9 +49,9 @@ function refuseOthers(place: V3Place, name: string, { hostEndpoints }: Names): v
     throw errors.RESOURCE_NOT_YOURS(printedName(place, name), why);
   };
   if (place.tiered && orchestratorTier(name) !== undefined) {
-    refuse("it shows a policy of the orchestrator; change that one, in its own API group");
+    refuse("it mirrors a Kubernetes policy; change that one");
   }
   if (place.noun !== "profile") return;
-  if (profileSource(name) !== undefined) refuse("it follows a namespace or a service account; put labels on that one");
+  if (profileSource(name) !== undefined) refuse("it mirrors a namespace or a service account; label that one");
   if (name === hostEndpoints.allowAllProfile) refuse("it is built in and read-only");
 }

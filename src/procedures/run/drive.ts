@@ -68,7 +68,7 @@ export async function drive(from: RunRecord, options: Drive): Promise<void> {
       tellEnd();
       throw failed.stopped ?? error;
     }
-    tell({ event: "note", text: `${messageOf(error)}; taking everything back` });
+    tell({ event: "note", text: `${messageOf(error)}; rolling back` });
     record = { ...record, heading: "back", keep: 0, outcome: "running" };
     // Written before the first step goes back: whoever takes it up from here goes on backwards.
     await options.journal.write(record);

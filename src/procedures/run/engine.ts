@@ -65,7 +65,7 @@ export function resumeRun(engine: Engine, options: RunOptions & { run?: string }
     if (record.tool !== engine.tool) {
       tell({
         event: "note",
-        text: `run ${record.id} was begun by vendorctl ${record.tool}; ${engine.tool} goes on with it`,
+        text: `run ${record.id} was started by vendorctl ${record.tool}; ${engine.tool} continues it`,
       });
     }
     const next: RunRecord = { ...record, outcome: "running" };

@@ -188,7 +188,7 @@ async function patiently<T>({ work, tell }: StepsOptions, call: () => Promise<T>
       return await call();
     } catch (error) {
       if (!isUnreachable(error) || signal.aborted || clock.now() - since > PATIENCE_MS) throw error;
-      if (attempt === 1) tell({ event: "note", text: `${(error as Error).message}; trying again` });
+      if (attempt === 1) tell({ event: "note", text: `${(error as Error).message}; retrying` });
       await sleep(clock, backoffDelay(BACKOFF, attempt, Math.random()), signal);
     }
   }

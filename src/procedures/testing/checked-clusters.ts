@@ -63,8 +63,8 @@ export const address = (host: unknown, port: unknown = "6443") => ({
   },
 });
 export const parked = { parked: "by-hand", pods: { wanted: 0, ready: 0 } } as const;
-export const proof = (outcome: Proof["outcome"]): RunOptions => ({
-  proofs: [{ host: "api.demo.internal", port: "6443", outcome, evidence: `api.demo.internal: ${outcome}` }],
+export const proof = (outcome: Proof["outcome"], host = "api.demo.internal"): RunOptions => ({
+  proofs: [{ host, port: "6443", outcome, evidence: `${host}: ${outcome}` }],
 });
 export const unsupported = (
   what: "sctp" | "floating-ip" | "vlan" | "windows" | "ipip" | "foreign-cni",
@@ -73,7 +73,7 @@ export const unsupported = (
   unsupported: [{ what, object: name, evidence: "it is so" }],
 });
 export const leftover = (what: "namespace" | "finalizer" | "api-service" | "half-migration", name: string) => ({
-  leftovers: [{ what, object: name, evidence: "it has been going since yesterday" }],
+  leftovers: [{ what, object: name, evidence: "Terminating since yesterday" }],
 });
 export const good = address("api.demo.internal");
 export const upgrading = (version: string) => ({ service: { ...running(), version } });
