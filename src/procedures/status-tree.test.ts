@@ -36,7 +36,7 @@ describe("status", () => {
       "network: ok",
       "IP pools: ok",
       "node agents: ok",
-      "service proxy: ok",
+      "kube-proxy: ok",
       "API server: not installed",
       "flow logs: not installed",
       "flow UI: not installed",
@@ -77,7 +77,7 @@ describe("status", () => {
     [
       "the proxy is parked and nobody serves",
       { ...differing({ dataplaneConfiguration: undefined }) },
-      { state: "degraded", rootCause: { part: "service proxy" }, next: "vendorctl proxy status" },
+      { state: "degraded", rootCause: { part: "kube-proxy" }, next: "vendorctl proxy status" },
     ],
     [
       "the cluster is older than the tool",

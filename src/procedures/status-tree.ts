@@ -146,10 +146,10 @@ function part(name: string, state: PartState, text: string): StatusPart {
 
 function proxyPart(seen: Observation): StatusPart {
   const { proxy, names } = seen;
-  const reported = statusPart(seen, "service proxy", names.statuses.serviceProxy, undefined);
-  const say = (state: PartState, text: string) => part("service proxy", state, text);
+  const reported = statusPart(seen, "kube-proxy", names.statuses.serviceProxy, undefined);
+  const say = (state: PartState, text: string) => part("kube-proxy", state, text);
   if (reported && reported.state !== "not installed" && reported.state !== "ok") return reported;
-  if (!proxy.daemonSet) return say("not installed", "the cluster has no kube-proxy");
+  if (!proxy.daemonSet) return say("not installed", "the cluster has none");
   if (proxy.parked) {
     if (isEbpfOn(seen)) return say("ok", `${parkedBy(proxy.parked)}; eBPF serves Services`);
     return say("degraded", `${parkedBy(proxy.parked)}, and eBPF is disabled: Services do not work`);
@@ -174,7 +174,7 @@ function nextCommand(seen: Observation, state: PartState, cause: StatusPart | un
   if (state === "not installed") return "vendorctl check --pre, then vendorctl install";
   const fix = fixIn(cause?.text);
   if (fix) return fix;
-  if (cause?.name === "service proxy") return "vendorctl proxy status";
+  if (cause?.name === "kube-proxy") return "vendorctl proxy status";
   if (cause?.name === "operator" && !seen.service.operator) return "vendorctl install";
   if (state === "progressing") return "vendorctl status --watch";
   if (state === "degraded") return "vendorctl check";

@@ -35,7 +35,7 @@ describe("vendorctl cluster", () => {
     expect(twice).toMatchObject({ status: 1 });
     expect(twice.err).toContain("the cluster demo is already running [CLUSTER_RUNNING]");
 
-    expect((await tool.run("cluster", "down")).out).toBe("cluster demo is gone\n");
+    expect((await tool.run("cluster", "down")).out).toBe("cluster demo is removed\n");
     expect((await tool.run("cluster", "down")).out).toBe("there is no cluster demo\n");
     expect((await tool.run("cluster", "list")).out).toContain("no clusters");
   });

@@ -74,7 +74,7 @@ describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: 
     await expect.poll(words, PATIENCE).toEqual([conflict, conflict]);
     await expect.poll(async () => (await status())?.message, PATIENCE).toMatch(/writes them again on 2 nodes/);
     const { out } = await tool.run("status");
-    expect(out).toMatch(/service proxy: degraded[\s\S]*cannot be disabled[\s\S]*bpfServiceProxyIptablesCleanupEnabled/);
+    expect(out).toMatch(/kube-proxy: degraded[\s\S]*cannot be disabled[\s\S]*bpfServiceProxyIptablesCleanupEnabled/);
     expect(await cleanup()).toBe(true);
     expect(await lost()).toEqual(NOTHING_LOST);
   }, 420_000);

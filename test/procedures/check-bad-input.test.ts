@@ -6,7 +6,7 @@ it.each<[line: string, code: string, sentence: string]>([
   ["check --for everything", "BAD_VALUE", '--for cannot be "everything"'],
   ["check --pre --for upgrade", "USAGE", "--pre is before an installation, not before upgrade"],
   ["check --kind gke", "BAD_VALUE", '--kind cannot be "gke"'],
-  ["check --dataplane iptables", "BAD_VALUE", '--dataplane cannot be "iptables"'],
+  ["check --dataplane xdp", "BAD_VALUE", '--dataplane cannot be "xdp"'],
   ["check --suppress NO_SUCH_CODE", "BAD_VALUE", '--suppress cannot be "NO_SUCH_CODE"'],
   ["check --suppress EBPF_SCTP,ebpf_vlan", "BAD_VALUE", '--suppress cannot be "ebpf_vlan"'],
   ["check --suppress= ", "BAD_VALUE", '--suppress cannot be ""'],

@@ -66,9 +66,9 @@ describe("a cluster of each kind, before anything is installed", () => {
   );
 
   it.each<[ClusterKind, ProxyChoice, string]>([
-    ["generic", "ipvs", "config map kube-proxy"],
-    ["generic", "nftables", "config map kube-proxy"],
-    ["eks", "ipvs", "config map kube-proxy-config"],
+    ["generic", "ipvs", "ConfigMap kube-proxy"],
+    ["generic", "nftables", "ConfigMap kube-proxy"],
+    ["eks", "ipvs", "ConfigMap kube-proxy-config"],
     ["aks", "ipvs", "--proxy-mode=ipvs"],
     ["generic", "none", "there is no DaemonSet"],
   ])("%s with its proxy in mode %s", async (kind, proxy, where) => {

@@ -15,7 +15,8 @@ describe("vendorctl cluster", () => {
     expect(out).toBe(
       "cluster:    demo (aks), 2 of 2 nodes ready\n" +
         "API server: https://127.0.0.1:6443\n" +
-        "kubeconfig: /tmp/demo/kubeconfig\n",
+        "kubeconfig: /tmp/demo/kubeconfig\n" +
+        "next:       export KUBECONFIG=/tmp/demo/kubeconfig\n",
     );
     expect(calls).toEqual([["up", { name: "demo", kind: "aks", nodes: 2, runtime: "paper", detach: true }]]);
   });
@@ -63,7 +64,7 @@ describe("vendorctl cluster", () => {
   });
 
   it("takes a cluster down, and does not mind one that is not there", async () => {
-    expect((await vendorctl(["cluster", "down"])).out).toBe("cluster demo is gone\n");
+    expect((await vendorctl(["cluster", "down"])).out).toBe("cluster demo is removed\n");
     expect(await vendorctl(["cluster", "down", "--name", "x"])).toMatchObject({
       exit: 0,
       out: "there is no cluster x\n",

@@ -73,7 +73,7 @@ function statusText(found: ReturnType<typeof proxyStatus>, width: number): Promi
     ["kube-proxy", state === "parked" ? `disabled by ${parkedBy === "hand" ? "a user" : "the operator"}` : state],
     ["mode", `${mode} (${modeEvidence})`],
     ["pods", `${pods.ready} of ${pods.wanted} ready`],
-    ["managed by", managed ? "the operator" : (owner ?? "you")],
+    ["managed by", owner ?? (managed ? "the operator" : "you")],
     ["data plane", dataplane],
     ["its rules", rules === "left alone" ? "kept" : "removed with eBPF"],
     ["to disable", way],

@@ -40,7 +40,7 @@ export function planEnableFlows(observation: Observation, { ui, command }: { ui:
     const wait = waitForStatusStep(
       {
         id: `${status}-available`,
-        title: `Wait until ${status} is available`,
+        title: `Wait for ${status}`,
         where: `${names.kinds.status.kind} ${status}`,
         because: RULE,
       },

@@ -94,7 +94,7 @@ export function holdStep(observation: Observation, to: Dataplane, waves: readonl
     "hold-nodes",
     {
       id: "hold-nodes",
-      title: `Hold ${nodes.length} ${nodes.length === 1 ? "node" : "nodes"} on the current data plane`,
+      title: "Hold the nodes on their data plane",
       where: `${observation.names.kinds.dataplaneConfiguration.kind} node.NAME ${observation.names.fields.ebpfEnabled}`,
       because: RULE,
       risk: "low",

@@ -29,7 +29,7 @@ describe("mke: the container platform, installed with a service proxy", () => {
   step("install: eBPF serves, the proxy runs beside it, and they do not fight", async () => {
     await ok("install", "-y");
     expect(await looks()).toBe("eBPF on 2 nodes; service proxy on 2 nodes");
-    expect(await ok("proxy", "status")).toMatch(/its rules: +left alone[\s\S]*verdict: +ok/);
+    expect(await ok("proxy", "status")).toMatch(/its rules: +kept[\s\S]*verdict: +ok/);
   });
 
   step("there and back again", async () => {
