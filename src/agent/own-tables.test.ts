@@ -33,7 +33,7 @@ it("the table of services says where each is asked, by which rules, and who answ
         "shop/web:http/tcp/6",
         "[fd96::a]:80 [2001:db8::7]:80",
         "30080",
-        "inside: local, outside: local, affinity 30s, balancer only for nobody, health at 32000: 1",
+        "inside: local, outside: local, affinity 30s, balancer only for none, health at 32000: 1",
         "[fd00::1]:8080*",
         "[fd00::1]:8080*",
       ],
@@ -47,6 +47,6 @@ it("the table of problems names maps that are full, and none that are not", () =
     { map: "affinities", entries: 40_000, max: 65_536 },
   ];
   expect(problemsTable(new ModelCopy(), [], fill).rows).toEqual([
-    ["map flows", "AGENT_MAP_FULL", "the map flows has 999700 of at most 1000000 entries"],
+    ["map flows", "AGENT_MAP_FULL", "BPF map flows has 999700 of at most 1000000 entries"],
   ]);
 });

@@ -52,7 +52,7 @@ describe("the service proxy, per kind of cluster", () => {
     [
       "its rules removed by somebody's order where it cannot be disabled",
       { ...acting, kind: "aks", cleanup: true, conflicts: ["n1"] },
-      { do: "refuse", reason: "ServiceProxyConflict", message: expect.stringMatching(/again on node n1\. Fix: leave/) },
+      { do: "refuse", reason: "ServiceProxyConflict", message: expect.stringMatching(/again on node n1\. Fix: keep/) },
     ],
     [
       "coming back against the agents, by nobody's order",
@@ -79,7 +79,7 @@ describe("the service proxy, per kind of cluster", () => {
 
   it.each<[string, { labels?: Record<string, string>; annotations?: Record<string, string> }, string]>([
     ["the add-on manager", { labels: { "addonmanager.kubernetes.io/mode": "Reconcile" } }, "add-on manager"],
-    ["some tool", { labels: { "app.kubernetes.io/managed-by": "Ansible" } }, "kept by Ansible"],
+    ["some tool", { labels: { "app.kubernetes.io/managed-by": "Ansible" } }, "managed by Ansible"],
     ["Argo CD", { annotations: { "argocd.argoproj.io/tracking-id": "net:apps/DaemonSet:x" } }, "argocd app sync net"],
     ["Helm", { annotations: { "meta.helm.sh/release-name": "kp" } }, "helm upgrade -n kube-system kp"],
   ])("kept by %s is never patched, in neither direction", (_who, metadata, says) => {
