@@ -36,7 +36,7 @@ export const errors = defineErrors({
     exitCode: EXIT.stillProgressing,
   },
   CONFIRMATION_NEEDED: {
-    say: (what: string) => `${what} changes the cluster, and there is no terminal to confirm it`,
+    say: (what: string) => `there is no terminal to confirm at: ${what}`,
     fix: () => "review it with --dry-run, then run it with -y",
     exitCode: EXIT.usage,
   },

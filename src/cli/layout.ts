@@ -4,10 +4,24 @@ import wrapAnsi from "wrap-ansi";
 /** Below this a column is too narrow to read; it then takes what it needs and the line is as wide as it is. */
 const NARROWEST = 8;
 
-/** Lines of at most `width` columns; a word that is longer is broken. Escape sequences take no room. */
+/** Lines of at most `width` columns; a word that is longer is broken, behind a separator if it has one. Escape sequences take no room. */
 export function wrap(text: string, width: number): string[] {
   if (stringWidth(text) <= width) return [text];
-  return wrapAnsi(text, Math.max(width, NARROWEST), { hard: true, trim: true }).split("\n");
+  const room = Math.max(width, NARROWEST);
+  const words = text.split(" ").flatMap((word) => (stringWidth(word) > room ? brokenWord(word, room) : word));
+  return wrapAnsi(words.join(" "), room, { hard: true, trim: true }).split("\n");
+}
+
+/** `vendor-operator/some-long-name` after the slash or a dash, as much as fits at a time. */
+function brokenWord(word: string, room: number): string {
+  const parts = word.match(/[^/.,;:=-]*[/.,;:=-]|[^/.,;:=-]+$/g) ?? [word];
+  const lines = [""];
+  for (const part of parts) {
+    const line = lines.at(-1) ?? "";
+    if (line === "" || stringWidth(line + part) <= room) lines[lines.length - 1] = line + part;
+    else lines.push(part);
+  }
+  return lines.join("\n");
 }
 
 /** The first line starts with `first`, which may be styled; those after it with `below`, or as much space. */

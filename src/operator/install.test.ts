@@ -133,10 +133,10 @@ describe("an installation", () => {
     await world.kubectl.patch(DAEMON_SETS, NODE_AGENT, { type: "strategic", patch }, { fieldManager: "kubectl-edit" });
     const status = await world.until(
       () => world.statusOf("network"),
-      (seen) => seen?.available === true && seen.message.includes("Put back"),
+      (seen) => seen?.available === true && seen.message.includes("Drift reverted"),
     );
     expect(status?.message).toMatch(
-      /Put back: DaemonSet vendor-system\/vendor-node spec\.template\.spec\.containers\[name=vendor-node\]\.image, changed by kubectl-edit at \d{4}-/,
+      /Drift reverted: DaemonSet vendor-system\/vendor-node spec\.template\.spec\.containers\[name=vendor-node\]\.image, changed by kubectl-edit at \d{4}-/,
     );
     const agent = await world.get<Workload>(DAEMON_SETS, NODE_AGENT);
     expect(agent?.metadata.labels?.["team"]).toBe("blue");

@@ -110,7 +110,7 @@ describe("a switch of the data plane", () => {
       });
     await say("flows, frontends");
     const status = await world.untilStatus("network", "Degraded", "MapFull");
-    expect(status.message).toContain("On node-1 (flows, frontends). Fix: ");
+    expect(status.message).toContain("full on node-1 (flows, frontends): ");
     await say(null);
     await world.untilStatus("network", "Available");
   });
@@ -157,7 +157,7 @@ describe("a switch of the data plane", () => {
     await world.installation({ vendorNetwork: { linuxDataplane: "BPF", serviceProxyManagement: "Enabled" } });
     await world.untilStatus("network", "Available");
     const status = await world.untilStatus("service-proxy", "Degraded", "ServiceProxyOfAnother");
-    expect(status.message).toContain("kept by Argo CD");
+    expect(status.message).toContain("managed by Argo CD");
     expect(status.message).toContain("argocd app sync kube-proxy");
     expect(await proxySelector()).toEqual({ "kubernetes.io/os": "linux" });
   });

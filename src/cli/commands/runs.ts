@@ -115,7 +115,7 @@ const brief = ({ id, startedAt, ...found }: FoundRun) => {
 
 function historyTable(runs: readonly FoundRun[]): Table {
   const rows = runs.map((run) => {
-    if ("damaged" in run) return [run.id, "?", "unreadable", "?", run.startedAt, run.damaged.message];
+    if ("damaged" in run) return [run.id, "?", "unreadable", "?", ageOf(run.startedAt), run.damaged.message];
     const { record } = run;
     const done = record.steps.filter(({ state }) => state === "confirmed" || state === "skipped").length;
     return [
@@ -123,11 +123,20 @@ function historyTable(runs: readonly FoundRun[]): Table {
       record.plan.procedure,
       record.outcome,
       `${done}/${record.steps.length}`,
-      record.startedAt,
+      ageOf(record.startedAt),
       record.plan.title,
     ];
   });
-  return { columns: ["RUN", "PROCEDURE", "OUTCOME", "STEPS", "STARTED", "WHAT"], rows, empty: "no runs yet" };
+  return { columns: ["RUN", "PROCEDURE", "OUTCOME", "STEPS", "AGE", "WHAT"], rows, empty: "no runs yet" };
+}
+
+/** As kubectl prints it: `45s`, `12m`, `3h`, `9d`. */
+function ageOf(startedAt: string): string {
+  const age = Math.max(0, Math.floor((Date.now() - Date.parse(startedAt)) / 1000));
+  if (!Number.isFinite(age)) return "<unknown>";
+  if (age < 120) return `${age}s`;
+  if (age < 2 * 3600) return `${Math.floor(age / 60)}m`;
+  return age < 48 * 3600 ? `${Math.floor(age / 3600)}h` : `${Math.floor(age / 86_400)}d`;
 }
 
 function stepRows(record: RunRecord, plan: Plan | undefined) {
@@ -140,7 +149,7 @@ function stepRows(record: RunRecord, plan: Plan | undefined) {
 
 function stepsTable(record: RunRecord, plan: Plan | undefined): Table {
   const rows = stepRows(record, plan).map(({ number, id, title, state, at = "", ms }) => {
-    return [String(number), id, title, state, at, ms === undefined ? "" : seconds(ms)];
+    return [String(number), id, title, state, at.replace(/\.\d+Z$/, "Z"), ms === undefined ? "" : seconds(ms)];
   });
   return { columns: ["STEP", "ID", "WHAT", "STATE", "AT", "TOOK"], rows, empty: "no steps can be read" };
 }

@@ -65,8 +65,8 @@ export function endpointMapStep(
     {
       id: "endpoint-map",
       title: "Create the API endpoint ConfigMap",
-      where: `${nameOf(targetOf(map))}: ${address.host}:${address.port} (${from})`,
-      because: `Without kube-proxy the API server is not reachable at its cluster IP, so every component reads its address from this ConfigMap. ${ENDPOINT_RULES[kindOf(rest)].because} See docs/guide/install.md#the-address-of-the-api-server.`,
+      where: `${nameOf(targetOf(map))}: ${address.host}:${address.port}`,
+      because: `Without kube-proxy the API server is not reachable at its cluster IP, so every component reads its address (from ${from}) from this ConfigMap. ${ENDPOINT_RULES[kindOf(rest)].because} See docs/guide/install.md#the-address-of-the-api-server.`,
     },
     { objects: [map], ...options },
   );

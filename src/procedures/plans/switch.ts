@@ -53,7 +53,7 @@ export function planSwitch(observation: Observation, inputs: SwitchInputs): Plan
   const canary = canaryOf(observation, inputs, waves);
   const choice: Choice = { ...inputs, waves, ...("inputs" in canary && { canary: watchOf(canary.inputs) }) };
   const part = inputs.to === "BPF" ? towardsEbpf(observation, choice) : towardsStandard(observation, choice);
-  if (isSwitched(observation, inputs.to, part.steps)) {
+  if (isSwitched(observation, inputs, part.steps)) {
     return makePlan({
       procedure: "switch",
       names: names.dialect,
@@ -87,11 +87,17 @@ const CONFIRMING = new Set([
 ]);
 
 /** Whether the cluster runs what is asked for, all of it rolled out and reported healthy: then there is nothing to switch. */
-function isSwitched(observation: Observation, to: Dataplane, steps: readonly Step[]): boolean {
+function isSwitched(
+  observation: Observation,
+  { to, apiServer }: Pick<SwitchInputs, "to" | "apiServer">,
+  steps: readonly Step[],
+): boolean {
   const { service, names, proxy } = observation;
   const ebpf = to === "BPF";
   if (askedDataplane(observation) !== to || isEbpfOn(observation) !== ebpf) return false;
-  if (steps.some(({ id }) => !CONFIRMING.has(id))) return false;
+  // Nodes that serve have found the API server; only an address that is given is still to be written.
+  const needless = (id: string) => CONFIRMING.has(id) || (apiServer === undefined && id === "endpoint-map");
+  if (steps.some(({ id }) => !needless(id))) return false;
   const hostPorts = fieldAt(service.installation, names.fields.hostPorts) ?? null;
   if (ebpf && hostPorts !== null) return false;
   const runs = proxy.daemonSet !== undefined && !proxy.parked;

@@ -22,7 +22,7 @@ describe("iac: a cluster of an infrastructure-as-code tool, in an AWS-like cloud
         "prove-dataplane",
         "disable-proxy",
       ]);
-      expect(made.steps[1]?.where).toMatch(/: api\.internal\.story:\d+ /);
+      expect(made.steps[1]?.where).toMatch(/: api\.internal\.story:\d+$/);
       expect(made.steps.at(-1)).toMatchObject({ action: "wait-outside", where: "your cluster tool" });
       expect(made.notes.join("\n")).toContain("set kubeProxy.enabled to false in the cluster configuration");
     },
