@@ -14,7 +14,7 @@ export type Bench = () => Promise<Row[]>;
 export async function runBench(name: string, run: Bench, json: boolean): Promise<void> {
   const rows = await run();
   if (json) process.stdout.write(`${JSON.stringify({ bench: name, rows })}\n`);
-  else process.stdout.write(`${name}\n${formatTable({ columns: COLUMNS, rows: rows.map(cells) })}\n`);
+  else process.stdout.write(`${name}\n${await formatTable({ columns: COLUMNS, rows: rows.map(cells) })}\n`);
 }
 
 export function median(values: readonly number[]): number {

@@ -1,7 +1,8 @@
 import { setMaxListeners } from "node:events";
 import { basename } from "node:path";
 import { readCliConfig } from "./cli/config.ts";
-import { asCoded, printFailure } from "./cli/failure.ts";
+import { asCoded, printFailureNow } from "./cli/failure.ts";
+import { guarded } from "./cli/printable.ts";
 import type { World } from "./cli/session.ts";
 import { runVendorctl } from "./cli/vendorctl.ts";
 
@@ -9,7 +10,7 @@ const MOST_LISTENERS = 100;
 
 /** The one executable: vendorctl for people, and under the name `vendor` the programs that run in a cluster. */
 async function main(): Promise<void> {
-  // Many requests at once listen to one signal; that many listeners are no leak, and no news for whoever reads stderr.
+  // Many concurrent requests listen to one signal; that many listeners are no leak.
   setMaxListeners(MOST_LISTENERS);
   const interrupt = new AbortController();
   stopOnSignals(interrupt);
@@ -17,6 +18,7 @@ async function main(): Promise<void> {
   const [, executable = "", ...args] = process.argv;
   const [program, ...rest] = args;
   if (basename(executable) !== "vendor") await runTool(args, interrupt.signal, runVendorctl);
+  else if (program === undefined || HELP.has(program)) await showHelp(program);
   else if (program === "cni") await (await import("./cni/plugin-main.ts")).pluginMain();
   else if (program === "node" && rest.length > 0) {
     await runTool(rest, interrupt.signal, (await import("./cli/vendor-node.ts")).runVendorNode);
@@ -25,13 +27,24 @@ async function main(): Promise<void> {
   } else await runContainer(args, interrupt.signal);
 }
 
+const HELP = new Set(["help", "-h", "--help"]);
+/** As sysexits has it: what was asked for cannot be understood. */
+const USAGE = 64;
+
+/** Asked for, help is a result; without a program it is what is wrong. */
+async function showHelp(asked: string | undefined): Promise<void> {
+  const { vendorHelp } = await import("./cli/vendor-help.ts");
+  (asked === undefined ? process.stderr : process.stdout).write(vendorHelp());
+  process.exitCode = asked === undefined ? USAGE : 0;
+}
+
 type Tool = (args: readonly string[], world: World) => Promise<number>;
 
 async function runTool(args: readonly string[], signal: AbortSignal, tool: Tool): Promise<void> {
   const world: World = {
-    config: readCliConfig(process.env, process.stderr),
-    out: (text) => void process.stdout.write(text),
-    err: (text) => void process.stderr.write(text),
+    config: readCliConfig(process.env, process.stderr, process.stdout),
+    out: (text) => void process.stdout.write(String(text)),
+    err: (text) => void process.stderr.write(String(text)),
     signal,
     ...(process.stdin.isTTY && process.stderr.isTTY
       ? { ask: (question: string) => askAtTerminal(question, signal) }
@@ -41,7 +54,7 @@ async function runTool(args: readonly string[], signal: AbortSignal, tool: Tool)
   };
   process.on("uncaughtException", (error) => {
     const failure = asCoded(error);
-    printFailure(world, { output: "table", v: 0 }, failure);
+    printFailureNow(guarded(world), failure);
     process.exit(failure.exitCode);
   });
   process.exitCode = await tool([...args], world);
@@ -91,7 +104,7 @@ async function runContainer([name = ""]: readonly string[], signal: AbortSignal)
     },
     podWorld(process.env, signal, log.child({ program: name })),
   );
-  // Connections it kept open are of no use to anybody now, and would keep the process.
+  // Connections that are still open would keep the process alive.
   process.exit(exitCode);
 }
 

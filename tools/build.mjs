@@ -41,7 +41,7 @@ export async function build() {
 }
 
 /** What every bundle of ours has in common. */
-async function bundle(entryPoints, options = {}) {
+export async function bundle(entryPoints, options = {}) {
   const { build: esbuild } = await import("esbuild");
   try {
     const result = await esbuild({
@@ -62,8 +62,8 @@ async function bundle(entryPoints, options = {}) {
         js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
       },
       external: ["koffi"],
-      plugins: [bigJson],
       ...options,
+      plugins: [bigJson, ...(options.plugins ?? [])],
     });
     return result.outputFiles;
   } catch (error) {

@@ -1,4 +1,4 @@
-// Writes the files that are printed from tables in src/ (CRDs, manifests) or made from bpf/ (objects, codecs); --check only says which are not what the tables say.
+// Writes the files that are printed from tables in src/ (CRDs, manifests, the reference in docs/) or made from bpf/ (objects, codecs); --check only says which are not what the tables say.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { bundleToFile } from "./build.mjs";
@@ -8,7 +8,11 @@ import { Problem, runAsScript, say } from "./say.mjs";
 import { setup } from "./setup.mjs";
 
 /** Who prints files. Rooms do not know each other; what they print is put together here. */
-const SOURCES = ["src/api/generated-files.ts", "src/operator/published/published-files.ts"];
+const SOURCES = [
+  "src/api/generated-files.ts",
+  "src/operator/published/published-files.ts",
+  "src/cli/reference/reference-files.ts",
+];
 
 /** Paths from the root whose text on disk is not what the sources say. */
 export async function staleFiles() {
@@ -19,7 +23,7 @@ async function rendered() {
   const files = new Map(Object.entries(await renderBpfFiles()));
   for (const source of SOURCES) {
     const { renderGeneratedFiles } = await import(await bundleToFile(source));
-    for (const [path, text] of Object.entries(renderGeneratedFiles())) {
+    for (const [path, text] of Object.entries(await renderGeneratedFiles())) {
       if (files.has(path)) throw new Problem(`${path} is printed twice, also by ${source}`, "let one room print it");
       files.set(path, text);
     }

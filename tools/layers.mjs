@@ -1,4 +1,4 @@
-// Holds the arrows between rooms: who may import whom, which rooms stay synchronous, who may touch the foreign-function library.
+// Holds the arrows between rooms: who may import whom, which rooms stay synchronous, who may touch the foreign-function library, where cluster kinds differ.
 import { posix } from "node:path";
 
 /** From the top down. A file may import from its own room and from rooms in rows below; nothing else. */
@@ -30,7 +30,7 @@ const FOREIGN_FUNCTIONS = { package: "koffi", only: "src/kernel/sys.ts" };
 export function layerProblems(files) {
   return [...files].flatMap(([path, source]) => {
     const code = withoutComments(source);
-    return [...importProblems(path, code), ...synchronousProblems(path, code)];
+    return [...importProblems(path, code), ...synchronousProblems(path, code), ...kindProblems(path, code)];
   });
 }
 
@@ -57,6 +57,7 @@ function arrowProblem(path, target) {
     return data ? undefined : `imports ${target}, which is outside src`;
   }
   if (!isTest && isTestCode(target)) return `imports ${target}, which is only for tests`;
+  if (!isTest && isFake(target) && !isFake(path)) return `imports ${target}, a fake, which is only for tests`;
   if (from === to) return undefined;
   const [fromRow, toRow] = [rowOf(from), rowOf(to)];
   if (fromRow < 0) return `the room ${from} is not in the table of tools/layers.mjs`;
@@ -70,6 +71,20 @@ function synchronousProblems(path, code) {
   if (isTestCode(path) || !path.endsWith(".ts") || !SYNCHRONOUS.some((room) => room.test(path))) return [];
   const word = /\b(?:await|async)\b/.exec(withoutText(code));
   return word ? [`${path}: says ${word[0]}, and this room is synchronous`] : [];
+}
+
+/** What depends on the kind of cluster is a column of its tables: a comparison elsewhere is where the next kind is forgotten. */
+const KIND = "(?:generic|iac|openshift|aks|eks|mke)";
+const KIND_DECISION = new RegExp(
+  `(?:[=!]==?\\s*|\\bcase\\s+|new Set(?:<[^>]*>)?\\(\\[\\s*)"${KIND}"|"${KIND}"\\s*[=!]==?`,
+);
+
+function kindProblems(path, code) {
+  if (isTestCode(path) || !path.startsWith("src/")) return [];
+  const found = KIND_DECISION.exec(code);
+  return found
+    ? [`${path}: decides by the kind of cluster (${found[0]}); make it a column of src/api/cluster-kinds.ts`]
+    : [];
 }
 
 export function importsOf(code) {
@@ -87,6 +102,11 @@ function rowOf(room) {
 
 function isTestCode(path) {
   return /\.(?:test|fixture)\.ts$|^src\/[^/]+\/testing\//.test(path);
+}
+
+/** A port in memory: part of no program. */
+function isFake(path) {
+  return /(?:^|\/)fake(?:-[^/]+\.ts$|\/)/.test(path);
 }
 
 /** Comments go, text stays: a `//` or `/*` inside a string is not a comment. */

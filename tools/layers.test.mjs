@@ -28,6 +28,8 @@ describe("who may import whom", () => {
     ["a room nobody drew", "src/helpers/x.ts", `import "../kit/x.ts";`, "helpers is not in the table"],
     ["a tool", "src/cli/x.ts", `import "../../tools/build.mjs";`, "outside src"],
     ["a test", "src/cli/x.ts", `import { it } from "./y.test.ts";`, "only for tests"],
+    ["a fake", "src/kernel/kernel.ts", `import { f } from "./fake/fake-kernel.ts";`, "only for tests"],
+    ["a fake beside it", "src/apiserver/storage/store.ts", `import { d } from "./fake-disk.ts";`, "only for tests"],
     ["test support", "src/cluster/x.ts", `import { z } from "./testing/z.ts";`, "only for tests"],
     [
       "the foreign-function library",
@@ -74,5 +76,25 @@ describe("rooms that stay synchronous", () => {
 
   it("leaves the other rooms free to wait", () => {
     expect(problems("src/local/controllers/job.ts", "export const f = async () => 1;")).toEqual([]);
+  });
+});
+
+describe("what depends on the kind of cluster", () => {
+  it.each([
+    [`if (kind === "aks") go();`],
+    [`const leads = kindOf(seen) !== "openshift";`],
+    [`switch (kind) { case "mke": return 1; }`],
+    [`const WITHOUT = new Set(["openshift", "mke"]);`],
+    [`if ("eks" === kind) go();`],
+  ])("is no comparison: %s", (source) => {
+    expect(problems("src/procedures/plans/x.ts", source)).toEqual([expect.stringContaining("kind of cluster")]);
+  });
+
+  it("is a column, or a word that is only passed on", () => {
+    expect(problems("src/procedures/plans/x.ts", `if (CLUSTER_KINDS[kind].ebpfByDefault) use("generic");`)).toEqual([]);
+  });
+
+  it("may be compared in a test", () => {
+    expect(problems("src/procedures/plans/x.test.ts", `if (kind === "aks") go();`)).toEqual([]);
   });
 });

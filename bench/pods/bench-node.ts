@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
-import { POD_INTERFACE_PREFIX, podInterfaceName } from "../../src/api/pod-network.ts";
+import { POD_INTERFACE_PREFIX, podInterfaceName } from "../../src/api/protocol/pod-network.ts";
 import { createEbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
 import { createNodeNetwork } from "../../src/dataplane/net/node-network.ts";
 import { createNatTable } from "../../src/dataplane/nft/nat-table.ts";

@@ -1,7 +1,7 @@
 /** The cluster the node is in, as objects: what the planes are told is calculated from these, as an agent would. */
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
-import { POD_NETWORK } from "../../src/api/pod-network.ts";
+import { podNetworkAnnotations } from "../../src/api/protocol/pod-network.ts";
 import { createCalculator } from "../../src/policy/calculator.ts";
 import type { ModelDelta } from "../../src/policy/model.ts";
 import { PORT } from "./load.ts";
@@ -61,7 +61,7 @@ function pod({ name, address, mac, labels }: BenchPod, nodeName: string): KubeOb
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name, namespace: "default", labels, annotations: { [POD_NETWORK.mac]: mac } },
+    metadata: { name, namespace: "default", labels, annotations: podNetworkAnnotations([address], mac) },
     spec: { nodeName, containers: [{ name: "main" }] },
     status: { phase: "Running", podIPs: [{ ip: address }] },
   };

@@ -20,30 +20,24 @@ export function agentMetrics(metrics: Metrics): AgentMetrics {
   return {
     applySeconds: metrics.histogram(
       "vendor_node_apply_seconds",
-      "Time to carry one change of the model into the kernel.",
+      "Time to apply one change of the desired state to the kernel.",
     ),
-    applyErrors: metrics.counter("vendor_node_apply_errors_total", "Changes that could not be carried out, by code."),
-    resyncs: metrics.counter("vendor_node_resyncs_total", "Comparisons of everything with the kernel."),
+    applyErrors: metrics.counter("vendor_node_apply_errors_total", "Changes that could not be applied, by code."),
+    resyncs: metrics.counter("vendor_node_resyncs_total", "Resyncs with the kernel."),
     endpoints: metrics.gauge("vendor_node_endpoints", "Pods of this node that have policy."),
-    cniSeconds: metrics.histogram(
-      "vendor_node_cni_seconds",
-      "Time one call of the plugin took, by command and result.",
-    ),
+    cniSeconds: metrics.histogram("vendor_node_cni_seconds", "Duration of CNI plugin calls, by command and result."),
     drops: metrics.gauge("vendor_node_packets", "Packets since the programs were loaded, by hook and reason."),
-    mapEntries: metrics.gauge("vendor_node_map_entries", "Entries of the maps of services and of connections."),
+    mapEntries: metrics.gauge("vendor_node_map_entries", "Entries of the BPF maps of Services and connections."),
     mapMost: metrics.gauge("vendor_node_map_max_entries", "How many entries each of those maps can have."),
     proxyConflicts: metrics.counter(
       "vendor_node_service_proxy_conflicts_total",
-      "How often the service proxy wrote rules again that were removed.",
+      "How often kube-proxy wrote rules again that were removed.",
     ),
     dataplaneMode: metrics.gauge(
       "vendor_node_dataplane_mode",
       "1 for what the eBPF programs do: none, off, ebpf, drain.",
     ),
-    servicesProven: metrics.gauge(
-      "vendor_node_services_proven",
-      "1 while services are reached by way of the programs.",
-    ),
-    ready: metrics.gauge("vendor_node_ready", "1 once the whole model has been carried out."),
+    servicesProven: metrics.gauge("vendor_node_services_proven", "1 while Services are served by the eBPF programs."),
+    ready: metrics.gauge("vendor_node_ready", "1 once the whole desired state has been applied."),
   };
 }

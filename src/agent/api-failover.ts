@@ -58,7 +58,7 @@ export function failoverTransport(options: FailoverOptions, log: Log): Transport
             current = at + 1;
             log.warn(
               { from: way.name, to: ways[current % ways.length]?.name },
-              "the API server is not reached, trying another way",
+              "cannot reach the API server, trying another address",
             );
           }
           // What was sent may have been done: only what changes nothing is sent again.

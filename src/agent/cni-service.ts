@@ -1,4 +1,4 @@
-import { CNI_CODES, type CniAnswer, type CniError, type CniRequest } from "../api/cni.ts";
+import { CNI_CODES, type CniAnswer, type CniError, type CniRequest } from "../api/protocol/cni.ts";
 import { StatusError } from "../api/status.ts";
 import { isUnreachable } from "../cluster/failures.ts";
 import type { Clock } from "../kit/clock.ts";

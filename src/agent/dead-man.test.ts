@@ -26,7 +26,7 @@ it("holds eBPF back when an agent that is alive did not confirm in time", () => 
   const watchdog = agent();
   watchdog.arm();
   recordReverted(directories, armed());
-  expect(watchdog.heldBack()).toMatch(/not found to work in time/);
+  expect(watchdog.heldBack()).toMatch(/not confirmed in time/);
 });
 
 it("tries again when the agent was gone, and holds eBPF back when that happens a second time", () => {
@@ -36,7 +36,7 @@ it("tries again when the agent was gone, and holds eBPF back when that happens a
   expect(agent().heldBack()).toBeUndefined();
   watchdog.arm();
   recordReverted(directories, ofAnAgentThatIsGone());
-  expect(agent().heldBack()).toMatch(/not found to work in time/);
+  expect(agent().heldBack()).toMatch(/not confirmed in time/);
 });
 
 it("forgets the first time once eBPF is confirmed", () => {
@@ -72,5 +72,5 @@ it("reads the record of an agent that did not say who it was, and holds eBPF bac
   const { deadline, boot, pools } = JSON.parse(readFileSync(file, "utf8")) as Armed;
   writeFileSync(file, JSON.stringify({ deadline, boot, pools }));
   recordReverted(directories, armed());
-  expect(watchdog.heldBack()).toMatch(/not found to work in time/);
+  expect(watchdog.heldBack()).toMatch(/not confirmed in time/);
 });

@@ -83,7 +83,7 @@ export function deadMan({ directories, seconds, pools, start, log }: DeadManOpti
       };
       write(armedFile(directories), record);
       start();
-      log.info({ seconds }, "the old data plane is put back unless the new one is found to work");
+      log.info({ seconds }, "the old data plane is restored unless the new one is confirmed");
     },
     confirm() {
       disarm(directories);
@@ -128,10 +128,10 @@ export function holdBack(
 export function recordReverted(directories: Pick<AgentDirectories, "state">, { agent, attempts = 0 }: Armed): void {
   const mayTryAgain = agent !== undefined && !isRunning(agent) && attempts + 1 < AGENT_GONE_ATTEMPTS;
   if (!mayTryAgain) {
-    holdBack(directories, "eBPF was not found to work in time: the old data plane was put back", "aWhile");
+    holdBack(directories, "eBPF was not confirmed in time: the old data plane was restored", "aWhile");
     return;
   }
-  const why = "the agent was gone when eBPF was to be confirmed: the old data plane was put back";
+  const why = "the agent was gone when eBPF was to be confirmed: the old data plane was restored";
   const left: Left = { why, at: new Date().toISOString(), until: Date.now(), attempts: attempts + 1 };
   write(leftFile(directories), left);
 }

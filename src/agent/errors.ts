@@ -8,7 +8,7 @@ const CONFIG = 78;
 export const errors = defineErrors({
   AGENT_ENV: {
     say: (name: string, value: string, wanted: string) => `$${name} is "${value}", which is not ${wanted}`,
-    fix: (name: string, _value: string, wanted: string) => `set $${name} to ${wanted}, or leave it out`,
+    fix: (name: string, _value: string, wanted: string) => `set $${name} to ${wanted}, or omit it`,
     exitCode: CONFIG,
   },
   AGENT_ENV_MISSING: {
@@ -17,22 +17,24 @@ export const errors = defineErrors({
     exitCode: CONFIG,
   },
   AGENT_MAP_FULL: {
-    say: (map: string, entries: number, most: number) => `the map ${map} has ${entries} of at most ${most} entries`,
-    fix: () => "fewer services, backends or connections on this node",
+    say: (map: string, entries: number, most: number) => `BPF map ${map} has ${entries} of at most ${most} entries`,
+    fix: () =>
+      "run fewer Services, backends or connections on this node; vendor node show problems lists the full maps",
   },
   AGENT_NOT_READY: {
     say: (why: string) => `the node's agent is not ready: ${why}`,
-    fix: () => "wait: the runtime tries again by itself; the log of the agent's pod says what it waits for",
+    fix: () =>
+      "the container runtime retries; see the log of the agent's pod: kubectl -n vendor-system logs ds/vendor-node",
     exitCode: TRY_LATER,
   },
   AGENT_NOT_RUNNING: {
-    say: (socket: string, why: string) => `nobody answers at ${socket}: ${why}`,
-    fix: () => "see why the agent's pod on this node is not running",
+    say: (socket: string, why: string) => `the agent does not answer at ${socket}: ${why}`,
+    fix: () => "kubectl -n vendor-system get pods -o wide",
     exitCode: TRY_LATER,
   },
   AGENT_RUNS: {
     say: (socket: string) => `the agent of this node is running: it answers at ${socket}`,
-    fix: () => "delete its DaemonSet first; it would put back what is taken away",
+    fix: () => "delete its DaemonSet first; the agent would restore what is removed",
     exitCode: CONFIG,
   },
   AGENT_NO_TABLE: {
@@ -51,16 +53,16 @@ export const errors = defineErrors({
   },
   POD_UNKNOWN: {
     say: (pod: string) => `there is no pod ${pod} to connect`,
-    fix: () => "none needed: the runtime removes what is left of the pod",
+    fix: () => "none needed: the container runtime removes the rest of the pod",
   },
   POD_POLICY_LATE: {
     say: (pod: string, why: string) => `policy of pod ${pod} was not in effect in time: ${why}`,
-    fix: () => "see `vendor node show endpoints` on the pod's node; the runtime tries again by itself",
+    fix: () => "see `vendor node show endpoints` on the pod's node; the container runtime retries",
     exitCode: TRY_LATER,
   },
   POD_INTERFACE_WRONG: {
     say: (pod: string, what: string) => `the interface of pod ${pod} is not as it was made: ${what}`,
-    fix: () => "delete the pod: its successor gets a new interface",
+    fix: () => "delete the pod; its replacement gets a new interface",
   },
   POD_ANNOTATION: {
     say: (pod: string, annotation: string, value: string) => `pod ${pod} asks for ${annotation} "${value}"`,
@@ -77,11 +79,11 @@ export const errors = defineErrors({
   },
   IPAM_ADDRESS_TAKEN: {
     say: (address: string, by: string) => `address ${address} is taken by ${by}`,
-    fix: () => "ask for another address, or delete what has this one",
+    fix: () => "request another address, or delete what has this one",
   },
   IPAM_BUSY: {
-    say: (what: string) => `${what} was changed by others each time we tried`,
-    fix: () => "none needed: the runtime tries again by itself",
+    say: (what: string) => `${what} was changed concurrently at every attempt`,
+    fix: () => "none needed: the container runtime retries",
     exitCode: TRY_LATER,
   },
   NODE_SETUP_FAILED: {

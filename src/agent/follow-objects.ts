@@ -31,7 +31,7 @@ export function followObjects(client: Client, calculator: Calculator, changed: (
   const all: Informer<KubeObject>[] = [];
   const reading = slimReading<KubeObject>(client, withoutManagedFields);
   const follow = (kind: ResourceKind): Informer<KubeObject> => {
-    const onError = (error: unknown) => log.warn({ kind: kind.plural, error }, "cannot follow a kind, will ask again");
+    const onError = (error: unknown) => log.warn({ kind: kind.plural, error }, "watch failed, retrying");
     const informer = createInformer<KubeObject>(reading, kind, { onError });
     waiting.add(kind.plural);
     void informer.synced.then(() => waiting.delete(kind.plural));

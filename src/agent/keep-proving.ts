@@ -39,7 +39,8 @@ export function keepProving({ prove, acting, onLook, clock, log, signal }: Provi
     failures = last?.is === "failed" ? failures + 1 : 0;
     proven = last?.is === "proven" || (proven && last?.is === "failed" && failures < FAILURES);
     news = proven !== was;
-    if (news) log.info({ proof: last }, proven ? "services are proven" : "services are no longer proven");
+    if (news)
+      log.info({ proof: last }, proven ? "service routing is verified" : "service routing is no longer verified");
   };
   const loop = async (): Promise<void> => {
     while (!signal.aborted) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ObjectOutcome } from "../dataplane/contract.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
-import { fakeClock } from "../kit/clock.ts";
+import { fakeClock } from "../kit/fake-clock.ts";
 import { silentLog } from "../kit/log.ts";
 import { createMetrics } from "../kit/metrics.ts";
 import type { ModelDelta, WorkloadEndpoint } from "../policy/model.ts";

@@ -61,7 +61,7 @@ export class ModelLoop {
   /** Why it may be stuck; undefined while it turns. */
   stuck(afterMs: number): string | undefined {
     const idle = this.#options.clock.now() - this.#lastTurn;
-    return idle > afterMs ? `nothing was carried out for ${Math.round(idle / 1000)} s` : undefined;
+    return idle > afterMs ? `nothing was applied for ${Math.round(idle / 1000)} s` : undefined;
   }
 
   problems(): ObjectOutcome[] {
@@ -151,7 +151,7 @@ export class ModelLoop {
       if (this.#applied && !this.#swept) {
         const { removed } = await target.sweep();
         this.#swept = true;
-        if (removed.length > 0) log.info({ removed }, "swept what an earlier life left");
+        if (removed.length > 0) log.info({ removed }, "removed leftovers of an earlier run");
       }
       if (delta) metrics.applySeconds.observe((clock.now() - began) / 1000);
       metrics.endpoints.set(this.#model.endpoints.size);
@@ -160,7 +160,7 @@ export class ModelLoop {
       metrics.applyErrors.add({ code: error instanceof CodedError ? error.code : "INTERNAL" });
       log.error(
         { error },
-        retrying ? "still cannot carry out the model" : "cannot carry out the model, will try again",
+        retrying ? "still cannot apply the desired state" : "cannot apply the desired state, retrying",
       );
     }
     for (const wake of this.#waiters) wake();

@@ -27,13 +27,13 @@ it("the table of services says where each is asked, by which rules, and who answ
   expect(servicesTable(model)).toEqual({
     columns: ["service", "addresses", "node port", "rules", "backends", "local backends"],
     rows: [
-      ["shop/gone:/udp/4", "10.96.0.10:80", "-", "refused: nobody answers", "-", "-"],
+      ["shop/gone:/udp/4", "10.96.0.10:80", "-", "refused: no backends", "-", "-"],
       ["shop/web:http/tcp/4", "10.96.0.10:80", "-", "-", "10.0.0.1:8080* 10.0.9.1:8080", "-"],
       [
         "shop/web:http/tcp/6",
         "[fd96::a]:80 [2001:db8::7]:80",
         "30080",
-        "inside: local, outside: local, affinity 30s, balancer only for nobody, health at 32000: 1",
+        "inside: local, outside: local, affinity 30s, balancer only for none, health at 32000: 1",
         "[fd00::1]:8080*",
         "[fd00::1]:8080*",
       ],
@@ -47,6 +47,6 @@ it("the table of problems names maps that are full, and none that are not", () =
     { map: "affinities", entries: 40_000, max: 65_536 },
   ];
   expect(problemsTable(new ModelCopy(), [], fill).rows).toEqual([
-    ["map flows", "AGENT_MAP_FULL", "the map flows has 999700 of at most 1000000 entries"],
+    ["map flows", "AGENT_MAP_FULL", "BPF map flows has 999700 of at most 1000000 entries"],
   ]);
 });

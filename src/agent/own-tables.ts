@@ -58,9 +58,9 @@ function rulesOf(service: ServicePort): string[] {
     service.internalLocal ? "inside: local" : [],
     service.externalLocal ? "outside: local" : [],
     service.affinitySeconds > 0 ? `affinity ${service.affinitySeconds}s` : [],
-    service.sourceRanges ? `balancer only for ${service.sourceRanges.join(" ") || "nobody"}` : [],
+    service.sourceRanges ? `balancer only for ${service.sourceRanges.join(" ") || "none"}` : [],
     service.healthCheckNodePort ? `health at ${service.healthCheckNodePort}: ${service.healthCheckBackends}` : [],
-    service.anyBackends ? [] : "refused: nobody answers",
+    service.anyBackends ? [] : "refused: no backends",
   ].flat();
 }
 
@@ -101,7 +101,7 @@ export function handOverTable({ wanted, mode, next, heldBack }: HandOverState): 
     columns: ["what", "is"],
     rows: [
       ["wanted", wanted],
-      ["programs", mode],
+      ["programs", mode ?? "none"],
       ["next", next],
       ["held back", heldBack ?? "-"],
     ],

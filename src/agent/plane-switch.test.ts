@@ -1,42 +1,42 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { ApplyReport, Dataplane } from "../dataplane/contract.ts";
+import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
+import type { ApplyReport, DataplaneDriver } from "../dataplane/contract.ts";
 import type { KeepState } from "../dataplane/handover/keep-table.ts";
-import type { NodeMode } from "../dataplane/handover/node-mode.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
-import { type FakeClock, fakeClock } from "../kit/clock.ts";
+import { type FakeClock, fakeClock } from "../kit/fake-clock.ts";
 import { silentLog } from "../kit/log.ts";
 import type { ModelDelta, Settings } from "../policy/model.ts";
 import { ModelCopy } from "../policy/model-copy.ts";
 import { errors } from "./errors.ts";
-import { type PlaneKind, type PlaneSwitch, planeSwitch } from "./plane-switch.ts";
+import { type PlaneSwitch, planeSwitch } from "./plane-switch.ts";
 
 /** A node in memory: what its kernel has, and what each data plane was told. Outlives the agents that come and go on it. */
 class Node {
-  readonly deltas: Record<PlaneKind, ModelDelta[]> = { nft: [], ebpf: [] };
+  readonly deltas: Record<Dataplane, ModelDelta[]> = { Nftables: [], BPF: [] };
   readonly did: string[] = [];
   filter = false;
-  mode: NodeMode | undefined;
+  mode: DataplaneState | undefined;
   keep: KeepState = "absent";
   armed = false;
   heldBack: string | undefined;
   carried = 0;
   proxyRules = false;
   proxyRuns = false;
-  failing: PlaneKind | undefined;
+  failing: Dataplane | undefined;
   /** The fewest planes that filtered at once since the first did. */
   fewest = Number.POSITIVE_INFINITY;
   generation = 0;
 
-  filtering(): PlaneKind[] {
-    return [...(this.filter ? (["nft"] as const) : []), ...(this.mode === "ebpf" ? (["ebpf"] as const) : [])];
+  filtering(): Dataplane[] {
+    return [...(this.filter ? (["Nftables"] as const) : []), ...(this.mode === "Active" ? (["BPF"] as const) : [])];
   }
 
   private look(): void {
-    if (this.deltas.nft.length + this.deltas.ebpf.length === 0) return;
+    if (this.deltas.Nftables.length + this.deltas.BPF.length === 0) return;
     this.fewest = Math.min(this.fewest, this.filtering().length);
   }
 
-  open(kind: PlaneKind): Dataplane {
+  open(kind: Dataplane): DataplaneDriver {
     return {
       kind,
       apply: async (delta): Promise<ApplyReport> => {
@@ -44,8 +44,8 @@ class Node {
         if (this.failing === kind) {
           return { objects: [{ kind: "endpoint", id: "shop/web", failed: errors.AGENT_NOT_READY("no") }] };
         }
-        if (kind === "nft") this.filter = true;
-        else this.mode ??= "off";
+        if (kind === "Nftables") this.filter = true;
+        else this.mode ??= "Off";
         return { objects: [] };
       },
       resync: async () => {},
@@ -53,7 +53,7 @@ class Node {
       show: async () => ({ columns: [kind], rows: [] }),
       close: async () => {},
       remove: async () => {
-        if (kind === "nft") this.filter = false;
+        if (kind === "Nftables") this.filter = false;
         else this.mode = undefined;
         this.look();
       },
@@ -65,7 +65,7 @@ class Node {
     const set = (what: { [key in "keep" | "mode" | "armed" | "heldBack"]?: Node[key] }) =>
       void Object.assign(this, what);
     return planeSwitch({
-      open: { nft: async () => this.open("nft"), ebpf: async () => this.open("ebpf") },
+      open: { Nftables: async () => this.open("Nftables"), BPF: async () => this.open("BPF") },
       ground: {
         keep: {
           state: async () => this.keep,
@@ -77,13 +77,13 @@ class Node {
           close: () => {},
         },
         mode: () => this.mode,
-        flip: () => set({ mode: "ebpf" }),
+        flip: () => set({ mode: "Active" }),
         drain: (generation) => {
-          [this.mode, this.generation] = ["drain", generation];
+          [this.mode, this.generation] = ["Draining", generation];
           this.look();
         },
         turnOff: () => {
-          this.mode = "off";
+          this.mode = "Off";
           this.look();
         },
         generation: () => this.generation,
@@ -115,7 +115,12 @@ class Node {
         heldBack: () => this.heldBack,
         forgive: () => set({ heldBack: undefined }),
       },
-      ...{ refusal, clock, log: silentLog, proxyLeft: () => !this.proxyRuns },
+      ...{
+        refusal: refusal === undefined ? undefined : { code: "EbpfProgramsRefused" as const, why: refusal },
+        clock,
+        log: silentLog,
+        proxyLeft: () => !this.proxyRuns,
+      },
     });
   }
 }
@@ -141,49 +146,49 @@ describe("two data planes", () => {
 
   it("touch nothing before everything is known, so that what an earlier life left goes on", async () => {
     const { node, both, want } = start();
-    await want("ebpf", false);
+    await want("BPF", false);
     expect(node.filtering()).toEqual([]);
     expect(both.acting()).toBeUndefined();
-    await want("ebpf");
-    expect(both.acting()).toBe("ebpf");
+    await want("BPF");
+    expect(both.acting()).toBe("BPF");
   });
 
   it("the new one acts before the old one stops, and the old one stays until the new one is found to work", async () => {
     const { node, both, want, clock, worksIn } = start();
-    await want("nft");
-    await want("ebpf");
-    expect(node.filtering()).toEqual(["nft", "ebpf"]);
+    await want("Nftables");
+    await want("BPF");
+    expect(node.filtering()).toEqual(["Nftables", "BPF"]);
     expect(node.armed).toBe(true);
-    expect(both.state()).toMatchObject({ mode: "ebpf", next: "confirmation" });
+    expect(both.state()).toMatchObject({ mode: "Active", next: "confirmation" });
     await worksIn(1_000);
-    expect(node.filtering()).toEqual(["ebpf"]);
+    expect(node.filtering()).toEqual(["BPF"]);
     expect(node.armed).toBe(false);
-    await want("nft");
-    expect(both.announcement()).toBe("leaving");
-    both.announced("leaving");
+    await want("Nftables");
+    expect(both.announcement()).toBe("LeavingBPF");
+    both.announced("LeavingBPF");
     await clock.advance(2_000);
-    expect(both.announcement()).toBe("nft");
-    expect(node.filtering()).toEqual(["nft"]);
+    expect(both.announcement()).toBe("Nftables");
+    expect(node.filtering()).toEqual(["Nftables"]);
     expect(node.keep).toBe("absent");
     expect(node.fewest).toBe(1);
     // It was told everything, not only what changed.
-    expect(node.deltas.nft.at(-1)?.settings?.dataplane).toBe("nft");
+    expect(node.deltas.Nftables.at(-1)?.settings?.dataplane).toBe("Nftables");
   });
 
   it("what was found of programs before they acted does not confirm them", async () => {
     const { node, both, want, clock } = start();
-    await want("nft");
+    await want("Nftables");
     both.confirm(true);
-    await want("ebpf");
+    await want("BPF");
     await clock.advance(5_000);
-    expect(node.filtering()).toEqual(["nft", "ebpf"]);
+    expect(node.filtering()).toEqual(["Nftables", "BPF"]);
   });
 
   it("the proxy's rules go once the new plane is found to work, and not at once", async () => {
     const { node, want, worksIn } = start();
     node.proxyRules = true;
-    await want("nft");
-    await want("ebpf");
+    await want("Nftables");
+    await want("BPF");
     await worksIn(100);
     expect(node.did).not.toContain("remove proxy rules");
     await worksIn(1_000);
@@ -193,7 +198,7 @@ describe("two data planes", () => {
   it("those of a proxy that still runs go soon after it has left", async () => {
     const { node, want, clock, worksIn } = start();
     [node.proxyRules, node.proxyRuns] = [true, true];
-    await want("ebpf");
+    await want("BPF");
     await worksIn(10_000);
     expect(node.did).not.toContain("remove proxy rules");
     node.proxyRuns = false;
@@ -203,61 +208,61 @@ describe("two data planes", () => {
 
   it("programs stay until the last connection that only they can carry has ended", async () => {
     const { node, both, want, clock, worksIn } = start();
-    await want("ebpf");
+    await want("BPF");
     await worksIn(1_000);
     node.carried = 1;
-    await want("nft");
-    both.announced("leaving");
+    await want("Nftables");
+    both.announced("LeavingBPF");
     await clock.advance(60_000);
-    expect(both.state()).toMatchObject({ mode: "drain", next: "flows" });
-    expect(node.filtering()).toEqual(["nft"]);
+    expect(both.state()).toMatchObject({ mode: "Draining", next: "flows" });
+    expect(node.filtering()).toEqual(["Nftables"]);
     node.carried = 0;
     await clock.advance(1_000);
-    expect(both.state()).toMatchObject({ mode: "none", next: "nothing" });
+    expect(both.state()).toMatchObject({ mode: undefined, next: "nothing" });
     expect(node.did.slice(0, 2)).toEqual(["give replace", "give insert"]);
   });
 
   it("where the new one cannot be programmed the old one goes on, and it is tried again", async () => {
     const { node, both, want, clock } = start();
-    await want("nft");
-    node.failing = "ebpf";
-    await want("ebpf");
-    expect(both.acting()).toBe("nft");
-    expect(node.filtering()).toEqual(["nft"]);
+    await want("Nftables");
+    node.failing = "BPF";
+    await want("BPF");
+    expect(both.acting()).toBe("Nftables");
+    expect(node.filtering()).toEqual(["Nftables"]);
     node.failing = undefined;
     await clock.advance(15_000);
-    expect(both.acting()).toBe("ebpf");
+    expect(both.acting()).toBe("BPF");
   });
 
   it("a node whose kernel refuses the programs stays with the standard one, and says why", async () => {
     const { node, both, want } = start({ refusal: "the verifier said no" });
-    await want("ebpf");
-    expect(both.acting()).toBe("nft");
-    expect(node.deltas.ebpf).toEqual([]);
+    await want("BPF");
+    expect(both.acting()).toBe("Nftables");
+    expect(node.deltas.BPF).toEqual([]);
     expect(both.state().heldBack).toBe("the verifier said no");
   });
 
   it("after the old plane was put back eBPF is not tried until something else was asked for", async () => {
     const { node, both, want, clock } = start();
-    await want("nft");
-    await want("ebpf");
-    Object.assign(node, { mode: "off", armed: false, heldBack: "not found to work" });
+    await want("Nftables");
+    await want("BPF");
+    Object.assign(node, { mode: "Off", armed: false, heldBack: "not found to work" });
     await clock.advance(1_000);
-    expect(both.state()).toMatchObject({ wanted: "nft", mode: "none", heldBack: "not found to work" });
-    expect(node.filtering()).toEqual(["nft"]);
-    await want("nft");
-    await want("ebpf");
-    expect(both.acting()).toBe("ebpf");
+    expect(both.state()).toMatchObject({ wanted: "Nftables", mode: undefined, heldBack: "not found to work" });
+    expect(node.filtering()).toEqual(["Nftables"]);
+    await want("Nftables");
+    await want("BPF");
+    expect(both.acting()).toBe("BPF");
   });
 
   it("an agent that starts in the middle goes on from what the kernel has", async () => {
     const { node, want } = start();
-    await want("nft");
-    await want("ebpf");
+    await want("Nftables");
+    await want("BPF");
     const next = start({ node });
-    await next.want("ebpf");
+    await next.want("BPF");
     await next.worksIn(1_000);
-    expect(node.filtering()).toEqual(["ebpf"]);
+    expect(node.filtering()).toEqual(["BPF"]);
     expect(node.armed).toBe(false);
   });
 });

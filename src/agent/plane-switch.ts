@@ -1,4 +1,6 @@
-import type { ApplyReport, Dataplane, SweepReport, Table, TableName } from "../dataplane/contract.ts";
+import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
+import type { DataplaneAnnouncement, Refusal } from "../api/protocol/agent-report.ts";
+import type { ApplyReport, DataplaneDriver, SweepReport, Table, TableName } from "../dataplane/contract.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import { createHandOver, type DeadMan, type HandOverParts } from "../dataplane/handover/hand-over.ts";
 import type { Next } from "../dataplane/handover/next-step.ts";
@@ -9,13 +11,8 @@ import type { ModelDelta } from "../policy/model.ts";
 import { ModelCopy } from "../policy/model-copy.ts";
 import type { FilledPlane } from "./planes.ts";
 
-export type PlaneKind = Dataplane["kind"];
-
 /** Opens a data plane; says why it cannot where it cannot. */
-export type OpenPlane = () => Promise<Dataplane>;
-
-/** What this node tells others: `leaving` until the standard plane takes what is new, then `draining` while eBPF still carries connections. */
-export type Announcement = PlaneKind | "leaving" | "draining";
+export type OpenPlane = () => Promise<DataplaneDriver>;
 
 /**
  * The two data planes as one, of which the configured one filters. A change is never a moment without policy: the new one is programmed
@@ -28,11 +25,11 @@ export interface PlaneSwitch {
   sweep(): Promise<SweepReport>;
   show(table: TableName): Promise<Table>;
   /** The one that takes what is new; undefined before the first delta in sync. */
-  acting(): PlaneKind | undefined;
-  announcement(): Announcement | undefined;
+  acting(): Dataplane | undefined;
+  announcement(): DataplaneAnnouncement | undefined;
   /** The cluster knows it; peers hear of it from there. */
-  announced(what: Announcement): void;
-  announcedLast(): Announcement | undefined;
+  announced(what: DataplaneAnnouncement): void;
+  announcedLast(): DataplaneAnnouncement | undefined;
   /** Whether eBPF was found to work, since it acts: the API server is reached, and services are by way of the programs. */
   confirm(works: boolean): void;
   /** Whether the service proxy's rules are ours to remove wherever they appear. */
@@ -45,8 +42,9 @@ export interface PlaneSwitch {
 }
 
 export interface HandOverState {
-  wanted: PlaneKind;
-  mode: string;
+  wanted: Dataplane;
+  /** What the BPF programs do; undefined where there are none. */
+  mode: DataplaneState | undefined;
   next: string;
   /** Why eBPF is not tried though it is configured. */
   heldBack: string | undefined;
@@ -55,7 +53,7 @@ export interface HandOverState {
 export interface PlaneSwitchOptions extends Omit<HandOverParts, "clock" | "log" | "deadMan"> {
   deadMan: HeldBack & DeadMan;
   /** Why eBPF cannot act on this node; undefined: it can. */
-  refusal: string | undefined;
+  refusal: Refusal | undefined;
   clock: Clock;
   log: Log;
   /** Whether no service proxy runs on this node any more, as far as can be seen. */
@@ -93,10 +91,10 @@ class NodePlaneSwitch implements PlaneSwitch {
   private next: Next | undefined;
   private failure: string | undefined;
   private inEffect = false;
-  private saidLast: Announcement | undefined;
+  private saidLast: DataplaneAnnouncement | undefined;
   private confirmed = false;
   private confirmedAt = 0;
-  private told: { what: Announcement; at: number } | undefined;
+  private told: { what: DataplaneAnnouncement; at: number } | undefined;
   private lane: Promise<unknown> = Promise.resolve();
   private cancelLook: (() => void) | undefined;
   private closed = false;
@@ -112,10 +110,11 @@ class NodePlaneSwitch implements PlaneSwitch {
       this.model.apply(delta);
       // Which plane is wanted is only known once everything is: until then what an earlier life left goes on.
       if (!this.model.inSync) return { objects: [] };
-      if (delta.settings && before !== "nft" && delta.settings.dataplane === "nft") this.options.deadMan.forgive();
-      const reports = new Map<PlaneKind, ApplyReport>();
+      if (delta.settings && before !== "Nftables" && delta.settings.dataplane === "Nftables")
+        this.options.deadMan.forgive();
+      const reports = new Map<Dataplane, ApplyReport>();
       for (const [kind, plane] of this.handOver.planes) reports.set(kind, await plane.apply(delta));
-      if (this.handOver.planes.has("ebpf")) await this.besidePrograms(delta);
+      if (this.handOver.planes.has("BPF")) await this.besidePrograms(delta);
       const fresh = await this.advance();
       this.inEffect = true;
       return fresh ?? reports.get(this.filtering()) ?? [...reports.values()][0] ?? { objects: [] };
@@ -129,7 +128,7 @@ class NodePlaneSwitch implements PlaneSwitch {
         await plane.apply(emptyDelta(this.model.inSync));
       }
       if (this.handOver.planes.size === 0) return;
-      if (this.handOver.mode() === "ebpf") {
+      if (this.handOver.mode() === "Active") {
         await this.options.ground.keep.put(true, this.model);
         await this.options.ground.tellOldFlows();
       }
@@ -150,25 +149,25 @@ class NodePlaneSwitch implements PlaneSwitch {
     return plane ? await plane.show(table) : { columns: [], rows: [] };
   }
 
-  acting(): PlaneKind | undefined {
+  acting(): Dataplane | undefined {
     if (!this.inEffect) return undefined;
     return this.filtering();
   }
 
-  announcement(): Announcement | undefined {
+  announcement(): DataplaneAnnouncement | undefined {
     if (!this.inEffect) return undefined;
     const mode = this.handOver.mode();
-    if (mode === "ebpf") return this.wanted() === "ebpf" ? "ebpf" : "leaving";
-    return mode === "drain" ? "draining" : "nft";
+    if (mode === "Active") return this.wanted() === "BPF" ? "BPF" : "LeavingBPF";
+    return mode === "Draining" ? "DrainingBPF" : "Nftables";
   }
 
-  announced(what: Announcement): void {
+  announced(what: DataplaneAnnouncement): void {
     if (this.told?.what === what) return;
     this.told = { what, at: this.options.clock.now() };
     this.lookSoon(0);
   }
 
-  announcedLast(): Announcement | undefined {
+  announcedLast(): DataplaneAnnouncement | undefined {
     return this.told?.what;
   }
 
@@ -180,11 +179,11 @@ class NodePlaneSwitch implements PlaneSwitch {
   }
 
   removesProxyRules(): boolean {
-    return this.filtering() === "ebpf" && this.next === "settled" && this.confirmed && this.cleans();
+    return this.filtering() === "BPF" && this.next === "settled" && this.confirmed && this.cleans();
   }
 
   fill(): MapFill[] {
-    const plane = this.handOver.planes.get("ebpf") as Partial<FilledPlane> | undefined;
+    const plane = this.handOver.planes.get("BPF") as Partial<FilledPlane> | undefined;
     return plane?.fill?.() ?? [];
   }
 
@@ -192,8 +191,8 @@ class NodePlaneSwitch implements PlaneSwitch {
     const { next } = this;
     const last = next === undefined || next === "settled" ? "nothing" : "wait" in next ? next.wait : next.do;
     const then = this.handOver.taking() ?? this.failure ?? last;
-    const heldBack = this.options.refusal ?? this.options.deadMan.heldBack();
-    return { wanted: this.wanted(), mode: this.handOver.mode() ?? "none", next: then, heldBack };
+    const heldBack = this.options.refusal?.why ?? this.options.deadMan.heldBack();
+    return { wanted: this.wanted(), mode: this.handOver.mode(), next: then, heldBack };
   }
 
   async close(): Promise<void> {
@@ -203,15 +202,15 @@ class NodePlaneSwitch implements PlaneSwitch {
     await this.handOver.close();
   }
 
-  private wanted(): PlaneKind {
+  private wanted(): Dataplane {
     const { refusal, deadMan } = this.options;
-    if (this.model.settings.dataplane !== "ebpf" || refusal !== undefined) return "nft";
-    return deadMan.heldBack() === undefined ? "ebpf" : "nft";
+    if (this.model.settings.dataplane !== "BPF" || refusal !== undefined) return "Nftables";
+    return deadMan.heldBack() === undefined ? "BPF" : "Nftables";
   }
 
   /** Its rules are to go when it has. */
   private waitsForProxy(): boolean {
-    return this.filtering() === "ebpf" && this.mayClean() && !this.cleans();
+    return this.filtering() === "BPF" && this.mayClean() && !this.cleans();
   }
 
   private mayClean(): boolean {
@@ -224,15 +223,15 @@ class NodePlaneSwitch implements PlaneSwitch {
     return proxyLeft() || clock.now() - this.confirmedAt > PROXY_LEAVES_MS;
   }
 
-  private filtering(): PlaneKind {
-    return this.handOver.mode() === "ebpf" ? "ebpf" : "nft";
+  private filtering(): Dataplane {
+    return this.handOver.mode() === "Active" ? "BPF" : "Nftables";
   }
 
   private async advance(): Promise<ApplyReport | undefined> {
     const { log, onChange } = this.options;
     const facts = {
-      confirmed: this.confirmed && this.filtering() === "ebpf",
-      peersToldAt: this.told?.what === "leaving" ? this.told.at : undefined,
+      confirmed: this.confirmed && this.filtering() === "BPF",
+      peersToldAt: this.told?.what === "LeavingBPF" ? this.told.at : undefined,
       cleanup: this.cleans(),
     };
     try {
@@ -246,7 +245,7 @@ class NodePlaneSwitch implements PlaneSwitch {
       return report;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      if (this.failure === undefined) log.error({ error }, "the data plane could not be changed; the old one goes on");
+      if (this.failure === undefined) log.error({ error }, "the data plane could not be switched; the old one stays");
       this.failure = why;
       this.lookSoon(AGAIN_MS);
       if (this.handOver.planes.size === 0) throw error;
@@ -262,7 +261,7 @@ class NodePlaneSwitch implements PlaneSwitch {
   /** What the kernel carries beside the programs must follow the model, too. */
   private async besidePrograms(delta: ModelDelta): Promise<void> {
     const { ground } = this.options;
-    if (this.handOver.mode() !== "ebpf") return;
+    if (this.handOver.mode() !== "Active") return;
     if (delta.settings || !ground.keep.covers(delta.services.set)) await ground.keep.put(true, this.model);
   }
 

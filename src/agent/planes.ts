@@ -1,5 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import type { Dataplane } from "../dataplane/contract.ts";
+import type { Dataplane } from "../api/dataplane.ts";
+import type { Refusal } from "../api/protocol/agent-report.ts";
+import type { DataplaneDriver } from "../dataplane/contract.ts";
 import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
 import { fitToKernel } from "../dataplane/ebpf/fit-to-kernel.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
@@ -12,20 +14,20 @@ import { createNftDataplane } from "../dataplane/nft/nft-dataplane.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { AgentConfig } from "./config.ts";
 import type { ModelTarget } from "./model-loop.ts";
-import type { OpenPlane, PlaneKind } from "./plane-switch.ts";
+import type { OpenPlane } from "./plane-switch.ts";
 
 /** Everything the model is carried out by on this node. */
 export interface NodePlanes {
-  open: Record<PlaneKind, OpenPlane>;
+  open: Record<Dataplane, OpenPlane>;
   ground: NodeGround;
   /** Why eBPF cannot act here, found out by loading its programs; undefined: it can. */
-  refusal: string | undefined;
+  refusal: Refusal | undefined;
   /** Routes, neighbours and the overlay's device, whichever plane filters. */
   network: AgentNetwork;
 }
 
 /** A plane with maps that can be full. */
-export interface FilledPlane extends Dataplane {
+export interface FilledPlane extends DataplaneDriver {
   fill(): MapFill[];
 }
 
@@ -46,8 +48,8 @@ export async function openPlanes(
 ): Promise<NodePlanes> {
   return {
     open: {
-      ebpf: () => ebpfPlane(kernel, directories.bpf, cgroupV2Path),
-      nft: async () => createNftDataplane({ kernel, table: TABLES.filter }),
+      BPF: () => ebpfPlane(kernel, directories.bpf, cgroupV2Path),
+      Nftables: async () => createNftDataplane({ kernel, table: TABLES.filter }),
     },
     ground: nodeGround({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
     refusal: await programsRefusal(kernel),
@@ -66,7 +68,7 @@ async function ebpfPlane(kernel: Kernel, pinDirectory: string, cgroupPath: strin
   });
   const nat = createNatTable({ kernel, table: TABLES.nat });
   return {
-    kind: "ebpf",
+    kind: "BPF",
     async apply(delta) {
       const report = await programs.apply(delta);
       await nat.apply(delta);
@@ -115,13 +117,13 @@ function sysctlsBelow(directory: string): Sysctls {
 }
 
 /** By trying, as the plane would: versions lie. What is loaded here is let go at once. */
-async function programsRefusal(kernel: Kernel): Promise<string | undefined> {
+async function programsRefusal(kernel: Kernel): Promise<Refusal | undefined> {
   try {
     const { configuration, load } = fitToKernel(await kernel.features(), kernel.bpf);
     for (const name of OBJECTS) kernel.loadObject(objectBytes(name), { ...load, variables: configuration }).close();
     return undefined;
   } catch (error) {
     const [first = ""] = (error instanceof Error ? error.message : String(error)).split("\n", 1);
-    return first;
+    return { code: "EbpfProgramsRefused", why: first };
   }
 }

@@ -45,7 +45,7 @@ export const nodeProgram: Program = async (world) => {
 function startDeadMan({ log }: ProgramWorld): void {
   const [node, executable = ""] = process.argv;
   const child = spawn(node as string, [executable, "node", "dead-man"], { detached: true, stdio: "ignore" });
-  child.on("error", (error) => log.error({ error }, "nobody waits to put the old data plane back"));
+  child.on("error", (error) => log.error({ error }, "the rollback watchdog could not be started"));
   child.unref();
 }
 

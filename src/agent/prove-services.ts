@@ -115,7 +115,7 @@ function isTranslated(
 }
 
 function notByPrograms({ clusterAddress, port }: ServicePort): Error {
-  return new Error(`${clusterAddress}:${port} answers, but not by way of the programs`);
+  return new Error(`${clusterAddress}:${port} answers, but not through the eBPF programs`);
 }
 
 /** Policy may forbid a pod to ask: that says nothing of services. */
@@ -144,5 +144,5 @@ async function connected(socket: Socket): Promise<void> {
 
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.name === "AbortError" ? "nobody answered in time" : error.message;
+  return error.name === "AbortError" ? "no answer in time" : error.message;
 }

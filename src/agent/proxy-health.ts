@@ -71,13 +71,14 @@ export async function serveProxyHealth(options: ProxyHealthOptions): Promise<voi
     const server = proxyHealthServer(state, clock);
     try {
       await listen(server, port);
-      log.info({ port }, "answering for the services of this node");
+      log.info({ port }, "serving the health checks of Services on this node");
       options.onListening?.();
       await stopped(signal);
       await closed(server);
       return;
     } catch (error) {
-      if (!told) log.info({ port, error }, "another program answers for the services of this node; tried again");
+      if (!told)
+        log.info({ port, error }, "another program serves the health checks of Services on this node; retrying");
       told = true;
     }
     await sleep(clock, RETRY_MS, signal);

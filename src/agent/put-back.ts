@@ -49,7 +49,7 @@ export async function leaveEbpf(
 ): Promise<number | undefined> {
   const mode = pinnedMode(kernel.bpf, pinDirectory);
   let given: number | undefined;
-  if (mode === "ebpf" || mode === "drain") given = await giveAll(kernel, pinDirectory, pools).catch(() => 0);
+  if (mode === "Active" || mode === "Draining") given = await giveAll(kernel, pinDirectory, pools).catch(() => 0);
   turnOffPinned(kernel.bpf, pinDirectory);
   return given;
 }

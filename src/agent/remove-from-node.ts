@@ -1,5 +1,5 @@
 import { existsSync, rmSync } from "node:fs";
-import { POD_INTERFACE_PREFIX } from "../api/pod-network.ts";
+import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
 import { realKernel } from "../kernel/kernel.ts";
 import { adminSocket, askAgent } from "./admin.ts";
 import type { AgentDirectories } from "./config.ts";

@@ -12,14 +12,14 @@ import { leaveEbpf } from "./put-back.ts";
 export async function rescueNode(directories: AgentDirectories): Promise<string[]> {
   const kernel = realKernel();
   const done: string[] = [];
-  holdBack(directories, "the node was rescued: `vendor node rescue --over` ends it", "untilTold");
-  done.push("eBPF is not tried again on this node until `vendor node rescue --over`");
+  holdBack(directories, "the node was rescued; `vendor node rescue --over` ends that", "untilTold");
+  done.push("eBPF stays disabled on this node until `vendor node rescue --over`");
   disarm(directories);
   const given = await leaveEbpf(kernel, directories, []);
-  if (given !== undefined) done.push(`programs turned off; ${given} connections given to the kernel`);
+  if (given !== undefined) done.push(`programs disabled; ${given} conntrack entries exported to the kernel`);
   if (kernel.bpf.pins(directories.bpf).length > 0) {
     const { open } = await openPlanes(kernel, { directories });
-    const programs = await open.ebpf();
+    const programs = await open.BPF();
     await programs.remove();
     await programs.close();
     done.push(`programs and maps removed from ${directories.bpf}`);

@@ -62,7 +62,7 @@ describe("while services are ours to serve", () => {
           };
         },
       },
-      filter: { acting: () => (serves ? "ebpf" : "nft"), removesProxyRules: () => true },
+      filter: { acting: () => (serves ? "BPF" : "Nftables"), removesProxyRules: () => true },
       model: () => ({
         services: new Map(rows.map((one) => [one.id, one])),
         settings: { configuration: {} } as DataplaneModel["settings"],
@@ -122,11 +122,11 @@ describe("while services are ours to serve", () => {
   });
 
   it("a proxy that writes again is counted and told", () => {
-    expect(standIn.word()).toBeUndefined();
+    expect(standIn.report()).toBeUndefined();
     tell({ present: true, returns: 0, conflict: undefined });
-    expect(standIn.word()).toBe("left alone");
+    expect(standIn.report()).toBe("left alone");
     tell({ present: false, returns: 2, conflict: new CodedError("SERVICE_PROXY_WRITES_AGAIN", "it wrote again") });
-    expect(standIn.word()).toBe("conflict: it wrote again");
+    expect(standIn.report()).toEqual({ conflict: "it wrote again" });
     expect(metrics.text()).toContain("vendor_node_service_proxy_conflicts_total 2");
   });
 });

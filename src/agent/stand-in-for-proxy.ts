@@ -2,7 +2,9 @@
  * While eBPF serves services, the agent does on the node what the service proxy did beside its rules: it answers load balancers. And it sees
  * to it that nobody else writes such rules meanwhile, or says so.
  */
+
 import type { KubeObject } from "../api/object.ts";
+import type { AgentReport } from "../api/protocol/agent-report.ts";
 import type { FollowedProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
@@ -29,8 +31,8 @@ export interface StandInOptions {
 }
 
 export interface StandIn {
-  /** For the agent's own pod: what is to be said of the proxy's rules here; undefined: nothing. */
-  word(): string | undefined;
+  /** For the agent's own pod: what is done about the proxy's rules here; undefined: there are none. */
+  report(): AgentReport["proxyRules"];
   /** The port balancers ask at is ours: whoever had it has left. */
   answers(): boolean;
   done: Promise<void>;
@@ -44,10 +46,10 @@ export function standInForProxy(options: StandInOptions): StandIn {
   const held: { answering?: Answering | undefined } = {};
   return {
     answers: () => held.answering?.listens() ?? false,
-    word() {
+    report() {
       const { conflict, present } = proxyRules.state();
-      if (conflict) return `conflict: ${conflict.message}`;
-      return present && filter.acting() === "ebpf" ? "left alone" : undefined;
+      if (conflict) return { conflict: conflict.message };
+      return present && filter.acting() === "BPF" ? "left alone" : undefined;
     },
     done: Promise.all([followRules(options), answerBalancers(options, held)]).then(() => undefined),
   };
@@ -77,7 +79,7 @@ async function answerBalancers(options: StandInOptions, held: { answering?: Answ
   };
   while (!signal.aborted) {
     const { services, settings } = model();
-    const serves = filter.acting() === "ebpf";
+    const serves = filter.acting() === "BPF";
     const port = serves ? (settings.configuration.bpfServiceProxyHealthzPort ?? PROXY_HEALTH_PORT) : 0;
     if (held.answering && held.answering.port !== port) {
       await held.answering.stop();

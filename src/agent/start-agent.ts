@@ -1,6 +1,8 @@
 import { join } from "node:path";
+import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
-import { POD_INTERFACE_PREFIX } from "../api/pod-network.ts";
+import type { AgentReport } from "../api/protocol/agent-report.ts";
+import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
 import { createClient } from "../cluster/client.ts";
 import { NODES } from "../cluster/kinds.ts";
 import type { ProgramWorld } from "../cluster/program.ts";
@@ -28,7 +30,7 @@ import { networkCondition, nodeAnnotations, reportNode } from "./node/node-repor
 import { reportOwnPod } from "./node/own-pod-report.ts";
 import { tunnelAddresses } from "./node/tunnel-addresses.ts";
 import { handOverTable, podsTable, problemsTable, servicesTable, settingsTable } from "./own-tables.ts";
-import { type PlaneKind, type PlaneSwitch, planeSwitch } from "./plane-switch.ts";
+import { type PlaneSwitch, planeSwitch } from "./plane-switch.ts";
 import { type NodePlanes, OVERLAY } from "./planes.ts";
 import { podMtu } from "./pod-mtu.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
@@ -55,7 +57,7 @@ export interface RunningAgent {
   notReady(): string | undefined;
   /** Why only a restart can help; undefined: it works. */
   stuck(): string | undefined;
-  acting(): PlaneKind | undefined;
+  acting(): Dataplane | undefined;
   metrics: Metrics;
   /** Reads the kernel's own counters into the metrics. */
   refreshMetrics(): Promise<void>;
@@ -108,7 +110,7 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
   const notReady = (): string | undefined => {
     const kinds = objects.waitingFor();
     if (kinds.length > 0) return `waiting for the first list of ${kinds.join(", ")}`;
-    return loop.ready ? undefined : "the model is not carried out yet";
+    return loop.ready ? undefined : "the desired state is not applied yet";
   };
   const proving = keepProving({
     prove: () =>
@@ -118,7 +120,7 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
         model: () => loop.model,
         pods: () => records.list(),
       }),
-    acting: () => filter.acting() === "ebpf",
+    acting: () => filter.acting() === "BPF",
     onLook: () => lookedAtServices(filter, proving, () => news.tell()),
     ...{ clock, log, signal: stopping.signal },
   });
@@ -227,14 +229,23 @@ interface ChoreParts {
   metrics: AgentMetrics;
 }
 
+/** Values of the metric's label, which dashboards know. */
+const MODE_LABELS: Record<DataplaneState | "none", string> = {
+  none: "none",
+  Off: "off",
+  Active: "ebpf",
+  Draining: "drain",
+};
+
 async function refreshMetrics(
   metrics: AgentMetrics,
   { filter, loop, proving }: Pick<ChoreParts, "filter" | "loop" | "proving">,
 ): Promise<void> {
   metrics.ready.set(loop.ready ? 1 : 0);
   metrics.servicesProven.set(proving.proven() ? 1 : 0);
-  const { mode } = filter.state();
-  for (const one of ["none", "off", "ebpf", "drain"]) metrics.dataplaneMode.set(one === mode ? 1 : 0, { mode: one });
+  const { mode = "none" } = filter.state();
+  for (const [state, label] of Object.entries(MODE_LABELS))
+    metrics.dataplaneMode.set(state === mode ? 1 : 0, { mode: label });
   for (const { map, entries, max } of filter.fill()) {
     metrics.mapEntries.set(entries, { map });
     metrics.mapMost.set(max, { map });
@@ -253,12 +264,12 @@ async function refreshMetrics(
 
 /** The new data plane is confirmed when services are proven and the cluster has been told since that it acts. */
 function confirmIfProven(filter: PlaneSwitch, proving: Proving): void {
-  filter.confirm(proving.noObjection() && filter.announcedLast() === "ebpf");
+  filter.confirm(proving.noObjection() && filter.announcedLast() === "BPF");
 }
 
 function lookedAtServices(filter: PlaneSwitch, proving: Proving, tell: () => void): void {
   confirmIfProven(filter, proving);
-  if (proving.news() || (filter.acting() === "ebpf" && filter.announcedLast() !== "ebpf")) tell();
+  if (proving.news() || (filter.acting() === "BPF" && filter.announcedLast() !== "BPF")) tell();
 }
 
 /** In the order a new node needs them: what others must know of it before what people read. */
@@ -278,20 +289,26 @@ function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock
         const tunnel = { ...addresses, mac: netlink.link(OVERLAY)?.mac };
         const condition = loop.ready ? networkCondition(vendorNames.workloads.node, clock.now()) : undefined;
         await reportNode(client, node, nodeAnnotations(config, netlink, node, tunnel), condition);
-        if (!condition) throw new Error("the model is not carried out yet");
+        if (!condition) throw new Error("the desired state is not applied yet");
       },
     },
     {
       name: "own pod",
       async run() {
         const acting = filter.announcement();
-        const proxyRules = inProxysStead.word();
+        const proxyRules = inProxysStead.report();
         const fullMaps = filter.fill().flatMap((fill) => (isFull(fill) ? [fill.map] : []));
-        const word = { refusal: planes.refusal, acting, proven: proving.proven(), proxyRules, fullMaps };
-        if (told === JSON.stringify(word)) return;
+        const report: AgentReport = {
+          programs: planes.refusal === undefined ? "loads" : { refused: planes.refusal },
+          dataplane: acting,
+          servicesProven: proving.proven() && acting === "BPF",
+          proxyRules,
+          fullMaps,
+        };
+        if (told === JSON.stringify(report)) return;
         if (config.podName === "") await client.get(NODES, { name: config.nodeName });
-        else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, word);
-        told = JSON.stringify(word);
+        else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, report);
+        told = JSON.stringify(report);
         if (acting === undefined) return;
         filter.announced(acting);
         confirmIfProven(filter, proving);
@@ -356,5 +373,5 @@ async function openSockets(
 
 function stuckUpkeep(upkeep: Upkeep | undefined, clock: Clock): string | undefined {
   const idle = upkeep ? clock.now() - upkeep.lastTurn() : 0;
-  return idle > 5 * STUCK_MS ? `chores have not been done for ${Math.round(idle / 1000)} s` : undefined;
+  return idle > 5 * STUCK_MS ? `periodic tasks have not run for ${Math.round(idle / 1000)} s` : undefined;
 }

@@ -34,7 +34,7 @@ export function startUpkeep(
         await run();
         problems.delete(name);
       } catch (error) {
-        if (!problems.has(name)) log.warn({ chore: name, error }, "did not go well, will be tried again");
+        if (!problems.has(name)) log.warn({ chore: name, error }, "failed, will be retried");
         problems.set(name, error instanceof Error ? error.message : String(error));
       }
     }

@@ -59,9 +59,7 @@ describe.each(Object.entries(SPEC) as [ClusterKind, (typeof SPEC)["generic"]][])
     it("knows its default data plane and whether its operator needs the cloud's nameserver", () => {
       const facts = CLUSTER_KINDS[kind];
       expect(facts.ebpfByDefault).toBe(row.ebpf);
-      expect("operatorNameserver" in facts ? facts.operatorNameserver : undefined).toBe(
-        row.dns ? "169.254.169.253" : undefined,
-      );
+      expect(facts.operatorNameserver).toBe(row.dns ? "169.254.169.253" : undefined);
     });
 
     it("says which sentence of the specification each of these comes from", () => {

@@ -1,5 +1,6 @@
 import { formatAddress, parseCidr, V4 } from "../kit/ip.ts";
 import { CLUSTER_KINDS, type ClusterKind } from "./cluster-kinds.ts";
+import type { Dataplane } from "./dataplane.ts";
 import type { InstallationSpec } from "./resources/installation.ts";
 
 type Network = NonNullable<InstallationSpec["vendorNetwork"]>;
@@ -14,7 +15,10 @@ export interface DefaultsContext {
   podCidrs?: readonly string[];
 }
 
-/** Effective defaults, for `vendorctl explain` and the documentation; the function below is what applies them. */
+/**
+ * Effective defaults, for the printed reference of fields; the function below is what applies them.
+ * @public
+ */
 export const EFFECTIVE_DEFAULTS = [
   { path: "spec.clusterKind", value: "what the operator finds" },
   { path: "spec.cni.type", value: "Vendor" },
@@ -68,11 +72,7 @@ export function effectiveInstallation(spec: InstallationSpec, context: DefaultsC
 
 function effectiveCni(cni: InstallationSpec["cni"], kind: ClusterKind) {
   const type = cni?.type ?? "Vendor";
-  const dirs =
-    kind === "openshift"
-      ? { binDir: "/var/lib/cni/bin", confDir: "/var/run/multus/cni/net.d" }
-      : { binDir: "/opt/cni/bin", confDir: "/etc/cni/net.d" };
-  return { ...dirs, ...cni, type, ipam: { ...cni?.ipam, type: cni?.ipam?.type ?? type } };
+  return { ...CLUSTER_KINDS[kind].cniDirectories, ...cni, type, ipam: { ...cni?.ipam, type: cni?.ipam?.type ?? type } };
 }
 
 function effectiveNetwork(network: Network, context: DefaultsContext, ownCni: boolean): Network {
@@ -86,7 +86,7 @@ function effectiveNetwork(network: Network, context: DefaultsContext, ownCni: bo
     containerIPForwarding: "Disabled",
     serviceProxyManagement: "Disabled",
     linuxPolicySetupTimeoutSeconds: 0,
-    nodeAddressAutodetectionV4: newAutodetection(context.kind),
+    nodeAddressAutodetectionV4: CLUSTER_KINDS[context.kind].addressAutodetection,
     ...(hasV6 ? { nodeAddressAutodetectionV6: { firstFound: true } } : {}),
     ...network,
     linuxDataplane,
@@ -95,20 +95,14 @@ function effectiveNetwork(network: Network, context: DefaultsContext, ownCni: bo
   };
 }
 
-function newDataplane(kind: ClusterKind): "BPF" | "Nftables" {
+function newDataplane(kind: ClusterKind): Dataplane {
   return CLUSTER_KINDS[kind].ebpfByDefault ? "BPF" : "Nftables";
 }
 
 function newPools(context: DefaultsContext, ownCni: boolean): Pool[] {
   if (context.podCidrs && context.podCidrs.length > 0) return context.podCidrs.map((cidr) => ({ cidr }));
   if (!ownCni) return [];
-  return [{ cidr: context.kind === "eks" ? "172.16.0.0/16" : "192.168.0.0/16" }];
-}
-
-function newAutodetection(kind: ClusterKind): NonNullable<Network["nodeAddressAutodetectionV4"]> {
-  if (kind === "eks") return { canReach: "8.8.8.8" };
-  if (kind === "mke") return { skipInterface: "^br-.*" };
-  return { firstFound: true };
+  return [{ cidr: CLUSTER_KINDS[context.kind].podCidr }];
 }
 
 function effectivePool(pool: Pool, all: readonly Pool[], ownCni: boolean): Pool {

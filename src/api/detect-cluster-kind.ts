@@ -26,13 +26,13 @@ const CLUSTER_VERSIONS = "clusterversions.config.openshift.io";
 const SIGNS: readonly Sign[] = [
   {
     kind: "openshift",
-    seen: `the definition ${CLUSTER_VERSIONS}`,
+    seen: `CRD ${CLUSTER_VERSIONS}`,
     found: ({ definitions }) => definitions.includes(CLUSTER_VERSIONS),
   },
   { kind: "mke", seen: "node labels com.docker.ucp", found: ({ nodes }) => nodes.some(labelled("com.docker.ucp")) },
   {
     kind: "eks",
-    seen: "the config map aws-auth, or node labels eks.amazonaws.com",
+    seen: "ConfigMap aws-auth, or node labels eks.amazonaws.com",
     found: ({ configMaps, nodes }) =>
       configMaps.some(named("aws-auth", "eks-certificates-controller")) || nodes.some(labelled("eks.amazonaws.com/")),
   },

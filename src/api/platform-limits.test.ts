@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { ClusterKind } from "./cluster-kinds.ts";
 import { compareKernels, parseKernelRelease } from "./kernel-release.ts";
+import { NODE_IMAGES } from "./node-images.ts";
 import { parseOperatingSystem } from "./operating-system.ts";
-import { kernelVerdict, NODE_IMAGES, PLATFORM_LIMITS, supportedArchitecture } from "./platform-limits.ts";
+import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "./platform-limits.ts";
 
 describe("kernel releases", () => {
   it.each([

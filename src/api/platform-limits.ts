@@ -1,83 +1,69 @@
 import type { ClusterKind } from "./cluster-kinds.ts";
 import { compareKernels, type KernelRelease, parseKernelRelease } from "./kernel-release.ts";
+import { NODE_IMAGES, type NodeImageRow } from "./node-images.ts";
 import { type OperatingSystem, parseOperatingSystem, releaseAtLeast } from "./operating-system.ts";
 
-/** The specification's table of platform constraints for eBPF. */
+/** The platform constraints of eBPF, as the specification has them. */
 export const PLATFORM_LIMITS = {
   architecture: {
     rule: "x86-64 or arm64, little-endian",
-    because: "CPU architecture: x86-64 or arm64 (little-endian) only.",
+    because: "eBPF supports x86-64 and arm64, little-endian. See docs/guide/kernels.md.",
   },
   datastore: {
-    rule: "the orchestrator's API, not etcd",
+    rule: "the Kubernetes API, not etcd",
     because:
-      "Datastore: orchestrator API datastore only; on the etcd datastore, eBPF mode does not work, because that datastore cannot watch cluster services.",
+      "eBPF needs the Kubernetes API datastore: the etcd datastore cannot watch Services. See docs/guide/resources.md#datastores.",
   },
   kernel: {
     rule: "Ubuntu 20.04, enterprise Linux 8.2 with kernel 4.18.0-193, or any other with kernel 5.3; or later",
     because:
-      "Kernel: a Debian-family server distribution release 20.04 or later; an enterprise Linux release 8.2 with kernel 4.18.0-193 or later; any other distribution with kernel 5.3 or later.",
+      "eBPF needs Ubuntu 20.04 or later, enterprise Linux 8.2 with kernel 4.18.0-193 or later, or any other distribution with kernel 5.3 or later. See docs/guide/kernels.md.",
   },
   immutableSystems: {
     rule: "the control-group path is writable",
-    because: "Immutable operating systems: CgroupV2Path must be a writable path.",
+    because: "On an immutable operating system cgroupV2Path must be a writable path. See docs/guide/kernels.md.",
   },
   network: {
-    rule: "the fabric lets VXLAN through between hosts",
-    because: "Network: the fabric must allow VXLAN between hosts.",
+    rule: "the network allows VXLAN between nodes",
+    because: "The network must allow VXLAN (UDP 4789) between nodes. See docs/guide/cluster-kinds.md.",
   },
-  overlay: { rule: "VXLAN, not IPIP", because: "Overlay: VXLAN only; IPIP is not supported." },
+  overlay: {
+    rule: "VXLAN, not IPIP",
+    because: "eBPF supports VXLAN, not IPIP. See docs/guide/cluster-kinds.md#nodes-below-the-limits.",
+  },
   ipv6: {
     rule: "dual-stack and IPv6-only work",
-    because: "IPv6: supported; configure it through the dual-stack or IPv6-only guide; non-vendor IPAM may work.",
+    because: "IPv6 is supported, dual-stack and alone.",
   },
   mixedClusters: {
     rule: "every node runs Linux with eBPF",
-    because: "Unsupported: mixed clusters (some eBPF nodes, some standard or Windows nodes).",
+    because:
+      "eBPF does not support clusters that mix eBPF nodes with standard or Windows nodes. See docs/guide/cluster-kinds.md#nodes-below-the-limits.",
   },
-  floatingIPs: { rule: "no floating IPs", because: "Unsupported: floating IPs." },
-  sctp: { rule: "no SCTP", because: "Unsupported: SCTP (for policy or services)." },
-  vlan: { rule: "no tagged VLAN devices", because: "Unsupported: tagged VLAN devices." },
+  floatingIPs: {
+    rule: "no floating IPs",
+    because: "eBPF does not support floating IPs. See docs/guide/cluster-kinds.md#nodes-below-the-limits.",
+  },
+  sctp: {
+    rule: "no SCTP",
+    because:
+      "eBPF does not support SCTP, in policy or in Services. See docs/guide/cluster-kinds.md#nodes-below-the-limits.",
+  },
+  vlan: {
+    rule: "no tagged VLAN devices",
+    because: "eBPF does not support tagged VLAN devices. See docs/guide/cluster-kinds.md#nodes-below-the-limits.",
+  },
   clusterKind: {
     rule: "one of the six supported kinds",
-    because: "Unsupported: a managed service whose own CNI plugin is incompatible.",
+    because:
+      "eBPF does not support managed services with an incompatible CNI plugin of their own. See docs/guide/cluster-kinds.md.",
   },
   stableAddress: {
     rule: "a stable API server address at install time",
     because:
-      "Install-time exception: on a distribution without a stable API server address, eBPF cannot be enabled at install time, but can be enabled after install.",
+      "Without a stable API server address eBPF cannot be enabled at install time, only afterwards. See docs/guide/install.md#the-address-of-the-api-server.",
   },
 } as const satisfies Record<string, { rule: string; because: string }>;
-
-interface NodeImageRow {
-  kind: ClusterKind;
-  family: OperatingSystem["family"];
-  release?: { major: number; minor: number };
-  recentEnough: boolean;
-  because: string;
-}
-
-const UBUNTU_1804 = { family: "ubuntu", release: { major: 18, minor: 4 } } as const;
-const NODE_IMAGE_RULE =
-  "Node images: Ubuntu-like 18.04 image on a managed service: recent enough on the AKS-like service";
-
-/** What is known of the managed services' node images, for when no node has been seen yet. */
-export const NODE_IMAGES: readonly NodeImageRow[] = [
-  { kind: "aks", ...UBUNTU_1804, recentEnough: true, because: `${NODE_IMAGE_RULE}.` },
-  { kind: "eks", ...UBUNTU_1804, recentEnough: false, because: `${NODE_IMAGE_RULE}, not on the EKS-like service.` },
-  {
-    kind: "eks",
-    family: "amazon-linux",
-    recentEnough: true,
-    because: "Node images: the default Amazon-like image is recent enough.",
-  },
-  {
-    kind: "eks",
-    family: "bottlerocket",
-    recentEnough: true,
-    because: "Node images: the Bottlerocket-like image is recent enough.",
-  },
-];
 
 const ARCHITECTURES = ["amd64", "x86_64", "x86-64", "arm64", "aarch64"];
 

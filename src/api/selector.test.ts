@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { formatLabelSelector, labelSelectorOf, matchesLabels, parseLabelSelector } from "./selector.ts";
+import { type LabelRequirement, labelSelectorOf, matchesLabels, parseLabelSelector } from "./selector.ts";
 
 const selects = (text: string, labels: Record<string, string> | undefined) =>
   matchesLabels(parseLabelSelector(text), labels);
@@ -135,3 +135,21 @@ describe("a label selector in an object", () => {
     expect(() => labelSelectorOf({ matchExpressions: [expression] })).toThrow(message);
   });
 });
+
+function formatLabelSelector(requirements: readonly LabelRequirement[]): string {
+  return requirements.map(formatRequirement).join(",");
+}
+
+function formatRequirement({ key, op, values }: LabelRequirement): string {
+  switch (op) {
+    case "exists":
+      return key;
+    case "!":
+      return `!${key}`;
+    case "in":
+    case "notin":
+      return `${key} ${op} (${values.join(",")})`;
+    default:
+      return `${key}${op}${values[0]}`;
+  }
+}

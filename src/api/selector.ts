@@ -102,24 +102,6 @@ function integer(text: string | undefined): bigint | undefined {
   return BigInt.asIntN(64, value) === value ? value : undefined;
 }
 
-export function formatLabelSelector(requirements: readonly LabelRequirement[]): string {
-  return requirements.map(formatRequirement).join(",");
-}
-
-function formatRequirement({ key, op, values }: LabelRequirement): string {
-  switch (op) {
-    case "exists":
-      return key;
-    case "!":
-      return `!${key}`;
-    case "in":
-    case "notin":
-      return `${key} ${op} (${values.join(",")})`;
-    default:
-      return `${key}${op}${values[0]}`;
-  }
-}
-
 const WORD = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
 const WORD_RULE = "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const WORD_PATTERN = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";

@@ -28,10 +28,10 @@ export function serviceProxySettings(
     const map = configMaps.find(({ metadata }) => metadata.name === name);
     const written = readYaml<{ mode?: unknown }>((map?.["data"] as Record<string, string> | undefined)?.[key])?.mode;
     if (typeof written === "string" && written !== "") {
-      return { mode: knownMode(written), evidence: `mode: ${written} in the config map ${name}` };
+      return { mode: knownMode(written), evidence: `mode: ${written} in ConfigMap ${name}` };
     }
   }
-  return { mode: "iptables", evidence: "the proxy's default: no mode is written" };
+  return { mode: "iptables", evidence: "kube-proxy's default: no mode is set" };
 }
 
 function knownMode(text: string): ProxySettings["mode"] {

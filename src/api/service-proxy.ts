@@ -21,62 +21,76 @@ type ProxyPrecondition = "leave-ipvs-mode";
 interface ServiceProxyRow {
   atInstall: AtInstall;
   afterInstall: AfterInstall;
+  /** Who takes the proxy out of IPVS mode: the platform's own configuration keeps it, the cluster tool rolls it out, or we may. */
+  modeChangedBy: "vendorctl" | "cluster-tool" | "platform";
   because: string;
 }
 
-const PARK = "add the node selector non-vendor=true, which matches no node, to the service proxy's daemon set";
+const PARK = "add the node selector non-vendor=true, which matches no node, to the DaemonSet of kube-proxy";
 
 /** The specification's table "Service proxy handling per cluster kind". */
 export const SERVICE_PROXY = {
   generic: {
     atInstall: { action: "skip-phase", how: "pass --skip-phases=addon/kube-proxy to the cluster init command" },
     afterInstall: { action: "park-by-node-selector", how: PARK, reversible: true, first: [] },
+    modeChangedBy: "vendorctl",
     because:
-      "Generic: add a node selector that matches no nodes to the service proxy's daemon set. Reversible: removing the selector restarts the proxy.",
+      "A node selector that matches no node removes the pods of kube-proxy; removing the selector starts them again. See docs/guide/kube-proxy-replacement.md.",
   },
   iac: {
     atInstall: {
       action: "disable-in-cluster-configuration",
-      how: "set the service-proxy key `enabled` to false in the cluster configuration",
+      how: "set kubeProxy.enabled to false in the cluster configuration",
     },
     afterInstall: {
       action: "disable-in-cluster-configuration",
-      how: "set the service-proxy key `enabled` to false in the cluster configuration, then run the tool's cluster update",
+      how: "set kubeProxy.enabled to false in the cluster configuration, then run the tool's cluster update",
       reversible: true,
       first: [],
     },
+    modeChangedBy: "cluster-tool",
     because:
-      "Infrastructure-as-code cluster tool: set the service-proxy configuration key `enabled` to false; afterwards the same setting, then run the tool's cluster update to roll it out.",
+      "The cluster tool manages kube-proxy: its configuration disables it, and its cluster update rolls that out. See docs/guide/cluster-kinds.md#iac.",
   },
   openshift: {
     atInstall: { action: "none", how: "nothing to do: eBPF is the default" },
-    afterInstall: { action: "none", how: "nothing to do: there is no service proxy", reversible: true, first: [] },
-    because: "Enterprise container platform: eBPF is the default; no action.",
+    afterInstall: { action: "none", how: "nothing to do: there is no kube-proxy", reversible: true, first: [] },
+    modeChangedBy: "vendorctl",
+    because:
+      "On an OpenShift-like platform eBPF is the default and there is no kube-proxy. See docs/guide/cluster-kinds.md#openshift.",
   },
   aks: {
-    atInstall: { action: "impossible", how: "the add-on manager undoes every change to the proxy" },
+    atInstall: { action: "impossible", how: "the add-on manager reverts every change to kube-proxy" },
     afterInstall: {
       action: "leave-its-rules-alone",
       how: "set bpfServiceProxyIptablesCleanupEnabled to false in the data plane configuration default",
       reversible: true,
       first: [],
     },
+    modeChangedBy: "platform",
     because:
-      "Managed cloud service with add-on manager: the proxy cannot be disabled because the add-on manager reconciles manual changes away; set bpfServiceProxyIptablesCleanupEnabled to false.",
+      "The add-on manager reverts changes to kube-proxy, so it stays, and bpfServiceProxyIptablesCleanupEnabled is set to false to keep its rules. See docs/guide/cluster-kinds.md#aks.",
   },
   eks: {
     atInstall: { action: "none", how: "nothing to do" },
     afterInstall: { action: "park-by-node-selector", how: PARK, reversible: true, first: ["leave-ipvs-mode"] },
+    modeChangedBy: "vendorctl",
     because:
-      "Managed AWS-like service: the same node-selector technique. If the proxy runs in IPVS mode, switch it to iptables mode before disabling.",
+      "A node selector that matches no node removes the pods of kube-proxy; in IPVS mode it is switched to iptables mode first. See docs/guide/cluster-kinds.md#eks.",
   },
   mke: {
     atInstall: {
       action: "install-flags",
       how: "install the cluster with --kube-proxy-mode=disabled and --kube-default-drop-masq-bits",
     },
-    afterInstall: { action: "not-shown", how: "there is no known way after install", reversible: false, first: [] },
+    afterInstall: {
+      action: "not-shown",
+      how: "it cannot be disabled after the installation of the cluster",
+      reversible: false,
+      first: [],
+    },
+    modeChangedBy: "platform",
     because:
-      "Container platform: set --kube-proxy-mode=disabled and --kube-default-drop-masq-bits when installing the cluster; after install: not shown.",
+      "On an MKE-like platform kube-proxy can be disabled only when the cluster is installed. See docs/guide/cluster-kinds.md#mke.",
   },
 } as const satisfies Record<ClusterKind, ServiceProxyRow>;

@@ -15,31 +15,32 @@ export const VERSION_GATES = {
     title: "Host endpoints change their default",
     consequence:
       "A cluster that came from before v3.14 may still have the temporary policy allow-all-upgrade: review, replace, delete.",
-    because: "Versioning 6: Pre-upgrade host endpoint steps apply when upgrading from before v3.14.",
+    because: "Clusters from before v3.14 may still have the temporary policy of that upgrade.",
   },
   oldestUpgrade: {
     version: "v3.15",
     title: "Oldest version that upgrades directly",
-    consequence: "An older cluster is first brought to v3.15 or later by that version's own procedure.",
-    because: "Versioning 1: This procedure upgrades to v3.31 (install manifests at v3.31.3) from v3.15 or later.",
+    consequence: "An older cluster is first upgraded to v3.15 or later, with that version's own procedure.",
+    because: "Upgrades go to v3.31, from v3.15 or later. See docs/guide/upgrade.md.",
   },
   resourceUids: {
     version: "v3.28",
     title: "UIDs of v3 resources change",
     consequence: "Owner references to v3 resources are removed before the upgrade and added again with the new UIDs.",
-    because: "Versioning 3: From v3.28, UIDs of v3 resources are generated differently and change on upgrade.",
+    because:
+      "From v3.28 on v3 resources have new UIDs, which change with the upgrade. See docs/guide/owner-references.md.",
   },
   flowLogs: {
     version: "v3.30",
     title: "Flow logs and flow UI exist",
     consequence: "The FlowLogs and FlowUI resources may be created.",
-    because: "Versioning 4: The flow logs API and the flow UI were introduced in v3.30.",
+    because: "Flow logs and the flow UI exist from v3.30 on. See docs/guide/operator.md#maintain.",
   },
   target: {
     version: "v3.31",
     title: "The version this procedure upgrades to",
     consequence: "The command-line tool of the new version replaces all older ones.",
-    because: "Versioning 1 and 7: upgrades to v3.31; the command-line tool must match the new version after upgrade.",
+    because: "vendorctl of the new version upgrades to it, and is used from then on. See docs/guide/upgrade.md.",
   },
 } as const satisfies Record<string, VersionGate>;
 
@@ -54,7 +55,7 @@ export function hasGate(version: Version, id: GateId): boolean {
 }
 
 /** The gates an upgrade goes through: above `from`, up to and including `to`. */
-export function gatesBetween(from: Version, to: Version): GateId[] {
+function gatesBetween(from: Version, to: Version): GateId[] {
   return (Object.keys(VERSION_GATES) as GateId[]).filter((id) => {
     const gate = gateVersion(id);
     return before(from, gate) && !before(to, gate);
@@ -71,20 +72,20 @@ export const UPGRADE_PROBLEMS = {
   },
   UPGRADE_FROM_TOO_OLD: {
     title: "The cluster is too old to upgrade directly",
-    why: "Older versions store resources in ways this procedure does not read.",
+    why: "Older versions store resources in a form that this upgrade does not read.",
     fix: "Upgrade to v3.15 or later first, with that version's own procedure.",
     rule: VERSION_GATES.oldestUpgrade.because,
   },
   UPGRADE_TARGET_UNKNOWN: {
     title: "Not the version this tool upgrades to",
     why: "Each version's tool knows the steps to its own version; another's may damage data.",
-    fix: "Use the tool of the version you want.",
+    fix: "Use vendorctl of the version you want.",
     rule: VERSION_GATES.target.because,
   },
   UPGRADE_BACKWARDS: {
-    title: "An upgrade that would go back",
+    title: "A downgrade",
     why: "Newer versions may have written data older ones cannot read.",
-    fix: "Choose the version that runs, or a newer one.",
+    fix: "Choose the installed version, or a newer one.",
     rule: VERSION_GATES.target.because,
   },
 } as const;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { compareVersions, formatVersion, parseVersion, sameLine } from "./version.ts";
-import { gatesBetween, INSTALLED_RELEASE, supportsUpgrade, VERSION_GATES } from "./version-gates.ts";
+import { INSTALLED_RELEASE, supportsUpgrade, VERSION_GATES } from "./version-gates.ts";
 
 describe("versions as people write them", () => {
   it.each([
@@ -43,18 +43,17 @@ describe("versions as people write them", () => {
 
 describe("what changes between two versions", () => {
   it.each([
-    ["v3.13.5", "v3.31.3", ["hostEndpointSteps", "oldestUpgrade", "resourceUids", "flowLogs", "target"]],
     ["v3.15.0", "v3.31.3", ["resourceUids", "flowLogs", "target"]],
-    ["v3.27.4", "v3.28.0", ["resourceUids"]],
-    ["v3.28.0-0.dev", "v3.29", []],
+    ["v3.27.4", "v3.31.3", ["resourceUids", "flowLogs", "target"]],
+    ["v3.28.0-0.dev", "v3.31.3", ["flowLogs", "target"]],
     ["v3.29.1", "v3.31.3", ["flowLogs", "target"]],
     ["v3.31.0", "v3.31.3", []],
-  ])("%s to %s: %j", (from, to, gates) => expect(gatesBetween(parseVersion(from)!, parseVersion(to)!)).toEqual(gates));
+  ])("%s to %s: %j", (from, to, gates) => expect(supportsUpgrade(from, to)).toMatchObject({ supported: true, gates }));
 
   it.each(Object.entries(VERSION_GATES))("gate %s says what it asks for and why", (_id, gate) => {
     expect(parseVersion(gate.version)).toBeDefined();
     expect(gate.consequence).toMatch(/\.$/);
-    expect(gate.because).toMatch(/^Versioning \d/);
+    expect(gate.because).toMatch(/\.$/);
   });
 
   it("installs a release of the version it upgrades to", () => {

@@ -13,9 +13,10 @@ export function clusterVersions(session: Session): Promise<{ server: ServerVersi
   });
 }
 
-/** The tool writes to clusters of its own minor version only; of a newer one it must not, of an older one the upgrade comes first. */
-export function refuseMismatch(cluster: string | undefined, tool: string): void {
+/** What to do about a cluster of another minor version. An older one is upgraded by this tool; a newer one needs a newer tool, and is an error. */
+export function adviseMismatch(cluster: string | undefined, tool: string): string | undefined {
   const difference = versionDifference(cluster, tool);
-  if (cluster === undefined || difference === undefined || difference === "same line") return;
+  if (cluster === undefined || difference === undefined || difference === "same line") return undefined;
+  if (difference === "cluster older") return "vendorctl check --for upgrade, then vendorctl upgrade";
   throw errors.VERSION_MISMATCH(tool, cluster, lineOf(cluster), difference);
 }

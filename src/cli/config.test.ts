@@ -15,3 +15,19 @@ it.each([
 ])("%s", (_name, environment, stream, expected) => {
   expect(readCliConfig(environment, stream)).toMatchObject(expected);
 });
+
+it.each([
+  ["a terminal's own width", {}, tty, tty, { columns: 120, outColumns: 120 }],
+  ["COLUMNS on a terminal", { COLUMNS: "100" }, tty, tty, { columns: 100, outColumns: 100 }],
+  ["a terminal that does not know its width", {}, { isTTY: true }, { isTTY: true }, { columns: 80, outColumns: 80 }],
+  ["a COLUMNS that is no width", { COLUMNS: "wide" }, tty, tty, { columns: 120 }],
+  [
+    "results in a pipe",
+    { COLUMNS: "80" },
+    tty,
+    {},
+    { columns: 80, outColumns: Number.POSITIVE_INFINITY, color: false },
+  ],
+])("%s", (_name, environment, stream, out, expected) => {
+  expect(readCliConfig(environment, stream, out)).toMatchObject(expected);
+});

@@ -13,7 +13,7 @@ export async function withCluster<T>(
   work: (client: Client, signal: AbortSignal, server: string, authority: string | undefined) => Promise<T>,
 ): Promise<T> {
   const { kubeconfig, context, namespace, as, asGroup } = session.flags;
-  if (asGroup && !as) throw errors.USAGE("--as-group needs a user to act as", "add --as with the user's name");
+  if (asGroup && !as) throw errors.USAGE("--as-group needs --as", "add --as USER");
   const connection = loadConnection({ kubeconfig, context, namespace, as, asGroups: asGroup });
   const client = createClient(httpsTransport(connection), { userAgent: `vendorctl/${VERSION}` });
   try {

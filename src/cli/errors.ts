@@ -1,7 +1,7 @@
 import { defineErrors } from "../kit/errors.ts";
 import { EXIT } from "./exit-status.ts";
 
-const seeHelp = () => "run the command with --help to see what it takes";
+const seeHelp = () => "run the command with --help";
 
 /** What can be wrong with a command line, and what is left when nothing else has a name. */
 export const errors = defineErrors({
@@ -12,7 +12,7 @@ export const errors = defineErrors({
   },
   UNKNOWN_COMMAND: {
     say: (problem: string, _fix?: string) => problem,
-    fix: (_problem, fix) => fix ?? "run vendorctl --help to see all commands",
+    fix: (_problem, fix) => fix ?? "vendorctl --help",
     exitCode: EXIT.usage,
   },
   UNKNOWN_FLAG: {
@@ -22,22 +22,22 @@ export const errors = defineErrors({
   },
   BAD_VALUE: {
     say: (flag: string, value: string, _expected: string) => `${flag} cannot be "${value}"`,
-    fix: (_flag, _value, expected) => `give it ${expected}`,
+    fix: (_flag, _value, expected) => `use ${expected}`,
     exitCode: EXIT.usage,
   },
   UNKNOWN_CODE: {
-    say: (code: string) => `there is no code ${code}`,
-    fix: () => "copy the word in brackets at the end of an error, such as PORT_IN_USE",
+    say: (code: string) => `unknown code ${code}`,
+    fix: () => "use the code in brackets at the end of an error, such as PORT_IN_USE",
     exitCode: EXIT.usage,
   },
   TIMED_OUT: {
     say: (timeout: string) => `not finished after ${timeout}`,
-    fix: () => "wait longer with --timeout",
+    fix: () => "use a longer --timeout",
     exitCode: EXIT.stillProgressing,
   },
   CONFIRMATION_NEEDED: {
-    say: (what: string) => `${what} changes the cluster, and there is no terminal to confirm it at`,
-    fix: () => "look at it with --dry-run, then run it with -y",
+    say: (what: string) => `there is no terminal to confirm at: ${what}`,
+    fix: () => "review it with --dry-run, then run it with -y",
     exitCode: EXIT.usage,
   },
   NOT_CONFIRMED: {
@@ -50,12 +50,12 @@ export const errors = defineErrors({
   },
   FILE_NOT_READ: {
     say: (flag: string, file: string, why: string) => `${flag}: ${file} could not be read: ${why}`,
-    fix: () => "name a file that is there and can be read",
+    fix: () => "use a file that exists and is readable",
     exitCode: EXIT.usage,
   },
   FILE_NOT_WRITTEN: {
     say: (file: string, why: string) => `${file} could not be written: ${why}`,
-    fix: () => "name a file in a directory that is there and can be written to",
+    fix: () => "use a file in a writable directory",
   },
   PROXY_STATUS_BAD: {
     say: (says: string, _next: string) => says,
@@ -64,36 +64,33 @@ export const errors = defineErrors({
   },
   CHECKS_FAILED: {
     say: (count: number) => `${count} ${count === 1 ? "check" : "checks"} failed`,
-    fix: () => "do what each fix says, or accept a finding with --suppress CODE",
+    fix: () => "apply the fixes above, or accept a finding with --suppress CODE",
     exitCode: EXIT.checkFailed,
   },
   CHECKS_WARNED: {
-    say: (count: number) => `${count} ${count === 1 ? "warning" : "warnings"}, and --strict takes them as failures`,
-    fix: () => "do what each fix says, or accept a finding with --suppress CODE",
+    say: (count: number) => `${count} ${count === 1 ? "warning" : "warnings"}, and --strict treats them as failures`,
+    fix: () => "apply the fixes above, or accept a finding with --suppress CODE",
     exitCode: EXIT.warnings,
   },
   VERSION_MISMATCH: {
     say: (tool: string, cluster: string, _line: string, _difference: string) =>
-      `this is vendorctl ${tool}, and the cluster has ${cluster}: a tool of another minor version must not write to it`,
-    fix: (tool, _cluster, line, difference) =>
-      difference === "cluster newer"
-        ? `get vendorctl ${line}`
-        : `upgrade the cluster to ${tool} with vendorctl upgrade, or get vendorctl ${line}`,
+      `vendorctl is ${tool} and the cluster ${cluster}: vendorctl writes to clusters of its own minor version only`,
+    fix: (_tool, _cluster, line, difference) =>
+      difference === "cluster newer" ? `use vendorctl ${line}` : `vendorctl upgrade, or use vendorctl ${line}`,
     exitCode: EXIT.checkFailed,
   },
   STORY_STOPPED: {
-    say: (command: string, exitCode: number) => `the story ends here: vendorctl ${command} exited with ${exitCode}`,
-    fix: () => "what it said is above; npm stop clears the way for another start",
+    say: (command: string, exitCode: number) => `the demo stops: vendorctl ${command} exited with ${exitCode}`,
+    fix: () => "see its output above; npm stop removes the clusters",
   },
   INTERRUPTED: { say: () => "interrupted", exitCode: EXIT.interrupted },
   INTERNAL: {
-    say: (message: string) => `vendorctl met a problem it has no name for: ${message}`,
-    fix: () => "run the same command with -v=8 to see where, and report it",
+    say: (message: string) => `unexpected error: ${message}`,
+    fix: () => "run the command again with -v=8 for a stack trace, and report it",
   },
   PROBE_UNANSWERED: {
     say: (missing: number, all: number) => `${missing} of ${all} did not answer`,
-    fix: () =>
-      "see the printed lines: TIMEOUT is a packet that was dropped, ECONNREFUSED a host on which nobody listens",
+    fix: () => "see the lines above: TIMEOUT is a dropped packet, ECONNREFUSED a port without a listener",
     exitCode: 1,
   },
 });

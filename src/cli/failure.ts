@@ -1,6 +1,7 @@
 import { StatusError } from "../api/status.ts";
 import { CodedError } from "../kit/errors.ts";
 import { errors } from "./errors.ts";
+import { wrapped } from "./printer.ts";
 import type { GlobalFlags, World } from "./session.ts";
 
 /** From this verbosity on, a failure shows its stack. */
@@ -32,18 +33,35 @@ export function reasonOfApiCode(code: string): string | undefined {
 export const FIX_BY_REASON: Record<string, string> = {
   Unauthorized: "check the credentials of the kubeconfig's context",
   Forbidden: "ask the cluster's owner for the right it names, or use another --context",
-  Conflict: "somebody else changed the object; run the command again",
+  Conflict: "run the command again: the object has changed meanwhile",
 };
 
-export function printFailure(world: World, flags: Pick<GlobalFlags, "output" | "v">, error: CodedError): void {
-  const stack = flags.v >= SHOW_STACK ? stackOf(error) : undefined;
-  if (flags.output === "json") {
-    const { code, message, fix, exitCode } = error;
-    world.err(`${JSON.stringify({ event: "error", code, message, fix, exitCode, stack })}\n`);
-    return;
-  }
+type Shown = Pick<GlobalFlags, "output" | "v">;
+
+export async function printFailure(world: World, flags: Shown, error: CodedError): Promise<void> {
+  world.err(
+    flags.output === "json" ? failureJson(flags, error) : await failureText(world.config.columns, flags, error),
+  );
+}
+
+/** At once and without a width: for a failure outside of any command, after which the process ends. */
+export function printFailureNow(world: World, error: CodedError): void {
   world.err(`error: ${error.message} [${error.code}]\n${error.fix ? `  fix: ${error.fix}\n` : ""}`);
-  if (stack) world.err(`${stack}\n`);
+}
+
+function failureJson({ v }: Shown, error: CodedError): string {
+  const { code, message, fix, exitCode } = error;
+  const stack = v >= SHOW_STACK ? stackOf(error) : undefined;
+  return `${JSON.stringify({ event: "error", code, message, fix, exitCode, stack })}\n`;
+}
+
+async function failureText(width: number, { v }: Shown, error: CodedError): Promise<string> {
+  const lines = [
+    ...(await wrapped(`${error.message} [${error.code}]`, { first: "error: ", width })),
+    ...(error.fix ? await wrapped(error.fix, { first: "  fix: ", width }) : []),
+    ...(v >= SHOW_STACK ? [stackOf(error)] : []),
+  ];
+  return `${lines.join("\n")}\n`;
 }
 
 function stackOf(error: Error): string {

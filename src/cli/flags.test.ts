@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { duration, release } from "./flags.ts";
+import { dataplane, duration, release } from "./flags.ts";
 
 it.each([
   ["30s", 30_000],
@@ -23,4 +23,19 @@ it("writes a version with its v, as people leave it out", () => {
   for (const text of ["3", "v3.x", "3.22.2.1", "latest", ""]) {
     expect(() => release("--installed")(text)).toThrow();
   }
+});
+
+it.each([
+  ["bpf", "BPF"],
+  ["BPF", "BPF"],
+  ["eBPF", "BPF"],
+  ["standard", "Nftables"],
+  ["Nftables", "Nftables"],
+  ["nft", "Nftables"],
+])("a data plane called %s", (text, mode) => {
+  expect(dataplane("--to")(text)).toBe(mode);
+});
+
+it.each(["", "iptables", "constructor"])("no data plane: %j", (text) => {
+  expect(() => dataplane("--to")(text)).toThrow(/--to cannot be/);
 });

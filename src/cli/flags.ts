@@ -1,8 +1,24 @@
+import { type Dataplane, parseDataplane } from "../api/dataplane.ts";
 import { formatVersion, parseVersion } from "../api/version.ts";
 import { errors } from "./errors.ts";
 
+/** What a shell may complete a value with: these words, or names that are looked up when they are asked for. */
+export type Completion = readonly string[] | CompletionSource;
+export type CompletionSource = "checks" | "codes" | "contexts" | "kinds" | "namespaces" | "nodes" | "runs";
+
 /** Turns the text of a flag into its value, or says what the flag takes. */
-type Parser<T> = (text: string) => T;
+export interface Parser<T> {
+  (text: string): T;
+  completion?: Completion;
+}
+
+/** The same parser, with what a shell may complete. */
+export function completedWith<F extends (text: string, ...more: never[]) => unknown>(
+  completion: Completion,
+  parse: F,
+): F & { completion: Completion } {
+  return Object.assign(parse, { completion });
+}
 
 export function wholeNumber(flag: string, least: number, most: number): Parser<number> {
   return (text) => {
@@ -13,11 +29,20 @@ export function wholeNumber(flag: string, least: number, most: number): Parser<n
 }
 
 export function oneOf<const T extends string>(flag: string, choices: readonly T[]): Parser<T> {
-  return (text) => {
+  return completedWith(choices, (text: string) => {
     const found = choices.find((choice) => choice === text);
     if (found !== undefined) return found;
     throw errors.BAD_VALUE(flag, text, `one of ${choices.join(", ")}`);
-  };
+  });
+}
+
+/** `bpf` or `standard`, by any of the names that `parseDataplane` knows. */
+export function dataplane(flag: string): Parser<Dataplane> {
+  return completedWith(["bpf", "standard"], (text: string) => {
+    const found = parseDataplane(text);
+    if (found !== undefined) return found;
+    throw errors.BAD_VALUE(flag, text, "bpf (or ebpf), or standard (or nftables)");
+  });
 }
 
 /** A name that can be part of host names and file names. */

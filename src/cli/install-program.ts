@@ -1,51 +1,94 @@
 import type { Command } from "commander";
 import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
-import { oneOf, someText } from "./flags.ts";
+import { dataplane, oneOf, someText } from "./flags.ts";
+import { document } from "./help.ts";
 import { cidr, fieldEdits, hostAndPort } from "./install-flags.ts";
 import { addProcedureFlags } from "./procedure-flags.ts";
 import type { Start } from "./program.ts";
 import { addTrafficFlags, addWaveFlags } from "./switch-flags.ts";
 
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
-const DATAPLANES = ["BPF", "standard"] as const;
 const METHODS = ["operator", "chart"] as const;
 
-/** `install`, `switch`, `proxy` and `uninstall`. */
-export function addInstallCommands(program: Command, start: Start): void {
-  const installing = addFileFlags(addKindFlag(addProcedureFlags(program.command("install"))));
-  addInstallFlags(installing)
-    .description("install the service, with eBPF where the cluster can run it")
-    .action(start(async () => (await import("./commands/install.ts")).install));
+export function addInstallCommand(program: Command, start: Start): void {
+  const installing = document(program.command("install"), {
+    short: "Install the service, with eBPF where the cluster supports it",
+    examples: [
+      ["Show the plan, then run it", "vendorctl plan install && vendorctl install"],
+      ["Install with the standard data plane", "vendorctl install --dataplane standard"],
+      [
+        "Set the pod network and a field",
+        "vendorctl install --pod-cidr 10.244.0.0/16 --set spec.vendorNetwork.mtu=1400",
+      ],
+    ],
+  });
+  addInstallFlags(addFileFlags(addKindFlag(addProcedureFlags(installing)))).action(
+    start(async () => (await import("./commands/install.ts")).install),
+  );
+}
 
-  const switching = addApiServerFlag(addKindFlag(addProcedureFlags(program.command("switch"))));
-  addTrafficFlags(addWaveFlags(switching), "auto")
-    .description("switch the data plane node by node, with the service proxy handed over either way")
-    .requiredOption("--to <mode>", `the data plane to switch to: ${DATAPLANES.join(" or ")}`, oneOf("--to", DATAPLANES))
-    .option("--force", "though no service proxy would serve the standard data plane, or traffic is not well before")
+export function addSwitchCommand(program: Command, start: Start): void {
+  const switching = document(program.command("switch"), {
+    short: "Switch the data plane, node by node, under live traffic",
+    long: "Switch the data plane of all nodes, one node first and the others in waves. With eBPF, Services move from kube-proxy to the data plane; with standard, kube-proxy serves them again. Canary traffic is measured during the switch, and the switch is rolled back if it loses more than the budget.",
+    examples: [
+      ["Switch to eBPF and replace kube-proxy", "vendorctl switch --to bpf"],
+      ["Show the plan without running it", "vendorctl switch --to bpf --dry-run"],
+      ["Switch back, half of the nodes at a time", "vendorctl switch --to standard --wave-size 50%"],
+    ],
+  }).requiredOption("--to <bpf|standard>", "data plane to switch to, also ebpf or nftables", dataplane("--to"));
+  addTrafficFlags(addWaveFlags(addApiServerFlag(addKindFlag(addProcedureFlags(switching)))), "auto")
+    .option("--force", "continue even if no kube-proxy would serve, or canary traffic already fails")
     .action(start(async () => (await import("./commands/switch.ts")).switchDataplane));
+}
 
-  addProxyCommands(program, start);
-
-  addFileFlags(addKindFlag(addProcedureFlags(program.command("uninstall"))))
-    .description("take everything away again, in order, and prove that nothing is left")
-    .option("--remove-crds", "also the resource definitions, and with them every policy and pool people made")
+export function addUninstallCommand(program: Command, start: Start): void {
+  const removing = document(program.command("uninstall"), {
+    short: "Remove the service, in order, and verify that it is gone",
+    long: "Remove the service's objects from the cluster, in order, and verify that none is left. Run vendor node remove on each node to remove what its agent wrote to the kernel.",
+    examples: [
+      ["Show what would be removed", "vendorctl plan uninstall"],
+      ["Remove the CRDs too, and with them all policies and pools", "vendorctl uninstall --remove-crds"],
+    ],
+  });
+  addFileFlags(addKindFlag(addProcedureFlags(removing)))
+    .option("--remove-crds", "remove the CRDs too, and with them every policy and pool")
     .action(start(async () => (await import("./commands/uninstall.ts")).uninstall));
 }
 
-function addProxyCommands(program: Command, start: Start): void {
-  const proxy = program.command("proxy").description("the orchestrator's service proxy, beside the data plane");
+export function addProxyCommands(program: Command, start: Start): void {
+  const proxy = document(program.command("proxy"), {
+    short: "Show, disable or restore kube-proxy",
+    long: "Show, disable or restore kube-proxy. eBPF serves Services in its place (kube-proxy replacement).",
+  });
   const load = () => import("./commands/proxy.ts");
-  addKindFlag(proxy.command("status"))
-    .description("how it stands between the service proxy and the data plane, and what to run")
-    .action(start(async () => (await load()).status));
-  addKindFlag(addProcedureFlags(proxy.command("disable")))
-    .description("disable the service proxy the way this kind of cluster allows")
-    .option("--force", "though the data plane is not eBPF and nobody else serves services")
+  addKindFlag(
+    document(proxy.command("status"), {
+      short: "Show whether kube-proxy or eBPF serves Services",
+      long: "Show whether kube-proxy or eBPF serves Services, whether they conflict, and the next command. Exits with 3 on a conflict.",
+      examples: [["Show it as JSON", "vendorctl proxy status -o json"]],
+    }),
+  ).action(start(async () => (await load()).status));
+  addKindFlag(
+    addProcedureFlags(
+      document(proxy.command("disable"), {
+        short: "Disable kube-proxy, once eBPF serves Services",
+        examples: [["Show how this kind of cluster does it", "vendorctl plan proxy disable"]],
+      }),
+    ),
+  )
+    .option("--force", "continue even if the data plane is not eBPF and nothing else serves Services")
     .action(start(async () => (await load()).disable));
-  addKindFlag(addProcedureFlags(proxy.command("restore")))
-    .description("bring the service proxy back, and wait until it serves on every node")
-    .option("--leave-rules", "beside eBPF: stop removing the proxy's rules first")
-    .option("--force", "though eBPF goes on removing its rules")
+  addKindFlag(
+    addProcedureFlags(
+      document(proxy.command("restore").alias("enable"), {
+        short: "Restore kube-proxy, and wait until it serves on every node",
+        examples: [["Run kube-proxy together with eBPF", "vendorctl proxy restore --leave-rules"]],
+      }),
+    ),
+  )
+    .option("--leave-rules", "with eBPF: stop removing kube-proxy's rules first")
+    .option("--force", "continue even if eBPF keeps removing kube-proxy's rules")
     .action(start(async () => (await load()).restore));
 }
 
@@ -58,14 +101,14 @@ function addInstallFlags(command: Command): Command {
       "operator",
     )
     .option(
-      "--dataplane <mode>",
-      `${DATAPLANES.join(" or ")}; BPF where it can be unless told`,
-      oneOf("--dataplane", DATAPLANES),
+      "--dataplane <bpf|standard>",
+      "data plane (default: bpf where the cluster supports it)",
+      dataplane("--dataplane"),
     )
-    .option("--pod-cidr <prefix>", "prefix of the pods' addresses, for the first pool", cidr("--pod-cidr"))
-    .option("--set <field=value>", "a field of the Installation (repeatable)", fieldEdits("--set"))
-    .option("--flow-logs", "also flow logs")
-    .option("--flow-ui", "also the page that shows them; brings flow logs along")
+    .option("--pod-cidr <prefix>", "CIDR of the first IP pool (default: detected)", cidr("--pod-cidr"))
+    .option("--set <field=value>", "set a field of the Installation (repeatable)", fieldEdits("--set"))
+    .option("--flow-logs", "enable flow logs")
+    .option("--flow-ui", "enable the flow UI, and flow logs with it")
     .option(
       "--chart <chart>",
       "folder, archive or reference of the chart, with --method chart",
@@ -73,7 +116,7 @@ function addInstallFlags(command: Command): Command {
     )
     .option(
       "--save-custom-resources <file>",
-      "write the edited custom resources to this file",
+      "write the custom resources to this file",
       someText("--save-custom-resources", "the path of a file"),
     );
 }
@@ -81,7 +124,7 @@ function addInstallFlags(command: Command): Command {
 function addApiServerFlag(command: Command): Command {
   return command.option(
     "--api-server <host:port>",
-    "the API server's real, stable address; found where it is left out",
+    "stable address of the API server (default: detected)",
     hostAndPort("--api-server"),
   );
 }
@@ -89,16 +132,15 @@ function addApiServerFlag(command: Command): Command {
 function addKindFlag(command: Command): Command {
   return command.option(
     "--kind <kind>",
-    `kind of cluster, where it does not show: ${KINDS.join(", ")}`,
+    `kind of cluster: ${KINDS.join(", ")} (default: detected)`,
     oneOf("--kind", KINDS),
   );
 }
 
 function addFileFlags(command: Command): Command {
-  const what = "the address the files of a release are published at";
   return command.option(
     "--manifest-url <url>",
-    `${what}; the copies that came with this tool where it is left out`,
-    someText("--manifest-url", what),
+    "URL of the release's files (default: the copies in this tool)",
+    someText("--manifest-url", "the address the files of a release are published at"),
   );
 }

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { errors } from "./errors.ts";
 import { oneOf, someText } from "./flags.ts";
+import { document } from "./help.ts";
 import { addProcedureFlags } from "./procedure-flags.ts";
 import type { Start } from "./program.ts";
 
@@ -8,35 +9,55 @@ const PHASES = ["before", "after"] as const;
 
 /** `vendorctl migrate …`: what an upgrade asks of things that are not the service's own. */
 export function addMigrateCommands(program: Command, start: Start): void {
-  const migrate = program
-    .command("migrate")
-    .description("carry things over that an upgrade would lose or leave behind");
+  const migrate = document(program.command("migrate"), {
+    short: "Migrate what an upgrade would lose or leave behind",
+  });
   const load = () => import("./commands/migrate.ts");
 
-  addProcedureFlags(migrate.command("owner-references"))
-    .description("keep what is owned through v3 resources when their UIDs change, from v3.28 on")
+  addProcedureFlags(
+    document(migrate.command("owner-references"), {
+      short: "Keep objects owned by v3 resources when their UIDs change (v3.28)",
+      long: "Keep objects that v3 resources own. The UIDs of v3 resources change with v3.28, and the garbage collector would delete what they own.",
+      examples: [
+        ["Around an upgrade that another tool runs", "vendorctl migrate owner-references --phase before"],
+        ["When it is over", "vendorctl migrate owner-references --phase after"],
+      ],
+    }),
+  )
     .option(
-      "--phase <half>",
-      "before or after an upgrade that another tool does; without it, the upgrade is waited for in between",
+      "--phase <before|after>",
+      "the half to run, around an upgrade by another tool (default: both, waiting for the upgrade in between)",
       oneOf("--phase", PHASES),
     )
     .option(
       "--save-to <file>",
-      "also write every reference to this file, and what became of it",
+      "write every reference and its outcome to this file too",
       someText("--save-to", "the path of a file"),
     )
     .action(start(async () => (await load()).ownerReferences));
 
-  addProcedureFlags(migrate.command("host-endpoints"))
-    .description("from your own all-interfaces host endpoints to automatic ones")
-    .option("--accept-policies", "policies that would start to act on the nodes have been looked at")
+  addProcedureFlags(
+    document(migrate.command("host-endpoints"), {
+      short: "Replace your all-interfaces host endpoints by automatic ones",
+      examples: [["Show which policies would start to apply to nodes", "vendorctl plan migrate host-endpoints"]],
+    }),
+  )
+    .option("--accept-policies", "continue even if policies would start to apply to nodes")
     .option("--delete-temporary-policy", "delete the temporary policy of upgrades from before v3.14 at the end")
     .action(start(async () => (await load()).hostEndpoints));
 
-  addProcedureFlags(migrate.command("sidecars"))
-    .description("update the mesh's sidecar injector, then restart each workload that has the sidecar")
+  addProcedureFlags(
+    document(migrate.command("sidecars"), {
+      short: "Update the mesh's sidecar injector and restart its workloads",
+      examples: [["For version 1.15 of the mesh", "vendorctl migrate sidecars --mesh-version 1.15"]],
+    }),
+  )
     .requiredOption("--mesh-version <version>", "version of the mesh", meshVersion)
-    .option("--manifest-url <url>", "where the files of the release are", someText("--manifest-url", "an address"))
+    .option(
+      "--manifest-url <url>",
+      "URL of the release's files (default: the copies in this tool)",
+      someText("--manifest-url", "an address"),
+    )
     .action(start(async () => (await load()).sidecars));
 }
 

@@ -1,7 +1,8 @@
 import { CHECK_GROUPS } from "../procedures/checks/check.ts";
 import type { CheckResult, Verdict } from "../procedures/checks/run-checks.ts";
 import { junitReport } from "./junit.ts";
-import { print } from "./printer.ts";
+import { Styled, styled } from "./printable.ts";
+import { hanging, print, wrapped } from "./printer.ts";
 import type { Session } from "./session.ts";
 
 export interface CheckReport {
@@ -14,7 +15,7 @@ export interface CheckReport {
   results: readonly CheckResult[];
 }
 
-type Paint = Record<CheckResult["status"], (text: string) => string>;
+type Mark = (status: CheckResult["status"]) => Styled;
 
 /** Short when all is well, long where it is not. */
 export async function printChecks(session: Session, report: CheckReport): Promise<void> {
@@ -32,73 +33,92 @@ export async function printChecks(session: Session, report: CheckReport): Promis
 
 const WORD = { ok: "ok", warn: "warn", fail: "fail", skip: "skip", suppressed: "skip" } as const;
 const WIDTH = 4;
+const STATUSES = ["ok", "warn", "fail", "skip", "suppressed"] as const;
 
-async function painter(session: Session): Promise<Paint> {
+async function painter(session: Session): Promise<Mark> {
   const { createColors } = (await import("picocolors")).default;
   const { green, yellow, red, dim } = createColors(session.flags.color);
-  return { ok: green, warn: yellow, fail: red, skip: dim, suppressed: dim };
+  const paint = { ok: green, warn: yellow, fail: red, skip: dim, suppressed: dim };
+  return (status) => Styled.raw(paint[status](WORD[status]));
 }
 
-/** One line a group that is well; every finding with what was seen, why it matters and what to do. */
-async function longReport(session: Session, report: CheckReport): Promise<string> {
-  const paint = await painter(session);
-  const lines = CHECK_GROUPS.flatMap((group) => {
+/** One line for a healthy group; every finding with the evidence, why it matters and what to do. */
+async function longReport(session: Session, report: CheckReport): Promise<Styled> {
+  const mark = await painter(session);
+  const width = session.config.outColumns;
+  const groups = CHECK_GROUPS.map(async (group) => {
     const results = report.results.filter((result) => result.group === group);
     if (results.length === 0) return [];
-    const bad = results.filter(({ status }) => status === "warn" || status === "fail");
-    const head = groupLine(group, results, paint);
-    return [head, ...bad.flatMap((result) => findingLines(result, paint))];
+    // With -v 1, what passed is listed too.
+    const shown = results.filter(({ status }) => session.flags.v > 0 || status === "warn" || status === "fail");
+    const findings = await Promise.all(shown.map((result) => findingLines(result, mark, width)));
+    return [groupLine(group, results, mark), ...findings.flat()];
   });
-  return `${lines.join("\n")}\n${verdictLine(report, paint)}\n`;
+  const lines = (await Promise.all(groups)).flat();
+  return Styled.raw([...lines, ...(await verdictLines(report, mark, width)), ""].join("\n"));
 }
 
-function groupLine(group: string, results: readonly CheckResult[], paint: Paint): string {
+function groupLine(group: string, results: readonly CheckResult[], mark: Mark): string {
   const count = (status: CheckResult["status"]) => results.filter((result) => result.status === status).length;
   const worst = count("fail") > 0 ? "fail" : count("warn") > 0 ? "warn" : count("ok") > 0 ? "ok" : "skip";
-  const parts = (["ok", "warn", "fail", "skip", "suppressed"] as const)
-    .filter((status) => count(status) > 0)
-    .map((status) => `${count(status)} ${status}`);
-  return `${symbol(worst, paint)}  ${group}  (${parts.join(", ")})`;
+  const parts = STATUSES.filter((status) => count(status) > 0).map((status) => `${count(status)} ${status}`);
+  return `${column(worst, mark)}${group}  (${parts.join(", ")})`;
 }
 
-function symbol(status: CheckResult["status"], paint: Paint): string {
-  return paint[status](WORD[status].padEnd(WIDTH));
+/** The word as a column of its own. */
+function column(status: CheckResult["status"], mark: Mark, indent = ""): Styled {
+  return styled`${indent}${mark(status)}${" ".repeat(WIDTH - WORD[status].length)}  `;
 }
 
-function findingLines(result: CheckResult, paint: Paint): string[] {
+const INDENT = " ".repeat(WIDTH + 4);
+
+async function findingLines(result: CheckResult, mark: Mark, width: number): Promise<string[]> {
   const { status, title, code, evidence, reason, fix, rule } = result;
-  return [
-    `  ${symbol(status, paint)}  ${title} [${code}]`,
-    ...evidence.map((line) => `        ${line}`),
-    `        why: ${reason}`,
-    `        fix: ${fix}`,
-    `        rule: ${rule}`,
-  ];
+  if (status === "ok" || status === "skip") {
+    const read = evidence.length === 0 ? "" : `: ${evidence.join("; ")}`;
+    return await hanging(column(status, mark, "  "), `${title} [${code}]${read}`, { width });
+  }
+  const labelled = (label: string, text: string | undefined) =>
+    text ? wrapped(text, { first: `${INDENT}${label}: `, width }) : [];
+  const lines = await Promise.all([
+    hanging(column(status, mark, "  "), `${title} [${code}]`, { width }),
+    ...evidence.map((line) => wrapped(line, { first: INDENT, width })),
+    labelled("why", reason),
+    labelled("fix", fix),
+    labelled("rule", rule),
+  ]);
+  return lines.flat();
 }
 
 /** Findings only, a line each, to be pasted into a ticket. */
-async function shortReport(session: Session, report: CheckReport): Promise<string> {
-  const paint = await painter(session);
+async function shortReport(session: Session, report: CheckReport): Promise<Styled> {
+  const mark = await painter(session);
+  const width = session.config.outColumns;
   const bad = report.results.filter(({ status }) => status === "warn" || status === "fail");
-  const lines = bad.map(
-    ({ status, code, title, evidence }) =>
-      `${symbol(status, paint)}  ${code}  ${evidence[0] ?? title}${more(evidence)}`,
+  const lines = await Promise.all(
+    bad.map(({ status, code, title, evidence }) =>
+      hanging(column(status, mark), `${code}  ${evidence[0] ?? title}${more(evidence)}`, { width }),
+    ),
   );
-  return [...lines, verdictLine(report, paint), ""].join("\n");
+  return Styled.raw([...lines.flat(), ...(await verdictLines(report, mark, width)), ""].join("\n"));
 }
 
 function more(evidence: readonly string[]): string {
   return evidence.length > 1 ? ` (and ${evidence.length - 1} more)` : "";
 }
 
-function verdictLine({ verdict, counts, purpose, cluster }: CheckReport, paint: Paint): string {
-  const about = purpose === "running" ? "what runs here" : `before ${purpose}`;
+async function verdictLines(report: CheckReport, mark: Mark, width: number): Promise<string[]> {
+  const { verdict, counts, purpose, cluster } = report;
+  const about = purpose === "running" ? "installed service" : `before ${purpose}`;
   const parts = Object.entries(counts)
     .filter(([, count]) => count > 0)
     .map(([status, count]) => `${count} ${status}`);
-  const next =
-    verdict === "fail" || purpose === "running"
-      ? ""
-      : `; next: vendorctl ${purpose === "switch" ? "switch --to BPF" : purpose}`;
-  return `${paint[verdict](verdict)}: ${about}, ${cluster.kind} cluster of ${cluster.nodes} nodes: ${parts.join(", ")}${next}`;
+  const nodes = `${cluster.nodes} ${cluster.nodes === 1 ? "node" : "nodes"}`;
+  const text = `${about}, ${cluster.kind} cluster of ${nodes}: ${parts.join(", ")}`;
+  const next = verdict === "fail" || purpose === "running" ? [] : [`next: ${nextCommand(purpose)}`];
+  return [...(await hanging(styled`${mark(verdict)}: `, text, { width })), ...next];
+}
+
+function nextCommand(purpose: string): string {
+  return `vendorctl ${purpose === "switch" ? "switch --to bpf" : purpose}`;
 }

@@ -1,25 +1,32 @@
 import type { Plan } from "../procedures/plan.ts";
-import { formatTable } from "./printer.ts";
+import { formatTable, wrapped } from "./printer.ts";
 import type { Session } from "./session.ts";
 
 /** A plan for a person: its steps, what to know, and nothing else. */
-export function planText(plan: Plan): string {
-  if (plan.steps.length === 0) return `${plan.title}: nothing to do\n${notes(plan)}`;
-  const rows = plan.steps.map(({ title, where, risk, reversible }, index) => {
-    return [String(index + 1), title, where, risk, reversible === true ? "yes" : `no: ${reversible}`];
+export async function planText(plan: Plan, width = Number.POSITIVE_INFINITY): Promise<string> {
+  const title = await wrapped(plan.steps.length === 0 ? `${plan.title}: nothing to do` : plan.title, { width });
+  const notes = await Promise.all(plan.notes.map((note) => wrapped(shortHashes(note), { first: "note: ", width })));
+  if (plan.steps.length === 0) return `${[...title, ...notes.flat()].join("\n")}\n`;
+  const rows = plan.steps.map(({ title: what, where, risk, reversible }, index) => {
+    return [String(index + 1), what, shortHashes(where), risk, reversible === true ? "yes" : `no: ${reversible}`];
   });
-  const table = formatTable({ columns: ["STEP", "WHAT", "WHERE", "RISK", "REVERSIBLE"], rows });
-  return `${plan.title}\nplan ${plan.id}, ${plan.hash.slice(0, 12)}\n\n${table}${notes(plan)}`;
+  const table = await formatTable({ columns: ["STEP", "WHAT", "WHERE", "RISK", "REVERSIBLE"], rows }, width);
+  const head = [...title, `plan ${plan.id}, ${plan.hash.slice(0, SHORT)}`, ""];
+  return `${head.join("\n")}\n${table}${notes.length === 0 ? "" : `\n${notes.flat().join("\n")}\n`}`;
 }
 
-function notes({ notes: all }: Plan): string {
-  return all.length === 0 ? "" : `\n${all.map((note) => `note: ${note}\n`).join("")}`;
+const SHORT = 12;
+
+/** As git does it: the start of a hash names it well enough for a person. */
+function shortHashes(text: string): string {
+  return text.replace(/\b[0-9a-f]{40,64}\b/g, (hash) => hash.slice(0, SHORT));
 }
 
 /** Prints a plan as the result of a command: as it is saved, or as it is read, with the one command that runs it. */
 export async function printPlan(session: Session, plan: Plan): Promise<void> {
   if (session.flags.output === "json") return session.out(`${JSON.stringify(plan, null, 2)}\n`);
   if (session.flags.output === "yaml") return session.out((await import("./to-yaml.ts")).toYaml(plan));
-  const next = plan.steps.length === 0 ? "" : `\nrun it with: ${plan.command} -y\n`;
-  session.out(`${planText(plan)}${next}`);
+  const width = session.config.outColumns;
+  const next = await wrapped(`${plan.command} -y`, { first: "run it with: ", width });
+  session.out(`${await planText(plan, width)}${plan.steps.length === 0 ? "" : `\n${next.join("\n")}\n`}`);
 }

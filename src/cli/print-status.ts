@@ -1,4 +1,6 @@
 import type { PartState, StatusPart, StatusTree } from "../procedures/status-tree.ts";
+import { Styled, styled } from "./printable.ts";
+import { hanging, wrapped } from "./printer.ts";
 import type { Session } from "./session.ts";
 
 const SYMBOL: Record<PartState, string> = {
@@ -9,8 +11,8 @@ const SYMBOL: Record<PartState, string> = {
   unknown: "??",
 };
 
-/** As a tree, with what is behind it all and what to do below. */
-export async function formatStatus(session: Session, tree: StatusTree): Promise<string> {
+/** As a tree, with the root cause and the next command below. */
+export async function formatStatus(session: Session, tree: StatusTree): Promise<Styled> {
   const { createColors } = (await import("picocolors")).default;
   const { green, yellow, red, dim } = createColors(session.flags.color);
   const paint: Record<PartState, (text: string) => string> = {
@@ -20,28 +22,39 @@ export async function formatStatus(session: Session, tree: StatusTree): Promise<
     "not installed": dim,
     unknown: yellow,
   };
-  const head = (state: PartState) => paint[state](SYMBOL[state]);
-  const line = ({ name, state, text, since }: StatusPart) =>
-    [
-      name,
-      state === "ok" || text === "" ? "" : `: ${state}`,
-      text ? `  ${text}` : "",
-      state !== "ok" && since ? `  (since ${since})` : "",
-    ].join("");
-  const draw = (parts: readonly StatusPart[], indent: string): string[] =>
-    parts.flatMap((part, index) => {
+  const width = session.config.outColumns;
+  const head = (state: PartState) => Styled.raw(paint[state](SYMBOL[state]));
+  const draw = async (parts: readonly StatusPart[], indent: string): Promise<string[]> => {
+    const lines = parts.map(async (part, index) => {
       const last = index === parts.length - 1;
-      const branch = `${indent}${last ? "└─" : "├─"} ${head(part.state)} ${part.state === "not installed" && part.text === "" ? `${part.name}: not installed` : line(part)}`;
-      return [branch, ...draw(part.parts, `${indent}${last ? "   " : "│  "}`)];
+      const below = `${indent}${last ? "   " : "│  "}`;
+      const first = styled`${indent}${last ? "└─" : "├─"} ${head(part.state)} `;
+      return [
+        ...(await hanging(first, partText(part), { width, below: `${below}   ` })),
+        ...(await draw(part.parts, below)),
+      ];
     });
+    return (await Promise.all(lines)).flat();
+  };
   const { rootCause } = tree;
-  return [
-    `${head(tree.state)} ${tree.title}`,
-    ...draw(tree.parts, ""),
-    ...(rootCause
-      ? [`cause: ${rootCause.part}: ${rootCause.text}${rootCause.since ? ` (since ${rootCause.since})` : ""}`]
-      : []),
-    `next:  ${tree.next}`,
-    "",
-  ].join("\n");
+  const cause = rootCause && `${rootCause.part}: ${rootCause.text}${sinceText(rootCause.since)}`;
+  return Styled.raw(
+    [
+      ...(await hanging(styled`${head(tree.state)} `, tree.title, { width })),
+      ...(await draw(tree.parts, "")),
+      ...(cause === undefined ? [] : await wrapped(cause, { first: "cause: ", width })),
+      ...(await wrapped(tree.next, { first: "next:  ", width })),
+      "",
+    ].join("\n"),
+  );
+}
+
+function partText({ name, state, text, since }: StatusPart): string {
+  if (state === "ok") return text ? `${name}  ${text}` : name;
+  if (text === "") return state === "not installed" ? `${name}: not installed` : `${name}${sinceText(since)}`;
+  return `${name}: ${state}  ${text}${sinceText(since)}`;
+}
+
+function sinceText(since: string | undefined): string {
+  return since ? `  (since ${since})` : "";
 }

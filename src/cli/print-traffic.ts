@@ -1,13 +1,13 @@
-import type { TrafficRow } from "../api/traffic-report.ts";
+import type { TrafficRow } from "../api/protocol/traffic-report.ts";
 import { formatTable, type Table } from "./printer.ts";
 
-/** What traffic suffered meanwhile, way by way. */
-export function trafficText(rows: readonly TrafficRow[]): string {
-  return formatTable(trafficTable(rows));
+/** What traffic lost meanwhile, path by path. */
+export function trafficText(rows: readonly TrafficRow[], width?: number): Promise<string> {
+  return formatTable(trafficTable(rows), width);
 }
 
 function trafficTable(rows: readonly TrafficRow[]): Table {
-  const columns = ["WAY", "BY", "CONNECTIONS", "LOST", "LONGEST SILENCE", "DATAGRAMS", "UNANSWERED"];
+  const columns = ["PATH", "PROTOCOL", "CONNECTIONS", "LOST", "LONGEST SILENCE", "DATAGRAMS", "UNANSWERED"];
   const cells = rows.map(({ way, protocol, opened, lost, silenceMs, sent, unanswered }) => {
     const counts = protocol === "tcp" ? [`${opened}`, `${lost}`] : ["", ""];
     const datagrams = protocol === "udp" ? [`${sent}`, `${unanswered}`] : ["", ""];

@@ -1,26 +1,72 @@
 import { expect, it } from "vitest";
-import { formatPairs, formatTable } from "./printer.ts";
+import { formatPairs, formatTable, wrapped } from "./printer.ts";
 
-it("makes columns as wide as their widest cell, with no space at the end of a line", () => {
+it("makes columns as wide as their widest cell, with no space at the end of a line", async () => {
   const rows = [
     ["web", "1/1", ""],
     ["a-longer-name", "12/12", "x"],
   ];
-  expect(formatTable({ columns: ["NAME", "READY", "NOTE"], rows })).toBe(
+  expect(await formatTable({ columns: ["NAME", "READY", "NOTE"], rows })).toBe(
     "NAME            READY   NOTE\nweb             1/1\na-longer-name   12/12   x\n",
   );
 });
 
-it("says something instead of an empty table", () => {
-  expect(formatTable({ columns: ["NAME"], rows: [], empty: "nothing here" })).toBe("nothing here\n");
-  expect(formatTable({ columns: ["NAME"], rows: [] })).toBe("NAME\n");
+it("says something instead of an empty table", async () => {
+  expect(await formatTable({ columns: ["NAME"], rows: [], empty: "nothing here" })).toBe("nothing here\n");
+  expect(await formatTable({ columns: ["NAME"], rows: [] })).toBe("NAME\n");
 });
 
-it("lines up labels", () => {
+it("lines up labels", async () => {
   expect(
-    formatPairs([
+    await formatPairs([
       ["a", "1"],
       ["longer", "2"],
     ]),
   ).toBe("a:      1\nlonger: 2\n");
+});
+
+const wide = {
+  columns: ["STEP", "WHAT", "WHERE"],
+  rows: [
+    ["1", "Apply the CRDs", "operator-crds.yaml of the release that this tool came with, sha256:0123456789ab"],
+    ["2", "Wait", "DaemonSet vendor-system/vendor-node"],
+  ],
+};
+
+it.each([40, 60, 80])("wraps long cells in their column, so that nothing is wider than %s columns", async (width) => {
+  const lines = (await formatTable(wide, width)).trimEnd().split("\n");
+  for (const line of lines) expect(line.length).toBeLessThanOrEqual(width);
+  expect(lines.join(" ").replace(/\s+/g, " ")).toContain("vendor-system/vendor-node");
+  expect(lines.length).toBeGreaterThan(3);
+});
+
+it("keeps a row on one line in a pipe, however long it is", async () => {
+  expect((await formatTable(wide)).trimEnd().split("\n")).toHaveLength(3);
+});
+
+it("counts the columns a sign takes, not its bytes", async () => {
+  const rows = [
+    ["網路", "x"],
+    ["ab", "y"],
+  ];
+  expect(await formatTable({ columns: ["N", "M"], rows })).toBe("N      M\n網路   x\nab     y\n");
+});
+
+it("keeps data from forging rows and from steering the terminal", async () => {
+  const rows = [["a\nb\x1b[2J", "\u202etxt"]];
+  expect(await formatTable({ columns: ["NAME", "NOTE"], rows })).toBe(
+    "NAME            NOTE\na\\nb\\u001b[2J   \\u202etxt\n",
+  );
+});
+
+it("breaks a command so that it can still be pasted, and a sentence at its words", async () => {
+  const command = 'kubectl patch installation default --type merge -p \'{"spec": {"a": 1}}\'';
+  const lines = await wrapped(command, { first: "fix: ", width: 50 });
+  expect(lines.every((line) => line.length <= 50)).toBe(true);
+  expect(lines.map((line) => line.slice(5).replace(/ \\$/, "").trim()).join(" ")).toBe(command);
+  expect(await wrapped("one two three four", { first: "fix: ", width: 14 })).toEqual([
+    "fix: one two",
+    "     three",
+    "     four",
+  ]);
 });

@@ -1,15 +1,17 @@
+import { printableLine, type Styled } from "./printable.ts";
 import type { Session } from "./session.ts";
 
 const GAP = "   ";
+const NARROW_GAP = "  ";
 
 export interface Table {
   columns: readonly string[];
   rows: readonly (readonly string[])[];
-  /** Said instead of a table without rows. */
+  /** Printed instead of a table without rows. */
   empty?: string;
 }
 
-/** Prints a result the way `-o` asks for. The table is only made when somebody will see it. */
+/** Prints a result the way `-o` asks for. The table is only made when it is printed. */
 export async function print(session: Session, value: unknown, table: () => Table): Promise<void> {
   session.out(await render(session, value, table));
 }
@@ -26,26 +28,97 @@ async function render(session: Session, value: unknown, table: () => Table): Pro
     case "junit":
     case "wide":
     case "name":
-      return formatTable(table());
+      return await formatTable(table(), session.config.outColumns);
   }
 }
 
-/** Columns as wide as their widest cell, and no space at the end of a line. */
-export function formatTable({ columns, rows, empty }: Table): string {
+/** Columns as wide as their widest cell, or narrower and wrapped where the terminal is; no space at the end of a line. */
+export async function formatTable({ columns, rows, empty }: Table, width = Number.POSITIVE_INFINITY): Promise<string> {
   if (rows.length === 0 && empty !== undefined) return `${empty}\n`;
-  const lines = [columns, ...rows];
-  const widths = columns.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? "").length)));
-  const text = lines.map((line) =>
+  const lines = [columns, ...rows].map((line) => columns.map((_, column) => printableLine(line[column] ?? "")));
+  const plain = plainLines(lines);
+  if (plain?.every((line) => line.length <= width)) return `${plain.join("\n")}\n`;
+  // Loaded only when a table does not fit or has more than ASCII in it: the libraries cost as much as starting Node.
+  const { layTable } = await import("./layout.ts");
+  return `${layTable(lines, Number.isFinite(width) ? NARROW_GAP : GAP, width).join("\n")}\n`;
+}
+
+/** The table as it is when there is room for it; nothing where a sign may take more than one column. */
+function plainLines(lines: readonly (readonly string[])[]): string[] | undefined {
+  if (lines.some((line) => line.some((cell) => !isAscii(cell)))) return undefined;
+  const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  return lines.map((line) =>
     line
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
       .join(GAP)
       .trimEnd(),
   );
-  return `${text.join("\n")}\n`;
 }
 
 /** Label and value, one pair a line: for one object, where a table would have a single row. */
-export function formatPairs(pairs: readonly (readonly [string, string])[]): string {
-  const width = Math.max(...pairs.map(([label]) => label.length));
-  return pairs.map(([label, value]) => `${`${label}:`.padEnd(width + 1)} ${value}\n`).join("");
+export async function formatPairs(
+  pairs: readonly (readonly [string, string])[],
+  width = Number.POSITIVE_INFINITY,
+): Promise<string> {
+  const widest = Math.max(...pairs.map(([label]) => label.length));
+  const lines = await Promise.all(
+    pairs.map(([label, value]) => wrapped(value, { first: `${`${label}:`.padEnd(widest + 1)} `, width })),
+  );
+  return `${lines.flat().join("\n")}\n`;
+}
+
+/** A sentence as lines of the terminal's width, those after the first indented; a command is broken so that it can still be pasted. */
+export async function wrapped(
+  text: string,
+  { first = "", width }: { first?: string; width: number },
+): Promise<string[]> {
+  const line = printableLine(text);
+  if (isAscii(line) && first.length + line.length <= width) return [`${first}${line}`];
+  if (!Number.isFinite(width)) return [`${first}${line}`];
+  return wrapLine(await import("./layout.ts"), line, { first, width });
+}
+
+/** The same, with the layout at hand: for lines that are drawn from a callback. */
+export function wrapLine(
+  { hang }: Pick<typeof import("./layout.ts"), "hang">,
+  line: string,
+  { first, width }: { first: string; width: number },
+): string[] {
+  return COMMAND.test(line) ? brokenCommand(line, first, width) : hang(first, line, width);
+}
+
+/** A line that starts with something styled, in the terminal's width; the lines after it start with `below`. */
+export async function hanging(
+  first: Styled,
+  text: string,
+  { width, below }: { width: number; below?: string },
+): Promise<string[]> {
+  const line = printableLine(text);
+  if (!Number.isFinite(width)) return [`${first}${line}`];
+  const { hang } = await import("./layout.ts");
+  return hang(first.text, line, width, below);
+}
+
+const COMMAND = /^(?:\S*\/)?(?:vendorctl|vendor|kubectl|helm|kubeadm|export) \S/;
+
+/** At spaces that no quotes are around, each line but the last ended by a backslash. */
+function brokenCommand(command: string, first: string, width: number): string[] {
+  const words = command.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? [command];
+  const indent = " ".repeat(first.length);
+  const lines: string[] = [];
+  let line = "";
+  for (const word of words) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    // Two columns are kept for the backslash.
+    if (line === "" || indent.length + longer.length + 2 <= width) line = longer;
+    else {
+      lines.push(`${line} \\`);
+      line = `  ${word}`;
+    }
+  }
+  return [...lines, line].map((text, index) => `${index === 0 ? first : indent}${text}`);
+}
+
+function isAscii(text: string): boolean {
+  return /^[\x20-\x7e]*$/.test(text);
 }

@@ -1,48 +1,54 @@
 import type { Command } from "commander";
-import { oneOf, someText } from "./flags.ts";
+import { completedWith, oneOf, someText } from "./flags.ts";
+import { optionWithDefault } from "./help.ts";
 
 /** Flags of every command that changes a cluster. */
 export interface ProcedureFlags {
   yes?: true;
-  /** `true` where the flag stands alone, which means `client`. */
+  /** `true` if the flag stands alone, which means `client`. */
   dryRun?: "client" | "server" | true;
   wait: boolean;
   rollbackOnFailure?: true;
   detailedExitcode?: true;
-  /** Codes of checks to go on without. */
+  /** Codes of checks to continue in spite of. */
   suppress?: string[];
-  /** Where the files of a release are published; those that came with the tool unless told. */
+  /** Where the files of a release are published (default: those that came with the tool). */
   manifestUrl?: string;
 }
 
 const DRY_RUNS = ["client", "server"] as const;
 
 export function addProcedureFlags(command: Command): Command {
-  return addWaitFlag(addYesFlag(command))
-    .option(
-      "--dry-run [where]",
-      "change nothing: client prints the plan, server also has the API server check it",
-      oneOf("--dry-run", DRY_RUNS),
-    )
-    .option("--rollback-on-failure", "take everything back when a step fails")
-    .option("--detailed-exitcode", "of a plan or a diff: exit with 2 where there is something to change")
-    .option("--suppress <code>", "go on in spite of this check (repeatable)", repeatedCodes);
+  return addDryRunFlag(addWaitFlag(addYesFlag(command)))
+    .option("--rollback-on-failure", "roll everything back if a step fails")
+    .option("--detailed-exitcode", "with plan, diff or --dry-run: exit with 2 if there are changes")
+    .option("--suppress <code>", "continue in spite of this check (repeatable)", repeatedCodes);
+}
+
+export function addDryRunFlag(command: Command): Command {
+  return command.option(
+    "--dry-run [where]",
+    "change nothing: client prints the plan, server also validates it on the API server",
+    oneOf("--dry-run", DRY_RUNS),
+  );
 }
 
 export function addYesFlag(command: Command): Command {
-  return command.option("-y, --yes", "do not ask");
+  return command.option("-y, --yes", "run without asking for confirmation");
 }
 
 export function addWaitFlag(command: Command): Command {
   const choice = oneOf("--wait", ["true", "false"]);
-  return command.option(
-    "--wait [yes]",
-    "false: do not wait for the last change to take effect",
-    (text: string) => choice(text) === "true",
-    true,
+  const parse = completedWith(["true", "false"], (text: string) => choice(text) === "true");
+  return command.addOption(
+    optionWithDefault("--wait [true|false]", "wait for the last change to roll out; --wait=false returns after it", {
+      parse,
+      value: true,
+      shown: "true",
+    }),
   );
 }
 
-function repeatedCodes(text: string, before: string[] = []): string[] {
+const repeatedCodes = completedWith("checks", (text: string, before: string[] = []): string[] => {
   return [...before, someText("--suppress", "the code of a check")(text)];
-}
+});

@@ -1,15 +1,16 @@
 import { Command } from "commander";
 import { VERSION } from "../api/release.ts";
-import { addCheckCommands } from "./check-program.ts";
+import { addCheckCommand, addStatusCommands } from "./check-program.ts";
 import { addClusterCommands } from "./cluster-program.ts";
 import { errors } from "./errors.ts";
-import { duration, oneOf, someText, wholeNumber } from "./flags.ts";
-import { addInstallCommands } from "./install-program.ts";
+import { completedWith, duration, oneOf, someText, wholeNumber } from "./flags.ts";
+import { document, formatHelpFor, helpOfOptions } from "./help.ts";
+import { addInstallCommand, addProxyCommands, addSwitchCommand, addUninstallCommand } from "./install-program.ts";
 import { addMigrateCommands } from "./migrate-program.ts";
 import { addResourceCommands } from "./resources-program.ts";
 import { addRunCommands } from "./run-program.ts";
 import { DIALECTS, type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
-import { addUpgradeCommands } from "./upgrade-program.ts";
+import { addFlowsCommands, addUpgradeCommand } from "./upgrade-program.ts";
 
 /** Makes a command's action of what it does, which is loaded only when the command runs. */
 export type Start = <Options>(
@@ -22,12 +23,11 @@ export type Start = <Options>(
  */
 export function buildProgram(world: World): Command {
   const program = new Command("vendorctl")
-    .description("Check, install, switch and upgrade the networking of a cluster, and try it all on an embedded one.")
+    .description("Check, install, switch and upgrade the networking of a Kubernetes cluster.")
     .exitOverride()
     .configureOutput({ writeOut: world.out, writeErr: world.out, outputError: () => {} })
-    .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
-    .version(VERSION, "--version", "print the version of vendorctl")
-    .helpOption("-h, --help", "show what a command does and takes");
+    .version(VERSION, "--version", "print the version of vendorctl");
+  formatHelpFor(program, world.config.outColumns);
   addGlobalFlags(program, world);
 
   const start: Start =
@@ -41,23 +41,46 @@ export function buildProgram(world: World): Command {
       await action({ ...world, flags }, command.opts<never>(), args[0] as string);
     };
 
-  addCheckCommands(program, start);
-  addInstallCommands(program, start);
-  addUpgradeCommands(program, start);
+  program.commandsGroup("Basic Commands:");
+  addCheckCommand(program, start);
+  addInstallCommand(program, start);
+  addStatusCommands(program, start);
+  program.commandsGroup("Lifecycle Commands:");
+  addSwitchCommand(program, start);
+  addProxyCommands(program, start);
+  addUpgradeCommand(program, start);
   addMigrateCommands(program, start);
-  addResourceCommands(program, start);
+  addFlowsCommands(program, start);
+  addUninstallCommand(program, start);
+  program.commandsGroup("Plans and Runs:");
   addRunCommands(program, world, start);
-  addClusterCommands(program, start);
-  program
-    .command("explain")
-    .description("what an error code means, and what to do about it; works offline")
+  program.commandsGroup("Resource Commands:");
+  addResourceCommands(program, start);
+  program.commandsGroup("Troubleshooting and Other Commands:");
+  addOtherCommands(program, world, start);
+  return program;
+}
+
+function addOtherCommands(program: Command, world: World, start: Start): void {
+  document(program.command("explain"), {
+    short: "Explain an error or check code, offline",
+    examples: [["Explain the code at the end of an error", "vendorctl explain KUBECONFIG_MISSING"]],
+  })
     .argument("<code>", "the word in brackets at the end of an error")
     .action(start(async () => (await import("./commands/explain.ts")).explain));
-  program
-    .command("completion")
-    .description("print a script that completes vendorctl's commands and flags in a shell")
+  addClusterCommands(program, start);
+  document(program.command("completion"), {
+    short: "Print a shell completion script",
+    examples: [
+      ["Load it in bash", "source <(vendorctl completion bash)"],
+      ["Install it in fish", "vendorctl completion fish > ~/.config/fish/completions/vendorctl.fish"],
+    ],
+  })
     .argument("<shell>", "bash, zsh or fish")
     .action(start(async () => (await import("./commands/completion.ts")).completion));
+  document(program.command("options"), { short: "List the global options" }).action(() =>
+    world.out(helpOfOptions(program, world.config.outColumns)),
+  );
   program
     .command("complete", { hidden: true })
     .argument("[words...]")
@@ -66,12 +89,10 @@ export function buildProgram(world: World): Command {
     .action(async (words: string[]) => (await import("./commands/complete.ts")).complete(world, program, words));
   program
     .command("start-story", { hidden: true })
-    .option("--paper", "with nodes on paper, also as root")
+    .option("--paper", "with simulated nodes, also as root")
     .action(start(async () => (await import("./commands/start-story.ts")).startStory));
-  return program;
 }
 
-/** Formats that only a list of findings has. */
 /** Forms that only some commands have; the others have table, json and yaml. */
 const FORMS_OF: Partial<Record<GlobalFlags["output"], readonly string[]>> = {
   short: ["check"],
@@ -91,39 +112,51 @@ function addGlobalFlags(program: Command, world: World): void {
   program
     .option(
       "--kubeconfig <file>",
-      "kubeconfig to use instead of $KUBECONFIG or ~/.kube/config",
+      "kubeconfig file (default: $KUBECONFIG, or ~/.kube/config)",
       someText("--kubeconfig", path),
     )
-    .option("--context <name>", "context of the kubeconfig", someText("--context", "the name of a context"))
-    .option("--as <user>", "act as this user", someText("--as", "the name of a user"))
+    .option(
+      "--context <name>",
+      "context of the kubeconfig (default: its current context)",
+      completedWith("contexts", someText("--context", "the name of a context")),
+    )
+    .option("--as <user>", "impersonate this user", someText("--as", "the name of a user"))
     .option(
       "--as-group <group>",
-      "act as a member of this group (repeatable)",
+      "impersonate this group (repeatable)",
       repeated(someText("--as-group", "the name of a group")),
     )
-    .option("-n, --namespace <name>", "namespace to look in", someText("--namespace", "the name of a namespace"))
+    .option(
+      "-n, --namespace <name>",
+      "namespace (default: that of the context)",
+      completedWith("namespaces", someText("--namespace", "the name of a namespace")),
+    )
     .option(
       "-o, --output <format>",
-      "table, json or yaml; of check also short or junit, of get wide or name",
+      "table, json or yaml; check also short and junit, get also wide and name",
       oneOf("--output", OUTPUT_FORMATS),
       "table" as const,
     )
-    .option("--no-color", "no colours, whatever the terminal can do")
-    .option("-q, --quiet", "results and errors only")
+    .option("--no-color", "print without colours")
+    .option("-q, --quiet", "print results and errors only")
     .option(
       "-v, --v <level>",
-      "how much to tell, 0 to 10; 8 shows where a failure came from",
+      "log verbosity, 0 to 10; 1 lists passed checks, 8 shows stack traces (default: 0)",
       wholeNumber("--v", 0, 10),
       0,
     )
     .option(
       "--names <dialect>",
-      `whose words the cluster speaks: ${DIALECTS.join(" or ")}`,
+      `names of the cluster's resources: ${DIALECTS.join(" or ")}`,
       oneOf("--names", DIALECTS),
       "vendor" as const,
     )
-    .option("--timeout <time>", "give up after this long, such as 30s or 5m", duration("--timeout"));
-  // Without --no-color it is as the environment says, not simply on.
+    .option(
+      "--timeout <time>",
+      "stop waiting after this time, such as 30s or 5m (default: no limit)",
+      duration("--timeout"),
+    );
+  // Without --no-color the environment decides; it is not simply on.
   program.setOptionValueWithSource("color", world.config.color, "default");
 }
 

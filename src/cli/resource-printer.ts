@@ -35,9 +35,10 @@ export async function printObjects(
   const kinds = [...new Set(found.map(({ place }) => place))];
   const tables = kinds.map((place) => {
     const objects = found.filter((one) => one.place === place).map(({ object }) => object);
-    return formatTable(tableOf(place, objects, { ...options, wide: output === "wide", prefix: kinds.length > 1 }));
+    const table = tableOf(place, objects, { ...options, wide: output === "wide", prefix: kinds.length > 1 });
+    return formatTable(table, session.config.outColumns);
   });
-  session.out(tables.join("\n"));
+  session.out((await Promise.all(tables)).join("\n"));
 }
 
 /** Who manages which field is for programs; people ask for the object. */
@@ -58,7 +59,7 @@ function tableOf(place: V3Place, objects: readonly KubeObject[], options: TableO
   const now = new Date();
   const namespaced = options.namespaces && place.served.namespaced;
   const cell = (value: unknown) =>
-    value === null || value === undefined ? "" : Array.isArray(value) ? JSON.stringify(value) : String(value);
+    value === null || value === undefined ? "" : Array.isArray(value) ? value.map(String).join(",") : String(value);
   return {
     columns: [...(namespaced ? ["NAMESPACE"] : []), ...columns.map(({ name }) => name.toUpperCase())],
     rows: objects.map((object) => {

@@ -1,6 +1,7 @@
-import type { TrafficRow } from "../api/traffic-report.ts";
+import type { TrafficRow } from "../api/protocol/traffic-report.ts";
 import type { StepEvent } from "../procedures/run/step-event.ts";
 import { trafficText } from "./print-traffic.ts";
+import { wrapped } from "./printer.ts";
 import { openProgress, type Progress } from "./progress.ts";
 import type { Session } from "./session.ts";
 
@@ -9,35 +10,33 @@ type End = Extract<StepEvent, { event: "end" }>;
 /** What a run came to, for the last line. */
 export interface RunReport {
   end: End | undefined;
-  /** What steps said they measured. */
+  /** Figures that steps measured. */
   measured: string[];
-  /** What traffic suffered, where it was measured. */
+  /** What traffic lost, if it was measured. */
   traffic: readonly TrafficRow[] | undefined;
 }
 
 /** Shows a run as it goes: live lines on a terminal, plain lines elsewhere, the events themselves as JSON lines. Throws what stops the run. */
 export async function showRun(session: Session, events: AsyncIterable<StepEvent>): Promise<RunReport> {
   const report: RunReport = { end: undefined, measured: [], traffic: undefined };
-  const show = session.flags.output === "json" ? jsonLines(session) : asProgress(session, await openProgress(session));
+  const progress = await openProgress(session);
+  const show = session.flags.output === "json" ? jsonLines(session) : asProgress(session, progress);
   try {
     for await (const event of events) {
-      if (event.event === "say" && event.text.startsWith(MEASURED))
-        report.measured.push(event.text.slice(MEASURED.length));
+      if (event.event === "say" && event.kind === "measured") report.measured.push(event.text);
       if (event.event === "traffic") report.traffic = event.figures;
       if (event.event === "end") report.end = event;
       show(event);
     }
   } catch (error) {
-    if (report.traffic && session.flags.output !== "json") session.err(trafficText(report.traffic));
+    if (report.traffic && session.flags.output !== "json")
+      session.err(await trafficText(report.traffic, session.config.columns));
     throw error;
+  } finally {
+    progress.close();
   }
   return report;
 }
-
-/** How an action tells a figure worth repeating at the end. */
-const MEASURED = "measured: ";
-/** How an action tells what it waits for: true until it says something else. */
-const WAITING = "waiting for ";
 
 function jsonLines({ out, flags }: Session): (event: StepEvent) => void {
   return (event) => {
@@ -58,8 +57,14 @@ function asProgress(session: Session, progress: Progress): (event: StepEvent) =>
       case "traffic":
         return;
       case "say":
-        if (!event.text.startsWith(WAITING)) return progress.report({ event: "note", text: `      ${event.text}` });
-        return progress.report({ event: "step", id: event.id, state: "running", text: `${running}: ${event.text}` });
+        if (event.kind !== "waiting") return progress.report({ event: "note", text: `      ${event.text}` });
+        return progress.report({
+          event: "step",
+          id: event.id,
+          state: "running",
+          text: running,
+          waitingFor: event.text,
+        });
       case "step": {
         const text = line(event.number, event.of, `${event.title}${suffix(event)}`);
         if (event.state === "running" || event.state === "undoing") running = text;
@@ -73,8 +78,8 @@ function asProgress(session: Session, progress: Progress): (event: StepEvent) =>
 }
 
 function verbOf({ heading, resumed }: Extract<StepEvent, { event: "run" }>): string {
-  if (heading === "back") return resumed ? "going on taking back:" : "taking back:";
-  return resumed ? "going on with:" : "running:";
+  if (heading === "back") return resumed ? "resuming the rollback of:" : "rolling back:";
+  return resumed ? "resuming:" : "running:";
 }
 
 function progressState(state: Extract<StepEvent, { event: "step" }>["state"]): "running" | "done" | "failed" {
@@ -83,14 +88,17 @@ function progressState(state: Extract<StepEvent, { event: "step" }>["state"]): "
 }
 
 function suffix({ state, ms, where }: Extract<StepEvent, { event: "step" }>): string {
-  if (state === "skipped") return ": already so";
-  if (state === "undoing") return ": taking it back";
-  if (state === "undone") return ": taken back";
-  return `  ${where}${ms === undefined ? "" : `  ${seconds(ms)}`}`;
+  if (state === "skipped") return "  skipped: already done";
+  if (state === "undoing") return "  rolling back";
+  if (state === "undone") return "  rolled back";
+  if (state === "running") return "";
+  // The time first: where a line is cut, the place is what can be missed.
+  return `${ms === undefined ? "" : `  ${seconds(ms)}`}  ${where}`;
 }
 
 function stopped({ run, done, skipped, pending }: End): string {
-  return `run ${run} stands with ${done + skipped} steps done and ${pending} left: vendorctl resume goes on, vendorctl rollback takes it back`;
+  const total = done + skipped + pending;
+  return `run ${run} stopped: ${done + skipped} of ${total} steps done; continue with vendorctl resume, or undo with vendorctl rollback`;
 }
 
 export function seconds(ms: number): string {
@@ -99,14 +107,18 @@ export function seconds(ms: number): string {
 
 const WORDS = {
   done: "done",
-  "rolled-back": "taken back",
+  "rolled-back": "rolled back",
   stopped: "stopped",
   running: "running",
-  aborted: "given up",
+  aborted: "abandoned",
 };
 
 /** What was done, what it measured, and the next command. */
-export function printReport(session: Session, { end, measured, traffic }: RunReport, next: readonly string[]): void {
+export async function printReport(
+  session: Session,
+  { end, measured, traffic }: RunReport,
+  next: readonly string[],
+): Promise<void> {
   if (!end) return;
   const { run, outcome, done, skipped, undone, pending, ms } = end;
   if (session.flags.output === "json") {
@@ -117,15 +129,16 @@ export function printReport(session: Session, { end, measured, traffic }: RunRep
   }
   const counts = [
     ...(done > 0 ? [`${done} done`] : []),
-    ...(skipped > 0 ? [`${skipped} already so`] : []),
-    ...(undone > 0 ? [`${undone} taken back`] : []),
+    ...(skipped > 0 ? [`${skipped} skipped`] : []),
+    ...(undone > 0 ? [`${undone} rolled back`] : []),
     ...(pending > 0 ? [`${pending} left`] : []),
   ];
+  const width = session.config.outColumns;
   const lines = [
-    `${WORDS[outcome]} in ${seconds(ms)}: ${counts.join(", ") || "nothing to do"} (run ${run})`,
-    ...measured.map((text) => `measured: ${text}`),
-    ...next.map((command) => `next: ${command}`),
+    wrapped(`${WORDS[outcome]} in ${seconds(ms)}: ${counts.join(", ") || "nothing to do"} (run ${run})`, { width }),
+    ...measured.map((text) => wrapped(text, { first: "measured: ", width })),
+    ...next.map((command) => wrapped(command, { first: "next: ", width })),
   ];
-  if (traffic) session.out(trafficText(traffic));
-  session.out(`${lines.join("\n")}\n`);
+  if (traffic) session.out(await trafficText(traffic, width));
+  session.out(`${(await Promise.all(lines)).flat().join("\n")}\n`);
 }

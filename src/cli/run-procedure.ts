@@ -1,4 +1,5 @@
 import type { ClusterKind } from "../api/cluster-kinds.ts";
+import type { Dataplane } from "../api/dataplane.ts";
 import { calicoNames, vendorNames } from "../api/names.ts";
 import type { Client } from "../cluster/client.ts";
 import { CodedError } from "../kit/errors.ts";
@@ -38,13 +39,13 @@ export interface ProcedureRequest {
   /** Whether the plan needs to know what is owned through v3 resources. */
   owned?: boolean;
   /** The data plane the checks are about, where the command chooses one. */
-  dataplane?: "BPF" | "standard";
+  dataplane?: Dataplane;
   makePlan(observation: Observation, context: PlanContext): Plan | Promise<Plan>;
   /** Commands to go on with when all is done. */
   next?: readonly string[];
 }
 
-/** The one way from a command to a changed cluster: look, check, plan, print, confirm, run, report. */
+/** The one path from a command to a changed cluster: observe, check, plan, print, confirm, run, report. */
 export async function runProcedure(session: Session, flags: ProcedureFlags, request: ProcedureRequest): Promise<void> {
   await withEngine(session, flags, async (engine, server) => {
     const { client, files, tools, signal } = engine;
@@ -86,7 +87,7 @@ function look(
   });
 }
 
-/** A failed check is told by its own code, so that `explain` and `--suppress` know it. */
+/** A failed check keeps its own code, so that `explain` and `--suppress` know it. */
 function refuseBlocked(
   observation: Observation,
   { procedure, dataplane }: Pick<ProcedureRequest, "procedure" | "dataplane">,
@@ -107,29 +108,29 @@ async function decide(
   plan: Plan,
   next: readonly string[] = ["vendorctl status"],
 ): Promise<void> {
-  const pending = flags.detailedExitcode ? plan.steps.length : 0;
   if (session.intent === "diff" || flags.dryRun === "server") {
     const { printDiff } = await import("./print-diff.ts");
     return await printDiff(session, engine, plan, flags.detailedExitcode ?? false);
   }
   if (session.intent === "plan" || flags.dryRun !== undefined) {
     await printPlan(session, plan);
-    if (pending > 0) throw errors.CHANGES_PENDING(pending);
-    return;
+    if (!flags.detailedExitcode) return;
+    const { refusePending } = await import("./print-diff.ts");
+    return await refusePending(engine, plan);
   }
   if (plan.steps.length === 0) return printPlan(session, plan);
-  await confirm(session, flags, planText(plan), plan.title);
+  await confirm(session, flags, await planText(plan, session.config.columns), plan.title);
   const { wait, rollbackOnFailure = false } = flags;
   const report = await showRun(session, startRun(engine, plan, { wait, rollbackOnFailure }));
   const unfinished = report.end?.outcome === "stopped" ? ["vendorctl resume"] : next;
-  printReport(session, report, [...unfinished]);
+  await printReport(session, report, [...unfinished]);
 }
 
-/** Shows what is about to happen and has somebody say yes to it. */
+/** Shows what is about to happen and asks for a yes. */
 export async function confirm(session: Session, flags: { yes?: true }, text: string, what: string): Promise<void> {
   if (session.flags.output !== "json" && !session.flags.quiet) session.err(`${text}\n`);
   if (flags.yes) return;
   if (!session.ask) throw errors.CONFIRMATION_NEEDED(what);
-  const answer = await session.ask("go ahead? [y/N] ");
+  const answer = await session.ask("continue? [y/N] ");
   if (!/^y(es)?$/i.test(answer.trim())) throw errors.NOT_CONFIRMED();
 }

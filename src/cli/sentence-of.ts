@@ -19,6 +19,8 @@ export function sentenceOf(say: Say, names: Say = say): string {
 function placeholder(name: string): string {
   return `<${name
     .replace(/^_/, "")
+    // A bundler tells names of one scope apart by a number at the end.
+    .replace(/\d+$/, "")
     .replace(/(?<=[a-z])(?=[A-Z])/g, " ")
     .toLowerCase()}>`;
 }

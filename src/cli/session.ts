@@ -1,5 +1,6 @@
 import type { ClusterCommands } from "./cluster-commands.ts";
 import type { CliConfig } from "./config.ts";
+import type { Styled } from "./printable.ts";
 
 /** What the commands that change a cluster are asked for, where it is not to do it. */
 type Intent = "plan" | "diff";
@@ -28,13 +29,14 @@ export interface GlobalFlags {
   names: DialectName;
 }
 
-/** The outside of one run of vendorctl: where it writes, what it was told, what it drives, and when to stop. */
+/** The outside of one run of vendorctl: where it writes, what it was given, what it drives, and when to stop. */
 export interface World {
   config: CliConfig;
-  out(text: string): void;
-  err(text: string): void;
+  /** Plain text is cleaned of control characters before it is printed; see printable.ts. */
+  out(text: string | Styled): void;
+  err(text: string | Styled): void;
   signal: AbortSignal;
-  /** Asks whoever sits at the terminal; absent where nobody does. */
+  /** Asks the user at the terminal; absent without one. */
   ask?(question: string): Promise<string>;
   /** Everything that comes in on standard input. */
   input?(): Promise<string>;

@@ -2,7 +2,8 @@ import type { Command } from "commander";
 import { type Budget, DEFAULT_BUDGET } from "../procedures/canary/budget.ts";
 import type { WaveSize } from "../procedures/plans/waves.ts";
 import { errors } from "./errors.ts";
-import { duration, oneOf, someText } from "./flags.ts";
+import { completedWith, duration, oneOf, someText } from "./flags.ts";
+import { optionWithDefault } from "./help.ts";
 
 /** How traffic is measured while something changes. */
 export interface TrafficFlags {
@@ -10,19 +11,22 @@ export interface TrafficFlags {
   budget: Budget;
 }
 
-export function addTrafficFlags(command: Command, unlessTold: TrafficFlags["canaryTraffic"]): Command {
+const BUDGET_TEXT = "connections=0,silence=1s,datagrams=0.1%";
+
+export function addTrafficFlags(command: Command, byDefault: TrafficFlags["canaryTraffic"]): Command {
   return command
     .option(
       "--canary-traffic <when>",
-      "auto: measure traffic of our own all along, wherever pods can run; off: do not",
+      "auto: measure canary traffic during the run, on every node where pods can run; off: do not",
       oneOf("--canary-traffic", ["auto", "off"] as const),
-      unlessTold,
+      byDefault,
     )
-    .option(
-      "--budget <losses>",
-      "what traffic may lose before everything is taken back: connections=0,silence=1s,datagrams=0.1%",
-      budget("--budget"),
-      DEFAULT_BUDGET,
+    .addOption(
+      optionWithDefault("--budget <losses>", "what canary traffic may lose before the run is rolled back", {
+        parse: budget("--budget"),
+        value: DEFAULT_BUDGET,
+        shown: BUDGET_TEXT,
+      }),
     );
 }
 
@@ -38,15 +42,19 @@ export const DEFAULT_WAVE_SIZE: WaveSize = { percent: 25 };
 
 export function addWaveFlags(command: Command): Command {
   return command
-    .option("--canary <node>", "the node that goes first and alone; chosen unless told", someText("--canary", "a node"))
-    .option("--wave-size <nodes>", "how many nodes go at a time then: a number, or a share such as 25%", waveSize)
-    .option("--no-waves", "all nodes at once");
+    .option(
+      "--canary <node>",
+      "the node that is switched first, alone (default: a ready worker with Service backends)",
+      completedWith("nodes", someText("--canary", "a node")),
+    )
+    .option("--wave-size <nodes>", "nodes per wave after the canary: a number or a share (default: 25%)", waveSize)
+    .option("--no-waves", "switch all nodes at once");
 }
 
 export function refuseWavesTwice({ waves, canary, waveSize: size }: WaveFlags): void {
   if (waves || (canary === undefined && size === undefined)) return;
   const flag = canary === undefined ? "--wave-size" : "--canary";
-  throw errors.USAGE(`${flag} and --no-waves cannot be both`, "leave one of them out");
+  throw errors.USAGE(`${flag} and --no-waves exclude each other`, "omit one of them");
 }
 
 function waveSize(text: string): WaveSize {

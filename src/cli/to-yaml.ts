@@ -1,6 +1,15 @@
-import { stringify } from "yaml";
+import { Document, isScalar, visit } from "yaml";
+import { printable } from "./printable.ts";
 
 /** In a file of its own, so that the library is loaded only for `-o yaml`. */
 export function toYaml(value: unknown): string {
-  return stringify(value, { lineWidth: 0 });
+  const document = new Document(value);
+  // Quoted, a control character is an escape sequence; plain, it would be itself.
+  visit(document, {
+    Scalar(_key, node) {
+      if (isScalar(node) && typeof node.value === "string" && printable(node.value) !== node.value)
+        node.type = "QUOTE_DOUBLE";
+    },
+  });
+  return document.toString({ lineWidth: 0 });
 }

@@ -1,23 +1,30 @@
 import { Command } from "commander";
 import { VERSION } from "../api/release.ts";
 import { oneOf, wholeNumber } from "./flags.ts";
+import { guarded } from "./printable.ts";
 import { type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
 import { runProgramTree } from "./vendorctl.ts";
 
 /** `vendor node show TABLE` and `vendor node remove`: for people on a node, or in its agent's container. */
 export async function runVendorNode(argv: readonly string[], world: World): Promise<number> {
-  return await runProgramTree(buildNodeProgram(world), argv, world);
+  const safe = guarded(world);
+  return await runProgramTree(buildNodeProgram(safe), argv, safe);
 }
 
-function buildNodeProgram(world: World): Command {
+export function buildNodeProgram(world: World): Command {
   const program = new Command("vendor node")
-    .description("Look at what this node's agent has put into the kernel, or take all of it away.")
+    .description("Show or remove what this node's agent has written to the kernel.")
     .exitOverride()
     .configureOutput({ writeOut: world.out, writeErr: world.out, outputError: () => {} })
     .configureHelp({ showGlobalOptions: true })
     .version(VERSION, "--version", "print the version")
     .option("-o, --output <format>", "table, json or yaml", oneOf("--output", OUTPUT_FORMATS), "table" as const)
-    .option("-v, --v <level>", "how much to tell, 0 to 10", wholeNumber("--v", 0, 10), 0);
+    .option(
+      "-v, --v <level>",
+      "log verbosity, 0 to 10; 8 shows stack traces (default: 0)",
+      wholeNumber("--v", 0, 10),
+      0,
+    );
   const session = (): Session => ({ ...world, flags: { ...program.opts<GlobalFlags>(), color: false } });
   program
     .command("show")
@@ -28,21 +35,21 @@ function buildNodeProgram(world: World): Command {
     .action(async (table: string) => (await import("./commands/node-show.ts")).nodeShow(session(), table));
   program
     .command("remove")
-    .description("take everything of ours off this node: programs, tables, routes, pods' interfaces, the plugin")
-    .option("--yes", "without asking; pods of this node lose their network")
+    .description("remove programs, tables, routes, pod interfaces and the CNI plugin from this node")
+    .option("--yes", "confirm; pods of this node lose their network")
     .action(async (options: { yes?: true }) =>
       (await import("./commands/node-remove.ts")).nodeRemove(session(), options),
     );
   program
     .command("rescue")
-    .description("take this node back to plain networking without the API server: eBPF off, our tables away")
-    .option("--over", "eBPF may be used again on this node")
+    .description("disable eBPF and remove the tables on this node, without the API server")
+    .option("--over", "end the rescue: eBPF may be enabled again on this node")
     .action(async (options: { over?: true }) =>
       (await import("./commands/node-rescue.ts")).nodeRescue(session(), options),
     );
   program
     .command("dead-man", { hidden: true })
-    .description("put the old data plane back unless the agent finds the new one to work in time")
+    .description("restore the old data plane unless the agent confirms the new one in time")
     .action(async () => (await import("./commands/node-rescue.ts")).nodeDeadMan(session()));
   return program;
 }

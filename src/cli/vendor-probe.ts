@@ -2,56 +2,56 @@ import { Command } from "commander";
 import { VERSION } from "../api/release.ts";
 import { errors } from "./errors.ts";
 import { duration, oneOf, wholeNumber } from "./flags.ts";
+import { guarded } from "./printable.ts";
 import type { World } from "./session.ts";
 import { runProgramTree } from "./vendorctl.ts";
 
-/** `vendor probe serve` and `vendor probe connect`: two ends of a path, for whoever wants to know whether packets take it. */
+/** `vendor probe serve` and `vendor probe connect`: the two ends of a network path. */
 export async function runVendorProbe(argv: readonly string[], world: World): Promise<number> {
-  return await runProgramTree(buildProbeProgram(world), argv, world);
+  const safe = guarded(world);
+  return await runProgramTree(buildProbeProgram(safe), argv, safe);
 }
 
-function buildProbeProgram(world: World): Command {
+export function buildProbeProgram(world: World): Command {
   const program = new Command("vendor probe")
-    .description("Answer on ports, or see whether somebody does. What it finds it prints as lines of JSON.")
+    .description("Serve ports, connect to them, or measure network paths. Results are JSON lines.")
     .exitOverride()
     .configureOutput({ writeOut: world.out, writeErr: world.out, outputError: () => {} })
     .version(VERSION, "--version", "print the version");
   const load = () => import("./commands/probe.ts");
   program
     .command("serve")
-    .description("answer on these ports until stopped, with our name and the address of who asks")
+    .description("answer on these ports until stopped, with the host name and the client address")
     .option("--tcp <ports>", "such as 80,8080", ports("--tcp"), [8080])
     .option("--udp <ports>", "such as 53", ports("--udp"), [8080])
     .action(async (options) => (await load()).serve(world, options));
   program
     .command("connect")
-    .description("ask once, or again and again; exits with 1 if the last attempt failed")
+    .description("connect once or repeatedly; exits with 1 if the last attempt failed")
     .argument("<targets...>", "such as 10.0.0.1:80 or [fd00::1]:80")
     .option("--protocol <protocol>", "tcp or udp", oneOf("--protocol", ["tcp", "udp"] as const), "tcp" as const)
-    .option("--attempt-timeout <time>", "how long to wait for one answer", duration("--attempt-timeout"), 2000)
-    .option("--count <times>", "how often; 0 is until stopped", wholeNumber("--count", 0, 1_000_000_000), 1)
-    .option("--every <time>", "how long between two attempts", duration("--every"), 1000)
-    .option("--keep", "over one TCP connection, which must not break")
+    .option("--attempt-timeout <time>", "timeout of one attempt", duration("--attempt-timeout"), 2000)
+    .option("--count <times>", "number of attempts; 0: until stopped", wholeNumber("--count", 0, 1_000_000_000), 1)
+    .option("--every <time>", "time between two attempts", duration("--every"), 1000)
+    .option("--keep", "use one TCP connection, which must not break")
     .action(async (targets: string[], options) => (await load()).connect(world, targets.map(target), options));
   program
     .command("measure")
-    .description(
-      "speak over every way all the time, by TCP and UDP, until stopped; each line says what was counted so far",
-    )
+    .description("measure every path by TCP and UDP until stopped; each line has the counts so far")
     .argument(
-      "<ways...>",
+      "<paths...>",
       "each with a name, such as service=10.96.0.10:80; UDP has its own port after a slash: a=10.0.0.1:80/53",
     )
-    .option("--every <time>", "how long between two messages", duration("--every"), 40)
-    .option("--churn <time>", "how long between two new connections", duration("--churn"), 500)
-    .option("--report <time>", "how long between two lines", duration("--report"), 1000)
+    .option("--every <time>", "time between two messages", duration("--every"), 40)
+    .option("--churn <time>", "time between two new connections", duration("--churn"), 500)
+    .option("--report <time>", "time between two reports", duration("--report"), 1000)
     .action(async (ways: string[], options) => (await load()).measure(world, ways.map(way), options));
   return program;
 }
 
 function way(text: string): { way: string; host: string; tcp: number; udp: number } {
   const [, name = "", at = "", udp] = /^([a-z0-9-]{1,63})=(.+?)(?:\/(\d{1,5}))?$/.exec(text) ?? [];
-  if (!name) throw errors.USAGE(`"${text}" is not a way with a name`, "such as service=10.96.0.10:80");
+  if (!name) throw errors.USAGE(`"${text}" is not a path with a name`, "such as service=10.96.0.10:80");
   const { host, port } = target(at);
   return { way: name, host, tcp: port, udp: Number(udp ?? port) };
 }

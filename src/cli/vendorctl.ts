@@ -2,12 +2,14 @@ import type { Command, CommanderError } from "commander";
 import type { CodedError } from "../kit/errors.ts";
 import { errors } from "./errors.ts";
 import { asCoded, printFailure } from "./failure.ts";
+import { guarded } from "./printable.ts";
 import type { GlobalFlags, World } from "./session.ts";
 
 /** Runs one command line and returns what the process should exit with. Never throws. */
 export async function runVendorctl(argv: readonly string[], world: World): Promise<number> {
   const { buildProgram } = await import("./program.ts");
-  return await runProgramTree(buildProgram({ argv, ...world }), argv, world);
+  const safe = guarded(world);
+  return await runProgramTree(buildProgram({ argv, ...safe }), argv, safe);
 }
 
 /** Any tree of commands of ours: the same flags, the same errors, the same exits. */
@@ -18,7 +20,9 @@ export async function runProgramTree(program: Command, argv: readonly string[], 
   } catch (error) {
     const failure = isCommanderError(error) ? fromCommander(error) : asCoded(error);
     if (failure === "help was shown") return 0;
-    printFailure(world, errorFlags(program, argv), failure);
+    // What --detailed-exitcode reports is a status, not a failure.
+    if (failure.code === "CHANGES_PENDING") return failure.exitCode;
+    await printFailure(world, errorFlags(program, argv), failure);
     return failure.exitCode;
   }
 }
@@ -39,10 +43,20 @@ function fromCommander(error: CommanderError): CodedError | "help was shown" {
   if (error.exitCode === 0 || error.code === "commander.help") return "help was shown";
   const [problem = "", hint] = error.message.replace(/^error: /, "").split("\n");
   const meant = /^\(Did you mean (.+)\?\)$/.exec(hint ?? "")?.[1];
-  const fix = meant ? `did you mean ${meant}?` : undefined;
+  const fix = meant ? `did you mean ${meant}?` : missingValues(problem);
   if (error.code === "commander.unknownCommand") return errors.UNKNOWN_COMMAND(problem, fix);
   if (error.code === "commander.unknownOption") return errors.UNKNOWN_FLAG(problem, fix);
   return errors.USAGE(problem, fix);
+}
+
+/** An option that must be given names its values: `required option '--to <bpf|standard>' not specified`. */
+function missingValues(problem: string): string | undefined {
+  const [, flag, values] = /^required option '(--[\w-]+) <([\w-]+(?:\|[\w-]+)+)>'/.exec(problem) ?? [];
+  return values
+    ?.split("|")
+    .map((value) => `${flag} ${value}`)
+    .join(" or ")
+    .replace(/^/, "add ");
 }
 
 /** How to print a failure, even when the command line itself could not be read. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
 import { StatusError } from "../api/status.ts";
 import type { ApiRequest, ApiResponse } from "../api/transport.ts";
-import { fakeClock } from "../kit/clock.ts";
+import { fakeClock } from "../kit/fake-clock.ts";
 import { createClient } from "./client.ts";
 import { explain } from "./errors.ts";
 import { isAlreadyExists, isConflict, isGone, isNotFound } from "./failures.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
-import { fakeClock } from "../kit/clock.ts";
+import { fakeClock } from "../kit/fake-clock.ts";
 import { keyedQueue } from "../kit/keyed-queue.ts";
 import { type Log, silentLog } from "../kit/log.ts";
 import { createClient } from "./client.ts";

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { fakeClock } from "../kit/clock.ts";
+import { fakeClock } from "../kit/fake-clock.ts";
 import type { Auth, ExecPlugin } from "./connection.ts";
 import { credentialsOf } from "./credentials.ts";
 import { httpsTransport } from "./https-transport.ts";

@@ -16,12 +16,12 @@ export const errors = defineErrors({
   },
   CLUSTER_CONNECTION_LOST: {
     say: (server: string, why: string) => `the connection to the API server ${server} broke: ${why}`,
-    fix: () => "try again; if it stays, look at the API server's log and at what stands between",
+    fix: () => "try again; if it persists, check the API server's log and the proxies in between",
     exitCode: UNAVAILABLE,
   },
   CLUSTER_CERT_UNTRUSTED: {
     say: (server: string) => `the certificate of ${server} is not signed by an authority the kubeconfig trusts`,
-    fix: () => "put the cluster's CA in certificate-authority-data (or fetch the kubeconfig anew)",
+    fix: () => "put the cluster's CA in certificate-authority-data (or get a new kubeconfig)",
     exitCode: UNAVAILABLE,
   },
   CLUSTER_CERT_EXPIRED: {
@@ -51,7 +51,7 @@ export const errors = defineErrors({
   },
   CLUSTER_CLIENT_CERT_REFUSED: {
     say: (server: string, why: string) => `${server} refused this client's certificate: ${why}`,
-    fix: () => "fetch the kubeconfig anew: its client certificate may have expired",
+    fix: () => "get a new kubeconfig: its client certificate may have expired",
     exitCode: NO_PERMISSION,
   },
   CLUSTER_CLIENT_CERT_BAD: {
@@ -61,7 +61,7 @@ export const errors = defineErrors({
   },
   CLUSTER_UNAUTHORIZED: {
     say: (server: string) => `the API server ${server} does not accept these credentials`,
-    fix: () => "log in again, or fetch the kubeconfig anew",
+    fix: () => "log in again, or get a new kubeconfig",
     exitCode: NO_PERMISSION,
   },
   CLUSTER_FORBIDDEN: {
@@ -100,7 +100,7 @@ export const errors = defineErrors({
   },
   KUBECONFIG_MALFORMED: {
     say: (file: string, line: number | undefined, why: string) => `${place(file, line)} is not a kubeconfig: ${why}`,
-    fix: () => "correct that line, or fetch the kubeconfig anew",
+    fix: () => "correct that line, or get a new kubeconfig",
     exitCode: CONFIG,
   },
   KUBECONFIG_BAD_BASE64: {
@@ -134,7 +134,7 @@ export const errors = defineErrors({
   },
   EXEC_PLUGIN_FAILED: {
     say: (command: string, why: string) => `the credential plugin ${command} failed: ${why}`,
-    fix: (command: string) => `run ${command} by hand to see what it says`,
+    fix: (command: string) => `run ${command} yourself to see its output`,
     exitCode: NO_PERMISSION,
   },
   EXEC_PLUGIN_NEEDS_TERMINAL: {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
-import { type FakeClock, fakeClock } from "../kit/clock.ts";
+import { type FakeClock, fakeClock } from "../kit/fake-clock.ts";
 import { createClient } from "./client.ts";
 import { createInformer } from "./informer.ts";
 import { CONFIG_MAPS } from "./kinds.ts";

@@ -38,6 +38,13 @@ export function loadConnection(flags: ConnectionFlags = {}, env: ClusterEnv = re
   return { ...connection, ...overrides(flags, connection) };
 }
 
+/** The contexts of the files a connection would be made from, the first file's first. */
+export function contextNames(flags: Pick<ConnectionFlags, "kubeconfig">, env: ClusterEnv = readClusterEnv()): string[] {
+  const sections = candidates(flags, env).files.flatMap((file) => readKubeconfigFile(file) ?? []);
+  const names = sections.flatMap((section) => section.sections("contexts")).flatMap((each) => each.text("name") ?? []);
+  return [...new Set(names)];
+}
+
 function candidates(flags: ConnectionFlags, env: ClusterEnv): { files: string[]; must: boolean } {
   if (flags.kubeconfig) return { files: [flags.kubeconfig], must: true };
   const listed = (env.kubeconfig ?? "").split(delimiter).filter((file) => file !== "");

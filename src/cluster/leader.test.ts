@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type FakeClock, fakeClock } from "../kit/clock.ts";
+import { type FakeClock, fakeClock } from "../kit/fake-clock.ts";
 import { createClient } from "./client.ts";
 import { electLeader } from "./leader.ts";
 import type { Lease } from "./lease.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { CniAnswer, CniRequest, CniResult } from "../api/cni.ts";
+import type { CniAnswer, CniRequest, CniResult } from "../api/protocol/cni.ts";
 import { readPluginEnv } from "./config.ts";
 import { runPlugin } from "./plugin.ts";
 

@@ -6,7 +6,7 @@ import {
   type CniConfig,
   type CniError,
   type CniRequest,
-} from "../api/cni.ts";
+} from "../api/protocol/cni.ts";
 import type { PluginEnv } from "./config.ts";
 import { resultForm } from "./result-form.ts";
 
@@ -64,8 +64,8 @@ function checkedConfig(input: string): CniConfig {
   if (!(CNI_VERSIONS as readonly string[]).includes(cniVersion)) {
     throw new Refusal({
       code: CNI_CODES.incompatibleVersion,
-      msg: `CNI version ${cniVersion} is not spoken here`,
-      details: `one of ${CNI_VERSIONS.join(", ")} is`,
+      msg: `CNI version ${cniVersion} is not supported`,
+      details: `use one of ${CNI_VERSIONS.join(", ")}`,
     });
   }
   if (typeof config.name !== "string" || typeof config.type !== "string") {

@@ -1,4 +1,4 @@
-import type { CniResult } from "../api/cni.ts";
+import type { CniResult } from "../api/protocol/cni.ts";
 
 /** A result as the asked version of the specification writes it. */
 export function resultForm(result: CniResult, cniVersion: string): object {

@@ -12,17 +12,17 @@ export interface ControllersMetrics {
 
 export function controllersMetrics(metrics: Metrics): ControllersMetrics {
   return {
-    reconciles: metrics.counter("vendor_controllers_reconciles_total", "Looks at one key, by controller and result"),
+    reconciles: metrics.counter("vendor_controllers_reconciles_total", "Reconciles, by controller and result"),
     leading: metrics.gauge("vendor_controllers_leading", "1 while this process holds the lease"),
-    hostEndpoints: metrics.gauge("vendor_controllers_host_endpoints", "Automatic host endpoints there are"),
+    hostEndpoints: metrics.gauge("vendor_controllers_host_endpoints", "Automatic host endpoints"),
     hostEndpointConflicts: metrics.gauge(
       "vendor_controllers_host_endpoint_conflicts",
-      "Automatic host endpoints that cannot be made because their names are taken",
+      "Automatic host endpoints that cannot be created because their names are taken",
     ),
-    released: metrics.counter("vendor_controllers_ipam_released_total", "What was taken back, by kind"),
+    released: metrics.counter("vendor_controllers_ipam_released_total", "Leaked IPAM objects released, by kind"),
     suspects: metrics.gauge(
       "vendor_controllers_ipam_suspects",
-      "What looks abandoned and is still given time, by kind",
+      "Suspected IPAM leaks within the grace period, by kind",
     ),
   };
 }

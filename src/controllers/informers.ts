@@ -48,7 +48,7 @@ export function startInformers(client: Client, log: Log): RunningInformers {
   const waiting = new Set<string>();
   const running: Informer<never>[] = [];
   const follow = <T extends KubeObject>(kind: ResourceKind, slim: (object: T) => KubeObject): Informer<T> => {
-    const onError = (error: unknown) => log.warn({ kind: kind.plural, error }, "cannot follow a kind, will ask again");
+    const onError = (error: unknown) => log.warn({ kind: kind.plural, error }, "watch failed, retrying");
     const informer = createInformer<T>(slimReading<T>(client, slim), kind, { onError });
     waiting.add(kind.plural);
     void informer.synced.then(() => waiting.delete(kind.plural));

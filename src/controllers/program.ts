@@ -70,7 +70,7 @@ export const controllersProgram: Program = async (world) => {
   };
   // Whoever waited for kinds that are not there would never be ready, and hold up every roll-out.
   const election = config.datastore === "etcd" ? undefined : electLeader(electing, lead);
-  if (!election) log.info({}, "the datastore is etcd: nothing is kept in the orchestrator, so there is nothing to do");
+  if (!election) log.info({}, "the datastore is etcd: there is nothing to reconcile in the Kubernetes API");
   await untilAborted(world.signal);
   await election?.stop();
   serving.close();

@@ -1,9 +1,10 @@
 /** What the agent may ask of a data plane. Two keep this contract: nftables (`nft/`) and eBPF (`ebpf/`). */
+import type { Dataplane } from "../api/dataplane.ts";
 import type { CodedError } from "../kit/errors.ts";
 import type { ModelDelta } from "../policy/model.ts";
 
-export interface Dataplane {
-  readonly kind: "nft" | "ebpf";
+export interface DataplaneDriver {
+  readonly kind: Dataplane;
   /** Makes the kernel match the model after this delta. An object that fails stays wanted, is tried again with the next delta, and does not keep others. */
   apply(delta: ModelDelta): Promise<ApplyReport>;
   /** Compares everything with the kernel and mends what differs: after an error, and now and then. */

@@ -11,11 +11,8 @@ export const R0: Register = 0;
 export const R1: Register = 1;
 export const R2: Register = 2;
 export const R3: Register = 3;
-export const R4: Register = 4;
-export const R5: Register = 5;
 export const R6: Register = 6;
 export const R7: Register = 7;
-export const R8: Register = 8;
 export const R9: Register = 9;
 export const R10: Register = 10;
 

@@ -1,5 +1,5 @@
 /**
- * The front door: everything the house may ask of Linux, as ports, with a real side and a fake one. What is of a network namespace is opened
+ * The front door: everything the house may ask of Linux, as ports, on the real kernel; `fake/fake-kernel.ts` has the same ports in memory, for tests. What is of a network namespace is opened
  * for one, and without one for the namespace this thread is in.
  */
 import { realBpf } from "./bpf.ts";
@@ -7,8 +7,6 @@ import type { BpfPort } from "./bpf-port.ts";
 import { type CgroupPort, realCgroup } from "./cgroup.ts";
 import type { ConntrackPort } from "./conntrack-port.ts";
 import { realConntrack } from "./ctnetlink.ts";
-import type { FakeBpfOptions } from "./fake/fake-bpf.ts";
-import { type FakeKernel, makeFakeKernel } from "./fake/fake-kernel.ts";
 import { type KernelFeatures, probeFeatures } from "./features.ts";
 import { realMounts } from "./mounts.ts";
 import type { MountsPort } from "./mounts-port.ts";
@@ -51,9 +49,4 @@ export function realKernel(): Kernel {
     loadObject: (bytes, options) => loadObject(bpf, bytes, options),
     features: () => probeFeatures(bpf),
   };
-}
-
-/** The same ports over a kernel in memory. */
-export function fakeKernel(options?: FakeBpfOptions): FakeKernel {
-  return makeFakeKernel(options);
 }

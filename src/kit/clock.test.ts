@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { fakeClock, sleep, systemClock } from "./clock.ts";
+import { sleep, systemClock } from "./clock.ts";
+import { fakeClock } from "./fake-clock.ts";
 
 describe("a fake clock", () => {
   it("fires timers in the order of their time, each seeing its own moment", async () => {

@@ -33,7 +33,7 @@ type Say = (...args: any[]) => string;
 export interface ErrorDefinition<S extends Say = Say> {
   say: S;
   fix?: (...args: Parameters<S>) => string;
-  /** sysexits-like exit status; 1 unless told. */
+  /** Exit status, as sysexits has them (default: 1). */
   exitCode?: number;
 }
 
@@ -42,6 +42,11 @@ const defined = new Map<string, ErrorDefinition>();
 
 export function errorDefinition(code: string): ErrorDefinition | undefined {
   return defined.get(code);
+}
+
+/** The codes of the modules loaded so far. */
+export function definedCodes(): string[] {
+  return [...defined.keys()];
 }
 
 type Thrower<D> = D extends { say: infer S extends Say } ? (...args: Parameters<S>) => CodedError : never;

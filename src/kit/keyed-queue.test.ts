@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fakeClock } from "./clock.ts";
+import { fakeClock } from "./fake-clock.ts";
 import { keyedQueue } from "./keyed-queue.ts";
 
 const backoff = { initialMs: 100, maxMs: 1_000, jitter: 0 };

@@ -87,7 +87,7 @@ export async function up(asked: UpOptions, run: Run): Promise<{ cluster: Cluster
   // What a cluster that is no more has left. Without a record the folder is new, made by whoever started us.
   if (before) folder.remove();
   folder.create();
-  if (why !== undefined) run.report({ event: "note", text: `nodes are on paper, everything but packets: ${why}` });
+  if (why !== undefined) run.report({ event: "note", text: `nodes are simulated, everything but packets: ${why}` });
   if (options.detach) {
     await detach(options, folder, run);
     return { cluster: await summary(folder.read()!) };

@@ -67,6 +67,6 @@ function endedEarly(name: string, log: string): CodedError {
       ...(said.exitCode !== undefined && { exitCode: said.exitCode }),
     });
   } catch {
-    return errors.CLUSTER_DIED(name, last || "it said nothing");
+    return errors.CLUSTER_DIED(name, last || "no output");
   }
 }

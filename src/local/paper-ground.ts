@@ -1,4 +1,4 @@
-import { ON_PAPER_ANNOTATION } from "../api/paper-node.ts";
+import { onPaperAnnotations } from "../api/protocol/paper-node.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Ground } from "./ground.ts";
 import { installedImageRules } from "./installed/image-rules.ts";
@@ -23,7 +23,7 @@ export function paperGround({ clock, programs: extra }: { clock: Clock; programs
     sockets: () => [],
     admissions: (store) => [services.learn(store), agents],
     nodes: (planned) =>
-      planned.map((node) => ({ ...node, annotations: { ...node.annotations, [ON_PAPER_ANNOTATION]: "true" } })),
+      planned.map((node) => ({ ...node, annotations: { ...node.annotations, ...onPaperAnnotations() } })),
     attach({ server, personality, platform, log }) {
       programs.attach({
         server,

@@ -2,9 +2,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
 import { ENDPOINT_RULES, type EndpointRule } from "../api/endpoint-rules.ts";
+import { NODE_IMAGES } from "../api/node-images.ts";
 import type { KubeObject } from "../api/object.ts";
 import { parseOperatingSystem } from "../api/operating-system.ts";
-import { kernelVerdict, NODE_IMAGES, supportedArchitecture } from "../api/platform-limits.ts";
+import { kernelVerdict, supportedArchitecture } from "../api/platform-limits.ts";
 import { SERVICE_PROXY } from "../api/service-proxy.ts";
 import { contains, parseAddress, parseCidr } from "../kit/ip.ts";
 import { type Personality, type PersonalityOptions, personalityOf } from "./personality.ts";
@@ -201,7 +202,7 @@ describe("what cannot be had", () => {
     });
     expect(refusal(() => personalityOf("openshift").objects({ ...asked, proxy: "ipvs" }))).toMatchObject({
       code: "PROXY_NOT_OFFERED",
-      message: 'a cluster of kind openshift cannot have its service proxy "ipvs"; it can be none',
+      message: 'kube-proxy of a cluster of kind openshift cannot be "ipvs"; it can be none',
     });
   });
 

@@ -55,6 +55,7 @@ function runningPod(core: Core, call: Call): Pod {
 }
 
 function notImplemented(name: string, runtime: NodeRuntime): StatusError {
-  const why = runtime.kind === "paper" ? "needs real nodes; this cluster runs on paper nodes" : "is not served here";
+  const why =
+    runtime.kind === "paper" ? "needs real nodes; the nodes of this cluster are simulated" : "is not served here";
   return new StatusError(501, "NotImplemented", `${name} ${why}`);
 }

@@ -1,3 +1,5 @@
+import { CLUSTER_KINDS, isClusterKind } from "../api/cluster-kinds.ts";
+import { embeddedFiles } from "../api/embedded-files.ts";
 import { errors } from "./runtime/netns/errors.ts";
 
 export type RuntimeChoice = "auto" | "netns" | "paper";
@@ -15,6 +17,10 @@ export interface AskedOfNodes {
 /** Each real node runs an agent of its own, and all of them share this machine. */
 const MOST_REAL_NODES = 16;
 
+/** Real nodes load the native koffi and run the programs of the image, and the self-contained file of a release has neither. */
+const ONE_FILE = "this vendorctl is the self-contained file of a release; run it from a checkout or from the image";
+const isSingleFile = () => embeddedFiles() !== undefined;
+
 /** What nodes will be; and why on paper, where that was not what was asked for. What was asked for and cannot be is refused. */
 export async function chooseRuntime(asked: AskedOfNodes): Promise<{ runtime: "netns" | "paper"; why?: string }> {
   if (asked.runtime === "paper") return { runtime: "paper" };
@@ -26,7 +32,8 @@ export async function chooseRuntime(asked: AskedOfNodes): Promise<{ runtime: "ne
 
 function onlyOnPaper({ nodes, kind, installed, oldNodes, windowsNodes }: AskedOfNodes): string | undefined {
   // Without a service proxy nobody answers at the API server's cluster IP before the network does, and its operator asks there.
-  if (kind === "openshift") return "real nodes do not play yet what this platform has in place of a service proxy";
+  if (kind !== undefined && isClusterKind(kind) && CLUSTER_KINDS[kind].platformServesServices)
+    return "real nodes do not support the kube-proxy of this platform";
   if (installed !== undefined) return "programs of older versions can only be played";
   if (oldNodes) return "this machine's kernel is not too old for eBPF";
   if (windowsNodes) return "this machine does not run Windows";
@@ -34,6 +41,7 @@ function onlyOnPaper({ nodes, kind, installed, oldNodes, windowsNodes }: AskedOf
 }
 
 async function notHere(): Promise<string | undefined> {
+  if (isSingleFile()) return ONE_FILE;
   const { whyNotReal } = await import("./runtime/netns/why-not-real.ts");
   const { realKernel } = await import("../kernel/kernel.ts");
   return await whyNotReal(realKernel);
@@ -41,7 +49,7 @@ async function notHere(): Promise<string | undefined> {
 
 /** What real nodes of a cluster that is no more have left on this machine. Whether there was anything. */
 export async function removeRealNodes(cluster: string): Promise<boolean> {
-  if (process.platform !== "linux" || process.getuid?.() !== 0) return false;
+  if (process.platform !== "linux" || process.getuid?.() !== 0 || isSingleFile()) return false;
   const { removeLeftovers } = await import("./runtime/netns/leftovers.ts");
   const { realKernel } = await import("../kernel/kernel.ts");
   return await removeLeftovers(realKernel(), cluster);

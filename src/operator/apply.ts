@@ -46,7 +46,7 @@ export async function applyComponent(
   for (const object of componentObjects(tools.live, component)) {
     if (!names.has(objectName(object))) await deleteObject(tools, object);
   }
-  return { waitingFor: waiting.length === 0 ? undefined : `${waiting.join(", ")} to be gone` };
+  return { waitingFor: waiting.length === 0 ? undefined : `${waiting.join(", ")} to be deleted` };
 }
 
 /** Everything that carries our labels for a component, in the order of its removal. */
@@ -91,7 +91,7 @@ function reportDrift(tools: ApplyTools, wanted: KubeObject, live: KubeObject, fo
   if (live.metadata.annotations?.[APPLIED] !== wanted.metadata.annotations?.[APPLIED]) return;
   for (const difference of found) {
     const drift = { object: objectName(wanted), path: difference.path, ...whoChanged(live, difference, MANAGER) };
-    tools.log.warn({ ...drift }, "put back what somebody changed");
+    tools.log.warn({ ...drift }, "reverted drift");
     tools.onPutBack(drift);
   }
 }
@@ -132,7 +132,7 @@ function rememberHopeless(tools: ApplyTools, wanted: KubeObject, written: KubeOb
     known.set(objectName(wanted), stateOf(wanted, written));
     tools.log.warn(
       { object: objectName(wanted), fields: left.map(({ path }) => path) },
-      "the server keeps another value than we applied",
+      "the API server stores another value than was applied",
     );
   }
 }

@@ -177,7 +177,7 @@ function foreignPair(secret: KubeObject, now: number): Planned {
   if (typeof pair === "string") throw errors.CERTIFICATE_SECRET_UNUSABLE(name, pair);
   if (validTo(pair.certificate) <= now) throw errors.CERTIFICATE_SECRET_UNUSABLE(name, "its certificate has expired");
   const trust = data[CA];
-  if (!trust) throw errors.CERTIFICATE_SECRET_UNUSABLE(name, `it has no ${CA}, so nobody could trust it`);
+  if (!trust) throw errors.CERTIFICATE_SECRET_UNUSABLE(name, `it has no ${CA}, so clients could not verify it`);
   return { certificate: pair.certificate, trust: withNewline(trust) };
 }
 

@@ -1,8 +1,9 @@
 import type { ClusterKind } from "../api/cluster-kinds.ts";
 import { detectClusterKind } from "../api/detect-cluster-kind.ts";
+import { ENDPOINT_RULES, type EndpointRule } from "../api/endpoint-rules.ts";
 import { vendorNames } from "../api/names.ts";
+import { parkedBy } from "../api/protocol/service-proxy-view.ts";
 import { readYaml, serviceProxySettings } from "../api/service-proxy-mode.ts";
-import { parkedBy } from "../api/service-proxy-view.ts";
 import { type ClusterFacts, observeNode } from "../api/validation/facts.ts";
 import type { Workload } from "../api/workload-objects.ts";
 import { configMapData, type Observed, serviceProxyOf } from "./observed.ts";
@@ -66,11 +67,14 @@ function bootstrapConfiguration(observed: Observed): BootstrapConfiguration | un
  * What is only an address of one of several servers is not told in these places.
  */
 export function platformEndpoint(observed: Observed, kind: ClusterKind): { host: string; port: string } | undefined {
-  const infrastructure = observed.platform.openshift.infrastructure?.["status"] as
-    | { apiServerInternalURI?: string }
-    | undefined;
-  if (kind === "openshift") return hostAndPort(infrastructure?.apiServerInternalURI);
-  const told = kind === "generic" ? bootstrapConfiguration(observed)?.controlPlaneEndpoint : undefined;
+  const { operatorReads }: EndpointRule = ENDPOINT_RULES[kind];
+  if (operatorReads === "infrastructure") {
+    const { infrastructure } = observed.platform.openshift;
+    return hostAndPort(
+      (infrastructure?.["status"] as { apiServerInternalURI?: string } | undefined)?.apiServerInternalURI,
+    );
+  }
+  const told = operatorReads === "kubeadmConfig" ? bootstrapConfiguration(observed)?.controlPlaneEndpoint : undefined;
   return told ? hostAndPort(`https://${told}`) : undefined;
 }
 

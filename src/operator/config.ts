@@ -22,7 +22,7 @@ export function readOperatorConfig(env: Env): OperatorConfig {
   const namespace = env["NAMESPACE"] || vendorNames.namespaces.operator;
   if (namespace === vendorNames.namespaces.system) throw errors.OPERATOR_IN_SYSTEM_NAMESPACE(namespace);
   const version = env["VENDOR_VERSION"] || INSTALLED_RELEASE;
-  if (!parseVersion(version)) throw errors.OPERATOR_CONFIG("VENDOR_VERSION", `is "${version}", which is no version`);
+  if (!parseVersion(version)) throw errors.OPERATOR_CONFIG("VENDOR_VERSION", `is "${version}", which is not a version`);
   return Object.freeze({
     namespace,
     identity: `${env["POD_NAME"] || "vendor-operator"}_${crypto.randomUUID()}`,
@@ -36,6 +36,6 @@ function port(env: Env, name: string, usual: number): number {
   if (!text) return usual;
   const value = Number(text);
   if (!Number.isInteger(value) || value < 1 || value > 65535)
-    throw errors.OPERATOR_CONFIG(name, `is "${text}", which is no port`);
+    throw errors.OPERATOR_CONFIG(name, `is "${text}", which is not a port`);
   return value;
 }

@@ -1,5 +1,6 @@
 import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
 import { effectiveInstallation } from "../api/defaults.ts";
+import { ENDPOINT_RULES } from "../api/endpoint-rules.ts";
 import { vendorNames } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import type { Installation, InstallationSpec } from "../api/resources/installation.ts";
@@ -40,9 +41,9 @@ function obstacles(observed: Observed, spec: InstallationSpec, kind: ClusterKind
   const ports = spec.vendorNetwork?.hostPorts;
   return [
     ...platform.map(({ message }) => message),
-    ...(ipip ? [`Pool ${ipip.cidr} travels in IPIP.`] : []),
-    ...(ports ? ["Host ports are asked for."] : []),
-    ...(kind !== "openshift" && !apiEndpoint(observed, kind, true)
+    ...(ipip ? [`Pool ${ipip.cidr} uses IPIP.`] : []),
+    ...(ports ? ["Host ports are enabled."] : []),
+    ...(ENDPOINT_RULES[kind].needed && !apiEndpoint(observed, kind, true)
       ? ["No stable address of the API server is known."]
       : []),
   ];

@@ -16,19 +16,18 @@ export const errors = defineErrors({
   },
   SECOND_OPERATOR: {
     say: (own: string, active: string) =>
-      `the operator in namespace ${active} already looks after this cluster, so the one in ${own} stops`,
+      `the operator in namespace ${active} already manages this cluster, so the one in ${own} stops`,
     fix: (own: string, active: string) =>
       `remove one of the two: kubectl -n ${own} delete deployment vendor-operator; to move here instead, remove the one in ${active}, then kubectl -n vendor-system delete configmap active-operator`,
     exitCode: CONFIG,
   },
   OPERATOR_CANNOT_SEE: {
     say: (plurals: string) => `the operator cannot see ${plurals} in the namespace it manages`,
-    fix: () =>
-      "it needs Kubernetes 1.21 or later and the rights of the published manifest; its log says what the server answered",
+    fix: () => "use Kubernetes 1.21 or later, and the RBAC of the published manifest; see the log of the operator",
   },
   KIND_NOT_MANAGED: {
-    say: (kind: string, apiVersion: string) => `${kind} in ${apiVersion} is not a kind the operator makes objects of`,
-    fix: () => "this is a mistake in the operator: report it",
+    say: (kind: string, apiVersion: string) => `${kind} in ${apiVersion} is not a kind the operator creates`,
+    fix: () => "this is a bug in the operator: report it",
   },
   CERTIFICATE_SECRET_UNUSABLE: {
     say: (secret: string, why: string) => `Secret ${secret} is not ours and cannot be used: ${why}`,
@@ -42,8 +41,16 @@ export const errors = defineErrors({
   },
   PULL_SECRET_MISSING: {
     say: (namespace: string, name: string) =>
-      `spec.imagePullSecrets names Secret ${namespace}/${name}, and there is none`,
+      `spec.imagePullSecrets names Secret ${namespace}/${name}, which does not exist`,
     fix: (namespace: string, name: string) =>
       `create it: kubectl -n ${namespace} create secret docker-registry ${name} …; or remove the name`,
   },
 });
+
+/** Failures that trying again does not end: reported at once. */
+export const NEEDS_A_PERSON: ReadonlySet<string> = new Set<keyof typeof errors>([
+  "CERTIFICATE_SECRET_UNUSABLE",
+  "CERTIFICATE_AUTHORITY_BROKEN",
+  "PULL_SECRET_MISSING",
+  "KIND_NOT_MANAGED",
+]);

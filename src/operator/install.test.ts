@@ -75,7 +75,7 @@ describe("an installation", () => {
       async () => (await fetch(`${url}/readyz`)).text(),
       (text) => text.includes("waiting"),
     );
-    expect(answer).toContain("waiting for custom resource definitions: installations.operator.vendor.io");
+    expect(answer).toContain("waiting for CRDs: installations.operator.vendor.io");
     await applyDefinitions(world.kubectl);
     await world.installation();
     await world.untilStatus("network", "Available");
@@ -100,7 +100,7 @@ describe("an installation", () => {
       patch: { data: { ORCHESTRATOR_SERVICE_PORT: null } },
     });
     const status = await world.untilStatus("network", "Degraded", "EndpointKeyMissing");
-    expect(status.message).toContain("The endpoint map lacks ORCHESTRATOR_SERVICE_PORT.");
+    expect(status.message).toContain("The API endpoint ConfigMap lacks ORCHESTRATOR_SERVICE_PORT.");
     await world.kubectl.delete(CONFIG_MAPS, map);
     await world.until(agentEnv, (env) => !("ORCHESTRATOR_SERVICE_HOST" in env));
     await world.untilStatus("network", "Available");
@@ -133,10 +133,10 @@ describe("an installation", () => {
     await world.kubectl.patch(DAEMON_SETS, NODE_AGENT, { type: "strategic", patch }, { fieldManager: "kubectl-edit" });
     const status = await world.until(
       () => world.statusOf("network"),
-      (seen) => seen?.available === true && seen.message.includes("Put back"),
+      (seen) => seen?.available === true && seen.message.includes("Drift reverted"),
     );
     expect(status?.message).toMatch(
-      /Put back: DaemonSet vendor-system\/vendor-node spec\.template\.spec\.containers\[name=vendor-node\]\.image, changed by kubectl-edit at \d{4}-/,
+      /Drift reverted: DaemonSet vendor-system\/vendor-node spec\.template\.spec\.containers\[name=vendor-node\]\.image, changed by kubectl-edit at \d{4}-/,
     );
     const agent = await world.get<Workload>(DAEMON_SETS, NODE_AGENT);
     expect(agent?.metadata.labels?.["team"]).toBe("blue");

@@ -43,7 +43,7 @@ describe("IP pools", () => {
     world.startOperator();
     await world.installation({ vendorNetwork: network({ cidr: "10.1.0.0/16" }) });
     const status = await world.untilStatus("ippools", "Degraded", "PoolOfAnother");
-    expect(status.message).toContain("IPPool theirs (10.1.0.0/16) was made by somebody else");
+    expect(status.message).toContain("IPPool theirs (10.1.0.0/16) was not created by the operator");
     expect((await pools()).map(({ metadata }) => metadata.name)).toEqual(["theirs"]);
   });
 
@@ -65,7 +65,7 @@ describe("IP pools", () => {
     await world.patchInstallation(network({ cidr: "10.1.0.0/16", name: "one" }));
     await world.until(
       () => world.statusOf("ippools"),
-      (status) => status?.message.includes("1 addresses of IPPool two to be given back") === true,
+      (status) => status?.message.includes("1 addresses of IPPool two to be released") === true,
     );
     expect((await pools()).map((pool) => (pool["spec"] as { disabled: boolean }).disabled)).toEqual([false, true]);
     await world.kubectl.delete(blocks, { name: "10-2-0-0-26" });

@@ -157,7 +157,7 @@ export function createObserver(options: ObserverOptions): Observer {
       ...(namespace ? { namespace } : {}),
       ...(name ? { fieldSelector: `metadata.name=${name}` } : {}),
       ...(labelled ? { labelSelector: OF_OURS } : {}),
-      onError: (error) => log.warn({ kind: kind.plural, namespace, error }, "cannot watch, will try again"),
+      onError: (error) => log.warn({ kind: kind.plural, namespace, error }, "watch failed, retrying"),
     });
     const end = live.follow(kind, informer);
     informer.onChange(({ object, old }) => {
@@ -234,10 +234,7 @@ async function definitionsThere(
   { log, signal }: { log: Log; signal: AbortSignal },
 ): Promise<void> {
   if (missing().length === 0) return;
-  log.warn(
-    { missing: missing() },
-    `waiting for ${missing().length} custom resource definitions: apply operator-crds.yaml`,
-  );
+  log.warn({ missing: missing() }, `waiting for ${missing().length} CRDs: apply operator-crds.yaml`);
   let found: () => void = () => {};
   const there = new Promise<void>((resolve) => {
     found = resolve;

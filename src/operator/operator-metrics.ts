@@ -12,12 +12,12 @@ export interface OperatorMetrics {
 const KINDS = ["ready", "absent", "notInstalled", "progressing", "degraded"] as const;
 
 export function operatorMetrics(metrics: Metrics): OperatorMetrics {
-  const leader = metrics.gauge("vendor_operator_leader", "1 while this copy is the one that acts");
-  const seconds = metrics.histogram("vendor_operator_reconcile_seconds", "time a look at a part took");
-  const reconciles = metrics.counter("vendor_operator_reconciles_total", "looks at a part, by what they came to");
-  const state = metrics.gauge("vendor_operator_part_state", "1 for the state a part is in");
-  const writes = metrics.counter("vendor_operator_writes_total", "requests that changed something");
-  const drift = metrics.counter("vendor_operator_put_back_total", "fields put back after somebody changed them");
+  const leader = metrics.gauge("vendor_operator_leader", "1 while this replica is the leader");
+  const seconds = metrics.histogram("vendor_operator_reconcile_seconds", "duration of a reconcile, by component");
+  const reconciles = metrics.counter("vendor_operator_reconciles_total", "reconciles of a component, by outcome");
+  const state = metrics.gauge("vendor_operator_part_state", "1 for the current state of a component");
+  const writes = metrics.counter("vendor_operator_writes_total", "write requests");
+  const drift = metrics.counter("vendor_operator_put_back_total", "fields reverted after drift");
   leader.set(0);
   return {
     leading: (is) => leader.set(is ? 1 : 0),

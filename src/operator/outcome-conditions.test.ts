@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Condition } from "../api/object.ts";
-import { degraded, notInstalled, type Outcome, progressing, ready, reasonOf, refused } from "./outcome.ts";
+import { degraded, notInstalled, type Outcome, progressing, ready, refused } from "./outcome.ts";
 import { conditionsOf } from "./outcome-conditions.ts";
 
 const at = (now: string, generation = 1) => ({ main: "Available" as const, now: Date.parse(now), generation });
@@ -28,17 +28,21 @@ describe("what an outcome says", () => {
       progressing("x"),
       "Available=False(ResourceNotReady) Progressing=True(ResourceNotReady) Degraded=False(ResourceNotReady)",
     ],
-    ["degraded", degraded("Broken", "y"), "Available=False(Broken) Progressing=False(Broken) Degraded=True(Broken)"],
+    [
+      "degraded",
+      degraded("PodFailed", "y"),
+      "Available=False(PodFailed) Progressing=False(PodFailed) Degraded=True(PodFailed)",
+    ],
   ])("%s", (_kind, outcome, conditions) => {
     if (outcome.kind === "absent") throw new TypeError("has no conditions");
     expect(row(conditionsOf(outcome, undefined, at(FIRST)))).toBe(conditions);
   });
 
   it("keeps since when it is so while only the words change", () => {
-    const first = conditionsOf(degraded("A", "one") as never, undefined, at(FIRST));
-    const second = conditionsOf(degraded("B", "two") as never, first, at(LATER, 2));
+    const first = conditionsOf(degraded("MapFull", "one") as never, undefined, at(FIRST));
+    const second = conditionsOf(degraded("PodFailed", "two") as never, first, at(LATER, 2));
     expect(second.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual([FIRST, FIRST, FIRST]);
-    expect(second[2]).toMatchObject({ message: "two", reason: "B", observedGeneration: 2 });
+    expect(second[2]).toMatchObject({ message: "two", reason: "PodFailed", observedGeneration: 2 });
     const third = conditionsOf(ready("ok") as never, second, at(LATER, 2));
     expect(third.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual([LATER, FIRST, LATER]);
   });
@@ -46,7 +50,7 @@ describe("what an outcome says", () => {
   it("names a refusal by its first problem, and tells every fix", () => {
     const problem = (code: string) => ({ code, path: "spec", message: `${code} is wrong.`, fix: "Mend it." });
     const outcome = refused(["EBPF_IPIP_POOL", "B", "C", "D"].map(problem));
-    expect(outcome).toMatchObject({ kind: "degraded", reason: reasonOf("EBPF_IPIP_POOL") });
+    expect(outcome).toMatchObject({ kind: "degraded", reason: "EbpfIpipPool" });
     expect((outcome as { message: string }).message).toMatch(
       /^EBPF_IPIP_POOL is wrong\. Fix: Mend it\. \(vendorctl explain EBPF_IPIP_POOL\) .*And 1 more\.$/,
     );

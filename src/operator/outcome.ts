@@ -1,3 +1,5 @@
+import { withFix } from "../api/protocol/status-message.ts";
+import { reasonOf, type StatusReason } from "../api/protocol/status-reasons.ts";
 import type { InstallationSpec } from "../api/resources/installation.ts";
 import type { Problem } from "../api/validation/problem.ts";
 
@@ -27,9 +29,10 @@ export const progressing = (waitingFor: string, recheckMs?: number): Outcome => 
   waitingFor,
   ...(recheckMs === undefined ? {} : { recheckMs }),
 });
-export const degraded = (reason: string, message: string, retry = false): Outcome => ({
+/** A reason is a declared one, or the code of a problem or an error. */
+export const degraded = (reason: StatusReason | { code: string }, message: string, retry = false): Outcome => ({
   kind: "degraded",
-  reason,
+  reason: typeof reason === "string" ? reason : reasonOf(reason.code),
   message,
   retry,
 });
@@ -40,20 +43,11 @@ export function refused(problems: readonly Problem[], retry = false): Outcome {
   if (!first) throw new TypeError("a refusal needs a reason");
   const told = problems.slice(0, MOST_TOLD).map(sentence);
   const more = problems.length - told.length;
-  return degraded(reasonOf(first.code), [...told, ...(more > 0 ? [`And ${more} more.`] : [])].join(" "), retry);
+  return degraded({ code: first.code }, [...told, ...(more > 0 ? [`And ${more} more.`] : [])].join(" "), retry);
 }
 
 const MOST_TOLD = 3;
 
 function sentence({ message, fix, code }: Problem): string {
-  return `${message} Fix: ${fix} (vendorctl explain ${code})`;
-}
-
-/** Conditions speak in CamelCase words: `EBPF_IPIP_POOL` is `EbpfIpipPool`. */
-export function reasonOf(code: string): string {
-  return code
-    .toLowerCase()
-    .split("_")
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-    .join("");
+  return withFix(`${message}`, `${fix} (vendorctl explain ${code})`);
 }

@@ -3,7 +3,11 @@ import { type AgentView, type DataplaneView, planDataplane } from "./plan-datapl
 
 const loads: AgentView = { node: "a", programs: "loads", dataplane: "Nftables", serviceRouting: false, held: false };
 const silent: AgentView = { ...loads, node: "b", programs: "unknown", dataplane: "unknown" };
-const refusing: AgentView = { ...loads, node: "c", programs: { refused: "no BTF" } };
+const refusing: AgentView = {
+  ...loads,
+  node: "c",
+  programs: { refused: { code: "EbpfProgramsRefused", why: "no BTF" } },
+};
 const acting: AgentView = { node: "a", programs: "loads", dataplane: "BPF", serviceRouting: true, held: false };
 const unproven: AgentView = { ...acting, node: "b", serviceRouting: false };
 
@@ -27,7 +31,7 @@ describe("where a switch is", () => {
     [
       "an agent refuses, even while pods roll",
       { wanted: "BPF", rolling: "x", agents: [silent, refusing] },
-      { at: "refused", nodes: [{ node: "c", why: "no BTF" }], acting: 0 },
+      { at: "refused", nodes: [{ node: "c", code: "EbpfProgramsRefused", why: "no BTF" }], acting: 0 },
     ],
     [
       "a node refuses after others were switched",

@@ -1,28 +1,30 @@
-import { AGENT_SAYS, DRAINING_EBPF, LEAVING_EBPF } from "../api/agent-report.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
+import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
-import { rolloutProgress } from "../api/rollout.ts";
-import { type ProxyView, viewServiceProxy } from "../api/service-proxy-view.ts";
+import { ACTING, type Refusal, readAgentReport } from "../api/protocol/agent-report.ts";
+import { rolloutProgress } from "../api/protocol/rollout.ts";
+import { type ProxyView, viewServiceProxy } from "../api/protocol/service-proxy-view.ts";
 import type { Pod } from "../api/workload-objects.ts";
 import { nodeAgents, type Observed, serviceProxyOf, theOne } from "./observed.ts";
 
 export interface AgentView {
   node: string;
-  programs: "loads" | "unknown" | { refused: string };
-  dataplane: "BPF" | "Nftables" | "unknown";
+  programs: "loads" | "unknown" | { refused: Refusal };
+  dataplane: Dataplane | "unknown";
   serviceRouting: boolean;
   /** It takes nothing new by eBPF, but still carries connections by it. */
   draining?: boolean;
   /** The service proxy there keeps writing rules that the agent removes. */
   proxyConflict?: boolean;
   /** Maps of eBPF there that are full. */
-  fullMaps?: string | undefined;
+  fullMaps?: readonly string[];
   /** Its own data plane configuration keeps the node on the other data plane, as a switch in waves does for a while. */
   held: boolean;
 }
 
 /** All that a step from one data plane to the other depends on. */
 export interface DataplaneView {
-  wanted: "BPF" | "Nftables";
+  wanted: Dataplane;
   /** `spec.bpfEnabled` of the data plane configuration, as it is. */
   bpfEnabled: boolean;
   /** What the agents' roll-out still waits for. */
@@ -34,13 +36,16 @@ export interface DataplaneView {
   needsProxy: boolean;
 }
 
+/** A node on which programs do not load. */
+type RefusingNode = { node: string } & Refusal;
+
 /** Where a switch is. Each phase is left by what the cluster shows, so a restart resumes wherever it finds itself. */
 export type Phase =
   | { at: "standard" }
   | { at: "rolling"; waitingFor: string }
   | { at: "proving"; nodes: string[] }
   /** Programs do not load on these nodes: nothing more is turned on, and the service proxy stays. */
-  | { at: "refused"; nodes: { node: string; why: string }[]; acting: number }
+  | { at: "refused"; nodes: RefusingNode[]; acting: number }
   | { at: "enable" }
   | { at: "confirming"; nodes: string[]; held: string[] }
   | { at: "ebpf" }
@@ -56,7 +61,7 @@ export function planDataplane(view: DataplaneView): Phase {
 
 function towardsEbpf({ bpfEnabled, rolling, agents }: DataplaneView): Phase {
   const refusing = agents.flatMap(({ node, programs }) =>
-    typeof programs === "object" ? [{ node, why: programs.refused }] : [],
+    typeof programs === "object" ? [{ node, ...programs.refused }] : [],
   );
   if (refusing.length > 0) {
     return { at: "refused", nodes: refusing, acting: agents.filter(({ dataplane }) => dataplane === "BPF").length };
@@ -72,9 +77,9 @@ function towardsEbpf({ bpfEnabled, rolling, agents }: DataplaneView): Phase {
 
 function towardsStandard({ bpfEnabled, agents, proxy, needsProxy }: DataplaneView): Phase {
   if (bpfEnabled) {
-    if (proxy.is === "parked") return { at: "restoringProxy", waitingFor: "the service proxy to be restored" };
+    if (proxy.is === "parked") return { at: "restoringProxy", waitingFor: "kube-proxy to be restored" };
     if (proxy.is === "running" && !proxy.ready) {
-      return { at: "restoringProxy", waitingFor: "the service proxy's pods to be ready on every node" };
+      return { at: "restoringProxy", waitingFor: "kube-proxy to be ready on every node" };
     }
     return proxy.is === "absent" && needsProxy ? { at: "proxyMissing" } : { at: "disable" };
   }
@@ -91,10 +96,7 @@ function namesOf(agents: readonly AgentView[]): string[] {
   return agents.map(({ node }) => node);
 }
 
-/** The orchestrator's proxy is there to come back to, except where the platform brings none or cannot change it. */
-const WITHOUT_PROXY = new Set(["openshift", "mke"]);
-
-export function viewDataplane(observed: Observed, wanted: "BPF" | "Nftables", kind: string): DataplaneView {
+export function viewDataplane(observed: Observed, wanted: Dataplane, kind: ClusterKind): DataplaneView {
   const daemonSet = nodeAgents(observed);
   return {
     wanted,
@@ -102,7 +104,7 @@ export function viewDataplane(observed: Observed, wanted: "BPF" | "Nftables", ki
     rolling: daemonSet ? rolloutProgress(daemonSet) : `DaemonSet ${vendorNames.workloads.node} to be created`,
     agents: viewAgents(observed, wanted),
     proxy: viewServiceProxy(serviceProxyOf(observed)),
-    needsProxy: !WITHOUT_PROXY.has(kind),
+    needsProxy: CLUSTER_KINDS[kind].nftablesNeedsProxy,
   };
 }
 
@@ -147,30 +149,21 @@ function isAgent({ metadata }: Pod): boolean {
   return (metadata.ownerReferences ?? []).some(({ kind, name }) => kind === "DaemonSet" && name === node);
 }
 
-const ACTS: Record<string, "BPF" | "Nftables"> = {
-  BPF: "BPF",
-  [LEAVING_EBPF]: "BPF",
-  [DRAINING_EBPF]: "Nftables",
-  Nftables: "Nftables",
-};
-const REFUSED = /^refused:\s*/;
-
 function viewAgent(node: string, pod: Pod | undefined): Omit<AgentView, "held"> {
-  const said = pod?.metadata.annotations ?? {};
-  const programs = said[AGENT_SAYS.programs];
-  const dataplane = said[AGENT_SAYS.dataplane];
+  const {
+    programs,
+    dataplane = "unknown",
+    servicesProven,
+    proxyRules,
+    fullMaps,
+  } = readAgentReport(pod?.metadata.annotations);
   return {
     node,
-    programs:
-      programs === "loads"
-        ? "loads"
-        : programs && REFUSED.test(programs)
-          ? { refused: programs.replace(REFUSED, "") }
-          : "unknown",
-    dataplane: ACTS[dataplane ?? ""] ?? "unknown",
-    draining: dataplane === DRAINING_EBPF,
-    serviceRouting: said[AGENT_SAYS.serviceRouting] === "proven",
-    proxyConflict: said[AGENT_SAYS.serviceProxyRules]?.startsWith("conflict:") ?? false,
-    fullMaps: said[AGENT_SAYS.fullMaps],
+    programs,
+    dataplane: dataplane === "unknown" ? dataplane : ACTING[dataplane],
+    draining: dataplane === "DrainingBPF",
+    serviceRouting: servicesProven,
+    proxyConflict: typeof proxyRules === "object",
+    fullMaps,
   };
 }

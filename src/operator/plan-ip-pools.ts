@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { KubeObject } from "../api/object.ts";
+import { withFix } from "../api/protocol/status-message.ts";
+import type { StatusReason } from "../api/protocol/status-reasons.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
 import { ipPoolUpdateProblems } from "../api/validation/ip-pool.ts";
 import { overlaps, parseCidr } from "../kit/ip.ts";
@@ -15,7 +17,7 @@ export interface PoolsPlan {
   apply: Pool[];
   /** Pools of ours the installation no longer lists: no new addresses first, gone when none is in use. */
   retire: Pool[];
-  refusals: { reason: string; message: string }[];
+  refusals: { reason: StatusReason; message: string }[];
 }
 
 /** What is to become of the pools there are, given those that are wanted. Pools are never taken from somebody else. */
@@ -51,7 +53,7 @@ function settle(wanted: Pool, found: Pool, plan: PoolsPlan): void {
   }
   const [problem] = ipPoolUpdateProblems(found, wanted);
   if (problem) {
-    const message = `IPPool ${name}: ${problem.message} Fix: ${problem.fix} (vendorctl explain ${problem.code})`;
+    const message = withFix(`IPPool ${name}: ${problem.message}`, `${problem.fix} (vendorctl explain ${problem.code})`);
     plan.refusals.push({ reason: "PoolFieldImmutable", message });
   } else plan.apply.push(found.metadata.annotations?.[ADOPTED] ? adopted(renamed) : renamed);
 }
@@ -60,10 +62,13 @@ function adopted(pool: Pool): Pool {
   return { ...pool, metadata: { ...pool.metadata, annotations: { ...pool.metadata.annotations, [ADOPTED]: "true" } } };
 }
 
-function foreign(wanted: Pool, found: Pool): { reason: string; message: string } {
+function foreign(wanted: Pool, found: Pool): { reason: StatusReason; message: string } {
   return {
     reason: "PoolOfAnother",
-    message: `IPPool ${found.metadata.name} (${found.spec.cidr}) was made by somebody else and differs from the pool ${wanted.spec.cidr} of the installation. Fix: make the two the same, remove the pool from spec.vendorNetwork.ipPools, or delete it: kubectl delete ippools.crd.vendor.io ${found.metadata.name}`,
+    message: withFix(
+      `IPPool ${found.metadata.name} (${found.spec.cidr}) was not created by the operator and differs from pool ${wanted.spec.cidr} of the Installation.`,
+      `make the two equal, remove the pool from spec.vendorNetwork.ipPools, or delete it: kubectl delete ippools.crd.vendor.io ${found.metadata.name}`,
+    ),
   };
 }
 

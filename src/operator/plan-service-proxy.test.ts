@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
-import { viewServiceProxy } from "../api/service-proxy-view.ts";
+import { viewServiceProxy } from "../api/protocol/service-proxy-view.ts";
 import { type ProxyPlan, type ProxyQuestion, planServiceProxy } from "./plan-service-proxy.ts";
 
 const running = { is: "running", ready: true, owner: undefined } as const;
@@ -52,7 +52,7 @@ describe("the service proxy, per kind of cluster", () => {
     [
       "its rules removed by somebody's order where it cannot be disabled",
       { ...acting, kind: "aks", cleanup: true, conflicts: ["n1"] },
-      { do: "refuse", reason: "ServiceProxyConflict", message: expect.stringMatching(/again on node n1\. Fix: leave/) },
+      { do: "refuse", reason: "ServiceProxyConflict", message: expect.stringMatching(/again on node n1\. Fix: keep/) },
     ],
     [
       "coming back against the agents, by nobody's order",
@@ -79,10 +79,10 @@ describe("the service proxy, per kind of cluster", () => {
 
   it.each<[string, { labels?: Record<string, string>; annotations?: Record<string, string> }, string]>([
     ["the add-on manager", { labels: { "addonmanager.kubernetes.io/mode": "Reconcile" } }, "add-on manager"],
-    ["some tool", { labels: { "app.kubernetes.io/managed-by": "Ansible" } }, "kept by Ansible"],
+    ["some tool", { labels: { "app.kubernetes.io/managed-by": "Ansible" } }, "managed by Ansible"],
     ["Argo CD", { annotations: { "argocd.argoproj.io/tracking-id": "net:apps/DaemonSet:x" } }, "argocd app sync net"],
     ["Helm", { annotations: { "meta.helm.sh/release-name": "kp" } }, "helm upgrade -n kube-system kp"],
-  ])("kept by %s is never patched, in neither direction", (_who, metadata, says) => {
+  ])("managed by %s is never patched, in neither direction", (_who, metadata, says) => {
     const object = { apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name: "kube-proxy", ...metadata } };
     const proxy = viewServiceProxy(object);
     const plan = planServiceProxy({ ...acting, proxy });

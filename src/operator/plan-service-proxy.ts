@@ -1,14 +1,17 @@
 import type { ClusterKind } from "../api/cluster-kinds.ts";
+import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
+import type { ProxyView } from "../api/protocol/service-proxy-view.ts";
+import { withFix } from "../api/protocol/status-message.ts";
+import type { StatusReason } from "../api/protocol/status-reasons.ts";
 import { SERVICE_PROXY } from "../api/service-proxy.ts";
-import type { ProxyView } from "../api/service-proxy-view.ts";
 import type { Phase } from "./plan-dataplane.ts";
 
 export interface ProxyQuestion {
   kind: ClusterKind;
   /** `serviceProxyManagement` is Enabled. */
   managed: boolean;
-  wanted: "BPF" | "Nftables";
+  wanted: Dataplane;
   phase: Phase["at"];
   /** Whether a node's own configuration keeps it on the standard data plane, where only the proxy serves. */
   nodesHeld: boolean;
@@ -29,7 +32,7 @@ export type ProxyPlan =
   | { do: "wait"; for: string }
   /** Nobody asked us; `next` is what a person would do now. */
   | { do: "unmanaged"; next: string }
-  | { do: "refuse"; reason: string; message: string };
+  | { do: "refuse"; reason: StatusReason; message: string };
 
 const { daemonSet } = vendorNames.serviceProxy;
 const { key, value } = vendorNames.labels.parkServiceProxy;
@@ -38,7 +41,7 @@ const selectorPatch = (selected: string) => `'{"spec":{"template":{"spec":{"node
 const PARK = `${PATCH} ${selectorPatch(`"${value}"`)}`;
 export const RESTORE = `${PATCH} ${selectorPatch("null")}`;
 const LEAVE_RULES = `kubectl patch dataplaneconfigurations.crd.vendor.io default --type merge -p '{"spec":{"bpfServiceProxyIptablesCleanupEnabled":false}}'`;
-const RULES_LEFT = "the service proxy stays, and its rules are left alone";
+const RULES_LEFT = "kube-proxy stays, and its rules are kept";
 
 /** The specification's table "Service proxy handling per cluster kind", row by row, after install. */
 export function planServiceProxy(question: ProxyQuestion): ProxyPlan {
@@ -55,7 +58,10 @@ function contradiction(question: ProxyQuestion): ProxyPlan | undefined {
   if (SERVICE_PROXY[kind].afterInstall.action === "leave-its-rules-alone") return staysAgainstOrders(question);
   return refuse(
     "ServiceProxyConflict",
-    `On ${placesOf(conflicts)} the service proxy keeps writing rules that the node agent removes. Fix: disable the service proxy, or leave its rules alone: ${LEAVE_RULES}`,
+    withFix(
+      `On ${placesOf(conflicts)} kube-proxy keeps writing rules that the node agent removes.`,
+      `disable kube-proxy, or keep its rules: ${LEAVE_RULES}`,
+    ),
   );
 }
 
@@ -68,14 +74,17 @@ function staysAgainstOrders({ kind, conflicts }: ProxyQuestion): ProxyPlan {
   const seen = conflicts.length === 0 ? "" : `, and it writes them again on ${placesOf(conflicts)}`;
   return refuse(
     "ServiceProxyConflict",
-    `The service proxy runs and cannot be disabled, since ${SERVICE_PROXY[kind].atInstall.how}; and bpfServiceProxyIptablesCleanupEnabled is true, so that agents that serve with eBPF remove its rules${seen}. Fix: leave its rules alone: ${LEAVE_RULES}`,
+    withFix(
+      `kube-proxy runs and cannot be disabled, since ${SERVICE_PROXY[kind].atInstall.how}; and bpfServiceProxyIptablesCleanupEnabled is true, so node agents remove its rules${seen}.`,
+      `keep its rules: ${LEAVE_RULES}`,
+    ),
   );
 }
 
 function towardsEbpf(question: ProxyQuestion): ProxyPlan {
   const { kind, proxy, phase, cleanup } = question;
   const row = SERVICE_PROXY[kind].afterInstall;
-  if (proxy.is === "absent") return { do: "nothing", because: "there is no service proxy" };
+  if (proxy.is === "absent") return { do: "nothing", because: "there is no kube-proxy" };
   switch (row.action) {
     case "none":
       return { do: "nothing", because: row.how };
@@ -85,19 +94,19 @@ function towardsEbpf(question: ProxyQuestion): ProxyPlan {
       // Somebody else's word stands, so waiting would never end.
       return cleanup ? staysAgainstOrders(question) : { do: "nothing", because: RULES_LEFT };
     case "disable-in-cluster-configuration":
-      return refuse("ServiceProxyOfTool", `The service proxy belongs to the tool that made the cluster: ${row.how}.`);
+      return refuse("ServiceProxyOfTool", `The cluster tool manages kube-proxy: ${row.how}.`);
     case "not-shown":
       if (cleanup === false) return { do: "nothing", because: RULES_LEFT };
       return refuse(
         "ServiceProxyCannotBeDisabled",
-        `The service proxy runs, and ${row.how}: ${SERVICE_PROXY[kind].atInstall.how}. Fix, so that the two do not conflict: ${LEAVE_RULES}`,
+        withFix(`kube-proxy runs, and ${row.how}: ${SERVICE_PROXY[kind].atInstall.how}.`, LEAVE_RULES),
       );
     case "park-by-node-selector":
       if (proxy.is === "parked" && question.nodesHeld && !proxy.owner) return { do: "restore" };
-      if (proxy.is === "parked") return { do: "nothing", because: "the service proxy is parked" };
+      if (proxy.is === "parked") return { do: "nothing", because: "kube-proxy is disabled" };
       return (
         notToPark(question) ??
-        (phase === "ebpf" ? { do: "park" } : { do: "wait", for: "every node to prove eBPF service routing" })
+        (phase === "ebpf" ? { do: "park" } : { do: "wait", for: "every node to verify eBPF service routing" })
       );
   }
 }
@@ -105,47 +114,54 @@ function towardsEbpf(question: ProxyQuestion): ProxyPlan {
 function notToPark({ proxy, mode }: ProxyQuestion): ProxyPlan | undefined {
   if (proxy.is === "running" && proxy.owner) {
     const { who, how } = proxy.owner;
-    return refuse("ServiceProxyOfAnother", `The service proxy is kept by ${who}, so it is not patched. Fix: ${how}.`);
+    return refuse(
+      "ServiceProxyOfAnother",
+      withFix(`kube-proxy is managed by ${who}, so it is not patched.`, `${how}.`),
+    );
   }
   if (mode !== "ipvs") return undefined;
   return refuse(
     "ServiceProxyIpvs",
-    `The service proxy runs in IPVS mode, whose addresses would stay on the nodes. Fix: set its mode to iptables, restart its pods (kubectl -n kube-system rollout restart daemonset ${daemonSet}), then it is parked.`,
+    withFix(
+      "kube-proxy runs in IPVS mode, whose addresses would stay on the nodes.",
+      `set its mode to iptables, then kubectl -n kube-system rollout restart daemonset ${daemonSet}.`,
+    ),
   );
 }
 
 /** The selector goes first and the proxy serves again before eBPF is turned off. */
 function towardsStandard({ proxy }: ProxyQuestion): ProxyPlan {
-  if (proxy.is === "absent") return { do: "nothing", because: "there is no service proxy" };
+  if (proxy.is === "absent") return { do: "nothing", because: "there is no kube-proxy" };
   if (proxy.is === "running") {
     return proxy.ready
-      ? { do: "nothing", because: "the service proxy runs" }
-      : { do: "wait", for: "the service proxy's pods to be ready on every node" };
+      ? { do: "nothing", because: "kube-proxy runs" }
+      : { do: "wait", for: "kube-proxy to be ready on every node" };
   }
   if (!proxy.owner) return { do: "restore" };
-  const message = `The service proxy is parked and kept by ${proxy.owner.who}, so it is not patched. Fix: remove the node selector ${key} there.`;
+  const message = withFix(
+    `kube-proxy is disabled and managed by ${proxy.owner.who}, so it is not patched.`,
+    `remove the node selector ${key} there.`,
+  );
   return refuse("ServiceProxyOfAnother", message);
 }
 
 function nextByHand({ kind, wanted, proxy, cleanup, phase }: ProxyQuestion): string {
   if (wanted !== "BPF")
-    return proxy.is === "parked"
-      ? `The service proxy is parked; restore it: ${RESTORE}`
-      : "The service proxy is left as it is.";
-  if (proxy.is !== "running") return "The service proxy does not run.";
-  if (phase !== "ebpf") return "The service proxy is left as it is until eBPF serves.";
+    return proxy.is === "parked" ? `kube-proxy is disabled; restore it: ${RESTORE}` : "kube-proxy is not changed.";
+  if (proxy.is !== "running") return "kube-proxy does not run.";
+  if (phase !== "ebpf") return "kube-proxy is not changed until eBPF serves.";
   const row = SERVICE_PROXY[kind].afterInstall;
   // Where it cannot be disabled, leaving its rules alone is the only way the two do not conflict.
   if (row.action === "leave-its-rules-alone" || row.action === "not-shown") {
     return cleanup === false
-      ? "The service proxy runs, and its rules are left alone."
-      : `The service proxy runs and its rules would be removed; next: ${LEAVE_RULES}`;
+      ? "kube-proxy runs, and its rules are kept."
+      : `kube-proxy runs and its rules would be removed; next: ${LEAVE_RULES}`;
   }
   if (row.action === "park-by-node-selector")
-    return `The service proxy still runs; next: ${proxy.owner ? proxy.owner.how : PARK}`;
-  return `The service proxy still runs; next: ${row.how}.`;
+    return `kube-proxy still runs; next: ${proxy.owner ? proxy.owner.how : PARK}`;
+  return `kube-proxy still runs; next: ${row.how}.`;
 }
 
-function refuse(reason: string, message: string): ProxyPlan {
+function refuse(reason: StatusReason, message: string): ProxyPlan {
   return { do: "refuse", reason, message };
 }

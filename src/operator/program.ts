@@ -36,7 +36,7 @@ export const operatorProgram: Program = async (world) => {
     try {
       await observer.start(ended);
       running = runOperator({ client, config, observer, metrics, clock, log });
-      log.info({ version: config.version, namespace: config.namespace }, "looking after the cluster");
+      log.info({ version: config.version, namespace: config.namespace }, "managing the cluster");
       await Promise.race([untilAborted(ended), running.fatal]);
     } catch (error) {
       if (!ended.aborted) fail(error);
@@ -59,7 +59,7 @@ export const operatorProgram: Program = async (world) => {
       name: LEASE,
       identity: config.identity,
       clock,
-      onError: (error) => log.warn({ error }, "cannot hold the lease, will try again"),
+      onError: (error) => log.warn({ error }, "cannot hold the lease, retrying"),
     },
     lead,
   );
@@ -76,8 +76,7 @@ export const operatorProgram: Program = async (world) => {
 function readiness(observer: Observer | undefined, running: Running | undefined): string | undefined {
   if (running || !observer) return undefined;
   const missing = observer.missingDefinitions();
-  if (missing.length > 0)
-    return `waiting for custom resource definitions: ${missing.join(", ")}; apply operator-crds.yaml`;
+  if (missing.length > 0) return `waiting for CRDs: ${missing.join(", ")}; apply operator-crds.yaml`;
   return "reading the cluster";
 }
 

@@ -1,3 +1,4 @@
+import { withFix } from "../api/protocol/status-message.ts";
 import { StatusError } from "../api/status.ts";
 import { CodedError } from "../kit/errors.ts";
 import { reconcileApiServer } from "./controllers/api-server.ts";
@@ -6,9 +7,10 @@ import { reconcileFlowUI } from "./controllers/flow-ui.ts";
 import { reconcileInstallation } from "./controllers/installation.ts";
 import { reconcileIpPools } from "./controllers/ip-pools.ts";
 import { reconcileServiceProxy } from "./controllers/service-proxy.ts";
+import { NEEDS_A_PERSON } from "./errors.ts";
 import type { Hands } from "./hands.ts";
 import type { Observed } from "./observed.ts";
-import { degraded, type Outcome, type Part, reasonOf } from "./outcome.ts";
+import { degraded, type Outcome, type Part } from "./outcome.ts";
 
 const CONTROLLERS: Record<Part, (observed: Observed, hands: Hands) => Promise<Outcome>> = {
   network: reconcileInstallation,
@@ -29,9 +31,9 @@ const PATIENCE = 4;
 /** What a failure means for the part, if it is for people to know: a passing one is only tried again. */
 export function outcomeOfFailure(error: unknown, failures: number): Outcome | undefined {
   if (error instanceof CodedError) {
-    const mine = /^(CERTIFICATE|PULL_SECRET|KIND_NOT)/.test(error.code);
-    const message = `${error.message}.${error.fix ? ` Fix: ${error.fix}` : ""}`;
-    return mine || failures >= PATIENCE ? degraded(reasonOf(error.code), capitalised(message), true) : undefined;
+    const mine = NEEDS_A_PERSON.has(error.code);
+    const message = error.fix ? withFix(`${error.message}.`, error.fix) : `${error.message}.`;
+    return mine || failures >= PATIENCE ? degraded({ code: error.code }, capitalised(message), true) : undefined;
   }
   if (error instanceof StatusError) {
     const refused = error.code === 403 || error.code === 422 || error.code === 400;
@@ -41,7 +43,7 @@ export function outcomeOfFailure(error: unknown, failures: number): Outcome | un
   if (failures < PATIENCE) return undefined;
   return degraded(
     "RequestFailed",
-    `The API server does not take our requests: ${error instanceof Error ? error.message : error}`,
+    `Requests to the API server fail: ${error instanceof Error ? error.message : error}`,
     true,
   );
 }

@@ -73,7 +73,7 @@ const REFUSALS: Refusal[] = [
     what: "floating IPs turned on",
     arrange: dataplane({ floatingIPs: "Enabled" }),
     reason: "EbpfFloatingIps",
-    says: "turns floating IPs on",
+    says: "enables floating IPs",
   },
   {
     what: "a pod with floating IPs",
@@ -101,7 +101,7 @@ const REFUSALS: Refusal[] = [
     what: "a proxy in IPVS mode",
     cluster: { proxy: { mode: "ipvs" } },
     reason: "ServiceProxyIpvs",
-    says: "Switch the proxy to iptables mode",
+    says: "Switch kube-proxy to iptables mode",
   },
   {
     what: "host ports with BPF",
@@ -119,7 +119,7 @@ const REFUSALS: Refusal[] = [
     what: "no address of the API server",
     cluster: { endpoint: "none" },
     reason: "EndpointMapMissing",
-    says: "eBPF needs the map",
+    says: "eBPF needs ConfigMap",
   },
 ];
 
@@ -161,7 +161,7 @@ describe("what the operator refuses", () => {
     world.startOperator();
     await world.installation({}, "mine");
     const status = await world.untilStatus("network", "Degraded", "NameNotDefault");
-    expect(status.message).toContain("Installation mine is not read");
+    expect(status.message).toContain("Installation mine is ignored");
     const mine = await world.get<KubeObject>(storedKind("installation"), { name: "mine" });
     expect(JSON.stringify(mine?.["status"])).toContain("NameNotDefault");
     expect(await world.get(NAMESPACES, { name: "vendor-system" })).toBeUndefined();

@@ -43,7 +43,7 @@ export async function removeComponent(
   const running = objects.some(({ kind }) => kind === "DaemonSet" || kind === "Deployment" || kind === "APIService");
   if (!running && !options.impatient) {
     const left = podsOf(hands, component);
-    if (left.length > 0) return `${left.length} pods to end: ${left.slice(0, 3).join(", ")}`;
+    if (left.length > 0) return `${left.length} pods to stop: ${left.slice(0, 3).join(", ")}`;
   }
   const [first] = objects;
   if (!first) return undefined;
@@ -51,10 +51,10 @@ export async function removeComponent(
   // A pod is taken off the network by the agent of its node: agents go when no other pod of ours needs one.
   const others = rank.filter((object) => !areAgents(object));
   const left = rank.some(areAgents) && !options.impatient ? podsOf(hands, component, (one) => !areAgents(one)) : [];
-  if (others.length === 0 && left.length > 0) return `${left.length} pods to end: ${left.slice(0, 3).join(", ")}`;
+  if (others.length === 0 && left.length > 0) return `${left.length} pods to stop: ${left.slice(0, 3).join(", ")}`;
   const next = others.length > 0 ? others : rank;
   for (const object of next) await deleteObject(hands.tools, object);
-  return `${next.slice(0, 3).map(objectName).join(", ")} to be gone`;
+  return `${next.slice(0, 3).map(objectName).join(", ")} to be deleted`;
 }
 
 function areAgents({ kind, metadata }: Workload): boolean {

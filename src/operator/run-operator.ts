@@ -85,7 +85,7 @@ export function runOperator(work: OperatorWork): Running {
       }
       const outcome = outcomeOfFailure(error, queue.failures(part));
       if (!outcome) throw error;
-      log.warn({ part, error }, "reconcile failed, and status says so");
+      log.warn({ part, error }, "reconcile failed; see the VendorStatus");
       return { observed, outcome, again: true };
     }
   };

@@ -136,7 +136,7 @@ function withPutBack(outcome: Outcome, putBack: readonly Drift[]): Outcome {
   const told = putBack.map(
     ({ object, path, manager, time }) => `${object} ${path}, changed by ${manager}${time ? ` at ${time}` : ""}`,
   );
-  return { ...outcome, message: `${outcome.message} Put back: ${told.join("; ")}.` };
+  return { ...outcome, message: `${outcome.message} Drift reverted: ${told.join("; ")}.` };
 }
 
 /** A server may keep or drop a null inside what it does not know; to us the two are the same. */

@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { AGENT_SAYS } from "../api/agent-report.ts";
 import type { Condition, KubeObject } from "../api/object.ts";
 import type { ApiRequest, Transport } from "../api/transport.ts";
 import type { Pod, Workload } from "../api/workload-objects.ts";
@@ -107,11 +106,11 @@ describe("a switch of the data plane", () => {
     );
     const say = (fullMaps: string | null) =>
       world.kubectl.patch(PODS, agent!.metadata, {
-        ...{ type: "merge", patch: { metadata: { annotations: { [AGENT_SAYS.fullMaps]: fullMaps } } } },
+        ...{ type: "merge", patch: { metadata: { annotations: { "vendor.io/full-maps": fullMaps } } } },
       });
     await say("flows, frontends");
     const status = await world.untilStatus("network", "Degraded", "MapFull");
-    expect(status.message).toContain("On node-1 (flows, frontends). Fix: ");
+    expect(status.message).toContain("full on node-1 (flows, frontends): ");
     await say(null);
     await world.untilStatus("network", "Available");
   });
@@ -158,7 +157,7 @@ describe("a switch of the data plane", () => {
     await world.installation({ vendorNetwork: { linuxDataplane: "BPF", serviceProxyManagement: "Enabled" } });
     await world.untilStatus("network", "Available");
     const status = await world.untilStatus("service-proxy", "Degraded", "ServiceProxyOfAnother");
-    expect(status.message).toContain("kept by Argo CD");
+    expect(status.message).toContain("managed by Argo CD");
     expect(status.message).toContain("argocd app sync kube-proxy");
     expect(await proxySelector()).toEqual({ "kubernetes.io/os": "linux" });
   });

@@ -1,16 +1,17 @@
 import type { KubeObject } from "../api/object.ts";
-import { rolledOut, rolloutProgress } from "../api/rollout.ts";
+import { rolledOut, rolloutProgress } from "../api/protocol/rollout.ts";
+import type { StatusReason } from "../api/protocol/status-reasons.ts";
 import type { ContainerStatus, Pod, Workload } from "../api/workload-objects.ts";
 
 export type Health =
   | { is: "well" }
   | { is: "progressing"; waitingFor: string }
-  | { is: "failing"; reason: string; message: string };
+  | { is: "failing"; reason: StatusReason; message: string };
 
 /** A pod that will not become well by itself, and why. */
 export interface PodTrouble {
   pod: Pod;
-  reason: string;
+  reason: StatusReason;
   /** One clause: `container agent: CrashLoopBackOff, last exit 1 (Error)`. */
   what: string;
   since: string | undefined;
@@ -63,14 +64,15 @@ export function belongsTo(pod: Pod, workload: Pick<KubeObject, "kind" | "metadat
   );
 }
 
-const FAILING = new Set([
-  "CrashLoopBackOff",
-  "ImagePullBackOff",
-  "ErrImagePull",
-  "InvalidImageName",
-  "CreateContainerConfigError",
-  "CreateContainerError",
-  "RunContainerError",
+/** Why a container waits that will not start by itself, as the kubelet says it, and what the operator reports. */
+const FAILING: ReadonlyMap<string, StatusReason> = new Map([
+  ["CrashLoopBackOff", "PodCrashLoopBackOff"],
+  ["ImagePullBackOff", "PodImagePullBackOff"],
+  ["ErrImagePull", "PodErrImagePull"],
+  ["InvalidImageName", "PodInvalidImageName"],
+  ["CreateContainerConfigError", "PodCreateContainerConfigError"],
+  ["CreateContainerError", "PodCreateContainerError"],
+  ["RunContainerError", "PodRunContainerError"],
 ]);
 
 /** A program that runs this long and still is not ready waits for something that does not come. */
@@ -110,7 +112,7 @@ function containerTrouble(pod: Pod, container: ContainerStatus, describe: string
   const { namespace, name } = pod.metadata;
   return {
     pod,
-    reason: `Pod${waiting?.reason ?? "Failing"}`,
+    reason: FAILING.get(waiting?.reason ?? "") ?? "PodFailing",
     what: `container ${container.name}: ${waiting?.reason}${detail}`,
     since: readySince(pod),
     next: crashed ? `kubectl -n ${namespace} logs ${name} -c ${container.name} --previous` : describe,

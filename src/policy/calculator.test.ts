@@ -250,7 +250,7 @@ describe("settings and host endpoints", () => {
       stored("DataplaneConfiguration", "node.here", { vxlanPort: 4790 }),
       stored("DataplaneConfiguration", "node.elsewhere", { vxlanPort: 1 }),
     );
-    expect(model.settings).toMatchObject({ dataplane: "ebpf", vxlan: { vni: 4096, port: 4790 } });
+    expect(model.settings).toMatchObject({ dataplane: "BPF", vxlan: { vni: 4096, port: 4790 } });
     expect(model.settings.failsafe.inbound).toContainEqual({ protocol: 6, port: 22, net: null });
   });
 

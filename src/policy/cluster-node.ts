@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { nodeInterfaces } from "../api/node-interfaces.ts";
-import { NODE_NETWORK } from "../api/node-network.ts";
 import type { KubeObject } from "../api/object.ts";
+import { nodeInterfaces } from "../api/protocol/node-interfaces.ts";
+import { readNodeNetwork } from "../api/protocol/node-network.ts";
 import { formatAddress, parseAddress, parseCidr } from "../kit/ip.ts";
 import type { ClusterNode, Net } from "./model.ts";
 import { addressOf, isV4, toNet, toNets } from "./nets.ts";
@@ -16,12 +16,12 @@ export interface NodeFacts {
 
 export function clusterNode(node: KubeObject, facts: NodeFacts): ClusterNode {
   const told = addressesTold(node);
-  const v4 = read(node, NODE_NETWORK.addressV4, told.filter(isV4)[0]);
-  const v6 = read(node, NODE_NETWORK.addressV6, told.filter((text) => !isV4(text))[0]);
+  const reported = readNodeNetwork(node);
+  const v4 = read(reported.addressV4, told.filter(isV4)[0]);
+  const v6 = read(reported.addressV6, told.filter((text) => !isV4(text))[0]);
   const tunnels = facts.tunnelAddresses.map(canonical);
-  const vtepV4 = said(node, NODE_NETWORK.tunnelAddressV4) ?? tunnels.filter(isV4).sort()[0] ?? v4.address;
-  const vtepV6 =
-    said(node, NODE_NETWORK.tunnelAddressV6) ?? tunnels.filter((text) => !isV4(text)).sort()[0] ?? v6.address;
+  const vtepV4 = said(reported.tunnelAddressV4) ?? tunnels.filter(isV4).sort()[0] ?? v4.address;
+  const vtepV6 = said(reported.tunnelAddressV6) ?? tunnels.filter((text) => !isV4(text)).sort()[0] ?? v6.address;
   const { name } = node.metadata;
   return {
     name,
@@ -32,7 +32,7 @@ export function clusterNode(node: KubeObject, facts: NodeFacts): ClusterNode {
     subnetV6: v6.subnet,
     addresses: everyAddress(node, [v4.address, v6.address], told),
     vtep: {
-      mac: node.metadata.annotations?.[NODE_NETWORK.tunnelMac]?.toLowerCase() ?? derivedMac(name),
+      mac: reported.tunnelMac ?? derivedMac(name),
       addressV4: vtepV4,
       addressV6: vtepV6,
     },
@@ -48,19 +48,14 @@ function derivedMac(node: string): string {
 }
 
 /** The agent's word, with the length of its subnet, before the orchestrator's. */
-function read(
-  node: KubeObject,
-  annotation: string,
-  otherwise: string | undefined,
-): { address: string | null; subnet: Net | null } {
-  const text = node.metadata.annotations?.[annotation];
+function read(text: string | undefined, otherwise: string | undefined): { address: string | null; subnet: Net | null } {
   const cidr = text === undefined ? undefined : parseCidr(text);
   if (text !== undefined && cidr) return { address: canonical(addressOf(text)), subnet: toNet(text) ?? null };
-  return { address: said(node, annotation) ?? otherwise ?? null, subnet: null };
+  return { address: said(text) ?? otherwise ?? null, subnet: null };
 }
 
-function said(node: KubeObject, annotation: string): string | undefined {
-  const address = parseAddress(node.metadata.annotations?.[annotation] ?? "");
+function said(text: string | undefined): string | undefined {
+  const address = parseAddress(text ?? "");
   return address && formatAddress(address);
 }
 

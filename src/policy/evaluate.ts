@@ -1,28 +1,13 @@
-import type { HookPolicy, HostPart, WorkloadPart } from "./hook-policy.ts";
+import type { HookPolicy } from "./hook-policy.ts";
 import { hostHook, workloadHook } from "./hook-policy.ts";
-import { matchesRule, type ReadPacket, readPacket } from "./match-rule.ts";
-import type { DataplaneModel, Direction, FailsafePort, HostEndpoint, Packet, Rule, TierPolicies } from "./model.ts";
-import { NetTable } from "./nets.ts";
+import { allowed, judge, type Verdict } from "./judge-hook.ts";
+import type { DataplaneModel, Direction, HostEndpoint, Packet } from "./model.ts";
 
 /** Where a packet comes from or goes to, as this node sees it. `interface` is one of the node's own, with the endpoint it has. */
 export type Place =
   | { at: "workload"; id: string }
   | { at: "host" }
   | { at: "interface"; endpoint: HostEndpoint | undefined };
-
-export interface Verdict {
-  action: "allow" | "deny";
-  /** What decided last, for people: a rule, the end of a tier, the end of the profiles, or a rule of the service itself. */
-  because: string;
-  /** Ids of the rules that matched, in order; the end of a tier as `TIER;end`, of the profiles as `;no-profile`. */
-  hits: string[];
-}
-
-/** Whether the packet itself is from or for this node, and not only forwarded. */
-export interface HostRole {
-  fromHost: boolean;
-  toHost: boolean;
-}
 
 /**
  * What the node does to the first packet of a flow: plain semantics, one packet at a time, nothing remembered. Answers to allowed packets
@@ -34,7 +19,7 @@ export function evaluate(model: DataplaneModel, packet: Packet, path: { from: Pl
     return allowed("a pod always reaches itself");
   const role = { fromHost: from.at === "host", toHost: to.at === "host" };
   const hits: string[] = [];
-  let last = allowed("no policy is on the way");
+  let last = allowed("no policy applies");
   for (const hook of hooksOf(model, path)) {
     if (hook === "absent") return { action: "deny", because: "the workload is not known here", hits };
     last = judge(model, hook, packet, role);
@@ -58,108 +43,4 @@ function* hooksOf(model: DataplaneModel, { from, to }: { from: Place; to: Place 
 function workloadHookOf(model: DataplaneModel, id: string, direction: Direction): HookPolicy | "absent" {
   const endpoint = model.endpoints.get(id);
   return endpoint ? workloadHook(model, endpoint, direction) : "absent";
-}
-
-/** What one interface decides of one packet. */
-export function judge(model: DataplaneModel, hook: HookPolicy, packet: Packet, role: HostRole): Verdict {
-  const hits: string[] = [];
-  const read = readPacket(packet);
-  const original = readPacket(packet, true);
-  if (!read || !original) return { action: "deny", because: "its addresses cannot be read", hits };
-  const judging: Judging = { model, read, original, hits };
-  const host = hook.host && judgeHost(judging, hook.host, role);
-  if (host?.action === "deny") return { ...host, hits };
-  const own = hook.workload && judgeWorkload(judging, hook.workload);
-  return { ...(own ?? host ?? allowed("the interface has no policy")), hits };
-}
-
-interface Judging {
-  model: DataplaneModel;
-  read: ReadPacket;
-  original: ReadPacket;
-  hits: string[];
-}
-
-type Decision = Omit<Verdict, "hits">;
-
-function judgeHost(judging: Judging, part: HostPart, role: HostRole): Decision {
-  if (isFailsafe(judging, part.direction, role)) return allowed("a failsafe port");
-  const before = runTiers(judging, part.preDNAT, part.direction, judging.original);
-  if (before) return before;
-  if (!role.fromHost && !role.toHost) {
-    return runTiers(judging, part.forward, part.direction) ?? allowed("no policy for forwarded packets decides");
-  }
-  if (part.normal === null) return allowed("host policy does not apply between a node and its pods");
-  return runTiers(judging, part.normal, part.direction) ?? runProfiles(judging, part.profiles, part.direction);
-}
-
-function judgeWorkload(judging: Judging, part: WorkloadPart): Decision {
-  return runTiers(judging, part.tiers, part.direction) ?? runProfiles(judging, part.profiles, part.direction);
-}
-
-/** Undefined: every tier passed. */
-function runTiers(
-  judging: Judging,
-  tiers: TierPolicies[],
-  direction: Direction,
-  packet = judging.read,
-): Decision | undefined {
-  for (const tier of tiers) {
-    const rules = rulesOf(judging.model, tier, direction);
-    const decided = firstMatch(judging, rules, packet);
-    if (decided && decided.action !== "pass") return { action: decided.action, because: `rule ${decided.id}` };
-    if (decided) continue;
-    judging.hits.push(`${tier.name};end`);
-    if (tier.endAction === "deny") return { action: "deny", because: `the end of tier ${tier.name}` };
-  }
-  return undefined;
-}
-
-function* rulesOf(model: DataplaneModel, tier: TierPolicies, direction: Direction): Generator<Rule> {
-  for (const id of tier.policies) yield* model.policies.get(id)?.[direction] ?? [];
-}
-
-function runProfiles(judging: Judging, ids: string[], direction: Direction): Decision {
-  for (const id of ids) {
-    const decided = firstMatch(judging, judging.model.profiles.get(id)?.[direction] ?? [], judging.read);
-    if (decided) return { action: decided.action === "allow" ? "allow" : "deny", because: `rule ${decided.id}` };
-  }
-  judging.hits.push(";no-profile");
-  return { action: "deny", because: "no policy and no profile allows it" };
-}
-
-function firstMatch(
-  { model, hits }: Judging,
-  rules: Iterable<Rule>,
-  packet: ReadPacket,
-): { id: string; action: "allow" | "deny" | "pass" } | undefined {
-  for (const rule of rules) {
-    if (!matchesRule(rule, packet, model.ipSets)) continue;
-    hits.push(rule.id);
-    if (rule.action !== "log") return { id: rule.id, action: rule.action };
-  }
-  return undefined;
-}
-
-/** Ports host policy never closes: by the packet's own destination, before or after translation alike. */
-function isFailsafe({ model, read }: Judging, direction: Direction, role: HostRole): boolean {
-  const { inbound, outbound } = model.settings.failsafe;
-  if (direction === "ingress") return role.toHost && inbound.some((port) => opens(port, read, read.source.address));
-  return role.fromHost && outbound.some((port) => opens(port, read, read.destination.address));
-}
-
-function opens(
-  { protocol, port, net }: FailsafePort,
-  packet: ReadPacket,
-  remote: ReadPacket["source"]["address"],
-): boolean {
-  if (protocol !== packet.protocol || port !== packet.destination.port) return false;
-  if (net === null) return true;
-  const table = new NetTable();
-  table.add(net, true);
-  return table.find(remote) !== undefined;
-}
-
-function allowed(because: string): Verdict {
-  return { action: "allow", because, hits: [] };
 }

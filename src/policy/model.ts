@@ -1,3 +1,4 @@
+import type { Dataplane } from "../api/dataplane.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 
 /**
@@ -32,7 +33,7 @@ export interface DataplaneModel {
  * What changed since the last delta. The first one, applied to an empty model, is the whole model.
  *
  * A delta is whole: what it sets refers only to what the model has after it, and what it removes nothing refers to after it. Whoever
- * cannot apply it in one step sets in `DELTA_ORDER` and removes in the reverse, so nothing is referred to before it is there or after it is gone.
+ * cannot apply it in one step sets in the order of these fields and removes in the reverse, so nothing is referred to before it is there or after it is gone.
  */
 export interface ModelDelta {
   /** Whether every kind of object has been listed: before, what is absent from the model may only be late, and nothing may be swept. */
@@ -49,17 +50,6 @@ export interface ModelDelta {
   /** The new settings, whole; absent where they did not change. */
   settings?: Settings;
 }
-
-export const DELTA_ORDER = [
-  "ipSets",
-  "policies",
-  "profiles",
-  "endpoints",
-  "hostEndpoints",
-  "nodes",
-  "routes",
-  "services",
-] as const;
 
 /** `set` holds whole values, new or changed, ordered by id; an id is never in both. */
 export interface TableDelta<T> {
@@ -256,7 +246,7 @@ export interface ClusterNode {
   addresses: Net[];
   vtep: Vtep;
   /** The data plane its agent says acts there; null where it did not say. Client addresses are kept over the tunnel only towards `ebpf`. */
-  dataplane: "ebpf" | "nft" | null;
+  dataplane: Dataplane | null;
 }
 
 /** The node's end of the VXLAN overlay. */
@@ -315,7 +305,7 @@ export interface ServiceBackend {
 }
 
 export interface Settings {
-  dataplane: "ebpf" | "nft";
+  dataplane: Dataplane;
   ipv6: boolean;
   vxlan: { vni: number; port: number /** 0: find it from the uplink. */; mtuV4: number; mtuV6: number };
   /** Host policy never closes these. */

@@ -1,5 +1,5 @@
-import { AGENT_SAYS } from "../api/agent-report.ts";
 import type { KubeObject } from "../api/object.ts";
+import { type AgentReport, announcedDataplane } from "../api/protocol/agent-report.ts";
 import { clusterNode } from "./cluster-node.ts";
 import type { ClusterNode } from "./model.ts";
 import { addressOf, toNet } from "./nets.ts";
@@ -18,7 +18,7 @@ export class Nodes {
   readonly #tunnels = new Map<string, Map<string, string[]>>();
   readonly #tunnelsOfBlock = new Map<string, Set<string>>();
   /** By node, what each of its agent's pods says; there may be two for a moment. */
-  readonly #agents = new Map<string, Map<string, string>>();
+  readonly #agents = new Map<string, Map<string, AgentReport["dataplane"]>>();
   readonly #nodeOfAgent = new Map<string, string>();
   readonly #dirty = new Set<string>();
 
@@ -59,7 +59,7 @@ export class Nodes {
   /** Pods are looked at for one thing only: whether they are an agent that says which data plane acts. */
   setPod(key: string, pod: KubeObject | undefined): void {
     const inSystem = pod?.metadata.namespace === this.#systemNamespace;
-    const says = inSystem ? pod?.metadata.annotations?.[AGENT_SAYS.dataplane] : undefined;
+    const says = inSystem ? announcedDataplane(pod?.metadata.annotations) : undefined;
     const before = this.#nodeOfAgent.get(key);
     if (says === undefined && before === undefined) return;
     if (before !== undefined) {
@@ -69,7 +69,7 @@ export class Nodes {
     }
     const node = ((pod?.["spec"] ?? {}) as { nodeName?: string }).nodeName;
     if (says === undefined || node === undefined) return;
-    orMake(this.#agents, node, () => new Map<string, string>()).set(key, says);
+    orMake(this.#agents, node, () => new Map<string, AgentReport["dataplane"]>()).set(key, says);
     this.#nodeOfAgent.set(key, node);
     this.#dirty.add(node);
   }
@@ -92,7 +92,7 @@ export class Nodes {
 
   #factsOf(name: string) {
     const says = [...(this.#agents.get(name)?.values() ?? [])];
-    const dataplane = says.length === 0 ? null : says.every((word) => word === "BPF") ? "ebpf" : "nft";
+    const dataplane = says.length === 0 ? null : says.every((word) => word === "BPF") ? "BPF" : "Nftables";
     const tunnelAddresses = [...(this.#tunnels.get(name)?.values() ?? [])].flat();
     return { local: name === this.#local, tunnelAddresses, dataplane } as const;
   }

@@ -175,7 +175,7 @@ describe("what a service is asked at", () => {
         kind: "Service",
         object: { name: "web", namespace: "shop" },
         code: "SCTP_SERVICE_UNSUPPORTED",
-        message: "SCTP is not supported: nobody answers at port 3868 of this service in eBPF mode",
+        message: "SCTP is not supported: port 3868 of this Service is not served in eBPF mode",
       },
     ]);
     tell(service());

@@ -44,6 +44,6 @@ export class Services {
 function problemsOf(service: Service): ModelProblem[] {
   const ports = sctpPorts(service);
   if (ports.length === 0) return [];
-  const message = `SCTP is not supported: nobody answers at port ${ports.join(", ")} of this service in eBPF mode`;
+  const message = `SCTP is not supported: port ${ports.join(", ")} of this Service is not served in eBPF mode`;
   return [problem("Service", service.metadata, "SCTP_SERVICE_UNSUPPORTED", message)];
 }

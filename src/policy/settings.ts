@@ -13,7 +13,7 @@ const TCP = 6;
 const VXLAN = { vni: 4096, port: 4789 };
 
 /** Fields that agents, or whoever sets them up, act on. The others are taken too, so that clusters can move here with what they have. */
-const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
+export const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
   "bpfEnabled",
   "bpfEnforceRPF",
   "bpfExternalServiceMode",
@@ -53,7 +53,7 @@ export function settingsOf(
 ): Settings {
   const configuration: Configuration = { ...common, ...own };
   return {
-    dataplane: configuration.bpfEnabled ? "ebpf" : "nft",
+    dataplane: configuration.bpfEnabled ? "BPF" : "Nftables",
     ipv6: configuration.ipv6Support ?? true,
     vxlan: {
       vni: configuration.vxlanVNI ?? VXLAN.vni,

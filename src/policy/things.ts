@@ -1,7 +1,7 @@
 import { DERIVED_LABELS, ORCHESTRATOR } from "../api/derived-labels.ts";
 import type { KubeObject } from "../api/object.ts";
-import { POD_NETWORK, podAddresses, podInterfaceName } from "../api/pod-network.ts";
 import { NAME_LABEL, NAMESPACE_LABEL_PREFIX, profileName, SERVICE_ACCOUNT_LABEL_PREFIX } from "../api/profile-names.ts";
+import { podAddresses, podInterfaceName, podMac } from "../api/protocol/pod-network.ts";
 import { protocolNumber } from "../api/protocols.ts";
 import type { HostEndpoint } from "../api/resources/host-endpoint.ts";
 import type { NetworkSet } from "../api/resources/network-set.ts";
@@ -57,7 +57,7 @@ export function workloadOf(
   if (spec.hostNetwork || !spec.nodeName || phase === "Succeeded" || phase === "Failed") return undefined;
   const nets = podAddresses(pod);
   if (nets.length === 0) return undefined;
-  const { name, namespace: within = "default", labels, annotations } = pod.metadata;
+  const { name, namespace: within = "default", labels } = pod.metadata;
   const accountName = serviceAccountOf(pod);
   return {
     id: `pod ${within}/${name}`,
@@ -75,7 +75,7 @@ export function workloadOf(
     endpoint: `${within}/${name}`,
     node: spec.nodeName,
     interfaceName: podInterfaceName(within, name),
-    mac: annotations?.[POD_NETWORK.mac]?.toLowerCase() ?? null,
+    mac: podMac(pod) ?? null,
     profiles: [
       profileName({ of: "namespace", namespace: within }),
       profileName({ of: "serviceAccount", namespace: within, name: accountName }),

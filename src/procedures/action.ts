@@ -1,23 +1,35 @@
 import type { Names } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
-import type { TrafficRow } from "../api/traffic-report.ts";
+import type { TrafficRow } from "../api/protocol/traffic-report.ts";
 import type { Client } from "../cluster/client.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { OtherTools } from "./other-tools.ts";
 import type { ReleaseFiles } from "./release-files.ts";
 
-/** What an action may use. It is stopped by `signal`, and tells whoever watches with `say`. */
-export interface Work {
+/** What an action may use. It is stopped by `signal`. */
+export interface Work extends Reports {
   client: Client;
   names: Names;
   clock: Clock;
   signal: AbortSignal;
-  say(text: string): void;
-  /** Writes down what was measured, beside the step; the newest figures of a run are its report. */
-  keep(figures: readonly TrafficRow[]): Promise<void>;
   files: ReleaseFiles;
   tools: OtherTools;
 }
+
+/** How an action reports. These become events of the run, with the step's name; nothing reads their wording. */
+export interface Reports {
+  /** A line that stays. */
+  say(text: string): void;
+  /** What the step waits for, until it says anything else: completes the sentence "waiting for". */
+  waitingFor(what: string): void;
+  /** A figure worth repeating in the run's report. */
+  measured(text: string): void;
+  /** Writes down what was measured, beside the step; the newest figures of a run are its report. */
+  keep(figures: readonly TrafficRow[]): Promise<void>;
+}
+
+/** For actions called outside a run. */
+export const NO_REPORTS: Reports = { say: () => {}, waitingFor: () => {}, measured: () => {}, keep: async () => {} };
 
 /**
  * What a step of one kind does. Any of these may be cut off anywhere and called again by another process, so each must end in the same

@@ -1,4 +1,5 @@
 import type { Names } from "../api/names.ts";
+import type { Refusal } from "../api/protocol/agent-report.ts";
 import type { SeenService } from "./observation.ts";
 
 type Agent = SeenService["agents"][number];
@@ -9,4 +10,12 @@ export function agentIsWell(agent: Agent, service: Pick<SeenService, "method" | 
   const [ready, all] = agent.ready.split("/");
   if (ready === all) return true;
   return service.method === "manifest" && service.datastore === "etcd" && agent.ready === names.ready.etcdDatastore;
+}
+
+/** Agents whose kernel refused the programs, with the reason. */
+export function refusingAgents(agents: readonly Agent[]): (Agent & { refused: Refusal })[] {
+  return agents.flatMap((agent) => {
+    const { programs } = agent.report;
+    return typeof programs === "object" ? [{ ...agent, refused: programs.refused }] : [];
+  });
 }

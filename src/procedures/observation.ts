@@ -1,6 +1,7 @@
 import type { ClusterKind } from "../api/cluster-kinds.ts";
 import type { Names } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
+import type { AgentReport } from "../api/protocol/agent-report.ts";
 import type { ObservedNode } from "../api/validation/facts.ts";
 
 /** Everything plans and checks are decided from: read once, plain data, nothing asked again. */
@@ -37,6 +38,8 @@ export interface SeenLeftover {
   what: "namespace" | "finalizer" | "api-service" | "half-migration";
   object: string;
   evidence: string;
+  /** Of a namespace: it is being deleted. */
+  terminating?: true;
 }
 
 export interface SeenKind {
@@ -79,13 +82,13 @@ export interface SeenService {
   operator: KubeObject | undefined;
   /** The node agents' daemon set, wherever it is. */
   nodeAgents: KubeObject | undefined;
-  /** Their pods: node, phase, READY as kubectl counts it, what the agent says (api/agent-report.ts). */
+  /** Their pods: node, phase, READY as kubectl counts it, what the agent reports. */
   agents: readonly {
     node: string;
     pod: string;
     phase: string;
     ready: string;
-    says: Readonly<Record<string, string>>;
+    report: AgentReport;
   }[];
   endpointMap: KubeObject | undefined;
   /** The chart tool's record of the release. */
@@ -107,9 +110,28 @@ export interface SeenProxy {
   clusterConfiguration: KubeObject | undefined;
 }
 
+/** Where an address of the API server was read. */
+export type ApiAddressSource =
+  | "endpointMap"
+  /** What ENDPOINT_RULES fixes for the kind of cluster. */
+  | "kindRule"
+  | "infrastructure"
+  | "clusterToolConfiguration"
+  | "kubeadmConfig"
+  | "clusterInfo"
+  | "kubeProxyKubeconfig"
+  | "ownKubeconfig"
+  | "endpointSlice";
+
 export interface SeenApiAddress {
-  /** Addresses found, best first, each with where it was found and what speaks against it. */
-  candidates: readonly { host: string; port: string; from: string; against: readonly string[] }[];
+  /** Addresses found, best first, each with where it was found, in words (`from`) and for decisions, and what speaks against it. */
+  candidates: readonly {
+    host: string;
+    port: string;
+    from: string;
+    sources: readonly ApiAddressSource[];
+    against: readonly string[];
+  }[];
   clusterIPs: readonly string[];
   /** Of the `kubernetes` EndpointSlice: the API servers themselves. */
   servers: readonly { address: string; port: number }[];

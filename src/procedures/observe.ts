@@ -76,7 +76,7 @@ function seeKind(seen: ClusterObjects, given: ClusterKind | undefined): SeenKind
   const definitions = seen.definitions.map(({ metadata }) => metadata.name);
   const found = detectClusterKind({ definitions, configMaps: seen.configMaps, nodes: seen.nodes });
   if (found && given && found.kind !== given) throw errors.OBSERVE_KIND_CONTRADICTED(given, found.kind, found.seen);
-  return { detected: found?.kind, evidence: found?.seen ?? "no platform left its marks", given };
+  return { detected: found?.kind, evidence: found?.seen ?? "no platform was detected", given };
 }
 
 function isOurs(definition: string, { groups }: Names): boolean {

@@ -54,7 +54,7 @@ async function awaitLeavingNamespaces(saved: readonly SavedObject[], work: Work)
   const names = saved.filter(({ image }) => image.kind === NAMESPACES.kind).map(({ image }) => image.metadata.name);
   await awaitObjects(work, [{ kind: NAMESPACES }], ([found = []]) => {
     const leaving = found.find(({ metadata }) => metadata.deletionTimestamp && names.includes(metadata.name));
-    return leaving ? { waitingFor: `the namespace ${leaving.metadata.name} to be gone` } : "done";
+    return leaving ? { waitingFor: `Namespace ${leaving.metadata.name} to be deleted` } : "done";
   });
 }
 

@@ -30,13 +30,13 @@ const differing = (service: object): Differently => ({ ...healthy, service: { ..
 describe("status", () => {
   it("is well, and says so for every part; what nobody asked for is not installed, which is nothing bad", () => {
     const tree = statusTree(observed(healthy));
-    expect(tree).toMatchObject({ state: "ok", title: "v3.31.3, installed by operator, running eBPF" });
+    expect(tree).toMatchObject({ state: "ok", title: "v3.31.3, installed by operator, data plane eBPF" });
     expect(tree.parts.map(({ name, state }) => `${name}: ${state}`)).toEqual([
       "operator: ok",
       "network: ok",
       "IP pools: ok",
       "node agents: ok",
-      "service proxy: ok",
+      "kube-proxy: ok",
       "API server: not installed",
       "flow logs: not installed",
       "flow UI: not installed",
@@ -77,7 +77,7 @@ describe("status", () => {
     [
       "the proxy is parked and nobody serves",
       { ...differing({ dataplaneConfiguration: undefined }) },
-      { state: "degraded", rootCause: { part: "service proxy" }, next: "vendorctl proxy status" },
+      { state: "degraded", rootCause: { part: "kube-proxy" }, next: "vendorctl proxy status" },
     ],
     [
       "the cluster is older than the tool",

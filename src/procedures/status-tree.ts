@@ -1,8 +1,9 @@
 import type { Names } from "../api/names.ts";
 import type { Condition, KubeObject } from "../api/object.ts";
-import { rolloutProgress } from "../api/rollout.ts";
+import { rolloutProgress } from "../api/protocol/rollout.ts";
+import { fixIn } from "../api/protocol/status-message.ts";
 import type { Workload } from "../api/workload-objects.ts";
-import { agentIsWell } from "./agent-ready.ts";
+import { agentIsWell, refusingAgents } from "./agent-ready.ts";
 import { versionDifference } from "./checks/versions.ts";
 import type { Observation } from "./observation.ts";
 import { askedDataplane, isEbpfOn } from "./plans/cluster-view.ts";
@@ -58,9 +59,9 @@ export function statusTree(seen: Observation): StatusTree {
 }
 
 function titleOf({ service, names, ...seen }: Observation): string {
-  if (service.method === "none") return "nothing of the service is installed";
-  const dataplane = isEbpfOn({ service, names, ...seen }) ? "eBPF" : "the standard data plane";
-  return `${service.version ?? "an unknown version"}, installed by ${service.method}, running ${dataplane}`;
+  if (service.method === "none") return "not installed";
+  const dataplane = isEbpfOn({ service, names, ...seen }) ? "eBPF" : "standard";
+  return `${service.version ?? "an unknown version"}, installed by ${service.method}, data plane ${dataplane}`;
 }
 
 function deepest(part: StatusPart): string {
@@ -74,7 +75,7 @@ function operatorPart({ service, names }: Observation): StatusPart {
   if (!operator) {
     const needed = service.installation !== undefined;
     const text = needed
-      ? `no deployment ${names.workloads.operator} looks after the installation`
+      ? `Deployment ${names.workloads.operator} does not exist`
       : method === "manifest"
         ? "installed by plain manifests"
         : "";
@@ -99,7 +100,7 @@ function statusPart(
   if (!found) {
     if (service.method === "manifest" || (name === "IP pools" && service.method !== "none")) return undefined;
     const state = asked ? "unknown" : "not installed";
-    return { name, state, text: asked ? "the operator has not reported on it" : "", parts: [] };
+    return { name, state, text: asked ? "the operator has not reported" : "", parts: [] };
   }
   const of = (type: string) => conditionOf(found, type);
   const [degraded, progressing, available] = [of("Degraded"), of("Progressing"), of("Available")];
@@ -131,8 +132,8 @@ function agentsPart(seen: Observation): StatusPart {
       part(`node ${node}`, "degraded", ready ? "has no agent" : "is not ready and has no agent"),
     ),
   ];
-  const refused = agents.filter(({ says }) => says["programs"]?.startsWith("refused"));
-  parts.push(...refused.map(({ node, says }) => part(`node ${node}`, "degraded", `its kernel ${says["programs"]}`)));
+  for (const { node, refused } of refusingAgents(agents))
+    parts.push(part(`node ${node}`, "degraded", `kernel refused: ${refused.why}`));
   const well = agents.length - bad.length;
   const text = `${well} of ${linux.length} nodes${waiting ? `; waiting for ${waiting}` : ""}`;
   const state = parts.length === 0 ? (waiting ? "progressing" : "ok") : waiting ? "progressing" : "degraded";
@@ -145,16 +146,16 @@ function part(name: string, state: PartState, text: string): StatusPart {
 
 function proxyPart(seen: Observation): StatusPart {
   const { proxy, names } = seen;
-  const reported = statusPart(seen, "service proxy", names.statuses.serviceProxy, undefined);
-  const say = (state: PartState, text: string) => part("service proxy", state, text);
+  const reported = statusPart(seen, "kube-proxy", names.statuses.serviceProxy, undefined);
+  const say = (state: PartState, text: string) => part("kube-proxy", state, text);
   if (reported && reported.state !== "not installed" && reported.state !== "ok") return reported;
-  if (!proxy.daemonSet) return say("not installed", "the cluster runs none");
+  if (!proxy.daemonSet) return say("not installed", "the cluster has none");
   if (proxy.parked) {
-    if (isEbpfOn(seen)) return say("ok", `${parkedBy(proxy.parked)}; eBPF serves`);
-    return say("degraded", `${parkedBy(proxy.parked)}, and eBPF does not serve: services do not work`);
+    if (isEbpfOn(seen)) return say("ok", `${parkedBy(proxy.parked)}; eBPF serves Services`);
+    return say("degraded", `${parkedBy(proxy.parked)}, and eBPF is disabled: Services do not work`);
   }
   const { ready, wanted } = proxy.pods;
-  const text = `runs in ${proxy.mode} mode on ${ready} of ${wanted} nodes`;
+  const text = `${proxy.mode} mode, ready on ${ready} of ${wanted} nodes`;
   return say(ready < wanted ? "degraded" : "ok", text);
 }
 
@@ -165,22 +166,22 @@ function versionsPart({ service, tool }: Observation): StatusPart {
   return part(
     "versions",
     difference === "same line" ? "ok" : difference === undefined ? "unknown" : "ok",
-    difference === "same line" ? text : `${text}: they differ`,
+    difference === "same line" ? text : `${text}: versions differ`,
   );
 }
 
 function nextCommand(seen: Observation, state: PartState, cause: StatusPart | undefined): string {
   if (state === "not installed") return "vendorctl check --pre, then vendorctl install";
-  const told = /\bFix: (.+?)\.?$/.exec(cause?.text ?? "")?.[1];
-  if (told) return told;
-  if (cause?.name === "service proxy") return "vendorctl proxy status";
+  const fix = fixIn(cause?.text);
+  if (fix) return fix;
+  if (cause?.name === "kube-proxy") return "vendorctl proxy status";
   if (cause?.name === "operator" && !seen.service.operator) return "vendorctl install";
   if (state === "progressing") return "vendorctl status --watch";
   if (state === "degraded") return "vendorctl check";
   const difference = versionDifference(seen.service.version, seen.tool.version);
   if (difference === "cluster older") return "vendorctl check --for upgrade, then vendorctl upgrade";
-  return askedDataplane(seen) === "standard" && seen.service.method !== "manifest"
-    ? "vendorctl check --for switch, then vendorctl switch --to BPF"
+  return askedDataplane(seen) === "Nftables" && seen.service.method !== "manifest"
+    ? "vendorctl check --for switch, then vendorctl switch --to bpf"
     : "vendorctl check";
 }
 
@@ -196,5 +197,5 @@ export function statusKind(names: Names) {
 }
 
 function parkedBy(parked: "by-hand" | "by-operator"): string {
-  return parked === "by-operator" ? "parked by the operator" : "parked by hand";
+  return parked === "by-operator" ? "disabled by the operator" : "disabled manually";
 }

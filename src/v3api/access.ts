@@ -67,7 +67,7 @@ export class Access {
       return body.status?.allowed === true;
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
-      throw new StatusError(503, "ServiceUnavailable", `the main API server did not say who may do what: ${why}`);
+      throw new StatusError(503, "ServiceUnavailable", `the access review failed: ${why}`);
     }
   }
 }

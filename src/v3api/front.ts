@@ -6,6 +6,7 @@ import { refusal } from "../apiserver/router.ts";
 import { badRequest, forbidden, forbiddenPath, methodNotAllowed, noSuchPath } from "../apiserver/status-errors.ts";
 import { type HealthChecks, judge } from "../kit/health-server.ts";
 import { METRICS_CONTENT_TYPE, type Metrics } from "../kit/metrics.ts";
+import type { ApiServerMetrics } from "./apiserver-metrics.ts";
 import type { Asked, Parts, Verb } from "./asked.ts";
 import { remove, removeCollection } from "./deleting.ts";
 import type { V3Kind } from "./kinds.ts";
@@ -32,6 +33,7 @@ const HEALTH = /^\/(livez|readyz|healthz)(?:\/(.+))?$/;
 export interface FrontOptions {
   documents: Documents;
   metrics: Metrics;
+  counts: ApiServerMetrics;
   ready: HealthChecks;
 }
 
@@ -39,14 +41,10 @@ export interface FrontOptions {
 export class Front implements Handler {
   readonly #parts: Parts;
   readonly #options: FrontOptions;
-  readonly #count;
-  readonly #took;
 
   constructor(parts: Parts, options: FrontOptions) {
     this.#parts = parts;
     this.#options = options;
-    this.#count = options.metrics.counter("vendor_apiserver_requests_total", "Requests answered.");
-    this.#took = options.metrics.histogram("vendor_apiserver_request_seconds", "Time until the answer began.");
   }
 
   async handle(incoming: Incoming): Promise<Reply> {
@@ -55,8 +53,8 @@ export class Front implements Handler {
     const reply = await this.#route(incoming, (verb, resource) => {
       what = { verb, resource };
     }).catch(refusal);
-    this.#count.add({ ...what, code: String(reply.status) });
-    this.#took.observe((performance.now() - began) / 1000, what);
+    this.#options.counts.requests.add({ ...what, code: String(reply.status) });
+    this.#options.counts.requestSeconds.observe((performance.now() - began) / 1000, what);
     return reply;
   }
 

@@ -31,12 +31,12 @@ export class Guards {
   /** Objects that are somebody else's to write, whatever is in them. */
   mayTouch(kind: V3Kind, name: string, user: UserInfo): void {
     if (kind.tiered && orchestratorTier(name) !== undefined) {
-      const why = "it shows a policy of the orchestrator; change that one, in its own API group";
+      const why = "it mirrors a Kubernetes policy; change that one";
       throw forbidden(kind.served, name, why);
     }
     if (kind.noun !== "profile" || this.#isControllers(user)) return;
     if (profileSource(name) !== undefined) {
-      throw forbidden(kind.served, name, "it follows a namespace or a service account; put labels on that one");
+      throw forbidden(kind.served, name, "it mirrors a namespace or a service account; label that one");
     }
     if (name === this.#names.hostEndpoints.allowAllProfile) {
       throw forbidden(kind.served, name, "it is built in and read-only; use a profile of another name");
@@ -53,12 +53,12 @@ export class Guards {
   async mayDelete(kind: V3Kind, name: string, user: UserInfo): Promise<void> {
     this.mayTouch(kind, name, user);
     if (kind.noun !== "tier") return;
-    if (isBuiltInTier(name)) throw forbidden(kind.served, name, "every cluster has this tier; it cannot be deleted");
+    if (isBuiltInTier(name)) throw forbidden(kind.served, name, "it is a built-in tier and cannot be deleted");
     const held = await this.#policiesOf(name);
     const [first] = held;
     if (first === undefined) return;
     const few = held.length === 1 ? "a policy" : `${held.length} policies`;
-    throw conflict(kind.served, name, `the tier still holds ${few}, such as ${first}; delete or move them first`);
+    throw conflict(kind.served, name, `the tier still has ${few}, such as ${first}; delete or move them first`);
   }
 
   #isControllers(user: UserInfo): boolean {

@@ -12,6 +12,7 @@ import { type Clock, sleep, systemClock } from "../kit/clock.ts";
 import { CodedError } from "../kit/errors.ts";
 import { createMetrics } from "../kit/metrics.ts";
 import { Access } from "./access.ts";
+import { apiServerMetrics } from "./apiserver-metrics.ts";
 import { Backend } from "./backend.ts";
 import { createBuiltIns } from "./built-ins.ts";
 import { readV3ApiConfig } from "./config.ts";
@@ -64,11 +65,8 @@ export const apiServerProgram: Program = async (world) => {
 function assemble(world: ProgramWorld, clock: Clock, version: string, backend: Backend, builtIn: () => boolean): Front {
   const kinds = v3Kinds(version);
   const metrics = createMetrics();
-  const reviews = metrics.counter(
-    "vendor_apiserver_access_reviews_total",
-    "Questions to the main API server about rights.",
-  );
-  const access = new Access(backend, clock, () => reviews.add());
+  const counts = apiServerMetrics(metrics);
+  const access = new Access(backend, clock, () => counts.accessReviews.add());
   const registry = new Registry();
   registry.add(kinds.map(({ served }) => served));
   const { major = 0, minor = 0 } = parseVersion(version) ?? {};
@@ -89,9 +87,9 @@ function assemble(world: ProgramWorld, clock: Clock, version: string, backend: B
   };
   const ready = {
     definitions: () => missingDefinitions(backend, kinds),
-    "built-ins": () => (builtIn() ? undefined : "the built-in tiers are not there yet"),
+    "built-ins": () => (builtIn() ? undefined : "the built-in tiers do not exist yet"),
   };
-  return new Front(parts, { documents, metrics, ready });
+  return new Front(parts, { documents, metrics, counts, ready });
 }
 
 async function builtIns(client: Client, version: string): Promise<true> {
@@ -111,7 +109,7 @@ async function untilDone<T>(
       return await attempt();
     } catch (error) {
       if (error instanceof CodedError && error.exitCode !== 1) throw error;
-      if (!signal.aborted) log.warn({ error, failures }, `${what}: not yet, will try again`);
+      if (!signal.aborted) log.warn({ error, failures }, `${what}: failed, retrying`);
     }
     await sleep(clock, backoffDelay(RETRY, failures, Math.random()), signal);
   }

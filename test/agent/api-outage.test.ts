@@ -42,7 +42,7 @@ describe.skipIf(why !== undefined)(`a node without its API server${why ? ` (${wh
     await node.kill();
     const starting = node.start();
     await until(
-      () => node.log().includes("cannot follow a kind"),
+      () => node.log().includes("watch failed, retrying"),
       () => node.log().slice(-2000),
     );
     expect(await node.cni("STATUS", server!)).toMatchObject({ code: 1, output: { code: 50 } });

@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { allocationsOf } from "../../src/api/ipam-allocation.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
-import { fakeClock } from "../../src/kit/clock.ts";
 import { CodedError } from "../../src/kit/errors.ts";
+import { fakeClock } from "../../src/kit/fake-clock.ts";
 import { type ControllersWorld, controllersWorld, eventually } from "../controllers/controllers-world.ts";
 import { type IpamAgent, type IpamLab, ipamLab } from "./ipam-lab.ts";
 

@@ -72,7 +72,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
         await lab.client.patch(SETTINGS, { name: "default" }, { type: "merge", patch: { spec: { bpfEnabled: bpf } } });
         await until(
           async () =>
-            (await node.vendor("node", "show", "settings", "-o", "json")).includes(`"${bpf ? "ebpf" : "nft"}"`),
+            (await node.vendor("node", "show", "settings", "-o", "json")).includes(`"${bpf ? "BPF" : "Nftables"}"`),
           () => node.log(),
         );
         await knocking.more(10);

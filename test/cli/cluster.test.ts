@@ -35,7 +35,7 @@ describe("vendorctl cluster", () => {
     expect(twice).toMatchObject({ status: 1 });
     expect(twice.err).toContain("the cluster demo is already running [CLUSTER_RUNNING]");
 
-    expect((await tool.run("cluster", "down")).out).toBe("cluster demo is gone\n");
+    expect((await tool.run("cluster", "down")).out).toBe("cluster demo is removed\n");
     expect((await tool.run("cluster", "down")).out).toBe("there is no cluster demo\n");
     expect((await tool.run("cluster", "list")).out).toContain("no clusters");
   });
@@ -46,18 +46,21 @@ describe("vendorctl cluster", () => {
     const first = await tool.run("start-story", "--paper");
     expect(first, first.err).toMatchObject({ status: 0 });
     for (const line of [
-      "$ vendorctl install -y",
-      "running eBPF",
-      "service proxy: parked by operator",
-      "running: Upgrade from v3.31.2 to v3.31.3, by operator",
-      "$ vendorctl upgrade -y",
-      "all 3 objects are the ones they were; 0 lost",
+      "/kubeconfig ./bin/vendorctl install -y --manifest-url ",
+      "data plane eBPF",
+      "ok kube-proxy  disabled by the operator",
+      "/kubeconfig ./bin/vendorctl upgrade -y\n",
+      "all 3 objects are unchanged; 0 lost",
     ]) {
       expect(`${first.out}${first.err}`).toContain(line);
     }
+    expect(`${first.out}${first.err}`.trimEnd().split("\n").length).toBeLessThanOrEqual(80);
+    for (const [, command = ""] of first.out.matchAll(/^\$ (.*)$/gm)) {
+      expect(command).toMatch(/^(KUBECONFIG=\S+\/kubeconfig )?\.\/bin\/vendorctl \S/);
+    }
     const again = await tool.run("start-story", "--paper");
-    expect(again.out).toContain("the cluster demo is running already");
-    expect(again.out).toContain("the cluster demo-old is running already");
+    expect(again.out).toContain("Cluster demo is running already");
+    expect(again.out).toContain("Cluster demo-old is running already");
     await tool.run("cluster", "down");
     await tool.run("cluster", "down", "--name", "demo-old");
   });

@@ -3,7 +3,7 @@ import type { KubeObject } from "../../src/api/object.ts";
 import type { HostEndpoint } from "../../src/api/resources/host-endpoint.ts";
 import { EVENTS, NODES } from "../../src/cluster/kinds.ts";
 import { CONFIGURATIONS, HOST_ENDPOINTS, IPAM_BLOCKS, PROFILES, typeOf } from "../../src/controllers/stored-kinds.ts";
-import { fakeClock } from "../../src/kit/clock.ts";
+import { fakeClock } from "../../src/kit/fake-clock.ts";
 import { addNode, type ControllersWorld, controllersWorld, eventually, read } from "./controllers-world.ts";
 
 /** Automatic host endpoints, as somebody with kubectl sees them. */

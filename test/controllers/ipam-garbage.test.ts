@@ -4,7 +4,7 @@ import { affineNode, allocationsOf } from "../../src/api/ipam-allocation.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import { CONFIGURATIONS } from "../../src/controllers/stored-kinds.ts";
-import { type FakeClock, fakeClock } from "../../src/kit/clock.ts";
+import { type FakeClock, fakeClock } from "../../src/kit/fake-clock.ts";
 import { type ControllersWorld, controllersWorld, eventually } from "./controllers-world.ts";
 import { faultInjector, randomFrom } from "./fault-injector.ts";
 import { type PaperIpam, type PaperPod, paperIpam } from "./paper-ipam.ts";

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { NAMESPACES, SERVICE_ACCOUNTS } from "../../src/cluster/kinds.ts";
 import { CONFIGURATIONS, typeOf } from "../../src/controllers/stored-kinds.ts";
-import { fakeClock } from "../../src/kit/clock.ts";
+import { fakeClock } from "../../src/kit/fake-clock.ts";
 import { addNode, controllersWorld, eventually } from "./controllers-world.ts";
 
 /** A thousand nodes and two thousand namespaces: one write for each thing to be made, and not one more afterwards. */

@@ -27,9 +27,9 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
 
   it("switched off, the programs are there and touch nothing", async () => {
     await lab.apply({});
-    lab.plane.setMode("off");
+    lab.plane.setMode("Off");
     expect(said(fromA(v4(A_TO_B, tcp(40000, 80))))).toBe("next ");
-    lab.plane.setMode("ebpf");
+    lab.plane.setMode("Active");
     expect(said(fromA(v4(A_TO_B, tcp(40000, 80))))).toBe("drop DROP_POLICY_WORKLOAD_EGRESS");
   });
 

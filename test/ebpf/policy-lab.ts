@@ -9,8 +9,8 @@ import { Assembler, R0, R1, R2, R10, reg } from "../../src/kernel/asm.ts";
 import { realBpf } from "../../src/kernel/bpf.ts";
 import type { BpfProgram } from "../../src/kernel/bpf-port.ts";
 import { type BpfObject, loadObject } from "../../src/kernel/object.ts";
-import type { HostRole } from "../../src/policy/evaluate.ts";
 import type { HookPolicy } from "../../src/policy/hook-policy.ts";
+import type { HostRole } from "../../src/policy/judge-hook.ts";
 import type { DataplaneModel, IpSet, Packet } from "../../src/policy/model.ts";
 
 const FRAME = Buffer.alloc(64);

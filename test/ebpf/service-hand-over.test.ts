@@ -33,7 +33,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
     withKernel((kernel) => {
       for (const original of inserted.splice(0)) kernel.delete(original);
     });
-    lab.packets.plane.setMode("ebpf");
+    lab.packets.plane.setMode("Active");
     lab.forget();
   });
   afterAll(() => lab?.close());
@@ -181,12 +181,12 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
       line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.synAck)));
       line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)));
     };
-    const drain = () => lab.packets.plane.setMode("drain", GENERATION);
+    const drain = () => lab.packets.plane.setMode("Draining", GENERATION);
 
     it("known flows go on, new ones are the kernel's", () => {
       open();
       drain();
-      expect(lab.packets.plane.mode()).toBe("drain");
+      expect(lab.packets.plane.mode()).toBe("Draining");
       expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack)))).toBe(
         "redirect PASS_ESTABLISHED | tcp 10.65.0.1:1000 > 10.65.0.2:8080",
       );
@@ -203,7 +203,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
     it("a flow the kernel was given in this generation is its own, from either side", () => {
       for (const first of ["request", "answer"] as const) {
         lab.forget();
-        lab.packets.plane.setMode("ebpf");
+        lab.packets.plane.setMode("Active");
         open();
         const original = tuple(6, POD_A.v4, 1000, VIP, 80);
         kernelHas({ original, destinationNat: backend(8080), mark: GENERATION << 16 });
@@ -235,7 +235,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
       open();
       drain();
       expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("next PASS_DRAINING");
-      lab.packets.plane.setMode("ebpf");
+      lab.packets.plane.setMode("Active");
       open();
       line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.rst)));
       drain();

@@ -1,3 +1,4 @@
+import type { Dataplane } from "../../src/api/dataplane.ts";
 import { addressText } from "../../src/dataplane/ebpf/net-bytes.ts";
 import { FLOW_FLAG, FLOW_PATH, flowKeyLayout, flowLayout } from "../../src/gen/bpf/layout.gen.ts";
 import type { Direction } from "../../src/kernel/bpf-port.ts";
@@ -12,7 +13,7 @@ export const ANYBODY: PodRules = { aEgress: [allow()], aIngress: [allow()], bEgr
 
 export interface World {
   rules?: PodRules;
-  peer?: "ebpf" | "nft";
+  peer?: Dataplane;
   direct?: boolean;
   /** Clients that are not answered directly all the same. */
   neverDirect?: string[];
@@ -51,7 +52,7 @@ export class ServiceLab {
 
   /** Exactly these services, and nobody who remembers others unless told. */
   async serve(services: readonly ServicePort[], world: World = {}): Promise<void> {
-    const { rules = ANYBODY, peer = "ebpf", direct = false, neverDirect = [], change = {} } = world;
+    const { rules = ANYBODY, peer = "BPF", direct = false, neverDirect = [], change = {} } = world;
     const gone = this.known.filter((id) => !services.some((one) => one.id === id));
     this.known = services.map(({ id }) => id);
     const settings = settingsOf(undefined, undefined, []);
@@ -63,7 +64,7 @@ export class ServiceLab {
     const delta = deltaOf({ ...rules, settings: { ...rules.settings, configuration } });
     await this.packets.apply(rules, {
       settings: delta.settings,
-      nodes: { set: [nodeOf("here", true, "ebpf"), nodeOf("other", false, peer)], remove: [] },
+      nodes: { set: [nodeOf("here", true, "BPF"), nodeOf("other", false, peer)], remove: [] },
       routes: { set: ROUTES, remove: [] },
       services: { set: [...services], remove: gone },
       ...change,
@@ -148,7 +149,7 @@ function backendOf(text: string): ServiceBackend {
   return { address: address!, port: Number(port), local: star === "*", node: star === "*" ? "here" : "other" };
 }
 
-function nodeOf(name: string, local: boolean, dataplane: "ebpf" | "nft"): ClusterNode {
+function nodeOf(name: string, local: boolean, dataplane: Dataplane): ClusterNode {
   const { v4, v6 } = local ? NODE : PEER;
   return {
     ...{ name, local, addressV4: v4, addressV6: v6, subnetV4: null, subnetV6: null, dataplane },

@@ -31,7 +31,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
     lab = await ServiceLab.open();
   });
   beforeEach(async () => {
-    lab.packets.plane.setMode?.("ebpf");
+    lab.packets.plane.setMode?.("Active");
   });
   afterAll(() => lab?.close());
 
@@ -147,7 +147,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
     });
 
     it("where the backend's node has another data plane the kernel hides the client, and undoes it", async () => {
-      await lab.serve(ALL, { peer: "nft" });
+      await lab.serve(ALL, { peer: "Nftables" });
       const there = lab.put("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30081)));
       expect([there.line, there.mark, there.wrong]).toEqual([
         "next PASS_NO_POLICY | tcp 198.51.100.7:1000 > 10.65.9.9:8080",

@@ -19,7 +19,7 @@ import {
 } from "../../src/gen/bpf/layout.gen.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { BpfObject } from "../../src/kernel/object.ts";
-import { type FakeClock, fakeClock } from "../../src/kit/clock.ts";
+import { type FakeClock, fakeClock } from "../../src/kit/fake-clock.ts";
 import type { ServicePort } from "../../src/policy/model.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { backendOf, service, TCP, UDP } from "./service-rows.ts";

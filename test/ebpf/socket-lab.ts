@@ -7,10 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect } from "vitest";
+import type { DataplaneState } from "../../src/api/dataplane.ts";
 import { objectBytes } from "../../src/dataplane/ebpf/objects.ts";
 import { word } from "../../src/dataplane/ebpf/programs.ts";
 import { ServicePlane } from "../../src/dataplane/ebpf/service-plane.ts";
-import { NODE_MODE, NODE_WORD, ROUTE_KIND, routeKeyLayout, routeLayout } from "../../src/gen/bpf/layout.gen.ts";
+import { STATE_NUMBERS } from "../../src/dataplane/ebpf/state-number.ts";
+import { NODE_WORD, ROUTE_KIND, routeKeyLayout, routeLayout } from "../../src/gen/bpf/layout.gen.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";
 import type { BpfObject } from "../../src/kernel/object.ts";
@@ -19,7 +21,6 @@ import type { ServicePort } from "../../src/policy/model.ts";
 export const NODE_ADDRESS = "192.0.2.1";
 const BACKENDS = ["10.65.0.1", "10.65.0.2", "10.65.0.3", "fd65::1", "fd65::2"] as const;
 const PORT = 8080;
-const MODES = { off: NODE_MODE.MODE_OFF, ebpf: NODE_MODE.MODE_EBPF, drain: NODE_MODE.MODE_DRAIN };
 
 /** What a client saw: who answered, from which address by its own words, and whom it believes to be connected to. */
 export interface Answer {
@@ -92,8 +93,8 @@ export class SocketLab {
     await this.plane.settled();
   }
 
-  mode(mode: keyof typeof MODES): void {
-    this.map("node").update(word(NODE_WORD.NODE_MODE), word(MODES[mode]));
+  mode(mode: DataplaneState): void {
+    this.map("node").update(word(NODE_WORD.NODE_MODE), word(STATE_NUMBERS[mode]));
   }
 
   map(name: string) {

@@ -21,7 +21,7 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
   beforeEach(async () => {
     lab = await SocketLab.open();
     client = await lab.client();
-    lab.mode("ebpf");
+    lab.mode("Active");
   });
   afterEach(() => lab?.close());
 
@@ -140,12 +140,12 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
     await lab.serve(service(WEB, ONE), dns(ONE));
     const known = await udp("10.96.0.53", 53, "known");
     const settled = await connected("10.96.0.53", 53, "connected");
-    lab.mode("drain");
+    lab.mode("Draining");
     expect(await udp("10.96.0.53", 53, "known")).toEqual(known);
     expect(await connected("10.96.0.53", 53, "connected")).toEqual(settled);
     expect(await udp("10.96.0.53", 53, "new")).toEqual({ error: "ENETUNREACH" });
     expect(await tcp("10.96.0.10")).toEqual({ error: "ENETUNREACH" });
-    lab.mode("off");
+    lab.mode("Off");
     expect(await udp("10.96.0.53", 53, "known")).toEqual({ error: "ENETUNREACH" });
     expect(await connected("10.96.0.53", 53, "connected")).toMatchObject({ from: "10.65.0.1:8080" });
   });
@@ -221,7 +221,7 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
     const frontends = lab.map("frontends").entries();
     await lab.stop();
     await lab.start("maps_after", ["maps"]);
-    lab.mode("ebpf");
+    lab.mode("Active");
     await lab.serve(service(WEB, THREE, { affinitySeconds: 600 }), dns(THREE));
     expect(lab.map("frontends").entries().sort(byBytes)).toEqual(frontends.sort(byBytes));
     expect(await tcp("10.96.0.10", 80, "after")).toEqual(web);

@@ -154,13 +154,13 @@ async function travel(world: BreadthLab, idle: Record<"there" | "back", number>)
   };
   await look("before");
   let quietSince = Date.now();
-  for (const node of switching.nodes) await switching.switchNode("ebpf", node);
+  for (const node of switching.nodes) await switching.switchNode("BPF", node);
   await idleUntil(quietSince + idle.there);
   await wakeUp([old]);
   const born = await switching.converse(world.ways(), INTERVAL_MS);
   await look("in eBPF");
   quietSince = Date.now();
-  for (const node of switching.nodes) await switching.switchNode("nft", node);
+  for (const node of switching.nodes) await switching.switchNode("Nftables", node);
   await idleUntil(quietSince + idle.back);
   await wakeUp([old, born]);
   await look("after");

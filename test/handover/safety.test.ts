@@ -11,10 +11,10 @@ const why = whyNoNodes();
 const FULL = process.env["HANDOVER"] === "full";
 const kernel = realKernel();
 const KILLED_AT = {
-  ebpf: FULL
+  BPF: FULL
     ? ["programEbpf", "keep", "tellOldFlows", "armDeadMan", "flip", "closeGate", "confirm", "dropFilter"]
     : ["flip"],
-  nft: FULL ? ["openGate", "programNft", "drain", "turnOff", "removeEbpf", "removeKeep"] : ["drain"],
+  Nftables: FULL ? ["openGate", "programNft", "drain", "turnOff", "removeEbpf", "removeKeep"] : ["drain"],
 } as const;
 
 const SHORT_SECONDS = 5;
@@ -59,7 +59,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
   }
 
   async function backToStandard(): Promise<void> {
-    await lab.want("nft");
+    await lab.want("Nftables");
     await lab.stopProxies();
     await lab.startProxies();
     await until(
@@ -73,7 +73,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
 
   it("eBPF that is not found to work is left in time, and not tried again at once", async () => {
     await lab.answerAsApi(false);
-    await lab.want("ebpf");
+    await lab.want("BPF");
     await until(
       async () => (await stateOf(node))["held back"] !== "-" && mode() === undefined,
       () => node.log().slice(-3_000),
@@ -82,7 +82,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
       async () => (await dataplane()) === "Nftables",
       () => node.log().slice(-3_000),
     );
-    expect((await stateOf(node))["held back"]).toMatch(/not found to work in time/);
+    expect((await stateOf(node))["held back"]).toMatch(/not confirmed in time/);
     expect(await tables()).toMatch(/inet vendor\n/);
     expect(await tables()).not.toContain("vendor-keep");
     await nothingLost();
@@ -93,7 +93,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
     await nothingLost();
     await node.start();
     await until(
-      async () => /not found to work in time/.test((await stateOf(node))["held back"] ?? "") && mode() === undefined,
+      async () => /not confirmed in time/.test((await stateOf(node))["held back"] ?? "") && mode() === undefined,
       () => node.log().slice(-3_000),
       60_000,
     );
@@ -106,7 +106,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
     watchdogSeconds = LONG_SECONDS;
     await node.start();
     await until(
-      async () => (await stateOf(node))["next"] === "nothing" && mode() === "ebpf",
+      async () => (await stateOf(node))["next"] === "nothing" && mode() === "Active",
       () => node.log().slice(-3_000),
       60_000,
     );
@@ -117,14 +117,14 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
   /** The agent dies between the switch to eBPF and its confirmation, and stays away until the watchdog has reverted the node. */
   async function killedUnconfirmed(): Promise<void> {
     await lab.answerAsApi(false);
-    await lab.want("ebpf");
+    await lab.want("BPF");
     await until(
-      () => mode() === "ebpf",
+      () => mode() === "Active",
       () => node.log().slice(-3_000),
     );
     await node.kill();
     await until(
-      () => mode() === "off",
+      () => mode() === "Off",
       () => `the programs still act: ${mode()}`,
     );
     expect(await tables()).toMatch(/inet vendor\n/);
@@ -133,20 +133,20 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
   it(
     "an agent killed in the middle goes on where it was",
     async () => {
-      for (const plane of ["ebpf", "nft"] as const) {
+      for (const plane of ["BPF", "Nftables"] as const) {
         for (const step of KILLED_AT[plane]) {
           const from = node.log().length;
-          if (plane === "nft") {
-            await lab.want("ebpf");
+          if (plane === "Nftables") {
+            await lab.want("BPF");
             await until(
-              async () => (await stateOf(node))["next"] === "nothing" && mode() === "ebpf",
+              async () => (await stateOf(node))["next"] === "nothing" && mode() === "Active",
               () => node.log().slice(-3_000),
               60_000,
             );
           }
           await lab.want(plane);
-          if (plane === "nft") await lab.stopProxies();
-          if (plane === "nft") await lab.startProxies();
+          if (plane === "Nftables") await lab.stopProxies();
+          if (plane === "Nftables") await lab.startProxies();
           await until(
             () => node.log().slice(from).includes(`"step":"${step}","wanted":"${plane}"`),
             () => node.log().slice(from),
@@ -157,12 +157,12 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
           await node.start();
           await until(
             async () =>
-              (await stateOf(node))["next"] === "nothing" && mode() === (plane === "ebpf" ? "ebpf" : undefined),
+              (await stateOf(node))["next"] === "nothing" && mode() === (plane === "BPF" ? "Active" : undefined),
             () => `killed at ${step}: ${node.log().slice(-3_000)}`,
             60_000,
           );
           await nothingLost();
-          if (plane === "ebpf") await backToStandard();
+          if (plane === "BPF") await backToStandard();
         }
       }
     },
@@ -170,7 +170,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
   );
 
   it("a node that is cut off is taken back to plain networking without agent and API server, as often as it is asked", async () => {
-    await lab.want("ebpf");
+    await lab.want("BPF");
     await until(
       async () => (await lab.says(node)).proven,
       () => node.log().slice(-3_000),
@@ -180,7 +180,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
     await lab.stopProxies();
     await lab.startProxies();
     const said = await node.vendor("node", "rescue");
-    expect(said).toMatch(/programs turned off; \d+ connections given to the kernel/);
+    expect(said).toMatch(/programs disabled; \d+ conntrack entries exported to the kernel/);
     expect(said).toContain("programs and maps removed");
     expect(await tables()).not.toContain("vendor");
     expect(existsSync(join(node.directory, "bpf", "vendor"))).toBe(false);

@@ -1,4 +1,5 @@
 import { typeOf } from "../../src/agent/stored-kinds.ts";
+import type { Dataplane } from "../../src/api/dataplane.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
@@ -55,7 +56,7 @@ export interface SwitchLab {
   close(): Promise<void>;
 }
 
-export type Plane = "ebpf" | "nft";
+export type Plane = Dataplane;
 
 export interface SwitchLabOptions {
   proxy: ProxyMode;
@@ -175,7 +176,7 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
       };
     };
     const want = async (plane: Plane, name = "default") => {
-      const spec = { bpfEnabled: plane === "ebpf" };
+      const spec = { bpfEnabled: plane === "BPF" };
       try {
         await client.create(SETTINGS, { ...typeOf(SETTINGS), metadata: { name }, spec });
       } catch (error) {
@@ -184,14 +185,13 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
       }
     };
     const acts = async (node: LabNode, plane: Plane) => {
-      const wanted = plane === "ebpf" ? "BPF" : "Nftables";
       await until(
         async () => {
           const { dataplane, proven } = await says(node);
-          if (plane === "nft" && dataplane === "DrainingBPF") return (await stateOf(node))["next"] === "flows";
-          return dataplane === wanted && (plane === "nft" || proven);
+          if (plane === "Nftables" && dataplane === "DrainingBPF") return (await stateOf(node))["next"] === "flows";
+          return dataplane === plane && (plane === "Nftables" || proven);
         },
-        () => `${node.name} does not say ${wanted}: ${node.log().slice(-4_000)}`,
+        () => `${node.name} does not say ${plane}: ${node.log().slice(-4_000)}`,
         60_000,
       );
     };
@@ -207,14 +207,14 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
       async switchTo(plane, only) {
         await want(plane);
         // Agents that serve services take away what a proxy writes: it can only come back for those that leave.
-        if (plane === "nft") await startProxies();
+        if (plane === "Nftables") await startProxies();
         for (const node of only ? [only] : nodes) await acts(node, plane);
       },
       async switchNode(plane, node) {
         await want(plane, `node.${node.name}`);
-        if (plane === "nft") await startProxies(node);
+        if (plane === "Nftables") await startProxies(node);
         await acts(node, plane);
-        if (plane === "nft") return;
+        if (plane === "Nftables") return;
         await stopProxies(node);
         // The agent takes its rules away now that nobody needs them.
         await until(

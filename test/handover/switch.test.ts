@@ -35,7 +35,7 @@ describe.skipIf(why !== undefined).each(PROXIES)(
       async () => {
         const born: Traffic[] = [];
         for (let round = 0; round < ROUNDS; round++) {
-          await lab.switchTo("ebpf");
+          await lab.switchTo("BPF");
           await lab.stopProxies();
           // The agents take its rules away now that nobody needs them.
           for (const node of lab.nodes)
@@ -44,7 +44,7 @@ describe.skipIf(why !== undefined).each(PROXIES)(
               () => node.log(),
             );
           born.push(await lab.talk(INTERVAL_MS, BORN));
-          await lab.switchTo("nft");
+          await lab.switchTo("Nftables");
           await settled([traffic, ...born]);
           check("from before", await drained(traffic));
           // Each goes through three changes, which is enough; and what talks takes time from what is measured.

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Dataplane } from "../../src/dataplane/contract.ts";
+import type { DataplaneDriver } from "../../src/dataplane/contract.ts";
 import type { ModelDelta } from "../../src/policy/model.ts";
 import { allow, deltaOf, POD_A, POD_B, type PodRules, REMOTE } from "../ebpf/packet-lab.ts";
 import { CLOSED, OPEN, OUTSIDE, type Scene } from "./scene.ts";
@@ -8,7 +8,7 @@ const tcp = (port: number) => allow({ protocol: 6, dstPorts: [[port, port]] });
 const RULES: PodRules = { aEgress: [allow()], bIngress: [tcp(OPEN)], bEgress: [] };
 
 export interface PlaneUnderTest {
-  open(scene: Scene): Promise<Dataplane>;
+  open(scene: Scene): Promise<DataplaneDriver>;
   /** What the counters say about a packet that a pod's ingress policy did not allow. */
   denied: RegExp;
 }
@@ -67,7 +67,7 @@ async function nobodyHears(tries: Record<string, Promise<string>>): Promise<void
   for (const [what, outcome] of Object.entries(tries)) assert.equal(await outcome, "silence", what);
 }
 
-async function applied(plane: Dataplane, delta: ModelDelta): Promise<void> {
+async function applied(plane: DataplaneDriver, delta: ModelDelta): Promise<void> {
   const { objects } = await plane.apply(delta);
   for (const { id, failed } of objects) if (failed) throw new Error(`${id}: ${failed.message}`);
 }

@@ -61,9 +61,9 @@ export async function servicesAnswer(scene: Scene, plane: EbpfDataplane): Promis
   // A connection goes on while nobody looks after the programs, and through a drain nobody takes it over in.
   const long = await a.open("10.96.0.10", 80);
   await long.answers();
-  plane.setMode("drain", 1);
+  plane.setMode("Draining", 1);
   await long.answers();
-  plane.setMode("ebpf");
+  plane.setMode("Active");
   await long.answers();
   await long.close();
 }

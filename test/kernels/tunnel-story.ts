@@ -142,7 +142,7 @@ function modelOf(node: "front" | "back"): ModelDelta {
 
 function nodeOf(name: string, { address, mac }: { address: string; mac: string }, local: boolean): ClusterNode {
   return {
-    ...{ name, local, addressV4: address, addressV6: null, subnetV4: null, subnetV6: null, dataplane: "ebpf" },
+    ...{ name, local, addressV4: address, addressV6: null, subnetV4: null, subnetV6: null, dataplane: "BPF" },
     addresses: [`${address}/32`],
     vtep: { mac, addressV4: address, addressV6: null },
   };

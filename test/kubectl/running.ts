@@ -76,7 +76,9 @@ export const running: Chapter = {
 
     step("logs are what the node kept; times come when asked for", async (kubectl) => {
       const logs = (...args: string[]) => kubectl.ok("-n", "running", "logs", "one", ...args);
-      expect(await logs()).toBe("this is a paper node: one (shop/one:1) is said to run, nothing does\nready\n");
+      expect(await logs()).toBe(
+        "simulated node: one (shop/one:1) is reported as running, but no process runs\nready\n",
+      );
       expect(await logs("--tail=1")).toBe("ready\n");
       expect(await logs("--tail=1", "--timestamps")).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z ready\n$/);
       expect(await kubectl.refused("-n", "running", "logs", "one", "-c", "two")).toContain(
@@ -110,7 +112,7 @@ export const running: Chapter = {
         ["port-forward", "pod/one", ":8080"],
       ]) {
         expect(await kubectl.refused("-n", "running", ...args)).toContain(
-          "needs real nodes; this cluster runs on paper nodes",
+          "needs real nodes; the nodes of this cluster are simulated",
         );
       }
     });

@@ -240,7 +240,7 @@ describe("a program of ours in a pod of the embedded cluster", () => {
     await deploy("later", { command: ["vendor", "node"] });
     for (const app of ["old", "later"]) {
       const pod = await podWhen(app, (one) => main(one)?.ready === true);
-      expect((await logOf(pod))[0]).toContain("this is a paper node");
+      expect((await logOf(pod))[0]).toContain("simulated node");
     }
   });
 

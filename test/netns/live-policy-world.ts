@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../src/api/object.ts";
-import { POD_REQUESTS } from "../../src/api/pod-network.ts";
+import { POD_REQUESTS } from "../../src/api/protocol/pod-network.ts";
 import { isNotFound } from "../../src/cluster/failures.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import type { Netns } from "../../src/kernel/netns-port.ts";

@@ -41,11 +41,11 @@ describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: 
     await cluster?.close();
   }, 60_000);
 
-  it("its rules are left alone from the beginning, and both are well", async () => {
+  it("its rules are kept from the beginning, and both are well", async () => {
     expect(await cleanup()).toBe(false);
     await expect.poll(words, PATIENCE).toEqual(["left alone", "left alone"]);
     await expect.poll(status, PATIENCE).toMatchObject({ available: true, degraded: false });
-    expect((await status())?.message).toContain("its rules are left alone");
+    expect((await status())?.message).toContain("its rules are kept");
     const asked = await tool.run("proxy", "status");
     expect([asked.status, asked.out]).toEqual([0, expect.stringMatching(/verdict: +ok/)]);
   }, 420_000);
@@ -74,7 +74,7 @@ describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: 
     await expect.poll(words, PATIENCE).toEqual([conflict, conflict]);
     await expect.poll(async () => (await status())?.message, PATIENCE).toMatch(/writes them again on 2 nodes/);
     const { out } = await tool.run("status");
-    expect(out).toMatch(/service proxy: degraded[\s\S]*cannot be disabled[\s\S]*bpfServiceProxyIptablesCleanupEnabled/);
+    expect(out).toMatch(/kube-proxy: degraded[\s\S]*cannot be disabled[\s\S]*bpfServiceProxyIptablesCleanupEnabled/);
     expect(await cleanup()).toBe(true);
     expect(await lost()).toEqual(NOTHING_LOST);
   }, 420_000);

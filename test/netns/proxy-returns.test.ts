@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type ProxyRulesState, ServiceProxyRules } from "../../src/dataplane/service-proxy/proxy-rules.ts";
 import { openRuleGlance } from "../../src/kernel/rule-glance.ts";
-import { type FakeClock, fakeClock } from "../../src/kit/clock.ts";
+import { type FakeClock, fakeClock } from "../../src/kit/fake-clock.ts";
 import { silentLog } from "../../src/kit/log.ts";
 import {
   iptablesWriter,

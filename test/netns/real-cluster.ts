@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
-import { AGENT_SAYS } from "../../src/api/agent-report.ts";
 import type { KubeObject } from "../../src/api/object.ts";
+import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
 import type { Client } from "../../src/cluster/client.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
@@ -81,7 +81,7 @@ async function agentsOf(client: Client): Promise<Pod[]> {
 
 /** The agents' own word for what acts now. The operator's waits with eBPF until services are proven through it. */
 function says({ metadata }: Pod, dataplane: string): boolean {
-  return metadata.annotations?.[AGENT_SAYS.dataplane] === dataplane;
+  return announcedDataplane(metadata.annotations) === dataplane;
 }
 
 export interface PodChoice {
@@ -124,7 +124,7 @@ export async function readyPods(cluster: RealCluster, namespace: string, count: 
 export async function wordsOfProxyRules({ client }: RealCluster): Promise<string[]> {
   const agents = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
   const { items } = await client.list(PODS, agents);
-  return items.map(({ metadata }) => metadata.annotations?.[AGENT_SAYS.serviceProxyRules] ?? "nothing");
+  return items.map(({ metadata }) => metadata.annotations?.["vendor.io/service-proxy-rules"] ?? "nothing");
 }
 
 /** Everything on this machine that the named cluster could leave behind. Clusters of other test files come and go meanwhile. */

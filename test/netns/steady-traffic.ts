@@ -1,6 +1,6 @@
 import { vi } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
-import { parseSnapshot, type TrafficRow, type TrafficSnapshot } from "../../src/api/traffic-report.ts";
+import { parseSnapshot, type TrafficRow, type TrafficSnapshot } from "../../src/api/protocol/traffic-report.ts";
 import { NAMESPACES, SERVICES } from "../../src/cluster/kinds.ts";
 import { together } from "../../src/procedures/canary/figures.ts";
 import { createPod, type RealCluster, readyPods } from "./real-cluster.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AGENT_SAYS } from "../../src/api/agent-report.ts";
+import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
 import { isNotFound } from "../../src/cluster/failures.ts";
 import { NAMESPACES, PODS } from "../../src/cluster/kinds.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
@@ -36,7 +36,7 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
     );
   const planes = async () => {
     const { items } = await cluster.client.list<Pod>(PODS, AGENTS);
-    return items.map(({ metadata }) => metadata.annotations?.[AGENT_SAYS.dataplane]);
+    return items.map(({ metadata }) => announcedDataplane(metadata.annotations));
   };
   /** When connections of eBPF's time have ended, agents are rolled once more, without the rights it needed; only then are they at rest. */
   async function untilAtRest(): Promise<void> {
@@ -80,7 +80,7 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
   }, 200_000);
 
   it("in the middle of the nodes is resumed with the pods that have measured all along, and then they go", async () => {
-    await killed("BPF", /^ok +\d+\/\d+ +Wait until the operator has turned eBPF on/m);
+    await killed("BPF", /^ok +\d+\/\d+ +Wait for the operator to enable eBPF/m);
     const before = await canary();
     expect(before.length).toBe(6);
     const resuming = tool.start("resume", "-y", "-o", "json");
@@ -117,7 +117,7 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
   it("forced, it goes on: the ways that were lossy are named and do not count, all others do", async () => {
     const { err } = await ok("switch", "--to", "BPF", "-y", "--force", ...LENIENT);
     for (const name of cluster.nodeNames) await loseDatagrams(name, false);
-    expect(err).toMatch(/traffic is not well already: node-port-\w+ by UDP: .*; only the \d+ ways that are well count/);
+    expect(err).toMatch(/traffic already fails: node-port-\w+ by UDP: .*; only the \d+ healthy paths count/);
     expect([await isMeasuring(), await planes()]).toEqual([false, ["BPF", "BPF"]]);
   }, 300_000);
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AGENT_SAYS } from "../../src/api/agent-report.ts";
+import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
 import { DAEMON_SETS, PODS } from "../../src/cluster/kinds.ts";
 import type { DaemonSet, Pod } from "../../src/local/controllers/workload-types.ts";
 import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
@@ -27,7 +27,7 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
   /** What the node's agent says acts there. */
   const planeOn = async (node: string) => {
     const isHere = ({ spec, metadata }: Pod) => spec.nodeName === node && !metadata.deletionTimestamp;
-    return (await agents()).find(isHere)?.metadata.annotations?.[AGENT_SAYS.dataplane];
+    return announcedDataplane((await agents()).find(isHere)?.metadata.annotations);
   };
   const planes = () => Promise.all(cluster.nodeNames.map(planeOn));
   const proxies = async () => {
@@ -67,7 +67,7 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
     expect(await proxies()).toBe(3);
     await expect.poll(network, PATIENCE).toMatchObject({ degraded: true, reason: "EbpfProgramsRefused" });
     const { out } = await tool.run("status");
-    expect(out).toMatch(/eBPF is not turned on and the service proxy is not touched\. Node \S+-worker-2: \S/);
+    expect(out).toMatch(/eBPF is not enabled and kube-proxy is unchanged\. Node \S+-worker-2: \S/);
     expect(await lost()).toEqual(NOTHING_LOST);
   }, 300_000);
 
@@ -85,7 +85,7 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
 
   it("that refuses when others have switched already keeps its proxy and its traffic, beside them", async () => {
     const switching = tool.start(...SWITCH);
-    await switching.said(/^ok +\d+\/\d+ +Wait until the operator has turned eBPF on/m);
+    await switching.said(/^ok +\d+\/\d+ +Wait for the operator to enable eBPF/m);
     await refusePrograms(machine());
     await restartAgent();
     const { status, err } = await switching.ended;
@@ -96,9 +96,7 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
     expect(await proxies()).toBe(3);
     await expect
       .poll(async () => (await network())?.message, PATIENCE)
-      .toMatch(
-        /do not load on 1 nodes; eBPF acts on 1 others, and the service proxy stays on all\. Node \S+-worker-2: \S/,
-      );
+      .toMatch(/do not load on 1 node; eBPF runs on 1 others, and kube-proxy stays on all\. Node \S+-worker-2: \S/);
     expect(await lost()).toEqual(NOTHING_LOST);
   }, 300_000);
 

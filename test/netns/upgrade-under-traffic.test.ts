@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AGENT_SAYS } from "../../src/api/agent-report.ts";
+import { readAgentReport } from "../../src/api/protocol/agent-report.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { writeReleaseBefore } from "../../src/local/installed/release-before.ts";
@@ -30,11 +30,11 @@ describe.skipIf(why)(`an upgrade of a cluster that works, with eBPF${why ? `: ${
     return items.map(({ metadata, spec }) => ({
       uid: metadata.uid as string,
       version: spec.containers[0]?.image?.split(":").at(-1),
-      acts: metadata.annotations?.[AGENT_SAYS.dataplane],
-      proven: metadata.annotations?.[AGENT_SAYS.serviceRouting],
+      acts: readAgentReport(metadata.annotations).dataplane,
+      proven: readAgentReport(metadata.annotations).servicesProven,
     }));
   };
-  const all = (version: string) => cluster.nodeNames.map(() => ({ version, acts: "BPF", proven: "proven" }));
+  const all = (version: string) => cluster.nodeNames.map(() => ({ version, acts: "BPF", proven: true }));
 
   beforeAll(async () => {
     cluster = await startReal({ nodes: 3, proxy: "iptables" });

@@ -2,8 +2,8 @@
 import { writeFileSync } from "node:fs";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
-import { podInterfaceName } from "../../src/api/pod-network.ts";
-import type { ApplyReport, Dataplane } from "../../src/dataplane/contract.ts";
+import { podInterfaceName } from "../../src/api/protocol/pod-network.ts";
+import type { ApplyReport, DataplaneDriver } from "../../src/dataplane/contract.ts";
 import { createNodeNetwork, type NodeNetwork } from "../../src/dataplane/net/node-network.ts";
 import { createNftDataplane } from "../../src/dataplane/nft/nft-dataplane.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
@@ -28,7 +28,7 @@ export class Lab {
   readonly node: Netns;
   readonly nft: NftPort;
   readonly inhabitants = new Map<string, Inhabitant>();
-  dataplane: Dataplane;
+  dataplane: DataplaneDriver;
   network: NodeNetwork;
   private readonly name = `vt-${process.pid}-${++labs}`;
   private readonly namespaces: Netns[] = [];
@@ -169,7 +169,7 @@ export class Lab {
     return `${this.name}-${name === "host" ? "node" : name}`;
   }
 
-  private newDataplane(): Dataplane {
+  private newDataplane(): DataplaneDriver {
     return createNftDataplane({ kernel: this.kernel, table: TABLE, netns: this.node });
   }
 

@@ -41,7 +41,7 @@ describe.skipIf(reason)(`two nodes and the overlay${reason ? ` (${reason})` : ""
   function clusterNode(number: number, here: number, underlay: Underlay): ClusterNode {
     const address = addressOf(number, underlay);
     return {
-      ...{ name: `node-${number}`, local: number === here, subnetV4: null, subnetV6: null, dataplane: "nft" },
+      ...{ name: `node-${number}`, local: number === here, subnetV4: null, subnetV6: null, dataplane: "Nftables" },
       ...{ addressV4: underlay === 4 ? address : null, addressV6: underlay === 6 ? address : null },
       addresses: [],
       vtep: { mac: `66:00:00:00:00:0${number}`, addressV4: `10.8.${number}.0`, addressV6: `fd08:0:0:${number}::` },

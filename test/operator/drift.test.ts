@@ -36,10 +36,10 @@ describe("hand edits to what the operator looks after", () => {
     const told = await untilStatus(
       cluster.client,
       "network",
-      ({ available, message }) => available && message.includes("Put back"),
+      ({ available, message }) => available && message.includes("Drift reverted"),
     );
     expect(told.message).toMatch(
-      /Put back: .*DaemonSet vendor-system\/vendor-node spec\.template\.spec\.\w+\[name=[\w-]+\]\.image, changed by kubectl-set at \d{4}-\d\d-\d\dT[\d:]+Z/,
+      /Drift reverted: .*DaemonSet vendor-system\/vendor-node spec\.template\.spec\.\w+\[name=[\w-]+\]\.image, changed by kubectl-set at \d{4}-\d\d-\d\dT[\d:]+Z/,
     );
     const agents = (await cluster.client.get(DAEMON_SETS, AGENTS)) as unknown as Template;
     for (const container of agents.spec.template.spec.containers) {

@@ -46,20 +46,20 @@ const withTheTool = (enabled: boolean) => async (story: OperatorStory) => {
 };
 
 const PARKED_BY_SELECTOR: Proxy = {
-  says: /^serviceProxyManagement is Disabled\. The service proxy still runs; next: kubectl -n kube-system patch /,
+  says: /^serviceProxyManagement is Disabled\. kube-proxy still runs; next: kubectl -n kube-system patch /,
   byHand: asTold,
-  ends: /The service proxy does not run\.$/,
+  ends: /kube-proxy does not run\.$/,
   left: PARKED,
   barred: { reason: "ServiceProxyParked", byHand: asTold },
-  managed: { available: true, says: /the service proxy is parked/ },
+  managed: { available: true, says: /kube-proxy is disabled/ },
 };
 
 const RULES_LEFT_ALONE: Proxy = {
   says: /next: kubectl patch dataplaneconfigurations\.crd\.vendor\.io default /,
   byHand: asTold,
-  ends: /its rules are left alone/,
+  ends: /its rules are kept/,
   left: RUNS,
-  managed: { available: true, says: /its rules are left alone/ },
+  managed: { available: true, says: /its rules are kept/ },
 };
 
 const KINDS: Kind[] = [
@@ -67,24 +67,24 @@ const KINDS: Kind[] = [
   {
     kind: "iac",
     proxy: {
-      says: /set the service-proxy key `enabled` to false in the cluster configuration, then run the tool's cluster update/,
+      says: /set kubeProxy.enabled to false in the cluster configuration, then run the tool's cluster update/,
       byHand: withTheTool(false),
-      ends: /The service proxy does not run\.$/,
+      ends: /kube-proxy does not run\.$/,
       left: "no service proxy",
       barred: { reason: "ServiceProxyMissing", byHand: withTheTool(true) },
       managed: {
         available: false,
-        says: /belongs to the tool that made the cluster.*then run the tool's cluster update/,
+        says: /The cluster tool manages kube-proxy.*then run the tool's cluster update/,
       },
     },
   },
   {
     kind: "openshift",
     proxy: {
-      says: /The service proxy does not run\.$/,
-      ends: /The service proxy does not run\.$/,
+      says: /kube-proxy does not run\.$/,
+      ends: /kube-proxy does not run\.$/,
       left: "no service proxy",
-      managed: { available: true, says: /there is no service proxy/ },
+      managed: { available: true, says: /there is no kube-proxy/ },
     },
   },
   { kind: "aks", proxy: RULES_LEFT_ALONE },
@@ -196,7 +196,7 @@ describe.each(KINDS)(
         expect(told.message).toMatch(/^eBPF stays on/);
         await byHand(story, told.message);
       }
-      expect((await untilAvailable(client, "network")).message).toMatch(/^The standard data plane acts on 2 nodes\./);
+      expect((await untilAvailable(client, "network")).message).toMatch(/^The standard data plane runs on 2 nodes\./);
       await expectProxy(story, proxy.left === "no service proxy" && !proxy.barred ? proxy.left : RUNS);
     });
 
@@ -206,7 +206,7 @@ describe.each(KINDS)(
         const { client } = story.cluster;
         await patchInstallation(story, HAND_THE_PROXY_OVER);
         await patchInstallation(story, SWITCH_TO_EBPF);
-        expect((await untilAvailable(client, "network")).message).toMatch(/^eBPF acts on 2 nodes\./);
+        expect((await untilAvailable(client, "network")).message).toMatch(/^eBPF runs on 2 nodes\./);
         const { available, says } = proxy.managed;
         await untilStatus(client, "service-proxy", (told) => told.available === available && says.test(told.message));
         await expectProxy(story, kind === "iac" ? RUNS : proxy.left);
@@ -217,7 +217,7 @@ describe.each(KINDS)(
     step("and back: the operator brings the proxy back first", async () => {
       const { client } = story.cluster;
       await patchInstallation(story, SWITCH_BACK);
-      expect((await untilAvailable(client, "network")).message).toMatch(/^The standard data plane acts on 2 nodes\./);
+      expect((await untilAvailable(client, "network")).message).toMatch(/^The standard data plane runs on 2 nodes\./);
       await untilStatus(client, "service-proxy", ({ available }) => available);
       await expectProxy(story, kind === "openshift" ? proxy.left : RUNS);
       expect(await story.kubectl.ok("get", "installation")).toMatch(/^default +Nftables +v3\.31\.3 +True/m);

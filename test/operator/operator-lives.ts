@@ -38,7 +38,7 @@ export const PHASES: readonly Phase[] = [
       const file = customResources("linuxDataplane: Nftables").replace("Management: Disabled", "Management: Enabled");
       return applyAll(client, documents(withFlows(file)));
     },
-    isOver: (world) => world.says("network", /^The standard data plane acts on 2 nodes/),
+    isOver: (world) => world.says("network", /^The standard data plane runs on 2 nodes/),
   },
   {
     name: "switch",
@@ -47,7 +47,8 @@ export const PHASES: readonly Phase[] = [
       await client.patch(storedKind("installation"), { name: "default" }, { type: "merge", patch });
     },
     isOver: async (world) =>
-      (await world.says("network", /^eBPF acts on 2 nodes/)) && (await world.says("service-proxy", /parked/)),
+      (await world.says("network", /^eBPF runs on 2 nodes/)) &&
+      (await world.says("service-proxy", /kube-proxy is disabled/)),
   },
   {
     name: "removal",

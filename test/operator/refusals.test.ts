@@ -70,7 +70,7 @@ const REFUSALS: Refusal[] = [
     what: "eBPF with a pool that travels in IPIP",
     asked: { spec: { vendorNetwork: { ...TO_EBPF.spec.vendorNetwork, ...IPIP_POOL.spec.vendorNetwork } } },
     reason: "EbpfIpipPool",
-    says: /Pool 10\.244\.0\.0\/16 travels in IPIP, which eBPF cannot carry\. Fix: Change the pool to VXLAN or VXLANCrossSubnet/,
+    says: /Pool 10\.244\.0\.0\/16 uses IPIP, which eBPF does not support\. Fix: Change the pool to VXLAN or VXLANCrossSubnet/,
   },
   {
     what: "eBPF while somebody's own pool travels in IPIP",
@@ -81,7 +81,7 @@ const REFUSALS: Refusal[] = [
       spec: { cidr: "10.250.0.0/16", ipipMode: "Always" },
     }),
     reason: "EbpfIpipPool",
-    says: /IPPool theirs travels in IPIP\. Fix: Change the pool to VXLAN/,
+    says: /IPPool theirs uses IPIP\. Fix: Change the pool to VXLAN/,
   },
   {
     what: "eBPF on the etcd datastore, which an installation by manifests keeps its objects in",
@@ -92,7 +92,7 @@ const REFUSALS: Refusal[] = [
       data: { etcd_endpoints: "https://10.0.0.5:2379" },
     }),
     reason: "EbpfNeedsKubeDatastore",
-    says: /eBPF cannot run on the etcd datastore\. Fix: Move to the orchestrator API datastore first\./,
+    says: /eBPF cannot run on the etcd datastore\. Fix: Move to the Kubernetes API datastore first\./,
   },
   {
     what: "eBPF with a Windows node: a mixed cluster",
@@ -120,7 +120,7 @@ const REFUSALS: Refusal[] = [
     what: "eBPF with floating IPs turned on",
     ...withDataplaneSetting({ floatingIPs: "Enabled" }),
     reason: "EbpfFloatingIps",
-    says: /turns floating IPs on\. Fix: Remove the floating IPs, or stay on the standard data plane/,
+    says: /enables floating IPs\. Fix: Remove the floating IPs, or stay on the standard data plane/,
   },
   {
     what: "eBPF with a pod that has a floating IP",
@@ -165,7 +165,7 @@ const REFUSALS: Refusal[] = [
     },
     asked: {},
     reason: "EndpointKeyMissing",
-    says: /The endpoint map lacks ORCHESTRATOR_SERVICE_PORT\. Fix: Set data\.ORCHESTRATOR_SERVICE_PORT/,
+    says: /The API endpoint ConfigMap lacks ORCHESTRATOR_SERVICE_PORT\. Fix: Set data\.ORCHESTRATOR_SERVICE_PORT/,
   },
 ];
 
@@ -222,7 +222,7 @@ describe("what cannot be is refused, and nothing changes", () => {
       await kubectl.until(["get", "installation", "second", "-o", path], /^NameNotDefault$/);
       const message = path.replace("reason", "message");
       expect(await kubectl.ok("get", "installation", "second", "-o", message)).toMatch(
-        /Installation second is not read: there is one, and it is named default\. Fix: /,
+        /Installation second is ignored: the only one that is read is named default\. Fix: /,
       );
       expect(await kubectl.ok("get", "vendorstatus", "network")).toMatch(/^network +True +False +False/m);
       await kubectl.ok("delete", "installation", "second", "--timeout=30s");
@@ -260,7 +260,7 @@ describe("what cannot be is refused, and nothing changes", () => {
     );
     const pod = await kubectl.ok("-n", "elsewhere", "get", "pods", "-o", "name");
     const logs = await kubectl.until(["-n", "elsewhere", "logs", "--previous", pod.trim()], /SECOND_OPERATOR/);
-    expect(logs).toContain("the operator in namespace vendor-operator already looks after this cluster");
+    expect(logs).toContain("the operator in namespace vendor-operator already manages this cluster");
     const changed = written(before, await listEverything(cluster.client)).filter(isNotStatus);
     expect(changed.filter((name) => !name.includes("elsewhere"))).toEqual(["ConfigMap vendor-system/active-operator"]);
   });

@@ -94,7 +94,7 @@ describe("status tells the root cause, since when, and what to type next", () =>
       await patchNetwork(patch);
       const told = await degraded(/^EbpfProgramsRefused$/);
       expect(told.message).toContain(`Node ${node}: ${refusal}.`);
-      expect(told.message).toContain("eBPF is not turned on and the service proxy is not touched.");
+      expect(told.message).toContain("eBPF is not enabled and kube-proxy is unchanged.");
       const enabled = ["get", "dataplaneconfigurations.crd.vendor.io", "default", "-o", "jsonpath={.spec.bpfEnabled}"];
       expect(await kubectl.ok(...enabled)).toBe("false");
       const proxy = ["-n", "kube-system", "get", "daemonset", "kube-proxy", "-o"];
@@ -108,7 +108,7 @@ describe("status tells the root cause, since when, and what to type next", () =>
     const { kubectl, cluster } = story;
     const [node = ""] = cluster.nodeNames;
     await kubectl.ok("annotate", "node", node, "local.vendor.io/refuse-programs-");
-    expect((await untilAvailable(cluster.client, "network")).message).toBe("eBPF acts on 2 nodes.");
+    expect((await untilAvailable(cluster.client, "network")).message).toBe("eBPF runs on 2 nodes.");
     await untilStatus(cluster.client, "service-proxy", ({ available, message }) => available && /parked/.test(message));
     await patchNetwork({ linuxDataplane: "Nftables" });
     await untilAvailable(cluster.client, "network");

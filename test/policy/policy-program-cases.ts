@@ -1,7 +1,7 @@
 import { protocolNumber } from "../../src/api/protocols.ts";
 import { parseAddress } from "../../src/kit/ip.ts";
-import type { HostRole } from "../../src/policy/evaluate.ts";
 import type { HookPolicy } from "../../src/policy/hook-policy.ts";
+import type { HostRole } from "../../src/policy/judge-hook.ts";
 import type { IcmpMatch, Packet, PortRange, Rule, TierPolicies } from "../../src/policy/model.ts";
 import { ModelCopy } from "../../src/policy/model-copy.ts";
 import { toNets } from "../../src/policy/nets.ts";

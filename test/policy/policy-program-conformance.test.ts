@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { judge } from "../../src/policy/evaluate.ts";
+import { judge } from "../../src/policy/judge-hook.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
 import { policyProgramCases } from "./policy-program-cases.ts";
 

@@ -51,7 +51,7 @@ describe("a cluster of the public system, with --names calico", () => {
     ]);
     expect(made.names).toBe("calico");
     expect(made.steps[0]?.where).toBe("ConfigMap tigera-operator/kubernetes-services-endpoint");
-    expect(made.notes.join("\n")).toContain('hostPorts is "Enabled" now and becomes null');
+    expect(made.notes.join("\n")).toContain('hostPorts is "Enabled" and becomes null');
   });
 
   step("switch to eBPF: its operator turns it on, and then the proxy is parked", async () => {

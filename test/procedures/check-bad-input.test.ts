@@ -6,7 +6,7 @@ it.each<[line: string, code: string, sentence: string]>([
   ["check --for everything", "BAD_VALUE", '--for cannot be "everything"'],
   ["check --pre --for upgrade", "USAGE", "--pre is before an installation, not before upgrade"],
   ["check --kind gke", "BAD_VALUE", '--kind cannot be "gke"'],
-  ["check --dataplane ebpf", "BAD_VALUE", '--dataplane cannot be "ebpf"'],
+  ["check --dataplane xdp", "BAD_VALUE", '--dataplane cannot be "xdp"'],
   ["check --suppress NO_SUCH_CODE", "BAD_VALUE", '--suppress cannot be "NO_SUCH_CODE"'],
   ["check --suppress EBPF_SCTP,ebpf_vlan", "BAD_VALUE", '--suppress cannot be "ebpf_vlan"'],
   ["check --suppress= ", "BAD_VALUE", '--suppress cannot be ""'],
@@ -22,7 +22,7 @@ it.each<[line: string, code: string, sentence: string]>([
   ["version -o short", "USAGE", "-o short is for check, not for version"],
   ["version --client --server", "UNKNOWN_FLAG", "unknown option '--server'"],
   ["cluster list -o junit", "USAGE", "-o junit is for check, not for list"],
-  ["explain NO_SUCH_CODE", "UNKNOWN_CODE", "there is no code NO_SUCH_CODE"],
+  ["explain NO_SUCH_CODE", "UNKNOWN_CODE", "unknown code NO_SUCH_CODE"],
 ])("vendorctl %s", async (line, code, sentence) => {
   const { exit, out, err } = await vendorctl(line.split(" ").filter((word) => word !== ""));
   expect({ exit, out }).toEqual({ exit: 64, out: "" });

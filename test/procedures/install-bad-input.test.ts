@@ -4,8 +4,8 @@ import { vendorctl } from "../../src/cli/testing/fake-world.ts";
 /** The command line is read before anything is asked of a cluster, so none is needed here, and none could be changed. */
 it.each<[line: string, code: string, sentence: string]>([
   ["install --method manifest", "BAD_VALUE", '--method cannot be "manifest"'],
-  ["install --dataplane ebpf", "BAD_VALUE", '--dataplane cannot be "ebpf"'],
-  ["install --dataplane Nftables", "BAD_VALUE", '--dataplane cannot be "Nftables"'],
+  ["install --dataplane xdp", "BAD_VALUE", '--dataplane cannot be "xdp"'],
+  ["install --dataplane iptables", "BAD_VALUE", '--dataplane cannot be "iptables"'],
   ["install --kind gke", "BAD_VALUE", '--kind cannot be "gke"'],
   [
     "install --api-server https://api.example.com:6443",
@@ -34,9 +34,9 @@ it.each<[line: string, code: string, sentence: string]>([
   ["install everything", "USAGE", "too many arguments for 'install'"],
   ["install --dry-run=maybe", "BAD_VALUE", '--dry-run cannot be "maybe"'],
   ["install --wait=perhaps", "BAD_VALUE", '--wait cannot be "perhaps"'],
-  ["switch", "USAGE", "required option '--to <mode>' not specified"],
-  ["switch --to ebpf", "BAD_VALUE", '--to cannot be "ebpf"'],
-  ["switch --to", "USAGE", "option '--to <mode>' argument missing"],
+  ["switch", "USAGE", "required option '--to <bpf|standard>' not specified"],
+  ["switch --to xdp", "BAD_VALUE", '--to cannot be "xdp"'],
+  ["switch --to", "USAGE", "option '--to <bpf|standard>' argument missing"],
   ["switch BPF --to BPF", "USAGE", "too many arguments for 'switch'"],
   ["switch --to BPF --api-server :6443", "BAD_VALUE", '--api-server cannot be ":6443"'],
   ["switch --to BPF --kind plain", "BAD_VALUE", '--kind cannot be "plain"'],

@@ -151,7 +151,7 @@ describe("a cluster that tells no stable address of its API server", () => {
     const { plan: made } = await plan("install");
     expect(made.title).toContain("with the standard data plane");
     expect(made.notes.join("\n")).toMatch(
-      /eBPF cannot be enabled at install time .* Later: vendorctl switch --to BPF --api-server HOST:PORT/,
+      /eBPF cannot be enabled at install time .* Later: vendorctl switch --to bpf --api-server HOST:PORT/,
     );
     await refused(story, ["install", "--dataplane", "BPF", "-y"], "INSTALL_NO_STABLE_ADDRESS");
     await ok("install", "-y");

@@ -79,7 +79,7 @@ describe("what migrate, get, apply, delete, label and patch refuse", () => {
     ["get tiers --config DIR/number.cfg", "DATASTORE_CONFIG_BAD", "etcd.endpoints is not a text"],
     ["apply", "USAGE", "-f is missing"],
     ["apply -f=", "BAD_VALUE", '--filename cannot be ""'],
-    ["apply -f DIR/missing.yaml", "RESOURCE_FILE_UNREADABLE", "it is not there"],
+    ["apply -f DIR/missing.yaml", "RESOURCE_FILE_UNREADABLE", "it does not exist"],
     ["apply -f -", "RESOURCE_FILE_UNREADABLE", "standard input cannot be read: there is none"],
     ["apply -f DIR/broken.yaml", "RESOURCE_FILE_BAD", "Flow sequence"],
     ["apply -f DIR/list.yaml", "RESOURCE_FILE_BAD", "it is not an object with apiVersion and kind"],
@@ -107,7 +107,7 @@ describe("what migrate, get, apply, delete, label and patch refuse", () => {
     [
       "patch tiers a --type strategic -p {}",
       "RESOURCE_PATCH_STRATEGIC",
-      "a strategic patch needs a kind that is built into",
+      "v3 resources do not support strategic merge patches",
     ],
     ["patch tiers a --type apply -p {}", "BAD_VALUE", '--type cannot be "apply"'],
     [`patch tiers a b -p {} ${ETCD}`, "USAGE", "patch takes one kind and one name"],

@@ -49,16 +49,16 @@ describe("from one's own host endpoints to automatic ones", () => {
   it("is refused while policies that act on no node now would start to, and names them", async () => {
     const { exit, err } = await tool.run(...MIGRATE, "-y");
     expect({ exit, err }).toMatchObject({ exit: 3, err: expect.stringContaining("[HOST_ENDPOINT_POLICIES_BITE]") });
-    expect(err).toContain("policies would start to act on the nodes themselves: deny-instance-metadata");
+    expect(err).toContain("policies would start to apply to nodes: deny-instance-metadata");
     expect(stateDifferences(before, await settledState(cluster.client))).toEqual([]);
   });
 
   it("shows what they would do, node by node, before anything is done", async () => {
     const plan = await tool.ok("plan", ...MIGRATE, "--accept-policies");
     expect(plan).toContain("policy deny-instance-metadata (all()) would start to decide egress of local traffic on");
-    expect(plan).toContain("without a profile now, which closes what no policy allows; the automatic one allows it");
-    expect(plan).toContain("allow-all-upgrade still lets everything through on");
-    expect(plan).toContain("Left as they are, because they are not for all interfaces:");
+    expect(plan).toContain("without a profile, which denies what no policy allows; the automatic endpoint allows it");
+    expect(plan).toContain("allow-all-upgrade still allows all traffic on");
+    expect(plan).toContain("Kept, because they are not for all interfaces:");
     expect(plan).not.toContain("Delete the temporary policy");
   });
 

@@ -53,7 +53,7 @@ describe("owner references around an upgrade", () => {
     const old = await story.cluster.client.get<KubeObject>(policies, { name: "allow-web", namespace: "shop" });
     await story.ok("upgrade", "-y");
     const said = await story.ok(...MIGRATE, "--phase", "after", "-y");
-    expect(said).toContain("all 3 objects are the ones they were; 0 lost");
+    expect(said).toContain("all 3 objects are unchanged; 0 lost");
     const now = await story.cluster.client.get<KubeObject>(policies, { name: "allow-web", namespace: "shop" });
     expect(now.metadata.uid).not.toBe(old.metadata.uid);
     const { metadata } = await story.cluster.client.get<KubeObject>(CONFIG_MAPS, notes);

@@ -55,10 +55,8 @@ describe("sidecars of application layer policy", () => {
 
   it("the plan says which workloads are restarted, in which order, and why that is safe", async () => {
     const plan = await tool.ok("plan", "migrate", "sidecars", "--mesh-version", "1.15");
-    expect(plan).toContain("An upgraded node component works with a down-level sidecar");
-    expect(plan.indexOf("Restart Deployment shop/cart")).toBeGreaterThan(
-      plan.indexOf("Apply the injector's config map"),
-    );
+    expect(plan).toContain("An upgraded node agent works with an older sidecar");
+    expect(plan.indexOf("Restart Deployment shop/cart")).toBeGreaterThan(plan.indexOf("Apply the injector map"));
     expect(plan.indexOf("Restart Deployment shop/web")).toBeGreaterThan(
       plan.indexOf("Wait until Deployment shop/cart"),
     );
@@ -85,7 +83,7 @@ describe("sidecars of application layer policy", () => {
   it("the second time nothing is restarted", async () => {
     const plan = JSON.parse(await tool.ok("plan", "migrate", "sidecars", "--mesh-version", "1.15", "-o", "json"));
     expect(plan.steps.map(({ id }: { id: string }) => id)).toEqual(["apply-injector-map"]);
-    expect(plan.notes.join("\n")).toContain("2 workloads have been rolled with this map already");
+    expect(plan.notes.join("\n")).toContain("2 workloads have been restarted with this ConfigMap already");
   });
 
   it("it is taken back like everything else", async () => {

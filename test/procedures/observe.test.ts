@@ -52,9 +52,7 @@ describe("a cluster of each kind, before anything is installed", () => {
         against: [],
       });
       // The address of this machine works from here and nowhere else; it is found, and never first.
-      expect(others.find(({ host }) => host === "127.0.0.1")?.against).toContain(
-        "127.0.0.1 means every machine itself.",
-      );
+      expect(others.find(({ host }) => host === "127.0.0.1")?.against).toContain("127.0.0.1 is a loopback address.");
       expect(seen.nodes.map(({ ready }) => ready)).toEqual([true, true]);
       expect({ proxy: seen.proxy.daemonSet !== undefined, owner: seen.proxy.owner?.who }).toEqual({
         proxy: kind !== "openshift",
@@ -68,11 +66,11 @@ describe("a cluster of each kind, before anything is installed", () => {
   );
 
   it.each<[ClusterKind, ProxyChoice, string]>([
-    ["generic", "ipvs", "config map kube-proxy"],
-    ["generic", "nftables", "config map kube-proxy"],
-    ["eks", "ipvs", "config map kube-proxy-config"],
+    ["generic", "ipvs", "ConfigMap kube-proxy"],
+    ["generic", "nftables", "ConfigMap kube-proxy"],
+    ["eks", "ipvs", "ConfigMap kube-proxy-config"],
     ["aks", "ipvs", "--proxy-mode=ipvs"],
-    ["generic", "none", "there is no daemon set"],
+    ["generic", "none", "there is no DaemonSet"],
   ])("%s with its proxy in mode %s", async (kind, proxy, where) => {
     const seen = await look({ kind, proxy });
     expect(seen.proxy.mode).toBe(proxy === "none" ? "unknown" : proxy);

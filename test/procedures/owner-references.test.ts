@@ -128,7 +128,7 @@ describe("an upgrade across v3.28 with the garbage collector running", () => {
     await collectorHasLooked("second-look");
 
     const after = await runSteps(client, steps.after);
-    expect(after).toContain(`all ${OWNED + 1} objects are the ones they were; 0 lost`);
+    expect(after).toContain(`all ${OWNED + 1} objects are unchanged; 0 lost`);
     await collectorHasLooked("third-look");
     const now = await there();
     expect(now.size).toBe(before.size);
@@ -177,7 +177,7 @@ describe("vendorctl upgrade from v3.27 to this version", () => {
         },
       );
       const said = await story.ok("upgrade", "-y", "--timeout", "5m");
-      expect(said).toContain(`all ${MANY + 3} objects are the ones they were; 0 lost`);
+      expect(said).toContain(`all ${MANY + 3} objects are unchanged; 0 lost`);
       const { items } = await api.list<KubeObject>(CONFIG_MAPS, { namespace: "shop" });
       const now = new Map(items.map((item) => [item.metadata.name, item.metadata]));
       const renewed = await api.get<KubeObject>(POLICIES, { name: "allow-web", namespace: "shop" });

@@ -207,7 +207,7 @@ describe.each(PLACES)("v3 resources $where", ({ open, needsEtcd }) => {
 
   step("a tier is kept while it holds policies; built-in ones always", async () => {
     expect(await refused("delete", "tier", "security")).toMatch(/still holds/);
-    expect(await refused("delete", "tier", "default")).toMatch(/every cluster has this tier|not found/);
+    expect(await refused("delete", "tier", "default")).toMatch(/it is a built-in tier|not found/);
   });
 
   step("are deleted by name, by label and by file", async () => {
@@ -303,7 +303,7 @@ describe("etcd", () => {
       const { exit, err } = await tool.run("apply", "-f", tool.file("policy.yaml", POLICY), ...plain.flags);
       expect({ exit, err }).toMatchObject({ exit: 3, err: expect.stringContaining("[TOOL_VERSION_MISMATCH]") });
       expect(err).toContain(
-        "does not write to a cluster that runs v3.27.4: another version's tool may cause unexpected behaviour and data",
+        "does not write to a cluster of v3.27.4: a tool of another version may write data the cluster misreads",
       );
       expect(await tool.ok("get", "clusterinformations", "-o", "name", ...plain.flags)).toBe(
         "clusterinformation.vendor.io/default\n",

@@ -80,8 +80,10 @@ describe("a saved plan", () => {
       "STEP   WHAT         WHERE     RISK   REVERSIBLE\n1      Do already   default   none   yes\n",
     );
     expect(err).toContain("note: this is a story");
-    expect(err).toMatch(/ok {2}1\/6 {2}Do already: already so\n.*ok {2}2\/6 {2}Do create {2}default {2}[\d.]+s\n/s);
-    expect(out).toMatch(/^done in [\d.]+s: 4 done, 2 already so \(run migrate-.+\)\nnext: vendorctl status\n$/);
+    expect(err).toMatch(
+      /ok {2}1\/6 {2}Do already {2}skipped: already done\n.*ok {2}2\/6 {2}Do create {2}[\d.]+s {2}default\n/s,
+    );
+    expect(out).toMatch(/^done in [\d.]+s: 4 done, 2 skipped \(run migrate-.+\)\nnext: vendorctl status\n$/);
   });
 
   it("is refused when the cluster has drifted, fact by fact, and when somebody edited it", async () => {
@@ -155,13 +157,13 @@ describe("a run", () => {
 
   it("interrupted by Ctrl-C ends with 130, its journal saved here and there, and is resumed by another process", async () => {
     const file = await planFile("plan.yaml", [...STEPS, SIGN]);
-    const running = tool.start("apply", "-f", file, "-y");
-    await running.said(/waiting for ConfigMap default\/sign to be there/);
+    const running = tool.start("apply", "-f", file, "-y", "-v", "1");
+    await running.said(/waiting for ConfigMap default\/sign to exist/);
     running.interrupt();
     const { status, err } = await running.ended;
     expect(status).toBe(130);
     expect(err).toMatch(
-      /error: interrupted at step "Wait for a sign"; the journal of run (\S+) is saved \[RUN_INTERRUPTED\]\n {2}fix: vendorctl resume goes on/,
+      /error: interrupted at step "Wait for a sign"; the journal of run (\S+) is saved \[RUN_INTERRUPTED\]\n {2}fix: vendorctl resume, or vendorctl rollback/,
     );
     const [run] = readdirSync(join(tool.home, "runs")) as [string];
     const copy = readFileSync(join(tool.home, "runs", run, "before-3.json"), "utf8");
@@ -173,11 +175,11 @@ describe("a run", () => {
   });
 
   it("killed leaves its lease behind, which the next on this machine takes at once", async () => {
-    const running = tool.start("apply", "-f", await planFile("plan.yaml", [...STEPS, SIGN]), "-y");
-    await running.said(/waiting for ConfigMap default\/sign to be there/);
+    const running = tool.start("apply", "-f", await planFile("plan.yaml", [...STEPS, SIGN]), "-y", "-v", "1");
+    await running.said(/waiting for ConfigMap default\/sign to exist/);
     const second = await tool.run("apply", "-f", await planFile("plan.yaml"), "-y");
     expect(second.err).toMatch(
-      /another vendorctl is at work on this cluster: process \d+ on .+, since .+ \[RUN_HELD\]/,
+      /another vendorctl is running on this cluster: process \d+ on .+, since .+ \[RUN_HELD\]/,
     );
     await running.kill();
     await cluster.client.create(CONFIG_MAPS, sign);
@@ -186,13 +188,26 @@ describe("a run", () => {
     expect(Date.now() - began).toBeLessThan(10_000);
   });
 
+  it("is previewed by --dry-run before it is rolled back, resumed or abandoned", async () => {
+    await here.ok("apply", "-f", await planFile("plan.yaml"), "-y");
+    const before = await cluster.objects();
+    const back = await here.ok("rollback", "--to-step", "2", "--dry-run");
+    expect(back).toMatch(/^Do something \(run .+\)\nwould undo 3 steps; nothing was changed\n/);
+    expect(back).toMatch(/\n5 +delete .+\n4 +patch .+\n3 +change .+\n$/);
+    await here.ok("rollback", "--to-step", "2", "-y");
+    expect(await here.ok("resume", "--dry-run")).toMatch(/would continue with 4 steps; nothing was changed\n/);
+    expect(await here.ok("abort", "--dry-run")).toMatch(/would abandon run \S+; nothing was changed\n$/);
+    await here.ok("resume", "-y");
+    expect(await cluster.objects()).toEqual(before);
+  });
+
   it("goes back to a step, is given up there, and is found in the history", async () => {
     await here.ok("apply", "-f", await planFile("plan.yaml"), "-y");
     const back = await here.ok("rollback", "--to-step", "3", "-y");
-    expect(back).toMatch(/^stopped in .+ 2 done, 1 already so, 3 left .+\nnext: vendorctl resume\n$/s);
+    expect(back).toMatch(/^stopped in .+ 2 done, 1 skipped, 3 left .+\nnext: vendorctl resume\n$/s);
     const gone = await here.ok("abort", "-y");
     expect(gone).toMatch(/4 +patch +Do patch +pending/);
-    expect(gone).toContain("is given up; the cluster stays as the table says");
+    expect(gone).toContain("is abandoned; the cluster stays as the table shows");
     const [row = "", other] = (await here.ok("history")).trim().split("\n").slice(1);
     expect([row, other]).toEqual([
       expect.stringMatching(/^migrate-\S+ +migrate +aborted +3\/6 .+ Do something$/),
@@ -200,7 +215,7 @@ describe("a run", () => {
     ]);
     const one = await here.ok("history", row.split(" ")[0] as string);
     expect(one).toMatch(/outcome: +aborted\n/);
-    expect(await here.ok("rollback", "--run", row.split(" ")[0] as string, "-y")).toMatch(/^taken back in/);
+    expect(await here.ok("rollback", "--run", row.split(" ")[0] as string, "-y")).toMatch(/^rolled back in/);
   });
 });
 

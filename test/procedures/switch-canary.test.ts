@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
-import type { TrafficRow } from "../../src/api/traffic-report.ts";
+import type { TrafficRow } from "../../src/api/protocol/traffic-report.ts";
 import { isNotFound } from "../../src/cluster/failures.ts";
 import { NAMESPACES } from "../../src/cluster/kinds.ts";
 import { systemClock } from "../../src/kit/clock.ts";

@@ -13,7 +13,7 @@ const BY_HAND = ["--set", "spec.vendorNetwork.serviceProxyManagement=Disabled"];
 describe("a switch in waves", () => {
   let spoiled = false;
   const spoil = (line: string, cluster: LocalCluster) =>
-    spoiled && /^ok +\d+\/\d+ +Wait until the operator has turned eBPF on/.test(line)
+    spoiled && /^ok +\d+\/\d+ +Wait for the operator to enable eBPF/.test(line)
       ? refuse(cluster, "no BTF here")
       : undefined;
   const story = tellOfKind({ kind: "generic", nodes: 3 }, spoil);
@@ -56,7 +56,7 @@ describe("a switch in waves", () => {
     expect(await waves("--canary", LAST as string, "--wave-size", "100%")).toEqual([LAST, `${CANARY}, ${OTHER}`]);
     expect(await waves("--no-waves")).toEqual([]);
     const { plan: made } = await plan("switch", "--to", "BPF");
-    expect(made.notes.join("\n")).toContain("Traffic is not measured: nodes are on paper.");
+    expect(made.notes.join("\n")).toContain("Canary traffic is not measured: nodes are simulated.");
     const { exit, err } = await run("plan", "switch", "--to", "BPF", "--canary", "nobody");
     expect([exit, err]).toEqual([64, expect.stringContaining("[SWITCH_CANARY_UNKNOWN]")]);
   });
@@ -75,7 +75,7 @@ describe("a switch in waves", () => {
       expect(await ofNodes()).toMatchObject({ [`node.${LAST}`]: [{ bpfEnabled: false }, {}] });
       await expect
         .poll(async () => (await allStatuses(story.cluster.client))["network"]?.message, { timeout: 30_000 })
-        .toMatch(/do not load on 1 nodes; eBPF acts on 1 others, and the service proxy stays on all.*no BTF here/);
+        .toMatch(/do not load on 1 node; eBPF runs on 1 others, and kube-proxy stays on all.*no BTF here/);
     },
   );
 
@@ -93,7 +93,9 @@ describe("a switch in waves", () => {
       .toMatchObject({
         degraded: false,
         progressing: true,
-        message: expect.stringMatching(/nodes to be released.*story-control-plane, story-worker-1, story-worker-2/),
+        message: expect.stringMatching(
+          /nodes held by their own data plane configuration.*story-control-plane, story-worker-1, story-worker-2/,
+        ),
       });
     expect(await looks()).toBe("Nftables (the switch says otherwise) on 3 nodes; service proxy on 3 nodes");
   });
@@ -110,7 +112,7 @@ describe("a switch in waves", () => {
     expect(await run("switch", "--to", "BPF", "-y")).toMatchObject({ exit: 1 });
     spoiled = false;
     const said = await ok("rollback", "-y");
-    expect(said).toMatch(/Release the canary node story-worker-1 to eBPF, and have it prove it: taken back/);
+    expect(said).toMatch(/Switch the canary node to eBPF {2}rolled back/);
     await refuse(story.cluster, null);
     await untilAvailable(story.cluster.client, "network");
     expect(await looks()).toBe("Nftables on 3 nodes; service proxy on 3 nodes");

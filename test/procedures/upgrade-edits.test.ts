@@ -37,7 +37,7 @@ describe("somebody who edited the manifest and kept the file", () => {
     expect(out).toContain(`3 edits are carried over from ${mine}, and 2 of your comments:`);
     expect(out).toContain('ConfigMap/kube-system/vendor-config:data.veth_mtu: "1400" instead of "0"');
     expect(out).toMatch(
-      /DaemonSet kube-system\/vendor-node: \d+ fields of kubectl-client-side-apply are taken over \(force-conflicts\): .*image/,
+      /DaemonSet kube-system\/vendor-node: \d+ fields of kubectl-client-side-apply are taken over by force-conflicts: .*image/,
     );
   });
 
@@ -49,7 +49,7 @@ describe("somebody who edited the manifest and kept the file", () => {
     const clashing = story.file("clashing.yaml", text);
     const { exit, err } = await story.run("upgrade", "-y", "--manifest", clashing);
     expect(exit).toBe(3);
-    expect(err).toContain("2 of your edits cannot be made again without you");
+    expect(err).toContain("2 of your edits conflict with the new version");
     expect(err).toContain(
       "Deployment/kube-system/vendor-kube-controllers:spec.replicas (both changed it: published 1, yours 3, new 2)",
     );
@@ -98,7 +98,7 @@ describe("somebody whose etcd needs certificates", () => {
       const { out } = await story.run("-o", "json", "plan", "upgrade");
       expect(out).not.toContain(key);
       const plan = JSON.parse(out) as Plan;
-      expect(plan.notes).toContainEqual("  Secret/kube-system/vendor-etcd-secrets:data.etcd-key: stays as you have it");
+      expect(plan.notes).toContainEqual("  Secret/kube-system/vendor-etcd-secrets:data.etcd-key: kept as you set it");
       await story.ok("upgrade", "-y");
       expect((await read())["data"]).toEqual(before["data"]);
     } finally {

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, it } from "vitest";
-import { AGENT_SAYS } from "../../src/api/agent-report.ts";
 import type { ClusterKind } from "../../src/api/cluster-kinds.ts";
 import type { KubeObject } from "../../src/api/object.ts";
+import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
 import type { Workload } from "../../src/api/workload-objects.ts";
 import { readCliConfig } from "../../src/cli/config.ts";
 import { runVendorctl } from "../../src/cli/vendorctl.ts";
@@ -73,7 +73,7 @@ export function tellOfKind(
       },
       err: (text) => {
         ran.err += text;
-        doing.push(told(text.trim(), there()) ?? Promise.resolve());
+        doing.push(told(String(text).trim(), there()) ?? Promise.resolve());
       },
       signal: new AbortController().signal,
       loadClusterCommands: () => import("../../src/local/commands.ts"),
@@ -116,7 +116,7 @@ export function withTheClusterTool(line: string, { client }: LocalCluster): Prom
 
 async function looks({ client }: LocalCluster): Promise<string> {
   const { items: pods } = await client.list<KubeObject>(PODS, { namespace: "vendor-system" }).catch(nothing);
-  const acting = pods.flatMap(({ metadata }) => metadata.annotations?.[AGENT_SAYS.dataplane] ?? []);
+  const acting = pods.flatMap(({ metadata }) => announcedDataplane(metadata.annotations) ?? []);
   const planes = [...new Set(acting)].join(" and ");
   const on = await client
     .get<KubeObject>(storedKind("dataplaneConfiguration"), { name: "default" })

@@ -14,6 +14,8 @@ export async function runSteps(client: Client, steps: readonly Step[], options: 
     clock: systemClock,
     signal: new AbortController().signal,
     say: (text) => said.push(text),
+    waitingFor: (what) => said.push(`waiting for ${what}`),
+    measured: (text) => said.push(text),
     keep: async () => {},
     files: { from: "nowhere", read: (name) => Promise.reject(new Error(`no file ${name}`)) },
     tools: { find: async () => undefined, run: () => Promise.reject(new Error("no tools")) },

@@ -54,7 +54,7 @@ export async function upgradeStory(
       err: (text) => {
         ran.err += text;
         // A plan that is only shown asks nobody to run anything.
-        if (args.includes("-y")) hear(text);
+        if (args.includes("-y")) hear(String(text));
       },
       signal: new AbortController().signal,
       loadClusterCommands: () => import("../../src/local/commands.ts"),

@@ -135,7 +135,7 @@ describe("what the service keeps for itself", () => {
     });
     for (const name of ["kns.default", "ksa.default.web"]) {
       expect((await api.create(`${V3}/profiles`, profile(name))).body.message).toContain(
-        "it follows a namespace or a service account",
+        "it mirrors a namespace or a service account",
       );
     }
     const made = await api.as(CONTROLLERS, "POST", `${V3}/profiles`, { body: profile("kns.default") });
@@ -153,7 +153,7 @@ describe("what the service keeps for itself", () => {
       expect((await api.call("DELETE", `${V3}/tiers/${name}`)).status).toBe(403);
     }
     const ops = await api.call("DELETE", `${V3}/tiers/ops`);
-    expect(ops.body).toMatchObject({ code: 409, message: expect.stringContaining("the tier still holds 2 policies") });
+    expect(ops.body).toMatchObject({ code: 409, message: expect.stringContaining("the tier still has 2 policies") });
     await api.create(`${V3}/tiers`, tier("empty"));
     expect((await api.call("DELETE", `${V3}/tiers/empty`)).status).toBe(200);
     expect((await api.call("DELETE", `${V3}/tiers`)).status).toBe(403);

@@ -11,7 +11,7 @@ const ROOT = [
 ];
 
 const CLUSTER = [
-  "test/{apiserver,cli,contract,controllers,crash,kubectl,local,operator,procedures,v3api}/**/*.test.ts",
+  "test/{apiserver,cli,contract,controllers,crash,docs,kubectl,local,operator,procedures,v3api}/**/*.test.ts",
   "src/operator/{faults,install,ip-pools,refusals,removal,switch}.test.ts",
   "src/{local/installed/seed-installed,procedures/run/cut}.test.ts",
   "tools/{containerfile,test-run/whole-run}.test.mjs",

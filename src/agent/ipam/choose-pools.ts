@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import { POD_REQUESTS } from "../../api/pod-network.ts";
+import { POD_REQUESTS } from "../../api/protocol/pod-network.ts";
 import { matchesExpression, parseSelectorExpression } from "../../api/selector-expression.ts";
 import { contains, type Family, parseAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
 import { errors } from "../errors.ts";

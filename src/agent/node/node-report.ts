@@ -1,7 +1,7 @@
-import { NODE_INTERFACES_ANNOTATION } from "../../api/node-interfaces.ts";
-import { NODE_NETWORK } from "../../api/node-network.ts";
 import type { Condition, KubeObject } from "../../api/object.ts";
-import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import { type NodeInterface, nodeInterfacesAnnotations } from "../../api/protocol/node-interfaces.ts";
+import { nodeNetworkAnnotations } from "../../api/protocol/node-network.ts";
+import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { Client } from "../../cluster/client.ts";
 import { NODES } from "../../cluster/kinds.ts";
 import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink-port.ts";
@@ -30,13 +30,10 @@ export function nodeAnnotations(
   const v4 = detectAddress(methodV4, V4, on);
   const v6 = methodV6 === undefined ? undefined : detectAddress(methodV6, V6, on);
   if (!v4 && !v6) throw errors.AGENT_NO_ADDRESS("IPv4", methodV4);
+  const ends = { tunnelAddressV4: tunnel.v4, tunnelAddressV6: tunnel.v6, tunnelMac: tunnel.mac };
   return {
-    [NODE_NETWORK.addressV4]: v4 ?? null,
-    [NODE_NETWORK.addressV6]: v6 ?? null,
-    [NODE_NETWORK.tunnelAddressV4]: tunnel.v4 ?? null,
-    [NODE_NETWORK.tunnelAddressV6]: tunnel.v6 ?? null,
-    [NODE_NETWORK.tunnelMac]: tunnel.mac ?? null,
-    [NODE_INTERFACES_ANNOTATION]: interfacesText(links, addresses),
+    ...nodeNetworkAnnotations({ addressV4: v4, addressV6: v6, ...ends }),
+    ...nodeInterfacesAnnotations(ownInterfaces(links, addresses)),
   };
 }
 
@@ -78,8 +75,8 @@ function conditionOf(node: KubeObject, type: string): Condition | undefined {
 }
 
 /** The node's own, not those of its pods. */
-function interfacesText(links: readonly Link[], addresses: readonly InterfaceAddress[]): string {
-  const own = links
+function ownInterfaces(links: readonly Link[], addresses: readonly InterfaceAddress[]): NodeInterface[] {
+  return links
     .filter(({ name }) => name !== "lo" && !name.startsWith(POD_INTERFACE_PREFIX))
     .map(({ name, index }) => ({
       name,
@@ -89,5 +86,4 @@ function interfacesText(links: readonly Link[], addresses: readonly InterfaceAdd
     }))
     .filter((one) => one.addresses.length > 0)
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-  return JSON.stringify(own);
 }

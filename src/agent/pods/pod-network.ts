@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import type { CniRequest, CniResult } from "../../api/cni.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { POD_NETWORK, podInterfaceName } from "../../api/pod-network.ts";
+import type { CniRequest, CniResult } from "../../api/protocol/cni.ts";
+import { podInterfaceName, podNetworkAnnotations } from "../../api/protocol/pod-network.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { PODS } from "../../cluster/kinds.ts";
@@ -160,7 +160,7 @@ async function takeAddresses(
 
 /** Told before the interface opens: policy follows what the cluster knows of a pod. */
 async function tellCluster(client: Client, pod: KubeObject, { addresses, mac }: PodRecord): Promise<void> {
-  const annotations = { [POD_NETWORK.addresses]: addresses.join(","), [POD_NETWORK.mac]: mac };
+  const annotations = podNetworkAnnotations(addresses, mac);
   const has = pod.metadata.annotations ?? {};
   if (Object.entries(annotations).every(([key, value]) => has[key] === value)) return;
   // The version of the object stays out of it: others write to the pod as well. Its identity stays in.
@@ -187,7 +187,7 @@ async function removePod(parts: PodNetworkParts, containerId: string, ifname: st
 async function giveBack({ ipam, records, log }: PodNetworkParts, record: PodRecord): Promise<void> {
   const released = ipam.release(record.handle, record.addresses).then(
     () => records.remove(record),
-    (error: unknown) => log.warn({ pod: `${record.namespace}/${record.pod}`, error }, "addresses are given back later"),
+    (error: unknown) => log.warn({ pod: `${record.namespace}/${record.pod}`, error }, "addresses are released later"),
   );
   let timer: NodeJS.Timeout | undefined;
   const enough = new Promise<void>((resolve) => {

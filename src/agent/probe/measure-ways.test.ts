@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import type { TrafficRow, TrafficSnapshot } from "../../api/traffic-report.ts";
+import type { TrafficRow, TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
 import { Awake, Silence } from "./awake.ts";
 import { measureWays, type WayToMeasure } from "./measure-ways.ts";
 import { type ProbeServer, serveProbe } from "./probe-server.ts";

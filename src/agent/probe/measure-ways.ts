@@ -1,4 +1,4 @@
-import type { TrafficSnapshot } from "../../api/traffic-report.ts";
+import type { TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
 import { Awake } from "./awake.ts";
 import { MeasuredTcp } from "./measured-tcp.ts";
 import { MeasuredUdp } from "./measured-udp.ts";

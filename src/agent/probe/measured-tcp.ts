@@ -1,5 +1,5 @@
 import { connect, type Socket } from "node:net";
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import { type Awake, Silence } from "./awake.ts";
 import { ANSWER_MS, GIVEN_UP_MS, type MeasuredWay, type WayOptions } from "./measured-way.ts";
 import { probeOnce } from "./probe-client.ts";

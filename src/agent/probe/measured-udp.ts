@@ -1,5 +1,5 @@
 import { createSocket, type Socket } from "node:dgram";
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import { type Awake, Silence } from "./awake.ts";
 import { GIVEN_UP_MS, type MeasuredWay, type WayOptions } from "./measured-way.ts";
 import { parseAnswer } from "./probe-answer.ts";

@@ -1,4 +1,4 @@
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 
 /** One way that is measured: it is told when to send, and says what it counted. */
 export interface MeasuredWay {

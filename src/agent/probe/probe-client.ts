@@ -67,7 +67,7 @@ export class KeptProbe {
     const line = `${++this.#sent}\n`;
     this.#socket.write(line);
     const back = await lineOf(this.#socket, this.#timeoutMs);
-    if (back !== line) throw Object.assign(new Error("another line came back"), { code: "MIXED_UP" });
+    if (back !== line) throw Object.assign(new Error("another answer came back"), { code: "MIXED_UP" });
     return undefined;
   }
 }
@@ -91,7 +91,7 @@ async function measured(target: ProbeTarget, ask: () => Promise<ProbeAnswer | un
 
 async function firstLine(socket: Socket, timeoutMs: number): Promise<ProbeAnswer> {
   const answer = parseAnswer(await lineOf(socket, timeoutMs));
-  if (!answer) throw Object.assign(new Error("who answers is no probe"), { code: "NOT_A_PROBE" });
+  if (!answer) throw Object.assign(new Error("the answer is not of a probe"), { code: "NOT_A_PROBE" });
   return answer;
 }
 

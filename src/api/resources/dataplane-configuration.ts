@@ -20,13 +20,13 @@ const failsafe = object(
 );
 
 const ebpf = {
-  bpfEnabled: flag("Whether the eBPF data plane acts; set by the operator."),
+  bpfEnabled: flag("Whether the eBPF data plane is enabled; set by the operator."),
   bpfServiceProxyIptablesCleanupEnabled: flag(
-    "Whether the agent removes the service proxy's rules; false where the proxy cannot be disabled.",
+    "Whether the agent removes the rules of kube-proxy; false if kube-proxy cannot be disabled.",
   ),
   bpfServiceProxyMinSyncPeriod: duration("Shortest time between two updates of the services."),
   bpfServiceProxyHealthzPort: port(
-    "Port for the health of services on the node, in the service proxy's stead; 0 is off.",
+    "Port of the health check of Services on the node, in place of kube-proxy; 0 disables it.",
     0,
   ),
   bpfExternalServiceMode: choice(
@@ -111,14 +111,14 @@ const spec = object("How the node agent works.", {
   vxlanMTU: integer("MTU of the IPv4 overlay; 0 finds it.", { minimum: 0, maximum: 65535 }),
   vxlanMTUV6: integer("MTU of the IPv6 overlay; 0 finds it.", { minimum: 0, maximum: 65535 }),
   mtuIfacePattern: text("Regular expression for the interfaces whose MTU counts."),
-  failsafeInboundHostPorts: list("Ports of the node that stay open whatever policy says.", failsafe),
-  failsafeOutboundHostPorts: list("Ports the node may always reach whatever policy says.", failsafe),
+  failsafeInboundHostPorts: list("Ports of the node that stay open in spite of policy.", failsafe),
+  failsafeOutboundHostPorts: list("Ports the node may always reach in spite of policy.", failsafe),
   defaultEndpointToHostAction: choice("What happens to traffic from a pod to its own node after policy.", [
     "Drop",
     "Return",
     "Accept",
   ]),
-  serviceLoopPrevention: choice("What happens to packets for a service address nobody serves.", [
+  serviceLoopPrevention: choice("What happens to packets for a Service without backends.", [
     "Drop",
     "Reject",
     "Disabled",
@@ -174,12 +174,12 @@ export const dataplaneConfiguration = defineResource({
   description: "How node agents work: default is for all nodes, node.NAME for one.",
   spec,
   columns: [
-    { name: "eBPF", type: "boolean", jsonPath: ".spec.bpfEnabled", description: "Whether eBPF acts" },
+    { name: "eBPF", type: "boolean", jsonPath: ".spec.bpfEnabled", description: "Whether eBPF is enabled" },
     {
       name: "ProxyCleanup",
       type: "boolean",
       jsonPath: ".spec.bpfServiceProxyIptablesCleanupEnabled",
-      description: "Whether the service proxy's rules are removed",
+      description: "Whether the rules of kube-proxy are removed",
     },
     AGE,
     {

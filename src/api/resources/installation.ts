@@ -1,3 +1,4 @@
+import { CLUSTER_KIND_NAMES } from "../cluster-kinds.ts";
 import { conditionColumn, conditions } from "./conditions.ts";
 import {
   choice,
@@ -94,24 +95,18 @@ const vendorNetwork = object("Networking of pods, services and policy.", {
   flexVolumePath: text(
     "Volume plugin directory; only for the Bottlerocket-like node image on the EKS-like service, where it is /var/lib/kubelet/plugins.",
   ),
-  ipPools: listByKey(
-    "Pools to create and keep; an empty list means pools are made by somebody else.",
-    ["cidr"],
-    ipPool,
-    { maxItems: 25 },
-  ),
+  ipPools: listByKey("Pools to create and keep; an empty list leaves the pools to others.", ["cidr"], ipPool, {
+    maxItems: 25,
+  }),
   mtu: integer("MTU of pod interfaces; found from the node's interfaces where it is left out.", {
     minimum: 576,
     maximum: 65535,
   }),
   nodeAddressAutodetectionV4: autodetection("IPv4"),
   nodeAddressAutodetectionV6: autodetection("IPv6"),
-  bgp: choice("This service announces no routes by BGP; the field only lets a file say so.", ["Disabled"]),
+  bgp: choice("This service announces no routes by BGP; the field only documents that.", ["Disabled"]),
   containerIPForwarding: choice("Whether pods may forward packets.", ["Enabled", "Disabled"]),
-  serviceProxyManagement: choice("Whether the operator parks and restores the service proxy on its own.", [
-    "Enabled",
-    "Disabled",
-  ]),
+  serviceProxyManagement: choice("Whether the operator disables and restores kube-proxy.", ["Enabled", "Disabled"]),
   linuxPolicySetupTimeoutSeconds: integer(
     "How long a new pod waits for its policy before it starts; 0 does not wait.",
     {
@@ -148,14 +143,7 @@ const spec = object(
       ["name"],
       object("Reference to one secret.", { name: text("Name of the secret.", { minLength: 1 }) }, ["name"]),
     ),
-    clusterKind: choice("Kind of cluster, where the operator should not find out by itself.", [
-      "generic",
-      "iac",
-      "openshift",
-      "aks",
-      "eks",
-      "mke",
-    ]),
+    clusterKind: choice("Kind of cluster, where the operator should not find out by itself.", CLUSTER_KIND_NAMES),
     cni,
     vendorNetwork,
     nodeUpdateStrategy: object("How node pods are replaced in a roll-out.", {

@@ -72,7 +72,7 @@ export const ipamHandle = defineResource({
   api: "v3",
   namespaced: false,
   description:
-    "All addresses given out under one handle, so that they can be taken back together; written by the service.",
+    "All addresses given out under one handle, so that they can be released together; written by the service.",
   spec: object(
     "The handle.",
     {

@@ -8,10 +8,10 @@ import { addressProblems, nameProblems, netProblems, rangeProblems, regexProblem
 
 export const DATAPLANE_PROBLEMS = {
   DATAPLANE_NAME: {
-    title: "A data plane configuration nobody reads",
-    why: "Agents read default and, over it, node.NAME of their own node; any other name does nothing.",
+    title: "Data plane configuration without effect",
+    why: "Agents read default and, over it, node.NAME of their own node; any other name has no effect.",
     fix: "Name it default, or node. and the node's name.",
-    rule: "Data plane configuration resource: name default.",
+    rule: "Agents read the data plane configuration default.",
   },
   CGROUP_PATH_NOT_WRITABLE: {
     title: "The control-group path cannot be written on this operating system",
@@ -23,7 +23,7 @@ export const DATAPLANE_PROBLEMS = {
     title: "The control-group path is given in both spellings",
     why: "It is one setting; with two values it is unclear which is meant.",
     fix: "Keep cgroupV2Path.",
-    rule: "CgroupV2Path is the specification's spelling of cgroupV2Path.",
+    rule: "CgroupV2Path is an alias of cgroupV2Path.",
   },
   ROUTE_TABLES_TOO_MANY: {
     title: "Too many routing tables",

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { HELD_ANNOTATION } from "../held-node.ts";
 import { calicoNames, vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
+import { holdAnnotations } from "../protocol/held-node.ts";
 import { ebpfObjectProblems, ebpfPlatformProblems } from "./ebpf.ts";
 import { EXPLANATIONS } from "./explain.ts";
 
@@ -35,7 +35,7 @@ describe("what a cluster has that eBPF cannot carry on", () => {
         "DataplaneConfiguration",
         "node.a",
         { bpfEnabled: false },
-        { annotations: { [HELD_ANNOTATION]: "field-added" } },
+        { annotations: holdAnnotations("field-added") },
       ),
       [],
     ],
@@ -51,7 +51,7 @@ describe("what a cluster has that eBPF cannot carry on", () => {
     const felix = object("FelixConfiguration", "default", { floatingIPs: "Enabled" });
     const service = object("Service", "dns", { ports: [{ protocol: "SCTP" }] }, { namespace: "kube-system" });
     expect(ebpfObjectProblems([felix, service], calicoNames).map(({ message }) => message)).toEqual([
-      "FelixConfiguration default turns floating IPs on.",
+      "FelixConfiguration default enables floating IPs.",
       "Service kube-system/dns uses SCTP.",
     ]);
   });
@@ -68,6 +68,7 @@ it.each(Object.entries(EXPLANATIONS))("%s can be explained without a cluster", (
   expect(code).toMatch(/^[A-Z0-9]+(_[A-Z0-9]+)*$/);
   expect(title).not.toMatch(/\.$/);
   expect(why).toMatch(/\.$/);
-  expect(fix).toMatch(/\.$/);
+  // A sentence, or a command to paste.
+  expect(fix).toMatch(/\.$|^vendorctl |^kubectl /);
   expect(rule).not.toBe("");
 });

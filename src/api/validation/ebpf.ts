@@ -1,8 +1,8 @@
 import { type ClusterKind, isClusterKind } from "../cluster-kinds.ts";
-import { isHold } from "../held-node.ts";
 import { type Names, vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
 import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../platform-limits.ts";
+import { isHold } from "../protocol/held-node.ts";
 import { SERVICE_PROXY } from "../service-proxy.ts";
 import type { ClusterFacts, ObservedNode } from "./facts.ts";
 import { type Problem, reporters } from "./problem.ts";
@@ -21,15 +21,15 @@ export const EBPF_PROBLEMS = {
     rule: PLATFORM_LIMITS.architecture.because,
   },
   EBPF_MIXED_CLUSTER: {
-    title: "Some nodes could not run eBPF",
-    why: "Nodes hand each other traffic in a form that only eBPF nodes understand.",
+    title: "Some nodes cannot run eBPF",
+    why: "Nodes forward traffic to each other in a form that only eBPF nodes understand.",
     fix: "Make every node run Linux with eBPF, or stay on the standard data plane.",
     rule: PLATFORM_LIMITS.mixedClusters.because,
   },
   EBPF_NEEDS_KUBE_DATASTORE: {
     title: "eBPF on the etcd datastore",
-    why: "That datastore cannot watch cluster services, so services would stop with the proxy.",
-    fix: "Move to the orchestrator API datastore first.",
+    why: "The etcd datastore cannot watch Services, so they would stop with kube-proxy.",
+    fix: "Move to the Kubernetes API datastore first.",
     rule: PLATFORM_LIMITS.datastore.because,
   },
   EBPF_IPIP_POOL: {
@@ -42,7 +42,7 @@ export const EBPF_PROBLEMS = {
     title: "eBPF with host ports set",
     why: "The port mapper depends on rules that eBPF bypasses.",
     fix: "Set spec.vendorNetwork.hostPorts to null.",
-    rule: "spec.vendorNetwork.hostPorts: set to null when switching an existing installation to BPF",
+    rule: "With eBPF hostPorts is null. See docs/guide/switch.md#to-ebpf.",
   },
   EBPF_FLOATING_IPS: {
     title: "eBPF with floating IPs",
@@ -64,21 +64,21 @@ export const EBPF_PROBLEMS = {
   },
   EBPF_CLUSTER_KIND: {
     title: "eBPF on a kind of cluster that is not supported",
-    why: "On a managed service whose own CNI plugin is incompatible the two would fight over every packet.",
+    why: "On a managed service whose own CNI plugin is incompatible the two would conflict on every packet.",
     fix: "Use one of the supported kinds, or stay on the standard data plane.",
     rule: PLATFORM_LIMITS.clusterKind.because,
   },
   SERVICE_PROXY_IPVS: {
-    title: "The service proxy runs in IPVS mode",
-    why: "IPVS leaves addresses and tables in the kernel that take traffic from eBPF after the proxy is gone.",
-    fix: "Switch the proxy to iptables mode before disabling it.",
+    title: "kube-proxy runs in IPVS mode",
+    why: "IPVS leaves addresses and virtual servers in the kernel that take traffic from eBPF after kube-proxy is gone.",
+    fix: "Switch kube-proxy to iptables mode before disabling it.",
     rule: SERVICE_PROXY.eks.because,
   },
   SERVICE_PROXY_CONFLICT: {
-    title: "The service proxy runs and its rules are being removed",
-    why: "Proxy and agent would undo each other's work for ever, and connections break in between.",
+    title: "kube-proxy conflicts with eBPF",
+    why: "kube-proxy writes its rules and the agent removes them, without end; connections break in between.",
     fix: "Set spec.bpfServiceProxyIptablesCleanupEnabled to false in the data plane configuration default.",
-    rule: "If the service proxy runs and the service does not leave its rules alone, or the reverse, the two conflict.",
+    rule: "If kube-proxy runs, its rules must be kept; if it does not, they must be removed. See docs/guide/kube-proxy-replacement.md#if-kube-proxy-comes-back.",
   },
 } as const;
 
@@ -98,7 +98,7 @@ export function ebpfPlatformProblems(facts: Omit<ClusterFacts, "kind"> & { kind?
     );
   }
   if (facts.serviceProxyMode === "ipvs") {
-    problems.push(at.SERVICE_PROXY_IPVS("mode", "The service proxy runs in IPVS mode."));
+    problems.push(at.SERVICE_PROXY_IPVS("mode", "kube-proxy runs in IPVS mode."));
   }
   const known = kind !== undefined && isClusterKind(kind) ? kind : undefined;
   return [...problems, ...(facts.nodes ?? []).flatMap((node) => nodeProblems(node, known))];
@@ -139,7 +139,7 @@ function specProblems(object: KubeObject, who: string, names: Names): Problem[] 
   switch (object.kind) {
     case names.kinds.ipPool.kind:
       if (spec["ipipMode"] === undefined || spec["ipipMode"] === "Never") return [];
-      return [at.EBPF_IPIP_POOL("spec.ipipMode", `${who} travels in IPIP.`)];
+      return [at.EBPF_IPIP_POOL("spec.ipipMode", `${who} uses IPIP.`)];
     case names.kinds.hostEndpoint.kind:
       return isVlan(spec["interfaceName"])
         ? [at.EBPF_VLAN("spec.interfaceName", `${who} is the tagged VLAN device ${spec["interfaceName"]}.`)]
@@ -154,11 +154,11 @@ function specProblems(object: KubeObject, who: string, names: Names): Problem[] 
 function dataplaneProblems(object: KubeObject, spec: Record<string, unknown>, who: string): Problem[] {
   const problems: Problem[] = [];
   if (spec["floatingIPs"] === "Enabled") {
-    problems.push(at.EBPF_FLOATING_IPS("spec.floatingIPs", `${who} turns floating IPs on.`));
+    problems.push(at.EBPF_FLOATING_IPS("spec.floatingIPs", `${who} enables floating IPs.`));
   }
   // One that a switch holds back for a while is on its way.
   if (object.metadata.name.startsWith("node.") && spec["bpfEnabled"] === false && !isHold(object)) {
-    problems.push(at.EBPF_MIXED_CLUSTER("spec.bpfEnabled", `${who} keeps one node out of eBPF.`));
+    problems.push(at.EBPF_MIXED_CLUSTER("spec.bpfEnabled", `${who} disables eBPF on one node.`));
   }
   return problems;
 }
@@ -167,7 +167,7 @@ function dataplaneProblems(object: KubeObject, spec: Record<string, unknown>, wh
 export function serviceProxyProblems(facts: ClusterFacts, iptablesCleanup: boolean | undefined): Problem[] {
   if (!facts.kind || SERVICE_PROXY[facts.kind].afterInstall.action !== "leave-its-rules-alone") return [];
   if (facts.serviceProxyMode === "none" || iptablesCleanup === false) return [];
-  const message = "The service proxy cannot be disabled on this kind of cluster, and its rules would be removed.";
+  const message = "kube-proxy cannot be disabled on this kind of cluster, and its rules would be removed.";
   return [at.SERVICE_PROXY_CONFLICT("spec.bpfServiceProxyIptablesCleanupEnabled", message)];
 }
 

@@ -7,48 +7,49 @@ import { nearestName } from "./nearest-name.ts";
 import { type Problem, reporters } from "./problem.ts";
 
 const STABLE = "The address must stay stable when the API server restarts or scales.";
-const HOST_RULE = "host (FQDN or stable IP, no scheme, no port) of the API server's real address";
+const HOST_RULE =
+  "The host is an FQDN or a stable IP address, without scheme and port. See docs/guide/install.md#the-address-of-the-api-server.";
 
 export const ENDPOINT_PROBLEMS = {
   ENDPOINT_MAP_MISSING: {
-    title: "There is no endpoint map",
-    why: "In eBPF mode the API server must be reached by its real address, and nothing says what it is.",
-    fix: "Create the endpoint map before installing the operator or switching to eBPF.",
-    rule: "Create the endpoint configuration map before installing the operator, so the operator itself can use the direct API server connection.",
+    title: "API endpoint ConfigMap is missing",
+    why: "In eBPF mode the API server is not reachable at its cluster IP until the data plane runs, and no other address is known.",
+    fix: "vendorctl switch --to bpf --api-server HOST:PORT",
+    rule: "The operator reads the API server's address from this ConfigMap when it starts. See docs/guide/install.md#the-address-of-the-api-server.",
   },
   ENDPOINT_MAP_MISPLACED: {
-    title: "The endpoint map has another name or namespace",
+    title: "API endpoint ConfigMap has a wrong name or namespace",
     why: "The operator reads one config map, by its name, in its own namespace.",
     fix: "Create the map under the expected name in the operator's namespace.",
     rule: "metadata.name is orchestrator-services-endpoint; metadata.namespace is vendor-operator",
   },
   ENDPOINT_KEY_MISSING: {
-    title: "The endpoint map lacks the host or the port",
-    why: "With one of the two missing the operator uses neither, and nothing says so until the proxy is gone.",
+    title: "API endpoint ConfigMap lacks the host or the port",
+    why: "The operator needs both; with one missing, it uses neither.",
     fix: "Set both keys.",
     rule: "data.ORCHESTRATOR_SERVICE_HOST and data.ORCHESTRATOR_SERVICE_PORT are required",
   },
   ENDPOINT_KEY_UNKNOWN: {
-    title: "The endpoint map has a key nobody reads",
+    title: "API endpoint ConfigMap has an unknown key",
     why: "Every key of the map becomes an environment variable; a misspelt one hides that the right one is missing.",
     fix: "Remove the key.",
     rule: "The map has the two keys ORCHESTRATOR_SERVICE_HOST and ORCHESTRATOR_SERVICE_PORT.",
   },
   ENDPOINT_VALUE_NOT_TEXT: {
-    title: "A value of the endpoint map is not text",
-    why: "Config maps hold text only; an unquoted port is a number, and the API server refuses the whole map.",
+    title: "Value of the API endpoint ConfigMap is not text",
+    why: "ConfigMaps hold text only; an unquoted port is a number, and the API server refuses the whole map.",
     fix: "Put the value in quotes.",
-    rule: "port of that address, as a quoted string",
+    rule: "The port is text: write it in quotes. See docs/guide/install.md#the-address-of-the-api-server.",
   },
   ENDPOINT_HOST_EMPTY: {
     title: "The API server's host is empty",
-    why: "Without a host no component can reach the API server once the service proxy is gone.",
+    why: "Without a host no component can reach the API server once kube-proxy is disabled.",
     fix: "Write the API server's real address.",
     rule: HOST_RULE,
   },
   ENDPOINT_HOST_HAS_SCHEME: {
     title: "The host begins with a scheme",
-    why: "The host is put into other text as it is; https:// in it makes an address nobody can reach.",
+    why: "The host is used as it is; with https:// in it, the address does not resolve.",
     fix: "Write only the host.",
     rule: HOST_RULE,
   },
@@ -65,16 +66,16 @@ export const ENDPOINT_PROBLEMS = {
     rule: HOST_RULE,
   },
   ENDPOINT_HOST_LOOPBACK: {
-    title: "The host means every machine itself",
+    title: "The host is a loopback address",
     why: "Each node would look for the API server on itself; only control-plane nodes could find it.",
-    fix: "Write an address that means the API server from every node.",
+    fix: "Write an address that reaches the API server from every node.",
     rule: HOST_RULE,
   },
   ENDPOINT_HOST_CLUSTER_IP: {
     title: "The host is the API server's cluster IP",
     why: "In eBPF mode this service is what makes cluster IPs work, so it cannot depend on one to start.",
     fix: "Write the API server's real address, not that of its service.",
-    rule: "It must reach the orchestrator API server by its real address and not by the API server's cluster IP.",
+    rule: "eBPF serves cluster IPs itself, so it cannot depend on one. See docs/guide/install.md#the-address-of-the-api-server.",
   },
   ENDPOINT_HOST_DYNAMIC: {
     title: "The host is an IP that may change",
@@ -92,19 +93,19 @@ export const ENDPOINT_PROBLEMS = {
     title: "The host is not what this kind of cluster has",
     why: "On this kind of cluster the stable address has a known form, and this is not it.",
     fix: "Write the address this kind of cluster gives the API server.",
-    rule: "Endpoint configuration map, rule 3: per cluster kind.",
+    rule: "The address has a known form on each kind of cluster. See docs/guide/cluster-kinds.md.",
   },
   ENDPOINT_PORT_MALFORMED: {
     title: "The port is not a port",
     why: "A port is a whole number from 1 to 65535.",
     fix: 'Write the API server\'s port, such as "6443".',
-    rule: "port of that address, as a quoted string",
+    rule: "The port is text: write it in quotes. See docs/guide/install.md#the-address-of-the-api-server.",
   },
   ENDPOINT_PORT_NOT_FOR_KIND: {
     title: "The port is not what this kind of cluster has",
     why: "On this kind of cluster the API server's port is known, and this is another.",
     fix: "Write the port this kind of cluster has.",
-    rule: "Endpoint configuration map, rule 3: per cluster kind.",
+    rule: "The address has a known form on each kind of cluster. See docs/guide/cluster-kinds.md.",
   },
 } as const;
 
@@ -132,7 +133,7 @@ export function missingEndpointMap(facts: ClusterFacts, names: Names = vendorNam
   const rule: EndpointRule | undefined = facts.kind && ENDPOINT_RULES[facts.kind];
   if (rule && !rule.needed) return [];
   const { name } = names.endpointMap;
-  const message = `eBPF needs the map ${name} in ${names.namespaces.operator}, and there is none.`;
+  const message = `eBPF needs ConfigMap ${names.namespaces.operator}/${name}, which does not exist.`;
   return [at.ENDPOINT_MAP_MISSING("metadata.name", message, rule && `Create it with ${rule.address}.`)];
 }
 
@@ -143,7 +144,7 @@ function placeProblems(map: KubeObject, names: Names): Problem[] {
     .map((key) =>
       at.ENDPOINT_MAP_MISPLACED(
         `metadata.${key}`,
-        `The endpoint map's ${key} must be ${wanted[key]}, not ${map.metadata[key] ?? "empty"}.`,
+        `${key} of the API endpoint ConfigMap must be ${wanted[key]}, not ${map.metadata[key] ?? "empty"}.`,
         `Set metadata.${key} to ${wanted[key]}.`,
       ),
     );
@@ -156,7 +157,7 @@ function unknownKeys(data: Record<string, unknown>, known: string[]): Problem[] 
       const meant = nearestName(key, known);
       return at.ENDPOINT_KEY_UNKNOWN(
         `data.${key}`,
-        `The endpoint map has no key ${key}.`,
+        `The API endpoint ConfigMap has no key ${key}.`,
         meant ? `Did you mean ${meant}?` : undefined,
       );
     });
@@ -166,7 +167,7 @@ function readText(data: Record<string, unknown>, key: string): { text?: string; 
   const value = data[key];
   const path = `data.${key}`;
   if (value === undefined || value === null) {
-    return { problems: [at.ENDPOINT_KEY_MISSING(path, `The endpoint map lacks ${key}.`, `Set ${path}.`)] };
+    return { problems: [at.ENDPOINT_KEY_MISSING(path, `The API endpoint ConfigMap lacks ${key}.`, `Set ${path}.`)] };
   }
   if (typeof value === "string") return { text: value, problems: [] };
   const message = `${path} must be text, not the ${typeof value} ${JSON.stringify(value)}.`;
@@ -217,7 +218,7 @@ function bareHostProblems(host: string, check: HostCheck): Problem[] {
   if (!address && !isDomainName(host)) {
     return [at.ENDPOINT_HOST_MALFORMED(path, `"${host}" is neither a domain name nor an IP address.`)];
   }
-  if (isLoopback(host)) return [at.ENDPOINT_HOST_LOOPBACK(path, `${host} means every machine itself.`)];
+  if (isLoopback(host)) return [at.ENDPOINT_HOST_LOOPBACK(path, `${host} is a loopback address.`)];
   if (isClusterIP(host, check.facts)) {
     return [at.ENDPOINT_HOST_CLUSTER_IP(path, `${host} is the API server's cluster IP, which eBPF cannot start from.`)];
   }

@@ -6,7 +6,7 @@ import { addressProblems, nameProblems } from "./values.ts";
 export const HOST_ENDPOINT_PROBLEMS = {
   HOST_ENDPOINT_NO_INTERFACE: {
     title: "A host endpoint without interface and addresses",
-    why: "Nothing says which interface of the node it is.",
+    why: "It is unclear which interface of the node is meant.",
     fix: 'Set interfaceName, "*" for all interfaces, or expectedIPs.',
     rule: "A host endpoint has an interfaceName or expectedIPs.",
   },

@@ -1,3 +1,4 @@
+import { CLUSTER_KIND_NAMES, CLUSTER_KINDS, type ClusterKind } from "../cluster-kinds.ts";
 import { vendorNames } from "../names.ts";
 import { parseOperatingSystem } from "../operating-system.ts";
 import type { Installation, InstallationSpec } from "../resources/installation.ts";
@@ -38,7 +39,7 @@ export const INSTALLATION_PROBLEMS = {
   },
   CLUSTER_KIND_MISMATCH: {
     title: "The installation names another kind of cluster than this one",
-    why: "Addresses, the service proxy and node settings all depend on the kind; the wrong one breaks them.",
+    why: "Addresses, kube-proxy and node settings depend on the kind; with the wrong one they fail.",
     fix: "Remove spec.clusterKind, or correct it.",
     rule: "A kind that differs from the one found is refused.",
   },
@@ -61,7 +62,7 @@ export const INSTALLATION_PROBLEMS = {
     rule: "Other CNI plugins: encapsulation None, all nodes. HostLocal: no VXLAN.",
   },
   ADDRESS_METHODS: {
-    title: "More than one way to find the node's address",
+    title: "More than one method of finding the node's address",
     why: "Two methods may find two addresses, and which one wins would be chance.",
     fix: "Keep one of the methods.",
     rule: "At most one of firstFound, orchestrator, interface, skipInterface, canReach and cidrs.",
@@ -143,7 +144,7 @@ function poolProblems(pool: Pool, shape: PoolShape, spec: InstallationSpec, fact
     ...(pool.cidr === undefined ? [] : [...poolShapeProblems(shape), ...poolPlaceProblems(shape, facts.podCidrs)]),
     ...(encapsulation.startsWith("IPIP") ? ipipFamilyProblems(shape, "encapsulation") : []),
     ...(ebpf && encapsulation.startsWith("IPIP")
-      ? [ebpfProblem.EBPF_IPIP_POOL(path, `Pool ${pool.cidr} travels in ${encapsulation}, which eBPF cannot carry.`)]
+      ? [ebpfProblem.EBPF_IPIP_POOL(path, `Pool ${pool.cidr} uses ${encapsulation}, which eBPF does not support.`)]
       : []),
     ...ownCniProblems(pool, shape.path, spec),
     ...loadBalancerProblems(shape.path, { ...pool, encapsulated: !["", "None"].includes(encapsulation) }),
@@ -157,7 +158,7 @@ function ownCniProblems(pool: Pool, path: string, spec: InstallationSpec): Probl
   const encapsulation = pool.encapsulation ?? "None";
   const problems: Problem[] = [];
   if ((other && encapsulation !== "None") || (hostLocal && encapsulation.startsWith("VXLAN"))) {
-    const message = `Pool ${pool.cidr} cannot travel in ${encapsulation} with this CNI plugin.`;
+    const message = `Pool ${pool.cidr} cannot use ${encapsulation} with this CNI plugin.`;
     problems.push(at.POOL_NEEDS_OWN_CNI(`${path}.encapsulation`, message));
   }
   if (other && pool.nodeSelector !== undefined && pool.nodeSelector !== "all()") {
@@ -177,16 +178,17 @@ function ebpfProblems(network: Network, facts: ClusterFacts): Problem[] {
   ];
 }
 
-function flexVolumeProblems(value: string | undefined, kind: string | undefined, facts: ClusterFacts): Problem[] {
+function flexVolumeProblems(value: string | undefined, kind: ClusterKind | undefined, facts: ClusterFacts): Problem[] {
   const path = `${NETWORK}.flexVolumePath`;
   const wanted = vendorNames.paths.flexVolume;
   const itsImage = (facts.nodes ?? []).some((node) => parseOperatingSystem(node.osImage).family === "bottlerocket");
   if (value === undefined) {
-    if (kind !== "eks" || !itsImage) return [];
+    if (kind === undefined || !CLUSTER_KINDS[kind].hasFlexVolumePath || !itsImage) return [];
     return [at.FLEX_VOLUME_PATH_MISSING(path, `Nodes with the Bottlerocket-like image need flexVolumePath ${wanted}.`)];
   }
-  if (kind !== undefined && kind !== "eks") {
-    return [at.FLEX_VOLUME_PATH_PLATFORM(path, `flexVolumePath is only for eks, and this cluster is ${kind}.`)];
+  if (kind !== undefined && !CLUSTER_KINDS[kind].hasFlexVolumePath) {
+    const home = CLUSTER_KIND_NAMES.filter((name) => CLUSTER_KINDS[name].hasFlexVolumePath).join(", ");
+    return [at.FLEX_VOLUME_PATH_PLATFORM(path, `flexVolumePath is only for ${home}, and this cluster is ${kind}.`)];
   }
   if (facts.nodes && !itsImage) {
     return [

@@ -13,7 +13,7 @@ import {
 export const CONTROLLERS_PROBLEMS = {
   HOST_ENDPOINT_TEMPLATE_TWICE: {
     title: "Two templates make host endpoints of the same name",
-    why: "Names are made of the node's and the template's; the second would fight with the first.",
+    why: "Names are made of the node's and the template's; the second would conflict with the first.",
     fix: "Give each template its own generateName.",
     rule: "Host endpoints of a template are named NODE-GENERATENAME-auto-hep.",
   },

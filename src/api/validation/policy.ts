@@ -12,19 +12,19 @@ export const POLICY_PROBLEMS = {
   },
   POLICY_BEFORE_BOTH: {
     title: "A policy is both doNotTrack and preDNAT",
-    why: "The two act at different moments; a policy acts at one.",
+    why: "The two apply at different hooks; a policy applies at one.",
     fix: "Set one of the two, or write two policies.",
     rule: "preDNAT xor doNotTrack.",
   },
   POLICY_NEEDS_FORWARD: {
     title: "doNotTrack or preDNAT without applyOnForward",
-    why: "Before routing nobody knows yet whether a packet will be forwarded, so the policy applies to all.",
+    why: "Before routing it is unknown whether a packet will be forwarded, so the policy applies to all.",
     fix: "Set applyOnForward to true.",
     rule: "preDNAT and doNotTrack need applyOnForward.",
   },
   POLICY_PRE_DNAT_EGRESS: {
     title: "A preDNAT policy with egress",
-    why: "It acts on packets as they arrive; leaving ones never pass it.",
+    why: "It applies to packets on arrival; outgoing packets never pass it.",
     fix: "Remove the egress rules and type.",
     rule: "preDNAT: no egress.",
   },

@@ -69,7 +69,7 @@ export const POOL_PROBLEMS = {
     title: "A pool for load balancers has settings of pod pools",
     why: "Addresses of load balancers belong to no node and travel in no overlay.",
     fix: "Leave out other uses, encapsulation, node selectors and disableBGPExport.",
-    rule: "The use LoadBalancer stands alone, without encapsulation, for all nodes.",
+    rule: "The use LoadBalancer is exclusive, without encapsulation, for all nodes.",
   },
   POOL_TUNNEL_NAMESPACES: {
     title: "A pool for tunnels selects namespaces",

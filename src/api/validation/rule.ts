@@ -55,7 +55,7 @@ export const RULE_PROBLEMS = {
   },
   RULE_SERVICE_MATCH: {
     title: "A service match where none is possible",
-    why: "A service already says which addresses and ports are meant, and only for the other side of the traffic.",
+    why: "A Service already has addresses and ports, and it can be only the other side of the traffic.",
     fix: "Use services alone, as the source of ingress or the destination of egress rules.",
     rule: "services excludes ports, nets and selectors; in global policy it needs a namespace.",
   },

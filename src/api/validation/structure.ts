@@ -44,7 +44,7 @@ export const STRUCTURE_PROBLEMS = {
   },
   DUPLICATE_ITEM: {
     title: "The same item twice in a list",
-    why: "Items of this list are told apart by their key; with two of a kind it is unclear which is meant.",
+    why: "Items of this list are identified by their key; with two of one key it is unclear which is meant.",
     fix: "Remove one of the two.",
     rule: RULE,
   },

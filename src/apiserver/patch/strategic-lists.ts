@@ -24,7 +24,7 @@ export function keyReader(mergeKey: string | undefined): KeyOf {
 }
 
 /** Are these lists of objects? Throws where the items are not alike, since then there is no telling how to merge them. */
-export function holdObjects(...lists: readonly (readonly unknown[])[]): boolean {
+function holdObjects(...lists: readonly (readonly unknown[])[]): boolean {
   const items = lists.flat(1);
   // flat(1) opens the lists given, not lists within them: those are what is looked for here.
   if (items.some(Array.isArray)) throw unfit("lists of lists are not supported in a strategic merge patch");
@@ -114,7 +114,7 @@ export function arrange(merged: unknown[], clientOrder: unknown[], serverOrder: 
 }
 
 /** Items in the order of another list; what that list does not have comes after, and deletions last. */
-export function orderLike(items: readonly unknown[], order: readonly unknown[], keyOf: KeyOf): unknown[] {
+function orderLike(items: readonly unknown[], order: readonly unknown[], keyOf: KeyOf): unknown[] {
   const position = positionIn(order, keyOf);
   const rank = (item: unknown) => (isDeletion(item) ? order.length + 1 : (position(item) ?? order.length));
   return items.toSorted((a, b) => rank(a) - rank(b));

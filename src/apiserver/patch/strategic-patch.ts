@@ -8,7 +8,7 @@ import {
   retainedKeys,
   SET_ELEMENT_ORDER,
 } from "./directives.ts";
-import { copyJson, isObject, type JsonObject, jsonEqual } from "./json-value.ts";
+import { copyJson, isObject, type JsonObject } from "./json-value.ts";
 import { malformed } from "./patch-error.ts";
 import { arrange, checkOrder, isOrder, keyReader, mergeLists, seatsAfter } from "./strategic-lists.ts";
 
@@ -30,18 +30,12 @@ export interface PatchField {
 }
 
 /** Nothing is known: objects merge at every depth and lists are replaced, as in a JSON merge patch. */
-export const FREE_FIELD: PatchField = {
+const FREE_FIELD: PatchField = {
   strategy: "default",
   retainKeys: false,
   mergeKey: undefined,
   type: { field: () => FREE_FIELD },
 };
-
-/**
- * `apply`: the original is an object; directives are obeyed and gone afterwards.
- * `combine`: the original is itself a patch; directives and nulls are kept for whoever applies the sum of both.
- */
-type MergeMode = "apply" | "combine";
 
 /** Gives a new object; neither the document nor the patch is changed or shared. */
 export function applyStrategicPatch(document: unknown, patch: unknown, type: PatchType): unknown {
@@ -49,58 +43,44 @@ export function applyStrategicPatch(document: unknown, patch: unknown, type: Pat
   if (document !== null && document !== undefined && !isObject(document)) {
     throw malformed("a strategic merge patch changes an object, nothing else");
   }
-  return mergeObjects(copyJson(document ?? {}), copyJson(patch), type, "apply");
+  return mergeObjects(copyJson(document ?? {}), copyJson(patch), type);
 }
 
 /** Merges the patch into the original; consumes both. */
-export function mergeObjects(original: JsonObject, patch: JsonObject, type: PatchType, mode: MergeMode): JsonObject {
-  if (Object.hasOwn(patch, PATCH)) return obeyObjectDirective(patch, type, mode);
-  obeyRetainKeys(original, patch, mode);
-  obeyElementOrders(original, patch, type, mode);
+function mergeObjects(original: JsonObject, patch: JsonObject, type: PatchType): JsonObject {
+  if (Object.hasOwn(patch, PATCH)) return obeyObjectDirective(patch, type);
+  obeyRetainKeys(original, patch);
+  obeyElementOrders(original, patch, type);
   for (const [key, value] of Object.entries(patch)) {
     const listName = fieldOfDirective(key, DELETE_FROM_PRIMITIVE_LIST);
-    if (listName === undefined) mergeField(original, key, value, type, mode);
-    else if (mode === "combine") original[key] = value;
+    if (listName === undefined) mergeField(original, key, value, type);
     else deleteFromList(original, listName, value);
   }
   return original;
 }
 
-function obeyObjectDirective(patch: JsonObject, type: PatchType, mode: MergeMode): JsonObject {
+function obeyObjectDirective(patch: JsonObject, type: PatchType): JsonObject {
   const { [PATCH]: directive, ...content } = patch;
-  if (directive === "replace") return mode === "apply" ? contentOf(content, type) : content;
+  if (directive === "replace") return contentOf(content, type);
   if (directive === "delete") return {};
   throw malformed(`unknown ${PATCH} type ${JSON.stringify(directive)}`);
 }
 
-function obeyRetainKeys(original: JsonObject, patch: JsonObject, mode: MergeMode): void {
+function obeyRetainKeys(original: JsonObject, patch: JsonObject): void {
   if (!Object.hasOwn(patch, RETAIN_KEYS)) return;
   const retained = retainedKeys(patch);
-  if (mode === "combine") {
-    if (original[RETAIN_KEYS] !== undefined && !jsonEqual(original[RETAIN_KEYS], patch[RETAIN_KEYS])) {
-      throw malformed(`the two patches do not agree on ${RETAIN_KEYS}`);
-    }
-    original[RETAIN_KEYS] = patch[RETAIN_KEYS];
-  } else {
-    const stray = Object.keys(patch).find((key) => patch[key] !== null && !isDirective(key) && !retained.has(key));
-    if (stray !== undefined) throw malformed(`the patch sets ${stray}, which its own ${RETAIN_KEYS} does not list`);
-    for (const key of Object.keys(original)) if (!retained.has(key)) delete original[key];
-  }
+  const stray = Object.keys(patch).find((key) => patch[key] !== null && !isDirective(key) && !retained.has(key));
+  if (stray !== undefined) throw malformed(`the patch sets ${stray}, which its own ${RETAIN_KEYS} does not list`);
+  for (const key of Object.keys(original)) if (!retained.has(key)) delete original[key];
   delete patch[RETAIN_KEYS];
 }
 
 /** Merges every list that has a `$setElementOrder`, orders it, and takes both out of the patch as done. */
-function obeyElementOrders(original: JsonObject, patch: JsonObject, type: PatchType, mode: MergeMode): void {
+function obeyElementOrders(original: JsonObject, patch: JsonObject, type: PatchType): void {
   for (const [key, order] of Object.entries(patch)) {
     const name = fieldOfDirective(key, SET_ELEMENT_ORDER);
     if (name === undefined) continue;
     if (!Array.isArray(order)) throw malformed(`${key} must be a list`);
-    if (mode === "combine") {
-      if (original[key] !== undefined && !jsonEqual(original[key], order)) {
-        throw malformed(`the two patches do not agree on ${key}`);
-      }
-      original[key] = order;
-    }
     delete patch[key];
     const live = listAt(original, name);
     const changes = listAt(patch, name);
@@ -109,7 +89,7 @@ function obeyElementOrders(original: JsonObject, patch: JsonObject, type: PatchT
     checkOrder(changes ?? [], order, keyOf);
     const seats = seatsAfter(live ?? [], changes ?? [], keyOf);
     delete patch[name];
-    const merged = live && changes ? mergeListField(live, changes, field, mode) : (live ?? added(changes, field, mode));
+    const merged = live && changes ? mergeListField(live, changes, field) : (live ?? added(changes, field));
     if (Array.isArray(merged)) original[name] = arrange(merged, order, seats, keyOf);
   }
 }
@@ -120,10 +100,9 @@ function listAt(object: JsonObject, name: string): unknown[] | undefined {
   throw malformed(`${SET_ELEMENT_ORDER}/${name} is about a list, but ${name} is ${JSON.stringify(value)}`);
 }
 
-function mergeField(original: JsonObject, key: string, value: unknown, type: PatchType, mode: MergeMode): void {
+function mergeField(original: JsonObject, key: string, value: unknown, type: PatchType): void {
   if (value === null) {
     delete original[key];
-    if (mode === "combine") original[key] = null;
     return;
   }
   // A field the type does not have merges as JSON does; whether it may be there at all is for validation to say.
@@ -131,22 +110,22 @@ function mergeField(original: JsonObject, key: string, value: unknown, type: Pat
   const here = Object.hasOwn(original, key) ? original[key] : undefined;
   let result: unknown;
   if (isObject(here) && isObject(value)) {
-    result = field.strategy === "replace" ? value : mergeObjects(here, value, field.type, mode);
+    result = field.strategy === "replace" ? value : mergeObjects(here, value, field.type);
   } else if (Array.isArray(here) && Array.isArray(value)) {
-    result = mergeListField(here, value, field, mode);
+    result = mergeListField(here, value, field);
   } else {
-    result = added(value, field, mode);
+    result = added(value, field);
   }
   if (result === undefined) delete original[key];
   else original[key] = result;
 }
 
-function mergeListField(live: unknown[], changes: unknown[], field: PatchField, mode: MergeMode): unknown[] {
-  if (field.strategy !== "merge") return added(changes, field, mode) as unknown[];
+function mergeListField(live: unknown[], changes: unknown[], field: PatchField): unknown[] {
+  if (field.strategy !== "merge") return added(changes, field) as unknown[];
   return mergeLists(live, changes, {
     mergeKey: field.mergeKey,
-    merge: (item, change) => mergeObjects(item, change, field.type, mode),
-    add: (item) => (mode === "apply" ? contentOf(item, field.type) : item),
+    merge: (item, change) => mergeObjects(item, change, field.type),
+    add: (item) => contentOf(item, field.type),
   });
 }
 
@@ -158,15 +137,15 @@ function deleteFromList(original: JsonObject, name: string, unwanted: unknown): 
 }
 
 /** A value the original does not have; undefined when it was only an order to delete what is not there. */
-function added(value: unknown, field: PatchField, mode: MergeMode): unknown {
+function added(value: unknown, field: PatchField): unknown {
   if (Array.isArray(value)) {
     const items = value.filter((item) => !isOrder(item));
-    return mode === "combine" ? items : items.map((item) => (isObject(item) ? contentOf(item, field.type) : item));
+    return items.map((item) => (isObject(item) ? contentOf(item, field.type) : item));
   }
   // What a `replace` field holds is opaque: a ControllerRevision keeps a patch there, whose directives are its content.
-  if (!isObject(value) || mode === "combine" || field.strategy === "replace") return value;
+  if (!isObject(value) || field.strategy === "replace") return value;
   if (!Object.hasOwn(value, PATCH)) return contentOf(value, field.type);
-  return value[PATCH] === "delete" ? undefined : obeyObjectDirective(value, field.type, mode);
+  return value[PATCH] === "delete" ? undefined : obeyObjectDirective(value, field.type);
 }
 
 /** What is left of a patch when there is nothing to merge it with: its values, without directives and nulls. */
@@ -174,7 +153,7 @@ function contentOf(patch: JsonObject, type: PatchType): JsonObject {
   const content: JsonObject = {};
   for (const [key, value] of Object.entries(patch)) {
     if (value === null || isDirective(key)) continue;
-    const kept = added(value, type.field(key) ?? FREE_FIELD, "apply");
+    const kept = added(value, type.field(key) ?? FREE_FIELD);
     if (kept !== undefined) content[key] = kept;
   }
   return content;

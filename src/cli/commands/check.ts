@@ -1,4 +1,5 @@
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
 import type { Client } from "../../cluster/client.ts";
 import { CHECKS } from "../../procedures/checks/all.ts";
 import { chosenAddress } from "../../procedures/checks/api-address.ts";
@@ -17,7 +18,7 @@ import type { Session } from "../session.ts";
 interface CheckFlags {
   pre?: true;
   for?: "install" | "switch" | "upgrade";
-  dataplane?: "BPF" | "standard";
+  dataplane?: Dataplane;
   kind?: ClusterKind;
   suppress?: string[];
   strict?: true;

@@ -11,11 +11,12 @@ describe("vendorctl cluster", () => {
       "--nodes=2",
       "--kind=aks",
     ]);
-    expect({ exit, err }).toEqual({ exit: 0, err: "..  API server\nok  API server is up\n" });
+    expect({ exit, err }).toEqual({ exit: 0, err: "ok  API server is up\n" });
     expect(out).toBe(
       "cluster:    demo (aks), 2 of 2 nodes ready\n" +
         "API server: https://127.0.0.1:6443\n" +
-        "kubeconfig: /tmp/demo/kubeconfig\n",
+        "kubeconfig: /tmp/demo/kubeconfig\n" +
+        "next:       export KUBECONFIG=/tmp/demo/kubeconfig\n",
     );
     expect(calls).toEqual([["up", { name: "demo", kind: "aks", nodes: 2, runtime: "paper", detach: true }]]);
   });
@@ -59,11 +60,11 @@ describe("vendorctl cluster", () => {
     };
     const { exit, err } = await vendorctl(["cluster", "up", "--timeout=20ms"], { commands });
     expect(exit).toBe(5);
-    expect(err).toContain("error: not finished after 0.02s [TIMED_OUT]\n  fix: wait longer with --timeout");
+    expect(err).toContain("error: not finished after 0.02s [TIMED_OUT]\n  fix: use a longer --timeout");
   });
 
   it("takes a cluster down, and does not mind one that is not there", async () => {
-    expect((await vendorctl(["cluster", "down"])).out).toBe("cluster demo is gone\n");
+    expect((await vendorctl(["cluster", "down"])).out).toBe("cluster demo is removed\n");
     expect(await vendorctl(["cluster", "down", "--name", "x"])).toMatchObject({
       exit: 0,
       out: "there is no cluster x\n",

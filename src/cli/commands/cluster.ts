@@ -24,19 +24,19 @@ type UpFlags = Omit<UpOptions, "runtime" | "detach"> & {
 export async function up(session: Session, flags: UpFlags): Promise<void> {
   const { paper, ...others } = flags;
   if (paper && flags.runtime && flags.runtime !== "paper") {
-    throw errors.USAGE(`--paper is not --runtime ${flags.runtime}`, "leave one of them out");
+    throw errors.USAGE(`--paper contradicts --runtime ${flags.runtime}`, "omit one of them");
   }
   const runtime = paper ? "paper" : (flags.runtime ?? "auto");
   const options: UpOptions = { ...others, runtime, detach: flags.detach ?? false };
   const asked = ABOUT_INSTALLED.find(([name]) => options[name] !== undefined);
   if (asked && !options.installed) {
-    throw errors.USAGE(`${asked[1]} is about an older version`, "add --installed with that version, such as v3.27");
+    throw errors.USAGE(`${asked[1]} needs an older version`, "add --installed with that version, such as v3.27");
   }
   const commands = await session.loadClusterCommands();
   const progress = await openProgress(session);
   const { cluster, stopped } = await withinTimeout(session, (signal) =>
     commands.up(options, { signal, report: progress.report }),
-  );
+  ).finally(() => progress.close());
   progress.result(cluster);
   await show(session, cluster);
   if (!stopped) return;
@@ -47,7 +47,8 @@ export async function up(session: Session, flags: UpFlags): Promise<void> {
 async function show(session: Session, cluster: ClusterSummary): Promise<void> {
   // With -o json the result is already the last line of the progress.
   if (session.flags.output === "yaml") return print(session, cluster, () => clusterTable([cluster]));
-  if (session.flags.output === "table") session.out(formatPairs(describeCluster(cluster)));
+  if (session.flags.output === "table")
+    session.out(await formatPairs(describeCluster(cluster), session.config.outColumns));
 }
 
 function describeCluster(cluster: ClusterSummary): [string, string][] {
@@ -55,6 +56,7 @@ function describeCluster(cluster: ClusterSummary): [string, string][] {
     ["cluster", `${cluster.name} (${cluster.kind}), ${cluster.nodesReady} of ${cluster.nodes} nodes ready`],
     ["API server", cluster.server],
     ["kubeconfig", cluster.kubeconfig],
+    ["next", `export KUBECONFIG=${cluster.kubeconfig}`],
   ];
 }
 
@@ -63,10 +65,10 @@ export async function down(session: Session, { name }: Named): Promise<void> {
   const progress = await openProgress(session);
   const existed = await withinTimeout(session, (signal) =>
     commands.down({ name }, { signal, report: progress.report }),
-  );
+  ).finally(() => progress.close());
   progress.result({ name, existed });
   if (session.flags.output === "table" && !session.flags.quiet) {
-    session.out(existed ? `cluster ${name} is gone\n` : `there is no cluster ${name}\n`);
+    session.out(existed ? `cluster ${name} is removed\n` : `there is no cluster ${name}\n`);
   }
 }
 

@@ -7,7 +7,7 @@ import { vendorctl } from "../testing/fake-world.ts";
 describe("vendorctl explain", () => {
   it("tells what a code means, with the parts that vary named", async () => {
     expect((await vendorctl(["explain", "BAD_VALUE"])).out).toBe(
-      'code:        BAD_VALUE\nwhat:        <flag> cannot be "<value>"\nfix:         give it <expected>\nexit status: 64\n',
+      'code:        BAD_VALUE\nwhat:        <flag> cannot be "<value>"\nfix:         use <expected>\nexit status: 64\n',
     );
   });
 
@@ -27,7 +27,7 @@ describe("vendorctl explain", () => {
 
   it("is JSON on request", async () => {
     const { out } = await vendorctl(["explain", "TIMED_OUT", "-o", "json"]);
-    expect(JSON.parse(out)).toMatchObject({ code: "TIMED_OUT", fix: "wait longer with --timeout", exitCode: 5 });
+    expect(JSON.parse(out)).toMatchObject({ code: "TIMED_OUT", fix: "use a longer --timeout", exitCode: 5 });
   });
 
   it("knows every set of errors in the project", () => {

@@ -8,7 +8,7 @@ import { sentenceOf } from "../sentence-of.ts";
 import type { Session } from "../session.ts";
 
 /** What is known of a code, in the order it is printed. */
-interface Explanation {
+export interface Explanation {
   code: string;
   title: string;
   why?: string;
@@ -23,15 +23,17 @@ export async function explain(session: Session, _options: object, code: string):
     .trim()
     .replace(/^\[|\]$/g, "")
     .toUpperCase();
-  const explanation =
-    problemInAResource(bare) ??
-    (await findingOfACheck(bare)) ??
-    refusalOfAnApi(bare) ??
-    (await failureOfAProgram(bare));
+  const explanation = await explanationOf(bare);
   if (!explanation) throw errors.UNKNOWN_CODE(code);
   if (session.flags.output !== "table") return print(session, explanation, () => ({ columns: [], rows: [] }));
-  session.out(
-    formatPairs(Object.entries(explanation).map(([label, value]) => [LABELS[label] ?? label, String(value)])),
+  const pairs = Object.entries(explanation).map(([label, value]) => [LABELS[label] ?? label, String(value)] as const);
+  session.out(await formatPairs(pairs, session.config.outColumns));
+}
+
+/** The same for `explain` and for the printed reference. */
+export async function explanationOf(code: string): Promise<Explanation | undefined> {
+  return (
+    problemInAResource(code) ?? (await findingOfACheck(code)) ?? refusalOfAnApi(code) ?? (await failureOfAProgram(code))
   );
 }
 

@@ -1,10 +1,10 @@
 import { writeFile } from "node:fs/promises";
 import { parse } from "yaml";
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
 import type { Names } from "../../api/names.ts";
 import type { Plan } from "../../procedures/plan.ts";
 import type { ApiAddress } from "../../procedures/plans/api-address.ts";
-import type { DataplaneMode } from "../../procedures/plans/cluster-view.ts";
 import { planInstall } from "../../procedures/plans/install.ts";
 import { CHART_TOOL, type InstallFiles, type ReadFile } from "../../procedures/plans/install-operator.ts";
 import type { ReleaseFiles } from "../../procedures/release-files.ts";
@@ -19,7 +19,7 @@ import { toolConnection } from "../tool-connection.ts";
 interface InstallFlags extends ProcedureFlags {
   kind?: ClusterKind;
   method: "operator" | "chart";
-  dataplane?: DataplaneMode;
+  dataplane?: Dataplane;
   apiServer?: ApiAddress;
   podCidr?: string;
   set?: FieldEdit[];

@@ -9,15 +9,15 @@ export async function nodeRescue(session: Session, { over }: { over?: true }): P
   const directories = shellDirectories();
   if (over) {
     const was = rescueOver(directories);
-    session.out(was ? "eBPF may be used again on this node\n" : "nothing to end: this node was not rescued\n");
+    session.out(was ? "eBPF may be used again on this node\n" : "this node was not rescued\n");
     return;
   }
   for (const line of await rescueNode(directories)) session.out(`${line}\n`);
-  session.out("policy is not enforced on this node until its agent runs; services need the service proxy\n");
+  session.out("policy is not enforced on this node until its agent runs; Services need kube-proxy\n");
 }
 
 /** Started by the agent, and not for people: waits. */
 export async function nodeDeadMan(session: Session): Promise<void> {
   const acted = await keepDeadMansWatch(realKernel(), shellDirectories(), session.signal);
-  session.out(acted ? "the old data plane was put back\n" : "not needed\n");
+  session.out(acted ? "the old data plane was restored\n" : "not needed\n");
 }

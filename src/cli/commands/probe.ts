@@ -1,6 +1,7 @@
 import { measureWays, type WayToMeasure } from "../../agent/probe/measure-ways.ts";
 import { KeptProbe, type ProbeTarget, probeOnce } from "../../agent/probe/probe-client.ts";
 import { type ProbePorts, serveProbe } from "../../agent/probe/probe-server.ts";
+import { formatSnapshot, type TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
 import { sleep, systemClock } from "../../kit/clock.ts";
 import { errors } from "../errors.ts";
 import type { World } from "../session.ts";
@@ -54,6 +55,6 @@ export async function measure(
   ways: readonly WayToMeasure[],
   options: { every: number; churn: number; report: number },
 ): Promise<void> {
-  const tell = (snapshot: object) => world.out(`${JSON.stringify(snapshot)}\n`);
+  const tell = (snapshot: TrafficSnapshot) => world.out(formatSnapshot(snapshot));
   await measureWays(ways, { ...options, tell, signal: world.signal });
 }

@@ -52,25 +52,33 @@ export async function status(session: Session, { kind }: Pick<ProxyFlags, "kind"
   const found = proxyStatus(seen);
   if (session.flags.output === "json") session.out(`${JSON.stringify(found, null, 2)}\n`);
   else if (session.flags.output === "yaml") session.out((await import("../to-yaml.ts")).toYaml(found));
-  else session.out(statusText(found));
+  else session.out(await statusText(found, session.config.outColumns));
   if (found.verdict === "conflict" || found.verdict === "nobody serves") {
     throw errors.PROXY_STATUS_BAD(found.says, found.next ?? "vendorctl status");
   }
 }
 
-function statusText(found: ReturnType<typeof proxyStatus>): string {
+/** The words of the report are stable; these are for people. */
+const VERDICTS = {
+  ok: "ok",
+  conflict: "conflict",
+  "nobody serves": "not served",
+  "in the way": "progressing",
+} as const;
+
+function statusText(found: ReturnType<typeof proxyStatus>, width: number): Promise<string> {
   const { state, mode, modeEvidence, pods, parkedBy, owner, dataplane, managed, rules, way, verdict, says, next } =
     found;
-  return formatPairs([
-    ["service proxy", state === "parked" ? `parked by ${parkedBy}` : state],
+  const pairs: [string, string][] = [
+    ["kube-proxy", state === "parked" ? `disabled by ${parkedBy === "hand" ? "a user" : "the operator"}` : state],
     ["mode", `${mode} (${modeEvidence})`],
     ["pods", `${pods.ready} of ${pods.wanted} ready`],
-    ["kept by", owner ?? "nobody else"],
+    ["managed by", owner ?? (managed ? "the operator" : "you")],
     ["data plane", dataplane],
-    ["operator", managed ? "looks after it" : "leaves it to you"],
-    ["its rules", rules],
-    ["on this kind", way],
-    ["verdict", `${verdict}: ${says}`],
-    ...(next === undefined ? [] : [["next", next] as const]),
-  ]);
+    ["its rules", rules === "left alone" ? "kept" : "removed with eBPF"],
+    ["to disable", way],
+    ["verdict", `${VERDICTS[verdict]}: ${says}`],
+    ...(next === undefined ? [] : [["next", next] as [string, string]]),
+  ];
+  return formatPairs(pairs, width);
 }

@@ -7,6 +7,7 @@ import type { Plan } from "../../procedures/plan.ts";
 import { refuseOtherVersions } from "../../procedures/resources/cluster-version.ts";
 import { errors } from "../../procedures/resources/errors.ts";
 import { findKind } from "../../procedures/resources/find-kind.ts";
+import { isTierMissing } from "../../procedures/resources/guard-resource.ts";
 import { placeOf } from "../../procedures/resources/judge-resource.ts";
 import { type ReadObject, readDocuments } from "../../procedures/resources/read-documents.ts";
 import { printedName, type ResourcePatch, type Written } from "../../procedures/resources/resource-store.ts";
@@ -224,7 +225,7 @@ async function checkThenWrite(
 function laterThan(found: readonly Found[], one: Found): (error: unknown) => Written {
   return (error) => {
     const tiers = found.some(({ place }) => place.noun === "tier");
-    if (tiers && one.place.tiered && /no tier|spec\.tier|Not found/.test(String((error as Error).message))) {
+    if (tiers && one.place.tiered && isTierMissing(error)) {
       return { object: one.object, outcome: "created" };
     }
     throw error;

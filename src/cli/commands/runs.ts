@@ -1,13 +1,21 @@
 import type { Plan } from "../../procedures/plan.ts";
 import { choose } from "../../procedures/run/choose-run.ts";
-import { abortRun, type Engine, listRuns, planOfRun, resumeRun, rollbackRun } from "../../procedures/run/engine.ts";
+import {
+  abortRun,
+  type Engine,
+  listRuns,
+  planOfRun,
+  resumeRun,
+  rollbackRun,
+  stepsToKeep,
+} from "../../procedures/run/engine.ts";
 import { errors } from "../../procedures/run/errors.ts";
 import { holderInWords } from "../../procedures/run/holder.ts";
 import type { FoundRun } from "../../procedures/run/journal.ts";
 import { isTouched, nextMove, type RunRecord, type StepRecord } from "../../procedures/run/run-record.ts";
 import { withEngine } from "../open-engine.ts";
 import { trafficText } from "../print-traffic.ts";
-import { formatPairs, formatTable, print, type Table } from "../printer.ts";
+import { formatPairs, formatTable, print, type Table, wrapped } from "../printer.ts";
 import { printReport, seconds, showRun } from "../run-printer.ts";
 import { confirm } from "../run-procedure.ts";
 import type { Session } from "../session.ts";
@@ -15,15 +23,17 @@ import type { Session } from "../session.ts";
 interface Which {
   run?: string;
   yes?: true;
+  dryRun?: "client" | "server" | true;
 }
 
 export async function resume(session: Session, flags: Which & { wait: boolean; manifestUrl?: string }): Promise<void> {
   await withEngine(session, flags, async (engine) => {
     const record = choose(await listRuns(engine), "resume", flags.run);
     const plan = await planOfRun(engine, record);
-    await confirm(session, flags, stepsText(record, plan), `going on with ${record.id}`);
+    if (flags.dryRun) return await preview(session, record, plan, "would continue with", leftToDo(record));
+    await confirm(session, flags, await stepsText(session, record, plan), `resuming ${record.id}`);
     const report = await showRun(session, resumeRun(engine, { run: record.id, wait: flags.wait }));
-    printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
+    await printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
   });
 }
 
@@ -34,11 +44,12 @@ export async function rollback(
   await withEngine(session, {}, async (engine) => {
     const record = choose(await listRuns(engine), "roll back", flags.run);
     const plan = await planOfRun(engine, record);
-    await confirm(session, flags, stepsText(record, plan), `taking back ${record.id}`);
+    if (flags.dryRun) return await preview(session, record, plan, "would undo", toUndo(record, flags.toStep));
+    await confirm(session, flags, await stepsText(session, record, plan), `rolling back ${record.id}`);
     const { toStep, keepIrreversible = false } = flags;
     const options = { run: record.id, keepIrreversible, ...(toStep === undefined ? {} : { toStep }) };
     const report = await showRun(session, rollbackRun(engine, options));
-    printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
+    await printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
   });
 }
 
@@ -46,12 +57,13 @@ export async function abort(session: Session, flags: Which): Promise<void> {
   await withEngine(session, {}, async (engine) => {
     const record = choose(await listRuns(engine), "abort", flags.run);
     const plan = await planOfRun(engine, record).catch(() => undefined);
-    const text = plan ? stepsText(record, plan) : `run ${record.id}: its plan cannot be read\n`;
-    await confirm(session, flags, text, `giving up ${record.id}`);
+    const text = plan ? await stepsText(session, record, plan) : `run ${record.id}: its plan cannot be read\n`;
+    if (flags.dryRun) return session.out(`${text}\nwould abandon run ${record.id}; nothing was changed\n`);
+    await confirm(session, flags, text, `abandoning ${record.id}`);
     const aborted = await abortRun(engine, { run: record.id });
     await print(session, aborted, () => stepsTable(aborted, plan));
     if (session.flags.output !== "table") return;
-    session.out(`run ${aborted.id} is given up; the cluster stays as the table says\nnext: vendorctl check\n`);
+    session.out(`run ${aborted.id} is abandoned; the cluster stays as the table shows\nnext: vendorctl check\n`);
   });
 }
 
@@ -69,10 +81,12 @@ async function showOne(session: Session, engine: Engine, runs: readonly FoundRun
   if (found === undefined) throw errors.RUN_UNKNOWN(id);
   if ("damaged" in found) throw found.damaged;
   const plan = await planOfRun(engine, found.record).catch(() => undefined);
-  if (session.flags.output === "table") session.out(`${formatPairs(describe(found.record))}\n`);
+  if (session.flags.output === "table")
+    session.out(`${await formatPairs(describe(found.record), session.config.outColumns)}\n`);
   await print(session, { ...found.record, steps: stepRows(found.record, plan) }, () => stepsTable(found.record, plan));
   const traffic = newestFigures(found.record);
-  if (traffic && session.flags.output === "table") session.out(`\n${trafficText(traffic)}`);
+  if (traffic && session.flags.output === "table")
+    session.out(`\n${await trafficText(traffic, session.config.outColumns)}`);
 }
 
 /** Of the step that measured last. */
@@ -86,7 +100,7 @@ function describe(record: RunRecord): [string, string][] {
     ["run", record.id],
     ["what", record.plan.title],
     ["command", record.plan.command],
-    ["outcome", `${record.outcome}${record.heading === "back" ? ", on the way back" : ""}`],
+    ["outcome", `${record.outcome}${record.heading === "back" ? ", rolling back" : ""}`],
     ...(record.why ? [["why", `${record.why.message} [${record.why.code}]`] as [string, string]] : []),
     ["started", record.startedAt],
     ["changed", record.changedAt],
@@ -101,7 +115,7 @@ const brief = ({ id, startedAt, ...found }: FoundRun) => {
 
 function historyTable(runs: readonly FoundRun[]): Table {
   const rows = runs.map((run) => {
-    if ("damaged" in run) return [run.id, "?", "unreadable", "?", run.startedAt, run.damaged.message];
+    if ("damaged" in run) return [run.id, "?", "unreadable", "?", ageOf(run.startedAt), run.damaged.message];
     const { record } = run;
     const done = record.steps.filter(({ state }) => state === "confirmed" || state === "skipped").length;
     return [
@@ -109,11 +123,20 @@ function historyTable(runs: readonly FoundRun[]): Table {
       record.plan.procedure,
       record.outcome,
       `${done}/${record.steps.length}`,
-      record.startedAt,
+      ageOf(record.startedAt),
       record.plan.title,
     ];
   });
-  return { columns: ["RUN", "PROCEDURE", "OUTCOME", "STEPS", "STARTED", "WHAT"], rows, empty: "no runs yet" };
+  return { columns: ["RUN", "PROCEDURE", "OUTCOME", "STEPS", "AGE", "WHAT"], rows, empty: "no runs yet" };
+}
+
+/** As kubectl prints it: `45s`, `12m`, `3h`, `9d`. */
+function ageOf(startedAt: string): string {
+  const age = Math.max(0, Math.floor((Date.now() - Date.parse(startedAt)) / 1000));
+  if (!Number.isFinite(age)) return "<unknown>";
+  if (age < 120) return `${age}s`;
+  if (age < 2 * 3600) return `${Math.floor(age / 60)}m`;
+  return age < 48 * 3600 ? `${Math.floor(age / 3600)}h` : `${Math.floor(age / 86_400)}d`;
 }
 
 function stepRows(record: RunRecord, plan: Plan | undefined) {
@@ -126,14 +149,62 @@ function stepRows(record: RunRecord, plan: Plan | undefined) {
 
 function stepsTable(record: RunRecord, plan: Plan | undefined): Table {
   const rows = stepRows(record, plan).map(({ number, id, title, state, at = "", ms }) => {
-    return [String(number), id, title, state, at, ms === undefined ? "" : seconds(ms)];
+    return [String(number), id, title, state, at.replace(/\.\d+Z$/, "Z"), ms === undefined ? "" : seconds(ms)];
   });
   return { columns: ["STEP", "ID", "WHAT", "STATE", "AT", "TOOK"], rows, empty: "no steps can be read" };
 }
 
-function stepsText(record: RunRecord, plan: Plan): string {
+async function stepsText({ config }: Session, record: RunRecord, plan: Plan, width = config.columns): Promise<string> {
   const move = nextMove(record);
-  const touched = record.steps.filter(({ state }) => isTouched(state)).length;
+  const touched = record.steps.filter(({ state }, at) => isTouched(state) && changes(plan, at)).length;
   const at = move.do === "end" ? "at its end" : `at step ${move.index + 1} of ${record.steps.length}`;
-  return `${record.plan.title}\nrun ${record.id}, ${record.outcome} ${at}, ${touched} steps changed something\n\n${formatTable(stepsTable(record, plan))}`;
+  const head = `run ${record.id}, ${record.outcome} ${at}, ${touched} ${touched === 1 ? "step" : "steps"} made changes`;
+  return `${[
+    ...(await wrapped(record.plan.title, { width })),
+    ...(await wrapped(head, { width })),
+    "",
+    await formatTable(stepsTable(record, plan), width),
+  ].join("\n")}`;
+}
+
+/** Steps of these actions wait and verify; they leave nothing to undo. */
+const CONFIRMING = /^(?:wait-|prove-|verify-)/;
+
+function changes({ steps }: Plan, index: number): boolean {
+  return !CONFIRMING.test(steps[index]?.action ?? "");
+}
+
+const leftToDo = ({ steps }: RunRecord) =>
+  steps.flatMap(({ state }, at) => (state === "confirmed" || state === "skipped" ? [] : [at]));
+
+/** The last first, as they would be undone. */
+function toUndo(record: RunRecord, toStep: string | undefined): number[] {
+  const keep = stepsToKeep(record, toStep);
+  return record.steps.flatMap(({ state }, at) => (at >= keep && isTouched(state) ? [at] : [])).reverse();
+}
+
+/** What a command about a run would do, with nothing done. */
+async function preview(
+  session: Session,
+  record: RunRecord,
+  plan: Plan,
+  verb: string,
+  indexes: readonly number[],
+): Promise<void> {
+  const steps = indexes.map((index) => ({ number: index + 1, ...pick(plan, record, index) }));
+  if (session.flags.output !== "table")
+    return await print(session, { run: record.id, steps }, () => ({ columns: [], rows: [] }));
+  const rows = steps.map(({ number, id, title, reversible }) => [String(number), id, title, reversible]);
+  const table = await formatTable({ columns: ["STEP", "ID", "WHAT", "REVERSIBLE"], rows }, session.config.outColumns);
+  const count = `${steps.length} ${steps.length === 1 ? "step" : "steps"}`;
+  const lines = [
+    ...(await wrapped(`${record.plan.title} (run ${record.id})`, { width: session.config.outColumns })),
+    `${verb} ${count}; nothing was changed`,
+  ];
+  session.out(`${lines.join("\n")}\n${steps.length === 0 ? "" : `\n${table}`}`);
+}
+
+function pick(plan: Plan, record: RunRecord, index: number): { id: string; title: string; reversible: string } {
+  const { id = record.steps[index]?.id ?? "", title = id, reversible = true } = plan.steps[index] ?? {};
+  return { id, title, reversible: reversible === true ? "yes" : `no: ${reversible}` };
 }

@@ -1,5 +1,10 @@
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
+import type { StepEvent } from "../../procedures/run/step-event.ts";
 import type { ClusterCommands } from "../cluster-commands.ts";
 import { errors } from "../errors.ts";
+import { wrapped } from "../printer.ts";
+import { openProgress } from "../progress.ts";
+import { seconds } from "../run-printer.ts";
 import type { Session } from "../session.ts";
 import { runVendorctl } from "../vendorctl.ts";
 
@@ -7,93 +12,164 @@ import { runVendorctl } from "../vendorctl.ts";
 const RELEASE_BEFORE = "RELEASE-BEFORE";
 const DEMO = "demo";
 const OLD = "demo-old";
+/** The tool as a checkout has it, from the folder that npm runs in. */
+const TOOL = "./bin/vendorctl";
+const WIDTH = 80;
 
-/** One cluster of the story: how it is made, and what is done on it, as anybody would type it. */
+/** A command as a user would type it, and how much of its output the demo shows. */
+interface Typed {
+  words: readonly string[];
+  /** A run is summed up in a line or two; of other output, all or the last lines are shown. */
+  shows: "all" | "the run" | { last: number };
+}
+
+/** One cluster of the demo: how it is made, and what is run on it. */
 interface Chapter {
   name: string;
   intro: string;
   up: readonly string[];
-  commands: readonly (readonly string[])[];
+  commands: readonly Typed[];
   /** Shown instead when the cluster is there from a former start. */
-  again: readonly (readonly string[])[];
+  again: readonly Typed[];
 }
+
+const typed = (line: string, shows: Typed["shows"] = "all"): Typed => ({ words: line.split(" "), shows });
 
 const CHAPTERS: readonly Chapter[] = [
   {
     name: DEMO,
     intro:
-      "A new cluster: look before installing, install the release before this one with eBPF, see who serves services now; then to the standard data plane and back, and an upgrade to this release, with traffic that is measured all the while. The release before is played by this build under its version: agents are really replaced one after another.",
+      "A new cluster: install with eBPF, switch to the standard data plane and back, upgrade. Canary traffic is measured all the while. The release before this one is this build under the older version.",
     up: ["--kind", "generic", "--nodes", "3"],
     commands: [
-      ["check", "--pre"],
-      ["install", "-y", "--manifest-url", RELEASE_BEFORE],
-      ["status"],
-      ["proxy", "status"],
-      ["switch", "--to", "standard", "-y"],
-      ["switch", "--to", "BPF", "-y"],
-      ["proxy", "status"],
-      ["upgrade", "-y", "--canary-traffic", "auto"],
-      ["version"],
+      typed("check --pre", { last: 2 }),
+      typed(`install -y --manifest-url ${RELEASE_BEFORE}`, "the run"),
+      typed("switch --to standard -y", "the run"),
+      typed("switch --to bpf -y", "the run"),
+      typed("upgrade -y --canary-traffic auto", "the run"),
+      typed("status"),
     ],
-    again: [["status"], ["proxy", "status"], ["version"]],
+    again: [typed("status"), typed("proxy status")],
   },
   {
     name: OLD,
     intro:
-      "A cluster as v3.27 left it. Things in it are owned by v3 resources, whose UIDs change at v3.28: an upgrade by hand loses them.",
+      "A cluster with v3.27. v3 resources own objects in it, and their UIDs change with v3.28: a manual upgrade would lose those objects.",
     up: ["--kind", "generic", "--nodes", "2", "--installed", "v3.27", "--method", "operator"],
-    commands: [["check", "--for", "upgrade"], ["upgrade", "-y"], ["version"], ["history"]],
-    again: [["version"], ["history"]],
+    commands: [typed("check --for upgrade", { last: 2 }), typed("upgrade -y", "the run"), typed("version")],
+    again: [typed("version"), typed("history")],
   },
 ];
 
-/** `npm start`: the product's story on embedded clusters, told with the commands it is made of. Run again, it shows how things stand. */
+/** `npm start`: the product on embedded clusters, by commands that can be pasted. Run again, it shows how the clusters are. */
 export async function startStory(session: Session, { paper }: { paper?: true }): Promise<void> {
   const commands = await session.loadClusterCommands();
   for (const chapter of CHAPTERS) {
-    await tell(session, commands, { ...chapter, up: [...chapter.up, ...(paper ? ["--paper"] : [])] });
+    await play(session, commands, { ...chapter, up: [...chapter.up, ...(paper ? ["--paper"] : [])] });
   }
-  session.out(WHAT_TO_TRY);
+  const next = await Promise.all([DEMO, OLD].map((name) => commands.kubeconfig({ name })));
+  session.out(whatToTry(next[0] ?? "", next[1] ?? ""));
 }
 
-async function tell(session: Session, commands: ClusterCommands, chapter: Chapter): Promise<void> {
+async function play(session: Session, commands: ClusterCommands, chapter: Chapter): Promise<void> {
   const { name, intro } = chapter;
-  session.out(`\n${intro}\n`);
+  session.out(`\n${(await wrapped(intro, { width: WIDTH })).join("\n")}\n`);
   const running = (await commands.list()).some((cluster) => cluster.name === name && cluster.state === "running");
-  if (running) session.out(`the cluster ${name} is running already\n`);
-  else await say(session, ["cluster", "up", "--name", name, ...chapter.up, "--detach"]);
+  if (running) session.out(`Cluster ${name} is running already.\n`);
+  else await say(session, { words: ["cluster", "up", "--name", name, ...chapter.up, "--detach"], shows: { last: 0 } });
   const kubeconfig = await commands.kubeconfig({ name });
   const { url } = await commands.releaseBefore();
-  const told = (words: readonly string[]) => words.map((word) => (word === RELEASE_BEFORE ? url : word));
-  for (const words of running ? chapter.again : chapter.commands) await say(session, told(words), kubeconfig);
+  for (const { words, shows } of running ? chapter.again : chapter.commands) {
+    await say(session, { words: words.map((word) => (word === RELEASE_BEFORE ? url : word)), shows }, kubeconfig);
+  }
 }
 
-/** Types one command and runs it as if it had been typed. */
-async function say(session: Session, words: readonly string[], kubeconfig?: string): Promise<void> {
+/** Prints one command as it can be pasted, runs it, and prints what it came to. */
+async function say(session: Session, { words, shows }: Typed, kubeconfig?: string): Promise<void> {
   if (session.signal.aborted) throw errors.INTERRUPTED();
-  session.out(`\n$ vendorctl ${words.join(" ")}\n`);
-  const where = kubeconfig === undefined ? [] : ["--kubeconfig", kubeconfig];
-  const { flags: _flags, argv: _argv, ...world } = session;
-  const exitCode = await runVendorctl([...words, ...where], world);
+  const where = kubeconfig === undefined ? "" : `KUBECONFIG=${kubeconfig} `;
+  session.out(`\n$ ${where}${TOOL} ${words.join(" ")}\n`);
+  const flags = kubeconfig === undefined ? [] : ["--kubeconfig", kubeconfig];
+  const exitCode =
+    shows === "the run" ? await sumUp(session, [...words, ...flags]) : await show(session, [...words, ...flags], shows);
   if (exitCode !== 0) throw errors.STORY_STOPPED(words.join(" "), exitCode);
 }
 
-const WHAT_TO_TRY = `
-As root the nodes of the new cluster are real: network namespaces with real agents, programs and packets. Elsewhere, and for versions that are
-only played, they are paper: pods run by rule, no packet flows, everything else is the real thing.
+/** The command in this process; errors are shown in any case. */
+function run(session: Session, argv: readonly string[], out: (text: string) => void, quiet: boolean): Promise<number> {
+  const { flags: _flags, argv: _argv, ...world } = session;
+  const failures = (text: Parameters<Session["err"]>[0]) => {
+    if (!quiet || /^error: /.test(String(text))) session.err(text);
+  };
+  return runVendorctl(argv, { ...world, out: (text) => out(String(text)), err: failures });
+}
 
-Try it, on the new cluster:
-  export KUBECONFIG=$(./bin/vendorctl cluster kubeconfig --name ${DEMO})
-  ./bin/vendorctl switch --to standard --no-waves   # all nodes at once
-  ./bin/vendorctl rollback                    # takes the last run back, step by step
-  ./bin/vendorctl plan uninstall
+async function show(session: Session, argv: readonly string[], shows: "all" | { last: number }): Promise<number> {
+  let text = "";
+  const keep = (part: string) => {
+    text += part;
+  };
+  const exitCode = await run(session, argv, keep, false);
+  const lines = text.trimEnd().split("\n");
+  const shown = shows === "all" || exitCode !== 0 ? lines : shows.last === 0 ? [] : lines.slice(-shows.last);
+  session.out(shown.map((line) => `${line}\n`).join(""));
+  return exitCode;
+}
+
+interface Result extends Omit<Extract<StepEvent, { event: "end" }>, "event"> {
+  event: "result";
+  traffic?: readonly TrafficRow[];
+}
+
+/** Steps are shown while they run, on a terminal; what stays is how long it took and what traffic lost. */
+async function sumUp(session: Session, argv: readonly string[]): Promise<number> {
+  const progress = await openProgress({ ...session, flags: { ...session.flags, output: "table" } });
+  const id = argv[0] ?? "";
+  let result: Result | undefined;
+  const verified: string[] = [];
+  const follow = (text: string) => {
+    for (const line of text.split("\n").filter(Boolean)) {
+      const event = JSON.parse(line) as StepEvent | Result;
+      if (event.event === "result") result = event;
+      if (event.event === "say" && event.id === "prove-owned-objects") verified.push(event.text);
+      if (event.event === "step" && event.state === "running") {
+        const waitingFor = `${event.number}/${event.of}  ${event.title}`;
+        progress.report({ event: "step", id, state: "running", text: id, waitingFor });
+      }
+    }
+  };
+  const exitCode = await run(session, [...argv, "-o", "json"], follow, true);
+  const text = result ? `${result.done} steps in ${seconds(result.ms)}` : "failed";
+  progress.report({ event: "step", id, state: exitCode === 0 ? "done" : "failed", text });
+  progress.close();
+  for (const line of verified) session.out(`    ${line}\n`);
+  if (result?.traffic) session.out(`${trafficLine(result.traffic)}\n`);
+  return exitCode;
+}
+
+function trafficLine(rows: readonly TrafficRow[]): string {
+  const sum = (count: (row: TrafficRow) => number) => rows.reduce((total, row) => total + count(row), 0);
+  const tcp = `${sum(({ lost }) => lost)} of ${sum(({ opened }) => opened)} connections lost`;
+  const udp = `${sum(({ unanswered }) => unanswered)} of ${sum(({ sent }) => sent)} datagrams unanswered`;
+  return `    traffic: ${tcp}, ${udp}, longest silence ${Math.max(0, ...rows.map(({ silenceMs }) => silenceMs))} ms`;
+}
+
+function whatToTry(demo: string, old: string): string {
+  return `
+As root, nodes of the new cluster are network namespaces with real agents and
+packets. Elsewhere, and on the older cluster, they are simulated: no packets.
+
+Try next:
+  export KUBECONFIG=${demo}
+  ${TOOL} switch --to standard --no-waves
+  ${TOOL} rollback
+  ${TOOL} plan uninstall
   kubectl get vendorstatus -w
-On the upgraded one:
-  export KUBECONFIG=$(./bin/vendorctl cluster kubeconfig --name ${OLD})
-  kubectl get configmaps -n shop -o yaml      # owned by v3 resources, and still there
-  ./bin/vendorctl flows enable --ui
-Other platforms, older versions:
-  ./bin/vendorctl cluster up --help
-Stop it:
-  npm stop
+
+  export KUBECONFIG=${old}
+  kubectl get configmaps -n shop -o yaml
+
+Other platforms: ${TOOL} cluster up --help
+Stop everything: npm stop
 `;
+}

@@ -5,6 +5,7 @@ import { type StatusTree, statusTree } from "../../procedures/status-tree.ts";
 import { withCluster } from "../connect.ts";
 import { dialect } from "../dialect.ts";
 import { formatStatus } from "../print-status.ts";
+import { Styled, styled } from "../printable.ts";
 import type { Session } from "../session.ts";
 
 /** The tree once, or again whenever it changes. */
@@ -12,12 +13,13 @@ export async function status(session: Session, flags: { watch?: true }): Promise
   await withCluster(session, async (client, signal, server) => {
     const look = () => lookOnce(client, session, server, signal);
     if (!flags.watch) return await show(session, await look());
+    const redraw = watching(session);
     let shown = "";
     for await (const _change of statusEvents(client, dialect(session), signal)) {
       const tree = await look();
       const text = JSON.stringify(tree);
-      // What changed may be nothing anybody sees here, such as a heartbeat.
-      if (text !== shown) await show(session, tree, shown !== "");
+      // A change may be invisible here, such as a heartbeat.
+      if (text !== shown) await redraw(tree);
       shown = text;
     }
   });
@@ -27,9 +29,32 @@ async function lookOnce(client: Client, session: Session, server: string, signal
   return statusTree(await observe(client, dialect(session), { server, signal }));
 }
 
-async function show(session: Session, tree: StatusTree, again = false): Promise<void> {
+/** One report is indented for people; of many, each is a line. */
+async function show(session: Session, tree: StatusTree, indent = 2): Promise<void> {
   const { output } = session.flags;
-  if (output === "json") return session.out(`${JSON.stringify(tree)}\n`);
-  if (output === "yaml") return session.out(`${again ? "---\n" : ""}${(await import("../to-yaml.ts")).toYaml(tree)}`);
-  session.out(`${again ? "\n" : ""}${await formatStatus(session, tree)}`);
+  const report = { apiVersion: "procedures.vendor.io/v1", kind: "StatusReport", ...tree };
+  if (output === "json") return session.out(`${JSON.stringify(report, null, indent)}\n`);
+  if (output === "yaml") return session.out((await import("../to-yaml.ts")).toYaml(report));
+  session.out(await formatStatus(session, tree));
 }
+
+const CLEAR = Styled.raw("\x1b[H\x1b[2J");
+
+/** On a terminal the tree is drawn over the one before; in a pipe each follows the other, with its time. */
+function watching(session: Session): (tree: StatusTree) => Promise<void> {
+  const { flags, config } = session;
+  const redraws = flags.output === "table" && config.interactive && Number.isFinite(config.outColumns);
+  let first = true;
+  return async (tree) => {
+    const again = !first;
+    first = false;
+    if (flags.output === "yaml" && again) session.out("---\n");
+    if (flags.output !== "table") return await show(session, tree, 0);
+    const time = new Date().toISOString().replace(/\.\d+/, "");
+    // The tree would tell to watch it, which is what happens.
+    const rest = tree.next === WATCH ? { ...tree, next: "Ctrl-C ends the watch" } : tree;
+    session.out(styled`${redraws ? CLEAR : again ? "\n" : ""}${time}\n${await formatStatus(session, rest)}`);
+  };
+}
+
+const WATCH = "vendorctl status --watch";

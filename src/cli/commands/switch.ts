@@ -1,6 +1,6 @@
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
 import type { ApiAddress } from "../../procedures/plans/api-address.ts";
-import type { DataplaneMode } from "../../procedures/plans/cluster-view.ts";
 import { planSwitch } from "../../procedures/plans/switch.ts";
 import { servingNodes } from "../../procedures/serving-nodes.ts";
 import type { ProcedureFlags } from "../procedure-flags.ts";
@@ -9,7 +9,7 @@ import type { Session } from "../session.ts";
 import { DEFAULT_WAVE_SIZE, refuseWavesTwice, type TrafficFlags, type WaveFlags } from "../switch-flags.ts";
 
 interface SwitchFlags extends ProcedureFlags, WaveFlags, TrafficFlags {
-  to: DataplaneMode;
+  to: Dataplane;
   kind?: ClusterKind;
   apiServer?: ApiAddress;
   force?: true;
@@ -33,6 +33,6 @@ export async function switchDataplane(session: Session, flags: SwitchFlags): Pro
         ...(flags.canaryTraffic === "auto" && { budget: flags.budget }),
       });
     },
-    next: ["vendorctl status", `vendorctl switch --to ${to === "BPF" ? "standard" : "BPF"}   # the way back`],
+    next: ["vendorctl status", `vendorctl switch --to ${to === "BPF" ? "standard" : "bpf"}   # to switch back`],
   });
 }

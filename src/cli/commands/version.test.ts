@@ -44,8 +44,8 @@ it("tells the server's version and the service's beside its own", async () => {
 it.each([
   ["v3.31.0", 0, ""],
   ["3.31.9", 0, ""],
-  ["v3.27.5", 3, "or get vendorctl v3.27"],
-  ["v3.32.0", 3, "fix: get vendorctl v3.32"],
+  ["v3.27.5", 0, "next: vendorctl check --for upgrade, then vendorctl upgrade\n"],
+  ["v3.32.0", 3, "fix: use vendorctl v3.32"],
 ])("beside a cluster of %s exits with %i", async (vendorVersion, status, fix) => {
   const file = await clusterThat((request, response) => {
     const information = { kind: "ClusterInformation", metadata: { name: "default" }, spec: { vendorVersion } };
@@ -95,6 +95,6 @@ it("refuses a group without a user to act as", async () => {
   const { exit, err } = await vendorctl(["version", "--as-group", "admins"]);
   expect({ exit, err }).toEqual({
     exit: 64,
-    err: expect.stringContaining("--as-group needs a user to act as [USAGE]"),
+    err: expect.stringContaining("--as-group needs --as [USAGE]"),
   });
 });

@@ -103,11 +103,11 @@ function periodMs({ settings }: ControllerContext): number {
 async function carryOut({ client, log }: ControllerContext, plan: EndpointPlan): Promise<void> {
   for (const endpoint of plan.create) {
     await client.create(HOST_ENDPOINTS, endpoint);
-    log.info({ hostEndpoint: endpoint.metadata.name }, "made a host endpoint");
+    log.info({ hostEndpoint: endpoint.metadata.name }, "created a host endpoint");
   }
   for (const endpoint of plan.replace) {
     await client.replace(HOST_ENDPOINTS, endpoint);
-    log.info({ hostEndpoint: endpoint.metadata.name }, "brought a host endpoint in line with its node");
+    log.info({ hostEndpoint: endpoint.metadata.name }, "updated a host endpoint from its node");
   }
   for (const { metadata } of plan.remove) {
     const { name, uid, resourceVersion } = metadata;
@@ -133,6 +133,6 @@ function tell({ events, metrics, informers }: ControllerContext, book: EndpointB
 function conflictSentence(node: string, { metadata }: HostEndpoint, taken: Parameters<typeof isOurs>[0] | undefined) {
   const lacks = `Node ${node} gets no automatic host endpoint ${metadata.name}`;
   return taken && !isOurs(taken)
-    ? `${lacks}: one of that name does not have the label ${createdBy.key}=${createdBy.value}, so it is somebody's own. Rename or delete it.`
+    ? `${lacks}: one of that name does not have the label ${createdBy.key}=${createdBy.value}. Rename or delete it.`
     : `${lacks}: another node's has that name. Give the template another generateName.`;
 }

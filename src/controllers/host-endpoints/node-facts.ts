@@ -1,4 +1,4 @@
-import { type NodeInterface, nodeInterfaces } from "../../api/node-interfaces.ts";
+import { type NodeInterface, nodeInterfaces } from "../../api/protocol/node-interfaces.ts";
 import { parseAddress } from "../../kit/ip.ts";
 import type { Node } from "../orchestrator-objects.ts";
 

@@ -36,7 +36,7 @@ export async function takeBackAddresses(
   const written = await back.client.replace(IPAM_BLOCKS, withoutAddresses(block, ordinals));
   back.written.set(block.metadata.name, written);
   back.metrics.released.add({ kind: "address" }, sure.length);
-  back.log.info({ block: block.spec.cidr, addresses: sure.map(({ address }) => address) }, "took back addresses");
+  back.log.info({ block: block.spec.cidr, addresses: sure.map(({ address }) => address) }, "released addresses");
   for (const id of new Set(sure.map(({ handle }) => handle))) {
     const handle = back.handleById(id);
     if (handle) await takeBackHandle(back, handle);
@@ -56,10 +56,10 @@ export async function takeBackBlock(
     await deleteAsSeen(back.client, IPAM_BLOCKS, block);
     back.written.set(block.metadata.name, null);
     back.metrics.released.add({ kind: "block" });
-    back.log.info({ block: block.spec.cidr, node }, "took back a block");
+    back.log.info({ block: block.spec.cidr, node }, "released a block");
   } else if (node !== undefined && allocationsOf(block).some((allocation) => !isLeak(allocation))) {
     back.written.set(block.metadata.name, await back.client.replace(IPAM_BLOCKS, withoutAffinity(block)));
-    back.log.info({ block: block.spec.cidr, node }, "left a block to whoever uses its addresses");
+    back.log.info({ block: block.spec.cidr, node }, "kept a block: its addresses are in use");
   }
 }
 

@@ -54,7 +54,7 @@ export function profileController(context: ControllerContext): Controller {
     events.warn(
       object,
       "ProfileNameTooLong",
-      `The profile ${name} is not made: its name has over ${LONGEST_NAME} letters.`,
+      `Profile ${name} is not created: its name is longer than ${LONGEST_NAME} characters.`,
     );
     return [];
   };

@@ -21,7 +21,7 @@ export function settingsController(context: ControllerContext): Controller {
   const inForce = (live: KubeControllersConfiguration): Settings | undefined => {
     const problems = settingsProblems(live);
     if (problems.length === 0) return effectiveSettings(live.spec, config.overrides);
-    events.warn(live, "InvalidConfiguration", `Not acted on: ${problems.join(" ")}`);
+    events.warn(live, "InvalidConfiguration", `Ignored: ${problems.join(" ")}`);
     const before = live.status?.runningConfig;
     return before && effectiveSettings(before, config.overrides);
   };

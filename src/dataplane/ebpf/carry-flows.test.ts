@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from "vitest";
 import { FLOW_FLAG, flowKeyLayout, flowLayout, NODE_WORD } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
-import { makeFakeKernel } from "../../kernel/fake/fake-kernel.ts";
+import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
 import { kernelTime } from "../../kernel/kernel-time.ts";
 import { FlowCarry } from "./carry-flows.ts";
 import { word } from "./programs.ts";
@@ -19,7 +19,7 @@ let ours: Record<"flows" | "node", BpfMap>;
 let carry: FlowCarry;
 
 beforeEach(() => {
-  const { bpf } = makeFakeKernel();
+  const { bpf } = fakeKernel();
   const map = (name: string, keySize: number, valueSize: number) =>
     bpf.createMap({ name, type: "hash", keySize, valueSize, maxEntries: 64 });
   const maps = () => ({ flows: map("flows", flowKeyLayout.size, flowLayout.size), node: map("node", 4, 4) });

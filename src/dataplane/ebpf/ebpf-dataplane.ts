@@ -1,4 +1,5 @@
-import { type CONFIGURATION, interfaceLayout, NODE_MODE, workloadLayout } from "../../gen/bpf/layout.gen.ts";
+import type { DataplaneState } from "../../api/dataplane.ts";
+import { type CONFIGURATION, interfaceLayout, workloadLayout } from "../../gen/bpf/layout.gen.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink-port.ts";
 import type { Netns } from "../../kernel/netns-port.ts";
@@ -6,7 +7,7 @@ import type { LoadOptions } from "../../kernel/object.ts";
 import type { CodedError } from "../../kit/errors.ts";
 import type { ModelDelta, Net } from "../../policy/model.ts";
 import { ModelCopy } from "../../policy/model-copy.ts";
-import type { ApplyReport, Dataplane, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
+import type { ApplyReport, DataplaneDriver, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
 import { type Attachments, ClsactAttachments, TcxAttachments } from "./attachments.ts";
 import { FlowCarry, hasFlows } from "./carry-flows.ts";
 import { ClusterAddresses } from "./cluster-addresses.ts";
@@ -25,6 +26,7 @@ import { routeEntries } from "./route-entries.ts";
 import { ServicePlane } from "./service-plane.ts";
 import { SetMap } from "./set-map.ts";
 import { showTable } from "./show.ts";
+import { STATE_NUMBERS, stateOfNumber } from "./state-number.ts";
 import { readVerdict, type VerdictEvent } from "./verdict-events.ts";
 import { policyKey, type WantedInterface, wantedInterfaces } from "./wanted-interfaces.ts";
 
@@ -45,16 +47,14 @@ export interface EbpfOptions {
   startsOff?: boolean;
 }
 
-export type EbpfMode = "off" | "ebpf" | "drain";
-
-export interface EbpfDataplane extends Dataplane {
-  readonly kind: "ebpf";
+export interface EbpfDataplane extends DataplaneDriver {
+  readonly kind: "BPF";
   /**
-   * The node's switch: in `off` our programs stay where they are and touch nothing. The first delta in sync turns it on, unless it `startsOff`. In
-   * `drain` known flows go on, but for those the kernel was given with a mark of this generation, and new ones are the kernel's.
+   * The node's switch: `Off`: our programs stay where they are and touch nothing. The first delta in sync turns it on, unless it `startsOff`.
+   * `Draining`: known flows go on, but for those the kernel was given with a mark of this generation, and new ones are the kernel's.
    */
-  setMode(mode: EbpfMode, generation?: number): void;
-  mode(): EbpfMode;
+  setMode(mode: DataplaneState, generation?: number): void;
+  mode(): DataplaneState;
   /** How full the maps are that can be: those of services now, those the programs write as they were when everything was last compared. */
   fill(): MapFill[];
   /** Tells verdicts as they are given, at most so many a second and processor, until stopped. Only after a delta in sync. */
@@ -87,7 +87,7 @@ interface HeldInterface {
 }
 
 class KernelDataplane implements EbpfDataplane {
-  readonly kind = "ebpf";
+  readonly kind = "BPF";
   private readonly options: EbpfOptions;
   private readonly netlink: NetlinkPort;
   private readonly attachments: Attachments;
@@ -162,16 +162,15 @@ class KernelDataplane implements EbpfDataplane {
     return showTable(table, this.model, { interfaces, map: (name) => this.state?.programs.map(name) });
   }
 
-  setMode(mode: EbpfMode, generation = 0): void {
+  setMode(mode: DataplaneState, generation = 0): void {
     const { node } = this.open();
     // Before the mode, so that nobody drains by a generation of another time.
-    node.put("NODE_GENERATION", mode === "drain" ? generation : 0);
-    node.put("NODE_MODE", MODES[mode]);
+    node.put("NODE_GENERATION", mode === "Draining" ? generation : 0);
+    node.put("NODE_MODE", STATE_NUMBERS[mode]);
   }
 
-  mode(): EbpfMode {
-    const value = this.open().node.get("NODE_MODE");
-    return (Object.keys(MODES) as EbpfMode[]).find((mode) => MODES[mode] === value) ?? "off";
+  mode(): DataplaneState {
+    return stateOfNumber(this.open().node.get("NODE_MODE")) ?? "Off";
   }
 
   watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void } {
@@ -243,7 +242,7 @@ class KernelDataplane implements EbpfDataplane {
     this.writeTables(state, addresses);
     outcomes.push(this.writeClusterAddresses(state, fresh ? undefined : delta));
     this.writeWords(state, links.get(this.options.overlay));
-    if (fresh && !this.options.startsOff) this.setMode("ebpf");
+    if (fresh && !this.options.startsOff) this.setMode("Active");
     await this.moveIn(state, outcomes);
     outcomes.push(...((await this.services?.attach()) ?? []));
     await this.letGo(state, gone);
@@ -488,8 +487,6 @@ class State {
     this.retired = this.policies.flush(this.retired);
   }
 }
-
-const MODES = { off: NODE_MODE.MODE_OFF, ebpf: NODE_MODE.MODE_EBPF, drain: NODE_MODE.MODE_DRAIN } as const;
 
 function interfaceBytes(
   { kind, mac }: WantedInterface,

@@ -23,7 +23,7 @@ export const errors = defineErrors({
   },
   EBPF_KERNEL_REFUSES: {
     say: (what: string) => `the kernel refused ${what}`,
-    fix: () => "vendorctl check says what the kernel of a node must have",
+    fix: () => "vendorctl check --for switch",
   },
   SERVICE_ADDRESS_TAKEN: {
     say: (id: string, address: string, winner: string) => `${id} does not answer on ${address}: ${winner} does`,

@@ -35,7 +35,7 @@ export function routeEntries(model: DataplaneModel, own: readonly Net[]): (reado
 
 function wayTo(node: ClusterNode | undefined): { flags: number; mac: Uint8Array } {
   if (!node || node.local || !node.vtep.mac) return { flags: 0, mac: macBytes(null) };
-  const takesClients = node.dataplane === "ebpf" ? ROUTE_FLAG.ROUTE_PEER_EBPF : 0;
+  const takesClients = node.dataplane === "BPF" ? ROUTE_FLAG.ROUTE_PEER_EBPF : 0;
   return { flags: ROUTE_FLAG.ROUTE_OVERLAY | takesClients, mac: macBytes(node.vtep.mac) };
 }
 

@@ -1,16 +1,15 @@
 /** Takes a node's connections from one plane to the other, step by step as `nextStep` says, and back. */
+import type { Dataplane } from "../../api/dataplane.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import type { DataplaneModel, ServicePort } from "../../policy/model.ts";
-import type { ApplyReport, Dataplane } from "../contract.ts";
+import type { ApplyReport, DataplaneDriver } from "../contract.ts";
 import { wholeDelta } from "../model-delta.ts";
 import type { Affinity } from "../service-proxy/proxy-affinities.ts";
 import { errors } from "./errors.ts";
 import { type HandOverSeen, type Next, nextStep, type StepName } from "./next-step.ts";
 import type { Drain, NodeGround } from "./node-ground.ts";
 import { nextGeneration } from "./node-mode.ts";
-
-export type PlaneKind = Dataplane["kind"];
 
 /** The service proxy's rules on this node. */
 export interface ProxyRules {
@@ -42,7 +41,7 @@ export interface HandOverFacts {
 }
 
 export interface HandOverParts {
-  open: Record<PlaneKind, () => Promise<Dataplane>>;
+  open: Record<Dataplane, () => Promise<DataplaneDriver>>;
   ground: NodeGround;
   proxy: ProxyRules;
   deadMan: DeadMan;
@@ -52,9 +51,9 @@ export interface HandOverParts {
 
 export interface HandOver {
   /** Planes that carry the model in this life. */
-  readonly planes: ReadonlyMap<PlaneKind, Dataplane>;
+  readonly planes: ReadonlyMap<Dataplane, DataplaneDriver>;
   /** Goes on until there is something to wait for. */
-  advance(wanted: PlaneKind, model: DataplaneModel, facts: HandOverFacts): Promise<Advance>;
+  advance(wanted: Dataplane, model: DataplaneModel, facts: HandOverFacts): Promise<Advance>;
   /** What is being done at this moment, or was done last on a way that has not ended. */
   taking(): StepName | undefined;
   /** Of the programs, as the kernel has it. */
@@ -77,7 +76,7 @@ const PEERS_MS = 500;
 const PEERS_MOST_MS = 5_000;
 /** A proxy that does not come back in this time will not, and services are better served by nobody than by programs that are told to end. */
 const PROXY_MOST_MS = 60_000;
-const AFFINITIES_LOST = "which clients stay with which backends was not handed over: they choose again";
+const AFFINITIES_LOST = "session affinity was not exported: clients may get another backend";
 /** A flow on which nobody spoke in this time is idle. */
 const IDLE_MS = 10_000;
 
@@ -86,7 +85,7 @@ export function createHandOver(parts: HandOverParts): HandOver {
 }
 
 class NodeHandOver implements HandOver {
-  readonly planes = new Map<PlaneKind, Dataplane>();
+  readonly planes = new Map<Dataplane, DataplaneDriver>();
   private readonly parts: HandOverParts;
   private step: StepName | undefined;
   private toldOldFlows = false;
@@ -106,7 +105,7 @@ class NodeHandOver implements HandOver {
     return this.parts.ground.mode();
   }
 
-  async advance(wanted: PlaneKind, model: DataplaneModel, facts: HandOverFacts): Promise<Advance> {
+  async advance(wanted: Dataplane, model: DataplaneModel, facts: HandOverFacts): Promise<Advance> {
     const done: StepName[] = [];
     let report: ApplyReport | undefined;
     try {
@@ -132,12 +131,12 @@ class NodeHandOver implements HandOver {
     this.parts.ground.close();
   }
 
-  private keepTime(wanted: PlaneKind): void {
+  private keepTime(wanted: Dataplane): void {
     const now = this.parts.clock.now();
     const mode = this.mode();
-    this.flippedAt = mode === "ebpf" ? (this.flippedAt ?? now) : undefined;
-    this.leavingSince = wanted === "nft" && mode === "ebpf" ? (this.leavingSince ?? now) : undefined;
-    if (mode === "drain") {
+    this.flippedAt = mode === "Active" ? (this.flippedAt ?? now) : undefined;
+    this.leavingSince = wanted === "Nftables" && mode === "Active" ? (this.leavingSince ?? now) : undefined;
+    if (mode === "Draining") {
       this.drain ??= { generation: this.parts.ground.generation(), known: new Set(), since: now, given: false };
     } else this.drain = undefined;
   }
@@ -148,7 +147,7 @@ class NodeHandOver implements HandOver {
     const left = since(this.leavingSince);
     return {
       mode: this.mode(),
-      programmed: { nft: this.planes.has("nft"), ebpf: this.planes.has("ebpf") },
+      programmed: { Nftables: this.planes.has("Nftables"), BPF: this.planes.has("BPF") },
       filter: await ground.filter(),
       keep: await ground.keep.state(),
       deadMan: deadMan.armed(),
@@ -179,9 +178,9 @@ class NodeHandOver implements HandOver {
     const { ground, proxy, deadMan } = this.parts;
     switch (step) {
       case "programEbpf":
-        return await this.program("ebpf", model);
+        return await this.program("BPF", model);
       case "programNft":
-        return await this.program("nft", model);
+        return await this.program("Nftables", model);
       case "keep":
       case "openGate":
         await ground.keep.put(false, model);
@@ -207,7 +206,7 @@ class NodeHandOver implements HandOver {
       case "confirm":
         return void deadMan.confirm();
       case "dropFilter":
-        return void (await this.drop("nft"));
+        return void (await this.drop("Nftables"));
       case "removeProxyRules":
         return void (await proxy.remove());
       case "drain":
@@ -218,31 +217,32 @@ class NodeHandOver implements HandOver {
       case "turnOff":
         return void ground.turnOff();
       case "removeEbpf":
-        return void (await this.drop("ebpf"));
+        return void (await this.drop("BPF"));
       case "removeKeep":
         return void (await ground.keep.remove());
     }
   }
 
   /** Whole, or not at all: a plane that cannot carry every pod's policy never acts. */
-  private async program(kind: PlaneKind, model: DataplaneModel): Promise<ApplyReport> {
+  private async program(kind: Dataplane, model: DataplaneModel): Promise<ApplyReport> {
     const plane = await this.parts.open[kind]();
     try {
       const report = await plane.apply(wholeDelta(model, true));
       const failed = report.objects.find((one) => one.kind === "endpoint" && one.failed);
       const standsAlready =
-        kind === "ebpf" ? this.mode() === "ebpf" || this.mode() === "drain" : await this.parts.ground.filter();
+        kind === "BPF" ? this.mode() === "Active" || this.mode() === "Draining" : await this.parts.ground.filter();
       if (failed?.failed && !standsAlready) throw failed.failed;
       this.planes.set(kind, plane);
       return report;
     } catch (error) {
-      if (kind === "ebpf" && this.mode() !== "ebpf" && this.mode() !== "drain") await plane.remove().catch(() => {});
+      if (kind === "BPF" && this.mode() !== "Active" && this.mode() !== "Draining")
+        await plane.remove().catch(() => {});
       await plane.close().catch(() => {});
       throw error;
     }
   }
 
-  private async drop(kind: PlaneKind): Promise<void> {
+  private async drop(kind: Dataplane): Promise<void> {
     const plane = this.planes.get(kind) ?? (await this.parts.open[kind]());
     await plane.remove();
     await plane.close();
@@ -257,7 +257,7 @@ class NodeHandOver implements HandOver {
     const { ground, clock, log } = this.parts;
     const drain = { generation: nextGeneration(ground.generation()), known: new Set<string>() };
     const first = await ground.give("replace", drain, model);
-    await this.planes.get("nft")?.resync();
+    await this.planes.get("Nftables")?.resync();
     await this.tellAffinities(model);
     ground.drain(drain.generation);
     this.drain = { ...drain, since: clock.now(), given: false };
@@ -284,7 +284,7 @@ class NodeHandOver implements HandOver {
   private async giveRest(model: DataplaneModel) {
     const drain = this.drain!;
     const given = await this.parts.ground.give("insert", drain, model);
-    await this.planes.get("nft")?.resync();
+    await this.planes.get("Nftables")?.resync();
     drain.given = true;
     return given;
   }

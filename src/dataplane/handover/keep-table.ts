@@ -6,7 +6,7 @@
  */
 
 import { createHash } from "node:crypto";
-import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import { MARK as BPF_MARK } from "../../gen/bpf/layout.gen.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Netns } from "../../kernel/netns-port.ts";

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
+import type { Dataplane } from "../../api/dataplane.ts";
 import { type HandOverSeen, type Next, nextStep, type StepName } from "./next-step.ts";
 
 const NODE: HandOverSeen = {
   mode: undefined,
-  programmed: { nft: false, ebpf: false },
+  programmed: { Nftables: false, BPF: false },
   filter: false,
   keep: "absent",
   deadMan: false,
@@ -15,25 +16,25 @@ const NODE: HandOverSeen = {
 };
 
 /** A node that runs the standard plane, beside the orchestrator's proxy. */
-const STANDARD: HandOverSeen = { ...NODE, filter: true, programmed: { nft: true, ebpf: false } };
+const STANDARD: HandOverSeen = { ...NODE, filter: true, programmed: { Nftables: true, BPF: false } };
 
 /** What a step makes of a node. */
 const EFFECTS: Record<StepName, (seen: HandOverSeen) => Partial<HandOverSeen>> = {
-  programEbpf: ({ mode, programmed }) => ({ mode: mode ?? "off", programmed: { ...programmed, ebpf: true } }),
-  programNft: ({ programmed }) => ({ filter: true, programmed: { ...programmed, nft: true } }),
+  programEbpf: ({ mode, programmed }) => ({ mode: mode ?? "Off", programmed: { ...programmed, BPF: true } }),
+  programNft: ({ programmed }) => ({ filter: true, programmed: { ...programmed, Nftables: true } }),
   keep: () => ({ keep: "open" }),
   openGate: () => ({ keep: "open" }),
   closeGate: () => ({ keep: "gated" }),
   tellOldFlows: () => ({ toldOldFlows: true }),
   armDeadMan: () => ({ deadMan: true }),
-  flip: () => ({ mode: "ebpf", toldOldFlows: false }),
+  flip: () => ({ mode: "Active", toldOldFlows: false }),
   confirm: () => ({ deadMan: false }),
-  dropFilter: ({ programmed }) => ({ filter: false, programmed: { ...programmed, nft: false } }),
+  dropFilter: ({ programmed }) => ({ filter: false, programmed: { ...programmed, Nftables: false } }),
   removeProxyRules: ({ proxy }) => ({ proxy: { ...proxy, rules: false, serves: false } }),
-  drain: () => ({ mode: "drain", drain: { given: true, left: true } }),
+  drain: () => ({ mode: "Draining", drain: { given: true, left: true } }),
   giveAgain: ({ drain }) => ({ drain: { ...drain, given: true } }),
-  turnOff: () => ({ mode: "off" }),
-  removeEbpf: ({ programmed }) => ({ mode: undefined, programmed: { ...programmed, ebpf: false } }),
+  turnOff: () => ({ mode: "Off" }),
+  removeEbpf: ({ programmed }) => ({ mode: undefined, programmed: { ...programmed, BPF: false } }),
   removeKeep: () => ({ keep: "absent" }),
 };
 
@@ -49,14 +50,14 @@ const WAITS: Record<string, (seen: HandOverSeen) => Partial<HandOverSeen>> = {
 /** As the next life finds it: what only this one knew is gone. */
 function killed(seen: HandOverSeen): HandOverSeen {
   const drain = { ...seen.drain, given: false };
-  return { ...seen, programmed: { nft: false, ebpf: false }, toldOldFlows: false, drain };
+  return { ...seen, programmed: { Nftables: false, BPF: false }, toldOldFlows: false, drain };
 }
 
 function told(next: Next): string {
   return next === "settled" ? next : "wait" in next ? `wait for ${next.wait}` : next.do;
 }
 
-function walk(wanted: "ebpf" | "nft", from: HandOverSeen, killAt = -1) {
+function walk(wanted: Dataplane, from: HandOverSeen, killAt = -1) {
   const [steps, states]: [string[], HandOverSeen[]] = [[], [from]];
   let seen = from;
   for (let at = 0; at < 60; at++) {
@@ -70,11 +71,11 @@ function walk(wanted: "ebpf" | "nft", from: HandOverSeen, killAt = -1) {
   throw new Error(`never settled: ${steps.join(", ")}`);
 }
 
-const ON_EBPF = walk("ebpf", { ...STANDARD, confirmed: false }).end;
+const ON_EBPF = walk("BPF", { ...STANDARD, confirmed: false }).end;
 
 describe("the order of a hand-over", () => {
   it("to eBPF: programs stand ready and the kernel's NAT is kept before they act; the old plane goes when the new one is confirmed", () => {
-    expect(walk("ebpf", { ...STANDARD, confirmed: false }).steps).toEqual([
+    expect(walk("BPF", { ...STANDARD, confirmed: false }).steps).toEqual([
       "programEbpf",
       "keep",
       "tellOldFlows",
@@ -90,7 +91,7 @@ describe("the order of a hand-over", () => {
   });
 
   it("back: peers and the proxy first, then the kernel is given everything, and programs stay until their last flow has ended", () => {
-    expect(walk("nft", { ...ON_EBPF, peersKnow: false }).steps).toEqual([
+    expect(walk("Nftables", { ...ON_EBPF, peersKnow: false }).steps).toEqual([
       "wait for peers",
       "wait for proxy",
       "openGate",
@@ -106,41 +107,41 @@ describe("the order of a hand-over", () => {
 
   it("back: rules of a proxy that has written only some of them are not enough", () => {
     const proxy = { ...ON_EBPF.proxy, rules: true, serves: false, wasHere: true };
-    expect(walk("nft", { ...ON_EBPF, proxy }).steps.slice(0, 2)).toEqual(["wait for proxy", "openGate"]);
+    expect(walk("Nftables", { ...ON_EBPF, proxy }).steps.slice(0, 2)).toEqual(["wait for proxy", "openGate"]);
   });
 
   it("a node that never had another plane has nothing to be put back to, and waits for nobody", () => {
-    const first = walk("ebpf", {
+    const first = walk("BPF", {
       ...NODE,
       proxy: { rules: false, serves: false, wasHere: false, ours: true, quiet: true, givenUp: false },
     });
     expect(first.steps).toEqual(["programEbpf", "keep", "tellOldFlows", "flip", "closeGate", "settled"]);
-    expect(walk("nft", NODE).steps).toEqual(["programNft", "settled"]);
+    expect(walk("Nftables", NODE).steps).toEqual(["programNft", "settled"]);
   });
 
   it("where the proxy's rules are not ours to remove they stay", () => {
     const proxy = { ...NODE.proxy, ours: false };
-    expect(walk("ebpf", { ...STANDARD, proxy }).end.proxy.rules).toBe(true);
+    expect(walk("BPF", { ...STANDARD, proxy }).end.proxy.rules).toBe(true);
   });
 
   it("a proxy that never comes back is not waited for for ever", () => {
     const gone = { ...ON_EBPF, proxy: { ...ON_EBPF.proxy, givenUp: true } };
-    expect(walk("nft", gone).steps).not.toContain("wait for proxy");
+    expect(walk("Nftables", gone).steps).not.toContain("wait for proxy");
   });
 
   it("after the dead-man put the old plane back, everything of the new one goes", () => {
-    const putBack = { ...ON_EBPF, mode: "off" as const, filter: true, programmed: { nft: true, ebpf: true } };
-    expect(walk("nft", putBack).steps).toEqual(["removeEbpf", "removeKeep", "settled"]);
+    const putBack = { ...ON_EBPF, mode: "Off" as const, filter: true, programmed: { Nftables: true, BPF: true } };
+    expect(walk("Nftables", putBack).steps).toEqual(["removeEbpf", "removeKeep", "settled"]);
   });
 
   it("turned round in the middle of leaving, it goes back to eBPF by the same steps", () => {
-    const draining = { ...ON_EBPF, mode: "drain" as const, keep: "open" as const, filter: true };
-    expect(walk("ebpf", killed(draining)).end).toMatchObject({ mode: "ebpf", filter: false, keep: "gated" });
+    const draining = { ...ON_EBPF, mode: "Draining" as const, keep: "open" as const, filter: true };
+    expect(walk("BPF", killed(draining)).end).toMatchObject({ mode: "Active", filter: false, keep: "gated" });
   });
 
   const WAYS = [
-    ["to eBPF", "ebpf", { ...STANDARD, confirmed: false }],
-    ["back", "nft", { ...ON_EBPF, peersKnow: false }],
+    ["to eBPF", "BPF", { ...STANDARD, confirmed: false }],
+    ["back", "Nftables", { ...ON_EBPF, peersKnow: false }],
   ] as const;
   describe.each(WAYS)("%s", (_name, wanted, from) => {
     const whole = walk(wanted, from);
@@ -161,11 +162,11 @@ describe("the order of a hand-over", () => {
     it("at every moment a plane filters, NAT is kept while programs act, and the dead-man has something to put back", () => {
       for (let at = -1; at < whole.steps.length; at++) {
         for (const seen of walk(wanted, from, at).states) {
-          expect(seen.filter || seen.mode === "ebpf", "policy").toBe(true);
-          if (seen.mode === "ebpf" || seen.mode === "drain") expect(seen.keep).not.toBe("absent");
-          if (seen.mode === "drain") expect(seen.filter).toBe(true);
+          expect(seen.filter || seen.mode === "Active", "policy").toBe(true);
+          if (seen.mode === "Active" || seen.mode === "Draining") expect(seen.keep).not.toBe("absent");
+          if (seen.mode === "Draining") expect(seen.filter).toBe(true);
           if (seen.deadMan) expect(seen).toMatchObject({ filter: true, proxy: { rules: true } });
-          if (seen.keep === "gated") expect(seen.mode).toBe("ebpf");
+          if (seen.keep === "gated") expect(seen.mode).toBe("Active");
         }
       }
     });

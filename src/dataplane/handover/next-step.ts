@@ -2,14 +2,15 @@
  * The order in which a node's connections change hands, as one question: of what is so now, what comes next? Everything it asks is in the
  * kernel or on disk, so an agent that was killed anywhere goes on from there, and one that changes its mind halfway turns round. Pure.
  */
+
+import type { Dataplane, DataplaneState } from "../../api/dataplane.ts";
 import type { KeepState } from "./keep-table.ts";
-import type { NodeMode } from "./node-mode.ts";
 
 export interface HandOverSeen {
   /** Of the programs; undefined where there are none. */
-  mode: NodeMode | undefined;
+  mode: DataplaneState | undefined;
   /** In this life, whole: what the model says from here on reaches it. */
-  programmed: { nft: boolean; ebpf: boolean };
+  programmed: Record<Dataplane, boolean>;
   /** Our nftables filter is in the kernel, of this life or of an earlier one. */
   filter: boolean;
   keep: KeepState;
@@ -66,16 +67,16 @@ export type Wait = "confirmation" | "quiet" | "peers" | "proxy" | "flows";
 
 export type Next = { do: StepName } | { wait: Wait } | "settled";
 
-export function nextStep(wanted: "ebpf" | "nft", seen: HandOverSeen): Next {
-  return wanted === "ebpf" ? towardsEbpf(seen) : towardsNft(seen);
+export function nextStep(wanted: Dataplane, seen: HandOverSeen): Next {
+  return wanted === "BPF" ? towardsEbpf(seen) : towardsNft(seen);
 }
 
 /** The old filter and the proxy's rules go last, when it is proven that nobody needs them. */
 function towardsEbpf({ mode, programmed, filter, keep, deadMan, proxy, ...seen }: HandOverSeen): Next {
-  if (!programmed.ebpf) return { do: "programEbpf" };
+  if (!programmed.BPF) return { do: "programEbpf" };
   // What stands beside the programs must say the same until it goes.
-  if (filter && !programmed.nft) return { do: "programNft" };
-  if (mode !== "ebpf") {
+  if (filter && !programmed.Nftables) return { do: "programNft" };
+  if (mode !== "Active") {
     if (keep === "absent") return { do: "keep" };
     if (keep === "gated") return { do: "openGate" };
     if (!seen.toldOldFlows) return { do: "tellOldFlows" };
@@ -94,21 +95,21 @@ function towardsEbpf({ mode, programmed, filter, keep, deadMan, proxy, ...seen }
 
 /** The kernel must be able to carry everything before the programs let go of anything. */
 function towardsNft({ mode, programmed, keep, proxy, drain, deadMan, ...seen }: HandOverSeen): Next {
-  if (mode === "ebpf") {
+  if (mode === "Active") {
     if (!seen.peersKnow) return { wait: "peers" };
     if (proxy.wasHere && !proxy.serves && !proxy.givenUp) return { wait: "proxy" };
     if (keep !== "open") return { do: "openGate" };
-    if (!programmed.nft) return { do: "programNft" };
+    if (!programmed.Nftables) return { do: "programNft" };
     return { do: "drain" };
   }
-  if (!programmed.nft) return { do: "programNft" };
+  if (!programmed.Nftables) return { do: "programNft" };
   // Nobody may turn off what is being ended in order.
   if (deadMan) return { do: "confirm" };
-  if (mode === "drain") {
+  if (mode === "Draining") {
     if (keep !== "open") return { do: "openGate" };
     if (!drain.given) return { do: "giveAgain" };
     return drain.left ? { wait: "flows" } : { do: "turnOff" };
   }
-  if (mode === "off") return { do: "removeEbpf" };
+  if (mode === "Off") return { do: "removeEbpf" };
   return keep === "absent" ? "settled" : { do: "removeKeep" };
 }

@@ -1,4 +1,5 @@
 /** Everything a hand-over asks of the node and does to it, but for the planes themselves. */
+import type { DataplaneState } from "../../api/dataplane.ts";
 import type { BpfMap } from "../../kernel/bpf-port.ts";
 import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
@@ -11,12 +12,12 @@ import type { Affinity } from "../service-proxy/proxy-affinities.ts";
 import { type AffinityMaps, readAffinities, writeAffinities } from "./affinities.ts";
 import { countCarried, type Given, type GiveOptions, giveFlows, giveIdleFlows } from "./give-flows.ts";
 import { createKeepTable, holdUnknown, type KeepTable } from "./keep-table.ts";
-import { drainPinned, flipPinned, type NodeMode, pinnedGeneration, pinnedMode, turnOffPinned } from "./node-mode.ts";
+import { drainPinned, flipPinned, pinnedGeneration, pinnedMode, turnOffPinned } from "./node-mode.ts";
 import { tellOldFlows } from "./old-flows.ts";
 
 export interface NodeGround {
   keep: KeepTable;
-  mode(): NodeMode | undefined;
+  mode(): DataplaneState | undefined;
   flip(): void;
   drain(generation: number): void;
   turnOff(): void;

@@ -1,25 +1,19 @@
 /** The node's switch, read and written by its pin alone: for whoever has no programs loaded, and also when the agent is dead. */
 import { randomInt } from "node:crypto";
-import { NODE_MODE, NODE_WORD } from "../../gen/bpf/layout.gen.ts";
+import type { DataplaneState } from "../../api/dataplane.ts";
+import { NODE_WORD } from "../../gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort } from "../../kernel/bpf-port.ts";
 import { mapDirectory, otherMapDirectories, word } from "../ebpf/programs.ts";
+import { STATE_NUMBERS, stateOfNumber } from "../ebpf/state-number.ts";
 
 /** As many as fit into half of a mark, but for 0. */
 const MOST_GENERATIONS = 0xffff;
 
-export type NodeMode = "off" | "ebpf" | "drain";
-
-const NUMBERS: Record<NodeMode, number> = {
-  off: NODE_MODE.MODE_OFF,
-  ebpf: NODE_MODE.MODE_EBPF,
-  drain: NODE_MODE.MODE_DRAIN,
-};
-
 /** What programs of any release do on this node; undefined where there are none. Our own release's word comes first. */
-export function pinnedMode(bpf: BpfPort, pinDirectory: string): NodeMode | undefined {
+export function pinnedMode(bpf: BpfPort, pinDirectory: string): DataplaneState | undefined {
   for (const directory of layouts(bpf, pinDirectory)) {
     const number = readWord(bpf, directory, NODE_WORD.NODE_MODE);
-    const found = (Object.keys(NUMBERS) as NodeMode[]).find((mode) => NUMBERS[mode] === number);
+    const found = stateOfNumber(number);
     if (found !== undefined) return found;
   }
   return undefined;
@@ -28,19 +22,19 @@ export function pinnedMode(bpf: BpfPort, pinDirectory: string): NodeMode | undef
 /** Turns every release's programs off; how many there were. They stay where they are and touch nothing. */
 export function turnOffPinned(bpf: BpfPort, pinDirectory: string): number {
   const there = layouts(bpf, pinDirectory);
-  for (const directory of there) writeWord(bpf, directory, NODE_WORD.NODE_MODE, NUMBERS.off);
+  for (const directory of there) writeWord(bpf, directory, NODE_WORD.NODE_MODE, STATE_NUMBERS.Off);
   return there.length;
 }
 
 export function flipPinned(bpf: BpfPort, pinDirectory: string): void {
-  writeWord(bpf, mapDirectory(pinDirectory), NODE_WORD.NODE_MODE, NUMBERS.ebpf);
+  writeWord(bpf, mapDirectory(pinDirectory), NODE_WORD.NODE_MODE, STATE_NUMBERS.Active);
 }
 
 /** The generation first: a program that drains must know which flows were given. */
 export function drainPinned(bpf: BpfPort, pinDirectory: string, generation: number): void {
   for (const directory of layouts(bpf, pinDirectory)) {
     writeWord(bpf, directory, NODE_WORD.NODE_GENERATION, generation);
-    writeWord(bpf, directory, NODE_WORD.NODE_MODE, NUMBERS.drain);
+    writeWord(bpf, directory, NODE_WORD.NODE_MODE, STATE_NUMBERS.Draining);
   }
 }
 

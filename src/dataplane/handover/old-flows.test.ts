@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { flowKeyLayout, oldFlowLayout } from "../../gen/bpf/layout.gen.ts";
 import type { ConntrackPort, Flow } from "../../kernel/conntrack-port.ts";
-import { makeFakeKernel } from "../../kernel/fake/fake-kernel.ts";
+import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
 import { tellOldFlows } from "./old-flows.ts";
 
 afterEach(() => vi.restoreAllMocks());
@@ -17,7 +17,7 @@ it("connections are taken over in the first second after boot, also those that n
   });
   const conntrack = { flows: async () => [flow(1000, 0), flow(1001, 60)] } as Partial<ConntrackPort> as ConntrackPort;
   const sizes = { keySize: flowKeyLayout.size, valueSize: oldFlowLayout.size, maxEntries: 64 };
-  const oldFlows = makeFakeKernel().bpf.createMap({ name: "old_flows", type: "hash", ...sizes });
+  const oldFlows = fakeKernel().bpf.createMap({ name: "old_flows", type: "hash", ...sizes });
   expect(await tellOldFlows({ oldFlows, conntrack, nodeAddresses: [], which: "all" })).toBe(2);
   const ends = oldFlows.entries().map(([, value]) => oldFlowLayout.read(value).until);
   expect(ends.sort()).toEqual([0n, 0n, 58_500_000_000n, 58_500_000_000n]);

@@ -8,15 +8,14 @@ export const errors = defineErrors({
     say: (route: string) => `the route to ${route} waits for the overlay device`,
   },
   NET_ROUTE_TAKEN: {
-    say: (route: string) => `there is a route to ${route} already, which somebody else made`,
-    fix: (route: string) => `ip route delete ${route}, if nobody needs it; it is written again at once`,
+    say: (route: string) => `a route to ${route} exists that this agent did not add`,
+    fix: (route: string) => `ip route delete ${route}; the agent then adds its own`,
   },
   NET_NOT_WRITTEN: {
     say: (what: string, why: string) => `${what} could not be written: ${why}`,
   },
   NET_OVERLAY_DIFFERS: {
-    say: (name: string, have: string, want: string) => `device ${name} is ${have}, and ${want} is wanted`,
-    fix: (name: string) =>
-      `drain the node, then ip link delete ${name}: making it anew breaks connections, so it is not done by itself`,
+    say: (name: string, have: string, want: string) => `device ${name} is ${have}, and ${want} is needed`,
+    fix: (name: string) => `drain the node, then ip link delete ${name}; replacing the device breaks connections`,
   },
 });

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { fakeKernel } from "../../kernel/kernel.ts";
+import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
 import { MAIN_TABLE } from "../../kernel/netlink-port.ts";
 import type { ClusterNode, ModelDelta, Route, WorkloadEndpoint } from "../../policy/model.ts";
 import { ModelCopy } from "../../policy/model-copy.ts";
@@ -14,7 +14,7 @@ function node(name: string, address: string, tunnel: string, local = false): Clu
     ...{ name, local, addressV4: address, addressV6: null, subnetV4: "172.16.0.0/24", subnetV6: null },
     addresses: [`${address}/32`],
     vtep: { mac: `66:00:00:00:00:0${name.slice(-1)}`, addressV4: tunnel, addressV6: `fd00::${name.slice(-1)}` },
-    dataplane: "nft",
+    dataplane: "Nftables",
   };
 }
 

@@ -40,7 +40,7 @@ function overTunnel(common: Omit<KernelRoute, "gateway">, gateway: string, devic
 
 /** Whether anything goes, or may come, through the tunnel. */
 export function needsOverlay({ routes, settings }: DataplaneModel): boolean {
-  if (settings.dataplane === "ebpf") return true;
+  if (settings.dataplane === "BPF") return true;
   return [...routes.values()].some(
     ({ kind, encapsulation, tunnel }) =>
       (kind === "remote-workload" && encapsulation === "vxlan") || (kind === "remote-host" && tunnel),

@@ -1,5 +1,5 @@
 /** The questions asked of a packet, in the order of `priority` at each hook. All come before 0, where other filters stand. */
-import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { DataplaneModel, FailsafePort } from "../../policy/model.ts";
 import { FAMILIES } from "./model-sets.ts";
 import { familyOf } from "./names.ts";

@@ -4,6 +4,6 @@ export const errors = defineErrors({
   NFT_NOT_WRITTEN: {
     say: (what: string, why: string) =>
       `${what} could not be written to nftables, so what it would decide is denied: ${why}`,
-    fix: () => "vendorctl check says what the kernel of a node must have",
+    fix: () => "vendorctl check --for switch",
   },
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import type { FlowTuple } from "../../kernel/conntrack-port.ts";
-import { fakeKernel } from "../../kernel/kernel.ts";
+import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
 import { createCalculator } from "../../policy/calculator.ts";
 import { createNftDataplane } from "./nft-dataplane.ts";
 

@@ -1,4 +1,4 @@
-import { POD_INTERFACE_PREFIX } from "../../api/pod-network.ts";
+import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { NetlinkEvent, NetlinkPort } from "../../kernel/netlink-port.ts";
@@ -7,7 +7,7 @@ import type { NftObject, NftPort } from "../../kernel/nft-port.ts";
 import type { Watch } from "../../kernel/sys.ts";
 import type { ModelDelta, WorkloadEndpoint } from "../../policy/model.ts";
 import { ModelCopy } from "../../policy/model-copy.ts";
-import type { ApplyReport, Dataplane, SweepReport, Table, TableName } from "../contract.ts";
+import type { ApplyReport, DataplaneDriver, SweepReport, Table, TableName } from "../contract.ts";
 import { cutFlows } from "./cut-flows.ts";
 import { closeForeignForward, openForeignForward } from "./foreign-forward.ts";
 import { isOfPolicy } from "./policy-chains.ts";
@@ -27,12 +27,12 @@ export interface NftOptions {
   netns?: Netns;
 }
 
-export function createNftDataplane(options: NftOptions): Dataplane {
+export function createNftDataplane(options: NftOptions): DataplaneDriver {
   return new NftDataplane(options);
 }
 
-class NftDataplane implements Dataplane {
-  readonly kind = "nft";
+class NftDataplane implements DataplaneDriver {
+  readonly kind = "Nftables";
   private readonly table: string;
   private readonly nft: NftPort;
   private readonly netlink: NetlinkPort;

@@ -99,7 +99,7 @@ export class ServiceProxyRules {
     this.#onChange = onChange;
     while (!signal.aborted) {
       await this.look(removes()).catch((error: unknown) => {
-        this.#log.warn({ error }, "looking for the service proxy's rules did not go well, will be tried again");
+        this.#log.warn({ error }, "looking for kube-proxy's rules failed, retrying");
       });
       await sleep(this.#clock, EVERY_MS, signal);
     }
@@ -139,7 +139,7 @@ export class ServiceProxyRules {
     const { places, chains, left } = await removeProxyRules(this.#place);
     if (places.length === 0) return false;
     const [tables, again] = [places.map(({ where }) => where), this.#wereGone];
-    this.#log.info({ tables, chains, left, again }, "removed the service proxy's rules");
+    this.#log.info({ tables, chains, left, again }, "removed kube-proxy's rules");
     if (again) this.#returned.push(this.#clock.now());
     this.#wereGone = true;
     const returns = this.#state.returns + (again ? 1 : 0);
@@ -160,10 +160,7 @@ export class ServiceProxyRules {
     const before = this.#state;
     this.#state = next;
     if (next.conflict && !before.conflict) {
-      this.#log.error(
-        { error: next.conflict, fix: next.conflict.fix },
-        "the service proxy and this agent contradict each other",
-      );
+      this.#log.error({ error: next.conflict, fix: next.conflict.fix }, "kube-proxy conflicts with this agent");
     }
     const same = next.conflict?.message === before.conflict?.message;
     if (!same || next.present !== before.present || next.returns !== before.returns) this.#onChange(next);

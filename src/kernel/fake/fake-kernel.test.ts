@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import { expect, it } from "vitest";
-import { fakeKernel } from "../kernel.ts";
 import { kernelContract } from "../testing/contract.ts";
+import { fakeKernel } from "./fake-kernel.ts";
 
 kernelContract(
   "fake",

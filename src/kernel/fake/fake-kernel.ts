@@ -16,7 +16,7 @@ export interface FakeKernel extends Kernel {
   readonly world: FakeWorld;
 }
 
-export function makeFakeKernel(options: FakeBpfOptions = {}): FakeKernel {
+export function fakeKernel(options: FakeBpfOptions = {}): FakeKernel {
   const world = new FakeWorld();
   const bpf = fakeBpf(world, options);
   const mounts: MountsPort = {

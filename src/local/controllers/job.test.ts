@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { JOBS } from "../../cluster/kinds.ts";
-import { fakeClock } from "../../kit/clock.ts";
+import { fakeClock } from "../../kit/fake-clock.ts";
 import { formatIndexes, parseIndexes } from "./index-ranges.ts";
 import { planJob } from "./job-plan.ts";
 import { type SmallCluster, smallCluster, template } from "./testing/small-cluster.ts";

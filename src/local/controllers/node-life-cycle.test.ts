@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { DAEMON_SETS, NODES, PODS } from "../../cluster/kinds.ts";
-import { type FakeClock, fakeClock } from "../../kit/clock.ts";
+import { type FakeClock, fakeClock } from "../../kit/fake-clock.ts";
 import { isReady } from "./pod-state.ts";
 import { type SmallCluster, smallCluster, template } from "./testing/small-cluster.ts";
 import type { DaemonSet, Node, Pod } from "./workload-types.ts";

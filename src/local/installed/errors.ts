@@ -16,7 +16,7 @@ export const errors = defineErrors({
     exitCode: 64,
   },
   INSTALL_METHOD_UNKNOWN: {
-    say: (method: string, known: string) => `"${method}" is not a way to install; the ways are ${known}`,
+    say: (method: string, known: string) => `"${method}" is not an install method; use one of ${known}`,
     exitCode: 64,
   },
   INSTALL_METHOD_NOT_ON_ETCD: {

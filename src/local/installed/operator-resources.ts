@@ -1,4 +1,4 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { Condition, KubeObject } from "../../api/object.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
@@ -32,7 +32,7 @@ function installationSpec(release: OldRelease, kind: ClusterKind, pool: Pool | u
   const cni = foreign ?? "Vendor";
   return {
     variant: variant as "OpenSource",
-    ...(kind === "generic" || kind === "iac" ? {} : { clusterKind: kind }),
+    ...(CLUSTER_KINDS[kind].isVendorPlatform ? { clusterKind: kind } : {}),
     cni: { type: cni, ipam: { type: cni } },
     vendorNetwork: {
       ...(release.hasSince("v3.19") ? { linuxDataplane: "Nftables" as const } : {}),

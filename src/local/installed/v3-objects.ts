@@ -1,6 +1,7 @@
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { platformOf } from "../../operator/render/platform.ts";
 import type { OldRelease } from "../../procedures/releases/old-release.ts";
 import { addressObjects, type Pool, tunnelAddresses } from "./address-objects.ts";
 import type { InstalledNode } from "./installed-node.ts";
@@ -46,9 +47,9 @@ function settings({ release, kind, by, autoHostEndpoints }: V3Inputs): KubeObjec
     }),
     v3Object("dataplaneConfiguration", singleton, {
       bpfEnabled: false,
-      healthPort: kind === "openshift" ? 9199 : 9099,
+      healthPort: platformOf(kind).healthPort,
       logSeverityScreen: "Info",
-      vxlanVNI: kind === "mke" ? 10000 : 4096,
+      vxlanVNI: platformOf(kind).vxlan.vni,
     }),
     v3Object("kubeControllersConfiguration", singleton, {
       healthChecks: "Enabled",

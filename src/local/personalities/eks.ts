@@ -1,4 +1,4 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { LINK_LOCAL_DNS } from "../../api/cluster-kinds.ts";
 import type { KubeObject } from "../../api/object.ts";
 import type { Personality, PersonalityOptions } from "../personality.ts";
 import { dnsObjects } from "./dns-add-on.ts";
@@ -11,7 +11,6 @@ import { KUBE_SYSTEM, systemNamespaces } from "./system-namespaces.ts";
 const SERVICE_CIDRS = ["10.100.0.0/16", "fd30:100::/108"];
 const POD_CIDRS = ["192.168.0.0/16", "fd30:168::/56"];
 const REGION = "eu-west-1";
-const NAMESERVER = CLUSTER_KINDS.eks.operatorNameserver;
 
 /** The AWS-like service: the cloud's own CNI plugin, its name server at a link-local address, and perhaps IPVS. */
 export const eks: Personality = {
@@ -32,7 +31,7 @@ export const eks: Personality = {
         name: `ip-${(node.internalIPs[0] as string).replaceAll(".", "-")}.${REGION}.compute.internal`,
         providerID: `aws:///${node.zone}/${instanceId(node.index)}`,
         labels: nodeLabels(options, node),
-        annotations: { "local.vendor.io/nameserver": NAMESERVER },
+        annotations: { "local.vendor.io/nameserver": LINK_LOCAL_DNS },
       }),
     }),
   objects(options) {
@@ -49,7 +48,7 @@ export const eks: Personality = {
       ...dnsObjects({
         serviceCidr: SERVICE_CIDRS[0] as string,
         options,
-        upstream: NAMESERVER,
+        upstream: LINK_LOCAL_DNS,
         labels: { "eks.amazonaws.com/component": "kube-dns" },
       }),
     ];

@@ -8,7 +8,7 @@ export const errors = defineErrors({
   },
   PROXY_NOT_OFFERED: {
     say: (kind: string, asked: string, offered: string) =>
-      `a cluster of kind ${kind} cannot have its service proxy "${asked}"; it can be ${offered}`,
+      `kube-proxy of a cluster of kind ${kind} cannot be "${asked}"; it can be ${offered}`,
     fix: () => "leave --proxy out, or choose another --kind",
     exitCode: 64,
   },

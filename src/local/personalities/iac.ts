@@ -1,4 +1,4 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { LINK_LOCAL_DNS } from "../../api/cluster-kinds.ts";
 import type { Personality, PersonalityOptions } from "../personality.ts";
 import { type ClusterConfiguration, printClusterConfiguration } from "./cluster-configuration.ts";
 import { CONFIGURATION, CONFIGURATION_KEY, clusterRollout, proxyObjects } from "./cluster-rollout.ts";
@@ -12,7 +12,6 @@ import { systemNamespaces } from "./system-namespaces.ts";
 const SERVICE_CIDRS = ["100.64.0.0/13", "fd40:64::/108"];
 const POD_CIDRS = ["100.96.0.0/11", "fd40:96::/56"];
 const REGION = "eu-central-1";
-const NAMESERVER = CLUSTER_KINDS.iac.operatorNameserver;
 
 /** Made by an infrastructure-as-code tool in an AWS-like cloud: the tool's configuration decides, when it is rolled out. */
 export const iac: Personality = {
@@ -35,7 +34,7 @@ export const iac: Personality = {
           name: instance,
           providerID: `aws:///${node.zone}/${instance}`,
           labels: { ...roleLabels(node), "kops.k8s.io/instancegroup": instanceGroup(node) },
-          annotations: { "local.vendor.io/nameserver": NAMESERVER },
+          annotations: { "local.vendor.io/nameserver": LINK_LOCAL_DNS },
           taints: controlPlaneTaints(node, options),
         };
       },
@@ -56,7 +55,7 @@ export const iac: Personality = {
         data: { [CONFIGURATION_KEY]: printClusterConfiguration(options.name, KUBERNETES_VERSION, configuration) },
       },
       ...proxyObjects(configuration),
-      ...dnsObjects({ serviceCidr: SERVICE_CIDRS[0] as string, options, upstream: NAMESERVER }),
+      ...dnsObjects({ serviceCidr: SERVICE_CIDRS[0] as string, options, upstream: LINK_LOCAL_DNS }),
     ];
   },
   behaviours: [clusterRollout],

@@ -13,12 +13,19 @@ const asked = { bpfEnabled: true, cgroupV2Path: undefined };
 const programs = (node: AgentNode, settings = asked, kind: ClusterKind = "generic") =>
   agentWord(node, settings, kind)["vendor.io/programs"];
 
+const NOTHING_ELSE = {
+  "vendor.io/programs-refusal": null,
+  "vendor.io/service-proxy-rules": null,
+  "vendor.io/full-maps": null,
+};
+
 describe("what an agent on paper says about its node", () => {
   it("loads, and stays with the standard data plane until it is told", () => {
     expect(agentWord(ubuntu, { ...asked, bpfEnabled: false }, "generic")).toEqual({
       "vendor.io/programs": "loads",
       "vendor.io/dataplane": "Nftables",
       "vendor.io/service-routing": null,
+      ...NOTHING_ELSE,
     });
   });
 
@@ -27,6 +34,7 @@ describe("what an agent on paper says about its node", () => {
       "vendor.io/programs": "loads",
       "vendor.io/dataplane": "BPF",
       "vendor.io/service-routing": "proven",
+      ...NOTHING_ELSE,
     });
   });
 
@@ -49,6 +57,8 @@ describe("what an agent on paper says about its node", () => {
     expect(word["vendor.io/programs"]).toMatch(why);
     expect(word["vendor.io/dataplane"]).toBe("Nftables");
     expect(word["vendor.io/service-routing"]).toBeNull();
+    const cgroup = node === bottlerocket;
+    expect(word["vendor.io/programs-refusal"]).toBe(cgroup ? "CgroupPathNotWritable" : "EbpfProgramsRefused");
   });
 
   it("a writable path is well on an immutable system, and any path on another", () => {

@@ -1,8 +1,8 @@
-import { AGENT_SAYS } from "../../api/agent-report.ts";
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import { canWrite, parseOperatingSystem } from "../../api/operating-system.ts";
 import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../../api/platform-limits.ts";
+import { agentReportAnnotations, type Refusal } from "../../api/protocol/agent-report.ts";
 
 /** Put on a node, it makes the agent there refuse with this sentence. */
 const REFUSE_ANNOTATION = "local.vendor.io/refuse-programs";
@@ -26,24 +26,29 @@ export type AgentWord = Readonly<Record<string, string | null>>;
 export function agentWord(node: AgentNode, settings: AgentSettings, kind: ClusterKind): AgentWord {
   const refusal = refusalOf(node, settings, kind);
   const acts = settings.bpfEnabled && refusal === undefined;
-  return {
-    [AGENT_SAYS.programs]: refusal === undefined ? "loads" : `refused: ${refusal}`,
-    [AGENT_SAYS.dataplane]: acts ? "BPF" : "Nftables",
-    [AGENT_SAYS.serviceRouting]: acts ? "proven" : null,
-  };
+  return agentReportAnnotations({
+    programs: refusal === undefined ? "loads" : { refused: refusal },
+    dataplane: acts ? "BPF" : "Nftables",
+    servicesProven: acts,
+    proxyRules: undefined,
+    fullMaps: [],
+  });
 }
 
-function refusalOf(node: AgentNode, settings: AgentSettings, kind: ClusterKind): string | undefined {
+function refusalOf(node: AgentNode, settings: AgentSettings, kind: ClusterKind): Refusal | undefined {
   const asked = node.annotations[REFUSE_ANNOTATION];
-  if (asked !== undefined) return asked || "the kernel does not load the programs";
+  if (asked !== undefined) return refused(asked || "the kernel does not load the programs");
   if (!supportedArchitecture(node.architecture)) {
-    return `architecture ${node.architecture} is not ${PLATFORM_LIMITS.architecture.rule}`;
+    return refused(`architecture ${node.architecture} is not ${PLATFORM_LIMITS.architecture.rule}`);
   }
   const kernel = kernelVerdict(node, kind);
-  if (!kernel.ok) return `kernel ${node.kernelVersion} (${node.osImage}) is too old, it needs ${kernel.need}`;
+  if (!kernel.ok) return refused(`kernel ${node.kernelVersion} (${node.osImage}) is too old, it needs ${kernel.need}`);
   const path = settings.cgroupV2Path ?? vendorNames.paths.cgroupV2;
   if (!canWrite(parseOperatingSystem(node.osImage), path)) {
-    return `cannot mount the control groups at ${path}: the file system of ${node.osImage} is read-only there`;
+    const why = `cannot mount the control groups at ${path}: the file system of ${node.osImage} is read-only there`;
+    return { code: "CgroupPathNotWritable", why };
   }
   return undefined;
 }
+
+const refused = (why: string): Refusal => ({ code: "EbpfProgramsRefused", why });

@@ -1,5 +1,5 @@
-import { AGENT_SAYS } from "../../api/agent-report.ts";
 import { vendorNames } from "../../api/names.ts";
+import { announcedDataplane } from "../../api/protocol/agent-report.ts";
 import type { Admission, Change } from "../../apiserver/call.ts";
 import type { Store } from "../../apiserver/storage/store.ts";
 import { isReady } from "../controllers/pod-state.ts";
@@ -41,5 +41,5 @@ export class NodeServices implements Admission {
 
 function isServing(pod: Pod, app: string): boolean {
   if (app === serviceProxy.daemonSet) return isReady(pod);
-  return pod.metadata.annotations?.[AGENT_SAYS.dataplane] === "BPF";
+  return announcedDataplane(pod.metadata.annotations) === "BPF";
 }

@@ -1,4 +1,5 @@
 import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { platformOf } from "../../operator/render/platform.ts";
 import { addressIn } from "../personalities/server-names.ts";
 import type { Personality, PersonalityOptions } from "../personality.ts";
 import type { ApiAddresses, PlatformLookup } from "./api-route.ts";
@@ -22,8 +23,8 @@ export function platformAddresses(personality: Personality, options: Personality
 
 function lookupOf({ kind }: Personality): PlatformLookup {
   const row = CLUSTER_KINDS[kind];
-  if ("operatorNameserver" in row) return { by: "nameserver", address: row.operatorNameserver };
-  return kind === "mke" ? { by: "nodeNetwork" } : { by: "anybody" };
+  if (row.operatorNameserver !== undefined) return { by: "nameserver", address: row.operatorNameserver };
+  return platformOf(kind).addressOnlyOnNodes === undefined ? { by: "anybody" } : { by: "nodeNetwork" };
 }
 
 /**
@@ -31,5 +32,5 @@ function lookupOf({ kind }: Personality): PlatformLookup {
  * API server's cluster IP until our data plane does.
  */
 export function platformServesClusterIP({ kind }: Personality): boolean {
-  return kind === "openshift";
+  return CLUSTER_KINDS[kind].platformServesServices;
 }

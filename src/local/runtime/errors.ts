@@ -2,7 +2,7 @@ import { defineErrors } from "../../kit/errors.ts";
 
 export const errors = defineErrors({
   PAPER_NODE_CANNOT_EXEC: {
-    say: (pod: string) => `pod ${pod} is on a paper node: nothing runs there that a command could run in`,
+    say: (pod: string) => `pod ${pod} is on a simulated node, which runs no process`,
     fix: () => "bring the cluster up with nodes that run processes",
   },
   POD_NOT_ON_NODE: {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../api/object.ts";
 import { EVENTS, LEASES, NODES, PODS } from "../../cluster/kinds.ts";
-import { type FakeClock, fakeClock } from "../../kit/clock.ts";
+import { type FakeClock, fakeClock } from "../../kit/fake-clock.ts";
 import { isReady } from "../controllers/pod-state.ts";
 import { type SmallCluster, smallCluster } from "../controllers/testing/small-cluster.ts";
 import type { Lease, Node, Pod, PodSpec } from "../controllers/workload-types.ts";
@@ -114,7 +114,7 @@ describe("a pod on a paper node", () => {
     const uid = (await when(isReady)).metadata.uid!;
     const lines: string[] = [];
     for await (const line of cluster.runtime.logs(uid, "main", {})) lines.push(line.slice(25));
-    expect(lines).toEqual(["this is a paper node: main (web:1) is said to run, nothing does", "ready"]);
+    expect(lines).toEqual(["simulated node: main (web:1) is reported as running, but no process runs", "ready"]);
     await expect(cluster.runtime.exec(uid, "main", { command: ["sh"] })).rejects.toMatchObject({
       code: "PAPER_NODE_CANNOT_EXEC",
     });

@@ -172,7 +172,12 @@ function runOnPaper(
     throw new ImageError(`failed to pull and unpack image "${image}": not found`);
   }
   logOf(paper, container.name).startRun();
-  write(paper, container, clock, `this is a paper node: ${container.name} (${image}) is said to run, nothing does`);
+  write(
+    paper,
+    container,
+    clock,
+    `simulated node: ${container.name} (${image}) is reported as running, but no process runs`,
+  );
   enact(paper, container, behaviour, clock, report);
   return containerRun(container);
 }

@@ -15,7 +15,7 @@ export const reconcileApiServer = reconcileOptional({
   workload: vendorNames.workloads.apiServer,
   says: {
     ready: `The API ${group}/${version} answers.`,
-    notInstalled: "No APIServer named default asks for the v3 API.",
+    notInstalled: "There is no APIServer named default.",
   },
   requests: ({ apiServers }) => apiServers,
   problems: () => [],

@@ -9,7 +9,7 @@ export const reconcileFlowLogs = reconcileOptional({
   kind: storedKind("flowLogs"),
   finalizer: vendorNames.finalizers.flowLogs,
   workload: vendorNames.workloads.flowLogs,
-  says: { ready: "Flows are collected.", notInstalled: "No FlowLogs named default asks for flow logs." },
+  says: { ready: "Flows are collected.", notInstalled: "There is no FlowLogs named default." },
   requests: ({ flowLogs }) => flowLogs,
   problems: ({ self }) => flowResourceProblems(vendorNames.singleton, { version: self.version }),
 });

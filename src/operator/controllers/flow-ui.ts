@@ -10,14 +10,14 @@ export const reconcileFlowUI = reconcileOptional({
   kind: storedKind("flowUI"),
   finalizer: vendorNames.finalizers.flowUI,
   workload: vendorNames.workloads.flowUI,
-  says: { ready: "The page is served.", notInstalled: "No FlowUI named default asks for the flow UI." },
+  says: { ready: "The flow UI is served.", notInstalled: "There is no FlowUI named default." },
   requests: ({ flowUIs }) => flowUIs,
   problems: ({ self, flowLogs }) => {
     const logs = theOne(flowLogs);
     const early = flowResourceProblems(vendorNames.singleton, { version: self.version });
     if (early.length > 0 || (logs && !isLeaving(logs))) return early;
     return [
-      flowProblem.FLOW_UI_NEEDS_LOGS("kind", "The flow UI needs flow logs, and no FlowLogs named default is there."),
+      flowProblem.FLOW_UI_NEEDS_LOGS("kind", "The flow UI needs flow logs, and there is no FlowLogs named default."),
     ];
   },
 });

@@ -1,5 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { withFix } from "../../api/protocol/status-message.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
 import { type Effective, effectiveFor } from "../effective.ts";
 import { type Hands, keepFinalizer } from "../hands.ts";
@@ -58,7 +59,10 @@ function beside(observed: Observed, outcome: Outcome): Outcome {
   const second = refusedOperator(observed.activeOperator, observed.now);
   if (!second || outcome.kind === "degraded") return outcome;
   const { operator } = vendorNames.workloads;
-  const message = `A second operator, in namespace ${second.namespace}, was refused: this one, in ${observed.self.namespace}, looks after the cluster. Fix: kubectl -n ${second.namespace} delete deployment ${operator}`;
+  const message = withFix(
+    `A second operator, in namespace ${second.namespace}, was refused: the operator in ${observed.self.namespace} manages the cluster.`,
+    `kubectl -n ${second.namespace} delete deployment ${operator}`,
+  );
   return degraded("SecondOperator", message, true);
 }
 

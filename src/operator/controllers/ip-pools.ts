@@ -27,7 +27,7 @@ export async function reconcileIpPools(observed: Observed, hands: Hands): Promis
   const waiting = await retire(hands, plan.retire);
   if (waiting) return progressing(waiting, 5_000);
   return ready(
-    `${plan.apply.length} pools: ${plan.apply.map(({ spec }) => spec.cidr).join(", ") || "none; they are made by somebody else"}.`,
+    `${plan.apply.length} ${plan.apply.length === 1 ? "pool" : "pools"}${plan.apply.length === 0 ? ": created by others" : `: ${plan.apply.map(({ spec }) => spec.cidr).join(", ")}`}.`,
   );
 }
 
@@ -35,17 +35,17 @@ export async function reconcileIpPools(observed: Observed, hands: Hands): Promis
 async function retire(hands: Hands, pools: readonly Pool[]): Promise<string | undefined> {
   const waiting: string[] = [];
   for (const pool of pools) {
-    if (isLeaving(pool)) waiting.push(`IPPool ${pool.metadata.name} to be gone`);
+    if (isLeaving(pool)) waiting.push(`IPPool ${pool.metadata.name} to be deleted`);
     else if (pool.spec.disabled !== true) {
       await disable(hands, pool);
-      waiting.push(`IPPool ${pool.metadata.name} to give out no more addresses`);
+      waiting.push(`IPPool ${pool.metadata.name} to allocate no more addresses`);
     } else {
       const used = await addressesInUse(hands, pool);
       if (used === 0) await deleteObject(hands.tools, pool);
       waiting.push(
         used === 0
-          ? `IPPool ${pool.metadata.name} to be gone`
-          : `${used} addresses of IPPool ${pool.metadata.name} to be given back`,
+          ? `IPPool ${pool.metadata.name} to be deleted`
+          : `${used} addresses of IPPool ${pool.metadata.name} to be released`,
       );
     }
   }
@@ -82,10 +82,10 @@ async function addressesInUse({ tools }: Hands, pool: Pool): Promise<number> {
 async function removeAll(observed: Observed, hands: Hands): Promise<Outcome> {
   const ours = observed.pools.filter(isOurs);
   if (ours.length === 0) return absent();
-  if (nodeAgents(observed)) return progressing("the agents to be gone");
+  if (nodeAgents(observed)) return progressing("the agents to stop");
   for (const pool of ours)
     await (pool.metadata.annotations?.[ADOPTED] ? giveBack(hands, pool) : deleteObject(hands.tools, pool));
-  return progressing("the IP pools to be gone", 1_000);
+  return progressing("the IP pools to be deleted", 1_000);
 }
 
 async function giveBack({ tools }: Hands, { apiVersion, kind, metadata }: Pool): Promise<void> {
@@ -99,5 +99,5 @@ async function giveBack({ tools }: Hands, { apiVersion, kind, metadata }: Pool):
   tools.onWrite("applied");
   tools.live.wrote(place, written);
   if (isDeepStrictEqual(written.metadata.labels, metadata.labels))
-    tools.log.warn({ pool: metadata.name }, "cannot give the pool back");
+    tools.log.warn({ pool: metadata.name }, "cannot release the pool");
 }

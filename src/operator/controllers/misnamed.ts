@@ -1,5 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { withFix } from "../../api/protocol/status-message.ts";
 import { degraded, type Outcome } from "../outcome.ts";
 
 /** A resource under another name than default asks for nothing; somebody who made one should hear of it. */
@@ -10,6 +11,9 @@ export function misnamed(objects: readonly KubeObject[]): Outcome | undefined {
 
 export function misnamedOutcome({ kind, metadata }: KubeObject): Outcome & { kind: "degraded" } {
   const { singleton } = vendorNames;
-  const message = `${kind} ${metadata.name} is not read: there is one, and it is named ${singleton}. Fix: create it under the name ${singleton}, and kubectl delete ${kind.toLowerCase()} ${metadata.name} (vendorctl explain NAME_NOT_DEFAULT)`;
+  const message = withFix(
+    `${kind} ${metadata.name} is ignored: the only one that is read is named ${singleton}.`,
+    `create it under the name ${singleton}, and kubectl delete ${kind.toLowerCase()} ${metadata.name} (vendorctl explain NAME_NOT_DEFAULT)`,
+  );
   return degraded("NameNotDefault", message) as Outcome & { kind: "degraded" };
 }

@@ -1,4 +1,5 @@
 import { vendorNames } from "../../api/names.ts";
+import { withFix } from "../../api/protocol/status-message.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { type Applied, applyObject, MANAGER } from "../apply.ts";
 import { dataplaneSettings } from "../dataplane-settings.ts";
@@ -30,10 +31,16 @@ export async function networkOutcome(hands: Hands, effective: Effective, applied
   if (waiting) return waiting;
   if (applied.waitingFor) return progressing(applied.waitingFor);
   if (health.is === "progressing") return progressing(health.waitingFor);
-  const full = view.agents.flatMap(({ node, fullMaps }) => (fullMaps ? [`${node} (${fullMaps})`] : []));
+  const full = view.agents.flatMap(({ node, fullMaps = [] }) =>
+    fullMaps.length > 0 ? [`${node} (${fullMaps.join(", ")})`] : [],
+  );
   if (full.length > 0) return mapsFull(full);
   const plane = wanted === "BPF" ? "eBPF" : "The standard data plane";
-  return ready(`${plane} acts on ${linuxNodes(observed).length} nodes.${note ? ` ${note}` : ""}`);
+  return ready(`${plane} runs on ${countOf(linuxNodes(observed).length, "node")}.${note ? ` ${note}` : ""}`);
+}
+
+function countOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 export async function writeSettings(
@@ -74,28 +81,34 @@ function named(nodes: readonly string[]): string {
 
 function refusedByNodes({ nodes, acting }: Extract<Phase, { at: "refused" }>): Outcome {
   const told = nodes.slice(0, MOST_NAMED).map(({ node, why }) => `Node ${node}: ${why.replace(/\.?$/, ".")}`);
-  const cgroup = nodes.some(({ why }) => /cgroup/i.test(why));
+  const cgroup = nodes.some(({ code }) => code === "CgroupPathNotWritable");
   const fix = cgroup
     ? "set spec.cgroupV2Path of the data plane configuration default to a path that can be written, such as /run/vendor/cgroup"
     : "repair or replace the nodes, or set spec.vendorNetwork.linuxDataplane to Nftables";
   const others =
     acting === 0
-      ? "eBPF is not turned on and the service proxy is not touched"
-      : `eBPF acts on ${acting} others, and the service proxy stays on all`;
-  const message = `eBPF programs do not load on ${nodes.length} nodes; ${others}. ${told.join(" ")} Fix: ${fix}.`;
+      ? "eBPF is not enabled and kube-proxy is unchanged"
+      : `eBPF runs on ${acting} others, and kube-proxy stays on all`;
+  const message = withFix(
+    `eBPF programs do not load on ${countOf(nodes.length, "node")}; ${others}. ${told.join(" ")}`,
+    `${fix}.`,
+  );
   return degraded(cgroup ? "CgroupPathNotWritable" : "EbpfProgramsRefused", message);
 }
 
 function mapsFull(nodes: readonly string[]): Outcome {
   return degraded(
     "MapFull",
-    `Maps of eBPF are full: a service that does not fit is not served, connections that were idle longest are forgotten. On ${named(nodes)}. Fix: fewer services, backends or connections on these nodes; "vendor node show problems" there says how many there are.`,
+    withFix(
+      `BPF maps are full on ${named(nodes)}: Services that do not fit are not served, and the least recently used connections are dropped. Run fewer Services, backends or connections on these nodes.`,
+      "kubectl -n vendor-system exec ds/vendor-node -- vendor node show problems",
+    ),
   );
 }
 
 /** Somebody decides when these follow, by taking the field away. */
 function heldNodes(nodes: readonly string[]): string {
-  return `nodes to be released, which their own data plane configuration (node.NAME, bpfEnabled) holds back: ${named(nodes)}`;
+  return `nodes held by their own data plane configuration (node.NAME, bpfEnabled): ${named(nodes)}`;
 }
 
 /** What a phase on the way still waits for; nothing where the way ends. */
@@ -104,28 +117,31 @@ function phaseOutcome(phase: Phase, managed: boolean): Outcome | undefined {
     case "rolling":
       return progressing(phase.waitingFor);
     case "proving":
-      return progressing(`agents to say whether eBPF programs load, on ${named(phase.nodes)}`);
+      return progressing(`the agents on ${named(phase.nodes)} to load the eBPF programs`);
     case "enable":
-      return progressing("eBPF to be turned on");
+      return progressing("eBPF to be enabled");
     case "confirming":
       if (phase.nodes.length === 0) return progressing(heldNodes(phase.held));
-      return progressing(`agents to act with eBPF and prove service routing, on ${named(phase.nodes)}`);
+      return progressing(`the agents on ${named(phase.nodes)} to run eBPF and verify service routing`);
     case "restoringProxy":
       if (managed) return progressing(phase.waitingFor);
       return degraded(
         "ServiceProxyParked",
-        `eBPF stays on until the service proxy serves again: ${phase.waitingFor}. Fix: ${RESTORE}`,
+        withFix(`eBPF stays enabled until kube-proxy serves again: ${phase.waitingFor}.`, RESTORE),
       );
     case "proxyMissing":
       return degraded(
         "ServiceProxyMissing",
-        "eBPF stays on: there is no service proxy, so services would stop with it. Fix: bring the service proxy back with the tool that made the cluster, or set spec.vendorNetwork.linuxDataplane to BPF.",
+        withFix(
+          "eBPF stays enabled: there is no kube-proxy, so Services would stop working.",
+          "install kube-proxy with the tool that created the cluster, or set spec.vendorNetwork.linuxDataplane to BPF.",
+        ),
       );
     case "disable":
-      return progressing("eBPF to be turned off");
+      return progressing("eBPF to be disabled");
     case "leaving":
       if (phase.nodes.length === 0) return progressing(heldNodes(phase.held));
-      return progressing(`agents to leave eBPF, on ${named(phase.nodes)}`);
+      return progressing(`the agents on ${named(phase.nodes)} to disable eBPF`);
     case "standard":
     case "ebpf":
     case "refused":

@@ -64,9 +64,9 @@ async function leaveEbpf(hands: Hands, { kind, spec }: Effective, impatient: boo
     case "restoringProxy":
       return phase.waitingFor;
     case "disable":
-      return "eBPF to be turned off";
+      return "eBPF to be disabled";
     case "leaving":
-      return `agents to leave eBPF, on ${[...phase.nodes, ...phase.held].join(", ")}`;
+      return `the agents on ${[...phase.nodes, ...phase.held].join(", ")} to disable eBPF`;
     default:
       return undefined;
   }
@@ -95,7 +95,7 @@ async function removeSettings({ tools, observe }: Hands): Promise<string | undef
   if (!config || !entries.some(({ manager }) => manager === MANAGER)) return undefined;
   if (entries.every(({ manager }) => manager === MANAGER)) {
     await deleteObject(tools, config);
-    return "the data plane configuration to be gone";
+    return "the data plane configuration to be deleted";
   }
   const { apiVersion, kind, metadata } = config;
   const nothing = { apiVersion, kind, metadata: { name: metadata.name } };
@@ -115,5 +115,5 @@ async function removeNamespace({ tools }: Hands): Promise<string | undefined> {
   await deleteObject(tools, namespace);
   // Asked, not only watched: the rights to watch may go with it.
   const gone = await tools.client.get(NAMESPACES, { name: system }).then(() => false, isNotFound);
-  return gone ? undefined : `Namespace ${system} to be gone`;
+  return gone ? undefined : `Namespace ${system} to be deleted`;
 }

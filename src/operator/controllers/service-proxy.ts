@@ -1,6 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
+import { parkedBy } from "../../api/protocol/service-proxy-view.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
-import { parkedBy } from "../../api/service-proxy-view.ts";
 import { DAEMON_SETS } from "../../cluster/kinds.ts";
 import { MANAGER } from "../apply.ts";
 import { serviceProxyMode } from "../cluster-facts.ts";
@@ -54,17 +54,17 @@ async function select({ tools }: Hands, key: string, value: string | null): Prom
   );
   tools.onWrite("applied");
   tools.live.wrote(DAEMON_SETS, written);
-  tools.log.info({ selector: key, value }, value === null ? "restored the service proxy" : "parked the service proxy");
+  tools.log.info({ selector: key, value }, value === null ? "restored kube-proxy" : "disabled kube-proxy");
 }
 
 function outcomeOf(plan: ProxyPlan): Outcome {
   switch (plan.do) {
     case "park":
-      return progressing("the service proxy to be parked");
+      return progressing("kube-proxy to be disabled");
     case "restore":
-      return progressing("the service proxy to be restored");
+      return progressing("kube-proxy to be restored");
     case "leaveItsRules":
-      return progressing("the data plane configuration to leave the service proxy's rules alone");
+      return progressing("the data plane configuration to keep kube-proxy's rules");
     case "wait":
       return progressing(plan.for);
     case "unmanaged":

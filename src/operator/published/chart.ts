@@ -91,18 +91,18 @@ function customResourcesTemplate({ groups, kinds, singleton }: Names): string {
 function valuesFile(version: string, { variant }: Names): string {
   const section = (why: string, values: object) => `${comment(why)}${printDocument(values)}\n`;
   return [
-    section("Where the operator's image is. The images of what it installs are set in installation.spec.", {
+    section("The image of the operator. The images of what it installs are set in installation.spec.", {
       image: { registry: "registry.vendor.io", path: "vendor", prefix: "", tag: version },
     }),
-    section("Secrets in the operator's namespace to pull its image with, as in a pod.", { imagePullSecrets: [] }),
+    section("Image pull secrets of the operator, in its namespace.", { imagePullSecrets: [] }),
     section(
-      "The API server's real address, for eBPF: the load balancer's name or a stable IP, and the port in quotes. With a host here, the chart\nwrites the endpoint configuration map; leave it empty if you have written the map yourself.",
+      "The API server's stable address, for eBPF: the load balancer's name or a stable IP, and the port in quotes. With a host here, the chart\ncreates the API endpoint ConfigMap; leave it empty if you create it yourself.",
       { apiEndpoint: { host: "", port: "443" } },
     ),
-    section(
-      "How the operator's pod finds names. In AWS-like clouds set dnsConfig to {nameservers: [169.254.169.253]}.",
-      { dnsPolicy: OPERATOR_DEFAULTS.dnsPolicy, dnsConfig: {} },
-    ),
+    section("DNS of the operator's pod. In AWS-like clouds set dnsConfig to {nameservers: [169.254.169.253]}.", {
+      dnsPolicy: OPERATOR_DEFAULTS.dnsPolicy,
+      dnsConfig: {},
+    }),
     section("The operator's pod.", {
       resources: OPERATOR_DEFAULTS.resources,
       tolerations: OPERATOR_DEFAULTS.tolerations,
@@ -118,7 +118,7 @@ function valuesFile(version: string, { variant }: Names): string {
       },
     ),
     section("The aggregated v3 API.", { apiServer: { enabled: true, spec: {} } }),
-    section("Flow logs, and the page that shows them, which needs them.", {
+    section("Flow logs, and the flow UI, which needs them.", {
       flowLogs: { enabled: false, spec: {} },
       flowUI: { enabled: false, spec: {} },
     }),

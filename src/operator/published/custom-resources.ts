@@ -5,13 +5,13 @@ import { groupVersion } from "../../api/object.ts";
 export function customResourcesFile(names: Names = vendorNames): string {
   return `${HEAD}${installation(
     names,
-    `    # The data plane of Linux nodes. Left out, it is what runs already; on a new cluster eBPF (BPF) where that is the default for the
-    # kind of cluster, else Nftables. To ask for eBPF, add this line, here and as it is:
+    `    # The data plane of Linux nodes (default: the one that runs; on a new cluster BPF where that is the default of the kind of
+    # cluster, else Nftables). To enable eBPF, add this line:
     #   linuxDataplane: ${names.dataplanes.ebpf}
     #
-    # Whether the operator parks and restores the service proxy on its own as the data plane changes. Disabled: you do it, last of all.
+    # Whether the operator disables and restores kube-proxy as the data plane changes. Disabled: you do it, as the last step.
     serviceProxyManagement: Disabled
-    # Pools of pod addresses. Left out, they are made from the pod prefixes the cluster was made with.
+    # IP pools of pods (default: the cluster's pod CIDRs).
     # ipPools:
     #   - cidr: 192.168.0.0/16
     #     encapsulation: VXLANCrossSubnet
@@ -25,9 +25,9 @@ export function customResourcesBpfFile(names: Names = vendorNames): string {
   return `${HEAD}${installation(
     names,
     `    linuxDataplane: ${names.dataplanes.ebpf}
-    # eBPF serves the ports of pods itself, so the port mapper is off.
+    # eBPF serves host ports itself, so the portmap plugin is disabled.
     hostPorts: null
-    # The operator parks the service proxy when every node has proved that eBPF serves its services, and brings it back before going back.
+    # The operator disables kube-proxy when every node has verified that eBPF serves Services, and restores it before it disables eBPF.
     serviceProxyManagement: Enabled
 `,
   )}${rest(names)}`;
@@ -55,6 +55,6 @@ function rest({ groups, kinds, singleton }: Names): string {
   const off = (kind: string) => `---\n${resource(kind)}`.replace(/^(?=.)/gm, "# ");
   return `---
 # The aggregated v3 API: kubectl for policies, pools and host endpoints.
-${resource(kinds.apiServer.kind)}# Flow logs, and the page that shows them. Uncomment both, or only the first.
+${resource(kinds.apiServer.kind)}# Flow logs, and the flow UI. Uncomment both, or only the first.
 ${off(kinds.flowLogs.kind)}${off(kinds.flowUI.kind)}`;
 }

@@ -20,7 +20,7 @@ export function manifestVariants({ manifests }: Names): readonly ManifestVariant
     },
     {
       file: manifests.policyOnly,
-      title: "Policy only, beside another CNI plugin",
+      title: "Policy only, with another CNI plugin",
       networking: "foreign",
       datastore: "api",
     },

@@ -44,8 +44,8 @@ export function renderGeneratedFiles(names: Names = vendorNames): Record<string,
 function headerOf({ title, datastore, networking }: ManifestVariant, { manifests }: Names): string {
   const edit =
     datastore === "etcd"
-      ? `Before applying, set ${manifests.etcdEndpointsKey} in the config map ${manifests.configMap} and fill the Secret. eBPF does not work on this datastore,\nand its node pods show READY 1/2.`
-      : `Edit the config map ${manifests.configMap} before applying, and apply your edits again when you upgrade.`;
+      ? `Before applying, set ${manifests.etcdEndpointsKey} in ConfigMap ${manifests.configMap} and fill the Secret. eBPF does not work on this datastore,\nand its node pods show READY 1/2.`
+      : `Edit ConfigMap ${manifests.configMap} before applying, and apply your edits again when you upgrade.`;
   const overlay =
     networking === "overlay"
       ? "\nThe container named overlay is a component of its own: set its image to the one you run."

@@ -1,3 +1,4 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
 import type { RenderInputs } from "./inputs.ts";
 
 /** What of the node the agent's pod sees. */
@@ -26,7 +27,7 @@ const FOLLOW = { propagation: "HostToContainer" } as const;
 export function nodePaths(inputs: RenderInputs): NodePaths {
   const { installation, names, bpf, cgroupV2Path = names.paths.cgroupV2 } = inputs;
   const { cni, vendorNetwork } = installation;
-  const driver = inputs.kind === "eks" ? vendorNetwork?.flexVolumePath : undefined;
+  const driver = CLUSTER_KINDS[inputs.kind].hasFlexVolumePath ? vendorNetwork?.flexVolumePath : undefined;
   return {
     ...(cni?.type === "Vendor" && cni.binDir && cni.confDir
       ? { cni: { binDir: cni.binDir, confDir: cni.confDir } }

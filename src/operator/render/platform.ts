@@ -13,13 +13,15 @@ interface PlatformRow {
   addressOnlyOnNodes?: string;
   /** The API server of the platform is outside the pod network, so an aggregated API must be on the node's. */
   apiServerOutsidePodNetwork?: true;
+  /** The platform's own rules need the kernel's connection tracking for what they forward. */
+  needsHostConntrack?: true;
 }
 
 const VXLAN = { port: 4789, vni: 4096 };
 const PLAIN = { healthPort: 9099, vxlan: VXLAN, podInterfacePrefix: "vnd", namespace: { labels: {}, annotations: {} } };
 
 /** How the kinds of cluster differ for what runs on them. */
-const PLATFORMS = {
+const PLATFORMS: Readonly<Record<ClusterKind, PlatformRow>> = {
   generic: PLAIN,
   iac: PLAIN,
   openshift: {
@@ -39,8 +41,8 @@ const PLATFORMS = {
   },
   eks: { ...PLAIN, podInterfacePrefix: "eni", apiServerOutsidePodNetwork: true },
   // Its other orchestrator holds 4789 on every node; one port for both data planes, so that a switch keeps the device.
-  mke: { ...PLAIN, vxlan: { port: 8472, vni: 10000 }, addressOnlyOnNodes: "proxy.local" },
-} as const satisfies Record<ClusterKind, PlatformRow>;
+  mke: { ...PLAIN, vxlan: { port: 8472, vni: 10000 }, addressOnlyOnNodes: "proxy.local", needsHostConntrack: true },
+};
 
 export function platformOf(kind: ClusterKind): PlatformRow {
   return PLATFORMS[kind];
@@ -51,8 +53,7 @@ export function platformDataplaneSettings(
   kind: ClusterKind,
   bpf: boolean,
 ): { healthPort: number; vxlanPort: number; vxlanVNI: number; bpfHostConntrackBypass?: boolean } {
-  const { healthPort, vxlan } = PLATFORMS[kind];
+  const { healthPort, vxlan, needsHostConntrack } = PLATFORMS[kind];
   const settings = { healthPort, vxlanPort: vxlan.port, vxlanVNI: vxlan.vni };
-  // The platform's own rules need the kernel's connection tracking for what they forward.
-  return kind === "mke" && bpf ? { ...settings, bpfHostConntrackBypass: false } : settings;
+  return needsHostConntrack && bpf ? { ...settings, bpfHostConntrackBypass: false } : settings;
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { AGENT_SAYS } from "../../api/agent-report.ts";
 import type { KubeObject, ResourceKind } from "../../api/object.ts";
+import { agentReportAnnotations } from "../../api/protocol/agent-report.ts";
 import type { Pod, Workload } from "../../api/workload-objects.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";
@@ -132,11 +132,18 @@ async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean
   if (pod.metadata.ownerReferences?.[0]?.name !== "vendor-node" || pod.metadata.deletionTimestamp) return;
   const node = nodes.find(({ metadata }) => metadata.name === pod.spec?.nodeName);
   const refusal = node?.metadata.annotations?.[REFUSE_PROGRAMS];
-  const said: Record<string, string | null> = {
-    [AGENT_SAYS.programs]: refusal ? `refused: ${refusal}` : "loads",
-    [AGENT_SAYS.dataplane]: bpf ? "BPF" : "Nftables",
-    [AGENT_SAYS.serviceRouting]: bpf ? "proven" : null,
-  };
+  // As an agent of an older release speaks, which gives no code of its refusal. Full maps are for tests to report.
+  const {
+    "vendor.io/full-maps": _,
+    "vendor.io/programs-refusal": __,
+    ...said
+  } = agentReportAnnotations({
+    programs: refusal ? { refused: { code: "EbpfProgramsRefused", why: refusal } } : "loads",
+    dataplane: bpf ? "BPF" : "Nftables",
+    servicesProven: bpf,
+    proxyRules: undefined,
+    fullMaps: [],
+  });
   const now = pod.metadata.annotations ?? {};
   if (Object.entries(said).every(([key, value]) => (now[key] ?? null) === value)) return;
   await client.patch(PODS, pod.metadata, { type: "merge", patch: { metadata: { annotations: said } } });

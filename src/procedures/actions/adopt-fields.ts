@@ -50,7 +50,7 @@ async function adopt(target: Target, managers: readonly string[], work: Work): P
     ];
     try {
       await client.patch(kind, target, { type: "json", operations }, { fieldManager: MANAGER, signal });
-      work.say(`${nameOf(target)}: owned by ${MANAGER} from now on`);
+      work.say(`${nameOf(target)}: fields are owned by ${MANAGER} now`);
       return;
     } catch (error) {
       // Somebody wrote meanwhile: look again.

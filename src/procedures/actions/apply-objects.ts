@@ -102,7 +102,7 @@ export function conflictsIn(error: StatusError): string[] {
   const causes = error.status.details?.causes ?? [];
   if (causes.length === 0) return [error.message];
   return causes.map(({ field = "", message = "" }) => {
-    const manager = /conflict with (.+)$/.exec(message)?.[1] ?? "somebody else";
+    const manager = /conflict with (.+)$/.exec(message)?.[1] ?? "another manager";
     return `${field.replace(/^\./, "")} from ${manager}`;
   });
 }
@@ -111,10 +111,9 @@ async function awaitEstablished(name: string, work: Work): Promise<void> {
   await awaitObjects(work, [{ kind: CRDS, name }], ([found = []]) => {
     const { conditions } = (found[0]?.["status"] ?? {}) as { conditions?: Condition[] };
     const refused = findCondition(conditions, "NamesAccepted");
-    if (refused?.status === "False")
-      return { hopeless: errors.STEP_HOPELESS(`the definition ${name}`, `${refused.message}`) };
+    if (refused?.status === "False") return { hopeless: errors.STEP_HOPELESS(`CRD ${name}`, `${refused.message}`) };
     if (findCondition(conditions, "Established")?.status === "True") return "done";
-    return { waitingFor: `the definition ${name} to be established` };
+    return { waitingFor: `CRD ${name} to be established` };
   });
 }
 

@@ -65,7 +65,7 @@ function untilContent(
       const verdict = look(informers.map((informer) => informer.list()));
       if (verdict === "done") return resolve();
       if ("hopeless" in verdict) return reject(verdict.hopeless);
-      if (verdict.waitingFor !== said) work.say(`waiting for ${verdict.waitingFor}`);
+      if (verdict.waitingFor !== said) work.waitingFor(verdict.waitingFor);
       said = verdict.waitingFor;
     };
     for (const informer of informers) informer.onChange(judge);

@@ -37,7 +37,7 @@ export const enableAutoHostEndpoints: Action<EnableAutoHostEndpointsInputs, Befo
       const [first, ...more] = missing(found, inputs, work.names);
       if (first === undefined) return "done";
       const done = total - more.length - 1;
-      return { waitingFor: `automatic host endpoints: ${done} of ${total} nodes have theirs, ${first} not yet` };
+      return { waitingFor: `automatic host endpoints: ${done} of ${total} nodes have one, ${first} does not` };
     });
     work.say(`${total} nodes have an automatic host endpoint with their labels`);
   },
@@ -64,7 +64,7 @@ function missing(endpoints: readonly KubeObject[], { nodes }: EnableAutoHostEndp
 async function awaitNone(work: Work): Promise<void> {
   await awaitObjects(work, [{ kind: hostEndpoints(work.names) }], ([found = []]) => {
     const left = found.filter((endpoint) => isAutomatic(endpoint, work.names)).length;
-    return left === 0 ? "done" : { waitingFor: `${left} automatic host endpoints to go` };
+    return left === 0 ? "done" : { waitingFor: `${left} automatic host endpoints to be deleted` };
   });
 }
 

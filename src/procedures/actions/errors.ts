@@ -3,16 +3,16 @@ import { defineErrors } from "../../kit/errors.ts";
 /** What can go wrong inside a step. */
 export const errors = defineErrors({
   STEP_TARGET_MISSING: {
-    say: (target: string) => `${target} is not there`,
-    fix: () => "make the plan again: the cluster is no longer as it was when this one was made",
+    say: (target: string) => `${target} does not exist`,
+    fix: () => "make the plan again: the cluster has changed since",
   },
   STEP_CONFLICT: {
-    say: (target: string, fields: string) => `${target} has fields that belong to somebody else: ${fields}`,
-    fix: () => "give those fields up there, or let the plan take them over",
+    say: (target: string, fields: string) => `${target} has fields of another field manager: ${fields}`,
+    fix: () => "remove the fields from that manager, or make the plan again and let it take them over",
   },
   STEP_HOPELESS: {
-    say: (what: string, why: string) => `${what} will not get well by itself: ${why}`,
-    fix: () => "put right what it names, then run vendorctl resume; vendorctl rollback takes everything back",
+    say: (what: string, why: string) => `${what} cannot recover by itself: ${why}`,
+    fix: () => "repair it, then vendorctl resume; or vendorctl rollback",
   },
   STEP_TOOL_MISSING: {
     say: (program: string, _hint: string) => `${program} is needed for this step and is not installed`,
@@ -20,23 +20,22 @@ export const errors = defineErrors({
   },
   STEP_TOOL_FAILED: {
     say: (command: string, exitCode: number, said: string) => `${command} ended with ${exitCode}: ${said}`,
-    fix: () => "run it by hand to see all it says, then run vendorctl resume",
+    fix: () => "run it yourself to see its output, then vendorctl resume",
   },
   STEP_FILE_CHANGED: {
     say: (file: string, from: string) => `${file} (${from}) is not the file the plan was made with`,
-    fix: () => "make the plan again and look at it",
+    fix: () => "make the plan again",
   },
   STEP_NODE_REFUSES_EBPF: {
     say: (node: string, why: string) => `node ${node} cannot run eBPF: ${why}`,
-    fix: () =>
-      "repair or replace the node, then run vendorctl resume; vendorctl rollback goes back to the standard data plane",
+    fix: () => "repair or replace the node, then vendorctl resume; or vendorctl rollback",
   },
   STEP_PROXY_SETTINGS_ELSEWHERE: {
-    say: (map: string) => `the service proxy's settings are not in the config map ${map}`,
-    fix: () => "switch the proxy to iptables mode where the platform keeps its settings, then run vendorctl resume",
+    say: (map: string) => `the configuration of kube-proxy is not in ConfigMap ${map}`,
+    fix: () => "switch kube-proxy to iptables mode in the platform's configuration, then vendorctl resume",
   },
   STEP_RESIDUE: {
-    say: (count: number, named: string) => `${count} objects of the service are still there: ${named}`,
-    fix: () => "see who made them again, delete them, then run vendorctl resume",
+    say: (count: number, named: string) => `${count} objects of the service still exist: ${named}`,
+    fix: () => "find what creates them, delete them, then vendorctl resume",
   },
 });

@@ -19,7 +19,7 @@ function unmet(expectation: Expectation, object: KubeObject | undefined): string
   const name = nameOf(expectation.target);
   if ("exists" in expectation) {
     if (expectation.exists === (object !== undefined)) return undefined;
-    return expectation.exists ? `${name} to be there` : `${name} to be gone`;
+    return expectation.exists ? `${name} to exist` : `${name} to be deleted`;
   }
   const path = expectation.path.join(".");
   const value = object === undefined ? undefined : valueAt(object, expectation.path);

@@ -1,5 +1,5 @@
-import { isHold } from "../../api/held-node.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { isHold } from "../../api/protocol/held-node.ts";
 import type { Action, Preview } from "../action.ts";
 import { fieldAt } from "../field-at.ts";
 import { atPath } from "../plans/cluster-view.ts";

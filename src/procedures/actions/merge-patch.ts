@@ -52,7 +52,7 @@ export const mergePatch: Action<MergePatchInputs, Before> = {
     const patched = await client
       .patch<KubeObject>(kind, target, { type: "merge", patch: inverse }, { signal })
       .catch(undefinedIfNotFound);
-    if (patched === undefined) work.say(`${nameOf(target)} is gone; nothing to take back`);
+    if (patched === undefined) work.say(`${nameOf(target)} does not exist; nothing to undo`);
     await settled(afterUndo, work);
   },
 };

@@ -1,5 +1,5 @@
-import { HELD_ANNOTATION, type Held, heldAs, isHold } from "../../api/held-node.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
+import { type Held, heldAs, holdAnnotations, isHold, releaseAnnotations } from "../../api/protocol/held-node.ts";
 import { isAlreadyExists, isConflict } from "../../cluster/failures.ts";
 import type { Work } from "../action.ts";
 import { fieldAt } from "../field-at.ts";
@@ -27,7 +27,7 @@ export async function holdNode(node: string, ebpf: boolean, work: Work): Promise
   for (;;) {
     const live = await readTarget(work, target);
     const was: Held = live === undefined ? "configuration-made" : (heldAs(live) ?? "field-added");
-    const metadata = { annotations: { [HELD_ANNOTATION]: was } };
+    const metadata = { annotations: holdAnnotations(was) };
     try {
       if (live === undefined) {
         const { name, ...type } = target;
@@ -55,7 +55,7 @@ export async function releaseNode(node: string, work: Work): Promise<void> {
     if (live === undefined || held === undefined) return;
     if (held === "configuration-made" && hasNothingElse(live)) return await removeAndAwait(target, work);
     const { resourceVersion } = live.metadata;
-    const metadata = { annotations: { [HELD_ANNOTATION]: null }, resourceVersion };
+    const metadata = { annotations: releaseAnnotations(), resourceVersion };
     const patch = { metadata, ...atPath(names.fields.ebpfEnabled, null) };
     try {
       await client.patch(await client.resourceFor(target), target, { type: "merge", patch }, { signal });

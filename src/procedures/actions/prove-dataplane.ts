@@ -1,6 +1,7 @@
-import { AGENT_SAYS, DRAINING_EBPF } from "../../api/agent-report.ts";
+import { dataplaneOf, type WrittenDataplane } from "../../api/dataplane.ts";
 import type { Names } from "../../api/names.ts";
 import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
+import { readAgentReport } from "../../api/protocol/agent-report.ts";
 import type { Pod } from "../../api/workload-objects.ts";
 import { findCondition } from "../../cluster/conditions.ts";
 import { NODES, PODS } from "../../cluster/kinds.ts";
@@ -13,7 +14,7 @@ import { awaitRollout } from "./wait-for-rollout.ts";
 import { statusReader } from "./wait-for-status.ts";
 
 export type ProveDataplaneInputs = {
-  to: "BPF" | "standard";
+  to: WrittenDataplane;
   /** Only these; every Linux node unless told. With none at all only the operator's switch is waited for. */
   nodes?: readonly string[];
 };
@@ -66,29 +67,27 @@ function judge(
   found: { configurations: KubeObject[]; nodes: KubeObject[]; pods: KubeObject[] },
   { names }: Work,
 ): Verdict {
-  const ebpf = to === "BPF";
+  const ebpf = dataplaneOf(to) === "BPF";
   const agents = new Map(
     (found.pods as Pod[])
       .filter((pod) => isAgent(pod, names) && pod.metadata.deletionTimestamp === undefined)
-      .map((pod) => [pod.spec?.nodeName ?? "", pod.metadata.annotations ?? {}]),
+      .map((pod) => [pod.spec?.nodeName ?? "", readAgentReport(pod.metadata.annotations)]),
   );
-  for (const [node, says] of agents) {
-    const refused = /^refused:\s*(.*)$/s.exec(says[AGENT_SAYS.programs] ?? "")?.[1];
-    if (ebpf && refused !== undefined) return { hopeless: errors.STEP_NODE_REFUSES_EBPF(node, refused) };
+  for (const [node, { programs }] of agents) {
+    if (ebpf && typeof programs === "object")
+      return { hopeless: errors.STEP_NODE_REFUSES_EBPF(node, programs.refused.why) };
   }
   const on = fieldAt(found.configurations[0], names.fields.ebpfEnabled) === true;
-  if (on !== ebpf && !held) return { waitingFor: `eBPF to be turned ${ebpf ? "on" : "off"}` };
+  if (on !== ebpf && !held) return { waitingFor: `eBPF to be ${ebpf ? "enabled" : "disabled"}` };
   const asked = found.nodes.filter(isLinux).filter(({ metadata }) => nodes?.includes(metadata.name) ?? true);
   if (names.dialect === "calico") return nodes === undefined ? "done" : readyAgents(asked, found.pods as Pod[], names);
   const wanted = ebpf ? names.dataplanes.ebpf : names.dataplanes.standard[0];
   const late = asked.filter(({ metadata }) => {
-    const says = agents.get(metadata.name) ?? {};
-    const said = says[AGENT_SAYS.dataplane];
-    const acts = said === wanted || (!ebpf && said === DRAINING_EBPF);
-    return !(acts && (!ebpf || says[AGENT_SAYS.serviceRouting] === "proven"));
+    const { dataplane, servicesProven } = agents.get(metadata.name) ?? {};
+    return ebpf ? !(dataplane === "BPF" && servicesProven) : dataplane !== "Nftables" && dataplane !== "DrainingBPF";
   });
   if (late.length === 0) return "done";
-  const proof = ebpf ? "prove that services are reached through eBPF" : `act with ${wanted}`;
+  const proof = ebpf ? "verify Services in eBPF" : `run ${wanted}`;
   return { waitingFor: `${late.length} of ${asked.length} nodes to ${proof}: ${namesOf(late)}` };
 }
 
@@ -98,7 +97,7 @@ function readyAgents(nodes: readonly KubeObject[], pods: readonly Pod[], names: 
     pods.filter((pod) => isAgent(pod, names) && isReady(pod)).map(({ spec }) => spec?.nodeName ?? ""),
   );
   const late = nodes.filter(({ metadata }) => !ready.has(metadata.name));
-  return late.length === 0 ? "done" : { waitingFor: `the agents to be ready on ${namesOf(late)}` };
+  return late.length === 0 ? "done" : { waitingFor: `the agents on ${namesOf(late)} to be ready` };
 }
 
 function isReady({ status, metadata }: Pod): boolean {

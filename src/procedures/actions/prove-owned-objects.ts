@@ -18,7 +18,7 @@ export const proveOwnedObjects: Action<OwnerReferenceInputs> = {
       const name = `${first.kind} ${first.namespace ? `${first.namespace}/` : ""}${first.name}`;
       throw errors.OWNED_OBJECTS_LOST(lost.length, lost.length === 1 ? name : `${name} and ${lost.length - 1} more`);
     }
-    work.say(`all ${looked} objects are the ones they were; 0 lost`);
+    work.measured(`all ${looked} objects are unchanged; 0 lost`);
   },
 
   undo: async () => {},

@@ -21,8 +21,8 @@ export const proveRemoved: Action<ProveRemovedInputs> = {
     const kept = definitionsStay ? found.filter((object) => isKept(object, work)) : [];
     const left = found.filter((object) => !kept.includes(object));
     if (left.length > 0) throw errors.STEP_RESIDUE(left.length, left.slice(0, MOST_NAMED).map(named).join(", "));
-    const stays = kept.length === 0 ? "" : `; ${kept.length} definitions and resources stay, as asked`;
-    work.say(`0 objects of the service are left${stays}`);
+    const stays = kept.length === 0 ? "" : `; ${kept.length} CRDs and resources stay, as asked`;
+    work.measured(`0 objects of the service are left${stays}`);
   },
 };
 

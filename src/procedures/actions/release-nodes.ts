@@ -1,4 +1,5 @@
-import { parkedBy } from "../../api/service-proxy-view.ts";
+import { dataplaneOf, type WrittenDataplane } from "../../api/dataplane.ts";
+import { parkedBy } from "../../api/protocol/service-proxy-view.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { DAEMON_SETS } from "../../cluster/kinds.ts";
 import type { Action, Work } from "../action.ts";
@@ -8,7 +9,7 @@ import { undefinedIfNotFound } from "./target.ts";
 import { type CanaryWatch, insideBudget, settledInsideBudget } from "./watch-canary.ts";
 
 export type ReleaseNodesInputs = {
-  to: "BPF" | "standard";
+  to: WrittenDataplane;
   nodes: readonly string[];
   /** The data plane they were held on. */
   ebpfWas: boolean;
@@ -35,11 +36,11 @@ export const releaseNodes: Action<ReleaseNodesInputs> = {
   /** Back to what they had, and seen to be there, before the wave before them goes back. */
   async undo({ to, nodes, ebpfWas }, work) {
     // Where the proxy is parked only eBPF serves: the nodes go back all at once, when the operator has brought it back.
-    if (to === "BPF" && (await isProxyParked(work))) {
-      return work.say("the service proxy is parked: nodes go back together, as soon as it serves again");
+    if (dataplaneOf(to) === "BPF" && (await isProxyParked(work))) {
+      return work.say("kube-proxy is disabled: nodes are switched back together, once it serves again");
     }
     for (const node of nodes) await holdNode(node, ebpfWas, work);
-    await awaitNodes({ to: ebpfWas ? "BPF" : "standard", nodes, held: true }, work);
+    await awaitNodes({ to: ebpfWas ? "BPF" : "Nftables", nodes, held: true }, work);
   },
 };
 

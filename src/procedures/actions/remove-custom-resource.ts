@@ -25,7 +25,7 @@ export const removeCustomResource: Action<DeleteObjectInputs, Before> = {
     await awaitObjects(work, [{ kind, name: target.name }, ...statuses], ([left = [], said = []]) => {
       const still = left.find(({ metadata }) => metadata.uid === before.uid);
       if (still === undefined) return "done";
-      return { waitingFor: `${nameOf(target)} to go: ${blockers(still, said).join("; ")}` };
+      return { waitingFor: `${nameOf(target)} to be deleted: ${blockers(still, said).join("; ")}` };
     });
   },
   preview: async (inputs, work) => (await deleteObject.preview?.(inputs, work)) ?? [],
@@ -63,5 +63,5 @@ function blockers(object: KubeObject, statuses: readonly KubeObject[]): string[]
       .find((condition) => condition?.status === "True");
     return why?.message ? [`${metadata.name}: ${why.message}`] : [];
   });
-  return [held.length > 0 ? `held by ${held.join(", ")}` : "held by nobody", ...parts];
+  return [held.length > 0 ? `finalizers ${held.join(", ")}` : "no finalizer left", ...parts];
 }

@@ -35,7 +35,7 @@ export async function removeAndAwait(
   await awaitObjects(work, [{ kind, namespace, name }], ([found = []]) => {
     const still = found.find(({ metadata }) => metadata.uid === uid);
     if (still === undefined) return "done";
-    const held = still.metadata.finalizers?.length ? `, held by ${still.metadata.finalizers.join(", ")}` : "";
-    return { waitingFor: `${nameOf(target)} to go${held}` };
+    const held = still.metadata.finalizers?.length ? `, finalizers ${still.metadata.finalizers.join(", ")}` : "";
+    return { waitingFor: `${nameOf(target)} to be deleted${held}` };
   });
 }

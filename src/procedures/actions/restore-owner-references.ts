@@ -15,9 +15,9 @@ export const restoreOwnerReferences: Action<OwnerReferenceInputs> = {
   async apply({ file }, work) {
     const saved = await new OwnerReferenceStore(work.client, work.names).read();
     const { added, already, goneOwners, goneObjects } = await restoreReferences(work, saved);
-    work.say(`${added} owner references added again${already > 0 ? `, ${already} were there` : ""}`);
-    tell(work.say, goneOwners, (one) => `its owner ${ownerOf(one)} is gone: ${nameOf(one)} stays without one`);
-    tell(work.say, goneObjects, (one) => `${nameOf(one)} is gone`);
+    work.say(`${added} owner references restored${already > 0 ? `, ${already} existed` : ""}`);
+    tell(work.say, goneOwners, (one) => `owner ${ownerOf(one)} no longer exists: ${nameOf(one)} stays without one`);
+    tell(work.say, goneObjects, (one) => `${nameOf(one)} no longer exists`);
     await addToProofFile(file, { restored: { added, already }, goneOwners });
   },
 
@@ -32,7 +32,7 @@ export const restoreOwnerReferences: Action<OwnerReferenceInputs> = {
 
 function tell(say: (text: string) => void, gone: readonly OwnedThroughV3[], sentence: (one: OwnedThroughV3) => string) {
   for (const one of gone.slice(0, FEW)) say(sentence(one));
-  if (gone.length > FEW) say(`and ${gone.length - FEW} more like it`);
+  if (gone.length > FEW) say(`and ${gone.length - FEW} more`);
 }
 
 function nameOf({ kind, namespace, name }: { kind: string; namespace?: string | undefined; name: string }): string {

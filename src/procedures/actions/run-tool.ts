@@ -37,9 +37,9 @@ async function run(
   const path = await tools.find(program);
   if (path === undefined) throw errors.STEP_TOOL_MISSING(program, hint);
   const command = [program, ...args].join(" ");
-  say(`runs ${command}`);
+  say(`running ${command}`);
   const result = await tools.run(path, args, { signal, ...(input === undefined ? {} : { input }) });
   if (result.exitCode === 0) return;
   const said = (result.stderr || result.stdout).trim().split("\n").at(-1) ?? "";
-  throw errors.STEP_TOOL_FAILED(command, result.exitCode, said || "no word");
+  throw errors.STEP_TOOL_FAILED(command, result.exitCode, said || "no output");
 }

@@ -27,7 +27,9 @@ export const saveOwnerReferences: Action<OwnerReferenceInputs, Before> = {
   async apply({ file }, { client, names, say }, { saved, found }) {
     const references = await new OwnerReferenceStore(client, names).add(found);
     await addToProofFile(file, { references });
-    say(`${found.length} owner references saved${saved.length > 0 ? ` beside ${saved.length} of an earlier run` : ""}`);
+    say(
+      `${found.length} owner references saved${saved.length > 0 ? `, in addition to ${saved.length} of an earlier run` : ""}`,
+    );
   },
 
   undo: (_, { client, names }, { saved }) => new OwnerReferenceStore(client, names).write(saved),

@@ -12,7 +12,7 @@ export const saveService: Action<object, SavedObject[]> = {
   needed: async () => true,
   before: async (_inputs, work) =>
     (await serviceObjects(work.client, work.names, { signal: work.signal })).map(saved(work)),
-  apply: async (_inputs, work, before) => work.say(`${before.length} objects are kept in the journal`),
+  apply: async (_inputs, work, before) => work.say(`${before.length} objects are saved in the journal`),
   undo: (_inputs, work, before) => restoreService(before, work),
 };
 

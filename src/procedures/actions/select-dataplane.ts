@@ -39,7 +39,7 @@ async function patched(target: MergePatchInputs["target"], patch: object, work: 
   const done = await client
     .patch<KubeObject>(kind, target, { type: "merge", patch }, { signal })
     .catch(undefinedIfNotFound);
-  if (done === undefined) work.say(`${nameOf(target)} is gone; nothing to take back`);
+  if (done === undefined) work.say(`${nameOf(target)} does not exist; nothing to undo`);
   return done !== undefined;
 }
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import type { Client } from "../../cluster/client.ts";
 import { NAMESPACES } from "../../cluster/kinds.ts";
-import { fakeClock } from "../../kit/clock.ts";
+import { fakeClock } from "../../kit/fake-clock.ts";
 import type { Work } from "../action.ts";
 import { DEFAULT_BUDGET } from "../canary/budget.ts";
 import { BASELINE_ANNOTATION, CANARY_NAMESPACE, clientNames, namespaceObject } from "../canary/canary-objects.ts";
@@ -46,7 +46,8 @@ describe("traffic before anything changes", () => {
     const keep = async () => {};
     const say = (text: string) => void said.push(text);
     let over = false;
-    const done = does({ client: speaking, names: vendorNames, clock, files, tools, signal, say, keep }).finally(() => {
+    const reports = { say, waitingFor: say, measured: say, keep };
+    const done = does({ client: speaking, names: vendorNames, clock, files, tools, signal, ...reports }).finally(() => {
       over = true;
     });
     done.catch(() => {});
@@ -76,7 +77,7 @@ describe("traffic before anything changes", () => {
 
   it.each([
     ["loses too much", () => lossy, /node-port-local by TCP: /],
-    ["is never answered", () => dumb, /nobody answers on node-port-remote by tcp/],
+    ["is never answered", () => dumb, /there is no answer on node-port-remote by tcp/],
   ])("that %s on one way is refused; forced, that way does not count and the others do", async (_, bad, why) => {
     rows = [good, bad()];
     await expect(confirm(false)).rejects.toMatchObject({
@@ -84,7 +85,7 @@ describe("traffic before anything changes", () => {
       message: expect.stringMatching(why),
     });
     await confirm(true);
-    expect(said.at(-1)).toMatch(/^traffic is not well already: .*; only the 1 ways that are well count$/);
+    expect(said.at(-1)).toMatch(/^traffic already fails: .*; only the 1 healthy paths count$/);
     expect(await baseline()).toBe(true);
     rows = [good, { ...bad(), reached: true, lost: 9 }];
     expect(await judge()).toHaveLength(2);

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { TrafficRow, TrafficSnapshot } from "../../api/traffic-report.ts";
+import type { TrafficRow, TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
 import { NAMESPACES } from "../../cluster/kinds.ts";
 import type { Action, Work } from "../action.ts";
 import { overBudget, wellBefore } from "../canary/budget.ts";
@@ -23,10 +23,10 @@ export const startCanary: Action<CanaryInputs, Before> = {
   async confirm(inputs, work) {
     const { nodes, budget } = inputs;
     const { rows, unwell } = await figuresBefore(inputs, work);
-    work.say(`${rows.length} ways are measured from ${nodes.map(({ name }) => name).join(", ")}`);
+    work.say(`${rows.length} paths are measured from ${nodes.map(({ name }) => name).join(", ")}`);
     if (unwell === undefined) return;
     const judged = wellBefore(rows, rows, budget).length;
-    work.say(`traffic is not well already: ${unwell}; only the ${judged} ways that are well count`);
+    work.say(`traffic already fails: ${unwell}; only the ${judged} healthy paths count`);
     const patch = { metadata: { annotations: { [BASELINE_ANNOTATION]: JSON.stringify(rows) } } };
     await work.client.patch(NAMESPACES, { name: CANARY_NAMESPACE }, { type: "merge", patch }, { signal: work.signal });
   },
@@ -73,6 +73,6 @@ async function lastFigures(clients: readonly string[], work: Work): Promise<void
     await work.keep((await figuresSoFar(clients, work, LAST_WORD_MS)).rows);
   } catch (error) {
     work.signal.throwIfAborted();
-    work.say(`the last figures cannot be had: ${(error as Error).message}`);
+    work.say(`the last figures could not be read: ${(error as Error).message}`);
   }
 }

@@ -19,7 +19,7 @@ export const stripOwnerReferences: Action<OwnerReferenceInputs> = {
       const objects = await look(work);
       if (objects.length === 0) return;
       await store.add(objects.flatMap((object) => referencesIn(object, work.names)));
-      work.say(`${await stripReferences(work, objects)} objects freed of their v3 owners`);
+      work.say(`${await stripReferences(work, objects)} objects have no v3 owner any more`);
     }
   },
 
@@ -35,7 +35,7 @@ export const stripOwnerReferences: Action<OwnerReferenceInputs> = {
   async undo(_, work) {
     const saved = await new OwnerReferenceStore(work.client, work.names).read();
     const { added } = await restoreReferences(work, saved);
-    work.say(`${added} owner references added again`);
+    work.say(`${added} owner references restored`);
   },
 };
 

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import { rolledOut, rolloutProgress } from "../../api/rollout.ts";
+import { rolledOut, rolloutProgress } from "../../api/protocol/rollout.ts";
 import type { ContainerStatus, Pod, Workload } from "../../api/workload-objects.ts";
 import { PODS } from "../../cluster/kinds.ts";
 import type { Action, Work } from "../action.ts";

@@ -1,5 +1,6 @@
 import type { Noun } from "../../api/names.ts";
 import { type Condition, groupVersion, type KubeObject, type ResourceKind } from "../../api/object.ts";
+import { isReportedByAgents, isTerminal } from "../../api/protocol/status-reasons.ts";
 import { findCondition } from "../../cluster/conditions.ts";
 import type { Action, Work } from "../action.ts";
 import { awaitObjects, type Verdict } from "./await-objects.ts";
@@ -13,10 +14,6 @@ export type WaitForStatusInputs = {
   fresh?: true;
 };
 
-/** Reasons of a Degraded status that no waiting mends: a request that was refused, or an image that cannot be had. */
-const HOPELESS =
-  /^(?:Ebpf|Endpoint|Pool|Invalid|Misnamed|ServiceProxy(?:Ipvs|OfTool|OfAnother|Cannot)|Cgroup|Forbidden|RequestRefused)|ErrImagePull|ImagePullBackOff|InvalidImageName|CreateContainerConfigError/;
-
 /** Waits until the operator says that parts of the service work, as they were last asked for. */
 export const waitForStatus: Action<WaitForStatusInputs> = {
   waits: true,
@@ -24,9 +21,6 @@ export const waitForStatus: Action<WaitForStatusInputs> = {
   apply: async () => {},
   confirm: awaitStatuses,
 };
-
-/** What agents say themselves, and sooner: a status that repeats it may be of what they said before. */
-const SAID_BY_AGENTS = /^(?:EbpfProgramsRefused|CgroupPathNotWritable)$/;
 
 /** One status, for whoever listens to agents and wants to know whether there is another reason not to wait. */
 export async function statusReader(
@@ -41,9 +35,10 @@ export async function statusReader(
   };
 }
 
+/** What agents report themselves, and sooner: a status that repeats it may be of what they reported before. */
 function repeatsAgents(status: KubeObject | undefined): boolean {
   const { conditions } = (status?.["status"] ?? {}) as { conditions?: Condition[] };
-  return SAID_BY_AGENTS.test(findCondition(conditions, "Degraded")?.reason ?? "");
+  return isReportedByAgents(findCondition(conditions, "Degraded")?.reason);
 }
 
 async function statusKind({ names, client }: Work): Promise<ResourceKind> {
@@ -88,10 +83,10 @@ function judge(label: string, status: KubeObject | undefined, generation: number
   if (available === undefined) return { waitingFor: `${label} to be reported` };
   // What it says of an older request is no answer to ours.
   if ((available.observedGeneration ?? (fresh ? 0 : generation)) < generation)
-    return { waitingFor: `${label} to take up the change` };
+    return { waitingFor: `${label} to observe the change` };
   if (degraded?.status === "True") {
     const why = `${degraded.message ?? ""} (${degraded.reason})`.trim();
-    if (HOPELESS.test(degraded.reason ?? "")) return { hopeless: errors.STEP_HOPELESS(label, why) };
+    if (isTerminal(degraded.reason)) return { hopeless: errors.STEP_HOPELESS(label, why) };
     return { waitingFor: `${label}: ${why}` };
   }
   const progressing = findCondition(conditions, "Progressing");

@@ -1,4 +1,4 @@
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import { sleep } from "../../kit/clock.ts";
 import type { Work } from "../action.ts";
 import { type Budget, overBudget, wellBefore } from "../canary/budget.ts";
@@ -53,7 +53,7 @@ async function watch(canary: CanaryWatch, work: Work): Promise<void> {
 /** Looks once more when everything that is overdue has been counted. */
 export async function settledInsideBudget(canary: CanaryWatch, work: Work): Promise<TrafficRow[]> {
   const { clients } = canary;
-  work.say("waiting for traffic to be counted");
+  work.waitingFor("traffic to be counted");
   const now = await awaitSnapshots(clients, () => true, work);
   const then = new Map(now.map(({ seconds }, at) => [clients[at], seconds]));
   await awaitSnapshots(clients, ({ seconds }, name) => seconds >= (then.get(name) ?? 0) + SETTLED_SECONDS, work);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import { type Budget, DEFAULT_BUDGET, overBudget, wellBefore } from "./budget.ts";
 import { since, together } from "./figures.ts";
 
@@ -21,7 +21,7 @@ describe("a budget", () => {
     ["allows no lost connection unless told", { ...tcp, lost: 1 }, {}, "1 of 20 connections were lost"],
     ["allows as many as told", { ...tcp, lost: 2 }, { connections: 2 }, undefined],
     ["allows a second of silence", { ...tcp, silenceMs: 1000 }, {}, undefined],
-    ["allows no more silence", { ...udp, silenceMs: 1001 }, {}, "silent for 1001 ms, and 1000 ms may be"],
+    ["allows no more silence", { ...udp, silenceMs: 1001 }, {}, "silent for 1001 ms; the budget is 1000 ms"],
     ["allows a share of datagrams", { ...udp, unanswered: 3 }, {}, undefined],
     ["allows no greater share", { ...udp, unanswered: 4 }, {}, "4 of 3000 datagrams were not answered"],
     ["allows one datagram of few", { ...udp, sent: 10, unanswered: 1 }, {}, undefined],

@@ -1,4 +1,4 @@
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 
 /** How much a procedure may cost the traffic that is measured meanwhile. */
 export type Budget = {
@@ -28,15 +28,15 @@ export function wellBefore(rows: readonly TrafficRow[], before: readonly Traffic
 
 function costOf(row: TrafficRow, { connections, silenceMs, datagramsPercent }: Budget): string | undefined {
   if (row.lost > connections) {
-    return `${row.lost} of ${row.opened} connections were lost, and ${connections} may be`;
+    return `${row.lost} of ${row.opened} connections were lost; the budget is ${connections}`;
   }
-  if (row.silenceMs > silenceMs) return `silent for ${row.silenceMs} ms, and ${silenceMs} ms may be`;
+  if (row.silenceMs > silenceMs) return `silent for ${row.silenceMs} ms; the budget is ${silenceMs} ms`;
   const most = datagramsPercent === 0 ? 0 : Math.max(1, Math.floor((row.sent * datagramsPercent) / 100));
   if (row.unanswered > most) {
-    return `${row.unanswered} of ${row.sent} datagrams were not answered, and ${datagramsPercent} % may be`;
+    return `${row.unanswered} of ${row.sent} datagrams were not answered; the budget is ${datagramsPercent} %`;
   }
   return undefined;
 }
 
 export const budgetInWords = ({ connections, silenceMs, datagramsPercent }: Budget): string =>
-  `at most ${connections} connections lost, ${silenceMs} ms of silence and ${datagramsPercent} % of datagrams, of each way`;
+  `at most ${connections} connections lost, ${silenceMs} ms of silence and ${datagramsPercent} % of datagrams, per path`;

@@ -1,4 +1,4 @@
-import { ON_PAPER_ANNOTATION } from "../../api/paper-node.ts";
+import { isOnPaper } from "../../api/protocol/paper-node.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import type { Observation, SeenNode } from "../observation.ts";
 import type { Budget } from "./budget.ts";
@@ -25,10 +25,10 @@ export function chooseCanary(
   asked: { budget: Budget; force?: boolean; first?: readonly string[] },
 ): CanaryChoice {
   const { nodes, names, service } = observation;
-  if (nodes.every(({ annotations }) => annotations[ON_PAPER_ANNOTATION] !== undefined)) {
-    return { notMeasured: "nodes are on paper" };
+  if (nodes.every(({ annotations }) => isOnPaper(annotations))) {
+    return { notMeasured: "nodes are simulated" };
   }
-  if (names.dialect === "calico") return { notMeasured: "the public system's image has no probe" };
+  if (names.dialect === "calico") return { notMeasured: "the image of this cluster's agents has no probe" };
   const image = probeImage(service.nodeAgents as Workload | undefined, observation.tool.version);
   if (image === undefined) return { notMeasured: "the image of the node agents has no probe" };
   const places = preferred(nodes, asked.first ?? []).slice(0, MOST_NODES);

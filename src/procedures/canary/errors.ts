@@ -5,24 +5,21 @@ const CHECK_FAILED = 3;
 /** Why traffic is not measured, or what it shows. */
 export const errors = defineErrors({
   CANARY_NAMESPACE_TAKEN: {
-    say: (name: string) => `the namespace ${name} is there, and no canary of vendorctl made it`,
-    fix: (name) => `delete or rename ${name}, or go on without measuring: --canary-traffic off`,
+    say: (name: string) => `namespace ${name} exists, and vendorctl did not create it`,
+    fix: (name) => `delete namespace ${name}, or add --canary-traffic off`,
     exitCode: CHECK_FAILED,
   },
   CANARY_NOT_CLEAN: {
-    say: (what: string) => `traffic is not well before anything was changed: ${what}`,
-    fix: () =>
-      "find out why; with --force the switch goes on and judges the ways that are well, with --canary-traffic off nothing is measured",
+    say: (what: string) => `canary traffic fails before any change: ${what}`,
+    fix: () => "repair it; or add --force to measure the healthy paths only, or --canary-traffic off to measure none",
     exitCode: CHECK_FAILED,
   },
   CANARY_SILENT: {
-    say: (client: string, why: string) => `the measuring pod ${client} does not report: ${why}`,
-    fix: () =>
-      "look at it with kubectl -n vendor-canary describe pod; vendorctl resume goes on when it reports again, and --canary-traffic off does without",
+    say: (client: string, why: string) => `canary pod ${client} does not report: ${why}`,
+    fix: () => "kubectl -n vendor-canary describe pods; then vendorctl resume, or run again with --canary-traffic off",
   },
   CANARY_OVER_BUDGET: {
-    say: (what: string) => `the traffic that is measured has suffered: ${what}`,
-    fix: () =>
-      "see which nodes were released last, put it right, then run the command again; or allow more with --budget",
+    say: (what: string) => `canary traffic is over its budget: ${what}`,
+    fix: () => "check the nodes that were switched last, then run the command again; or raise --budget",
   },
 });

@@ -1,4 +1,4 @@
-import type { TrafficRow, TrafficSnapshot } from "../../api/traffic-report.ts";
+import type { TrafficRow, TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
 
 /** What all clients counted, by way and protocol: losses add up, the longest silence is one client's. */
 export function together(snapshots: readonly TrafficSnapshot[]): TrafficRow[] {

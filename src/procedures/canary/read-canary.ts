@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import { parseSnapshot, type TrafficRow, type TrafficSnapshot } from "../../api/traffic-report.ts";
+import { parseSnapshot, type TrafficRow, type TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
 import { NAMESPACES } from "../../cluster/kinds.ts";
 import { sleep } from "../../kit/clock.ts";
 import type { Work } from "../action.ts";
@@ -47,7 +47,7 @@ export async function awaitSnapshots(
     if (clock.now() - since > patienceMs) {
       const name = clients[late] as string;
       if (typeof word === "string") throw errors.CANARY_SILENT(name, word);
-      throw errors.CANARY_SILENT(name, `its last word is of second ${word.seconds}, ${notReached(word)}`);
+      throw errors.CANARY_SILENT(name, `its last report is of second ${word.seconds}, ${notReached(word)}`);
     }
     await sleep(clock, READ_AGAIN_MS, signal);
   }
@@ -55,7 +55,7 @@ export async function awaitSnapshots(
 
 function notReached({ rows }: TrafficSnapshot): string {
   const never = rows.filter(({ reached }) => !reached).map(({ way, protocol }) => `${way} by ${protocol}`);
-  return never.length === 0 ? "and it counts" : `and nobody answers on ${never.join(", ")}`;
+  return never.length === 0 ? "and it counts" : `and there is no answer on ${never.join(", ")}`;
 }
 
 export interface Figures {

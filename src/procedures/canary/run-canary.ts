@@ -23,7 +23,7 @@ import { canaryNamespace } from "./read-canary.ts";
 export async function runCanary(inputs: CanaryInputs, id: string, work: Work): Promise<void> {
   await makeNamespace(id, work);
   for (const object of serverObjects(inputs)) await create(object, work);
-  work.say("waiting for the servers of the canary to run");
+  work.waitingFor("the servers of the canary to run");
   const servers = await serversUp(inputs.nodes.length, work);
   for (const object of clientObjects(inputs, servers)) await create(object, work);
   await podsUp(clientNames(inputs.nodes.length), work);

@@ -4,14 +4,16 @@ import { PLATFORM_LIMITS } from "../../api/platform-limits.ts";
 import { ENDPOINT_PROBLEMS, endpointMapProblems, missingEndpointMap } from "../../api/validation/endpoint-map.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { parseAddress } from "../../kit/ip.ts";
+import { agentIsWell } from "../agent-ready.ts";
 import { clusterFacts, kindOf } from "../cluster-facts.ts";
 import type { Observation } from "../observation.ts";
+import { isEbpfOn } from "../plans/cluster-view.ts";
 import type { Proof } from "../probe/prove-address.ts";
 import { BEFORE_EBPF, type Check, fail, fromTable, OK, ok, type Situation, skip, warn } from "./check.ts";
 
 const ebpf = { for: BEFORE_EBPF, planned: ["install", "switch"], ebpfOnly: true, group: "api address" } as const;
 const REAL_ADDRESS =
-  "In eBPF mode the service must reach the orchestrator API server by its real address and not by the API server's cluster IP.";
+  "eBPF serves cluster IPs itself, so it must reach the API server by another address than its cluster IP. See docs/guide/install.md#the-address-of-the-api-server.";
 
 /** The rules of the endpoint map, judged by the code that also judges the map when it is written. */
 const MAP_CHECKS = fromTable(ENDPOINT_PROBLEMS, (code) => ({
@@ -19,7 +21,7 @@ const MAP_CHECKS = fromTable(ENDPOINT_PROBLEMS, (code) => ({
   run: (seen, situation) => {
     if (code === "ENDPOINT_MAP_MISSING") return missingMap(seen, situation);
     const { endpointMap } = seen.service;
-    if (!endpointMap) return skip("there is no endpoint map yet");
+    if (!endpointMap) return skip("there is no API endpoint ConfigMap yet");
     const found = [
       ...endpointMapProblems(endpointMap, clusterFacts(seen), seen.names).filter((problem) => problem.code === code),
       ...(code === "ENDPOINT_HOST_ONE_OF_MANY" ? oneOfTheServers(seen) : []),
@@ -79,8 +81,8 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
   {
     code: "API_ADDRESS_NOT_STABLE",
     title: "No stable address of the API server is known",
-    why: "An address that changes when the API server restarts or scales cuts every node off from it.",
-    fix: "Give one with --api-server HOST:PORT, or install the standard data plane now and switch later.",
+    why: "If the address changes when the API server restarts or scales, every node loses it.",
+    fix: "vendorctl switch --to bpf --api-server HOST:PORT",
     rule: PLATFORM_LIMITS.stableAddress.because,
     ...ebpf,
     for: ["install", "switch"],
@@ -94,32 +96,39 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
       );
       const fix =
         purpose === "install"
-          ? "vendorctl install --dataplane standard, and later vendorctl switch --to BPF --api-server HOST:PORT"
-          : "vendorctl switch --to BPF --api-server HOST:PORT";
+          ? "vendorctl install --dataplane standard; later vendorctl switch --to bpf --api-server HOST:PORT"
+          : "vendorctl switch --to bpf --api-server HOST:PORT";
       return fail([...tried, `it would be ${ENDPOINT_RULES[kind].address}`], fix);
     },
   },
   {
     code: "API_ADDRESS_UNRESOLVED",
-    title: "The API server's name leads nowhere",
-    why: "Where the name has no address, neither the operator nor the node agents find the API server.",
-    fix: "Create the DNS record, or use an address.",
+    title: "API server name does not resolve",
+    why: "Without an address for the name, the operator and the node agents cannot connect to the API server.",
+    fix: "Create the DNS record, or give an address with --api-server HOST:PORT",
     rule: REAL_ADDRESS,
     ...ebpf,
-    run: (seen, { proofs }) => proved(seen, proofs, ["unresolved"], "warn"),
+    run: (seen, { proofs }) => {
+      const host = chosenAddress(seen)?.host ?? "";
+      if (isEbpfOn(seen) && agentsAreReady(seen)) return ok("node agents are connected");
+      const found = proved(seen, proofs, ["unresolved"], "warn");
+      // A private name is for the nodes' resolver; that this machine cannot resolve it is no finding.
+      const isPrivate = found.status === "warn" && PRIVATE_NAME.test(host);
+      return isPrivate ? skip(`${host} is a private name, which the nodes' resolver must know`) : found;
+    },
   },
   {
     code: "API_ADDRESS_UNREACHABLE",
-    title: "Nobody answers at the API server's address",
-    why: "An address nobody answers at is no way to the API server once the service proxy is gone.",
-    fix: "Check the load balancer and the port, and that nodes may reach it.",
+    title: "API server address does not answer",
+    why: "Once kube-proxy is disabled, this address is the only path to the API server.",
+    fix: "Check the load balancer, the port and the firewall between nodes and API server.",
     rule: REAL_ADDRESS,
     ...ebpf,
     run: (seen, { proofs }) => proved(seen, proofs, ["unreachable"], "warn"),
   },
   {
     code: "API_ADDRESS_OTHER_SERVER",
-    title: "Somebody else answers at the API server's address",
+    title: "API server address belongs to another server",
     why: "Every component would talk to the wrong server, or refuse its certificate and never start.",
     fix: "Correct the address, or add it to the names in the API server's certificate.",
     rule: REAL_ADDRESS,
@@ -128,9 +137,9 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
   },
   {
     code: "API_NAME_ONLY_IN_CLUSTER",
-    title: "Only cluster DNS knows the API server's name",
-    why: "Cluster DNS is a service; it works only after the data plane does, which first needs the API server: a deadlock.",
-    fix: "Use a name the nodes' own resolver knows, or an address.",
+    title: "API server name resolves in cluster DNS only",
+    why: "Cluster DNS is a Service. It needs the data plane, and the data plane needs the API server first: a deadlock.",
+    fix: "Use a name that the nodes' resolver knows, or an IP address.",
     rule: REAL_ADDRESS,
     ...ebpf,
     run: (seen) => {
@@ -142,9 +151,9 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
   },
   {
     code: "OPERATOR_NAMESERVER_MISSING",
-    title: "The operator does not ask the cloud's name server",
-    why: "In AWS-like clouds the API server's name is known to the cloud's resolver; a pod that asks cluster DNS finds it only after the network works.",
-    fix: "Patch the operator's deployment with the cloud's name server.",
+    title: "Operator does not use the cloud's name server",
+    why: "In AWS-like clouds only the cloud's resolver knows the API server's name; cluster DNS answers only after the network works.",
+    fix: "Patch the operator's Deployment with the cloud's name server.",
     rule: CLUSTER_KINDS.eks.because,
     ...ebpf,
     for: ["running", "switch"],
@@ -152,7 +161,7 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
       const nameserver = operatorNameserver(seen);
       const { operator } = seen.service;
       if (!nameserver) return skip("only in AWS-like clouds");
-      if (!operator) return skip("there is no operator yet; the installation patches it");
+      if (!operator) return skip("there is no operator yet; the installation sets it");
       const spec = (operator as Workload).spec?.template?.spec;
       const asked = (spec?.dnsConfig?.["nameservers"] ?? []) as string[];
       if (asked.length === 1 && asked[0] === nameserver) return ok(nameserver);
@@ -160,16 +169,16 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
       const { name, namespace } = operator.metadata;
       const command = `kubectl -n ${namespace} patch deployment ${name} -p '${JSON.stringify(patch)}'`;
       return fail(
-        [`deployment ${namespace}/${name} has the name servers ${asked.join(", ") || "of its node only"}`],
+        [`Deployment ${namespace}/${name} has the name servers ${asked.join(", ") || "of its node only"}`],
         command,
       );
     },
   },
   {
     code: "OPERATOR_RESOLVES_IN_CLUSTER",
-    title: "The operator asks cluster DNS for the API server",
+    title: "Operator resolves the API server in cluster DNS",
     why: "Cluster DNS needs the data plane, and the data plane waits for the operator: after a reboot neither starts.",
-    fix: "Set dnsPolicy of the operator's pods to Default, so that they ask the node's resolver.",
+    fix: "Set dnsPolicy of the operator's pods to Default, the node's resolver.",
     rule: REAL_ADDRESS,
     ...ebpf,
     for: ["running", "switch"],
@@ -185,17 +194,29 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
       const policy = spec?.dnsPolicy ?? "ClusterFirst";
       const patch = { spec: { template: { spec: { dnsPolicy: "Default" } } } };
       const command = `kubectl -n ${namespace} patch deployment ${name} -p '${JSON.stringify(patch)}'`;
-      return warn([`deployment ${namespace}/${name} has dnsPolicy ${policy}, and the API server is ${host}`], command);
+      return warn([`Deployment ${namespace}/${name} has dnsPolicy ${policy}, and the API server is ${host}`], command);
     },
   },
 ];
 
-function operatorNameserver(seen: Observation): string | undefined {
-  const row = CLUSTER_KINDS[kindOf(seen)];
-  return "operatorNameserver" in row ? row.operatorNameserver : undefined;
+/** Names that public DNS never has: private use by reservation, or of one network. */
+const PRIVATE_NAME = /\.(?:internal|local|lan|home\.arpa)$/;
+
+function agentsAreReady({ service, names }: Observation): boolean {
+  return service.agents.length > 0 && service.agents.every((agent) => agentIsWell(agent, service, names));
 }
 
-function proved(seen: Observation, proofs: readonly Proof[], bad: readonly Proof["outcome"][], as: "warn" | "fail") {
+function operatorNameserver(seen: Observation): string | undefined {
+  const row = CLUSTER_KINDS[kindOf(seen)];
+  return row.operatorNameserver;
+}
+
+function proved(
+  seen: Observation,
+  proofs: readonly Proof[],
+  bad: readonly Proof["outcome"][],
+  as: "skip" | "warn" | "fail",
+) {
   const address = chosenAddress(seen);
   if (!address) return skip("no address is known");
   const proof = proofs.find(({ host, port }) => host === address.host && port === address.port);

@@ -1,3 +1,4 @@
+import type { Dataplane } from "../../api/dataplane.ts";
 import type { Explanation } from "../../api/validation/problem.ts";
 import type { Observation } from "../observation.ts";
 import type { Procedure } from "../plan.ts";
@@ -10,10 +11,10 @@ export const CHECK_GROUPS = [
   "platform",
   "network",
   "api address",
-  "service proxy",
+  "kube-proxy",
   "installation",
   "versions",
-  "room for a rollout",
+  "rollout",
   "health",
   "leftovers",
 ] as const;
@@ -22,8 +23,8 @@ export type CheckGroup = (typeof CHECK_GROUPS)[number];
 export interface Situation {
   purpose: Purpose;
   /** The data plane that runs, or that is wanted. */
-  dataplane: "BPF" | "standard";
-  /** What probing from this machine said of candidate addresses; empty where nobody probed. */
+  dataplane: Dataplane;
+  /** What probing from this machine said of candidate addresses; empty without a probe. */
   proofs: readonly Proof[];
   /** Milliseconds since the epoch, for what may be stale. */
   now: number;
@@ -72,7 +73,7 @@ export const CHANGES = ["install", "switch", "proxy", "upgrade", "migrate", "flo
 
 const SHOWN = 10;
 
-/** Enough to act on; a thousand lines of the same help nobody. */
+/** Enough to act on; a thousand equal lines are of no help. */
 export function some(lines: readonly string[]): string[] {
   return lines.length <= SHOWN ? [...lines] : [...lines.slice(0, SHOWN), `and ${lines.length - SHOWN} more`];
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { calicoNames } from "../../api/names.ts";
 import { EXPLANATIONS } from "../../api/validation/explain.ts";
 import { ADDRESS_ROWS } from "../testing/address-rows.ts";
-import { NOW, type Row, running, status } from "../testing/checked-clusters.ts";
+import { agent, NOW, proof, type Row, running, status } from "../testing/checked-clusters.ts";
 import { type Differently, node, object, observed } from "../testing/observed.ts";
 import { NETWORK_ROWS, PLATFORM_ROWS } from "../testing/platform-rows.ts";
 import { INSTALLATION_ROWS, PROXY_ROWS } from "../testing/service-rows.ts";
@@ -10,6 +10,7 @@ import { HEALTH_ROWS, LEFTOVER_ROWS, ROLLOUT_ROWS } from "../testing/upkeep-rows
 import { VERSION_ROWS } from "../testing/version-rows.ts";
 import { CHECKS } from "./all.ts";
 import { blockingResults, type RunOptions, runChecks, verdictOf } from "./run-checks.ts";
+import { SUBJECTS } from "./subjects.ts";
 
 const ROWS: readonly Row[] = [
   ...PLATFORM_ROWS,
@@ -51,6 +52,7 @@ describe("every check", () => {
 
   it("says the same as validation does where the rule is already there", () => {
     for (const { code, title, rule } of CHECKS) {
+      expect(SUBJECTS[code], code).toMatch(/^.{4,44}$/);
       const known = EXPLANATIONS[code];
       if (known) expect({ title, rule }).toEqual({ title: known.title, rule: known.rule });
     }
@@ -64,7 +66,7 @@ describe("what keeps a procedure from starting", () => {
 
   it("is what eBPF cannot do, where eBPF is wanted", () => {
     expect(codes(old, "install")).toEqual(["EBPF_KERNEL_TOO_OLD"]);
-    expect(codes(old, "install", { dataplane: "standard" })).toEqual([]);
+    expect(codes(old, "install", { dataplane: "Nftables" })).toEqual([]);
   });
 
   it("is not what its own plan does first", () => {
@@ -83,9 +85,15 @@ describe("what keeps a procedure from starting", () => {
   it("never keeps an upgrade, or the way back to the standard data plane, from curing what is degraded", () => {
     const service = { ...running(), statuses: [status("network", "Degraded", "it is ill")] };
     expect(codes({ service }, "upgrade")).toEqual([]);
-    expect(codes({ service }, "switch", { dataplane: "standard" })).toEqual([]);
+    expect(codes({ service }, "switch", { dataplane: "Nftables" })).toEqual([]);
     expect(codes({ service }, "switch")).toEqual(["STATUS_DEGRADED"]);
   });
+});
+
+it("takes a private name that only this machine cannot resolve for no finding", () => {
+  const options = { now: NOW, ...proof("unresolved") };
+  const found = runChecks(observed({}), "install", options).find(({ code }) => code === "API_ADDRESS_UNRESOLVED");
+  expect(found).toMatchObject({ status: "skip", evidence: [expect.stringContaining("private name")] });
 });
 
 it("gives its fixes in the words of the cluster, the public system's too", () => {
@@ -103,14 +111,13 @@ it("gives its fixes in the words of the cluster, the public system's too", () =>
 });
 
 it("a proxy that no daemon set runs is known by the agents it fights with", () => {
-  const agent = { node: "n1", pod: "vendor-node-1", phase: "Running", ready: "1/1" };
-  const conflict = "conflict: the service proxy wrote its rules again";
-  const agents = [{ ...agent, says: { serviceProxyRules: conflict } }];
+  const conflict = "kube-proxy wrote its rules again";
+  const agents = [agent({ node: "n1" }, { proxyRules: { conflict } })];
   const dataplaneConfiguration = object("DataplaneConfiguration", "default", { spec: { bpfEnabled: true } });
   const service = { ...running(), dataplaneConfiguration, agents } as ReturnType<typeof running>;
   const seen = observed({ proxy: { daemonSet: undefined }, service });
   const found = runChecks(seen, "running").find(({ code }) => code === "SERVICE_PROXY_CONFLICT");
-  expect(found).toMatchObject({ status: "fail", evidence: [`node n1: ${conflict}`] });
+  expect(found).toMatchObject({ status: "fail", evidence: [`node n1: conflict: ${conflict}`] });
 });
 
 it("names ten of a thousand nodes, and says how many more there are", () => {

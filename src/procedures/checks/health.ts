@@ -3,15 +3,16 @@ import { agentIsWell } from "../agent-ready.ts";
 import { isEbpfOn } from "../plans/cluster-view.ts";
 import { type Check, fail, OK, ok, type Situation, skip, some, warn } from "./check.ts";
 
-const STATUS = "Status resource: name per component; readable to follow installation progress.";
+const STATUS =
+  "The operator reports the state of each component in its VendorStatus. See docs/guide/operator.md#status.";
 const health = { group: "health", for: ["running", "switch", "upgrade"] } as const;
 
 export const HEALTH_CHECKS: readonly Check[] = [
   {
     code: "STATUS_DEGRADED",
-    title: "The operator reports something as degraded",
-    why: "It cannot bring the cluster to what was asked until the cause is gone; a change now would not be carried out.",
-    fix: "vendorctl status shows the cause and what to do.",
+    title: "Operator reports Degraded",
+    why: "The operator cannot reconcile until the cause is removed; a change now would not roll out.",
+    fix: "vendorctl status",
     rule: STATUS,
     ...health,
     run: ({ service }, situation) => {
@@ -26,8 +27,8 @@ export const HEALTH_CHECKS: readonly Check[] = [
   },
   {
     code: "STATUS_PROGRESSING",
-    title: "The operator has not finished",
-    why: "What is checked now may be another thing in a moment.",
+    title: "Operator reports Progressing",
+    why: "A rollout is under way, so findings may change.",
     fix: "vendorctl status --watch",
     rule: STATUS,
     ...health,
@@ -42,9 +43,9 @@ export const HEALTH_CHECKS: readonly Check[] = [
   {
     code: "AGENTS_NOT_READY",
     title: "Node agents are not ready",
-    why: "A node without its agent keeps yesterday's network: new pods and new policies do not reach it.",
-    fix: "See the pod's events and log.",
-    rule: "Pod status during upgrade: Running, with READY column 2/2 (orchestrator-API-datastore install) or 1/2 (etcd install).",
+    why: "On a node without its agent, new pods get no network and new policies no effect.",
+    fix: "kubectl -n vendor-system describe pod POD",
+    rule: "Pods of node agents are Running and ready: 2/2 with the API datastore, 1/2 with etcd. See docs/guide/upgrade.md.",
     ...health,
     run: (seen, situation) => {
       const { agents, nodeAgents } = seen.service;
@@ -60,27 +61,27 @@ export const HEALTH_CHECKS: readonly Check[] = [
   },
   {
     code: "SERVICE_ROUTING_UNPROVEN",
-    title: "A node has not proven that eBPF serves services",
-    why: "Until it has, nobody knows whether services work there without the service proxy.",
-    fix: "See the agent's log on that node.",
-    rule: "In eBPF mode the service takes over from the service proxy.",
+    title: "eBPF service routing is not verified",
+    why: "Until the agent has verified it, Services may not work on that node without kube-proxy.",
+    fix: "kubectl -n vendor-system logs POD",
+    rule: "In eBPF mode the data plane serves Services in place of kube-proxy. See docs/guide/kube-proxy-replacement.md.",
     group: "health",
     for: ["running"],
     ebpfOnly: true,
     run: (seen) => {
-      if (!isEbpfOn(seen)) return skip("eBPF does not act");
+      if (!isEbpfOn(seen)) return skip("eBPF is not enabled");
       const { agents } = seen.service;
-      if (agents.every(({ says }) => says["serviceRouting"] === undefined)) return skip("the agents do not say");
-      const bad = agents.filter(({ says }) => says["serviceRouting"] !== "proven");
-      return fail(some(bad.map(({ node, pod }) => `node ${node}: pod ${pod} has proven nothing yet`)));
+      const bad = agents.filter(({ report }) => !report.servicesProven);
+      if (bad.length === agents.length) return skip("the agents do not report it");
+      return fail(some(bad.map(({ node, pod }) => `node ${node}: pod ${pod} has not verified it yet`)));
     },
   },
   {
     code: "V3_API_AWAY",
-    title: "The v3 API is asked for and does not answer",
-    why: "People and tools cannot read or change policies, and deletions of namespaces hang.",
-    fix: "See why its pods do not answer.",
-    rule: "API server resource: default.",
+    title: "v3 API does not answer",
+    why: "Policies cannot be read or changed through it, and deletions of namespaces hang.",
+    fix: "kubectl describe apiservice v3.vendor.io",
+    rule: "The v3 API is served by an aggregated API server. See docs/guide/resources.md#datastores.",
     ...health,
     run: ({ service, v3, names }, { purpose }) => {
       if (!service.apiServer) return skip(`no ${names.kinds.apiServer.kind} is asked for`);

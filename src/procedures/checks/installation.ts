@@ -16,7 +16,7 @@ const RESOURCE_CHECKS = fromTable(INSTALLATION_PROBLEMS, (code) => ({
     const { installation } = service;
     if (!installation) return skip("there is no installation yet");
     // The public system's resource has other fields; its own operator judges them.
-    if (names.dialect !== "vendor") return skip("judged by the operator that reads it");
+    if (names.dialect !== "vendor") return skip("validated by its own operator");
     // The kind the platform shows, not the one it is taken for: the installation may say it where nothing shows it.
     const { kind: _taken, ...facts } = clusterFacts(seen);
     const known = kind.detected ? { ...facts, kind: kind.detected } : facts;
@@ -32,10 +32,10 @@ const RESOURCE_CHECKS = fromTable(INSTALLATION_PROBLEMS, (code) => ({
 export const INSTALLATION_CHECKS: readonly Check[] = [
   {
     code: "NOT_INSTALLED",
-    title: "Nothing of the service is installed here",
-    why: "There is nothing to look at, to switch or to upgrade.",
+    title: "Service is not installed",
+    why: "There is nothing to check, switch or upgrade.",
     fix: "vendorctl install",
-    rule: "The service is installed and managed by an installer operator.",
+    rule: "The service is installed by vendorctl or by its operator. See docs/guide/install.md.",
     group: "installation",
     for: ["running", "switch", "upgrade"],
     run: ({ service, names }, { purpose }) => {
@@ -46,10 +46,10 @@ export const INSTALLATION_CHECKS: readonly Check[] = [
   },
   {
     code: "ALREADY_INSTALLED",
-    title: "The service is installed here already",
-    why: "An installation over another version or another way of installing leaves half of each.",
+    title: "Service is installed already",
+    why: "Installing over another version or method leaves parts of both.",
     fix: "vendorctl upgrade",
-    rule: "Versioning 1: This procedure upgrades to v3.31 from v3.15 or later.",
+    rule: "An installed service is upgraded, from v3.15 or later. See docs/guide/upgrade.md.",
     group: "installation",
     for: ["install"],
     planned: ["install"],
@@ -57,7 +57,7 @@ export const INSTALLATION_CHECKS: readonly Check[] = [
       if (service.method === "none") return ok("nothing is installed");
       const evidence = `${service.version ?? "an unknown version"}, by ${service.method}`;
       return service.method !== "manifest" && versionDifference(service.version, tool.version) === "same line"
-        ? ok(`${evidence}; it is completed`)
+        ? ok(`${evidence}; install completes it`)
         : fail([evidence]);
     },
   },
@@ -80,16 +80,16 @@ export const INSTALLATION_CHECKS: readonly Check[] = [
   },
   {
     code: "OPERATOR_MISSING",
-    title: "There is an installation, and no operator to look after it",
-    why: "Nothing acts on the installation: changes do nothing, and what breaks stays broken.",
+    title: "Operator is missing",
+    why: "Changes to the Installation have no effect, and drift is not corrected.",
     fix: "vendorctl install",
-    rule: "The operator reads custom resources and provisions everything else.",
+    rule: "The operator reconciles the custom resources. See docs/guide/operator.md.",
     group: "installation",
     for: ["running", "switch", "upgrade", "uninstall"],
     run: ({ service, names }) => {
       if (!service.installation) return skip("there is no installation");
       if (service.operator) return ok(`${service.operator.metadata.namespace}/${service.operator.metadata.name}`);
-      return fail([`no deployment ${names.workloads.operator} in any namespace`]);
+      return fail([`no Deployment ${names.workloads.operator} in any namespace`]);
     },
   },
 ];

@@ -6,14 +6,14 @@ const leftovers = { group: "leftovers", for: ALWAYS } as const;
 export const LEFTOVER_CHECKS: readonly Check[] = [
   {
     code: "OLD_NAMESPACE",
-    title: "A namespace of the service is going, or no longer needed",
-    why: "In a namespace that is being deleted nothing new can be made; an old one only confuses.",
-    fix: "kubectl get namespace NAME -o yaml shows what holds it.",
-    rule: "Uninstall and upgrade leave nothing behind.",
+    title: "Namespace of the service is left over",
+    why: "Nothing can be created in a namespace that is Terminating; an old one serves no purpose.",
+    fix: "kubectl get namespace NAME -o jsonpath={.status.conditions}",
+    rule: "An uninstall and an upgrade leave no namespace behind. See docs/guide/install.md#uninstall.",
     ...leftovers,
     run: (seen, { purpose }) => {
       const lines = linesOf(seen.leftovers, "namespace");
-      const going = seen.leftovers.some(({ what, evidence }) => what === "namespace" && evidence.includes("going"));
+      const going = seen.leftovers.some(({ what, terminating }) => what === "namespace" && terminating);
       const name = seen.leftovers.find(({ what }) => what === "namespace")?.object.split(" ")[1];
       return going && purpose !== "running"
         ? fail(lines, `kubectl get namespace ${name} -o jsonpath={.status.conditions}`)
@@ -27,19 +27,19 @@ export const LEFTOVER_CHECKS: readonly Check[] = [
   },
   {
     code: "STUCK_FINALIZER",
-    title: "An object should be gone, and something holds it",
-    why: "Whoever should let go of it may be gone already; until then it can be neither used nor made anew.",
-    fix: "Start the program that should let go of it; if it never comes back, remove the finalizer.",
-    rule: "Uninstall: ordered, the operator goes last.",
+    title: "Finalizer blocks a deletion",
+    why: "The controller that removes the finalizer may not run; until then the object can be neither used nor created again.",
+    fix: "Start the controller that owns the finalizer; if it is gone for good, remove the finalizer.",
+    rule: "The operator removes the finalizers, so it is removed last. See docs/guide/operator.md#remove.",
     ...leftovers,
     run: (seen) => fail(linesOf(seen.leftovers, "finalizer")),
   },
   {
     code: "STALE_API_SERVICE",
-    title: "An aggregated API is announced that nobody serves",
-    why: "Discovery fails for everybody, and no namespace can be deleted while the API server cannot ask it.",
+    title: "APIService without a server",
+    why: "API discovery fails, and no namespace can be deleted while the APIService does not answer.",
     fix: "kubectl delete apiservice NAME",
-    rule: "Uninstall: ordered, the announcement goes before the server.",
+    rule: "The APIService is removed before its server. See docs/guide/operator.md#remove.",
     ...leftovers,
     run: (seen) => {
       const { group, version } = seen.names.groups.served;
@@ -48,10 +48,10 @@ export const LEFTOVER_CHECKS: readonly Check[] = [
   },
   {
     code: "HALF_MIGRATION",
-    title: "A move from manifests to the operator was not finished",
-    why: "Some nodes are served by the old agents and some by the new; neither is rolled out to all.",
-    fix: "Let the operator finish, or remove the label from the nodes once the old agents are gone.",
-    rule: "With the plain manifest install, an upgrade to the operator is recommended.",
+    title: "Migration to the operator is not finished",
+    why: "Old and new node agents run side by side; neither is rolled out to all nodes.",
+    fix: "Wait for the operator, or remove the label once the old agents are gone: kubectl label nodes --all LABEL-",
+    rule: "Nodes are labelled while agents of manifests are replaced by those of the operator. See docs/guide/upgrade.md.",
     ...leftovers,
     run: (seen) => {
       const label = seen.names.labels.nodeMigration;
@@ -60,10 +60,10 @@ export const LEFTOVER_CHECKS: readonly Check[] = [
   },
   {
     code: "RUN_IN_PROGRESS",
-    title: "Another run of vendorctl is at work here",
-    why: "Two at once would undo each other's steps.",
-    fix: "Wait for it, or if it broke off: vendorctl resume, or vendorctl rollback",
-    rule: "One procedure at a time.",
+    title: "Another vendorctl run is in progress",
+    why: "Two runs at once would conflict.",
+    fix: "vendorctl history; if it was interrupted, vendorctl resume or vendorctl rollback",
+    rule: "A Lease lets one run change a cluster at a time. See docs/guide/plans-and-runs.md#a-run.",
     group: "leftovers",
     for: ["running", ...CHANGES],
     // The lease itself decides who may start, and knows a holder that died.
@@ -72,11 +72,11 @@ export const LEFTOVER_CHECKS: readonly Check[] = [
       if (!run) return OK;
       const renewed = Date.parse(run.renewed ?? "");
       const alive = Number.isFinite(renewed) && now - renewed < run.seconds * 1000;
-      const evidence = [`held by ${run.holder}${run.renewed ? `, last heard of at ${run.renewed}` : ""}`];
+      const evidence = [`held by ${run.holder}${run.renewed ? `, last renewed at ${run.renewed}` : ""}`];
       if (!alive)
         return purpose === "running"
-          ? warn([...evidence, "it broke off"], "vendorctl resume")
-          : ok(`${evidence[0]}, which broke off`);
+          ? warn([...evidence, "it was interrupted"], "vendorctl resume")
+          : ok(`${evidence[0]}, which was interrupted`);
       return purpose === "running" ? warn(evidence, "vendorctl history") : fail(evidence, "vendorctl history");
     },
   },

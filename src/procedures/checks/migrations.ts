@@ -7,10 +7,10 @@ import { deleteCommand } from "./commands.ts";
 export const MIGRATION_CHECKS: readonly Check[] = [
   {
     code: "HOST_ENDPOINTS_BY_HAND",
-    title: "Host endpoints for all interfaces are kept by hand",
-    why: "They cover only the nodes somebody thought of; automatic ones follow the nodes and their labels.",
+    title: "Host endpoints are not automatic",
+    why: "New nodes have none; automatic host endpoints follow nodes and their labels.",
     fix: "vendorctl migrate host-endpoints",
-    rule: "Migrating to automatic host endpoints, in order: label nodes, enable auto creation, delete the old all-interfaces endpoints.",
+    rule: "Host endpoints for all interfaces can be created automatically. See docs/guide/host-endpoints.md.",
     group: "versions",
     for: ["running", "upgrade"],
     run: (seen) => {
@@ -27,10 +27,10 @@ export const MIGRATION_CHECKS: readonly Check[] = [
   },
   {
     code: "TEMPORARY_UPGRADE_POLICY",
-    title: "The temporary policy of an old upgrade is still there",
-    why: "It allows everything to and from hosts, whatever other policies were meant to stop.",
-    fix: "Review its logs, add the policies that are needed, then delete it.",
-    rule: `${VERSION_GATES.hostEndpointSteps.because} If the pre-v3.14 temporary policy was used, review its traffic logs, add any needed global network policies, then delete allow-all-upgrade.`,
+    title: "Temporary upgrade policy still exists",
+    why: "It allows all traffic to and from nodes, in spite of other policies.",
+    fix: "Review its logs, add the policies you need, then delete it.",
+    rule: `${VERSION_GATES.hostEndpointSteps.because} See docs/guide/host-endpoints.md#the-temporary-policy.`,
     group: "versions",
     for: ["running", "upgrade"],
     run: (seen) => {
@@ -46,19 +46,19 @@ export const MIGRATION_CHECKS: readonly Check[] = [
   },
   {
     code: "SIDECARS_OF_ANOTHER_VERSION",
-    title: "Sidecars are injected in an older version",
-    why: "They keep working beside newer agents, but get no fixes until their deployments are rolled.",
+    title: "Sidecars have an older version",
+    why: "They work with newer agents, but get no fixes until their workloads are restarted.",
     fix: "vendorctl migrate sidecars --mesh-version VERSION",
-    rule: "Versioning 5: The sidecar for application layer policy is versioned like the rest of the service.",
+    rule: "The sidecar of application layer policy has the version of the service. See docs/guide/sidecars.md.",
     group: "versions",
     for: ["running", "upgrade"],
     run: (seen, { purpose }) => {
       const { injectors, version } = seen.service;
-      if (injectors.length === 0) return skip("nothing injects sidecars");
+      if (injectors.length === 0) return skip("no sidecar injector is installed");
       const wanted = purpose === "upgrade" ? seen.tool.version : version;
       const old = injectors.filter((map) => !mentions(map, wanted));
       const lines = old.map(
-        ({ metadata }) => `ConfigMap ${metadata.namespace}/${metadata.name} injects another version than ${wanted}`,
+        ({ metadata }) => `ConfigMap ${metadata.namespace}/${metadata.name} injects a version other than ${wanted}`,
       );
       return lines.length > 0 ? warn(lines) : ok(`${injectors.length} injectors`);
     },

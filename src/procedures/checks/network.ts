@@ -1,3 +1,4 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
 import { PLATFORM_LIMITS } from "../../api/platform-limits.ts";
 import { EBPF_PROBLEMS } from "../../api/validation/ebpf.ts";
 import { kindOf } from "../cluster-facts.ts";
@@ -8,7 +9,7 @@ import { patchCommand } from "./commands.ts";
 
 const ebpf = { for: BEFORE_EBPF, ebpfOnly: true, group: "network" } as const;
 
-/** Of the kernel's list of ports: where VXLAN lives unless told, and where others put theirs. */
+/** Of the kernel's list of ports: the default of VXLAN, and a common alternative. */
 const VXLAN_PORT = 4789;
 const ANOTHER_VXLAN_PORT = 4799;
 
@@ -22,7 +23,7 @@ export const NETWORK_CHECKS: readonly Check[] = [
       const asked = poolsAsked(seen).filter(({ encapsulation }) => encapsulation?.startsWith("IPIP"));
       const evidence = [
         ...stored.map(({ object, evidence: why }) => `${object}: ${why}`),
-        ...asked.map(({ cidr, encapsulation }) => `pool ${cidr} of the installation travels in ${encapsulation}`),
+        ...asked.map(({ cidr, encapsulation }) => `pool ${cidr} of the Installation uses ${encapsulation}`),
       ];
       const { names } = seen;
       const name = stored[0]?.object.split(" ")[1];
@@ -33,9 +34,9 @@ export const NETWORK_CHECKS: readonly Check[] = [
   },
   {
     code: "VXLAN_PORT_TAKEN",
-    title: "Another program holds the VXLAN port",
-    why: "Two programs cannot have one UDP port; the overlay's device would stay down, and pods on different nodes apart.",
-    fix: "Give the overlay another port.",
+    title: "VXLAN port is in use",
+    why: "The VXLAN device cannot bind a UDP port that another program has; pods on different nodes could not connect.",
+    fix: "Set spec.vxlanPort of the data plane configuration to a free port.",
     rule: PLATFORM_LIMITS.network.because,
     ...ebpf,
     run: (seen) => {
@@ -49,22 +50,22 @@ export const NETWORK_CHECKS: readonly Check[] = [
   },
   {
     code: "VXLAN_BETWEEN_NODES",
-    title: "Whether nodes reach each other by VXLAN was not proven",
-    why: "eBPF forwards traffic to node ports by VXLAN; a fabric or firewall that drops it is seen only by trying.",
-    fix: "Allow the VXLAN port between all nodes.",
+    title: "VXLAN between nodes is not verified",
+    why: "eBPF forwards NodePort traffic by VXLAN; only an attempt shows whether the network drops it.",
+    fix: "Allow the VXLAN port (UDP 4789) between all nodes.",
     rule: PLATFORM_LIMITS.network.because,
     ...ebpf,
     run: (seen) => {
       const { agents } = seen.service;
-      const unproven = agents.filter(({ says }) => says["serviceRouting"] !== "proven");
+      const unproven = agents.filter(({ report }) => !report.servicesProven);
       if (agents.length === 0 || seen.service.dataplaneConfiguration === undefined) {
         return skip(
-          `UDP ${vxlanPort(seen)} between nodes cannot be seen from here; node agents prove it once they run`,
+          `UDP ${vxlanPort(seen)} between nodes cannot be checked from here; node agents verify it once they run`,
         );
       }
-      if (unproven.length === agents.length) return skip("no node agent has tried yet");
-      const evidence = unproven.map(({ node, pod }) => `node ${node}: pod ${pod} has not proven service routing`);
-      return unproven.length > 0 ? warn(some(evidence)) : ok(`proven on ${agents.length} nodes`);
+      if (unproven.length === agents.length) return skip("no node agent has verified it yet");
+      const evidence = unproven.map(({ node, pod }) => `node ${node}: pod ${pod} has not verified service routing`);
+      return unproven.length > 0 ? warn(some(evidence)) : ok(`verified on ${agents.length} nodes`);
     },
   },
 ];
@@ -76,9 +77,8 @@ function vxlanPort(seen: Observation): number {
 
 /** Hints, not proofs: a platform known to hold the port, plugins that use it, and what nodes say of themselves. */
 function portHolders(seen: Observation, port: number): string[] {
-  const swarm = seen.nodes.filter(
-    ({ labels }) => kindOf(seen) === "mke" && labels["com.docker.ucp.orchestrator.swarm"] === "true",
-  );
+  const other = CLUSTER_KINDS[kindOf(seen)].otherOrchestrator;
+  const swarm = seen.nodes.filter(({ labels }) => other !== undefined && labels[other.label] === other.value);
   const said = seen.nodes.filter(({ annotations }) =>
     Object.entries(annotations).some(
       ([key, value]) => key.endsWith("/ports-in-use") && value.split(",").includes(`${port}/UDP`),
@@ -86,7 +86,7 @@ function portHolders(seen: Observation, port: number): string[] {
   );
   const reasons = new Map<string, string>();
   for (const { name } of port === VXLAN_PORT ? swarm : []) {
-    reasons.set(name, `node ${name}: the platform's other orchestrator holds UDP ${port}`);
+    reasons.set(name, `node ${name}: the platform's other orchestrator uses UDP ${port}`);
   }
   for (const { name } of said) reasons.set(name, `node ${name}: UDP ${port} is in use`);
   return [...reasons.values()];

@@ -3,6 +3,7 @@ import { canWrite, parseOperatingSystem } from "../../api/operating-system.ts";
 import { kernelVerdict, PLATFORM_LIMITS } from "../../api/platform-limits.ts";
 import { DATAPLANE_PROBLEMS } from "../../api/validation/dataplane-configuration.ts";
 import { EBPF_PROBLEMS, ebpfPlatformProblems } from "../../api/validation/ebpf.ts";
+import { refusingAgents } from "../agent-ready.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation, SeenUnsupported } from "../observation.ts";
@@ -11,7 +12,7 @@ import { patchCommand } from "./commands.ts";
 
 const ebpf = { for: BEFORE_EBPF, ebpfOnly: true, group: "platform" } as const;
 
-/** The specification's table of platform constraints. */
+/** The platform constraints of eBPF. */
 export const PLATFORM_CHECKS: readonly Check[] = [
   {
     code: "EBPF_CLUSTER_KIND",
@@ -25,9 +26,7 @@ export const PLATFORM_CHECKS: readonly Check[] = [
       const { detected, evidence } = seen.kind;
       return signs.length > 0
         ? fail(some(signs))
-        : ok(
-            `${CLUSTER_KINDS[kindOf(seen)].title} (${detected ? evidence : "taken as such: no platform left its marks"})`,
-          );
+        : ok(`${CLUSTER_KINDS[kindOf(seen)].title} (${detected ? evidence : "default: no platform was detected"})`);
     },
   },
   {
@@ -66,8 +65,8 @@ export const PLATFORM_CHECKS: readonly Check[] = [
     ...ebpf,
     run: ({ service, names }) =>
       service.datastore === "etcd"
-        ? fail([`the node agents keep their resources in etcd (config map ${names.manifests.configMap})`])
-        : ok(service.datastore === "unknown" ? "nothing is installed yet" : "the orchestrator's API"),
+        ? fail([`node agents use the etcd datastore (ConfigMap ${names.manifests.configMap})`])
+        : ok(service.datastore === "unknown" ? "not installed yet" : "the Kubernetes API"),
   },
   {
     code: "CGROUP_PATH_NOT_WRITABLE",
@@ -95,9 +94,9 @@ export const PLATFORM_CHECKS: readonly Check[] = [
   { code: "EBPF_VLAN", ...EBPF_PROBLEMS.EBPF_VLAN, ...ebpf, run: (seen) => unsupported(seen, "vlan") },
   {
     code: "FOREIGN_NETWORK_PLUGIN",
-    title: "Another network plugin runs here",
-    why: "Two plugins that both connect pods and write routes undo each other's work.",
-    fix: "Remove the other plugin, or leave connecting pods to it with the policy-only manifest.",
+    title: "Another CNI plugin is installed",
+    why: "Two CNI plugins that set up pod interfaces and routes conflict.",
+    fix: "Remove the other plugin, or install the policy-only manifest.",
     rule: PLATFORM_LIMITS.clusterKind.because,
     group: "platform",
     for: ["running", "install", "switch"],
@@ -110,15 +109,15 @@ export const PLATFORM_CHECKS: readonly Check[] = [
   },
   {
     code: "AGENT_PROGRAMS_REFUSED",
-    title: "A node's kernel refuses the programs",
-    why: "The release number promises more than this kernel holds; the agent tried the real programs, and they were refused.",
-    fix: "Update the node's kernel, or stay on the standard data plane.",
+    title: "Kernel refuses the eBPF programs",
+    why: "The agent loaded the real programs, and the verifier of this kernel refused them.",
+    fix: "Update the node's kernel, or run: vendorctl switch --to standard",
     rule: PLATFORM_LIMITS.kernel.because,
     ...ebpf,
     run: ({ service }) => {
-      if (service.agents.length === 0) return skip("no agent runs yet that could have tried");
-      const said = service.agents.filter(({ says }) => says["programs"]?.startsWith("refused"));
-      return fail(some(said.map(({ node, pod, says }) => `node ${node}: ${says["programs"]} (pod ${pod})`)));
+      if (service.agents.length === 0) return skip("no agent has loaded them yet");
+      const refusing = refusingAgents(service.agents);
+      return fail(some(refusing.map(({ node, pod, refused }) => `node ${node}: refused: ${refused.why} (pod ${pod})`)));
     },
   },
 ];

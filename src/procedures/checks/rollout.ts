@@ -2,16 +2,16 @@ import type { KubeObject } from "../../api/object.ts";
 import { fieldAt } from "../field-at.ts";
 import { type Check, fail, OK, ok, skip, some, warn } from "./check.ts";
 
-const ROLLING = "Upgrade: rolling update; watch the pods in the system namespace until all are Running.";
-const room = { group: "room for a rollout", for: ["install", "switch", "upgrade"] } as const;
+const ROLLING = "Node agents are replaced by a rolling update, one node after another. See docs/guide/upgrade.md.";
+const room = { group: "rollout", for: ["install", "switch", "upgrade"] } as const;
 
 /** Whether pods can be replaced node by node without getting stuck. */
 export const ROLLOUT_CHECKS: readonly Check[] = [
   {
     code: "NODES_NOT_READY",
     title: "Nodes are not ready",
-    why: "Node agents do not start on them, so a rollout waits for them and never ends.",
-    fix: "Repair the nodes, or remove them from the cluster.",
+    why: "Agents do not start on them, so a rollout would not finish.",
+    fix: "kubectl describe node NODE",
     rule: ROLLING,
     group: room.group,
     for: ["running", ...room.for],
@@ -29,9 +29,9 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
   },
   {
     code: "NO_ROOM_FOR_PODS",
-    title: "No node takes new pods",
-    why: "The operator and the controllers are ordinary pods; with every node cordoned or down they have no place.",
-    fix: "kubectl uncordon a node",
+    title: "No node is schedulable",
+    why: "The operator and the controllers are ordinary pods and need a schedulable node.",
+    fix: "kubectl uncordon NODE",
     rule: ROLLING,
     ...room,
     run: ({ nodes }) => {
@@ -41,16 +41,16 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
       if (open.length > 0) return ok(`${open.length} of ${nodes.length} nodes`);
       const [cordoned] = nodes.filter(({ schedulable }) => !schedulable);
       return fail(
-        [`none of ${nodes.length} nodes is ready and takes pods`],
+        [`none of ${nodes.length} nodes is ready and schedulable`],
         cordoned && `kubectl uncordon ${cordoned.name}`,
       );
     },
   },
   {
     code: "ROLLOUT_STANDS_STILL",
-    title: "The node agents are not replaced by themselves",
-    why: "With the update strategy OnDelete a new version reaches a node only when somebody deletes its pod.",
-    fix: "Set the update strategy to RollingUpdate.",
+    title: "DaemonSet of node agents is OnDelete",
+    why: "With the update strategy OnDelete a new version reaches a node only when its pod is deleted.",
+    fix: "Set updateStrategy.type of the DaemonSet to RollingUpdate.",
     rule: ROLLING,
     ...room,
     for: ["switch", "upgrade"],
@@ -69,9 +69,9 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
   },
   {
     code: "BUDGET_ALLOWS_NOTHING",
-    title: "A disruption budget allows no pod to go",
-    why: "Nodes that are drained during the change would wait for ever for this pod.",
-    fix: "Make the workload healthy, or give the budget room.",
+    title: "PodDisruptionBudget allows no disruption",
+    why: "A node drain would wait for this pod without end.",
+    fix: "Repair the workload, or raise maxUnavailable of the budget.",
     rule: ROLLING,
     ...room,
     run: ({ budgets }) => {

@@ -3,11 +3,13 @@ import type { Procedure } from "../plan.ts";
 import { askedDataplane, isEbpfOn } from "../plans/cluster-view.ts";
 import { checksFor } from "./all.ts";
 import type { Check, CheckGroup, Finding, Purpose, Situation } from "./check.ts";
+import { SUBJECTS } from "./subjects.ts";
 
 /** One check and what came of it, as it is printed and given to programs. */
 export interface CheckResult {
   code: string;
   group: CheckGroup;
+  /** The finding, or what was looked at where nothing is wrong. */
   title: string;
   status: Finding["status"] | "suppressed";
   evidence: readonly string[];
@@ -53,7 +55,7 @@ export function verdictOf(results: readonly CheckResult[]): Verdict {
 /** The data plane the checks are about: eBPF before a change towards it, otherwise the one that is there or asked for. */
 function dataplaneFor(observation: Observation, purpose: Purpose): Situation["dataplane"] {
   if (purpose === "install" || purpose === "switch") return "BPF";
-  return isEbpfOn(observation) || askedDataplane(observation) === "BPF" ? "BPF" : "standard";
+  return isEbpfOn(observation) || askedDataplane(observation) === "BPF" ? "BPF" : "Nftables";
 }
 
 function resultOf(
@@ -65,10 +67,11 @@ function resultOf(
   const { code, group, title, why, rule } = check;
   const finding: Finding =
     check.ebpfOnly && situation.dataplane !== "BPF"
-      ? { status: "skip", evidence: "matters to the eBPF data plane only" }
+      ? { status: "skip", evidence: "applies to the eBPF data plane only" }
       : check.run(observation, situation);
   if (finding.status === "ok" || finding.status === "skip") {
-    return { code, group, title, status: finding.status, evidence: finding.evidence ? [finding.evidence] : [], rule };
+    const evidence = finding.evidence ? [finding.evidence] : [];
+    return { code, group, title: SUBJECTS[code] ?? title, status: finding.status, evidence, rule };
   }
   const status = suppress.includes(code) ? "suppressed" : finding.status;
   return { code, group, title, status, evidence: finding.evidence, reason: why, fix: finding.fix ?? check.fix, rule };

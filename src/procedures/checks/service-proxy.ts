@@ -7,7 +7,7 @@ import { isEbpfOn, leavesProxyRules } from "../plans/cluster-view.ts";
 import { BEFORE_EBPF, type Check, fail, OK, ok, skip, some, warn } from "./check.ts";
 import { patchCommand } from "./commands.ts";
 
-const ebpf = { for: BEFORE_EBPF, ebpfOnly: true, group: "service proxy" } as const;
+const ebpf = { for: BEFORE_EBPF, ebpfOnly: true, group: "kube-proxy" } as const;
 const CONFLICT = EBPF_PROBLEMS.SERVICE_PROXY_CONFLICT.rule;
 const HEALTH_PORT = 10256;
 
@@ -15,7 +15,7 @@ const runs = ({ proxy }: Observation) => proxy.daemonSet !== undefined && proxy.
 const says = (seen: Observation) =>
   runs(seen)
     ? `${seen.names.serviceProxy.daemonSet} runs on ${seen.proxy.pods.ready} of ${seen.proxy.pods.wanted} nodes`
-    : "the service proxy does not run";
+    : "kube-proxy does not run";
 
 export const SERVICE_PROXY_CHECKS: readonly Check[] = [
   {
@@ -28,17 +28,17 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
       const { proxy, names } = seen;
       if (!runs(seen)) return ok(says(seen));
       const { configMap, daemonSet } = names.serviceProxy;
-      const fix = `set mode to iptables in the config map kube-system/${configMap} (or the platform's setting), then: kubectl -n kube-system rollout restart daemonset ${daemonSet}`;
+      const fix = `set mode to iptables in ConfigMap kube-system/${configMap} (or in the platform's setting), then: kubectl -n kube-system rollout restart daemonset ${daemonSet}`;
       if (proxy.mode !== "ipvs") return ok(proxy.modeEvidence);
       const first = purpose === "install" || purpose === "switch";
-      return fail([proxy.modeEvidence], first ? `vendorctl ${purpose} does it first; by hand: ${fix}` : fix);
+      return fail([proxy.modeEvidence], first ? `vendorctl ${purpose} does it first; manually: ${fix}` : fix);
     },
   },
   {
     code: "SERVICE_PROXY_KEPT_BY_OTHERS",
-    title: "Another tool keeps the service proxy as it is",
-    why: "A change made by hand is undone by whoever keeps the proxy, and then both fight for the node's rules.",
-    fix: "Make the change in the tool that keeps it.",
+    title: "Another tool manages kube-proxy",
+    why: "That tool reverts changes to kube-proxy, which then conflicts with eBPF.",
+    fix: "Disable kube-proxy in that tool.",
     rule: SERVICE_PROXY.aks.because,
     ...ebpf,
     for: ["running", "install", "switch", "proxy"],
@@ -46,15 +46,15 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
       const { owner } = seen.proxy;
       if (!runs(seen) || !owner) return OK;
       const { action } = SERVICE_PROXY[kindOf(seen)].afterInstall;
-      if (action === "leave-its-rules-alone") return ok(`kept by ${owner.who}; its rules are left alone`);
-      return warn([`kept by ${owner.who}`], owner.how);
+      if (action === "leave-its-rules-alone") return ok(`managed by ${owner.who}; its rules are kept`);
+      return warn([`managed by ${owner.who}`], owner.how);
     },
   },
   {
     code: "SERVICE_PROXY_OF_CLUSTER_TOOL",
-    title: "The service proxy belongs to the tool that made the cluster",
-    why: "The tool writes the proxy anew at every update; only its own configuration lasts.",
-    fix: "Disable it in the tool's configuration, and run the tool's update.",
+    title: "Cluster tool manages kube-proxy",
+    why: "The tool writes kube-proxy again at every update; only its own configuration lasts.",
+    fix: "Disable kube-proxy in the tool's configuration, then run its update.",
     rule: SERVICE_PROXY.iac.because,
     ...ebpf,
     for: ["install", "switch", "proxy"],
@@ -66,9 +66,9 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
   },
   {
     code: "SERVICE_PROXY_STAYS",
-    title: "The service proxy cannot be disabled on this cluster",
-    why: "It was chosen when the cluster was made; beside a running proxy the service must leave its rules alone.",
-    fix: "Leave its rules alone, or make the cluster anew without the proxy.",
+    title: "kube-proxy cannot be disabled",
+    why: "It was chosen when the cluster was created; while it runs, eBPF must keep its rules.",
+    fix: "Keep its rules, or create the cluster without kube-proxy.",
     rule: SERVICE_PROXY.mke.because,
     ...ebpf,
     for: ["install", "switch", "proxy"],
@@ -84,13 +84,14 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
     ...ebpf,
     for: ["running", "upgrade"],
     run: (seen) => {
-      if (!isEbpfOn(seen)) return skip("eBPF does not act yet");
-      if (leavesProxyRules(seen)) return ok(runs(seen) ? "its rules are left alone" : says(seen));
+      if (!isEbpfOn(seen)) return skip("eBPF is not enabled yet");
+      if (leavesProxyRules(seen)) return ok(runs(seen) ? "its rules are kept" : says(seen));
       // One that no daemon set runs, a service of the node itself, only its node's agent can know.
-      const fought = seen.service.agents.filter((agent) => agent.says["serviceProxyRules"]?.startsWith("conflict:"));
+      const fought = seen.service.agents.flatMap(({ node, report: { proxyRules } }) =>
+        typeof proxyRules === "object" ? [`node ${node}: conflict: ${proxyRules.conflict}`] : [],
+      );
       if (!runs(seen)) {
-        const evidence = fought.map((agent) => `node ${agent.node}: ${agent.says["serviceProxyRules"]}`);
-        return evidence.length > 0 ? fail(some(evidence), leaveRules(seen)) : ok(says(seen));
+        return fought.length > 0 ? fail(some(fought), leaveRules(seen)) : ok(says(seen));
       }
       const { action } = SERVICE_PROXY[kindOf(seen)].afterInstall;
       const stays = action === "leave-its-rules-alone" || action === "not-shown";
@@ -99,9 +100,9 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
   },
   {
     code: "SERVICE_PROXY_RULES_KEPT",
-    title: "Rules of a service proxy that is gone are kept",
-    why: "Nothing removes the old rules, and they still take traffic for services that have changed since.",
-    fix: "Let the agents remove them.",
+    title: "Rules of a removed kube-proxy are kept",
+    why: "The old rules still match traffic of Services that have changed since.",
+    fix: "Set bpfServiceProxyIptablesCleanupEnabled to true.",
     rule: CONFLICT,
     ...ebpf,
     for: ["running", "upgrade"],
@@ -116,14 +117,14 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
   },
   {
     code: "SERVICE_PROXY_HEALTH_PORT",
-    title: "The health port of services is held by two, or by nobody",
-    why: `Load balancers ask port ${HEALTH_PORT} of each node: two programs cannot both answer, and a port nobody answers takes the node out.`,
-    fix: "Give the port to whoever serves services.",
+    title: "Health port of Services is misconfigured",
+    why: `Load balancers probe port ${HEALTH_PORT} of each node: exactly one program must serve it, or the node is taken out.`,
+    fix: "Set serviceProxyHealthzPort of the data plane configuration.",
     rule: CONFLICT,
     ...ebpf,
     for: ["running"],
     run: (seen) => {
-      if (!isEbpfOn(seen)) return skip("eBPF does not act yet");
+      if (!isEbpfOn(seen)) return skip("eBPF is not enabled yet");
       const { serviceProxyHealthzPort } = seen.names.fields;
       const set = fieldAt(seen.service.dataplaneConfiguration, serviceProxyHealthzPort);
       if (runs(seen) && typeof set === "number" && set === HEALTH_PORT) {
@@ -132,35 +133,35 @@ export const SERVICE_PROXY_CHECKS: readonly Check[] = [
       }
       if (!runs(seen) && set === 0) {
         const fix = patchCommand(seen.names, "dataplaneConfiguration", serviceProxyHealthzPort, HEALTH_PORT);
-        return warn([says(seen), `${serviceProxyHealthzPort} is 0: nobody answers port ${HEALTH_PORT}`], fix);
+        return warn([says(seen), `${serviceProxyHealthzPort} is 0: port ${HEALTH_PORT} is not served`], fix);
       }
       return OK;
     },
   },
   {
     code: "SERVICE_PROXY_PARKED_WITHOUT_EBPF",
-    title: "The service proxy is parked, and eBPF does not serve in its stead",
-    why: "Nobody keeps services working: connections to cluster IPs fail on every node.",
-    fix: "Bring the proxy back.",
-    rule: "service proxy disabled: remove the node selector; service proxy running",
-    group: "service proxy",
+    title: "Services are not served",
+    why: "kube-proxy is disabled and eBPF is not enabled: connections to cluster IPs fail on every node.",
+    fix: "vendorctl proxy restore",
+    rule: "Either eBPF or kube-proxy serves Services. See docs/guide/kube-proxy-replacement.md.",
+    group: "kube-proxy",
     for: ["running", "upgrade"],
     run: (seen) => {
       if (!seen.proxy.parked) return OK;
-      if (isEbpfOn(seen)) return ok("eBPF serves");
+      if (isEbpfOn(seen)) return ok("eBPF serves Services");
       return fail(
-        [`${seen.names.serviceProxy.daemonSet} is parked (${seen.proxy.parked}), and the data plane is not eBPF`],
+        [`${seen.names.serviceProxy.daemonSet} is disabled (${seen.proxy.parked}), and the data plane is not eBPF`],
         "vendorctl proxy restore",
       );
     },
   },
   {
     code: "SERVICE_PROXY_NOT_READY",
-    title: "The service proxy does not run everywhere it should",
-    why: "Where it does not run and eBPF does not act, services do not work.",
-    fix: "See why its pods do not start.",
-    rule: "Service proxy: running, or disabled by a non-matching node selector.",
-    group: "service proxy",
+    title: "kube-proxy is not ready",
+    why: "On a node without kube-proxy and without eBPF, Services do not work.",
+    fix: "kubectl -n kube-system get pods -l k8s-app=kube-proxy -o wide",
+    rule: "Either eBPF or kube-proxy serves Services. See docs/guide/kube-proxy-replacement.md.",
+    group: "kube-proxy",
     for: ["running", "switch", "proxy"],
     run: (seen) => {
       const { wanted, ready } = seen.proxy.pods;

@@ -6,14 +6,14 @@ import type { Observation } from "../observation.ts";
 import { definitionHash } from "../observe/definition-hash.ts";
 import { type Check, fail, fromTable, OK, ok, skip, some, warn } from "./check.ts";
 
-const CLI_RULE = "Versioning 7: The command-line tool must match the new version after upgrade.";
+const CLI_RULE = "vendorctl writes to clusters of its own minor version only. See docs/guide/check.md#version.";
 
 /** Whether the upgrade procedure may take this cluster to this tool's version. */
 const PATH_CHECKS = fromTable(UPGRADE_PROBLEMS, (code) => ({
   group: "versions",
   for: ["upgrade"],
   run: ({ service, tool }) => {
-    if (service.method === "none") return skip("nothing is installed");
+    if (service.method === "none") return skip("the service is not installed");
     const support = supportsUpgrade(service.version ?? "", tool.version);
     if (support.supported || support.code !== code) return OK;
     return fail([support.message, `read from ${service.versionEvidence}`], support.fix);
@@ -24,19 +24,17 @@ export const VERSION_CHECKS: readonly Check[] = [
   ...PATH_CHECKS,
   {
     code: "TOOL_VERSION_DIFFERS",
-    title: "This tool is of another version than the cluster",
-    why: "A tool of another version may write what the cluster's version misunderstands.",
-    fix: "Use the tool of the cluster's version, or upgrade the cluster.",
+    title: "vendorctl and cluster versions differ",
+    why: "A vendorctl of another version may write data the cluster misreads.",
+    fix: "Use vendorctl of the cluster's version, or run: vendorctl upgrade",
     rule: CLI_RULE,
     group: "versions",
     for: ["running", "switch", "proxy", "migrate", "flows"],
     run: ({ service, tool }, { purpose }) => {
       const difference = versionDifference(service.version, tool.version);
-      if (difference === undefined) return skip("the cluster tells no version");
+      if (difference === undefined) return skip("the cluster has no version");
       if (difference === "same line") return ok(`${tool.version} and ${service.version}`);
-      const evidence = [
-        `this is vendorctl ${tool.version}, and the cluster has ${service.version} (${service.versionEvidence})`,
-      ];
+      const evidence = [`vendorctl is ${tool.version}, the cluster ${service.version} (${service.versionEvidence})`];
       const get = `get vendorctl ${lineOf(service.version)}, or run: vendorctl upgrade`;
       if (difference === "cluster newer") return fail(evidence, `get vendorctl ${lineOf(service.version)}`);
       return purpose === "switch" ? fail(evidence, get) : warn(evidence, get);
@@ -44,25 +42,25 @@ export const VERSION_CHECKS: readonly Check[] = [
   },
   {
     code: "DEFINITIONS_SKEW",
-    title: "The custom resource definitions are of another version",
-    why: "Fields the older definitions do not know are dropped without a word; chart tools never upgrade definitions.",
-    fix: "kubectl apply --server-side --force-conflicts -f operator-crds.yaml, of the version that runs",
-    rule: "Upgrade: server-side apply with force-conflicts of operator-crds.yaml, CRDs first.",
+    title: "CRDs have another version",
+    why: "Older CRDs drop new fields silently, and Helm does not upgrade CRDs.",
+    fix: "kubectl apply --server-side --force-conflicts -f operator-crds.yaml",
+    rule: "CRDs are upgraded before the operator. See docs/guide/upgrade.md.",
     group: "versions",
     for: ["running", "switch"],
     run: (seen) => definitionsSkew(seen),
   },
   {
     code: "DEFINITIONS_NOT_ESTABLISHED",
-    title: "A custom resource definition is not served",
-    why: "Its resources can be neither read nor written until the API server accepts the definition.",
-    fix: "kubectl describe crd NAME says what the API server has against it.",
-    rule: "Upgrade: CRDs first.",
+    title: "CRD is not established",
+    why: "Its resources can be neither read nor written until the API server accepts the CRD.",
+    fix: "kubectl describe crd NAME",
+    rule: "CRDs are established before their resources. See docs/guide/upgrade.md.",
     group: "versions",
     for: ["running", "install", "switch", "upgrade"],
     run: ({ crds }) => {
       const not = crds.filter(({ established }) => !established).map(({ name }) => name);
-      return not.length > 0 ? fail(some(not), `kubectl describe crd ${not[0]}`) : ok(`${crds.length} definitions`);
+      return not.length > 0 ? fail(some(not), `kubectl describe crd ${not[0]}`) : ok(`${crds.length} CRDs`);
     },
   },
   ...fromTable({ FLOW_RESOURCES_TOO_EARLY: FLOW_PROBLEMS.FLOW_RESOURCES_TOO_EARLY }, () => ({
@@ -70,7 +68,7 @@ export const VERSION_CHECKS: readonly Check[] = [
     for: ["running", "flows"],
     run: ({ service, names }, { purpose }) => {
       const { flowLogs, flowUI, version } = service;
-      if (purpose === "running" && !flowLogs && !flowUI) return skip("neither is asked for");
+      if (purpose === "running" && !flowLogs && !flowUI) return skip("neither is enabled");
       const problems = flowResourceProblems(names.singleton, version ? { version } : {});
       return fail(
         problems.map(({ message }) => message),
@@ -84,17 +82,17 @@ export const VERSION_CHECKS: readonly Check[] = [
     run: ({ service, names }) => {
       if (!service.flowUI || service.flowLogs) return OK;
       return fail(
-        [`${names.kinds.flowUI.kind} is there, and ${names.kinds.flowLogs.kind} is not`],
+        [`${names.kinds.flowUI.kind} exists, and ${names.kinds.flowLogs.kind} does not`],
         "vendorctl flows enable",
       );
     },
   })),
   {
     code: "OWNER_REFERENCES_AT_RISK",
-    title: "Objects are owned by v3 resources whose UIDs will change",
-    why: "The orchestrator's garbage collector deletes what is owned by a UID that no longer exists.",
-    fix: "vendorctl upgrade saves and re-adds them; or first: vendorctl migrate owner-references",
-    rule: "OwnerReferences in v3 resources: remove every OwnerReference whose apiGroup is the v3 group; upgrade; add new references with the new UIDs.",
+    title: "Owners of objects will change their UIDs",
+    why: "The garbage collector deletes objects whose owner's UID no longer exists.",
+    fix: "vendorctl upgrade, which saves and restores them; or vendorctl migrate owner-references",
+    rule: "From v3.28 on v3 resources have new UIDs. See docs/guide/owner-references.md.",
     group: "versions",
     for: ["upgrade"],
     run: (seen) => {
@@ -102,7 +100,7 @@ export const VERSION_CHECKS: readonly Check[] = [
       const from = parseVersion(service.version ?? "");
       const gate = parseVersion(VERSION_GATES.resourceUids.version)!;
       if (!from || compareVersions(from, gate) >= 0) return ok("UIDs of v3 resources do not change in this upgrade");
-      if (!owned) return skip("owned objects were not looked for");
+      if (!owned) return skip("owned objects were not read");
       const lines = owned.map(({ kind, namespace, name, reference }) => {
         return `${kind} ${namespace ? `${namespace}/` : ""}${name} is owned by ${reference.kind} ${reference.name}`;
       });
@@ -129,12 +127,11 @@ export function lineOf(version: string | undefined): string {
 
 function definitionsSkew(seen: Observation) {
   const { crds, names, service, tool } = seen;
-  if (crds.length === 0) return skip("there are none yet");
-  if (names.dialect !== "vendor") return skip("the definitions of this dialect are not built in");
-  if (service.method === "manifest" || service.method === "none")
-    return skip("only the operator's definitions are compared");
+  if (crds.length === 0) return skip("there are no CRDs yet");
+  if (names.dialect !== "vendor") return skip("the CRDs of these names are not built in");
+  if (service.method === "manifest" || service.method === "none") return skip("only the operator's CRDs are compared");
   if (versionDifference(service.version, tool.version) !== "same line") {
-    return skip(`this tool knows the definitions of ${lineOf(tool.version)} only`);
+    return skip(`this vendorctl knows the CRDs of ${lineOf(tool.version)} only`);
   }
   const there = new Map(crds.map(({ name, hash }) => [name, hash]));
   const lines = customResourceDefinitions().flatMap((definition) => {
@@ -143,5 +140,5 @@ function definitionsSkew(seen: Observation) {
     if (hash === undefined) return [`${name} is missing`];
     return hash === definitionHash(definition) ? [] : [`${name} differs from ${tool.version}'s`];
   });
-  return lines.length > 0 ? warn(some(lines)) : ok(`${crds.length} definitions`);
+  return lines.length > 0 ? warn(some(lines)) : ok(`${crds.length} CRDs`);
 }

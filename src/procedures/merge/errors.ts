@@ -4,7 +4,7 @@ import { defineErrors } from "../../kit/errors.ts";
 export const errors = defineErrors({
   MERGE_FILE_UNREADABLE: {
     say: (file: string, problem: string) => `${file} is not YAML: ${problem}`,
-    fix: () => "put the file right, or leave it out: then your edits are found in the cluster",
+    fix: () => "repair the file, or omit it: then your edits are read from the cluster",
     exitCode: 64,
   },
   MERGE_FILE_NOT_OBJECTS: {

@@ -6,25 +6,25 @@ const CHECK_FAILED = 3;
 export const errors = defineErrors({
   OWNER_REFERENCES_COME_BACK: {
     say: (group: string, count: number, example: string) =>
-      `${count} owner reference${count === 1 ? "" : "s"} to ${group} came back after being removed, such as on ${example}`,
-    fix: () => "stop the controller that writes them until the upgrade is over, then resume",
+      `${count} owner reference${count === 1 ? "" : "s"} to ${group} was added again after its removal, such as on ${example}`,
+    fix: () => "stop the controller that adds them until the upgrade is done, then vendorctl resume",
   },
   PROOF_FILE_UNWRITABLE: {
     say: (file: string, problem: string) => `${file} cannot be written: ${problem}`,
-    fix: () => "give another place with --save-to",
+    fix: () => "give another file with --save-to",
   },
   OWNED_OBJECTS_LOST: {
     say: (count: number, example: string) =>
-      `${count} object${count === 1 ? "" : "s"} whose owner reference was saved ${count === 1 ? "is" : "are"} no longer the same: ${example}`,
-    fix: () => "the saved references name each of them; restore them from your own backup",
+      `${count} object${count === 1 ? "" : "s"} whose owner reference was saved ${count === 1 ? "is" : "are"} not the same object any more: ${example}`,
+    fix: () => "restore them from a backup; the saved references name each of them",
   },
   OWNER_REFERENCES_NONE_SAVED: {
     say: () => "no owner references were saved in this cluster",
-    fix: () => "run vendorctl migrate owner-references --phase before, ahead of the upgrade",
+    fix: () => "run vendorctl migrate owner-references --phase before, before the upgrade",
     exitCode: CHECK_FAILED,
   },
   OWNER_REFERENCES_TOO_LATE: {
-    say: (version: string) => `the cluster already runs ${version}, so its v3 UIDs do not change any more`,
+    say: (version: string) => `the cluster already runs ${version}, whose UIDs do not change any more`,
     fix: () => "there is nothing to save; use --phase after if references were removed before the upgrade",
     exitCode: CHECK_FAILED,
   },
@@ -34,35 +34,33 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   CLUSTER_VERSION_UNKNOWN: {
-    say: (where: string) => `the version of the service in this cluster is not known: ${where}`,
+    say: (where: string) => `the installed version is unknown: ${where}`,
     fix: () => "check that the service is installed, and that this context may read its ClusterInformation",
     exitCode: CHECK_FAILED,
   },
   HOST_ENDPOINT_LABEL_CONFLICT: {
-    say: (conflicts: string) => `node labels and host endpoint labels disagree: ${conflicts}`,
-    fix: () => "decide which value holds, set it on both, and run the command again",
+    say: (conflicts: string) => `node labels and host endpoint labels conflict: ${conflicts}`,
+    fix: () => "set the same value on both, then run the command again",
     exitCode: CHECK_FAILED,
   },
   HOST_ENDPOINT_NODE_MISSING: {
-    say: (endpoints: string) => `host endpoints name nodes that are not there: ${endpoints}`,
-    fix: () => "delete those endpoints if the nodes are gone for good, and run the command again",
+    say: (endpoints: string) => `host endpoints name nodes that do not exist: ${endpoints}`,
+    fix: () => "delete those host endpoints, then run the command again",
     exitCode: CHECK_FAILED,
   },
   HOST_ENDPOINT_NAME_TAKEN: {
-    say: (endpoints: string) => `somebody's own host endpoints have names that automatic ones need: ${endpoints}`,
+    say: (endpoints: string) => `host endpoints of yours have the names of automatic ones: ${endpoints}`,
     fix: () => "rename or delete them, and run the command again",
     exitCode: CHECK_FAILED,
   },
   HOST_ENDPOINT_POLICIES_BITE: {
-    say: (what: string) => `policies would start to act on the nodes themselves: ${what}`,
-    fix: () =>
-      "run vendorctl plan migrate host-endpoints to see which; change the policies, or accept them with --accept-policies",
+    say: (what: string) => `policies would start to apply to nodes: ${what}`,
+    fix: () => "vendorctl plan migrate host-endpoints shows them; change the policies, or add --accept-policies",
     exitCode: CHECK_FAILED,
   },
   HOST_ENDPOINTS_NEED_API: {
-    say: () =>
-      "automatic host endpoints are migrated on the API datastore only; this cluster keeps its resources in etcd",
-    fix: () => "follow the same order by hand with vendorctl label, patch and delete, and --datastore etcd",
+    say: () => "host endpoints are migrated on the API datastore only; this cluster uses etcd",
+    fix: () => "use vendorctl label, patch and delete with --datastore etcd; see docs/guide/host-endpoints.md",
     exitCode: CHECK_FAILED,
   },
   MESH_VERSION_UNKNOWN: {
@@ -72,7 +70,7 @@ export const errors = defineErrors({
     exitCode: 64,
   },
   INJECTOR_MAP_BAD: {
-    say: (file: string, problem: string) => `${file} is not an injector's config map: ${problem}`,
+    say: (file: string, problem: string) => `${file} is not a ConfigMap of the injector: ${problem}`,
     fix: () => "check --manifest-url",
   },
 });

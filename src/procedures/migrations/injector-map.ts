@@ -26,7 +26,8 @@ export async function readInjectorMap(files: ReleaseFiles, names: Names, meshVer
   }
   const [map, ...more] = objects as (KubeObject | undefined)[];
   if (more.length > 0) throw errors.INJECTOR_MAP_BAD(file, `it has ${objects.length} documents instead of one`);
-  if (map?.kind !== "ConfigMap" || map.apiVersion !== "v1") throw errors.INJECTOR_MAP_BAD(file, "it is no config map");
+  if (map?.kind !== "ConfigMap" || map.apiVersion !== "v1")
+    throw errors.INJECTOR_MAP_BAD(file, "it is not a ConfigMap");
   if (!map.metadata?.name || !map.metadata.namespace)
     throw errors.INJECTOR_MAP_BAD(file, "it has no name or namespace");
   return map;

@@ -66,5 +66,5 @@ async function clusterVersion(client: Client, names: Names, signal?: AbortSignal
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
-  throw errors.CLUSTER_VERSION_UNKNOWN(`${where} in ${groupVersion(stored)} does not say it`);
+  throw errors.CLUSTER_VERSION_UNKNOWN(`${where} in ${groupVersion(stored)} has no UID`);
 }

@@ -86,7 +86,7 @@ export async function restoreReferences(work: Work, saved: readonly OwnedThrough
         else if (where === undefined) result.goneObjects.push(entry);
         else await addOne(work, where, entry, { ...entry.reference, uid }, result);
       }
-      if (++done % REPORT_EVERY === 0) work.say(`${done} of ${saved.length} references added again`);
+      if (++done % REPORT_EVERY === 0) work.say(`${done} of ${saved.length} references restored`);
     },
     signal,
   );

@@ -4,13 +4,13 @@ export const errors = defineErrors({
   OBSERVE_FORBIDDEN: {
     say: (verb: string, resource: string, where: string) => `you may not ${verb} ${resource} ${where}`,
     fix: (verb: string, resource: string) =>
-      `ask whoever runs the cluster for the right to ${verb} ${resource}, or use another context; nothing was changed`,
+      `get permission to ${verb} ${resource} (RBAC), or use another --context; nothing was changed`,
     exitCode: 77,
   },
   OBSERVE_KIND_CONTRADICTED: {
     say: (given: string, detected: string, evidence: string) =>
-      `--kind ${given} contradicts what the cluster shows: it is ${detected} (${evidence})`,
-    fix: () => "leave --kind out",
+      `--kind ${given} contradicts the detected kind: ${detected} (${evidence})`,
+    fix: () => "omit --kind",
     exitCode: 64,
   },
 });

@@ -5,12 +5,14 @@ import { readYaml } from "../../api/service-proxy-mode.ts";
 import { endpointMapProblems } from "../../api/validation/endpoint-map.ts";
 import type { ClusterFacts } from "../../api/validation/facts.ts";
 import { kindOf } from "../cluster-facts.ts";
-import type { Observation, SeenApiAddress } from "../observation.ts";
+import type { ApiAddressSource, Observation, SeenApiAddress } from "../observation.ts";
 import type { ClusterObjects } from "./cluster-objects.ts";
 
 interface Found {
   host: string;
   port: string;
+  source: ApiAddressSource;
+  /** Where it was found, in words. */
   from: string;
 }
 
@@ -46,13 +48,17 @@ export function seeCandidates(
   observed: Pick<Observation, "kind" | "names" | "server"> & { ground: Ground; endpointMap: KubeObject | undefined },
 ): SeenApiAddress["candidates"] {
   const { names, ground } = observed;
-  const merged = new Map<string, Found>();
+  const byAddress = new Map<string, Found[]>();
   for (const one of findAll(seen, observed)) {
     const key = `${one.host} ${one.port}`;
-    const known = merged.get(key);
-    merged.set(key, known ? { ...known, from: `${known.from}; ${one.from}` } : one);
+    byAddress.set(key, [...(byAddress.get(key) ?? []), one]);
   }
-  const judged = [...merged.values()].map((one) => ({ ...one, against: against(one, facts, ground, names) }));
+  const judged = [...byAddress.values()].map((found) => {
+    const { host, port } = found[0] as Found;
+    const from = found.map((one) => one.from).join("; ");
+    const sources = found.map(({ source }) => source);
+    return { host, port, from, sources, against: against({ host, port }, facts, ground, names) };
+  });
   return judged.sort((a, b) => Number(a.against.length > 0) - Number(b.against.length > 0));
 }
 
@@ -62,55 +68,63 @@ function findAll(
 ): Found[] {
   const { names, server, ground, endpointMap } = observed;
   const found: Found[] = [];
-  const add = (from: string, place: { host?: string; port?: string } | undefined) => {
-    if (place?.host && place.port) found.push({ host: place.host, port: place.port, from });
+  const add = (source: ApiAddressSource, from: string, place: { host?: string; port?: string } | undefined) => {
+    if (place?.host && place.port) found.push({ host: place.host, port: place.port, source, from });
   };
   const data = (endpointMap?.["data"] ?? {}) as Record<string, string>;
-  add(`the map ${names.endpointMap.name}`, {
+  add("endpointMap", `ConfigMap ${names.endpointMap.name}`, {
     host: data[names.endpointMap.hostKey],
     port: data[names.endpointMap.portKey],
   });
-  for (const one of ofTheKind(seen, observed)) add(one.from, one);
-  add("controlPlaneEndpoint of kubeadm-config", hostAndPort(bootstrapConfiguration(seen)?.controlPlaneEndpoint));
-  add("the config map kube-public/cluster-info", serverIn(dataOf(seen.clusterInfo)["kubeconfig"]));
+  found.push(...ofTheKind(seen, observed));
+  const { controlPlaneEndpoint } = bootstrapConfiguration(seen) ?? {};
+  add("kubeadmConfig", "controlPlaneEndpoint of kubeadm-config", hostAndPort(controlPlaneEndpoint));
+  add("clusterInfo", "ConfigMap kube-public/cluster-info", serverIn(dataOf(seen.clusterInfo)["kubeconfig"]));
   add(
+    "kubeProxyKubeconfig",
     `the kubeconfig of ${names.serviceProxy.daemonSet}`,
     serverIn(mapData(seen, names.serviceProxy.configMap)["kubeconfig.conf"]),
   );
-  add("the kubeconfig you use", server);
+  add("ownKubeconfig", "your kubeconfig", server);
   for (const { address, port } of ground.servers)
-    add("the EndpointSlice of default/kubernetes", { host: address, port: String(port) });
+    add("endpointSlice", "the EndpointSlice of default/kubernetes", { host: address, port: String(port) });
   return found;
 }
 
 /** Rule 3 of the endpoint map: what each kind of cluster calls its API server. */
 function ofTheKind(seen: ClusterObjects, observed: Pick<Observation, "kind">): Found[] {
-  const kind = kindOf(observed);
-  const rule: EndpointRule = ENDPOINT_RULES[kind];
-  switch (kind) {
-    case "mke":
-      return [{ host: rule.host?.say ?? "", port: rule.port ?? "", from: "the rule for this kind of cluster" }];
-    case "openshift": {
-      const status = (seen.infrastructure?.["status"] ?? {}) as { apiServerInternalURI?: string };
-      return named("apiServerInternalURI of Infrastructure cluster", hostAndPort(status.apiServerInternalURI));
-    }
-    case "iac": {
-      const configuration = readYaml<{ spec?: { apiServer?: string } }>(
-        mapData(seen, "cluster-configuration")["cluster.yaml"],
-      );
-      return named("the cluster tool's configuration", hostAndPort(configuration?.spec?.apiServer));
-    }
-    default:
-      return [];
-  }
+  const rule: EndpointRule = ENDPOINT_RULES[kindOf(observed)];
+  const { writtenIn } = rule;
+  if (writtenIn === undefined) return [];
+  const [from, place] = PLACES_OF_KINDS[writtenIn](seen, rule);
+  return place?.host && place.port ? [{ host: place.host, port: place.port, source: writtenIn, from }] : [];
 }
 
-function named(from: string, place: { host: string; port: string } | undefined): Found[] {
-  return place ? [{ ...place, from }] : [];
-}
+type PlaceOfKind = (
+  seen: ClusterObjects,
+  rule: EndpointRule,
+) => [from: string, place: { host?: string | undefined; port?: string | undefined } | undefined];
+
+const PLACES_OF_KINDS: Record<NonNullable<EndpointRule["writtenIn"]>, PlaceOfKind> = {
+  kindRule: (_, { host, port }) => ["the rule for this kind of cluster", { host: host?.say, port }],
+  infrastructure: ({ infrastructure }) => {
+    const status = (infrastructure?.["status"] ?? {}) as { apiServerInternalURI?: string };
+    return ["apiServerInternalURI of Infrastructure cluster", hostAndPort(status.apiServerInternalURI)];
+  },
+  clusterToolConfiguration: (seen) => {
+    const text = mapData(seen, "cluster-configuration")["cluster.yaml"];
+    const configuration = readYaml<{ spec?: { apiServer?: string } }>(text);
+    return ["the cluster tool's configuration", hostAndPort(configuration?.spec?.apiServer)];
+  },
+};
 
 /** What the map's rules would say of it, and what is only known of an address that nobody wrote down. */
-function against({ host, port }: Found, facts: ClusterFacts, ground: Ground, names: Names): string[] {
+function against(
+  { host, port }: Pick<Found, "host" | "port">,
+  facts: ClusterFacts,
+  ground: Ground,
+  names: Names,
+): string[] {
   const { name, hostKey, portKey } = names.endpointMap;
   const map: KubeObject = {
     apiVersion: "v1",
@@ -123,10 +137,10 @@ function against({ host, port }: Found, facts: ClusterFacts, ground: Ground, nam
   if (!isServer) return problems;
   const several = ground.servers.length > 1;
   if (several)
-    problems.push(`${host} is one of ${ground.servers.length} API servers, not what stands in front of them.`);
+    problems.push(`${host} is one of ${ground.servers.length} API servers, not the load balancer in front of them.`);
   const node = facts.nodes?.find(({ addresses }) => addresses.includes(host));
   if (!several && node?.addressAssignment !== "static") {
-    problems.push(`${host} is the API server's own address, and nothing says that it is static.`);
+    problems.push(`${host} is the API server's own address, which may be dynamic.`);
   }
   return [...new Set(problems)];
 }

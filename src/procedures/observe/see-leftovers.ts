@@ -24,11 +24,18 @@ function oldNamespaces(seen: ClusterObjects, service: SeenService, names: Names)
     if (![apiServerBeforeV331, system, operator].includes(name)) return [];
     const object = `Namespace ${name}`;
     if (deletionTimestamp) {
-      return [{ what: "namespace" as const, object, evidence: `it has been going since ${deletionTimestamp}` }];
+      const evidence = `Terminating since ${deletionTimestamp}`;
+      return [{ what: "namespace" as const, object, evidence, terminating: true as const }];
     }
     const old = name === apiServerBeforeV331 && moved && service.method !== "manifest";
     return old
-      ? [{ what: "namespace" as const, object, evidence: `${service.version} keeps its API server elsewhere` }]
+      ? [
+          {
+            what: "namespace" as const,
+            object,
+            evidence: `${service.version} runs its API server in another namespace`,
+          },
+        ]
       : [];
   });
 }
@@ -41,7 +48,7 @@ function stuck(seen: ClusterObjects, names: Names): SeenLeftover[] {
   return [...installation, ...apiServer, ...flowLogs, ...flowUI, ...ipPool, ...ours].flatMap((object) => {
     const { name, deletionTimestamp, finalizers = [] } = object.metadata;
     if (!deletionTimestamp || finalizers.length === 0) return [];
-    const evidence = `it should be gone since ${deletionTimestamp}, and is held by ${finalizers.join(", ")}`;
+    const evidence = `Terminating since ${deletionTimestamp}, finalizers ${finalizers.join(", ")}`;
     return [{ what: "finalizer" as const, object: `${object.kind} ${name}`, evidence }];
   });
 }
@@ -52,11 +59,11 @@ function staleApi(seen: ClusterObjects, service: SeenService): SeenLeftover[] {
   if (!api || !place) return [];
   const object = `APIService ${api.metadata.name}`;
   if (!seen.namespaces.some(({ metadata }) => metadata.name === place.namespace)) {
-    const evidence = `it points to ${place.namespace}/${place.name}, and there is no such namespace`;
+    const evidence = `its Service ${place.namespace}/${place.name} is in a namespace that does not exist`;
     return [{ what: "api-service", object, evidence }];
   }
   if (service.method === "none") {
-    return [{ what: "api-service", object, evidence: "nothing of the service is installed that could answer for it" }];
+    return [{ what: "api-service", object, evidence: "the service is not installed" }];
   }
   return [];
 }
@@ -73,7 +80,7 @@ function halfMigrated(seen: ClusterObjects, names: Names): SeenLeftover[] {
   const nodes: SeenLeftover[] = labelled.map(({ metadata }) => ({
     what: "half-migration",
     object: `Node ${metadata.name}`,
-    evidence: `it still has the label ${label}=${metadata.labels?.[label]}`,
+    evidence: `has the label ${label}=${metadata.labels?.[label]}`,
   }));
   const { system, orchestratorSystem } = names.namespaces;
   const agents = seen.daemonSets.filter(
@@ -84,6 +91,6 @@ function halfMigrated(seen: ClusterObjects, names: Names): SeenLeftover[] {
   const places = new Set(agents.map(({ metadata }) => metadata.namespace));
   if (places.size < 2) return nodes;
   const object = `DaemonSet ${orchestratorSystem}/${names.workloads.node}`;
-  const evidence = `node agents run in ${system} and in ${orchestratorSystem}: a move to the operator was not finished`;
+  const evidence = `node agents run in ${system} and in ${orchestratorSystem}: a migration to the operator is not finished`;
   return [...nodes, { what: "half-migration", object, evidence }];
 }

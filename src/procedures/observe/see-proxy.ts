@@ -1,6 +1,6 @@
 import type { Names } from "../../api/names.ts";
+import { parkedBy, viewServiceProxy } from "../../api/protocol/service-proxy-view.ts";
 import { serviceProxySettings } from "../../api/service-proxy-mode.ts";
-import { parkedBy, viewServiceProxy } from "../../api/service-proxy-view.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { fieldAt } from "../field-at.ts";
 import type { SeenProxy } from "../observation.ts";
@@ -20,7 +20,7 @@ export function seeProxy(seen: ClusterObjects, names: Names): SeenProxy {
     return {
       daemonSet,
       mode: "unknown",
-      modeEvidence: `there is no daemon set ${names.serviceProxy.daemonSet}`,
+      modeEvidence: `there is no DaemonSet ${names.serviceProxy.daemonSet}`,
       owner: undefined,
       parked: undefined,
       pods: { wanted: 0, ready: 0 },
@@ -34,7 +34,7 @@ export function seeProxy(seen: ClusterObjects, names: Names): SeenProxy {
     daemonSet,
     mode,
     modeEvidence: evidence,
-    owner: owner && { who: owner.who, evidence: `marks on the daemon set: ${owner.who}`, how: owner.how },
+    owner: owner && { who: owner.who, evidence: `metadata of the DaemonSet: ${owner.who}`, how: owner.how },
     parked: parkedHow(daemonSet, seen, names),
     pods: {
       wanted: daemonSet.status?.desiredNumberScheduled ?? 0,

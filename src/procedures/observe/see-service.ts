@@ -1,7 +1,7 @@
 import { gunzipSync } from "node:zlib";
-import { AGENT_SAYS } from "../../api/agent-report.ts";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { readAgentReport } from "../../api/protocol/agent-report.ts";
 import type { Pod, Workload } from "../../api/workload-objects.ts";
 import { fieldAt } from "../field-at.ts";
 import type { InstallMethod, SeenService } from "../observation.ts";
@@ -117,7 +117,7 @@ export function versionOf(
     const ofItsOwn = workload === found.operator && names.dialect === "calico";
     if (tag && !ofItsOwn) return { version: asVersion(tag), versionEvidence: `the image ${container?.image}` };
   }
-  return { version: undefined, versionEvidence: "nothing in the cluster says a version" };
+  return { version: undefined, versionEvidence: "no object in the cluster has a version" };
 }
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
@@ -126,16 +126,12 @@ const asVersion = (text: string) => (/^\d/.test(text) ? `v${text}` : text);
 function seeAgent(pod: Pod): SeenService["agents"][number] {
   const containers = (pod.spec as { containers?: unknown[] } | undefined)?.containers ?? [];
   const ready = (pod.status?.containerStatuses ?? []).filter((container) => container.ready).length;
-  const says = Object.entries(AGENT_SAYS).flatMap(([what, annotation]) => {
-    const said = pod.metadata.annotations?.[annotation];
-    return said === undefined ? [] : [[what, said]];
-  });
   return {
     node: pod.spec?.nodeName ?? "",
     pod: pod.metadata.name,
     phase: pod.status?.phase ?? "Unknown",
     ready: `${ready}/${containers.length}`,
-    says: Object.fromEntries(says),
+    report: readAgentReport(pod.metadata.annotations),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import type { Names } from "../../api/names.ts";
-import { nodeInterfaces } from "../../api/node-interfaces.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { nodeInterfaces } from "../../api/protocol/node-interfaces.ts";
 import { ebpfObjectProblems } from "../../api/validation/ebpf.ts";
 import type { SeenUnsupported } from "../observation.ts";
 import type { ClusterObjects } from "./cluster-objects.ts";
@@ -50,7 +50,7 @@ function ofNode(node: KubeObject): SeenUnsupported[] {
   const system = nodeInfo?.operatingSystem ?? node.metadata.labels?.["kubernetes.io/os"];
   const windows: SeenUnsupported[] =
     system === "windows"
-      ? [{ what: "windows", object: nameOf(node), evidence: `it runs ${nodeInfo?.osImage || "Windows"}` }]
+      ? [{ what: "windows", object: nameOf(node), evidence: `runs ${nodeInfo?.osImage || "Windows"}` }]
       : [];
   const tagged = nodeInterfaces(node).filter(({ name, addresses }) => addresses.length > 0 && isTagged(name));
   return [
@@ -58,7 +58,7 @@ function ofNode(node: KubeObject): SeenUnsupported[] {
     ...tagged.map(({ name, addresses }) => ({
       what: "vlan" as const,
       object: nameOf(node),
-      evidence: `its device ${name} is a tagged VLAN device with ${addresses.join(", ")}`,
+      evidence: `device ${name} is a tagged VLAN device with ${addresses.join(", ")}`,
     })),
   ];
 }
@@ -90,11 +90,13 @@ function foreignPlugins(seen: ClusterObjects, kind: ClusterKind): SeenUnsupporte
     const { name } = daemonSet.metadata;
     const who = Object.hasOwn(FOREIGN, name) ? FOREIGN[name] : undefined;
     if (who && runs(daemonSet)) {
-      return [{ what: "foreign-cni" as const, object: nameOf(daemonSet), evidence: `${who} connects the pods here` }];
+      return [
+        { what: "foreign-cni" as const, object: nameOf(daemonSet), evidence: `${who} is this cluster's CNI plugin` },
+      ];
     }
     const home = Object.hasOwn(AT_HOME, name) ? AT_HOME[name] : undefined;
     if (!home || home === kind || !runs(daemonSet)) return [];
-    const evidence = `the cloud plugin ${name} works on ${home}, and this cluster is ${kind}`;
+    const evidence = `the cloud plugin ${name} is for ${home}, and this cluster is ${kind}`;
     return [{ what: "foreign-cni" as const, object: nameOf(daemonSet), evidence }];
   });
 }

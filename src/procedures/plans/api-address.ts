@@ -7,7 +7,7 @@ import type { Problem } from "../../api/validation/problem.ts";
 import { CodedError } from "../../kit/errors.ts";
 import { nameOf, targetOf } from "../actions/target.ts";
 import { clusterFacts, kindOf } from "../cluster-facts.ts";
-import type { Observation } from "../observation.ts";
+import type { ApiAddressSource, Observation } from "../observation.ts";
 import type { Step } from "../plan.ts";
 import { applyObjectsStep } from "./steps.ts";
 
@@ -18,7 +18,8 @@ export interface ApiAddress {
 
 /** Where the API server is to be reached, and how that is known; or why it is not. */
 export type AddressChoice =
-  | { is: "known"; address: ApiAddress; from: string; written: boolean }
+  /** `from` is for people; `sources` are empty for an address that was given. */
+  | { is: "known"; address: ApiAddress; from: string; sources: readonly ApiAddressSource[]; written: boolean }
   /** The platform tells the operator itself. */
   | { is: "not needed"; because: string }
   | { is: "unknown"; why: string };
@@ -35,15 +36,21 @@ export function chooseApiAddress(observation: Observation, given: ApiAddress | u
   if (given) {
     refuseBad(observation, given);
     const written = there?.host === given.host && there.port === given.port;
-    return { is: "known", address: given, from: "--api-server", written };
+    return { is: "known", address: given, from: "--api-server", sources: [], written };
   }
   if (there && problemsOf(observation, there).length === 0) {
-    return { is: "known", address: there, from: `the map ${observation.names.endpointMap.name}`, written: true };
+    const from = `ConfigMap ${observation.names.endpointMap.name}`;
+    return { is: "known", address: there, from, sources: foundIn(observation, there), written: true };
   }
   if (!ENDPOINT_RULES[kind].needed) return { is: "not needed", because: ENDPOINT_RULES[kind].because };
   const found = observation.apiAddress.candidates.find(({ against }) => against.length === 0);
   if (!found) return { is: "unknown", why: whyNone(observation, kind) };
-  return { is: "known", address: { host: found.host, port: found.port }, from: found.from, written: false };
+  const { host, port, from, sources } = found;
+  return { is: "known", address: { host, port }, from, sources, written: false };
+}
+
+function foundIn({ apiAddress }: Observation, { host, port }: ApiAddress): readonly ApiAddressSource[] {
+  return apiAddress.candidates.find((candidate) => candidate.host === host && candidate.port === port)?.sources ?? [];
 }
 
 /** Install step 2. The operator reads the map when it starts, so it comes before the operator. */
@@ -57,9 +64,9 @@ export function endpointMapStep(
   return applyObjectsStep(
     {
       id: "endpoint-map",
-      title: `Say where the API server really is: ${address.host}:${address.port} (${from})`,
-      where: nameOf(targetOf(map)),
-      because: `Install 2: create the endpoint configuration map before installing the operator. ${ENDPOINT_RULES[kindOf(rest)].because}`,
+      title: "Create the API endpoint ConfigMap",
+      where: `${nameOf(targetOf(map))}: ${address.host}:${address.port}`,
+      because: `Without kube-proxy the API server is not reachable at its cluster IP, so every component reads its address (from ${from}) from this ConfigMap. ${ENDPOINT_RULES[kindOf(rest)].because} See docs/guide/install.md#the-address-of-the-api-server.`,
     },
     { objects: [map], ...options },
   );
@@ -96,6 +103,6 @@ function problemsOf(observation: Observation, address: ApiAddress): Problem[] {
 function whyNone({ apiAddress }: Observation, kind: ClusterKind): string {
   const [best] = apiAddress.candidates;
   const wanted = `it would be ${ENDPOINT_RULES[kind].address}`;
-  if (!best) return `nothing in the cluster tells it; ${wanted}`;
-  return `${best.host}:${best.port} (${best.from}) will not do: ${best.against[0]?.replace(/\.$/, "")}; ${wanted}`;
+  if (!best) return `no object in the cluster has it; ${wanted}`;
+  return `${best.host}:${best.port} (${best.from}) cannot be used: ${best.against[0]?.replace(/\.$/, "")}; ${wanted}`;
 }

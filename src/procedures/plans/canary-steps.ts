@@ -6,7 +6,7 @@ import type { Step } from "../plan.ts";
 import { step } from "./steps.ts";
 
 const RULE =
-  "Traffic is measured the whole time: connections lost, longest silence, datagrams lost. A budget aborts and undoes.";
+  "Canary traffic shows what the run costs: connections lost, longest silence, datagrams lost. Over the budget, the run is rolled back. See docs/guide/switch.md#measured-traffic.";
 
 /** What steps in between need to know of the canary that runs meanwhile. */
 export function watchOf({ nodes, budget }: CanaryInputs): CanaryWatch {
@@ -19,7 +19,7 @@ export function withCanary(
   canary: CanaryChoice,
 ): { steps: Step[]; notes: string[] } {
   if ("notMeasured" in canary) {
-    return { steps: [...steps], notes: [...notes, `Traffic is not measured: ${canary.notMeasured}.`] };
+    return { steps: [...steps], notes: [...notes, `Canary traffic is not measured: ${canary.notMeasured}.`] };
   }
   const { inputs } = canary;
   const where = `namespace vendor-canary, on ${inputs.nodes.map(({ name }) => name).join(", ")}`;
@@ -27,7 +27,7 @@ export function withCanary(
     "start-canary",
     {
       id: "start-canary",
-      title: "Start traffic that is measured from here on, and see that it is well before anything changes",
+      title: "Start canary traffic",
       where,
       because: RULE,
       risk: "low",
@@ -38,11 +38,14 @@ export function withCanary(
     "stop-canary",
     {
       id: "stop-canary",
-      title: "Compare what traffic lost with the budget, and take the measuring pods away",
+      title: "Compare losses with the budget",
       where,
       because: RULE,
     },
     inputs,
   );
-  return { steps: [start, ...steps, stop], notes: [...notes, `Traffic may cost ${budgetInWords(inputs.budget)}.`] };
+  return {
+    steps: [start, ...steps, stop],
+    notes: [...notes, `Canary traffic may lose ${budgetInWords(inputs.budget)}.`],
+  };
 }

@@ -1,11 +1,9 @@
+import type { Dataplane } from "../../api/dataplane.ts";
 import type { Names, Noun } from "../../api/names.ts";
 import { groupVersion } from "../../api/object.ts";
 import type { Target } from "../actions/target.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation } from "../observation.ts";
-
-/** The two data planes, as people say them: a dialect may have several words for the standard one. */
-export type DataplaneMode = "BPF" | "standard";
 
 /** A patch that has one value at a dotted path. */
 export function atPath(path: string, value: unknown): Record<string, unknown> {
@@ -13,13 +11,13 @@ export function atPath(path: string, value: unknown): Record<string, unknown> {
 }
 
 /** The data plane the installation asks for, or has by default; undefined where there is no installation. */
-export function askedDataplane({ service, names }: Observation): DataplaneMode | undefined {
+export function askedDataplane({ service, names }: Observation): Dataplane | undefined {
   const { installation } = service;
   if (!installation) return undefined;
   const { linuxDataplane } = names.fields;
   const computed = linuxDataplane.replace(/^spec\./, "status.computed.");
   const asked = fieldAt(installation, linuxDataplane) ?? fieldAt(installation, computed);
-  return asked === names.dataplanes.ebpf ? "BPF" : "standard";
+  return asked === names.dataplanes.ebpf ? "BPF" : "Nftables";
 }
 
 /** Whether eBPF acts now, which may still be so when it is no longer asked for. */
@@ -43,12 +41,12 @@ export function leavesProxyRules({ service, names }: Observation): boolean {
 }
 
 /** The operator's word for a data plane. */
-export function dataplaneWord(names: Names, mode: DataplaneMode): string {
+export function dataplaneWord(names: Names, mode: Dataplane): string {
   return mode === "BPF" ? names.dataplanes.ebpf : names.dataplanes.standard[0];
 }
 
 /** As people read it. */
-export const dataplaneTitle = (mode: DataplaneMode) => (mode === "BPF" ? "eBPF" : "the standard data plane");
+export const dataplaneTitle = (mode: Dataplane) => (mode === "BPF" ? "eBPF" : "the standard data plane");
 
 /** The one object of a kind of ours, as steps name it. */
 export function singleton(names: Names, noun: Noun, group: keyof Names["groups"] = "operator"): Target {

@@ -1,16 +1,18 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
 import type { Names } from "../../api/names.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
 import { parseOperatingSystem } from "../../api/operating-system.ts";
 import { validateObject } from "../../api/validation/validate.ts";
 import { clusterFacts, kindOf } from "../cluster-facts.ts";
 import type { Observation } from "../observation.ts";
-import { type DataplaneMode, dataplaneWord } from "./cluster-view.ts";
+import { dataplaneWord } from "./cluster-view.ts";
 import { editManifest, type ManifestEdit, manifestObjects } from "./edit-manifest.ts";
 import { parsePath } from "./field-path.ts";
 import { errors } from "./plan-errors.ts";
 
 export interface CustomResourceWishes {
-  dataplane: DataplaneMode;
+  dataplane: Dataplane;
   /** False where the default is what is wanted, and the line is not needed. */
   writeDataplane: boolean;
   /** Let the operator look after the service proxy. */
@@ -50,7 +52,7 @@ const networkPath = ({ fields }: Names) => fields.linuxDataplane.replace(/\.[^.]
 
 /** Only the Bottlerocket-like image on the EKS-like service keeps volume plugins elsewhere. */
 function needsFlexVolumePath(observation: Observation): boolean {
-  if (kindOf(observation) !== "eks") return false;
+  if (!CLUSTER_KINDS[kindOf(observation)].hasFlexVolumePath) return false;
   return observation.nodes.some(({ osImage }) => parseOperatingSystem(osImage).family === "bottlerocket");
 }
 

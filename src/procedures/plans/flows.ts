@@ -9,7 +9,8 @@ import { singleton } from "./cluster-view.ts";
 import { applyObjectsStep, deleteObjectStep, waitForStatusStep } from "./steps.ts";
 import { errors } from "./upgrade-errors.ts";
 
-const RULE = "Endpoints: enable flow logs and UI: apply the two resources; available from v3.30.";
+const RULE =
+  "The operator runs flow logs and the flow UI while their resources exist, from v3.30 on. See docs/guide/operator.md#maintain.";
 
 /** Flow logs, and with `ui` the page that shows them. */
 export function planEnableFlows(observation: Observation, { ui, command }: { ui: boolean; command: string }): Plan {
@@ -27,13 +28,19 @@ export function planEnableFlows(observation: Observation, { ui, command }: { ui:
       metadata: { name: target.name },
     };
     const create = applyObjectsStep(
-      { id: `enable-${status}`, title: `Create ${nameOf(target)}`, where: nameOf(target), because: RULE, risk: "low" },
+      {
+        id: `enable-${status}`,
+        title: `Create ${target.kind} ${target.name}`,
+        where: nameOf(target),
+        because: RULE,
+        risk: "low",
+      },
       { objects: [{ ...object, spec: {} }] },
     );
     const wait = waitForStatusStep(
       {
         id: `${status}-available`,
-        title: `Wait until ${status} is available`,
+        title: `Wait for ${status}`,
         where: `${names.kinds.status.kind} ${status}`,
         because: RULE,
       },
@@ -41,7 +48,7 @@ export function planEnableFlows(observation: Observation, { ui, command }: { ui:
     );
     return there ? [wait] : [create, wait];
   });
-  return plan(observation, command, `Enable flow logs${ui ? " and their page" : ""}`, steps);
+  return plan(observation, command, `Enable flow logs${ui ? " and the flow UI" : ""}`, steps);
 }
 
 /** The page first: it needs the logs. */
@@ -57,15 +64,15 @@ export function planDisableFlows(observation: Observation, { command }: { comman
     deleteObjectStep(
       {
         id: `disable-${target.kind.toLowerCase()}`,
-        title: `Delete ${nameOf(target)}, and wait until the operator has taken away what it ran`,
+        title: `Delete ${target.kind} ${target.name}`,
         where: nameOf(target),
-        because: "The operator runs flow logs and their page while their resources are there.",
+        because: "The operator removes flow logs and the flow UI when their resources are deleted.",
         risk: "low",
       },
       { target },
     ),
   );
-  return plan(observation, command, "Disable flow logs and their page", steps);
+  return plan(observation, command, "Disable flow logs and the flow UI", steps);
 }
 
 function refuseWithoutOperator({ service }: Observation): void {

@@ -3,14 +3,14 @@ import type { Bite, Cut, PolicyReview, Simulation } from "./host-endpoint-simula
 /** The simulation for a person, the dangerous first. */
 export function simulationSentences({ bites, cuts, opens }: Simulation): string[] {
   if (bites.length === 0 && cuts.length === 0 && opens.length === 0) {
-    return ["Simulated: no current policy would start to act on the nodes themselves."];
+    return ["Simulation: no policy would start to apply to nodes."];
   }
   return [
-    ...grouped(cuts).map((sentence) => `Simulated: ${sentence}`),
-    ...bites.map((bite) => `Simulated: ${biteSentence(bite)}`),
+    ...grouped(cuts).map((sentence) => `Simulation: ${sentence}`),
+    ...bites.map((bite) => `Simulation: ${biteSentence(bite)}`),
     ...(opens.length > 0
       ? [
-          `Simulated: ${few(opens)} ${opens.length === 1 ? "has an endpoint" : "have endpoints"} without a profile now, which closes what no policy allows; the automatic one allows it.`,
+          `Simulation: ${few(opens)} ${opens.length === 1 ? "has an endpoint" : "have endpoints"} without a profile, which denies what no policy allows; the automatic endpoint allows it.`,
         ]
       : []),
   ];
@@ -32,7 +32,7 @@ function grouped(cuts: readonly Cut[]): string[] {
   }
   return [...groups.values()].map(({ cut: { direction, what, protocol, port, by }, nodes }) => {
     const way = direction === "Ingress" ? "to" : "from";
-    return `${what} (${protocol} ${port}) ${way} ${few(nodes)} would be cut off by ${by}.`;
+    return `${what} (${protocol} ${port}) ${way} ${few(nodes)} would be denied by ${by}.`;
   });
 }
 
@@ -40,15 +40,15 @@ function grouped(cuts: readonly Cut[]): string[] {
 export function temporaryPolicySentences(name: string, review: PolicyReview | undefined, goes: boolean): string[] {
   if (review === undefined) return [];
   const others =
-    review.others.length === 0 ? "nothing else decides there" : `${review.others.join(", ")} decide there then`;
+    review.others.length === 0 ? "no other policy applies there" : `${review.others.join(", ")} would apply there`;
   const holds =
     review.nodes.length === 0
-      ? `${name} acts on no node any more.`
-      : `${name} still lets everything through on ${few(review.nodes)}; ${others}.`;
+      ? `${name} applies to no node.`
+      : `${name} still allows all traffic on ${few(review.nodes)}; ${others}.`;
   const cuts = grouped(review.cuts).map((sentence) => `Without ${name}: ${sentence}`);
   const what = goes
-    ? `It is deleted at the end; look at its traffic logs first.`
-    : `Look at its traffic logs, add the policies that are needed, then run this again with --delete-temporary-policy.`;
+    ? `It is deleted at the end; review its logs first.`
+    : `Review its logs, add the policies you need, then run this again with --delete-temporary-policy.`;
   return [`${holds} ${what}`, ...cuts];
 }
 

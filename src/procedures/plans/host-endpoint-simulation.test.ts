@@ -205,13 +205,11 @@ describe("the temporary policy of old upgrades", () => {
 
 it("says it in sentences, nodes with the same fate together", () => {
   expect(simulationSentences(simulate([denyAll("default.locked")]))).toEqual([
-    "Simulated: kubelet (TCP 10250) to worker-1, worker-2 would be cut off by locked (no rule lets it through).",
-    "Simulated: kubelet (TCP 10250) from control-1 would be cut off by locked (no rule lets it through).",
-    "Simulated: policy locked (all()) would start to decide ingress and egress of local traffic on control-1, worker-1, worker-2.",
+    "Simulation: kubelet (TCP 10250) to worker-1, worker-2 would be denied by locked (no rule lets it through).",
+    "Simulation: kubelet (TCP 10250) from control-1 would be denied by locked (no rule lets it through).",
+    "Simulation: policy locked (all()) would start to decide ingress and egress of local traffic on control-1, worker-1, worker-2.",
   ]);
-  expect(simulationSentences(simulate([]))).toEqual([
-    "Simulated: no current policy would start to act on the nodes themselves.",
-  ]);
+  expect(simulationSentences(simulate([]))).toEqual(["Simulation: no policy would start to apply to nodes."]);
 });
 
 it("judges a thousand nodes in moments", () => {

@@ -21,9 +21,9 @@ import {
 import { deleteObjectStep, step } from "./steps.ts";
 
 const RULE =
-  "Upgrade rule 6: Migrating to automatic host endpoints, in order: label nodes, enable auto creation, delete the old all-interfaces endpoints.";
+  "Nodes get the labels first and the automatic endpoints next, so that policies apply all the time; the old endpoints go last. See docs/guide/host-endpoints.md.";
 const TEMPORARY_RULE =
-  "Upgrade rule 4: If the pre-v3.14 temporary policy was used, review its traffic logs, add any needed global network policies, then delete it.";
+  "The temporary policy of an upgrade from before v3.14 allows all traffic to and from nodes. See docs/guide/host-endpoints.md#the-temporary-policy.";
 const API_SERVER_PORT = 6443;
 
 export interface HostEndpointInputs {
@@ -75,7 +75,7 @@ export function planHostEndpoints(observation: Observation, inputs: HostEndpoint
 function titleOf(old: number, nodes: number): string {
   const what =
     old === 0
-      ? "Turn on automatic host endpoints"
+      ? "Enable automatic host endpoints"
       : `Replace ${old} all-interfaces host endpoint${old === 1 ? "" : "s"} by automatic ones`;
   return `${what}, on ${nodes} node${nodes === 1 ? "" : "s"}`;
 }
@@ -172,7 +172,7 @@ function refuseBites({ bites, cuts }: Simulation, review: PolicyReview | undefin
   const cut = [...new Set(cuts.map(({ what, protocol, port }) => `${what} (${protocol} ${port})`))];
   const what = [
     ...(policies.length > 0 ? [policies.join(", ")] : []),
-    ...(cut.length > 0 ? [`cut off would be: ${cut.join(", ")}`] : []),
+    ...(cut.length > 0 ? [`these would be denied: ${cut.join(", ")}`] : []),
   ];
   throw errors.HOST_ENDPOINT_POLICIES_BITE(what.join("; "));
 }
@@ -183,9 +183,9 @@ function labelSteps(labels: LabelsOfNodes): Step[] {
   const shown = names.length <= 3 ? names.join(", ") : `${names.length} nodes`;
   const said = {
     id: "label-nodes",
-    title: "Give the nodes the labels of their old host endpoints",
+    title: "Copy host endpoint labels to nodes",
     where: shown,
-    because: `${RULE} Their labels are synced from the matching orchestrator node.`,
+    because: `${RULE} Automatic endpoints take their labels from their node.`,
     risk: "low",
   } as const;
   return [step("label-nodes", said, { nodes: Object.fromEntries(labels) })];
@@ -204,7 +204,7 @@ function enableSteps(observation: Observation, labels: LabelsOfNodes): Step[] {
   const linux = nodes.filter(({ operatingSystem }) => operatingSystem !== "windows");
   const said = {
     id: "enable-auto-host-endpoints",
-    title: "Turn on automatic host endpoints, and wait until every node has one with its labels",
+    title: "Enable automatic host endpoints",
     where: `${target.kind} ${target.name}`,
     because: RULE,
     risk: "medium",
@@ -234,9 +234,9 @@ function deleteSteps({ names }: Observation, old: readonly Endpoint[]): Step[] {
   const { kind } = names.kinds.hostEndpoint;
   const said = {
     id: "delete-old-host-endpoints",
-    title: `Delete the old all-interfaces host endpoint${old.length === 1 ? "" : "s"}`,
+    title: `Delete the old host endpoints`,
     where: old.length <= 3 ? old.map(({ metadata }) => metadata.name).join(", ") : `${old.length} host endpoints`,
-    because: `${RULE} Old endpoints are told apart by the absence of the created-by label and the ${names.hostEndpoints.suffix} suffix.`,
+    because: `${RULE} Old endpoints have neither the created-by label nor the suffix ${names.hostEndpoints.suffix}.`,
     risk: "medium",
   } as const;
   const endpoints = old.map(({ metadata }) => ({ apiVersion, kind, name: metadata.name }));
@@ -256,7 +256,7 @@ function temporaryStep({ names }: Observation, { metadata }: KubeObject): Step {
   };
   const said = {
     id: "delete-temporary-policy",
-    title: `Delete the temporary policy ${names.hostEndpoints.temporaryUpgradePolicy}`,
+    title: `Delete the temporary upgrade policy`,
     where: `${target.kind} ${target.name}`,
     because: TEMPORARY_RULE,
     risk: "medium",
@@ -271,5 +271,5 @@ function leftAloneSentences({ v3, names }: Observation, old: readonly Endpoint[]
   );
   if (others.length === 0) return [];
   const shown = others.map(({ metadata, spec }) => `${metadata.name} (${spec?.interfaceName ?? "by address"})`);
-  return [`Left as they are, because they are not for all interfaces: ${shown.join(", ")}.`];
+  return [`Kept, because they are not for all interfaces: ${shown.join(", ")}.`];
 }

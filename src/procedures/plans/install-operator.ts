@@ -40,18 +40,18 @@ export function installOperatorSteps(
   const definitions = manifestStep(
     {
       id: "definitions",
-      title: "Apply the resource definitions, and wait until they are established",
+      title: "Apply the CRDs",
       where: `${files.definitions.name} (${files.from})`,
-      because: "Install 3: install the operator and its custom resource definitions.",
+      because: "The operator and the custom resources need their CRDs first. See docs/guide/install.md#the-steps.",
     },
     { file: files.definitions.name, from: files.from, digest: files.definitions.digest },
   );
   const said: Said = {
     id: "operator",
-    title: "Install the operator, without custom resources",
+    title: "Install the operator",
     where: nameOf(operatorTarget(names)),
     because:
-      "Install 3: install the operator by the platform's normal install method, WITHOUT applying the custom-resources file.",
+      "The custom resources follow when the operator runs, so that they can be edited first. See docs/guide/install.md#the-steps.",
     risk: "low",
   };
   if (inputs.method === "chart") return [definitions, chartStep(observation, said, inputs)];

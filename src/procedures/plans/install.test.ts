@@ -1,20 +1,45 @@
 import { describe, expect, it } from "vitest";
 import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
 import { calicoNames, type Names, vendorNames } from "../../api/names.ts";
-import type { Observation } from "../observation.ts";
+import type { ApiAddressSource, Observation } from "../observation.ts";
 import type { Plan } from "../plan.ts";
 import { type Differently, node, observed } from "../testing/observed.ts";
 import { releaseTexts } from "../testing/release-texts.ts";
 import { type InstallInputs, planInstall } from "./install.ts";
 
 /** The address each kind of cluster has, found where its platform tells it. */
-const ADDRESSES: Record<ClusterKind, { host: string; port: string; from: string }> = {
-  generic: { host: "api.demo.internal", port: "6443", from: "controlPlaneEndpoint of kubeadm-config" },
-  iac: { host: "api.internal.demo", port: "443", from: "the cluster tool's configuration" },
-  openshift: { host: "api-int.demo", port: "6443", from: "apiServerInternalURI of Infrastructure cluster" },
-  aks: { host: "demo.hcp.azmk8s.internal", port: "443", from: "the config map kube-public/cluster-info" },
-  eks: { host: "demo.eks.internal", port: "443", from: "the kubeconfig of kube-proxy" },
-  mke: { host: "proxy.local", port: "6444", from: "the rule for this kind of cluster" },
+const ADDRESSES: Record<ClusterKind, { host: string; port: string; from: string; sources: ApiAddressSource[] }> = {
+  generic: {
+    host: "api.demo.internal",
+    port: "6443",
+    from: "controlPlaneEndpoint of kubeadm-config",
+    sources: ["kubeadmConfig"],
+  },
+  iac: {
+    host: "api.internal.demo",
+    port: "443",
+    from: "the cluster tool's configuration",
+    sources: ["clusterToolConfiguration"],
+  },
+  openshift: {
+    host: "api-int.demo",
+    port: "6443",
+    from: "apiServerInternalURI of Infrastructure cluster",
+    sources: ["infrastructure"],
+  },
+  aks: {
+    host: "demo.hcp.azmk8s.internal",
+    port: "443",
+    from: "the config map kube-public/cluster-info",
+    sources: ["clusterInfo"],
+  },
+  eks: {
+    host: "demo.eks.internal",
+    port: "443",
+    from: "the kubeconfig of kube-proxy",
+    sources: ["kubeProxyKubeconfig"],
+  },
+  mke: { host: "proxy.local", port: "6444", from: "the rule for this kind of cluster", sources: ["kindRule"] },
 };
 
 function cluster(kind: ClusterKind, names: Names = vendorNames, differently: Differently = {}): Observation {
@@ -162,17 +187,17 @@ describe("what is decided", () => {
     expect(made.title).toContain("with the standard data plane");
     expect(ids(made)).toEqual([...OPERATOR, "operator-ready", ...DONE]);
     expect(text(made)).not.toContain("linuxDataplane: BPF");
-    expect(made.notes.join("\n")).toContain("Later: vendorctl switch --to BPF --api-server HOST:PORT");
+    expect(made.notes.join("\n")).toContain("Later: vendorctl switch --to bpf --api-server HOST:PORT");
     expect(() => plan(cluster("eks", vendorNames, nowhere), { dataplane: "BPF" })).toThrow(/needs a stable address/);
   });
 
   it("says before the start what should have been done when the cluster was made", () => {
     const told = (kind: ClusterKind) => plan(cluster(kind)).notes.join("\n");
     expect(told("generic")).toContain("pass --skip-phases=addon/kube-proxy to the cluster init command");
-    expect(told("iac")).toContain("set the service-proxy key `enabled` to false in the cluster configuration");
+    expect(told("iac")).toContain("set kubeProxy.enabled to false in the cluster configuration");
     expect(told("mke")).toContain("--kube-proxy-mode=disabled and --kube-default-drop-masq-bits");
     const without = plan(cluster("mke", vendorNames, { proxy: { daemonSet: undefined } }));
-    expect(without.notes.join("\n")).not.toContain("The service proxy runs");
+    expect(without.notes.join("\n")).not.toContain("kube-proxy runs");
     expect(ids(without)).not.toContain("leave-proxy-rules");
   });
 

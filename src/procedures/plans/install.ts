@@ -1,4 +1,6 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
+import { ENDPOINT_RULES, type EndpointRule } from "../../api/endpoint-rules.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { INSTALLED_RELEASE } from "../../api/version-gates.ts";
@@ -9,13 +11,7 @@ import { makePlan } from "../make-plan.ts";
 import type { Observation } from "../observation.ts";
 import type { Plan, Step } from "../plan.ts";
 import { type AddressChoice, type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
-import {
-  askedDataplane,
-  type DataplaneMode,
-  dataplaneTitle,
-  leavesProxyRules,
-  operatorTarget,
-} from "./cluster-view.ts";
+import { askedDataplane, dataplaneTitle, leavesProxyRules, operatorTarget } from "./cluster-view.ts";
 import { type CustomResourceWishes, customResources } from "./custom-resources.ts";
 import { manifestObjects } from "./edit-manifest.ts";
 import { type InstallFiles, installOperatorSteps } from "./install-operator.ts";
@@ -29,7 +25,7 @@ import { operatorHandles, provenSteps, proxyStatusStep } from "./switch.ts";
 export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flowLogs" | "flowUI" | "podCidr"> {
   method: "operator" | "chart";
   /** What was asked for; eBPF where nothing was, and where it can be. */
-  dataplane?: DataplaneMode;
+  dataplane?: Dataplane;
   apiServer?: ApiAddress;
   files: InstallFiles;
   /** Whether the chart tool is on this machine; without it the plan says what to run. */
@@ -43,7 +39,7 @@ export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flo
 
 /** What the plan was decided to be, before there are steps. */
 interface Decision {
-  mode: DataplaneMode;
+  mode: Dataplane;
   address: AddressChoice;
   way: ProxyWay;
   /** eBPF comes by itself: the manual steps are not needed. */
@@ -65,7 +61,7 @@ export function planInstall(observation: Observation, inputs: InstallInputs): Pl
   return makePlan({
     procedure: "install",
     names: observation.names.dialect,
-    title: `Install ${releaseOf(inputs)} with ${dataplaneTitle(decision.mode)} on a cluster of kind ${kindOf(observation)}, by ${inputs.method}`,
+    title: `Install ${releaseOf(inputs)} with ${dataplaneTitle(decision.mode)} (cluster kind ${kindOf(observation)}), by ${inputs.method}`,
     command: inputs.command,
     observed: fingerprint(observation),
     steps: stepsOf(observation, inputs, decision, text),
@@ -78,23 +74,24 @@ function decide(observation: Observation, inputs: InstallInputs): Decision {
   const { names } = observation;
   if (editOf(inputs, names.fields.linuxDataplane) !== undefined) {
     throw errors.INSTALL_EDIT_REFUSED(
-      "the data plane has a flag of its own.",
-      "vendorctl install --dataplane BPF|standard",
+      "the data plane is not set by --set.",
+      "vendorctl install --dataplane bpf, or --dataplane standard",
     );
   }
   const way = proxyWay(observation);
   const kind = kindOf(observation);
   const address = chooseApiAddress(observation, apiServer);
   if (dataplane === "BPF" && address.is === "unknown") throw errors.INSTALL_NO_STABLE_ADDRESS(address.why);
-  const mode = dataplane ?? (address.is === "unknown" ? "standard" : "BPF");
+  const mode = dataplane ?? (address.is === "unknown" ? "Nftables" : "BPF");
   const isDefault = CLUSTER_KINDS[kind].ebpfByDefault && method === "operator" && names.dialect === "vendor";
-  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(observation, address);
+  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(kind, address);
   const asked = editOf(inputs, names.fields.serviceProxyManagement);
   const able = mode === "BPF" && way.way !== "absent" && operatorHandles(observation, way);
   // The public system's operator parks the proxy at once, so there it is done here, after the proof, unless asked for.
   const managed = able && (asked === undefined ? names.dialect === "vendor" : asked === "Enabled");
   // Before there is a data plane, only a service proxy leads the operator to the API server's cluster IP.
-  const leadsThere = kind === "openshift" || (observation.proxy.daemonSet !== undefined && !observation.proxy.parked);
+  const proxyServes = observation.proxy.daemonSet !== undefined && !observation.proxy.parked;
+  const leadsThere = CLUSTER_KINDS[kind].platformServesServices || proxyServes;
   return { mode, address: byDefault && leadsThere ? notNeeded(address) : address, way, byDefault, managed };
 }
 
@@ -103,17 +100,15 @@ function editOf({ edits }: InstallInputs, field: string): unknown {
 }
 
 /** Where the operator finds the address by itself. A given one is written whatever the platform tells. */
-function platformTells({ apiAddress }: Observation, address: AddressChoice): boolean {
+function platformTells(kind: ClusterKind, address: AddressChoice): boolean {
   if (address.is !== "known") return address.is === "not needed";
-  if (address.from === "--api-server") return false;
-  const { host, port } = address.address;
-  const found = apiAddress.candidates.find((candidate) => candidate.host === host && candidate.port === port);
-  return /kubeadm-config|Infrastructure/.test(found?.from ?? "");
+  const { operatorReads }: EndpointRule = ENDPOINT_RULES[kind];
+  return operatorReads !== undefined && address.sources.includes(operatorReads);
 }
 
 function notNeeded(address: AddressChoice): AddressChoice {
   return address.is === "known" && !address.written
-    ? { is: "not needed", because: `the platform itself tells the operator: ${address.from}` }
+    ? { is: "not needed", because: `the operator reads it from the platform: ${address.from}` }
     : address;
 }
 
@@ -134,9 +129,10 @@ function stepsOf(observation: Observation, inputs: InstallInputs, decision: Deci
     waitForRolloutStep(
       {
         id: "operator-ready",
-        title: "Wait until the operator runs",
+        title: "Wait for the operator",
         where: nameOf(operatorTarget(names)),
-        because: "Install 3: install the operator without applying the custom-resources file.",
+        because:
+          "The operator must run before it can act on the custom resources. See docs/guide/install.md#the-steps.",
       },
       { workload: operatorTarget(names) },
     ),
@@ -159,7 +155,7 @@ function namespaceStep({ names }: Observation, files: InstallFiles): Step {
       id: "operator-namespace",
       title: "Create the operator's namespace",
       where: nameOf(targetOf(namespace)),
-      because: "Install 2: the endpoint map is in the operator's namespace, and comes before the operator.",
+      because: "The API endpoint ConfigMap is in the operator's namespace and is read when the operator starts.",
     },
     { objects: [namespace] },
   );
@@ -171,11 +167,11 @@ function customResourcesStep(objects: readonly KubeObject[], text: string, ebpf:
     ...applyObjectsStep(
       {
         id: "custom-resources",
-        title: `Create the custom resources: ${objects.map(({ kind }) => kind).join(", ")}`,
+        title: `Create the custom resources`,
         where: objects.map((object) => nameOf(targetOf(object))).join(", "),
         because: ebpf
-          ? "Install 5 and 6: in the Installation resource, add a networking section to spec with linuxDataplane set to BPF; create the edited resources."
-          : "Install 6: create the resources.",
+          ? "The operator installs what these resources ask for; linuxDataplane is BPF, so eBPF comes with the installation. See docs/guide/install.md#the-steps."
+          : "The operator installs what these resources ask for. See docs/guide/install.md#the-steps.",
         risk: "medium",
       },
       { objects },
@@ -197,9 +193,10 @@ function completeStep({ names }: Observation, objects: readonly KubeObject[]): S
   return waitForStatusStep(
     {
       id: "installed",
-      title: `Watch the status until the installation is complete: ${statuses.join(", ")}`,
+      title: `Wait for ${statuses.slice(0, 3).join(", ")}`,
       where: names.kinds.status.kind,
-      because: "Install 7: watch the status resource until the operator reports the installation complete.",
+      because:
+        "The installation is complete when the operator reports every component as available. See docs/guide/operator.md#status.",
     },
     { statuses },
   );
@@ -211,17 +208,17 @@ function notesOf(observation: Observation, inputs: InstallInputs, decision: Deci
   const { mode, address, byDefault, managed } = decision;
   const notes = [...creationNote(observation, mode), editsNote(observation, inputs, text)];
   if (byDefault) {
-    notes.push(`eBPF is the default data plane here (${title}): the manual steps are not needed and left out.`);
+    notes.push(`eBPF is the default data plane here (${title}): no further step is needed.`);
   }
-  if (mode === "standard" && address.is === "unknown") {
+  if (mode === "Nftables" && address.is === "unknown") {
     notes.push(
-      `Without a stable address of the API server eBPF cannot be enabled at install time (${address.why}). Later: vendorctl switch --to BPF --api-server HOST:PORT`,
+      `Without a stable address of the API server eBPF cannot be enabled at install time (${address.why}). Later: vendorctl switch --to bpf --api-server HOST:PORT`,
     );
-  } else if (mode === "standard") {
-    notes.push("Later, when you want eBPF: vendorctl switch --to BPF");
+  } else if (mode === "Nftables") {
+    notes.push("To switch to eBPF later: vendorctl switch --to bpf");
   }
   if (managed) {
-    notes.push("The operator looks after the service proxy from here on (serviceProxyManagement: Enabled).");
+    notes.push("From now on the operator manages kube-proxy (serviceProxyManagement: Enabled).");
   }
   if (inputs.method === "chart")
     notes.push("The chart is installed without its custom resources; vendorctl creates them.");
@@ -239,16 +236,14 @@ function editsNote({ names }: Observation, { files }: InstallInputs, text: strin
 }
 
 /** What would have been done when the cluster was made, where it was not. */
-function creationNote(observation: Observation, mode: DataplaneMode): string[] {
+function creationNote(observation: Observation, mode: Dataplane): string[] {
   const { atInstall, afterInstall } = SERVICE_PROXY[kindOf(observation)];
   const { proxy } = observation;
   const late = ["skip-phase", "disable-in-cluster-configuration", "install-flags"].includes(atInstall.action);
   if (mode !== "BPF" || !late || !proxy.daemonSet || proxy.parked) return [];
   const now =
-    afterInstall.action === "not-shown"
-      ? "leave its rules alone, because it cannot be disabled later"
-      : afterInstall.how;
-  return [`The service proxy runs. On a new cluster of this kind: ${atInstall.how}. On this one: ${now}.`];
+    afterInstall.action === "not-shown" ? "its rules are kept, because it cannot be disabled later" : afterInstall.how;
+  return [`kube-proxy runs. On a new cluster of this kind: ${atInstall.how}. On this cluster: ${now}.`];
 }
 
 /** The release that the operator's file brings; a chart, and the public system's operator, have versions of their own. */

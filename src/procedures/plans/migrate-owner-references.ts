@@ -55,9 +55,9 @@ function hasChangedUids({ service }: Observation): boolean {
 
 function titleOf(phase: OwnerReferenceInputs["phase"], count: number): string {
   const references = `${count} owner reference${count === 1 ? "" : "s"}`;
-  if (phase === "before") return `Take ${references} to v3 resources out of the way of an upgrade`;
-  if (phase === "after") return `Put ${references} to v3 resources back after an upgrade`;
-  return `Carry ${references} to v3 resources over an upgrade`;
+  if (phase === "before") return `Remove ${references} to v3 resources before an upgrade`;
+  if (phase === "after") return `Restore ${references} to v3 resources after an upgrade`;
+  return `Keep ${references} to v3 resources over an upgrade`;
 }
 
 function upgradeStep({ names }: Observation): Step {
@@ -66,14 +66,14 @@ function upgradeStep({ names }: Observation): Step {
   return waitOutsideStep(
     {
       id: "upgrade-elsewhere",
-      title: `Upgrade to ${version} or later with your own tool`,
+      title: `Upgrade with your own tool`,
       where: "your tool",
       because: VERSION_GATES.resourceUids.because,
       risk: "medium",
     },
     {
       tell: [
-        `Upgrade the service to ${version} or later with your own tool now; this waits until the cluster says it runs it.`,
+        `Upgrade the service to ${version} or later with your own tool now; this step waits until the cluster reports that version.`,
       ],
       until: [
         {
@@ -92,8 +92,7 @@ function notesOf(
   crossed: boolean,
 ): string[] {
   const served = groupVersion(names.groups.served);
-  if (owned.length === 0 && saved.length === 0)
-    return [`Nothing names a ${served} resource as its owner: there is nothing to do.`];
+  if (owned.length === 0 && saved.length === 0) return [`No object is owned by a ${served} resource.`];
   return [
     ...(phase === "before"
       ? [
@@ -101,8 +100,10 @@ function notesOf(
         ]
       : []),
     ...(crossed && phase === undefined && saved.length === 0
-      ? [`The cluster's v3 UIDs have changed already; ${owned.length} references name owners as they are now and stay.`]
+      ? [`The UIDs of v3 resources have changed already; ${owned.length} references have the new ones and stay.`]
       : []),
-    ...(file === undefined ? [] : [`Every reference is also written to ${file}: keep it until you are content.`]),
+    ...(file === undefined
+      ? []
+      : [`Every reference is also written to ${file}: keep it until the upgrade is verified.`]),
   ];
 }

@@ -85,12 +85,12 @@ describe.each(DIALECTS)("migrate host-endpoints, in the words of $dialect", ({ n
     [
       "a name is taken",
       () => ({ hostEndpoints: [old("worker-1-auto-hep", "worker-1")] }),
-      /names that automatic ones need: worker-1-auto-hep/,
+      /have the names of automatic ones: worker-1-auto-hep/,
     ],
     [
       "policies would bite",
       () => ({ globalNetworkPolicies: [policy("all", {})] }),
-      /act on the nodes themselves: all; cut off would be: kubelet \(TCP 10250\)/,
+      /apply to nodes: all; these would be denied: kubelet \(TCP 10250\)/,
     ],
   ])("is refused where %s", (_title, v3, sentence) => {
     expect(() => plan(v3(names))).toThrow(sentence);
@@ -117,7 +117,7 @@ describe.each(DIALECTS)("migrate host-endpoints, in the words of $dialect", ({ n
       inputs: { target: { name: "default.allow-all-upgrade" } },
     });
     expect(notes.join("\n")).toContain(
-      "Without allow-all-upgrade: kubelet (TCP 10250) to worker-1, worker-2 would be cut off by locked",
+      "Without allow-all-upgrade: kubelet (TCP 10250) to worker-1, worker-2 would be denied by locked",
     );
   });
 
@@ -181,7 +181,7 @@ describe.each(DIALECTS)("migrate owner-references, in the words of $dialect", ({
 
   it("is refused where nobody knows which version runs", () => {
     expect(() => planOwnerReferences(observed({ names, owned: [entry] }), { command, saved: [] })).toThrow(
-      /is not known/,
+      /is unknown/,
     );
   });
 });

@@ -10,7 +10,7 @@ import { mergePatchStep } from "./steps.ts";
 /** The nameserver the operator needs on this kind of cluster, if it needs one of its own. */
 export function operatorNameserver(observation: Observation): string | undefined {
   const row = CLUSTER_KINDS[kindOf(observation)];
-  return "operatorNameserver" in row ? row.operatorNameserver : undefined;
+  return row.operatorNameserver;
 }
 
 /**
@@ -28,7 +28,7 @@ export function operatorNameserverSteps(observation: Observation, back?: "and wa
     mergePatchStep(
       {
         id: "operator-nameserver",
-        title: `Let the operator ask the cloud's name server, ${nameserver}`,
+        title: `Set the operator's name server`,
         where: nameOf(target),
         because: CLUSTER_KINDS[kindOf(observation)].because,
         risk: "low",

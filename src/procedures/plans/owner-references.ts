@@ -1,11 +1,10 @@
 import type { Names } from "../../api/names.ts";
-import { groupVersion } from "../../api/object.ts";
 import { VERSION_GATES } from "../../api/version-gates.ts";
 import type { OwnedThroughV3 } from "../observation.ts";
 import type { Step } from "../plan.ts";
 
 const RULE =
-  "Upgrade rule 5: (1) remove every OwnerReference whose apiGroup is the v3 group; (2) upgrade; (3) add new references with the new UIDs.";
+  "From v3.28 on v3 resources have new UIDs, and the garbage collector deletes what a gone UID owns: references are removed before the upgrade and added again after it. See docs/guide/owner-references.md.";
 
 /** What goes round an upgrade across v3.28. Both lists are empty where nothing is owned through v3. */
 export interface OwnerReferenceSteps {
@@ -23,19 +22,18 @@ export function ownerReferenceSteps(
   options: { file?: string } = {},
 ): OwnerReferenceSteps {
   if (owned.length === 0) return { before: [], after: [] };
-  return { before: beforeUpgrade(owned, names, options.file), after: afterUpgrade(names, options) };
+  return { before: beforeUpgrade(owned, options.file), after: afterUpgrade(names, options) };
 }
 
-function beforeUpgrade(owned: readonly OwnedThroughV3[], names: Names, file: string | undefined): Step[] {
-  const served = groupVersion(names.groups.served);
+function beforeUpgrade(owned: readonly OwnedThroughV3[], file: string | undefined): Step[] {
   const where = whereOf(owned);
   return [
     {
       id: "save-owner-references",
       action: "save-owner-references",
       inputs: { ...(file !== undefined && { file }) },
-      title: `Save ${count(owned.length, "owner reference")} to ${served} resources`,
-      where: file === undefined ? "the journal" : `the journal and ${file}`,
+      title: `Save the owner references`,
+      where: file === undefined ? `the journal: ${where}` : `the journal and ${file}: ${where}`,
       because: RULE,
       risk: "none",
       reversible: true,
@@ -44,7 +42,7 @@ function beforeUpgrade(owned: readonly OwnedThroughV3[], names: Names, file: str
       id: "strip-owner-references",
       action: "strip-owner-references",
       inputs: {},
-      title: `Remove the owner references to ${served} resources, and nothing else of the objects`,
+      title: `Remove the owner references`,
       where,
       because: `${RULE} ${VERSION_GATES.resourceUids.because}`,
       risk: "low",
@@ -53,17 +51,16 @@ function beforeUpgrade(owned: readonly OwnedThroughV3[], names: Names, file: str
   ];
 }
 
-/** The second half, which also stands alone when somebody else did the upgrade. */
+/** The second half, which also runs alone when another tool did the upgrade. */
 export function afterUpgrade(names: Names, { file }: { file?: string } = {}): Step[] {
   const inputs = { ...(file !== undefined && { file }) };
-  const served = groupVersion(names.groups.served);
   return [
     {
       id: "restore-owner-references",
       action: "restore-owner-references",
       inputs,
-      title: `Add the owner references again, with the UIDs ${served} shows now`,
-      where: "the objects they were taken from",
+      title: `Restore the owner references`,
+      where: "the objects that had them",
       because: RULE,
       risk: "low",
       reversible: true,
@@ -72,9 +69,10 @@ export function afterUpgrade(names: Names, { file }: { file?: string } = {}): St
       id: "prove-owned-objects",
       action: "prove-owned-objects",
       inputs,
-      title: "Prove that every object whose reference was saved is still the same object",
-      where: "the objects they were taken from",
-      because: "Errors 3: After an upgrade, resources owned through old v3 UIDs are garbage collected.",
+      title: "Verify that no owned object is lost",
+      where: "the objects that had them",
+      because:
+        "After an upgrade to v3.28 or later, the garbage collector deletes objects owned by an old UID. See docs/guide/owner-references.md.",
       risk: "none",
       reversible: true,
     },
@@ -82,9 +80,9 @@ export function afterUpgrade(names: Names, { file }: { file?: string } = {}): St
       id: "forget-owner-references",
       action: "forget-owner-references",
       inputs: {},
-      title: "Remove the saved copy from the cluster",
+      title: "Remove the saved owner references",
       where: names.namespaces.orchestratorSystem,
-      because: "Nothing is left to add; the file and the journal keep the references.",
+      because: "All are restored; the file and the journal still have them.",
       risk: "none",
       reversible: true,
     },
@@ -98,8 +96,4 @@ function whereOf(owned: readonly OwnedThroughV3[]): string {
   const sorted = [...byKind].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
   const shown = sorted.slice(0, 4).map(([kind, n]) => `${kind} (${n})`);
   return [...shown, ...(sorted.length > 4 ? [`${sorted.length - 4} more kinds`] : [])].join(", ");
-}
-
-function count(n: number, noun: string): string {
-  return `${n} ${noun}${n === 1 ? "" : "s"}`;
 }

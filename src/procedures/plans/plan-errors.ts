@@ -8,23 +8,23 @@ const USAGE = 64;
 export const errors = defineErrors({
   MANIFEST_NOT_YAML: {
     say: (name: string, problem: string) => `${name} cannot be read: ${problem}`,
-    fix: () => "check the file at --manifest-url, or leave the flag out to use the copy that came with this tool",
+    fix: () => "check the file at --manifest-url, or omit the flag to use the copy in this tool",
   },
   MANIFEST_NOT_OBJECTS: {
     say: (name: string) => `${name} is not a list of objects with apiVersion, kind and a name`,
-    fix: () => "check the file at --manifest-url, or leave the flag out to use the copy that came with this tool",
+    fix: () => "check the file at --manifest-url, or omit the flag to use the copy in this tool",
   },
   MANIFEST_WITHOUT_KIND: {
     say: (name: string, kind: string) => `${name} has no ${kind} to edit`,
     fix: () => "check the file at --manifest-url, and that --names fits it",
   },
   MANIFEST_FIELD_IMPOSSIBLE: {
-    say: (name: string, path: string) => `${path} cannot be set in ${name}: something above it is not a section`,
+    say: (name: string, path: string) => `${path} cannot be set in ${name}: a field above it is not an object`,
     fix: () => "give --set the path of a field, such as spec.vendorNetwork.mtu=1400",
     exitCode: USAGE,
   },
   INSTALL_EDIT_REFUSED: {
-    say: (message: string, _fix: string) => `what --set asks for cannot be: ${message}`,
+    say: (message: string, _fix: string) => `--set is not valid: ${message}`,
     fix: (_message, fix) => fix,
     exitCode: USAGE,
   },
@@ -34,7 +34,7 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   INSTALL_OTHER_METHOD: {
-    say: (method: string, asked: string) => `it is installed already, by ${method}, not by ${asked}`,
+    say: (method: string, asked: string) => `the service is installed already, by ${method}, not by ${asked}`,
     fix: (method) =>
       method === "manifest"
         ? "vendorctl upgrade"
@@ -42,80 +42,78 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   INSTALL_OTHER_DATAPLANE: {
-    say: (runs: string, asked: string) => `the installation there runs ${runs}, not ${asked}`,
-    fix: (_runs, asked) => `vendorctl switch --to ${asked === "BPF" ? "BPF" : "standard"}`,
+    say: (runs: string, asked: string) => `the installed data plane is ${runs}, not ${asked}`,
+    fix: (_runs, asked) => `vendorctl switch --to ${asked === "BPF" ? "bpf" : "standard"}`,
     exitCode: CHECK_FAILED,
   },
   INSTALL_NO_STABLE_ADDRESS: {
     say: (why: string) => `eBPF at install time needs a stable address of the API server, and none is known: ${why}`,
     fix: () =>
-      "give it with --api-server HOST:PORT, or leave --dataplane out: then the standard data plane is installed, and vendorctl switch --to BPF follows later",
+      "give it with --api-server HOST:PORT, or install the standard data plane now (vendorctl install) and switch later (vendorctl switch --to bpf)",
     exitCode: CHECK_FAILED,
   },
   SWITCH_NOT_INSTALLED: {
-    say: () => "there is no installation to switch",
+    say: () => "the service is not installed",
     fix: () => "vendorctl install",
     exitCode: CHECK_FAILED,
   },
   SWITCH_NEEDS_OPERATOR: {
-    say: () => "it was installed from plain manifests, which have no switch",
-    fix: () => "move to the operator first: vendorctl upgrade says how",
+    say: () => "the service was installed from plain manifests, which cannot switch the data plane",
+    fix: () => "move to the operator first; see docs/guide/upgrade.md",
     exitCode: CHECK_FAILED,
   },
   SWITCH_NO_ADDRESS: {
-    say: (why: string) => `eBPF needs the API server's real address, and none is known: ${why}`,
-    fix: () => "vendorctl switch --to BPF --api-server HOST:PORT",
+    say: (why: string) => `eBPF needs a stable address of the API server, and none is known: ${why}`,
+    fix: () => "vendorctl switch --to bpf --api-server HOST:PORT",
     exitCode: CHECK_FAILED,
   },
   SWITCH_NO_SERVICE_PROXY: {
-    say: (how: string) => `the standard data plane needs the service proxy for services, and here ${how}`,
-    fix: () => "stay on eBPF; if services do not matter here, add --force",
+    say: (how: string) => `the standard data plane needs kube-proxy for Services, and here ${how}`,
+    fix: () => "stay on eBPF, or add --force if no Service is used",
     exitCode: CHECK_FAILED,
   },
   SWITCH_CANARY_UNKNOWN: {
-    say: (node: string, nodes: string) => `there is no Linux node ${node} to begin with; there are ${nodes}`,
-    fix: () => "give --canary the name of one of these, or leave it out",
+    say: (node: string, nodes: string) => `there is no Linux node ${node}; the nodes are ${nodes}`,
+    fix: () => "give --canary one of these names, or omit it",
     exitCode: USAGE,
   },
   SWITCH_NODE_KEPT: {
     say: (configurations: string, to: string) =>
-      `nodes are kept from ${to} by their own configuration, so the switch could not end: ${configurations}`,
-    fix: () => "take bpfEnabled out of these, then switch",
+      `these nodes have a data plane configuration of their own that excludes ${to}: ${configurations}`,
+    fix: () => "remove bpfEnabled from these, then switch again",
     exitCode: CHECK_FAILED,
   },
   PROXY_STILL_NEEDED: {
-    say: () => "services are served by the service proxy: the data plane is not eBPF",
-    fix: () =>
-      "vendorctl switch --to BPF, which disables the proxy when every node has proved that eBPF serves; or add --force",
+    say: () => "kube-proxy serves Services: the data plane is not eBPF",
+    fix: () => "vendorctl switch --to bpf",
     exitCode: CHECK_FAILED,
   },
   PROXY_CANNOT_BE_DISABLED: {
-    say: (how: string) => `the service proxy of this cluster cannot be disabled now: ${how}`,
+    say: (how: string) => `kube-proxy of this cluster cannot be disabled: ${how}`,
     fix: () => "vendorctl proxy status",
     exitCode: CHECK_FAILED,
   },
   PROXY_WOULD_FIGHT: {
-    say: () => "eBPF is on and removes the service proxy's rules: the two would undo each other's work",
-    fix: () =>
-      "vendorctl switch --to standard, which restores the proxy first; or vendorctl proxy restore --leave-rules",
+    say: () => "eBPF is enabled and removes kube-proxy's rules: the two would conflict",
+    fix: () => "vendorctl switch --to standard, or vendorctl proxy restore --leave-rules",
     exitCode: CHECK_FAILED,
   },
   PROXY_KEPT_BY_OPERATOR: {
-    say: () => "eBPF is on and the operator looks after the service proxy: it would park it again",
-    fix: (..._none) => "vendorctl switch --to standard, which brings the proxy back first",
+    say: () => "eBPF is enabled and the operator manages kube-proxy: it would disable it again",
+    fix: (..._none) => "vendorctl switch --to standard",
     exitCode: CHECK_FAILED,
   },
   PROXY_ABSENT: {
-    say: (how: string) => `there is no service proxy to bring back: ${how}`,
+    say: (how: string) => `there is no kube-proxy to restore: ${how}`,
     exitCode: CHECK_FAILED,
   },
   UNINSTALL_NOTHING: {
-    say: () => "nothing of this service is installed",
+    say: () => "the service is not installed",
     exitCode: CHECK_FAILED,
   },
   UNINSTALL_BY_HAND: {
-    say: () => "it was installed from plain manifests, which vendorctl does not take away",
-    fix: () => "delete what the manifest made, with the manifest: kubectl delete -f FILE",
+    say: () => "the service was installed from plain manifests, which vendorctl does not remove",
+    fix: () => "kubectl delete -f FILE, with the manifest it was installed from",
     exitCode: CHECK_FAILED,
   },
 });

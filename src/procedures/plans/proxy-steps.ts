@@ -1,6 +1,6 @@
 import type { Names } from "../../api/names.ts";
+import { parkedBy } from "../../api/protocol/service-proxy-view.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import { parkedBy } from "../../api/service-proxy-view.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { CodedError } from "../../kit/errors.ts";
 import type { Settle } from "../actions/settle.ts";
@@ -13,25 +13,26 @@ import { atPath, serviceProxyTarget, singleton } from "./cluster-view.ts";
 import type { ProxyWay } from "./proxy-way.ts";
 import { applyObjectsStep, mergePatchStep, step, waitForRolloutStep, waitOutsideStep } from "./steps.ts";
 
-const IPVS_RULE = "If the proxy runs in IPVS mode, switch it to iptables mode before disabling.";
+const IPVS_RULE =
+  "The virtual servers of IPVS mode stay in the kernel after kube-proxy is gone; rules of iptables mode are removed. See docs/guide/kube-proxy-replacement.md.";
 
 /** The proxy out of IPVS mode, which is its own step because it has its own way back. */
 export function leaveIpvsStep(observation: Observation): Step {
   const { names, proxy } = observation;
   const said = {
     id: "leave-ipvs",
-    title: "Switch the service proxy from IPVS to iptables mode, and restart its pods",
+    title: "Switch kube-proxy to iptables mode",
     where: nameOf(serviceProxyTarget(names)),
     because: `${IPVS_RULE} (${proxy.modeEvidence})`,
     risk: "medium",
   } as const;
-  const kind = kindOf(observation);
-  if (kind === "aks" || kind === "mke") {
-    const fix = "switch the proxy to iptables mode in the platform's own configuration, which keeps it";
-    const sentence = `The service proxy runs in IPVS mode (${proxy.modeEvidence}).`;
+  const { modeChangedBy } = SERVICE_PROXY[kindOf(observation)];
+  if (modeChangedBy === "platform") {
+    const fix = "switch kube-proxy to iptables mode in the platform's configuration";
+    const sentence = `kube-proxy runs in IPVS mode (${proxy.modeEvidence}).`;
     throw new CodedError("SERVICE_PROXY_IPVS", sentence, { fix, exitCode: 3 });
   }
-  if (kind !== "iac") return step("set-proxy-mode", said, { mode: "iptables" });
+  if (modeChangedBy === "vendorctl") return step("set-proxy-mode", said, { mode: "iptables" });
   const commands = clusterToolCommands(observation);
   return waitOutsideStep(
     { ...said, where: "your cluster tool" },
@@ -49,7 +50,7 @@ export function leaveRulesStep({ names }: Observation, because: string, create: 
   const patch = atPath(names.fields.iptablesCleanup, false);
   const said = {
     id: "leave-proxy-rules",
-    title: "Leave the service proxy's rules alone",
+    title: "Keep kube-proxy's rules",
     where: `${nameOf(target)} ${names.fields.iptablesCleanup}`,
     because,
     risk: "low",
@@ -76,7 +77,7 @@ export function disableProxySteps(observation: Observation, way: ProxyWay): Step
         waitOutsideStep(
           {
             id: "disable-proxy",
-            title: "Disable the service proxy in the cluster configuration, and roll it out",
+            title: "Disable kube-proxy in the cluster tool",
             where: "your cluster tool",
             because,
             risk: "medium",
@@ -94,16 +95,16 @@ export function disableProxySteps(observation: Observation, way: ProxyWay): Step
         waitOutsideStep(
           {
             id: "disable-proxy",
-            title: `Park the service proxy with what keeps it: ${way.who}`,
+            title: `Disable kube-proxy with its own tool`,
             where: way.who,
-            because: `${because} A patch would be undone by ${way.who}.`,
+            because: `${because} ${way.who} would revert a patch.`,
             risk: "medium",
           },
           {
             tell: [sentence(way.how)],
             until: goneFrom(names),
             back: {
-              tell: [`Take the node selector ${names.labels.parkServiceProxy.key} away again with ${way.who}.`],
+              tell: [`Remove the node selector ${names.labels.parkServiceProxy.key} again with ${way.who}.`],
               until: [{ target, path: selectorPath(names.labels.parkServiceProxy.key), equals: null }],
             },
           },
@@ -116,13 +117,13 @@ export function disableProxySteps(observation: Observation, way: ProxyWay): Step
 export function restoreProxySteps(observation: Observation, way: ProxyWay): Step[] {
   const { names, proxy } = observation;
   const target = serviceProxyTarget(names);
-  const because = `Reversible: removing the selector restarts the proxy. ${SERVICE_PROXY[kindOf(observation)].because}`;
+  const because = `kube-proxy must serve before eBPF stops serving. ${SERVICE_PROXY[kindOf(observation)].because}`;
   const serving = waitForRolloutStep(
     {
       id: "proxy-serves",
-      title: "Wait until the service proxy serves on every node",
+      title: "Wait for kube-proxy on every node",
       where: nameOf(target),
-      because: "The proxy must serve before eBPF stops serving.",
+      because: "kube-proxy must serve before eBPF stops serving.",
     },
     { workload: target },
   );
@@ -148,12 +149,7 @@ export function restoreProxySteps(observation: Observation, way: ProxyWay): Step
       if (proxy.daemonSet) return [serving];
       const { enabled } = clusterToolCommands(observation);
       return [
-        outside(
-          "Enable the service proxy in the cluster configuration, and roll it out",
-          "your cluster tool",
-          enabled(true),
-          enabled(false),
-        ),
+        outside("Enable kube-proxy in the cluster tool", "your cluster tool", enabled(true), enabled(false)),
         serving,
       ];
     }
@@ -161,9 +157,9 @@ export function restoreProxySteps(observation: Observation, way: ProxyWay): Step
       if (!proxy.parked) return [serving];
       return [
         outside(
-          `Bring the service proxy back with what keeps it: ${way.who}`,
+          `Restore kube-proxy with its own tool`,
           way.who,
-          [`Take the node selector ${names.labels.parkServiceProxy.key} away with ${way.who}.`],
+          [`Remove the node selector ${names.labels.parkServiceProxy.key} with ${way.who}.`],
           [sentence(way.how)],
         ),
         serving,
@@ -172,7 +168,7 @@ export function restoreProxySteps(observation: Observation, way: ProxyWay): Step
       if (way.back === undefined) return [];
       return [
         outside(
-          "Bring the service proxy back, which was left out when the cluster was made",
+          "Install kube-proxy",
           "your bootstrap tool",
           [way.back],
           [`kubectl -n ${target.namespace} delete daemonset ${target.name}`],
@@ -188,7 +184,7 @@ function parkStep(names: Names, because: string): Step {
   return mergePatchStep(
     {
       id: "park-proxy",
-      title: `Park the service proxy: node selector ${key}=${value}, which matches no node`,
+      title: `Disable kube-proxy`,
       where: nameOf(target),
       because,
       risk: "medium",
@@ -202,7 +198,7 @@ function unparkStep(names: Names, key: string, because: string): Step {
   return mergePatchStep(
     {
       id: "restore-proxy",
-      title: `Bring the service proxy back: take its node selector ${key} away, and wait until it serves on every node`,
+      title: `Restore kube-proxy`,
       where: nameOf(target),
       because,
       risk: "low",

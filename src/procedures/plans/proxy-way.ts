@@ -1,5 +1,5 @@
+import { viewServiceProxy } from "../../api/protocol/service-proxy-view.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import { viewServiceProxy } from "../../api/service-proxy-view.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { kindOf } from "../cluster-facts.ts";
 import type { Observation } from "../observation.ts";
@@ -41,4 +41,4 @@ export function proxyWay(observation: Observation): ProxyWay {
 const BOOTSTRAP = "kubeadm init phase addon kube-proxy --config FILE";
 
 export const CONFLICT =
-  "If the service proxy runs and the service does not leave its rules alone, or the reverse, the two conflict. Disable the proxy, or set bpfServiceProxyIptablesCleanupEnabled to false.";
+  "If kube-proxy runs while eBPF removes its rules, the two conflict: disable kube-proxy, or set bpfServiceProxyIptablesCleanupEnabled to false. See docs/guide/kube-proxy-replacement.md#if-kube-proxy-comes-back.";

@@ -1,3 +1,5 @@
+import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fingerprint } from "../fingerprint.ts";
@@ -26,7 +28,7 @@ export function planProxy(observation: Observation, inputs: ProxyInputs): Plan {
   return makePlan({
     procedure: "proxy",
     names: observation.names.dialect,
-    title: `${verb} the service proxy of a cluster of kind ${kindOf(observation)}`,
+    title: `${verb} kube-proxy (cluster kind ${kindOf(observation)})`,
     command: inputs.command,
     observed: fingerprint(observation),
     steps,
@@ -71,11 +73,11 @@ function restore(observation: Observation, { force, leaveRules }: ProxyInputs): 
 function notesOf(observation: Observation, { to }: ProxyInputs): string[] {
   const { proxy } = observation;
   const kind = kindOf(observation);
-  if (to === "disabled" && !proxy.daemonSet) return ["There is no service proxy: nothing to do."];
-  if (to === "disabled" && proxy.parked) return ["The service proxy is parked already: nothing to do."];
-  if (to === "restored" && proxy.daemonSet && !proxy.parked) return ["The service proxy runs: nothing to do."];
+  if (to === "disabled" && !proxy.daemonSet) return ["The cluster has no kube-proxy."];
+  if (to === "disabled" && proxy.parked) return ["kube-proxy is disabled already."];
+  if (to === "restored" && proxy.daemonSet && !proxy.parked) return ["kube-proxy runs already."];
   const way = proxyWay(observation);
-  return way.way === "leave-rules" ? [`It stays: ${SERVICE_PROXY[kind].because}`] : [];
+  return way.way === "leave-rules" ? [`kube-proxy stays. ${SERVICE_PROXY[kind].because}`] : [];
 }
 
 export interface ProxyStatus {
@@ -86,7 +88,7 @@ export interface ProxyStatus {
   parkedBy: "operator" | "hand" | undefined;
   /** Whose the proxy is, where another tool keeps it. */
   owner: string | undefined;
-  dataplane: "eBPF" | "standard";
+  dataplane: Dataplane;
   /** `serviceProxyManagement` is Enabled. */
   managed: boolean;
   rules: "left alone" | "removed with eBPF";
@@ -109,7 +111,7 @@ export function proxyStatus(observation: Observation): ProxyStatus {
     pods: proxy.pods,
     parkedBy: proxy.parked && (proxy.parked === "by-operator" ? "operator" : "hand"),
     owner: proxy.owner?.who,
-    dataplane: ebpf ? "eBPF" : "standard",
+    dataplane: ebpf ? "BPF" : "Nftables",
     managed: isProxyManaged(observation),
     rules: leavesProxyRules(observation) ? "left alone" : "removed with eBPF",
     way: SERVICE_PROXY[kindOf(observation)].afterInstall.how,
@@ -123,26 +125,26 @@ function verdictOf(
   ebpf: boolean,
 ): Pick<ProxyStatus, "verdict" | "says" | "next"> {
   const way: ProxyWay = proxyWay(observation);
-  if (ebpf && state !== "running") return verdict("ok", "eBPF serves services, and the service proxy does not run.");
+  if (ebpf && state !== "running") return verdict("ok", "eBPF serves Services, and kube-proxy does not run.");
   if (ebpf && leavesProxyRules(observation)) {
-    return verdict("ok", "eBPF serves services; the service proxy runs beside it, and its rules are left alone.");
+    return verdict("ok", "eBPF serves Services; kube-proxy runs too, and its rules are kept.");
   }
   if (ebpf && isProxyManaged(observation) && way.way === "park") {
     return verdict(
       "in the way",
-      "eBPF is on, and the operator will park the service proxy.",
+      "eBPF is enabled, and the operator is about to disable kube-proxy.",
       "vendorctl status --watch",
     );
   }
   if (ebpf) {
-    const says = "eBPF is on and removes the rules of a service proxy that runs: the two undo each other's work.";
+    const says = "eBPF is enabled and removes the rules of kube-proxy, which runs: the two conflict.";
     return verdict("conflict", says, "vendorctl proxy disable");
   }
-  if (state === "running") return verdict("ok", "The service proxy serves services.");
-  if (state === "absent" && kindOf(observation) === "openshift")
-    return verdict("ok", "This platform needs no service proxy.");
-  const says = "eBPF is off and the service proxy does not run: nobody serves services.";
-  return verdict("nobody serves", says, state === "parked" ? "vendorctl proxy restore" : "vendorctl switch --to BPF");
+  if (state === "running") return verdict("ok", "kube-proxy serves Services.");
+  if (state === "absent" && CLUSTER_KINDS[kindOf(observation)].platformServesServices)
+    return verdict("ok", "This platform needs no kube-proxy.");
+  const says = "eBPF is disabled and kube-proxy does not run: Services do not work.";
+  return verdict("nobody serves", says, state === "parked" ? "vendorctl proxy restore" : "vendorctl switch --to bpf");
 }
 
 function verdict(

@@ -8,9 +8,9 @@ import type { Plan, Step } from "../plan.ts";
 import { applyObjectsStep, mergePatchStep, waitForRolloutStep } from "./steps.ts";
 
 const RULE =
-  "Update sidecar injector: apply the injector config map file for your mesh version; then roll each service deployment; pods use the new sidecar.";
+  "New pods get the sidecar that the injector's ConfigMap names; running pods keep theirs until they are restarted. See docs/guide/sidecars.md.";
 const SAFE =
-  "Versioning 5: An upgraded node component works with a down-level sidecar, so data plane connectivity is kept while sidecars are redeployed.";
+  "An upgraded node agent works with an older sidecar, so connectivity is kept while workloads are restarted.";
 
 export interface SidecarInputs {
   meshVersion: string;
@@ -29,15 +29,15 @@ export function planSidecars(observation: Observation, inputs: SidecarInputs): P
   return makePlan({
     procedure: "migrate",
     names: names.dialect,
-    title: `Bring the sidecars of ${left.length} workload${left.length === 1 ? "" : "s"} to ${observation.tool.version}, mesh ${meshVersion}`,
+    title: `Update the sidecars of ${left.length} workload${left.length === 1 ? "" : "s"} to ${observation.tool.version}, mesh ${meshVersion}`,
     command: inputs.command,
     observed: fingerprint(observation),
     steps: [mapStep(map, meshVersion), ...left.flatMap((carrier) => rollSteps(carrier, mark))],
     notes: [
-      `Why this order is safe: ${SAFE} So the service is upgraded first, then the injector's map, then workload by workload.`,
-      ...(carriers.length === 0 ? ["No pod carries the sidecar; new ones get it from the new map."] : []),
+      `Why this order is safe: ${SAFE} So the service is upgraded first, then the injector's ConfigMap, then one workload after another.`,
+      ...(carriers.length === 0 ? ["No pod has the sidecar; new pods get it from the new ConfigMap."] : []),
       ...(left.length < carriers.length
-        ? [`${carriers.length - left.length} workloads have been rolled with this map already.`]
+        ? [`${carriers.length - left.length} workloads have been restarted with this ConfigMap already.`]
         : []),
       ...bareSentences(bare),
     ],
@@ -49,7 +49,7 @@ function mapStep(map: KubeObject, meshVersion: string): Step {
   return applyObjectsStep(
     {
       id: "apply-injector-map",
-      title: `Apply the injector's config map for mesh ${meshVersion}`,
+      title: `Apply the injector map of mesh ${meshVersion}`,
       where: `ConfigMap ${namespace}/${name}`,
       because: RULE,
       risk: "low",
@@ -65,17 +65,14 @@ function rollSteps({ workload }: SidecarCarrier, mark: { key: string; value: str
   const rollout = { workload };
   return [
     mergePatchStep(
-      { id: `roll-${id}`, title: `Restart ${where}`, where, because: RULE, risk: "low" },
+      { id: `roll-${id}`, title: "Restart the workload", where, because: RULE, risk: "low" },
       {
         target: workload,
         patch: { spec: { template: { metadata: { annotations: { [mark.key]: mark.value } } } } },
         afterUndo: { rollouts: [rollout] },
       },
     ),
-    waitForRolloutStep(
-      { id: `wait-${id}`, title: `Wait until ${where} runs with the new sidecar`, where, because: SAFE },
-      rollout,
-    ),
+    waitForRolloutStep({ id: `wait-${id}`, title: "Wait for the new sidecar", where, because: SAFE }, rollout),
   ];
 }
 

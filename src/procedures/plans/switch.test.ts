@@ -63,7 +63,9 @@ function cluster(kind: ClusterKind, names: Names, is: Installed = {}): Observati
     kind: { detected: kind === "generic" ? undefined : kind },
     service,
     proxy: proxyOf(kind, names, is),
-    apiAddress: { candidates: [{ host: host ?? "", port: port ?? "", from: "the platform", against: [] }] },
+    apiAddress: {
+      candidates: [{ host: host ?? "", port: port ?? "", from: "the platform", sources: [], against: [] }],
+    },
   });
 }
 
@@ -151,7 +153,7 @@ describe.each(TALKS)("the steps of a switch in the %s dialect", (dialect) => {
     ["eks", "as generic", { proxy: "parked" }, ["restore-proxy", ...SELECT]],
     ["mke", "it runs anyhow", { rulesLeft: true }, SELECT],
   ])("back to the standard data plane, %s: %s", (kind, _what, is, expected) => {
-    expect(ids(to("standard", cluster(kind, names, { ebpf: true, ...is })))).toEqual(expected);
+    expect(ids(to("Nftables", cluster(kind, names, { ebpf: true, ...is })))).toEqual(expected);
   });
 
   it("the patch is the specification's, letter for letter", () => {
@@ -160,7 +162,7 @@ describe.each(TALKS)("the steps of a switch in the %s dialect", (dialect) => {
       target: { kind: "Installation", name: "default" },
       patch: { spec: { [network]: { linuxDataplane: "BPF", hostPorts: null } } },
     });
-    expect(inputsOf(to("standard", cluster("generic", names, { ebpf: true })), "select-dataplane")).toMatchObject({
+    expect(inputsOf(to("Nftables", cluster("generic", names, { ebpf: true })), "select-dataplane")).toMatchObject({
       patch: { spec: { [network]: { linuxDataplane: names.dataplanes.standard[0] } } },
     });
   });
@@ -176,7 +178,7 @@ describe.each(TALKS)("the steps of a switch in the %s dialect", (dialect) => {
 describe("a switch says", () => {
   it("what becomes of host ports", () => {
     const { notes } = to("BPF", cluster("generic", vendorNames, { hostPorts: { portMapping: "Disabled" } }));
-    expect(notes.join("\n")).toContain('hostPorts is {"portMapping":"Disabled"} now and becomes null');
+    expect(notes.join("\n")).toContain('hostPorts is {"portMapping":"Disabled"} and becomes null');
   });
 
   it("the exact command of the cluster tool, and of the real one where its configuration is outside", () => {
@@ -215,7 +217,7 @@ describe("a switch says", () => {
     ],
     [
       "nobody would serve services",
-      () => to("standard", cluster("mke", vendorNames, { ebpf: true, proxy: "absent" })),
+      () => to("Nftables", cluster("mke", vendorNames, { ebpf: true, proxy: "absent" })),
       "SWITCH_NO_SERVICE_PROXY",
     ],
     [
@@ -228,7 +230,7 @@ describe("a switch says", () => {
   });
 
   it("yes with --force where it was asked for", () => {
-    expect(ids(to("standard", cluster("mke", vendorNames, { ebpf: true, proxy: "absent" }), { force: true }))).toEqual(
+    expect(ids(to("Nftables", cluster("mke", vendorNames, { ebpf: true, proxy: "absent" }), { force: true }))).toEqual(
       SELECT,
     );
   });
@@ -283,8 +285,45 @@ describe.each(TALKS)("proxy disable and restore in the %s dialect", (dialect) =>
     [{ ebpf: true, rulesLeft: true }, "ok", undefined],
     [{ ebpf: true, proxy: "parked" }, "ok", undefined],
     [{ proxy: "parked" }, "nobody serves", "vendorctl proxy restore"],
-    [{ proxy: "absent" }, "nobody serves", "vendorctl switch --to BPF"],
+    [{ proxy: "absent" }, "nobody serves", "vendorctl switch --to bpf"],
   ])("status of %o", (is, verdict, next) => {
     expect(proxyStatus(cluster("generic", names, is))).toMatchObject({ verdict, next });
+  });
+});
+
+describe("a switch to what is there", () => {
+  const status = (conditions: readonly object[]): KubeObject => ({
+    apiVersion: groupVersion(vendorNames.groups.operator),
+    kind: vendorNames.kinds.status.kind,
+    metadata: { name: vendorNames.statuses.network },
+    status: { conditions },
+  });
+  const available = { type: "Available", status: "True" };
+  const settled = (is: Installed, conditions: readonly object[] = [available]): Observation => {
+    const seen = cluster("generic", vendorNames, is);
+    return { ...seen, service: { ...seen.service, statuses: [status(conditions)] } };
+  };
+
+  it.each<[string, SwitchInputs["to"], Installed]>([
+    ["eBPF, kube-proxy disabled", "BPF", { ebpf: true, proxy: "parked" }],
+    ["eBPF, no kube-proxy", "BPF", { ebpf: true, proxy: "absent" }],
+    ["standard, kube-proxy runs", "Nftables", {}],
+  ])("has no steps: %s", (_name, mode, is) => {
+    const { steps, title } = to(mode, settled(is));
+    expect({ steps, title }).toEqual({ steps: [], title: expect.stringMatching(/^The data plane is .+ already$/) });
+  });
+
+  it.each<[string, SwitchInputs["to"], Observation]>([
+    [
+      "the roll-out is under way",
+      "BPF",
+      settled({ ebpf: true, proxy: "parked" }, [available, { type: "Progressing", status: "True" }]),
+    ],
+    ["the operator has not reported", "BPF", settled({ ebpf: true, proxy: "parked" }, [])],
+    ["kube-proxy still runs", "BPF", settled({ ebpf: true })],
+    ["host ports are set", "BPF", settled({ ebpf: true, proxy: "parked", hostPorts: "Enabled" })],
+    ["kube-proxy is disabled", "Nftables", settled({ proxy: "parked" })],
+  ])("has steps when %s", (_name, mode, seen) => {
+    expect(to(mode, seen).steps).not.toEqual([]);
   });
 });

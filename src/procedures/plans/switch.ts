@@ -1,4 +1,6 @@
 import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
+import type { Condition, KubeObject } from "../../api/object.ts";
 import { SERVICE_PROXY } from "../../api/service-proxy.ts";
 import { nameOf } from "../actions/target.ts";
 import type { CanaryWatch } from "../actions/watch-canary.ts";
@@ -13,8 +15,8 @@ import type { Plan, Step } from "../plan.ts";
 import { type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
 import { watchOf, withCanary } from "./canary-steps.ts";
 import {
+  askedDataplane,
   atPath,
-  type DataplaneMode,
   dataplaneTitle,
   dataplaneWord,
   isEbpfOn,
@@ -31,7 +33,7 @@ import { step, waitForStatusStep } from "./steps.ts";
 import { holdStep, leftHeld, planWaves, releaseSteps, turnedStep, type WavesInputs } from "./waves.ts";
 
 export interface SwitchInputs {
-  to: DataplaneMode;
+  to: Dataplane;
   apiServer?: ApiAddress;
   /** Goes back to the standard data plane where no service proxy would serve it. */
   force?: boolean;
@@ -51,16 +53,63 @@ export function planSwitch(observation: Observation, inputs: SwitchInputs): Plan
   const canary = canaryOf(observation, inputs, waves);
   const choice: Choice = { ...inputs, waves, ...("inputs" in canary && { canary: watchOf(canary.inputs) }) };
   const part = inputs.to === "BPF" ? towardsEbpf(observation, choice) : towardsStandard(observation, choice);
+  if (isSwitched(observation, inputs, part.steps)) {
+    return makePlan({
+      procedure: "switch",
+      names: names.dialect,
+      title: `The data plane is ${dataplaneTitle(inputs.to)} already`,
+      command: inputs.command,
+      observed: fingerprint(observation),
+      steps: [],
+      notes: [],
+    });
+  }
   const { steps, notes } = withCanary(part, canary);
   return makePlan({
     procedure: "switch",
     names: names.dialect,
-    title: `Switch to ${dataplaneTitle(inputs.to)} on a cluster of kind ${kindOf(observation)}`,
+    title: `Switch to ${dataplaneTitle(inputs.to)} (cluster kind ${kindOf(observation)})`,
     command: inputs.command,
     observed: fingerprint(observation),
     steps,
     notes,
   });
+}
+
+/** Steps that change nothing once the data plane and kube-proxy are as asked for. */
+const CONFIRMING = new Set([
+  "select-dataplane",
+  "network-available",
+  "prove-dataplane",
+  "park-proxy",
+  "proxy-settled",
+  "proxy-serves",
+]);
+
+/** Whether the cluster runs what is asked for, all of it rolled out and reported healthy: then there is nothing to switch. */
+function isSwitched(
+  observation: Observation,
+  { to, apiServer }: Pick<SwitchInputs, "to" | "apiServer">,
+  steps: readonly Step[],
+): boolean {
+  const { service, names, proxy } = observation;
+  const ebpf = to === "BPF";
+  if (askedDataplane(observation) !== to || isEbpfOn(observation) !== ebpf) return false;
+  // Nodes that serve have found the API server; only an address that is given is still to be written.
+  const needless = (id: string) => CONFIRMING.has(id) || (apiServer === undefined && id === "endpoint-map");
+  if (steps.some(({ id }) => !needless(id))) return false;
+  const hostPorts = fieldAt(service.installation, names.fields.hostPorts) ?? null;
+  if (ebpf && hostPorts !== null) return false;
+  const runs = proxy.daemonSet !== undefined && !proxy.parked;
+  if (runs && proxy.pods.ready < proxy.pods.wanted) return false;
+  if (ebpf ? runs && !leavesProxyRules(observation) : proxy.parked !== undefined) return false;
+  return isSettled(service.statuses.find(({ metadata }) => metadata.name === names.statuses.network));
+}
+
+function isSettled(status: KubeObject | undefined): boolean {
+  const { conditions = [] } = (status?.["status"] ?? {}) as { conditions?: Condition[] };
+  const is = (type: string) => conditions.find((condition) => condition.type === type)?.status === "True";
+  return is("Available") && !is("Progressing") && !is("Degraded");
 }
 
 /** What was asked for, with what follows from it. */
@@ -75,8 +124,8 @@ function canaryOf(
   { to, budget, force }: SwitchInputs,
   waves: readonly string[][],
 ): CanaryChoice {
-  if (budget === undefined) return { notMeasured: "it was not asked for" };
-  if (isEbpfOn(observation) === (to === "BPF")) return { notMeasured: "nothing changes for it" };
+  if (budget === undefined) return { notMeasured: "--canary-traffic is off" };
+  if (isEbpfOn(observation) === (to === "BPF")) return { notMeasured: "the data plane does not change" };
   const nodes = waves.flat();
   const first = [...nodes.slice(0, 1), ...nodes.slice(1).reverse()];
   return chooseCanary(observation, { budget, first, ...(force && { force }) });
@@ -122,13 +171,12 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
 function towardsStandard(observation: Observation, choice: Choice): Part {
   const way = proxyWay(observation);
   const managed = isProxyManaged(observation) && operatorHandles(observation, way);
-  if (way.way === "absent" && way.back === undefined && kindOf(observation) !== "openshift" && !choice.force) {
+  const served = CLUSTER_KINDS[kindOf(observation)].platformServesServices;
+  if (way.way === "absent" && way.back === undefined && !served && !choice.force) {
     throw errors.SWITCH_NO_SERVICE_PROXY(SERVICE_PROXY[kindOf(observation)].afterInstall.how);
   }
   const restore = managed ? [] : restoreProxySteps(observation, way);
-  const notes = managed
-    ? ["The operator looks after the service proxy: it brings it back before it turns eBPF off."]
-    : [];
+  const notes = managed ? ["The operator manages kube-proxy: it restores it before it disables eBPF."] : [];
   const after = managed && observation.proxy.daemonSet ? [proxyStatusStep(observation)] : [];
   return {
     steps: [...restore, ...dataplaneSteps(observation, choice), ...after],
@@ -147,7 +195,7 @@ function dataplaneSteps(observation: Observation, { to, waves, canary }: Choice)
   ];
 }
 
-function selectStep(observation: Observation, to: DataplaneMode): Step {
+function selectStep(observation: Observation, to: Dataplane): Step {
   const { names } = observation;
   const target = singleton(names, "installation");
   const word = dataplaneWord(names, to);
@@ -159,10 +207,10 @@ function selectStep(observation: Observation, to: DataplaneMode): Step {
     "select-dataplane",
     {
       id: "select-dataplane",
-      title: `Select ${dataplaneTitle(to)}: linuxDataplane ${word}${to === "BPF" ? ", hostPorts null" : ""}`,
+      title: `Set linuxDataplane to ${word}`,
       where: nameOf(target),
       because:
-        "If the custom resources already exist, the cluster is switched to eBPF by a merge patch on the Installation named default: linuxDataplane set to BPF and hostPorts set to null.",
+        "The operator switches the data plane when linuxDataplane of the Installation changes; eBPF serves host ports itself, so hostPorts becomes null with it. See docs/guide/switch.md.",
       risk: "medium",
     },
     {
@@ -205,17 +253,17 @@ function partsThere({ service, names }: Observation): string[] {
 }
 
 /** Waits until the operator says that the network works, and every node has shown that it does. */
-export function provenSteps(observation: Observation, to: DataplaneMode): Step[] {
+export function provenSteps(observation: Observation, to: Dataplane): Step[] {
   const { names } = observation;
   const statuses = partsThere(observation);
   return [
     waitForStatusStep(
       {
         id: "network-available",
-        title: "Watch the roll-out until the operator says that everything works",
+        title: "Wait for the rollout",
         where: `${names.kinds.status.kind} ${statuses.join(", ")}`,
         because:
-          "The operator rolls out the change automatically. Watch the status resource until it reports completion.",
+          "The operator rolls the change out and reports in its status when it is complete. See docs/guide/operator.md#status.",
       },
       { statuses },
     ),
@@ -223,13 +271,10 @@ export function provenSteps(observation: Observation, to: DataplaneMode): Step[]
       "prove-dataplane",
       {
         id: "prove-dataplane",
-        title:
-          to === "BPF"
-            ? "Have every node prove that its programs load and that services are reached through eBPF"
-            : "See that every node acts with the standard data plane",
+        title: to === "BPF" ? "Verify eBPF and Services on every node" : "Verify the data plane on every node",
         where: "all nodes",
         because:
-          "The service proxy on a node is released only after the agent there has proved live eBPF service routing.",
+          "kube-proxy is disabled only after the agent of every node has verified that eBPF serves Services. See docs/guide/switch.md#to-ebpf.",
       },
       { to },
     ),
@@ -248,9 +293,10 @@ export function proxyStatusStep({ names }: Pick<Observation, "names">): Step {
   return waitForStatusStep(
     {
       id: "proxy-settled",
-      title: "Wait until the operator has settled the service proxy",
+      title: "Wait for kube-proxy to be settled",
       where: `${names.kinds.status.kind} ${names.statuses.serviceProxy}`,
-      because: "serviceProxyManagement is Enabled: the operator parks and restores the proxy on its own.",
+      because:
+        "serviceProxyManagement is Enabled: the operator disables and restores kube-proxy itself. See docs/guide/kube-proxy-replacement.md.",
     },
     { statuses: [names.statuses.serviceProxy] },
   );
@@ -260,22 +306,22 @@ function hostPortsNote({ service, names }: Observation): string[] {
   const was = fieldAt(service.installation, names.fields.hostPorts);
   if (was === undefined || was === null) return [];
   return [
-    `hostPorts is ${JSON.stringify(was)} now and becomes null, because eBPF opens the ports of pods itself; vendorctl rollback puts it back.`,
+    `hostPorts is ${JSON.stringify(was)} and becomes null, because eBPF serves host ports itself; vendorctl rollback restores it.`,
   ];
 }
 
 function hostPortsBackNote({ service, names }: Observation): string[] {
   if (names.dialect === "calico" || fieldAt(service.installation, names.fields.hostPorts) !== undefined) return [];
-  return ["hostPorts is not set, so the port mapper is on with the standard data plane."];
+  return ["hostPorts is not set, so the portmap plugin is enabled with the standard data plane."];
 }
 
 function proxyNotes(observation: Observation, way: ProxyWay, managed: boolean): string[] {
   const kind = kindOf(observation);
   if (managed && way.way === "park") {
-    return ["The operator parks the service proxy when every node has proved that eBPF serves."];
+    return ["The operator disables kube-proxy when every node has verified that eBPF serves."];
   }
-  if (way.way === "absent") return [`There is no service proxy to disable (${CLUSTER_KINDS[kind].title}).`];
-  if (way.way === "leave-rules") return [`The service proxy stays, and its rules are left alone. ${CONFLICT}`];
+  if (way.way === "absent") return [`There is no kube-proxy to disable (${CLUSTER_KINDS[kind].title}).`];
+  if (way.way === "leave-rules") return [`kube-proxy stays, and its rules are kept. ${CONFLICT}`];
   return [];
 }
 

@@ -100,9 +100,9 @@ describe.each(["vendor", "calico"] as const)("taking everything away, in the %s 
     const seen = installed(names, {}, { v3: { globalNetworkPolicies: [policy], hostEndpoints: [auto] } });
     const kept = plan(seen);
     expect(kept.steps.every(({ reversible }) => reversible === true)).toBe(true);
-    expect(kept.notes.join("\n")).toContain("The definitions stay, with 1 resource people made.");
+    expect(kept.notes.join("\n")).toContain("The CRDs stay, with 1 resource of yours.");
     const step = plan(seen, { removeCrds: true }).steps.find(({ id }) => id === "remove-definitions");
-    expect(step).toMatchObject({ risk: "high", reversible: "these are lost for good: GlobalNetworkPolicy deny-all" });
+    expect(step).toMatchObject({ risk: "high", reversible: "cannot be restored: GlobalNetworkPolicy deny-all" });
   });
 });
 

@@ -33,7 +33,7 @@ export function planUninstall(observation: Observation, inputs: UninstallInputs)
   return makePlan({
     procedure: "uninstall",
     names: names.dialect,
-    title: `Uninstall from a cluster of kind ${kindOf(observation)}${inputs.removeCrds ? ", with the definitions and all that is kept under them" : ""}`,
+    title: `Uninstall from a cluster of kind ${kindOf(observation)}${inputs.removeCrds ? ", with the CRDs and every resource of theirs" : ""}`,
     command: inputs.command,
     observed: fingerprint(observation),
     steps: [
@@ -72,9 +72,10 @@ function customResourceSteps({ names, service }: Observation): Step[] {
       const target = singleton(names, noun);
       const said: Said = {
         id: `remove-${names.kinds[noun].kind.toLowerCase()}`,
-        title: `Remove ${nameOf(target)}, and wait while the operator takes away what it brought`,
+        title: `Remove ${target.kind} ${target.name}`,
         where: nameOf(target),
-        because: "Custom resources go before the operator: nobody else takes their finalizers off.",
+        because:
+          "The operator removes what it installed and then the finalizer, so custom resources go before the operator. See docs/guide/operator.md#remove.",
         risk,
       };
       return step("remove-custom-resource", said, {
@@ -89,9 +90,9 @@ function operatorSteps(observation: Observation, inputs: UninstallInputs): Step[
   if (!service.operator) return [];
   const said: Said = {
     id: "remove-operator",
-    title: "Remove the operator and its rights",
+    title: "Remove the operator and its RBAC",
     where: nameOf(operatorTarget(names)),
-    because: "The operator goes when nothing is left for it to take away.",
+    because: "The operator goes last, when it has nothing left to remove. See docs/guide/operator.md#remove.",
     risk: "low",
   };
   if (service.method === "chart") return [chartStep(observation, said, inputs)];
@@ -105,7 +106,7 @@ function chartStep({ names, service }: Observation, said: Said, { chartTool, con
   const release = service.release ?? { name: names.chart.release, namespace: names.namespaces.operator };
   const args = ["uninstall", release.name, "--namespace", release.namespace, "--wait", ...connection];
   const until = [{ target: operatorTarget(names), exists: false } as const];
-  const reversible = "the chart tool forgets the release; vendorctl install --method chart installs it anew";
+  const reversible = "Helm deletes the record of the release; vendorctl install --method chart installs it again";
   const command = `${CHART_TOOL} ${args.join(" ")}`;
   if (chartTool) {
     return runToolStep({ ...said, reversible }, { program: CHART_TOOL, args, hint: `run ${command}`, until });
@@ -124,9 +125,9 @@ function endpointMapSteps({ names, service }: Observation): Step[] {
     deleteObjectStep(
       {
         id: "remove-endpoint-map",
-        title: "Remove the endpoint map",
+        title: "Remove the API endpoint ConfigMap",
         where: nameOf(target),
-        because: "It is for the operator, which is gone.",
+        because: "Only the operator reads it, and the operator is removed.",
       },
       { target },
     ),
@@ -145,9 +146,9 @@ function namespaceSteps({ names }: Observation, { files }: UninstallInputs): Ste
       "delete-objects",
       {
         id: "remove-namespaces",
-        title: "Remove the namespaces, and what others may have put into them",
+        title: "Remove the service's namespaces",
         where: targets.map(({ name }) => name).join(", "),
-        because: "They were made for the service.",
+        because: "They were created for the service; everything in them is deleted.",
         risk: "low",
         reversible: true,
       },
@@ -167,14 +168,14 @@ function definitionSteps(observation: Observation, { removeCrds, files }: Uninst
       "delete-objects",
       {
         id: "remove-definitions",
-        title: `Remove the resource definitions, and with them ${lost.length === 0 ? "nothing people made" : count(lost.length)}`,
+        title: `Remove the CRDs and their resources`,
         where: `${published.length + seen.length} definitions`,
-        because: "--remove-crds: a definition takes all its resources along.",
+        because: "--remove-crds: deleting a CRD deletes all of its resources.",
         risk: "high",
         reversible:
           lost.length === 0
-            ? "resources under the definitions are deleted by the server"
-            : `these are lost for good: ${namesOf(lost)}`,
+            ? "the API server deletes the resources with their CRDs"
+            : `cannot be restored: ${namesOf(lost)}`,
       },
       { targets: [...published, ...seen] },
     ),
@@ -211,16 +212,17 @@ function namesOf(objects: readonly KubeObject[]): string {
   return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-const count = (n: number) => `${n} ${n === 1 ? "resource" : "resources"} people made`;
+const count = (n: number) => `${n} ${n === 1 ? "resource" : "resources"} of yours`;
 
 function provedStep({ removeCrds }: UninstallInputs): Step {
   return step(
     "prove-removed",
     {
       id: "prove-removed",
-      title: "Prove that nothing of the service is left",
+      title: "Verify that no object is left",
       where: "the whole cluster",
-      because: "An uninstall ends with a list of what is left, and the list is empty.",
+      because:
+        "An uninstall is complete when the API server has no object of the service. Nodes are cleaned by vendor node remove. See docs/guide/install.md#uninstall.",
     },
     { definitionsStay: !removeCrds },
   );
@@ -230,12 +232,12 @@ function notesOf(observation: Observation, { removeCrds }: UninstallInputs): str
   const lost = userResources(observation);
   const notes = ["Pods keep their addresses until they are restarted; new pods wait for another network."];
   if (isEbpfOn(observation) && isProxyManaged(observation) && observation.proxy.parked) {
-    notes.push("The operator brings the service proxy back before it turns eBPF off.");
+    notes.push("The operator restores kube-proxy before it disables eBPF.");
   }
   if (!removeCrds) {
     notes.push(
-      `The definitions stay, with ${lost.length === 0 ? "nothing people made" : count(lost.length)}. To remove them too: vendorctl uninstall --remove-crds`,
+      `The CRDs stay, with ${lost.length === 0 ? "no resource of yours" : count(lost.length)}. To remove them too: vendorctl uninstall --remove-crds`,
     );
-  } else if (lost.length > 0) notes.push(`Lost for good with the definitions: ${namesOf(lost)}.`);
+  } else if (lost.length > 0) notes.push(`Deleted with the CRDs, without a rollback: ${namesOf(lost)}.`);
   return notes;
 }

@@ -23,10 +23,9 @@ export function chartUpgradeStep(
   const args = ["upgrade", name, ...source, "--namespace", namespace, ...chart.connection, "--values"];
   const said: Said = {
     id: "chart",
-    title: `Upgrade the release ${name} with the chart of ${path.to} and the release's own values`,
+    title: "Upgrade the Helm release",
     where: nameOf(operatorTarget(names)),
-    because:
-      "Upgrade, chart package manager: step 2: upgrade the release from the vendor chart repository's operator chart.",
+    because: `An installation by the chart is upgraded by the chart of ${path.to}, with the values of release ${name}. See docs/guide/upgrade.md.`,
     risk: "medium",
   };
   const until = [upgraded(observation, path)];
@@ -39,7 +38,7 @@ export function chartUpgradeStep(
     { ...said, where: `${CHART_TOOL}, which is not on this machine` },
     {
       tell: [
-        "run these where the chart tool is:",
+        `run these where ${CHART_TOOL} is installed:`,
         `${CHART_TOOL} get values ${name} --namespace ${namespace} --output yaml > ${values}`,
         `${CHART_TOOL} ${args.join(" ")} ${values}`,
       ],

@@ -7,67 +7,65 @@ const USAGE = 64;
 /** Why upgrade and flows make no plan. */
 export const errors = defineErrors({
   UPGRADE_NOTHING_INSTALLED: {
-    say: () => "nothing of this service is installed",
+    say: () => "the service is not installed",
     fix: () => "vendorctl install",
     exitCode: CHECK_FAILED,
   },
   UPGRADE_VERSION_UNKNOWN: {
-    say: (evidence: string) => `the version that runs is not known: ${evidence}`,
-    fix: () => "say it with --from, such as --from v3.27.2",
+    say: (evidence: string) => `the installed version is unknown: ${evidence}`,
+    fix: () => "give it with --from, such as --from v3.27.2",
     exitCode: CHECK_FAILED,
   },
   UPGRADE_TOOL_OTHER_VERSION: {
-    say: (tool: string, target: string) => `this is vendorctl ${tool}, which does not upgrade to ${target}`,
-    fix: (_tool, target) => `use vendorctl ${target}: each version's tool knows the steps to its own version`,
+    say: (tool: string, target: string) => `vendorctl ${tool} does not upgrade to ${target}`,
+    fix: (_tool, target) => `use vendorctl ${target}`,
     exitCode: CHECK_FAILED,
   },
   UPGRADE_OTHER_METHOD: {
-    say: (asked: string, method: string) => `it was installed by ${method}, and is not upgraded by ${asked}`,
-    fix: (_asked, method) => `leave --method out, or say --method ${method}`,
+    say: (asked: string, method: string) => `the service was installed by ${method} and cannot be upgraded by ${asked}`,
+    fix: (_asked, method) => `omit --method, or use --method ${method}`,
     exitCode: CHECK_FAILED,
   },
   UPGRADE_FLAG_OF_OTHER_METHOD: {
-    say: (flag: string, method: string) => `${flag} means nothing where the service was installed by ${method}`,
-    fix: (flag) => `leave ${flag} out`,
+    say: (flag: string, method: string) => `${flag} has no effect on an installation by ${method}`,
+    fix: (flag) => `omit ${flag}`,
     exitCode: USAGE,
   },
   UPGRADE_BASE_MISSING: {
     say: (file: string, version: string) =>
-      `what ${version} published as ${file} is not known here, so your edits cannot be told from it`,
-    fix: () => "give that version's file as you downloaded it with --base FILE",
+      `the published ${file} of ${version} is unknown, so your edits cannot be found`,
+    fix: () => "give that version's published file with --base FILE",
     exitCode: CHECK_FAILED,
   },
   UPGRADE_EDITS_CLASH: {
     say: (paths: readonly string[]) =>
-      `${paths.length === 1 ? "one of your edits" : `${paths.length} of your edits`} cannot be made again without you: ${paths.join("; ")}`,
+      `${paths.length === 1 ? "one of your edits" : `${paths.length} of your edits`} conflict with the new version: ${paths.join("; ")}`,
     fix: (paths: readonly string[]) =>
-      `decide each: ${paths.map((path) => `--take '${path.replace(/ \(.*$/s, "")}=mine|new'`).join(" ")}; or give an edited file with --manifest`,
+      `resolve each: ${paths.map((path) => `--take '${path.replace(/ \(.*$/s, "")}=mine|new'`).join(" ")}; or give an edited file with --manifest`,
     exitCode: CHECK_FAILED,
   },
   UPGRADE_TAKE_UNKNOWN: {
-    say: (path: string) => `--take names ${path}, which nobody needs to decide`,
-    fix: () => "run without it to see what is to be decided",
+    say: (path: string) => `--take names ${path}, which is no conflict`,
+    fix: () => "omit --take to list the conflicts",
     exitCode: USAGE,
   },
   UPGRADE_ETCD_UNSET: {
-    say: (key: string, map: string) =>
-      `${key} of the config map ${map} is not set: the node agents would not find etcd`,
+    say: (key: string, map: string) => `${key} of ConfigMap ${map} is not set: node agents would not find etcd`,
     fix: (key) => `give the manifest with your ${key} with --manifest FILE`,
     exitCode: CHECK_FAILED,
   },
   UPGRADE_CHART_PENDING: {
-    say: (release: string, status: string) =>
-      `the chart release ${release} is ${status}, and the chart tool refuses to upgrade it`,
-    fix: (release) => `helm rollback ${release}, or helm history ${release} to see why`,
+    say: (release: string, status: string) => `the Helm release ${release} is ${status} and cannot be upgraded`,
+    fix: (release) => `helm rollback ${release}`,
     exitCode: CHECK_FAILED,
   },
   FLOWS_NEED_OPERATOR: {
-    say: () => "flow logs are run by the operator, and there is none",
-    fix: () => "move from plain manifests to the operator first: docs/guide/upgrade.md says how",
+    say: () => "flow logs need the operator, which is not installed",
+    fix: () => "move from plain manifests to the operator first; see docs/guide/upgrade.md",
     exitCode: CHECK_FAILED,
   },
   FLOWS_NOT_ENABLED: {
-    say: () => "neither flow logs nor their page are enabled",
+    say: () => "neither flow logs nor the flow UI is enabled",
     exitCode: CHECK_FAILED,
   },
 });

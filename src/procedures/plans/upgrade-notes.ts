@@ -10,7 +10,7 @@ export function upgradeNotes(observation: Observation, path: UpgradePath, facts:
     ...takeOverNotes(facts),
     ...gateNotes(observation, path),
     ...recommendations(observation),
-    `Upgrade rule 2: remove older command-line tools everywhere and install ${path.to}; older ones must not be used after the upgrade. Check with: vendorctl version`,
+    `After the upgrade, use vendorctl ${path.to} everywhere: an older one must not write to the cluster. Check with: vendorctl version`,
   ];
 }
 
@@ -26,8 +26,8 @@ function editNotes({ merged }: UpgradeFacts): string[] {
   return [
     found,
     ...edits.map(({ path, from, to }) => {
-      if (path.startsWith("Secret/")) return `  ${path}: stays as you have it`;
-      if (to === undefined) return `  ${path}: removed, as you had it`;
+      if (path.startsWith("Secret/")) return `  ${path}: kept as you set it`;
+      if (to === undefined) return `  ${path}: removed, as you did`;
       return `  ${path}: ${brief(to, path)}${from === undefined ? "" : ` instead of ${brief(from, path)}`}`;
     }),
     ...dropped.map(
@@ -42,7 +42,7 @@ function editNotes({ merged }: UpgradeFacts): string[] {
 function takeOverNotes({ takeOvers }: UpgradeFacts): string[] {
   const alike = new Map<string, string[]>();
   for (const { object, owner, fields } of takeOvers) {
-    const what = `${fields.length === 1 ? "1 field" : `${fields.length} fields`} of ${owner} ${fields.length === 1 ? "is" : "are"} taken over (force-conflicts): ${fields.join(", ")}`;
+    const what = `${fields.length === 1 ? "1 field" : `${fields.length} fields`} of ${owner} ${fields.length === 1 ? "is" : "are"} taken over by force-conflicts: ${fields.join(", ")}`;
     alike.set(what, [...(alike.get(what) ?? []), object]);
   }
   return [...alike].map(([what, objects]) => `${objects.join(", ")}: ${what}`);
@@ -58,22 +58,22 @@ function gateNotes({ names, v3, service, owned }: Observation, { gates }: Upgrad
   return [
     ...(hasTemporary
       ? [
-          `Upgrade rule 4: the policy ${temporary} is still there. Review its traffic logs, add the global network policies you need, then delete it: vendorctl migrate host-endpoints shows what would bite.`,
+          `The temporary policy ${temporary} of an upgrade from before v3.14 still exists and allows all traffic to and from nodes. Review its logs, add the global network policies you need, then delete it: vendorctl plan migrate host-endpoints shows what would be denied.`,
         ]
       : []),
     ...(gates.includes("resourceUids") && service.datastore !== "etcd" && none
       ? [
-          `${VERSION_GATES.resourceUids.version} is passed: UIDs of v3 resources change. Nothing is owned through them, so there is nothing to save.`,
+          `${VERSION_GATES.resourceUids.version} changes the UIDs of v3 resources. No object is owned by one, so there is nothing to save.`,
         ]
       : []),
     ...(gates.includes("flowLogs") && service.method !== "manifest"
       ? [
-          `${VERSION_GATES.flowLogs.version} is passed: flow logs and their page are available. Enable them with: vendorctl flows enable --ui`,
+          `${VERSION_GATES.flowLogs.version} brings flow logs and the flow UI. Enable them with: vendorctl flows enable --ui`,
         ]
       : []),
     ...(service.injectors.length > 0
       ? [
-          "Sidecars are versioned like the rest; older ones go on working meanwhile. Update them with: vendorctl migrate sidecars --mesh-version VERSION",
+          "Sidecars have the version of the service; older ones keep working. Update them with: vendorctl migrate sidecars --mesh-version VERSION",
         ]
       : []),
   ];
@@ -82,12 +82,10 @@ function gateNotes({ names, v3, service, owned }: Observation, { gates }: Upgrad
 function recommendations({ service }: Observation): string[] {
   return [
     ...(service.datastore === "etcd"
-      ? [
-          "Upgrade rule 3: with the etcd datastore, an upgrade to the orchestrator API datastore is recommended; eBPF needs it.",
-        ]
+      ? ["The etcd datastore is supported; the Kubernetes API datastore is recommended, and eBPF needs it."]
       : []),
     ...(service.method === "manifest"
-      ? ["Upgrade rule 3: with the plain manifest install, an upgrade to the operator is recommended."]
+      ? ["An installation from plain manifests is supported; one by the operator is recommended."]
       : []),
   ];
 }

@@ -54,7 +54,7 @@ function target(asked: string | undefined): string {
   if (asked === undefined || (version && version.patch === undefined && sameLine(version, installed)))
     return INSTALLED_RELEASE;
   if (version && sameLine(version, installed) && compareVersions(version, installed) !== 0) {
-    const fix = `leave --to out, or get the vendorctl of ${asked}`;
+    const fix = `omit --to, or use vendorctl ${asked}`;
     const message = `This tool has the files of ${INSTALLED_RELEASE}, not of ${asked}.`;
     throw new CodedError("UPGRADE_TARGET_UNKNOWN", message, { fix, exitCode: CHECK_FAILED });
   }

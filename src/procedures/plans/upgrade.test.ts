@@ -159,10 +159,10 @@ describe.each(DIALECTS)("an upgrade in the words of $dialect", (names) => {
       v3: { globalNetworkPolicies: [policy] },
     });
     const notes = plan(seen, { merged: merged() }).notes.join("\n");
-    expect(notes).toContain("an upgrade to the orchestrator API datastore is recommended");
-    expect(notes).toContain("an upgrade to the operator is recommended");
+    expect(notes).toContain("the Kubernetes API datastore is recommended");
+    expect(notes).toContain("one by the operator is recommended");
     expect(notes).toContain(names.hostEndpoints.temporaryUpgradePolicy);
-    expect(notes).toContain("older ones must not be used");
+    expect(notes).toContain("an older one must not write");
     const byOperator = plan(cluster(names, { version: "v3.29.0" }), { merged: merged() }).notes.join("\n");
     expect(byOperator).toContain("vendorctl flows enable --ui");
   });
@@ -198,7 +198,7 @@ const REFUSED: readonly [
   code: string,
   sentence: RegExp,
 ][] = [
-  ["nothing installed", observed(), {}, {}, "UPGRADE_NOTHING_INSTALLED", /nothing of this service/],
+  ["nothing installed", observed(), {}, {}, "UPGRADE_NOTHING_INSTALLED", /the service is not installed/],
   [
     "below v3.15",
     cluster(vendorNames, { version: "v3.14.2" }),
@@ -231,7 +231,7 @@ const REFUSED: readonly [
     {},
     {},
     "UPGRADE_TOOL_OTHER_VERSION",
-    /vendorctl v3\.30\.4, which does not upgrade to v3\.31\.3/,
+    /vendorctl v3\.30\.4 does not upgrade to v3\.31\.3/,
   ],
   [
     "a version nobody knows",
@@ -239,7 +239,7 @@ const REFUSED: readonly [
     {},
     {},
     "UPGRADE_VERSION_UNKNOWN",
-    /is not known/,
+    /is unknown/,
   ],
   [
     "a version nobody can read",
@@ -255,7 +255,7 @@ const REFUSED: readonly [
     { method: "operator" },
     {},
     "UPGRADE_OTHER_METHOD",
-    /installed by manifest, and is not upgraded by operator/,
+    /installed by manifest and cannot be upgraded by operator/,
   ],
   [
     "an operator by chart",
@@ -271,7 +271,7 @@ const REFUSED: readonly [
     { given: { ...GIVEN, manifest: true } },
     {},
     "UPGRADE_FLAG_OF_OTHER_METHOD",
-    /--manifest means nothing/,
+    /--manifest has no effect/,
   ],
   [
     "values for a manifest",
@@ -279,7 +279,7 @@ const REFUSED: readonly [
     { given: { ...GIVEN, values: true } },
     {},
     "UPGRADE_FLAG_OF_OTHER_METHOD",
-    /--values means nothing/,
+    /--values has no effect/,
   ],
   [
     "a release that is being changed",

@@ -134,9 +134,10 @@ function saveStep(): Step {
     "save-service",
     {
       id: "save-service",
-      title: "Keep a copy of every object of the service, for the way back",
+      title: "Save the objects of the service",
       where: "the journal",
-      because: "The new version changes objects that no step names; a rollback puts each of them back.",
+      because:
+        "The new version changes objects that no step names; a rollback restores each of them. See docs/guide/upgrade.md#roll-back.",
     },
     {},
   );
@@ -148,12 +149,12 @@ function definitionsStep({ method }: UpgradePath, { definitions }: UpgradeFacts)
     "apply-manifest",
     {
       id: "definitions",
-      title: "Apply the resource definitions server-side, conflicts forced, and wait until they are established",
+      title: "Apply the CRDs",
       where: `${name} (${from}, ${digest})`,
       because:
         method === "manifest"
-          ? "Upgrade, manifests: apply server-side with force-conflicts; what it defines comes before what uses it."
-          : "Upgrade, operator and chart: server-side apply with force-conflicts, CRDs first.",
+          ? "CRDs come before their resources; server-side apply with force-conflicts takes over fields of earlier appliers. See docs/guide/upgrade.md#field-ownership."
+          : "CRDs come first, because charts never upgrade them; server-side apply with force-conflicts takes over fields of earlier appliers. See docs/guide/upgrade.md#field-ownership.",
       risk: "low",
     },
     { file: name, from, digest, only: "CustomResourceDefinition" },
@@ -167,20 +168,19 @@ function applySteps({ method }: UpgradePath, { merged, appliers, takeOvers }: Up
   const adopted = objects.filter(({ kind }) => kind !== "Secret").map(targetOf);
   const adopt: Said = {
     id: "adopt-fields",
-    title: `Take over what ${appliers.join(" and ")} wrote, so that fields the new version no longer has go`,
+    title: `Take over fields of earlier appliers`,
     where: `${adopted.length} objects of ${file}`,
-    because:
-      "A field that its first writer still owns would stay beside the new one's, such as a second kind of probe.",
+    because: `Fields of ${appliers.join(" and ")} that the new version no longer has would stay otherwise, such as a second kind of probe. See docs/guide/upgrade.md#field-ownership.`,
   };
-  const carried = edits.length === 0 ? "" : `, with ${edits.length === 1 ? "your edit" : `your ${edits.length} edits`}`;
+  const carried = edits.length === 0 ? "" : `, ${edits.length} ${edits.length === 1 ? "edit" : "edits"}`;
   const apply: Said = {
     id: method === "operator" ? "operator" : "manifest",
-    title: `Apply ${file} server-side, conflicts forced${carried}`,
+    title: `Apply ${file}${carried}`,
     where,
     because:
       method === "operator"
-        ? "Upgrade, operator: the operator manifest, server-side with force-conflicts, after the CRDs."
-        : "Upgrade, manifests: re-apply your install-time edits; apply server-side with force-conflicts; rolling update.",
+        ? "The new operator follows its CRDs and rolls the new version out. See docs/guide/upgrade.md."
+        : "The new manifest is applied with your edits, and the DaemonSet replaces the agents one after another. See docs/guide/upgrade.md#your-edits.",
     risk: "medium",
   };
   return [
@@ -215,12 +215,12 @@ function manifestWaits(observation: Observation): Step[] {
   const { ready } = names;
   const wanted = service.datastore === "etcd" ? ready.etcdDatastore : overlay ? ready.overlay : ready.apiDatastore;
   const because =
-    "States: pod status during upgrade is Running, with READY 2/2 (API datastore) or 1/2 (etcd, expected on the node pods).";
+    "A node agent is upgraded when its pod is Running and ready: 2/2 with the API datastore, 1/2 with etcd. See docs/guide/upgrade.md.";
   return [
     waitForRolloutStep(
       {
         id: "nodes-updated",
-        title: `Watch the node pods until all are Running with READY ${wanted}`,
+        title: `Wait for the node agents (READY ${wanted})`,
         where: nameOf(nodes),
         because,
         risk: "medium",
@@ -228,7 +228,7 @@ function manifestWaits(observation: Observation): Step[] {
       { workload: nodes, ready: wanted },
     ),
     waitForRolloutStep(
-      { id: "controllers-updated", title: "Watch the controllers until they run", where: nameOf(controllers), because },
+      { id: "controllers-updated", title: "Wait for the controllers", where: nameOf(controllers), because },
       { workload: controllers },
     ),
   ];
@@ -246,18 +246,19 @@ function operatorWaits({ names, service }: Observation): [operator: Step, comple
     waitForRolloutStep(
       {
         id: "operator-updated",
-        title: "Wait until the new operator runs",
+        title: "Wait for the new operator",
         where: nameOf(operatorTarget(names)),
-        because: "Endpoints: the result of the upgrade is that the operator is upgraded.",
+        because: "The new operator rolls the new version out. See docs/guide/upgrade.md.",
       },
       { workload: operatorTarget(names) },
     ),
     waitForStatusStep(
       {
         id: "complete",
-        title: "Watch the status until the new operator reports every part as available",
+        title: "Wait for every component",
         where: `${kinds.status.kind} ${wanted.join(", ")}`,
-        because: "The operator rolls the new version out by itself; its status tells when it is done.",
+        because:
+          "The operator rolls the new version out and reports in its status when it is complete. See docs/guide/operator.md#status.",
         risk: "medium",
       },
       { statuses: wanted, fresh: true },
@@ -291,9 +292,9 @@ function verifyStep(observation: Observation, path: UpgradePath): Step {
     "verify-version",
     {
       id: "verify-version",
-      title: `Verify that the cluster says it runs ${within ? to : `${line}.x`}`,
+      title: `Verify version ${within ? to : `${line}.x`}`,
       where: until.map(({ target }) => nameOf(target)).join(", "),
-      because: `Endpoints: verify version: cluster version is \`${line}.x\`. ${VERSION_GATES.target.because}`,
+      because: `ClusterInformation must report ${line}.x. ${VERSION_GATES.target.because}`,
     },
     { until },
   );
@@ -312,9 +313,9 @@ function oldApiServerStep({ names }: Observation): Step {
   return deleteObjectStep(
     {
       id: "old-api-server",
-      title: "Delete the namespace the aggregated API had before, and what still runs there",
+      title: "Delete the old API server namespace",
       where: nameOf(target),
-      because: `From ${VERSION_GATES.target.version} on the aggregated API runs in ${names.namespaces.system}, and answers from there by now.`,
+      because: `From ${VERSION_GATES.target.version} on the aggregated API server runs in ${names.namespaces.system} and answers from there.`,
       risk: "low",
     },
     { target },
@@ -326,9 +327,9 @@ function storedVersionsStep(definitions: readonly string[]): Step {
     "migrate-stored-versions",
     {
       id: "stored-versions",
-      title: "Store every object in the version its definition stores now",
+      title: "Migrate the stored versions",
       where: definitions.join(", "),
-      because: "A version that is still stored can never be dropped from its definition.",
+      because: "A CRD cannot drop a version in which an object is still stored.",
       risk: "low",
     },
     { definitions: [...definitions] },

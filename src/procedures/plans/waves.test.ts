@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { HELD_ANNOTATION } from "../../api/held-node.ts";
 import { vendorNames } from "../../api/names.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
+import { holdAnnotations } from "../../api/protocol/held-node.ts";
 import type { SeenNode } from "../observation.ts";
 import { node, observed } from "../testing/observed.ts";
 import { leftHeld, planWaves, type WavesInputs } from "./waves.ts";
@@ -40,14 +40,14 @@ describe("the waves of a switch", () => {
 
   it("leave out a node that somebody has put there already, and take one an older switch left held", () => {
     const there = configuration("node.a", { bpfEnabled: true });
-    const left = configuration("node.b", { bpfEnabled: false }, { [HELD_ANNOTATION]: "configuration-made" });
+    const left = configuration("node.b", { bpfEnabled: false }, holdAnnotations("configuration-made"));
     const other = configuration("node.c", { mtu: 1400 });
     expect(waves({}, undefined, [there, left, other])).toEqual([["b"], ["c"], ["d"], ["head"]]);
   });
 
   it("that an earlier switch did not end are ended: those still held, and no others", () => {
     const left = ["c", "head"].map((name) =>
-      configuration(`node.${name}`, { bpfEnabled: false }, { [HELD_ANNOTATION]: "configuration-made" }),
+      configuration(`node.${name}`, { bpfEnabled: false }, holdAnnotations("configuration-made")),
     );
     const service = {
       dataplaneConfiguration: configuration("default", { bpfEnabled: true }),
@@ -60,7 +60,7 @@ describe("the waves of a switch", () => {
 
   it("are refused where somebody keeps a node back, or begin at a node that is not there", () => {
     const kept = configuration("node.d", { bpfEnabled: false });
-    expect(() => waves({}, undefined, [kept])).toThrow(/by their own configuration.*DataplaneConfiguration node\.d/);
-    expect(() => waves({ canary: "z" })).toThrow(/no Linux node z to begin with; there are head, a, b, c, d/);
+    expect(() => waves({}, undefined, [kept])).toThrow(/configuration of their own.*DataplaneConfiguration node\.d/);
+    expect(() => waves({ canary: "z" })).toThrow(/no Linux node z; the nodes are head, a, b, c, d/);
   });
 });

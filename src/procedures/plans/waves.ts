@@ -1,9 +1,10 @@
-import { isHold } from "../../api/held-node.ts";
+import type { Dataplane } from "../../api/dataplane.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { isHold } from "../../api/protocol/held-node.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation, SeenNode } from "../observation.ts";
 import type { Step } from "../plan.ts";
-import { type DataplaneMode, dataplaneTitle, isEbpfOn } from "./cluster-view.ts";
+import { dataplaneTitle, isEbpfOn } from "./cluster-view.ts";
 import { errors } from "./plan-errors.ts";
 import { step } from "./steps.ts";
 
@@ -19,7 +20,7 @@ export interface WavesInputs {
 }
 
 /** The nodes that follow, in order; the first wave is one node. None where there is nothing to go through one after another. */
-export function planWaves(observation: Observation, to: DataplaneMode, inputs: WavesInputs): string[][] {
+export function planWaves(observation: Observation, to: Dataplane, inputs: WavesInputs): string[][] {
   const linux = observation.nodes.filter(({ operatingSystem }) => operatingSystem !== "windows");
   refuseUnknownCanary(linux, inputs.canary);
   refuseOverridden(observation, linux, to);
@@ -57,7 +58,7 @@ function refuseUnknownCanary(nodes: readonly SeenNode[], canary: string | undefi
 }
 
 /** A node that somebody keeps on the other data plane would never follow, and the switch would never end. */
-function refuseOverridden(observation: Observation, nodes: readonly SeenNode[], to: DataplaneMode): void {
+function refuseOverridden(observation: Observation, nodes: readonly SeenNode[], to: Dataplane): void {
   const kept = nodes.filter(({ name }) => ownChoice(observation, name) === (to !== "BPF"));
   if (kept.length === 0) return;
   const { kind } = observation.names.kinds.dataplaneConfiguration;
@@ -84,16 +85,16 @@ export function leftHeld(observation: Observation): string[][] {
 }
 
 const RULE =
-  "The service proxy on a node is released only after the agent there has proved live eBPF service routing; one node shows it before others follow.";
+  "A node leaves kube-proxy only after its agent has verified Services in eBPF, and one node shows that before the others follow. See docs/guide/switch.md#waves.";
 
 /** Keeps every node on the data plane it has, whatever is asked for from now on. */
-export function holdStep(observation: Observation, to: DataplaneMode, waves: readonly string[][]): Step {
+export function holdStep(observation: Observation, to: Dataplane, waves: readonly string[][]): Step {
   const nodes = waves.flat();
   return step(
     "hold-nodes",
     {
       id: "hold-nodes",
-      title: `Hold ${nodes.length} nodes on the data plane they have, to release them one wave after another`,
+      title: "Hold the nodes on their data plane",
       where: `${observation.names.kinds.dataplaneConfiguration.kind} node.NAME ${observation.names.fields.ebpfEnabled}`,
       because: RULE,
       risk: "low",
@@ -103,32 +104,33 @@ export function holdStep(observation: Observation, to: DataplaneMode, waves: rea
 }
 
 /** The one that says that the switch is turned: no node has followed yet. */
-export function turnedStep({ names }: Observation, to: DataplaneMode): Step {
+export function turnedStep({ names }: Observation, to: Dataplane): Step {
   return step(
     "prove-dataplane",
     {
       id: "dataplane-turned",
-      title: `Wait until the operator has turned eBPF ${to === "BPF" ? "on" : "off"} for nodes that are not held`,
+      title: `Wait for the operator to ${to === "BPF" ? "enable" : "disable"} eBPF`,
       where: `${names.kinds.dataplaneConfiguration.kind} ${names.singleton}`,
-      because: "The operator rolls out the change automatically.",
+      because:
+        "The operator rolls the change out; nodes that are held do not follow yet. See docs/guide/switch.md#waves.",
     },
     { to, nodes: [] },
   );
 }
 
 export function releaseSteps(
-  to: DataplaneMode,
+  to: Dataplane,
   waves: readonly string[][],
   canary: Readonly<Record<string, unknown>> | undefined,
 ): Step[] {
   return waves.map((nodes, index) => {
     const first = index === 0;
-    const whom = first ? `the canary node ${nodes[0]}` : `wave ${index} of ${waves.length - 1}, ${nodes.length} nodes,`;
+    const whom = first ? "the canary node" : `wave ${index} of ${waves.length - 1}`;
     return step(
       "release-nodes",
       {
         id: first ? "release-canary" : `release-wave-${index}`,
-        title: `Release ${whom} to ${dataplaneTitle(to)}, and have ${nodes.length === 1 ? "it" : "them"} prove it`,
+        title: `Switch ${whom} to ${to === "BPF" ? "eBPF" : "standard"}`,
         where: nodes.join(", "),
         because: RULE,
         risk: "medium",

@@ -41,7 +41,7 @@ function ask(options: RequestOptions): Promise<Answer> {
       response.on("end", () => resolve(readVersion(response.statusCode ?? 0, text)));
       response.on("error", (error) => resolve({ is: "no answer", why: error.message }));
     });
-    call.on("timeout", () => call.destroy(new Error(`nothing came within ${(options.timeout ?? 0) / 1000}s`)));
+    call.on("timeout", () => call.destroy(new Error(`no answer within ${(options.timeout ?? 0) / 1000}s`)));
     call.on("error", (error: NodeJS.ErrnoException) => resolve(refusal(error)));
     call.end();
   });

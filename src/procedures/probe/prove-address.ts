@@ -41,16 +41,19 @@ export async function proveAddress(
   };
   if (!parseAddress(host)) {
     const found = await prober.resolve(host, signal);
-    if (found.length === 0) return say("unresolved", `${host} has no address`);
+    if (found.length === 0) return say("unresolved", `${host} does not resolve`);
   }
   const answer = await prober.askVersion(address, signal);
   switch (answer.is) {
     case "no answer":
       return say("unreachable", `${host}:${port} does not answer: ${answer.why}`);
     case "wrong certificate":
-      return say("wrong certificate", `${host}:${port} answers with a certificate that does not fit: ${answer.why}`);
+      return say(
+        "wrong certificate",
+        `${host}:${port} answers with a certificate that is not valid for it: ${answer.why}`,
+      );
     case "something else":
-      return say("another server", `${host}:${port} is no API server: ${answer.why}`);
+      return say("another server", `${host}:${port} is not an API server: ${answer.why}`);
     case "certificate":
       return say("proven", `${host}:${port} has this cluster's certificate`);
     case "version":

@@ -42,7 +42,7 @@ function redirected(from: URL, location: string, redirects: number): URL {
   const allowed =
     target && (target.protocol === "https:" || (target.protocol === "http:" && from.protocol === "http:"));
   if (!allowed) throw errors.MANIFEST_NOT_SERVED(from.href, `it redirects to ${location}`);
-  if (redirects >= MOST_REDIRECTS) throw errors.MANIFEST_NOT_SERVED(from.href, "it redirects again and again");
+  if (redirects >= MOST_REDIRECTS) throw errors.MANIFEST_NOT_SERVED(from.href, "too many redirects");
   return target;
 }
 

@@ -1,6 +1,6 @@
 import { defineErrors } from "../../kit/errors.ts";
 
-const checkAddress = () => "check --manifest-url, or leave it out to use the copies that came with this tool";
+const checkAddress = () => "check --manifest-url, or omit it to use the copies in this tool";
 
 /** What can go wrong with the files of a release, and with tools of other people. */
 export const errors = defineErrors({
@@ -24,7 +24,7 @@ export const errors = defineErrors({
     exitCode: 69,
   },
   MANIFEST_TOO_BIG: {
-    say: (where: string, limit: string) => `${where} is bigger than ${limit}, which no manifest is`,
+    say: (where: string, limit: string) => `${where} is bigger than ${limit}, the limit of a manifest`,
     fix: checkAddress,
   },
   MANIFEST_NOT_TEXT: {
@@ -33,18 +33,18 @@ export const errors = defineErrors({
   },
   MANIFEST_MISSING_FROM_PACKAGE: {
     say: (name: string) => `this tool's own copy of ${name} is missing`,
-    fix: () => "install the tool again, or name a place to read it from with --manifest-url",
+    fix: () => "install vendorctl again, or give --manifest-url",
   },
   TOOL_NOT_INSTALLED: {
     say: (program: string) => `${program} is not on the PATH`,
-    fix: (program: string) => `install ${program}, or run the command the step shows yourself`,
+    fix: (program: string) => `install ${program}, or run the command of the step yourself`,
   },
   TOOL_NOT_STARTED: {
     say: (program: string, reason: string) => `${program} could not be started: ${reason}`,
   },
   TOOL_TIMED_OUT: {
     say: (program: string, seconds: number) => `${program} was stopped: it had not finished after ${seconds} seconds`,
-    fix: () => "look at what it waits for, then resume the run",
+    fix: () => "find what it waits for, then vendorctl resume",
     exitCode: 5,
   },
 });

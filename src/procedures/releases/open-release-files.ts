@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { embeddedFiles } from "../../api/embedded-files.ts";
 import type { ReleaseFiles } from "../release-files.ts";
 import { download } from "./download.ts";
 import { errors } from "./errors.ts";
@@ -70,6 +71,12 @@ async function readLocal(path: string, name: string): Promise<Buffer> {
 }
 
 async function readBuiltIn(name: string): Promise<string> {
+  const embedded = embeddedFiles();
+  if (embedded) {
+    const text = Object.hasOwn(embedded, name) ? embedded[name] : undefined;
+    if (text === undefined) throw errors.MANIFEST_MISSING_FROM_PACKAGE(name);
+    return text;
+  }
   const folder = manifestsFolder();
   if (folder === undefined) throw errors.MANIFEST_MISSING_FROM_PACKAGE(name);
   try {

@@ -6,11 +6,11 @@ import { type PublishedFile, publishedObjects } from "./published.ts";
 const TITLES: Record<PublishedFile, string> = {
   policyAndNetworking: "Policy and networking.",
   policyAndOverlay: "Policy, and networking by a separate overlay.",
-  policyOnly: "Policy only, beside another CNI plugin.",
+  policyOnly: "Policy only, with another CNI plugin.",
   policyAndNetworkingEtcd: "Policy and networking, on the etcd datastore.",
   policyAndOverlayEtcd: "Policy, and networking by a separate overlay, on the etcd datastore.",
   operator: "The operator.",
-  operatorCrds: "The definitions of all resources.",
+  operatorCrds: "The CRDs.",
 };
 
 /** What the older manifests said beside their settings, by the path in an object of a kind. */

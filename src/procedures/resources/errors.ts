@@ -14,16 +14,20 @@ export const errors = defineErrors({
   RESOURCE_NOT_FOUND: { say: (name: string) => `${name} not found` },
   RESOURCE_INVALID: {
     say: (name: string, problems: string) => `${name} cannot be stored: ${problems}`,
-    fix: () => "vendorctl explain the word in brackets",
+    fix: () => "vendorctl explain CODE, with the code in brackets",
   },
   RESOURCE_NOT_YOURS: { say: (name: string, why: string) => `${name} cannot be changed: ${why}` },
+  RESOURCE_TIER_MISSING: {
+    say: (name: string, tier: string) => `${name} cannot be changed: there is no tier ${tier}`,
+    fix: () => "create the tier first, or in the same file",
+  },
   RESOURCE_CONFLICT: {
-    say: (name: string, fields: string) => `${name} has fields that belong to somebody else: ${fields}`,
-    fix: () => "leave those fields out, or take them over with --force-conflicts",
+    say: (name: string, fields: string) => `${name} has fields of another field manager: ${fields}`,
+    fix: () => "remove the fields from the file, or add --force-conflicts",
   },
   RESOURCE_OVERTAKEN: {
-    say: (name: string) => `${name} was changed by somebody else meanwhile`,
-    fix: () => "read it again and repeat the command",
+    say: (name: string) => `${name} has changed meanwhile`,
+    fix: () => "run the command again",
   },
   RESOURCE_LABEL_TAKEN: {
     say: (name: string, label: string, value: string) =>
@@ -31,12 +35,12 @@ export const errors = defineErrors({
     fix: () => "add --overwrite to change it",
   },
   RESOURCE_PATCH_STRATEGIC: {
-    say: () => "a strategic patch needs a kind that is built into the API server; v3 resources are not",
+    say: () => "v3 resources do not support strategic merge patches",
     fix: () => "use --type merge, or --type json for one item of a list",
     exitCode: USAGE,
   },
   RESOURCE_PATCH_BAD: {
-    say: (problem: string) => `the patch cannot be used: ${problem}`,
+    say: (problem: string) => `the patch is not valid: ${problem}`,
     exitCode: USAGE,
   },
   RESOURCE_FILE_UNREADABLE: {
@@ -49,16 +53,14 @@ export const errors = defineErrors({
     exitCode: USAGE,
   },
   RESOURCES_NOT_SERVED: {
-    say: (group: string) =>
-      `this cluster has no v3 resources: neither ${group} is served, nor are their definitions there`,
-    fix: () => "install the service; for resources in etcd add --datastore etcd",
+    say: (group: string) => `this cluster has no v3 resources: ${group} is not served, and its CRDs do not exist`,
+    fix: () => "vendorctl install; for resources in etcd add --datastore etcd",
     exitCode: CHECK_FAILED,
   },
   TOOL_VERSION_MISMATCH: {
     say: (tool: string, mine: string, cluster: string) =>
-      `${tool} ${mine} does not write to a cluster that runs ${cluster}: another version's tool may cause unexpected behaviour and data`,
-    fix: (_tool, _mine, cluster) =>
-      `remove this one and install the tool of ${cluster}, or upgrade the cluster; reading works`,
+      `${tool} ${mine} does not write to a cluster of ${cluster}: a tool of another version may write data the cluster misreads`,
+    fix: (_tool, _mine, cluster) => `use vendorctl of ${cluster}, or upgrade the cluster; reading works`,
     exitCode: CHECK_FAILED,
   },
   DATASTORE_CONFIG_BAD: {
@@ -76,7 +78,7 @@ export const errors = defineErrors({
     fix: () => "check that the client certificate may read and write the service's keys",
   },
   ETCD_VALUE_BAD: {
-    say: (key: string, problem: string) => `what etcd has at ${key} cannot be read: ${problem}`,
-    fix: () => "look at it with etcdctl; something else may have written it",
+    say: (key: string, problem: string) => `the value of ${key} in etcd cannot be read: ${problem}`,
+    fix: (key) => `etcdctl get ${key}`,
   },
 });

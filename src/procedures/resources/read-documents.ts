@@ -48,7 +48,7 @@ function filesAt(path: string, recursive: boolean): string[] {
 
 function textOf(file: string): string {
   const { size } = attempt(file, () => statSync(file));
-  if (size > MOST_BYTES) throw errors.RESOURCE_FILE_UNREADABLE(file, "it is bigger than anything people write");
+  if (size > MOST_BYTES) throw errors.RESOURCE_FILE_UNREADABLE(file, "it is too big");
   return attempt(file, () => readFileSync(file, "utf8"));
 }
 
@@ -57,7 +57,7 @@ function attempt<T>(path: string, read: () => T): T {
     return read();
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const why = code === "ENOENT" ? "it is not there" : code === "EACCES" ? "you may not read it" : message;
+    const why = code === "ENOENT" ? "it does not exist" : code === "EACCES" ? "permission denied" : message;
     throw errors.RESOURCE_FILE_UNREADABLE(path, why).from(error);
   }
 }

@@ -30,7 +30,7 @@ export function storedKeeper(client: Client, names: Names, version: string, sign
   };
 
   return {
-    from: `the definitions in ${names.groups.stored.group}, because nothing serves ${names.groups.served.group} now`,
+    from: `the CRDs in ${names.groups.stored.group}, because ${names.groups.served.group} is not served`,
     async find(place, { name, namespace }) {
       const ref = { name: translator.storedName(place, name), namespace };
       try {

@@ -1,5 +1,5 @@
 import { CodedError } from "../../kit/errors.ts";
-import type { Action, Work } from "../action.ts";
+import type { Action, Reports, Work } from "../action.ts";
 import type { Plan } from "../plan.ts";
 import { errors } from "./errors.ts";
 import type { Journal } from "./journal.ts";
@@ -10,7 +10,7 @@ import type { StepEvent } from "./step-event.ts";
 export interface Drive {
   plan: Plan;
   journal: Journal;
-  work: Omit<Work, "say" | "keep" | "signal">;
+  work: Omit<Work, keyof Reports | "signal">;
   actions: Readonly<Record<string, Action>>;
   tell(event: StepEvent): void;
   /** Aborts when somebody else has the lease. */
@@ -68,7 +68,7 @@ export async function drive(from: RunRecord, options: Drive): Promise<void> {
       tellEnd();
       throw failed.stopped ?? error;
     }
-    tell({ event: "note", text: `${messageOf(error)}; taking everything back` });
+    tell({ event: "note", text: `${messageOf(error)}; rolling back` });
     record = { ...record, heading: "back", keep: 0, outcome: "running" };
     // Written before the first step goes back: whoever takes it up from here goes on backwards.
     await options.journal.write(record);

@@ -113,7 +113,7 @@ describe("a run", () => {
     const late = cluster.engine({ actions: TROUBLE, timeoutMs: 1_500 });
     expect(await failure(startRun(late, hanging()))).toMatchObject({
       code: "RUN_STILL_PROGRESSING",
-      text: expect.stringContaining('stands at step "Do hang"'),
+      text: expect.stringContaining('is at step "Do hang"'),
     });
     const interrupt = new AbortController();
     const engine = cluster.engine({ actions: TROUBLE, signal: interrupt.signal });
@@ -145,7 +145,7 @@ describe("a run", () => {
     await told(startRun(cluster.engine(), plan));
     expect(await failure(rollbackRun(cluster.engine()))).toMatchObject({
       code: "RUN_IRREVERSIBLE",
-      text: 'there is no way back from "Do lose" (it is lost)',
+      text: 'these steps cannot be undone: "Do lose" (it is lost)',
     });
     await told(rollbackRun(cluster.engine(), { keepIrreversible: true }));
     expect(Object.keys(await cluster.objects())).toContain("ConfigMap default/gone");
@@ -157,7 +157,7 @@ describe("a run", () => {
     await until(async () => (await listRuns(cluster.engine())).length === 1);
     const { code, text } = await failure(startRun(cluster.engine(), planOf()));
     expect(code).toBe("RUN_HELD");
-    expect(text).toMatch(/^another vendorctl is at work on this cluster: process \d+ on .+, since \d{4}-/);
+    expect(text).toMatch(/^another vendorctl is running on this cluster: process \d+ on .+, since \d{4}-/);
     interrupt.abort();
     await first;
     const dead = {
@@ -238,7 +238,7 @@ describe("a journal", () => {
     mended = true;
     const notes: string[] = [];
     for await (const event of resumeRun(engine)) if (event.event === "note") notes.push(event.text);
-    expect(notes).toEqual([expect.stringContaining("was begun by vendorctl v3.30.0; v3.31.3 goes on with it")]);
+    expect(notes).toEqual([expect.stringContaining("was started by vendorctl v3.30.0; v3.31.3 continues it")]);
   });
 
   it("that cannot be read is named, and can only be given up", async () => {

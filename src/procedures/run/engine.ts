@@ -1,7 +1,7 @@
 import { calicoNames, vendorNames } from "../../api/names.ts";
 import type { Client } from "../../cluster/client.ts";
 import type { Clock } from "../../kit/clock.ts";
-import type { Action, Work } from "../action.ts";
+import { type Action, NO_REPORTS, type Reports, type Work } from "../action.ts";
 import { ACTIONS } from "../actions/all.ts";
 import { removeCanary } from "../canary/run-canary.ts";
 import type { OtherTools } from "../other-tools.ts";
@@ -65,7 +65,7 @@ export function resumeRun(engine: Engine, options: RunOptions & { run?: string }
     if (record.tool !== engine.tool) {
       tell({
         event: "note",
-        text: `run ${record.id} was begun by vendorctl ${record.tool}; ${engine.tool} goes on with it`,
+        text: `run ${record.id} was started by vendorctl ${record.tool}; ${engine.tool} continues it`,
       });
     }
     const next: RunRecord = { ...record, outcome: "running" };
@@ -76,7 +76,7 @@ export function resumeRun(engine: Engine, options: RunOptions & { run?: string }
 
 export interface RollbackOptions {
   run?: string;
-  /** The number or id of the last step that stays; everything unless told. */
+  /** The number or id of the last step to keep (default: none). */
   toStep?: string;
   /** Leave steps without a way back as they are. */
   keepIrreversible?: boolean;
@@ -103,7 +103,7 @@ export async function abortRun(engine: Engine, options: { run?: string } = {}): 
     const record = choose(await journal.list(), "abort", options.run);
     const aborted: RunRecord = { ...record, outcome: "aborted" };
     await journal.write(aborted);
-    await removeCanary({ ...engine, names: vendorNames, say: () => {}, keep: async () => {} });
+    await removeCanary({ ...engine, names: vendorNames, ...NO_REPORTS });
     return aborted;
   });
 }
@@ -144,7 +144,7 @@ function driving(
 ): Omit<Drive, "resumed"> {
   const { client, clock, files, tools, signal, timeoutMs } = engine;
   const names = plan.names === "calico" ? calicoNames : vendorNames;
-  const work: Omit<Work, "say" | "keep" | "signal"> = { client, clock, files, tools, names };
+  const work: Omit<Work, keyof Reports | "signal"> = { client, clock, files, tools, names };
   return { plan, journal, work, tell, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
 }
 
@@ -164,7 +164,7 @@ async function makeRoom(journal: Journal): Promise<string[]> {
   return over.slice(0, KEPT).map(({ id }) => id);
 }
 
-function stepsToKeep(record: RunRecord, toStep: string | undefined): number {
+export function stepsToKeep(record: RunRecord, toStep: string | undefined): number {
   if (toStep === undefined) return 0;
   const number = /^\d{1,4}$/.test(toStep) ? Number(toStep) : record.steps.findIndex(({ id }) => id === toStep) + 1;
   const known = number <= record.steps.length && (number > 0 || toStep === "0");

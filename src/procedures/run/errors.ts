@@ -9,29 +9,29 @@ const INTERRUPTED = 130;
 /** What can go wrong around the steps of a run. */
 export const errors = defineErrors({
   RUN_HELD: {
-    say: (holder: string, since: string) => `another vendorctl is at work on this cluster: ${holder}, since ${since}`,
-    fix: () => "let it end, or end it there; a run it leaves behind is taken up with vendorctl resume",
+    say: (holder: string, since: string) => `another vendorctl is running on this cluster: ${holder}, since ${since}`,
+    fix: () => "wait for it, or stop it and continue its run with vendorctl resume",
   },
   RUN_TAKEN_OVER: {
-    say: () => "another vendorctl has taken this run over",
-    fix: () => "see vendorctl history; this one has stopped and changed nothing since",
+    say: () => "another vendorctl has taken over this run",
+    fix: () => "vendorctl history",
   },
   RUN_UNFINISHED: {
     say: (id: string, title: string, at: string) => `an earlier run is not finished: ${id} (${title}), ${at}`,
-    fix: () => "vendorctl resume goes on, vendorctl rollback takes it back, vendorctl abort leaves it as it stands",
+    fix: () => "vendorctl resume, vendorctl rollback or vendorctl abort",
   },
   RUN_NONE: {
     say: (verb: string) => `there is no run to ${verb}`,
-    fix: () => "vendorctl history lists the runs of this cluster",
+    fix: () => "vendorctl history",
   },
   RUN_UNKNOWN: {
     say: (id: string) => `there is no run ${id}`,
-    fix: () => "vendorctl history lists the runs of this cluster",
+    fix: () => "vendorctl history",
     exitCode: USAGE,
   },
   RUN_NOT_NEWEST: {
     say: (id: string, newer: string) => `${id} cannot be rolled back: ${newer} came after it`,
-    fix: (_id, newer) => `roll ${newer} back first: vendorctl rollback --run ${newer}`,
+    fix: (_id, newer) => `vendorctl rollback --run ${newer}`,
   },
   RUN_STEP_UNKNOWN: {
     say: (step: string, id: string) => `run ${id} has no step "${step}"`,
@@ -39,28 +39,28 @@ export const errors = defineErrors({
     exitCode: USAGE,
   },
   RUN_IRREVERSIBLE: {
-    say: (steps: string) => `there is no way back from ${steps}`,
-    fix: () => "stop before it with --to-step, or leave what cannot be undone with --keep-irreversible",
+    say: (steps: string) => `these steps cannot be undone: ${steps}`,
+    fix: () => "stop before them with --to-step, or skip them with --keep-irreversible",
   },
   RUN_ROLLED_BACK: {
     say: (step: string, why: string) => `step "${step}" failed, and everything was rolled back: ${why}`,
-    fix: () => "put it right, then run the command again",
+    fix: () => "repair it, then run the command again",
     exitCode: ROLLED_BACK,
   },
   RUN_OVER_BUDGET: {
     say: (step: string, why: string) =>
-      `at step "${step}" the budget was passed, and everything was rolled back: ${why}`,
-    fix: () => "see what broke on the nodes released last, then run the command again; --budget allows more",
+      `at step "${step}" traffic was over its budget, and everything was rolled back: ${why}`,
+    fix: () => "check the nodes that were switched last, then run the command again; or raise --budget",
     exitCode: OVER_BUDGET,
   },
   RUN_INTERRUPTED: {
     say: (id: string, step: string) => `interrupted at step "${step}"; the journal of run ${id} is saved`,
-    fix: () => "vendorctl resume goes on from there, vendorctl rollback takes it back",
+    fix: () => "vendorctl resume, or vendorctl rollback",
     exitCode: INTERRUPTED,
   },
   RUN_STILL_PROGRESSING: {
-    say: (id: string, step: string) => `not finished in time; run ${id} stands at step "${step}"`,
-    fix: () => "vendorctl resume waits on; give it longer with --timeout",
+    say: (id: string, step: string) => `not finished in time; run ${id} is at step "${step}"`,
+    fix: () => "vendorctl resume, with a longer --timeout",
     exitCode: STILL_PROGRESSING,
   },
   JOURNAL_NEWER: {
@@ -75,19 +75,20 @@ export const errors = defineErrors({
   JOURNAL_DAMAGED: {
     say: (id: string, what: string) => `the journal of run ${id} is damaged: ${what}`,
     fix: (id) =>
-      `the copy on the machine that ran it has what was done (runs/${id} in its state directory); vendorctl abort gives the run up`,
+      `the copy on the machine that ran it has what was done (runs/${id} in its state directory); vendorctl abort abandons the run`,
   },
   JOURNAL_BEFORE_LOST: {
-    say: (id: string, step: string) => `the journal of run ${id} has lost what was there before step "${step}"`,
+    say: (id: string, step: string) => `the journal of run ${id} has lost the state before step "${step}"`,
     fix: (id) =>
-      `look it up in the copy on the machine that ran it (runs/${id} in its state directory), or leave the step as it is with --to-step`,
+      `see the copy on the machine that ran it (runs/${id} in its state directory), or keep the step with --to-step`,
   },
   PLAN_ALTERED: {
     say: (id: string) => `plan ${id} was changed after it was made`,
-    fix: () => "make the plan again with the flags you want; a plan is not edited by hand",
+    fix: () => "make the plan again with the options you want; a plan cannot be edited",
   },
   PLAN_DRIFTED: {
-    say: (id: string, facts: readonly string[]) => `the cluster is not as plan ${id} was made for: ${facts.join("; ")}`,
-    fix: () => "make the plan again, look at it, and apply that one",
+    say: (id: string, facts: readonly string[]) =>
+      `the cluster has changed since plan ${id} was made: ${facts.join("; ")}`,
+    fix: () => "make the plan again, review it, and apply it",
   },
 });

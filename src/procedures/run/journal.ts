@@ -135,7 +135,7 @@ export function openJournal(options: JournalOptions): Journal {
       for (;;) {
         // The version makes this a compare-and-swap: who was succeeded finds out here, before the next change.
         if (version === undefined) version = (await get(wanted.metadata.name))?.metadata.resourceVersion ?? "";
-        if (version === "") throw errors.JOURNAL_DAMAGED(record.id, "its record is gone");
+        if (version === "") throw errors.JOURNAL_DAMAGED(record.id, "its record is missing");
         const metadata = { ...wanted.metadata, resourceVersion: version };
         try {
           const written = await client.replace<Secret>(SECRETS, { ...wanted, metadata });

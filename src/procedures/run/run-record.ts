@@ -1,4 +1,4 @@
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import type { Plan } from "../plan.ts";
 
 export type StepState = "pending" | "intended" | "applied" | "confirmed" | "skipped" | "undone";

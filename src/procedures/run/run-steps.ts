@@ -1,7 +1,7 @@
 import { isUnreachable } from "../../cluster/failures.ts";
 import { backoffDelay } from "../../kit/backoff.ts";
 import { sleep } from "../../kit/clock.ts";
-import type { Action, Work } from "../action.ts";
+import type { Action, Reports, Work } from "../action.ts";
 import type { Plan, Step } from "../plan.ts";
 import { errors } from "./errors.ts";
 import type { Journal } from "./journal.ts";
@@ -12,7 +12,7 @@ export interface StepsOptions {
   plan: Plan;
   journal: Journal;
   actions: Readonly<Record<string, Action>>;
-  work: Omit<Work, "say" | "keep">;
+  work: Omit<Work, keyof Reports>;
   tell(event: StepEvent): void;
   /** Told of every record the journal has taken. */
   written(record: RunRecord): void;
@@ -84,7 +84,12 @@ function turnOf(
   };
   const work: Work = {
     ...options.work,
-    say: (text) => options.tell({ event: "say", ...about, text }),
+    say: (text) => options.tell({ event: "say", ...about, kind: "note", text }),
+    waitingFor(what) {
+      const since = new Date(clock.now()).toISOString();
+      options.tell({ event: "say", ...about, kind: "waiting", for: what, since, text: `waiting for ${what}` });
+    },
+    measured: (text) => options.tell({ event: "say", ...about, kind: "measured", text }),
     async keep(figures) {
       options.tell({ event: "traffic", ...about, figures });
       await mark({ state: record.steps[index]?.state ?? "pending", figures });
@@ -188,7 +193,7 @@ async function patiently<T>({ work, tell }: StepsOptions, call: () => Promise<T>
       return await call();
     } catch (error) {
       if (!isUnreachable(error) || signal.aborted || clock.now() - since > PATIENCE_MS) throw error;
-      if (attempt === 1) tell({ event: "note", text: `${(error as Error).message}; trying again` });
+      if (attempt === 1) tell({ event: "note", text: `${(error as Error).message}; retrying` });
       await sleep(clock, backoffDelay(BACKOFF, attempt, Math.random()), signal);
     }
   }

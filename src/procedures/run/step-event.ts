@@ -1,5 +1,14 @@
-import type { TrafficRow } from "../../api/traffic-report.ts";
+import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import type { RunOutcome } from "./run-record.ts";
+
+/** What the action of a step reports. `text` is the whole line for programs that only print it; decisions read `kind`. */
+type Said = { event: "say"; number: number; id: string; text: string } & (
+  | { kind: "note" }
+  /** True until the step reports anything else. `since` is when it began to wait for this. */
+  | { kind: "waiting"; for: string; since: string }
+  /** A figure the run's report repeats. */
+  | { kind: "measured" }
+);
 
 /** What a run tells as it goes. Printers listen; nothing depends on whether one does. */
 export type StepEvent =
@@ -23,7 +32,7 @@ export type StepEvent =
       state: "running" | "waiting" | "done" | "skipped" | "undoing" | "undone" | "failed";
       ms?: number;
     }
-  | { event: "say"; number: number; id: string; text: string }
+  | Said
   /** Figures of the traffic that is measured all along; later ones stand for earlier ones. */
   | { event: "traffic"; number: number; id: string; figures: readonly TrafficRow[] }
   | { event: "note"; text: string }

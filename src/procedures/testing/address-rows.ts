@@ -88,7 +88,15 @@ export const ADDRESS_ROWS: readonly Row[] = [
     as: "fail",
     wrong: {
       apiAddress: {
-        candidates: [{ host: "10.0.0.9", port: "6443", from: "the kubeconfig you use", against: ["It may change."] }],
+        candidates: [
+          {
+            host: "10.0.0.9",
+            port: "6443",
+            from: "the kubeconfig you use",
+            sources: ["ownKubeconfig"],
+            against: ["It may change."],
+          },
+        ],
       },
     },
     names: "It may change",
@@ -97,8 +105,10 @@ export const ADDRESS_ROWS: readonly Row[] = [
     code: "API_ADDRESS_UNRESOLVED",
     for: "install",
     as: "warn",
-    wrong: {},
-    options: proof("unresolved"),
+    wrong: {
+      apiAddress: { candidates: [{ host: "api.example.com", port: "6443", from: "a file", sources: [], against: [] }] },
+    },
+    options: proof("unresolved", "api.example.com"),
     fineOptions: proof("proven"),
     names: "unresolved",
   },

@@ -1,3 +1,4 @@
+import { type AgentReport, readAgentReport } from "../../api/protocol/agent-report.ts";
 import type { Purpose } from "../checks/check.ts";
 import type { RunOptions } from "../checks/run-checks.ts";
 import type { SeenService } from "../observation.ts";
@@ -30,12 +31,15 @@ export const agents = (body: object = {}) => ({
   ...object("DaemonSet", "vendor-node", body, "apps/v1"),
   metadata: { name: "vendor-node", namespace: "vendor-system" },
 });
-export const agent = (differently: Partial<SeenService["agents"][number]> = {}) => ({
+export const agent = (
+  differently: Partial<SeenService["agents"][number]> = {},
+  report: Partial<AgentReport> = {},
+): SeenService["agents"][number] => ({
   node: "worker-1",
   pod: "vendor-node-x",
   phase: "Running",
   ready: "1/1",
-  says: {},
+  report: { ...readAgentReport({}), ...report },
   ...differently,
 });
 export const status = (name: string, type: string, message: string) =>
@@ -63,8 +67,8 @@ export const address = (host: unknown, port: unknown = "6443") => ({
   },
 });
 export const parked = { parked: "by-hand", pods: { wanted: 0, ready: 0 } } as const;
-export const proof = (outcome: Proof["outcome"]): RunOptions => ({
-  proofs: [{ host: "api.demo.internal", port: "6443", outcome, evidence: `api.demo.internal: ${outcome}` }],
+export const proof = (outcome: Proof["outcome"], host = "api.demo.internal"): RunOptions => ({
+  proofs: [{ host, port: "6443", outcome, evidence: `${host}: ${outcome}` }],
 });
 export const unsupported = (
   what: "sctp" | "floating-ip" | "vlan" | "windows" | "ipip" | "foreign-cni",
@@ -73,7 +77,7 @@ export const unsupported = (
   unsupported: [{ what, object: name, evidence: "it is so" }],
 });
 export const leftover = (what: "namespace" | "finalizer" | "api-service" | "half-migration", name: string) => ({
-  leftovers: [{ what, object: name, evidence: "it has been going since yesterday" }],
+  leftovers: [{ what, object: name, evidence: "it is so", terminating: true as const }],
 });
 export const good = address("api.demo.internal");
 export const upgrading = (version: string) => ({ service: { ...running(), version } });

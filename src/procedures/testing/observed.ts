@@ -100,7 +100,13 @@ const runningProxy: SeenProxy = {
 
 const goodAddress: SeenApiAddress = {
   candidates: [
-    { host: "api.demo.internal", port: "6443", from: "controlPlaneEndpoint of kubeadm-config", against: [] },
+    {
+      host: "api.demo.internal",
+      port: "6443",
+      from: "controlPlaneEndpoint of kubeadm-config",
+      sources: ["kubeadmConfig"],
+      against: [],
+    },
   ],
   clusterIPs: ["10.96.0.1"],
   servers: [{ address: "172.18.0.2", port: 6443 }],

@@ -65,8 +65,13 @@ export const PLATFORM_ROWS: readonly Row[] = [
     code: "AGENT_PROGRAMS_REFUSED",
     for: "switch",
     as: "fail",
-    wrong: { service: { ...running(), agents: [agent({ says: { programs: "refused: no BTF" } })] } },
-    fine: { service: { ...running(), agents: [agent({ says: { programs: "loads" } })] } },
+    wrong: {
+      service: {
+        ...running(),
+        agents: [agent({}, { programs: { refused: { code: "EbpfProgramsRefused", why: "no BTF" } } })],
+      },
+    },
+    fine: { service: { ...running(), agents: [agent({}, { programs: "loads" })] } },
     names: "no BTF",
   },
 ];
@@ -92,10 +97,10 @@ export const NETWORK_ROWS: readonly Row[] = [
     wrong: {
       service: {
         ...acting(),
-        agents: [agent({ says: { serviceRouting: "proven" } }), agent({ node: "worker-2", pod: "vendor-node-y" })],
+        agents: [agent({}, { servicesProven: true }), agent({ node: "worker-2", pod: "vendor-node-y" })],
       },
     },
-    fine: { service: { ...acting(), agents: [agent({ says: { serviceRouting: "proven" } })] } },
+    fine: { service: { ...acting(), agents: [agent({}, { servicesProven: true })] } },
     names: "worker-2",
   },
 ];

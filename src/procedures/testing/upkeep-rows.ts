@@ -69,10 +69,10 @@ export const HEALTH_ROWS: readonly Row[] = [
     wrong: {
       service: {
         ...acting(),
-        agents: [agent({ says: { serviceRouting: "proven" } }), agent({ node: "worker-2", pod: "vendor-node-y" })],
+        agents: [agent({}, { servicesProven: true }), agent({ node: "worker-2", pod: "vendor-node-y" })],
       },
     },
-    fine: { service: { ...acting(), agents: [agent({ says: { serviceRouting: "proven" } })] } },
+    fine: { service: { ...acting(), agents: [agent({}, { servicesProven: true })] } },
     names: "worker-2",
   },
   {

@@ -198,7 +198,7 @@ async function conflictsOf(object: KubeObject, { client, signal }: UpgradeSource
     if (!isConflict(error) || !(error instanceof StatusError))
       return error instanceof StatusError ? byOwner : rethrow(error);
     for (const { field = "", message = "" } of error.status.details?.causes ?? []) {
-      const owner = /conflict with "([^"]+)"/.exec(message)?.[1] ?? "somebody else";
+      const owner = /conflict with "([^"]+)"/.exec(message)?.[1] ?? "another manager";
       byOwner.set(owner, [...(byOwner.get(owner) ?? []), field.replace(/^\./, "")]);
     }
   }

@@ -42,7 +42,7 @@ describe("aks: the managed service with an add-on manager", () => {
     await ok("install", "-y");
     expect(await looks()).toBe("eBPF on 3 nodes; service proxy on 3 nodes");
     expect(await ok("proxy", "status")).toMatch(
-      /kept by: +the platform's add-on manager[\s\S]*its rules: +left alone[\s\S]*verdict: +ok/,
+      /managed by: +the platform's add-on manager[\s\S]*its rules: +kept[\s\S]*verdict: +ok/,
     );
   });
 
@@ -88,7 +88,7 @@ describe("aks: an IPVS proxy is the platform's to change", () => {
     const { exit, err } = await run("install", "-y");
     expect(exit).toBe(3);
     expect(err).toMatch(
-      /\[SERVICE_PROXY_IPVS\]\n {2}fix: switch the proxy to iptables mode in the platform's own configuration/,
+      /\[SERVICE_PROXY_IPVS\]\n {2}fix: switch kube-proxy to iptables mode in the platform's configuration/,
     );
   });
 });

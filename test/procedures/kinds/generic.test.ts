@@ -21,7 +21,7 @@ describe("generic: a self-managed cluster, as the bootstrap tool leaves it", () 
       "proxy-settled",
     ]);
     expect(made.notes.join("\n")).toMatch(/On a new cluster of this kind: pass --skip-phases=addon\/kube-proxy/);
-    expect(made.notes.join("\n")).toMatch(/eBPF is the default data plane here .*: the manual steps are not needed/);
+    expect(made.notes.join("\n")).toMatch(/eBPF is the default data plane here .*: no further step is needed/);
     expect(await looks()).toBe("nothing on 0 nodes; service proxy on 2 nodes");
   });
 
@@ -30,11 +30,11 @@ describe("generic: a self-managed cluster, as the bootstrap tool leaves it", () 
     expect(said).toMatch(/done in [\d.]+s: 7 done/);
     expect(said).toContain("next: vendorctl status");
     expect(await looks()).toBe("eBPF on 2 nodes; service proxy parked");
-    expect(await ok("proxy", "status")).toMatch(/service proxy: +parked by operator\n[\s\S]*verdict: +ok/);
+    expect(await ok("proxy", "status")).toMatch(/kube-proxy: +disabled by the operator\n[\s\S]*verdict: +ok/);
   });
 
   step("the same again has nothing left to do", async () => {
-    expect(await ok("install", "-y")).toMatch(/: \d already so|[\d]+ already so/);
+    expect(await ok("install", "-y")).toMatch(/\d+ skipped/);
     expect(await looks()).toBe("eBPF on 2 nodes; service proxy parked");
   });
 
@@ -56,7 +56,7 @@ describe("generic: a self-managed cluster, as the bootstrap tool leaves it", () 
   step("the proxy is not parked while it is what serves", async () => {
     const { exit, err } = await run("proxy", "disable", "-y");
     expect(exit).toBe(3);
-    expect(err).toMatch(/the data plane is not eBPF \[PROXY_STILL_NEEDED\]\n {2}fix: vendorctl switch --to BPF/);
+    expect(err).toMatch(/the data plane is not eBPF \[PROXY_STILL_NEEDED\]\n {2}fix: vendorctl switch --to bpf/);
   });
 
   step("and to eBPF again", async () => {
@@ -88,7 +88,7 @@ describe("generic: with the proxy in your own hands", () => {
     expect(steps.slice(-2)).toEqual(["prove-dataplane", "park-proxy"]);
     await ok("install", "-y", ...byHand);
     expect(await looks()).toBe("eBPF on 2 nodes; service proxy parked");
-    expect(await ok("proxy", "status")).toMatch(/parked by hand/);
+    expect(await ok("proxy", "status")).toMatch(/disabled by a user/);
   });
 
   step("restoring it beside eBPF would make the two fight", async () => {
@@ -100,7 +100,7 @@ describe("generic: with the proxy in your own hands", () => {
   step("with its rules left alone the two live side by side", async () => {
     await ok("proxy", "restore", "--leave-rules", "-y");
     expect(await looks()).toBe("eBPF on 2 nodes; service proxy on 2 nodes");
-    expect(await ok("proxy", "status")).toMatch(/its rules: +left alone/);
+    expect(await ok("proxy", "status")).toMatch(/its rules: +kept/);
   });
 
   step("rollback takes exactly that back", async () => {
@@ -151,7 +151,7 @@ describe("generic: made without a service proxy (--skip-phases=addon/kube-proxy)
   step("there is nothing to disable, and the plan says nothing about it", async () => {
     const { plan: made, steps } = await plan("install");
     expect(steps.at(-1)).toBe("prove-dataplane");
-    expect(made.notes.join("\n")).not.toContain("The service proxy runs");
+    expect(made.notes.join("\n")).not.toContain("kube-proxy runs");
     await ok("install", "-y", "--flow-logs", "--flow-ui");
     expect(await looks()).toBe("eBPF on 2 nodes; service proxy absent");
   });

@@ -22,11 +22,9 @@ describe("iac: a cluster of an infrastructure-as-code tool, in an AWS-like cloud
         "prove-dataplane",
         "disable-proxy",
       ]);
-      expect(made.steps[1]?.title).toMatch(/^Say where the API server really is: api\.internal\.story:\d+/);
+      expect(made.steps[1]?.where).toMatch(/: api\.internal\.story:\d+$/);
       expect(made.steps.at(-1)).toMatchObject({ action: "wait-outside", where: "your cluster tool" });
-      expect(made.notes.join("\n")).toContain(
-        "set the service-proxy key `enabled` to false in the cluster configuration",
-      );
+      expect(made.notes.join("\n")).toContain("set kubeProxy.enabled to false in the cluster configuration");
     },
   );
 

@@ -21,7 +21,7 @@ describe("mke: the container platform, installed with a service proxy", () => {
       ]);
       expect(made.steps[1]?.title).toContain("proxy.local:6444");
       expect(made.notes[0]).toBe(
-        "The service proxy runs. On a new cluster of this kind: install the cluster with --kube-proxy-mode=disabled and --kube-default-drop-masq-bits. On this one: leave its rules alone, because it cannot be disabled later.",
+        "kube-proxy runs. On a new cluster of this kind: install the cluster with --kube-proxy-mode=disabled and --kube-default-drop-masq-bits. On this cluster: its rules are kept, because it cannot be disabled later.",
       );
     },
   );
@@ -29,7 +29,7 @@ describe("mke: the container platform, installed with a service proxy", () => {
   step("install: eBPF serves, the proxy runs beside it, and they do not fight", async () => {
     await ok("install", "-y");
     expect(await looks()).toBe("eBPF on 2 nodes; service proxy on 2 nodes");
-    expect(await ok("proxy", "status")).toMatch(/its rules: +left alone[\s\S]*verdict: +ok/);
+    expect(await ok("proxy", "status")).toMatch(/its rules: +kept[\s\S]*verdict: +ok/);
   });
 
   step("there and back again", async () => {

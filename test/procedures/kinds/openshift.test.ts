@@ -16,7 +16,7 @@ describe("openshift: the enterprise container platform", () => {
       "prove-dataplane",
     ]);
     expect(made.notes).toContain(
-      "eBPF is the default data plane here (Enterprise container platform (OpenShift-like)): the manual steps are not needed and left out.",
+      "eBPF is the default data plane here (Enterprise container platform (OpenShift-like)): no further step is needed.",
     );
     expect(made.notes).toContain("custom-resources.yaml is created as it is published.");
   });
@@ -29,13 +29,13 @@ describe("openshift: the enterprise container platform", () => {
   step("there and back again: no action about a proxy, either way", async () => {
     await ok("switch", "--to", "standard", "-y");
     expect(await looks()).toBe("Nftables on 2 nodes; service proxy absent");
-    expect(await ok("proxy", "status")).toContain("This platform needs no service proxy.");
+    expect(await ok("proxy", "status")).toContain("This platform needs no kube-proxy.");
     await ok("switch", "--to", "BPF", "-y");
     expect(await looks()).toBe("eBPF on 2 nodes; service proxy absent");
   });
 
   step("there is nothing to disable, and nothing to bring back", async () => {
-    expect(await ok("proxy", "disable", "-y")).toContain("There is no service proxy: nothing to do.");
+    expect(await ok("proxy", "disable", "-y")).toContain("The cluster has no kube-proxy.");
     const { exit, err } = await run("proxy", "restore", "-y");
     expect(exit).toBe(3);
     expect(err).toContain("[PROXY_ABSENT]");

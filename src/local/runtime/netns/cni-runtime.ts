@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import type { CniCommand, CniResult } from "../../../api/cni.ts";
+import type { CniCommand, CniResult } from "../../../api/protocol/cni.ts";
 import type { Pod } from "../../controllers/workload-types.ts";
 import { errors } from "./errors.ts";
 import type { Machine } from "./machine.ts";

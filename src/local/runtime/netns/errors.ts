@@ -5,7 +5,7 @@ const UNAVAILABLE = 69;
 export const errors = defineErrors({
   REAL_NODES_IMPOSSIBLE: {
     say: (why: string) => `nodes cannot be real here: ${why}`,
-    fix: () => "run as root on Linux, or take nodes on paper: --runtime paper",
+    fix: () => "run as root on Linux, or use simulated nodes: --runtime simulated",
     exitCode: UNAVAILABLE,
   },
   REAL_NODES_IN_USE: {
@@ -33,7 +33,7 @@ export const errors = defineErrors({
     fix: () => "see its state with: kubectl describe pod",
   },
   SERVICE_RULES_REFUSED: {
-    say: (command: string, why: string) => `the service proxy's rules were refused by ${command}: ${why}`,
+    say: (command: string, why: string) => `the rules of kube-proxy were refused by ${command}: ${why}`,
     fix: () => "choose another mode of the proxy: --proxy nftables",
   },
 });

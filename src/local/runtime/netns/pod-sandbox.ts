@@ -1,4 +1,4 @@
-import type { CniResult } from "../../../api/cni.ts";
+import type { CniResult } from "../../../api/protocol/cni.ts";
 import type { Kernel } from "../../../kernel/kernel.ts";
 import type { Netns } from "../../../kernel/netns-port.ts";
 import type { Pod } from "../../controllers/workload-types.ts";

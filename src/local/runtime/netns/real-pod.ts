@@ -74,7 +74,10 @@ export class RealPod {
     if (image.is === "process") await this.#start(container, id, image, report);
     else if (image.is === "service-proxy") this.#serveServices(container, report);
     else {
-      this.#write(container, `${container.image} is not on this machine: it is said to run, nothing does`);
+      this.#write(
+        container,
+        `${container.image} is not on this machine: it is reported as running, but no process runs`,
+      );
       report({ is: "ready" });
     }
     return { containerID: `vendor://${id}`, imageID: container.image ?? "" };

@@ -1,0 +1,7 @@
+/**
+ * The published manifests, by name, where they are inside the executable itself. Only the self-contained file of a release has them:
+ * `tools/release.mjs` puts its own text in place of this module. A checkout and the image have the folder `manifests/`.
+ */
+export function embeddedFiles(): Readonly<Record<string, string>> | undefined {
+  return undefined;
+}

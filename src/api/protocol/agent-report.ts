@@ -1,0 +1,118 @@
+/**
+ * What a node's agent reports of its node, in the annotations of its own pod: it is gone with the pod, and must be proven again.
+ * The agent writes it; the operator, the procedures and other agents act on it. The text of each value is known here only.
+ *
+ * During an upgrade agents and operators of two releases read each other. A value keeps its words; what is new gets an annotation of its own,
+ * which older readers do not look at and newer readers can do without.
+ */
+import type { Dataplane } from "../dataplane.ts";
+
+const AGENT_SAYS = {
+  /** `loads`, or `refused: <why>`. */
+  programs: "vendor.io/programs",
+  /** Why they were refused, as a `RefusalCode`. Older agents do not write it. */
+  refusal: "vendor.io/programs-refusal",
+  /** The data plane that acts now: `BPF` or `Nftables`; `LeavingBPF` and `DrainingBPF` in between. */
+  dataplane: "vendor.io/dataplane",
+  /** `proven` once services were reached through eBPF by a real probe. */
+  serviceRouting: "vendor.io/service-routing",
+  /** `left alone` while the service proxy's rules stand beside eBPF, or `conflict: <why>` when it keeps writing what is removed. */
+  serviceProxyRules: "vendor.io/service-proxy-rules",
+  /** Maps of eBPF that are full, one after the other: `flows, frontends`. */
+  fullMaps: "vendor.io/full-maps",
+} as const;
+
+/**
+ * What a node does, as its agent announces it. `LeavingBPF`: peers send such a node no clients' addresses any more, while BPF still takes
+ * new connections there. `DrainingBPF`: nftables takes new connections; BPF ends those that only it can carry, and the agent still needs
+ * all that BPF needs.
+ */
+export type DataplaneAnnouncement = Dataplane | "LeavingBPF" | "DrainingBPF";
+
+/** The data plane that takes new connections on a node that announces this. */
+export const ACTING = {
+  BPF: "BPF",
+  LeavingBPF: "BPF",
+  DrainingBPF: "Nftables",
+  Nftables: "Nftables",
+} as const satisfies Record<DataplaneAnnouncement, Dataplane>;
+
+/** Why BPF programs cannot act on a node; also the reason of the operator's condition. */
+export const REFUSAL_CODES = ["EbpfProgramsRefused", "CgroupPathNotWritable"] as const;
+export type RefusalCode = (typeof REFUSAL_CODES)[number];
+
+export interface Refusal {
+  code: RefusalCode;
+  /** One sentence, for people. */
+  why: string;
+}
+
+export interface AgentReport {
+  /** Whether the node's kernel loads the programs, found out by trying. */
+  programs: "unknown" | "loads" | { refused: Refusal };
+  /** `unknown` is a word of another release. */
+  dataplane: DataplaneAnnouncement | "unknown" | undefined;
+  /** Services were reached through BPF by a real probe. */
+  servicesProven: boolean;
+  /** What is done about the rules of a service proxy that runs beside BPF; undefined: there are none. */
+  proxyRules: "left alone" | { conflict: string } | undefined;
+  /** BPF maps that are full, by name. */
+  fullMaps: readonly string[];
+}
+
+type Annotations = Readonly<Record<string, string>> | undefined;
+
+const REFUSED = /^refused:\s*(.*)$/s;
+const CONFLICT = /^conflict:\s*(.*)$/s;
+
+export function readAgentReport(annotations: Annotations): AgentReport {
+  const said = annotations ?? {};
+  return {
+    programs: readPrograms(said[AGENT_SAYS.programs], said[AGENT_SAYS.refusal]),
+    dataplane: announcedDataplane(said),
+    servicesProven: said[AGENT_SAYS.serviceRouting] === "proven",
+    proxyRules: readProxyRules(said[AGENT_SAYS.serviceProxyRules]),
+    fullMaps: (said[AGENT_SAYS.fullMaps] ?? "").split(", ").filter((map) => map !== ""),
+  };
+}
+
+/** Only the data plane, for who looks at every pod of a cluster. */
+export function announcedDataplane(annotations: Annotations): AgentReport["dataplane"] {
+  const word = annotations?.[AGENT_SAYS.dataplane];
+  if (word === undefined) return undefined;
+  return Object.hasOwn(ACTING, word) ? (word as DataplaneAnnouncement) : "unknown";
+}
+
+/** As annotations for a merge patch: null where there must be none. */
+export function agentReportAnnotations(report: AgentReport): Record<string, string | null> {
+  const { programs, dataplane, servicesProven, proxyRules, fullMaps } = report;
+  const refused = typeof programs === "object" ? programs.refused : undefined;
+  return {
+    [AGENT_SAYS.programs]: refused ? `refused: ${refused.why}` : programs === "loads" ? "loads" : null,
+    [AGENT_SAYS.refusal]: refused?.code ?? null,
+    [AGENT_SAYS.dataplane]: dataplane === "unknown" ? null : (dataplane ?? null),
+    [AGENT_SAYS.serviceRouting]: servicesProven ? "proven" : null,
+    [AGENT_SAYS.serviceProxyRules]:
+      typeof proxyRules === "object" ? `conflict: ${proxyRules.conflict}` : (proxyRules ?? null),
+    [AGENT_SAYS.fullMaps]: fullMaps.length === 0 ? null : fullMaps.join(", "),
+  };
+}
+
+function readPrograms(text: string | undefined, code: string | undefined): AgentReport["programs"] {
+  if (text === "loads") return "loads";
+  const why = REFUSED.exec(text ?? "")?.[1];
+  return why === undefined ? "unknown" : { refused: { code: readCode(code, why), why } };
+}
+
+function readCode(code: string | undefined, why: string): RefusalCode {
+  const known = REFUSAL_CODES.find((one) => one === code);
+  if (known) return known;
+  // Older agents name the control groups in the sentence, and only where they are the cause.
+  return /cgroup/i.test(why) ? "CgroupPathNotWritable" : "EbpfProgramsRefused";
+}
+
+function readProxyRules(text: string | undefined): AgentReport["proxyRules"] {
+  if (text === "left alone") return text;
+  const conflict = CONFLICT.exec(text ?? "")?.[1];
+  return conflict === undefined ? undefined : { conflict };
+}

@@ -1,0 +1,53 @@
+import { createHash } from "node:crypto";
+import { formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
+import type { KubeObject } from "../object.ts";
+
+/** Of a Pod, written by its node's agent when the pod's interface is made: sooner than the orchestrator writes its status. */
+const POD_NETWORK = {
+  /** Its addresses, separated by commas: `10.244.0.5,fd00::5`. */
+  addresses: "cni.vendor.io/podIPs",
+  /** MAC of its interface. */
+  mac: "cni.vendor.io/mac",
+} as const;
+
+/** Of a Pod or its Namespace, written by people: which addresses it is to get. Each is a list in JSON, `["10.0.0.7"]`. */
+export const POD_REQUESTS = {
+  /** Names or prefixes of pools to take from. */
+  poolsV4: "cni.vendor.io/ipv4pools",
+  poolsV6: "cni.vendor.io/ipv6pools",
+  /** These very addresses, at most one of each family; of a Pod only. */
+  addresses: "cni.vendor.io/ipAddrs",
+} as const;
+
+/** How the host side of a pod's interface is called: its name alone says whose it is, with no memory of who made it. */
+export const POD_INTERFACE_PREFIX = "ven";
+
+export function podInterfaceName(namespace: string, pod: string): string {
+  return `${POD_INTERFACE_PREFIX}${createHash("sha256").update(`${namespace}.${pod}`).digest("hex").slice(0, 11)}`;
+}
+
+export function podNetworkAnnotations(addresses: readonly string[], mac: string): Record<string, string> {
+  return { [POD_NETWORK.addresses]: addresses.join(","), [POD_NETWORK.mac]: mac };
+}
+
+/** MAC of its interface, where its agent has told it. */
+export function podMac(pod: KubeObject): string | undefined {
+  return pod.metadata.annotations?.[POD_NETWORK.mac]?.toLowerCase();
+}
+
+/** A pod's own addresses as prefixes, ordered and each once; from its status and, before that is written, from its agent. */
+export function podAddresses(pod: KubeObject): string[] {
+  const status = (pod["status"] ?? {}) as { podIP?: string; podIPs?: { ip?: string }[] };
+  const told = (pod.metadata.annotations?.[POD_NETWORK.addresses] ?? "").split(",");
+  const found = [...told, ...(status.podIPs ?? []).map(({ ip }) => ip ?? ""), status.podIP ?? ""];
+  return [...new Set(found.flatMap((text) => hostPrefix(text.trim())))].sort();
+}
+
+/** `10.0.0.1` and `10.0.0.1/32` as `10.0.0.1/32`; nothing for what is no single address. */
+function hostPrefix(text: string): string[] {
+  const address = parseAddress(text);
+  if (address)
+    return [formatCidr({ family: address.family, base: address.value, length: address.family.bits, masked: true })];
+  const cidr = parseCidr(text);
+  return cidr?.length === cidr?.family.bits && cidr ? [formatCidr(cidr)] : [];
+}

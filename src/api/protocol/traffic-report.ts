@@ -1,0 +1,36 @@
+/** What a measuring probe counted of one way through the network, from its start on. */
+export interface TrafficRow {
+  /** The way: `service-remote`, as whoever asked for it called it. */
+  way: string;
+  protocol: "tcp" | "udp";
+  /** Whether it was ever answered; before that nothing is counted. */
+  reached: boolean;
+  /** Connections, the kept one and those that come and go. Zero for UDP. */
+  opened: number;
+  lost: number;
+  /** The longest time the kept connection or socket heard nothing though it asked all along; our own pauses are not in it. */
+  silenceMs: number;
+  /** Datagrams. Zero for TCP. */
+  sent: number;
+  unanswered: number;
+}
+
+/** One line of such a probe, said every second. */
+export interface TrafficSnapshot {
+  /** Since it began. */
+  seconds: number;
+  rows: readonly TrafficRow[];
+}
+
+export function formatSnapshot(snapshot: TrafficSnapshot): string {
+  return `${JSON.stringify(snapshot)}\n`;
+}
+
+export function parseSnapshot(line: string): TrafficSnapshot | undefined {
+  try {
+    const read = JSON.parse(line) as Partial<TrafficSnapshot>;
+    return typeof read.seconds === "number" && Array.isArray(read.rows) ? (read as TrafficSnapshot) : undefined;
+  } catch {
+    return undefined;
+  }
+}

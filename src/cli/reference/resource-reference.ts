@@ -1,0 +1,150 @@
+import { vendorNames } from "../../api/names.ts";
+import { RESOURCES } from "../../api/resources/all.ts";
+import { policyRule } from "../../api/resources/policy-rule.ts";
+import { placesOf, type Resource } from "../../api/resources/resource.ts";
+import type { Schema } from "../../api/schema.ts";
+import { EFFECTIVE } from "../../policy/settings.ts";
+import { fieldDefaults } from "./field-defaults.ts";
+import { anchor, code, GENERATED, plain, sentence, table } from "./markdown.ts";
+
+/** One page per resource, one for rules, which three resources share, and an index; by path. */
+export function resourceReference(folder: string): Record<string, string> {
+  const pages = RESOURCES.map((resource) => [`${folder}/${fileOf(resource)}`, page(resource)] as const);
+  return { [`${folder}/README.md`]: index(), [`${folder}/rule.md`]: rulePage(), ...Object.fromEntries(pages) };
+}
+
+const RULE = "rule.md";
+const SOURCE = GENERATED("src/api/resources");
+
+/** Agents read these and nothing acts on them, so they are not reported as without effect either. */
+const READ_WITHOUT_EFFECT: ReadonlySet<string> = new Set(["bpfEnforceRPF", "bpfHostConntrackBypass"]);
+
+function index(): string {
+  const rows = RESOURCES.map((resource) => {
+    const { served } = placesOf(resource, vendorNames);
+    return [
+      `[${served.kind}](${fileOf(resource)})`,
+      code(`${served.group}/${served.version}`),
+      resource.namespaced ? "namespaced" : "cluster",
+      sentence(plain(resource.description)),
+    ];
+  });
+  return [
+    SOURCE,
+    "# Resource reference\n",
+    "`kubectl explain KIND.FIELD` shows the same descriptions. " +
+      "Resources of `vendor.io/v3` are stored as custom resources of `crd.vendor.io/v1`; use the v3 form, " +
+      "it fills in defaults and validates. [Rules](rule.md) of policies and profiles have a page of their own.\n",
+    table(["Kind", "API version", "Scope", "Purpose"], rows),
+  ].join("\n");
+}
+
+function page(resource: Resource): string {
+  const { served, stored } = placesOf(resource, vendorNames);
+  const { shortNames } = vendorNames.kinds[resource.noun];
+  const statusFields = resource.status ? fieldsOf("status", resource.status) : [];
+  return [
+    SOURCE,
+    `# ${served.kind}\n`,
+    `${sentence(plain(resource.description))}\n`,
+    `- API version: ${code(`${served.group}/${served.version}`)}`,
+    ...(stored.group === served.group ? [] : [`- Stored as: ${code(`${stored.plural}.${stored.group}`)}`]),
+    `- Resource: ${code(served.plural)}${shortNames.length > 0 ? `, short ${shortNames.map(code).join(", ")}` : ""}`,
+    `- Scope: ${resource.namespaced ? "namespaced" : "cluster"}`,
+    "",
+    ...specSection(resource),
+    ...(statusFields.length === 0 ? [] : ["## Status\n", fieldTable(statusFields, new Map())]),
+  ].join("\n");
+}
+
+function specSection(resource: Resource): string[] {
+  const fields = fieldsOf("spec", resource.spec);
+  if (fields.length === 0) return ["## Spec\n", "The spec has no fields.\n"];
+  const settings = resource.noun === "dataplaneConfiguration";
+  const top = (path: string) => path.split(".")[1] as string;
+  const acts = ({ path }: Field) => !settings || (EFFECTIVE.has(top(path)) && !READ_WITHOUT_EFFECT.has(top(path)));
+  const defaults = fieldDefaults(resource.noun);
+  const idle = fields.filter((field) => !acts(field));
+  return [
+    "## Spec\n",
+    fieldTable(fields.filter(acts), defaults),
+    ...(idle.length === 0
+      ? []
+      : [
+          "## Fields without effect in this release\n",
+          "They are accepted, so that existing configurations can be applied, and nothing acts on them. " +
+            "`vendor node show problems` names those that are set (`SETTINGS_WITHOUT_EFFECT`), " +
+            `except ${[...READ_WITHOUT_EFFECT].map(code).join(" and ")}.\n`,
+          fieldTable(idle, new Map()),
+        ]),
+  ];
+}
+
+function rulePage(): string {
+  return [
+    SOURCE,
+    "# Rule\n",
+    "One item of `ingress` and `egress` of a NetworkPolicy, a GlobalNetworkPolicy or a Profile. " +
+      "All criteria of a rule must match; within one list any item may match. The first rule that matches decides.\n",
+    fieldTable(fieldsOf("", policyRule), new Map()),
+  ].join("\n");
+}
+
+interface Field {
+  path: string;
+  schema: Schema;
+  required: boolean;
+}
+
+/** Every field below a schema, parents before children; a rule is described on its own page. */
+function fieldsOf(path: string, schema: Schema, required = false): Field[] {
+  const inner = schema.items ?? schema;
+  const at = schema.items ? `${path}[]` : path;
+  const below =
+    inner === policyRule && path !== ""
+      ? []
+      : Object.entries(inner.properties ?? {}).flatMap(([name, field]) =>
+          fieldsOf(at === "" ? name : `${at}.${name}`, field, inner.required?.includes(name) ?? false),
+        );
+  const itself = path === "" || path === "spec" || path === "status" ? [] : [{ path, schema, required }];
+  return [...itself, ...below];
+}
+
+function fieldTable(fields: readonly Field[], defaults: ReadonlyMap<string, string>): string {
+  return table(
+    ["Field", "Type", "Default", "Description"],
+    fields.map(({ path, schema, required }) => [
+      `${code(path)}${required ? " *required*" : ""}`,
+      typeOf(schema),
+      defaults.get(path) === undefined ? "" : plain(defaults.get(path) as string),
+      descriptionOf(schema),
+    ]),
+  );
+}
+
+function typeOf(schema: Schema): string {
+  if (schema.items) {
+    const rule = schema.items === policyRule;
+    return rule ? `list of [rules](${RULE})` : `list of ${typeOf(schema.items)}`;
+  }
+  if (schema.enum) return schema.enum.map((value) => code(String(value))).join(", ");
+  if (schema["x-kubernetes-int-or-string"]) return "integer or string";
+  if (schema.type === "object" && typeof schema.additionalProperties === "object") return "map of strings";
+  const range = rangeOf(schema);
+  return `${schema.type ?? "any"}${range === "" ? "" : `, ${range}`}${schema.nullable ? " or null" : ""}`;
+}
+
+function rangeOf({ minimum, maximum }: Schema): string {
+  if (minimum !== undefined && maximum !== undefined) return `${minimum} to ${maximum}`;
+  if (minimum !== undefined) return `at least ${minimum}`;
+  return maximum === undefined ? "" : `at most ${maximum}`;
+}
+
+/** Items that are plain values need no line of their own; what is said of them is added to the list's. */
+function descriptionOf(schema: Schema): string {
+  return sentence(plain(schema.description ?? ""));
+}
+
+function fileOf(resource: Resource): string {
+  return `${anchor(placesOf(resource, vendorNames).served.kind)}.md`;
+}
