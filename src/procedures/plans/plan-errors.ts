@@ -7,33 +7,40 @@ const USAGE = 64;
 /** Why install, switch, proxy and uninstall make no plan. */
 export const errors = defineErrors({
   MANIFEST_NOT_YAML: {
+    args: ["name", "problem"],
     say: (name: string, problem: string) => `${name} cannot be read: ${problem}`,
     fix: () => "check the file at --manifest-url, or leave the flag out to use the copy that came with this tool",
   },
   MANIFEST_NOT_OBJECTS: {
+    args: ["name"],
     say: (name: string) => `${name} is not a list of objects with apiVersion, kind and a name`,
     fix: () => "check the file at --manifest-url, or leave the flag out to use the copy that came with this tool",
   },
   MANIFEST_WITHOUT_KIND: {
+    args: ["name", "kind"],
     say: (name: string, kind: string) => `${name} has no ${kind} to edit`,
     fix: () => "check the file at --manifest-url, and that --names fits it",
   },
   MANIFEST_FIELD_IMPOSSIBLE: {
+    args: ["name", "path"],
     say: (name: string, path: string) => `${path} cannot be set in ${name}: something above it is not a section`,
     fix: () => "give --set the path of a field, such as spec.vendorNetwork.mtu=1400",
     exitCode: USAGE,
   },
   INSTALL_EDIT_REFUSED: {
+    args: ["message", "fix"],
     say: (message: string, _fix: string) => `what --set asks for cannot be: ${message}`,
     fix: (_message, fix) => fix,
     exitCode: USAGE,
   },
   INSTALL_OTHER_VERSION: {
+    args: ["version", "wanted"],
     say: (version: string, wanted: string) => `${version} is installed already, and this tool installs ${wanted}`,
     fix: () => "vendorctl upgrade",
     exitCode: CHECK_FAILED,
   },
   INSTALL_OTHER_METHOD: {
+    args: ["method", "asked"],
     say: (method: string, asked: string) => `it is installed already, by ${method}, not by ${asked}`,
     fix: (method) =>
       method === "manifest"
@@ -42,11 +49,13 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   INSTALL_OTHER_DATAPLANE: {
+    args: ["runs", "asked"],
     say: (runs: string, asked: string) => `the installation there runs ${runs}, not ${asked}`,
     fix: (_runs, asked) => `vendorctl switch --to ${asked === "BPF" ? "BPF" : "standard"}`,
     exitCode: CHECK_FAILED,
   },
   INSTALL_NO_STABLE_ADDRESS: {
+    args: ["why"],
     say: (why: string) => `eBPF at install time needs a stable address of the API server, and none is known: ${why}`,
     fix: () =>
       "give it with --api-server HOST:PORT, or leave --dataplane out: then the standard data plane is installed, and vendorctl switch --to BPF follows later",
@@ -63,21 +72,25 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   SWITCH_NO_ADDRESS: {
+    args: ["why"],
     say: (why: string) => `eBPF needs the API server's real address, and none is known: ${why}`,
     fix: () => "vendorctl switch --to BPF --api-server HOST:PORT",
     exitCode: CHECK_FAILED,
   },
   SWITCH_NO_SERVICE_PROXY: {
+    args: ["how"],
     say: (how: string) => `the standard data plane needs the service proxy for services, and here ${how}`,
     fix: () => "stay on eBPF; if services do not matter here, add --force",
     exitCode: CHECK_FAILED,
   },
   SWITCH_CANARY_UNKNOWN: {
+    args: ["node", "nodes"],
     say: (node: string, nodes: string) => `there is no Linux node ${node} to begin with; there are ${nodes}`,
     fix: () => "give --canary the name of one of these, or leave it out",
     exitCode: USAGE,
   },
   SWITCH_NODE_KEPT: {
+    args: ["configurations", "to"],
     say: (configurations: string, to: string) =>
       `nodes are kept from ${to} by their own configuration, so the switch could not end: ${configurations}`,
     fix: () => "take bpfEnabled out of these, then switch",
@@ -90,6 +103,7 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   PROXY_CANNOT_BE_DISABLED: {
+    args: ["how"],
     say: (how: string) => `the service proxy of this cluster cannot be disabled now: ${how}`,
     fix: () => "vendorctl proxy status",
     exitCode: CHECK_FAILED,
@@ -106,6 +120,7 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   PROXY_ABSENT: {
+    args: ["how"],
     say: (how: string) => `there is no service proxy to bring back: ${how}`,
     exitCode: CHECK_FAILED,
   },

@@ -9,6 +9,7 @@ const INTERRUPTED = 130;
 /** What can go wrong around the steps of a run. */
 export const errors = defineErrors({
   RUN_HELD: {
+    args: ["holder", "since"],
     say: (holder: string, since: string) => `another vendorctl is at work on this cluster: ${holder}, since ${since}`,
     fix: () => "let it end, or end it there; a run it leaves behind is taken up with vendorctl resume",
   },
@@ -17,76 +18,92 @@ export const errors = defineErrors({
     fix: () => "see vendorctl history; this one has stopped and changed nothing since",
   },
   RUN_UNFINISHED: {
+    args: ["id", "title", "at"],
     say: (id: string, title: string, at: string) => `an earlier run is not finished: ${id} (${title}), ${at}`,
     fix: () => "vendorctl resume goes on, vendorctl rollback takes it back, vendorctl abort leaves it as it stands",
   },
   RUN_NONE: {
+    args: ["verb"],
     say: (verb: string) => `there is no run to ${verb}`,
     fix: () => "vendorctl history lists the runs of this cluster",
   },
   RUN_UNKNOWN: {
+    args: ["id"],
     say: (id: string) => `there is no run ${id}`,
     fix: () => "vendorctl history lists the runs of this cluster",
     exitCode: USAGE,
   },
   RUN_NOT_NEWEST: {
+    args: ["id", "newer"],
     say: (id: string, newer: string) => `${id} cannot be rolled back: ${newer} came after it`,
     fix: (_id, newer) => `roll ${newer} back first: vendorctl rollback --run ${newer}`,
   },
   RUN_STEP_UNKNOWN: {
+    args: ["step", "id"],
     say: (step: string, id: string) => `run ${id} has no step "${step}"`,
     fix: (_step, id) => `give a step's number or id from vendorctl history ${id}; 0 is before the first`,
     exitCode: USAGE,
   },
   RUN_IRREVERSIBLE: {
+    args: ["steps"],
     say: (steps: string) => `there is no way back from ${steps}`,
     fix: () => "stop before it with --to-step, or leave what cannot be undone with --keep-irreversible",
   },
   RUN_ROLLED_BACK: {
+    args: ["step", "why"],
     say: (step: string, why: string) => `step "${step}" failed, and everything was rolled back: ${why}`,
     fix: () => "put it right, then run the command again",
     exitCode: ROLLED_BACK,
   },
   RUN_OVER_BUDGET: {
+    args: ["step", "why"],
     say: (step: string, why: string) =>
       `at step "${step}" the budget was passed, and everything was rolled back: ${why}`,
     fix: () => "see what broke on the nodes released last, then run the command again; --budget allows more",
     exitCode: OVER_BUDGET,
   },
   RUN_INTERRUPTED: {
+    args: ["id", "step"],
     say: (id: string, step: string) => `interrupted at step "${step}"; the journal of run ${id} is saved`,
     fix: () => "vendorctl resume goes on from there, vendorctl rollback takes it back",
     exitCode: INTERRUPTED,
   },
   RUN_STILL_PROGRESSING: {
+    args: ["id", "step"],
     say: (id: string, step: string) => `not finished in time; run ${id} stands at step "${step}"`,
     fix: () => "vendorctl resume waits on; give it longer with --timeout",
     exitCode: STILL_PROGRESSING,
   },
   JOURNAL_NEWER: {
+    args: ["id", "version"],
     say: (id: string, version: string) => `run ${id} was written by vendorctl ${version}, which is newer than this one`,
     fix: (_id, version) => `use vendorctl ${version} or later`,
   },
   JOURNAL_ACTION_UNKNOWN: {
+    args: ["step", "action"],
     say: (step: string, action: string) =>
       `step "${step}" needs the action ${action}, which this vendorctl does not have`,
     fix: () => "use the version of vendorctl that made the plan",
   },
   JOURNAL_DAMAGED: {
+    args: ["id", "what"],
     say: (id: string, what: string) => `the journal of run ${id} is damaged: ${what}`,
     fix: (id) =>
       `the copy on the machine that ran it has what was done (runs/${id} in its state directory); vendorctl abort gives the run up`,
   },
   JOURNAL_BEFORE_LOST: {
+    args: ["id", "step"],
     say: (id: string, step: string) => `the journal of run ${id} has lost what was there before step "${step}"`,
     fix: (id) =>
       `look it up in the copy on the machine that ran it (runs/${id} in its state directory), or leave the step as it is with --to-step`,
   },
   PLAN_ALTERED: {
+    args: ["id"],
     say: (id: string) => `plan ${id} was changed after it was made`,
     fix: () => "make the plan again with the flags you want; a plan is not edited by hand",
   },
   PLAN_DRIFTED: {
+    args: ["id", "facts"],
     say: (id: string, facts: readonly string[]) => `the cluster is not as plan ${id} was made for: ${facts.join("; ")}`,
     fix: () => "make the plan again, look at it, and apply that one",
   },
