@@ -5,7 +5,6 @@ import { vendorctl } from "../../src/cli/testing/fake-world.ts";
 it.each<[line: string, code: string, sentence: string]>([
   ["install --method manifest", "BAD_VALUE", '--method cannot be "manifest"'],
   ["install --dataplane iptables", "BAD_VALUE", '--dataplane cannot be "iptables"'],
-  ["install --dataplane Nftables", "BAD_VALUE", '--dataplane cannot be "Nftables"'],
   ["install --kind gke", "BAD_VALUE", '--kind cannot be "gke"'],
   [
     "install --api-server https://api.example.com:6443",
