@@ -7,42 +7,50 @@ const CONFIG = 78;
 
 export const errors = defineErrors({
   AGENT_ENV: {
+    args: ["name", "value", "wanted"],
     say: (name: string, value: string, wanted: string) => `$${name} is "${value}", which is not ${wanted}`,
     fix: (name: string, _value: string, wanted: string) => `set $${name} to ${wanted}, or omit it`,
     exitCode: CONFIG,
   },
   AGENT_ENV_MISSING: {
+    args: ["name", "what"],
     say: (name: string, what: string) => `$${name} is not set: it is ${what}`,
     fix: (name: string) => `set $${name} in the container's environment`,
     exitCode: CONFIG,
   },
   AGENT_MAP_FULL: {
+    args: ["map", "entries", "most"],
     say: (map: string, entries: number, most: number) => `BPF map ${map} has ${entries} of at most ${most} entries`,
     fix: () =>
       "run fewer Services, backends or connections on this node; vendor node show problems lists the full maps",
   },
   AGENT_NOT_READY: {
+    args: ["why"],
     say: (why: string) => `the node's agent is not ready: ${why}`,
     fix: () =>
       "the container runtime retries; see the log of the agent's pod: kubectl -n vendor-system logs ds/vendor-node",
     exitCode: TRY_LATER,
   },
   AGENT_NOT_RUNNING: {
+    args: ["socket", "why"],
     say: (socket: string, why: string) => `the agent does not answer at ${socket}: ${why}`,
     fix: () => "kubectl -n vendor-system get pods -o wide",
     exitCode: TRY_LATER,
   },
   AGENT_RUNS: {
+    args: ["socket"],
     say: (socket: string) => `the agent of this node is running: it answers at ${socket}`,
     fix: () => "delete its DaemonSet first; the agent would restore what is removed",
     exitCode: CONFIG,
   },
   AGENT_NO_TABLE: {
+    args: ["name", "known"],
     say: (name: string, _known: readonly string[]) => `there is no table "${name}"`,
     fix: (_name: string, known: readonly string[]) => `show one of: ${known.join(", ")}`,
     exitCode: USAGE,
   },
   AGENT_NO_ADDRESS: {
+    args: ["family", "method"],
     say: (family: string, method: string) => `the node has no ${family} address that "${method}" finds`,
     fix: () => "set nodeAddressAutodetectionV4 or nodeAddressAutodetectionV6 of the Installation to what finds one",
     exitCode: CONFIG,
@@ -52,46 +60,56 @@ export const errors = defineErrors({
     fix: () => "call the plugin as a container runtime of Kubernetes does",
   },
   POD_UNKNOWN: {
+    args: ["pod"],
     say: (pod: string) => `there is no pod ${pod} to connect`,
     fix: () => "none needed: the container runtime removes the rest of the pod",
   },
   POD_POLICY_LATE: {
+    args: ["pod", "why"],
     say: (pod: string, why: string) => `policy of pod ${pod} was not in effect in time: ${why}`,
     fix: () => "see `vendor node show endpoints` on the pod's node; the container runtime retries",
     exitCode: TRY_LATER,
   },
   POD_INTERFACE_WRONG: {
+    args: ["pod", "what"],
     say: (pod: string, what: string) => `the interface of pod ${pod} is not as it was made: ${what}`,
     fix: () => "delete the pod; its replacement gets a new interface",
   },
   POD_ANNOTATION: {
+    args: ["pod", "annotation", "value"],
     say: (pod: string, annotation: string, value: string) => `pod ${pod} asks for ${annotation} "${value}"`,
     fix: (_pod: string, annotation: string) =>
       `write ${annotation} as a JSON list, of pools that exist and may be used`,
   },
   IPAM_NO_POOL: {
+    args: ["pod"],
     say: (pod: string) => `no pool may give pod ${pod} an address`,
     fix: () => "add an IPPool, or see nodeSelector, namespaceSelector, allowedUses and disabled of those there are",
   },
   IPAM_EXHAUSTED: {
+    args: ["pools", "why"],
     say: (pools: readonly string[], why: string) => `no address is free in ${pools.join(", ")}: ${why}`,
     fix: () => "add an IPPool, or free addresses; IPAMConfiguration limits how many blocks a node may have",
   },
   IPAM_ADDRESS_TAKEN: {
+    args: ["address", "by"],
     say: (address: string, by: string) => `address ${address} is taken by ${by}`,
     fix: () => "request another address, or delete what has this one",
   },
   IPAM_BUSY: {
+    args: ["what"],
     say: (what: string) => `${what} was changed concurrently at every attempt`,
     fix: () => "none needed: the container runtime retries",
     exitCode: TRY_LATER,
   },
   NODE_SETUP_FAILED: {
+    args: ["what", "why"],
     say: (what: string, why: string) => `the node could not be prepared: ${what}: ${why}`,
     fix: () => "run the container privileged, with the node's directories mounted as the manifests have it",
     exitCode: CONFIG,
   },
   PROBE_CANNOT_LISTEN: {
+    args: ["port", "why"],
     say: (port: string, why: string) => `the probe cannot listen on ${port}: ${why}`,
     fix: () => "choose a port that is free",
   },

@@ -2,6 +2,7 @@ import { defineErrors } from "../kit/errors.ts";
 
 const errors = defineErrors({
   JSON_PATH_INVALID: {
+    args: ["path", "why"],
     say: (path: string, why: string) => `the JSON path ${JSON.stringify(path)} is not valid: ${why}`,
     fix: () => 'write it like .spec.replicas, .items[0].name or .status.conditions[?(@.type=="Ready")].status',
   },

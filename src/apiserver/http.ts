@@ -14,14 +14,17 @@ import { tooLarge } from "./status-errors.ts";
 
 export const errors = defineErrors({
   PORT_IN_USE: {
+    args: ["host", "port"],
     say: (host: string, port: number) => `port ${port} on ${host} is already in use`,
     fix: () => "choose another port, or stop what listens there",
   },
   ADDRESS_NOT_HERE: {
+    args: ["host"],
     say: (host: string) => `this machine has no address ${host} to listen on`,
     fix: () => "listen on 127.0.0.1, or on an address `ip addr` shows",
   },
   PORT_NOT_PERMITTED: {
+    args: ["port"],
     say: (port: number) => `no permission to listen on port ${port}`,
     fix: () => "choose a port above 1023",
   },

@@ -4,11 +4,13 @@ const CONFIG = 78;
 
 export const errors = defineErrors({
   CNI_INSTALL_CONFIG: {
+    args: ["why"],
     say: (why: string) => `$CNI_NETWORK_CONFIG is not a list of plugins for nodes: ${why}`,
     fix: () => "set it to a conflist: JSON with name, cniVersion and plugins",
     exitCode: CONFIG,
   },
   CNI_INSTALL_FAILED: {
+    args: ["path", "why"],
     say: (path: string, why: string) => `could not write ${path} on the node: ${why}`,
     fix: () => "mount the node's directories of plugins and of their configuration where a container of root can write",
     exitCode: CONFIG,

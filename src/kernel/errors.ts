@@ -2,54 +2,68 @@ import { CodedError, defineErrors } from "../kit/errors.ts";
 
 export const errors = defineErrors({
   KERNEL_NOT_PERMITTED: {
+    args: ["operation", "errno", "detail"],
     say: (operation: string, errno: string, detail: string) => sentence("does not permit", operation, errno, detail),
     fix: () =>
       "run as root, with CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; before kernel 5.11 with CAP_SYS_RESOURCE too",
     exitCode: 77,
   },
   KERNEL_NOT_FOUND: {
+    args: ["operation", "errno", "detail"],
     say: (operation: string, errno: string, detail: string) =>
       sentence("found nothing to work on in", operation, errno, detail),
   },
   KERNEL_EXISTS: {
+    args: ["operation", "errno", "detail"],
     say: (operation: string, errno: string, detail: string) =>
       sentence("already has what was to be made by", operation, errno, detail),
   },
   KERNEL_NOT_SUPPORTED: {
+    args: ["operation", "errno", "detail"],
     say: (operation: string, errno: string, detail: string) => sentence("does not know", operation, errno, detail),
     fix: () => "use a kernel that was built with this feature",
   },
   KERNEL_REFUSED: {
+    args: ["operation", "errno", "detail"],
     say: (operation: string, errno: string, detail: string) => sentence("refused", operation, errno, detail),
   },
   KERNEL_PROGRAM_REFUSED: {
+    args: ["program", "errno", "log"],
     say: (program: string, errno: string, log: string) =>
       `the kernel's verifier refused program ${program}: ${errno}${log && `\n${log}`}`,
   },
   KERNEL_BTF_REFUSED: {
+    args: ["errno", "log"],
     say: (errno: string, log: string) => `the kernel refused the types of an object: ${errno}${log && `\n${log}`}`,
   },
   KERNEL_MAP_LAYOUT: {
+    args: ["path", "have", "want"],
     say: (path: string, have: string, want: string) => `the map pinned at ${path} is ${have}, and ${want} is needed`,
     fix: (path: string) => `carry its entries over to a new map, or remove ${path}`,
   },
   KERNEL_BROKEN_OBJECT: {
+    args: ["why"],
     say: (why: string) => `this is not a BPF object that can be loaded: ${why}`,
   },
   KERNEL_NO_FUNCTION: {
+    args: ["name"],
     say: (name: string) => `the kernel has no function ${name} that programs may call`,
     fix: () => "use a kernel that was built with this function, or load the program without it",
   },
   KERNEL_BAD_ASSEMBLY: {
+    args: ["why"],
     say: (why: string) => `a program could not be assembled: ${why}`,
   },
   KERNEL_BAD_VALUE: {
+    args: ["what", "value"],
     say: (what: string, value: string) => `"${value}" is not ${what}`,
   },
   KERNEL_NFT_REFUSED: {
+    args: ["text"],
     say: (text: string) => `nftables refused a transaction: ${text}`,
   },
   KERNEL_NO_LIBRARY: {
+    args: ["name", "why"],
     say: (name: string, why: string) => `the library ${name} could not be loaded: ${why}`,
     fix: (name: string) => `install the package that brings ${name}`,
   },

@@ -3,7 +3,7 @@
  * Rooms declare theirs as a closed set:
  *
  *   export const errors = defineErrors({
- *     PORT_IN_USE: { say: (port: number) => `port ${port} is already in use`, fix: () => "choose another with --port" },
+ *     PORT_IN_USE: { args: ["port"], say: (port: number) => `port ${port} is already in use`, fix: () => "choose another with --port" },
  *   });
  *   throw errors.PORT_IN_USE(6443);
  */
@@ -31,11 +31,17 @@ export class CodedError extends Error {
 type Say = (...args: any[]) => string;
 
 export interface ErrorDefinition<S extends Say = Say> {
+  /** What the arguments of `say` and `fix` are called where the error is explained without having been met. */
+  args?: readonly string[];
   say: S;
   fix?: (...args: Parameters<S>) => string;
   /** Exit status, as sysexits has them (default: 1). */
   exitCode?: number;
 }
+
+/** A word for each argument, no more and no fewer. */
+type Words<Arguments extends readonly unknown[]> = { readonly [Index in keyof Arguments]: string };
+type Named<S extends Say> = Parameters<S> extends [] ? object : { args: Words<Parameters<S>> };
 
 /** Every definition of the modules loaded so far, so that a code can be explained without meeting its error. */
 const defined = new Map<string, ErrorDefinition>();
@@ -49,12 +55,12 @@ export function definedCodes(): string[] {
   return [...defined.keys()];
 }
 
-type Thrower<D> = D extends { say: infer S extends Say } ? (...args: Parameters<S>) => CodedError : never;
-
-export function defineErrors<const D extends Record<string, ErrorDefinition>>(
-  definitions: D,
-): { [Code in keyof D]: Thrower<D[Code]> } {
-  const made = Object.entries(definitions).map(([code, definition]) => {
+export function defineErrors<const S extends Record<string, Say>>(
+  definitions: {
+    [Code in keyof S]: ErrorDefinition<S[Code]> & Named<S[Code]>;
+  },
+): { [Code in keyof S]: (...args: Parameters<S[Code]>) => CodedError } {
+  const made = Object.entries<ErrorDefinition>(definitions).map(([code, definition]) => {
     defined.set(code, definition);
     const thrower = (...args: unknown[]) =>
       new CodedError(code, definition.say(...args), {
@@ -63,5 +69,5 @@ export function defineErrors<const D extends Record<string, ErrorDefinition>>(
       });
     return [code, thrower];
   });
-  return Object.fromEntries(made) as { [Code in keyof D]: Thrower<D[Code]> };
+  return Object.fromEntries(made) as { [Code in keyof S]: (...args: Parameters<S[Code]>) => CodedError };
 }

@@ -2,27 +2,33 @@ import { defineErrors } from "../kit/errors.ts";
 
 export const errors = defineErrors({
   CLUSTER_NAME_INVALID: {
+    args: ["name"],
     say: (name: string) => `"${name}" cannot be the name of a cluster`,
     fix: () => "use lower-case letters, digits and dashes, starting with a letter, at most 40 of them",
     exitCode: 64,
   },
   CLUSTER_RUNNING: {
+    args: ["name"],
     say: (name: string) => `the cluster ${name} is already running`,
     fix: (name: string) => `use it, take it down with: vendorctl cluster down --name ${name}, or choose another --name`,
   },
   CLUSTER_NOT_FOUND: {
+    args: ["name"],
     say: (name: string) => `there is no cluster ${name}`,
     fix: () => "see what there is with: vendorctl cluster list",
   },
   CLUSTER_DIED: {
+    args: ["name", "last"],
     say: (name: string, last: string) => `the cluster ${name} ended before it was ready: ${last}`,
     fix: (name: string) => `read its log: vendorctl cluster logs --name ${name}`,
   },
   CLUSTER_WILL_NOT_STOP: {
+    args: ["name", "pid"],
     say: (name: string, pid: number) => `the cluster ${name} (process ${pid}) does not stop`,
     fix: (_name: string, pid: number) => `look at process ${pid}, or end it with: kill -9 ${pid}`,
   },
   STATE_NOT_WRITABLE: {
+    args: ["path"],
     say: (path: string) => `no permission to write to ${path}, where clusters keep their state`,
     fix: () => "make it writable for this user, or name another place with VENDORCTL_HOME",
   },

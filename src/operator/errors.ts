@@ -5,16 +5,19 @@ const CONFIG = 78;
 
 export const errors = defineErrors({
   OPERATOR_CONFIG: {
+    args: ["name", "why"],
     say: (name: string, why: string) => `the environment variable ${name} ${why}`,
     fix: (name: string) => `set ${name} in the operator's Deployment; the published manifest does`,
     exitCode: CONFIG,
   },
   OPERATOR_IN_SYSTEM_NAMESPACE: {
+    args: ["namespace"],
     say: (namespace: string) => `the operator must not run in ${namespace}, the namespace it manages`,
     fix: () => "install it in a namespace of its own, such as vendor-operator",
     exitCode: CONFIG,
   },
   SECOND_OPERATOR: {
+    args: ["own", "active"],
     say: (own: string, active: string) =>
       `the operator in namespace ${active} already manages this cluster, so the one in ${own} stops`,
     fix: (own: string, active: string) =>
@@ -22,24 +25,29 @@ export const errors = defineErrors({
     exitCode: CONFIG,
   },
   OPERATOR_CANNOT_SEE: {
+    args: ["plurals"],
     say: (plurals: string) => `the operator cannot see ${plurals} in the namespace it manages`,
     fix: () => "use Kubernetes 1.21 or later, and the RBAC of the published manifest; see the log of the operator",
   },
   KIND_NOT_MANAGED: {
+    args: ["kind", "api version"],
     say: (kind: string, apiVersion: string) => `${kind} in ${apiVersion} is not a kind the operator creates`,
     fix: () => "this is a bug in the operator: report it",
   },
   CERTIFICATE_SECRET_UNUSABLE: {
+    args: ["secret", "why"],
     say: (secret: string, why: string) => `Secret ${secret} is not ours and cannot be used: ${why}`,
     fix: (secret: string) =>
       `correct it (tls.crt, tls.key and ca.crt that belong together), or delete it and the operator makes its own: kubectl -n ${secret.split("/")[0]} delete secret ${secret.split("/")[1]}`,
   },
   CERTIFICATE_AUTHORITY_BROKEN: {
+    args: ["secret", "why"],
     say: (secret: string, why: string) => `the certificate authority in Secret ${secret} cannot be used: ${why}`,
     fix: (secret: string) =>
       `restore it; or delete it, and the operator makes a new authority and rolls every pod: kubectl -n ${secret.split("/")[0]} delete secret ${secret.split("/")[1]}`,
   },
   PULL_SECRET_MISSING: {
+    args: ["namespace", "name"],
     say: (namespace: string, name: string) =>
       `spec.imagePullSecrets names Secret ${namespace}/${name}, which does not exist`,
     fix: (namespace: string, name: string) =>

@@ -42,6 +42,30 @@ import { allowAllProfile, translateProfile } from "./translate-profile.ts";
 import type { Translation } from "./translated-policy.ts";
 import { problem } from "./untranslatable.ts";
 
+/** What each input holds. The orchestrator's objects are read where they are used. */
+interface InputObjects extends Record<InputName, object> {
+  pods: KubeObject;
+  namespaces: KubeObject;
+  serviceAccounts: KubeObject;
+  nodes: KubeObject;
+  services: Service;
+  kubernetesPolicies: KubeObject;
+  endpointSlices: KubeObject;
+  networkPolicies: NetworkPolicy;
+  globalNetworkPolicies: NetworkPolicy;
+  tiers: Tier;
+  profiles: ProfileResource;
+  networkSets: NetworkSet;
+  globalNetworkSets: NetworkSet;
+  hostEndpoints: HostEndpointResource;
+  pools: IPPool;
+  blocks: IPAMBlock;
+  affinities: { spec?: Affinity };
+  configurations: DataplaneConfiguration;
+}
+
+type Inputs = { readonly [Name in InputName]: InputTable<InputObjects[Name]> };
+
 /**
  * The wiring: which input touches which part of the model. Inputs are looked at in the order below, each key once, so a part always sees
  * what it depends on as it is now:
@@ -53,7 +77,7 @@ import { problem } from "./untranslatable.ts";
  *   blocks, affinities, pools, nodes, pods of this node -> routes
  */
 export class Calculation {
-  readonly inputs: Record<InputName, InputTable<KubeObject>>;
+  readonly #inputs: Inputs;
   readonly #node: string;
   readonly #names: Names;
   readonly #tables = {
@@ -85,13 +109,22 @@ export class Calculation {
     this.#node = node;
     this.#names = names;
     const kinds = [...calculatorKinds(names).keys()];
-    this.inputs = Object.fromEntries(kinds.map((name) => [name, new InputTable()])) as typeof this.inputs;
+    this.#inputs = Object.fromEntries(kinds.map((name) => [name, new InputTable()])) as Inputs;
     this.#endpoints = new Endpoints(this.#sets, this.#tables);
     this.#services = new Services(node, this.#tables.services, (service) => this.#backends.slicesOf(service));
     this.#routes = new Routes(node, this.#tables.routes);
     this.#nodes = new Nodes(node, names.namespaces.system, this.#tables.nodes, this.#routes);
     const { allowAllProfile: id } = names.hostEndpoints;
     this.#endpoints.setProfile(id, allowAllProfile(id));
+  }
+
+  /** Objects arrive as the API server has validated them: from here on each has the type of its kind. */
+  set(input: InputName, key: string, object: KubeObject): void {
+    (this.#inputs[input] as unknown as InputTable<KubeObject>).set(key, object);
+  }
+
+  remove(input: InputName, key: string): void {
+    this.#inputs[input].remove(key);
   }
 
   inSync(): void {
@@ -122,22 +155,22 @@ export class Calculation {
 
   #settle(): void {
     this.#settleHandedOn();
-    for (const key of this.inputs.pods.takeDirty()) this.#settlePod(key);
+    for (const key of this.#inputs.pods.takeDirty()) this.#settlePod(key);
     for (const name of ["networkSets", "globalNetworkSets"] as const) this.#settleNetworkSets(name);
-    for (const key of this.inputs.hostEndpoints.takeDirty()) this.#settleHostEndpoint(key);
-    for (const key of this.inputs.endpointSlices.takeDirty()) {
-      const services = this.#backends.set(key, this.inputs.endpointSlices.get(key));
+    for (const key of this.#inputs.hostEndpoints.takeDirty()) this.#settleHostEndpoint(key);
+    for (const key of this.#inputs.endpointSlices.takeDirty()) {
+      const services = this.#backends.set(key, this.#inputs.endpointSlices.get(key));
       for (const service of services) {
         this.#sets.serviceChanged(service);
-        this.inputs.services.touch(service);
+        this.#inputs.services.touch(service);
       }
     }
     this.#settleServices();
     this.#settlePolicies("kubernetesPolicies", translateKubernetesPolicy);
-    this.#settlePolicies("networkPolicies", (object) => translatePolicy(object as unknown as NetworkPolicy));
-    this.#settlePolicies("globalNetworkPolicies", (object) => translatePolicy(object as unknown as NetworkPolicy));
-    for (const name of this.inputs.tiers.takeDirty()) {
-      this.#endpoints.setTier(name, this.inputs.tiers.get(name) as unknown as Tier | undefined);
+    this.#settlePolicies("networkPolicies", translatePolicy);
+    this.#settlePolicies("globalNetworkPolicies", translatePolicy);
+    for (const name of this.#inputs.tiers.takeDirty()) {
+      this.#endpoints.setTier(name, this.#inputs.tiers.get(name));
     }
     this.#endpoints.settle();
     this.#settleRouting();
@@ -145,7 +178,7 @@ export class Calculation {
 
   /** Namespaces, accounts and profiles: what they hand on makes others worth another look. */
   #settleHandedOn(): void {
-    const { pods, networkSets, hostEndpoints, namespaces, serviceAccounts, profiles } = this.inputs;
+    const { pods, networkSets, hostEndpoints, namespaces, serviceAccounts, profiles } = this.#inputs;
     this.#indexByNamespace("pods");
     this.#indexByNamespace("networkSets");
     for (const name of namespaces.takeDirty()) {
@@ -163,13 +196,12 @@ export class Calculation {
     }
     for (const name of profiles.takeDirty()) {
       if (this.#isReserved(name)) continue;
-      const object = profiles.get(name) as unknown as ProfileResource | undefined;
+      const object = profiles.get(name);
       const { translated, problems = [] } = object ? translateProfile(object) : {};
       this.#endpoints.setProfile(name, translated);
       this.#report(`profile ${name}`, problems);
       for (const endpoint of hostEndpoints.values()) {
-        const { spec } = endpoint as unknown as HostEndpointResource;
-        if (spec.profiles?.includes(name)) hostEndpoints.touch(endpoint.metadata.name);
+        if (endpoint.spec.profiles?.includes(name)) hostEndpoints.touch(endpoint.metadata.name);
       }
     }
   }
@@ -180,27 +212,27 @@ export class Calculation {
   }
 
   #indexByNamespace(name: "pods" | "networkSets"): void {
-    const dirty = this.inputs[name].takeDirty();
+    const dirty = this.#inputs[name].takeDirty();
     for (const key of dirty) {
       const namespace = key.slice(0, key.indexOf("/"));
       const keys = orMake(this.#within[name], namespace, () => new Set());
-      if (this.inputs[name].get(key)) keys.add(key);
+      if (this.#inputs[name].get(key)) keys.add(key);
       else keys.delete(key);
       if (keys.size === 0) this.#within[name].delete(namespace);
-      this.inputs[name].touch(key);
+      this.#inputs[name].touch(key);
     }
   }
 
   #settlePod(key: string): void {
-    const pod = this.inputs.pods.get(key);
+    const pod = this.#inputs.pods.get(key);
     this.#nodes.setPod(key, pod);
     const { namespace = "" } = pod?.metadata ?? {};
     const workload =
       pod &&
       workloadOf(
         pod,
-        this.inputs.namespaces.get(namespace),
-        this.inputs.serviceAccounts.get(`${namespace}/${serviceAccountOf(pod)}`),
+        this.#inputs.namespaces.get(namespace),
+        this.#inputs.serviceAccounts.get(`${namespace}/${serviceAccountOf(pod)}`),
       );
     const id = `pod ${key}`;
     if (workload) this.#sets.setThing(workload);
@@ -213,15 +245,15 @@ export class Calculation {
   }
 
   #settleNetworkSets(name: "networkSets" | "globalNetworkSets"): void {
-    for (const key of this.inputs[name].takeDirty()) {
-      const set = this.inputs[name].get(key) as unknown as NetworkSet | undefined;
-      if (set) this.#sets.setThing(networkSetThing(set, this.inputs.namespaces.get(set.metadata.namespace ?? "")));
+    for (const key of this.#inputs[name].takeDirty()) {
+      const set = this.#inputs[name].get(key);
+      if (set) this.#sets.setThing(networkSetThing(set, this.#inputs.namespaces.get(set.metadata.namespace ?? "")));
       else this.#sets.removeThing(`${name === "networkSets" ? "ns" : "gns"} ${key}`);
     }
   }
 
   #settleHostEndpoint(key: string): void {
-    const resource = this.inputs.hostEndpoints.get(key) as unknown as HostEndpointResource | undefined;
+    const resource = this.#inputs.hostEndpoints.get(key);
     const id = `hep ${key}`;
     const thing = resource && hostEndpointThing(resource, (name) => this.#labelsOfProfile(name));
     if (thing) this.#sets.setThing(thing);
@@ -232,15 +264,15 @@ export class Calculation {
 
   #labelsOfProfile(name: string): Readonly<Record<string, string>> | undefined {
     if (this.#isReserved(name)) return undefined;
-    return (this.inputs.profiles.get(name) as unknown as ProfileResource | undefined)?.spec?.labelsToApply;
+    return this.#inputs.profiles.get(name)?.spec?.labelsToApply;
   }
 
-  #settlePolicies(
-    name: "kubernetesPolicies" | "networkPolicies" | "globalNetworkPolicies",
-    translate: (object: KubeObject) => Translation,
+  #settlePolicies<Name extends "kubernetesPolicies" | "networkPolicies" | "globalNetworkPolicies">(
+    name: Name,
+    translate: (object: InputObjects[Name]) => Translation,
   ): void {
-    for (const key of this.inputs[name].takeDirty()) {
-      const object = this.inputs[name].get(key);
+    for (const key of this.#inputs[name].takeDirty()) {
+      const object = this.#inputs[name].get(key);
       const source = `${name} ${key}`;
       const { translated, problems = [] } = object ? translate(object) : ({} as Partial<Translation>);
       const before = this.#policyIds.get(source);
@@ -254,19 +286,19 @@ export class Calculation {
   }
 
   #settleServices(): void {
-    const { services, nodes } = this.inputs;
+    const { services, nodes } = this.#inputs;
     if (this.#services.standsAt(nodes.get(this.#node))) {
       for (const { metadata } of services.values()) services.touch(keyOf(metadata));
     }
     for (const key of services.takeDirty()) {
-      this.#report(`service ${key}`, this.#services.set(key, services.get(key) as Service | undefined));
+      this.#report(`service ${key}`, this.#services.set(key, services.get(key)));
     }
   }
 
   #settleRouting(): void {
-    const { nodes, blocks, affinities, pools, configurations } = this.inputs;
+    const { nodes, blocks, affinities, pools, configurations } = this.#inputs;
     for (const key of blocks.takeDirty()) {
-      const block = blocks.get(key) as unknown as IPAMBlock | undefined;
+      const block = blocks.get(key);
       const facts = block ? blockFacts(block) : [];
       this.#routes.say(`block ${key}`, facts);
       this.#nodes.setBlock(key, facts);
@@ -276,12 +308,12 @@ export class Calculation {
     const nodesChanged = this.#nodes.settle();
     const changedPools = pools.takeDirty();
     for (const key of changedPools) this.#settlePool(key);
-    const all = [...pools.values()] as unknown as IPPool[];
+    const all = [...pools.values()];
     if (nodesChanged || changedPools.length > 0) this.#routes.know(all, this.#nodes);
     this.#routes.settle();
     if (configurations.takeDirty().length + changedPools.length > 0 || !this.#settled) {
       const [common, own] = [this.#names.singleton, `node.${this.#node}`].map((name) => {
-        const found = configurations.get(name) as unknown as DataplaneConfiguration | undefined;
+        const found = configurations.get(name);
         this.#report(`configuration ${name}`, found ? withoutEffect(found) : []);
         return found?.spec;
       });
@@ -291,14 +323,14 @@ export class Calculation {
   }
 
   #settleAffinity(key: string): void {
-    const { spec } = (this.inputs.affinities.get(key) ?? {}) as { spec?: Affinity };
+    const { spec } = this.#inputs.affinities.get(key) ?? {};
     const net = spec?.state === "confirmed" && !spec.deleted && spec.type !== "virtual" ? toNet(spec.cidr) : undefined;
     // `claim` comes after `block` in the alphabet, so that the block is believed where the two differ.
     this.#routes.say(`claim ${key}`, spec && net !== undefined ? [{ is: "pods", net, node: spec.node }] : []);
   }
 
   #settlePool(key: string): void {
-    const pool = this.inputs.pools.get(key) as unknown as IPPool | undefined;
+    const pool = this.#inputs.pools.get(key);
     const net = pool && toNet(pool.spec.cidr);
     this.#routes.say(`pool ${key}`, net === undefined ? [] : [{ is: "pool", net }]);
     const ipip = pool?.spec.ipipMode !== undefined && pool.spec.ipipMode !== "Never";

@@ -25,11 +25,11 @@ export function createCalculator(node: string, names: Names): Calculator {
   return {
     set(object) {
       const input = inputOf(kindOf(object));
-      if (input) calculation.inputs[input].set(keyOf(object.metadata), object);
+      if (input) calculation.set(input, keyOf(object.metadata), object);
     },
     remove(kind, ref) {
       const input = inputOf(kind);
-      if (input) calculation.inputs[input].remove(keyOf(ref));
+      if (input) calculation.remove(input, keyOf(ref));
     },
     inSync: () => calculation.inSync(),
     take: () => calculation.take(),

@@ -4,39 +4,48 @@ import type { Stored } from "./store.ts";
 /** What can go wrong with a data directory, as the person who owns it reads it. */
 export const errors = defineErrors({
   STORE_NOT_A_DIRECTORY: {
+    args: ["path"],
     say: (path: string) => `the data directory ${path} is not a directory`,
     fix: () => "give the path of a directory, or of one that does not exist yet",
   },
   STORE_NO_PERMISSION: {
+    args: ["path"],
     say: (path: string) => `no permission to read and write the data directory ${path}`,
     fix: (path: string) => `give this user the directory (chown, chmod u+rwx ${path}) or choose another`,
   },
   STORE_DISK_FULL: {
+    args: ["path"],
     say: (path: string) => `the disk under the data directory ${path} is full`,
     fix: () => "free some space, then start the server again; everything acknowledged is still there",
   },
   STORE_UNUSABLE: {
+    args: ["path", "reason"],
     say: (path: string, reason: string) => `the data directory ${path} cannot be used: ${reason}`,
     fix: () => "check the disk and the path, or choose another directory",
   },
   STORE_LOCKED: {
+    args: ["path", "pid"],
     say: (path: string, pid: number) => `the data directory ${path} is in use by process ${pid}`,
     fix: (_path: string, pid: number) => `stop process ${pid} first, or choose another directory`,
   },
   STORE_CORRUPT: {
+    args: ["file", "offset", "what"],
     say: (file: string, offset: number, what: string) => `${file} is damaged at byte ${offset}: ${what}`,
     fix: () => "restore the data directory from a copy; nothing was changed, so the file can still be examined",
   },
   STORE_INCOMPLETE: {
+    args: ["path", "missing"],
     say: (path: string, missing: string) => `the data directory ${path} lacks its file ${missing}`,
     fix: () => "restore the data directory from a copy",
   },
   STORE_WRITE_FAILED: {
+    args: ["path", "reason"],
     say: (path: string, reason: string) =>
       `writing to the data directory ${path} failed (${reason}); the store is now read-only`,
     fix: () => "free or repair the disk, then start the server again; everything acknowledged is still there",
   },
   STORE_BACKLOG: {
+    args: ["waiting"],
     say: (waiting: number) => `${waiting} writes are waiting for the disk; no more are taken until it catches up`,
     fix: () => "write more slowly, or put the data directory on a faster disk",
   },

@@ -41,11 +41,11 @@ describe("vendorctl explain", () => {
 
 describe("the sentence of an error nobody has met", () => {
   it.each([
-    [(port: number) => `port ${port} is in use`, "port <port> is in use"],
-    [() => "interrupted", "interrupted"],
-    [(nodeName: string, _why?: string) => `${nodeName} is gone`, "<node name> is gone"],
-    [(names: string[]) => `one of ${names.join(", ")}`, "one of <names>"],
-  ])("%s", (say, sentence) => {
-    expect(sentenceOf(say)).toBe(sentence);
+    [(port: number) => `port ${port} is in use`, ["port"], "port <port> is in use"],
+    [() => "interrupted", undefined, "interrupted"],
+    [(a: string, _b: string) => `${a} is gone`, ["node name", "why"], "<node name> is gone"],
+    [(names: string[]) => `one of ${names.join(", ")}`, ["names"], "one of <names>"],
+  ])("%s", (say, args, sentence) => {
+    expect(sentenceOf(say, args)).toBe(sentence);
   });
 });

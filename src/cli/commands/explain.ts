@@ -66,6 +66,6 @@ async function failureOfAProgram(code: string): Promise<Explanation | undefined>
   await Promise.all(Object.values(ERROR_SETS).map((load) => load()));
   const definition = errorDefinition(code);
   if (!definition) return undefined;
-  const { say, fix, exitCode = 1 } = definition;
-  return { code, title: sentenceOf(say), ...(fix ? { fix: sentenceOf(fix, say) } : {}), exitCode };
+  const { args, say, fix, exitCode = 1 } = definition;
+  return { code, title: sentenceOf(say, args), ...(fix ? { fix: sentenceOf(fix, args) } : {}), exitCode };
 }

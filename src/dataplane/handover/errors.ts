@@ -2,6 +2,7 @@ import { defineErrors } from "../../kit/errors.ts";
 
 export const errors = defineErrors({
   HANDOVER_STEP_WITHOUT_EFFECT: {
+    args: ["step"],
     say: (step: string) => `changing the data plane: ${step} was done, and nothing is different`,
     fix: () => "see who else changes our nftables tables or pins on this node; it is tried again",
   },

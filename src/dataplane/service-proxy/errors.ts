@@ -2,10 +2,12 @@ import { defineErrors } from "../../kit/errors.ts";
 
 export const errors = defineErrors({
   SERVICE_PROXY_RULES_STAY: {
+    args: ["where", "why"],
     say: (where: string, why: string) => `kube-proxy's rules in ${where} could not be removed: ${why}`,
     fix: () => "stop kube-proxy on this node; the agent retries",
   },
   SERVICE_PROXY_WRITES_AGAIN: {
+    args: ["times"],
     say: (times: number) =>
       `kube-proxy wrote its rules again after they were removed, ${times} times in the last ten minutes`,
     fix: () =>

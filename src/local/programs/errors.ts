@@ -6,11 +6,13 @@ const CONFIG = 78;
 
 export const errors = defineErrors({
   PROGRAM_UNKNOWN: {
+    args: ["name", "known"],
     say: (name: string, _known: readonly string[]) => `there is no program "${name}"`,
     fix: (_name: string, known: readonly string[]) => `run one of: ${known.map((one) => `vendor ${one}`).join(", ")}`,
     exitCode: USAGE,
   },
   PROGRAM_HAS_NO_ACCOUNT: {
+    args: ["pod"],
     say: (pod: string) => `pod ${pod} has no service account token mounted, so it cannot ask the API server`,
     fix: () => "remove automountServiceAccountToken: false from the pod",
     exitCode: CONFIG,

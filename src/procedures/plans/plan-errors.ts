@@ -7,33 +7,40 @@ const USAGE = 64;
 /** Why install, switch, proxy and uninstall make no plan. */
 export const errors = defineErrors({
   MANIFEST_NOT_YAML: {
+    args: ["name", "problem"],
     say: (name: string, problem: string) => `${name} cannot be read: ${problem}`,
     fix: () => "check the file at --manifest-url, or omit the flag to use the copy in this tool",
   },
   MANIFEST_NOT_OBJECTS: {
+    args: ["name"],
     say: (name: string) => `${name} is not a list of objects with apiVersion, kind and a name`,
     fix: () => "check the file at --manifest-url, or omit the flag to use the copy in this tool",
   },
   MANIFEST_WITHOUT_KIND: {
+    args: ["name", "kind"],
     say: (name: string, kind: string) => `${name} has no ${kind} to edit`,
     fix: () => "check the file at --manifest-url, and that --names fits it",
   },
   MANIFEST_FIELD_IMPOSSIBLE: {
+    args: ["name", "path"],
     say: (name: string, path: string) => `${path} cannot be set in ${name}: a field above it is not an object`,
     fix: () => "give --set the path of a field, such as spec.vendorNetwork.mtu=1400",
     exitCode: USAGE,
   },
   INSTALL_EDIT_REFUSED: {
+    args: ["message", "fix"],
     say: (message: string, _fix: string) => `--set is not valid: ${message}`,
     fix: (_message, fix) => fix,
     exitCode: USAGE,
   },
   INSTALL_OTHER_VERSION: {
+    args: ["version", "wanted"],
     say: (version: string, wanted: string) => `${version} is installed already, and this tool installs ${wanted}`,
     fix: () => "vendorctl upgrade",
     exitCode: CHECK_FAILED,
   },
   INSTALL_OTHER_METHOD: {
+    args: ["method", "asked"],
     say: (method: string, asked: string) => `the service is installed already, by ${method}, not by ${asked}`,
     fix: (method) =>
       method === "manifest"
@@ -42,11 +49,13 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   INSTALL_OTHER_DATAPLANE: {
+    args: ["runs", "asked"],
     say: (runs: string, asked: string) => `the installed data plane is ${runs}, not ${asked}`,
     fix: (_runs, asked) => `vendorctl switch --to ${asked === "BPF" ? "bpf" : "standard"}`,
     exitCode: CHECK_FAILED,
   },
   INSTALL_NO_STABLE_ADDRESS: {
+    args: ["why"],
     say: (why: string) => `eBPF at install time needs a stable address of the API server, and none is known: ${why}`,
     fix: () =>
       "give it with --api-server HOST:PORT, or install the standard data plane now (vendorctl install) and switch later (vendorctl switch --to bpf)",
@@ -63,21 +72,25 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   SWITCH_NO_ADDRESS: {
+    args: ["why"],
     say: (why: string) => `eBPF needs a stable address of the API server, and none is known: ${why}`,
     fix: () => "vendorctl switch --to bpf --api-server HOST:PORT",
     exitCode: CHECK_FAILED,
   },
   SWITCH_NO_SERVICE_PROXY: {
+    args: ["how"],
     say: (how: string) => `the standard data plane needs kube-proxy for Services, and here ${how}`,
     fix: () => "stay on eBPF, or add --force if no Service is used",
     exitCode: CHECK_FAILED,
   },
   SWITCH_CANARY_UNKNOWN: {
+    args: ["node", "nodes"],
     say: (node: string, nodes: string) => `there is no Linux node ${node}; the nodes are ${nodes}`,
     fix: () => "give --canary one of these names, or omit it",
     exitCode: USAGE,
   },
   SWITCH_NODE_KEPT: {
+    args: ["configurations", "to"],
     say: (configurations: string, to: string) =>
       `these nodes have a data plane configuration of their own that excludes ${to}: ${configurations}`,
     fix: () => "remove bpfEnabled from these, then switch again",
@@ -89,6 +102,7 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   PROXY_CANNOT_BE_DISABLED: {
+    args: ["how"],
     say: (how: string) => `kube-proxy of this cluster cannot be disabled: ${how}`,
     fix: () => "vendorctl proxy status",
     exitCode: CHECK_FAILED,
@@ -104,6 +118,7 @@ export const errors = defineErrors({
     exitCode: CHECK_FAILED,
   },
   PROXY_ABSENT: {
+    args: ["how"],
     say: (how: string) => `there is no kube-proxy to restore: ${how}`,
     exitCode: CHECK_FAILED,
   },
