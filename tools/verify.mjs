@@ -1,6 +1,7 @@
 // npm run verify: everything about the project that a machine can hold. One line per check, details only when it fails.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { commitProblems, newCommits } from "./commit-subjects.mjs";
 import { ROOT } from "./fingerprint.mjs";
 import { staleFiles } from "./generate.mjs";
 import { layerProblems } from "./layers.mjs";
@@ -8,6 +9,7 @@ import { projectFiles, readText } from "./project-files.mjs";
 import { runAsScript, say } from "./say.mjs";
 import { setup } from "./setup.mjs";
 import { workersHere } from "./test-run/workers.mjs";
+import { countPerFile, vocabularyProblems } from "./vocabulary.mjs";
 import { wordProblems } from "./words.mjs";
 
 /** Each returns what is wrong, one line per problem; nothing when all is well. */
@@ -22,7 +24,9 @@ const CHECKS = [
   ["every test file is run once", misplacedTests],
   ["import layers", () => layerProblems(textsOf((path) => /^src\/.*\.ts$/.test(path)))],
   ["generated files are clean", async () => (await staleFiles()).map((path) => `${path} is stale: npm run generate`)],
-  ["words", () => wordProblems(textsOf((path) => !/\.(?:png|ico|woff2?|o)$/.test(path)))],
+  ["words", () => wordProblems(textsOf(isText))],
+  ["commit subjects", commitSubjects],
+  ["vocabulary", () => vocabularyProblems(textsOf(isText)), { advisory: true }],
 ];
 
 async function main(args) {
@@ -42,14 +46,35 @@ async function main(args) {
   return failed === 0 ? 0 : 1;
 }
 
-async function perform(name, check) {
+async function perform(name, check, { advisory = false } = {}) {
   const started = Date.now();
   const problems = await Promise.resolve()
     .then(check)
     .catch((error) => [error.fix ? error.message : (error.stack ?? String(error))]);
-  say(`${problems.length === 0 ? "ok  " : "FAIL"}  ${name.padEnd(28)} ${seconds(started)}`);
-  for (const problem of problems) say(`      ${problem.replaceAll("\n", "\n      ")}`);
-  return problems.length === 0;
+  const ok = problems.length === 0;
+  say(`${ok ? "ok  " : advisory ? "note" : "FAIL"}  ${name.padEnd(28)} ${seconds(started)}`);
+  // What does not fail yet is counted, unless it was asked for by name.
+  const shown = advisory && !process.argv.slice(2).some((word) => name.includes(word)) ? summary(problems) : problems;
+  for (const problem of shown) say(`      ${problem.replaceAll("\n", "\n      ")}`);
+  return ok || advisory;
+}
+
+function summary(problems) {
+  const counts = countPerFile(problems);
+  const most = counts.slice(0, 10).map(([path, count]) => `${String(count).padStart(4)}  ${path}`);
+  return counts.length === 0
+    ? []
+    : [`${problems.length} in ${counts.length} files; npm run verify -- vocabulary`, ...most];
+}
+
+function commitSubjects() {
+  const { commits, skipped } = newCommits();
+  if (skipped) say(`      commit subjects are not checked: ${skipped}`);
+  return skipped ? [] : commitProblems(commits);
+}
+
+function isText(path) {
+  return !/\.(?:png|ico|woff2?|o)$/.test(path);
 }
 
 function program(script, ...args) {

@@ -20,7 +20,7 @@ const CLUSTER = [
   "src/{apiserver/storage/store-model,procedures/merge/merge-manifest}.test.ts",
 ];
 
-const UNIT = ["src/**/*.test.ts", "test/{conformance,policy}/**/*.test.ts", "tools/**/*.test.mjs"];
+const UNIT = ["src/**/*.test.ts", "test/{conformance,policy,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
 
 export const PROJECTS = [
   {
