@@ -17,7 +17,7 @@ import { carryServices } from "../../src/dataplane/ebpf/service-carry.ts";
 import { pinnedGeneration } from "../../src/dataplane/handover/node-mode.ts";
 import { backendLayout, flowKeyLayout, flowLayout, frontendLayout } from "../../src/gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort } from "../../src/kernel/bpf-port.ts";
-import { makeFakeKernel } from "../../src/kernel/fake/fake-kernel.ts";
+import { fakeKernel } from "../../src/kernel/fake/fake-kernel.ts";
 import { silentLog } from "../../src/kit/log.ts";
 import { ACTIONS } from "../../src/procedures/actions/all.ts";
 
@@ -63,7 +63,7 @@ describe("maps an earlier agent pinned", () => {
   const map = (name: string) => ours[name] as BpfMap;
 
   beforeEach(() => {
-    ({ bpf } = makeFakeKernel());
+    ({ bpf } = fakeKernel());
     bpf.makePinDirectory(EARLIER);
     const makeMap = (name: string) => {
       const [key, value] = EARLIER_MAPS[name]![0]!;
