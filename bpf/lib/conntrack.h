@@ -1,134 +1,213 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/*
- * What the kernel's own connection tracking knows of a packet. Around a hand-over both planes have flows, and neither may take the other's
- * nor use addresses and ports the other uses. Programs ask it where they can; else the agent told beforehand, in `old_flows`.
- */
-#ifndef LIB_CONNTRACK_H
-#define LIB_CONNTRACK_H
+/* Connection tracking. A flow is two entries, one per direction, each found by the packet's own key. */
+#ifndef LIB_FLOWS_H
+#define LIB_FLOWS_H
 
-#include "old_flow.h"
 #include "parse.h"
 
-#define KERNEL_SYMBOL __attribute__((section(".ksyms")))
-#define KERNEL_SYN_SENT 1
-#define KERNEL_SYN_RECEIVED 2
-#define KERNEL_TIME_WAIT 7
-/* A record holds its flow twice, once per direction: behind a list's two pointers the source, then the destination. */
-#define RECORD_SIZE 56
-#define RECORD_SOURCE 16
-#define RECORD_SOURCE_PORT 32
-#define GENERATION_SHIFT 16
+/* Writing a time into a shared line for every packet costs more than an eighth of a second is worth. */
+#define SEEN_GRAIN (SECOND / 8)
 
-struct nf_conn {
-	unsigned long hidden;
-};
-
-/* Twelve bytes: kernels before and after it grew accept that. */
-struct bpf_ct_opts;
-
-extern struct nf_conn *bpf_skb_ct_lookup(struct __sk_buff *, struct bpf_sock_tuple *, __u32, struct bpf_ct_opts *,
-					 __u32) KERNEL_SYMBOL;
-extern void bpf_ct_release(struct nf_conn *) KERNEL_SYMBOL;
-
-/* The address one direction comes from is what the other's packets are sent to in the end. */
-INLINE void read_destination(struct work *w, const void *record)
+INLINE __u64 timeout_of(__u8 protocol, __u8 state)
 {
-	if (w->ip_version == 4) {
-		address_from_v4(&w->scratch.kernel.dst, *(volatile __u32 *)(record + RECORD_SOURCE));
-	} else {
-		w->scratch.kernel.dst.word[0] = *(volatile __u32 *)(record + RECORD_SOURCE);
-		w->scratch.kernel.dst.word[1] = *(volatile __u32 *)(record + RECORD_SOURCE + 4);
-		w->scratch.kernel.dst.word[2] = *(volatile __u32 *)(record + RECORD_SOURCE + 8);
-		w->scratch.kernel.dst.word[3] = *(volatile __u32 *)(record + RECORD_SOURCE + 12);
+	if (protocol == IPPROTO_TCP) {
+		if (state == FLOW_OPENING)
+			return timeout_tcp_opening;
+		return state == FLOW_ESTABLISHED ? timeout_tcp_established : timeout_tcp_closing;
 	}
-	w->scratch.kernel.dport = ntohs(*(volatile __u16 *)(record + RECORD_SOURCE_PORT));
+	if (protocol == IPPROTO_UDP)
+		return timeout_udp;
+	return is_icmp(protocol) ? timeout_icmp : timeout_other;
 }
 
-INLINE int ask_kernel(struct __sk_buff *skb, struct work *w, const struct flow_key *key)
+/* Whether an entry makes of its packets what the packet's answers look like. */
+INLINE int leads_back(const struct flow *flow, const struct flow_key *packet)
 {
-	struct bpf_sock_tuple *tuple = &w->scratch.tuple;
-	struct bpf_ct_opts *options = (void *)&w->scratch.options;
-	__builtin_memset(options, 0, sizeof(w->scratch.options));
-	w->scratch.options.netns_id = -1;
-	w->scratch.options.l4proto = key->protocol;
-	struct nf_conn *found;
-	if (w->ip_version == 4) {
-		tuple->ipv4.saddr = key->src.word[3];
-		tuple->ipv4.daddr = key->dst.word[3];
-		tuple->ipv4.sport = htons(key->sport);
-		tuple->ipv4.dport = htons(key->dport);
-		found = bpf_skb_ct_lookup(skb, tuple, sizeof(tuple->ipv4), options, sizeof(w->scratch.options));
-	} else {
-		__builtin_memcpy(tuple->ipv6.saddr, &key->src, 16);
-		__builtin_memcpy(tuple->ipv6.daddr, &key->dst, 16);
-		tuple->ipv6.sport = htons(key->sport);
-		tuple->ipv6.dport = htons(key->dport);
-		found = bpf_skb_ct_lookup(skb, tuple, sizeof(tuple->ipv6), options, sizeof(w->scratch.options));
-	}
-	if (!found)
-		return 0;
-	w->scratch.kernel.mark = *(volatile __u32 *)((void *)found + ct_mark_offset) >> GENERATION_SHIFT;
-	w->scratch.kernel.tcp_state =
-		key->protocol == IPPROTO_TCP ? *(volatile __u8 *)((void *)found + ct_tcp_state_offset) : 0;
-	w->scratch.kernel.reply = w->scratch.options.dir != 0;
-	if (w->scratch.options.dir)
-		read_destination(w, (void *)found + ct_tuples_offset);
-	else
-		read_destination(w, (void *)found + ct_tuples_offset + RECORD_SIZE);
-	bpf_ct_release(found);
-	return 1;
-}
-
-/* Fills w->scratch.kernel; 0 where the kernel does not know the packet's flow. */
-INLINE int find_kernel_flow(struct __sk_buff *skb, struct work *w, const struct flow_key *key)
-{
-	if (!has_ports(key->protocol))
-		return 0;
-	if (has_ct_lookup)
-		return ask_kernel(skb, w, key);
-	struct old_flow *old = find_old_flow(key, key == &w->packet);
-	if (!old)
-		return 0;
-	w->scratch.kernel.mark = old->mark;
-	w->scratch.kernel.tcp_state = old->tcp_state;
-	w->scratch.kernel.reply = old->reply;
-	w->scratch.kernel.dst = old->dst;
-	w->scratch.kernel.dport = old->dport;
-	return 1;
-}
-
-INLINE int opens_tcp(const struct work *w)
-{
-	return w->packet.protocol == IPPROTO_TCP && !(w->flags & WORK_LATER_FRAGMENT) &&
-	       (w->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+	return same_address(&flow->to.src, &packet->dst) && same_address(&flow->to.dst, &packet->src) &&
+	       flow->to.sport == packet->dport && flow->to.dport == packet->sport;
 }
 
 /*
- * Whether the packet may be of a flow that programs of the layout before know, and we do not yet. While they stand at other interfaces no flow
- * begins here: they would not know its answers.
+ * The other direction's entry. Of a flow that the kernel translates, answers are under other addresses than its requests' reversed: what is
+ * found there may be another flow, kept apart from it by a port of its own. So may what is found where the answers of a flow were that is over.
  */
-INLINE int may_be_moving(const struct work *w)
+INLINE struct flow *other_half(const struct work *w, const struct flow *flow)
 {
-	__u32 moving = node_word(NODE_MOVING);
-	return moving == 2 || (moving && w->packet.protocol == IPPROTO_TCP && !opens_tcp(w));
-}
-
-/* Whether the packet goes on in the kernel's flow. A SYN does only while the kernel waits for its answer: sent again, it must not find another backend. */
-INLINE int is_kernel_flow(struct __sk_buff *skb, struct work *w)
-{
-	if (!find_kernel_flow(skb, w, &w->packet))
+	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
+	if (!other || ((other->flags ^ flow->flags) & (FLOW_KERNEL | FLOW_NAT)))
 		return 0;
-	__u8 state = w->scratch.kernel.tcp_state;
-	return !opens_tcp(w) || state == KERNEL_SYN_SENT || state == KERNEL_SYN_RECEIVED;
+	return !(other->flags & FLOW_NAT) || leads_back(other, &w->packet) ? other : 0;
 }
 
-/* Draining: whether the kernel was given the flow, or has one of its own by now that answers have to go to. */
-INLINE int is_given(const struct work *w, const struct flow *flow)
+INLINE void forget(const struct work *w, const struct flow *flow)
 {
-	__u32 mark = w->scratch.kernel.mark;
-	if (mark && mark == node_word(NODE_GENERATION))
+	if (other_half(w, flow))
+		bpf_map_delete_elem(&flows, &w->reply);
+	bpf_map_delete_elem(&flows, &w->packet);
+}
+
+/* Whether packets of that entry are translated where they arrive and go past the stack: what looks so where it leaves is another flow's. */
+INLINE int passes_stack_by(const struct flow *flow)
+{
+	return (flow->flags & FLOW_NAT) && flow->path != PATH_STACK && !(flow->flags & FLOW_FROM_HOST);
+}
+
+/*
+ * A SYN opens a flow, whatever stood there; a SYN-ACK is no part of one that closes. A SYN sent again before its answer stays with the
+ * backend the first was sent to. Where packets leave, a SYN of a flow that opens is the very one that opened it on its way in.
+ */
+INLINE int is_reused(const struct work *w, const struct flow *flow, int leaving)
+{
+	if (w->packet.protocol != IPPROTO_TCP || (w->flags & WORK_LATER_FRAGMENT) || !(w->tcp_flags & TCP_SYN))
+		return 0;
+	if (w->tcp_flags & TCP_ACK)
+		return flow->state == FLOW_CLOSING;
+	if (flow->state != FLOW_OPENING || (flow->flags & FLOW_REPLY))
 		return 1;
-	return !mark && w->packet.protocol == IPPROTO_UDP && (flow->flags & FLOW_REPLY);
+	return !leaving && !(flow->flags & FLOW_NAT) && flow->path != PATH_OVERLAY;
+}
+
+/* The live entry of the packet's flow. One that is over, or whose addresses and ports begin a new flow, is removed. */
+INLINE struct flow *find_flow(struct work *w, int leaving, __u64 now)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, &w->packet);
+	if (!flow || (leaving && passes_stack_by(flow)))
+		return 0;
+	if (flow->flags & FLOW_NAT)
+		reverse(&w->reply, &flow->to);
+	int lives = elapsed(now, flow->last_seen) <= timeout_of(w->packet.protocol, flow->state);
+	if (lives && !is_reused(w, flow, leaving))
+		return flow;
+	/* Where its answers came from it may be remembered, and must not be met by others. */
+	if (lives && flow->state == FLOW_CLOSING && (flow->flags & FLOW_NAT))
+		bpf_map_delete_elem(&flows, &w->packet);
+	else
+		forget(w, flow);
+	reverse(&w->reply, &w->packet);
+	return 0;
+}
+
+/* What the entry says of its packets, for the rest of the way. */
+INLINE void take(struct work *w, const struct flow *flow)
+{
+	w->path = flow->path;
+	w->out = flow->out;
+	w->to = w->packet;
+	w->flags |= (flow->flags & FLOW_REPLY ? WORK_REPLY : 0) | (flow->flags & FLOW_MARK ? WORK_MARK : 0);
+	if (!w->from && (flow->flags & (FLOW_NAT | FLOW_FROM_HOST)) == (FLOW_NAT | FLOW_FROM_HOST))
+		w->flags |= WORK_OWN;
+	if (flow->flags & FLOW_NAT) {
+		w->flags |= WORK_NAT;
+		w->to = flow->to;
+	}
+	if (flow->path == PATH_OVERLAY)
+		__builtin_memcpy(w->mac, flow->mac, 6);
+}
+
+INLINE void advance(struct flow *flow, struct flow *answer, const struct work *w)
+{
+	__u8 state = flow->state;
+	if (w->tcp_flags & TCP_RST)
+		state = FLOW_CLOSING;
+	else if (w->tcp_flags & TCP_FIN) {
+		flow->flags |= FLOW_FIN;
+		if (answer && (answer->flags & FLOW_FIN))
+			state = FLOW_CLOSING;
+	}
+	/* Of a flow whose answers do not come by here, the client's acknowledgement says that it was answered. */
+	if (state == FLOW_OPENING && (flow->flags & (FLOW_REPLY | FLOW_DIRECT)))
+		state = FLOW_ESTABLISHED;
+	flow->state = state;
+	if (answer)
+		answer->state = state;
+}
+
+/* Counts the packet, and moves the state when it says something new. The other direction is looked up only then. */
+INLINE void refresh(struct flow *flow, const struct work *w, __u32 length, __u64 now)
+{
+	flow->packets++;
+	flow->bytes += length;
+	__u8 opening = flow->state == FLOW_OPENING && (flow->flags & (FLOW_REPLY | FLOW_DIRECT));
+	__u8 ending = w->packet.protocol == IPPROTO_TCP && (w->tcp_flags & (TCP_FIN | TCP_RST));
+	__u8 old = elapsed(now, flow->last_seen) > SEEN_GRAIN;
+	if (!opening && !ending && !old)
+		return;
+	struct flow *answer = other_half(w, flow);
+	flow->last_seen = now;
+	/* Both directions live as long as one does: a one-way transfer must not lose its acknowledging half. */
+	if (answer)
+		answer->last_seen = now;
+	if (opening || ending)
+		advance(flow, answer, w);
+}
+
+/* Remembers what policy approved at this hook, in both directions: for the answer, in and out are exchanged. */
+INLINE void approve_known(const struct work *w)
+{
+	struct flow *flow = bpf_map_lookup_elem(&flows, &w->packet);
+	if (!flow)
+		return;
+	if (w->epoch_in)
+		flow->approved_in = w->epoch_in;
+	if (w->epoch_out)
+		flow->approved_out = w->epoch_out;
+	struct flow *answer = other_half(w, flow);
+	if (!answer)
+		return;
+	if (w->epoch_in)
+		answer->approved_out = w->epoch_in;
+	if (w->epoch_out)
+		answer->approved_in = w->epoch_out;
+}
+
+INLINE __u8 flow_flags_of(const struct work *w)
+{
+	return (w->flags & WORK_FROM_HOST ? FLOW_FROM_HOST : 0) | (w->flags & WORK_TO_HOST ? FLOW_TO_HOST : 0) |
+	       (w->flags & WORK_NAT ? FLOW_NAT : 0) | (w->flags & WORK_MARK ? FLOW_MARK : 0) |
+	       (w->flags & WORK_DIRECT ? FLOW_DIRECT : 0) | (w->flags & WORK_KERNEL ? FLOW_KERNEL : 0);
+}
+
+/* 0 when both directions are in the table, or the kernel has them. A translated flow of which only one were would be worse than none. */
+INLINE long open_flow(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
+{
+	struct flow *flow = &w->scratch.flow;
+	__u8 reply = w->flags & WORK_REPLY ? FLOW_REPLY : 0;
+	__builtin_memset(flow, 0, sizeof(*flow));
+	flow->last_seen = now;
+	flow->packets = 1;
+	flow->bytes = length;
+	flow->approved_in = w->epoch_in;
+	flow->approved_out = w->epoch_out;
+	flow->out = w->out;
+	flow->path = w->path;
+	flow->flags = flow_flags_of(w) | reply;
+	flow->service = w->service;
+	flow->to = w->flags & WORK_NAT ? w->to : w->judged;
+	__builtin_memcpy(flow->mac, w->mac, 6);
+	/* Met in the middle: it was there before us. */
+	if (w->packet.protocol == IPPROTO_TCP && !(w->tcp_flags & TCP_SYN))
+		flow->state = FLOW_ESTABLISHED;
+	if (bpf_map_update_elem(&flows, &w->packet, flow, BPF_ANY))
+		return -1;
+	flow->packets = 0;
+	flow->bytes = 0;
+	flow->approved_in = w->epoch_out;
+	flow->approved_out = w->epoch_in;
+	flow->out = w->reply_path == PATH_LOCAL || w->reply_path == PATH_HOST ? in_ifindex : 0;
+	flow->path = w->reply_path;
+	flow->flags ^= FLOW_REPLY;
+	flow->flags &= ~FLOW_MARK;
+	if (w->flags & WORK_NAT)
+		reverse(&flow->to, &w->packet);
+	__builtin_memcpy(flow->mac, w->reply_mac, 6);
+	if (w->flags & WORK_KERNEL) {
+		bpf_map_update_elem(&flows, &w->reply, flow, BPF_NOEXIST);
+		return 0;
+	}
+	if (!bpf_map_update_elem(&flows, &w->reply, flow, BPF_ANY))
+		return 0;
+	bpf_map_delete_elem(&flows, &w->packet);
+	return -1;
 }
 
 #endif
