@@ -1,6 +1,6 @@
 import { vendorNames } from "../src/api/names.ts";
 import type { KubeObject } from "../src/api/object.ts";
-import { type Calculator, createCalculator } from "../src/policy/calculator.ts";
+import { type Calculator, createCalculator } from "../src/calc/calculator.ts";
 import { median, type Row } from "./run.ts";
 
 const COUNT = 10_000;
@@ -17,7 +17,7 @@ export async function run(): Promise<Row[]> {
   const calculator = createCalculator("node-0", vendorNames);
   const started = performance.now();
   for (const object of cluster()) calculator.set(object);
-  calculator.take();
+  calculator.takeDelta();
   const setUp = performance.now() - started;
   const local = timesOf((round) => change(calculator, pod(0, { app: `app-${round % APPS}` })));
   const remote = timesOf((round) => change(calculator, pod(1, { app: `app-${round % APPS}` })));
@@ -36,7 +36,7 @@ function services(): Row[] {
   const objects = Array.from({ length: SERVICES }, (_, index) => [service(index), slice(index, 0)]).flat();
   const started = performance.now();
   for (const object of objects) calculator.set(object);
-  calculator.take();
+  calculator.takeDelta();
   const setUp = performance.now() - started;
   const slices = timesOf((round) => change(calculator, slice(0, round + 1)));
   return [
@@ -121,7 +121,7 @@ function policy(index: number, round: number): KubeObject {
 
 function change(calculator: Calculator, object: KubeObject): void {
   calculator.set(object);
-  calculator.take();
+  calculator.takeDelta();
 }
 
 function timesOf(step: (round: number) => void): number[] {

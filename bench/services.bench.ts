@@ -2,8 +2,8 @@ import { fileURLToPath } from "node:url";
 import { load } from "./pods/load.ts";
 import type { Row } from "./run.ts";
 import { type Connecting, type ConnectPlan, measureConnecting } from "./services/connecting.ts";
+import type { Implementation } from "./services/implementations.ts";
 import { measureProgramming, type Programming } from "./services/programming.ts";
-import type { Way } from "./services/ways.ts";
 
 interface Plan {
   counts: ConnectPlan["counts"];
@@ -26,7 +26,7 @@ const QUICK: Plan = {
   connect: { rounds: 4, warmUp: 30, length: 150 },
 };
 
-const WAYS: Record<Way, string> = {
+const WAYS: Record<Implementation, string> = {
   direct: "no service",
   ebpf: "eBPF",
   nft: "nftables proxy",

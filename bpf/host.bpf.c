@@ -3,7 +3,7 @@
  * Programs at the node's own interfaces: uplinks and the overlay. They judge what a host endpoint's policy is for, and
  * what comes from or goes to pods; all else they leave alone.
  */
-#include "lib/judge.h"
+#include "lib/pipeline.h"
 
 /* Of the header behind UDP's, the second half begins with it. */
 #define VXLAN_IDENTIFIER 12
@@ -14,7 +14,7 @@ INLINE int is_foreign_tunnel(struct __sk_buff *skb, struct work *w, enum hook ho
 	__u8 identifier[3];
 	if (!arrives(hook) || w->packet.protocol != IPPROTO_UDP || w->packet.dport != vxlan_port || (w->flags & WORK_LATER_FRAGMENT))
 		return 0;
-	if (!node_word(NODE_OVERLAY) || route_kind_of(w, &w->packet.dst) != ROUTE_LOCAL_HOST)
+	if (!node_field(NODE_OVERLAY) || route_kind_of(w, &w->packet.dst) != ROUTE_LOCAL_HOST)
 		return 0;
 	if (bpf_skb_load_bytes(skb, w->transport + VXLAN_IDENTIFIER, identifier, sizeof(identifier)))
 		return 0;
@@ -22,15 +22,15 @@ INLINE int is_foreign_tunnel(struct __sk_buff *skb, struct work *w, enum hook ho
 }
 
 /* Besides pods' packets: those of flows we translate, what may be about one, what asks a service, and tunnels. */
-INLINE int concerns_us(struct work *w, enum hook hook, const struct interface *interface)
+INLINE int needs_processing(struct work *w, enum hook hook, const struct interface *interface)
 {
 	if ((w->flags & WORK_ICMP_ERROR) || bpf_map_lookup_elem(&flows, &w->packet))
 		return 1;
 	/* It may answer for a service: sent on as it is, the client would refuse it, and its backend give up. */
-	if (may_be_moving(w) && route_kind_of(w, &w->packet.src) == ROUTE_REMOTE_WORKLOAD)
+	if (may_be_migrating(w) && route_kind_of(w, &w->packet.src) == ROUTE_REMOTE_WORKLOAD)
 		return 1;
 	if (!arrives(hook))
-		return is_own_question(w, interface);
+		return host_initiated_to_service(w, interface);
 	if (w->packet.protocol == IPPROTO_UDP && w->packet.dport == vxlan_port)
 		return 1;
 	return find_frontend(w, interface) || is_missing_port(w);
@@ -40,7 +40,7 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 {
 	__u32 ifindex = skb->ifindex;
 	__u16 type;
-	__u32 mode = node_word(NODE_MODE);
+	__u32 mode = node_field(NODE_MODE);
 	if (mode == MODE_OFF)
 		return NEXT;
 	struct work *w = work_of_cpu();
@@ -52,7 +52,7 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 	if (!interface)
 		return pass(w, hook, PASS_NOT_OURS);
 
-	if ((skb->mark & MARK_MASK) == MARK_ANSWER)
+	if ((skb->mark & MARK_MASK) == MARK_REJECT)
 		return pass(w, hook, PASS_ANSWER);
 	enum frame frame = frame_of(skb, w, &type);
 	/* A tagged frame belongs to another interface of the node. */
@@ -60,8 +60,8 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 		return pass(w, hook, frame == FRAME_ARP ? PASS_ARP : PASS_OTHER_PROTOCOL);
 	enum reason bad = parse(skb, w, type);
 	struct workload *theirs = bpf_map_lookup_elem(&workloads, arrives(hook) ? &w->packet.dst : &w->packet.src);
-	if (!theirs && !has_policy(interface) && (bad || !concerns_us(w, hook, interface))) {
-		if (!bad && has_ports(w->packet.protocol) && goes_round(skb, w, hook, interface))
+	if (!theirs && !has_policy(interface) && (bad || !needs_processing(w, hook, interface))) {
+		if (!bad && has_ports(w->packet.protocol) && is_loop(skb, w, hook, interface))
 			return drop(w, hook, DROP_NO_LOCAL_BACKEND);
 		return pass(w, hook, PASS_NOT_OURS);
 	}
@@ -76,7 +76,7 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 		return pass(w, hook, PASS_OVERLAY);
 	if (is_foreign_tunnel(skb, w, hook))
 		return drop(w, hook, DROP_TUNNEL_SOURCE);
-	return decide(skb, w, hook, interface);
+	return run_pipeline(skb, w, hook, interface);
 }
 
 SEC("tc") int from_host(struct __sk_buff *skb)
@@ -89,22 +89,22 @@ SEC("tc") int to_host(struct __sk_buff *skb)
 	return at_host(skb, HOOK_TO_HOST);
 }
 
-SEC("tc") int begin_host(struct __sk_buff *skb)
+SEC("tc") int new_flow_host(struct __sk_buff *skb)
 {
-	return begin_step(skb, HOOK_FROM_HOST);
+	return new_flow_step(skb, HOOK_FROM_HOST);
 }
 
-SEC("tc") int begin_own_flow(struct __sk_buff *skb)
+SEC("tc") int new_flow_local(struct __sk_buff *skb)
 {
-	return begin_own(skb);
+	return new_flow_from_host(skb);
 }
 
-SEC("tc") int from_host_judged(struct __sk_buff *skb)
+SEC("tc") int from_host_verdict(struct __sk_buff *skb)
 {
 	return after_policy(skb, HOOK_FROM_HOST);
 }
 
-SEC("tc") int to_host_judged(struct __sk_buff *skb)
+SEC("tc") int to_host_verdict(struct __sk_buff *skb)
 {
 	return after_policy(skb, HOOK_TO_HOST);
 }

@@ -8,8 +8,8 @@
 
 #define EXPORT(type, name) type export_##name
 
-EXPORT(struct flow_key, flow_key);
-EXPORT(struct flow, flow);
+EXPORT(struct five_tuple, five_tuple);
+EXPORT(struct conntrack_entry, entry);
 EXPORT(struct interface, interface);
 EXPORT(struct workload, workload);
 EXPORT(struct route_key, route_key);
@@ -31,17 +31,17 @@ EXPORT(struct source_range, source_range);
 EXPORT(struct socket_key, socket_key);
 EXPORT(struct socket_peer, socket_peer);
 EXPORT(enum socket_flag, socket_flag);
-EXPORT(struct old_flow, old_flow);
+EXPORT(struct nf_conntrack_entry, nf_conntrack_entry);
 EXPORT(enum frontend_flag, frontend_flag);
 EXPORT(enum backend_flag, backend_flag);
 EXPORT(enum route_flag, route_flag);
 EXPORT(enum mark, mark);
-EXPORT(enum flow_state, flow_state);
-EXPORT(enum flow_path, flow_path);
-EXPORT(enum flow_flag, flow_flag);
+EXPORT(enum conntrack_state, conntrack_state);
+EXPORT(enum forward_path, forward_path);
+EXPORT(enum conntrack_flag, conntrack_flag);
 EXPORT(enum interface_kind, interface_kind);
 EXPORT(enum route_kind, route_kind);
-EXPORT(enum node_word, node_word);
+EXPORT(enum node_field, node_field);
 EXPORT(enum node_mode, node_mode);
 EXPORT(enum hook, hook);
 EXPORT(enum reason, reason);

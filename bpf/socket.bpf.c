@@ -12,7 +12,7 @@
 #include "lib/address.h"
 #include "lib/config.h"
 #include "lib/maps.h"
-#include "lib/old_flow.h"
+#include "lib/nf_import.h"
 
 static __u64 (*bpf_get_netns_cookie)(void *ctx) = (void *)BPF_FUNC_get_netns_cookie;
 static __u64 (*bpf_get_socket_cookie)(void *ctx) = (void *)BPF_FUNC_get_socket_cookie;
@@ -175,15 +175,15 @@ INLINE int connecting(struct bpf_sock_addr *ctx, int v6)
 }
 
 /* A socket that sent to this service before the node was handed over goes on by the kernel's translation. */
-INLINE int is_old_flow(struct bpf_sock_addr *ctx, const struct socket_key *asked)
+INLINE int is_imported(struct bpf_sock_addr *ctx, const struct socket_key *asked)
 {
 	struct bpf_sock *sk = ctx->sk;
 	if (!sk)
 		return 0;
 	/* What address the socket will send from is not known here: the agent writes such flows without one. */
-	struct flow_key key = { .dst = asked->address, .dport = asked->port, .protocol = IPPROTO_UDP };
+	struct five_tuple key = { .dst = asked->address, .dport = asked->port, .protocol = IPPROTO_UDP };
 	key.sport = sk->src_port;
-	return find_old_flow(&key, 1) != 0;
+	return find_imported(&key, 1) != 0;
 }
 
 /* A socket that is not connected stays with its backend for one service while it uses it, as a connected one would. */
@@ -205,7 +205,7 @@ INLINE int sending(struct bpf_sock_addr *ctx, int v6)
 	if (mode != MODE_EBPF)
 		return PROCEED;
 	struct frontend *frontend = find_frontend(&asked.address, asked.port, IPPROTO_UDP);
-	if (!frontend || is_old_flow(ctx, &asked) || !choose_backend(frontend, &backend))
+	if (!frontend || is_imported(ctx, &asked) || !choose_backend(frontend, &backend))
 		return PROCEED;
 	struct socket_peer chosen = {
 		.address = backend.address,

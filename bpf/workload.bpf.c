@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /* Programs at the host's side of a pod's interface. */
-#include "lib/answer.h"
-#include "lib/judge.h"
+#include "lib/reject.h"
+#include "lib/pipeline.h"
 
 /* A pod speaks with its own addresses only, and about its link only for itself. REASON_NONE: an ordinary packet of its own. */
 INLINE enum reason check_source(struct __sk_buff *skb, const struct work *w)
@@ -20,7 +20,7 @@ SEC("tc") int from_workload(struct __sk_buff *skb)
 	const enum hook hook = HOOK_FROM_WORKLOAD;
 	__u32 ifindex = skb->ifindex;
 	__u16 type;
-	__u32 mode = node_word(NODE_MODE);
+	__u32 mode = node_field(NODE_MODE);
 	if (mode == MODE_OFF)
 		return NEXT;
 	struct work *w = work_of_cpu();
@@ -44,7 +44,7 @@ SEC("tc") int from_workload(struct __sk_buff *skb)
 		return drop(w, hook, reason);
 	if (reason)
 		return pass(w, hook, reason);
-	return decide(skb, w, hook, interface);
+	return run_pipeline(skb, w, hook, interface);
 }
 
 SEC("tc") int to_workload(struct __sk_buff *skb)
@@ -52,7 +52,7 @@ SEC("tc") int to_workload(struct __sk_buff *skb)
 	const enum hook hook = HOOK_TO_WORKLOAD;
 	__u32 ifindex = skb->ifindex;
 	__u16 type;
-	__u32 mode = node_word(NODE_MODE);
+	__u32 mode = node_field(NODE_MODE);
 	if (mode == MODE_OFF)
 		return NEXT;
 	struct work *w = work_of_cpu();
@@ -64,7 +64,7 @@ SEC("tc") int to_workload(struct __sk_buff *skb)
 	if (!interface)
 		return drop(w, hook, DROP_INTERFACE_NOT_READY);
 
-	if ((skb->mark & MARK_MASK) == MARK_ANSWER)
+	if ((skb->mark & MARK_MASK) == MARK_REJECT)
 		return pass(w, hook, PASS_ANSWER);
 	enum frame frame = frame_of(skb, w, &type);
 	if (frame == FRAME_ARP)
@@ -79,27 +79,27 @@ SEC("tc") int to_workload(struct __sk_buff *skb)
 	/* Only this node itself can be the pod's neighbour. */
 	if (is_neighbour_discovery(skb, w) && !w->from)
 		return pass(w, hook, PASS_NEIGHBOUR_DISCOVERY);
-	return decide(skb, w, hook, interface);
+	return run_pipeline(skb, w, hook, interface);
 }
 
-SEC("tc") int begin_workload(struct __sk_buff *skb)
+SEC("tc") int new_flow_workload(struct __sk_buff *skb)
 {
-	return begin_step(skb, HOOK_FROM_WORKLOAD);
+	return new_flow_step(skb, HOOK_FROM_WORKLOAD);
 }
 
 /* Of every hook: what is answered is in `struct work`. */
-SEC("tc") int answer_instead(struct __sk_buff *skb)
+SEC("tc") int reject_packet(struct __sk_buff *skb)
 {
 	struct work *w = work_of_cpu();
-	return w ? answer(skb, w) : DROP;
+	return w ? send_reject(skb, w) : DROP;
 }
 
-SEC("tc") int from_workload_judged(struct __sk_buff *skb)
+SEC("tc") int from_workload_verdict(struct __sk_buff *skb)
 {
 	return after_policy(skb, HOOK_FROM_WORKLOAD);
 }
 
-SEC("tc") int to_workload_judged(struct __sk_buff *skb)
+SEC("tc") int to_workload_verdict(struct __sk_buff *skb)
 {
 	return after_policy(skb, HOOK_TO_WORKLOAD);
 }

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { readCliConfig } from "./cli/config.ts";
 import { asCoded, printFailureNow } from "./cli/failure.ts";
 import { guarded } from "./cli/printable.ts";
-import type { World } from "./cli/session.ts";
+import type { CliContext } from "./cli/session.ts";
 import { runVendorctl } from "./cli/vendorctl.ts";
 
 const MOST_LISTENERS = 100;
@@ -21,9 +21,9 @@ async function main(): Promise<void> {
   else if (program === undefined || HELP.has(program)) await showHelp(program);
   else if (program === "cni") await (await import("./cni/plugin-main.ts")).pluginMain();
   else if (program === "node" && rest.length > 0) {
-    await runTool(rest, interrupt.signal, (await import("./cli/vendor-node.ts")).runVendorNode);
+    await runTool(rest, interrupt.signal, (await import("./cli/commands/node/vendor-node.ts")).runVendorNode);
   } else if (program === "probe") {
-    await runTool(rest, interrupt.signal, (await import("./cli/vendor-probe.ts")).runVendorProbe);
+    await runTool(rest, interrupt.signal, (await import("./cli/commands/node/vendor-probe.ts")).runVendorProbe);
   } else await runContainer(args, interrupt.signal);
 }
 
@@ -38,16 +38,16 @@ async function showHelp(asked: string | undefined): Promise<void> {
   process.exitCode = asked === undefined ? USAGE : 0;
 }
 
-type Tool = (args: readonly string[], world: World) => Promise<number>;
+type Tool = (args: readonly string[], world: CliContext) => Promise<number>;
 
 async function runTool(args: readonly string[], signal: AbortSignal, tool: Tool): Promise<void> {
-  const world: World = {
+  const world: CliContext = {
     config: readCliConfig(process.env, process.stderr, process.stdout),
     out: (text) => void process.stdout.write(String(text)),
     err: (text) => void process.stderr.write(String(text)),
     signal,
     ...(process.stdin.isTTY && process.stderr.isTTY
-      ? { ask: (question: string) => askAtTerminal(question, signal) }
+      ? { prompt: (question: string) => promptAtTerminal(question, signal) }
       : {}),
     input: readInput,
     loadClusterCommands: () => import("./local/commands.ts"),
@@ -67,7 +67,7 @@ async function readInput(): Promise<string> {
 }
 
 /** On standard error, because standard output is for results. */
-async function askAtTerminal(question: string, signal: AbortSignal): Promise<string> {
+async function promptAtTerminal(question: string, signal: AbortSignal): Promise<string> {
   const { createInterface } = await import("node:readline/promises");
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   // Without this, the terminal takes Ctrl-C for itself.
@@ -84,7 +84,7 @@ async function runContainer([name = ""]: readonly string[], signal: AbortSignal)
   const { NODE_PROGRAMS, PROGRAMS: IN_CLUSTER } = await import("./local/programs/program-table.ts");
   const { errors } = await import("./local/programs/errors.ts");
   const { logLevelOf, runProgram } = await import("./cluster/run-program.ts");
-  const { podWorld } = await import("./cluster/program.ts");
+  const { podContext } = await import("./cluster/program.ts");
   const { openLog } = await import("./kit/log.ts");
   const PROGRAMS = { ...IN_CLUSTER, ...NODE_PROGRAMS };
   const load = Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name] : undefined;
@@ -102,7 +102,7 @@ async function runContainer([name = ""]: readonly string[], signal: AbortSignal)
       if (!load) throw errors.PROGRAM_UNKNOWN(name, Object.keys(PROGRAMS));
       await (await load())(world);
     },
-    podWorld(process.env, signal, log.child({ program: name })),
+    podContext(process.env, signal, log.child({ program: name })),
   );
   // Connections that are still open would keep the process alive.
   process.exit(exitCode);

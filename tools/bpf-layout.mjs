@@ -16,8 +16,8 @@ const NUMBERS = {
 
 /** @param {Buffer} object shared_types.bpf.c, compiled */
 export async function renderLayout(object) {
-  const { Btf, KIND } = await import(await bundleToFile("src/kernel/btf.ts"));
-  const { readElf } = await import(await bundleToFile("src/kernel/elf.ts"));
+  const { Btf, KIND } = await import(await bundleToFile("src/kernel/bpf/btf.ts"));
+  const { readElf } = await import(await bundleToFile("src/kernel/bpf/elf.ts"));
   const elf = readElf(object);
   const btf = new Btf(elf.section(".BTF").data);
   const exported = btf.types

@@ -7,15 +7,15 @@ export const LAYERS = [
   ["cli"],
   ["local"],
   ["operator", "controllers", "agent", "cni", "v3api", "flows", "procedures"],
-  ["dataplane"],
-  ["policy", "cluster", "apiserver", "kernel"],
+  ["dataplane", "releases"],
+  ["calc", "cluster", "apiserver", "kernel"],
   ["api"],
   ["kit", "gen"],
 ];
 
 /** Rooms whose output may depend on their input alone: nothing to wait for, so nothing can interleave. */
 const SYNCHRONOUS = [
-  /^src\/policy\//,
+  /^src\/calc\//,
   /^src\/operator\/render\//,
   /^src\/procedures\/plans\//,
   /^src\/local\/(?:.*\/)?(?:plan[^/]*|[^/]*-plan)\.ts$/,
@@ -83,7 +83,7 @@ function kindProblems(path, code) {
   if (isTestCode(path) || !path.startsWith("src/")) return [];
   const found = KIND_DECISION.exec(code);
   return found
-    ? [`${path}: decides by the kind of cluster (${found[0]}); make it a column of src/api/cluster-kinds.ts`]
+    ? [`${path}: decides by the kind of cluster (${found[0]}); make it a column of src/api/tables/cluster-kinds.ts`]
     : [];
 }
 

@@ -64,18 +64,18 @@ describe("who may import whom", () => {
 
 describe("rooms that stay synchronous", () => {
   it.each([
-    "src/policy/order.ts",
+    "src/calc/order.ts",
     "src/operator/render/node.ts",
-    "src/procedures/plans/switch.ts",
+    "src/procedures/plans/switch/switch.ts",
     "src/local/seed/plan-pods.ts",
-    "src/local/controllers/job-plan.ts",
+    "src/local/controllers/workloads/job-plan.ts",
   ])("refuses await in %s", (path) => {
     expect(problems(path, "export const f = async () => 1;")).toEqual([expect.stringContaining("says async")]);
     expect(problems(path, "// we never await here\nexport const text = 'await';")).toEqual([]);
   });
 
   it("leaves the other rooms free to wait", () => {
-    expect(problems("src/local/controllers/job.ts", "export const f = async () => 1;")).toEqual([]);
+    expect(problems("src/local/controllers/workloads/job.ts", "export const f = async () => 1;")).toEqual([]);
   });
 });
 

@@ -8,18 +8,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as after } from "node:timers/promises";
 import { typeOf } from "../../src/agent/stored-kinds.ts";
-import { customResourceDefinitions } from "../../src/api/crd.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { ipPool } from "../../src/api/resources/ip-pool.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
+import { customResourceDefinitions } from "../../src/api/schema/crd.ts";
 import { kubernetesKinds } from "../../src/apiserver/kubernetes/kinds.ts";
 import { createApiServer } from "../../src/apiserver/server.ts";
 import { type Client, createClient } from "../../src/cluster/client.ts";
 import { CRDS, NAMESPACES, NODES, PODS } from "../../src/cluster/kinds.ts";
 import { installCni } from "../../src/cni/install.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 
 export interface AgentLab {
   client: Client;

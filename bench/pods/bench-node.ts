@@ -1,24 +1,24 @@
 import { execFileSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { POD_INTERFACE_PREFIX, podInterfaceName } from "../../src/api/protocol/pod-network.ts";
+import type { ModelDelta } from "../../src/calc/model.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { createEbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
 import { createNodeNetwork } from "../../src/dataplane/net/node-network.ts";
 import { createNatTable } from "../../src/dataplane/nft/nat-table.ts";
 import { createNftDataplane } from "../../src/dataplane/nft/nft-dataplane.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
-import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink-port.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
-import type { ModelDelta } from "../../src/policy/model.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
+import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { type BenchPod, CLIENT, NEIGHBOUR_PODS, NODE, type Policies, SERVER } from "./cluster.ts";
 import { iptablesRules } from "./iptables.ts";
 
 /** `plain` forwards and filters nothing: what the others are measured against. */
-export type Plane = "plain" | "ebpf" | "nft" | "iptables";
+export type DataplaneName = "plain" | "ebpf" | "nft" | "iptables";
 
 /** A node with two pods that speak, and neighbours of theirs, under one plane. */
 export interface BenchNode {
-  plane: Plane;
+  plane: DataplaneName;
   policies: Policies;
   client: string;
   server: string;
@@ -35,7 +35,7 @@ const TABLE = "bench";
 const kernel: Kernel = realKernel();
 let nodes = 0;
 
-export async function makeNode(plane: Plane, policies: Policies, delta: ModelDelta): Promise<BenchNode> {
+export async function makeNode(plane: DataplaneName, policies: Policies, delta: ModelDelta): Promise<BenchNode> {
   const id = `vt-bench-${process.pid}-${++nodes}`;
   const undo: (() => Promise<void> | void)[] = [];
   const close = async () => {
@@ -69,7 +69,7 @@ export async function makeNode(plane: Plane, policies: Policies, delta: ModelDel
 type Four = [Netns, Netns, Netns, Netns];
 type Open = (node: Netns, delta: ModelDelta, id: string) => Promise<() => Promise<void>>;
 
-const OPEN: Record<Plane, Open> = {
+const OPEN: Record<DataplaneName, Open> = {
   plain: async () => async () => {},
 
   async ebpf(netns, delta, id) {

@@ -2,8 +2,8 @@
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { podNetworkAnnotations } from "../../src/api/protocol/pod-network.ts";
-import { createCalculator } from "../../src/policy/calculator.ts";
-import type { ModelDelta } from "../../src/policy/model.ts";
+import { createCalculator } from "../../src/calc/calculator.ts";
+import type { ModelDelta } from "../../src/calc/model.ts";
 import { PORT } from "./load.ts";
 
 export const NODE = { name: "node-1", address: "172.31.0.1" } as const;
@@ -35,7 +35,7 @@ export function modelFor({ count, variant }: Policies): ModelDelta {
   const calculator = createCalculator(NODE.name, vendorNames);
   for (const object of [...cluster(), ...policies({ count, variant })]) calculator.set(object);
   calculator.inSync();
-  return calculator.take()!;
+  return calculator.takeDelta()!;
 }
 
 function benchPod(name: string, number: number, labels: Record<string, string>): BenchPod {

@@ -1,9 +1,9 @@
 import type { Row } from "../run.ts";
-import type { Plane } from "./bench-node.ts";
+import type { DataplaneName } from "./bench-node.ts";
 import { percentile, type ReactionResult } from "./reaction.ts";
 import { type Figure, summary, type TrafficResult } from "./traffic.ts";
 
-export const PLANES: Record<Plane, string> = {
+export const DATAPLANES: Record<DataplaneName, string> = {
   plain: "no filter",
   ebpf: "eBPF",
   nft: "nftables",
@@ -35,7 +35,7 @@ type Variant = "idle" | "applying";
 
 export function find(
   results: readonly TrafficResult[],
-  plane: Plane,
+  plane: DataplaneName,
   count: number,
   variant: Variant,
 ): TrafficResult | undefined {
@@ -60,7 +60,7 @@ export function figureOf(result: TrafficResult, figure: Figure, of: "median" | "
 
 export function aimsOf(results: readonly TrafficResult[]): Aim[] {
   const counts = countsOf(results);
-  const worst = (figure: Figure, beside: Plane, of: "median" | "best", variant: Variant) =>
+  const worst = (figure: Figure, beside: DataplaneName, of: "median" | "best", variant: Variant) =>
     Math.min(
       ...counts.map((count) => {
         const [ours, theirs] = [find(results, "ebpf", count, variant)!, find(results, beside, count, variant)!];
@@ -93,7 +93,7 @@ function trafficRows(results: readonly TrafficResult[]): Row[] {
       countsOf(results).flatMap((count) =>
         besides.map((plane): Row => {
           const value = figureOf(find(results, "ebpf", count, variant)!, figure);
-          const beside = { name: PLANES[plane], value: figureOf(find(results, plane, count, variant)!, figure) };
+          const beside = { name: DATAPLANES[plane], value: figureOf(find(results, plane, count, variant)!, figure) };
           return { name: `${FIGURES[figure].name}, ${count} ${variant}`, value, unit: FIGURES[figure].unit, beside };
         }),
       ),
@@ -105,7 +105,7 @@ function reactionRows(reactions: readonly ReactionResult[]): Row[] {
   return reactions.flatMap((one) =>
     (Object.keys(REACTIONS) as (keyof typeof REACTIONS)[]).flatMap((what) =>
       [0.5, 0.99].map((share): Row => {
-        const name = `${REACTIONS[what]}, ${PLANES[one.plane]}, ${one.count} policies, p${share * 100}`;
+        const name = `${REACTIONS[what]}, ${DATAPLANES[one.plane]}, ${one.count} policies, p${share * 100}`;
         return { name, value: percentile(one[what], share), unit: "ms" };
       }),
     ),

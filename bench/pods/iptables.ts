@@ -1,4 +1,4 @@
-import type { DataplaneModel, EndpointPolicy, Rule, WorkloadEndpoint } from "../../src/policy/model.ts";
+import type { DataplaneModel, EndpointPolicy, Rule, WorkloadEndpoint } from "../../src/calc/model.ts";
 
 const ALLOWED = "0x10000/0x10000";
 const PROTOCOLS = new Map([

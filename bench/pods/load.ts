@@ -3,7 +3,7 @@
  * filters that are compared. Orders come as lines of JSON, answers go back the same way.
  */
 import { readSync, writeSync } from "node:fs";
-import { realNetns } from "../../src/kernel/netns.ts";
+import { realNetns } from "../../src/kernel/netns/netns.ts";
 import { openLibrary } from "../../src/kernel/sys.ts";
 
 /** Where an order is carried out, and what. Times are in milliseconds. */

@@ -1,5 +1,5 @@
-import type { Plane } from "./bench-node.ts";
-import { type Aim, aimsOf, countsOf, FIGURES, figureOf, find, PLANES, REACTIONS, variantsOf } from "./figures.ts";
+import type { DataplaneName } from "./bench-node.ts";
+import { type Aim, aimsOf, countsOf, DATAPLANES, FIGURES, figureOf, find, REACTIONS, variantsOf } from "./figures.ts";
 import { barPlot, dotPlot, escaped } from "./plot.ts";
 import { percentile, type ReactionResult } from "./reaction.ts";
 import type { Figure, TrafficResult } from "./traffic.ts";
@@ -12,7 +12,7 @@ export interface Report {
   method: readonly string[];
 }
 
-const FILTERS: readonly Plane[] = ["ebpf", "nft", "iptables"];
+const FILTERS: readonly DataplaneName[] = ["ebpf", "nft", "iptables"];
 const VARIANTS = {
   applying: "8 policies of 5 rules select the pods; the last of the 40 rules matches",
   idle: "no policy selects the pods",
@@ -39,8 +39,8 @@ ${variantsOf(traffic)
 }
 
 function legend(): string {
-  const items = FILTERS.map((plane) => `<span><i class="${plane}"></i>${PLANES[plane]}</span>`);
-  return `<p class="legend">${items.join("")}<span><i class="plain"></i>${PLANES.plain} (dashed)</span><span>bar: median of the rounds, line: best round</span></p>`;
+  const items = FILTERS.map((plane) => `<span><i class="${plane}"></i>${DATAPLANES[plane]}</span>`);
+  return `<p class="legend">${items.join("")}<span><i class="plain"></i>${DATAPLANES.plain} (dashed)</span><span>bar: median of the rounds, line: best round</span></p>`;
 }
 
 function variantSection(traffic: readonly TrafficResult[], variant: keyof typeof VARIANTS): string {
@@ -55,10 +55,10 @@ function figurePlot(traffic: readonly TrafficResult[], figure: Figure, variant: 
     bars: FILTERS.map((plane) => {
       const result = find(traffic, plane, count, variant)!;
       const [value, best] = [figureOf(result, figure), figureOf(result, figure, "best")];
-      return { series: plane, label: PLANES[plane], value, best };
+      return { series: plane, label: DATAPLANES[plane], value, best };
     }),
   }));
-  const limit = { label: PLANES.plain, value: figureOf(find(traffic, "plain", 0, "idle")!, figure) };
+  const limit = { label: DATAPLANES.plain, value: figureOf(find(traffic, "plain", 0, "idle")!, figure) };
   return barPlot({ title: name, unit, digits, groups, limit });
 }
 
@@ -69,7 +69,7 @@ function reactionPlots(reactions: readonly ReactionResult[]): string {
         title: REACTIONS[what],
         unit: "ms",
         rows: reactions.map((one) => ({
-          label: `${PLANES[one.plane]}, ${one.count.toLocaleString("en")}`,
+          label: `${DATAPLANES[one.plane]}, ${one.count.toLocaleString("en")}`,
           series: one.plane,
           values: one[what],
           marks: [0.5, 0.99].map((share) => ({ label: `p${share * 100}`, value: percentile(one[what], share) })),
@@ -97,7 +97,7 @@ function trafficTable(traffic: readonly TrafficResult[]): string {
     ...figures.map((one) => `${FIGURES[one].name}, ${FIGURES[one].unit}`),
   ];
   const rows = traffic.map((one) => [
-    PLANES[one.plane],
+    DATAPLANES[one.plane],
     one.plane === "plain" ? "" : one.policies.count.toLocaleString("en"),
     one.plane === "plain" ? "" : one.policies.variant,
     one.setUpMs.toFixed(0),
@@ -112,7 +112,7 @@ function trafficTable(traffic: readonly TrafficResult[]): string {
 function reactionTable(reactions: readonly ReactionResult[]): string {
   const kinds = Object.keys(REACTIONS) as (keyof typeof REACTIONS)[];
   const rows = reactions.map((one) => [
-    PLANES[one.plane],
+    DATAPLANES[one.plane],
     one.count.toLocaleString("en"),
     ...kinds.map((what) => {
       const [p50, p99] = [0.5, 0.99].map((share) => percentile(one[what], share).toFixed(1));

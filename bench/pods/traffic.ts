@@ -1,6 +1,6 @@
 import { loadavg } from "node:os";
 import { median } from "../run.ts";
-import { type BenchNode, makeNode, type Plane } from "./bench-node.ts";
+import { type BenchNode, type DataplaneName, makeNode } from "./bench-node.ts";
 import { modelFor, type Policies, SERVER } from "./cluster.ts";
 import type { TrafficKind } from "./load.ts";
 import { LoadProcess } from "./load-process.ts";
@@ -15,7 +15,7 @@ export interface TrafficPlan {
 }
 
 export interface TrafficResult {
-  plane: Plane;
+  plane: DataplaneName;
   policies: Policies;
   setUpMs: number;
   /** One for each round. */
@@ -67,7 +67,7 @@ export async function measureTraffic(
   }
 }
 
-function configurations({ counts, variants }: TrafficPlan): { plane: Plane; policies: Policies }[] {
+function configurations({ counts, variants }: TrafficPlan): { plane: DataplaneName; policies: Policies }[] {
   const all = counts.flatMap((count) => variants.map((variant) => ({ count, variant })));
   const filters = ["ebpf", "nft", "iptables"] as const;
   const plain = { plane: "plain", policies: { count: 0, variant: "idle" } } as const;

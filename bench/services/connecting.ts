@@ -1,16 +1,16 @@
 import { createNodeNetwork } from "../../src/dataplane/net/node-network.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import { MAIN_TABLE } from "../../src/kernel/netlink-port.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import { MAIN_TABLE } from "../../src/kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { connectPods } from "../pods/bench-node.ts";
 import { modelFor, SERVER } from "../pods/cluster.ts";
 import { LoadProcess } from "../pods/load-process.ts";
 import { median } from "../run.ts";
+import { type Implementation, serveByEbpf, serveByProxy } from "./implementations.ts";
 import { measuredAddress, serviceRows } from "./rows.ts";
-import { serveByEbpf, serveByProxy, type Way } from "./ways.ts";
 
 export interface ConnectPlan {
-  counts: Readonly<Record<Exclude<Way, "direct">, readonly number[]>>;
+  counts: Readonly<Record<Exclude<Implementation, "direct">, readonly number[]>>;
   rounds: number;
   /** Of each measurement, in milliseconds. */
   warmUp: number;
@@ -19,7 +19,7 @@ export interface ConnectPlan {
 
 /** Medians over the rounds. Microseconds. */
 export interface Connecting {
-  way: Way;
+  way: Implementation;
   count: number;
   p50: number;
   p99: number;
@@ -27,7 +27,7 @@ export interface Connecting {
 }
 
 interface ServiceNode {
-  way: Way;
+  way: Implementation;
   count: number;
   client: string;
   server: string;
@@ -78,12 +78,12 @@ export async function measureConnecting(
   }
 }
 
-function configurations({ counts }: ConnectPlan): [Way, number][] {
+function configurations({ counts }: ConnectPlan): [Implementation, number][] {
   const ways = ["ebpf", "nft", "iptables"] as const;
-  return [["direct", 0], ...ways.flatMap((way) => counts[way].map((count): [Way, number] => [way, count]))];
+  return [["direct", 0], ...ways.flatMap((way) => counts[way].map((count): [Implementation, number] => [way, count]))];
 }
 
-async function makeNode(way: Way, count: number): Promise<ServiceNode> {
+async function makeNode(way: Implementation, count: number): Promise<ServiceNode> {
   const id = `vt-bench-${process.pid}-c${++nodes}`;
   const undo: (() => Promise<void> | void)[] = [];
   const close = async () => {

@@ -1,21 +1,21 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
+import type { ModelDelta, ServicePort } from "../../src/calc/model.ts";
 import { createEbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
 import { createNatTable } from "../../src/dataplane/nft/nat-table.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import {
   iptablesWriter,
   nftablesWriter,
   type RunOnNode,
   type ServiceRulesWriter,
-} from "../../src/local/runtime/netns/service-writers.ts";
-import type { ModelDelta, ServicePort } from "../../src/policy/model.ts";
+} from "../../src/local/runtime/netns/kube-proxy/service-writers.ts";
 import { NODE } from "../pods/cluster.ts";
 
 /** How services are served on a node; `direct` has none, and the pod is asked by its own address. */
-export type Way = "direct" | "ebpf" | "nft" | "iptables";
+export type Implementation = "direct" | "ebpf" | "nft" | "iptables";
 
 /** Services of one node, in its kernel; none at first. */
 export interface Served {

@@ -1,13 +1,13 @@
+import type { ServicePort } from "../../src/calc/model.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { ServicePort } from "../../src/policy/model.ts";
 import { modelFor } from "../pods/cluster.ts";
 import { median } from "../run.ts";
+import { type Implementation, type Served, serveByEbpf, serveByProxy } from "./implementations.ts";
 import { oneMore, serviceRows } from "./rows.ts";
-import { type Served, serveByEbpf, serveByProxy, type Way } from "./ways.ts";
 
 /** What it takes to put services into the kernel. Milliseconds, and of processor time too. */
 export interface Programming {
-  way: Exclude<Way, "direct">;
+  way: Exclude<Implementation, "direct">;
   count: number;
   allMs: number;
   allCpuMs: number;

@@ -1,4 +1,4 @@
-import type { ServicePort } from "../../src/policy/model.ts";
+import type { ServicePort } from "../../src/calc/model.ts";
 import { SERVER } from "../pods/cluster.ts";
 import { PORT } from "../pods/load.ts";
 

@@ -37,7 +37,7 @@ INLINE int is_link_local_v6(const struct ip_address *a)
 	return (a->word[0] & htonl(0xffc00000)) == htonl(0xfe800000);
 }
 
-INLINE void reverse(struct flow_key *to, const struct flow_key *from)
+INLINE void reverse(struct five_tuple *to, const struct five_tuple *from)
 {
 	to->src = from->dst;
 	to->dst = from->src;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* Connection tracking. A flow is two entries, one per direction, each found by the packet's own key. */
-#ifndef LIB_FLOWS_H
-#define LIB_FLOWS_H
+#ifndef LIB_CONNTRACK_H
+#define LIB_CONNTRACK_H
 
 #include "parse.h"
 
@@ -11,9 +11,9 @@
 INLINE __u64 timeout_of(__u8 protocol, __u8 state)
 {
 	if (protocol == IPPROTO_TCP) {
-		if (state == FLOW_OPENING)
+		if (state == CT_OPENING)
 			return timeout_tcp_opening;
-		return state == FLOW_ESTABLISHED ? timeout_tcp_established : timeout_tcp_closing;
+		return state == CT_ESTABLISHED ? timeout_tcp_established : timeout_tcp_closing;
 	}
 	if (protocol == IPPROTO_UDP)
 		return timeout_udp;
@@ -21,137 +21,137 @@ INLINE __u64 timeout_of(__u8 protocol, __u8 state)
 }
 
 /* Whether an entry makes of its packets what the packet's answers look like. */
-INLINE int leads_back(const struct flow *flow, const struct flow_key *packet)
+INLINE int is_reverse_of(const struct conntrack_entry *entry, const struct five_tuple *packet)
 {
-	return same_address(&flow->to.src, &packet->dst) && same_address(&flow->to.dst, &packet->src) &&
-	       flow->to.sport == packet->dport && flow->to.dport == packet->sport;
+	return same_address(&entry->to.src, &packet->dst) && same_address(&entry->to.dst, &packet->src) &&
+	       entry->to.sport == packet->dport && entry->to.dport == packet->sport;
 }
 
 /*
  * The other direction's entry. Of a flow that the kernel translates, answers are under other addresses than its requests' reversed: what is
  * found there may be another flow, kept apart from it by a port of its own. So may what is found where the answers of a flow were that is over.
  */
-INLINE struct flow *other_half(const struct work *w, const struct flow *flow)
+INLINE struct conntrack_entry *find_reverse_entry(const struct work *w, const struct conntrack_entry *entry)
 {
-	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
-	if (!other || ((other->flags ^ flow->flags) & (FLOW_KERNEL | FLOW_NAT)))
+	struct conntrack_entry *other = bpf_map_lookup_elem(&flows, &w->reply);
+	if (!other || ((other->flags ^ entry->flags) & (CT_NF_CONNTRACK | CT_NAT)))
 		return 0;
-	return !(other->flags & FLOW_NAT) || leads_back(other, &w->packet) ? other : 0;
+	return !(other->flags & CT_NAT) || is_reverse_of(other, &w->packet) ? other : 0;
 }
 
-INLINE void forget(const struct work *w, const struct flow *flow)
+INLINE void delete_entries(const struct work *w, const struct conntrack_entry *entry)
 {
-	if (other_half(w, flow))
+	if (find_reverse_entry(w, entry))
 		bpf_map_delete_elem(&flows, &w->reply);
 	bpf_map_delete_elem(&flows, &w->packet);
 }
 
 /* Whether packets of that entry are translated where they arrive and go past the stack: what looks so where it leaves is another flow's. */
-INLINE int passes_stack_by(const struct flow *flow)
+INLINE int bypasses_stack(const struct conntrack_entry *entry)
 {
-	return (flow->flags & FLOW_NAT) && flow->path != PATH_STACK && !(flow->flags & FLOW_FROM_HOST);
+	return (entry->flags & CT_NAT) && entry->path != PATH_STACK && !(entry->flags & CT_FROM_HOST);
 }
 
 /*
  * A SYN opens a flow, whatever stood there; a SYN-ACK is no part of one that closes. A SYN sent again before its answer stays with the
  * backend the first was sent to. Where packets leave, a SYN of a flow that opens is the very one that opened it on its way in.
  */
-INLINE int is_reused(const struct work *w, const struct flow *flow, int leaving)
+INLINE int is_reused(const struct work *w, const struct conntrack_entry *entry, int leaving)
 {
 	if (w->packet.protocol != IPPROTO_TCP || (w->flags & WORK_LATER_FRAGMENT) || !(w->tcp_flags & TCP_SYN))
 		return 0;
 	if (w->tcp_flags & TCP_ACK)
-		return flow->state == FLOW_CLOSING;
-	if (flow->state != FLOW_OPENING || (flow->flags & FLOW_REPLY))
+		return entry->state == CT_CLOSING;
+	if (entry->state != CT_OPENING || (entry->flags & CT_REPLY))
 		return 1;
-	return !leaving && !(flow->flags & FLOW_NAT) && flow->path != PATH_OVERLAY;
+	return !leaving && !(entry->flags & CT_NAT) && entry->path != PATH_OVERLAY;
 }
 
 /* The live entry of the packet's flow. One that is over, or whose addresses and ports begin a new flow, is removed. */
-INLINE struct flow *find_flow(struct work *w, int leaving, __u64 now)
+INLINE struct conntrack_entry *find_entry(struct work *w, int leaving, __u64 now)
 {
-	struct flow *flow = bpf_map_lookup_elem(&flows, &w->packet);
-	if (!flow || (leaving && passes_stack_by(flow)))
+	struct conntrack_entry *entry = bpf_map_lookup_elem(&flows, &w->packet);
+	if (!entry || (leaving && bypasses_stack(entry)))
 		return 0;
-	if (flow->flags & FLOW_NAT)
-		reverse(&w->reply, &flow->to);
-	int lives = elapsed(now, flow->last_seen) <= timeout_of(w->packet.protocol, flow->state);
-	if (lives && !is_reused(w, flow, leaving))
-		return flow;
+	if (entry->flags & CT_NAT)
+		reverse(&w->reply, &entry->to);
+	int lives = elapsed(now, entry->last_seen) <= timeout_of(w->packet.protocol, entry->state);
+	if (lives && !is_reused(w, entry, leaving))
+		return entry;
 	/* Where its answers came from it may be remembered, and must not be met by others. */
-	if (lives && flow->state == FLOW_CLOSING && (flow->flags & FLOW_NAT))
+	if (lives && entry->state == CT_CLOSING && (entry->flags & CT_NAT))
 		bpf_map_delete_elem(&flows, &w->packet);
 	else
-		forget(w, flow);
+		delete_entries(w, entry);
 	reverse(&w->reply, &w->packet);
 	return 0;
 }
 
 /* What the entry says of its packets, for the rest of the way. */
-INLINE void take(struct work *w, const struct flow *flow)
+INLINE void apply_entry(struct work *w, const struct conntrack_entry *entry)
 {
-	w->path = flow->path;
-	w->out = flow->out;
+	w->path = entry->path;
+	w->out = entry->out;
 	w->to = w->packet;
-	w->flags |= (flow->flags & FLOW_REPLY ? WORK_REPLY : 0) | (flow->flags & FLOW_MARK ? WORK_MARK : 0);
-	if (!w->from && (flow->flags & (FLOW_NAT | FLOW_FROM_HOST)) == (FLOW_NAT | FLOW_FROM_HOST))
-		w->flags |= WORK_OWN;
-	if (flow->flags & FLOW_NAT) {
+	w->flags |= (entry->flags & CT_REPLY ? WORK_REPLY : 0) | (entry->flags & CT_MASQUERADE ? WORK_MASQUERADE : 0);
+	if (!w->from && (entry->flags & (CT_NAT | CT_FROM_HOST)) == (CT_NAT | CT_FROM_HOST))
+		w->flags |= WORK_HOST_NAT;
+	if (entry->flags & CT_NAT) {
 		w->flags |= WORK_NAT;
-		w->to = flow->to;
+		w->to = entry->to;
 	}
-	if (flow->path == PATH_OVERLAY)
-		__builtin_memcpy(w->mac, flow->mac, 6);
+	if (entry->path == PATH_OVERLAY)
+		__builtin_memcpy(w->mac, entry->mac, 6);
 }
 
-INLINE void advance(struct flow *flow, struct flow *answer, const struct work *w)
+INLINE void advance_state(struct conntrack_entry *entry, struct conntrack_entry *answer, const struct work *w)
 {
-	__u8 state = flow->state;
+	__u8 state = entry->state;
 	if (w->tcp_flags & TCP_RST)
-		state = FLOW_CLOSING;
+		state = CT_CLOSING;
 	else if (w->tcp_flags & TCP_FIN) {
-		flow->flags |= FLOW_FIN;
-		if (answer && (answer->flags & FLOW_FIN))
-			state = FLOW_CLOSING;
+		entry->flags |= CT_FIN;
+		if (answer && (answer->flags & CT_FIN))
+			state = CT_CLOSING;
 	}
 	/* Of a flow whose answers do not come by here, the client's acknowledgement says that it was answered. */
-	if (state == FLOW_OPENING && (flow->flags & (FLOW_REPLY | FLOW_DIRECT)))
-		state = FLOW_ESTABLISHED;
-	flow->state = state;
+	if (state == CT_OPENING && (entry->flags & (CT_REPLY | CT_DSR)))
+		state = CT_ESTABLISHED;
+	entry->state = state;
 	if (answer)
 		answer->state = state;
 }
 
 /* Counts the packet, and moves the state when it says something new. The other direction is looked up only then. */
-INLINE void refresh(struct flow *flow, const struct work *w, __u32 length, __u64 now)
+INLINE void refresh_entry(struct conntrack_entry *entry, const struct work *w, __u32 length, __u64 now)
 {
-	flow->packets++;
-	flow->bytes += length;
-	__u8 opening = flow->state == FLOW_OPENING && (flow->flags & (FLOW_REPLY | FLOW_DIRECT));
+	entry->packets++;
+	entry->bytes += length;
+	__u8 opening = entry->state == CT_OPENING && (entry->flags & (CT_REPLY | CT_DSR));
 	__u8 ending = w->packet.protocol == IPPROTO_TCP && (w->tcp_flags & (TCP_FIN | TCP_RST));
-	__u8 old = elapsed(now, flow->last_seen) > SEEN_GRAIN;
+	__u8 old = elapsed(now, entry->last_seen) > SEEN_GRAIN;
 	if (!opening && !ending && !old)
 		return;
-	struct flow *answer = other_half(w, flow);
-	flow->last_seen = now;
+	struct conntrack_entry *answer = find_reverse_entry(w, entry);
+	entry->last_seen = now;
 	/* Both directions live as long as one does: a one-way transfer must not lose its acknowledging half. */
 	if (answer)
 		answer->last_seen = now;
 	if (opening || ending)
-		advance(flow, answer, w);
+		advance_state(entry, answer, w);
 }
 
 /* Remembers what policy approved at this hook, in both directions: for the answer, in and out are exchanged. */
-INLINE void approve_known(const struct work *w)
+INLINE void approve_entries(const struct work *w)
 {
-	struct flow *flow = bpf_map_lookup_elem(&flows, &w->packet);
-	if (!flow)
+	struct conntrack_entry *entry = bpf_map_lookup_elem(&flows, &w->packet);
+	if (!entry)
 		return;
 	if (w->epoch_in)
-		flow->approved_in = w->epoch_in;
+		entry->approved_in = w->epoch_in;
 	if (w->epoch_out)
-		flow->approved_out = w->epoch_out;
-	struct flow *answer = other_half(w, flow);
+		entry->approved_out = w->epoch_out;
+	struct conntrack_entry *answer = find_reverse_entry(w, entry);
 	if (!answer)
 		return;
 	if (w->epoch_in)
@@ -160,51 +160,51 @@ INLINE void approve_known(const struct work *w)
 		answer->approved_in = w->epoch_out;
 }
 
-INLINE __u8 flow_flags_of(const struct work *w)
+INLINE __u8 entry_flags_of(const struct work *w)
 {
-	return (w->flags & WORK_FROM_HOST ? FLOW_FROM_HOST : 0) | (w->flags & WORK_TO_HOST ? FLOW_TO_HOST : 0) |
-	       (w->flags & WORK_NAT ? FLOW_NAT : 0) | (w->flags & WORK_MARK ? FLOW_MARK : 0) |
-	       (w->flags & WORK_DIRECT ? FLOW_DIRECT : 0) | (w->flags & WORK_KERNEL ? FLOW_KERNEL : 0);
+	return (w->flags & WORK_FROM_HOST ? CT_FROM_HOST : 0) | (w->flags & WORK_TO_HOST ? CT_TO_HOST : 0) |
+	       (w->flags & WORK_NAT ? CT_NAT : 0) | (w->flags & WORK_MASQUERADE ? CT_MASQUERADE : 0) |
+	       (w->flags & WORK_DSR ? CT_DSR : 0) | (w->flags & WORK_NF_CONNTRACK ? CT_NF_CONNTRACK : 0);
 }
 
 /* 0 when both directions are in the table, or the kernel has them. A translated flow of which only one were would be worse than none. */
-INLINE long open_flow(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
+INLINE long create_entries(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
 {
-	struct flow *flow = &w->scratch.flow;
-	__u8 reply = w->flags & WORK_REPLY ? FLOW_REPLY : 0;
-	__builtin_memset(flow, 0, sizeof(*flow));
-	flow->last_seen = now;
-	flow->packets = 1;
-	flow->bytes = length;
-	flow->approved_in = w->epoch_in;
-	flow->approved_out = w->epoch_out;
-	flow->out = w->out;
-	flow->path = w->path;
-	flow->flags = flow_flags_of(w) | reply;
-	flow->service = w->service;
-	flow->to = w->flags & WORK_NAT ? w->to : w->judged;
-	__builtin_memcpy(flow->mac, w->mac, 6);
+	struct conntrack_entry *entry = &w->scratch.entry;
+	__u8 reply = w->flags & WORK_REPLY ? CT_REPLY : 0;
+	__builtin_memset(entry, 0, sizeof(*entry));
+	entry->last_seen = now;
+	entry->packets = 1;
+	entry->bytes = length;
+	entry->approved_in = w->epoch_in;
+	entry->approved_out = w->epoch_out;
+	entry->out = w->out;
+	entry->path = w->path;
+	entry->flags = entry_flags_of(w) | reply;
+	entry->service = w->service;
+	entry->to = w->flags & WORK_NAT ? w->to : w->policy_tuple;
+	__builtin_memcpy(entry->mac, w->mac, 6);
 	/* Met in the middle: it was there before us. */
 	if (w->packet.protocol == IPPROTO_TCP && !(w->tcp_flags & TCP_SYN))
-		flow->state = FLOW_ESTABLISHED;
-	if (bpf_map_update_elem(&flows, &w->packet, flow, BPF_ANY))
+		entry->state = CT_ESTABLISHED;
+	if (bpf_map_update_elem(&flows, &w->packet, entry, BPF_ANY))
 		return -1;
-	flow->packets = 0;
-	flow->bytes = 0;
-	flow->approved_in = w->epoch_out;
-	flow->approved_out = w->epoch_in;
-	flow->out = w->reply_path == PATH_LOCAL || w->reply_path == PATH_HOST ? in_ifindex : 0;
-	flow->path = w->reply_path;
-	flow->flags ^= FLOW_REPLY;
-	flow->flags &= ~FLOW_MARK;
+	entry->packets = 0;
+	entry->bytes = 0;
+	entry->approved_in = w->epoch_out;
+	entry->approved_out = w->epoch_in;
+	entry->out = w->reply_path == PATH_LOCAL || w->reply_path == PATH_HOST ? in_ifindex : 0;
+	entry->path = w->reply_path;
+	entry->flags ^= CT_REPLY;
+	entry->flags &= ~CT_MASQUERADE;
 	if (w->flags & WORK_NAT)
-		reverse(&flow->to, &w->packet);
-	__builtin_memcpy(flow->mac, w->reply_mac, 6);
-	if (w->flags & WORK_KERNEL) {
-		bpf_map_update_elem(&flows, &w->reply, flow, BPF_NOEXIST);
+		reverse(&entry->to, &w->packet);
+	__builtin_memcpy(entry->mac, w->reply_mac, 6);
+	if (w->flags & WORK_NF_CONNTRACK) {
+		bpf_map_update_elem(&flows, &w->reply, entry, BPF_NOEXIST);
 		return 0;
 	}
-	if (!bpf_map_update_elem(&flows, &w->reply, flow, BPF_ANY))
+	if (!bpf_map_update_elem(&flows, &w->reply, entry, BPF_ANY))
 		return 0;
 	bpf_map_delete_elem(&flows, &w->packet);
 	return -1;

@@ -115,15 +115,15 @@ INLINE long route_that_fits(struct __sk_buff *skb, struct work *w)
 	if (must_not_be_cut(skb, w))
 		return FIB_TOO_BIG;
 	found = route_of(skb, w, FITS_ANYWHERE);
-	return w->scratch.fib.ifindex == node_word(NODE_OVERLAY) ? found : FIB_TOO_BIG;
+	return w->scratch.fib.ifindex == node_field(NODE_OVERLAY) ? found : FIB_TOO_BIG;
 }
 
-/* Answers the sender of the packet instead of sending it on; see lib/answer.h. Only before anything in the packet was changed. */
-INLINE int refuse(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
+/* Answers the sender of the packet instead of sending it on; see lib/reject.h. Only before anything in the packet was changed. */
+INLINE int reject(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
 {
 	w->hook = hook;
-	w->refusal = reason;
-	bpf_tail_call(skb, &steps, STEP_ANSWER);
+	w->reject_reason = reason;
+	bpf_tail_call(skb, &steps, STEP_REJECT);
 	return drop(w, hook, reason);
 }
 
@@ -136,7 +136,7 @@ INLINE int into_pod(struct __sk_buff *skb, struct work *w, const struct interfac
 	__builtin_memcpy(macs + 6, pod->host_mac, 6);
 	bpf_skb_store_bytes(skb, 0, macs, 12, 0);
 	/* Only from where packets arrive. */
-	if (has_redirect_peer && !(w->flags & WORK_OWN))
+	if (has_redirect_peer && !(w->flags & WORK_HOST_NAT))
 		return bpf_redirect_peer(ifindex, 0);
 	return bpf_redirect(ifindex, 0);
 }
@@ -184,7 +184,7 @@ INLINE int forward(struct __sk_buff *skb, struct work *w, enum hook hook, enum r
 	if (plain && w->path == PATH_ROUTE) {
 		long found = route_that_fits(skb, w);
 		if (found == FIB_TOO_BIG && must_not_be_cut(skb, w))
-			return refuse(skb, w, hook, REJECT_TOO_BIG);
+			return reject(skb, w, hook, REJECT_TOO_BIG);
 		count(w->frame, hook, reason);
 		return by_route(skb, w, found);
 	}
@@ -203,21 +203,21 @@ INLINE int forward(struct __sk_buff *skb, struct work *w, enum hook hook, enum r
  */
 INLINE int forward_translated(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason, const struct interface *pod)
 {
-	__u32 out = w->path == PATH_OVERLAY ? node_word(NODE_OVERLAY) : w->out;
+	__u32 out = w->path == PATH_OVERLAY ? node_field(NODE_OVERLAY) : w->out;
 	long found = FIB_SUCCESS;
 	if (is_last_hop(skb, w))
-		return refuse(skb, w, hook, REJECT_HOP_LIMIT);
+		return reject(skb, w, hook, REJECT_HOP_LIMIT);
 	if (w->path == PATH_ROUTE) {
 		found = route_that_fits(skb, w);
 		if (found == FIB_TOO_BIG)
-			return refuse(skb, w, hook, REJECT_TOO_BIG);
+			return reject(skb, w, hook, REJECT_TOO_BIG);
 		if (found != FIB_SUCCESS && !(found == FIB_NO_NEIGHBOUR && has_redirect_neigh))
 			return drop(w, hook, DROP_NO_ROUTE);
 	} else {
 		if (w->path == PATH_OVERLAY) {
-			w->mtu = node_word(NODE_OVERLAY_MTU);
+			w->mtu = node_field(NODE_OVERLAY_MTU);
 			if (w->mtu && wire_length(skb, w) > w->mtu && must_not_be_cut(skb, w))
-				return refuse(skb, w, hook, REJECT_TOO_BIG);
+				return reject(skb, w, hook, REJECT_TOO_BIG);
 		}
 		if (!pod)
 			pod = bpf_map_lookup_elem(&interfaces, &out);

@@ -6,7 +6,7 @@
 #include "parse.h"
 
 /* Fills `key` with the direction the error travels in: the reverse of the packet inside it. Gives where the transport header inside begins; 0 where that cannot be read. */
-INLINE __u32 flow_of_error(struct __sk_buff *skb, struct work *w, struct flow_key *key)
+INLINE __u32 tuple_of_error(struct __sk_buff *skb, struct work *w, struct five_tuple *key)
 {
 	__u32 at = w->transport + 8;
 	__builtin_memset(key, 0, sizeof(*key));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* Who answers for the address and port a packet is for. */
-#ifndef LIB_SERVICES_H
-#define LIB_SERVICES_H
+#ifndef LIB_LB_H
+#define LIB_LB_H
 
 #include "parse.h"
 
@@ -22,7 +22,7 @@ INLINE __u32 route_kind_of(struct work *w, const struct ip_address *address)
 }
 
 /* Whether somebody asks who is neither a pod of the cluster nor a node of it. */
-INLINE int is_outside(struct work *w)
+INLINE int is_external(struct work *w)
 {
 	return route_kind_of(w, &w->packet.src) == 0 && !bpf_map_lookup_elem(&workloads, &w->packet.src);
 }
@@ -36,7 +36,7 @@ INLINE int is_node_port_address(struct work *w, const struct interface *interfac
 	__u32 kind = route_kind_of(w, &w->packet.dst);
 	if (kind == ROUTE_LOCAL_HOST)
 		return 1;
-	return interface->kind == INTERFACE_OVERLAY && (kind == ROUTE_REMOTE_HOST || (!kind && is_outside(w)));
+	return interface->kind == INTERFACE_OVERLAY && (kind == ROUTE_REMOTE_HOST || (!kind && is_external(w)));
 }
 
 INLINE struct frontend *find_frontend(struct work *w, const struct interface *interface)
@@ -74,24 +74,24 @@ INLINE int is_in_source_ranges(struct work *w, __u32 service)
 }
 
 /* Whether the backend's node answers this client itself. */
-INLINE int is_answered_straight(struct work *w)
+INLINE int uses_dsr(struct work *w)
 {
-	return node_word(NODE_DIRECT) && !is_in_source_ranges(w, NO_SERVICE);
+	return node_field(NODE_DSR) && !is_in_source_ranges(w, NO_SERVICE);
 }
 
 /* Whether only backends of this node may answer. `handed`: another node chose this one. */
-INLINE int takes_local(const struct work *w, const struct frontend *frontend, int handed)
+INLINE int uses_local_backends(const struct work *w, const struct frontend *frontend, int handed)
 {
 	/* One that has just lost its last backend sends on what the other did not know yet. */
 	if (handed && frontend->local_count)
 		return 1;
 	if (!(frontend->flags & FRONTEND_EXTERNAL))
 		return (frontend->flags & FRONTEND_INTERNAL_LOCAL) != 0;
-	return (frontend->flags & FRONTEND_EXTERNAL_LOCAL) && (w->flags & WORK_OUTSIDE);
+	return (frontend->flags & FRONTEND_EXTERNAL_LOCAL) && (w->flags & WORK_EXTERNAL);
 }
 
 /* The backend the client had before; renews it. */
-INLINE int recall_backend(struct work *w, const struct frontend *frontend, __u32 local, __u64 now)
+INLINE int find_affinity(struct work *w, const struct frontend *frontend, __u32 local, __u64 now)
 {
 	struct affinity_key *key = &w->scratch.affinity_key;
 	key->client = w->packet.src;
@@ -106,7 +106,7 @@ INLINE int recall_backend(struct work *w, const struct frontend *frontend, __u32
 	return 1;
 }
 
-INLINE void remember_backend(struct work *w, __u64 now)
+INLINE void save_affinity(struct work *w, __u64 now)
 {
 	struct affinity *affinity = &w->scratch.affinity;
 	__builtin_memset(affinity, 0, sizeof(*affinity));
@@ -121,12 +121,12 @@ INLINE enum reason choose_backend(struct work *w, const struct frontend *fronten
 {
 	if ((frontend->flags & FRONTEND_SOURCE_RANGES) && !is_in_source_ranges(w, frontend->service))
 		return DROP_SOURCE_RANGE;
-	__u32 local = takes_local(w, frontend, handed);
+	__u32 local = uses_local_backends(w, frontend, handed);
 	__u32 count = local ? frontend->local_count : frontend->cluster_count;
 	__u64 now = bpf_ktime_get_ns();
 	if (!count)
 		return frontend->flags & FRONTEND_ANY ? DROP_NO_LOCAL_BACKEND : REJECT_NO_BACKEND;
-	if (frontend->affinity && recall_backend(w, frontend, local, now))
+	if (frontend->affinity && find_affinity(w, frontend, local, now))
 		return REASON_NONE;
 	struct backend_key *key = &w->scratch.backend_key;
 	key->list = local ? frontend->local_list : frontend->cluster_list;
@@ -137,7 +137,7 @@ INLINE enum reason choose_backend(struct work *w, const struct frontend *fronten
 	w->to.dst = backend->address;
 	w->to.dport = backend->port;
 	if (frontend->affinity)
-		remember_backend(w, now);
+		save_affinity(w, now);
 	return REASON_NONE;
 }
 

@@ -15,13 +15,13 @@
 		__type(value, value_);                    \
 	} name_ SEC(".maps")
 
-MAP(node, BPF_MAP_TYPE_ARRAY, __u32, __u32, NODE_WORDS, 0);
+MAP(node, BPF_MAP_TYPE_ARRAY, __u32, __u32, NODE_FIELDS, 0);
 MAP(interfaces, BPF_MAP_TYPE_HASH, __u32, struct interface, 4096, 0);
 MAP(workloads, BPF_MAP_TYPE_HASH, struct ip_address, struct workload, 8192, 0);
 MAP(routes, BPF_MAP_TYPE_LPM_TRIE, struct route_key, struct route, 262144, BPF_F_NO_PREALLOC);
 MAP(ip_sets, BPF_MAP_TYPE_LPM_TRIE, struct set_key, struct set_member, 1048576, BPF_F_NO_PREALLOC);
 /* Written by the programs; the agent removes what is over. */
-MAP(flows, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct flow, 1000000, 0);
+MAP(flows, BPF_MAP_TYPE_LRU_HASH, struct five_tuple, struct conntrack_entry, 1000000, 0);
 MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 8192, 0);
 MAP(frontends, BPF_MAP_TYPE_HASH, struct frontend_key, struct frontend, 262144, BPF_F_NO_PREALLOC);
 /* Cluster addresses of services: a port they do not have is refused. */
@@ -33,7 +33,7 @@ MAP(affinities, BPF_MAP_TYPE_LRU_HASH, struct affinity_key, struct affinity, 655
 /* Written by the hooks at sockets: backends chosen for sockets that are not connected, and what services backends answer for. */
 MAP(socket_choices, BPF_MAP_TYPE_LRU_HASH, struct socket_key, struct socket_peer, 65536, 0);
 MAP(socket_peers, BPF_MAP_TYPE_LRU_HASH, struct socket_key, struct socket_peer, 131072, 0);
-MAP(old_flows, BPF_MAP_TYPE_LRU_HASH, struct flow_key, struct old_flow, 262144, 0);
+MAP(old_flows, BPF_MAP_TYPE_LRU_HASH, struct five_tuple, struct nf_conntrack_entry, 262144, 0);
 /* Written by the programs. */
 MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct counter, HOOKS * REASONS, 0);
 MAP(works, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct work, 1, 0);

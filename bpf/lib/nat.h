@@ -13,7 +13,7 @@
 #define V6_SOURCE 8
 
 /* Addresses of the IP header at `at`, and its checksum. Gives the difference that checksums over a pseudo header must take in. */
-INLINE long write_addresses(struct __sk_buff *skb, struct work *w, __u32 at, const struct flow_key *from, const struct flow_key *to,
+INLINE long write_addresses(struct __sk_buff *skb, struct work *w, __u32 at, const struct five_tuple *from, const struct five_tuple *to,
 			    __u32 *difference)
 {
 	if (w->ip_version == 4) {
@@ -37,7 +37,7 @@ INLINE long write_addresses(struct __sk_buff *skb, struct work *w, __u32 at, con
 }
 
 /* The two ports at `at`, and the checksum at `sum_at` that covers them. */
-INLINE long write_ports(struct __sk_buff *skb, struct work *w, __u32 at, __u32 sum_at, const struct flow_key *from, const struct flow_key *to,
+INLINE long write_ports(struct __sk_buff *skb, struct work *w, __u32 at, __u32 sum_at, const struct five_tuple *from, const struct five_tuple *to,
 			__u64 flags)
 {
 	__be16 *old = w->scratch.old_ports, *new = w->scratch.new_ports;
@@ -54,7 +54,7 @@ INLINE long write_ports(struct __sk_buff *skb, struct work *w, __u32 at, __u32 s
 /* 0 when the packet is translated. Later fragments have no ports, and no checksum of their own. */
 INLINE long rewrite(struct __sk_buff *skb, struct work *w)
 {
-	const struct flow_key *from = &w->packet, *to = &w->to;
+	const struct five_tuple *from = &w->packet, *to = &w->to;
 	__u32 difference = 0;
 	if (write_addresses(skb, w, ETHERNET, from, to, &difference))
 		return -1;
@@ -76,9 +76,9 @@ INLINE long rewrite(struct __sk_buff *skb, struct work *w)
  * it is, unless that is the one who is translated. `inner` is where the quoted transport header begins. The quoted transport checksum
  * stays as it was: nobody can check it in a packet that is cut.
  */
-INLINE long rewrite_error(struct __sk_buff *skb, struct work *w, const struct flow_key *key, const struct flow_key *to, __u32 inner)
+INLINE long rewrite_error(struct __sk_buff *skb, struct work *w, const struct five_tuple *key, const struct five_tuple *to, __u32 inner)
 {
-	struct flow_key *quoted = &w->scratch.wanted;
+	struct five_tuple *quoted = &w->scratch.wanted;
 	__u32 quoted_at = w->transport + 8;
 	__u32 sum_at = w->transport + ICMP_CHECKSUM;
 	__u32 difference = 0;

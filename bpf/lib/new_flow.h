@@ -3,13 +3,13 @@
  * The first packet of a flow, at a hook where it arrives: whose flow it is, who answers for its address, which way it goes and how answers
  * come back. Both directions take the same way, so that a translation is undone where it was done.
  */
-#ifndef LIB_BEGIN_H
-#define LIB_BEGIN_H
+#ifndef LIB_NEW_FLOW_H
+#define LIB_NEW_FLOW_H
 
+#include "nf_conntrack.h"
 #include "conntrack.h"
-#include "flows.h"
 #include "forward.h"
-#include "services.h"
+#include "lb.h"
 
 /* A client that has closed half of all ports to a backend within a minute finds none this often: once in 60,000 times. */
 #define PORT_TRIES 16
@@ -17,7 +17,7 @@
 #define PORTS 28232
 
 /* Packets with a client's own address come out of the overlay only from nodes that want the answer there. */
-INLINE void answer_through_overlay(struct __sk_buff *skb, struct work *w)
+INLINE void reply_through_overlay(struct __sk_buff *skb, struct work *w)
 {
 	w->reply_path = PATH_OVERLAY;
 	bpf_skb_load_bytes(skb, 6, w->reply_mac, 6);
@@ -35,8 +35,8 @@ INLINE void choose_path(struct __sk_buff *skb, struct work *w, enum hook hook, c
 		w->out = workload->ifindex;
 		w->reply_path = hook == HOOK_FROM_WORKLOAD ? PATH_LOCAL : PATH_ROUTE;
 		/* Unless the node before left the answer to us too. */
-		if (from_overlay && (w->flags & WORK_OUTSIDE) && !((w->flags & WORK_NAT) && is_answered_straight(w)))
-			answer_through_overlay(skb, w);
+		if (from_overlay && (w->flags & WORK_EXTERNAL) && !((w->flags & WORK_NAT) && uses_dsr(w)))
+			reply_through_overlay(skb, w);
 		return;
 	}
 	struct route *route = find_route(w, &w->to.dst);
@@ -53,24 +53,24 @@ INLINE void choose_path(struct __sk_buff *skb, struct work *w, enum hook hook, c
 	/* Whoever answers on this very node sees the client, and the stack delivers. */
 	if (kind == ROUTE_LOCAL_HOST)
 		return;
-	if (kind == ROUTE_REMOTE_WORKLOAD && route && (w->flags & WORK_OUTSIDE) && (route->flags & ROUTE_PEER_EBPF) &&
+	if (kind == ROUTE_REMOTE_WORKLOAD && route && (w->flags & WORK_EXTERNAL) && (route->flags & ROUTE_PEER_EBPF) &&
 	    (route->flags & ROUTE_OVERLAY)) {
 		w->path = PATH_OVERLAY;
 		__builtin_memcpy(w->mac, route->mac, 6);
 		w->reply_path = PATH_ROUTE;
 		if (from_overlay)
-			answer_through_overlay(skb, w);
+			reply_through_overlay(skb, w);
 		return;
 	}
 	/*
 	 * The backend's node would not send the answer back to us, because it does not know how or because it reaches a client of the cluster
 	 * straight: the kernel takes this node's address for the client's.
 	 */
-	w->flags |= WORK_MARK;
+	w->flags |= WORK_MASQUERADE;
 }
 
 /* The same for a packet of the node itself, where it leaves: pods of this node are reached from there, and others by its routes. */
-INLINE void choose_own_path(struct work *w)
+INLINE void choose_host_path(struct work *w)
 {
 	struct workload *workload = bpf_map_lookup_elem(&workloads, &w->to.dst);
 	w->reply_path = PATH_HOST;
@@ -90,20 +90,20 @@ INLINE void choose_own_path(struct work *w)
 enum use { UNUSED, OVER, IN_USE };
 
 /* Whether an answer of that key would be taken for another flow's, of ours or of the kernel's. */
-INLINE enum use use_of(struct __sk_buff *skb, struct work *w, const struct flow_key *reply, __u64 now)
+INLINE enum use use_of(struct __sk_buff *skb, struct work *w, const struct five_tuple *reply, __u64 now)
 {
 	enum use use = UNUSED;
-	struct flow *flow = bpf_map_lookup_elem(&flows, reply);
-	if (flow && elapsed(now, flow->last_seen) <= timeout_of(reply->protocol, flow->state)) {
+	struct conntrack_entry *entry = bpf_map_lookup_elem(&flows, reply);
+	if (entry && elapsed(now, entry->last_seen) <= timeout_of(reply->protocol, entry->state)) {
 		/* Left over from this very flow. */
-		int own = (flow->flags & FLOW_NAT) && leads_back(flow, &w->packet);
-		if (!own && flow->state != FLOW_CLOSING)
+		int own = (entry->flags & CT_NAT) && is_reverse_of(entry, &w->packet);
+		if (!own && entry->state != CT_CLOSING)
 			return IN_USE;
 		use = own ? UNUSED : OVER;
 	}
-	if (!find_kernel_flow(skb, w, reply))
+	if (!find_nf_conntrack(skb, w, reply))
 		return use;
-	return w->scratch.kernel.tcp_state >= KERNEL_TIME_WAIT ? OVER : IN_USE;
+	return w->scratch.kernel.tcp_state >= NF_TIME_WAIT ? OVER : IN_USE;
 }
 
 /*
@@ -130,38 +130,38 @@ INLINE int find_free_port(struct __sk_buff *skb, struct work *w)
 }
 
 /* Whether another node handed us a client's packet for a service we have not heard of: by our routes it would come back there. */
-INLINE int goes_round(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
+INLINE int is_loop(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
 {
-	return hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY && is_outside(w) && !is_for_host(skb, w);
+	return hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY && is_external(w) && !is_for_host(skb, w);
 }
 
 /* What policy is asked about: the packet as it will be, but from whoever it really is from. */
-INLINE void ask_about_translated(struct work *w, const struct ip_address *dst, __u16 dport)
+INLINE void set_policy_destination(struct work *w, const struct ip_address *dst, __u16 dport)
 {
-	w->judged.dst = *dst;
-	w->judged.dport = dport;
+	w->policy_tuple.dst = *dst;
+	w->policy_tuple.dport = dport;
 	w->dport = dport;
 }
 
 /* A flow the kernel had before us, maybe with a translation of its own: it goes on there, once policy is asked about what the kernel makes of it. */
-INLINE void leave_to_kernel(struct work *w)
+INLINE void defer_to_nf_conntrack(struct work *w)
 {
-	w->flags |= WORK_KERNEL;
+	w->flags |= WORK_NF_CONNTRACK;
 	w->path = PATH_STACK;
 	w->reply_path = PATH_STACK;
 	if (w->scratch.kernel.reply) {
 		w->flags |= WORK_REPLY;
-		ask_about(w, &w->reply);
+		set_policy_tuple(w, &w->reply);
 		return;
 	}
-	ask_about_translated(w, &w->scratch.kernel.dst, w->scratch.kernel.dport);
+	set_policy_destination(w, &w->scratch.kernel.dst, w->scratch.kernel.dport);
 }
 
 /* The packet is for a service. 0: `to` says who answers. */
-INLINE enum reason translate(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface,
+INLINE enum reason translate_service(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface,
 			     const struct frontend *frontend)
 {
-	int outside = (w->flags & WORK_OUTSIDE) != 0;
+	int outside = (w->flags & WORK_EXTERNAL) != 0;
 	int handed = outside && hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY;
 	enum reason bad = choose_backend(w, frontend, handed);
 	if (bad)
@@ -172,15 +172,15 @@ INLINE enum reason translate(struct __sk_buff *skb, struct work *w, enum hook ho
 	/* A pod does not take a packet from itself: it comes from the address it asked. That is in every family, and nobody else's flow. */
 	if (same_address(&w->to.src, &w->to.dst))
 		w->to.src = w->packet.dst;
-	ask_about_translated(w, &w->to.dst, w->to.dport);
+	set_policy_destination(w, &w->to.dst, w->to.dport);
 	/*
 	 * The backend's node translates: it alone sees all that its backends are asked, and a client may have one port through two nodes. Here
 	 * only the node is chosen.
 	 */
-	int straight = is_answered_straight(w);
+	int straight = uses_dsr(w);
 	if (w->path == PATH_OVERLAY && outside && !handed && (straight || (frontend->flags & FRONTEND_EXTERNAL))) {
 		w->to = w->packet;
-		w->flags = (w->flags & ~WORK_NAT) | (straight ? WORK_DIRECT : 0);
+		w->flags = (w->flags & ~WORK_NAT) | (straight ? WORK_DSR : 0);
 		return REASON_NONE;
 	}
 	if (!find_free_port(skb, w))
@@ -189,13 +189,13 @@ INLINE enum reason translate(struct __sk_buff *skb, struct work *w, enum hook ho
 }
 
 /* A packet to a pod straight whose answers would be taken for a translated flow's gets another port too. */
-INLINE enum reason keep_apart(struct __sk_buff *skb, struct work *w)
+INLINE enum reason snat_on_collision(struct __sk_buff *skb, struct work *w)
 {
 	if (!has_ports(w->packet.protocol))
 		return REASON_NONE;
-	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
+	struct conntrack_entry *other = bpf_map_lookup_elem(&flows, &w->reply);
 	/* The kernel does not have this flow, so what it has under its answers is one that it translates. */
-	if (!(other && (other->flags & FLOW_NAT)) && !find_kernel_flow(skb, w, &w->reply))
+	if (!(other && (other->flags & CT_NAT)) && !find_nf_conntrack(skb, w, &w->reply))
 		return REASON_NONE;
 	if (!find_free_port(skb, w))
 		return DROP_NO_FREE_PORT;
@@ -205,16 +205,16 @@ INLINE enum reason keep_apart(struct __sk_buff *skb, struct work *w)
 }
 
 /* Draining, new flows are the kernel's, but for those it could not answer, or would mix up with one of ours. */
-INLINE int drains(struct work *w, enum hook hook, const struct interface *interface)
+INLINE int is_draining(struct work *w, enum hook hook, const struct interface *interface)
 {
 	if (w->mode != MODE_DRAIN)
 		return 0;
 	if (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w))
 		return 1;
 	if (hook == HOOK_FROM_HOST)
-		return interface->kind != INTERFACE_OVERLAY || !(w->flags & WORK_OUTSIDE);
-	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
-	return !other || !(other->flags & FLOW_NAT) || other->state == FLOW_CLOSING;
+		return interface->kind != INTERFACE_OVERLAY || !(w->flags & WORK_EXTERNAL);
+	struct conntrack_entry *other = bpf_map_lookup_elem(&flows, &w->reply);
+	return !other || !(other->flags & CT_NAT) || other->state == CT_CLOSING;
 }
 
 #endif

@@ -3,16 +3,16 @@
  * What the kernel's own connection tracking knows of a packet. Around a hand-over both planes have flows, and neither may take the other's
  * nor use addresses and ports the other uses. Programs ask it where they can; else the agent told beforehand, in `old_flows`.
  */
-#ifndef LIB_CONNTRACK_H
-#define LIB_CONNTRACK_H
+#ifndef LIB_NF_CONNTRACK_H
+#define LIB_NF_CONNTRACK_H
 
-#include "old_flow.h"
+#include "nf_import.h"
 #include "parse.h"
 
 #define KERNEL_SYMBOL __attribute__((section(".ksyms")))
-#define KERNEL_SYN_SENT 1
-#define KERNEL_SYN_RECEIVED 2
-#define KERNEL_TIME_WAIT 7
+#define NF_SYN_SENT 1
+#define NF_SYN_RECEIVED 2
+#define NF_TIME_WAIT 7
 /* A record holds its flow twice, once per direction: behind a list's two pointers the source, then the destination. */
 #define RECORD_SIZE 56
 #define RECORD_SOURCE 16
@@ -44,7 +44,7 @@ INLINE void read_destination(struct work *w, const void *record)
 	w->scratch.kernel.dport = ntohs(*(volatile __u16 *)(record + RECORD_SOURCE_PORT));
 }
 
-INLINE int ask_kernel(struct __sk_buff *skb, struct work *w, const struct flow_key *key)
+INLINE int lookup_nf_conntrack(struct __sk_buff *skb, struct work *w, const struct five_tuple *key)
 {
 	struct bpf_sock_tuple *tuple = &w->scratch.tuple;
 	struct bpf_ct_opts *options = (void *)&w->scratch.options;
@@ -80,13 +80,13 @@ INLINE int ask_kernel(struct __sk_buff *skb, struct work *w, const struct flow_k
 }
 
 /* Fills w->scratch.kernel; 0 where the kernel does not know the packet's flow. */
-INLINE int find_kernel_flow(struct __sk_buff *skb, struct work *w, const struct flow_key *key)
+INLINE int find_nf_conntrack(struct __sk_buff *skb, struct work *w, const struct five_tuple *key)
 {
 	if (!has_ports(key->protocol))
 		return 0;
 	if (has_ct_lookup)
-		return ask_kernel(skb, w, key);
-	struct old_flow *old = find_old_flow(key, key == &w->packet);
+		return lookup_nf_conntrack(skb, w, key);
+	struct nf_conntrack_entry *old = find_imported(key, key == &w->packet);
 	if (!old)
 		return 0;
 	w->scratch.kernel.mark = old->mark;
@@ -107,28 +107,28 @@ INLINE int opens_tcp(const struct work *w)
  * Whether the packet may be of a flow that programs of the layout before know, and we do not yet. While they stand at other interfaces no flow
  * begins here: they would not know its answers.
  */
-INLINE int may_be_moving(const struct work *w)
+INLINE int may_be_migrating(const struct work *w)
 {
-	__u32 moving = node_word(NODE_MOVING);
+	__u32 moving = node_field(NODE_MIGRATING);
 	return moving == 2 || (moving && w->packet.protocol == IPPROTO_TCP && !opens_tcp(w));
 }
 
 /* Whether the packet goes on in the kernel's flow. A SYN does only while the kernel waits for its answer: sent again, it must not find another backend. */
-INLINE int is_kernel_flow(struct __sk_buff *skb, struct work *w)
+INLINE int is_nf_conntrack_flow(struct __sk_buff *skb, struct work *w)
 {
-	if (!find_kernel_flow(skb, w, &w->packet))
+	if (!find_nf_conntrack(skb, w, &w->packet))
 		return 0;
 	__u8 state = w->scratch.kernel.tcp_state;
-	return !opens_tcp(w) || state == KERNEL_SYN_SENT || state == KERNEL_SYN_RECEIVED;
+	return !opens_tcp(w) || state == NF_SYN_SENT || state == NF_SYN_RECEIVED;
 }
 
 /* Draining: whether the kernel was given the flow, or has one of its own by now that answers have to go to. */
-INLINE int is_given(const struct work *w, const struct flow *flow)
+INLINE int is_exported(const struct work *w, const struct conntrack_entry *entry)
 {
 	__u32 mark = w->scratch.kernel.mark;
-	if (mark && mark == node_word(NODE_GENERATION))
+	if (mark && mark == node_field(NODE_GENERATION))
 		return 1;
-	return !mark && w->packet.protocol == IPPROTO_UDP && (flow->flags & FLOW_REPLY);
+	return !mark && w->packet.protocol == IPPROTO_UDP && (entry->flags & CT_REPLY);
 }
 
 #endif

@@ -47,7 +47,7 @@ INLINE int is_icmp_error(__u8 protocol, __u8 type)
 	return type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
 }
 
-/* ICMP echo as if it had ports, see struct flow_key; other messages belong to no flow. */
+/* ICMP echo as if it had ports, see struct five_tuple; other messages belong to no flow. */
 INLINE void icmp_ports(struct work *w, __u8 type, __u16 id)
 {
 	__u8 v6 = w->packet.protocol == IPPROTO_ICMPV6;
@@ -98,7 +98,7 @@ INLINE void fragment_key_of(struct fragment_key *key, const struct work *w, __u3
 	key->protocol = w->packet.protocol;
 }
 
-INLINE enum reason recall_first_fragment(struct work *w, __u32 id)
+INLINE enum reason find_first_fragment(struct work *w, __u32 id)
 {
 	struct fragment_key *key = &w->scratch.fragment_key;
 	w->flags |= WORK_LATER_FRAGMENT;
@@ -120,7 +120,7 @@ INLINE enum reason recall_first_fragment(struct work *w, __u32 id)
 INLINE enum reason parse_transport_or_fragment(struct __sk_buff *skb, struct work *w, const struct fragment_info *info)
 {
 	if (info->later)
-		return recall_first_fragment(w, info->id);
+		return find_first_fragment(w, info->id);
 	enum reason bad = parse_transport(skb, w);
 	if (bad || !info->first)
 		return bad;
@@ -273,13 +273,13 @@ INLINE void start(struct __sk_buff *skb, struct work *w)
 }
 
 /* What policy will be asked about. The original destination is the one before translation. */
-INLINE void ask_about(struct work *w, const struct flow_key *flow)
+INLINE void set_policy_tuple(struct work *w, const struct five_tuple *tuple)
 {
-	int ports = has_ports(flow->protocol);
-	w->judged = *flow;
-	w->sport = ports ? flow->sport : 0;
-	w->dport = ports ? flow->dport : 0;
-	w->original_dst = flow->dst;
+	int ports = has_ports(tuple->protocol);
+	w->policy_tuple = *tuple;
+	w->sport = ports ? tuple->sport : 0;
+	w->dport = ports ? tuple->dport : 0;
+	w->original_dst = tuple->dst;
 	w->original_dport = w->dport;
 }
 
@@ -289,7 +289,7 @@ INLINE enum reason parse(struct __sk_buff *skb, struct work *w, __u16 type)
 	if (bad)
 		return bad;
 	reverse(&w->reply, &w->packet);
-	ask_about(w, &w->packet);
+	set_policy_tuple(w, &w->packet);
 	return REASON_NONE;
 }
 

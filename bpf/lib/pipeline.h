@@ -5,10 +5,10 @@
  * At a hook where packets arrive the policy of that interface decides (stage in), and, when the packet goes straight into a pod,
  * that pod's too (stage out). At a hook where they leave, the policy of that interface decides (stage out).
  */
-#ifndef LIB_JUDGE_H
-#define LIB_JUDGE_H
+#ifndef LIB_PIPELINE_H
+#define LIB_PIPELINE_H
 
-#include "begin.h"
+#include "new_flow.h"
 #include "icmp_error.h"
 #include "neighbour.h"
 
@@ -24,14 +24,14 @@ INLINE int at_workload(enum hook hook)
 
 INLINE int has_policy(const struct interface *interface)
 {
-	return interface->kind == INTERFACE_WORKLOAD || interface->arrive || interface->leave;
+	return interface->kind == INTERFACE_WORKLOAD || interface->policy_in || interface->policy_out;
 }
 
 /* Which of an interface's two policies judges the flow: the packet's own direction, or, for a reply, the other. */
 INLINE __u32 slot_of(const struct interface *interface, int arriving, const struct work *w)
 {
 	int reply = (w->flags & WORK_REPLY) != 0;
-	return arriving != reply ? interface->arrive : interface->leave;
+	return arriving != reply ? interface->policy_in : interface->policy_out;
 }
 
 INLINE enum reason policy_drop(enum hook hook, const struct work *w)
@@ -60,7 +60,7 @@ INLINE int translates(const struct work *w, enum hook hook)
 	if (!(w->flags & WORK_NAT))
 		return 0;
 	if (w->path != PATH_STACK)
-		return arrives(hook) || (w->flags & WORK_OWN);
+		return arrives(hook) || (w->flags & WORK_HOST_NAT);
 	int reply = (w->flags & WORK_REPLY) != 0;
 	return arrives(hook) != reply;
 }
@@ -68,7 +68,7 @@ INLINE int translates(const struct work *w, enum hook hook)
 /* The packet goes on, for this reason. */
 INLINE int send_on(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason, const struct interface *pod)
 {
-	int here = arrives(hook) || (hook == HOOK_TO_HOST && (w->flags & WORK_OWN));
+	int here = arrives(hook) || (hook == HOOK_TO_HOST && (w->flags & WORK_HOST_NAT));
 	/* What comes to the node and is for others was translated by one of them. */
 	int translated = (w->flags & WORK_NAT) || (hook == HOOK_FROM_HOST && w->path == PATH_ROUTE);
 	if (here && (w->path == PATH_OVERLAY || (w->path != PATH_STACK && translated)))
@@ -79,7 +79,7 @@ INLINE int send_on(struct __sk_buff *skb, struct work *w, enum hook hook, enum r
 		count(w->frame, hook, reason);
 		return NEXT;
 	}
-	if (w->flags & WORK_MARK)
+	if (w->flags & WORK_MASQUERADE)
 		skb->mark = (skb->mark & ~MARK_MASK) | MARK_MASQUERADE;
 	return forward(skb, w, hook, reason, pod);
 }
@@ -87,10 +87,10 @@ INLINE int send_on(struct __sk_buff *skb, struct work *w, enum hook hook, enum r
 INLINE int finish(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
 {
 	if (w->flags & WORK_KNOWN)
-		approve_known(w);
-	else if (!(w->flags & WORK_UNTRACKED) && open_flow(w, w->ifindex, w->frame, bpf_ktime_get_ns()))
+		approve_entries(w);
+	else if (!(w->flags & WORK_UNTRACKED) && create_entries(w, w->ifindex, w->frame, bpf_ktime_get_ns()))
 		return drop(w, hook, DROP_FLOWS_FULL);
-	tell(w, hook, reason);
+	emit_event(w, hook, reason);
 	return send_on(skb, w, hook, reason, 0);
 }
 
@@ -107,15 +107,15 @@ INLINE void allow(struct __sk_buff *skb, struct work *w, enum reason reason)
 {
 	w->stage = STAGE_OUT;
 	w->verdict = VERDICT_ALLOW;
-	w->passes = reason;
+	w->pass_reason = reason;
 	bpf_tail_call(skb, &steps, w->step);
 }
 
 /* Asks the policies of this hook about `w->judged`, and goes on at the hook's step: nothing here comes back but a drop. */
-INLINE int judge(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
+INLINE int run_policy(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
 {
 	w->out_slot = 0;
-	w->passes = PASS_POLICY;
+	w->pass_reason = PASS_POLICY;
 	if (arrives(hook) && w->path == PATH_LOCAL) {
 		struct interface *out = bpf_map_lookup_elem(&interfaces, &w->out);
 		if (!out)
@@ -159,9 +159,9 @@ INLINE int after_policy(struct __sk_buff *skb, enum hook hook)
 	if (!w)
 		return DROP;
 	if (w->verdict != VERDICT_ALLOW) {
-		struct flow *flow = w->flags & WORK_KNOWN ? bpf_map_lookup_elem(&flows, &w->packet) : 0;
-		if (flow)
-			forget(w, flow);
+		struct conntrack_entry *entry = w->flags & WORK_KNOWN ? bpf_map_lookup_elem(&flows, &w->packet) : 0;
+		if (entry)
+			delete_entries(w, entry);
 		return drop(w, hook, policy_drop(hook, w));
 	}
 	if (arrives(hook) && w->stage == STAGE_IN && w->path == PATH_LOCAL && w->out_slot) {
@@ -171,35 +171,35 @@ INLINE int after_policy(struct __sk_buff *skb, enum hook hook)
 		bpf_tail_call(skb, &policies, w->out_slot);
 		return drop(w, hook, DROP_POLICY_MISSING);
 	}
-	return finish(skb, w, hook, w->passes);
+	return finish(skb, w, hook, w->pass_reason);
 }
 
 /* Whether what policy said when the flow was last judged is what it says now, at the interfaces of this hook. Tells the pod it looked up. */
-INLINE int is_approved(const struct flow *flow, enum hook hook, const struct interface *interface, struct interface **pod)
+INLINE int is_approved(const struct conntrack_entry *entry, enum hook hook, const struct interface *interface, struct interface **pod)
 {
-	if (has_policy(interface) && (arrives(hook) ? flow->approved_in : flow->approved_out) != interface->epoch)
+	if (has_policy(interface) && (arrives(hook) ? entry->approved_in : entry->approved_out) != interface->epoch)
 		return 0;
-	if (!arrives(hook) || flow->path != PATH_LOCAL)
+	if (!arrives(hook) || entry->path != PATH_LOCAL)
 		return 1;
-	__u32 ifindex = flow->out;
+	__u32 ifindex = entry->out;
 	*pod = bpf_map_lookup_elem(&interfaces, &ifindex);
-	return *pod && (*pod)->epoch == flow->approved_out;
+	return *pod && (*pod)->epoch == entry->approved_out;
 }
 
 /* The error's flow is one policy approves of now: it goes that flow's way. Otherwise it is a packet like any other. */
-INLINE enum reason related(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface, struct interface **pod)
+INLINE enum reason related_verdict(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface, struct interface **pod)
 {
-	struct flow_key *key = &w->scratch.error;
-	__u32 inner = flow_of_error(skb, w, key);
+	struct five_tuple *key = &w->scratch.error;
+	__u32 inner = tuple_of_error(skb, w, key);
 	if (!inner)
 		return REASON_NONE;
-	struct flow *flow = bpf_map_lookup_elem(&flows, key);
-	if (!flow || !is_approved(flow, hook, interface, pod))
+	struct conntrack_entry *entry = bpf_map_lookup_elem(&flows, key);
+	if (!entry || !is_approved(entry, hook, interface, pod))
 		return REASON_NONE;
-	take(w, flow);
+	apply_entry(w, entry);
 	if (!translates(w, hook))
 		w->to = w->packet;
-	else if (rewrite_error(skb, w, key, &flow->to, inner))
+	else if (rewrite_error(skb, w, key, &entry->to, inner))
 		return DROP_NAT_FAILED;
 	/* It is translated: from here it only has to go that flow's way. */
 	w->flags &= ~WORK_NAT;
@@ -207,28 +207,28 @@ INLINE enum reason related(struct __sk_buff *skb, struct work *w, enum hook hook
 }
 
 /* A flow that policy must look at again: the question is about the flow as it was opened, whichever way this packet goes. */
-INLINE void judge_again(struct work *w, const struct flow *flow)
+INLINE void rerun_policy(struct work *w, const struct conntrack_entry *entry)
 {
-	int reply = (flow->flags & FLOW_REPLY) != 0;
-	w->flags |= (flow->flags & FLOW_FROM_HOST ? WORK_FROM_HOST : 0) | (flow->flags & FLOW_TO_HOST ? WORK_TO_HOST : 0);
+	int reply = (entry->flags & CT_REPLY) != 0;
+	w->flags |= (entry->flags & CT_FROM_HOST ? WORK_FROM_HOST : 0) | (entry->flags & CT_TO_HOST ? WORK_TO_HOST : 0);
 	if (reply)
-		ask_about(w, &w->reply);
+		set_policy_tuple(w, &w->reply);
 	/* Somebody else translates it, and what it becomes was found out when it began. */
-	if (!(flow->flags & FLOW_NAT) && flow->to.protocol)
-		ask_about_translated(w, &flow->to.dst, flow->to.dport);
+	if (!(entry->flags & CT_NAT) && entry->to.protocol)
+		set_policy_destination(w, &entry->to.dst, entry->to.dport);
 	else if (reply)
-		ask_about_translated(w, &w->packet.src, w->packet.sport);
+		set_policy_destination(w, &w->packet.src, w->packet.sport);
 	else
-		ask_about_translated(w, &w->to.dst, w->to.dport);
+		set_policy_destination(w, &w->to.dst, w->to.dport);
 	if (!reply)
 		return;
 	/* The flow was opened by an echo request, not by this reply. */
-	if (is_icmp(w->judged.protocol))
+	if (is_icmp(w->policy_tuple.protocol))
 		w->icmp_type = w->ip_version == 4 ? ICMP_ECHO_REQUEST : ICMPV6_ECHO_REQUEST;
 }
 
 /* The first packet of a flow, where packets leave: it came through the stack, which knows best whether it answers another. */
-INLINE enum reason begin_leaving(struct __sk_buff *skb, struct work *w, const struct interface *interface)
+INLINE enum reason new_flow_leaving(struct __sk_buff *skb, struct work *w, const struct interface *interface)
 {
 	if (w->mode == MODE_DRAIN)
 		return PASS_DRAINING;
@@ -242,81 +242,81 @@ INLINE enum reason begin_leaving(struct __sk_buff *skb, struct work *w, const st
 	/* That of another flow, which was passed over: it stays. */
 	if (bpf_map_lookup_elem(&flows, &w->packet))
 		w->flags |= WORK_UNTRACKED;
-	struct flow *other = bpf_map_lookup_elem(&flows, &w->reply);
-	if (other && (other->flags & FLOW_NAT)) {
+	struct conntrack_entry *other = bpf_map_lookup_elem(&flows, &w->reply);
+	if (other && (other->flags & CT_NAT)) {
 		/* Half of a translated flow, as it looks behind the translation: the entries are under what it looks like before. */
 		w->flags |= WORK_UNTRACKED;
-		if (other->flags & FLOW_REPLY)
+		if (other->flags & CT_REPLY)
 			return REASON_NONE;
 		if (other->approved_in == interface->epoch)
 			return PASS_ESTABLISHED;
 		w->flags |= WORK_REPLY;
-		ask_about(w, &w->reply);
-	} else if (!opens_tcp(w) && find_kernel_flow(skb, w, &w->reply) && !w->scratch.kernel.reply) {
-		w->flags |= WORK_REPLY | WORK_KERNEL;
-		ask_about(w, &w->reply);
-		ask_about_translated(w, &w->scratch.kernel.dst, w->scratch.kernel.dport);
-	} else if (may_be_moving(w)) {
+		set_policy_tuple(w, &w->reply);
+	} else if (!opens_tcp(w) && find_nf_conntrack(skb, w, &w->reply) && !w->scratch.kernel.reply) {
+		w->flags |= WORK_REPLY | WORK_NF_CONNTRACK;
+		set_policy_tuple(w, &w->reply);
+		set_policy_destination(w, &w->scratch.kernel.dst, w->scratch.kernel.dport);
+	} else if (may_be_migrating(w)) {
 		return DROP_FLOWS_MOVING;
 	}
 	return REASON_NONE;
 }
 
 /* The first packet of a flow, where packets arrive. */
-INLINE int begin(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
+INLINE int new_flow(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
 {
 	int tracked = !(w->flags & WORK_UNTRACKED);
 	enum reason bad = REASON_NONE;
 	w->to = w->packet;
-	if (hook == HOOK_FROM_HOST && is_outside(w))
-		w->flags |= WORK_OUTSIDE;
-	if (drains(w, hook, interface))
+	if (hook == HOOK_FROM_HOST && is_external(w))
+		w->flags |= WORK_EXTERNAL;
+	if (is_draining(w, hook, interface))
 		return pass(w, hook, PASS_DRAINING);
 	/* What the node itself was answered, or asks of itself, translated already. */
 	if (tracked && hook == HOOK_FROM_HOST) {
-		struct flow *own = bpf_map_lookup_elem(&flows, &w->reply);
-		if (own && (own->flags & (FLOW_NAT | FLOW_FROM_HOST)) == (FLOW_NAT | FLOW_FROM_HOST))
+		struct conntrack_entry *own = bpf_map_lookup_elem(&flows, &w->reply);
+		if (own && (own->flags & (CT_NAT | CT_FROM_HOST)) == (CT_NAT | CT_FROM_HOST))
 			return pass(w, hook, PASS_ESTABLISHED);
 	}
 	struct frontend *frontend = tracked ? find_frontend(w, interface) : 0;
 	if (!frontend) {
 		choose_path(skb, w, hook, interface);
-		if (tracked && w->path == PATH_STACK && goes_round(skb, w, hook, interface))
+		if (tracked && w->path == PATH_STACK && is_loop(skb, w, hook, interface))
 			return drop(w, hook, DROP_NO_LOCAL_BACKEND);
 	}
 	/* What begins here and goes through the stack is nobody else's; anything else may answer, or go on with, what the kernel had before us. */
-	if (tracked && (frontend || w->path != PATH_STACK || is_missing_port(w) || !opens_tcp(w)) && is_kernel_flow(skb, w)) {
-		leave_to_kernel(w);
+	if (tracked && (frontend || w->path != PATH_STACK || is_missing_port(w) || !opens_tcp(w)) && is_nf_conntrack_flow(skb, w)) {
+		defer_to_nf_conntrack(w);
 		if (is_for_host(skb, w))
 			w->flags |= w->flags & WORK_REPLY ? WORK_FROM_HOST : WORK_TO_HOST;
-	} else if (tracked && may_be_moving(w)) {
+	} else if (tracked && may_be_migrating(w)) {
 		return drop(w, hook, DROP_FLOWS_MOVING);
 	} else if (frontend) {
 		if (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)) {
 			if (has_ct_lookup)
-				return refuse(skb, w, hook, REJECT_UNKNOWN_FLOW);
+				return reject(skb, w, hook, REJECT_UNKNOWN_FLOW);
 			/* The kernel may know it though nobody told us; else the gate there resets it. */
 			w->flags |= WORK_UNTRACKED;
 			w->path = PATH_STACK;
 		} else {
-			bad = translate(skb, w, hook, interface, frontend);
+			bad = translate_service(skb, w, hook, interface, frontend);
 			if (bad == REJECT_NO_BACKEND)
-				return refuse(skb, w, hook, bad);
+				return reject(skb, w, hook, bad);
 		}
 	} else if (tracked && is_missing_port(w)) {
-		return refuse(skb, w, hook, REJECT_NO_PORT);
+		return reject(skb, w, hook, REJECT_NO_PORT);
 	} else if (tracked && w->path != PATH_STACK) {
-		bad = keep_apart(skb, w);
+		bad = snat_on_collision(skb, w);
 	}
 	if (bad)
 		return drop(w, hook, bad);
-	if (w->path == PATH_STACK && !(w->flags & WORK_KERNEL) && is_for_host(skb, w))
+	if (w->path == PATH_STACK && !(w->flags & WORK_NF_CONNTRACK) && is_for_host(skb, w))
 		w->flags |= WORK_TO_HOST;
-	return judge(skb, w, hook, interface);
+	return run_policy(skb, w, hook, interface);
 }
 
 /* Whether the node itself asks a service. TCP without a beginning is not: nobody knows whom it was with. */
-INLINE int is_own_question(struct work *w, const struct interface *interface)
+INLINE int host_initiated_to_service(struct work *w, const struct interface *interface)
 {
 	if (w->from || interface->kind != INTERFACE_HOST || (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)))
 		return 0;
@@ -324,51 +324,51 @@ INLINE int is_own_question(struct work *w, const struct interface *interface)
 }
 
 /* The packet's flow is in the table, and what becomes of the packet with it; REASON_NONE: policy has to be asked. */
-INLINE enum reason known(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface, struct interface **pod)
+INLINE enum reason established_verdict(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface, struct interface **pod)
 {
 	__u64 now = bpf_ktime_get_ns();
-	struct flow *flow = find_flow(w, !arrives(hook), now);
-	if (!flow)
+	struct conntrack_entry *entry = find_entry(w, !arrives(hook), now);
+	if (!entry)
 		return REASON_NONE;
 	/* Its ports may be another flow's since, which is on its way here. */
-	if (flow->state == FLOW_CLOSING && may_be_moving(w))
+	if (entry->state == CT_CLOSING && may_be_migrating(w))
 		return DROP_FLOWS_MOVING;
-	int draining = w->mode == MODE_DRAIN && flow->path != PATH_STACK;
-	if (arrives(hook) && (draining || (flow->flags & FLOW_KERNEL))) {
-		int found = find_kernel_flow(skb, w, &w->packet);
-		if (draining && found && is_given(w, flow)) {
-			forget(w, flow);
+	int draining = w->mode == MODE_DRAIN && entry->path != PATH_STACK;
+	if (arrives(hook) && (draining || (entry->flags & CT_NF_CONNTRACK))) {
+		int found = find_nf_conntrack(skb, w, &w->packet);
+		if (draining && found && is_exported(w, entry)) {
+			delete_entries(w, entry);
 			return PASS_GIVEN;
 		}
-		if ((flow->flags & FLOW_KERNEL) && !found) {
-			forget(w, flow);
+		if ((entry->flags & CT_NF_CONNTRACK) && !found) {
+			delete_entries(w, entry);
 			return REASON_NONE;
 		}
 	}
-	refresh(flow, w, w->frame, now);
-	take(w, flow);
+	refresh_entry(entry, w, w->frame, now);
+	apply_entry(w, entry);
 	w->flags |= WORK_KNOWN;
-	if (is_approved(flow, hook, interface, pod))
+	if (is_approved(entry, hook, interface, pod))
 		return PASS_ESTABLISHED;
-	judge_again(w, flow);
+	rerun_policy(w, entry);
 	return REASON_NONE;
 }
 
 /* A parsed packet that is ours to judge. */
-INLINE int decide(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
+INLINE int run_pipeline(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
 {
 	struct interface *pod = 0;
-	enum reason reason = w->flags & WORK_ICMP_ERROR ? related(skb, w, hook, interface, &pod) : REASON_NONE;
+	enum reason reason = w->flags & WORK_ICMP_ERROR ? related_verdict(skb, w, hook, interface, &pod) : REASON_NONE;
 	if (!(w->flags & WORK_UNTRACKED))
-		reason = known(skb, w, hook, interface, &pod);
+		reason = established_verdict(skb, w, hook, interface, &pod);
 	if (!reason && !(w->flags & WORK_KNOWN)) {
 		if (arrives(hook)) {
-			bpf_tail_call(skb, &steps, hook == HOOK_FROM_WORKLOAD ? STEP_BEGIN_WORKLOAD : STEP_BEGIN_HOST);
+			bpf_tail_call(skb, &steps, hook == HOOK_FROM_WORKLOAD ? STEP_NEW_FLOW_WORKLOAD : STEP_NEW_FLOW_HOST);
 			return drop(w, hook, DROP_POLICY_MISSING);
 		}
-		reason = begin_leaving(skb, w, interface);
-		if (!reason && hook == HOOK_TO_HOST && is_own_question(w, interface))
-			bpf_tail_call(skb, &steps, STEP_BEGIN_OWN);
+		reason = new_flow_leaving(skb, w, interface);
+		if (!reason && hook == HOOK_TO_HOST && host_initiated_to_service(w, interface))
+			bpf_tail_call(skb, &steps, STEP_NEW_FLOW_LOCAL);
 	}
 	if (reason >= FIRST_DROP)
 		return drop(w, hook, reason);
@@ -376,11 +376,11 @@ INLINE int decide(struct __sk_buff *skb, struct work *w, enum hook hook, const s
 		return pass(w, hook, reason);
 	if (reason)
 		return send_on(skb, w, hook, reason, pod);
-	return judge(skb, w, hook, interface);
+	return run_policy(skb, w, hook, interface);
 }
 
 /* A packet of the node itself for a service, where it leaves: its socket was not translated, and nobody further out knows the address. */
-INLINE int begin_own(struct __sk_buff *skb)
+INLINE int new_flow_from_host(struct __sk_buff *skb)
 {
 	struct work *w = work_of_cpu();
 	if (!w)
@@ -391,20 +391,20 @@ INLINE int begin_own(struct __sk_buff *skb)
 		return pass(w, HOOK_TO_HOST, PASS_NOT_OURS);
 	struct frontend *frontend = find_frontend(w, interface);
 	enum reason bad = frontend ? choose_backend(w, frontend, 0) : REJECT_NO_PORT;
-	w->flags |= WORK_NAT | WORK_OWN;
+	w->flags |= WORK_NAT | WORK_HOST_NAT;
 	if (bad == REJECT_NO_BACKEND || !frontend)
-		return refuse(skb, w, HOOK_TO_HOST, bad);
+		return reject(skb, w, HOOK_TO_HOST, bad);
 	w->service = frontend->service;
-	choose_own_path(w);
+	choose_host_path(w);
 	if (!bad && !find_free_port(skb, w))
 		bad = DROP_NO_FREE_PORT;
 	if (bad)
 		return drop(w, HOOK_TO_HOST, bad);
-	ask_about_translated(w, &w->to.dst, w->to.dport);
-	return judge(skb, w, HOOK_TO_HOST, interface);
+	set_policy_destination(w, &w->to.dst, w->to.dport);
+	return run_policy(skb, w, HOOK_TO_HOST, interface);
 }
 
-INLINE int begin_step(struct __sk_buff *skb, enum hook hook)
+INLINE int new_flow_step(struct __sk_buff *skb, enum hook hook)
 {
 	struct work *w = work_of_cpu();
 	if (!w)
@@ -413,7 +413,7 @@ INLINE int begin_step(struct __sk_buff *skb, enum hook hook)
 	struct interface *interface = bpf_map_lookup_elem(&interfaces, &ifindex);
 	if (!interface)
 		return drop(w, hook, DROP_INTERFACE_NOT_READY);
-	return begin(skb, w, hook, interface);
+	return new_flow(skb, w, hook, interface);
 }
 
 #endif

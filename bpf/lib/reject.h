@@ -4,13 +4,13 @@
  * by the interface the packet came by, to the MAC it came from; the mark spares them policy there, which only knows who may begin. The node's own
  * packets are answered where they would have left: as if it had come in there.
  */
-#ifndef LIB_ANSWER_H
-#define LIB_ANSWER_H
+#ifndef LIB_REJECT_H
+#define LIB_REJECT_H
 
 #include "parse.h"
 
-#define ANSWER_HOPS 64
-#define LEAST_MTU_V6 1280
+#define REPLY_HOPS 64
+#define MIN_MTU_V6 1280
 #define QUOTED_TRANSPORT 8
 
 struct tcp_header {
@@ -80,7 +80,7 @@ INLINE void head_v4(struct work *w, struct iphdr *ip, __u32 length, __u8 protoco
 	ip->ihl = 5;
 	ip->tot_len = htons(length);
 	ip->frag_off = htons(0x4000);
-	ip->ttl = ANSWER_HOPS;
+	ip->ttl = REPLY_HOPS;
 	ip->protocol = protocol;
 	ip->saddr = w->packet.dst.word[3];
 	ip->daddr = w->packet.src.word[3];
@@ -93,7 +93,7 @@ INLINE void head_v6(struct work *w, struct ipv6hdr *ip, __u32 length, __u8 proto
 	ip->version = 6;
 	ip->payload_len = htons(length);
 	ip->nexthdr = protocol;
-	ip->hop_limit = ANSWER_HOPS;
+	ip->hop_limit = REPLY_HOPS;
 	__builtin_memcpy(&ip->saddr, &w->packet.dst, 16);
 	__builtin_memcpy(&ip->daddr, &w->packet.src, 16);
 }
@@ -131,11 +131,11 @@ INLINE void make_error(struct work *w, struct icmp_header *icmp)
 	int v4 = w->ip_version == 4;
 	icmp->check = 0;
 	icmp->rest = 0;
-	if (w->refusal == REJECT_TOO_BIG) {
+	if (w->reject_reason == REJECT_TOO_BIG) {
 		icmp->type = v4 ? 3 : 2;
 		icmp->code = v4 ? 4 : 0;
-		icmp->rest = htonl(v4 || w->mtu > LEAST_MTU_V6 ? w->mtu : LEAST_MTU_V6);
-	} else if (w->refusal == REJECT_HOP_LIMIT) {
+		icmp->rest = htonl(v4 || w->mtu > MIN_MTU_V6 ? w->mtu : MIN_MTU_V6);
+	} else if (w->reject_reason == REJECT_HOP_LIMIT) {
 		icmp->type = v4 ? 11 : 3;
 		icmp->code = 0;
 	} else {
@@ -145,7 +145,7 @@ INLINE void make_error(struct work *w, struct icmp_header *icmp)
 	}
 }
 
-INLINE int send_back(struct __sk_buff *skb, struct work *w, const void *packet, __u32 length)
+INLINE int send_reply(struct __sk_buff *skb, struct work *w, const void *packet, __u32 length)
 {
 	__u8 macs[6], exchanged[6];
 	if (bpf_skb_load_bytes(skb, 0, macs, 6) || bpf_skb_load_bytes(skb, 6, exchanged, 6) ||
@@ -154,23 +154,23 @@ INLINE int send_back(struct __sk_buff *skb, struct work *w, const void *packet, 
 	if (bpf_skb_store_bytes(skb, 0, exchanged, 6, 0) || bpf_skb_store_bytes(skb, 6, macs, 6, 0) ||
 	    bpf_skb_store_bytes(skb, ETHERNET, packet, length, BPF_F_RECOMPUTE_CSUM | BPF_F_INVALIDATE_HASH))
 		return DROP;
-	skb->mark = (skb->mark & ~MARK_MASK) | MARK_ANSWER;
-	return bpf_redirect(w->ifindex, w->flags & WORK_OWN ? BPF_F_INGRESS : 0);
+	skb->mark = (skb->mark & ~MARK_MASK) | MARK_REJECT;
+	return bpf_redirect(w->ifindex, w->flags & WORK_HOST_NAT ? BPF_F_INGRESS : 0);
 }
 
 INLINE int is_reset(const struct work *w)
 {
-	return w->packet.protocol == IPPROTO_TCP && w->refusal != REJECT_TOO_BIG && w->refusal != REJECT_HOP_LIMIT;
+	return w->packet.protocol == IPPROTO_TCP && w->reject_reason != REJECT_TOO_BIG && w->reject_reason != REJECT_HOP_LIMIT;
 }
 
-INLINE int answer_v4(struct __sk_buff *skb, struct work *w)
+INLINE int reject_v4(struct __sk_buff *skb, struct work *w)
 {
 	if (is_reset(w)) {
 		struct reset_v4 *reset = (void *)w->scratch.answer;
 		if (make_reset(skb, w, &reset->tcp))
 			return DROP;
 		head_v4(w, &reset->ip, sizeof(*reset), IPPROTO_TCP);
-		return send_back(skb, w, reset, sizeof(*reset));
+		return send_reply(skb, w, reset, sizeof(*reset));
 	}
 	struct error_v4 *error = (void *)w->scratch.answer;
 	if (bpf_skb_load_bytes(skb, ETHERNET, error->quoted, sizeof(error->quoted)))
@@ -179,7 +179,7 @@ INLINE int answer_v4(struct __sk_buff *skb, struct work *w)
 	__u32 size = sizeof(error->icmp) + sizeof(error->quoted);
 	error->icmp.check = fold(bpf_csum_diff(0, 0, (void *)&error->icmp, size, 0));
 	head_v4(w, &error->ip, sizeof(*error), IPPROTO_ICMP);
-	return send_back(skb, w, error, sizeof(*error));
+	return send_reply(skb, w, error, sizeof(*error));
 }
 
 /* `behind`: how much is quoted behind the IP header; a constant, for the verifier. */
@@ -194,17 +194,17 @@ INLINE int error_v6(struct __sk_buff *skb, struct work *w, const __u32 behind)
 	__u32 pseudo = pseudo_sum(w, size, IPPROTO_ICMPV6);
 	error->icmp.check = fold(bpf_csum_diff(0, 0, (void *)&error->icmp, size, pseudo));
 	head_v6(w, &error->ip, size, IPPROTO_ICMPV6);
-	return send_back(skb, w, error, sizeof(error->ip) + size);
+	return send_reply(skb, w, error, sizeof(error->ip) + size);
 }
 
-INLINE int answer_v6(struct __sk_buff *skb, struct work *w)
+INLINE int reject_v6(struct __sk_buff *skb, struct work *w)
 {
 	if (is_reset(w)) {
 		struct reset_v6 *reset = (void *)w->scratch.answer;
 		if (make_reset(skb, w, &reset->tcp))
 			return DROP;
 		head_v6(w, &reset->ip, sizeof(reset->tcp), IPPROTO_TCP);
-		return send_back(skb, w, reset, sizeof(*reset));
+		return send_reply(skb, w, reset, sizeof(*reset));
 	}
 	if (w->transport > ETHERNET + sizeof(struct ipv6hdr))
 		return error_v6(skb, w, FRAGMENT_HEADER + QUOTED_TRANSPORT);
@@ -212,17 +212,17 @@ INLINE int answer_v6(struct __sk_buff *skb, struct work *w)
 }
 
 /* Nobody answers a reset, nor what cannot be quoted plainly: a later fragment, options before the ports. */
-INLINE int answer(struct __sk_buff *skb, struct work *w)
+INLINE int send_reject(struct __sk_buff *skb, struct work *w)
 {
 	enum hook hook = w->hook & 3;
-	enum reason reason = w->refusal;
+	enum reason reason = w->reject_reason;
 	count(w->frame, hook, reason);
-	tell(w, hook, reason);
+	emit_event(w, hook, reason);
 	if (w->flags & (WORK_LATER_FRAGMENT | WORK_OPTIONS | WORK_ICMP_ERROR))
 		return DROP;
 	if (w->packet.protocol == IPPROTO_TCP && (w->tcp_flags & TCP_RST))
 		return DROP;
-	return w->ip_version == 4 ? answer_v4(skb, w) : answer_v6(skb, w);
+	return w->ip_version == 4 ? reject_v4(skb, w) : reject_v6(skb, w);
 }
 
 #endif

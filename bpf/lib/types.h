@@ -18,7 +18,7 @@ struct ip_address {
  * echo request has its id as source port and an echo reply as destination port, so that one is the other's reply and
  * neither is the other. Protocols whose ports we do not read have zeros.
  */
-struct flow_key {
+struct five_tuple {
 	struct ip_address src;
 	struct ip_address dst;
 	__u16 sport;
@@ -27,14 +27,14 @@ struct flow_key {
 	__u8 pad[3];
 };
 
-enum flow_state {
-	FLOW_OPENING = 0,     /* seen in one direction only */
-	FLOW_ESTABLISHED = 1, /* answered */
-	FLOW_CLOSING = 2,     /* TCP: FIN both ways, or RST */
+enum conntrack_state {
+	CT_OPENING = 0,     /* seen in one direction only */
+	CT_ESTABLISHED = 1, /* answered */
+	CT_CLOSING = 2,     /* TCP: FIN both ways, or RST */
 };
 
 /* How packets of a flow go on from a hook where they arrive. */
-enum flow_path {
+enum forward_path {
 	PATH_STACK = 0, /* the kernel routes them: both directions then, its connection tracking must see both */
 	PATH_LOCAL = 1, /* into the pod behind `out` */
 	PATH_ROUTE = 2, /* where the kernel's routes say, without passing its hooks */
@@ -42,19 +42,19 @@ enum flow_path {
 	PATH_OVERLAY = 3, /* through the overlay's device to the node whose VTEP has `mac` */
 };
 
-enum flow_flag {
-	FLOW_REPLY = 1,     /* this entry is the answering direction */
-	FLOW_FROM_HOST = 2, /* the flow was opened by this node itself */
-	FLOW_TO_HOST = 4,   /* the flow was opened to this node itself */
-	FLOW_FIN = 8,       /* TCP: FIN seen in this direction */
-	FLOW_NAT = 16,      /* packets become `to` */
-	FLOW_MARK = 32,     /* the kernel shall masquerade its packets: they get MARK_MASQUERADE */
-	FLOW_DIRECT = 64,   /* answers do not come by here: the backend's node sends them straight to the client */
-	FLOW_KERNEL = 128,  /* the kernel's connection tracking had it before us; ends when it is gone there */
+enum conntrack_flag {
+	CT_REPLY = 1,     /* this entry is the answering direction */
+	CT_FROM_HOST = 2, /* the flow was opened by this node itself */
+	CT_TO_HOST = 4,   /* the flow was opened to this node itself */
+	CT_FIN = 8,       /* TCP: FIN seen in this direction */
+	CT_NAT = 16,      /* packets become `to` */
+	CT_MASQUERADE = 32,     /* the kernel shall masquerade its packets: they get MARK_MASQUERADE */
+	CT_DSR = 64,   /* answers do not come by here: the backend's node sends them straight to the client */
+	CT_NF_CONNTRACK = 128,  /* the kernel's connection tracking had it before us; ends when it is gone there */
 };
 
 /* One direction of a tracked flow; its key is the packet's. A flow is two entries. */
-struct flow {
+struct conntrack_entry {
 	__u64 last_seen; /* ns since boot */
 	__u64 packets;
 	__u64 bytes;
@@ -67,10 +67,10 @@ struct flow {
 	__u8 flags;
 	__u8 pad;
 	/*
-	 * With FLOW_NAT: what the packet becomes. The flow's other entry is under its reverse, and says how answers are turned back. Without: what
+	 * With CT_NAT: what the packet becomes. The flow's other entry is under its reverse, and says how answers are turned back. Without: what
 	 * policy was asked about, which is what others make of it.
 	 */
-	struct flow_key to;
+	struct five_tuple to;
 	__u32 service; /* number of the service that was asked; 0 is none */
 	__u8 mac[6];   /* for PATH_OVERLAY: where in the overlay */
 	__u16 pad2;
@@ -189,7 +189,7 @@ struct socket_peer {
  * A flow of the kernel's connection tracking, written by the agent around a hand-over where programs cannot look there themselves; the
  * key is a packet's, so a flow is two entries here too. `dst`, `dport`: what the kernel makes of the packet's destination.
  */
-struct old_flow {
+struct nf_conntrack_entry {
 	__u64 until; /* ns since boot: then the kernel forgets it, unless a packet comes */
 	struct ip_address dst;
 	__u16 dport;
@@ -206,15 +206,15 @@ enum interface_kind {
 };
 
 /*
- * What an interface's packets are judged by. `arrive` and `leave` are slots of `policies`: what comes into the node by the
+ * What an interface's packets are judged by. `policy_in` and `policy_out` are slots of `policies`: what comes into the node by the
  * interface and what goes out by it. 0 is none: then a workload's packets are dropped and a host's pass. The epoch is
  * another number whenever anything that can decide differently changed; no two interfaces ever have the same.
  */
 struct interface {
 	__u32 kind;
 	__u32 epoch;
-	__u32 arrive;
-	__u32 leave;
+	__u32 policy_in;
+	__u32 policy_out;
 	__u8 pod_mac[6];
 	__u8 host_mac[6];
 };
@@ -282,16 +282,16 @@ struct fragment {
 };
 
 /* Words of the node: one write of one word is the switch. */
-enum node_word {
+enum node_field {
 	NODE_MODE = 0,
 	NODE_EVENTS = 1, /* verdict events a second and processor; 0 is none */
 	NODE_EPOCH = 2,  /* the last epoch given to an interface, by any life of the agent */
 	NODE_GENERATION = 3, /* of this drain: upper half of the kernel's mark on flows it was given; never 0 while draining */
 	NODE_OVERLAY = 4,     /* interface of the overlay; 0 is none */
 	NODE_OVERLAY_MTU = 5,
-	NODE_DIRECT = 6, /* 1: the backend's node answers clients straight */
-	NODE_MOVING = 7, /* 2: programs of the layout before still stand at some interfaces; 1: only its flows are on their way here */
-	NODE_WORDS = 8,
+	NODE_DSR = 6, /* 1: the backend's node answers clients straight */
+	NODE_MIGRATING = 7, /* 2: programs of the layout before still stand at some interfaces; 1: only its flows are on their way here */
+	NODE_FIELDS = 8,
 };
 
 enum node_mode {
@@ -302,7 +302,7 @@ enum node_mode {
 
 enum mark {
 	MARK_MASQUERADE = 0x200, /* translated here, to be masqueraded by the kernel */
-	MARK_ANSWER = 0x300,     /* our own answer to a packet: no policy is asked */
+	MARK_REJECT = 0x300,     /* our own answer to a packet: no policy is asked */
 	MARK_MASK = 0xf00,
 };
 
@@ -382,12 +382,12 @@ enum step {
 	STEP_FROM_HOST = 2,
 	STEP_TO_HOST = 3,
 	/* Where new flows begin: translation, and the question to policy. */
-	STEP_BEGIN_WORKLOAD = 4,
-	STEP_BEGIN_HOST = 5,
+	STEP_NEW_FLOW_WORKLOAD = 4,
+	STEP_NEW_FLOW_HOST = 5,
 	/* Where a packet is answered instead of sent on. */
-	STEP_ANSWER = 6,
+	STEP_REJECT = 6,
 	/* Where flows of the node itself begin that no hook at a socket translated. */
-	STEP_BEGIN_OWN = 7,
+	STEP_NEW_FLOW_LOCAL = 7,
 	STEPS = 8,
 };
 
@@ -406,22 +406,22 @@ enum work_flag {
 	WORK_OPTIONS = 64,        /* IP options or extension headers: the stack's business */
 	WORK_ICMP_ERROR = 128,
 	WORK_NAT = 256,    /* the packet becomes `to` */
-	WORK_MARK = 512,   /* as FLOW_MARK */
-	WORK_DIRECT = 1024, /* as FLOW_DIRECT */
-	WORK_KERNEL = 2048, /* as FLOW_KERNEL */
-	WORK_OWN = 8192,     /* of this node itself, translated where it leaves */
-	WORK_OUTSIDE = 4096, /* from outside of the cluster */
+	WORK_MASQUERADE = 512,   /* as CT_MASQUERADE */
+	WORK_DSR = 1024, /* as CT_DSR */
+	WORK_NF_CONNTRACK = 2048, /* as CT_NF_CONNTRACK */
+	WORK_HOST_NAT = 8192,     /* of this node itself, translated where it leaves */
+	WORK_EXTERNAL = 4096, /* from outside of the cluster */
 };
 
 #define RULES_REMEMBERED 32
 
 /* What is known of the packet in hand; one per processor, kept from program to program. */
 struct work {
-	struct flow_key packet;
-	struct flow_key reply; /* of what the packet becomes, exchanged: the flow's other entry */
-	struct flow_key to;    /* what the packet becomes; itself where nothing translates it */
+	struct five_tuple packet;
+	struct five_tuple reply; /* of what the packet becomes, exchanged: the flow's other entry */
+	struct five_tuple to;    /* what the packet becomes; itself where nothing translates it */
 	/* What policy is asked about: the packet, or, when it is a reply, the flow it answers. */
-	struct flow_key judged;
+	struct five_tuple policy_tuple;
 	struct ip_address original_dst;
 	/* Ports as policy sees them: zero for protocols that have none. */
 	__u16 sport;
@@ -453,8 +453,8 @@ struct work {
 	__u32 mode;
 	__u32 service;
 	__u32 hook;
-	__u32 passes;  /* reason it goes on for, once policy allowed it */
-	__u32 refusal; /* reason the packet is answered for */
+	__u32 pass_reason;  /* reason it goes on for, once policy allowed it */
+	__u32 reject_reason; /* reason the packet is answered for */
 	__u32 mtu;     /* that it would have had to fit */
 	__u8 mac[6];
 	__u8 reply_mac[6];
@@ -474,15 +474,15 @@ struct work {
 		struct fragment_key fragment_key;
 		struct fragment fragment;
 		struct route_key route_key;
-		struct flow_key error;
-		struct flow_key error_quoted;
-		struct flow flow;
+		struct five_tuple error;
+		struct five_tuple error_quoted;
+		struct conntrack_entry entry;
 		struct frontend_key frontend_key;
 		struct backend_key backend_key;
 		struct affinity_key affinity_key;
 		struct affinity affinity;
 		struct source_range_key source_range_key;
-		struct flow_key wanted;
+		struct five_tuple wanted;
 		struct {
 			__u32 found;
 			__u8 reply;
@@ -509,7 +509,7 @@ struct work {
 
 struct event {
 	__u64 time;
-	struct flow_key flow;
+	struct five_tuple tuple;
 	enum reason reason;
 	__u32 ifindex;
 	enum hook hook;

@@ -5,7 +5,7 @@
 
 #include "maps.h"
 
-INLINE __u32 node_word(__u32 word)
+INLINE __u32 node_field(__u32 word)
 {
 	__u32 *value = bpf_map_lookup_elem(&node, &word);
 	return value ? *value : 0;
@@ -28,9 +28,9 @@ INLINE void count(__u32 length, enum hook hook, enum reason reason)
 }
 
 /* Established packets are not told: a flow is told when it is judged. */
-INLINE void tell(struct work *w, enum hook hook, enum reason reason)
+INLINE void emit_event(struct work *w, enum hook hook, enum reason reason)
 {
-	__u32 rate = node_word(NODE_EVENTS);
+	__u32 rate = node_field(NODE_EVENTS);
 	if (!rate)
 		return;
 	__u64 now = bpf_ktime_get_ns();
@@ -46,7 +46,7 @@ INLINE void tell(struct work *w, enum hook hook, enum reason reason)
 	if (!event)
 		return;
 	event->time = now;
-	event->flow = w->judged;
+	event->tuple = w->policy_tuple;
 	event->reason = reason;
 	event->ifindex = w->ifindex;
 	event->hook = hook;
@@ -60,7 +60,7 @@ INLINE void tell(struct work *w, enum hook hook, enum reason reason)
 INLINE int drop(struct work *w, enum hook hook, enum reason reason)
 {
 	count(w->frame, hook, reason);
-	tell(w, hook, reason);
+	emit_event(w, hook, reason);
 	return DROP;
 }
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { TABLES, type Table, type TableName } from "../dataplane/contract.ts";
-import { askLine } from "../kit/line-socket.ts";
+import { requestLine } from "../kit/line-socket.ts";
 import { errors } from "./errors.ts";
 
 /** Tables of the agent itself, beside those of its data plane. */
@@ -8,11 +8,11 @@ const OWN_TABLES = ["pods", "services", "settings", "problems", "hand-over"] as 
 export const SHOWN_TABLES = [...TABLES, ...OWN_TABLES] as const;
 export type ShownTable = (typeof SHOWN_TABLES)[number];
 
-export interface AdminQuestion {
+export interface AdminRequest {
   show: ShownTable;
 }
 
-export type AdminAnswer = { table: Table; dataplane: string | undefined } | { error: string };
+export type AdminReply = { table: Table; dataplane: string | undefined } | { error: string };
 
 export interface AdminSources {
   dataplane(): string | undefined;
@@ -21,9 +21,9 @@ export interface AdminSources {
 }
 
 /** Answers `vendor node show`. */
-export function adminService({ dataplane, show, own }: AdminSources): (question: unknown) => Promise<AdminAnswer> {
+export function adminService({ dataplane, show, own }: AdminSources): (question: unknown) => Promise<AdminReply> {
   return async (question) => {
-    const { show: name } = question as AdminQuestion;
+    const { show: name } = question as AdminRequest;
     if (isOwn(name)) return { table: own[name](), dataplane: dataplane() };
     if ((TABLES as readonly string[]).includes(name)) return { table: await show(name), dataplane: dataplane() };
     return { error: `there is no table "${String(name)}"` };
@@ -42,11 +42,14 @@ export function adminSocket(runDir: string): string {
 }
 
 /** Asks the agent of this node; rejects with `AGENT_NOT_RUNNING` where there is none. */
-export async function askAgent(runDir: string, question: AdminQuestion): Promise<{ table: Table; dataplane?: string }> {
+export async function requestAgent(
+  runDir: string,
+  question: AdminRequest,
+): Promise<{ table: Table; dataplane?: string }> {
   const path = adminSocket(runDir);
-  let answer: AdminAnswer;
+  let answer: AdminReply;
   try {
-    answer = (await askLine(path, question, 30_000)) as AdminAnswer;
+    answer = (await requestLine(path, question, 30_000)) as AdminReply;
   } catch (error) {
     throw errors.AGENT_NOT_RUNNING(path, error instanceof Error ? error.message : String(error));
   }

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { ApiResponse, Transport } from "../api/transport.ts";
 import { errors } from "../cluster/errors.ts";
 import { silentLog } from "../kit/log.ts";
-import { type ApiAddress, failoverTransport, keepAddresses } from "./api-failover.ts";
+import { type ApiAddress, failoverTransport, saveAddresses } from "./api-failover.ts";
 
 const directories: string[] = [];
 afterEach(() => {
@@ -37,7 +37,7 @@ function world() {
 describe("reaching the API server without its service", () => {
   it("an agent that starts while the service leads nowhere goes by the addresses it kept", async () => {
     const { file, up, start, ask } = world();
-    keepAddresses(file, [{ host: "10.0.0.7", port: 6443 }]);
+    saveAddresses(file, [{ host: "10.0.0.7", port: 6443 }]);
     up.delete("usual");
     up.add("10.0.0.7");
     const transport = start();
@@ -49,7 +49,7 @@ describe("reaching the API server without its service", () => {
     const { file, up, start, ask } = world();
     const transport = start();
     expect(await ask(transport)).toBe("usual");
-    keepAddresses(file, [{ host: "10.0.0.7", port: 6443 }]);
+    saveAddresses(file, [{ host: "10.0.0.7", port: 6443 }]);
     up.delete("usual");
     up.add("10.0.0.7");
     expect(await ask(transport)).toBe("10.0.0.7");
@@ -60,7 +60,7 @@ describe("reaching the API server without its service", () => {
 
   it("what changes something is not sent twice", async () => {
     const { file, up, asked, start, ask } = world();
-    keepAddresses(file, [{ host: "10.0.0.7", port: 6443 }]);
+    saveAddresses(file, [{ host: "10.0.0.7", port: 6443 }]);
     up.delete("usual");
     up.add("10.0.0.7");
     const transport = start();

@@ -21,7 +21,7 @@ export interface ApiAddress {
   port: number;
 }
 
-interface Way {
+interface Route {
   name: string;
   open: () => Transport;
 }
@@ -29,7 +29,7 @@ interface Way {
 export function failoverTransport(options: FailoverOptions, log: Log): Transport {
   const opened = new Map<string, Transport>();
   // Looked up each time the way in use leads nowhere: this life may have learnt addresses, too.
-  const waysNow = (): Way[] => [
+  const waysNow = (): Route[] => [
     { name: "usual", open: () => options.usual() },
     ...readAddresses(options.file).map((address) => ({
       name: `${address.host}:${address.port}`,
@@ -38,7 +38,7 @@ export function failoverTransport(options: FailoverOptions, log: Log): Transport
   ];
   let ways = waysNow();
   let current = 0;
-  const transportOf = ({ name, open }: Way): Transport => {
+  const transportOf = ({ name, open }: Route): Transport => {
     const transport = opened.get(name) ?? open();
     opened.set(name, transport);
     return transport;
@@ -47,7 +47,7 @@ export function failoverTransport(options: FailoverOptions, log: Log): Transport
     async request(request) {
       for (let tried = 0; ; tried++) {
         const at = current;
-        const way = ways[at % ways.length] as Way;
+        const way = ways[at % ways.length] as Route;
         try {
           return await transportOf(way).request(request);
         } catch (error) {
@@ -72,7 +72,7 @@ export function failoverTransport(options: FailoverOptions, log: Log): Transport
   };
 }
 
-export function keepAddresses(file: string, addresses: readonly ApiAddress[]): void {
+export function saveAddresses(file: string, addresses: readonly ApiAddress[]): void {
   if (addresses.length === 0 || JSON.stringify(readAddresses(file)) === JSON.stringify(addresses)) return;
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(`${file}.new`, `${JSON.stringify(addresses)}\n`, { mode: 0o600 });

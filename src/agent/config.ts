@@ -18,7 +18,7 @@ export interface AgentConfig {
   autodetection: { v4: string; v6: string | undefined };
   cgroupV2Path: string;
   /** How long eBPF may take to be found to work before the old data plane is put back. */
-  deadManSeconds: number;
+  rollbackSeconds: number;
   directories: AgentDirectories;
 }
 
@@ -51,7 +51,7 @@ export function readAgentConfig(env: Env): AgentConfig {
       v6: env["IP6_AUTODETECTION_METHOD"] || undefined,
     },
     cgroupV2Path: env["CGROUP_V2_PATH"] || vendorNames.paths.cgroupV2,
-    deadManSeconds: number(env, "DEAD_MAN_SECONDS", 60, 3_600),
+    rollbackSeconds: number(env, "DEAD_MAN_SECONDS", 60, 3_600),
     directories: agentDirectories(env),
   };
 }

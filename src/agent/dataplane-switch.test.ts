@@ -1,14 +1,14 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
+import type { ModelDelta, Settings } from "../calc/model.ts";
+import { ModelCopy } from "../calc/model-copy.ts";
 import type { ApplyReport, DataplaneDriver } from "../dataplane/contract.ts";
-import type { KeepState } from "../dataplane/handover/keep-table.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
+import type { NatKeepaliveState } from "../dataplane/switchover/nat-keepalive.ts";
 import { type FakeClock, fakeClock } from "../kit/fake-clock.ts";
 import { silentLog } from "../kit/log.ts";
-import type { ModelDelta, Settings } from "../policy/model.ts";
-import { ModelCopy } from "../policy/model-copy.ts";
+import { type DataplaneSwitch, dataplaneSwitch } from "./dataplane-switch.ts";
 import { errors } from "./errors.ts";
-import { type PlaneSwitch, planeSwitch } from "./plane-switch.ts";
 
 /** A node in memory: what its kernel has, and what each data plane was told. Outlives the agents that come and go on it. */
 class Node {
@@ -16,7 +16,7 @@ class Node {
   readonly did: string[] = [];
   filter = false;
   mode: DataplaneState | undefined;
-  keep: KeepState = "absent";
+  keep: NatKeepaliveState = "absent";
   armed = false;
   heldBack: string | undefined;
   carried = 0;
@@ -60,13 +60,13 @@ class Node {
     };
   }
 
-  start(clock: FakeClock, refusal?: string): PlaneSwitch {
+  start(clock: FakeClock, refusal?: string): DataplaneSwitch {
     const note = (what: string) => void this.did.push(what);
     const set = (what: { [key in "keep" | "mode" | "armed" | "heldBack"]?: Node[key] }) =>
       void Object.assign(this, what);
-    return planeSwitch({
+    return dataplaneSwitch({
       open: { Nftables: async () => this.open("Nftables"), BPF: async () => this.open("BPF") },
-      ground: {
+      kernel: {
         keep: {
           state: async () => this.keep,
           put: async (gate) => set({ keep: gate ? "gated" : "open" }),
@@ -88,12 +88,12 @@ class Node {
         },
         generation: () => this.generation,
         filter: async () => this.filter,
-        tellOldFlows: async () => 0,
-        give: async (how) => {
+        importNfConntrack: async () => 0,
+        exportConntrack: async (how) => {
           note(`give ${how}`);
-          return { given: 0, refused: 0, staying: this.carried };
+          return { exported: 0, refused: 0, staying: this.carried };
         },
-        carried: async () => this.carried,
+        conntrackCount: async () => this.carried,
         affinities: async () => [],
         noteAffinities: async () => {},
         close: () => {},
@@ -108,12 +108,12 @@ class Node {
         affinities: async () => [],
         noteAffinities: async () => {},
       },
-      deadMan: {
+      watchdog: {
         armed: () => this.armed,
         arm: () => set({ armed: true }),
         confirm: () => set({ armed: false }),
-        heldBack: () => this.heldBack,
-        forgive: () => set({ heldBack: undefined }),
+        blocked: () => this.heldBack,
+        unblock: () => set({ heldBack: undefined }),
       },
       ...{
         refusal: refusal === undefined ? undefined : { code: "EbpfProgramsRefused" as const, why: refusal },
@@ -126,7 +126,7 @@ class Node {
 }
 
 describe("two data planes", () => {
-  const started: PlaneSwitch[] = [];
+  const started: DataplaneSwitch[] = [];
   afterEach(async () => {
     for (const one of started.splice(0)) await one.close();
   });

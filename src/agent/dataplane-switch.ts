@@ -1,25 +1,25 @@
 import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
 import type { DataplaneAnnouncement, Refusal } from "../api/protocol/agent-report.ts";
+import type { ModelDelta } from "../calc/model.ts";
+import { ModelCopy } from "../calc/model-copy.ts";
 import type { ApplyReport, DataplaneDriver, SweepReport, Table, TableName } from "../dataplane/contract.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
-import { createHandOver, type DeadMan, type HandOverParts } from "../dataplane/handover/hand-over.ts";
-import type { Next } from "../dataplane/handover/next-step.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
+import type { Next } from "../dataplane/switchover/next-step.ts";
+import { createSwitchover, type RollbackWatchdog, type SwitchoverOptions } from "../dataplane/switchover/switchover.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
-import type { ModelDelta } from "../policy/model.ts";
-import { ModelCopy } from "../policy/model-copy.ts";
-import type { FilledPlane } from "./planes.ts";
+import type { MeasuredDataplane } from "./dataplanes.ts";
 
 /** Opens a data plane; says why it cannot where it cannot. */
-export type OpenPlane = () => Promise<DataplaneDriver>;
+export type OpenDataplane = () => Promise<DataplaneDriver>;
 
 /**
  * The two data planes as one, of which the configured one filters. A change is never a moment without policy: the new one is programmed
  * whole and acts beside the old one, and only when it is proven does the old one's filter go. Where the new one cannot be programmed, the
  * old one stays and it is tried again. In which order is the hand-over's business.
  */
-export interface PlaneSwitch {
+export interface DataplaneSwitch {
   apply(delta: ModelDelta): Promise<ApplyReport>;
   resync(): Promise<void>;
   sweep(): Promise<SweepReport>;
@@ -37,11 +37,11 @@ export interface PlaneSwitch {
   /** How full the maps are. */
   fill(): MapFill[];
   /** For people: what is wanted, what is so, what comes next. */
-  state(): HandOverState;
+  state(): SwitchoverReport;
   close(): Promise<void>;
 }
 
-export interface HandOverState {
+export interface SwitchoverReport {
   wanted: Dataplane;
   /** What the BPF programs do; undefined where there are none. */
   mode: DataplaneState | undefined;
@@ -50,8 +50,8 @@ export interface HandOverState {
   heldBack: string | undefined;
 }
 
-export interface PlaneSwitchOptions extends Omit<HandOverParts, "clock" | "log" | "deadMan"> {
-  deadMan: HeldBack & DeadMan;
+export interface DataplaneSwitchOptions extends Omit<SwitchoverOptions, "clock" | "log" | "deadMan"> {
+  watchdog: EbpfBlocked & RollbackWatchdog;
   /** Why eBPF cannot act on this node; undefined: it can. */
   refusal: Refusal | undefined;
   clock: Clock;
@@ -63,16 +63,16 @@ export interface PlaneSwitchOptions extends Omit<HandOverParts, "clock" | "log" 
 }
 
 /** Whether eBPF had to be left here, and is not to be tried for a while. */
-export interface HeldBack {
-  heldBack(): string | undefined;
+export interface EbpfBlocked {
+  blocked(): string | undefined;
   /** Somebody has asked for something else since. */
-  forgive(): void;
+  unblock(): void;
 }
 
 /** While something is waited for. */
-const LOOK_MS = 200;
+const POLL_MS = 200;
 /** While connections end by themselves: to look through all of them costs the processor time they need. */
-const FLOWS_MS = 2_000;
+const DRAIN_POLL_MS = 2_000;
 /** While a service proxy has not left: nothing depends on it. */
 const PROXY_MS = 2_000;
 /** After something failed. */
@@ -80,28 +80,28 @@ const AGAIN_MS = 10_000;
 /** How long a proxy may take to be told that it is not needed any more: until then it would only write its rules again. */
 const PROXY_LEAVES_MS = 60_000;
 
-export function planeSwitch(options: PlaneSwitchOptions): PlaneSwitch {
-  return new NodePlaneSwitch(options);
+export function dataplaneSwitch(options: DataplaneSwitchOptions): DataplaneSwitch {
+  return new NodeDataplaneSwitch(options);
 }
 
-class NodePlaneSwitch implements PlaneSwitch {
-  private readonly options: PlaneSwitchOptions;
-  private readonly handOver: ReturnType<typeof createHandOver>;
+class NodeDataplaneSwitch implements DataplaneSwitch {
+  private readonly options: DataplaneSwitchOptions;
+  private readonly switchover: ReturnType<typeof createSwitchover>;
   private readonly model = new ModelCopy();
   private next: Next | undefined;
   private failure: string | undefined;
   private inEffect = false;
-  private saidLast: DataplaneAnnouncement | undefined;
+  private lastAnnouncement: DataplaneAnnouncement | undefined;
   private confirmed = false;
   private confirmedAt = 0;
-  private told: { what: DataplaneAnnouncement; at: number } | undefined;
+  private acknowledged: { what: DataplaneAnnouncement; at: number } | undefined;
   private lane: Promise<unknown> = Promise.resolve();
-  private cancelLook: (() => void) | undefined;
+  private cancelPoll: (() => void) | undefined;
   private closed = false;
 
-  constructor(options: PlaneSwitchOptions) {
+  constructor(options: DataplaneSwitchOptions) {
     this.options = options;
-    this.handOver = createHandOver(options);
+    this.switchover = createSwitchover(options);
   }
 
   apply(delta: ModelDelta): Promise<ApplyReport> {
@@ -111,10 +111,10 @@ class NodePlaneSwitch implements PlaneSwitch {
       // Which plane is wanted is only known once everything is: until then what an earlier life left goes on.
       if (!this.model.inSync) return { objects: [] };
       if (delta.settings && before !== "Nftables" && delta.settings.dataplane === "Nftables")
-        this.options.deadMan.forgive();
+        this.options.watchdog.unblock();
       const reports = new Map<Dataplane, ApplyReport>();
-      for (const [kind, plane] of this.handOver.planes) reports.set(kind, await plane.apply(delta));
-      if (this.handOver.planes.has("BPF")) await this.besidePrograms(delta);
+      for (const [kind, plane] of this.switchover.dataplanes) reports.set(kind, await plane.apply(delta));
+      if (this.switchover.dataplanes.has("BPF")) await this.updateKeepalive(delta);
       const fresh = await this.advance();
       this.inEffect = true;
       return fresh ?? reports.get(this.filtering()) ?? [...reports.values()][0] ?? { objects: [] };
@@ -123,14 +123,14 @@ class NodePlaneSwitch implements PlaneSwitch {
 
   resync(): Promise<void> {
     return this.inTurn(async () => {
-      for (const plane of this.handOver.planes.values()) {
+      for (const plane of this.switchover.dataplanes.values()) {
         await plane.resync();
         await plane.apply(emptyDelta(this.model.inSync));
       }
-      if (this.handOver.planes.size === 0) return;
-      if (this.handOver.mode() === "Active") {
-        await this.options.ground.keep.put(true, this.model);
-        await this.options.ground.tellOldFlows();
+      if (this.switchover.dataplanes.size === 0) return;
+      if (this.switchover.mode() === "Active") {
+        await this.options.kernel.keep.put(true, this.model);
+        await this.options.kernel.importNfConntrack();
       }
       await this.advance();
     });
@@ -139,13 +139,13 @@ class NodePlaneSwitch implements PlaneSwitch {
   sweep(): Promise<SweepReport> {
     return this.inTurn(async () => {
       const reports = [];
-      for (const plane of this.handOver.planes.values()) reports.push(await plane.sweep());
+      for (const plane of this.switchover.dataplanes.values()) reports.push(await plane.sweep());
       return { removed: reports.flatMap(({ removed }) => removed) };
     });
   }
 
   async show(table: TableName): Promise<Table> {
-    const plane = this.handOver.planes.get(this.filtering()) ?? [...this.handOver.planes.values()][0];
+    const plane = this.switchover.dataplanes.get(this.filtering()) ?? [...this.switchover.dataplanes.values()][0];
     return plane ? await plane.show(table) : { columns: [], rows: [] };
   }
 
@@ -156,26 +156,26 @@ class NodePlaneSwitch implements PlaneSwitch {
 
   announcement(): DataplaneAnnouncement | undefined {
     if (!this.inEffect) return undefined;
-    const mode = this.handOver.mode();
+    const mode = this.switchover.mode();
     if (mode === "Active") return this.wanted() === "BPF" ? "BPF" : "LeavingBPF";
     return mode === "Draining" ? "DrainingBPF" : "Nftables";
   }
 
   announced(what: DataplaneAnnouncement): void {
-    if (this.told?.what === what) return;
-    this.told = { what, at: this.options.clock.now() };
-    this.lookSoon(0);
+    if (this.acknowledged?.what === what) return;
+    this.acknowledged = { what, at: this.options.clock.now() };
+    this.pollSoon(0);
   }
 
   announcedLast(): DataplaneAnnouncement | undefined {
-    return this.told?.what;
+    return this.acknowledged?.what;
   }
 
   confirm(works: boolean): void {
     if (this.confirmed === works) return;
     this.confirmed = works;
     if (works) this.confirmedAt = this.options.clock.now();
-    this.lookSoon(0);
+    this.pollSoon(0);
   }
 
   removesProxyRules(): boolean {
@@ -183,29 +183,29 @@ class NodePlaneSwitch implements PlaneSwitch {
   }
 
   fill(): MapFill[] {
-    const plane = this.handOver.planes.get("BPF") as Partial<FilledPlane> | undefined;
+    const plane = this.switchover.dataplanes.get("BPF") as Partial<MeasuredDataplane> | undefined;
     return plane?.fill?.() ?? [];
   }
 
-  state(): HandOverState {
+  state(): SwitchoverReport {
     const { next } = this;
     const last = next === undefined || next === "settled" ? "nothing" : "wait" in next ? next.wait : next.do;
-    const then = this.handOver.taking() ?? this.failure ?? last;
-    const heldBack = this.options.refusal?.why ?? this.options.deadMan.heldBack();
-    return { wanted: this.wanted(), mode: this.handOver.mode(), next: then, heldBack };
+    const then = this.switchover.currentStep() ?? this.failure ?? last;
+    const heldBack = this.options.refusal?.why ?? this.options.watchdog.blocked();
+    return { wanted: this.wanted(), mode: this.switchover.mode(), next: then, heldBack };
   }
 
   async close(): Promise<void> {
     this.closed = true;
-    this.cancelLook?.();
+    this.cancelPoll?.();
     await this.lane.catch(() => undefined);
-    await this.handOver.close();
+    await this.switchover.close();
   }
 
   private wanted(): Dataplane {
-    const { refusal, deadMan } = this.options;
+    const { refusal, watchdog: deadMan } = this.options;
     if (this.model.settings.dataplane !== "BPF" || refusal !== undefined) return "Nftables";
-    return deadMan.heldBack() === undefined ? "BPF" : "Nftables";
+    return deadMan.blocked() === undefined ? "BPF" : "Nftables";
   }
 
   /** Its rules are to go when it has. */
@@ -224,52 +224,52 @@ class NodePlaneSwitch implements PlaneSwitch {
   }
 
   private filtering(): Dataplane {
-    return this.handOver.mode() === "Active" ? "BPF" : "Nftables";
+    return this.switchover.mode() === "Active" ? "BPF" : "Nftables";
   }
 
   private async advance(): Promise<ApplyReport | undefined> {
     const { log, onChange } = this.options;
     const facts = {
       confirmed: this.confirmed && this.filtering() === "BPF",
-      peersToldAt: this.told?.what === "LeavingBPF" ? this.told.at : undefined,
+      peersNotifiedAt: this.acknowledged?.what === "LeavingBPF" ? this.acknowledged.at : undefined,
       cleanup: this.cleans(),
     };
     try {
-      const { next, report, done } = await this.handOver.advance(this.wanted(), this.model, facts);
+      const { next, report, done } = await this.switchover.advance(this.wanted(), this.model, facts);
       // What was found out of programs that did not act yet says nothing of those that do.
       if (done.includes("flip")) this.confirmed = false;
       this.next = next;
       this.failure = undefined;
-      if (next !== "settled") this.lookSoon("wait" in next && next.wait === "flows" ? FLOWS_MS : LOOK_MS);
-      else if (this.waitsForProxy()) this.lookSoon(PROXY_MS);
+      if (next !== "settled") this.pollSoon("wait" in next && next.wait === "flows" ? DRAIN_POLL_MS : POLL_MS);
+      else if (this.waitsForProxy()) this.pollSoon(PROXY_MS);
       return report;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       if (this.failure === undefined) log.error({ error }, "the data plane could not be switched; the old one stays");
       this.failure = why;
-      this.lookSoon(AGAIN_MS);
-      if (this.handOver.planes.size === 0) throw error;
+      this.pollSoon(AGAIN_MS);
+      if (this.switchover.dataplanes.size === 0) throw error;
       return undefined;
     } finally {
       // It may have changed without us, too: the dead-man asks nobody.
       const now = this.announcement();
-      if (now !== this.saidLast) onChange?.();
-      this.saidLast = now;
+      if (now !== this.lastAnnouncement) onChange?.();
+      this.lastAnnouncement = now;
     }
   }
 
   /** What the kernel carries beside the programs must follow the model, too. */
-  private async besidePrograms(delta: ModelDelta): Promise<void> {
-    const { ground } = this.options;
-    if (this.handOver.mode() !== "Active") return;
+  private async updateKeepalive(delta: ModelDelta): Promise<void> {
+    const { kernel: ground } = this.options;
+    if (this.switchover.mode() !== "Active") return;
     if (delta.settings || !ground.keep.covers(delta.services.set)) await ground.keep.put(true, this.model);
   }
 
-  private lookSoon(ms: number): void {
+  private pollSoon(ms: number): void {
     if (this.closed || !this.inEffect) return;
-    this.cancelLook?.();
-    this.cancelLook = this.options.clock.setTimeout(() => {
-      this.cancelLook = undefined;
+    this.cancelPoll?.();
+    this.cancelPoll = this.options.clock.setTimeout(() => {
+      this.cancelPoll = undefined;
       void this.inTurn(() => this.advance()).catch(() => undefined);
     }, ms);
   }

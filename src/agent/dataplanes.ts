@@ -3,23 +3,23 @@ import type { Dataplane } from "../api/dataplane.ts";
 import type { Refusal } from "../api/protocol/agent-report.ts";
 import type { DataplaneDriver } from "../dataplane/contract.ts";
 import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
-import { fitToKernel } from "../dataplane/ebpf/fit-to-kernel.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
-import { type ObjectName, objectBytes } from "../dataplane/ebpf/objects.ts";
-import { type NodeGround, nodeGround } from "../dataplane/handover/node-ground.ts";
+import { fitToKernel } from "../dataplane/ebpf/programs/fit-to-kernel.ts";
+import { type ObjectName, objectBytes } from "../dataplane/ebpf/programs/objects.ts";
 import { createNodeNetwork } from "../dataplane/net/node-network.ts";
 import type { Sysctls } from "../dataplane/net/sysctls.ts";
 import { createNatTable } from "../dataplane/nft/nat-table.ts";
 import { createNftDataplane } from "../dataplane/nft/nft-dataplane.ts";
+import { type SwitchoverKernel, switchoverKernel } from "../dataplane/switchover/switchover-kernel.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { AgentConfig } from "./config.ts";
+import type { OpenDataplane } from "./dataplane-switch.ts";
 import type { ModelTarget } from "./model-loop.ts";
-import type { OpenPlane } from "./plane-switch.ts";
 
 /** Everything the model is carried out by on this node. */
-export interface NodePlanes {
-  open: Record<Dataplane, OpenPlane>;
-  ground: NodeGround;
+export interface NodeDataplanes {
+  open: Record<Dataplane, OpenDataplane>;
+  kernel: SwitchoverKernel;
   /** Why eBPF cannot act here, found out by loading its programs; undefined: it can. */
   refusal: Refusal | undefined;
   /** Routes, neighbours and the overlay's device, whichever plane filters. */
@@ -27,7 +27,7 @@ export interface NodePlanes {
 }
 
 /** A plane with maps that can be full. */
-export interface FilledPlane extends DataplaneDriver {
+export interface MeasuredDataplane extends DataplaneDriver {
   fill(): MapFill[];
 }
 
@@ -42,23 +42,27 @@ export const OVERLAY = "vxlan.vendor";
 export const TABLES = { filter: "vendor", nat: "vendor-nat", keep: "vendor-keep" } as const;
 const OBJECTS: readonly ObjectName[] = ["workload", "host"];
 
-export async function openPlanes(
+export async function openDataplanes(
   kernel: Kernel,
   { directories, cgroupV2Path }: Pick<AgentConfig, "directories"> & Partial<Pick<AgentConfig, "cgroupV2Path">>,
-): Promise<NodePlanes> {
+): Promise<NodeDataplanes> {
   return {
     open: {
-      BPF: () => ebpfPlane(kernel, directories.bpf, cgroupV2Path),
+      BPF: () => ebpfDataplane(kernel, directories.bpf, cgroupV2Path),
       Nftables: async () => createNftDataplane({ kernel, table: TABLES.filter }),
     },
-    ground: nodeGround({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
+    kernel: switchoverKernel({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
     refusal: await programsRefusal(kernel),
     network: agentNetwork(kernel, directories.sysctl),
   };
 }
 
 /** The programs filter; whose address leaving packets take is nftables' in both planes. */
-async function ebpfPlane(kernel: Kernel, pinDirectory: string, cgroupPath: string | undefined): Promise<FilledPlane> {
+async function ebpfDataplane(
+  kernel: Kernel,
+  pinDirectory: string,
+  cgroupPath: string | undefined,
+): Promise<MeasuredDataplane> {
   // Where nobody mounted it yet, pins would be refused.
   kernel.mounts.ensure("bpf", pinDirectory.replace(/\/[^/]+$/, ""));
   const programs = await createEbpfDataplane({

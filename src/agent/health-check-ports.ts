@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
+import type { ServicePort } from "../calc/model.ts";
 import type { Log } from "../kit/log.ts";
-import type { ServicePort } from "../policy/model.ts";
 
 /** Makes a server listen on a port of the node; rejects where it cannot. A test, or the embedded cluster, listens in a namespace. */
 export type ListenOnNode = (server: Server, port: number) => Promise<void>;

@@ -2,15 +2,15 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
-import type { FollowOptions, ProxyRulesState } from "../dataplane/service-proxy/proxy-rules.ts";
+import type { DataplaneModel, ServicePort } from "../calc/model.ts";
+import { plainServicePort } from "../calc/testing/service-port.ts";
+import type { FollowOptions, ProxyRulesState } from "../dataplane/kube-proxy/proxy-rules.ts";
 import { systemClock } from "../kit/clock.ts";
 import { CodedError } from "../kit/errors.ts";
 import { silentLog } from "../kit/log.ts";
 import { createMetrics, type Metrics } from "../kit/metrics.ts";
-import type { DataplaneModel, ServicePort } from "../policy/model.ts";
-import { plainServicePort } from "../policy/testing/service-port.ts";
 import { agentMetrics } from "./agent-metrics.ts";
-import { type StandIn, standInForProxy } from "./stand-in-for-proxy.ts";
+import { type KubeProxyCompat, kubeProxyCompat } from "./kube-proxy-compat.ts";
 
 /** Ports of the story are names; which of this machine's they are, the kernel chooses. */
 const HEALTH = 10_256;
@@ -35,7 +35,7 @@ describe("while services are ours to serve", () => {
   let tell: FollowOptions["onChange"];
   let metrics: Metrics;
   let stopping: AbortController;
-  let standIn: StandIn;
+  let standIn: KubeProxyCompat;
 
   const ask = async (port: number, path = "/") => {
     const server = open.get(port);
@@ -52,7 +52,7 @@ describe("while services are ours to serve", () => {
     state = { present: false, returns: 0, conflict: undefined };
     metrics = createMetrics();
     stopping = new AbortController();
-    standIn = standInForProxy({
+    standIn = kubeProxyCompat({
       proxyRules: {
         state: () => state,
         follow: async ({ onChange }) => {

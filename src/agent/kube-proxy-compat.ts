@@ -5,17 +5,17 @@
 
 import type { KubeObject } from "../api/object.ts";
 import type { AgentReport } from "../api/protocol/agent-report.ts";
-import type { FollowedProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
+import type { DataplaneModel } from "../calc/model.ts";
+import type { FollowedProxyRules } from "../dataplane/kube-proxy/proxy-rules.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
-import type { DataplaneModel } from "../policy/model.ts";
 import type { AgentMetrics } from "./agent-metrics.ts";
+import type { DataplaneSwitch } from "./dataplane-switch.ts";
 import { HealthCheckPorts, healthCheckedServices, type ListenOnNode } from "./health-check-ports.ts";
-import type { PlaneSwitch } from "./plane-switch.ts";
-import { isNodeEligible, listenHere, PROXY_HEALTH_PORT, serveProxyHealth } from "./proxy-health.ts";
+import { isNodeEligible, listenHere, PROXY_HEALTH_PORT, serveProxyHealth } from "./kube-proxy-health.ts";
 
-export interface StandInOptions {
-  filter: Pick<PlaneSwitch, "acting" | "removesProxyRules">;
+export interface KubeProxyCompatOptions {
+  filter: Pick<DataplaneSwitch, "acting" | "removesProxyRules">;
   proxyRules: Pick<FollowedProxyRules, "state" | "follow">;
   model(): Pick<DataplaneModel, "services" | "settings">;
   node(): KubeObject | undefined;
@@ -30,7 +30,7 @@ export interface StandInOptions {
   listen?: ListenOnNode;
 }
 
-export interface StandIn {
+export interface KubeProxyCompat {
   /** For the agent's own pod: what is done about the proxy's rules here; undefined: there are none. */
   report(): AgentReport["proxyRules"];
   /** The port balancers ask at is ours: whoever had it has left. */
@@ -39,9 +39,9 @@ export interface StandIn {
 }
 
 /** So that balancers that ask every ten seconds notice no gap. */
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 
-export function standInForProxy(options: StandInOptions): StandIn {
+export function kubeProxyCompat(options: KubeProxyCompatOptions): KubeProxyCompat {
   const { filter, proxyRules } = options;
   const held: { answering?: Answering | undefined } = {};
   return {
@@ -55,7 +55,7 @@ export function standInForProxy(options: StandInOptions): StandIn {
   };
 }
 
-function followRules({ filter, proxyRules, metrics, onChange, signal }: StandInOptions): Promise<void> {
+function followRules({ filter, proxyRules, metrics, onChange, signal }: KubeProxyCompatOptions): Promise<void> {
   let counted = proxyRules.state().returns;
   return proxyRules.follow({
     removes: () => filter.removesProxyRules(),
@@ -69,7 +69,10 @@ function followRules({ filter, proxyRules, metrics, onChange, signal }: StandInO
 }
 
 /** Only while we serve: otherwise the ports are the proxy's. */
-async function answerBalancers(options: StandInOptions, held: { answering?: Answering | undefined }): Promise<void> {
+async function answerBalancers(
+  options: KubeProxyCompatOptions,
+  held: { answering?: Answering | undefined },
+): Promise<void> {
   const { filter, model, node, healthy, clock, log, signal, listen = listenHere } = options;
   const ports = new HealthCheckPorts({ listen, healthy, log });
   let lastUpdated = clock.now();
@@ -87,7 +90,7 @@ async function answerBalancers(options: StandInOptions, held: { answering?: Answ
     }
     if (port !== 0) held.answering ??= answerAt(port, { state, listen, clock, log });
     await ports.update(serves ? healthCheckedServices(services.values()) : new Map());
-    await sleep(clock, LOOK_MS, signal);
+    await sleep(clock, POLL_MS, signal);
   }
   await Promise.all([held.answering?.stop(), ports.close()]);
 }

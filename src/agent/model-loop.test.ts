@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
+import type { ModelDelta, WorkloadEndpoint } from "../calc/model.ts";
 import type { ObjectOutcome } from "../dataplane/contract.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
 import { fakeClock } from "../kit/fake-clock.ts";
 import { silentLog } from "../kit/log.ts";
 import { createMetrics } from "../kit/metrics.ts";
-import type { ModelDelta, WorkloadEndpoint } from "../policy/model.ts";
 import { agentMetrics } from "./agent-metrics.ts";
 import { errors } from "./errors.ts";
 import { ModelLoop } from "./model-loop.ts";
@@ -18,7 +18,7 @@ function start() {
   const stop = new AbortController();
   let [failing, throwing, sweeps, resyncs] = [false, false, 0, 0];
   const loop = new ModelLoop({
-    calculator: { set() {}, remove() {}, inSync() {}, take: () => waiting.shift() },
+    calculator: { set() {}, remove() {}, inSync() {}, takeDelta: () => waiting.shift() },
     target: {
       async apply(delta) {
         if (throwing) throw new Error("the kernel is away");

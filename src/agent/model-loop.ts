@@ -1,12 +1,12 @@
+import type { Calculator } from "../calc/calculator.ts";
+import type { ModelDelta } from "../calc/model.ts";
+import { ModelCopy } from "../calc/model-copy.ts";
 import type { ApplyReport, ObjectOutcome } from "../dataplane/contract.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
 import { type Backoff, backoffDelay } from "../kit/backoff.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import { CodedError } from "../kit/errors.ts";
 import type { Log } from "../kit/log.ts";
-import type { Calculator } from "../policy/calculator.ts";
-import type { ModelDelta } from "../policy/model.ts";
-import { ModelCopy } from "../policy/model-copy.ts";
 import type { AgentMetrics } from "./agent-metrics.ts";
 import { errors } from "./errors.ts";
 
@@ -136,7 +136,7 @@ export class ModelLoop {
   async #turn(): Promise<void> {
     const { calculator, target, clock, log, metrics } = this.#options;
     const began = clock.now();
-    const delta = calculator.take();
+    const delta = calculator.takeDelta();
     const retrying = this.#failures > 0;
     try {
       if (began >= this.#resyncAt && this.#applied) {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { ModelCopy } from "../policy/model-copy.ts";
-import { plainServicePort } from "../policy/testing/service-port.ts";
+import { ModelCopy } from "../calc/model-copy.ts";
+import { plainServicePort } from "../calc/testing/service-port.ts";
 import { problemsTable, servicesTable } from "./own-tables.ts";
 
 const SERVICE = plainServicePort({

@@ -1,8 +1,8 @@
+import type { DataplaneModel, ServiceBackend, ServicePort } from "../calc/model.ts";
 import type { ObjectOutcome, Table } from "../dataplane/contract.ts";
 import { isFull, type MapFill } from "../dataplane/ebpf/map-fill.ts";
-import type { DataplaneModel, ServiceBackend, ServicePort } from "../policy/model.ts";
+import type { SwitchoverReport } from "./dataplane-switch.ts";
 import { errors } from "./errors.ts";
-import type { HandOverState } from "./plane-switch.ts";
 import type { PodRecord } from "./pods/pod-records.ts";
 
 export function podsTable(records: readonly PodRecord[]): Table {
@@ -96,7 +96,7 @@ export function problemsTable(
 }
 
 /** Which data plane is on its way to be which, and what that waits for. */
-export function handOverTable({ wanted, mode, next, heldBack }: HandOverState): Table {
+export function switchoverTable({ wanted, mode, next, heldBack }: SwitchoverReport): Table {
   return {
     columns: ["what", "is"],
     rows: [

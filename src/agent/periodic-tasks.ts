@@ -3,12 +3,12 @@ import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 
 /** Something kept so, that is looked at now and then and when told; each fails and is tried again by itself. */
-export interface Chore {
+export interface PeriodicTask {
   name: string;
   run(): Promise<void>;
 }
 
-export interface Upkeep {
+export interface PeriodicTasks {
   poke(): void;
   /** Which chores did not go well last time, and why. */
   problems(): ReadonlyMap<string, string>;
@@ -19,10 +19,10 @@ export interface Upkeep {
 const PERIOD_MS = 60_000;
 const BACKOFF: Backoff = { initialMs: 500, maxMs: 30_000, jitter: 0.3 };
 
-export function startUpkeep(
-  chores: readonly Chore[],
+export function startPeriodicTasks(
+  chores: readonly PeriodicTask[],
   { clock, log, signal }: { clock: Clock; log: Log; signal: AbortSignal },
-): Upkeep {
+): PeriodicTasks {
   const problems = new Map<string, string>();
   let [failures, lastTurn, asked] = [0, clock.now(), true];
   let wake = (): void => {};

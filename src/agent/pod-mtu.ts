@@ -1,5 +1,5 @@
-import type { InterfaceAddress, Link } from "../kernel/netlink-port.ts";
-import type { ClusterNode } from "../policy/model.ts";
+import type { ClusterNode } from "../calc/model.ts";
+import type { InterfaceAddress, Link } from "../kernel/netlink/netlink-port.ts";
 import type { Pool } from "./stored-kinds.ts";
 
 /** What VXLAN puts in front of a packet: Ethernet, the outer IP header, UDP, VXLAN. */

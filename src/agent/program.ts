@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { clusterEnv } from "../cluster/config.ts";
 import { httpsTransport } from "../cluster/https-transport.ts";
 import { loadConnection } from "../cluster/kubeconfig.ts";
-import type { Program, ProgramWorld } from "../cluster/program.ts";
+import type { Program, ProgramContext } from "../cluster/program.ts";
 import { realKernel } from "../kernel/kernel.ts";
 import { healthServer } from "../kit/health-server.ts";
 import { METRICS_CONTENT_TYPE, type Metrics } from "../kit/metrics.ts";
 import { type AgentConfig, readAgentConfig } from "./config.ts";
-import { openPlanes } from "./planes.ts";
+import { openDataplanes } from "./dataplanes.ts";
 import { type RunningAgent, startAgent } from "./start-agent.ts";
 
 /** vendor-node: the agent of one node, in the node's own network namespace. */
@@ -19,8 +19,8 @@ export const nodeProgram: Program = async (world) => {
   const agent = await startAgent(world, {
     config,
     kernel,
-    planes: await openPlanes(kernel, config),
-    startDeadMan: () => startDeadMan(world),
+    dataplanes: await openDataplanes(kernel, config),
+    startWatchdog: () => startWatchdog(world),
     failover: {
       usual: () => world.transport(),
       at: ({ host, port }) =>
@@ -42,14 +42,14 @@ export const nodeProgram: Program = async (world) => {
 };
 
 /** Its own process, in a group of its own: it outlives this one. */
-function startDeadMan({ log }: ProgramWorld): void {
+function startWatchdog({ log }: ProgramContext): void {
   const [node, executable = ""] = process.argv;
   const child = spawn(node as string, [executable, "node", "dead-man"], { detached: true, stdio: "ignore" });
   child.on("error", (error) => log.error({ error }, "the rollback watchdog could not be started"));
   child.unref();
 }
 
-async function serveHealth(world: ProgramWorld, config: AgentConfig, agent: RunningAgent): Promise<void> {
+async function serveHealth(world: ProgramContext, config: AgentConfig, agent: RunningAgent): Promise<void> {
   const live = { loops: () => agent.stuck() };
   const ready = { model: () => agent.notReady() };
   const beside = config.metricsPort === undefined ? { metrics: agent.metrics } : {};

@@ -1,20 +1,20 @@
 import { existsSync, rmSync } from "node:fs";
 import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
 import { realKernel } from "../kernel/kernel.ts";
-import { adminSocket, askAgent } from "./admin.ts";
+import { adminSocket, requestAgent } from "./admin.ts";
 import type { AgentDirectories } from "./config.ts";
+import { openDataplanes } from "./dataplanes.ts";
 import { errors } from "./errors.ts";
-import { openPlanes } from "./planes.ts";
 
 /** Takes everything of ours off the node, recognised by what it is and not by memory; says what went. */
 export async function removeFromNode(directories: AgentDirectories): Promise<string[]> {
-  const alive = await askAgent(directories.run, { show: "settings" }).then(
+  const alive = await requestAgent(directories.run, { show: "settings" }).then(
     () => true,
     () => false,
   );
   if (alive) throw errors.AGENT_RUNS(adminSocket(directories.run));
   const kernel = realKernel();
-  const { open, ground, network } = await openPlanes(kernel, { directories });
+  const { open, kernel: ground, network } = await openDataplanes(kernel, { directories });
   const removed: string[] = [];
   const netlink = kernel.netlink();
   for (const { name, index } of netlink.links()) {

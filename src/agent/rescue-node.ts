@@ -1,8 +1,8 @@
 import { realKernel } from "../kernel/kernel.ts";
 import type { AgentDirectories } from "./config.ts";
-import { disarm, holdBack, release } from "./dead-man.ts";
-import { openPlanes, TABLES } from "./planes.ts";
-import { leaveEbpf } from "./put-back.ts";
+import { openDataplanes, TABLES } from "./dataplanes.ts";
+import { leaveEbpf } from "./rollback.ts";
+import { blockEbpf, disarm, unblockEbpf } from "./rollback-watchdog.ts";
 
 /**
  * Takes a node that is cut off back to plain networking, without the API server: programs off and away, our tables away, connections given
@@ -12,13 +12,13 @@ import { leaveEbpf } from "./put-back.ts";
 export async function rescueNode(directories: AgentDirectories): Promise<string[]> {
   const kernel = realKernel();
   const done: string[] = [];
-  holdBack(directories, "the node was rescued; `vendor node rescue --over` ends that", "untilTold");
+  blockEbpf(directories, "the node was rescued; `vendor node rescue --over` ends that", "untilTold");
   done.push("eBPF stays disabled on this node until `vendor node rescue --over`");
   disarm(directories);
   const given = await leaveEbpf(kernel, directories, []);
   if (given !== undefined) done.push(`programs disabled; ${given} conntrack entries exported to the kernel`);
   if (kernel.bpf.pins(directories.bpf).length > 0) {
-    const { open } = await openPlanes(kernel, { directories });
+    const { open } = await openDataplanes(kernel, { directories });
     const programs = await open.BPF();
     await programs.remove();
     await programs.close();
@@ -37,5 +37,5 @@ export async function rescueNode(directories: AgentDirectories): Promise<string[
 
 /** The agent may use eBPF again; whether that was news. */
 export function rescueOver(directories: AgentDirectories): boolean {
-  return release(directories);
+  return unblockEbpf(directories);
 }

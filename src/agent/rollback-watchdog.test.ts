@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { silentLog } from "../kit/log.ts";
-import { type Armed, deadMan, isOverdue, readArmed, recordReverted } from "./dead-man.ts";
+import { type ArmedWatchdog, isOverdue, readArmed, recordReverted, rollbackWatchdog } from "./rollback-watchdog.ts";
 
 let directories: { run: string; state: string };
 beforeEach(() => {
@@ -14,10 +14,11 @@ beforeEach(() => {
 afterEach(() => rmSync(join(directories.run, ".."), { recursive: true, force: true }));
 
 /** An agent's start: what a restarted one does too. */
-const agent = (seconds = 60) => deadMan({ directories, seconds, pools: () => [], start: () => {}, log: silentLog });
+const agent = (seconds = 60) =>
+  rollbackWatchdog({ directories, seconds, pools: () => [], start: () => {}, log: silentLog });
 const armed = () => readArmed(directories)!;
 /** As the record of an agent that has ended. */
-const ofAnAgentThatIsGone = (): Armed => {
+const ofAnAgentThatIsGone = (): ArmedWatchdog => {
   const { pid } = spawnSync("true");
   return { ...armed(), agent: { pid, started: "1" } };
 };
@@ -26,17 +27,17 @@ it("holds eBPF back when an agent that is alive did not confirm in time", () => 
   const watchdog = agent();
   watchdog.arm();
   recordReverted(directories, armed());
-  expect(watchdog.heldBack()).toMatch(/not confirmed in time/);
+  expect(watchdog.blocked()).toMatch(/not confirmed in time/);
 });
 
 it("tries again when the agent was gone, and holds eBPF back when that happens a second time", () => {
   const watchdog = agent();
   watchdog.arm();
   recordReverted(directories, ofAnAgentThatIsGone());
-  expect(agent().heldBack()).toBeUndefined();
+  expect(agent().blocked()).toBeUndefined();
   watchdog.arm();
   recordReverted(directories, ofAnAgentThatIsGone());
-  expect(agent().heldBack()).toMatch(/not confirmed in time/);
+  expect(agent().blocked()).toMatch(/not confirmed in time/);
 });
 
 it("forgets the first time once eBPF is confirmed", () => {
@@ -69,8 +70,8 @@ it("reads the record of an agent that did not say who it was, and holds eBPF bac
   const watchdog = agent();
   watchdog.arm();
   const file = join(directories.run, "dead-man.json");
-  const { deadline, boot, pools } = JSON.parse(readFileSync(file, "utf8")) as Armed;
+  const { deadline, boot, pools } = JSON.parse(readFileSync(file, "utf8")) as ArmedWatchdog;
   writeFileSync(file, JSON.stringify({ deadline, boot, pools }));
   recordReverted(directories, armed());
-  expect(watchdog.heldBack()).toMatch(/not confirmed in time/);
+  expect(watchdog.blocked()).toMatch(/not confirmed in time/);
 });

@@ -8,15 +8,15 @@
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { DeadMan } from "../dataplane/handover/hand-over.ts";
+import type { Net } from "../calc/model.ts";
+import type { RollbackWatchdog } from "../dataplane/switchover/switchover.ts";
 import { kernelTime } from "../kernel/kernel-time.ts";
 import type { Log } from "../kit/log.ts";
-import type { Net } from "../policy/model.ts";
 import type { AgentDirectories } from "./config.ts";
-import type { HeldBack } from "./plane-switch.ts";
+import type { EbpfBlocked } from "./dataplane-switch.ts";
 
 /** What is on disk while it waits. */
-export interface Armed {
+export interface ArmedWatchdog {
   /** Kernel time (CLOCK_MONOTONIC, ns) as text, and of which boot. */
   deadline: string;
   boot: string;
@@ -38,7 +38,7 @@ export interface ProcessId {
 }
 
 /** What is on disk after eBPF had to be left. */
-export interface Left {
+export interface EbpfBlock {
   why: string;
   at: string;
   /** Milliseconds since the epoch. Absent: until `vendor node rescue --over`. */
@@ -47,7 +47,7 @@ export interface Left {
   attempts?: number;
 }
 
-export interface DeadManOptions {
+export interface WatchdogOptions {
   directories: Pick<AgentDirectories, "run" | "state">;
   seconds: number;
   pools(): readonly Net[];
@@ -61,7 +61,13 @@ const HOLD_MS = 600_000;
 /** An agent that is gone this often while eBPF is confirmed may be killed by what eBPF does to the node. */
 const AGENT_GONE_ATTEMPTS = 2;
 
-export function deadMan({ directories, seconds, pools, start, log }: DeadManOptions): DeadMan & HeldBack {
+export function rollbackWatchdog({
+  directories,
+  seconds,
+  pools,
+  start,
+  log,
+}: WatchdogOptions): RollbackWatchdog & EbpfBlocked {
   // Armed by an agent before this one: its watchdog process may be gone with it.
   const armed = readArmed(directories);
   if (armed) {
@@ -73,8 +79,8 @@ export function deadMan({ directories, seconds, pools, start, log }: DeadManOpti
   return {
     armed: () => readArmed(directories) !== undefined,
     arm() {
-      const attempts = readLeft(directories)?.attempts ?? 0;
-      const record: Armed = {
+      const attempts = readBlock(directories)?.attempts ?? 0;
+      const record: ArmedWatchdog = {
         deadline: deadlineIn(seconds),
         boot: bootId(),
         pools: pools(),
@@ -87,22 +93,22 @@ export function deadMan({ directories, seconds, pools, start, log }: DeadManOpti
     },
     confirm() {
       disarm(directories);
-      if (readLeft(directories)?.attempts !== undefined) release(directories);
+      if (readBlock(directories)?.attempts !== undefined) unblockEbpf(directories);
     },
-    heldBack() {
-      const left = readLeft(directories);
+    blocked() {
+      const left = readBlock(directories);
       if (!left || (left.until !== undefined && left.until < Date.now())) return undefined;
       return `${left.why} (${left.at})`;
     },
-    forgive() {
-      if (readLeft(directories)?.until !== undefined) rmSync(leftFile(directories), { force: true });
+    unblock() {
+      if (readBlock(directories)?.until !== undefined) rmSync(blockFile(directories), { force: true });
     },
   };
 }
 
 /** Undefined: nobody waits, or it was before the node started. */
-export function readArmed(directories: Pick<AgentDirectories, "run">): Armed | undefined {
-  const armed = read<Armed>(armedFile(directories));
+export function readArmed(directories: Pick<AgentDirectories, "run">): ArmedWatchdog | undefined {
+  const armed = read<ArmedWatchdog>(armedFile(directories));
   return armed?.boot === bootId() ? armed : undefined;
 }
 
@@ -110,48 +116,51 @@ export function disarm(directories: Pick<AgentDirectories, "run">): void {
   rmSync(armedFile(directories), { force: true });
 }
 
-export function isOverdue({ deadline }: Armed): boolean {
+export function isOverdue({ deadline }: ArmedWatchdog): boolean {
   return kernelTime() >= BigInt(deadline);
 }
 
 /** eBPF is not to be tried for a while; `"untilTold"`: not before somebody says so. */
-export function holdBack(
+export function blockEbpf(
   directories: Pick<AgentDirectories, "state">,
   why: string,
   long: "aWhile" | "untilTold",
 ): void {
   const until = long === "aWhile" ? { until: Date.now() + HOLD_MS } : {};
-  write(leftFile(directories), { why, at: new Date().toISOString(), ...until } satisfies Left);
+  write(blockFile(directories), { why, at: new Date().toISOString(), ...until } satisfies EbpfBlock);
 }
 
 /** Records why the watchdog reverted the node, and whether eBPF is held back for it. */
-export function recordReverted(directories: Pick<AgentDirectories, "state">, { agent, attempts = 0 }: Armed): void {
+export function recordReverted(
+  directories: Pick<AgentDirectories, "state">,
+  { agent, attempts = 0 }: ArmedWatchdog,
+): void {
   const mayTryAgain = agent !== undefined && !isRunning(agent) && attempts + 1 < AGENT_GONE_ATTEMPTS;
   if (!mayTryAgain) {
-    holdBack(directories, "eBPF was not confirmed in time: the old data plane was restored", "aWhile");
+    blockEbpf(directories, "eBPF was not confirmed in time: the old data plane was restored", "aWhile");
     return;
   }
   const why = "the agent was gone when eBPF was to be confirmed: the old data plane was restored";
-  const left: Left = { why, at: new Date().toISOString(), until: Date.now(), attempts: attempts + 1 };
-  write(leftFile(directories), left);
+  const left: EbpfBlock = { why, at: new Date().toISOString(), until: Date.now(), attempts: attempts + 1 };
+  write(blockFile(directories), left);
 }
 
 /** Whether it was held back. */
-export function release(directories: Pick<AgentDirectories, "state">): boolean {
-  const was = existsSync(leftFile(directories));
-  rmSync(leftFile(directories), { force: true });
+export function unblockEbpf(directories: Pick<AgentDirectories, "state">): boolean {
+  const was = existsSync(blockFile(directories));
+  rmSync(blockFile(directories), { force: true });
   return was;
 }
 
-function readLeft(directories: Pick<AgentDirectories, "state">): Left | undefined {
-  return read<Left>(leftFile(directories));
+function readBlock(directories: Pick<AgentDirectories, "state">): EbpfBlock | undefined {
+  return read<EbpfBlock>(blockFile(directories));
 }
 
 function armedFile({ run }: Pick<AgentDirectories, "run">): string {
   return join(run, "dead-man.json");
 }
 
-function leftFile({ state }: Pick<AgentDirectories, "state">): string {
+function blockFile({ state }: Pick<AgentDirectories, "state">): string {
   return join(state, "left-ebpf.json");
 }
 

@@ -1,19 +1,19 @@
 /** Leaves eBPF without a model, a cluster or an agent: what the dead-man does when nobody speaks up, and the half of what a rescue does. */
 import { setTimeout as wait } from "node:timers/promises";
-import { mapDirectory } from "../dataplane/ebpf/programs.ts";
-import { type GiveOptions, giveFlows } from "../dataplane/handover/give-flows.ts";
-import { holdUnknown } from "../dataplane/handover/keep-table.ts";
-import { nextGeneration, pinnedGeneration, pinnedMode, turnOffPinned } from "../dataplane/handover/node-mode.ts";
+import type { Net } from "../calc/model.ts";
+import { mapDirectory } from "../dataplane/ebpf/programs/programs.ts";
+import { type ExportOptions, exportConntrack } from "../dataplane/switchover/export-conntrack.ts";
+import { dropUnknownWhile } from "../dataplane/switchover/nat-keepalive.ts";
+import { nextGeneration, pinnedGeneration, pinnedMode, turnOffPinned } from "../dataplane/switchover/node-mode.ts";
 import type { Kernel } from "../kernel/kernel.ts";
-import type { Net } from "../policy/model.ts";
 import type { AgentDirectories } from "./config.ts";
-import { type Armed, disarm, isOverdue, readArmed, recordReverted } from "./dead-man.ts";
-import { TABLES } from "./planes.ts";
+import { TABLES } from "./dataplanes.ts";
+import { type ArmedWatchdog, disarm, isOverdue, readArmed, recordReverted } from "./rollback-watchdog.ts";
 
 const POLL_MS = 100;
 
 /** Waits until the new plane is confirmed or time is over; whether it had to act. */
-export async function keepDeadMansWatch(
+export async function runRollbackWatchdog(
   kernel: Kernel,
   directories: AgentDirectories,
   signal?: AbortSignal,
@@ -22,7 +22,7 @@ export async function keepDeadMansWatch(
     const armed = readArmed(directories);
     if (!armed || signal?.aborted) return false;
     if (isOverdue(armed)) {
-      await putBack(kernel, directories, armed);
+      await rollBack(kernel, directories, armed);
       return true;
     }
     await wait(POLL_MS, undefined, { signal }).catch(() => undefined);
@@ -30,7 +30,7 @@ export async function keepDeadMansWatch(
 }
 
 /** Only where the old filter still stands: without it there would be no policy at all. */
-async function putBack(kernel: Kernel, directories: AgentDirectories, armed: Armed): Promise<void> {
+async function rollBack(kernel: Kernel, directories: AgentDirectories, armed: ArmedWatchdog): Promise<void> {
   const nft = kernel.nft();
   const filter = (await nft.tables()).some(({ family, name }) => family === "inet" && name === TABLES.filter);
   nft.close();
@@ -49,22 +49,22 @@ export async function leaveEbpf(
 ): Promise<number | undefined> {
   const mode = pinnedMode(kernel.bpf, pinDirectory);
   let given: number | undefined;
-  if (mode === "Active" || mode === "Draining") given = await giveAll(kernel, pinDirectory, pools).catch(() => 0);
+  if (mode === "Active" || mode === "Draining") given = await exportAll(kernel, pinDirectory, pools).catch(() => 0);
   turnOffPinned(kernel.bpf, pinDirectory);
   return given;
 }
 
-async function giveAll(kernel: Kernel, pinDirectory: string, pools: readonly Net[]): Promise<number> {
+async function exportAll(kernel: Kernel, pinDirectory: string, pools: readonly Net[]): Promise<number> {
   const path = `${mapDirectory(pinDirectory)}/flows`;
   const flows = kernel.bpf.openMap(path);
   const conntrack = kernel.conntrack();
   const nft = kernel.nft();
-  const hold: GiveOptions["hold"] = (act) => holdUnknown(nft, TABLES.keep, act);
+  const hold: ExportOptions["hold"] = (act) => dropUnknownWhile(nft, TABLES.keep, act);
   try {
     const generation = nextGeneration(pinnedGeneration(kernel.bpf, pinDirectory));
-    const options: GiveOptions = { flows, conntrack, pools, generation, known: new Set(), hold };
-    await giveFlows(options, true);
-    return (await giveFlows(options, false)).given;
+    const options: ExportOptions = { flows, conntrack, pools, generation, known: new Set(), hold };
+    await exportConntrack(options, true);
+    return (await exportConntrack(options, false)).exported;
   } finally {
     nft.close();
     conntrack.close();

@@ -1,24 +1,24 @@
 import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
-import type { ServiceProof } from "./prove-services.ts";
+import type { ServiceProbeResult } from "./service-probe.ts";
 
 /** What is known of services by way of the programs, found out again and again while they act. */
-export interface Proving {
+export interface ServiceProbeLoop {
   proven(): boolean;
   /** Proven, or there is nothing to prove it by: good enough to go on, not to be told. */
   noObjection(): boolean;
-  last(): ServiceProof | undefined;
+  last(): ServiceProbeResult | undefined;
   /** Whether the last look changed `proven`. */
-  news(): boolean;
+  changed(): boolean;
   done: Promise<void>;
 }
 
-export interface ProvingOptions {
-  prove(): Promise<ServiceProof>;
+export interface ServiceProbeLoopOptions {
+  prove(): Promise<ServiceProbeResult>;
   /** Whether the programs act. */
   acting(): boolean;
   /** After every look. */
-  onLook(): void;
+  onProbe(): void;
   clock: Clock;
   log: Log;
   signal: AbortSignal;
@@ -29,8 +29,15 @@ const PROVEN_MS = 10_000;
 /** A single failure may be the API server's restart. */
 const FAILURES = 3;
 
-export function keepProving({ prove, acting, onLook, clock, log, signal }: ProvingOptions): Proving {
-  let last: ServiceProof | undefined;
+export function probeServicesForever({
+  prove,
+  acting,
+  onProbe: onLook,
+  clock,
+  log,
+  signal,
+}: ServiceProbeLoopOptions): ServiceProbeLoop {
+  let last: ServiceProbeResult | undefined;
   let [proven, failures] = [false, 0];
   let news = false;
   const look = async (): Promise<void> => {
@@ -53,7 +60,7 @@ export function keepProving({ prove, acting, onLook, clock, log, signal }: Provi
     proven: () => proven,
     noObjection: () => proven || last?.is === "nothingToAsk",
     last: () => last,
-    news: () => news,
+    changed: () => news,
     // Not at once: whoever is told does not know us yet.
     done: Promise.resolve().then(loop),
   };

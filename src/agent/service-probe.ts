@@ -5,22 +5,25 @@
  */
 import { once } from "node:events";
 import { connect, Socket } from "node:net";
+import type { DataplaneModel, ServicePort } from "../calc/model.ts";
+import { evaluate } from "../calc/policy/evaluate.ts";
 import { addressBytes } from "../dataplane/ebpf/net-bytes.ts";
-import { mapDirectory } from "../dataplane/ebpf/programs.ts";
-import { FLOW_FLAG, flowKeyLayout, flowLayout } from "../gen/bpf/layout.gen.ts";
+import { mapDirectory } from "../dataplane/ebpf/programs/programs.ts";
+import { CONNTRACK_FLAG, conntrackEntryLayout, fiveTupleLayout } from "../gen/bpf/layout.gen.ts";
 import type { Kernel } from "../kernel/kernel.ts";
-import { evaluate } from "../policy/evaluate.ts";
-import type { DataplaneModel, ServicePort } from "../policy/model.ts";
 import type { PodRecord } from "./pods/pod-records.ts";
 
-export type ServiceProof = { is: "proven"; by: string[] } | { is: "failed"; why: string } | { is: "nothingToAsk" };
+export type ServiceProbeResult =
+  | { is: "proven"; by: string[] }
+  | { is: "failed"; why: string }
+  | { is: "nothingToAsk" };
 
 interface ProofPlace {
   kernel: Kernel;
   pinDirectory: string;
 }
 
-export interface ProofParts extends ProofPlace {
+export interface ServiceProbeOptions extends ProofPlace {
   model(): DataplaneModel;
   pods(): readonly PodRecord[];
 }
@@ -28,16 +31,21 @@ export interface ProofParts extends ProofPlace {
 const TCP = 6;
 const TIMEOUT_MS = 2_000;
 /** One pod that reaches it is enough, and some may be about to end. */
-const PODS_ASKED = 3;
+const PODS_PROBED = 3;
 
-export async function proveServices({ kernel, pinDirectory, model, pods }: ProofParts): Promise<ServiceProof> {
+export async function probeServices({
+  kernel,
+  pinDirectory,
+  model,
+  pods,
+}: ServiceProbeOptions): Promise<ServiceProbeResult> {
   const service = apiService(model());
   if (!service) return { is: "nothingToAsk" };
   try {
     const by = [await proveFromNode({ kernel, pinDirectory }, service)];
     const able = pods()
-      .filter((pod) => mayAsk(model(), pod, service))
-      .slice(0, PODS_ASKED);
+      .filter((pod) => policyAllows(model(), pod, service))
+      .slice(0, PODS_PROBED);
     const failures: string[] = [];
     for (const pod of able) {
       try {
@@ -107,11 +115,15 @@ function isTranslated(
   port: number,
 ): boolean {
   const ports = { sport: port, dport: service.port, protocol: TCP };
-  const key = flowKeyLayout.write({ src: addressBytes(source), dst: addressBytes(service.clusterAddress!), ...ports });
+  const key = fiveTupleLayout.write({
+    src: addressBytes(source),
+    dst: addressBytes(service.clusterAddress!),
+    ...ports,
+  });
   const flows = kernel.bpf.openMap(`${mapDirectory(pinDirectory)}/flows`);
   const flow = flows.lookup(key);
   flows.close();
-  return flow !== undefined && (flow.readUInt8(flowLayout.at.flags) & FLOW_FLAG.FLOW_NAT) !== 0;
+  return flow !== undefined && (flow.readUInt8(conntrackEntryLayout.at.flags) & CONNTRACK_FLAG.CT_NAT) !== 0;
 }
 
 function notByPrograms({ clusterAddress, port }: ServicePort): Error {
@@ -119,7 +131,7 @@ function notByPrograms({ clusterAddress, port }: ServicePort): Error {
 }
 
 /** Policy may forbid a pod to ask: that says nothing of services. */
-function mayAsk(model: DataplaneModel, pod: PodRecord, service: ServicePort): boolean {
+function policyAllows(model: DataplaneModel, pod: PodRecord, service: ServicePort): boolean {
   const source = addressOf(pod, service);
   const [backend] = service.clusterBackends;
   const id = `${pod.namespace}/${pod.pod}`;

@@ -17,7 +17,7 @@ export async function showFromKernel(table: ShownTable, directories: AgentDirect
     case "routes":
       return kernelRoutes();
     case "conntrack":
-      return await kernelFlows();
+      return await nfConntrackTable();
     default:
       return undefined;
   }
@@ -41,10 +41,10 @@ function kernelRoutes(): Table {
   }
 }
 
-async function kernelFlows(): Promise<Table> {
+async function nfConntrackTable(): Promise<Table> {
   const conntrack = realKernel().conntrack();
   try {
-    const rows = (await conntrack.flows()).map(({ original, tcpState, mark, timeout }) => [
+    const rows = (await conntrack.list()).map(({ original, tcpState, mark, timeout }) => [
       String(original.protocol),
       `${original.source}:${original.sourcePort}`,
       `${original.destination}:${original.destinationPort}`,

@@ -3,53 +3,53 @@ import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
 import type { AgentReport } from "../api/protocol/agent-report.ts";
 import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
+import { createCalculator } from "../calc/calculator.ts";
 import { createClient } from "../cluster/client.ts";
 import { NODES } from "../cluster/kinds.ts";
-import type { ProgramWorld } from "../cluster/program.ts";
+import type { ProgramContext } from "../cluster/program.ts";
 import { isFull } from "../dataplane/ebpf/map-fill.ts";
-import { ServiceProxyRules } from "../dataplane/service-proxy/proxy-rules.ts";
+import { ServiceProxyRules } from "../dataplane/kube-proxy/proxy-rules.ts";
 import type { Kernel } from "../kernel/kernel.ts";
-import type { NetlinkEvent, NetlinkPort } from "../kernel/netlink-port.ts";
+import type { NetlinkEvent, NetlinkPort } from "../kernel/netlink/netlink-port.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
 import { serveLines } from "../kit/line-socket.ts";
 import { createMetrics, type Metrics } from "../kit/metrics.ts";
-import { createCalculator } from "../policy/calculator.ts";
 import { adminService, adminSocket } from "./admin.ts";
 import { type AgentMetrics, agentMetrics } from "./agent-metrics.ts";
 import { apiAddresses } from "./api-addresses.ts";
-import { type FailoverOptions, failoverTransport, keepAddresses } from "./api-failover.ts";
+import { type FailoverOptions, failoverTransport, saveAddresses } from "./api-failover.ts";
 import { cniService } from "./cni-service.ts";
 import type { AgentConfig } from "./config.ts";
-import { deadMan } from "./dead-man.ts";
-import { type FollowedObjects, followObjects } from "./follow-objects.ts";
+import { type DataplaneSwitch, dataplaneSwitch } from "./dataplane-switch.ts";
+import { type NodeDataplanes, OVERLAY } from "./dataplanes.ts";
 import { createIpam, type Ipam } from "./ipam/ipam.ts";
-import { keepProving, type Proving } from "./keep-proving.ts";
+import { type KubeProxyCompat, kubeProxyCompat } from "./kube-proxy-compat.ts";
 import { ModelLoop, type ModelTarget } from "./model-loop.ts";
 import { ensureClusterInformation } from "./node/cluster-information.ts";
 import { networkCondition, nodeAnnotations, reportNode } from "./node/node-report.ts";
 import { reportOwnPod } from "./node/own-pod-report.ts";
 import { tunnelAddresses } from "./node/tunnel-addresses.ts";
-import { handOverTable, podsTable, problemsTable, servicesTable, settingsTable } from "./own-tables.ts";
-import { type PlaneSwitch, planeSwitch } from "./plane-switch.ts";
-import { type NodePlanes, OVERLAY } from "./planes.ts";
+import { podsTable, problemsTable, servicesTable, settingsTable, switchoverTable } from "./own-tables.ts";
+import { type PeriodicTask, type PeriodicTasks, startPeriodicTasks } from "./periodic-tasks.ts";
 import { podMtu } from "./pod-mtu.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
 import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
 import { type PodRecords, podRecords } from "./pods/pod-records.ts";
-import { proveServices } from "./prove-services.ts";
-import { type StandIn, standInForProxy } from "./stand-in-for-proxy.ts";
-import { type Chore, startUpkeep, type Upkeep } from "./upkeep.ts";
+import { rollbackWatchdog } from "./rollback-watchdog.ts";
+import { probeServices } from "./service-probe.ts";
+import { probeServicesForever, type ServiceProbeLoop } from "./service-probe-loop.ts";
+import { type WatchedObjects, watchObjects } from "./watch-objects.ts";
 
 /** What the agent stands on; a test brings a kernel and data planes of its own. */
 export interface AgentParts {
   config: AgentConfig;
   kernel: Kernel;
-  planes: NodePlanes;
+  dataplanes: NodeDataplanes;
   clock?: Clock;
   /** How the API server is reached where its usual address does not lead there. */
   failover?: FailoverOptions;
   /** Starts the process that puts the old data plane back when nobody speaks up. */
-  startDeadMan?: () => void;
+  startWatchdog?: () => void;
 }
 
 export interface RunningAgent {
@@ -69,8 +69,8 @@ export interface RunningAgent {
 const STUCK_MS = 120_000;
 
 /** Starts the node's agent: the cluster is followed, the model carried out, pods connected, and what is so is told. */
-export async function startAgent(world: ProgramWorld, parts: AgentParts): Promise<RunningAgent> {
-  const { config, kernel, planes, clock = systemClock } = parts;
+export async function startAgent(world: ProgramContext, parts: AgentParts): Promise<RunningAgent> {
+  const { config, kernel, dataplanes: planes, clock = systemClock } = parts;
   const { log } = world;
   const stopping = new AbortController();
   const allMetrics = createMetrics();
@@ -81,20 +81,20 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
   // Whoever must hear that what others are told may have changed; there is nobody yet.
   const news = { tell: (): void => {} };
   const proxyRules = new ServiceProxyRules({ kernel, clock, log });
-  const filter = planeSwitch({
-    ...{ open: planes.open, ground: planes.ground, proxy: proxyRules, refusal: planes.refusal, clock, log },
-    deadMan: deadMan({
+  const filter = dataplaneSwitch({
+    ...{ open: planes.open, kernel: planes.kernel, proxy: proxyRules, refusal: planes.refusal, clock, log },
+    watchdog: rollbackWatchdog({
       directories: config.directories,
-      seconds: config.deadManSeconds,
+      seconds: config.rollbackSeconds,
       pools: () => loop.model.settings.pools.map(({ cidr }) => cidr),
-      start: parts.startDeadMan ?? (() => {}),
+      start: parts.startWatchdog ?? (() => {}),
       log,
     }),
     proxyLeft: () => inProxysStead.answers(),
     onChange: () => news.tell(),
   });
   const loop = new ModelLoop({ calculator, target: together(filter, planes.network), clock, log, metrics });
-  const objects = followObjects(client, calculator, () => loop.poke(), log);
+  const objects = watchObjects(client, calculator, () => loop.poke(), log);
   const ipam = createIpam(client, config.nodeName, {
     blocks: () => objects.blocks.list(),
     affinities: () => objects.affinities.list(),
@@ -112,19 +112,19 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     if (kinds.length > 0) return `waiting for the first list of ${kinds.join(", ")}`;
     return loop.ready ? undefined : "the desired state is not applied yet";
   };
-  const proving = keepProving({
+  const proving = probeServicesForever({
     prove: () =>
-      proveServices({
+      probeServices({
         kernel,
         pinDirectory: config.directories.bpf,
         model: () => loop.model,
         pods: () => records.list(),
       }),
     acting: () => filter.acting() === "BPF",
-    onLook: () => lookedAtServices(filter, proving, () => news.tell()),
+    onProbe: () => observedServices(filter, proving, () => news.tell()),
     ...{ clock, log, signal: stopping.signal },
   });
-  const inProxysStead = standInForProxy({
+  const inProxysStead = kubeProxyCompat({
     ...{ filter, proxyRules, clock, log, metrics, signal: stopping.signal },
     model: () => loop.model,
     node: () => objects.nodes.get(config.nodeName),
@@ -132,10 +132,10 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
     onChange: () => news.tell(),
   });
   const upkeep = await objectsKnown(objects, stopping.signal, () =>
-    startUpkeep(
-      chores(
+    startPeriodicTasks(
+      periodicTasks(
         { ...parts, clock },
-        { client, objects, ipam, pods, filter, proving, inProxysStead, netlink, loop, metrics },
+        { client, objects, ipam, pods, filter, proving, kubeProxyCompat: inProxysStead, netlink, loop, metrics },
       ),
       { clock, log, signal: stopping.signal },
     ),
@@ -155,7 +155,7 @@ export async function startAgent(world: ProgramWorld, parts: AgentParts): Promis
   const sockets = await openSockets({ config, pods, notReady, metrics, clock, log }, { filter, loop, records });
   return {
     notReady,
-    stuck: () => loop.stuck(STUCK_MS) ?? stuckUpkeep(upkeep.current, clock),
+    stuck: () => loop.stuck(STUCK_MS) ?? stuckTasks(upkeep.current, clock),
     acting: () => filter.acting(),
     metrics: allMetrics,
     refreshMetrics: () => refreshMetrics(metrics, { filter, loop, proving }),
@@ -189,7 +189,7 @@ function isOfNode(event: NetlinkEvent): boolean {
 /** What connecting a pod asks of the cluster and the node. */
 function factsForPods(
   { nodeName, mtu }: AgentConfig,
-  { nodes, pools, namespaces }: FollowedObjects,
+  { nodes, pools, namespaces }: WatchedObjects,
   netlink: NetlinkPort,
   { model }: ModelLoop,
 ): Pick<PodNetworkParts, "pools" | "namespace" | "nodeLabels" | "podCidrs" | "mtu"> {
@@ -205,25 +205,25 @@ function factsForPods(
 
 /** Chores act on what is followed, so they begin when all of it is known; nobody waits for that here. */
 async function objectsKnown(
-  objects: FollowedObjects,
+  objects: WatchedObjects,
   signal: AbortSignal,
-  start: () => Upkeep,
-): Promise<{ current: Upkeep | undefined }> {
-  const held: { current: Upkeep | undefined } = { current: undefined };
+  start: () => PeriodicTasks,
+): Promise<{ current: PeriodicTasks | undefined }> {
+  const held: { current: PeriodicTasks | undefined } = { current: undefined };
   void objects.synced.then(() => {
     if (!signal.aborted) held.current = start();
   });
   return held;
 }
 
-interface ChoreParts {
+interface TaskParts {
   client: ReturnType<typeof createClient>;
-  objects: FollowedObjects;
+  objects: WatchedObjects;
   ipam: Ipam;
   pods: PodNetwork;
-  filter: PlaneSwitch;
-  proving: Proving;
-  inProxysStead: StandIn;
+  filter: DataplaneSwitch;
+  proving: ServiceProbeLoop;
+  kubeProxyCompat: KubeProxyCompat;
   netlink: NetlinkPort;
   loop: ModelLoop;
   metrics: AgentMetrics;
@@ -239,7 +239,7 @@ const MODE_LABELS: Record<DataplaneState | "none", string> = {
 
 async function refreshMetrics(
   metrics: AgentMetrics,
-  { filter, loop, proving }: Pick<ChoreParts, "filter" | "loop" | "proving">,
+  { filter, loop, proving }: Pick<TaskParts, "filter" | "loop" | "proving">,
 ): Promise<void> {
   metrics.ready.set(loop.ready ? 1 : 0);
   metrics.servicesProven.set(proving.proven() ? 1 : 0);
@@ -263,18 +263,21 @@ async function refreshMetrics(
 }
 
 /** The new data plane is confirmed when services are proven and the cluster has been told since that it acts. */
-function confirmIfProven(filter: PlaneSwitch, proving: Proving): void {
+function confirmIfProven(filter: DataplaneSwitch, proving: ServiceProbeLoop): void {
   filter.confirm(proving.noObjection() && filter.announcedLast() === "BPF");
 }
 
-function lookedAtServices(filter: PlaneSwitch, proving: Proving, tell: () => void): void {
+function observedServices(filter: DataplaneSwitch, proving: ServiceProbeLoop, tell: () => void): void {
   confirmIfProven(filter, proving);
-  if (proving.news() || (filter.acting() === "BPF" && filter.announcedLast() !== "BPF")) tell();
+  if (proving.changed() || (filter.acting() === "BPF" && filter.announcedLast() !== "BPF")) tell();
 }
 
 /** In the order a new node needs them: what others must know of it before what people read. */
-function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock }, parts: ChoreParts): Chore[] {
-  const { client, objects, ipam, pods, filter, proving, inProxysStead, netlink, loop } = parts;
+function periodicTasks(
+  { config, dataplanes: planes, clock, failover }: AgentParts & { clock: Clock },
+  parts: TaskParts,
+): PeriodicTask[] {
+  const { client, objects, ipam, pods, filter, proving, kubeProxyCompat: inProxysStead, netlink, loop } = parts;
   let told: string | undefined;
   return [
     { name: "unfinished claims", run: () => ipam.repair() },
@@ -316,10 +319,10 @@ function chores({ config, planes, clock, failover }: AgentParts & { clock: Clock
     },
     {
       name: "API addresses",
-      run: async () => failover && keepAddresses(failover.file, apiAddresses(objects.endpointSlices.list("default"))),
+      run: async () => failover && saveAddresses(failover.file, apiAddresses(objects.endpointSlices.list("default"))),
     },
     { name: "metrics", run: () => refreshMetrics(parts.metrics, { filter, loop, proving }) },
-    { name: "late releases", run: () => pods.giveBackLate() },
+    { name: "late releases", run: () => pods.releaseLate() },
     { name: "cluster information", run: () => ensureClusterInformation(client, config.version) },
   ];
 }
@@ -346,7 +349,7 @@ function together(filter: ModelTarget, network: ModelTarget): ModelTarget {
 
 async function openSockets(
   options: Omit<Parameters<typeof cniService>[0], "impaired"> & { config: AgentConfig },
-  { filter, loop, records }: { filter: PlaneSwitch; loop: ModelLoop; records: PodRecords },
+  { filter, loop, records }: { filter: DataplaneSwitch; loop: ModelLoop; records: PodRecords },
 ) {
   const { config } = options;
   const impaired = () => {
@@ -361,7 +364,7 @@ async function openSockets(
       services: () => servicesTable(loop.model),
       settings: () => settingsTable(loop.model),
       problems: () => problemsTable(loop.model, loop.problems(), filter.fill()),
-      "hand-over": () => handOverTable(filter.state()),
+      "hand-over": () => switchoverTable(filter.state()),
     },
   });
   const opened = [await serveLines(adminSocket(config.directories.run), admin)];
@@ -371,7 +374,7 @@ async function openSockets(
   return opened;
 }
 
-function stuckUpkeep(upkeep: Upkeep | undefined, clock: Clock): string | undefined {
+function stuckTasks(upkeep: PeriodicTasks | undefined, clock: Clock): string | undefined {
   const idle = upkeep ? clock.now() - upkeep.lastTurn() : 0;
   return idle > 5 * STUCK_MS ? `periodic tasks have not run for ${Math.round(idle / 1000)} s` : undefined;
 }

@@ -1,15 +1,15 @@
 import { vendorNames } from "../api/names.ts";
 import type { KubeObject, ResourceKind } from "../api/object.ts";
+import type { Calculator } from "../calc/calculator.ts";
+import { calculatorKinds, type InputName } from "../calc/calculator-kinds.ts";
 import type { Client } from "../cluster/client.ts";
 import { createInformer, type Informer } from "../cluster/informer.ts";
 import { slimReading } from "../cluster/slim-reading.ts";
 import type { Log } from "../kit/log.ts";
-import type { Calculator } from "../policy/calculator.ts";
-import { calculatorKinds, type InputName } from "../policy/calculator-kinds.ts";
 import { type Affinity, type Block, IPAM_CONFIGURATIONS, type IpamConfiguration, type Pool } from "./stored-kinds.ts";
 
 /** Everything the agent follows of its cluster, one copy of each kind. What it knows it keeps while the API server is away. */
-export interface FollowedObjects {
+export interface WatchedObjects {
   pods: Informer<KubeObject>;
   nodes: Informer<KubeObject>;
   namespaces: Informer<KubeObject>;
@@ -26,7 +26,7 @@ export interface FollowedObjects {
 }
 
 /** Feeds the calculation with every kind it reads, and says when there is something new. */
-export function followObjects(client: Client, calculator: Calculator, changed: () => void, log: Log): FollowedObjects {
+export function watchObjects(client: Client, calculator: Calculator, changed: () => void, log: Log): WatchedObjects {
   const waiting = new Set<string>();
   const all: Informer<KubeObject>[] = [];
   const reading = slimReading<KubeObject>(client, withoutManagedFields);

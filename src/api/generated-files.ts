@@ -1,5 +1,5 @@
 import { stringify } from "yaml";
-import { customResourceDefinitions } from "./crd.ts";
+import { customResourceDefinitions } from "./schema/crd.ts";
 
 const HEADER = "# Generated from src/api/resources. Do not edit: change the resource and run `npm run generate`.\n";
 

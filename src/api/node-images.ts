@@ -1,5 +1,5 @@
-import type { ClusterKind } from "./cluster-kinds.ts";
-import type { OperatingSystem } from "./operating-system.ts";
+import type { ClusterKind } from "./tables/cluster-kinds.ts";
+import type { OperatingSystem } from "./tables/operating-system.ts";
 
 export interface NodeImageRow {
   kind: ClusterKind;

@@ -285,7 +285,7 @@ function pipe(answer: IncomingMessage, sink: Sink): void {
     }
     // At the pace of whoever reads: a long list must neither pile up here nor be cut off.
     answer.pause();
-    void sink.room().then(() => answer.resume());
+    void sink.writable().then(() => answer.resume());
   });
   answer.on("close", () => sink.end());
   sink.signal.addEventListener("abort", () => answer.destroy(), { once: true });

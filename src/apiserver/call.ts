@@ -49,7 +49,7 @@ export interface Reply {
 export interface Sink {
   write(chunk: string | readonly Buffer[]): boolean;
   /** Resolves when the reader has taken enough for more to be written: for whoever has much to say and time to wait. */
-  room(): Promise<void>;
+  writable(): Promise<void>;
   end(): void;
   /** Aborts when the client leaves. */
   signal: AbortSignal;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { groupVersion, type KubeObject } from "../api/object.ts";
-import { applyDefaults } from "../api/schema-walk.ts";
+import { applyDefaults } from "../api/schema/schema-walk.ts";
 import type { Admission, Call, Change } from "./call.ts";
 import { checkSchema } from "./decode.ts";
 import { metadataProblems } from "./metadata.ts";
@@ -135,7 +135,7 @@ export function countsGenerations(kind: ServedKind): boolean {
 }
 
 /** True when anything outside metadata and status differs. */
-export function asksForSomethingElse(kind: ServedKind, next: KubeObject, live: KubeObject): boolean {
+export function hasUnmetPreconditions(kind: ServedKind, next: KubeObject, live: KubeObject): boolean {
   for (const field of new Set([...Object.keys(next), ...Object.keys(live)])) {
     if (field === "metadata" || field === "apiVersion" || field === "kind") continue;
     if (field === "status" && kind.status) continue;

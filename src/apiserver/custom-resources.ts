@@ -1,6 +1,6 @@
-import { compileJsonPath } from "../api/json-path.ts";
 import type { Condition, KubeObject } from "../api/object.ts";
-import type { Schema } from "../api/schema.ts";
+import { compileJsonPath } from "../api/schema/json-path.ts";
+import type { Schema } from "../api/schema/schema.ts";
 import type { Admission, Change } from "./call.ts";
 import { type Core, objectOf, putNow, removeNow, timestamp } from "./core.ts";
 import { fieldAt } from "./field-path.ts";

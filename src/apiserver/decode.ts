@@ -1,6 +1,6 @@
 import { parseDocument } from "yaml";
 import { groupVersion, type KubeObject } from "../api/object.ts";
-import { pruneUnknown, validateAgainst } from "../api/schema-walk.ts";
+import { pruneUnknown, validateAgainst } from "../api/schema/schema-walk.ts";
 import { StatusError } from "../api/status.ts";
 import { duplicateKeys } from "./duplicate-keys.ts";
 import { decodeProtobuf, PROTOBUF } from "./kubernetes/protobuf.ts";

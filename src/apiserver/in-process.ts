@@ -100,7 +100,7 @@ async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string
       wake();
       return waiting.length < UNREAD_LIMIT;
     },
-    room: () =>
+    writable: () =>
       waiting.length < ENOUGH || sink.signal.aborted
         ? Promise.resolve()
         : new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../api/object.ts";
-import { fieldCause, invalidMessage, requiredMessage } from "../api/schema-cause.ts";
+import { fieldCause, invalidMessage, requiredMessage } from "../api/schema/schema-cause.ts";
 import type { StatusCause } from "../api/status.ts";
 import type { ServedKind } from "./resource.ts";
 

@@ -1,4 +1,4 @@
-import type { Definitions, Schema } from "../api/schema.ts";
+import type { Definitions, Schema } from "../api/schema/schema.ts";
 import { DEFINITIONS, KEPT_WHEN_EMPTY, LIST_META_TYPE, OBJECT_META_TYPE } from "./kubernetes/types.ts";
 import { META, SCALE } from "./openapi-operations.ts";
 import type { ServedKind } from "./resource.ts";

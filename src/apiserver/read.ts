@@ -1,7 +1,7 @@
 import { stringify } from "yaml";
-import { matchesFields, parseFieldSelector } from "../api/field-selector.ts";
 import { groupVersion } from "../api/object.ts";
-import { matchesLabels, parseLabelSelector } from "../api/selector.ts";
+import { matchesFields, parseFieldSelector } from "../api/schema/field-selector.ts";
+import { matchesLabels, parseLabelSelector } from "../api/schema/selector.ts";
 import type { Call, Reply } from "./call.ts";
 import { bodyOf, type Core, findStored, objectOf } from "./core.ts";
 import { negotiate, type Wanted } from "./negotiate.ts";

@@ -1,5 +1,5 @@
 import type { KubeObject, ResourceKind } from "../api/object.ts";
-import type { Definitions, Schema } from "../api/schema.ts";
+import type { Definitions, Schema } from "../api/schema/schema.ts";
 import type { StatusCause } from "../api/status.ts";
 
 /** One version of one resource, as the server serves it. Kubernetes' own kinds are a table of these; CRDs and the v3 API make theirs. */

@@ -89,7 +89,7 @@ function sinkOf(response: ServerResponse, signal: AbortSignal): Sink {
       response.write(typeof chunk === "string" ? chunk : chunk.length === 1 ? chunk[0]! : Buffer.concat(chunk));
       return response.writableLength < UNSENT_LIMIT;
     },
-    room: () => (response.writableNeedDrain ? drained(response) : NOW),
+    writable: () => (response.writableNeedDrain ? drained(response) : NOW),
     end: () => {
       if (!response.writableEnded) response.end();
     },

@@ -83,7 +83,7 @@ class EventStream {
     for (const stored of present) {
       if (this.#ended) return;
       this.#send("ADDED", stored);
-      await this.#sink.room();
+      await this.#sink.writable();
     }
   }
 

@@ -5,13 +5,13 @@ import { type Call, isDryRun, managerOf, type Reply } from "./call.ts";
 import {
   abandon,
   admit,
-  asksForSomethingElse,
   type Core,
   changeOf,
   checkFresh,
   commit,
   countsGenerations,
   findStored,
+  hasUnmetPreconditions,
   objectOf,
   shown,
   timestamp,
@@ -135,7 +135,7 @@ export async function updateObject(
     kind.strategy.setDefaults?.(next);
   }
   admit(core, change);
-  if (call.subresource !== "status" && countsGenerations(kind) && asksForSomethingElse(kind, next, live)) {
+  if (call.subresource !== "status" && countsGenerations(kind) && hasUnmetPreconditions(kind, next, live)) {
     next.metadata.generation = (live.metadata.generation ?? 0) + 1;
   }
   change.object = owned ? next : ownershipOf(kind).update(live, next, whoOf(core, call));

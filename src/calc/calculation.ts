@@ -1,6 +1,5 @@
 import type { Names } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
-import { profileName, profileSource } from "../api/profile-names.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import type { HostEndpoint as HostEndpointResource } from "../api/resources/host-endpoint.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
@@ -8,11 +7,10 @@ import type { IPAMBlock } from "../api/resources/ipam.ts";
 import type { NetworkPolicy } from "../api/resources/network-policy.ts";
 import type { NetworkSet } from "../api/resources/network-set.ts";
 import type { Profile as ProfileResource } from "../api/resources/profile.ts";
+import { profileName, profileSource } from "../api/resources/profile-names.ts";
 import type { Tier } from "../api/resources/tier.ts";
 import { calculatorKinds, type InputName } from "./calculator-kinds.ts";
-import { Endpoints } from "./endpoints.ts";
 import { InputTable, keyOf } from "./input-table.ts";
-import { IpSets } from "./ip-sets.ts";
 import type {
   ClusterNode,
   HostEndpoint,
@@ -27,20 +25,22 @@ import type {
   WorkloadEndpoint,
 } from "./model.ts";
 import { toNet } from "./nets.ts";
-import { Nodes } from "./nodes.ts";
 import { orMake } from "./or-make.ts";
-import { blockFacts, Routes } from "./routes.ts";
-import { Backends } from "./service-backends.ts";
-import type { Service } from "./service-ports.ts";
-import { Services } from "./services.ts";
+import { Endpoints } from "./policy/endpoints.ts";
+import { IpSets } from "./policy/ip-sets.ts";
+import { labeledHostEndpoint, labeledNetworkSet, serviceAccountOf, workloadOf } from "./policy/labeled-endpoints.ts";
+import { translateKubernetesPolicy } from "./policy/translate-kubernetes-policy.ts";
+import { translatePolicy } from "./policy/translate-policy.ts";
+import { allowAllProfile, translateProfile } from "./policy/translate-profile.ts";
+import type { Translation } from "./policy/translated-policy.ts";
+import { problem } from "./policy/untranslatable.ts";
+import { Nodes } from "./routes/nodes.ts";
+import { blockFacts, Routes } from "./routes/routes.ts";
+import { Backends } from "./services/service-backends.ts";
+import type { Service } from "./services/service-ports.ts";
+import { Services } from "./services/services.ts";
 import { settingsOf, withoutEffect } from "./settings.ts";
 import { TableDiff } from "./table-diff.ts";
-import { hostEndpointThing, networkSetThing, serviceAccountOf, workloadOf } from "./things.ts";
-import { translateKubernetesPolicy } from "./translate-kubernetes-policy.ts";
-import { translatePolicy } from "./translate-policy.ts";
-import { allowAllProfile, translateProfile } from "./translate-profile.ts";
-import type { Translation } from "./translated-policy.ts";
-import { problem } from "./untranslatable.ts";
 
 /** What each input holds. The orchestrator's objects are read where they are used. */
 interface InputObjects extends Record<InputName, object> {
@@ -131,21 +131,21 @@ export class Calculation {
     this.#inSync = true;
   }
 
-  take(): ModelDelta | undefined {
+  takeDelta(): ModelDelta | undefined {
     this.#settle();
     const { endpoints, hostEndpoints, policies, profiles, nodes, routes, services, problems, settings } = this.#tables;
-    const [newSettings] = settings.take().set;
+    const [newSettings] = settings.takeDelta().set;
     const delta: ModelDelta = {
       inSync: this.#inSync,
-      ipSets: this.#sets.take(),
-      policies: policies.take(),
-      profiles: profiles.take(),
-      endpoints: endpoints.take(),
-      hostEndpoints: hostEndpoints.take(),
-      nodes: nodes.take(),
-      routes: routes.take(),
-      services: services.take(),
-      problems: problems.take(),
+      ipSets: this.#sets.takeDelta(),
+      policies: policies.takeDelta(),
+      profiles: profiles.takeDelta(),
+      endpoints: endpoints.takeDelta(),
+      hostEndpoints: hostEndpoints.takeDelta(),
+      nodes: nodes.takeDelta(),
+      routes: routes.takeDelta(),
+      services: services.takeDelta(),
+      problems: problems.takeDelta(),
       ...(newSettings ? { settings: newSettings } : {}),
     };
     const changed = this.#inSync !== this.#toldInSync || !isEmpty(delta);
@@ -235,29 +235,30 @@ export class Calculation {
         this.#inputs.serviceAccounts.get(`${namespace}/${serviceAccountOf(pod)}`),
       );
     const id = `pod ${key}`;
-    if (workload) this.#sets.setThing(workload);
-    else this.#sets.removeThing(id);
+    if (workload) this.#sets.setEndpoint(workload);
+    else this.#sets.removeEndpoint(id);
     const local = workload?.node === this.#node ? workload : undefined;
     if (local) this.#endpoints.set({ is: "workload", thing: local });
     else this.#endpoints.remove(id);
     const interfaceName = local?.interfaceName ?? "";
-    this.#routes.say(id, local ? local.nets.map((net) => ({ is: "workload", net, interfaceName })) : []);
+    this.#routes.problems(id, local ? local.nets.map((net) => ({ is: "workload", net, interfaceName })) : []);
   }
 
   #settleNetworkSets(name: "networkSets" | "globalNetworkSets"): void {
     for (const key of this.#inputs[name].takeDirty()) {
       const set = this.#inputs[name].get(key);
-      if (set) this.#sets.setThing(networkSetThing(set, this.#inputs.namespaces.get(set.metadata.namespace ?? "")));
-      else this.#sets.removeThing(`${name === "networkSets" ? "ns" : "gns"} ${key}`);
+      if (set)
+        this.#sets.setEndpoint(labeledNetworkSet(set, this.#inputs.namespaces.get(set.metadata.namespace ?? "")));
+      else this.#sets.removeEndpoint(`${name === "networkSets" ? "ns" : "gns"} ${key}`);
     }
   }
 
   #settleHostEndpoint(key: string): void {
     const resource = this.#inputs.hostEndpoints.get(key);
     const id = `hep ${key}`;
-    const thing = resource && hostEndpointThing(resource, (name) => this.#labelsOfProfile(name));
-    if (thing) this.#sets.setThing(thing);
-    else this.#sets.removeThing(id);
+    const thing = resource && labeledHostEndpoint(resource, (name) => this.#labelsOfProfile(name));
+    if (thing) this.#sets.setEndpoint(thing);
+    else this.#sets.removeEndpoint(id);
     if (thing && resource.spec.node === this.#node) this.#endpoints.set({ is: "host", thing, resource });
     else this.#endpoints.remove(id);
   }
@@ -300,7 +301,7 @@ export class Calculation {
     for (const key of blocks.takeDirty()) {
       const block = blocks.get(key);
       const facts = block ? blockFacts(block) : [];
-      this.#routes.say(`block ${key}`, facts);
+      this.#routes.problems(`block ${key}`, facts);
       this.#nodes.setBlock(key, facts);
     }
     for (const key of affinities.takeDirty()) this.#settleAffinity(key);
@@ -326,13 +327,13 @@ export class Calculation {
     const { spec } = this.#inputs.affinities.get(key) ?? {};
     const net = spec?.state === "confirmed" && !spec.deleted && spec.type !== "virtual" ? toNet(spec.cidr) : undefined;
     // `claim` comes after `block` in the alphabet, so that the block is believed where the two differ.
-    this.#routes.say(`claim ${key}`, spec && net !== undefined ? [{ is: "pods", net, node: spec.node }] : []);
+    this.#routes.problems(`claim ${key}`, spec && net !== undefined ? [{ is: "pods", net, node: spec.node }] : []);
   }
 
   #settlePool(key: string): void {
     const pool = this.#inputs.pools.get(key);
     const net = pool && toNet(pool.spec.cidr);
-    this.#routes.say(`pool ${key}`, net === undefined ? [] : [{ is: "pool", net }]);
+    this.#routes.problems(`pool ${key}`, net === undefined ? [] : [{ is: "pool", net }]);
     const ipip = pool?.spec.ipipMode !== undefined && pool.spec.ipipMode !== "Never";
     const message = "IPIP is not supported: packets to this pool's pods travel without it";
     this.#report(`pool ${key}`, pool && ipip ? [problem(pool.kind, pool.metadata, "IPIP_UNSUPPORTED", message)] : []);

@@ -23,13 +23,13 @@ const pod = (name: string, ip: string, labels = {}, node = "here", more: object 
   status: { phase: "Running", podIPs: [{ ip }] },
 });
 
-/** A node called `here` that was told some objects; `tell` gives what changed. */
+/** A node called `here` that was told some objects; `runScenario` gives what changed. */
 function nodeThatKnows(...objects: KubeObject[]) {
   const calculator = createCalculator("here", vendorNames);
   const model = new ModelCopy();
   const tell = (...more: KubeObject[]) => {
     for (const object of more) calculator.set(object);
-    const delta = calculator.take();
+    const delta = calculator.takeDelta();
     if (delta) model.apply(delta);
     return delta;
   };
@@ -295,9 +295,9 @@ describe("settings and host endpoints", () => {
 describe("being in sync", () => {
   it("is told once, even if nothing else changed", () => {
     const { calculator } = nodeThatKnows();
-    expect(calculator.take()).toBeUndefined();
+    expect(calculator.takeDelta()).toBeUndefined();
     calculator.inSync();
-    expect(calculator.take()?.inSync).toBe(true);
-    expect(calculator.take()).toBeUndefined();
+    expect(calculator.takeDelta()?.inSync).toBe(true);
+    expect(calculator.takeDelta()).toBeUndefined();
   });
 });

@@ -16,7 +16,7 @@ export interface Calculator {
   /** Every kind has been listed once. */
   inSync(): void;
   /** What changed since the last time; undefined where nothing did. All work happens here, so many changes cost little more than one. */
-  take(): ModelDelta | undefined;
+  takeDelta(): ModelDelta | undefined;
 }
 
 export function createCalculator(node: string, names: Names): Calculator {
@@ -32,6 +32,6 @@ export function createCalculator(node: string, names: Names): Calculator {
       if (input) calculation.remove(input, keyOf(ref));
     },
     inSync: () => calculation.inSync(),
-    take: () => calculation.take(),
+    takeDelta: () => calculation.takeDelta(),
   };
 }

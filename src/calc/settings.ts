@@ -1,10 +1,10 @@
-import { FAILSAFE_PORTS } from "../api/failsafe-ports.ts";
-import { protocolNumber } from "../api/protocols.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
+import { FAILSAFE_PORTS } from "../api/tables/failsafe-ports.ts";
+import { protocolNumber } from "../api/tables/protocols.ts";
 import type { FailsafePort, ModelProblem, Settings } from "./model.ts";
 import { toNet } from "./nets.ts";
-import { problem } from "./untranslatable.ts";
+import { problem } from "./policy/untranslatable.ts";
 
 type Configuration = DataplaneConfiguration["spec"];
 

@@ -19,7 +19,7 @@ export class TableDiff<T> {
     return this.#values.get(id);
   }
 
-  take(): TableDelta<T> {
+  takeDelta(): TableDelta<T> {
     const delta: TableDelta<T> = { set: [], remove: [] };
     for (const id of [...this.#dirty].sort()) {
       const value = this.#values.get(id);

@@ -1,15 +1,15 @@
 import { lineOf, versionDifference } from "../procedures/checks/versions.ts";
 import { readServiceVersion, type ServiceVersion } from "../procedures/service-version.ts";
+import { readServerVersion, type ServerVersion } from "./commands/check/server-version.ts";
 import { withCluster } from "./connect.ts";
-import { dialect } from "./dialect.ts";
 import { errors } from "./errors.ts";
-import { readServerVersion, type ServerVersion } from "./server-version.ts";
+import { nameSet } from "./name-set.ts";
 import type { Session } from "./session.ts";
 
 export function clusterVersions(session: Session): Promise<{ server: ServerVersion; service: ServiceVersion }> {
   return withCluster(session, async (client, signal) => {
     const server = await readServerVersion(client, signal);
-    return { server, service: await readServiceVersion(client, dialect(session), signal) };
+    return { server, service: await readServiceVersion(client, nameSet(session), signal) };
   });
 }
 

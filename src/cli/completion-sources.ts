@@ -1,9 +1,9 @@
 import type { CompletionSource } from "./flags.ts";
-import type { GlobalFlags, Session, World } from "./session.ts";
+import type { CliContext, GlobalFlags, Session } from "./session.ts";
 
 /** The words on the command line, which say which cluster is meant. */
 export interface CompletionWords {
-  world: World;
+  world: CliContext;
   words: readonly string[];
 }
 
@@ -44,9 +44,9 @@ const SOURCES: Readonly<Record<Source, (session: Session) => Promise<string[]>>>
     return contextNames(flags.kubeconfig === undefined ? {} : { kubeconfig: flags.kubeconfig });
   },
   async kinds(session) {
-    const { v3Places } = await import("../api/v3-places.ts");
-    const { dialect } = await import("./dialect.ts");
-    return v3Places(dialect(session)).map(({ served }) => served.plural);
+    const { v3Places } = await import("../api/resources/v3-places.ts");
+    const { nameSet } = await import("./name-set.ts");
+    return v3Places(nameSet(session)).map(({ served }) => served.plural);
   },
   async namespaces(session) {
     const { NAMESPACES } = await import("../cluster/kinds.ts");
@@ -57,7 +57,7 @@ const SOURCES: Readonly<Record<Source, (session: Session) => Promise<string[]>>>
     return await listed(session, NODES);
   },
   async runs(session) {
-    const { withEngine } = await import("./open-engine.ts");
+    const { withEngine } = await import("./commands/runs/open-engine.ts");
     const { listRuns } = await import("../procedures/run/engine.ts");
     return await withEngine(session, {}, async (engine) => (await listRuns(engine)).map(({ id }) => id));
   },
@@ -72,7 +72,7 @@ async function listed(session: Session, type: typeof import("../cluster/kinds.ts
 }
 
 async function namesOf(session: Session, kind: string): Promise<string[]> {
-  const { withResources } = await import("./open-resources.ts");
+  const { withResources } = await import("./commands/resources/open-resources.ts");
   const { findKind } = await import("../procedures/resources/find-kind.ts");
   return await withResources(session, {}, async ({ store, names, namespace }) => {
     const place = findKind(kind, names);

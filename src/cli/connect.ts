@@ -1,4 +1,4 @@
-import { VERSION } from "../api/release.ts";
+import { VERSION } from "../api/tables/release.ts";
 import { type Client, createClient } from "../cluster/client.ts";
 import { explain } from "../cluster/errors.ts";
 import { httpsTransport } from "../cluster/https-transport.ts";

@@ -2,7 +2,7 @@ import { StatusError } from "../api/status.ts";
 import { CodedError } from "../kit/errors.ts";
 import { errors } from "./errors.ts";
 import { wrapped } from "./printer.ts";
-import type { GlobalFlags, World } from "./session.ts";
+import type { CliContext, GlobalFlags } from "./session.ts";
 
 /** From this verbosity on, a failure shows its stack. */
 const SHOW_STACK = 8;
@@ -38,14 +38,14 @@ export const FIX_BY_REASON: Record<string, string> = {
 
 type Shown = Pick<GlobalFlags, "output" | "v">;
 
-export async function printFailure(world: World, flags: Shown, error: CodedError): Promise<void> {
+export async function printFailure(world: CliContext, flags: Shown, error: CodedError): Promise<void> {
   world.err(
     flags.output === "json" ? failureJson(flags, error) : await failureText(world.config.columns, flags, error),
   );
 }
 
 /** At once and without a width: for a failure outside of any command, after which the process ends. */
-export function printFailureNow(world: World, error: CodedError): void {
+export function printFailureNow(world: CliContext, error: CodedError): void {
   world.err(`error: ${error.message} [${error.code}]\n${error.fix ? `  fix: ${error.fix}\n` : ""}`);
 }
 

@@ -1,5 +1,5 @@
 import { type Dataplane, parseDataplane } from "../api/dataplane.ts";
-import { formatVersion, parseVersion } from "../api/version.ts";
+import { formatVersion, parseVersion } from "../api/tables/version.ts";
 import { errors } from "./errors.ts";
 
 /** What a shell may complete a value with: these words, or names that are looked up when they are asked for. */

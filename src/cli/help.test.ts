@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { expect, it } from "vitest";
 import { readCliConfig } from "./config.ts";
 import { buildProgram } from "./program.ts";
-import { vendorctl } from "./testing/fake-world.ts";
+import { vendorctl } from "./testing/fake-context.ts";
 
 const world = {
   config: readCliConfig({}, {}),

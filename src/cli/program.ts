@@ -1,16 +1,21 @@
 import { Command } from "commander";
-import { VERSION } from "../api/release.ts";
-import { addCheckCommand, addStatusCommands } from "./check-program.ts";
-import { addClusterCommands } from "./cluster-program.ts";
+import { VERSION } from "../api/tables/release.ts";
+import { addCheckCommand, addStatusCommands } from "./commands/check/check.command.ts";
+import { addClusterCommands } from "./commands/cluster/cluster.command.ts";
+import {
+  addInstallCommand,
+  addProxyCommands,
+  addSwitchCommand,
+  addUninstallCommand,
+} from "./commands/install/install.command.ts";
+import { addResourceCommands } from "./commands/resources/resources.command.ts";
+import { addRunCommands } from "./commands/runs/runs.command.ts";
+import { addMigrateCommands } from "./commands/upgrade/migrate.command.ts";
+import { addFlowsCommands, addUpgradeCommand } from "./commands/upgrade/upgrade.command.ts";
 import { errors } from "./errors.ts";
 import { completedWith, duration, oneOf, someText, wholeNumber } from "./flags.ts";
 import { document, formatHelpFor, helpOfOptions } from "./help.ts";
-import { addInstallCommand, addProxyCommands, addSwitchCommand, addUninstallCommand } from "./install-program.ts";
-import { addMigrateCommands } from "./migrate-program.ts";
-import { addResourceCommands } from "./resources-program.ts";
-import { addRunCommands } from "./run-program.ts";
-import { DIALECTS, type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
-import { addFlowsCommands, addUpgradeCommand } from "./upgrade-program.ts";
+import { type CliContext, type GlobalFlags, NAME_SETS, OUTPUT_FORMATS, type Session } from "./session.ts";
 
 /** Makes a command's action of what it does, which is loaded only when the command runs. */
 export type Start = <Options>(
@@ -21,7 +26,7 @@ export type Start = <Options>(
  * All of vendorctl as a tree of commands. Only the tree is made here: what a command does is imported when it runs,
  * so that `--help` and `version` stay as quick as Node itself.
  */
-export function buildProgram(world: World): Command {
+export function buildProgram(world: CliContext): Command {
   const program = new Command("vendorctl")
     .description("Check, install, switch and upgrade the networking of a Kubernetes cluster.")
     .exitOverride()
@@ -61,13 +66,13 @@ export function buildProgram(world: World): Command {
   return program;
 }
 
-function addOtherCommands(program: Command, world: World, start: Start): void {
+function addOtherCommands(program: Command, world: CliContext, start: Start): void {
   document(program.command("explain"), {
     short: "Explain an error or check code, offline",
     examples: [["Explain the code at the end of an error", "vendorctl explain KUBECONFIG_MISSING"]],
   })
     .argument("<code>", "the word in brackets at the end of an error")
-    .action(start(async () => (await import("./commands/explain.ts")).explain));
+    .action(start(async () => (await import("./commands/check/explain.run.ts")).explain));
   addClusterCommands(program, start);
   document(program.command("completion"), {
     short: "Print a shell completion script",
@@ -77,7 +82,7 @@ function addOtherCommands(program: Command, world: World, start: Start): void {
     ],
   })
     .argument("<shell>", "bash, zsh or fish")
-    .action(start(async () => (await import("./commands/completion.ts")).completion));
+    .action(start(async () => (await import("./commands/completion/completion.run.ts")).completion));
   document(program.command("options"), { short: "List the global options" }).action(() =>
     world.out(helpOfOptions(program, world.config.outColumns)),
   );
@@ -86,11 +91,13 @@ function addOtherCommands(program: Command, world: World, start: Start): void {
     .argument("[words...]")
     .allowUnknownOption()
     .helpOption(false)
-    .action(async (words: string[]) => (await import("./commands/complete.ts")).complete(world, program, words));
+    .action(async (words: string[]) =>
+      (await import("./commands/completion/complete.run.ts")).complete(world, program, words),
+    );
   program
     .command("start-story", { hidden: true })
     .option("--paper", "with simulated nodes, also as root")
-    .action(start(async () => (await import("./commands/start-story.ts")).startStory));
+    .action(start(async () => (await import("./commands/demo/demo.run.ts")).runDemo));
 }
 
 /** Forms that only some commands have; the others have table, json and yaml. */
@@ -107,7 +114,7 @@ function refuseFormat(command: string, output: GlobalFlags["output"]): void {
   throw errors.USAGE(`-o ${output} is for ${commands.join(", ")}, not for ${command}`, "use table, json or yaml");
 }
 
-function addGlobalFlags(program: Command, world: World): void {
+function addGlobalFlags(program: Command, world: CliContext): void {
   const path = "the path of a kubeconfig file";
   program
     .option(
@@ -147,8 +154,8 @@ function addGlobalFlags(program: Command, world: World): void {
     )
     .option(
       "--names <dialect>",
-      `names of the cluster's resources: ${DIALECTS.join(" or ")}`,
-      oneOf("--names", DIALECTS),
+      `names of the cluster's resources: ${NAME_SETS.join(" or ")}`,
+      oneOf("--names", NAME_SETS),
       "vendor" as const,
     )
     .option(

@@ -1,12 +1,12 @@
-import type { ClusterCommands } from "./cluster-commands.ts";
+import type { ClusterCommands } from "./commands/cluster/cluster-commands.ts";
 import type { CliConfig } from "./config.ts";
 import type { Styled } from "./printable.ts";
 
 /** What the commands that change a cluster are asked for, where it is not to do it. */
 type Intent = "plan" | "diff";
 
-export const DIALECTS = ["vendor", "calico"] as const;
-type DialectName = (typeof DIALECTS)[number];
+export const NAME_SETS = ["vendor", "calico"] as const;
+type NameSetName = (typeof NAME_SETS)[number];
 
 export const OUTPUT_FORMATS = ["table", "json", "yaml", "short", "junit", "wide", "name"] as const;
 type OutputFormat = (typeof OUTPUT_FORMATS)[number];
@@ -26,18 +26,18 @@ export interface GlobalFlags {
   /** Milliseconds. */
   timeout?: number;
   /** Whose words the cluster's objects are written in. */
-  names: DialectName;
+  names: NameSetName;
 }
 
 /** The outside of one run of vendorctl: where it writes, what it was given, what it drives, and when to stop. */
-export interface World {
+export interface CliContext {
   config: CliConfig;
   /** Plain text is cleaned of control characters before it is printed; see printable.ts. */
   out(text: string | Styled): void;
   err(text: string | Styled): void;
   signal: AbortSignal;
   /** Asks the user at the terminal; absent without one. */
-  ask?(question: string): Promise<string>;
+  prompt?(question: string): Promise<string>;
   /** Everything that comes in on standard input. */
   input?(): Promise<string>;
   /** The command line, as it was given. */
@@ -47,6 +47,6 @@ export interface World {
 }
 
 /** What a command gets beside its own flags. */
-export interface Session extends World {
+export interface Session extends CliContext {
   flags: GlobalFlags;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { StatusError } from "../api/status.ts";
-import { fakeClusterCommands, vendorctl } from "./testing/fake-world.ts";
+import { fakeClusterCommands, vendorctl } from "./testing/fake-context.ts";
 
 describe("vendorctl on a good day", () => {
   it("shows its commands when it is asked for nothing", async () => {

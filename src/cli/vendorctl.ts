@@ -3,17 +3,17 @@ import type { CodedError } from "../kit/errors.ts";
 import { errors } from "./errors.ts";
 import { asCoded, printFailure } from "./failure.ts";
 import { guarded } from "./printable.ts";
-import type { GlobalFlags, World } from "./session.ts";
+import type { CliContext, GlobalFlags } from "./session.ts";
 
 /** Runs one command line and returns what the process should exit with. Never throws. */
-export async function runVendorctl(argv: readonly string[], world: World): Promise<number> {
+export async function runVendorctl(argv: readonly string[], world: CliContext): Promise<number> {
   const { buildProgram } = await import("./program.ts");
   const safe = guarded(world);
   return await runProgramTree(buildProgram({ argv, ...safe }), argv, safe);
 }
 
 /** Any tree of commands of ours: the same flags, the same errors, the same exits. */
-export async function runProgramTree(program: Command, argv: readonly string[], world: World): Promise<number> {
+export async function runProgramTree(program: Command, argv: readonly string[], world: CliContext): Promise<number> {
   try {
     await program.parseAsync(withoutShortEquals(argv), { from: "user" });
     return 0;

@@ -108,9 +108,9 @@ describe("an informer", () => {
     ["the server ends the watch", (server) => server.breakWatches("clean")],
     ["the connection breaks", (server) => server.breakWatches("broken")],
     ["the connection breaks in the middle of an event", (server) => server.breakWatches("midLine")],
-    ["a line is not JSON", (server) => server.say("<html>")],
-    ["a line is JSON but no event", (server) => server.say('{"type":"ADDED"}')],
-    ["the stream reports an error", (server) => server.say('{"type":"ERROR","object":{"kind":"Status","code":500}}')],
+    ["a line is not JSON", (server) => server.send("<html>")],
+    ["a line is JSON but no event", (server) => server.send('{"type":"ADDED"}')],
+    ["the stream reports an error", (server) => server.send('{"type":"ERROR","object":{"kind":"Status","code":500}}')],
     [
       "the API restarts, and resumed watches repeat old events",
       (server) => {
@@ -243,10 +243,10 @@ const acts: fc.Arbitrary<[string, Act]> = fc.oneof(
     .map((how): [string, Act] => [`watch ends ${how}`, (s) => s.breakWatches(how)]),
   fc.constant<[string, Act]>(["compact", (s) => s.compact()]),
   fc.constant<[string, Act]>(["bookmark", (s) => s.bookmark()]),
-  fc.constant<[string, Act]>(["bad line", (s) => s.say("]]")]),
+  fc.constant<[string, Act]>(["bad line", (s) => s.send("]]")]),
   fc.constant<[string, Act]>([
     "error in the stream",
-    (s) => s.say('{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError"}}'),
+    (s) => s.send('{"type":"ERROR","object":{"kind":"Status","code":500,"reason":"InternalError"}}'),
   ]),
   fc
     .tuple(fc.integer({ min: 1, max: 4 }), fc.constantFrom(500, 503, 429, 410, "refuse" as const))

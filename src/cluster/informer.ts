@@ -43,7 +43,7 @@ export function createInformer<T extends KubeObject>(
     client,
     kind,
     (finding) => {
-      for (const change of cache.take(finding)) for (const handler of handlers) tell(handler, change);
+      for (const change of cache.drain(finding)) for (const handler of handlers) tell(handler, change);
       if (finding.found === "all") markSynced();
     },
     stopping.signal,

@@ -3,7 +3,7 @@ import type { Client } from "./client.ts";
 import { deadline } from "./deadline.ts";
 import { isNotFound } from "./failures.ts";
 import { LEASES } from "./kinds.ts";
-import { held, type Lease, mayTake, released, type Sighting, sight } from "./lease.ts";
+import { acquired, canAcquire, type Lease, released, type Sighting, sight } from "./lease.ts";
 
 export interface LeaderOptions {
   client: Client;
@@ -129,15 +129,15 @@ function createCandidate(options: LeaderOptions, leaseMs: number, clock: Clock) 
         const fresh: Lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name, namespace } };
         seen = sight(
           seen,
-          await client.create(LEASES, held(fresh, identity, leaseMs, clock.now()), { signal }),
+          await client.create(LEASES, acquired(fresh, identity, leaseMs, clock.now()), { signal }),
           clock.now(),
         );
         return true;
       }
       seen = sight(seen, lease, clock.now());
-      if (!mayTake(seen, identity, clock.now())) return false;
+      if (!canAcquire(seen, identity, clock.now())) return false;
       // Its resourceVersion makes this a compare-and-swap: of two who try, one gets a conflict.
-      const taken = await client.replace(LEASES, held(lease, identity, leaseMs, clock.now()), { signal });
+      const taken = await client.replace(LEASES, acquired(lease, identity, leaseMs, clock.now()), { signal });
       seen = sight(seen, taken, clock.now());
       return true;
     },

@@ -23,14 +23,14 @@ export function sight(before: Sighting | undefined, lease: Lease, now: number): 
 }
 
 /** Free, ours, or not renewed for its whole duration since we first saw it in this state. */
-export function mayTake({ lease, at }: Sighting, identity: string, now: number): boolean {
+export function canAcquire({ lease, at }: Sighting, identity: string, now: number): boolean {
   const { holderIdentity, leaseDurationSeconds } = lease.spec ?? {};
   if (!holderIdentity || holderIdentity === identity) return true;
   return now - at > (leaseDurationSeconds ?? 0) * 1_000;
 }
 
 /** The lease as we want to write it: taken if it was another's or nobody's, renewed if it is ours. */
-export function held(lease: Lease, identity: string, leaseMs: number, now: number): Lease {
+export function acquired(lease: Lease, identity: string, leaseMs: number, now: number): Lease {
   const time = microTime(now);
   const old = lease.spec ?? {};
   const renewal = old.holderIdentity === identity;

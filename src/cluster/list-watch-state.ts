@@ -19,7 +19,7 @@ export type ListWatchInput<T> =
   | { on: "waited" };
 
 /**
- * `gone`: the server no longer has the history we ask for. `broken`: nobody answered, or the connection broke, which says nothing
+ * `removed`: the server no longer has the history we ask for. `broken`: nobody answered, or the connection broke, which says nothing
  * about our place in the history. `refused`: an answer, but not the one we wanted (an error, or not an event at all).
  */
 export type Failure = "gone" | "broken" | "refused";

@@ -17,7 +17,7 @@ export function keyOf({ metadata: { name, namespace } }: KubeObject): string {
  * deleted, and an object re-created under the same name is a deletion and an addition.
  */
 export interface ObjectCache<T> {
-  take(finding: Finding<T>): Change<T>[];
+  drain(finding: Finding<T>): Change<T>[];
   get(key: string): T | undefined;
   /** All, or those of one namespace. */
   list(namespace?: string): T[];
@@ -71,7 +71,7 @@ export function objectCache<T extends KubeObject>(): ObjectCache<T> {
   };
 
   return {
-    take(finding) {
+    drain(finding) {
       switch (finding.found) {
         case "all":
           return replaceAll(finding.objects);

@@ -8,11 +8,11 @@ import { httpsTransport } from "./https-transport.ts";
 import { loadConnection } from "./kubeconfig.ts";
 
 /**
- * Everything a program that runs in a cluster is given. In a pod it is made by `podWorld`; the embedded cluster makes one per container,
+ * Everything a program that runs in a cluster is given. In a pod it is made by `podContext`; the embedded cluster makes one per container,
  * so that the same program runs there inside the cluster's own process. A program therefore touches no process-wide state: no
  * `process.env`, no exit, no signals, no output but `log`.
  */
-export interface ProgramWorld {
+export interface ProgramContext {
   /** The container's environment: the only configuration there is. */
   env: Readonly<Record<string, string | undefined>>;
   /** To the API server, by the rules of a pod: its service account, and `ORCHESTRATOR_SERVICE_*` before `KUBERNETES_SERVICE_*`. */
@@ -33,14 +33,14 @@ export interface ListenAddress {
 }
 
 /** Resolves after a graceful stop. Throws a `CodedError` to end with its exit code, anything else to end with 1. */
-export type Program = (world: ProgramWorld) => Promise<void>;
+export type Program = (world: ProgramContext) => Promise<void>;
 
 /** The world of a real pod, or of a developer's shell with a kubeconfig. */
-export function podWorld(
+export function podContext(
   env: Readonly<Record<string, string | undefined>>,
   signal: AbortSignal,
   log: Log,
-): ProgramWorld {
+): ProgramContext {
   return {
     env,
     signal,

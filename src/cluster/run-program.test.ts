@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CodedError } from "../kit/errors.ts";
 import { type Log, openLog } from "../kit/log.ts";
-import type { Program, ProgramWorld } from "./program.ts";
+import type { Program, ProgramContext } from "./program.ts";
 import { logLevelOf, runProgram } from "./run-program.ts";
 
 async function run(program: Program, stop = new AbortController()) {
@@ -10,7 +10,7 @@ async function run(program: Program, stop = new AbortController()) {
   const nowhere = () => {
     throw new Error("no such thing in this story");
   };
-  const world: ProgramWorld = { env: {}, signal: stop.signal, log, transport: nowhere, listen: nowhere };
+  const world: ProgramContext = { env: {}, signal: stop.signal, log, transport: nowhere, listen: nowhere };
   return { exitCode: await runProgram(program, world), lines };
 }
 

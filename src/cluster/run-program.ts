@@ -1,14 +1,14 @@
 import { StatusError } from "../api/status.ts";
 import { CodedError } from "../kit/errors.ts";
 import type { LogFields, LogLevel } from "../kit/log.ts";
-import type { Program, ProgramWorld } from "./program.ts";
+import type { Program, ProgramContext } from "./program.ts";
 
 /** What a process exits with that was asked to stop and did; and one that failed without a code of its own. */
 const STOPPED = 0;
 const FAILED = 1;
 
 /** Runs a program to its end. The last word in its log is why it ended; the answer is what its process exits with. */
-export async function runProgram(program: Program, world: ProgramWorld): Promise<number> {
+export async function runProgram(program: Program, world: ProgramContext): Promise<number> {
   const { log, signal } = world;
   try {
     await program(world);
@@ -19,7 +19,7 @@ export async function runProgram(program: Program, world: ProgramWorld): Promise
       log.info({}, "stopped, as asked");
       return STOPPED;
     }
-    const { fields, exitCode } = lastWords(error);
+    const { fields, exitCode } = finalOutput(error);
     log.error(fields, error instanceof Error ? error.message : String(error));
     return exitCode;
   }
@@ -36,7 +36,7 @@ function isAbort(error: unknown, signal: AbortSignal): boolean {
 }
 
 /** A failure with a code is explained by its sentence and its fix; only one we did not foresee needs its stack. */
-function lastWords(error: unknown): { fields: LogFields; exitCode: number } {
+function finalOutput(error: unknown): { fields: LogFields; exitCode: number } {
   if (error instanceof CodedError) {
     const { code, fix, cause } = error;
     const because = cause instanceof Error ? { cause: cause.message } : {};

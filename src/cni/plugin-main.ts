@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { isatty } from "node:tty";
-import { askLine } from "../kit/line-socket.ts";
+import { requestLine } from "../kit/line-socket.ts";
 import { readPluginEnv } from "./config.ts";
 import { runPlugin } from "./plugin.ts";
 
@@ -10,6 +10,6 @@ const STANDARD_INPUT = 0;
 export async function pluginMain(): Promise<void> {
   // Not by `process.stdin`: to look at it makes it one that is not waited for, and reading it then fails while nothing is there yet.
   const input = isatty(STANDARD_INPUT) ? "" : readFileSync(STANDARD_INPUT, "utf8");
-  const { output, exitCode } = await runPlugin(readPluginEnv(), input, askLine);
+  const { output, exitCode } = await runPlugin(readPluginEnv(), input, requestLine);
   process.stdout.write(output, () => process.exit(exitCode));
 }

@@ -16,7 +16,7 @@ export interface PluginEnd {
   exitCode: 0 | 1;
 }
 
-export type Ask = (socket: string, request: CniRequest, timeoutMs: number) => Promise<unknown>;
+export type RequestAgent = (socket: string, request: CniRequest, timeoutMs: number) => Promise<unknown>;
 
 const SOCKET = "/var/run/vendor/cni.sock";
 /** Longer than the agent itself waits for anything: its answer says more than our giving up. */
@@ -24,7 +24,7 @@ const PATIENCE_MS = 90_000;
 const STATUS_MS = 10_000;
 
 /** One call, from what the runtime said to what it reads. Everything is done by the node's agent. */
-export async function runPlugin(env: PluginEnv, input: string, ask: Ask): Promise<PluginEnd> {
+export async function runPlugin(env: PluginEnv, input: string, ask: RequestAgent): Promise<PluginEnd> {
   try {
     if (env.command === "VERSION") {
       const asked = parseConfig(input || "{}").cniVersion ?? CNI_VERSIONS.at(-1);
@@ -39,7 +39,7 @@ export async function runPlugin(env: PluginEnv, input: string, ask: Ask): Promis
   }
 }
 
-async function answered(request: CniRequest, ask: Ask): Promise<PluginEnd> {
+async function answered(request: CniRequest, ask: RequestAgent): Promise<PluginEnd> {
   const { command, config } = request;
   const socket = config.socket || SOCKET;
   const patience = PATIENCE_MS + (config.policy_setup_timeout_seconds ?? 0) * 1000;

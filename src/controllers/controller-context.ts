@@ -8,13 +8,13 @@ import type { ControllersMetrics } from "./controllers-metrics.ts";
 import type { Events } from "./events.ts";
 import type { Informers } from "./informers.ts";
 import { isRace } from "./race.ts";
-import type { SettingsHolder } from "./settings/settings-holder.ts";
+import type { SettingsStore } from "./settings/settings-holder.ts";
 
 /** What every controller of this room works with. */
 export interface ControllerContext {
   client: Client;
   informers: Informers;
-  settings: SettingsHolder;
+  settings: SettingsStore;
   config: ControllersConfig;
   events: Events;
   metrics: ControllersMetrics;
@@ -23,7 +23,7 @@ export interface ControllerContext {
 }
 
 /** Someone else was faster, or our copy is a moment behind: the next look will see it. */
-const LOOK_AGAIN_MS = 100;
+const RESYNC_MS = 100;
 
 /** Counts what a reconcile does, and takes a lost race for what it is: a reason to look again, not a failure. */
 export function observed({ metrics }: ControllerContext, controller: string, reconcile: Reconcile): Reconcile {
@@ -35,7 +35,7 @@ export function observed({ metrics }: ControllerContext, controller: string, rec
     } catch (error) {
       if (isRace(error)) {
         metrics.reconciles.add({ controller, result: "raced" });
-        return { requeueAfterMs: LOOK_AGAIN_MS };
+        return { requeueAfterMs: RESYNC_MS };
       }
       metrics.reconciles.add({ controller, result: "failed" });
       throw error;

@@ -35,7 +35,7 @@ export function createEvents(client: Client, source: string, clock: Clock, log: 
   };
 }
 
-interface Saying {
+interface EventText {
   suffix: string;
   reason: string;
   message: string;
@@ -43,7 +43,7 @@ interface Saying {
   now: number;
 }
 
-function eventOf({ apiVersion, kind, metadata }: KubeObject, saying: Saying): KubeObject {
+function eventOf({ apiVersion, kind, metadata }: KubeObject, saying: EventText): KubeObject {
   const time = new Date(saying.now).toISOString().replace(/\.\d+Z$/, "Z");
   return {
     apiVersion: "v1",

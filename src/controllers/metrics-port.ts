@@ -1,16 +1,16 @@
 import { createServer, type Server } from "node:http";
-import type { ProgramWorld } from "../cluster/program.ts";
+import type { ProgramContext } from "../cluster/program.ts";
 import { METRICS_CONTENT_TYPE, type Metrics } from "../kit/metrics.ts";
 
 /** Serves metrics on the port the settings name, and moves when they do. 0 is off. */
 export interface MetricsPort {
   /** What to print on the port health is answered on: nothing unless it is that one. */
-  beside: Metrics;
+  alongside: Metrics;
   use(port: number): void;
   close(): void;
 }
 
-export function metricsPort(world: ProgramWorld, metrics: Metrics, healthPort: number): MetricsPort {
+export function metricsPort(world: ProgramContext, metrics: Metrics, healthPort: number): MetricsPort {
   let port = healthPort;
   let server: Server | undefined;
   const close = () => {
@@ -19,7 +19,7 @@ export function metricsPort(world: ProgramWorld, metrics: Metrics, healthPort: n
     server = undefined;
   };
   return {
-    beside: { ...metrics, text: () => (port === healthPort ? metrics.text() : "") },
+    alongside: { ...metrics, text: () => (port === healthPort ? metrics.text() : "") },
     use(wanted) {
       if (wanted === port) return;
       close();

@@ -41,7 +41,7 @@ export const controllersProgram: Program = async (world) => {
       return kinds.length === 0 ? undefined : `waiting for the first list of ${kinds.join(", ")}`;
     },
   };
-  await world.listen(healthServer({ ready, metrics: serving.beside }), config.healthPort);
+  await world.listen(healthServer({ ready, metrics: serving.alongside }), config.healthPort);
 
   const lead = async (signal: AbortSignal): Promise<void> => {
     log.info({}, "leading");

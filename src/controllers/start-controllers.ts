@@ -11,7 +11,7 @@ import { startInformers } from "./informers.ts";
 import { ipamController } from "./ipam/ipam-controller.ts";
 import { profileController } from "./profiles/profile-controller.ts";
 import { settingsController } from "./settings/settings-controller.ts";
-import { type SettingsHolder, settingsHolder } from "./settings/settings-holder.ts";
+import { type SettingsStore, settingsStore } from "./settings/settings-holder.ts";
 
 export interface ControllersOptions {
   client: Client;
@@ -22,7 +22,7 @@ export interface ControllersOptions {
 }
 
 export interface RunningControllers {
-  settings: SettingsHolder;
+  settings: SettingsStore;
   /** Kinds whose first list is not in yet: until then nothing is decided. */
   waitingFor(): string[];
   stop(): Promise<void>;
@@ -31,7 +31,7 @@ export interface RunningControllers {
 /** Everything this program does while it leads. */
 export function startControllers({ client, config, metrics, clock, log }: ControllersOptions): RunningControllers {
   const { informers, waitingFor, stop } = startInformers(client, log);
-  const settings = settingsHolder();
+  const settings = settingsStore();
   const events = createEvents(client, vendorNames.workloads.kubeControllers, clock, log);
   const context: ControllerContext = { client, informers, settings, config, events, metrics, clock, log };
   const controllers = [

@@ -1,7 +1,7 @@
 /** What the agent may ask of a data plane. Two keep this contract: nftables (`nft/`) and eBPF (`ebpf/`). */
 import type { Dataplane } from "../api/dataplane.ts";
+import type { ModelDelta } from "../calc/model.ts";
 import type { CodedError } from "../kit/errors.ts";
-import type { ModelDelta } from "../policy/model.ts";
 
 export interface DataplaneDriver {
   readonly kind: Dataplane;

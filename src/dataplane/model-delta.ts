@@ -1,4 +1,4 @@
-import type { DataplaneModel, ModelDelta } from "../policy/model.ts";
+import type { DataplaneModel, ModelDelta } from "../calc/model.ts";
 
 /** Nothing new: whoever is given it tries again what failed. */
 export function emptyDelta(inSync: boolean): ModelDelta {

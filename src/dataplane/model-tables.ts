@@ -1,5 +1,5 @@
 /** Tables that are the same whichever data plane acts: they print the model. */
-import type { DataplaneModel } from "../policy/model.ts";
+import type { DataplaneModel } from "../calc/model.ts";
 import type { Table } from "./contract.ts";
 
 export function policiesTable({ policies }: DataplaneModel): Table {

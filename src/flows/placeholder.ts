@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
-import type { Program, ProgramWorld } from "../cluster/program.ts";
+import type { Program, ProgramContext } from "../cluster/program.ts";
 import { programTls } from "../cluster/program-tls.ts";
 import { healthServer } from "../kit/health-server.ts";
 import { readFlowsConfig } from "./config.ts";
@@ -9,11 +9,11 @@ import { readFlowsConfig } from "./config.ts";
  * What stands where flow logs and their page will be, so that what the operator provisions is whole: it answers health, and to
  * everything else it says honestly that it does nothing yet.
  */
-export const flowLogsStandIn: Program = (world) =>
-  standIn(world, { port: 7443, message: "flow logs are not part of this release", tls: true });
+export const flowLogsPlaceholder: Program = (world) =>
+  placeholder(world, { port: 7443, message: "flow logs are not part of this release", tls: true });
 
-export const flowUIStandIn: Program = (world) =>
-  standIn(world, { port: 8081, message: "the flow UI is not part of this release", tls: false });
+export const flowUIPlaceholder: Program = (world) =>
+  placeholder(world, { port: 8081, message: "the flow UI is not part of this release", tls: false });
 
 interface Part {
   port: number;
@@ -22,7 +22,7 @@ interface Part {
   tls: boolean;
 }
 
-async function standIn(world: ProgramWorld, part: Part): Promise<void> {
+async function placeholder(world: ProgramContext, part: Part): Promise<void> {
   const { port, healthPort } = readFlowsConfig(world.env, part.port);
   await world.listen(answeringServer(world, part), port);
   await world.listen(healthServer({}), healthPort);
@@ -31,7 +31,7 @@ async function standIn(world: ProgramWorld, part: Part): Promise<void> {
   await new Promise<void>((resolve) => world.signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-function answeringServer({ env }: ProgramWorld, { message, tls }: Part): Server | TlsServer {
+function answeringServer({ env }: ProgramContext, { message, tls }: Part): Server | TlsServer {
   const body = `${JSON.stringify({ code: 501, reason: "NotImplemented", message })}\n`;
   const answer: RequestListener = (_request, response) => {
     response.writeHead(501, { "content-type": "application/json" });

@@ -2,23 +2,23 @@
  * The front door: everything the house may ask of Linux, as ports, on the real kernel; `fake/fake-kernel.ts` has the same ports in memory, for tests. What is of a network namespace is opened
  * for one, and without one for the namespace this thread is in.
  */
-import { realBpf } from "./bpf.ts";
-import type { BpfPort } from "./bpf-port.ts";
-import { type CgroupPort, realCgroup } from "./cgroup.ts";
-import type { ConntrackPort } from "./conntrack-port.ts";
-import { realConntrack } from "./ctnetlink.ts";
-import { type KernelFeatures, probeFeatures } from "./features.ts";
-import { realMounts } from "./mounts.ts";
-import type { MountsPort } from "./mounts-port.ts";
-import type { NetlinkPort } from "./netlink-port.ts";
-import { realNetns } from "./netns.ts";
-import type { Netns, NetnsPort } from "./netns-port.ts";
-import { realNft } from "./nft.ts";
-import type { NftPort } from "./nft-port.ts";
-import { type BpfObject, type LoadOptions, loadObject } from "./object.ts";
-import { realNetlink } from "./real-netlink.ts";
-import { realSockets } from "./sockdiag.ts";
-import type { SocketsPort } from "./sockets-port.ts";
+import { realBpf } from "./bpf/bpf.ts";
+import type { BpfPort } from "./bpf/bpf-port.ts";
+import { type CgroupPort, realCgroup } from "./bpf/cgroup.ts";
+import { type KernelFeatures, probeFeatures } from "./bpf/features.ts";
+import { type BpfObject, type LoadOptions, loadObject } from "./bpf/object.ts";
+import type { ConntrackPort } from "./conntrack/conntrack-port.ts";
+import { realConntrack } from "./conntrack/ctnetlink.ts";
+import { realSockets } from "./conntrack/sockdiag.ts";
+import type { SocketsPort } from "./conntrack/sockets-port.ts";
+import type { NetlinkPort } from "./netlink/netlink-port.ts";
+import { realNetlink } from "./netlink/real-netlink.ts";
+import { realMounts } from "./netns/mounts.ts";
+import type { MountsPort } from "./netns/mounts-port.ts";
+import { realNetns } from "./netns/netns.ts";
+import type { Netns, NetnsPort } from "./netns/netns-port.ts";
+import { realNft } from "./nft/nft.ts";
+import type { NftPort } from "./nft/nft-port.ts";
 
 export interface Kernel {
   readonly bpf: BpfPort;

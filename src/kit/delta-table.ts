@@ -17,12 +17,12 @@ export class DeltaTable<V> {
 
   want(key: string, value: V): void {
     this.desired.set(key, value);
-    this.look(key);
+    this.observe(key);
   }
 
   unwant(key: string): void {
     this.desired.delete(key);
-    this.look(key);
+    this.observe(key);
   }
 
   /** Exactly these are wanted. */
@@ -43,17 +43,17 @@ export class DeltaTable<V> {
       this.actual.set(key, value);
       keys.add(key);
     }
-    for (const key of [...keys, ...this.desired.keys()]) this.look(key);
+    for (const key of [...keys, ...this.desired.keys()]) this.observe(key);
   }
 
   wrote(key: string, value: V): void {
     this.actual.set(key, value);
-    this.look(key);
+    this.observe(key);
   }
 
   removed(key: string): void {
     this.actual.delete(key);
-    this.look(key);
+    this.observe(key);
   }
 
   /** Ordered by key, so that the same differences are always mended in the same order. */
@@ -71,7 +71,7 @@ export class DeltaTable<V> {
     return this.desired;
   }
 
-  private look(key: string): void {
+  private observe(key: string): void {
     const [desired, actual] = [this.desired.get(key), this.actual.get(key)];
     const done = desired === undefined ? actual === undefined : actual !== undefined && this.same(desired, actual);
     if (done) this.pending.delete(key);

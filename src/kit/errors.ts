@@ -31,7 +31,7 @@ export class CodedError extends Error {
 type Say = (...args: any[]) => string;
 
 export interface ErrorDefinition<S extends Say = Say> {
-  /** What the arguments of `say` and `fix` are called where the error is explained without having been met. */
+  /** What the arguments of `printLine` and `fix` are called where the error is explained without having been met. */
   args?: readonly string[];
   say: S;
   fix?: (...args: Parameters<S>) => string;

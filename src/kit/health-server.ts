@@ -28,7 +28,7 @@ export function healthServer({ live = {}, ready = {}, metrics }: HealthServerOpt
     const checks = first === "livez" ? live : first === "readyz" ? ready : undefined;
     const asked = checks && only !== "" ? one(checks, only) : checks;
     if (!asked) return answer(response, 404, "there is /livez, /readyz and /metrics\n");
-    void judge(asked).then(({ well, lines }) => {
+    void runHealthChecks(asked).then(({ well, lines }) => {
       const text =
         well && !searchParams.has("verbose") ? "ok" : `${lines.join("\n")}\n${first} ${well ? "passed" : "failed"}\n`;
       answer(response, well ? 200 : 503, text);
@@ -43,7 +43,7 @@ function one(checks: HealthChecks, name: string): HealthChecks | undefined {
 }
 
 /** Asks all of them at once. */
-export async function judge(checks: HealthChecks): Promise<{ well: boolean; lines: string[] }> {
+export async function runHealthChecks(checks: HealthChecks): Promise<{ well: boolean; lines: string[] }> {
   const results = await Promise.all(
     Object.entries(checks).map(async ([name, check]) => ({ name, problem: await problemOf(check) })),
   );

@@ -12,7 +12,7 @@ const LONGEST = 4 * 1024 * 1024;
 
 /**
  * Listens where `path` is, taking the place of whoever listened there before: a process that was killed leaves its socket behind.
- * Only the user we run as may connect. What `answer` throws ends the connection without an answer.
+ * Only the user we run as may connect. What `replyTo` throws ends the connection without an answer.
  */
 export async function serveLines(path: string, answer: (question: unknown) => Promise<unknown>): Promise<LineServer> {
   const open = new Set<Socket>();
@@ -36,7 +36,7 @@ export async function serveLines(path: string, answer: (question: unknown) => Pr
 }
 
 /** Asks, and gives what is answered. Rejects when nobody listens, when the answer does not come in time, or is cut off. */
-export function askLine(path: string, question: unknown, timeoutMs: number): Promise<unknown> {
+export function requestLine(path: string, question: unknown, timeoutMs: number): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
     const parts: string[] = [];

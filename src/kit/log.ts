@@ -46,12 +46,12 @@ export async function openLog(options: LogOptions): Promise<Log> {
 function asText(line: string): string {
   const { level, time, message, error, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const clock = String(time).slice(11, 23);
-  const pairs = Object.entries(fields).map(([name, value]) => ` ${name}=${oneWord(value)}`);
-  const cause = error === undefined ? "" : ` error=${oneWord((error as { message?: unknown }).message ?? error)}`;
+  const pairs = Object.entries(fields).map(([name, value]) => ` ${name}=${levelName(value)}`);
+  const cause = error === undefined ? "" : ` error=${levelName((error as { message?: unknown }).message ?? error)}`;
   return `${clock} ${String(level).padEnd(5)} ${message}${pairs.join("")}${cause}\n`;
 }
 
-function oneWord(value: unknown): string {
+function levelName(value: unknown): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(text);
 }

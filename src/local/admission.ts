@@ -3,7 +3,7 @@ import type { KubeObject } from "../api/object.ts";
 import type { Admission, Change } from "../apiserver/call.ts";
 import { forbidden } from "../apiserver/status-errors.ts";
 import type { Store } from "../apiserver/storage/store.ts";
-import type { ServiceAllocator } from "./controllers/service-allocator.ts";
+import type { ServiceAllocator } from "./controllers/services/service-allocator.ts";
 
 /** What a Kubernetes cluster does to objects as they are written, beyond what their kinds do by themselves. */
 

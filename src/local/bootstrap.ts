@@ -2,8 +2,8 @@ import type { KubeObject } from "../api/object.ts";
 import type { Client } from "../cluster/client.ts";
 import { isAlreadyExists } from "../cluster/failures.ts";
 import type { ClusterKeys } from "./certificates.ts";
-import { addressIn } from "./personalities/server-names.ts";
-import { systemNamespaces } from "./personalities/system-namespaces.ts";
+import { addressIn } from "./platform-profiles/server-names.ts";
+import { systemNamespaces } from "./platform-profiles/system-namespaces.ts";
 import { bootstrapRoles } from "./rbac-bootstrap.ts";
 
 /** What every cluster has before anybody uses it, in the order it must come. */

@@ -10,17 +10,22 @@ import { type Log, silentLog } from "../kit/log.ts";
 import { podDefaults, serviceAddresses } from "./admission.ts";
 import { bootstrapObjects, createMissing, pointToServer } from "./bootstrap.ts";
 import { type ClusterKeys, createClusterKeys } from "./certificates.ts";
-import { ServiceAllocator } from "./controllers/service-allocator.ts";
+import { ServiceAllocator } from "./controllers/services/service-allocator.ts";
 import { startControllers } from "./controllers/start-controllers.ts";
 import type { DaemonSet, Deployment, Node, Pod } from "./controllers/workload-types.ts";
-import type { Ground } from "./ground.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { type InstalledOptions, seedInstalled } from "./installed/seed-installed.ts";
 import { kubeconfigFor } from "./kubeconfig-file.ts";
-import { paperGround } from "./paper-ground.ts";
-import { type Personality, type PersonalityOptions, type ProxyChoice, personalityOf } from "./personality.ts";
+import {
+  type PlatformProfile,
+  type PlatformProfileOptions,
+  type ProxyChoice,
+  platformProfile,
+} from "./platform-profile.ts";
 import { podSubresources } from "./pod-subresources.ts";
 import type { ProgramTable } from "./programs/program-table.ts";
 import { type Kubelet, startKubelet } from "./runtime/kubelet.ts";
+import { simulatedInfrastructure } from "./simulated-infrastructure.ts";
 
 export interface ClusterOptions {
   name: string;
@@ -59,8 +64,8 @@ export interface LocalCluster {
   readonly keys: ClusterKeys;
   readonly server: ApiServer;
   readonly kubelet: Kubelet;
-  readonly programs: Ground["programs"];
-  readonly runtime: Ground["runtime"];
+  readonly programs: Infrastructure["programs"];
+  readonly runtime: Infrastructure["runtime"];
   readonly nodeNames: readonly string[];
   /** As the cluster's administrator. */
   readonly client: Client;
@@ -72,8 +77,8 @@ const HOST = "127.0.0.1";
 /** A whole cluster in this process; comes back when its nodes and its own pods are ready. */
 export async function startCluster(options: ClusterOptions): Promise<LocalCluster> {
   const { clock = systemClock, log = silentLog, report = () => {} } = options;
-  const personality = personalityOf(options.kind);
-  const ground = await groundOf(options, personality, clock, log);
+  const personality = platformProfile(options.kind);
+  const ground = await infrastructureOf(options, personality, clock, log);
   const { runtime, programs } = ground;
   const closers: (() => Promise<void>)[] = [];
   const close = async () => {
@@ -112,7 +117,7 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
     report("platform", "done");
 
     report("nodes", "running");
-    ground.attach({ server, client, personality, platform, clock, log });
+    ground.attach({ server, client, profile: personality, platform, clock, log });
     const kubelet = startKubelet({ transport: server.transport(), runtime, clock, log });
     closers.push(() => kubelet.stop());
     const nodes = ground.nodes(personality.nodes(platform));
@@ -140,14 +145,19 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
   }
 }
 
-async function groundOf(options: ClusterOptions, personality: Personality, clock: Clock, log: Log): Promise<Ground> {
+async function infrastructureOf(
+  options: ClusterOptions,
+  personality: PlatformProfile,
+  clock: Clock,
+  log: Log,
+): Promise<Infrastructure> {
   if (options.runtime !== "netns")
-    return paperGround({ clock, ...(options.programs && { programs: options.programs }) });
-  const { realGround } = await import("./real-ground.ts");
-  return await realGround({ name: options.name, personality, clock, log });
+    return simulatedInfrastructure({ clock, ...(options.programs && { programs: options.programs }) });
+  const { netnsInfrastructure } = await import("./netns-infrastructure.ts");
+  return await netnsInfrastructure({ name: options.name, profile: personality, clock, log });
 }
 
-async function startServer(options: ClusterOptions, personality: Personality, ground: Ground) {
+async function startServer(options: ClusterOptions, personality: PlatformProfile, ground: Infrastructure) {
   const { host = HOST, port = 0, clock = systemClock } = options;
   const chosen = {
     name: options.name,
@@ -158,7 +168,7 @@ async function startServer(options: ClusterOptions, personality: Personality, gr
     dualStack: options.dualStack ?? false,
     subnets: options.subnets ?? 1,
   };
-  const asked: PersonalityOptions = { ...chosen, apiAddress: ground.apiAddress({ host, port }) };
+  const asked: PlatformProfileOptions = { ...chosen, apiAddress: ground.apiAddress({ host, port }) };
   // What the platform cannot be is refused here, before there is anything to take back.
   personality.nodes(asked);
   personality.objects(asked);
@@ -189,7 +199,7 @@ async function startServer(options: ClusterOptions, personality: Personality, gr
     };
     const listening = await server.listen({ host, port, tls });
     const apiAddress = ground.apiAddress({ host, port: listening.port });
-    const platform: PersonalityOptions = { ...chosen, apiAddress };
+    const platform: PlatformProfileOptions = { ...chosen, apiAddress };
     for (const socket of ground.sockets(platform)) await server.listen({ ...socket, tls });
     return { server, url: listening.url, keys, platform };
   } catch (error) {

@@ -23,7 +23,7 @@ import { followFile } from "./follow-file.ts";
 import { installMethod } from "./installed/install-method.ts";
 import { oldRelease } from "./installed/old-release.ts";
 import { type ReleaseBefore, writeReleaseBefore } from "./installed/release-before.ts";
-import type { ProxyChoice } from "./personality.ts";
+import type { ProxyChoice } from "./platform-profile.ts";
 import { chooseRuntime, type RuntimeChoice, removeRealNodes } from "./runtime-choice.ts";
 
 /** `vendorctl cluster …`: clusters on this machine, each a process and a folder. */
@@ -182,14 +182,14 @@ export async function down({ name }: { name: string }, run: Run): Promise<boolea
 }
 
 const STOP_PATIENCE_MS = 15_000;
-const LOOK_EVERY_MS = 50;
+const POLL_MS = 50;
 
 async function gone(record: ClusterRecord, signal: AbortSignal): Promise<void> {
   const until = Date.now() + STOP_PATIENCE_MS;
   while (isRunning(record)) {
     signal.throwIfAborted();
     if (Date.now() > until) throw errors.CLUSTER_WILL_NOT_STOP(record.name, record.pid);
-    await new Promise((wake) => setTimeout(wake, LOOK_EVERY_MS));
+    await new Promise((wake) => setTimeout(wake, POLL_MS));
   }
 }
 

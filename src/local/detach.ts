@@ -8,7 +8,7 @@ import { errors } from "./errors.ts";
 import { followFile } from "./follow-file.ts";
 import { CLUSTER_NODE_FLAGS } from "./node-flags.ts";
 
-type Said = Parameters<Report>[0] | { event: "result" };
+type StartupReport = Parameters<Report>[0] | { event: "result" };
 
 /**
  * Runs `cluster up` with the same choices as a process that outlives this one, and waits until its cluster is ready.
@@ -35,7 +35,7 @@ export async function detach(
   run.signal.addEventListener("abort", stop, { once: true });
   try {
     for await (const line of followFile(events, { follow: true, signal: over.signal })) {
-      const said = JSON.parse(line) as Said;
+      const said = JSON.parse(line) as StartupReport;
       if (said.event === "result") return;
       run.report(said);
     }

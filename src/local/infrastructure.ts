@@ -4,24 +4,24 @@ import type { Store } from "../apiserver/storage/store.ts";
 import type { Client } from "../cluster/client.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
-import type { Personality, PersonalityOptions } from "./personality.ts";
+import type { PlatformProfile, PlatformProfileOptions } from "./platform-profile.ts";
 import type { ProgramRunner } from "./programs/program-runner.ts";
 import type { NodeRuntime, NodeSpec } from "./runtime/node-runtime.ts";
 
 /** What a cluster stands on: paper, or this machine's kernel. */
-export interface Ground {
+export interface Infrastructure {
   readonly runtime: NodeRuntime;
   /** Our own programs, which really run in their pods on either ground. */
   readonly programs: Pick<ProgramRunner, "kill" | "resolveService">;
   /** Where nodes find the API server, which listens elsewhere for people. */
   apiAddress(listening: HostPort): HostPort;
   /** Sockets of the nodes' own network for the API server to listen on too; made once, and the server's from then on. */
-  sockets(platform: PersonalityOptions): { fd: number; host: string; port: number }[];
+  sockets(platform: PlatformProfileOptions): { fd: number; host: string; port: number }[];
   admissions(store: Store): readonly Admission[];
   /** The nodes as this ground can make them. */
   nodes(planned: readonly NodeSpec[]): readonly NodeSpec[];
   /** The API server answers from here on. */
-  attach(cluster: GroundCluster): void;
+  attach(cluster: AttachedCluster): void;
   /** Whether pods are ready by rule, so that a new cluster can be waited for until all of its own are. */
   readonly podsBecomeReady: boolean;
   close(): Promise<void>;
@@ -32,11 +32,11 @@ export interface HostPort {
   port: number;
 }
 
-export interface GroundCluster {
+export interface AttachedCluster {
   server: ApiServer;
   client: Client;
-  personality: Personality;
-  platform: PersonalityOptions;
+  profile: PlatformProfile;
+  platform: PlatformProfileOptions;
   clock: Clock;
   log: Log;
 }

@@ -5,26 +5,26 @@ import { vendorNames } from "../api/names.ts";
 import { realKernel } from "../kernel/kernel.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
-import type { Ground, GroundCluster, HostPort } from "./ground.ts";
-import { addressIn } from "./personalities/server-names.ts";
-import type { Personality, PersonalityOptions } from "./personality.ts";
+import type { AttachedCluster, HostPort, Infrastructure } from "./infrastructure.ts";
+import type { PlatformProfile, PlatformProfileOptions } from "./platform-profile.ts";
+import { addressIn } from "./platform-profiles/server-names.ts";
 import { requestToken } from "./programs/account-transport.ts";
 import { referencesOf } from "./programs/program-runner.ts";
 import { errors } from "./runtime/netns/errors.ts";
+import { ServiceProxy } from "./runtime/netns/kube-proxy/service-proxy.ts";
 import { claim, removeAll } from "./runtime/netns/leftovers.ts";
 import { netnsRuntime } from "./runtime/netns/netns-runtime.ts";
 import { unpackImage } from "./runtime/netns/our-image.ts";
 import { placesOf } from "./runtime/netns/places.ts";
-import type { PodWorld } from "./runtime/netns/real-pod.ts";
+import type { PodContext } from "./runtime/netns/real-pod.ts";
 import { createSegment, routerIn } from "./runtime/netns/segment.ts";
-import { ServiceDoors } from "./runtime/netns/service-doors.ts";
-import { ServiceProxy } from "./runtime/netns/service-proxy.ts";
+import { ServiceListeners } from "./runtime/netns/service-listeners.ts";
 import { whyNotReal } from "./runtime/netns/why-not-real.ts";
 import type { NodeSpec } from "./runtime/node-runtime.ts";
 
-export interface RealGroundOptions {
+export interface NetnsInfrastructureOptions {
   name: string;
-  personality: Personality;
+  profile: PlatformProfile;
   clock: Clock;
   log: Log;
 }
@@ -33,7 +33,12 @@ export interface RealGroundOptions {
 const API_PORT = 6443;
 
 /** This machine's kernel: nodes are namespaces, pods are processes, and what they send are packets. */
-export async function realGround({ name, personality, clock, log }: RealGroundOptions): Promise<Ground> {
+export async function netnsInfrastructure({
+  name,
+  profile: personality,
+  clock,
+  log,
+}: NetnsInfrastructureOptions): Promise<Infrastructure> {
   const why = await whyNotReal(realKernel);
   if (why !== undefined) throw errors.REAL_NODES_IMPOSSIBLE(why);
   const kernel = realKernel();
@@ -41,17 +46,17 @@ export async function realGround({ name, personality, clock, log }: RealGroundOp
   await claim(kernel, places);
   const router = routerIn(firstNetwork(personality, name));
   const hosts = hostsFile(personality, name, router);
-  let attached: (GroundCluster & { proxy: ServiceProxy }) | undefined;
+  let attached: (AttachedCluster & { proxy: ServiceProxy }) | undefined;
   try {
     await unpackImage(places.image);
     const segment = createSegment(kernel, places);
     const runtime = netnsRuntime({
       ...{ kernel, places, segment, hosts, also: outsideRoot(process.execPath) },
       cgroupPath: vendorNames.paths.cgroupV2,
-      world: () => worldOf(attached as GroundCluster & { proxy: ServiceProxy }),
+      context: () => worldOf(attached as AttachedCluster & { proxy: ServiceProxy }),
     });
-    const doors = new ServiceDoors(kernel, () => runtime.pods());
-    const worldOf = ({ client, proxy }: GroundCluster & { proxy: ServiceProxy }): PodWorld => ({
+    const doors = new ServiceListeners(kernel, () => runtime.pods());
+    const worldOf = ({ client, proxy }: AttachedCluster & { proxy: ServiceProxy }): PodContext => ({
       ...{ kernel, clock, log, hosts },
       references: referencesOf(client),
       token: (pod) => requestToken(client, pod),
@@ -86,18 +91,18 @@ export async function realGround({ name, personality, clock, log }: RealGroundOp
 }
 
 /** The first subnet is the first node's, whatever else is chosen. */
-function firstNetwork(personality: Personality, name: string): string {
+function firstNetwork(personality: PlatformProfile, name: string): string {
   const [first] = personality.nodes(smallest(name));
   return first?.networks?.[0] as string;
 }
 
-function smallest(name: string): PersonalityOptions {
+function smallest(name: string): PlatformProfileOptions {
   const none = { oldNodes: 0, windowsNodes: 0, dualStack: false, proxy: undefined };
   return { name, nodes: 1, apiAddress: { host: "", port: API_PORT }, ...none };
 }
 
 /** Nobody serves names on real nodes: those of the API server are written down, as the platform's own name server would give them. */
-function hostsFile(personality: Personality, name: string, router: string): string {
+function hostsFile(personality: PlatformProfile, name: string, router: string): string {
   const { host } = personality.endpoint(smallest(name));
   const clusterIP = addressIn(personality.serviceCidrs[0] as string, 1);
   return [
@@ -110,7 +115,7 @@ function hostsFile(personality: Personality, name: string, router: string): stri
 }
 
 /** Where the API server is, and where the platform says it is. */
-function portsOf(personality: Personality, platform: PersonalityOptions): number[] {
+function portsOf(personality: PlatformProfile, platform: PlatformProfileOptions): number[] {
   const endpoint: HostPort = personality.endpoint(platform);
   return [...new Set([API_PORT, endpoint.port])];
 }

@@ -1,19 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
-import { ENDPOINT_RULES, type EndpointRule } from "../api/endpoint-rules.ts";
 import { NODE_IMAGES } from "../api/node-images.ts";
 import type { KubeObject } from "../api/object.ts";
-import { parseOperatingSystem } from "../api/operating-system.ts";
-import { kernelVerdict, supportedArchitecture } from "../api/platform-limits.ts";
-import { SERVICE_PROXY } from "../api/service-proxy.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../api/tables/cluster-kinds.ts";
+import { ENDPOINT_RULES, type EndpointRule } from "../api/tables/endpoint-rules.ts";
+import { SERVICE_PROXY } from "../api/tables/kube-proxy.ts";
+import { parseOperatingSystem } from "../api/tables/operating-system.ts";
+import { kernelVerdict, supportedArchitecture } from "../api/tables/platform-limits.ts";
 import { contains, parseAddress, parseCidr } from "../kit/ip.ts";
-import { type Personality, type PersonalityOptions, personalityOf } from "./personality.ts";
+import { type PlatformProfile, type PlatformProfileOptions, platformProfile } from "./platform-profile.ts";
 import { nodeObject } from "./runtime/node-object.ts";
 import { type BareServer, bareServer } from "./testing/bare-server.ts";
 
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
-const asked: PersonalityOptions = {
+const asked: PlatformProfileOptions = {
   name: "demo",
   nodes: 3,
   proxy: undefined,
@@ -39,7 +39,7 @@ function writtenMode(objects: KubeObject[]): string {
 }
 
 describe.each(KINDS)("a cluster of kind %s", (kind) => {
-  const personality: Personality = personalityOf(kind);
+  const personality: PlatformProfile = platformProfile(kind);
   let server: BareServer;
   beforeEach(async () => {
     server = await bareServer();
@@ -116,7 +116,7 @@ describe.each(KINDS)("a cluster of kind %s", (kind) => {
 });
 
 describe("what sets platforms apart", () => {
-  const objects = (kind: ClusterKind) => personalityOf(kind).objects(asked);
+  const objects = (kind: ClusterKind) => platformProfile(kind).objects(asked);
 
   it("lets the operator recognise each where it can be recognised", () => {
     expect(named(objects("generic"), "ConfigMap", "kubeadm-config")).toBeDefined();
@@ -130,7 +130,7 @@ describe("what sets platforms apart", () => {
     expect(named(objects("eks"), "ConfigMap", "aws-auth")).toBeDefined();
     expect(named(objects("eks"), "DaemonSet", "aws-node")).toBeDefined();
     expect(named(objects("eks"), "Service", "kube-dns")?.metadata.labels).toHaveProperty("eks.amazonaws.com/component");
-    const [manager] = personalityOf("mke").nodes(asked);
+    const [manager] = platformProfile("mke").nodes(asked);
     expect(Object.keys(manager?.labels ?? {}).some((label) => label.startsWith("com.docker.ucp"))).toBe(true);
   });
 
@@ -145,7 +145,7 @@ describe("what sets platforms apart", () => {
     expect(dataOf(named(objects("aks"), "ConfigMap", "cluster-info"))["kubeconfig"]).toMatch(
       /https:\/\/demo-dns.*:443\n/,
     );
-    expect(personalityOf("iac").endpoint(asked).host).toBe("api.internal.demo");
+    expect(platformProfile("iac").endpoint(asked).host).toBe("api.internal.demo");
     expect(dataOf(named(objects("mke"), "ConfigMap", "com.docker.ucp.config"))["ucp-config.toml"]).toContain(
       'kubernetes_api_proxy = "proxy.local:6444"',
     );
@@ -161,7 +161,7 @@ describe("what sets platforms apart", () => {
 
   it("has a node of every managed image the limits speak of, with a kernel that fits what they say", () => {
     for (const row of NODE_IMAGES.filter(({ recentEnough }) => recentEnough)) {
-      const node = personalityOf(row.kind)
+      const node = platformProfile(row.kind)
         .nodes(asked)
         .find(({ osImage }) => {
           const { family, release } = parseOperatingSystem(osImage);
@@ -172,7 +172,7 @@ describe("what sets platforms apart", () => {
   });
 
   it("keeps ordinary pods off the control plane, unless it is all there is", () => {
-    const taints = (nodes: number) => personalityOf("generic").nodes({ ...asked, nodes })[0]?.taints;
+    const taints = (nodes: number) => platformProfile("generic").nodes({ ...asked, nodes })[0]?.taints;
     expect(taints(3)).toEqual([{ key: "node-role.kubernetes.io/control-plane", effect: "NoSchedule" }]);
     expect(taints(1)).toBeUndefined();
   });
@@ -189,25 +189,25 @@ describe("what cannot be had", () => {
   };
 
   it("refuses a kind that does not exist, and names those that do", () => {
-    expect(refusal(() => personalityOf("gke"))).toMatchObject({
+    expect(refusal(() => platformProfile("gke"))).toMatchObject({
       code: "CLUSTER_KIND_UNKNOWN",
       message: '"gke" is not a kind of cluster; the kinds are generic, iac, openshift, aks, eks, mke',
     });
-    expect(refusal(() => personalityOf("toString"))).toMatchObject({ code: "CLUSTER_KIND_UNKNOWN" });
+    expect(refusal(() => platformProfile("toString"))).toMatchObject({ code: "CLUSTER_KIND_UNKNOWN" });
   });
 
   it("refuses to do without a proxy where a manager brings it back, and to have one where there is none", () => {
-    expect(refusal(() => personalityOf("aks").objects({ ...asked, proxy: "none" }))).toMatchObject({
+    expect(refusal(() => platformProfile("aks").objects({ ...asked, proxy: "none" }))).toMatchObject({
       code: "PROXY_NOT_OFFERED",
     });
-    expect(refusal(() => personalityOf("openshift").objects({ ...asked, proxy: "ipvs" }))).toMatchObject({
+    expect(refusal(() => platformProfile("openshift").objects({ ...asked, proxy: "ipvs" }))).toMatchObject({
       code: "PROXY_NOT_OFFERED",
       message: 'kube-proxy of a cluster of kind openshift cannot be "ipvs"; it can be none',
     });
   });
 
   it("refuses a cluster of Windows nodes alone", () => {
-    const nodes = (more: Partial<PersonalityOptions>) => () => personalityOf("eks").nodes({ ...asked, ...more });
+    const nodes = (more: Partial<PlatformProfileOptions>) => () => platformProfile("eks").nodes({ ...asked, ...more });
     expect(refusal(nodes({ nodes: 2, windowsNodes: 2 }))).toMatchObject({ code: "TOO_FEW_NODES" });
     expect(refusal(nodes({ nodes: 2, oldNodes: 3 }))).toMatchObject({ code: "TOO_FEW_NODES" });
     expect(nodes({ nodes: 2, oldNodes: 2 })()).toHaveLength(2);

@@ -1,19 +1,19 @@
-import { CLUSTER_KINDS, type ClusterKind, isClusterKind } from "../api/cluster-kinds.ts";
 import type { KubeObject } from "../api/object.ts";
+import { CLUSTER_KINDS, type ClusterKind, isClusterKind } from "../api/tables/cluster-kinds.ts";
 import type { Client } from "../cluster/client.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
-import { aks } from "./personalities/aks.ts";
-import { eks } from "./personalities/eks.ts";
-import { errors } from "./personalities/errors.ts";
-import { generic } from "./personalities/generic.ts";
-import { iac } from "./personalities/iac.ts";
-import { mke } from "./personalities/mke.ts";
-import { openshift } from "./personalities/openshift.ts";
+import { aks } from "./platform-profiles/aks.ts";
+import { eks } from "./platform-profiles/eks.ts";
+import { errors } from "./platform-profiles/errors.ts";
+import { generic } from "./platform-profiles/generic.ts";
+import { iac } from "./platform-profiles/iac.ts";
+import { mke } from "./platform-profiles/mke.ts";
+import { openshift } from "./platform-profiles/openshift.ts";
 import type { NodeSpec } from "./runtime/node-runtime.ts";
 
 /** What whoever makes a cluster may choose. */
-export interface PersonalityOptions {
+export interface PlatformProfileOptions {
   name: string;
   /** All nodes; those too old and those with Windows are the last of them. */
   nodes: number;
@@ -33,7 +33,7 @@ export type ProxyMode = "iptables" | "nftables" | "ipvs";
 export type ProxyChoice = ProxyMode | "none";
 
 /** The behaviour of one platform, as far as it matters to this product. Everything but `behaviours` is a pure description. */
-export interface Personality {
+export interface PlatformProfile {
   readonly kind: ClusterKind;
   /** One range per family, IPv4 first; the second is used only by a dual-stack cluster. */
   readonly serviceCidrs: readonly string[];
@@ -41,12 +41,12 @@ export interface Personality {
   /** The modes the platform offers, its own choice first. */
   readonly proxies: readonly [ProxyChoice, ...ProxyChoice[]];
   /** Where people are told to reach the API server; not where it listens on this machine. */
-  endpoint(options: PersonalityOptions): { host: string; port: number };
+  endpoint(options: PlatformProfileOptions): { host: string; port: number };
   /** Names and addresses the API server's certificate must answer to. */
-  serverNames(options: PersonalityOptions): string[];
-  nodes(options: PersonalityOptions): NodeSpec[];
+  serverNames(options: PlatformProfileOptions): string[];
+  nodes(options: PlatformProfileOptions): NodeSpec[];
   /** Applied once when the cluster is made, in order. */
-  objects(options: PersonalityOptions): KubeObject[];
+  objects(options: PlatformProfileOptions): KubeObject[];
   /** What the platform does on its own, for as long as the cluster runs. */
   readonly behaviours: readonly Behaviour[];
 }
@@ -62,9 +62,9 @@ export interface BehaviourContext {
   log: Log;
 }
 
-const PERSONALITIES: Readonly<Record<ClusterKind, Personality>> = { generic, iac, openshift, aks, eks, mke };
+const PLATFORM_PROFILES: Readonly<Record<ClusterKind, PlatformProfile>> = { generic, iac, openshift, aks, eks, mke };
 
-export function personalityOf(kind: string): Personality {
+export function platformProfile(kind: string): PlatformProfile {
   if (!isClusterKind(kind)) throw errors.CLUSTER_KIND_UNKNOWN(kind, Object.keys(CLUSTER_KINDS).join(", "));
-  return PERSONALITIES[kind];
+  return PLATFORM_PROFILES[kind];
 }

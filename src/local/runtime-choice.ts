@@ -1,11 +1,11 @@
-import { CLUSTER_KINDS, isClusterKind } from "../api/cluster-kinds.ts";
 import { embeddedFiles } from "../api/embedded-files.ts";
+import { CLUSTER_KINDS, isClusterKind } from "../api/tables/cluster-kinds.ts";
 import { errors } from "./runtime/netns/errors.ts";
 
 export type RuntimeChoice = "auto" | "netns" | "paper";
 
 /** What about a cluster cannot be had on real nodes. */
-export interface AskedOfNodes {
+export interface NodeRequirements {
   runtime: RuntimeChoice;
   nodes: number;
   kind?: string;
@@ -22,15 +22,15 @@ const ONE_FILE = "this vendorctl is the self-contained file of a release; run it
 const isSingleFile = () => embeddedFiles() !== undefined;
 
 /** What nodes will be; and why on paper, where that was not what was asked for. What was asked for and cannot be is refused. */
-export async function chooseRuntime(asked: AskedOfNodes): Promise<{ runtime: "netns" | "paper"; why?: string }> {
+export async function chooseRuntime(asked: NodeRequirements): Promise<{ runtime: "netns" | "paper"; why?: string }> {
   if (asked.runtime === "paper") return { runtime: "paper" };
-  const why = onlyOnPaper(asked) ?? (await notHere());
+  const why = whySimulated(asked) ?? (await notHere());
   if (why === undefined) return { runtime: "netns" };
   if (asked.runtime === "netns") throw errors.REAL_NODES_IMPOSSIBLE(why);
   return { runtime: "paper", why };
 }
 
-function onlyOnPaper({ nodes, kind, installed, oldNodes, windowsNodes }: AskedOfNodes): string | undefined {
+function whySimulated({ nodes, kind, installed, oldNodes, windowsNodes }: NodeRequirements): string | undefined {
   // Without a service proxy nobody answers at the API server's cluster IP before the network does, and its operator asks there.
   if (kind !== undefined && isClusterKind(kind) && CLUSTER_KINDS[kind].platformServesServices)
     return "real nodes do not support the kube-proxy of this platform";

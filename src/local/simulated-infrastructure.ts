@@ -1,20 +1,26 @@
-import { onPaperAnnotations } from "../api/protocol/paper-node.ts";
+import { simulatedNodeAnnotations } from "../api/protocol/simulated-node.ts";
 import type { Clock } from "../kit/clock.ts";
-import type { Ground } from "./ground.ts";
+import type { Infrastructure } from "./infrastructure.ts";
 import { installedImageRules } from "./installed/image-rules.ts";
 import { NodeServices } from "./programs/node-services.ts";
-import { PaperAgents } from "./programs/paper-agents.ts";
 import { platformAddresses, platformServesClusterIP } from "./programs/platform-addresses.ts";
 import { programRunner } from "./programs/program-runner.ts";
 import { PROGRAMS, type ProgramTable } from "./programs/program-table.ts";
-import { paperRuntime } from "./runtime/paper-runtime.ts";
+import { SimulatedAgents } from "./programs/simulated-agents.ts";
+import { simulatedRuntime } from "./runtime/simulated-runtime.ts";
 
 /** Nodes on paper: pods are ready by rule, our programs run inside this process, and agents are played. Needs no rights. */
-export function paperGround({ clock, programs: extra }: { clock: Clock; programs?: ProgramTable }): Ground {
+export function simulatedInfrastructure({
+  clock,
+  programs: extra,
+}: {
+  clock: Clock;
+  programs?: ProgramTable;
+}): Infrastructure {
   const programs = programRunner({ clock, programs: { ...PROGRAMS, ...extra } });
-  const runtime = paperRuntime({ clock, rules: installedImageRules, runner: programs });
+  const runtime = simulatedRuntime({ clock, rules: installedImageRules, runner: programs });
   const services = new NodeServices();
-  const agents = new PaperAgents();
+  const agents = new SimulatedAgents();
   return {
     runtime,
     programs,
@@ -23,8 +29,8 @@ export function paperGround({ clock, programs: extra }: { clock: Clock; programs
     sockets: () => [],
     admissions: (store) => [services.learn(store), agents],
     nodes: (planned) =>
-      planned.map((node) => ({ ...node, annotations: { ...node.annotations, ...onPaperAnnotations() } })),
-    attach({ server, personality, platform, log }) {
+      planned.map((node) => ({ ...node, annotations: { ...node.annotations, ...simulatedNodeAnnotations() } })),
+    attach({ server, profile: personality, platform, log }) {
       programs.attach({
         server,
         addresses: platformAddresses(personality, platform),

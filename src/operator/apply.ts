@@ -21,7 +21,7 @@ export interface ApplyTools {
   log: Log;
   signal: AbortSignal;
   /** Told of every field that somebody else had changed and we put back. */
-  onPutBack(drift: Drift): void;
+  onDrift(drift: Drift): void;
   onWrite(did: "applied" | "deleted"): void;
 }
 
@@ -92,7 +92,7 @@ function reportDrift(tools: ApplyTools, wanted: KubeObject, live: KubeObject, fo
   for (const difference of found) {
     const drift = { object: objectName(wanted), path: difference.path, ...whoChanged(live, difference, MANAGER) };
     tools.log.warn({ ...drift }, "reverted drift");
-    tools.onPutBack(drift);
+    tools.onDrift(drift);
   }
 }
 

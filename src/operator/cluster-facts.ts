@@ -1,9 +1,9 @@
-import type { ClusterKind } from "../api/cluster-kinds.ts";
-import { detectClusterKind } from "../api/detect-cluster-kind.ts";
-import { ENDPOINT_RULES, type EndpointRule } from "../api/endpoint-rules.ts";
 import { vendorNames } from "../api/names.ts";
-import { parkedBy } from "../api/protocol/service-proxy-view.ts";
-import { readYaml, serviceProxySettings } from "../api/service-proxy-mode.ts";
+import { readYaml, serviceProxySettings } from "../api/protocol/kube-proxy-mode.ts";
+import { parkedBy } from "../api/protocol/kube-proxy-view.ts";
+import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
+import { detectClusterKind } from "../api/tables/detect-cluster-kind.ts";
+import { ENDPOINT_RULES, type EndpointRule } from "../api/tables/endpoint-rules.ts";
 import { type ClusterFacts, observeNode } from "../api/validation/facts.ts";
 import type { Workload } from "../api/workload-objects.ts";
 import { configMapData, type Observed, serviceProxyOf } from "./observed.ts";

@@ -1,6 +1,6 @@
 import { vendorNames } from "../api/names.ts";
-import { parseVersion } from "../api/version.ts";
-import { INSTALLED_RELEASE } from "../api/version-gates.ts";
+import { parseVersion } from "../api/tables/version.ts";
+import { INSTALLED_RELEASE } from "../api/tables/version-gates.ts";
 import { errors } from "./errors.ts";
 
 /** What the operator is told by its Deployment. */

@@ -1,6 +1,6 @@
-import type { ClusterKind } from "../api/cluster-kinds.ts";
 import { vendorNames } from "../api/names.ts";
 import { groupVersion, type KubeObject } from "../api/object.ts";
+import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
 import { MANAGER } from "./apply.ts";
 import { platformDataplaneSettings } from "./render/platform.ts";
 

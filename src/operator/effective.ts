@@ -1,9 +1,9 @@
-import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
-import { effectiveInstallation } from "../api/defaults.ts";
-import { ENDPOINT_RULES } from "../api/endpoint-rules.ts";
 import { vendorNames } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import type { Installation, InstallationSpec } from "../api/resources/installation.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../api/tables/cluster-kinds.ts";
+import { effectiveInstallation } from "../api/tables/defaults.ts";
+import { ENDPOINT_RULES } from "../api/tables/endpoint-rules.ts";
 import { ebpfPlatformProblems } from "../api/validation/ebpf.ts";
 import type { Problem } from "../api/validation/problem.ts";
 import { clusterFacts, clusterKindOf, platformEndpoint, podCidrs } from "./cluster-facts.ts";

@@ -2,9 +2,9 @@ import { afterEach, describe, expect, it } from "vitest";
 import { StatusError } from "../api/status.ts";
 import type { ApiResponse, Transport } from "../api/transport.ts";
 import { storedKind } from "./managed-kinds.ts";
-import { everythingOf, expireLease, isWrite, type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
+import { allObjectsOf, expireLease, isWrite, type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
 
-let world: OperatorWorld;
+let world: OperatorLab;
 afterEach(() => world.stop());
 
 /** From its nth write on nothing of this operator reaches the server: the write itself may have, or may not. */
@@ -52,7 +52,7 @@ const PARTS = ["network", "ippools", "apiserver", "service-proxy"];
 
 async function installed(): Promise<string[]> {
   for (const part of PARTS) await world.untilStatus(part, "Available");
-  return everythingOf(world.kubectl);
+  return allObjectsOf(world.kubectl);
 }
 
 async function removed(): Promise<void> {
@@ -66,11 +66,11 @@ async function removed(): Promise<void> {
 
 describe("whatever happens to the operator", () => {
   it("killed after any of its writes, the next one ends in the same state", { timeout: 300_000 }, async () => {
-    world = await operatorWorld({ nodes: 2 });
+    world = await operatorLab({ nodes: 2 });
     const first = world.startOperator();
-    const before = await everythingOf(world.kubectl);
+    const before = await allObjectsOf(world.kubectl);
     await world.installation(SPEC);
-    await world.ask("apiServer");
+    await world.request("apiServer");
     const wanted = await installed();
     const total = world.writes.length;
     await removed();
@@ -79,7 +79,7 @@ describe("whatever happens to the operator", () => {
     for (let write = 1; write <= total; write += STRIDE) {
       const { ended, stop } = startDoomed(write);
       await world.installation(SPEC);
-      await world.ask("apiServer");
+      await world.request("apiServer");
       await ended;
       await stop();
       kills++;
@@ -88,7 +88,7 @@ describe("whatever happens to the operator", () => {
       expect(await installed()).toEqual(wanted);
       await removed();
       await world.until(
-        () => everythingOf(world.kubectl),
+        () => allObjectsOf(world.kubectl),
         (now) => now.join() === before.join(),
       );
       await next.stop();
@@ -99,16 +99,16 @@ describe("whatever happens to the operator", () => {
   it("with every third write refused by 409, 429 or 500 it installs and removes all the same", {
     timeout: 120_000,
   }, async () => {
-    world = await operatorWorld({ nodes: 2 });
+    world = await operatorLab({ nodes: 2 });
     let faults = 0;
     world.startOperator({ transport: (real) => flaky(real, 3, () => faults++) });
-    const before = await everythingOf(world.kubectl);
+    const before = await allObjectsOf(world.kubectl);
     await world.installation(SPEC);
-    await world.ask("apiServer");
+    await world.request("apiServer");
     await installed();
     await removed();
     await world.until(
-      () => everythingOf(world.kubectl),
+      () => allObjectsOf(world.kubectl),
       (now) => now.join() === before.join(),
     );
     console.log(`${faults} writes refused with 409, 429 and 500 in turn`);

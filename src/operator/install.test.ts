@@ -3,9 +3,9 @@ import type { KubeObject } from "../api/object.ts";
 import type { Workload } from "../api/workload-objects.ts";
 import { CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, NODES } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
-import { applyDefinitions, createEndpointMap, type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
+import { applyDefinitions, createEndpointMap, type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
 
-let world: OperatorWorld;
+let world: OperatorLab;
 afterEach(() => world.stop());
 
 const NODE_AGENT = { namespace: "vendor-system", name: "vendor-node" };
@@ -19,10 +19,10 @@ async function agentEnv(): Promise<Record<string, string | undefined>> {
 
 describe("an installation", () => {
   it("with BPF and the v3 API ends with every part available, and then costs no more writes", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation({ vendorNetwork: { linuxDataplane: "BPF" } });
-    await world.ask("apiServer");
+    await world.request("apiServer");
     for (const part of ["network", "apiserver", "ippools"]) await world.untilStatus(part, "Available");
     for (const part of ["flow-logs", "flow-ui", "service-proxy"]) await world.untilStatus(part, "NotInstalled");
     await world.settled();
@@ -43,7 +43,7 @@ describe("an installation", () => {
   });
 
   it("writes no defaults into the user's spec: what they come to is in status", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation({ vendorNetwork: { linuxDataplane: "BPF", hostPorts: null } });
     await world.untilStatus("network", "Available");
@@ -68,7 +68,7 @@ describe("an installation", () => {
   });
 
   it("waits for the definitions, and says so, instead of crashing", async () => {
-    world = await operatorWorld({ definitions: false });
+    world = await operatorLab({ definitions: false });
     const operator = world.startOperator();
     const url = await operator.url();
     const answer = await world.until(
@@ -84,7 +84,7 @@ describe("an installation", () => {
   });
 
   it("gives the API server's address to every pod, rolls them when it changes, and takes it back when the map goes", async () => {
-    world = await operatorWorld({ endpoint: "none" });
+    world = await operatorLab({ endpoint: "none" });
     world.startOperator();
     await world.installation({ vendorNetwork: { linuxDataplane: "Nftables" } });
     await world.untilStatus("network", "Available");
@@ -107,7 +107,7 @@ describe("an installation", () => {
   });
 
   it("carries the operator's own DNS configuration to the node pods", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation();
     await world.untilStatus("network", "Available");
@@ -121,7 +121,7 @@ describe("an installation", () => {
   });
 
   it("puts back what somebody changed, says who and when, and leaves alone what they added", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation();
     await world.untilStatus("network", "Available");
@@ -144,7 +144,7 @@ describe("an installation", () => {
   });
 
   it("names the pod, the node and the next command when its agents do not start", async () => {
-    world = await operatorWorld({ nodes: 1 });
+    world = await operatorLab({ nodes: 1 });
     world.startOperator();
     await world.installation();
     await world.untilStatus("network", "Available");
@@ -171,12 +171,12 @@ describe("an installation", () => {
   });
 
   it("adds flow logs and the page when they are asked for, and takes away what each brought", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation();
-    await world.ask("flowUI");
+    await world.request("flowUI");
     await world.untilStatus("flow-ui", "Degraded", "FlowUiNeedsLogs");
-    await world.ask("flowLogs");
+    await world.request("flowLogs");
     for (const part of ["flow-logs", "flow-ui"]) await world.untilStatus(part, "Available");
     expect(await agentEnv()).toHaveProperty("FLOW_LOGS_SERVER");
     const names = async () =>

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
 import { storedKind } from "./managed-kinds.ts";
-import { type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
+import { type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
 
-let world: OperatorWorld;
+let world: OperatorLab;
 afterEach(() => world.stop());
 
 const POOLS = storedKind("ipPool");
@@ -14,7 +14,7 @@ const create = (name: string, spec: object) =>
 
 describe("IP pools", () => {
   it("are made from the installation, changed with it, and belong to nobody", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation({ vendorNetwork: network({ cidr: "10.1.0.0/16" }) });
     await world.untilStatus("ippools", "Available");
@@ -27,7 +27,7 @@ describe("IP pools", () => {
   });
 
   it("are refused another prefix or block size under the same name, with the way out", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation({ vendorNetwork: network({ cidr: "10.1.0.0/16", name: "one" }) });
     await world.untilStatus("ippools", "Available");
@@ -38,7 +38,7 @@ describe("IP pools", () => {
   });
 
   it("of somebody else with the same addresses are not taken: Degraded says so, and nothing changes", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     await create("theirs", { cidr: "10.1.0.0/16", vxlanMode: "Always" });
     world.startOperator();
     await world.installation({ vendorNetwork: network({ cidr: "10.1.0.0/16" }) });
@@ -48,7 +48,7 @@ describe("IP pools", () => {
   });
 
   it("that the installation no longer lists give out nothing more, and go when their last address is back", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation({
       vendorNetwork: network({ cidr: "10.1.0.0/16", name: "one" }, { cidr: "10.2.0.0/16", name: "two" }),

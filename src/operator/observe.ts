@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { customResourceDefinitions } from "../api/crd.ts";
 import { vendorNames } from "../api/names.ts";
 import type { KubeObject, ResourceKind } from "../api/object.ts";
+import { customResourceDefinitions } from "../api/schema/crd.ts";
 import type { Client } from "../cluster/client.ts";
 import { createInformer, type Informer } from "../cluster/informer.ts";
 import {

@@ -6,7 +6,7 @@ export interface OperatorMetrics {
   leading(is: boolean): void;
   reconciled(part: Part, outcome: Outcome, tookMs: number): void;
   wrote(part: Part, did: "applied" | "deleted"): void;
-  putBack(part: Part): void;
+  drift(part: Part): void;
 }
 
 const KINDS = ["ready", "absent", "notInstalled", "progressing", "degraded"] as const;
@@ -27,6 +27,6 @@ export function operatorMetrics(metrics: Metrics): OperatorMetrics {
       for (const each of KINDS) state.set(each === kind ? 1 : 0, { part, state: each });
     },
     wrote: (part, did) => writes.add({ part, did }),
-    putBack: (part) => drift.add({ part }),
+    drift: (part) => drift.add({ part }),
   };
 }

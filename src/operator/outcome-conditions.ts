@@ -9,7 +9,7 @@ interface ConditionContext {
   generation: number | undefined;
 }
 
-type Said = { status: "True" | "False"; reason: string; message: string };
+type ConditionText = { status: "True" | "False"; reason: string; message: string };
 
 /** An outcome as the three conditions people and programs read. */
 export function conditionsOf(
@@ -17,7 +17,7 @@ export function conditionsOf(
   before: readonly Condition[] | undefined,
   context: ConditionContext,
 ): Condition[] {
-  const said = saidBy(outcome);
+  const said = conditionText(outcome);
   const order = [context.main, "Progressing", "Degraded"] as const;
   const date = new Date(context.now);
   return order.reduce<Condition[]>(
@@ -31,9 +31,13 @@ export function conditionsOf(
   );
 }
 
-function saidBy(outcome: Exclude<Outcome, { kind: "absent" }>): { main: Said; progressing: Said; degraded: Said } {
-  const yes = (reason: string, message: string): Said => ({ status: "True", reason, message });
-  const no = (reason: string, message = ""): Said => ({ status: "False", reason, message });
+function conditionText(outcome: Exclude<Outcome, { kind: "absent" }>): {
+  main: ConditionText;
+  progressing: ConditionText;
+  degraded: ConditionText;
+} {
+  const yes = (reason: string, message: string): ConditionText => ({ status: "True", reason, message });
+  const no = (reason: string, message = ""): ConditionText => ({ status: "False", reason, message });
   switch (outcome.kind) {
     case "ready":
       return {

@@ -41,12 +41,12 @@ export const degraded = (reason: StatusReason | { code: string }, message: strin
 export function refused(problems: readonly Problem[], retry = false): Outcome {
   const [first] = problems;
   if (!first) throw new TypeError("a refusal needs a reason");
-  const told = problems.slice(0, MOST_TOLD).map(sentence);
+  const told = problems.slice(0, MOST_REPORTED).map(sentence);
   const more = problems.length - told.length;
   return degraded({ code: first.code }, [...told, ...(more > 0 ? [`And ${more} more.`] : [])].join(" "), retry);
 }
 
-const MOST_TOLD = 3;
+const MOST_REPORTED = 3;
 
 function sentence({ message, fix, code }: Problem): string {
   return withFix(`${message}`, `${fix} (vendorctl explain ${code})`);

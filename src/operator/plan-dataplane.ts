@@ -1,9 +1,9 @@
-import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
 import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
 import { ACTING, type Refusal, readAgentReport } from "../api/protocol/agent-report.ts";
+import { type ProxyView, viewServiceProxy } from "../api/protocol/kube-proxy-view.ts";
 import { rolloutProgress } from "../api/protocol/rollout.ts";
-import { type ProxyView, viewServiceProxy } from "../api/protocol/service-proxy-view.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../api/tables/cluster-kinds.ts";
 import type { Pod } from "../api/workload-objects.ts";
 import { nodeAgents, type Observed, serviceProxyOf, theOne } from "./observed.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
-import { viewServiceProxy } from "../api/protocol/service-proxy-view.ts";
+import { viewServiceProxy } from "../api/protocol/kube-proxy-view.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../api/tables/cluster-kinds.ts";
 import { type ProxyPlan, type ProxyQuestion, planServiceProxy } from "./plan-service-proxy.ts";
 
 const running = { is: "running", ready: true, owner: undefined } as const;

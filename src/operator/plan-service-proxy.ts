@@ -1,10 +1,10 @@
-import type { ClusterKind } from "../api/cluster-kinds.ts";
 import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
-import type { ProxyView } from "../api/protocol/service-proxy-view.ts";
+import type { ProxyView } from "../api/protocol/kube-proxy-view.ts";
 import { withFix } from "../api/protocol/status-message.ts";
 import type { StatusReason } from "../api/protocol/status-reasons.ts";
-import { SERVICE_PROXY } from "../api/service-proxy.ts";
+import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
+import { SERVICE_PROXY } from "../api/tables/kube-proxy.ts";
 import type { Phase } from "./plan-dataplane.ts";
 
 export interface ProxyQuestion {

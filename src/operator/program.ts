@@ -10,7 +10,7 @@ import { errors } from "./errors.ts";
 import { createObserver, type Observer } from "./observe.ts";
 import { operatorMetrics } from "./operator-metrics.ts";
 import { type Running, runOperator } from "./run-operator.ts";
-import { leaveWord, readActiveNamespace } from "./single-operator.ts";
+import { readActiveNamespace, reportRefusal } from "./single-operator.ts";
 
 const LEASE = "vendor-operator";
 
@@ -84,7 +84,7 @@ async function refuseToBeSecond(client: Client, config: OperatorConfig): Promise
   // Who cannot ask now, because it may not read there yet or nobody answers, is told when it comes to act.
   const active = await readActiveNamespace(client).catch(() => undefined);
   if (active === undefined || active === config.namespace) return;
-  await leaveWord(client, config.namespace, Date.now(), MANAGER).catch(() => {});
+  await reportRefusal(client, config.namespace, Date.now(), MANAGER).catch(() => {});
   throw errors.SECOND_OPERATOR(config.namespace, active);
 }
 

@@ -8,14 +8,14 @@ import type { Observed } from "./observed.ts";
 import type { Component } from "./render/inputs.ts";
 
 /** What a reconcile acts with. What it decides from is `Observed`. */
-export interface Hands {
+export interface ReconcileContext {
   tools: ApplyTools;
   /** A fresh look, with what was just written. */
   observe(): Observed;
   /** Whether the system namespace can be seen. */
-  readonly inside: boolean;
-  enter(): Promise<void>;
-  leave(): Promise<void>;
+  readonly canSeeNamespace: boolean;
+  enterNamespace(): Promise<void>;
+  leaveNamespace(): Promise<void>;
   apply(component: Component, wanted: readonly KubeObject[]): Promise<Applied>;
   /**
    * Pods that have addresses eBPF could not carry on. Looked up, not watched: it matters only on the way there. `generation` is
@@ -25,22 +25,22 @@ export interface Hands {
   lastEvent(pod: Pod): Promise<string | undefined>;
 }
 
-const LOOKED_UP_FOR_MS = 30_000;
+const CACHED_MS = 30_000;
 
-export function createHands(tools: ApplyTools, observer: Observer): Hands {
+export function createReconcileContext(tools: ApplyTools, observer: Observer): ReconcileContext {
   let looked: { at: number; generation: number | undefined; pods: KubeObject[] } | undefined;
   return {
     tools,
     observe: () => observer.snapshot(),
-    get inside() {
+    get canSeeNamespace() {
       return observer.inside;
     },
-    enter: () => observer.enter(tools.signal),
-    leave: () => observer.leave(),
+    enterNamespace: () => observer.enter(tools.signal),
+    leaveNamespace: () => observer.leave(),
     apply: (component, wanted) => applyComponent(tools, component, wanted),
     async podsWithFloatingIPs(generation) {
       const now = observer.snapshot().now;
-      const fresh = looked && looked.generation === generation && now - looked.at <= LOOKED_UP_FOR_MS;
+      const fresh = looked && looked.generation === generation && now - looked.at <= CACHED_MS;
       if (!looked || !fresh) looked = { at: now, generation, pods: await findFloating(tools) };
       return looked.pods;
     },
@@ -86,7 +86,7 @@ async function lastEvent({ client, signal, log }: ApplyTools, pod: Pod): Promise
 
 /** Puts our finalizer on a resource before anything is made for it, so that its removal waits for us. */
 export async function keepFinalizer(
-  hands: Hands,
+  hands: ReconcileContext,
   kind: ResourceKind,
   object: KubeObject,
   finalizer: string,
@@ -96,7 +96,7 @@ export async function keepFinalizer(
 }
 
 export async function dropFinalizer(
-  hands: Hands,
+  hands: ReconcileContext,
   kind: ResourceKind,
   object: KubeObject,
   finalizer: string,
@@ -113,7 +113,7 @@ export async function dropFinalizer(
 
 /** Not by apply: that would make the resource anew if it is gone. The version makes sure that nobody's finalizer is lost. */
 async function writeFinalizers(
-  { tools }: Hands,
+  { tools }: ReconcileContext,
   kind: ResourceKind,
   object: KubeObject,
   finalizers: string[],

@@ -8,11 +8,11 @@ import { reconcileInstallation } from "./controllers/installation.ts";
 import { reconcileIpPools } from "./controllers/ip-pools.ts";
 import { reconcileServiceProxy } from "./controllers/service-proxy.ts";
 import { NEEDS_A_PERSON } from "./errors.ts";
-import type { Hands } from "./hands.ts";
 import type { Observed } from "./observed.ts";
 import { degraded, type Outcome, type Part } from "./outcome.ts";
+import type { ReconcileContext } from "./reconcile-context.ts";
 
-const CONTROLLERS: Record<Part, (observed: Observed, hands: Hands) => Promise<Outcome>> = {
+const CONTROLLERS: Record<Part, (observed: Observed, hands: ReconcileContext) => Promise<Outcome>> = {
   network: reconcileInstallation,
   ippools: reconcileIpPools,
   apiserver: reconcileApiServer,
@@ -21,7 +21,7 @@ const CONTROLLERS: Record<Part, (observed: Observed, hands: Hands) => Promise<Ou
   "service-proxy": reconcileServiceProxy,
 };
 
-export function reconcilePart(part: Part, observed: Observed, hands: Hands): Promise<Outcome> {
+export function reconcilePart(part: Part, observed: Observed, hands: ReconcileContext): Promise<Outcome> {
   return CONTROLLERS[part](observed, hands);
 }
 

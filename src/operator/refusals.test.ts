@@ -2,23 +2,23 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
 import { CONFIG_MAPS, NAMESPACES, PODS } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
-import { type OperatorWorld, operatorWorld, type WorldOptions } from "./testing/operator-world.ts";
+import { type OperatorLab, type OperatorLabOptions, operatorLab } from "./testing/operator-lab.ts";
 
-let world: OperatorWorld;
+let world: OperatorLab;
 afterEach(() => world.stop());
 
 interface Refusal {
   what: string;
-  cluster?: WorldOptions;
+  cluster?: OperatorLabOptions;
   network?: object;
-  arrange?: (world: OperatorWorld) => Promise<void>;
+  arrange?: (world: OperatorLab) => Promise<void>;
   reason: string;
   says: string;
 }
 
 const dataplane =
   (spec: object) =>
-  async ({ kubectl }: OperatorWorld) => {
+  async ({ kubectl }: OperatorLab) => {
     const kind = storedKind("dataplaneConfiguration");
     await kubectl.create(kind, {
       apiVersion: "crd.vendor.io/v1",
@@ -28,7 +28,7 @@ const dataplane =
     });
   };
 
-const node = (info: object): WorldOptions => ({ node: (index) => (index === 1 ? { info } : {}) });
+const node = (info: object): OperatorLabOptions => ({ node: (index) => (index === 1 ? { info } : {}) });
 
 const REFUSALS: Refusal[] = [
   {
@@ -127,7 +127,7 @@ describe("what the operator refuses", () => {
   it.each(REFUSALS)(
     "$what: Degraded with the fix, and nothing is made",
     async ({ cluster, network, arrange, reason, says }) => {
-      world = await operatorWorld({ nodes: 2, ...cluster });
+      world = await operatorLab({ nodes: 2, ...cluster });
       await arrange?.(world);
       world.startOperator();
       await world.installation({ vendorNetwork: { linuxDataplane: "BPF", ...network } });
@@ -141,7 +141,7 @@ describe("what the operator refuses", () => {
   );
 
   it("a switch on a running cluster: the network stays as it is", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     const ipip = { linuxDataplane: "Nftables", ipPools: [{ cidr: "192.168.0.0/16", encapsulation: "IPIP" }] };
     await world.installation({ vendorNetwork: ipip });
@@ -157,7 +157,7 @@ describe("what the operator refuses", () => {
   });
 
   it("an Installation under another name: its own status and that of the network say so", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation({}, "mine");
     const status = await world.untilStatus("network", "Degraded", "NameNotDefault");
@@ -168,16 +168,16 @@ describe("what the operator refuses", () => {
   });
 
   it("flow logs below v3.30", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator({ env: { VENDOR_VERSION: "v3.29.1" } });
     await world.installation();
-    await world.ask("flowLogs");
-    await world.ask("flowUI");
+    await world.request("flowLogs");
+    await world.request("flowUI");
     for (const part of ["flow-logs", "flow-ui"]) await world.untilStatus(part, "Degraded", "FlowResourcesTooEarly");
   });
 
   it("a second operator in another namespace: it ends with a code, and the status of the first names it", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation();
     await world.untilStatus("network", "Available");

@@ -13,7 +13,7 @@ const NOT_OF_THE_NETWORK = new Set(["SERVICE_PROXY_CONFLICT"]);
 
 /**
  * Why the network cannot be what the installation asks for; nothing when it can. Judged with every default filled in, so that
- * what would go wrong is known before anything changes. `carried` are the objects in the cluster whose traffic eBPF would have
+ * what would go wrong is known before anything changes. `conntrackCount` are the objects in the cluster whose traffic eBPF would have
  * to carry on; they are asked for only on the way to eBPF.
  */
 export function networkRefusals(

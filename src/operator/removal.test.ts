@@ -2,16 +2,16 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
 import { NAMESPACES } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
-import { everythingOf, type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
+import { allObjectsOf, type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
 
-let world: OperatorWorld;
+let world: OperatorLab;
 afterEach(() => world.stop());
 
 const gone = async () => (await world.get(storedKind("installation"), { name: "default" })) === undefined;
 
 async function installAll(): Promise<void> {
   await world.installation({ vendorNetwork: { linuxDataplane: "BPF", serviceProxyManagement: "Enabled" } });
-  for (const noun of ["apiServer", "flowLogs", "flowUI"] as const) await world.ask(noun);
+  for (const noun of ["apiServer", "flowLogs", "flowUI"] as const) await world.request(noun);
   for (const part of ["network", "ippools", "apiserver", "flow-logs", "flow-ui", "service-proxy"]) {
     await world.untilStatus(part, "Available");
   }
@@ -19,24 +19,24 @@ async function installAll(): Promise<void> {
 
 describe("removal", () => {
   it("of all resources leaves the cluster as it was before, whatever was deleted first", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.settled();
-    const before = await everythingOf(world.kubectl);
+    const before = await allObjectsOf(world.kubectl);
     await installAll();
-    expect((await everythingOf(world.kubectl)).length).toBeGreaterThan(before.length + 30);
+    expect((await allObjectsOf(world.kubectl)).length).toBeGreaterThan(before.length + 30);
     for (const noun of ["installation", "apiServer", "flowLogs", "flowUI"] as const) {
       await world.kubectl.delete(storedKind(noun), { name: "default" });
     }
     await world.until(gone, (is) => is);
     await world.until(
-      () => everythingOf(world.kubectl),
+      () => allObjectsOf(world.kubectl),
       (now) => now.join() === before.join(),
     );
   });
 
   it("takes the aggregated API back before its pods, and rights only after the pods that use them", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await installAll();
     const start = world.writes.length;
@@ -66,7 +66,7 @@ describe("removal", () => {
   });
 
   it("of the installation alone takes the optional parts with it, and their resources wait for another", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await installAll();
     await world.kubectl.delete(storedKind("installation"), { name: "default" });
@@ -79,7 +79,7 @@ describe("removal", () => {
   });
 
   it("takes what our programs made and nobody else touched, and leaves what people made", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     const profile = storedKind("profile");
     const make = async (name: string, manager: string) => {
       const object = { apiVersion: "crd.vendor.io/v1", kind: profile.kind, metadata: { name }, spec: {} };
@@ -103,7 +103,7 @@ describe("removal", () => {
   });
 
   it("leaves the user's own fields of the data plane configuration, and pools somebody else had made", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     const config = storedKind("dataplaneConfiguration");
     const pool = storedKind("ipPool");
     const type = { apiVersion: "crd.vendor.io/v1" };

@@ -1,8 +1,8 @@
 import { vendorNames } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import { componentObjects, deleteObject } from "./apply.ts";
-import type { Hands } from "./hands.ts";
 import { objectName, rankOf } from "./managed-kinds.ts";
+import type { ReconcileContext } from "./reconcile-context.ts";
 import type { Component } from "./render/inputs.ts";
 import { belongsTo } from "./workload-health.ts";
 
@@ -34,7 +34,7 @@ export function isOutOfPatience(object: KubeObject, now: number): boolean {
  * is there.
  */
 export async function removeComponent(
-  hands: Hands,
+  hands: ReconcileContext,
   component: Component,
   options: { keep?: (object: KubeObject) => boolean; impatient: boolean },
 ): Promise<string | undefined> {
@@ -61,7 +61,11 @@ function areAgents({ kind, metadata }: Workload): boolean {
   return kind === "DaemonSet" && metadata.name === node;
 }
 
-function podsOf(hands: Hands, component: Component, which: (workload: Workload) => boolean = () => true): string[] {
+function podsOf(
+  hands: ReconcileContext,
+  component: Component,
+  which: (workload: Workload) => boolean = () => true,
+): string[] {
   const workloads = WORKLOADS[component].map(({ kind, name }) => ({ kind, metadata: { name } })).filter(which);
   return hands
     .observe()

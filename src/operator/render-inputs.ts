@@ -1,7 +1,7 @@
-import type { ClusterKind } from "../api/cluster-kinds.ts";
 import { vendorNames } from "../api/names.ts";
 import { groupVersion, type KubeObject, type OwnerReference } from "../api/object.ts";
 import type { InstallationSpec } from "../api/resources/installation.ts";
+import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
 import { planCertificates } from "./certificates.ts";
 import { apiEndpoint } from "./effective.ts";
 import { errors } from "./errors.ts";

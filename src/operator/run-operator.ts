@@ -6,14 +6,14 @@ import { keyedQueue } from "../kit/keyed-queue.ts";
 import type { Log } from "../kit/log.ts";
 import { type ApplyTools, MANAGER } from "./apply.ts";
 import type { OperatorConfig } from "./config.ts";
-import { createHands } from "./hands.ts";
+import { driftReport } from "./drift.ts";
 import type { Observer } from "./observe.ts";
 import type { Observed } from "./observed.ts";
 import type { OperatorMetrics } from "./operator-metrics.ts";
 import { type Outcome, PARTS, type Part } from "./outcome.ts";
-import { putBackNotes } from "./put-back.ts";
+import { createReconcileContext } from "./reconcile-context.ts";
 import { outcomeOfFailure, reconcilePart } from "./reconcile-part.ts";
-import { leaveWord } from "./single-operator.ts";
+import { reportRefusal } from "./single-operator.ts";
 import { reportOutcome } from "./status.ts";
 
 export interface OperatorWork {
@@ -48,7 +48,7 @@ export interface Running {
 export function runOperator(work: OperatorWork): Running {
   const { client, config, observer, metrics, clock, log } = work;
   const queue = keyedQueue({ clock, backoff: BACKOFF });
-  const putBack = putBackNotes();
+  const putBack = driftReport();
   const took = new Map<Part, number>();
   const stopping = new AbortController();
   let giveUp: (error: unknown) => void = () => {};
@@ -62,13 +62,13 @@ export function runOperator(work: OperatorWork): Running {
     live: observer.live,
     log: log.child({ part }),
     signal: stopping.signal,
-    onPutBack: (drift) => {
+    onDrift: (drift) => {
       putBack.note(part, drift, clock.now());
-      metrics.putBack(part);
+      metrics.drift(part);
     },
     onWrite: (did) => metrics.wrote(part, did),
   });
-  const hands = Object.fromEntries(PARTS.map((part) => [part, createHands(toolsFor(part), observer)]));
+  const hands = Object.fromEntries(PARTS.map((part) => [part, createReconcileContext(toolsFor(part), observer)]));
 
   const look = async (part: Part): Promise<{ observed: Observed; outcome: Outcome; again: boolean }> => {
     const own = hands[part];
@@ -79,7 +79,7 @@ export function runOperator(work: OperatorWork): Running {
     } catch (error) {
       if (stopping.signal.aborted) throw error;
       if (error instanceof CodedError && error.code === "SECOND_OPERATOR") {
-        await leaveWord(client, config.namespace, clock.now(), MANAGER).catch(() => {});
+        await reportRefusal(client, config.namespace, clock.now(), MANAGER).catch(() => {});
         giveUp(error);
         throw error;
       }

@@ -55,7 +55,7 @@ export async function readActiveNamespace(client: Client): Promise<string | unde
 }
 
 /** Leaves word for the operator that is active. */
-export async function leaveWord(client: Client, namespace: string, now: number, manager: string): Promise<void> {
+export async function reportRefusal(client: Client, namespace: string, now: number, manager: string): Promise<void> {
   const patch = { metadata: { annotations: { [REFUSED]: `${namespace} ${new Date(now).toISOString()}` } } };
   await client.patch(CONFIG_MAPS, ACTIVE_OPERATOR, { type: "merge", patch }, { fieldManager: manager });
 }

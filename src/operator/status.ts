@@ -33,7 +33,7 @@ export async function reportOutcome(
   outcome: Outcome,
   putBack: readonly Drift[],
 ): Promise<void> {
-  const told = withPutBack(outcome, putBack);
+  const told = withDrift(outcome, putBack);
   const request = REQUESTS[part];
   const generation = theOne(request?.of(observed) ?? observed.installations)?.metadata.generation;
   await reportStatus(tools, part, observed.now, told, generation);
@@ -131,7 +131,7 @@ function installedBy(outcome: Outcome, installation: KubeObject, version: string
   };
 }
 
-function withPutBack(outcome: Outcome, putBack: readonly Drift[]): Outcome {
+function withDrift(outcome: Outcome, putBack: readonly Drift[]): Outcome {
   if (outcome.kind !== "ready" || putBack.length === 0) return outcome;
   const told = putBack.map(
     ({ object, path, manager, time }) => `${object} ${path}, changed by ${manager}${time ? ` at ${time}` : ""}`,

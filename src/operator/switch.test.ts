@@ -5,10 +5,10 @@ import type { Pod, Workload } from "../api/workload-objects.ts";
 import { findCondition } from "../cluster/conditions.ts";
 import { DAEMON_SETS, NODES, PODS } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
-import { type OperatorWorld, operatorWorld } from "./testing/operator-world.ts";
-import { REFUSE_PROGRAMS } from "./testing/stand-in.ts";
+import { REFUSE_PROGRAMS } from "./testing/fake-workloads.ts";
+import { type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
 
-let world: OperatorWorld;
+let world: OperatorLab;
 afterEach(() => world.stop());
 
 const PROXY = { namespace: "kube-system", name: "kube-proxy" };
@@ -77,7 +77,7 @@ const STANDARD = { vendorNetwork: { linuxDataplane: "Nftables", serviceProxyMana
 
 describe("a switch of the data plane", () => {
   it("goes to eBPF and back, and the service proxy follows only when the other side serves", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation(STANDARD);
     await world.untilStatus("network", "Available");
@@ -96,7 +96,7 @@ describe("a switch of the data plane", () => {
   });
 
   it("a node whose maps are full is named with them, until there is room", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation({ vendorNetwork: { ...STANDARD.vendorNetwork, linuxDataplane: "BPF" } });
     await world.untilStatus("network", "Available");
@@ -116,7 +116,7 @@ describe("a switch of the data plane", () => {
   });
 
   it("stops at a node whose agent refuses, names it, and does not touch the proxy; it goes on when the node is well", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     const patch = (why: string | null) => ({ metadata: { annotations: { [REFUSE_PROGRAMS]: why } } });
     await world.kubectl.patch(NODES, { name: "node-1" }, { type: "merge", patch: patch("the kernel lacks BTF") });
     world.startOperator();
@@ -138,7 +138,7 @@ describe("a switch of the data plane", () => {
   });
 
   it("reports a refusal for the generation that was refused, though the request changed while it was looked at", async () => {
-    world = await operatorWorld({ node: (index) => (index === 0 ? { info: { kernelVersion: "4.15.0-213" } } : {}) });
+    world = await operatorLab({ node: (index) => (index === 0 ? { info: { kernelVersion: "4.15.0-213" } } : {}) });
     const reports: string[] = [];
     world.startOperator({ transport: (real) => withChangeDuringPass(real, reports) });
     await world.installation(STANDARD);
@@ -152,7 +152,7 @@ describe("a switch of the data plane", () => {
 
   it("never patches a proxy that another tool keeps: status says whose it is and what to run", async () => {
     const annotations = { "argocd.argoproj.io/tracking-id": "kube-proxy:apps/DaemonSet:kube-system/kube-proxy" };
-    world = await operatorWorld({ proxy: { annotations } });
+    world = await operatorLab({ proxy: { annotations } });
     world.startOperator();
     await world.installation({ vendorNetwork: { linuxDataplane: "BPF", serviceProxyManagement: "Enabled" } });
     await world.untilStatus("network", "Available");
@@ -163,7 +163,7 @@ describe("a switch of the data plane", () => {
   });
 
   it("does not leave eBPF while a proxy that somebody parked by hand is still parked", async () => {
-    world = await operatorWorld();
+    world = await operatorLab();
     world.startOperator();
     await world.installation({ vendorNetwork: { linuxDataplane: "BPF" } });
     await world.untilStatus("network", "Available");
@@ -184,7 +184,7 @@ describe("a switch of the data plane", () => {
     const labels = { "addonmanager.kubernetes.io/mode": "Reconcile" };
     const azure = { "kubernetes.azure.com/cluster": "demo" };
     const endpoint = { ORCHESTRATOR_SERVICE_HOST: "demo.azmk8s.internal", ORCHESTRATOR_SERVICE_PORT: "443" };
-    world = await operatorWorld({ proxy: { labels }, node: () => ({ labels: azure }), endpoint });
+    world = await operatorLab({ proxy: { labels }, node: () => ({ labels: azure }), endpoint });
     world.startOperator();
     await world.installation({ vendorNetwork: { linuxDataplane: "BPF", serviceProxyManagement: "Enabled" } });
     await world.untilStatus("service-proxy", "Available");

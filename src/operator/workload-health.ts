@@ -37,7 +37,7 @@ export function workloadHealth(
     }
     if (rolledOut(workload)) continue;
     const trouble = troubleOf(workload, pods, now);
-    if (trouble) return { is: "failing", reason: trouble.reason, message: inWords(trouble, lastEvent(trouble.pod)) };
+    if (trouble) return { is: "failing", reason: trouble.reason, message: describe(trouble, lastEvent(trouble.pod)) };
     waiting.push(rolloutProgress(workload) as string);
   }
   return waiting.length === 0 ? { is: "well" } : { is: "progressing", waitingFor: waiting.join("; ") };
@@ -124,7 +124,7 @@ function readySince(pod: Pod): string | undefined {
   return pod.status?.conditions?.find(({ type }) => type === "Ready")?.lastTransitionTime ?? pod.status?.startTime;
 }
 
-function inWords({ pod, what, since, next }: PodTrouble, event: string | undefined): string {
+function describe({ pod, what, since, next }: PodTrouble, event: string | undefined): string {
   const { namespace, name } = pod.metadata;
   const where = pod.spec?.nodeName ? ` on node ${pod.spec.nodeName}` : "";
   const when = since ? ` since ${since}` : "";

@@ -3,8 +3,8 @@ import type { KubeObject } from "../api/object.ts";
 import type { TrafficRow } from "../api/protocol/traffic-report.ts";
 import type { Client } from "../cluster/client.ts";
 import type { Clock } from "../kit/clock.ts";
+import type { ReleaseFiles } from "../releases/release-files.ts";
 import type { OtherTools } from "./other-tools.ts";
-import type { ReleaseFiles } from "./release-files.ts";
 
 /** What an action may use. It is stopped by `signal`. */
 export interface Work extends Reports {

@@ -5,7 +5,11 @@ import type { SeenService } from "./observation.ts";
 type Agent = SeenService["agents"][number];
 
 /** Whether a node agent's pod is as it should be: with plain manifests and etcd one container is expected not to be ready. */
-export function agentIsWell(agent: Agent, service: Pick<SeenService, "method" | "datastore">, names: Names): boolean {
+export function isAgentHealthy(
+  agent: Agent,
+  service: Pick<SeenService, "method" | "datastore">,
+  names: Names,
+): boolean {
   if (agent.phase !== "Running") return false;
   const [ready, all] = agent.ready.split("/");
   if (ready === all) return true;

@@ -1,4 +1,4 @@
-import type { ClusterKind } from "../api/cluster-kinds.ts";
+import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
 import type { ClusterFacts } from "../api/validation/facts.ts";
 import type { Observation } from "./observation.ts";
 

@@ -22,7 +22,7 @@ export function fieldChanges(before: unknown, after: unknown, path: readonly Pat
     const key = ["name", "type", "key"].find((each) => isNamedBy(before, each) && isNamedBy(after, each));
     if (key !== undefined) return namedItems(before, after, key, path);
   }
-  return [{ path, field: inWords(path), before, after }];
+  return [{ path, field: describe(path), before, after }];
 }
 
 function namedItems(before: Named[], after: Named[], key: string, path: readonly PathPart[]): FieldChange[] {
@@ -42,7 +42,7 @@ function isNamedBy(list: unknown[], key: string): list is Named[] {
   return names.every((name) => typeof name === "string") && new Set(names).size === names.length;
 }
 
-function inWords(path: readonly PathPart[]): string {
+function describe(path: readonly PathPart[]): string {
   return path.reduce<string>((text, part) => {
     if (typeof part !== "string") return `${text}[${part.named ? `${part.named.key}=${part.named.value}` : part.item}]`;
     const word = /[.[\]]/.test(part) ? `["${part}"]` : part;

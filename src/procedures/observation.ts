@@ -1,7 +1,7 @@
-import type { ClusterKind } from "../api/cluster-kinds.ts";
 import type { Names } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import type { AgentReport } from "../api/protocol/agent-report.ts";
+import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
 import type { ObservedNode } from "../api/validation/facts.ts";
 
 /** Everything plans and checks are decided from: read once, plain data, nothing asked again. */

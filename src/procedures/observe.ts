@@ -1,8 +1,8 @@
-import type { ClusterKind } from "../api/cluster-kinds.ts";
-import { detectClusterKind } from "../api/detect-cluster-kind.ts";
 import type { Names } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
-import { VERSION } from "../api/release.ts";
+import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
+import { detectClusterKind } from "../api/tables/detect-cluster-kind.ts";
+import { VERSION } from "../api/tables/release.ts";
 import type { Client } from "../cluster/client.ts";
 import { statusError } from "../cluster/failures.ts";
 import { clusterFacts, kindOf } from "./cluster-facts.ts";

@@ -1,10 +1,10 @@
 import type { Names } from "../api/names.ts";
 import { groupVersion, type KubeObject, type OwnerReference, type ResourceKind } from "../api/object.ts";
-import { servedPolicyName } from "../api/policy-names.ts";
 import { RESOURCES } from "../api/resources/all.ts";
+import { servedPolicyName } from "../api/resources/policy-names.ts";
 import { placesOf } from "../api/resources/resource.ts";
+import { findPlace, v3Places } from "../api/resources/v3-places.ts";
 import { StatusError } from "../api/status.ts";
-import { findPlace, v3Places } from "../api/v3-places.ts";
 import type { Client } from "../cluster/client.ts";
 import type { DiscoveredResource } from "../cluster/discovery.ts";
 import { isGone, statusError } from "../cluster/failures.ts";
@@ -122,16 +122,16 @@ async function metadataPage(
 ): Promise<Page | undefined> {
   const query = { limit: String(PAGE_SIZE), continue: from };
   try {
-    return await ask(client, kind, query, signal);
+    return await request(client, kind, query, signal);
   } catch (error) {
     if (!mustAnswer && isUnlistable(error)) return undefined;
     // The pages outlived the server's history; what was read already is read again, and told apart by its key.
-    if (isGone(error) && from !== undefined) return await ask(client, kind, {}, signal);
+    if (isGone(error) && from !== undefined) return await request(client, kind, {}, signal);
     throw error;
   }
 }
 
-async function ask(
+async function request(
   client: Client,
   kind: ResourceKind,
   query: Record<string, string | undefined>,

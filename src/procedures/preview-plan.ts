@@ -2,7 +2,7 @@ import type { KubeObject } from "../api/object.ts";
 import type { Action, Work } from "./action.ts";
 import { ACTIONS } from "./actions/all.ts";
 import { imageOf } from "./actions/image.ts";
-import { nameOf, targetOf } from "./actions/target.ts";
+import { nameOf, targetOf } from "./actions/objects/target.ts";
 import { fieldChanges } from "./field-changes.ts";
 import { ownerOf } from "./field-owner.ts";
 import type { Plan } from "./plan.ts";

@@ -10,10 +10,10 @@ import type { Pod } from "../api/workload-objects.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../cluster/failures.ts";
 import { CRDS, DAEMON_SETS, DEPLOYMENTS, NAMESPACES, PODS } from "../cluster/kinds.ts";
 import type { Work } from "./action.ts";
-import { awaitObjects, type Verdict } from "./actions/await-objects.ts";
 import { imageOf } from "./actions/image.ts";
-import { removeAndAwait } from "./actions/remove.ts";
-import { kindOf, nameOf, targetOf } from "./actions/target.ts";
+import { awaitObjects, type Verdict } from "./actions/objects/await-objects.ts";
+import { removeAndAwait } from "./actions/objects/remove.ts";
+import { kindOf, nameOf, targetOf } from "./actions/objects/target.ts";
 import { serviceObjects } from "./service-objects.ts";
 
 /** One object as it was: what people and programs had written, and the UID others knew it by. */
@@ -32,15 +32,15 @@ export interface SavedObject {
 export async function restoreService(saved: readonly SavedObject[], work: Work): Promise<void> {
   const programs = saved.filter(({ image }) => isWorkload(image));
   await awaitLeavingNamespaces(saved, work);
-  await putBackAll([...saved.filter(({ image }) => isGround(image)), ...programs], work);
+  await restoreAll([...saved.filter(({ image }) => isFoundation(image)), ...programs], work);
   await removeNew(saved, work, isWorkload);
   for (const { image } of programs) await awaitReplaced(image, work);
   await removeNew(saved, work, () => true);
-  await putBackAll(saved, work);
+  await restoreAll(saved, work);
 }
 
 /** Workloads need a namespace and an account before their pods start. */
-const isGround = ({ kind }: KubeObject) =>
+const isFoundation = ({ kind }: KubeObject) =>
   ["Namespace", "ServiceAccount", "ConfigMap", "Secret", "PriorityClass"].includes(kind);
 
 function isWorkload({ apiVersion, kind }: KubeObject): boolean {
@@ -81,10 +81,10 @@ async function letGo(object: KubeObject, { client, signal }: Work): Promise<void
   await client.patch(kind, object.metadata, { type: "merge", patch }, { signal }).catch(ignoreNotFound);
 }
 
-async function putBackAll(saved: readonly SavedObject[], work: Work): Promise<void> {
+async function restoreAll(saved: readonly SavedObject[], work: Work): Promise<void> {
   const uids = await presentUids(saved, work);
   for (const one of saved) {
-    const uid = await putBackExactly(one, uids, work);
+    const uid = await restoreExactly(one, uids, work);
     uids.set(one.uid, uid);
   }
 }
@@ -96,7 +96,7 @@ async function presentUids(saved: readonly SavedObject[], work: Work): Promise<M
   return new Map(saved.map(({ uid, image }) => [uid, present.get(keyOf(image)) ?? uid]));
 }
 
-async function putBackExactly(saved: SavedObject, uids: ReadonlyMap<string, string>, work: Work): Promise<string> {
+async function restoreExactly(saved: SavedObject, uids: ReadonlyMap<string, string>, work: Work): Promise<string> {
   const { client, signal } = work;
   const image = withOwners(saved.image, uids);
   const kind = await resourceOf(image, work);

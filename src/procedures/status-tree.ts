@@ -3,10 +3,10 @@ import type { Condition, KubeObject } from "../api/object.ts";
 import { rolloutProgress } from "../api/protocol/rollout.ts";
 import { fixIn } from "../api/protocol/status-message.ts";
 import type { Workload } from "../api/workload-objects.ts";
-import { agentIsWell, refusingAgents } from "./agent-ready.ts";
+import { isAgentHealthy, refusingAgents } from "./agent-ready.ts";
 import { versionDifference } from "./checks/versions.ts";
 import type { Observation } from "./observation.ts";
-import { askedDataplane, isEbpfOn } from "./plans/cluster-view.ts";
+import { isEbpfOn, requestedDataplane } from "./plans/cluster-view.ts";
 
 export type PartState = "ok" | "progressing" | "degraded" | "not installed" | "unknown";
 
@@ -120,7 +120,7 @@ function agentsPart(seen: Observation): StatusPart {
   const { nodeAgents, agents } = seen.service;
   const name = "node agents";
   if (!nodeAgents) return { name, state: "not installed", text: "", parts: [] };
-  const bad = agents.filter((agent) => !agentIsWell(agent, seen.service, seen.names));
+  const bad = agents.filter((agent) => !isAgentHealthy(agent, seen.service, seen.names));
   const linux = seen.nodes.filter(({ operatingSystem }) => operatingSystem !== "windows");
   const without = linux.filter(({ name: node }) => !agents.some((agent) => agent.node === node));
   const waiting = rolloutProgress(nodeAgents as Workload);
@@ -180,7 +180,7 @@ function nextCommand(seen: Observation, state: PartState, cause: StatusPart | un
   if (state === "degraded") return "vendorctl check";
   const difference = versionDifference(seen.service.version, seen.tool.version);
   if (difference === "cluster older") return "vendorctl check --for upgrade, then vendorctl upgrade";
-  return askedDataplane(seen) === "Nftables" && seen.service.method !== "manifest"
+  return requestedDataplane(seen) === "Nftables" && seen.service.method !== "manifest"
     ? "vendorctl check --for switch, then vendorctl switch --to bpf"
     : "vendorctl check";
 }

@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
+import { errors } from "../releases/errors.ts";
 import type { OtherTools, ToolResult } from "./other-tools.ts";
-import { errors } from "./releases/errors.ts";
 
 /** A chart tool that waits for a rollout takes minutes; none takes longer than this and still does something. */
 const TIMEOUT_MS = 15 * 60_000;

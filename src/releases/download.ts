@@ -1,9 +1,9 @@
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import { readClusterEnv } from "../../cluster/config.ts";
-import { checkProxy, proxyAgent } from "../../cluster/proxy.ts";
-import { proxyFromEnv } from "../../cluster/proxy-env.ts";
-import { CodedError } from "../../kit/errors.ts";
+import { readClusterEnv } from "../cluster/config.ts";
+import { checkProxy, proxyAgent } from "../cluster/proxy.ts";
+import { proxyFromEnv } from "../cluster/proxy-env.ts";
+import { CodedError } from "../kit/errors.ts";
 import { errors } from "./errors.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -16,7 +16,7 @@ interface Limits {
 
 /** What is at an address, or undefined where the server says that there is nothing. Redirects are followed, never from https to http. */
 export async function download(address: URL, limits: Limits, redirects = 0): Promise<Buffer | undefined> {
-  const answer = await ask(address, limits.signal).catch((error: unknown) => {
+  const answer = await request(address, limits.signal).catch((error: unknown) => {
     throw asCoded(address, error);
   });
   const { statusCode = 0, headers } = answer;
@@ -46,7 +46,7 @@ function redirected(from: URL, location: string, redirects: number): URL {
   return target;
 }
 
-function ask(address: URL, signal: AbortSignal | undefined): Promise<IncomingMessage> {
+function request(address: URL, signal: AbortSignal | undefined): Promise<IncomingMessage> {
   const secure = address.protocol === "https:";
   const proxy = proxyFromEnv(address.origin, readClusterEnv());
   const agent = proxy === undefined ? {} : { agent: proxyAgent(checkProxy(proxy), {}, secure, TIMEOUT_MS) };

@@ -1,4 +1,4 @@
-import { defineErrors } from "../../kit/errors.ts";
+import { defineErrors } from "../kit/errors.ts";
 
 const checkAddress = () => "check --manifest-url, or omit it to use the copies in this tool";
 

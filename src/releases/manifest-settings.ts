@@ -1,5 +1,5 @@
-import { vendorNames } from "../../api/names.ts";
-import type { KubeObject } from "../../api/object.ts";
+import { vendorNames } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
 import type { Layout } from "./layout.ts";
 
 const { manifests } = vendorNames;

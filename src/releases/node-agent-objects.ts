@@ -1,5 +1,5 @@
-import { vendorNames } from "../../api/names.ts";
-import type { KubeObject } from "../../api/object.ts";
+import { vendorNames } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
 import type { Layout } from "./layout.ts";
 import { ETCD_SECRET } from "./manifest-settings.ts";
 import type { OldRelease } from "./old-release.ts";

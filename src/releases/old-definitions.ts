@@ -1,7 +1,7 @@
-import { type CustomResourceDefinition, customResourceDefinitions } from "../../api/crd.ts";
-import type { Noun } from "../../api/names.ts";
-import { RESOURCES } from "../../api/resources/all.ts";
-import type { Schema } from "../../api/schema.ts";
+import type { Noun } from "../api/names.ts";
+import { RESOURCES } from "../api/resources/all.ts";
+import { type CustomResourceDefinition, customResourceDefinitions } from "../api/schema/crd.ts";
+import type { Schema } from "../api/schema/schema.ts";
 import type { OldRelease } from "./old-release.ts";
 
 type Since = Parameters<OldRelease["hasSince"]>[0];

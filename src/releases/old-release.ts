@@ -1,4 +1,4 @@
-import { compareVersions, formatVersion, parseVersion, sameLine, type Version } from "../../api/version.ts";
+import { compareVersions, formatVersion, parseVersion, sameLine, type Version } from "../api/tables/version.ts";
 
 /** The newest release of every line whose manifests we know, oldest first. */
 const NEWEST_OF_LINE = [

@@ -3,10 +3,10 @@ import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { embeddedFiles } from "../../api/embedded-files.ts";
-import type { ReleaseFiles } from "../release-files.ts";
+import { embeddedFiles } from "../api/embedded-files.ts";
 import { download } from "./download.ts";
 import { errors } from "./errors.ts";
+import type { ReleaseFiles } from "./release-files.ts";
 
 /** The biggest of ours is a quarter of a megabyte; nothing a person would apply is bigger than this. */
 const MOST_BYTES = 16 * 1024 * 1024;

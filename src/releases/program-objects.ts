@@ -1,5 +1,5 @@
-import { vendorNames } from "../../api/names.ts";
-import type { KubeObject } from "../../api/object.ts";
+import { vendorNames } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
 import type { OldRelease } from "./old-release.ts";
 import { accountObjects, deployment } from "./workload-objects.ts";
 

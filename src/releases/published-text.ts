@@ -1,5 +1,5 @@
 import { Document, isMap, isScalar } from "yaml";
-import type { KubeObject } from "../../api/object.ts";
+import type { KubeObject } from "../api/object.ts";
 import type { OldRelease } from "./old-release.ts";
 import { type PublishedFile, publishedObjects } from "./published.ts";
 

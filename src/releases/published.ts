@@ -1,5 +1,5 @@
-import { type Names, vendorNames } from "../../api/names.ts";
-import type { KubeObject } from "../../api/object.ts";
+import { type Names, vendorNames } from "../api/names.ts";
+import type { KubeObject } from "../api/object.ts";
 import type { Layout } from "./layout.ts";
 import { manifestSettings } from "./manifest-settings.ts";
 import { nodeAgentObjects } from "./node-agent-objects.ts";

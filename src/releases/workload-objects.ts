@@ -1,4 +1,4 @@
-import type { KubeObject } from "../../api/object.ts";
+import type { KubeObject } from "../api/object.ts";
 import type { OldRelease } from "./old-release.ts";
 
 const REGISTRY = "registry.vendor.io/vendor";

@@ -5,7 +5,7 @@ import { isNotFound, statusError } from "../cluster/failures.ts";
 import { collectionPath, objectPath } from "../cluster/paths.ts";
 import type { V3Kind } from "./kinds.ts";
 
-export interface Answered<T> {
+export interface BackendReply<T> {
   status: number;
   headers: Record<string, string>;
   body: T;
@@ -24,7 +24,7 @@ export class Backend {
     this.#transport = transport;
   }
 
-  async json<T>(request: ApiRequest): Promise<Answered<T>> {
+  async json<T>(request: ApiRequest): Promise<BackendReply<T>> {
     const response = await this.#send(request);
     const text = await response.text();
     if (response.status >= 400) throw statusError(response.status, text);

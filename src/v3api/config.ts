@@ -1,5 +1,5 @@
-import { runningVersion } from "../api/release.ts";
-import { parseVersion } from "../api/version.ts";
+import { runningVersion } from "../api/tables/release.ts";
+import { parseVersion } from "../api/tables/version.ts";
 import { errors } from "./errors.ts";
 
 /** Everything the v3 API takes from its pod, but for the key pair, which is read again when it changes. */

@@ -3,8 +3,8 @@ import type { Status } from "../api/status.ts";
 import { parseBody } from "../apiserver/decode.ts";
 import { isConflict, isNotFound } from "../cluster/failures.ts";
 import { objectPath } from "../cluster/paths.ts";
-import { type Asked, type Parts, shaper, storedPath, type Verb, writeOf } from "./asked.ts";
 import { selected } from "./reading.ts";
+import { type Parts, shaper, storedPath, type V3Request, type Verb, writeOf } from "./request.ts";
 import { statusReply } from "./shape.ts";
 import { statusToServed } from "./translate-status.ts";
 
@@ -37,7 +37,7 @@ export const removeCollection: Verb = async (parts, asked) => {
   return { status: 200, body: JSON.stringify(list) };
 };
 
-async function removeOne(parts: Parts, asked: Asked, item: KubeObject, options: DeleteOptions): Promise<void> {
+async function removeOne(parts: Parts, asked: V3Request, item: KubeObject, options: DeleteOptions): Promise<void> {
   const { name, namespace, uid = "" } = item.metadata;
   const path = objectPath(asked.kind.stored, { name: parts.translator.storedName(asked.kind, name), namespace });
   const body = { ...options, preconditions: { ...options.preconditions, uid: parts.translator.uid(uid) } };
@@ -49,7 +49,7 @@ async function removeOne(parts: Parts, asked: Asked, item: KubeObject, options: 
   }
 }
 
-function deleteOptions(parts: Parts, { incoming }: Asked): DeleteOptions {
+function deleteOptions(parts: Parts, { incoming }: V3Request): DeleteOptions {
   const { body, headers } = incoming;
   const given = (body.length === 0 ? {} : (parseBody(body, headers["content-type"]) ?? {})) as DeleteOptions;
   const options: DeleteOptions = { ...given, apiVersion: "meta.k8s.io/v1", kind: "DeleteOptions" };

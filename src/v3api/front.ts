@@ -4,14 +4,14 @@ import type { Handler } from "../apiserver/http.ts";
 import { type RequestInfo, type ResourceRequest, requestInfo } from "../apiserver/request-info.ts";
 import { refusal } from "../apiserver/router.ts";
 import { badRequest, forbidden, forbiddenPath, methodNotAllowed, noSuchPath } from "../apiserver/status-errors.ts";
-import { type HealthChecks, judge } from "../kit/health-server.ts";
+import { type HealthChecks, runHealthChecks } from "../kit/health-server.ts";
 import { METRICS_CONTENT_TYPE, type Metrics } from "../kit/metrics.ts";
 import type { ApiServerMetrics } from "./apiserver-metrics.ts";
-import type { Asked, Parts, Verb } from "./asked.ts";
 import { remove, removeCollection } from "./deleting.ts";
 import type { V3Kind } from "./kinds.ts";
 import { patch } from "./patching.ts";
 import { get, list, watch } from "./reading.ts";
+import type { Parts, V3Request, Verb } from "./request.ts";
 import { refusalToServed } from "./translate-status.ts";
 import { create, update } from "./writing.ts";
 
@@ -78,7 +78,7 @@ export class Front implements Handler {
     if (kind.tiered && info.name !== "") {
       await this.#parts.tiers.mustAllow(incoming.user, kind, info, info.name);
     }
-    const asked: Asked = { kind, info, query, incoming };
+    const asked: V3Request = { kind, info, query, incoming };
     try {
       return await verb(this.#parts, asked);
     } catch (error) {
@@ -98,7 +98,7 @@ export class Front implements Handler {
   async #health(path: string, only: string | undefined, query: URLSearchParams): Promise<Reply> {
     const all = path === "readyz" ? this.#options.ready : {};
     const checks = only === undefined ? all : Object.fromEntries(Object.entries(all).filter(([name]) => name === only));
-    const { well, lines } = await judge(checks);
+    const { well, lines } = await runHealthChecks(checks);
     const short = well && !query.has("verbose");
     const body = short ? "ok" : `${[...lines, `${path} ${well ? "passed" : "failed"}`].join("\n")}\n`;
     return { status: well ? 200 : 503, headers: { "content-type": "text/plain; charset=utf-8" }, body };

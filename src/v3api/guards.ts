@@ -1,17 +1,17 @@
 import { type Names, vendorNames } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
-import { orchestratorTier, tierOf } from "../api/policy-names.ts";
-import { profileSource } from "../api/profile-names.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
-import { fieldCause, shown } from "../api/schema-cause.ts";
+import { orchestratorTier, tierOf } from "../api/resources/policy-names.ts";
+import { profileSource } from "../api/resources/profile-names.ts";
+import { fieldCause, shown } from "../api/schema/schema-cause.ts";
 import type { StatusCause } from "../api/status.ts";
 import { ipPoolSetProblems } from "../api/validation/ip-pool.ts";
 import { isBuiltInTier } from "../api/validation/tier.ts";
 import type { UserInfo } from "../apiserver/call.ts";
 import { conflict, forbidden } from "../apiserver/status-errors.ts";
 import type { Backend } from "./backend.ts";
-import { causeOf } from "./judge.ts";
 import type { V3Kind } from "./kinds.ts";
+import { causeOf } from "./validate.ts";
 
 /**
  * Rules that take more than the object itself: who asks, and what else there is. They read, then somebody writes, so between the two a

@@ -1,7 +1,7 @@
 import { type Names, vendorNames } from "../api/names.ts";
-import { VERSION } from "../api/release.ts";
 import { objectSchema, type Resource } from "../api/resources/resource.ts";
-import { type V3Place, v3Place, v3Resources } from "../api/v3-places.ts";
+import { type V3Place, v3Place, v3Resources } from "../api/resources/v3-places.ts";
+import { VERSION } from "../api/tables/release.ts";
 import { servedKinds } from "../apiserver/custom-resources.ts";
 import type { ServedKind } from "../apiserver/resource.ts";
 

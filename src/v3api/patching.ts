@@ -3,8 +3,8 @@ import type { Reply } from "../apiserver/call.ts";
 import { decodeObject, fieldValidationOf, parseBody, settle as settleFields } from "../apiserver/decode.ts";
 import { applyPatch } from "../apiserver/patch-request.ts";
 import { badRequest, notFound } from "../apiserver/status-errors.ts";
-import { type Asked, type Parts, storedPath, type Verb, writeOf } from "./asked.ts";
-import { answer, findServed, isOvertaken, mustBeNamed, replace, settle } from "./writing.ts";
+import { type Parts, storedPath, type V3Request, type Verb, writeOf } from "./request.ts";
+import { findServed, isWriteConflict, mustBeNamed, replace, replyTo, settle } from "./writing.ts";
 
 const APPLY = "application/apply-patch+yaml";
 const ATTEMPTS = 5;
@@ -17,7 +17,7 @@ export const patch: Verb = async (parts, asked) => {
     try {
       return await write();
     } catch (error) {
-      if (versioned || left <= 1 || !isOvertaken(error)) throw error;
+      if (versioned || left <= 1 || !isWriteConflict(error)) throw error;
     }
   }
 };
@@ -29,7 +29,7 @@ interface Attempt {
 }
 
 /** JSON and merge patches are written for this API's objects, so they are applied to one, and the whole is put in place of what was read. */
-async function patchOnce(parts: Parts, asked: Asked, type: string): Promise<Attempt> {
+async function patchOnce(parts: Parts, asked: V3Request, type: string): Promise<Attempt> {
   const { kind, info, incoming, query } = asked;
   const live = await findServed(parts, asked);
   if (!live) throw notFound(kind.served, info.name);
@@ -45,7 +45,7 @@ async function patchOnce(parts: Parts, asked: Asked, type: string): Promise<Atte
   return { versioned, write: () => replace(parts, asked, object, warnings) };
 }
 
-function asObject(parts: Parts, asked: Asked, patched: unknown): KubeObject {
+function asObject(parts: Parts, asked: V3Request, patched: unknown): KubeObject {
   if (typeof patched !== "object" || patched === null || Array.isArray(patched)) {
     throw badRequest("the patch turns the object into something that is not an object");
   }
@@ -63,7 +63,7 @@ function asObject(parts: Parts, asked: Asked, patched: unknown): KubeObject {
  * Who owns which field is kept by the main API server, so it is asked what would come of the apply, that is judged, and the apply
  * sent again for the same version. Defaults the result lacks are applied as well, by the same manager: they follow from its fields.
  */
-async function applyOnce(parts: Parts, asked: Asked): Promise<Attempt> {
+async function applyOnce(parts: Parts, asked: V3Request): Promise<Attempt> {
   const { kind, info, incoming, query } = asked;
   if (!query.get("fieldManager")) {
     const why = "fieldManager: Required value: is required for apply patch";
@@ -88,7 +88,7 @@ async function applyOnce(parts: Parts, asked: Asked): Promise<Attempt> {
     const added = Object.entries(specOf(result)).filter(([field]) => !before.has(field));
     if (added.length > 0) config["spec"] = { ...specOf(config), ...Object.fromEntries(added) };
     const { status, body } = await send(false);
-    return answer(parts, asked, body, { status, warnings });
+    return replyTo(parts, asked, body, { status, warnings });
   };
   return { versioned, write };
 }

@@ -1,12 +1,12 @@
 import type { Server } from "node:https";
-import { Translator } from "../api/v3-translate.ts";
-import { parseVersion } from "../api/version.ts";
+import { Translator } from "../api/resources/v3-translate.ts";
+import { parseVersion } from "../api/tables/version.ts";
 import { ANONYMOUS, userOfConnection } from "../apiserver/auth/authenticate.ts";
 import { Documents } from "../apiserver/documents.ts";
 import { contextOf, secureListener, type TlsTrust } from "../apiserver/http.ts";
 import { Registry } from "../apiserver/registry.ts";
 import { type Client, createClient } from "../cluster/client.ts";
-import type { Program, ProgramWorld } from "../cluster/program.ts";
+import type { Program, ProgramContext } from "../cluster/program.ts";
 import { backoffDelay } from "../kit/backoff.ts";
 import { type Clock, sleep, systemClock } from "../kit/clock.ts";
 import { CodedError } from "../kit/errors.ts";
@@ -24,7 +24,7 @@ import { TierAccess } from "./tier-access.ts";
 import { readTrust } from "./trust.ts";
 
 const RETRY = { initialMs: 200, maxMs: 10_000, jitter: 0.3 };
-const LOOK_AGAIN_MS = 60_000;
+const RETRY_MS = 60_000;
 /** What is being answered when a stop is asked for may take this long to end. */
 const FAREWELL_MS = 5_000;
 
@@ -62,7 +62,13 @@ export const apiServerProgram: Program = async (world) => {
   }
 };
 
-function assemble(world: ProgramWorld, clock: Clock, version: string, backend: Backend, builtIn: () => boolean): Front {
+function assemble(
+  world: ProgramContext,
+  clock: Clock,
+  version: string,
+  backend: Backend,
+  builtIn: () => boolean,
+): Front {
   const kinds = v3Kinds(version);
   const metrics = createMetrics();
   const counts = apiServerMetrics(metrics);
@@ -100,7 +106,7 @@ async function builtIns(client: Client, version: string): Promise<true> {
 /** Tries until it works; undefined when a stop was asked for first. What only the user can mend ends the program. */
 async function untilDone<T>(
   clock: Clock,
-  { signal, log }: ProgramWorld,
+  { signal, log }: ProgramContext,
   what: string,
   attempt: () => Promise<T>,
 ): Promise<T | undefined> {
@@ -119,12 +125,12 @@ async function untilDone<T>(
 /** Certificates are renewed and authorities replaced while we run. */
 async function keepTrust(
   clock: Clock,
-  { signal, log }: ProgramWorld,
+  { signal, log }: ProgramContext,
   read: () => Promise<TlsTrust>,
   apply: (trust: TlsTrust) => void,
 ): Promise<void> {
   while (!signal.aborted) {
-    await sleep(clock, LOOK_AGAIN_MS, signal);
+    await sleep(clock, RETRY_MS, signal);
     if (signal.aborted) return;
     await read().then(apply, (error: unknown) =>
       log.warn({ error }, "keeping the certificates and authorities we have"),

@@ -2,8 +2,8 @@ import type { KubeObject } from "../api/object.ts";
 import type { Status } from "../api/status.ts";
 import type { Reply, Sink } from "../apiserver/call.ts";
 import { collectionPath } from "../cluster/paths.ts";
-import { type Asked, type Parts, shaper, storedPath, type Verb } from "./asked.ts";
 import type { StoredList } from "./backend.ts";
+import { type Parts, shaper, storedPath, type V3Request, type Verb } from "./request.ts";
 import { type Selection, selectionOf } from "./selection.ts";
 import { eventLine, type Shaper } from "./shape.ts";
 import { statusToServed } from "./translate-status.ts";
@@ -24,7 +24,7 @@ export const list: Verb = async (parts, asked) => {
 /** What a request selects, as people see it. */
 export async function selected(
   parts: Parts,
-  asked: Asked,
+  asked: V3Request,
 ): Promise<{ items: KubeObject[]; metadata: Record<string, unknown> }> {
   const { kind, info, incoming } = asked;
   const selection = await selectionOf(parts, asked);
@@ -72,7 +72,7 @@ interface Followed {
   sink: Sink;
 }
 
-async function follow(parts: Parts, { kind }: Asked, { lines, selection, shape, sink }: Followed): Promise<void> {
+async function follow(parts: Parts, { kind }: V3Request, { lines, selection, shape, sink }: Followed): Promise<void> {
   try {
     for await (const line of lines) {
       if (line.trim() === "") continue;

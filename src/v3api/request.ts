@@ -1,6 +1,6 @@
 import type { ObjectRef } from "../api/object.ts";
+import type { Translator } from "../api/resources/v3-translate.ts";
 import type { ApiRequest } from "../api/transport.ts";
-import type { Translator } from "../api/v3-translate.ts";
 import type { Incoming, Reply } from "../apiserver/call.ts";
 import type { ResourceRequest } from "../apiserver/request-info.ts";
 import { collectionPath, objectPath } from "../cluster/paths.ts";
@@ -25,34 +25,34 @@ export interface Parts {
 }
 
 /** One request to one v3 resource, its sender known and allowed. */
-export interface Asked {
+export interface V3Request {
   kind: V3Kind;
   info: ResourceRequest;
   query: URLSearchParams;
   incoming: Incoming;
 }
 
-export type Verb = (parts: Parts, asked: Asked) => Promise<Reply>;
+export type Verb = (parts: Parts, asked: V3Request) => Promise<Reply>;
 
 /** The stored object the request is about. */
-export function storedRef(parts: Parts, { kind, info }: Asked): ObjectRef {
+export function storedRef(parts: Parts, { kind, info }: V3Request): ObjectRef {
   const name = parts.translator.storedName(kind, info.name);
   return info.namespace === "" ? { name } : { name, namespace: info.namespace };
 }
 
-export function storedPath(parts: Parts, asked: Asked): string {
+export function storedPath(parts: Parts, asked: V3Request): string {
   const { kind, info } = asked;
   if (info.name === "") return collectionPath(kind.stored, info.namespace);
   return objectPath(kind.stored, storedRef(parts, asked), info.subresource === "" ? undefined : info.subresource);
 }
 
-export function shaper(parts: Parts, { kind, incoming, query }: Asked): Shaper {
+export function shaper(parts: Parts, { kind, incoming, query }: V3Request): Shaper {
   return shaperOf(kind, incoming.headers["accept"], query, parts.now);
 }
 
 /** A write passes on who is writing: the field manager named, or the client's own name. This API has nothing to own. */
 export function writeOf(
-  { incoming, query }: Asked,
+  { incoming, query }: V3Request,
   request: {
     method: "POST" | "PUT" | "PATCH" | "DELETE";
     path: string;

@@ -1,8 +1,8 @@
-import { type FieldRequirement, matchesFields, parseFieldSelector } from "../api/field-selector.ts";
 import type { KubeObject } from "../api/object.ts";
-import { tierOf } from "../api/policy-names.ts";
+import { tierOf } from "../api/resources/policy-names.ts";
+import { type FieldRequirement, matchesFields, parseFieldSelector } from "../api/schema/field-selector.ts";
 import { badRequest } from "../apiserver/status-errors.ts";
-import type { Asked, Parts } from "./asked.ts";
+import type { Parts, V3Request } from "./request.ts";
 
 /** Which objects a list, a watch or a deletion of many is about. */
 export interface Selection {
@@ -25,7 +25,7 @@ const PASSED_ON = [
 ];
 
 /** The main API server selects by name and labels. Tiers are looked at here: it does not know them, nor who may see which. */
-export async function selectionOf(parts: Parts, asked: Asked): Promise<Selection> {
+export async function selectionOf(parts: Parts, asked: V3Request): Promise<Selection> {
   const { kind, info, query, incoming } = asked;
   const fields = parseFieldSelector(query.get("fieldSelector") ?? "");
   if (info.name !== "") fields.push({ path: "metadata.name", op: "=", value: info.name });
@@ -51,7 +51,7 @@ export async function selectionOf(parts: Parts, asked: Asked): Promise<Selection
   };
 }
 
-function printed({ path, op, value }: FieldRequirement, parts: Parts, { kind }: Asked): string {
+function printed({ path, op, value }: FieldRequirement, parts: Parts, { kind }: V3Request): string {
   const stored = path === "metadata.name" ? parts.translator.storedName(kind, value) : value;
   return `${path}${op}${stored.replace(/[\\,=]/g, "\\$&")}`;
 }

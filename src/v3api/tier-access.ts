@@ -1,4 +1,4 @@
-import { storedPolicyName, tierOf } from "../api/policy-names.ts";
+import { storedPolicyName, tierOf } from "../api/resources/policy-names.ts";
 import type { UserInfo } from "../apiserver/call.ts";
 import type { ResourceRequest } from "../apiserver/request-info.ts";
 import { forbidden } from "../apiserver/status-errors.ts";

@@ -1,6 +1,6 @@
-import { servedPolicyName } from "../api/policy-names.ts";
+import { servedPolicyName } from "../api/resources/policy-names.ts";
+import type { Translator } from "../api/resources/v3-translate.ts";
 import { type Status, type StatusDetails, StatusError } from "../api/status.ts";
-import type { Translator } from "../api/v3-translate.ts";
 import type { V3Kind } from "./kinds.ts";
 
 /** A refusal of the main API server as this API says it. What was refused to this server itself is no fault of whoever asked. */

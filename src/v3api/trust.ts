@@ -32,10 +32,10 @@ function namesIn(text: string | undefined): string[] {
   if (text === undefined || text.trim() === "") return [];
   try {
     const names: unknown = JSON.parse(text);
-    return Array.isArray(names) ? names.map(String) : NOBODY;
+    return Array.isArray(names) ? names.map(String) : NO_CLIENTS;
   } catch {
-    return NOBODY;
+    return NO_CLIENTS;
   }
 }
 
-const NOBODY = [""];
+const NO_CLIENTS = [""];

@@ -1,7 +1,7 @@
 import type { KubeObject } from "../api/object.ts";
-import { storedPolicyName, tierOf } from "../api/policy-names.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
-import { fieldCause, invalidMessage, requiredMessage } from "../api/schema-cause.ts";
+import { storedPolicyName, tierOf } from "../api/resources/policy-names.ts";
+import { fieldCause, invalidMessage, requiredMessage } from "../api/schema/schema-cause.ts";
 import type { StatusCause } from "../api/status.ts";
 import { ipPoolUpdateProblems } from "../api/validation/ip-pool.ts";
 import type { Problem } from "../api/validation/problem.ts";

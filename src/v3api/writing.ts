@@ -1,12 +1,12 @@
 import type { KubeObject } from "../api/object.ts";
+import { setDefaults } from "../api/resources/v3-defaults.ts";
 import { type StatusCause, StatusError } from "../api/status.ts";
-import { setDefaults } from "../api/v3-defaults.ts";
 import type { Reply } from "../apiserver/call.ts";
 import { decodeObject, fieldValidationOf } from "../apiserver/decode.ts";
 import { badRequest, invalid, notFound } from "../apiserver/status-errors.ts";
 import { warningHeader } from "../apiserver/write.ts";
-import { type Asked, type Parts, shaper, storedPath, storedRef, type Verb, writeOf } from "./asked.ts";
-import { causesOf } from "./judge.ts";
+import { type Parts, shaper, storedPath, storedRef, type V3Request, type Verb, writeOf } from "./request.ts";
+import { causesOf } from "./validate.ts";
 
 export const create: Verb = async (parts, asked) => {
   const { object, warnings } = decodeBody(asked);
@@ -19,7 +19,7 @@ export const create: Verb = async (parts, asked) => {
   const { status, body } = await parts.backend.json<KubeObject>(
     writeOf(asked, { method: "POST", path: storedPath(parts, asked), body: stored }),
   );
-  return answer(parts, asked, body, { status, warnings });
+  return replyTo(parts, asked, body, { status, warnings });
 };
 
 export const update: Verb = async (parts, asked) => {
@@ -35,7 +35,7 @@ export const update: Verb = async (parts, asked) => {
 /** The whole object in place of what is stored; its resource version, if it has one, must still be the newest. */
 export async function replace(
   parts: Parts,
-  asked: Asked,
+  asked: V3Request,
   object: KubeObject,
   warnings: readonly string[],
 ): Promise<Reply> {
@@ -43,12 +43,12 @@ export async function replace(
   const { status, body } = await parts.backend.json<KubeObject>(
     writeOf(asked, { method: "PUT", path: storedPath(parts, asked), body: stored }),
   );
-  return answer(parts, asked, body, { status, warnings });
+  return replyTo(parts, asked, body, { status, warnings });
 }
 
-export function answer(
+export function replyTo(
   parts: Parts,
-  asked: Asked,
+  asked: V3Request,
   stored: KubeObject,
   { status, warnings }: { status: number; warnings: readonly string[] },
 ): Reply {
@@ -57,7 +57,7 @@ export function answer(
 }
 
 /** The object as people see it now; undefined when there is none. */
-export async function findServed(parts: Parts, asked: Asked): Promise<KubeObject | undefined> {
+export async function findServed(parts: Parts, asked: V3Request): Promise<KubeObject | undefined> {
   const stored = await parts.backend.find(asked.kind, storedRef(parts, asked), asked.incoming.signal);
   return stored && parts.translator.toServed(asked.kind, stored);
 }
@@ -65,7 +65,7 @@ export async function findServed(parts: Parts, asked: Asked): Promise<KubeObject
 /** Fills what was left out and refuses what must not be stored. A status is its writer's own affair: the schema is enough. */
 export async function settle(
   parts: Parts,
-  { kind, info, incoming }: Asked,
+  { kind, info, incoming }: V3Request,
   object: KubeObject,
   old: KubeObject | undefined,
 ): Promise<void> {
@@ -82,25 +82,25 @@ export async function settle(
   if (judged) refuse(await parts.guards.causes(kind, object, old));
 }
 
-function decodeBody({ kind, incoming, query }: Asked) {
+function decodeBody({ kind, incoming, query }: V3Request) {
   return decodeObject(kind.served, incoming.body, incoming.headers["content-type"], fieldValidationOf(query));
 }
 
-function placeInNamespace({ info }: Asked, { metadata }: KubeObject): void {
+function placeInNamespace({ info }: V3Request, { metadata }: KubeObject): void {
   if (metadata.namespace && metadata.namespace !== info.namespace) {
     throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
   }
   metadata.namespace = info.namespace;
 }
 
-export function mustBeNamed(parts: Parts, { kind, info }: Asked, name: string | undefined): void {
+export function mustBeNamed(parts: Parts, { kind, info }: V3Request, name: string | undefined): void {
   const { translator } = parts;
   if (!name || translator.storedName(kind, name) === translator.storedName(kind, info.name)) return;
   throw badRequest(`the name of the object (${name}) does not match the name on the URL (${info.name})`);
 }
 
 /** Somebody wrote between our reading and our writing; a client that named no version never learns of it. */
-export function isOvertaken(error: unknown): boolean {
+export function isWriteConflict(error: unknown): boolean {
   if (!(error instanceof StatusError) || error.reason !== "Conflict") return false;
   return !(error.status.details?.causes ?? []).some(({ reason }) => reason === "FieldManagerConflict");
 }

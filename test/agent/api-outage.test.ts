@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ask, type LabNode, type LabPod, type NodeLab, nodeLab, serve, until, whyNoNodes } from "./node-lab.ts";
+import { type LabNode, type LabPod, type NodeLab, nodeLab, request, serve, until, whyNoNodes } from "./node-lab.ts";
 
 const why = whyNoNodes();
 
@@ -25,7 +25,7 @@ describe.skipIf(why !== undefined)(`a node without its API server${why ? ` (${wh
   it("goes on: connections work, pods can be removed, and a new one waits", async () => {
     const goes = await lab.addPod("goes", node);
     lab.cutApi(true);
-    expect(await ask(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
+    expect(await request(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
     expect(await node.cni("DEL", goes)).toEqual({ code: 0, output: undefined });
     expect(await node.cni("ADD", goes)).toMatchObject({ code: 1, output: { code: 11 } });
     expect(await node.cni("CHECK", server!)).toEqual({ code: 0, output: undefined });
@@ -46,9 +46,9 @@ describe.skipIf(why !== undefined)(`a node without its API server${why ? ` (${wh
       () => node.log().slice(-2000),
     );
     expect(await node.cni("STATUS", server!)).toMatchObject({ code: 1, output: { code: 50 } });
-    expect(await ask(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
+    expect(await request(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
     lab.cutApi(false);
     await starting;
-    expect(await ask(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
+    expect(await request(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
   }, 60_000);
 });

@@ -11,17 +11,17 @@ import {
   type Pool,
   typeOf,
 } from "../../src/agent/stored-kinds.ts";
-import { allocationsOf } from "../../src/api/ipam-allocation.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { ipPool } from "../../src/api/resources/ip-pool.ts";
+import { allocationsOf } from "../../src/api/resources/ipam-allocation.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
 import type { Transport } from "../../src/api/transport.ts";
 import { type Client, createClient } from "../../src/cluster/client.ts";
 import { errors } from "../../src/cluster/errors.ts";
 import { createInformer } from "../../src/cluster/informer.ts";
 import { NODES } from "../../src/cluster/kinds.ts";
-import type { ControllersWorld } from "../controllers/controllers-world.ts";
+import type { ControllersLab } from "../controllers/controllers-lab.ts";
 
 const POOLS = placesOf(ipPool, vendorNames).stored;
 
@@ -45,7 +45,7 @@ export interface IpamAgent {
   stop(): Promise<void>;
 }
 
-export async function ipamLab(world: ControllersWorld, cidrs: { cidr: string; blockSize: number }[]): Promise<IpamLab> {
+export async function ipamLab(world: ControllersLab, cidrs: { cidr: string; blockSize: number }[]): Promise<IpamLab> {
   const { client } = world;
   const pools: Pool[] = [];
   for (const [at, spec] of cidrs.entries()) {

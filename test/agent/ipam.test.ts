@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { allocationsOf } from "../../src/api/ipam-allocation.ts";
+import { allocationsOf } from "../../src/api/resources/ipam-allocation.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import { CodedError } from "../../src/kit/errors.ts";
 import { fakeClock } from "../../src/kit/fake-clock.ts";
-import { type ControllersWorld, controllersWorld, eventually } from "../controllers/controllers-world.ts";
+import { type ControllersLab, controllersLab, eventually } from "../controllers/controllers-lab.ts";
 import { type IpamAgent, type IpamLab, ipamLab } from "./ipam-lab.ts";
 
 /** Addresses: from a node's own blocks, each to one owner, whatever happens in between. */
@@ -16,9 +16,9 @@ const owner = (name: string, node: string) => ({
 
 async function withLab(
   cidrs: { cidr: string; blockSize: number }[],
-  story: (lab: IpamLab, world: ControllersWorld) => Promise<void>,
+  story: (lab: IpamLab, world: ControllersLab) => Promise<void>,
 ): Promise<void> {
-  const world = await controllersWorld();
+  const world = await controllersLab();
   try {
     await story(await ipamLab(world, cidrs), world);
   } finally {
@@ -163,7 +163,7 @@ async function inOrder(deeds: readonly Deed[], act: (one: Deed) => Promise<void>
 }
 
 /** Deeds of one step happen at once. */
-async function history(lab: IpamLab, world: ControllersWorld, steps: Deed[][]): Promise<void> {
+async function history(lab: IpamLab, world: ControllersLab, steps: Deed[][]): Promise<void> {
   const names = ["a", "b", "c"];
   const agents = await Promise.all(names.map((name) => lab.agent(name)));
   /** What a pod was told it has: only then may it use it. */
@@ -221,7 +221,7 @@ async function history(lab: IpamLab, world: ControllersWorld, steps: Deed[][]): 
   for (const agent of agents) await agent.stop();
 }
 
-async function collectGarbage(lab: IpamLab, world: ControllersWorld, has: Map<string, string>): Promise<void> {
+async function collectGarbage(lab: IpamLab, world: ControllersLab, has: Map<string, string>): Promise<void> {
   const clock = fakeClock(1_700_000_000_000);
   world.start({ clock });
   const wanted = [...has].map(([name, address]) => `${address} k8s-pod-network.${name}`).sort();
@@ -246,17 +246,17 @@ async function claims(lab: IpamLab): Promise<string[]> {
   return [...claimed.filter((one) => !owned.includes(one)), ...owned.filter((one) => !claimed.includes(one))];
 }
 
-async function createPod(world: ControllersWorld, name: string, node: string): Promise<void> {
+async function createPod(world: ControllersLab, name: string, node: string): Promise<void> {
   const spec = { nodeName: node, containers: [{ name: "main", image: "web" }] };
   const pod = { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "default" }, spec };
   await world.client.create(PODS, pod).catch(() => {});
 }
 
-async function deletePod(world: ControllersWorld, name: string): Promise<void> {
+async function deletePod(world: ControllersLab, name: string): Promise<void> {
   await world.client.delete(PODS, { namespace: "default", name }, { gracePeriodSeconds: 0 }).catch(() => {});
 }
 
-async function report(world: ControllersWorld, name: string, address: string): Promise<void> {
+async function report(world: ControllersLab, name: string, address: string): Promise<void> {
   const status = { phase: "Running", podIP: address, podIPs: [{ ip: address }] };
   const ref = { namespace: "default", name };
   await world.client.patch(PODS, ref, { type: "merge", patch: { status } }, { subresource: "status" });

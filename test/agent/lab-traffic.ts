@@ -3,17 +3,17 @@ import { createSocket } from "node:dgram";
 import { createServer, type Socket } from "node:net";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { patience } from "../../src/kit/testing/patience.ts";
-import { ask, type LabPod } from "./node-lab.ts";
+import { type LabPod, request } from "./node-lab.ts";
 
 /** One long connection from a pod to another, asked now and then whether it still is one. */
-export interface Flow {
+export interface Stream {
   alive(): Promise<boolean>;
   close(): void;
 }
 
 const kernel = realKernel();
 
-export async function flow(from: LabPod, to: LabPod, port: number): Promise<Flow> {
+export async function stream(from: LabPod, to: LabPod, port: number): Promise<Stream> {
   const fd = kernel.netns.bind(to.netns, { kind: "stream", address: "0.0.0.0", port });
   let other: Socket | undefined;
   const server = createServer((socket) => {
@@ -57,17 +57,17 @@ export async function flow(from: LabPod, to: LabPod, port: number): Promise<Flow
 }
 
 /** Knocks at a door that must stay closed, over and over. */
-export interface Knocking {
+export interface ConnectLoop {
   /** Resolves after so many further knocks. */
   more(count: number): Promise<void>;
   stop(): Promise<{ tried: number; passed: number }>;
 }
 
-export function knock(from: LabPod, address: string, port: number): Knocking {
+export function connectLoop(from: LabPod, address: string, port: number): ConnectLoop {
   let [tried, passed, going] = [0, 0, true];
   const worker = async () => {
     while (going) {
-      if ((await ask(from, address, port, 1)) !== undefined) passed++;
+      if ((await request(from, address, port, 1)) !== undefined) passed++;
       tried++;
     }
   };
@@ -86,7 +86,7 @@ export function knock(from: LabPod, address: string, port: number): Knocking {
 }
 
 /** Datagrams, one every other millisecond: what is open for a moment only lets one of them through. */
-export interface Drizzle {
+export interface DatagramStream {
   /** Resolves after so many further ones. */
   more(count: number): Promise<void>;
   stop(): Promise<{ sent: number; heard: number }>;
@@ -114,7 +114,7 @@ const DRIZZLE = `
   begin();
 `;
 
-export async function drizzle(from: LabPod, to: LabPod, port: number): Promise<Drizzle> {
+export async function datagramStream(from: LabPod, to: LabPod, port: number): Promise<DatagramStream> {
   const ear = createSocket("udp4");
   let [sent, heard] = [0, 0];
   ear.on("message", () => heard++);

@@ -5,8 +5,18 @@ import { vendorNames } from "../../src/api/names.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
 import { NETWORK_POLICIES, NODES } from "../../src/cluster/kinds.ts";
-import { drizzle, type Flow, flow, type Knocking, knock } from "./lab-traffic.ts";
-import { ask, inside, type LabNode, type LabPod, type NodeLab, nodeLab, serve, until, whyNoNodes } from "./node-lab.ts";
+import { type ConnectLoop, connectLoop, datagramStream, type Stream, stream } from "./lab-traffic.ts";
+import {
+  inside,
+  type LabNode,
+  type LabPod,
+  type NodeLab,
+  nodeLab,
+  request,
+  serve,
+  until,
+  whyNoNodes,
+} from "./node-lab.ts";
 import { CANARY_PORT, PolicySwaps } from "./policy-swaps.ts";
 
 const why = whyNoNodes();
@@ -37,7 +47,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     for (const pod of [server, closed]) ends.push(await serve(pod!, 8080, 4));
     ends.push(await serve(closed!, CANARY_PORT, 4));
     await until(
-      async () => (await ask(client!, closed!.addresses[0]!, 8080)) === undefined,
+      async () => (await request(client!, closed!.addresses[0]!, 8080)) === undefined,
       () => node.log(),
     );
   }, 90_000);
@@ -46,9 +56,9 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     await lab?.close();
   });
 
-  async function bothHold(during: (flowing: Flow, knocking: Knocking) => Promise<void>): Promise<void> {
-    const flowing = await flow(client!, server!, 9000);
-    const knocking = knock(client!, closed!.addresses[0]!, 8080);
+  async function bothHold(during: (flowing: Stream, knocking: ConnectLoop) => Promise<void>): Promise<void> {
+    const flowing = await stream(client!, server!, 9000);
+    const knocking = connectLoop(client!, closed!.addresses[0]!, 8080);
     try {
       await during(flowing, knocking);
       const { passed, tried } = await knocking.stop();
@@ -90,7 +100,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
       const swaps = new PolicySwaps(lab.client, client!.addresses[0]!);
       // Whoever expects an answer waits for it: a busy machine is slow.
       const canaryAnswers = async () =>
-        (await ask(client!, closed!.addresses[0]!, CANARY_PORT, swaps.canaryIsOpen ? 5 : 1)) !== undefined;
+        (await request(client!, closed!.addresses[0]!, CANARY_PORT, swaps.canaryIsOpen ? 5 : 1)) !== undefined;
       const inEffect = async () => {
         try {
           await until(
@@ -108,8 +118,8 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
       await lab.client.patch(SETTINGS, { name: "default" }, { type: "merge", patch: { spec: { bpfEnabled: bpf } } });
       await swaps.next();
       await inEffect();
-      const denied = await drizzle(client!, closed!, 8082);
-      const allowed = await drizzle(client!, server!, 8082);
+      const denied = await datagramStream(client!, closed!, 8082);
+      const allowed = await datagramStream(client!, server!, 8082);
       const stopBoth = () => Promise.all([denied.stop(), allowed.stop()]);
       try {
         await bothHold(async (flowing, knocking) => {
@@ -157,7 +167,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     await node.kill();
     expect(await node.cni("ADD", server!)).toMatchObject({ code: 1, output: { code: 11 } });
     expect(await node.cni("STATUS", server!)).toMatchObject({ code: 1, output: { code: 50 } });
-    expect(await ask(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
+    expect(await request(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
     expect(await node.vendor("node", "show", "pods")).toContain("default/server");
     await node.start();
   }, 60_000);
@@ -169,7 +179,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     const pods = await node.vendor("node", "show", "pods");
     expect(pods).not.toContain("default/lost");
     expect(pods).toContain("default/server");
-    expect(await ask(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
+    expect(await request(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
     await lab.removePod(lost);
   }, 30_000);
 

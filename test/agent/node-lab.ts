@@ -6,19 +6,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { typeOf } from "../../src/agent/stored-kinds.ts";
-import { customResourceDefinitions } from "../../src/api/crd.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { ipPool } from "../../src/api/resources/ip-pool.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
+import { customResourceDefinitions } from "../../src/api/schema/crd.ts";
 import { kubernetesKinds } from "../../src/apiserver/kubernetes/kinds.ts";
 import { createApiServer } from "../../src/apiserver/server.ts";
 import { type Client, createClient } from "../../src/cluster/client.ts";
 import { CRDS, NAMESPACES, NODES, PODS } from "../../src/cluster/kinds.ts";
 import { installCni } from "../../src/cni/install.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { patience } from "../../src/kit/testing/patience.ts";
 import { killGroup, removeGroup } from "../../src/local/runtime/netns/cgroups.ts";
 import { whyNoPacketFilters } from "../kernel/why-not.ts";
@@ -44,7 +44,7 @@ export interface LabNode {
   /** The group its own processes are in. */
   group: string | undefined;
   log(): string;
-  /** `release`: the directory of another one than this. */
+  /** `unblockEbpf`: the directory of another one than this. */
   start(release?: string): Promise<void>;
   /** As `kill -9`. */
   kill(): Promise<void>;
@@ -173,7 +173,7 @@ interface NodePlan {
   at: number;
   directory: string;
   port: number;
-  api: ApiWay;
+  api: ApiRoute;
   client: Client;
   segment: { netns: Netns; wire: ReturnType<typeof kernel.netlink> };
   env: LabOptions["env"];
@@ -228,13 +228,13 @@ async function makeNode(
   return node;
 }
 
-interface ApiWay {
+interface ApiRoute {
   cut: boolean;
   open: Set<Socket>;
 }
 
 /** The API server listens outside; what connects to the node's own loopback is carried there. */
-async function forwardApi(netns: Netns, port: number, api: ApiWay): Promise<() => void> {
+async function forwardApi(netns: Netns, port: number, api: ApiRoute): Promise<() => void> {
   const fd = kernel.netns.bind(netns, { kind: "stream", address: "127.0.0.1", port: API_PORT });
   const server: Server = createServer((socket) => {
     if (api.cut) return void socket.destroy();
@@ -374,7 +374,7 @@ export async function serve(on: Pick<LabPod, "name" | "netns">, port: number, fa
 }
 
 /** What is answered at this address, asked from a pod or a node; undefined: nothing. */
-export async function ask(
+export async function request(
   from: Pick<LabPod, "netns">,
   address: string,
   port: number,

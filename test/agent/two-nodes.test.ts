@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ask, type LabPod, type NodeLab, nodeLab, serve, until, whyNoNodes } from "./node-lab.ts";
+import { type LabPod, type NodeLab, nodeLab, request, serve, until, whyNoNodes } from "./node-lab.ts";
 
 const why = whyNoNodes();
 
@@ -49,20 +49,20 @@ describe.skipIf(why !== undefined).each(ROWS)(
       const { a, b, c } = pods as Record<string, LabPod>;
       const node = lab.nodes[0]!;
       await until(
-        async () => (await ask(a!, c!.addresses[at]!, PORTS[at])) !== undefined,
+        async () => (await request(a!, c!.addresses[at]!, PORTS[at])) !== undefined,
         () => lab.nodes.map((one) => one.log()).join("\n"),
       );
-      expect(await ask(a!, c!.addresses[at]!, PORTS[at])).toBe(`c saw ${a!.addresses[at]}`);
-      expect(await ask(a!, b!.addresses[at]!, PORTS[at])).toBe(`b saw ${a!.addresses[at]}`);
-      expect(await ask(c!, a!.addresses[at]!, PORTS[at])).toBe(`a saw ${c!.addresses[at]}`);
-      expect(await ask(node, b!.addresses[at]!, PORTS[at])).toMatch(/^b saw /);
-      expect(await ask(a!, at === 0 ? node.addresses.v4 : node.addresses.v6, PORTS[at])).toMatch(/^node-1 saw /);
+      expect(await request(a!, c!.addresses[at]!, PORTS[at])).toBe(`c saw ${a!.addresses[at]}`);
+      expect(await request(a!, b!.addresses[at]!, PORTS[at])).toBe(`b saw ${a!.addresses[at]}`);
+      expect(await request(c!, a!.addresses[at]!, PORTS[at])).toBe(`a saw ${c!.addresses[at]}`);
+      expect(await request(node, b!.addresses[at]!, PORTS[at])).toMatch(/^b saw /);
+      expect(await request(a!, at === 0 ? node.addresses.v4 : node.addresses.v6, PORTS[at])).toMatch(/^node-1 saw /);
     });
 
     it("a pod that leaves the pools takes its node's address, and one that does not keeps its own", async () => {
       const { v4, v6 } = lab.outside.addresses;
-      expect(await ask(pods["a"]!, v4, 8080)).toBe("outside saw 10.99.0.1");
-      expect(await ask(pods["c"]!, v6, 8081)).toBe("outside saw fd99::2");
+      expect(await request(pods["a"]!, v4, 8080)).toBe("outside saw 10.99.0.1");
+      expect(await request(pods["c"]!, v6, 8081)).toBe("outside saw fd99::2");
     });
 
     it("a pod that is gone leaves no interface, no route, no address and no record", async () => {

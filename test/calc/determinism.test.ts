@@ -2,19 +2,19 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
 import { type KubeObject, parseGroupVersion } from "../../src/api/object.ts";
-import { type Calculator, createCalculator } from "../../src/policy/calculator.ts";
-import type { ModelDelta, Rule, TierPolicies } from "../../src/policy/model.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
+import { type Calculator, createCalculator } from "../../src/calc/calculator.ts";
+import type { ModelDelta, Rule, TierPolicies } from "../../src/calc/model.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { Random } from "./random.ts";
+import { randomCluster } from "./random-cluster.ts";
 import { routingObjects } from "./random-routing.ts";
 import { serviceObjects } from "./random-services.ts";
-import { randomWorld } from "./random-world.ts";
 
 const seeds = fc.integer({ min: 1, max: 1_000_000 });
 
 function objectsOf(seed: number): KubeObject[] {
   const objects = [
-    ...randomWorld(seed).objects,
+    ...randomCluster(seed).objects,
     ...routingObjects(new Random(seed)),
     ...serviceObjects(new Random(seed)),
   ];
@@ -47,7 +47,7 @@ function modelOf(objects: readonly KubeObject[]): unknown {
   const calculator = createCalculator("node-a", vendorNames);
   for (const object of objects) calculator.set(object);
   const model = new ModelCopy();
-  model.apply(calculator.take()!);
+  model.apply(calculator.takeDelta()!);
   return textOf(model);
 }
 
@@ -126,7 +126,7 @@ describe("the calculation has no memory", () => {
         const calculator = createCalculator("node-a", vendorNames);
         const model = new ModelCopy();
         const look = () => {
-          const delta = calculator.take();
+          const delta = calculator.takeDelta();
           if (!delta) return;
           expectMinimal(model, delta);
           model.apply(delta);
@@ -150,7 +150,7 @@ describe("the calculation has no memory", () => {
         }
         look();
         expect(textOf(model)).toEqual(modelOf(after));
-        expect(calculator.take()).toBeUndefined();
+        expect(calculator.takeDelta()).toBeUndefined();
       }),
       { numRuns: 120 },
     );
@@ -161,9 +161,9 @@ describe("the calculation has no memory", () => {
       fc.property(seeds, (seed) => {
         const calculator = createCalculator("node-a", vendorNames);
         for (const object of objectsOf(seed)) calculator.set(object);
-        calculator.take();
+        calculator.takeDelta();
         for (const object of objectsOf(seed)) calculator.set(structuredClone(object));
-        expect(calculator.take()).toBeUndefined();
+        expect(calculator.takeDelta()).toBeUndefined();
       }),
       { numRuns: 60 },
     );
@@ -172,7 +172,7 @@ describe("the calculation has no memory", () => {
   it("a delta survives being written as JSON", () => {
     const calculator = createCalculator("node-a", vendorNames);
     for (const object of objectsOf(7)) calculator.set(object);
-    const delta = calculator.take()!;
+    const delta = calculator.takeDelta()!;
     expect(JSON.parse(JSON.stringify(delta))).toEqual(delta);
   });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
-import { createCalculator } from "../../src/policy/calculator.ts";
-import { evaluate, type Place } from "../../src/policy/evaluate.ts";
-import { hostEndpointOf } from "../../src/policy/hook-policy.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
+import { createCalculator } from "../../src/calc/calculator.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
+import { evaluate, type Place } from "../../src/calc/policy/evaluate.ts";
+import { hostEndpointOf } from "../../src/calc/policy/hook-policy.ts";
 import { Random } from "./random.ts";
+import { type RandomCluster, randomCluster } from "./random-cluster.ts";
 import { type PacketEnd, randomPacket } from "./random-packet.ts";
-import { type RandomWorld, randomWorld } from "./random-world.ts";
 import { referenceVerdict } from "./reference-evaluator.ts";
 
 /** `POLICY_SEED` and `POLICY_WORLDS` repeat one failure, or run for longer. */
@@ -16,15 +16,15 @@ const PACKETS = 60;
 /** Twenty seconds on an idle machine; a run that is told to be longer takes longer. */
 const PATIENCE = 120 * WORLDS + 60_000;
 
-function modelOf(world: RandomWorld): ModelCopy {
+function modelOf(world: RandomCluster): ModelCopy {
   const calculator = createCalculator(world.node, vendorNames);
   for (const object of world.objects) calculator.set(object);
   const model = new ModelCopy();
-  model.apply(calculator.take()!);
+  model.apply(calculator.takeDelta()!);
   return model;
 }
 
-function placeOf(model: ModelCopy, world: RandomWorld, end: PacketEnd): Place {
+function placeOf(model: ModelCopy, world: RandomCluster, end: PacketEnd): Place {
   return end.at === "uplink" ? { at: "interface", endpoint: hostEndpointOf(model, world.uplink) } : end;
 }
 
@@ -34,7 +34,7 @@ describe("the model and the plain reference", () => {
     () => {
       const counts = { allow: 0, deny: 0 };
       for (let seed = FIRST_SEED; seed < FIRST_SEED + WORLDS; seed++) {
-        const world = randomWorld(seed);
+        const world = randomCluster(seed);
         const model = modelOf(world);
         const random = new Random(seed ^ 0x5eed);
         for (let index = 0; index < PACKETS; index++) {

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
-import { createCalculator } from "../../src/policy/calculator.ts";
-import { evaluate } from "../../src/policy/evaluate.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
+import { createCalculator } from "../../src/calc/calculator.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
+import { evaluate } from "../../src/calc/policy/evaluate.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
-import { NetworkPolicyWorld, networkPolicyCases, PROTOCOLS, type Probe } from "./network-policy-world.ts";
+import { NetworkPolicyLab, networkPolicyCases, PROTOCOLS, type Probe } from "./network-policy-lab.ts";
 
 const NODE = "node-1";
 const cases = networkPolicyCases();
 
 /** One pod to another on the same node: what leaves the one and reaches the other. */
-function verdictOf(model: ModelCopy, world: NetworkPolicyWorld, { from, to, protocol, port }: Probe): boolean {
+function verdictOf(model: ModelCopy, world: NetworkPolicyLab, { from, to, protocol, port }: Probe): boolean {
   const packet = {
     ipVersion: 4 as const,
     protocol: PROTOCOLS[protocol],
@@ -30,10 +30,10 @@ describe.skipIf(!cases)(`public NetworkPolicy cases${cases ? "" : ` (${NO_CONFOR
     for (const { Description, Steps } of cases ?? []) {
       const calculator = createCalculator(NODE, vendorNames);
       const model = new ModelCopy();
-      const world = new NetworkPolicyWorld(calculator, NODE);
+      const world = new NetworkPolicyLab(calculator, NODE);
       for (const [index, { Actions = [], Allowed }] of Steps.entries()) {
         for (const action of Actions) world.act(action);
-        const delta = calculator.take();
+        const delta = calculator.takeDelta();
         if (delta) model.apply(delta);
         for (const probe of world.probes(Allowed)) {
           verdicts++;
@@ -51,10 +51,10 @@ describe.skipIf(!cases)(`public NetworkPolicy cases${cases ? "" : ` (${NO_CONFOR
     for (const { Description, Steps } of cases ?? []) {
       const calculator = createCalculator(NODE, vendorNames);
       const model = new ModelCopy();
-      const world = new NetworkPolicyWorld(calculator, NODE);
+      const world = new NetworkPolicyLab(calculator, NODE);
       for (const { Actions = [], Allowed } of Steps) {
         for (const action of Actions) world.act(action);
-        const delta = calculator.take();
+        const delta = calculator.takeDelta();
         if (delta) model.apply(delta);
         for (const probe of world.probes(Allowed)) {
           if (probe.protocol !== "SCTP" || probe.allowed) continue;

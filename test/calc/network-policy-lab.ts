@@ -38,19 +38,19 @@ export function networkPolicyCases(): NetworkPolicyCase[] | undefined {
 }
 
 /** What a case tells: an object as it is now, or one that is gone. */
-export interface WorldSink {
+export interface LabSink {
   set(object: KubeObject): void;
   remove(kind: { group: string; kind: string }, ref: { name: string; namespace?: string }): void;
 }
 
-export class NetworkPolicyWorld {
-  readonly #sink: WorldSink;
+export class NetworkPolicyLab {
+  readonly #sink: LabSink;
   readonly #node: string;
   readonly #pods = new Map<string, { address: string }>();
   readonly #addresses: string[] = [];
 
   /** Starts with namespaces x, y, z and pods a, b, c in each, at the addresses the cases count on. */
-  constructor(sink: WorldSink, node: string) {
+  constructor(sink: LabSink, node: string) {
     this.#sink = sink;
     this.#node = node;
     for (const namespace of ["x", "y", "z"]) {

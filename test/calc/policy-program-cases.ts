@@ -1,10 +1,10 @@
-import { protocolNumber } from "../../src/api/protocols.ts";
+import { protocolNumber } from "../../src/api/tables/protocols.ts";
+import type { IcmpMatch, Packet, PortRange, Rule, TierPolicies } from "../../src/calc/model.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
+import { toNets } from "../../src/calc/nets.ts";
+import type { HookPolicy } from "../../src/calc/policy/hook-policy.ts";
+import type { HostRole } from "../../src/calc/policy/hook-verdict.ts";
 import { parseAddress } from "../../src/kit/ip.ts";
-import type { HookPolicy } from "../../src/policy/hook-policy.ts";
-import type { HostRole } from "../../src/policy/judge-hook.ts";
-import type { IcmpMatch, Packet, PortRange, Rule, TierPolicies } from "../../src/policy/model.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
-import { toNets } from "../../src/policy/nets.ts";
 import { conformanceData } from "../support/conformance.ts";
 
 /** The public cases of policy programs in our own words, for whoever runs policy: the evaluator, and the assembled programs. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { judge } from "../../src/policy/judge-hook.ts";
+import { hookVerdict } from "../../src/calc/policy/hook-verdict.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
 import { policyProgramCases } from "./policy-program-cases.ts";
 
@@ -11,7 +11,7 @@ describe.skipIf(!cases)(`public policy program cases${cases ? "" : ` (${NO_CONFO
   it("every packet of every case in scope is judged as it should be", () => {
     const wrong = inScope.flatMap(({ id, name, model, hook, packets }) =>
       packets.flatMap(({ packet, role, allowed }) => {
-        const verdict = judge(model, hook, packet, role);
+        const verdict = hookVerdict(model, hook, packet, role);
         return (verdict.action === "allow") === allowed ? [] : [{ id, name, packet, role, verdict }];
       }),
     );
@@ -25,7 +25,7 @@ describe.skipIf(!cases)(`public policy program cases${cases ? "" : ` (${NO_CONFO
   it("the rules that were hit are told in the order they were", () => {
     const compared = inScope.flatMap(({ id, model, hook, packets, hitName }) =>
       packets.flatMap(({ packet, role, ruleHits }) =>
-        ruleHits ? [{ id, hits: judge(model, hook, packet, role).hits.map(hitName), ruleHits }] : [],
+        ruleHits ? [{ id, hits: hookVerdict(model, hook, packet, role).hits.map(hitName), ruleHits }] : [],
       ),
     );
     for (const { id, hits, ruleHits } of compared) expect([id, hits]).toEqual([id, ruleHits]);

@@ -1,7 +1,6 @@
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { Random } from "./random.ts";
-import { randomKubernetesPolicy, randomPolicy, randomRules } from "./random-policy.ts";
 import {
   ACCOUNTS,
   LABELS,
@@ -11,10 +10,11 @@ import {
   NODE_ADDRESSES,
   PORT_NAMES,
   SERVICES,
-} from "./random-words.ts";
+} from "./random-names.ts";
+import { randomKubernetesPolicy, randomPolicy, randomRules } from "./random-policy.ts";
 
 /** A small cluster with everything policy can ask for, small enough that rules and packets often meet. */
-export interface RandomWorld {
+export interface RandomCluster {
   seed: number;
   /** The node whose model is meant. */
   node: string;
@@ -27,7 +27,7 @@ const STORED = `${vendorNames.groups.stored.group}/${vendorNames.groups.stored.v
 const NODE = "node-a";
 
 /** The same for the same seed, on every machine. */
-export function randomWorld(seed: number): RandomWorld {
+export function randomCluster(seed: number): RandomCluster {
   const random = new Random(seed);
   const objects: KubeObject[] = [
     ...clusterObjects(random),

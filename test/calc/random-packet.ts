@@ -1,8 +1,8 @@
 import type { KubeObject } from "../../src/api/object.ts";
-import type { Packet } from "../../src/policy/model.ts";
+import type { Packet } from "../../src/calc/model.ts";
 import type { Random } from "./random.ts";
-import { NODE_ADDRESSES } from "./random-words.ts";
-import type { RandomWorld } from "./random-world.ts";
+import type { RandomCluster } from "./random-cluster.ts";
+import { NODE_ADDRESSES } from "./random-names.ts";
 
 /** Where a packet comes from or goes to: a pod of the node, the node itself, or its uplink. */
 export type PacketEnd = { at: "workload"; id: string } | { at: "host" } | { at: "uplink" };
@@ -20,7 +20,7 @@ const OUTSIDE = {
 /** Where clients go before a service is translated. */
 const VIRTUAL = { 4: "10.96.0.10", 6: "fd96::10" };
 
-export function randomPacket(world: RandomWorld, random: Random): RandomPacket {
+export function randomPacket(world: RandomCluster, random: Random): RandomPacket {
   const ipVersion = random.chance(65) ? 4 : 6;
   const local = localPods(world).filter(({ addresses }) =>
     addresses.some((address) => familyOf(address) === ipVersion),
@@ -67,7 +67,7 @@ function randomEnd(
   return local.length === 0 ? { at: "uplink" } : { at, id: random.of(local).id };
 }
 
-function addressAt(world: RandomWorld, random: Random, end: PacketEnd, ipVersion: 4 | 6): string {
+function addressAt(world: RandomCluster, random: Random, end: PacketEnd, ipVersion: 4 | 6): string {
   const ofFamily = (addresses: readonly string[]) => addresses.filter((address) => familyOf(address) === ipVersion);
   if (end.at === "host") return ofFamily(world.uplink.addresses)[0]!;
   if (end.at === "workload") return ofFamily(localPods(world).find(({ id }) => id === end.id)!.addresses)[0]!;
@@ -79,7 +79,7 @@ function addressAt(world: RandomWorld, random: Random, end: PacketEnd, ipVersion
   return random.of([...ofFamily(others), ...OUTSIDE[ipVersion]]);
 }
 
-function localPods(world: RandomWorld): LocalPod[] {
+function localPods(world: RandomCluster): LocalPod[] {
   return world.objects
     .filter((object) => isRunningPod(object) && nodeOf(object) === world.node)
     .map((pod) => ({ id: `${pod.metadata.namespace}/${pod.metadata.name}`, addresses: addressesOf(pod) }));

@@ -1,6 +1,6 @@
 import type { KubeObject } from "../../src/api/object.ts";
 import type { Random } from "./random.ts";
-import { ACCOUNTS, LABELS, NAMESPACES, NETS_V4, NETS_V6, PORT_NAMES, SERVICES } from "./random-words.ts";
+import { ACCOUNTS, LABELS, NAMESPACES, NETS_V4, NETS_V6, PORT_NAMES, SERVICES } from "./random-names.ts";
 
 type Json = Record<string, unknown>;
 

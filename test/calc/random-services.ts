@@ -1,6 +1,6 @@
 import type { KubeObject } from "../../src/api/object.ts";
 import type { Random } from "./random.ts";
-import { NAMESPACES, SERVICES } from "./random-words.ts";
+import { NAMESPACES, SERVICES } from "./random-names.ts";
 
 const ZONES = ["a", "b"];
 const NODES = ["node-a", "node-b"];

@@ -1,6 +1,6 @@
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
-import type { Packet } from "../../src/policy/model.ts";
+import type { Packet } from "../../src/calc/model.ts";
 import type { PacketEnd } from "./random-packet.ts";
 import { ReferenceFacts } from "./reference-facts.ts";
 import { kubernetesRuleMatches, ruleMatches, type SeenPacket } from "./reference-rules.ts";
@@ -115,7 +115,7 @@ class Reference {
 
   #host(endpoint: { name: string; spec: Json }, direction: Direction, normalApplies: boolean): boolean {
     if (this.#isFailsafe(direction)) return true;
-    const policies = this.#facts.policiesFor(this.#facts.hostEndpointThing(endpoint.name));
+    const policies = this.#facts.policiesFor(this.#facts.labeledHostEndpoint(endpoint.name));
     if (direction === "ingress") {
       const before = this.#preDNAT(policies.filter(({ spec }) => spec["preDNAT"]));
       if (before !== undefined) return before === "allow";

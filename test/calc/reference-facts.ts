@@ -1,12 +1,12 @@
 import { BlockList, isIPv4 } from "node:net";
 import type { KubeObject } from "../../src/api/object.ts";
-import { matchesExpression, parseSelectorExpression } from "../../src/api/selector-expression.ts";
+import { matchesExpression, parseSelectorExpression } from "../../src/api/schema/selector-expression.ts";
 
 type Json = Record<string, unknown>;
 type Labels = Record<string, string>;
 
 /** Something with labels that has addresses. */
-export interface ReferenceThing {
+export interface ReferenceEndpoint {
   namespace?: string;
   account?: string;
   labels: Labels;
@@ -30,7 +30,7 @@ const blocks = new Map<string, BlockList>();
 /** Answers plain questions about a list of objects by walking through it. */
 export class ReferenceFacts {
   readonly #objects: readonly KubeObject[];
-  #things: ReferenceThing[] | undefined;
+  #things: ReferenceEndpoint[] | undefined;
 
   constructor(objects: readonly KubeObject[]) {
     this.#objects = objects;
@@ -54,7 +54,7 @@ export class ReferenceFacts {
     return block.check(address, family);
   }
 
-  things(): ReferenceThing[] {
+  labeledEndpoints(): ReferenceEndpoint[] {
     this.#things ??= [
       ...this.#of("Pod").flatMap((pod) => this.#podThing(pod) ?? []),
       ...[...this.#of("NetworkSet"), ...this.#of("GlobalNetworkSet")].map(({ metadata, spec }) => ({
@@ -63,12 +63,12 @@ export class ReferenceFacts {
         nets: (spec["nets"] ?? []) as string[],
         ports: [],
       })),
-      ...this.#of("HostEndpoint").map(({ metadata }) => this.hostEndpointThing(metadata.name)),
+      ...this.#of("HostEndpoint").map(({ metadata }) => this.labeledHostEndpoint(metadata.name)),
     ];
     return this.#things;
   }
 
-  pod(id: string): ReferenceThing | undefined {
+  pod(id: string): ReferenceEndpoint | undefined {
     const found = this.#of("Pod").find(({ metadata }) => `${metadata.namespace}/${metadata.name}` === id);
     return found && this.#podThing(found);
   }
@@ -97,7 +97,7 @@ export class ReferenceFacts {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  hostEndpointThing(name: string): ReferenceThing {
+  labeledHostEndpoint(name: string): ReferenceEndpoint {
     const { metadata, spec } = this.#of("HostEndpoint").find((each) => each.metadata.name === name)!;
     const labels: Labels = {};
     for (const profile of [...((spec["profiles"] ?? []) as string[])].reverse()) {
@@ -137,7 +137,7 @@ export class ReferenceFacts {
   }
 
   /** Every policy that selects the endpoint, of every kind. */
-  policiesFor(thing: ReferenceThing): { kind: string; name: string; namespace?: string; spec: Json }[] {
+  policiesFor(thing: ReferenceEndpoint): { kind: string; name: string; namespace?: string; spec: Json }[] {
     const ours = [...this.#of("NetworkPolicy"), ...this.#of("GlobalNetworkPolicy")].filter(
       ({ apiVersion, metadata, spec }) => {
         if (apiVersion.startsWith("networking.k8s.io") || !this.matches(spec["selector"], thing.labels)) return false;
@@ -162,13 +162,13 @@ export class ReferenceFacts {
   }
 
   /** What is asked of a thing's namespace; a thing without one matches `global()` alone. */
-  namespaceMatches(selector: unknown, thing: ReferenceThing): boolean {
+  namespaceMatches(selector: unknown, thing: ReferenceEndpoint): boolean {
     if (selector === undefined) return true;
     if (selector === "global()") return thing.namespace === undefined;
     return thing.namespace !== undefined && this.matches(selector, this.labelsOfNamespace(thing.namespace));
   }
 
-  accountMatches(selector: unknown, thing: ReferenceThing): boolean {
+  accountMatches(selector: unknown, thing: ReferenceEndpoint): boolean {
     if (selector === undefined) return true;
     return thing.account !== undefined && this.matches(selector, this.labelsOfAccount(thing.namespace!, thing.account));
   }
@@ -192,7 +192,7 @@ export class ReferenceFacts {
     });
   }
 
-  #podThing(pod: Kept): ReferenceThing | undefined {
+  #podThing(pod: Kept): ReferenceEndpoint | undefined {
     const { metadata, spec, status } = pod;
     if (spec["hostNetwork"] || status["phase"] === "Succeeded" || status["phase"] === "Failed") return undefined;
     const namespace = metadata.namespace!;

@@ -1,4 +1,4 @@
-import { matchesLabelSelector, protocolOf, type ReferenceFacts, type ReferenceThing } from "./reference-facts.ts";
+import { matchesLabelSelector, protocolOf, type ReferenceEndpoint, type ReferenceFacts } from "./reference-facts.ts";
 
 type Json = Record<string, unknown>;
 
@@ -69,13 +69,13 @@ function entityMatches(
   const notNets = entity["notNets"] as string[] | undefined;
   if (nets && !nets.some((net) => facts.inNet(side.address, net))) return false;
   if (notNets?.some((net) => facts.inNet(side.address, net))) return false;
-  const here = facts.things().filter((thing) => thing.nets.some((net) => facts.inNet(side.address, net)));
-  const meant = (thing: ReferenceThing) => thingIsMeant(facts, entity, namespace, thing);
-  if (asksForThings(entity) && !here.some(meant)) return false;
+  const here = facts.labeledEndpoints().filter((thing) => thing.nets.some((net) => facts.inNet(side.address, net)));
+  const meant = (thing: ReferenceEndpoint) => selectsEndpoint(facts, entity, namespace, thing);
+  if (selectsEndpoints(entity) && !here.some(meant)) return false;
   const { notSelector } = entity;
   if (notSelector !== undefined && here.some((thing) => facts.matches(notSelector, thing.labels))) return false;
   const portIs = (port: string | number) =>
-    portMatches(port, side.port, protocol, asksForThings(entity) ? here.filter(meant) : here);
+    portMatches(port, side.port, protocol, selectsEndpoints(entity) ? here.filter(meant) : here);
   const ports = entity["ports"] as (string | number)[] | undefined;
   const notPorts = entity["notPorts"] as (string | number)[] | undefined;
   if (ports && !ports.some(portIs)) return false;
@@ -83,16 +83,16 @@ function entityMatches(
   return serviceMatches(facts, entity, namespace, side, protocol, isDestination);
 }
 
-function asksForThings({ selector, namespaceSelector, serviceAccounts }: Json): boolean {
+function selectsEndpoints({ selector, namespaceSelector, serviceAccounts }: Json): boolean {
   const { names, selector: accounts } = (serviceAccounts ?? {}) as Json;
   return [selector, namespaceSelector, names, accounts].some((asked) => asked !== undefined);
 }
 
-function thingIsMeant(
+function selectsEndpoint(
   facts: ReferenceFacts,
   entity: Json,
   namespace: string | undefined,
-  thing: ReferenceThing,
+  thing: ReferenceEndpoint,
 ): boolean {
   const { names, selector: accounts } = (entity["serviceAccounts"] ?? {}) as { names?: string[]; selector?: string };
   if (names && !(thing.account !== undefined && names.includes(thing.account))) return false;
@@ -102,7 +102,7 @@ function thingIsMeant(
   return namespace === undefined || thing.namespace === namespace;
 }
 
-function portMatches(wanted: string | number, port: number, protocol: number, things: ReferenceThing[]): boolean {
+function portMatches(wanted: string | number, port: number, protocol: number, things: ReferenceEndpoint[]): boolean {
   const range = /^(\d+)(?::(\d+))?$/.exec(String(wanted));
   if (range) return port >= Number(range[1]) && port <= Number(range[2] ?? range[1]);
   return things.some(({ ports }) =>
@@ -137,8 +137,8 @@ export function kubernetesRuleMatches(
   const peers = (rule[direction === "ingress" ? "from" : "to"] ?? []) as Json[];
   const ports = (rule["ports"] ?? []) as { protocol?: string; port?: string | number; endPort?: number }[];
   const remote = direction === "ingress" ? packet.source : packet.destination;
-  const at = facts.things().filter((thing) => thing.nets.some((net) => facts.inNet(packet.destination, net)));
-  const portOk = (peerThings: ReferenceThing[]) =>
+  const at = facts.labeledEndpoints().filter((thing) => thing.nets.some((net) => facts.inNet(packet.destination, net)));
+  const portOk = (peerThings: ReferenceEndpoint[]) =>
     ports.length === 0 ||
     ports.some(({ protocol = "TCP", port, endPort }) => {
       if (protocolOf(protocol) !== packet.protocol) return false;
@@ -154,13 +154,13 @@ export function kubernetesRuleMatches(
       return inside && portOk(at);
     }
     const pods = facts
-      .things()
+      .labeledEndpoints()
       .filter((thing) => isPeerPod(facts, peer, namespace, thing) && thing.nets.includes(remote));
     return pods.length > 0 && portOk(pods);
   });
 }
 
-function isPeerPod(facts: ReferenceFacts, peer: Json, namespace: string, thing: ReferenceThing): boolean {
+function isPeerPod(facts: ReferenceFacts, peer: Json, namespace: string, thing: ReferenceEndpoint): boolean {
   if (thing.account === undefined) return false;
   const namespaces = peer["namespaceSelector"] as Json | undefined;
   const inNamespace = namespaces

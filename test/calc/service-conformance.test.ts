@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ServiceEndpoint, selectEndpoints } from "../../src/policy/endpoint-selection.ts";
+import { type ServiceEndpoint, selectEndpoints } from "../../src/calc/services/endpoint-selection.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
 import { type FlowExpectation, OUT_OF_SCOPE, type OutOfScope, serviceCases } from "../support/service-cases.ts";
 import { serviceVerdict } from "../support/service-verdict.ts";

@@ -158,14 +158,14 @@ export function leavesOf(set: FieldSet): FieldSet {
 
 export type ConverterId = "identity" | "renameSuffix" | "repeatKeys" | "reliantField" | "servedVersions";
 
-export interface World {
+export interface ApplyContext {
   converter: ConverterId;
   served: string[];
   typeOf: (version: string) => TypeNode;
   ignored: Record<string, FieldSet>;
 }
 
-export function versionsOf(world: World): Versions {
+export function versionsOf(world: ApplyContext): Versions {
   return {
     ignored: (version) => world.ignored[version] ?? EMPTY,
     convert(object, version): TypedValue | undefined {
@@ -176,7 +176,7 @@ export function versionsOf(world: World): Versions {
 }
 
 /** Undefined where the version is missing. */
-function convertValue(world: World, object: TypedValue, version: string): { value: unknown } | undefined {
+function convertValue(world: ApplyContext, object: TypedValue, version: string): { value: unknown } | undefined {
   const { value } = object;
   switch (world.converter) {
     case "identity":

@@ -12,13 +12,13 @@ import {
 import { validate } from "../../src/apiserver/fields/validate.ts";
 import { conformanceData, NO_CONFORMANCE_DATA } from "../support/conformance.ts";
 import {
+  type ApplyContext,
   type ConverterId,
   extractItems,
   leavesOf,
   readTypes,
   type TypeSchema,
   versionsOf,
-  type World,
 } from "./apply-fixture.ts";
 
 /** Whole histories of an object: who wrote what, and what it, its owners and the conflicts were after every step. */
@@ -62,7 +62,7 @@ interface Suite {
 class History {
   live: TypedValue | undefined;
   managers: Managers = new Map();
-  private readonly world: World;
+  private readonly world: ApplyContext;
   private readonly suite: Suite;
 
   constructor(suite: Suite, story: Case) {
@@ -75,7 +75,7 @@ class History {
     };
   }
 
-  private typesOf(schema: string, rootTypes: Record<string, string>): World["typeOf"] {
+  private typesOf(schema: string, rootTypes: Record<string, string>): ApplyContext["typeOf"] {
     const types = readTypes(this.suite.schemas[schema]!);
     return (version) => types(rootTypes[version] ?? rootTypes["*"] ?? version);
   }

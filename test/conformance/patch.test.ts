@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Definitions, Schema } from "../../src/api/schema.ts";
+import type { Definitions, Schema } from "../../src/api/schema/schema.ts";
 import { applyJsonPatch } from "../../src/apiserver/patch/json-patch.ts";
 import { PatchError } from "../../src/apiserver/patch/patch-error.ts";
 import { applyStrategicPatch, type PatchType, patchTypeOf } from "../../src/apiserver/patch/strategic-patch.ts";

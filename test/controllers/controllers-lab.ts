@@ -1,5 +1,5 @@
-import { customResourceDefinitions } from "../../src/api/crd.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../../src/api/object.ts";
+import { customResourceDefinitions } from "../../src/api/schema/crd.ts";
 import type { ApiRequest, ApiResponse, Transport } from "../../src/api/transport.ts";
 import { kubernetesKinds } from "../../src/apiserver/kubernetes/kinds.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "../../src/apiserver/server.ts";
@@ -16,7 +16,7 @@ import { createMetrics } from "../../src/kit/metrics.ts";
 import { patience } from "../../src/kit/testing/patience.ts";
 
 /** An API server with our definitions, somebody who writes to it, and the controllers as often as a story starts them. */
-export interface ControllersWorld {
+export interface ControllersLab {
   server: ApiServer;
   /** The people and programs of the cluster. */
   client: Client;
@@ -44,7 +44,7 @@ export interface Started {
   stop(): Promise<void>;
 }
 
-export async function controllersWorld(options: Partial<ApiServerOptions> = {}): Promise<ControllersWorld> {
+export async function controllersLab(options: Partial<ApiServerOptions> = {}): Promise<ControllersLab> {
   const server = await createApiServer({ kinds: kubernetesKinds(), ...options });
   const client = createClient(server.transport(), { userAgent: "story" });
   for (const crd of customResourceDefinitions()) await client.create(CRDS, crd);

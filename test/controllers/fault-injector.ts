@@ -1,5 +1,5 @@
 import type { ApiRequest } from "../../src/api/transport.ts";
-import type { Fault } from "./controllers-world.ts";
+import type { Fault } from "./controllers-lab.ts";
 
 /** One write in eight fails in one of five ways, one read in a hundred; of a killed program everything does, from that moment on. */
 export function faultInjector(random: () => number) {

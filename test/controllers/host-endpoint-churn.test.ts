@@ -4,7 +4,7 @@ import type { KubeObject } from "../../src/api/object.ts";
 import type { HostEndpoint } from "../../src/api/resources/host-endpoint.ts";
 import { NODES } from "../../src/cluster/kinds.ts";
 import { CONFIGURATIONS, HOST_ENDPOINTS, isOurs, typeOf } from "../../src/controllers/stored-kinds.ts";
-import { addNode, type ControllersWorld, controllersWorld, eventually } from "./controllers-world.ts";
+import { addNode, type ControllersLab, controllersLab, eventually } from "./controllers-lab.ts";
 import { faultInjector, randomFrom } from "./fault-injector.ts";
 
 /**
@@ -26,7 +26,7 @@ it("loses no host endpoint and touches no foreign one under churn, faults and ki
 }, async () => {
   const seed = Number(process.env["CHURN_SEED"] ?? Date.now() % 2 ** 31);
   const random = randomFrom(seed);
-  const world = await controllersWorld();
+  const world = await controllersLab();
   const faults = faultInjector(random);
   await makeForeign(world);
   const foreignBefore = await foreign(world);
@@ -62,7 +62,7 @@ it("loses no host endpoint and touches no foreign one under churn, faults and ki
 
 const nameOf = (index: number) => `node-${String(index).padStart(3, "0")}`;
 
-async function turnOn({ client }: ControllersWorld): Promise<void> {
+async function turnOn({ client }: ControllersLab): Promise<void> {
   await eventually(
     () => client.list(CONFIGURATIONS),
     ({ items }) => items.length === 1,
@@ -72,7 +72,7 @@ async function turnOn({ client }: ControllersWorld): Promise<void> {
 }
 
 async function changeANode(
-  { client }: ControllersWorld,
+  { client }: ControllersLab,
   nodes: Map<string, Labels>,
   step: number,
   random: () => number,
@@ -100,7 +100,7 @@ async function changeANode(
 }
 
 /** A person changes or deletes some automatic endpoint; whether there was one. */
-async function editByHand({ client, endpoints }: ControllersWorld, random: () => number): Promise<boolean> {
+async function editByHand({ client, endpoints }: ControllersLab, random: () => number): Promise<boolean> {
   const all = (await endpoints()).filter(isOurs);
   const one = all[Math.floor(random() * all.length)];
   if (!one) return false;
@@ -117,7 +117,7 @@ async function editByHand({ client, endpoints }: ControllersWorld, random: () =>
   );
 }
 
-async function makeForeign({ client }: ControllersWorld): Promise<void> {
+async function makeForeign({ client }: ControllersLab): Promise<void> {
   for (let i = 0; i < TAKEN; i++) {
     for (const name of [`${nameOf(i)}-auto-hep`, `own-${i}`]) {
       const spec = { node: nameOf(i), interfaceName: "eth1", expectedIPs: [`192.0.2.${i}`] };
@@ -130,7 +130,7 @@ async function makeForeign({ client }: ControllersWorld): Promise<void> {
   }
 }
 
-async function foreign({ endpoints }: ControllersWorld): Promise<KubeObject[]> {
+async function foreign({ endpoints }: ControllersLab): Promise<KubeObject[]> {
   return (await endpoints()).filter((endpoint) => !isOurs(endpoint));
 }
 

@@ -4,15 +4,15 @@ import type { HostEndpoint } from "../../src/api/resources/host-endpoint.ts";
 import { EVENTS, NODES } from "../../src/cluster/kinds.ts";
 import { CONFIGURATIONS, HOST_ENDPOINTS, IPAM_BLOCKS, PROFILES, typeOf } from "../../src/controllers/stored-kinds.ts";
 import { fakeClock } from "../../src/kit/fake-clock.ts";
-import { addNode, type ControllersWorld, controllersWorld, eventually, read } from "./controllers-world.ts";
+import { addNode, type ControllersLab, controllersLab, eventually, read } from "./controllers-lab.ts";
 
 /** Automatic host endpoints, as somebody with kubectl sees them. */
 
 type Endpoint = KubeObject & HostEndpoint;
 
-let world: ControllersWorld;
+let world: ControllersLab;
 beforeEach(async () => {
-  world = await controllersWorld();
+  world = await controllersLab();
 });
 afterEach(() => world.close());
 

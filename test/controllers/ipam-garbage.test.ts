@@ -1,32 +1,32 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { affineNode, allocationsOf } from "../../src/api/ipam-allocation.ts";
 import type { KubeObject } from "../../src/api/object.ts";
+import { affineNode, allocationsOf } from "../../src/api/resources/ipam-allocation.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import { CONFIGURATIONS } from "../../src/controllers/stored-kinds.ts";
 import { type FakeClock, fakeClock } from "../../src/kit/fake-clock.ts";
-import { type ControllersWorld, controllersWorld, eventually } from "./controllers-world.ts";
+import { type ControllersLab, controllersLab, eventually } from "./controllers-lab.ts";
 import { faultInjector, randomFrom } from "./fault-injector.ts";
-import { type PaperIpam, type PaperPod, paperIpam } from "./paper-ipam.ts";
+import { type SimulatedIpam, type SimulatedPod, simulatedIpam } from "./simulated-ipam.ts";
 
 /** Addresses nobody gave back: found, given time, and taken back, but never from anything that lives. */
 
 const MINUTE = 60_000;
 
 interface Stage {
-  world: ControllersWorld;
+  world: ControllersLab;
   clock: FakeClock;
-  ipam: PaperIpam;
+  ipam: SimulatedIpam;
 }
 
 async function stage(): Promise<Stage> {
-  const world = await controllersWorld();
+  const world = await controllersLab();
   const clock = fakeClock(1_700_000_000_000);
-  return { world, clock, ipam: paperIpam(world.client) };
+  return { world, clock, ipam: simulatedIpam(world.client) };
 }
 
 /** Everything given out, as `address handle`. */
-async function givenOut(ipam: PaperIpam): Promise<string[]> {
+async function givenOut(ipam: SimulatedIpam): Promise<string[]> {
   const blocks = await ipam.blocks();
   return blocks
     .flatMap(allocationsOf)
@@ -191,7 +191,7 @@ async function runModel(steps: readonly Step[], seed: number) {
   const on = await stage();
   const { world, ipam } = on;
   const nodes = new Set<string>();
-  const pods = new Map<string, PaperPod>();
+  const pods = new Map<string, SimulatedPod>();
   const faults = faultInjector(randomFrom(seed));
   let leaked = 0;
   let programs = 0;

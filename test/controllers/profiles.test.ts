@@ -3,16 +3,16 @@ import type { KubeObject } from "../../src/api/object.ts";
 import type { Profile } from "../../src/api/resources/profile.ts";
 import { NAMESPACES, SERVICE_ACCOUNTS } from "../../src/cluster/kinds.ts";
 import { PROFILES, typeOf } from "../../src/controllers/stored-kinds.ts";
-import { type ControllersWorld, controllersWorld, eventually, read, type Started } from "./controllers-world.ts";
+import { type ControllersLab, controllersLab, eventually, read, type Started } from "./controllers-lab.ts";
 
 /** Profiles for namespaces and service accounts: what every pod has by where it is. */
 
 type StoredProfile = KubeObject & Profile;
 
-let world: ControllersWorld;
+let world: ControllersLab;
 let started: Started;
 beforeEach(async () => {
-  world = await controllersWorld();
+  world = await controllersLab();
   started = world.start();
 });
 afterEach(() => world.close());

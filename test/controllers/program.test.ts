@@ -2,19 +2,19 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
 import type { Transport } from "../../src/api/transport.ts";
 import { LEASES } from "../../src/cluster/kinds.ts";
-import type { ProgramWorld } from "../../src/cluster/program.ts";
+import type { ProgramContext } from "../../src/cluster/program.ts";
 import { controllersProgram } from "../../src/controllers/program.ts";
 import { CONFIGURATIONS, PROFILES } from "../../src/controllers/stored-kinds.ts";
 import { silentLog } from "../../src/kit/log.ts";
-import { type ControllersWorld, controllersWorld, eventually, read } from "./controllers-world.ts";
+import { type ControllersLab, controllersLab, eventually, read } from "./controllers-lab.ts";
 import { type RunningCopy, runCopy } from "./run-program.ts";
 
 /** vendor-kube-controllers as the process it is: one of its copies leads, all of them answer, and it stops when asked. */
 
-let world: ControllersWorld;
+let world: ControllersLab;
 const copies: RunningCopy[] = [];
 beforeEach(async () => {
-  world = await controllersWorld();
+  world = await controllersLab();
 });
 afterEach(async () => {
   for (const copy of copies.splice(0)) await copy.stop();
@@ -128,7 +128,7 @@ describe("the program", () => {
   });
 });
 
-const EMPTY_WORLD: ProgramWorld = {
+const EMPTY_WORLD: ProgramContext = {
   env: {},
   transport: () => {
     throw new Error("not reached");

@@ -14,14 +14,14 @@ import {
 import { CONFIGURATIONS, HOST_ENDPOINTS, typeOf } from "../../src/controllers/stored-kinds.ts";
 import { kubeControllersRights } from "../../src/operator/render/component-rules.ts";
 import { accountWithRights } from "../../src/operator/render/rbac.ts";
-import { addNode, type ControllersWorld, controllersWorld, eventually } from "./controllers-world.ts";
-import { paperIpam } from "./paper-ipam.ts";
+import { addNode, type ControllersLab, controllersLab, eventually } from "./controllers-lab.ts";
 import { runCopy } from "./run-program.ts";
+import { simulatedIpam } from "./simulated-ipam.ts";
 
 /** The program under the account the operator gives it, with those rights and no others. */
 
 const PLACE = { name: vendorNames.workloads.kubeControllers, namespace: vendorNames.namespaces.system };
-const KINDS: Record<string, Parameters<ControllersWorld["client"]["create"]>[0]> = {
+const KINDS: Record<string, Parameters<ControllersLab["client"]["create"]>[0]> = {
   ServiceAccount: SERVICE_ACCOUNTS,
   ClusterRole: CLUSTER_ROLES,
   ClusterRoleBinding: CLUSTER_ROLE_BINDINGS,
@@ -34,7 +34,7 @@ const SELDOM = ["update ipamhandles", "update blockaffinities", "patch leases"];
 
 describe("the rights of the controllers", () => {
   it("are enough for all they do, and none is refused", async () => {
-    const world = await controllersWorld({ authorization: "rbac" });
+    const world = await controllersLab({ authorization: "rbac" });
     const { everywhere, atHome } = kubeControllersRights(vendorNames);
     for (const object of accountWithRights(PLACE, everywhere, atHome)) {
       await world.client.create(KINDS[object.kind] as (typeof KINDS)[string], object);
@@ -66,9 +66,9 @@ describe("the rights of the controllers", () => {
 });
 
 /** Each of the controllers makes, changes and removes something, and has something to say. */
-async function everythingHappens(world: ControllersWorld): Promise<void> {
+async function everythingHappens(world: ControllersLab): Promise<void> {
   const { client } = world;
-  const ipam = paperIpam(client);
+  const ipam = simulatedIpam(client);
   await addNode(client, "a");
   await addNode(client, "b");
   const own = {
@@ -135,7 +135,7 @@ async function everythingHappens(world: ControllersWorld): Promise<void> {
   );
 }
 
-function run({ server }: ControllersWorld, seen: (request: ApiRequest, status: number) => void) {
+function run({ server }: ControllersLab, seen: (request: ApiRequest, status: number) => void) {
   const inner = server.transport({
     name: `system:serviceaccount:${PLACE.namespace}:${PLACE.name}`,
     groups: ["system:serviceaccounts", `system:serviceaccounts:${PLACE.namespace}`, "system:authenticated"],

@@ -3,7 +3,7 @@ import type { Transport } from "../../src/api/transport.ts";
 import { type ListenAddress, listenOn } from "../../src/cluster/program.ts";
 import { controllersProgram } from "../../src/controllers/program.ts";
 import { silentLog } from "../../src/kit/log.ts";
-import { eventually } from "./controllers-world.ts";
+import { eventually } from "./controllers-lab.ts";
 
 /** One copy of the program, as a pod would run it, listening on loopback. */
 export interface RunningCopy {

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { NAMESPACES, SERVICE_ACCOUNTS } from "../../src/cluster/kinds.ts";
 import { CONFIGURATIONS, typeOf } from "../../src/controllers/stored-kinds.ts";
 import { fakeClock } from "../../src/kit/fake-clock.ts";
-import { addNode, controllersWorld, eventually } from "./controllers-world.ts";
+import { addNode, controllersLab, eventually } from "./controllers-lab.ts";
 
 /** A thousand nodes and two thousand namespaces: one write for each thing to be made, and not one more afterwards. */
 const NODES = 1_000;
@@ -11,7 +11,7 @@ const SPACES = 2_000;
 const ALL_SPACES = SPACES + 2;
 
 it("a large cluster settles with one write per object, and a settled one with none", { timeout: 240_000 }, async () => {
-  const world = await controllersWorld();
+  const world = await controllersLab();
   const { client } = world;
   for (let i = 0; i < NODES; i++) await addNode(client, `node-${i}`, { labels: { index: `${i}` } });
   for (let i = 0; i < SPACES; i++) {

@@ -1,6 +1,6 @@
-import { allocationsOf } from "../../src/api/ipam-allocation.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import type { IPAMBlock } from "../../src/api/resources/ipam.ts";
+import { allocationsOf } from "../../src/api/resources/ipam-allocation.ts";
 import type { Client } from "../../src/cluster/client.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../../src/cluster/failures.ts";
 import { NODES, PODS } from "../../src/cluster/kinds.ts";
@@ -10,29 +10,29 @@ import { BLOCK_AFFINITIES, IPAM_BLOCKS, IPAM_HANDLES, typeOf } from "../../src/c
 export type Block = KubeObject & IPAMBlock;
 type Handle = KubeObject & { spec: { handleID: string; block: Record<string, number> } };
 
-export interface PaperPod {
+export interface SimulatedPod {
   name: string;
   node: string;
   address: string;
   handle: string;
 }
 
-export interface PaperIpam {
+export interface SimulatedIpam {
   addNode(name: string): Promise<void>;
   /** The node and, as the orchestrator does, its pods; nobody releases their addresses. */
   removeNode(name: string): Promise<void>;
   /** `quiet`: the pod has its address, but the orchestrator has not been told. `from`: out of another node's block. */
-  addPod(name: string, node: string, options: { quiet: boolean; from: string }): Promise<PaperPod>;
+  addPod(name: string, node: string, options: { quiet: boolean; from: string }): Promise<SimulatedPod>;
   /** The pod tells the orchestrator its address at last. */
-  report(pod: PaperPod): Promise<void>;
+  report(pod: SimulatedPod): Promise<void>;
   /** `clean` releases; `half` is stopped between block and handle; `leak` never gets to it. */
-  removePod(pod: PaperPod, how: "clean" | "half" | "leak"): Promise<void>;
+  removePod(pod: SimulatedPod, how: "clean" | "half" | "leak"): Promise<void>;
   blocks(): Promise<Block[]>;
   handles(): Promise<Handle[]>;
   affinities(): Promise<KubeObject[]>;
 }
 
-export function paperIpam(client: Client): PaperIpam {
+export function simulatedIpam(client: Client): SimulatedIpam {
   let serial = 0;
   const list = async <T extends KubeObject>(kind: Parameters<Client["list"]>[0]) => (await client.list<T>(kind)).items;
   const blocks = () => list<Block>(IPAM_BLOCKS);
@@ -107,7 +107,7 @@ export function paperIpam(client: Client): PaperIpam {
     await change(block.metadata.name, (fresh) => freed(fresh, handle));
   };
 
-  const report = async ({ name, address }: PaperPod): Promise<void> => {
+  const report = async ({ name, address }: SimulatedPod): Promise<void> => {
     const pod = await client.get<KubeObject>(PODS, { namespace: "default", name });
     const status = { phase: "Running", podIP: address, podIPs: [{ ip: address }] };
     await client.replace(PODS, { ...pod, status }, { subresource: "status" });
@@ -123,7 +123,7 @@ export function paperIpam(client: Client): PaperIpam {
       const handle = `vxlan-tunnel-addr-${name}`;
       const has = (await blocks()).some((block) => allocationsOf(block).some((one) => one.handle === handle));
       if (has) return;
-      await client.delete(IPAM_HANDLES, { name: handle }).catch(unlessGone);
+      await client.delete(IPAM_HANDLES, { name: handle }).catch(unlessDeleted);
       await assign(name, handle, { node: name, type: "vxlanTunnelAddress" });
     },
     async removeNode(name) {
@@ -150,8 +150,8 @@ export function paperIpam(client: Client): PaperIpam {
     },
     async removePod({ name, address, handle }, how) {
       if (how !== "leak") await release(address, handle);
-      if (how === "clean") await client.delete(IPAM_HANDLES, { name: handle }).catch(unlessGone);
-      await client.delete(PODS, { namespace: "default", name }, { gracePeriodSeconds: 0 }).catch(unlessGone);
+      if (how === "clean") await client.delete(IPAM_HANDLES, { name: handle }).catch(unlessDeleted);
+      await client.delete(PODS, { namespace: "default", name }, { gracePeriodSeconds: 0 }).catch(unlessDeleted);
     },
   };
 }
@@ -171,6 +171,6 @@ function freed(block: Block, handle: string): Block {
   return { ...block, spec: next };
 }
 
-function unlessGone(error: unknown): void {
+function unlessDeleted(error: unknown): void {
   if (!isNotFound(error)) throw error;
 }

@@ -3,22 +3,22 @@ import { expect } from "vitest";
 /** A server that keeps named values and can be killed. What is under test is behind this: the bare store, or the whole server. */
 export interface Target {
   /** Starts it on its data directory, which outlives every life. */
-  start(): Life;
+  start(): ProcessRun;
 }
 
 /** One process of it. Every call is rejected when the process dies before the answer: then nobody knows whether it happened. */
-export interface Life {
+export interface ProcessRun {
   ready(): Promise<void>;
   /** Resolves when it is acknowledged, with its revision if the server tells. `value` undefined removes. */
   write(name: string, value: string | undefined, expect: number | "absent"): Promise<number | undefined>;
   list(): Promise<Listed>;
   /** Resolves when the watch is open and was given all that had happened by then; `"gone"` when it has to list first. */
-  watch(from: number, deliver: (event: Seen) => void): Promise<"open" | "gone">;
+  watch(from: number, deliver: (event: ObservedState) => void): Promise<"open" | "gone">;
   /** `kill -9`; resolves when the process is no more. */
   kill(): Promise<void>;
 }
 
-export interface Seen {
+export interface ObservedState {
   readonly name: string;
   /** Undefined when it was removed. */
   readonly value: string | undefined;
@@ -27,7 +27,7 @@ export interface Seen {
 
 export interface Listed {
   readonly revision: number;
-  readonly items: readonly Seen[];
+  readonly items: readonly ObservedState[];
 }
 
 interface CrashPlan {
@@ -48,13 +48,13 @@ interface CrashReport {
 
 /** What is known of one name: the last acknowledged state, and the write that was cut off, if any. */
 interface Known {
-  last: Seen | undefined;
+  last: ObservedState | undefined;
   doubtful: { value: string | undefined } | undefined;
 }
 
 /** Kills a server again and again while it is being written to, and checks after each restart that it kept every promise. */
 export async function killUntilWritten(target: Target, plan: CrashPlan): Promise<CrashReport> {
-  const story = new CrashStory(plan);
+  const story = new CrashScenario(plan);
   while (story.acknowledged < plan.writes || story.kills < plan.kills) await story.liveOnce(target);
   const last = target.start();
   await last.ready();
@@ -65,7 +65,7 @@ export async function killUntilWritten(target: Target, plan: CrashPlan): Promise
   return { acknowledged: story.acknowledged, kills: story.kills, resumed, relists };
 }
 
-class CrashStory {
+class CrashScenario {
   acknowledged = 0;
   kills = 0;
   readonly watcher = new Watcher();
@@ -103,7 +103,7 @@ class CrashStory {
   }
 
   /** All that was acknowledged is there, and nothing went back. */
-  async checkObjects(life: Life): Promise<void> {
+  async checkObjects(life: ProcessRun): Promise<void> {
     const { revision, items } = await life.list();
     expect(revision).toBeGreaterThanOrEqual(this.#highest);
     this.#highest = revision;
@@ -112,7 +112,7 @@ class CrashStory {
     for (const name of found.keys()) expect(this.#known.has(name), `${name} was never written`).toBe(true);
   }
 
-  #settle(name: string, known: Known, found: Seen | undefined): void {
+  #settle(name: string, known: Known, found: ObservedState | undefined): void {
     const { last, doubtful } = known;
     known.doubtful = undefined;
     const happened = doubtful !== undefined && found?.value === doubtful.value && found?.revision !== last?.revision;
@@ -127,7 +127,7 @@ class CrashStory {
     known.last = found;
   }
 
-  async #writeUntilDeath(life: Life, writer: number): Promise<void> {
+  async #writeUntilDeath(life: ProcessRun, writer: number): Promise<void> {
     for (;;) {
       const name = `w${writer}-${Math.floor(this.#random() * 12)}`;
       const known = this.#known.get(name) ?? { last: undefined, doubtful: undefined };
@@ -172,7 +172,7 @@ class CrashStory {
     });
   }
 
-  async #kill(life: Life): Promise<void> {
+  async #kill(life: ProcessRun): Promise<void> {
     await life.kill();
     this.kills++;
   }
@@ -191,11 +191,11 @@ class Watcher {
   /** Acknowledged writes, with the revision their object had before; each must be seen once, unless a relist came after it. */
   acknowledged: (Acknowledged & { before: number })[] = [];
   #from = 0;
-  #seen: Seen[] = [];
+  #seen: ObservedState[] = [];
 
   /** Goes on where it was, in a new life. */
-  async resume(life: Life): Promise<void> {
-    const deliver = (event: Seen) => void this.#seen.push(event);
+  async resume(life: ProcessRun): Promise<void> {
+    const deliver = (event: ObservedState) => void this.#seen.push(event);
     if (this.#from > 0 && (await life.watch(this.#seen.at(-1)?.revision ?? this.#from, deliver)) === "open") {
       this.resumed++;
     } else {

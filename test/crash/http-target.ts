@@ -7,7 +7,7 @@ import type { ApiRequest, Transport } from "../../src/api/transport.ts";
 import type { Connection } from "../../src/cluster/connection.ts";
 import { httpsTransport } from "../../src/cluster/https-transport.ts";
 import { childProgram } from "./child-program.ts";
-import { Died, type Life, type Listed, type Seen, type Target } from "./harness.ts";
+import { Died, type Listed, type ObservedState, type ProcessRun, type Target } from "./harness.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
 /** Written to see when a watch has caught up. Nobody else's concern. */
@@ -44,7 +44,7 @@ async function freePort(): Promise<number> {
 
 type ConfigMap = KubeObject & { data: { value: string } };
 
-class HttpLife implements Life {
+class HttpLife implements ProcessRun {
   readonly #child: ChildProcess;
   readonly #transport: Transport;
   readonly #exited: Promise<unknown>;
@@ -86,7 +86,7 @@ class HttpLife implements Life {
     return { revision: Number(metadata.resourceVersion), items: others.map((item) => seen("ADDED", item)) };
   }
 
-  async watch(from: number, deliver: (event: Seen) => void): Promise<"open" | "gone"> {
+  async watch(from: number, deliver: (event: ObservedState) => void): Promise<"open" | "gone"> {
     const query = { watch: "true", resourceVersion: String(from) };
     const response = await this.#transport.request({ method: "GET", path: MAPS, query }).catch(() => this.#died());
     const marked = this.#ask(markRequest(), [200, 201]) as Promise<ConfigMap>;
@@ -174,7 +174,7 @@ function markRequest(): ApiRequest {
   };
 }
 
-function seen(type: string, object: ConfigMap): Seen {
+function seen(type: string, object: ConfigMap): ObservedState {
   const { name, resourceVersion } = object.metadata;
   return { name, value: type === "DELETED" ? undefined : object.data.value, revision: Number(resourceVersion) };
 }

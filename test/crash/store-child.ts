@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 import { Gone } from "../../src/apiserver/storage/errors.ts";
 import { openStore, type Stored } from "../../src/apiserver/storage/store.ts";
-import type { Seen } from "./harness.ts";
+import type { ObservedState } from "./harness.ts";
 import type { Answer, Request } from "./store-target.ts";
 
 /** The store in a process of its own: a request a line on stdin, an answer a line on stdout. Writes are answered when durable. */
@@ -10,7 +10,7 @@ const RESOURCE = "/configmaps";
 /** Small, so that snapshots are cut off too, and watchers that were away long enough have to list. */
 const store = await openStore({ dataDir: process.argv[2], snapshotAfterBytes: 20_000, historyPerResource: 40 });
 
-function seen(stored: Stored, removed = false): Seen {
+function seen(stored: Stored, removed = false): ObservedState {
   const { data } = JSON.parse(stored.body.toString()) as { data: string };
   return { name: stored.name, value: removed ? undefined : data, revision: stored.revision };
 }

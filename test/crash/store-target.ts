@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { childProgram } from "./child-program.ts";
-import { Died, type Life, type Listed, type Seen, type Target } from "./harness.ts";
+import { Died, type Listed, type ObservedState, type ProcessRun, type Target } from "./harness.ts";
 
 type Ask =
   | { do: "write"; name: string; value: string | undefined; expect: number | "absent" }
@@ -15,7 +15,7 @@ export type Answer = { id: number } & (
   | { revision: number }
   | Listed
   | { watch: "open" | "gone" }
-  | { event: Seen }
+  | { event: ObservedState }
   | { error: string }
 );
 
@@ -30,12 +30,12 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-class StoreLife implements Life {
+class StoreLife implements ProcessRun {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #ready: Promise<Answer>;
   readonly #waiting = new Map<number, Waiting>();
-  readonly #watches = new Map<number, (event: Seen) => void>();
+  readonly #watches = new Map<number, (event: ObservedState) => void>();
   #nextId = 1;
   #complaints = "";
   #killed = false;
@@ -65,7 +65,7 @@ class StoreLife implements Life {
     return (await this.#ask({ do: "list" })) as Answer & Listed;
   }
 
-  async watch(from: number, deliver: (event: Seen) => void): Promise<"open" | "gone"> {
+  async watch(from: number, deliver: (event: ObservedState) => void): Promise<"open" | "gone"> {
     this.#watches.set(this.#nextId, deliver);
     return ((await this.#ask({ do: "watch", from })) as { watch: "open" | "gone" }).watch;
   }

@@ -1,16 +1,16 @@
 import type { Command, Option } from "commander";
+import { buildNodeProgram } from "../../src/cli/commands/node/vendor-node.ts";
+import { buildProbeProgram } from "../../src/cli/commands/node/vendor-probe.ts";
 import { readCliConfig } from "../../src/cli/config.ts";
 import { buildProgram } from "../../src/cli/program.ts";
-import type { World } from "../../src/cli/session.ts";
-import { buildNodeProgram } from "../../src/cli/vendor-node.ts";
-import { buildProbeProgram } from "../../src/cli/vendor-probe.ts";
+import type { CliContext } from "../../src/cli/session.ts";
 
 /** What is wrong with the commands in a piece of shell text: a command or a flag that does not exist. */
 export function commandProblems(text: string, npmScripts: ReadonlySet<string>): string[] {
   return commandsIn(text).flatMap((words) => problemsOf(words, npmScripts));
 }
 
-const world: World = {
+const world: CliContext = {
   config: readCliConfig({}, {}),
   out: () => {},
   err: () => {},

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
-import type { PolicyProgram } from "../../src/dataplane/ebpf/policy-programs.ts";
-import { createCalculator } from "../../src/policy/calculator.ts";
-import { evaluate, type Place } from "../../src/policy/evaluate.ts";
-import { type HookPolicy, hostEndpointOf, hostHook, workloadHook } from "../../src/policy/hook-policy.ts";
-import type { Packet } from "../../src/policy/model.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
-import { Random } from "../policy/random.ts";
-import { type PacketEnd, randomPacket } from "../policy/random-packet.ts";
-import { type RandomWorld, randomWorld } from "../policy/random-world.ts";
-import { referenceVerdict } from "../policy/reference-evaluator.ts";
+import { createCalculator } from "../../src/calc/calculator.ts";
+import type { Packet } from "../../src/calc/model.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
+import { evaluate, type Place } from "../../src/calc/policy/evaluate.ts";
+import { type HookPolicy, hostEndpointOf, hostHook, workloadHook } from "../../src/calc/policy/hook-policy.ts";
+import type { PolicyProgram } from "../../src/dataplane/ebpf/policy/policy-programs.ts";
+import { Random } from "../calc/random.ts";
+import { type RandomCluster, randomCluster } from "../calc/random-cluster.ts";
+import { type PacketEnd, randomPacket } from "../calc/random-packet.ts";
+import { referenceVerdict } from "../calc/reference-evaluator.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { hitNumber, PolicyLab } from "./policy-lab.ts";
 
@@ -34,7 +34,7 @@ describe.skipIf(missing)(`compiled policy and the plain reference${missing ? ` (
   }, () => {
     const counts = { allow: 0, deny: 0 };
     for (let seed = FIRST_SEED; seed < FIRST_SEED + WORLDS; seed++) {
-      const world = randomWorld(seed);
+      const world = randomCluster(seed);
       const model = modelOf(world);
       const random = new Random(seed ^ 0xbeef);
       const node = new CompiledNode(lab, model, world);
@@ -67,11 +67,11 @@ function asSeen(packet: Packet): Packet {
   return rest;
 }
 
-function modelOf(world: RandomWorld): ModelCopy {
+function modelOf(world: RandomCluster): ModelCopy {
   const calculator = createCalculator(world.node, vendorNames);
   for (const object of world.objects) calculator.set(object);
   const model = new ModelCopy();
-  model.apply(calculator.take()!);
+  model.apply(calculator.takeDelta()!);
   return model;
 }
 
@@ -80,9 +80,9 @@ class CompiledNode {
   private readonly programs = new Map<string, PolicyProgram>();
   private readonly lab: PolicyLab;
   private readonly model: ModelCopy;
-  private readonly world: RandomWorld;
+  private readonly world: RandomCluster;
 
-  constructor(lab: PolicyLab, model: ModelCopy, world: RandomWorld) {
+  constructor(lab: PolicyLab, model: ModelCopy, world: RandomCluster) {
     this.lab = lab;
     this.model = model;
     this.world = world;
@@ -103,7 +103,7 @@ class CompiledNode {
     ];
     for (const program of hooks) {
       if (!program) continue;
-      const verdict = this.lab.ask(program, packet, role);
+      const verdict = this.lab.verdictOf(program, packet, role);
       hits.push(...verdict.hits);
       if (verdict.action !== "allow") return { action: verdict.action, hits: hits.slice(0, 32) };
     }

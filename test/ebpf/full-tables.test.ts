@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
-import { FLOW_FLAG, flowKeyLayout, flowLayout } from "../../src/gen/bpf/layout.gen.ts";
-import type { BpfMap, MapEntry } from "../../src/kernel/bpf-port.ts";
+import type { ServicePort } from "../../src/calc/model.ts";
+import { CONNTRACK_FLAG, conntrackEntryLayout, fiveTupleLayout } from "../../src/gen/bpf/layout.gen.ts";
+import type { BpfMap, MapEntry } from "../../src/kernel/bpf/bpf-port.ts";
 import { kernelTime, sinceBoot } from "../../src/kernel/kernel-time.ts";
-import type { ServicePort } from "../../src/policy/model.ts";
 import { TCP, tcp, v4 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { deltaOf, NODE, OUTSIDE, POD_A, POD_B } from "./packet-lab.ts";
-import { ANYBODY, ServiceLab, servicePort } from "./service-lab.ts";
+import { ANY_CLIENT, ServiceLab, servicePort } from "./service-lab.ts";
 
 const missing = whyNoPrograms();
 const FULL = process.env["FULL_TABLES"] === "full";
@@ -34,7 +34,7 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
     `redirect PASS_ESTABLISHED | tcp 10.96.0.10:80 > 10.65.0.1:${port}`,
     `redirect PASS_ESTABLISHED | tcp 10.65.0.1:${port} > 10.65.0.2:8080`,
   ];
-  const fillOf = (map: string) => lab.packets.plane.fill().find((one) => one.map === map)!;
+  const fillOf = (map: string) => lab.packets.dataplane.fill().find((one) => one.map === map)!;
 
   it(
     "of flows: a new one begins, those in use go on, and those not used longest make room, and are told so when they speak",
@@ -65,7 +65,7 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
       const gone = seen.filter((one) => one.startsWith("redirect REJECT_UNKNOWN_FLOW"));
       expect(gone.length).toBeGreaterThan(idle.length / 2);
       const lookedAt = performance.now();
-      await lab.packets.plane.resync();
+      await lab.packets.dataplane.resync();
       const { entries, max } = fillOf("flows");
       process.stdout.write(
         `${entries} of ${max} flows, ${gone.length} of ${idle.length} idle ones gone, filled in ${Math.round(filledMs)} ms, counted in ${Math.round(performance.now() - lookedAt)} ms, ${memoryOf(flows)} MB\n`,
@@ -74,11 +74,11 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
       expect(entries).toBeLessThanOrEqual(max);
       // Entries cannot be older than the machine, which may have just booted: the timeout is shorter from here on.
       await lab.packets.restart({ timeout_tcp_established: Number(SHORT_TIMEOUT_NS) });
-      await lab.serve([WEB], { keepFlows: true });
+      await lab.serve([WEB], { keepConntrack: true });
       // A restarted agent begins a new policy epoch: the first packet each way is checked against policy once more.
       for (const port of busy) expect([asks(port, TCP.ack), answers(port, TCP.ack)].join()).toContain("PASS_POLICY");
       await fill({ flows, like, entries: FLOWS / 2, between: use, age: 2n * SHORT_TIMEOUT_NS });
-      await lab.packets.plane.resync();
+      await lab.packets.dataplane.resync();
       expect(fillOf("flows").entries / max).toBeLessThan(0.6);
       use();
       flows.close();
@@ -96,7 +96,7 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
     const ports = [1_001, ...Array.from({ length: 28_232 }, (_, at) => 32_768 + at)];
     const taken = ports.map((port) => {
       const one = Buffer.from(key);
-      one.writeUInt16LE(port, flowKeyLayout.at.dport);
+      one.writeUInt16LE(port, fiveTupleLayout.at.dport);
       return [one, value] as const;
     });
     await flows.updateMany(taken);
@@ -129,7 +129,7 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
       const first = asksFrom(client, 1);
       expect(Array.from({ length: 8 }, (_, at) => asksFrom(client, 2 + at))).toEqual(Array(8).fill(first));
     }
-    await lab.packets.plane.resync();
+    await lab.packets.dataplane.resync();
     const { entries, max } = fillOf("affinities");
     expect(max).toBe(65_536);
     expect(entries / max).toBeGreaterThan(0.95);
@@ -186,9 +186,9 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
 
   /** What did not fit. */
   const apply = async (set: ServicePort[], gone: ServicePort[]) => {
-    const { ipSets, inSync, settings } = deltaOf(ANYBODY);
+    const { ipSets, inSync, settings } = deltaOf(ANY_CLIENT);
     const nothing = { set: [], remove: [] };
-    const { objects } = await lab.packets.plane.apply({
+    const { objects } = await lab.packets.dataplane.apply({
       ...{ inSync, settings, ipSets, policies: nothing, profiles: nothing, endpoints: nothing, hostEndpoints: nothing },
       ...{ nodes: nothing, routes: nothing, problems: nothing },
       services: { set, remove: gone.map(({ id }) => id) },
@@ -199,7 +199,7 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
 
 /** Both entries of a flow: as it is asked, and as it is answered. */
 function pairOf(flows: BpfMap): [MapEntry, MapEntry] {
-  const isReply = ([, value]: MapEntry) => (value[flowLayout.at.flags]! & FLOW_FLAG.FLOW_REPLY) !== 0;
+  const isReply = ([, value]: MapEntry) => (value[conntrackEntryLayout.at.flags]! & CONNTRACK_FLAG.CT_REPLY) !== 0;
   const all = flows.entries();
   return [all.find((one) => !isReply(one))!, all.find(isReply)!];
 }
@@ -217,8 +217,8 @@ interface FillOptions {
 /** Live flows of other clients, like one that is there: two entries each. `between`: again and again meanwhile. */
 async function fill({ flows, like, entries, between, age = 0n, used = false }: FillOptions): Promise<void> {
   const [asked, answered] = like;
-  const { src, dst } = flowKeyLayout.at;
-  const { to: becomes, lastSeen } = flowLayout.at;
+  const { src, dst } = fiveTupleLayout.at;
+  const { to: becomes, lastSeen } = conntrackEntryLayout.at;
   const at = { asked: [src, becomes + src], answered: [dst, becomes + dst] };
   const CLIENTS = 16_384;
   for (let first = 0; first * 2 < entries; first += CLIENTS) {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Random } from "../policy/random.ts";
+import { Random } from "../calc/random.ts";
 import { arp, frame, icmp, ipBytes, ports, TCP, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { allow, type Interface, NODE, OUTSIDE, type PacketLab, POD_A, POD_B, REMOTE, VERDICTS } from "./packet-lab.ts";
@@ -47,7 +47,7 @@ describe.skipIf(missing)(`any frame at all${missing ? ` (${missing})` : ""}`, ()
     const verdicts = new Map<number, number>();
     for (let index = 0; index < FRAMES; index++) {
       // Two thirds of the way as ever, the rest draining.
-      if (index === Math.floor((FRAMES * 2) / 3)) lab.plane.setMode("Draining", 1);
+      if (index === Math.floor((FRAMES * 2) / 3)) lab.dataplane.setMode("Draining", 1);
       const [at, direction] = random.of(places);
       const from = random.chance(50) ? random.of<Interface>(["a", "b", "uplink"]) : undefined;
       const { verdict } = lab.run(at, direction, randomFrame(random), from);

@@ -1,4 +1,4 @@
-import { realBpf } from "../../src/kernel/bpf.ts";
+import { realBpf } from "../../src/kernel/bpf/bpf.ts";
 
 /** Why programs cannot be run here; undefined where they can. A suite that needs them is skipped with it. */
 export function whyNoPrograms(): string | undefined {

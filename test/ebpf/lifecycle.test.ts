@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createEbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
-import { word } from "../../src/dataplane/ebpf/programs.ts";
+import { u32 } from "../../src/dataplane/ebpf/programs/programs.ts";
 import type { VerdictEvent } from "../../src/dataplane/ebpf/verdict-events.ts";
-import { NODE_WORD } from "../../src/gen/bpf/layout.gen.ts";
-import { Assembler, R0 } from "../../src/kernel/asm.ts";
+import { NODE_FIELD } from "../../src/gen/bpf/layout.gen.ts";
+import { Assembler, R0 } from "../../src/kernel/bpf/asm.ts";
 import { frame, TCP, tcp, udp, v4 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { allow, deltaOf, PacketLab, POD_A, POD_B } from "./packet-lab.ts";
@@ -34,7 +34,7 @@ describe.skipIf(missing).each(ways)(
       const ours = `${lab.directory}/ours`;
       const before = `${ours}/maps_before`;
       const [current] = lab.kernel.bpf.pins(ours).filter((name) => name.startsWith("maps_"));
-      await lab.plane.close();
+      await lab.dataplane.close();
       lab.forgetPrograms();
       lab.kernel.bpf.makePinDirectory(before);
       for (const name of lab.kernel.bpf.pins(`${ours}/${current}`)) {
@@ -51,14 +51,14 @@ describe.skipIf(missing).each(ways)(
       from("a", v4(A_TO_B, tcp(40000, 80)));
       const before = lab.attached();
       expect(before).toHaveLength(6);
-      await lab.plane.close();
+      await lab.dataplane.close();
       lab.forgetPrograms();
       expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("redirect PASS_ESTABLISHED");
       expect(from("a", v4(A_TO_B, udp(1, 2)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
       lab.forgetPrograms();
       await lab.start();
       // Not in sync yet: what is in the kernel stays as it is.
-      await lab.plane.apply({ ...deltaOf({}), inSync: false });
+      await lab.dataplane.apply({ ...deltaOf({}), inSync: false });
       expect(from("a", v4(A_TO_B, tcp(40000, 80, TCP.ack)))).toBe("redirect PASS_ESTABLISHED");
       await lab.apply(RULES);
       lab.forgetPrograms();
@@ -66,8 +66,8 @@ describe.skipIf(missing).each(ways)(
       expect(from("a", v4(A_TO_B, tcp(40000, 80, TCP.ack)))).toBe("redirect PASS_POLICY");
       expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.ack)))).toBe("redirect PASS_ESTABLISHED");
       expect(from("a", v4(A_TO_B, udp(1, 2)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
-      expect((await lab.plane.sweep()).removed.join()).toMatch(/^\d+ policy programs$/);
-      expect(await lab.plane.sweep()).toEqual({ removed: [] });
+      expect((await lab.dataplane.sweep()).removed.join()).toMatch(/^\d+ policy programs$/);
+      expect(await lab.dataplane.sweep()).toEqual({ removed: [] });
     });
 
     it("a pod that went while nobody looked is swept with everything of its", async () => {
@@ -75,12 +75,12 @@ describe.skipIf(missing).each(ways)(
       const gone = { endpoints: { set: deltaOf(RULES).endpoints.set.slice(0, 1), remove: [] } };
       await lab.restart();
       await lab.apply(RULES, gone);
-      const { removed } = await lab.plane.sweep();
+      const { removed } = await lab.dataplane.sweep();
       expect(removed.slice(0, 2).sort()).toEqual(
         ["egress", "ingress"].map((direction) => `program at interface ${lab.ifindex("b")}, ${direction}`),
       );
       expect(lab.attached()).toEqual(["a ingress", "a egress", "uplink ingress", "uplink egress"]);
-      expect((await lab.plane.show("endpoints")).rows.map(([id]) => id)).toEqual(["(node)", "default/a"]);
+      expect((await lab.dataplane.show("endpoints")).rows.map(([id]) => id)).toEqual(["(node)", "default/a"]);
       expect(from("a", v4(A_TO_B, tcp(1, 80)))).toMatch(/^next/);
     });
 
@@ -91,13 +91,13 @@ describe.skipIf(missing).each(ways)(
       await lab.start();
       await lab.apply(RULES);
       expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("redirect PASS_POLICY");
-      expect((await lab.plane.sweep()).removed).toEqual([`maps of another layout at ${before}`]);
+      expect((await lab.dataplane.sweep()).removed).toEqual([`maps of another layout at ${before}`]);
     });
 
     it("while flows of an older layout come over, TCP that may be of one is not judged as a stranger's, and new flows begin", async () => {
       await lab.apply(RULES);
       const node = lab.map("node");
-      const tell = (moving: number) => node.update(word(NODE_WORD.NODE_MOVING), word(moving));
+      const tell = (moving: number) => node.update(u32(NODE_FIELD.NODE_MIGRATING), u32(moving));
       tell(1);
       expect(from("a", v4(A_TO_B, tcp(40000, 80, TCP.ack)))).toBe("drop DROP_FLOWS_MOVING");
       expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("drop DROP_FLOWS_MOVING");
@@ -114,21 +114,21 @@ describe.skipIf(missing).each(ways)(
       const before = await leaveAsBefore();
       await lab.start();
       // Our own maps are there, and know no flow yet.
-      lab.plane.mode();
+      lab.dataplane.mode();
       await lab.restart();
       await lab.apply(RULES);
       expect(from("b", v4(B_TO_A, tcp(80, 40000, TCP.synAck)))).toBe("redirect PASS_POLICY");
       for (const name of ["flows", "node"]) lab.kernel.bpf.unpin(`${before}/${name}`);
       await lab.restart();
       await lab.apply(RULES);
-      expect((await lab.plane.sweep()).removed).toContain(`maps of another layout at ${before}`);
+      expect((await lab.dataplane.sweep()).removed).toContain(`maps of another layout at ${before}`);
     });
 
     it("everything of ours can be taken off the node", async () => {
       await lab.apply({ ...RULES, host: {} });
       expect(lab.attached()).toHaveLength(6);
       lab.forgetPrograms();
-      await lab.plane.remove();
+      await lab.dataplane.remove();
       expect(lab.kernel.bpf.pins(lab.directory)).toEqual([]);
       expect(lab.attached()).toEqual([]);
     });
@@ -137,7 +137,7 @@ describe.skipIf(missing).each(ways)(
       await lab.apply(RULES);
       from("a", v4(A_TO_B, udp(1, 2)));
       const told: VerdictEvent[] = [];
-      const watch = lab.plane.watchVerdicts(3, (verdict) => told.push(verdict));
+      const watch = lab.dataplane.watchVerdicts(3, (verdict) => told.push(verdict));
       for (let port = 1; port <= 50; port++) from("a", v4(A_TO_B, udp(1, port)));
       await expect.poll(() => told.length).toBeGreaterThanOrEqual(3);
       watch.stop();
@@ -162,15 +162,15 @@ describe.skipIf(missing).each(ways)(
       const none = createEbpfDataplane({ ...options, kernel: less({ schedCls: false }) });
       await expect(none).rejects.toMatchObject({ code: "EBPF_KERNEL_LACKS" });
       expect(kernel.bpf.pins(directory)).toEqual(["ours"]);
-      await lab.plane.remove();
-      await lab.plane.close();
+      await lab.dataplane.remove();
+      await lab.dataplane.close();
       lab.forgetPrograms();
       const old = { ringBuffer: false, redirectPeer: false, redirectNeighbour: false };
-      lab.plane = await createEbpfDataplane({ ...options, kernel: less(old), pinDirectory: `${directory}/ours` });
+      lab.dataplane = await createEbpfDataplane({ ...options, kernel: less(old), pinDirectory: `${directory}/ours` });
       await lab.apply(RULES);
       expect(from("a", v4(A_TO_B, tcp(40000, 80)))).toBe("redirect PASS_POLICY");
       expect(from("a", v4(A_TO_B, udp(1, 2)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
-      expect(() => lab.plane.watchVerdicts(1, () => undefined)).toThrow(/no ring buffers/);
+      expect(() => lab.dataplane.watchVerdicts(1, () => undefined)).toThrow(/no ring buffers/);
     });
 
     it("an interface somebody else's filters stand at keeps them, and its discipline, when we leave", async () => {
@@ -185,7 +185,7 @@ describe.skipIf(missing).each(ways)(
       netlink.replaceFilter({ device: a, direction: "ingress", name: "theirs", program: theirs, priority: 7 });
       theirs.close();
       lab.forgetPrograms();
-      await lab.plane.remove();
+      await lab.dataplane.remove();
       expect(netlink.filters(a, "ingress").map(({ name }) => name)).toEqual(["theirs"]);
       expect(netlink.filters(b, "ingress")).toEqual([]);
       expect(netlink.deleteClsact(b)).toBe(false);

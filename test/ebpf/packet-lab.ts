@@ -1,15 +1,15 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ModelDelta, Policy, Rule, Settings, WorkloadEndpoint } from "../../src/calc/model.ts";
+import { settingsOf } from "../../src/calc/settings.ts";
 import { createEbpfDataplane, type EbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
-import { mapDirectory } from "../../src/dataplane/ebpf/programs.ts";
+import { mapDirectory } from "../../src/dataplane/ebpf/programs/programs.ts";
 import { counterLayout, HOOK, REASON } from "../../src/gen/bpf/layout.gen.ts";
-import type { BpfMap, BpfProgram, Direction } from "../../src/kernel/bpf-port.ts";
+import type { BpfMap, BpfProgram, Direction } from "../../src/kernel/bpf/bpf-port.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
-import { MAIN_TABLE } from "../../src/kernel/netlink-port.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
-import type { ModelDelta, Policy, Rule, Settings, WorkloadEndpoint } from "../../src/policy/model.ts";
-import { settingsOf } from "../../src/policy/settings.ts";
+import { MAIN_TABLE } from "../../src/kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { MAC } from "./frames.ts";
 
 export const VERDICTS: Record<number, string> = { [-1]: "next", 2: "drop", 7: "redirect" };
@@ -47,7 +47,7 @@ export interface Seen {
 
 /** A node's network namespace with two pods and an uplink, the real data plane in it, and packets put to its programs one by one. */
 export class PacketLab {
-  plane!: EbpfDataplane;
+  dataplane!: EbpfDataplane;
   readonly kernel: Kernel;
   readonly netns: Netns;
   readonly directory: string;
@@ -92,7 +92,7 @@ export class PacketLab {
 
   /** A life of the agent: opens the plane again over what is there. */
   async start(configuration: Record<string, number> = {}): Promise<void> {
-    this.plane = await createEbpfDataplane({
+    this.dataplane = await createEbpfDataplane({
       ...{ kernel: this.kernel, netns: this.netns, pinDirectory: `${this.directory}/ours`, overlay: OVERLAY },
       maxEntries: this.sizes,
       configuration,
@@ -100,14 +100,14 @@ export class PacketLab {
   }
 
   async restart(configuration: Record<string, number> = {}): Promise<void> {
-    await this.plane.close();
+    await this.dataplane.close();
     this.forgetPrograms();
     await this.start(configuration);
   }
 
   /** Gives the pods these rules, and everything else a node has. */
   async apply(rules: PodRules = {}, change: Partial<ModelDelta> = {}): Promise<void> {
-    const report = await this.plane.apply({ ...deltaOf(rules), ...change });
+    const report = await this.dataplane.apply({ ...deltaOf(rules), ...change });
     const failed = report.objects.filter((object) => object.failed);
     if (failed.length > 0) throw new Error(failed.map(({ id, failed: why }) => `${id}: ${why?.message}`).join("; "));
   }
@@ -154,7 +154,7 @@ export class PacketLab {
   }
 
   /** Ends every flow, so that a story begins with none. */
-  forgetFlows(): void {
+  clearConntrack(): void {
     for (const name of ["flows", "fragments"]) {
       const map = this.map(name);
       for (const [key] of map.entries()) map.delete(key);
@@ -189,8 +189,8 @@ export class PacketLab {
 
   async close(): Promise<void> {
     this.forgetPrograms();
-    await this.plane?.remove().catch(() => undefined);
-    await this.plane?.close().catch(() => undefined);
+    await this.dataplane?.remove().catch(() => undefined);
+    await this.dataplane?.close().catch(() => undefined);
     this.netns.close();
     this.kernel.netns.delete(this.name);
     this.kernel.mounts.unmount(this.directory);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { flowLayout } from "../../src/gen/bpf/layout.gen.ts";
+import { conntrackEntryLayout } from "../../src/gen/bpf/layout.gen.ts";
 import { kernelTime } from "../../src/kernel/kernel-time.ts";
 import { arp, checksum, frame, icmp, ipBytes, ports, TCP, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
@@ -17,7 +17,7 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
     lab = await PacketLab.open();
     await lab.apply({});
   });
-  beforeEach(() => lab.forgetFlows());
+  beforeEach(() => lab.clearConntrack());
   afterAll(() => lab?.close());
 
   const fromA = (packet: { type: number; bytes: Buffer }) => lab.send("a", "ingress", frame(packet));
@@ -27,9 +27,9 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
 
   it("switched off, the programs are there and touch nothing", async () => {
     await lab.apply({});
-    lab.plane.setMode("Off");
+    lab.dataplane.setMode("Off");
     expect(said(fromA(v4(A_TO_B, tcp(40000, 80))))).toBe("next ");
-    lab.plane.setMode("Active");
+    lab.dataplane.setMode("Active");
     expect(said(fromA(v4(A_TO_B, tcp(40000, 80))))).toBe("drop DROP_POLICY_WORKLOAD_EGRESS");
   });
 
@@ -82,7 +82,7 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
     const flows = lab.map("flows");
     const later = kernelTime() + 60_000_000_000n;
     for (const [key, value] of flows.entries()) {
-      value.writeBigUInt64LE(later, flowLayout.at.lastSeen);
+      value.writeBigUInt64LE(later, conntrackEntryLayout.at.lastSeen);
       flows.update(key, value);
     }
     flows.close();
@@ -241,7 +241,7 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
   it("TCP: a SYN opens again what stands or closes; FIN both ways and RST close", async () => {
     await lab.apply({ aEgress: [allow()], bIngress: [allow()] });
     const states = async () => {
-      const { rows } = await lab.plane.show("conntrack");
+      const { rows } = await lab.dataplane.show("conntrack");
       return rows.map(([, from, , , state]) => `${from} ${state}`);
     };
     fromA(v4(A_TO_B, tcp(40000, 80)));
@@ -337,7 +337,7 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
     interfaces.close();
     expect(said(fromA(v4(A_TO_B, udp(1, 2))))).toBe("drop DROP_INTERFACE_NOT_READY");
     expect(said(fromOutside(v4({ source: OUTSIDE.v4, destination: POD_B.v4 }, udp(1, 2))))).toBe("next PASS_NOT_OURS");
-    await lab.plane.resync();
+    await lab.dataplane.resync();
     expect(said(fromA(v4(A_TO_B, udp(1, 2))))).toBe("redirect PASS_POLICY");
   });
 

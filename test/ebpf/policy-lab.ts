@@ -1,17 +1,17 @@
 import { createHash } from "node:crypto";
+import type { DataplaneModel, IpSet, Packet } from "../../src/calc/model.ts";
+import type { HookPolicy } from "../../src/calc/policy/hook-policy.ts";
+import type { HostRole } from "../../src/calc/policy/hook-verdict.ts";
 import { netBytes } from "../../src/dataplane/ebpf/net-bytes.ts";
-import { objectBytes } from "../../src/dataplane/ebpf/objects.ts";
-import { policyItems } from "../../src/dataplane/ebpf/policy-items.ts";
-import { type PolicyProgram, PolicyPrograms } from "../../src/dataplane/ebpf/policy-programs.ts";
-import { MEMBER, memberKey } from "../../src/dataplane/ebpf/set-members.ts";
+import { policyItems } from "../../src/dataplane/ebpf/policy/policy-items.ts";
+import { type PolicyProgram, PolicyPrograms } from "../../src/dataplane/ebpf/policy/policy-programs.ts";
+import { MEMBER, memberKey } from "../../src/dataplane/ebpf/policy/set-members.ts";
+import { objectBytes } from "../../src/dataplane/ebpf/programs/objects.ts";
 import { STEP, VERDICT, WORK_FLAG, workLayout } from "../../src/gen/bpf/layout.gen.ts";
-import { Assembler, R0, R1, R2, R10, reg } from "../../src/kernel/asm.ts";
-import { realBpf } from "../../src/kernel/bpf.ts";
-import type { BpfProgram } from "../../src/kernel/bpf-port.ts";
-import { type BpfObject, loadObject } from "../../src/kernel/object.ts";
-import type { HookPolicy } from "../../src/policy/hook-policy.ts";
-import type { HostRole } from "../../src/policy/judge-hook.ts";
-import type { DataplaneModel, IpSet, Packet } from "../../src/policy/model.ts";
+import { Assembler, R0, R1, R2, R10, reg } from "../../src/kernel/bpf/asm.ts";
+import { realBpf } from "../../src/kernel/bpf/bpf.ts";
+import type { BpfProgram } from "../../src/kernel/bpf/bpf-port.ts";
+import { type BpfObject, loadObject } from "../../src/kernel/bpf/object.ts";
 
 const FRAME = Buffer.alloc(64);
 const ZERO = Buffer.alloc(4);
@@ -60,7 +60,7 @@ export class PolicyLab {
     this.programs.flush(this.programs.flush([]));
   }
 
-  ask(program: PolicyProgram, packet: Packet, role: HostRole): ProgramVerdict {
+  verdictOf(program: PolicyProgram, packet: Packet, role: HostRole): ProgramVerdict {
     const works = this.map("works");
     const one = workOf(packet, role);
     const cpus = works.valueBytes / one.length;
@@ -126,7 +126,7 @@ function workOf(packet: Packet, role: HostRole): Buffer {
   const empty = workLayout.read(Buffer.alloc(workLayout.size));
   return workLayout.write({
     ...empty,
-    judged: flow,
+    policyTuple: flow,
     sport: flow.sport,
     dport: flow.dport,
     originalDst: addressBytes(packet.originalDestination ?? packet.destination),

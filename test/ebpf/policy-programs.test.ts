@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { HookPolicy } from "../../src/policy/hook-policy.ts";
-import type { Packet, Rule, RuleMatch } from "../../src/policy/model.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
-import { type PolicyProgramCase, policyProgramCases } from "../policy/policy-program-cases.ts";
+import type { Packet, Rule, RuleMatch } from "../../src/calc/model.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
+import type { HookPolicy } from "../../src/calc/policy/hook-policy.ts";
+import { type PolicyProgramCase, policyProgramCases } from "../calc/policy-program-cases.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { hitNumber, PolicyLab } from "./policy-lab.ts";
@@ -27,7 +27,7 @@ describe.skipIf(missing)(`policy as programs in the kernel${missing ? ` (${missi
         const program = lab.install(withKernelIds(given), given.hook);
         for (const { packet, role, allowed, ruleHits } of given.packets) {
           packets++;
-          const verdict = lab.ask(program, packet, role);
+          const verdict = lab.verdictOf(program, packet, role);
           const names = namesOf(given);
           const hits = verdict.hits.map((hit) => names.get(hit) ?? "?");
           if ((verdict.action === "allow") !== allowed) wrong.push({ id: given.id, packet, role, verdict });
@@ -49,8 +49,8 @@ describe.skipIf(missing)(`policy as programs in the kernel${missing ? ` (${missi
     const { model, hook } = oneTier([...rules, rule(12_500, "allow", { protocol: 6 })]);
     const program = lab.install(model, hook);
     expect(program.slots.length).toBeGreaterThan(3);
-    expect(lab.ask(program, tcp("10.0.0.1", "10.0.0.2", 80), NOBODY).action).toBe("allow");
-    expect(lab.ask(program, { ...tcp("10.0.0.1", "10.0.0.2", 80), protocol: 17 }, NOBODY).action).toBe("deny");
+    expect(lab.verdictOf(program, tcp("10.0.0.1", "10.0.0.2", 80), NOBODY).action).toBe("allow");
+    expect(lab.verdictOf(program, { ...tcp("10.0.0.1", "10.0.0.2", 80), protocol: 17 }, NOBODY).action).toBe("deny");
     lab.uninstall();
     model.ipSets.set("s00000000000000ff", {
       id: "s00000000000000ff",
@@ -60,10 +60,10 @@ describe.skipIf(missing)(`policy as programs in the kernel${missing ? ` (${missi
     });
     const closed = lab.install(model, hook);
     for (const port of [1, 6_000, 12_500]) {
-      const verdict = lab.ask(closed, tcp("10.0.0.1", "10.0.0.2", port), NOBODY);
+      const verdict = lab.verdictOf(closed, tcp("10.0.0.1", "10.0.0.2", port), NOBODY);
       expect(verdict).toEqual({ action: "deny", hits: [hitNumber(`p;ingress;${port - 1}`)] });
     }
-    expect(lab.ask(closed, tcp("10.0.0.1", "10.0.0.2", 12_501), NOBODY).action).toBe("allow");
+    expect(lab.verdictOf(closed, tcp("10.0.0.1", "10.0.0.2", 12_501), NOBODY).action).toBe("allow");
     lab.uninstall();
   });
 
@@ -71,7 +71,7 @@ describe.skipIf(missing)(`policy as programs in the kernel${missing ? ` (${missi
     const sctp: Packet = { ipVersion: 4, protocol: 132, source: "10.0.0.1", destination: "10.0.0.2" };
     const verdictOf = (match: RuleMatch) => {
       const { model, hook } = oneTier([rule(0, "allow", match)]);
-      const verdict = lab.ask(lab.install(model, hook), sctp, NOBODY).action;
+      const verdict = lab.verdictOf(lab.install(model, hook), sctp, NOBODY).action;
       lab.uninstall();
       return verdict;
     };
@@ -86,14 +86,14 @@ describe.skipIf(missing)(`policy as programs in the kernel${missing ? ` (${missi
     const { model, hook } = oneTier([rule(0, "allow", { srcNets: nets }), rule(1, "deny", { notDstNets: nets })]);
     const program = lab.install(model, hook);
     expect([...program.netSets.values()]).toEqual([nets]);
-    expect(lab.ask(program, tcp("10.39.1.1", "10.0.0.2", 80), NOBODY).action).toBe("allow");
-    expect(lab.ask(program, tcp("10.40.1.1", "10.200.0.2", 80), NOBODY).hits).toEqual([hitNumber("p;ingress;1")]);
+    expect(lab.verdictOf(program, tcp("10.39.1.1", "10.0.0.2", 80), NOBODY).action).toBe("allow");
+    expect(lab.verdictOf(program, tcp("10.40.1.1", "10.200.0.2", 80), NOBODY).hits).toEqual([hitNumber("p;ingress;1")]);
     lab.uninstall();
   });
 
   it("log decides nothing, and is remembered", () => {
     const { model, hook } = oneTier([rule(0, "log", { protocol: 6 }), rule(1, "allow", {})]);
-    const verdict = lab.ask(lab.install(model, hook), tcp("10.0.0.1", "10.0.0.2", 80), NOBODY);
+    const verdict = lab.verdictOf(lab.install(model, hook), tcp("10.0.0.1", "10.0.0.2", 80), NOBODY);
     expect(verdict).toEqual({ action: "allow", hits: [hitNumber("p;ingress;0"), hitNumber("p;ingress;1")] });
     lab.uninstall();
   });

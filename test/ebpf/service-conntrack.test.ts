@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ServicePort, WorkloadEndpoint } from "../../src/policy/model.ts";
+import type { ServicePort, WorkloadEndpoint } from "../../src/calc/model.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
 import { type ServiceFlow, type ServiceState, serviceCases } from "../support/service-cases.ts";
 import { spoken, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { deltaOf } from "./packet-lab.ts";
-import { ANYBODY, type Became, routeTo, ServiceLab } from "./service-lab.ts";
+import { ANY_CLIENT, type Became, routeTo, ServiceLab } from "./service-lab.ts";
 
 /**
  * What Kubernetes' own proxies do with new connections, recorded from their tests, and what our programs do with the same packets. Where the
@@ -72,7 +72,7 @@ function whyNotByPackets(
 /** The asking pod is behind one interface, pods of this node behind the other; the others are on another node. */
 async function arrange(lab: ServiceLab, state: ServiceState, flow: ServiceFlow): Promise<void> {
   const services = [...state.services.values()];
-  const [a, b] = deltaOf(ANYBODY).endpoints.set as [WorkloadEndpoint, WorkloadEndpoint];
+  const [a, b] = deltaOf(ANY_CLIENT).endpoints.set as [WorkloadEndpoint, WorkloadEndpoint];
   const own = flow.sourceKind === "pod" ? [net(flow.source)] : [];
   const here = localBackends(services).filter((address) => !own.includes(address));
   const { podNets, nodeAddresses } = state.surroundings;

@@ -1,24 +1,29 @@
 import type { Dataplane } from "../../src/api/dataplane.ts";
+import type { ClusterNode, ModelDelta, Route, ServiceBackend, ServicePort } from "../../src/calc/model.ts";
+import { settingsOf } from "../../src/calc/settings.ts";
+import { plainServicePort } from "../../src/calc/testing/service-port.ts";
 import { addressText } from "../../src/dataplane/ebpf/net-bytes.ts";
-import { FLOW_FLAG, FLOW_PATH, flowKeyLayout, flowLayout } from "../../src/gen/bpf/layout.gen.ts";
-import type { Direction } from "../../src/kernel/bpf-port.ts";
-import type { ClusterNode, ModelDelta, Route, ServiceBackend, ServicePort } from "../../src/policy/model.ts";
-import { settingsOf } from "../../src/policy/settings.ts";
-import { plainServicePort } from "../../src/policy/testing/service-port.ts";
+import { CONNTRACK_FLAG, conntrackEntryLayout, FORWARD_PATH, fiveTupleLayout } from "../../src/gen/bpf/layout.gen.ts";
+import type { Direction } from "../../src/kernel/bpf/bpf-port.ts";
 import { frame, spoken, summed, wrongChecksums } from "./frames.ts";
 import { allow, deltaOf, type Interface, NODE, OVERLAY_MAC, PacketLab, type PodRules } from "./packet-lab.ts";
 
 export const PEER = { v4: "192.0.2.2", v6: "2001:db8::2", mac: "66:00:00:00:00:02" };
-export const ANYBODY: PodRules = { aEgress: [allow()], aIngress: [allow()], bEgress: [allow()], bIngress: [allow()] };
+export const ANY_CLIENT: PodRules = {
+  aEgress: [allow()],
+  aIngress: [allow()],
+  bEgress: [allow()],
+  bIngress: [allow()],
+};
 
-export interface World {
+export interface ServiceLabOptions {
   rules?: PodRules;
   peer?: Dataplane;
   direct?: boolean;
   /** Clients that are not answered directly all the same. */
   neverDirect?: string[];
   /** Nobody forgets the flows there are. */
-  keepFlows?: boolean;
+  keepConntrack?: boolean;
   change?: Partial<ModelDelta>;
 }
 
@@ -51,8 +56,8 @@ export class ServiceLab {
   }
 
   /** Exactly these services, and nobody who remembers others unless told. */
-  async serve(services: readonly ServicePort[], world: World = {}): Promise<void> {
-    const { rules = ANYBODY, peer = "BPF", direct = false, neverDirect = [], change = {} } = world;
+  async serve(services: readonly ServicePort[], world: ServiceLabOptions = {}): Promise<void> {
+    const { rules = ANY_CLIENT, peer = "BPF", direct = false, neverDirect = [], change = {} } = world;
     const gone = this.known.filter((id) => !services.some((one) => one.id === id));
     this.known = services.map(({ id }) => id);
     const settings = settingsOf(undefined, undefined, []);
@@ -69,11 +74,11 @@ export class ServiceLab {
       services: { set: [...services], remove: gone },
       ...change,
     });
-    if (!world.keepFlows) this.forget();
+    if (!world.keepConntrack) this.forget();
   }
 
   forget(): void {
-    this.packets.forgetFlows();
+    this.packets.clearConntrack();
     const affinities = this.packets.map("affinities");
     for (const [key] of affinities.entries()) affinities.delete(key);
     affinities.close();
@@ -105,14 +110,14 @@ export class ServiceLab {
   private leftTo(packet: Buffer): { leftTo?: string } {
     const flows = this.packets.map("flows");
     const found = flows.entries().find(([key, value]) => {
-      const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
-      const { flags, path } = flowLayout.read(value);
+      const { src, dst, sport, dport, protocol } = fiveTupleLayout.read(key);
+      const { flags, path } = conntrackEntryLayout.read(value);
       const words = `${protocol === 6 ? "tcp" : "udp"} ${socket(src, sport)} > ${socket(dst, dport)}`;
-      return path === FLOW_PATH.PATH_OVERLAY && !(flags & FLOW_FLAG.FLOW_NAT) && words === spoken(packet);
+      return path === FORWARD_PATH.PATH_OVERLAY && !(flags & CONNTRACK_FLAG.CT_NAT) && words === spoken(packet);
     });
     flows.close();
     if (!found) return {};
-    const { dst, dport } = flowLayout.read(found[1]).to;
+    const { dst, dport } = conntrackEntryLayout.read(found[1]).to;
     return { leftTo: socket(dst, dport) };
   }
 

@@ -1,5 +1,5 @@
-import type { ServiceBackend, ServicePort } from "../../src/policy/model.ts";
-import { plainServicePort } from "../../src/policy/testing/service-port.ts";
+import type { ServiceBackend, ServicePort } from "../../src/calc/model.ts";
+import { plainServicePort } from "../../src/calc/testing/service-port.ts";
 
 export const TCP = 6;
 export const UDP = 17;

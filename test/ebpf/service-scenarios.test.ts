@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { MARK } from "../../src/gen/bpf/layout.gen.ts";
-import type { NewFlow } from "../../src/kernel/conntrack-port.ts";
+import type { NewConntrackEntry } from "../../src/kernel/conntrack/conntrack-port.ts";
 import { frame, icmp, quoted, TCP, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { allow, NODE, OUTSIDE, OVERLAY_MAC, POD_A, POD_B, REMOTE } from "./packet-lab.ts";
-import { ANYBODY, PEER, ServiceLab, servicePort } from "./service-lab.ts";
+import { ANY_CLIENT, PEER, ServiceLab, servicePort } from "./service-lab.ts";
 
 const missing = whyNoPrograms();
 const UDP = 17;
@@ -31,7 +31,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
     lab = await ServiceLab.open();
   });
   beforeEach(async () => {
-    lab.packets.plane.setMode?.("Active");
+    lab.packets.dataplane.setMode?.("Active");
   });
   afterAll(() => lab?.close());
 
@@ -231,7 +231,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       const refused = lab.put("uplink", v4(to(NODE.v4, "10.96.0.13"), tcp(1000, 80)), out);
       expect([refused.line, refused.mark, refused.wrong]).toEqual([
         "redirect REJECT_NO_BACKEND | tcp 10.96.0.13:80 > 192.0.2.1:1000",
-        ...[MARK.MARK_ANSWER, []],
+        ...[MARK.MARK_REJECT, []],
       ]);
       expect(line("uplink", v4(to(NODE.v4, "10.96.0.13"), udp(1000, 80)), out)).toBe(
         "redirect REJECT_NO_BACKEND | icmp 3/3 10.96.0.13 > 192.0.2.1",
@@ -270,7 +270,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
         );
         expect([seen.toMac, seen.hops, seen.wrong]).toEqual([PEER.mac, 63, []]);
       }
-      const { rows } = await lab.packets.plane.show("conntrack");
+      const { rows } = await lab.packets.dataplane.show("conntrack");
       expect(rows.find(([, from]) => from === "198.51.100.7:1000")?.slice(4, 6)).toEqual(["established", "overlay"]);
     });
 
@@ -290,7 +290,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
     const isStraight = async (client: string, node: string, port = 1000) => {
       const packet = client.includes(":") ? v6 : v4;
       for (const flags of [TCP.syn, TCP.ack]) line("uplink", packet(to(client, node), tcp(port, 30081, flags)));
-      const { rows } = await lab.packets.plane.show("conntrack");
+      const { rows } = await lab.packets.dataplane.show("conntrack");
       const from = client.includes(":") ? `[${client}]:${port}` : `${client}:${port}`;
       return rows.find((row) => row[1] === from)?.[4] === "established";
     };
@@ -302,8 +302,8 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       expect(await isStraight(OUTSIDE.v6, NODE.v6)).toBe(false);
       expect(await isStraight("2001:db8:e::7", NODE.v6)).toBe(true);
       // One more time: what is in the kernel is compared, and what nobody wants is swept.
-      await lab.packets.plane.resync();
-      await lab.packets.plane.sweep();
+      await lab.packets.dataplane.resync();
+      await lab.packets.dataplane.sweep();
       expect(await isStraight(OUTSIDE.v4, NODE.v4, 1001)).toBe(false);
       await lab.serve(ALL, { direct: true, neverDirect: ["198.51.100.8/32"] });
       expect(await isStraight(OUTSIDE.v4, NODE.v4)).toBe(true);
@@ -317,7 +317,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       await lab.serve(ALL, { direct: true });
       lab.put("overlay", client, { fromMac: PEER.mac });
       expect(answer()).not.toBe(PEER.mac);
-      await lab.serve(ALL, { direct: true, neverDirect: ["198.51.100.0/24"], keepFlows: true });
+      await lab.serve(ALL, { direct: true, neverDirect: ["198.51.100.0/24"], keepConntrack: true });
       expect(answer()).not.toBe(PEER.mac);
       expect(await isStraight(OUTSIDE.v4, NODE.v4, 1001)).toBe(false);
       lab.forget();
@@ -387,7 +387,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
     it("a backend that was taken away gets no new flows, and keeps those it has", async () => {
       await lab.serve([servicePort("web", MANY.slice(0, 1), { clusterAddress: VIP })]);
       const first = lab.put("a", v4(to(POD_A.v4, VIP), tcp(1000, 80))).line;
-      await lab.packets.apply(ANYBODY, {
+      await lab.packets.apply(ANY_CLIENT, {
         services: { set: [servicePort("web", MANY.slice(1, 2), { clusterAddress: VIP })], remove: [] },
       });
       expect(backendOf(lab.put("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack))).line)).toBe(backendOf(first));
@@ -418,7 +418,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       for (const [key] of addresses.entries()) addresses.delete(key);
       addresses.close();
       expect(other()).toContain("next");
-      await lab.packets.plane.resync();
+      await lab.packets.dataplane.resync();
       lab.forget();
       expect(other()).toContain("redirect REJECT_NO_PORT");
     });
@@ -567,7 +567,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       expect([seen.line, quoted(seen.packet), seen.packet.readUInt16BE(40), seen.wrong, seen.mark]).toEqual([
         "redirect REJECT_TOO_BIG | icmp 3/4 192.0.2.1 > 198.51.100.7",
         "tcp 198.51.100.7:1000 > 192.0.2.1:30081",
-        ...[1450, [], MARK.MARK_ANSWER],
+        ...[1450, [], MARK.MARK_REJECT],
       ]);
       const seen6 = lab.put("uplink", v6(to(OUTSIDE.v6, NODE.v6), large));
       expect([seen6.line, seen6.packet.readUInt32BE(58), seen6.wrong]).toEqual([
@@ -580,7 +580,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
       await lab.serve(ALL, { rules: {} });
       const context = lab.put("a", v4(to(POD_A.v4, VIP), tcp(1000, 81)));
       expect([context.line, context.mark]).toEqual([
-        ...["redirect REJECT_NO_PORT | tcp 10.96.0.10:81 > 10.65.0.1:1000", MARK.MARK_ANSWER],
+        ...["redirect REJECT_NO_PORT | tcp 10.96.0.10:81 > 10.65.0.1:1000", MARK.MARK_REJECT],
       ]);
       expect(context.toMac).toBe("02:00:00:00:00:0a");
       const { packet } = context;
@@ -606,7 +606,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
   describe("policy", () => {
     it("of pods is asked about who answers, not about the service's address", async () => {
       const rules = {
-        ...ANYBODY,
+        ...ANY_CLIENT,
         aEgress: [allow({ protocol: 6, dstNets: [`${POD_B.v4}/32`], dstPorts: [[8080, 8080]] })],
       };
       await lab.serve([WEB, FAR], { rules });
@@ -617,7 +617,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
     });
 
     it("of the backend sees the client, also one from outside", async () => {
-      const rules = { ...ANYBODY, bIngress: [allow({ srcNets: [`${OUTSIDE.v4}/32`] })] };
+      const rules = { ...ANY_CLIENT, bIngress: [allow({ srcNets: [`${OUTSIDE.v4}/32`] })] };
       await lab.serve([WEB], { rules });
       expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30080)))).toContain("redirect PASS_POLICY");
       expect(line("uplink", v4(to("198.51.100.8", NODE.v4), tcp(1000, 30080)))).toContain(
@@ -631,7 +631,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
         await lab.serve([WEB]);
         line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)));
         line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.synAck)));
-        await lab.packets.apply({ ...ANYBODY, bIngress: [allow({ protocol: UDP })] });
+        await lab.packets.apply({ ...ANY_CLIENT, bIngress: [allow({ protocol: UDP })] });
         const seen =
           first === "request"
             ? line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack)))
@@ -643,7 +643,7 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
     it("that changes and still allows leaves them alone", async () => {
       await lab.serve([WEB]);
       line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)));
-      await lab.packets.apply({ ...ANYBODY, bIngress: [allow({ protocol: 6, dstPorts: [[8080, 8080]] })] });
+      await lab.packets.apply({ ...ANY_CLIENT, bIngress: [allow({ protocol: 6, dstPorts: [[8080, 8080]] })] });
       expect(line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.synAck)))).toBe(
         "redirect PASS_POLICY | tcp 10.96.0.10:80 > 10.65.0.1:1000",
       );
@@ -654,13 +654,13 @@ describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})`
 
     it("of the node is asked about forwarded packets, and not again about their answers", async () => {
       const host = { forwardIngress: [allow({ protocol: 6 })], egress: [] };
-      await lab.serve(ALL, { rules: { ...ANYBODY, host } });
+      await lab.serve(ALL, { rules: { ...ANY_CLIENT, host } });
       expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), tcp(1000, 30080)))).toContain("redirect PASS_POLICY");
       expect(line("uplink", v4(to(OUTSIDE.v4, NODE.v4), udp(1000, 30053)))).toContain("drop DROP_POLICY_HOST");
       expect(line("b", v4(to(POD_B.v4, OUTSIDE.v4), tcp(8080, 1000, TCP.synAck)))).toContain("192.0.2.1:30080 >");
       const leaving = v4(to(NODE.v4, OUTSIDE.v4), tcp(30080, 1000, TCP.synAck));
       expect(line("uplink", leaving, { direction: "egress", from: "b" })).toContain("next PASS_ESTABLISHED");
-      await lab.packets.apply(ANYBODY);
+      await lab.packets.apply(ANY_CLIENT);
     });
   });
 });
@@ -670,7 +670,7 @@ function tuple(protocol: number, source: string, sourcePort: number, destination
 }
 
 /** With a flow in the kernel's connection tracking while the story lasts. */
-async function inKernel(lab: ServiceLab, flow: NewFlow, act: () => void): Promise<void> {
+async function inKernel(lab: ServiceLab, flow: NewConntrackEntry, act: () => void): Promise<void> {
   const kernel = lab.packets.kernel.conntrack(lab.packets.netns);
   kernel.insert(flow);
   try {

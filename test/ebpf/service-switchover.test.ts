@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { flowKeyLayout, flowLayout, oldFlowLayout } from "../../src/gen/bpf/layout.gen.ts";
-import type { FlowTuple, NewFlow } from "../../src/kernel/conntrack-port.ts";
+import { conntrackEntryLayout, fiveTupleLayout, nfConntrackEntryLayout } from "../../src/gen/bpf/layout.gen.ts";
+import type { ConntrackTuple, NewConntrackEntry } from "../../src/kernel/conntrack/conntrack-port.ts";
 import { frame, ipBytes, TCP, tcp, udp, v4 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { allow, NODE, OUTSIDE, POD_A, POD_B, REMOTE } from "./packet-lab.ts";
-import { ANYBODY, PEER, ServiceLab, servicePort } from "./service-lab.ts";
+import { ANY_CLIENT, PEER, ServiceLab, servicePort } from "./service-lab.ts";
 
 const missing = whyNoPrograms();
 const UDP = 17;
@@ -24,7 +24,7 @@ function tuple(protocol: number, source: string, sourcePort: number, destination
 
 describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : ""}`, () => {
   let lab: ServiceLab;
-  const inserted: FlowTuple[] = [];
+  const inserted: ConntrackTuple[] = [];
   beforeAll(async () => {
     lab = await ServiceLab.open();
     await lab.serve(SERVICES);
@@ -33,7 +33,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
     withKernel((kernel) => {
       for (const original of inserted.splice(0)) kernel.delete(original);
     });
-    lab.packets.plane.setMode("Active");
+    lab.packets.dataplane.setMode("Active");
     lab.forget();
   });
   afterAll(() => lab?.close());
@@ -45,7 +45,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
     kernel.close();
   };
   /** As a proxy's rules left it there, or a hand-over wrote it. */
-  const kernelHas = (flow: Omit<NewFlow, "timeout">) => {
+  const kernelHas = (flow: Omit<NewConntrackEntry, "timeout">) => {
     withKernel((kernel) => kernel.insert({ ...flow, timeout: 60 }));
     inserted.push(flow.original);
   };
@@ -65,7 +65,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
     });
 
     it("its answers pass though they come first, and though the client lets nobody in", async () => {
-      await lab.serve(SERVICES, { rules: { ...ANYBODY, aIngress: [] } });
+      await lab.serve(SERVICES, { rules: { ...ANY_CLIENT, aIngress: [] } });
       kernelHas({ original: tuple(UDP, POD_A.v4, 1000, VIP, 53), destinationNat: backend(5353) });
       expect(line("b", v4(to(POD_B.v4, POD_A.v4), udp(5353, 1000)))).toContain("next PASS_POLICY");
       const back = v4(to(VIP, POD_A.v4), udp(53, 1000));
@@ -75,7 +75,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
     });
 
     it("policy is asked about the backend the kernel chose", async () => {
-      const rules = { ...ANYBODY, aEgress: [allow({ dstNets: [`${POD_B.v4}/32`] })] };
+      const rules = { ...ANY_CLIENT, aEgress: [allow({ dstNets: [`${POD_B.v4}/32`] })] };
       await lab.serve(SERVICES, { rules });
       kernelHas({ original: tuple(UDP, POD_A.v4, 1000, VIP, 53), destinationNat: backend(5353) });
       kernelHas({ original: tuple(UDP, POD_A.v4, 1001, VIP, 53), destinationNat: { address: REMOTE.v4, port: 5353 } });
@@ -83,7 +83,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
       expect(line("a", v4(to(POD_A.v4, VIP), udp(1001, 53)))).toContain("drop DROP_POLICY_WORKLOAD_EGRESS");
       // And again when policy changes, in either direction.
       const wider = { ...rules, aEgress: [...rules.aEgress, allow({ dstNets: ["192.0.2.0/24"] })] };
-      await lab.serve(SERVICES, { rules: wider, keepFlows: true });
+      await lab.serve(SERVICES, { rules: wider, keepConntrack: true });
       expect(line("b", v4(to(POD_B.v4, POD_A.v4), udp(5353, 1000)))).toContain("next PASS_POLICY");
       expect(line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("next PASS_POLICY");
       await lab.serve(SERVICES);
@@ -159,9 +159,12 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
       const [src, dst] = [POD_A.v4, VIP].map((text) =>
         Buffer.concat([Buffer.alloc(10), Buffer.from([0xff, 0xff]), ipBytes(text)]),
       ) as [Buffer, Buffer];
-      const [, open] = flows.entries().find(([key]) => flowKeyLayout.read(key).sport === 2000)!;
-      const over = { ...flowLayout.read(open), lastSeen: 0n };
-      flows.update(flowKeyLayout.write({ src, dst, sport: 1000, dport: 80, protocol: 6 }), flowLayout.write(over));
+      const [, open] = flows.entries().find(([key]) => fiveTupleLayout.read(key).sport === 2000)!;
+      const over = { ...conntrackEntryLayout.read(open), lastSeen: 0n };
+      flows.update(
+        fiveTupleLayout.write({ src, dst, sport: 1000, dport: 80, protocol: 6 }),
+        conntrackEntryLayout.write(over),
+      );
       flows.close();
       expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("redirect PASS_POLICY");
       expect(line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 2000, TCP.synAck)))).toBe(
@@ -181,12 +184,12 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
       line("b", v4(to(POD_B.v4, POD_A.v4), tcp(8080, 1000, TCP.synAck)));
       line("a", v4(to(POD_A.v4, VIP), udp(1000, 53)));
     };
-    const drain = () => lab.packets.plane.setMode("Draining", GENERATION);
+    const drain = () => lab.packets.dataplane.setMode("Draining", GENERATION);
 
     it("known flows go on, new ones are the kernel's", () => {
       open();
       drain();
-      expect(lab.packets.plane.mode()).toBe("Draining");
+      expect(lab.packets.dataplane.mode()).toBe("Draining");
       expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.ack)))).toBe(
         "redirect PASS_ESTABLISHED | tcp 10.65.0.1:1000 > 10.65.0.2:8080",
       );
@@ -203,7 +206,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
     it("a flow the kernel was given in this generation is its own, from either side", () => {
       for (const first of ["request", "answer"] as const) {
         lab.forget();
-        lab.packets.plane.setMode("Active");
+        lab.packets.dataplane.setMode("Active");
         open();
         const original = tuple(6, POD_A.v4, 1000, VIP, 80);
         kernelHas({ original, destinationNat: backend(8080), mark: GENERATION << 16 });
@@ -235,7 +238,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
       open();
       drain();
       expect(line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80)))).toContain("next PASS_DRAINING");
-      lab.packets.plane.setMode("Active");
+      lab.packets.dataplane.setMode("Active");
       open();
       line("a", v4(to(POD_A.v4, VIP), tcp(1000, 80, TCP.rst)));
       drain();
@@ -294,12 +297,19 @@ describe.skipIf(missing)(`where programs cannot ask the kernel${missing ? ` (${m
     const mapped = (text: string) => Buffer.concat([Buffer.alloc(10), Buffer.from([0xff, 0xff]), ipBytes(text)]);
     const [src, dst] = [mapped(POD_A.v4), mapped(VIP)];
     old.update(
-      flowKeyLayout.write({ src, dst, sport: 1000, dport: 53, protocol: UDP }),
-      oldFlowLayout.write({ until: 1n << 62n, dst: mapped(POD_B.v4), dport: 5353, mark: 0, reply: 0, tcpState: 0 }),
+      fiveTupleLayout.write({ src, dst, sport: 1000, dport: 53, protocol: UDP }),
+      nfConntrackEntryLayout.write({
+        until: 1n << 62n,
+        dst: mapped(POD_B.v4),
+        dport: 5353,
+        mark: 0,
+        reply: 0,
+        tcpState: 0,
+      }),
     );
     old.update(
-      flowKeyLayout.write({ src: mapped(POD_B.v4), dst: src, sport: 5353, dport: 1000, protocol: UDP }),
-      oldFlowLayout.write({ until: 1n << 62n, dst: src, dport: 1000, mark: 0, reply: 1, tcpState: 0 }),
+      fiveTupleLayout.write({ src: mapped(POD_B.v4), dst: src, sport: 5353, dport: 1000, protocol: UDP }),
+      nfConntrackEntryLayout.write({ until: 1n << 62n, dst: src, dport: 1000, mark: 0, reply: 1, tcpState: 0 }),
     );
     const say = (at: "a" | "b", packet: ReturnType<typeof v4>) => lab.put(at, packet).line;
     expect(say("a", v4(to(POD_A.v4, VIP), udp(1000, 53)))).toContain("next PASS_POLICY");
@@ -307,8 +317,8 @@ describe.skipIf(missing)(`where programs cannot ask the kernel${missing ? ` (${m
     expect(say("a", v4(to(POD_A.v4, VIP), udp(1001, 53)))).toContain("redirect PASS_POLICY");
     // One that the kernel will have forgotten by now.
     old.update(
-      flowKeyLayout.write({ src, dst, sport: 1002, dport: 53, protocol: UDP }),
-      oldFlowLayout.write({ until: 1n, dst: mapped(POD_B.v4), dport: 5353, mark: 0, reply: 0, tcpState: 0 }),
+      fiveTupleLayout.write({ src, dst, sport: 1002, dport: 53, protocol: UDP }),
+      nfConntrackEntryLayout.write({ until: 1n, dst: mapped(POD_B.v4), dport: 5353, mark: 0, reply: 0, tcpState: 0 }),
     );
     expect(say("a", v4(to(POD_A.v4, VIP), udp(1002, 53)))).toContain("redirect PASS_POLICY");
     for (const [key] of old.entries()) old.delete(key);

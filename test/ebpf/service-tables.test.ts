@@ -1,26 +1,30 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { ServicePort } from "../../src/calc/model.ts";
 import { addressText } from "../../src/dataplane/ebpf/net-bytes.ts";
-import { objectBytes } from "../../src/dataplane/ebpf/objects.ts";
-import { endUdpFlows, forgetChoices, type Gone } from "../../src/dataplane/ebpf/service-gone.ts";
-import { LIST_GRACE_MS } from "../../src/dataplane/ebpf/service-lists.ts";
-import { ServiceTables } from "../../src/dataplane/ebpf/service-tables.ts";
+import { objectBytes } from "../../src/dataplane/ebpf/programs/objects.ts";
+import { LIST_GRACE_MS } from "../../src/dataplane/ebpf/services/backend-lists.ts";
+import {
+  deleteAffinities,
+  deleteUdpConntrack,
+  type RemovedByService,
+} from "../../src/dataplane/ebpf/services/removed-backends.ts";
+import { ServiceTables } from "../../src/dataplane/ebpf/services/service-tables.ts";
 import {
   affinityKeyLayout,
   affinityLayout,
   backendKeyLayout,
   backendLayout,
-  FLOW_FLAG,
+  CONNTRACK_FLAG,
+  conntrackEntryLayout,
   FRONTEND_FLAG,
-  flowKeyLayout,
-  flowLayout,
+  fiveTupleLayout,
   frontendKeyLayout,
   frontendLayout,
   sourceRangeKeyLayout,
 } from "../../src/gen/bpf/layout.gen.ts";
+import type { BpfObject } from "../../src/kernel/bpf/object.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { BpfObject } from "../../src/kernel/object.ts";
 import { type FakeClock, fakeClock } from "../../src/kit/fake-clock.ts";
-import type { ServicePort } from "../../src/policy/model.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { backendOf, service, TCP, UDP } from "./service-rows.ts";
 
@@ -34,7 +38,7 @@ describe.skipIf(missing)(`services in the maps${missing ? ` (${missing})` : ""}`
   let object: BpfObject;
   let clock: FakeClock;
   let tables: ServiceTables;
-  let gone: Gone[];
+  let gone: RemovedByService[];
 
   const open = (maxEntries: Record<string, number> = {}) => {
     object = realKernel().loadObject(objectBytes("socket"), {
@@ -48,8 +52,8 @@ describe.skipIf(missing)(`services in the maps${missing ? ` (${missing})` : ""}`
       backends: object.map("backends"),
       source_ranges: object.map("source_ranges"),
     };
-    tables = new ServiceTables({ maps, clock, onGone: async (backends) => void gone.push(backends) });
-    await tables.look();
+    tables = new ServiceTables({ maps, clock, onBackendsRemoved: async (backends) => void gone.push(backends) });
+    await tables.readMaps();
   };
   beforeEach(async () => {
     clock = fakeClock(1_000_000);
@@ -318,17 +322,17 @@ describe.skipIf(missing)(`services in the maps${missing ? ` (${missing})` : ""}`
         state: 0,
         path: 0,
       };
-      const value = { ...nothing, flags: FLOW_FLAG.FLOW_NAT, to, service: number, mac: Buffer.alloc(6), pad2: 0 };
+      const value = { ...nothing, flags: CONNTRACK_FLAG.CT_NAT, to, service: number, mac: Buffer.alloc(6), pad2: 0 };
       const answer = { src: BACKEND, dst: CLIENT, sport: 8080, dport: key.sport, protocol };
-      const back = { ...value, flags: FLOW_FLAG.FLOW_NAT | FLOW_FLAG.FLOW_REPLY };
-      object.map("flows").update(flowKeyLayout.write(key), flowLayout.write(value));
-      object.map("flows").update(flowKeyLayout.write(answer), flowLayout.write(back));
+      const back = { ...value, flags: CONNTRACK_FLAG.CT_NAT | CONNTRACK_FLAG.CT_REPLY };
+      object.map("flows").update(fiveTupleLayout.write(key), conntrackEntryLayout.write(value));
+      object.map("flows").update(fiveTupleLayout.write(answer), conntrackEntryLayout.write(back));
     };
     const left = () =>
       object
         .map("flows")
         .entries()
-        .map(([key]) => flowKeyLayout.read(key))
+        .map(([key]) => fiveTupleLayout.read(key))
         .map(
           ({ protocol, sport, dport }) =>
             `${protocol} ${Math.max(sport, dport) === 8080 ? Math.min(sport, dport) : sport}`,
@@ -344,7 +348,7 @@ describe.skipIf(missing)(`services in the maps${missing ? ` (${missing})` : ""}`
       ] as const)
         flow(protocol, number);
       await set(service(A, ["10.65.0.2:8080"], { protocol: UDP }));
-      await endUdpFlows(gone[0]!, object.map("flows"));
+      await deleteUdpConntrack(gone[0]!, object.map("flows"));
       expect(left()).toEqual([`${UDP} 4002`, `${UDP} 4002`, `${TCP} 4001`, `${TCP} 4001`]);
     });
 
@@ -361,7 +365,7 @@ describe.skipIf(missing)(`services in the maps${missing ? ` (${missing})` : ""}`
       client(1, bytes("10.65.0.2"), 1);
       client(2, BACKEND, 0);
       await set(service(A, ["10.65.0.2:8080"], { affinitySeconds: 60 }));
-      await forgetChoices(gone[0]!, object.map("affinities"), object.map("socket_choices"));
+      await deleteAffinities(gone[0]!, object.map("affinities"), object.map("socket_choices"));
       const keys = object
         .map("affinities")
         .entries()

@@ -428,7 +428,7 @@ describe.skipIf(missing)(`services, packet by packet${missing ? ` (${missing})` 
   });
 
   it("switched off, not one of them is touched", () => {
-    lab.packets.plane.setMode("Off");
+    lab.packets.dataplane.setMode("Off");
     for (const [title, at, packet] of FIRST_PACKETS) {
       const seen = lab.put(at, packet);
       expect([title, seen.line.split(" ")[0], seen.packet.subarray(14).equals(packet.bytes)]).toEqual([
@@ -437,6 +437,6 @@ describe.skipIf(missing)(`services, packet by packet${missing ? ` (${missing})` 
         true,
       ]);
     }
-    lab.packets.plane.setMode("Active");
+    lab.packets.dataplane.setMode("Active");
   });
 });

@@ -8,15 +8,15 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect } from "vitest";
 import type { DataplaneState } from "../../src/api/dataplane.ts";
-import { objectBytes } from "../../src/dataplane/ebpf/objects.ts";
-import { word } from "../../src/dataplane/ebpf/programs.ts";
-import { ServicePlane } from "../../src/dataplane/ebpf/service-plane.ts";
+import type { ServicePort } from "../../src/calc/model.ts";
+import { objectBytes } from "../../src/dataplane/ebpf/programs/objects.ts";
+import { u32 } from "../../src/dataplane/ebpf/programs/programs.ts";
+import { EbpfServices } from "../../src/dataplane/ebpf/services/ebpf-services.ts";
 import { STATE_NUMBERS } from "../../src/dataplane/ebpf/state-number.ts";
-import { NODE_WORD, ROUTE_KIND, routeKeyLayout, routeLayout } from "../../src/gen/bpf/layout.gen.ts";
+import { NODE_FIELD, ROUTE_KIND, routeKeyLayout, routeLayout } from "../../src/gen/bpf/layout.gen.ts";
+import type { BpfObject } from "../../src/kernel/bpf/object.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
-import type { BpfObject } from "../../src/kernel/object.ts";
-import type { ServicePort } from "../../src/policy/model.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 
 export const NODE_ADDRESS = "192.0.2.1";
 const BACKENDS = ["10.65.0.1", "10.65.0.2", "10.65.0.3", "fd65::1", "fd65::2"] as const;
@@ -35,7 +35,7 @@ export interface Answer {
  * are at its group; nothing else of the data plane is there.
  */
 export class SocketLab {
-  plane!: ServicePlane;
+  dataplane!: EbpfServices;
   readonly kernel: Kernel = realKernel();
   readonly netns: Netns;
   readonly directory: string;
@@ -72,7 +72,7 @@ export class SocketLab {
     this.kernel.bpf.makePinDirectory(load.pinDirectory);
     const object = this.kernel.loadObject(objectBytes("socket"), load);
     this.object = object;
-    this.plane = await ServicePlane.open({
+    this.dataplane = await EbpfServices.open({
       ...{ kernel: this.kernel, netns: this.netns, cgroup: this.group, load },
       pinDirectory: this.directory,
       map: (name) => object.map(name),
@@ -81,20 +81,23 @@ export class SocketLab {
   }
 
   async stop(): Promise<void> {
-    await this.plane.close();
+    await this.dataplane.close();
     this.object?.close();
     this.object = undefined;
   }
 
   async serve(...services: ServicePort[]): Promise<void> {
-    const outcomes = [...(await this.plane.apply({ set: services, remove: [] })), ...(await this.plane.attach())];
+    const outcomes = [
+      ...(await this.dataplane.apply({ set: services, remove: [] })),
+      ...(await this.dataplane.attach()),
+    ];
     const failed = outcomes.flatMap(({ failed }) => failed ?? []);
     if (failed.length > 0) throw failed[0];
-    await this.plane.settled();
+    await this.dataplane.settled();
   }
 
   mode(mode: DataplaneState): void {
-    this.map("node").update(word(NODE_WORD.NODE_MODE), word(STATE_NUMBERS[mode]));
+    this.map("node").update(u32(NODE_FIELD.NODE_MODE), u32(STATE_NUMBERS[mode]));
   }
 
   map(name: string) {
@@ -117,7 +120,7 @@ export class SocketLab {
       server.close();
       await once(server, "close");
     }
-    await this.plane?.remove().catch(() => undefined);
+    await this.dataplane?.remove().catch(() => undefined);
     this.object?.close();
     await expect.poll(() => this.kernel.cgroup.remove(this.group), { timeout: 10_000 }).toBe(true);
     this.netns.close();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { flowKeyLayout, oldFlowLayout, socketKeyLayout } from "../../src/gen/bpf/layout.gen.ts";
+import { fiveTupleLayout, nfConntrackEntryLayout, socketKeyLayout } from "../../src/gen/bpf/layout.gen.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { backendOf, service, UDP } from "./service-rows.ts";
 import { type Client, NODE_ADDRESS, SocketLab } from "./socket-lab.ts";
@@ -163,7 +163,7 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
       const [nowhere, service] = [Buffer.alloc(16), mapped("10.96.0.53")];
       const key = { src: nowhere, dst: service, sport: 4001, dport: 53, protocol: UDP };
       const value = { until: 1n << 62n, dst: mapped("10.65.0.1"), dport: 8080, mark: 0, reply: 0, tcpState: 0 };
-      lab.map("old_flows").update(flowKeyLayout.write(key), oldFlowLayout.write(value));
+      lab.map("old_flows").update(fiveTupleLayout.write(key), nfConntrackEntryLayout.write(value));
       expect(await client.ask({ do: "udp", host: "10.96.0.53", port: 53, from: 4001, name: "old" })).toEqual({
         error: "ENETUNREACH",
       });
@@ -211,7 +211,7 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
     expect(await tcp("10.96.0.10", 80, "after")).toEqual(web);
     expect(await connected("10.96.0.53", 53)).toEqual(settled);
     expect(await udp("10.96.0.53", 53, "loose")).toEqual(loose);
-    expect(await lab.plane.sweep()).toBe(0);
+    expect(await lab.dataplane.sweep()).toBe(0);
   });
 
   it("notice nothing of a release whose maps are others: services keep their numbers, clients their backends", async () => {
@@ -230,7 +230,7 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
 
   it("are let go of when everything is taken off the node", async () => {
     await lab.serve(service(WEB, ONE));
-    await lab.plane.remove();
+    await lab.dataplane.remove();
     expect(await tcp("10.96.0.10")).toEqual({ error: "ENETUNREACH" });
     expect(lab.kernel.bpf.pins(`${lab.directory}/socket_links`)).toEqual([]);
   });

@@ -1,10 +1,10 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { BpfPort, MapSpec } from "../../src/kernel/bpf-port.ts";
+import type { BpfPort, MapSpec } from "../../src/kernel/bpf/bpf-port.ts";
+import { loadObject } from "../../src/kernel/bpf/object.ts";
 import { kernelError } from "../../src/kernel/errors.ts";
 import { fakeKernel } from "../../src/kernel/fake/fake-kernel.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
-import { loadObject } from "../../src/kernel/object.ts";
 import { u32 } from "../../src/kernel/testing/contract.ts";
 import { compile } from "./compile.ts";
 import { whyNoClang } from "./why-not.ts";

@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Assembler, R0, R1, R2, R3 } from "../../src/kernel/asm.ts";
+import { Assembler, R0, R1, R2, R3 } from "../../src/kernel/bpf/asm.ts";
+import { raiseMemlockLimit } from "../../src/kernel/bpf/memlock.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
-import { raiseMemlockLimit } from "../../src/kernel/memlock.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { whyNoKernel } from "./why-not.ts";
 
 const NAME = `vt-${process.pid}-sockets`;

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { realNft } from "../../src/kernel/nft.ts";
+import { realNft } from "../../src/kernel/nft/nft.ts";
 
 /** Why stories that need the kernel cannot run here; undefined when they can. */
 export function whyNoKernel(): string | undefined {

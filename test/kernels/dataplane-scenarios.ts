@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
+import type { ModelDelta } from "../../src/calc/model.ts";
 import type { DataplaneDriver } from "../../src/dataplane/contract.ts";
-import type { ModelDelta } from "../../src/policy/model.ts";
 import { allow, deltaOf, POD_A, POD_B, type PodRules, REMOTE } from "../ebpf/packet-lab.ts";
-import { CLOSED, OPEN, OUTSIDE, type Scene } from "./scene.ts";
+import { CLOSED, type Lab, OPEN, OUTSIDE } from "./lab.ts";
 
 const tcp = (port: number) => allow({ protocol: 6, dstPorts: [[port, port]] });
 const RULES: PodRules = { aEgress: [allow()], bIngress: [tcp(OPEN)], bEgress: [] };
 
-export interface PlaneUnderTest {
-  open(scene: Scene): Promise<DataplaneDriver>;
+export interface DataplaneUnderTest {
+  open(scene: Lab): Promise<DataplaneDriver>;
   /** What the counters say about a packet that a pod's ingress policy did not allow. */
   denied: RegExp;
 }
 
 /** One pass through a plane's life, with real connections. Each step stands on the one before, as on a node. */
-export async function planeLives(scene: Scene, { open, denied }: PlaneUnderTest): Promise<void> {
+export async function dataplaneLifecycle(scene: Lab, { open, denied }: DataplaneUnderTest): Promise<void> {
   const { a, b, outside } = scene.speakers;
   // Before there is a plane, everything is open.
   await (await a.open(POD_B.v4, CLOSED)).close();

@@ -1,11 +1,11 @@
 import { release } from "node:os";
-import type { KernelFeatures } from "../../src/kernel/features.ts";
+import type { KernelFeatures } from "../../src/kernel/bpf/features.ts";
 
 /** What is known of some kernels: a probe that says otherwise is wrong. Of others, and of what is not named, whatever is found is believed. */
 const KNOWN: readonly (readonly [RegExp, Partial<KernelFeatures>])[] = [
   [/^5\.10\./, { tcx: false, prefixBatches: false, conntrackLookup: false, ...everywhere() }],
-  [/^6\.1\./, { tcx: false, prefixBatches: true, tailCallsBesideCalls: true, ...everywhere() }],
-  [/^6\.12\./, { tcx: true, prefixBatches: true, tailCallsBesideCalls: true, ...everywhere() }],
+  [/^6\.1\./, { tcx: false, prefixBatches: true, tailCallsWithCalls: true, ...everywhere() }],
+  [/^6\.12\./, { tcx: true, prefixBatches: true, tailCallsWithCalls: true, ...everywhere() }],
 ];
 
 export function expectedFeatures(): Partial<KernelFeatures> {

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Kernel } from "../../src/kernel/kernel.ts";
-import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink-port.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { MAC } from "../ebpf/frames.ts";
 import { NODE, POD_A, POD_B, REMOTE } from "../ebpf/packet-lab.ts";
 import { Speaker } from "./pod.ts";
@@ -19,7 +19,7 @@ const PODS = {
 } as const;
 
 /** A node with two pods and an uplink to a machine outside, which has a pod of its own; each is a network namespace somebody speaks from. */
-export class Scene {
+export class Lab {
   readonly kernel: Kernel;
   readonly node: Netns;
   /** A BPF file system of the scene's own. */
@@ -27,8 +27,8 @@ export class Scene {
   readonly speakers = {} as Record<"a" | "b" | "outside", Speaker>;
   private readonly namespaces: Netns[] = [];
 
-  static async open(kernel: Kernel): Promise<Scene> {
-    const scene = new Scene(kernel);
+  static async open(kernel: Kernel): Promise<Lab> {
+    const scene = new Lab(kernel);
     try {
       scene.build();
       for (const speaker of Object.values(scene.speakers))

@@ -3,20 +3,20 @@ import { release } from "node:os";
 import { isMainThread } from "node:worker_threads";
 import { endMachine, prepareMachine } from "./first-process.ts";
 import { speakInside } from "./pod.ts";
-import { closeScene, STORIES, type Story } from "./stories.ts";
+import { closeLab, SCENARIOS, type Scenario } from "./scenarios.ts";
 
-function say(said: Record<string, unknown>): void {
+function printLine(said: Record<string, unknown>): void {
   process.stdout.write(`@@ ${JSON.stringify(said)}\n`);
 }
 
-async function tell({ name, run }: Story): Promise<void> {
+async function report({ name, run }: Scenario): Promise<void> {
   const started = Date.now();
   try {
-    const skipped = await run((text) => say({ outcome: "note", text }));
+    const skipped = await run((text) => printLine({ outcome: "note", text }));
     const seconds = ((Date.now() - started) / 1000).toFixed(1);
-    say(skipped ? { outcome: "skipped", story: name, text: skipped } : { outcome: "ok", story: name, seconds });
+    printLine(skipped ? { outcome: "skipped", story: name, text: skipped } : { outcome: "ok", story: name, seconds });
   } catch (error) {
-    say({ outcome: "failed", story: name, text: error instanceof Error ? error.stack : String(error) });
+    printLine({ outcome: "failed", story: name, text: error instanceof Error ? error.stack : String(error) });
   }
 }
 
@@ -24,16 +24,16 @@ async function main(): Promise<void> {
   const alone = process.pid === 1;
   if (alone) {
     const refused = prepareMachine();
-    say({
+    printLine({
       outcome: "note",
       text: `${release()}${refused.length > 0 ? `, modules refused: ${refused.join(" ")}` : ""}`,
     });
   }
   const words = process.argv.slice(2);
-  const chosen = STORIES.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
-  for (const story of chosen) await tell(story);
-  await closeScene();
-  say({ outcome: "end", stories: chosen.length });
+  const chosen = SCENARIOS.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
+  for (const story of chosen) await report(story);
+  await closeLab();
+  printLine({ outcome: "end", stories: chosen.length });
   if (alone) endMachine();
   else process.exit();
 }

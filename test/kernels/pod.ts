@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { parentPort, Worker, workerData } from "node:worker_threads";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 
 /** How long nobody answers before a story says so. Emulated machines are slow, and two tries of a handshake must fit. */
 const SILENCE_MS = 2_500;

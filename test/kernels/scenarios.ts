@@ -1,25 +1,25 @@
 import assert from "node:assert/strict";
+import type { Rule } from "../../src/calc/model.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { createEbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
 import { createNftDataplane } from "../../src/dataplane/nft/nft-dataplane.ts";
-import type { KernelFeatures } from "../../src/kernel/features.ts";
+import type { KernelFeatures } from "../../src/kernel/bpf/features.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
-import type { Rule } from "../../src/policy/model.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
 import { PolicyLab } from "../ebpf/policy-lab.ts";
+import { dataplaneLifecycle } from "./dataplane-scenarios.ts";
 import { expectedFeatures } from "./expected-features.ts";
-import { planeLives } from "./plane-stories.ts";
-import { OVERLAY, Scene } from "./scene.ts";
-import { servicesAnswer } from "./service-stories.ts";
-import { socketsAreConnected } from "./socket-stories.ts";
-import { clientsGoThroughTheTunnel } from "./tunnel-story.ts";
+import { Lab, OVERLAY } from "./lab.ts";
+import { servicesAnswer } from "./service-scenarios.ts";
+import { socketsAreConnected } from "./socket-scenarios.ts";
+import { clientsGoThroughTheTunnel } from "./tunnel-scenario.ts";
 
 /** Returns why it does not apply here, if it does not. */
-export interface Story {
+export interface Scenario {
   name: string;
   run(note: (text: string) => void): Promise<string | undefined>;
 }
 
-export const STORIES: Story[] = [
+export const SCENARIOS: Scenario[] = [
   { name: "what this kernel can do is found out", run: features },
   { name: "the eBPF plane lives, by what this kernel has for attaching", run: () => ebpf(realKernel()) },
   { name: "the eBPF plane lives on clsact where there are links too", run: ebpfWithoutLinks },
@@ -42,29 +42,29 @@ async function features(note: (text: string) => void): Promise<undefined> {
   return undefined;
 }
 
-let scene: Scene | undefined;
+let scene: Lab | undefined;
 
 /** All planes live on one node, one after the other: starting somebody who speaks is slow where a processor is emulated. */
-async function onScene(act: (scene: Scene) => Promise<void>): Promise<undefined> {
-  scene ??= await Scene.open(realKernel());
+async function onScene(act: (scene: Lab) => Promise<void>): Promise<undefined> {
+  scene ??= await Lab.open(realKernel());
   try {
     await act(scene);
   } catch (error) {
     // What went wrong may have left something behind; the next story gets a node of its own.
-    await closeScene();
+    await closeLab();
     throw error;
   }
   return undefined;
 }
 
-export async function closeScene(): Promise<void> {
+export async function closeLab(): Promise<void> {
   await scene?.close();
   scene = undefined;
 }
 
 function ebpf(kernel: Kernel): Promise<undefined> {
   return onScene(async (there) => {
-    await planeLives(there, {
+    await dataplaneLifecycle(there, {
       open: ({ node, directory }) =>
         createEbpfDataplane({ kernel, netns: node, pinDirectory: `${directory}/ours`, overlay: OVERLAY }),
       denied: /drop-policy-workload-ingress/,
@@ -123,8 +123,8 @@ async function nft(): Promise<string | undefined> {
     return (error as Error).message;
   }
   return onScene(async (there) => {
-    const open = async ({ node }: Scene) => createNftDataplane({ kernel, table: "story", netns: node });
-    await planeLives(there, { open, denied: /^the end of tier default / });
+    const open = async ({ node }: Lab) => createNftDataplane({ kernel, table: "story", netns: node });
+    await dataplaneLifecycle(there, { open, denied: /^the end of tier default / });
   });
 }
 
@@ -147,7 +147,7 @@ async function largePolicy(note: (text: string) => void): Promise<undefined> {
     note(`${ingress.length} rules are ${program.slots.length} programs, loaded in ${Date.now() - started} ms`);
     const ask = (destinationPort: number) => {
       const ends = { source: "10.0.0.1", destination: "10.0.0.2", sourcePort: 40_000, destinationPort };
-      return lab.ask(program, { ipVersion: 4, protocol: 6, ...ends }, { fromHost: false, toHost: false }).action;
+      return lab.verdictOf(program, { ipVersion: 4, protocol: 6, ...ends }, { fromHost: false, toHost: false }).action;
     };
     assert.deepEqual([1, 750, 1_500, 1_501].map(ask), ["deny", "deny", "deny", "allow"]);
     assert.ok(program.slots.length > 1);

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
+import type { Route, ServicePort } from "../../src/calc/model.ts";
 import type { EbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
-import { MAIN_TABLE } from "../../src/kernel/netlink-port.ts";
-import type { Route, ServicePort } from "../../src/policy/model.ts";
+import { MAIN_TABLE } from "../../src/kernel/netlink/netlink-port.ts";
 import { allow, deltaOf, NODE, POD_A, POD_B } from "../ebpf/packet-lab.ts";
 import { routeTo, servicePort } from "../ebpf/service-lab.ts";
+import { type Lab, OPEN, OUTSIDE } from "./lab.ts";
 import { Speaker } from "./pod.ts";
-import { OPEN, OUTSIDE, type Scene } from "./scene.ts";
 
 const RULES = { aEgress: [allow()], aIngress: [allow()], bIngress: [allow()], bEgress: [allow()] };
 const ROUTES: Route[] = [`${NODE.v4}/32`, `${NODE.v6}/128`].map((cidr) => routeTo(cidr, "local-host", "here"));
@@ -22,7 +22,7 @@ const SERVICES: ServicePort[] = [
 ];
 
 /** Real connections to services: what programs write into packets is what the ends' own stacks accept. */
-export async function servicesAnswer(scene: Scene, plane: EbpfDataplane): Promise<void> {
+export async function servicesAnswer(scene: Lab, plane: EbpfDataplane): Promise<void> {
   const { a, b, outside } = scene.speakers;
   const { objects } = await plane.apply({
     ...deltaOf(RULES),
@@ -69,7 +69,7 @@ export async function servicesAnswer(scene: Scene, plane: EbpfDataplane): Promis
 }
 
 /** A process of the node whose sockets nobody hooked: its packets are turned to the pod where they leave, and the answers to it where they arrive. */
-async function nodeAsks(scene: Scene): Promise<void> {
+async function nodeAsks(scene: Lab): Promise<void> {
   scene.inside(scene.node, (netlink) => {
     const device = netlink.link("eth0")!.index;
     const common = { type: "unicast", table: MAIN_TABLE, protocol: 80, device } as const;

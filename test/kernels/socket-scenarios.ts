@@ -5,10 +5,10 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { objectBytes } from "../../src/dataplane/ebpf/objects.ts";
-import { word } from "../../src/dataplane/ebpf/programs.ts";
-import { ServicePlane } from "../../src/dataplane/ebpf/service-plane.ts";
-import { NODE_MODE, NODE_WORD } from "../../src/gen/bpf/layout.gen.ts";
+import { objectBytes } from "../../src/dataplane/ebpf/programs/objects.ts";
+import { u32 } from "../../src/dataplane/ebpf/programs/programs.ts";
+import { EbpfServices } from "../../src/dataplane/ebpf/services/ebpf-services.ts";
+import { NODE_FIELD, NODE_MODE } from "../../src/gen/bpf/layout.gen.ts";
 import type { Kernel } from "../../src/kernel/kernel.ts";
 import { service, UDP } from "../ebpf/service-rows.ts";
 
@@ -32,9 +32,9 @@ export async function socketsAreConnected(kernel: Kernel): Promise<void> {
   kernel.bpf.makePinDirectory(load.pinDirectory);
   const object = kernel.loadObject(objectBytes("socket"), load);
   const map = (name: string) => object.map(name);
-  const plane = await ServicePlane.open({ kernel, pinDirectory: pins, cgroup: group, load, map });
+  const plane = await EbpfServices.open({ kernel, pinDirectory: pins, cgroup: group, load, map });
   try {
-    map("node").update(word(NODE_WORD.NODE_MODE), word(NODE_MODE.MODE_EBPF));
+    map("node").update(u32(NODE_FIELD.NODE_MODE), u32(NODE_MODE.MODE_EBPF));
     await asks(plane);
   } finally {
     await plane.remove();
@@ -46,7 +46,7 @@ export async function socketsAreConnected(kernel: Kernel): Promise<void> {
   }
 }
 
-async function asks(plane: ServicePlane): Promise<void> {
+async function asks(plane: EbpfServices): Promise<void> {
   const stream = createServer((socket) => socket.end("hello")).listen(0, "127.0.0.1");
   const datagrams = createSocket("udp4", (_message, { port, address }) => datagrams.send("hello", port, address));
   datagrams.bind(0, "127.0.0.1");

@@ -1,15 +1,15 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ClusterNode, ModelDelta } from "../../src/calc/model.ts";
 import { createEbpfDataplane, type EbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
 import type { Kernel } from "../../src/kernel/kernel.ts";
-import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink-port.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
-import type { ClusterNode, ModelDelta } from "../../src/policy/model.ts";
+import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { allow, deltaOf, POD_B } from "../ebpf/packet-lab.ts";
 import { routeTo, servicePort } from "../ebpf/service-lab.ts";
+import { OPEN, OVERLAY } from "./lab.ts";
 import { Speaker } from "./pod.ts";
-import { OPEN, OVERLAY } from "./scene.ts";
 
 const CLIENT = "203.0.113.9";
 const FRONT = { address: "192.0.2.1", outside: "203.0.113.1", mac: "66:00:00:00:00:01" };

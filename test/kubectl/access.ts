@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Chapter } from "./story.ts";
+import type { Chapter } from "./scenario.ts";
 
 const ROBOT = "--as=system:serviceaccount:access:robot";
 

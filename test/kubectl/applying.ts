@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Chapter } from "./story.ts";
+import type { Chapter } from "./scenario.ts";
 
 const configMap = (name: string, data: Record<string, string>, set = "none") => `
 apiVersion: v1

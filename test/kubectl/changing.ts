@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Chapter } from "./story.ts";
+import type { Chapter } from "./scenario.ts";
 
 export const changing: Chapter = {
   title: "changing one object in every way",

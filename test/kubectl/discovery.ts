@@ -1,7 +1,7 @@
 import { expect } from "vitest";
-import type { Chapter } from "./story.ts";
+import type { Chapter } from "./scenario.ts";
 
-export const lookingAround: Chapter = {
+export const discovery: Chapter = {
   title: "looking around a new cluster",
   steps(step) {
     step("both sides say their version", async (kubectl) => {

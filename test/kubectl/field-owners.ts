@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Chapter } from "./story.ts";
+import type { Chapter } from "./scenario.ts";
 
 /** Two teams apply the same object: the platform team wrote it, the security team has an opinion about one field. */
 const PLATFORM = `

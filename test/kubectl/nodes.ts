@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Chapter } from "./story.ts";
+import type { Chapter } from "./scenario.ts";
 
 const NODE = "story-worker-1";
 /** So many that each node gets some, whatever the chapters before have left on it. */

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { expect } from "vitest";
-import type { Chapter } from "./story.ts";
+import type { Chapter } from "./scenario.ts";
 
 const DEFINITIONS = resolve("manifests/operator-crds.yaml");
 

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Chapter } from "./story.ts";
+import type { Chapter } from "./scenario.ts";
 
 const FRUIT = { apple: "3", banana: "1", cherry: "2" };
 

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { Kubectl } from "../support/kubectl.ts";
-import type { Chapter } from "./story.ts";
+import type { Chapter } from "./scenario.ts";
 
 const NODE_AGENT = `
 apiVersion: apps/v1

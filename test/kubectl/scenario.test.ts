@@ -4,18 +4,18 @@ import { access } from "./access.ts";
 import { applying } from "./applying.ts";
 import { changing } from "./changing.ts";
 import { deleting } from "./deleting.ts";
+import { discovery } from "./discovery.ts";
 import { fieldOwners } from "./field-owners.ts";
-import { lookingAround } from "./looking-around.ts";
 import { nodes } from "./nodes.ts";
 import { ourResources } from "./our-resources.ts";
 import { reading } from "./reading.ts";
 import { rollouts } from "./rollouts.ts";
 import { running } from "./running.ts";
-import { tell } from "./story.ts";
+import { runScenario } from "./scenario.ts";
 
 /** Real clients of the public system drive the embedded cluster: whatever they cannot do here is our mistake. */
 const CHAPTERS = [
-  lookingAround,
+  discovery,
   ourResources,
   fieldOwners,
   applying,
@@ -33,7 +33,7 @@ const all = findKubectls();
 const programs = process.env["KUBECTL_VERSIONS"] === "all" ? all : all.slice(-1);
 
 describe.each(programs)("kubectl $version", (program) => {
-  tell(program, CHAPTERS);
+  runScenario(program, CHAPTERS);
 });
 
 if (programs.length === 0) {

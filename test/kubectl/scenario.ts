@@ -19,7 +19,7 @@ export interface Chapter {
 }
 
 /** Tells the chapters to one kubectl, on a cluster of its own. */
-export function tell(program: KubectlProgram, chapters: readonly Chapter[]): void {
+export function runScenario(program: KubectlProgram, chapters: readonly Chapter[]): void {
   let cluster: LocalCluster | undefined;
   let kubectl: Kubectl;
   beforeAll(async () => {

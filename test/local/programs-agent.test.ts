@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { customResourceDefinitions } from "../../src/api/crd.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
-import { VERSION } from "../../src/api/release.ts";
+import { customResourceDefinitions } from "../../src/api/schema/crd.ts";
+import { VERSION } from "../../src/api/tables/release.ts";
 import { DAEMON_SETS, NODES, PODS } from "../../src/cluster/kinds.ts";
 import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";

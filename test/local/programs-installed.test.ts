@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
-import { v3Uid } from "../../src/api/v3-uid.ts";
+import { v3Uid } from "../../src/api/resources/v3-uid.ts";
 import { API_SERVICES, CONFIG_MAPS } from "../../src/cluster/kinds.ts";
 import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";

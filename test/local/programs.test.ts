@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { VERSION } from "../../src/api/release.ts";
+import { VERSION } from "../../src/api/tables/release.ts";
 import { createClient } from "../../src/cluster/client.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, EVENTS, PODS, SECRETS, SERVICES } from "../../src/cluster/kinds.ts";
 import type { Program } from "../../src/cluster/program.ts";

@@ -1,5 +1,5 @@
 // Asks from one place, as a process of its own: questions as JSON on the command line, all at once, and their answers as one line of JSON.
-// An answer is whatever the server of test/handover/traffic.mjs said: who answers, whom it saw, and the word it was told.
+// An answer is whatever the server of test/switchover/traffic.mjs said: who answers, whom it saw, and the word it was told.
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
 

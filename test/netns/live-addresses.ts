@@ -7,12 +7,14 @@ const REFUSED = "ECONNREFUSED";
 
 /** Asks everything at once. */
 export async function endsOf(lab: LiveLab, rows: readonly LiveRow[]): Promise<Map<LiveRow, End[]>> {
-  const ends = await lab.ask(rows.map((row) => (row.becomes === "silence" ? { ...row, patienceMs: SILENCE_MS } : row)));
+  const ends = await lab.request(
+    rows.map((row) => (row.becomes === "silence" ? { ...row, patienceMs: SILENCE_MS } : row)),
+  );
   return new Map(rows.map((row, at) => [row, ends[at]!]));
 }
 
 /** What became of it, in the words of the row; and, where somebody else was seen than the row says, whom. */
-export function told(lab: LiveLab, { becomes, sees, host }: LiveRow, ends: readonly End[]): string {
+export function reported(lab: LiveLab, { becomes, sees, host }: LiveRow, ends: readonly End[]): string {
   const others = ends.flatMap((end) => ("end" in end ? [end.end === REFUSED ? "refused" : end.end] : []));
   const answers = ends.flatMap((end) => ("by" in end ? [end] : []));
   const order = becomes.split(", ");

@@ -9,15 +9,15 @@ import {
 } from "../../src/api/resources/dataplane-configuration.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
-import { mapDirectory, word } from "../../src/dataplane/ebpf/programs.ts";
-import { NODE_WORD, ROUTE_FLAG, ROUTE_KIND, routeLayout, sourceRangeKeyLayout } from "../../src/gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../src/kernel/bpf-port.ts";
+import { mapDirectory, u32 } from "../../src/dataplane/ebpf/programs/programs.ts";
+import { NODE_FIELD, ROUTE_FLAG, ROUTE_KIND, routeLayout, sourceRangeKeyLayout } from "../../src/gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../src/kernel/bpf/bpf-port.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink-port.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { inside, type LabNode, type NodeLab, nodeLab, until, whyNoNodes } from "../agent/node-lab.ts";
-import { agentPod } from "../handover/lab-cluster.ts";
-import { startTalker } from "../handover/traffic.ts";
+import { agentPod } from "../switchover/lab-cluster.ts";
+import { startTrafficProcess } from "../switchover/traffic.ts";
 import { nodePort, type Place, writeServices } from "./live-services.ts";
 
 /**
@@ -29,7 +29,7 @@ export interface LiveLab {
   /** The machine on the nodes' segment: everything between nodes and everybody outside passes it. */
   segment: Netns;
   /** All of them at once; the ends of each, in order. */
-  ask(questions: readonly Question[]): Promise<End[][]>;
+  request(questions: readonly Question[]): Promise<End[][]>;
   /** Every address a client may be seen with. */
   addressesOf(client: LiveClient): string[];
   netnsOf(client: LiveClient): Netns;
@@ -67,7 +67,7 @@ export type End = { by: string; client: string } | { end: string };
 const run = promisify(execFile);
 const kernel = realKernel();
 const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
-const ASKING = new URL("asking.mjs", import.meta.url).pathname;
+const CLIENT_SCRIPT = new URL("client.mjs", import.meta.url).pathname;
 const POD_PORT = 8080;
 const HOST_PORT = 7070;
 const BACKENDS = { caller: 0, one: 0, two: 1, three: 2 } as const;
@@ -120,7 +120,7 @@ export async function liveLab(): Promise<LiveLab> {
       });
     await expose(lab, places, ask);
     return {
-      ...{ nodes: lab.nodes, segment: lab.outside.netns, ask, close },
+      ...{ nodes: lab.nodes, segment: lab.outside.netns, request: ask, close },
       addressesOf: (client) => {
         const { netns, addresses } = clients.get(client)!;
         return addresses ?? ownAddresses(netns);
@@ -197,7 +197,7 @@ async function populate(lab: NodeLab, ends: (() => void)[]): Promise<Map<string,
   places.set("outside", { netns: lab.outside.netns, addresses: both(lab.outside), port: HOST_PORT });
   const servers = [...places].flatMap(([name, { netns, port }]) =>
     [port, port + 1].map(async (one) =>
-      ends.push((await startTalker(netns, undefined, ["serve", name, String(one)])).stop),
+      ends.push((await startTrafficProcess(netns, undefined, ["serve", name, String(one)])).stop),
     ),
   );
   await Promise.all(servers);
@@ -205,7 +205,7 @@ async function populate(lab: NodeLab, ends: (() => void)[]): Promise<Map<string,
 }
 
 /** Writes every service, and waits until every node has all of them in its kernel, and knows how the others act. */
-async function expose(lab: NodeLab, places: ReadonlyMap<string, Place>, ask: LiveLab["ask"]): Promise<void> {
+async function expose(lab: NodeLab, places: ReadonlyMap<string, Place>, ask: LiveLab["request"]): Promise<void> {
   await writeServices(lab.client, places);
   const last = lab.nodes.map(({ addresses }) => ({
     ...{ from: "neighbour", host: addresses.v4, port: nodePort("last"), patienceMs: 500 },
@@ -244,7 +244,13 @@ async function askAll(questions: readonly Question[], placeOf: (from: LiveClient
         from: from?.[question.host.includes(":") ? 1 : 0],
       }));
       const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
-      const command = [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, ASKING, JSON.stringify(asked)];
+      const command = [
+        `--net=/run/netns/${netns.name}`,
+        ...entering,
+        process.execPath,
+        CLIENT_SCRIPT,
+        JSON.stringify(asked),
+      ];
       const { stdout } = await run("nsenter", command, { timeout: 60_000 });
       for (const [at, end] of (JSON.parse(stdout) as End[][]).entries()) ends.set(own[at]!, end);
     }),
@@ -266,7 +272,7 @@ async function configure({ client, nodes }: NodeLab, spec: AnswerSettings): Prom
   await client.patch(SETTINGS, { name: "default" }, { type: "merge", patch: { spec } });
   const direct = spec.bpfExternalServiceMode === "DSR" ? 1 : 0;
   const isSo = (node: LabNode) => {
-    const straight = withMap(node, "node", (map) => map.lookup(word(NODE_WORD.NODE_DIRECT))?.readUInt32LE());
+    const straight = withMap(node, "node", (map) => map.lookup(u32(NODE_FIELD.NODE_DSR))?.readUInt32LE());
     const never = withMap(node, "source_ranges", (map) =>
       map.entries().filter(([key]) => key.readUInt32LE(sourceRangeKeyLayout.at.service) === 0),
     );

@@ -2,12 +2,12 @@ import type { KubeObject } from "../../src/api/object.ts";
 import { POD_REQUESTS } from "../../src/api/protocol/pod-network.ts";
 import { isNotFound } from "../../src/cluster/failures.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { patience } from "../../src/kit/testing/patience.ts";
 import { isReady } from "../../src/local/controllers/pod-state.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
-import type { Probe, WorldSink } from "../policy/network-policy-world.ts";
+import type { LabSink, Probe } from "../calc/network-policy-lab.ts";
 import type { RealCluster } from "./real-cluster.ts";
 import { answerIn, askFrom, type Listener } from "./sockets.ts";
 
@@ -22,7 +22,7 @@ const AT_ONCE = 400;
 type Objects = Map<string, KubeObject>;
 
 /** Plays the objects of a case on a real cluster: what a case wants is compared with what is there, and only that is changed. */
-export class LivePolicyWorld implements WorldSink {
+export class LivePolicyLab implements LabSink {
   readonly #cluster: RealCluster;
   readonly #nodes: readonly string[];
   #wanted: Objects = new Map();

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import {
   createPod,
   installNetwork,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type NetworkPolicyCase, NetworkPolicyWorld, networkPolicyCases } from "../policy/network-policy-world.ts";
+import { type NetworkPolicyCase, NetworkPolicyLab, networkPolicyCases } from "../calc/network-policy-lab.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
-import { LivePolicyWorld } from "./live-policy-world.ts";
+import { LivePolicyLab } from "./live-policy-lab.ts";
 import { installNetwork, type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
 
 const all = networkPolicyCases();
@@ -34,12 +34,12 @@ describe.skipIf(why).each(["Nftables", "BPF"] as const)(
   `NetworkPolicy with real sockets on %s${why ? `: ${why}` : ""}`,
   (dataplane) => {
     let cluster: RealCluster;
-    let live: LivePolicyWorld;
+    let live: LivePolicyLab;
     beforeAll(async () => {
       cluster = await startReal({ nodes: 3 });
       await installNetwork(cluster, { dataplane, encapsulation: "VXLAN", families: [4] });
       await cluster.client.create(POOLS, POOL_OF_THE_CASES);
-      live = new LivePolicyWorld(cluster, cluster.nodeNames.slice(1));
+      live = new LivePolicyLab(cluster, cluster.nodeNames.slice(1));
     }, 240_000);
     afterAll(async () => {
       live?.close();
@@ -51,7 +51,7 @@ describe.skipIf(why).each(["Nftables", "BPF"] as const)(
       "%s",
       async (_, { Steps }) => {
         live.clear();
-        const world = new NetworkPolicyWorld(live, "");
+        const world = new NetworkPolicyLab(live, "");
         for (const [index, { Actions = [], Allowed }] of Steps.entries()) {
           for (const action of Actions) world.act(action);
           await live.sync();

@@ -7,7 +7,7 @@ import { DAEMON_SETS } from "../../src/cluster/kinds.ts";
 import type { DaemonSet } from "../../src/local/controllers/workload-types.ts";
 import { openTool, type Tool } from "../procedures/kill-sweep/tool-process.ts";
 import { allStatuses } from "../support/operator-status.ts";
-import { type RealCluster, startReal, whyNoRealNodes, wordsOfProxyRules } from "./real-cluster.ts";
+import { proxyRuleReports, type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
 import { lossesOf, NOTHING_LOST, type SteadyTraffic, steadyTraffic } from "./steady-traffic.ts";
 
 /** Waits on the proxy itself, which looks every thirty seconds: minutes. */
@@ -21,7 +21,7 @@ describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: 
   let tool: Tool;
   let live: SteadyTraffic;
   const configuration = placesOf(dataplaneConfiguration, vendorNames).stored;
-  const words = () => wordsOfProxyRules(cluster);
+  const words = () => proxyRuleReports(cluster);
   const status = async () => (await allStatuses(cluster.client))["service-proxy"];
   const cleanup = async () => {
     const { spec } = await cluster.client.get<KubeObject>(configuration, { name: "default" });

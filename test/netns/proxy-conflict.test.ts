@@ -3,7 +3,7 @@ import { vendorNames } from "../../src/api/names.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
 import { allStatuses } from "../support/operator-status.ts";
-import { installNetwork, type RealCluster, startReal, whyNoRealNodes, wordsOfProxyRules } from "./real-cluster.ts";
+import { installNetwork, proxyRuleReports, type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
 
 /** Waits on the proxy itself, which looks every thirty seconds: minutes. */
 const why =
@@ -15,7 +15,7 @@ const CONFLICT = expect.stringMatching(/^conflict: .* wrote its rules again/);
 describe.skipIf(why)(`where the service proxy runs on beside eBPF${why ? `: ${why}` : ""}`, () => {
   let cluster: RealCluster;
   const configuration = placesOf(dataplaneConfiguration, vendorNames).stored;
-  const words = () => wordsOfProxyRules(cluster);
+  const words = () => proxyRuleReports(cluster);
   const status = async () => (await allStatuses(cluster.client))["service-proxy"];
   const chains = async () => {
     const node = cluster.runtime.machine(cluster.nodeNames[0] as string);

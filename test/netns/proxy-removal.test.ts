@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { removeProxyRules } from "../../src/dataplane/service-proxy/remove-proxy-rules.ts";
+import { removeProxyRules } from "../../src/dataplane/kube-proxy/remove-proxy-rules.ts";
 import {
   iptablesWriter,
   nftablesWriter,
   type ServiceRulesWriter,
-} from "../../src/local/runtime/netns/service-writers.ts";
+} from "../../src/local/runtime/netns/kube-proxy/service-writers.ts";
 import { whyNoPacketFilters } from "../kernel/why-not.ts";
 import {
   backend,

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type ProxyRulesState, ServiceProxyRules } from "../../src/dataplane/service-proxy/proxy-rules.ts";
-import { openRuleGlance } from "../../src/kernel/rule-glance.ts";
+import { type ProxyRulesState, ServiceProxyRules } from "../../src/dataplane/kube-proxy/proxy-rules.ts";
+import { openRuleSummary } from "../../src/kernel/nft/rule-summary.ts";
 import { type FakeClock, fakeClock } from "../../src/kit/fake-clock.ts";
 import { silentLog } from "../../src/kit/log.ts";
 import {
   iptablesWriter,
   nftablesWriter,
   type ServiceRulesWriter,
-} from "../../src/local/runtime/netns/service-writers.ts";
+} from "../../src/local/runtime/netns/kube-proxy/service-writers.ts";
 import { whyNoPacketFilters } from "../kernel/why-not.ts";
 import {
   CLUSTER_CIDRS,
@@ -36,7 +36,7 @@ describe.skipIf(why).each(SHAPES)(`a service proxy that comes back, with %s${why
   let rules: ServiceProxyRules;
   /** As a living proxy: it looks whether its rules are there, and writes them again. */
   const proxyLooks = async () => {
-    if (await proxy.areGone()) await proxy.write(SERVICES);
+    if (await proxy.areRemoved()) await proxy.write(SERVICES);
   };
 
   beforeEach(async () => {
@@ -54,31 +54,31 @@ describe.skipIf(why).each(SHAPES)(`a service proxy that comes back, with %s${why
 
   it("has its rules removed again; the second time that is called a conflict, with the fix, until it has been quiet", async () => {
     await proxyLooks();
-    await rules.look(cleanup);
-    expect(await proxy.areGone()).toBe(true);
+    await rules.observe(cleanup);
+    expect(await proxy.areRemoved()).toBe(true);
     expect(rules.state()).toMatchObject({ present: false, returns: 0, conflict: undefined });
     await proxyLooks();
-    await rules.look(cleanup);
+    await rules.observe(cleanup);
     expect(rules.state()).toMatchObject({ returns: 1, conflict: undefined });
     await proxyLooks();
-    await rules.look(cleanup);
+    await rules.observe(cleanup);
     expect(rules.state()).toMatchObject({ returns: 2, conflict: { code: "SERVICE_PROXY_WRITES_AGAIN" } });
     expect(rules.state().conflict?.fix).toContain("bpfServiceProxyIptablesCleanupEnabled");
-    expect(await proxy.areGone()).toBe(true);
+    expect(await proxy.areRemoved()).toBe(true);
     await clock.advance(600_000);
-    await rules.look(cleanup);
+    await rules.observe(cleanup);
     expect(rules.state()).toMatchObject({ returns: 2, conflict: undefined });
   });
 
   it("is left alone where its rules are not to be removed, and seen", async () => {
     cleanup = false;
     await proxyLooks();
-    await rules.look(cleanup);
+    await rules.observe(cleanup);
     expect(rules.state()).toEqual({ present: true, returns: 0, conflict: undefined });
-    expect(await proxy.areGone()).toBe(false);
+    expect(await proxy.areRemoved()).toBe(false);
     cleanup = true;
-    await rules.look(cleanup);
-    expect(await proxy.areGone()).toBe(true);
+    await rules.observe(cleanup);
+    expect(await proxy.areRemoved()).toBe(true);
     expect(rules.state()).toEqual({ present: false, returns: 0, conflict: undefined });
   });
 
@@ -95,7 +95,7 @@ describe.skipIf(why).each(SHAPES)(`a service proxy that comes back, with %s${why
         return told.at(-1)?.returns;
       })
       .toBe(1);
-    expect(await proxy.areGone()).toBe(true);
+    expect(await proxy.areRemoved()).toBe(true);
     stopping.abort();
     await following;
   });
@@ -109,7 +109,7 @@ describe.skipIf(why)(`a look at packet rules${why ? `: ${why}` : ""}`, () => {
   afterEach(() => lab.close());
 
   it("knows tables and chains by name and sees every change, and makes no table by asking for it", async () => {
-    const glance = openRuleGlance(lab.node);
+    const glance = openRuleSummary(lab.node);
     try {
       const before = glance.generation();
       expect(glance.hasChain(4, "nat", "KUBE-SERVICES")).toBe(false);

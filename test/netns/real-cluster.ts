@@ -121,7 +121,7 @@ export async function readyPods(cluster: RealCluster, namespace: string, count: 
 }
 
 /** What each agent says of the service proxy's rules on its node. */
-export async function wordsOfProxyRules({ client }: RealCluster): Promise<string[]> {
+export async function proxyRuleReports({ client }: RealCluster): Promise<string[]> {
   const agents = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
   const { items } = await client.list(PODS, agents);
   return items.map(({ metadata }) => metadata.annotations?.["vendor.io/service-proxy-rules"] ?? "nothing");

@@ -1,9 +1,9 @@
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { runCommand } from "../../src/local/runtime/netns/run-command.ts";
 import { until } from "../agent/node-lab.ts";
 
 /** Frames seen on the nodes' segment since the last look, of answers from one port of the first node whose backend is on the second one. */
-export interface AnswerCounters {
+export interface ReplyCounters {
   /** Out of the first node's own uplink. */
   first: number;
   /** Out of the second node's, in the first one's name. */
@@ -12,8 +12,8 @@ export interface AnswerCounters {
   tunnel: number;
 }
 
-export interface AnswerCounting {
-  look(): Promise<AnswerCounters>;
+export interface ReplyCounting {
+  sample(): Promise<ReplyCounters>;
   /** Resolves when nothing of what was said before is on its way any more, and begins anew. */
   quiet(): Promise<void>;
 }
@@ -22,10 +22,10 @@ export interface AnswerCounting {
 const QUIET_LOOKS = 10;
 
 /** Every frame passes the segment's bridge, and is counted by the port of the bridge it comes in by. */
-export async function countAnswers(
+export async function countReplies(
   segment: Netns,
   { port, first }: { port: number; first: { v4: string; v6: string } },
-): Promise<AnswerCounting> {
+): Promise<ReplyCounting> {
   const nft = async (args: string[], input = "") => {
     const { code, out, err } = await runCommand(["ip", "netns", "exec", segment.name, "nft", ...args], { input });
     if (code !== 0) throw new Error(err);
@@ -52,10 +52,10 @@ export async function countAnswers(
       nftables: { counter?: { name: string; packets: number } }[];
     };
     const packets = nftables.flatMap(({ counter }) => (counter ? [[counter.name, counter.packets] as const] : []));
-    return Object.fromEntries(packets) as unknown as AnswerCounters;
+    return Object.fromEntries(packets) as unknown as ReplyCounters;
   };
   return {
-    look,
+    sample: look,
     async quiet() {
       let looks = 0;
       await until(

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { until } from "../agent/node-lab.ts";
-import { converse, type TrafficRow } from "../handover/traffic.ts";
-import { type AnswerCounting, countAnswers } from "./answer-counters.ts";
-import { endsOf, told } from "./live-ends.ts";
+import { converse, type TrafficRow } from "../switchover/traffic.ts";
+import { endsOf, reported } from "./live-addresses.ts";
 import {
   type AnswerSettings,
   type LiveClient,
@@ -13,6 +12,7 @@ import {
 } from "./live-lab.ts";
 import { at, LIVE_ROWS } from "./live-rows.ts";
 import { nodePort } from "./live-services.ts";
+import { countReplies, type ReplyCounting } from "./reply-counters.ts";
 
 const why = whyNoLiveLab();
 const TUNNEL: AnswerSettings = { bpfExternalServiceMode: "Tunnel", bpfDSROptoutCIDRs: [] };
@@ -33,10 +33,10 @@ const MANY = process.env["DIRECT"] === "full" ? { tcp: 100, udp: 20 } : { tcp: 1
 /** A client outside asks a port of the first node, and its backend is on the second. */
 describe.skipIf(why !== undefined)(`answers to clients outside${why ? ` (${why})` : ""}`, () => {
   let lab: LiveLab;
-  let answers: AnswerCounting;
+  let answers: ReplyCounting;
   beforeAll(async () => {
     lab = await liveLab();
-    answers = await countAnswers(lab.segment, { port: nodePort("far"), first: lab.nodes[0]!.addresses });
+    answers = await countReplies(lab.segment, { port: nodePort("far"), first: lab.nodes[0]!.addresses });
   }, 120_000);
   afterAll(() => lab?.close(), 60_000);
   beforeEach(() => lab.configure(TUNNEL));
@@ -47,13 +47,17 @@ describe.skipIf(why !== undefined)(`answers to clients outside${why ? ` (${why})
       ({ family, ...way }): Question => ({ from, ...at("far", "node-1", family), ...way, length: way.udp ? udp : tcp }),
     );
     const [v4, v6] = lab.addressesOf(from);
-    expect((await lab.ask(questions)).flat()).toEqual([v4, v6, v4, v6].map((client) => ({ by: "two", client })));
+    expect((await lab.request(questions)).flat()).toEqual([v4, v6, v4, v6].map((client) => ({ by: "two", client })));
   };
 
   it("by the tunnel, the pod sees the client, and its answers pass the node that was asked", async () => {
     await answers.quiet();
     await ask("neighbour");
-    expect(await answers.look()).toEqual({ first: expect.toSatisfy(some), second: 0, tunnel: expect.toSatisfy(some) });
+    expect(await answers.sample()).toEqual({
+      first: expect.toSatisfy(some),
+      second: 0,
+      tunnel: expect.toSatisfy(some),
+    });
   });
 
   it("straight, the pod sees the client, and no answer passes the node that was asked", async () => {
@@ -61,7 +65,7 @@ describe.skipIf(why !== undefined)(`answers to clients outside${why ? ` (${why})
     await answers.quiet();
     await ask("neighbour");
     await ask("distant");
-    expect(await answers.look()).toEqual({ first: 0, second: expect.toSatisfy(some), tunnel: 0 });
+    expect(await answers.sample()).toEqual({ first: 0, second: expect.toSatisfy(some), tunnel: 0 });
   });
 
   it("clients who must not be answered straight are answered through the tunnel, and others are not", async () => {
@@ -69,10 +73,14 @@ describe.skipIf(why !== undefined)(`answers to clients outside${why ? ` (${why})
     await lab.configure({ ...STRAIGHT, bpfDSROptoutCIDRs: own });
     await answers.quiet();
     await ask("stranger");
-    expect(await answers.look()).toEqual({ first: expect.toSatisfy(some), second: 0, tunnel: expect.toSatisfy(some) });
+    expect(await answers.sample()).toEqual({
+      first: expect.toSatisfy(some),
+      second: 0,
+      tunnel: expect.toSatisfy(some),
+    });
     await answers.quiet();
     await ask("neighbour");
-    expect(await answers.look()).toEqual({ first: 0, second: expect.toSatisfy(some), tunnel: 0 });
+    expect(await answers.sample()).toEqual({ first: 0, second: expect.toSatisfy(some), tunnel: 0 });
   });
 
   describe.each(MODES)("%s", (_mode, spec) => {
@@ -99,17 +107,17 @@ describe.skipIf(why !== undefined)(`answers to clients outside${why ? ` (${why})
     await lab.configure(STRAIGHT);
     const rows = Object.values(LIVE_ROWS).flat();
     const ends = await endsOf(lab, rows);
-    const wrong = rows.filter((row) => told(lab, row, ends.get(row)!) !== row.becomes);
-    expect(wrong.map((row) => `${row.title}: ${told(lab, row, ends.get(row)!)}`)).toEqual([]);
+    const wrong = rows.filter((row) => reported(lab, row, ends.get(row)!) !== row.becomes);
+    expect(wrong.map((row) => `${row.title}: ${reported(lab, row, ends.get(row)!)}`)).toEqual([]);
   });
 
   it("connections live on from tunnel to straight and back, and new ones begin as they should", async () => {
     const before = await talk(lab);
     await lab.configure(STRAIGHT);
     await before.goesOn();
-    await answers.look();
+    await answers.sample();
     const between = await talk(lab);
-    expect((await answers.look()).second).toSatisfy(some);
+    expect((await answers.sample()).second).toSatisfy(some);
     await lab.configure(TUNNEL);
     await between.goesOn();
     const after = await talk(lab);

@@ -2,14 +2,14 @@ import { randomBytes } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ServiceBackend, ServicePort } from "../../src/calc/model.ts";
+import { plainServicePort } from "../../src/calc/testing/service-port.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import { MAIN_TABLE } from "../../src/kernel/netlink-port.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import { MAIN_TABLE } from "../../src/kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { dial } from "../../src/local/runtime/netns/dial.ts";
+import type { RunOnNode } from "../../src/local/runtime/netns/kube-proxy/service-writers.ts";
 import { runCommand } from "../../src/local/runtime/netns/run-command.ts";
-import type { RunOnNode } from "../../src/local/runtime/netns/service-writers.ts";
-import type { ServiceBackend, ServicePort } from "../../src/policy/model.ts";
-import { plainServicePort } from "../../src/policy/testing/service-port.ts";
 import { answerIn, type Listener } from "./sockets.ts";
 
 /** One node, two pods behind it, and two hosts in front of it: enough for every way a service is asked. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { endsOf, told } from "./live-ends.ts";
+import { endsOf, reported } from "./live-addresses.ts";
 import { type End, type LiveLab, liveLab, whyNoLiveLab } from "./live-lab.ts";
 import { LIVE_ROWS, type LiveRow } from "./live-rows.ts";
 
@@ -17,7 +17,7 @@ describe.skipIf(why !== undefined)(`services with real sockets${why ? ` (${why})
 
   describe.each(Object.entries(LIVE_ROWS))("%s", (_about, rows) => {
     it.each(rows.map((row) => [row.title, row] as const))("%s", (_title, row) => {
-      expect(told(lab, row, ended.get(row)!)).toBe(row.becomes);
+      expect(reported(lab, row, ended.get(row)!)).toBe(row.becomes);
     });
   });
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
 import { DAEMON_SETS, SERVICES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { dial } from "../../src/local/runtime/netns/dial.ts";
 import { createPod, type RealCluster, readyPods, startReal, whyNoRealNodes } from "./real-cluster.ts";
 import { answerIn, askFrom, type Listener } from "./sockets.ts";

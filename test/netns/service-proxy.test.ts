@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { noteAffinities, notedAffinities } from "../../src/dataplane/service-proxy/proxy-affinities.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
-import { forgetStaleFlows } from "../../src/local/runtime/netns/service-stale-flows.ts";
+import type { ServicePort } from "../../src/calc/model.ts";
+import { noteAffinities, notedAffinities } from "../../src/dataplane/kube-proxy/proxy-affinities.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import {
   iptablesWriter,
   nftablesWriter,
   type ServiceRulesWriter,
-} from "../../src/local/runtime/netns/service-writers.ts";
-import type { ServicePort } from "../../src/policy/model.ts";
+} from "../../src/local/runtime/netns/kube-proxy/service-writers.ts";
+import { deleteStaleConntrack } from "../../src/local/runtime/netns/kube-proxy/stale-conntrack.ts";
 import { whyNoPacketFilters } from "../kernel/why-not.ts";
 import {
   backend,
@@ -176,17 +176,17 @@ describe.skipIf(why).each(SHAPES)(`the service proxy's rules, written with %s${w
     const row = (...clusterBackends: ServicePort["clusterBackends"]) => servicePort({ protocol: 17, clusterBackends });
     await write(row(backend("there", 4)));
     const conntrack = kernel.conntrack(lab.node);
-    await forgetStaleFlows(conntrack, [row(backend("there", 4))], NODE_ADDRESSES);
+    await deleteStaleConntrack(conntrack, [row(backend("there", 4))], NODE_ADDRESSES);
     await expect.poll(() => answers(lab.client, "10.96.0.10", 80, "udp")).toEqual(["there saw 10.66.2.1"]);
     const there = async () =>
-      (await conntrack.flows()).filter(
+      (await conntrack.list()).filter(
         ({ original, reply }) =>
           original.protocol === 17 && original.destination === "10.96.0.10" && reply.source === "10.66.2.12",
       ).length;
     try {
       expect(await there()).toBeGreaterThan(0);
-      expect(await forgetStaleFlows(conntrack, [row(backend("there", 4))], NODE_ADDRESSES)).toBe(0);
-      expect(await forgetStaleFlows(conntrack, [row(backend("here", 4))], NODE_ADDRESSES)).toBeGreaterThan(0);
+      expect(await deleteStaleConntrack(conntrack, [row(backend("there", 4))], NODE_ADDRESSES)).toBe(0);
+      expect(await deleteStaleConntrack(conntrack, [row(backend("here", 4))], NODE_ADDRESSES)).toBeGreaterThan(0);
       expect(await there()).toBe(0);
     } finally {
       conntrack.close();
@@ -195,12 +195,12 @@ describe.skipIf(why).each(SHAPES)(`the service proxy's rules, written with %s${w
 
   it("rules somebody took away are noticed and written again", async () => {
     await write(servicePort());
-    expect(await writer.areGone()).toBe(false);
+    expect(await writer.areRemoved()).toBe(false);
     await lab.run(["nft", "flush", "ruleset"]);
     for (const table of ["nat", "filter", "mangle"]) await removeLegacy(lab, table);
-    expect(await writer.areGone()).toBe(true);
+    expect(await writer.areRemoved()).toBe(true);
     await write(servicePort());
-    expect(await writer.areGone()).toBe(false);
+    expect(await writer.areRemoved()).toBe(false);
     await expect.poll(async () => (await answers(lab.pods.here, "10.96.0.10", 80)).length).toBe(2);
   });
 });

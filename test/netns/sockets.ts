@@ -1,8 +1,8 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { createServer, type Server, type Socket } from "node:net";
-import { answerLine, type ProbeAnswer, parseAnswer, plainAddress } from "../../src/agent/probe/probe-answer.ts";
+import { type ProbeReply, parseReply, plainAddress, replyLine } from "../../src/agent/probe/probe-reply.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { dial } from "../../src/local/runtime/netns/dial.ts";
 
 /** Sockets of this process in other network namespaces: real packets, and no process to start for each of them. */
@@ -34,7 +34,7 @@ function tcpIn(netns: Netns, host: string, port: number): Promise<Server> {
   const fd = kernel.netns.bind(netns, { kind: "stream", address: "::", port });
   const server = createServer((socket) => {
     socket.on("error", () => socket.destroy());
-    socket.end(answerLine({ host, client: plainAddress(socket.remoteAddress), port }));
+    socket.end(replyLine({ host, client: plainAddress(socket.remoteAddress), port }));
   });
   return new Promise((resolve, reject) => {
     server.once("error", reject).listen({ fd }, () => resolve(server));
@@ -45,7 +45,7 @@ function udpIn(netns: Netns, host: string, port: number): Promise<UdpSocket> {
   const fd = kernel.netns.bind(netns, { kind: "datagram", address: "::", port });
   const socket = createSocket("udp6");
   socket.on("message", (_, from) => {
-    socket.send(answerLine({ host, client: plainAddress(from.address), port }), from.port, from.address);
+    socket.send(replyLine({ host, client: plainAddress(from.address), port }), from.port, from.address);
   });
   return new Promise((resolve, reject) => {
     socket.once("error", reject).bind({ fd }, () => resolve(socket));
@@ -57,7 +57,7 @@ export async function askFrom(
   netns: Netns,
   { host, port, protocol = "tcp" }: { host: string; port: number; protocol?: "tcp" | "udp" },
   timeoutMs = 3000,
-): Promise<ProbeAnswer | undefined> {
+): Promise<ProbeReply | undefined> {
   const answered = protocol === "tcp" ? overTcp(netns, host, port) : overUdp(netns, host, port);
   const late = setTimeout(() => answered.giveUp(), timeoutMs);
   try {
@@ -69,7 +69,7 @@ export async function askFrom(
 }
 
 interface Asked {
-  answer: Promise<ProbeAnswer | undefined>;
+  answer: Promise<ProbeReply | undefined>;
   giveUp(): void;
 }
 
@@ -81,11 +81,11 @@ function overTcp(netns: Netns, host: string, port: number): Asked {
     return { answer: Promise.resolve(undefined), giveUp: () => undefined };
   }
   let text = "";
-  const answer = new Promise<ProbeAnswer | undefined>((resolve) => {
+  const answer = new Promise<ProbeReply | undefined>((resolve) => {
     socket.on("data", (bytes) => {
       text += bytes.toString();
     });
-    socket.on("error", () => resolve(undefined)).on("close", () => resolve(parseAnswer(text)));
+    socket.on("error", () => resolve(undefined)).on("close", () => resolve(parseReply(text)));
   });
   return { answer, giveUp: () => void socket.destroy() };
 }
@@ -103,8 +103,8 @@ function overUdp(netns: Netns, host: string, port: number): Asked {
     if (isOpen) socket.close();
     isOpen = false;
   };
-  const answer = new Promise<ProbeAnswer | undefined>((resolve) => {
-    socket.on("message", (bytes) => resolve(parseAnswer(bytes.toString())));
+  const answer = new Promise<ProbeReply | undefined>((resolve) => {
+    socket.on("message", (bytes) => resolve(parseReply(bytes.toString())));
     socket.on("error", () => resolve(undefined)).on("close", () => resolve(undefined));
     socket.bind({ fd }, () => {
       const send = () => socket.send("ask\n", port, host, () => undefined);

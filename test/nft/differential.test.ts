@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { wantedRuleset } from "../../src/dataplane/nft/wanted-ruleset.ts";
-import { Random } from "../policy/random.ts";
-import { type PacketEnd, type RandomPacket, randomPacket } from "../policy/random-packet.ts";
-import { randomWorld } from "../policy/random-world.ts";
-import { referenceVerdict } from "../policy/reference-evaluator.ts";
+import { desiredRuleset } from "../../src/dataplane/nft/desired-ruleset.ts";
+import { Random } from "../calc/random.ts";
+import { randomCluster } from "../calc/random-cluster.ts";
+import { type PacketEnd, type RandomPacket, randomPacket } from "../calc/random-packet.ts";
+import { referenceVerdict } from "../calc/reference-evaluator.ts";
 import { interpret } from "./interpreter.ts";
 import { modelOf } from "./random-model.ts";
 
@@ -29,9 +29,9 @@ describe("the rules for nftables and the plain reference", () => {
     () => {
       const counts = { allow: 0, deny: 0, beyondSight: 0 };
       for (let seed = FIRST_SEED; seed < FIRST_SEED + WORLDS; seed++) {
-        const world = randomWorld(seed);
+        const world = randomCluster(seed);
         const model = modelOf(world);
-        const ruleset = wantedRuleset(model, { hostInterfaces: [world.uplink] });
+        const ruleset = desiredRuleset(model, { hostInterfaces: [world.uplink] });
         const nameOf = (end: PacketEnd) => {
           if (end.at === "host") return undefined;
           return end.at === "uplink" ? world.uplink.name : model.endpoints.get(end.id)!.interfaceName;

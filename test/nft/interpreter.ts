@@ -2,9 +2,10 @@
  * What nftables would do with our rules, written plainly from its manual: base chains by priority, rules in order, `accept` ends one base chain,
  * `drop` ends all. Rules are read as values, before they are text.
  */
+
+import type { Packet } from "../../src/calc/model.ts";
 import type { BaseHook, Condition, NftChain, NftRule, Ruleset } from "../../src/dataplane/nft/ruleset.ts";
 import { contains, parseAddress, parseCidr } from "../../src/kit/ip.ts";
-import type { Packet } from "../../src/policy/model.ts";
 
 export interface InterpretedPacket {
   packet: Packet;

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { readBack } from "../../src/dataplane/nft/read-back.ts";
+import { readActualRuleset } from "../../src/dataplane/nft/actual-ruleset.ts";
+import { desiredRuleset } from "../../src/dataplane/nft/desired-ruleset.ts";
 import { transaction } from "../../src/dataplane/nft/transaction.ts";
-import { wantedRuleset } from "../../src/dataplane/nft/wanted-ruleset.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
+import { policyProgramCases } from "../calc/policy-program-cases.ts";
+import { randomCluster } from "../calc/random-cluster.ts";
 import { whyNoNftables } from "../kernel/why-not.ts";
-import { policyProgramCases } from "../policy/policy-program-cases.ts";
-import { randomWorld } from "../policy/random-world.ts";
 import { modelOf } from "./random-model.ts";
 
 const WORLDS = 60;
@@ -25,13 +25,13 @@ describe.skipIf(reason)(`what the kernel makes of our rules${reason ? ` (${reaso
     const kernel = realKernel();
     netns = kernel.netns.create(`vt-${process.pid}-accepts`);
     const nft = kernel.nft(netns);
-    let written = readBack([]);
+    let written = readActualRuleset([]);
     for (let seed = 1; seed <= WORLDS; seed++) {
-      const world = randomWorld(seed);
-      const wanted = wantedRuleset(modelOf(world), { hostInterfaces: [world.uplink] });
+      const world = randomCluster(seed);
+      const wanted = desiredRuleset(modelOf(world), { hostInterfaces: [world.uplink] });
       const { commands, after } = transaction(TABLE, wanted, written);
       await nft.run(commands.join("\n"));
-      written = readBack(await nft.list(`list table inet ${TABLE}`));
+      written = readActualRuleset(await nft.list(`list table inet ${TABLE}`));
       expect({ seed, again: transaction(TABLE, wanted, written).commands }).toEqual({ seed, again: [] });
       expect(written.chains).toEqual(after.chains);
     }
@@ -53,10 +53,10 @@ describe.skipIf(reason)(`what the kernel makes of our rules${reason ? ` (${reaso
           [direction]: { tiers, profiles },
         },
       });
-      const wanted = wantedRuleset(model, { hostInterfaces: [] });
-      const { commands } = transaction(TABLE, wanted, readBack([]));
+      const wanted = desiredRuleset(model, { hostInterfaces: [] });
+      const { commands } = transaction(TABLE, wanted, readActualRuleset([]));
       await nft.run(commands.join("\n"));
-      const written = readBack(await nft.list(`list table inet ${TABLE}`));
+      const written = readActualRuleset(await nft.list(`list table inet ${TABLE}`));
       expect({ id, again: transaction(TABLE, wanted, written).commands }).toEqual({ id, again: [] });
       await nft.run(`delete table inet ${TABLE}`);
     }

@@ -17,7 +17,7 @@ export interface Target {
 }
 
 /** A process in a namespace. */
-export class Inhabitant {
+export class LabPod {
   private readonly child: ChildProcessWithoutNullStreams;
   private readonly waiting = new Map<number, (answer: unknown) => void>();
   /** Listens on all its ports. */

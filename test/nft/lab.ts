@@ -3,16 +3,16 @@ import { writeFileSync } from "node:fs";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { podInterfaceName } from "../../src/api/protocol/pod-network.ts";
+import { createCalculator } from "../../src/calc/calculator.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
 import type { ApplyReport, DataplaneDriver } from "../../src/dataplane/contract.ts";
 import { createNodeNetwork, type NodeNetwork } from "../../src/dataplane/net/node-network.ts";
 import { createNftDataplane } from "../../src/dataplane/nft/nft-dataplane.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
-import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink-port.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
-import type { NftPort } from "../../src/kernel/nft-port.ts";
-import { createCalculator } from "../../src/policy/calculator.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
-import { Inhabitant } from "./inhabitant.ts";
+import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
+import type { NftPort } from "../../src/kernel/nft/nft-port.ts";
+import { LabPod } from "./lab-pod.ts";
 
 export const TABLE = "story";
 const NODE = "node-1";
@@ -27,7 +27,7 @@ export class Lab {
   readonly kernel: Kernel = realKernel();
   readonly node: Netns;
   readonly nft: NftPort;
-  readonly inhabitants = new Map<string, Inhabitant>();
+  readonly labPods = new Map<string, LabPod>();
   dataplane: DataplaneDriver;
   network: NodeNetwork;
   private readonly name = `vt-${process.pid}-${++labs}`;
@@ -53,8 +53,8 @@ export class Lab {
   }
 
   /** Somebody who lives at `address`; a pod's is told by its name. */
-  who(name: string): Inhabitant {
-    return this.inhabitants.get(name)!;
+  who(name: string): LabPod {
+    return this.labPods.get(name)!;
   }
 
   addressOf(name: string, family: 4 | 6 = 4): string {
@@ -122,9 +122,9 @@ export class Lab {
 
   /** Calculates and applies what changed; everybody listens then. */
   async settle(): Promise<ApplyReport> {
-    await Promise.all([...this.inhabitants.values()].map(({ ready }) => ready));
+    await Promise.all([...this.labPods.values()].map(({ ready }) => ready));
     this.calculator.inSync();
-    const delta = this.calculator.take();
+    const delta = this.calculator.takeDelta();
     if (!delta) return { objects: [] };
     const report = await this.dataplane.apply(delta);
     return { objects: [...report.objects, ...this.network.apply(delta).objects] };
@@ -145,7 +145,7 @@ export class Lab {
     const calculator = createCalculator(NODE, vendorNames);
     for (const object of this.objects.values()) calculator.set(object);
     const model = new ModelCopy();
-    model.apply(calculator.take()!);
+    model.apply(calculator.takeDelta()!);
     return model;
   }
 
@@ -154,7 +154,7 @@ export class Lab {
   }
 
   async stop(): Promise<void> {
-    for (const one of this.inhabitants.values()) await one.stop();
+    for (const one of this.labPods.values()) await one.stop();
     await this.dataplane.close();
     this.network.close();
     this.nft.close();
@@ -209,7 +209,7 @@ export class Lab {
   }
 
   private move(netns: Netns, name: string): void {
-    this.inhabitants.set(name, new Inhabitant(netns.name));
+    this.labPods.set(name, new LabPod(netns.name));
   }
 
   private sysctl(netns: Netns, path: string, value: string): void {

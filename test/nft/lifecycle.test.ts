@@ -168,7 +168,7 @@ describe.skipIf(reason)(`the life of the standard plane${reason ? ` (${reason})`
       flows.some((text) => text.startsWith(lab.addressOf("a")) && text.endsWith(`${lab.addressOf("outside")}:80`)),
     ).toBe(true);
     const conntrack = lab.kernel.conntrack(lab.node);
-    const all = await conntrack.flows();
+    const all = await conntrack.list();
     const to = (address: string) =>
       all.find(({ original }) => original.destination === address && original.source === lab.addressOf("a"));
     expect(to(lab.addressOf("outside"))).toMatchObject({

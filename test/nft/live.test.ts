@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
 import { whyNoNftables } from "../kernel/why-not.ts";
-import type { Target } from "./inhabitant.ts";
 import { Lab } from "./lab.ts";
+import type { Target } from "./lab-pod.ts";
 
 const reason = whyNoNftables();
 

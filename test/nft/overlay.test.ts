@@ -1,12 +1,12 @@
 import { writeFileSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
+import type { ClusterNode, ModelDelta, Route } from "../../src/calc/model.ts";
 import { createNodeNetwork, type NodeNetwork } from "../../src/dataplane/net/node-network.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import { MAIN_TABLE } from "../../src/kernel/netlink-port.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
-import type { ClusterNode, ModelDelta, Route } from "../../src/policy/model.ts";
+import { MAIN_TABLE } from "../../src/kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { whyNoNftables } from "../kernel/why-not.ts";
-import { Inhabitant } from "./inhabitant.ts";
+import { LabPod } from "./lab-pod.ts";
 
 const reason = whyNoNftables();
 const OVERLAY = "vxlan.story";
@@ -17,7 +17,7 @@ describe.skipIf(reason)(`two nodes and the overlay${reason ? ` (${reason})` : ""
   const kernel = realKernel();
   const namespaces: Netns[] = [];
   const networks: NodeNetwork[] = [];
-  const inhabitants: Inhabitant[] = [];
+  const inhabitants: LabPod[] = [];
   afterEach(async () => {
     for (const one of inhabitants.splice(0)) await one.stop();
     for (const network of networks.splice(0)) network.close();
@@ -66,7 +66,7 @@ describe.skipIf(reason)(`two nodes and the overlay${reason ? ` (${reason})` : ""
       inside.replaceRoute({ ...route, destination: all, gateway });
     }
     for (const netlink of [there, inside]) netlink.close();
-    inhabitants.push(new Inhabitant(pod.name));
+    inhabitants.push(new LabPod(pod.name));
   }
 
   function delta(number: number, underlay: Underlay): ModelDelta {

@@ -2,14 +2,14 @@
 
 import { writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { DataplaneModel } from "../../src/calc/model.ts";
 import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
-import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink-port.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
-import type { NftPort } from "../../src/kernel/nft-port.ts";
+import { MAIN_TABLE, type NetlinkPort } from "../../src/kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
+import type { NftPort } from "../../src/kernel/nft/nft-port.ts";
 import { patience } from "../../src/kit/testing/patience.ts";
-import type { DataplaneModel } from "../../src/policy/model.ts";
-import { NODE_ADDRESSES } from "../policy/random-words.ts";
-import { Inhabitant } from "./inhabitant.ts";
+import { NODE_ADDRESSES } from "../calc/random-names.ts";
+import { LabPod } from "./lab-pod.ts";
 
 const PODS = 8;
 /** Every port random packets go to. */
@@ -24,7 +24,7 @@ export class RandomLab {
   readonly kernel: Kernel = realKernel();
   readonly node: Netns;
   readonly nft: NftPort;
-  readonly inhabitants = new Map<string, Inhabitant>();
+  readonly labPods = new Map<string, LabPod>();
   private readonly namespaces: Netns[] = [];
   private readonly name = `vt-${process.pid}-random`;
   private readonly netlink: NetlinkPort;
@@ -39,12 +39,12 @@ export class RandomLab {
     this.uplink = this.makeOutside();
     for (let number = 1; number <= PODS; number++) this.makePod(number);
     for (const setting of ["ipv4/ip_forward", "ipv6/conf/all/forwarding"]) this.sysctl(this.node, setting, "1");
-    this.inhabitants.set("host", new Inhabitant(this.node.name, PORTS));
+    this.labPods.set("host", new LabPod(this.node.name, PORTS));
   }
 
   /** Pods of this node get their interfaces, all others are outside. */
   async become({ endpoints }: DataplaneModel): Promise<void> {
-    await Promise.all([...this.inhabitants.values()].map(({ ready }) => ready));
+    await Promise.all([...this.labPods.values()].map(({ ready }) => ready));
     const own = new Map([...endpoints.values()].flatMap((pod) => pod.addresses.map((net) => [net, pod.interfaceName])));
     for (const [index, device] of this.podLinks.entries()) {
       this.netlink.changeLink(device, { up: false });
@@ -72,15 +72,15 @@ export class RandomLab {
   /** Everything said so far is forgotten: the next packet of any flow is a first one. */
   async forget(): Promise<void> {
     const conntrack = this.kernel.conntrack(this.node);
-    for (const { original } of await conntrack.flows()) conntrack.delete(original);
+    for (const { original } of await conntrack.list()) conntrack.delete(original);
     conntrack.close();
   }
 
   /** What arrived: waits for what should, and then a little for what should not. */
-  async heard(expected: readonly string[]): Promise<string[]> {
+  async received(expected: readonly string[]): Promise<string[]> {
     const heard: string[] = [];
     const listen = async () => {
-      const all = [...this.inhabitants.values()].map((one) => one.order({ do: "heard" }) as Promise<string[]>);
+      const all = [...this.labPods.values()].map((one) => one.order({ do: "heard" }) as Promise<string[]>);
       heard.push(...(await Promise.all(all)).flat());
       return expected.every((id) => heard.includes(id));
     };
@@ -92,7 +92,7 @@ export class RandomLab {
   }
 
   async stop(): Promise<void> {
-    for (const one of this.inhabitants.values()) await one.stop();
+    for (const one of this.labPods.values()) await one.stop();
     this.nft.close();
     this.netlink.close();
     this.outside?.close();
@@ -128,7 +128,7 @@ export class RandomLab {
       there.replaceRoute({ ...route, destination: all, device: far, gateway: here });
     }
     this.outside = there;
-    this.inhabitants.set("uplink", new Inhabitant(outside.name, PORTS));
+    this.labPods.set("uplink", new LabPod(outside.name, PORTS));
     return near;
   }
 
@@ -148,7 +148,7 @@ export class RandomLab {
       inside.replaceRoute({ ...route, destination: isV6(address) ? "::/0" : "0.0.0.0/0", gateway });
     }
     inside.close();
-    this.inhabitants.set(`10.0.0.${number}/32`, new Inhabitant(netns.name, PORTS));
+    this.labPods.set(`10.0.0.${number}/32`, new LabPod(netns.name, PORTS));
   }
 
   private namespace(name: string): Netns {

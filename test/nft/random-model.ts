@@ -1,12 +1,12 @@
 import { vendorNames } from "../../src/api/names.ts";
-import { createCalculator } from "../../src/policy/calculator.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
-import type { RandomWorld } from "../policy/random-world.ts";
+import { createCalculator } from "../../src/calc/calculator.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
+import type { RandomCluster } from "../calc/random-cluster.ts";
 
-export function modelOf(world: RandomWorld): ModelCopy {
+export function modelOf(world: RandomCluster): ModelCopy {
   const calculator = createCalculator(world.node, vendorNames);
   for (const object of world.objects) calculator.set(object);
   const model = new ModelCopy();
-  model.apply(calculator.take()!);
+  model.apply(calculator.takeDelta()!);
   return model;
 }

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readBack } from "../../src/dataplane/nft/read-back.ts";
+import type { ModelCopy } from "../../src/calc/model-copy.ts";
+import { readActualRuleset } from "../../src/dataplane/nft/actual-ruleset.ts";
+import { desiredRuleset } from "../../src/dataplane/nft/desired-ruleset.ts";
 import { transaction } from "../../src/dataplane/nft/transaction.ts";
-import { wantedRuleset } from "../../src/dataplane/nft/wanted-ruleset.ts";
-import type { ModelCopy } from "../../src/policy/model-copy.ts";
+import { Random } from "../calc/random.ts";
+import { type RandomCluster, randomCluster } from "../calc/random-cluster.ts";
+import { type PacketEnd, type RandomPacket, randomPacket } from "../calc/random-packet.ts";
+import { referenceVerdict } from "../calc/reference-evaluator.ts";
 import { whyNoNftables } from "../kernel/why-not.ts";
-import { Random } from "../policy/random.ts";
-import { type PacketEnd, type RandomPacket, randomPacket } from "../policy/random-packet.ts";
-import { type RandomWorld, randomWorld } from "../policy/random-world.ts";
-import { referenceVerdict } from "../policy/reference-evaluator.ts";
-import type { Inhabitant } from "./inhabitant.ts";
+import type { LabPod } from "./lab-pod.ts";
 import { RandomLab } from "./random-lab.ts";
 import { modelOf } from "./random-model.ts";
 
@@ -32,15 +32,15 @@ describe.skipIf(reason)(`real packets in random worlds${reason ? ` (${reason})` 
   it(
     "arrive where the plain reference says, and nowhere else",
     async () => {
-      let written = readBack([]);
+      let written = readActualRuleset([]);
       const counts = { allow: 0, deny: 0 };
       for (let seed = FIRST_SEED; seed < FIRST_SEED + WORLDS; seed++) {
-        const world = randomWorld(seed);
+        const world = randomCluster(seed);
         const model = modelOf(world);
         await lab.become(model);
         const { commands, after } = transaction(
           "story",
-          wantedRuleset(model, { hostInterfaces: [world.uplink] }),
+          desiredRuleset(model, { hostInterfaces: [world.uplink] }),
           written,
         );
         await lab.nft.run(commands.join("\n"));
@@ -55,7 +55,7 @@ describe.skipIf(reason)(`real packets in random worlds${reason ? ` (${reason})` 
           const target = { address: packet.destination, port: packet.destinationPort };
           expect(await whoIs(model, from).order({ ...order, ...target })).toSatisfy(isSentOrRefused);
         }
-        const heard = await lab.heard(expected);
+        const heard = await lab.received(expected);
         const wrong = packets.filter(({ id }) => heard.includes(id) !== expected.includes(id));
         expect(wrong, `seed ${seed}: repeat with NFT_SEED=${seed} NFT_LIVE_WORLDS=1`).toEqual([]);
       }
@@ -64,10 +64,10 @@ describe.skipIf(reason)(`real packets in random worlds${reason ? ` (${reason})` 
     WORLDS * 12_000,
   );
 
-  function whoIs(model: ModelCopy, end: PacketEnd): Inhabitant {
-    if (end.at !== "workload") return lab.inhabitants.get(end.at)!;
+  function whoIs(model: ModelCopy, end: PacketEnd): LabPod {
+    if (end.at !== "workload") return lab.labPods.get(end.at)!;
     const [v4] = model.endpoints.get(end.id)!.addresses;
-    return lab.inhabitants.get(v4!)!;
+    return lab.labPods.get(v4!)!;
   }
 });
 
@@ -76,7 +76,7 @@ interface Made extends RandomPacket {
 }
 
 /** Datagrams nobody translates, and no two that connection tracking would take for one flow. */
-function somePackets(world: RandomWorld, model: ModelCopy, random: Random): Made[] {
+function somePackets(world: RandomCluster, model: ModelCopy, random: Random): Made[] {
   const made: Made[] = [];
   const flows = new Set<string>();
   for (let tries = 0; tries < PACKETS * 40 && made.length < PACKETS; tries++) {
@@ -96,6 +96,6 @@ function somePackets(world: RandomWorld, model: ModelCopy, random: Random): Made
   return made;
 }
 
-function verdictOf(world: RandomWorld, { packet, from, to }: Made): "allow" | "deny" {
+function verdictOf(world: RandomCluster, { packet, from, to }: Made): "allow" | "deny" {
   return referenceVerdict(world.objects, world, packet, { from, to });
 }

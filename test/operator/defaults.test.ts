@@ -1,13 +1,13 @@
 import { resolve } from "node:path";
 import { describe, expect } from "vitest";
-import { CLUSTER_KINDS, type ClusterKind } from "../../src/api/cluster-kinds.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../src/api/tables/cluster-kinds.ts";
+import { installOperator, runWithKubectl } from "../support/operator-scenario.ts";
 import { untilAvailable } from "../support/operator-status.ts";
-import { installOperator, tellWithKubectl } from "../support/operator-story.ts";
 
 const KINDS: ClusterKind[] = ["generic", "openshift", "aks"];
 
 describe.each(KINDS)("the custom resources as they are published, on %s", (kind) => {
-  const story = tellWithKubectl({ kind });
+  const story = runWithKubectl({ kind });
   const { step } = story;
   const ebpf = CLUSTER_KINDS[kind].ebpfByDefault;
 

@@ -2,9 +2,9 @@ import { describe, expect } from "vitest";
 import { DAEMON_SETS, DEPLOYMENTS, SERVICES } from "../../src/cluster/kinds.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
 import { customResources } from "../support/operator-manifests.ts";
+import { installOperator, runWithKubectl } from "../support/operator-scenario.ts";
 import { untilQuiet } from "../support/operator-snapshot.ts";
 import { untilAvailable, untilStatus } from "../support/operator-status.ts";
-import { installOperator, tellWithKubectl } from "../support/operator-story.ts";
 
 const AGENTS = { namespace: "vendor-system", name: "vendor-node" };
 const CONTROLLERS = { namespace: "vendor-system", name: "vendor-kube-controllers" };
@@ -14,7 +14,7 @@ interface Template {
 }
 
 describe("hand edits to what the operator looks after", () => {
-  const story = tellWithKubectl({ kind: "generic" });
+  const story = runWithKubectl({ kind: "generic" });
   const { step } = story;
 
   step("on a cluster where all is well", async () => {

@@ -2,16 +2,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ApiRequest } from "../../src/api/transport.ts";
 import type { EndState } from "../support/operator-end-state.ts";
 import type { Fault } from "../support/operator-proxy.ts";
-import { OperatorLives, PHASES, type Phase } from "./operator-lives.ts";
+import { OperatorRestarts, PHASES, type Phase } from "./operator-restarts.ts";
 
 /** Whatever happens to the operator or to its requests, the cluster comes to the same end. */
 describe("an operator that is disturbed", () => {
-  let world: OperatorLives;
+  let world: OperatorRestarts;
   const undisturbed = new Map<string, EndState>();
   const count = { kills: 0, answers: 0, restarts: 0, different: 0 };
 
   beforeAll(async () => {
-    world = await OperatorLives.start();
+    world = await OperatorRestarts.start();
   }, 120_000);
   afterAll(async () => {
     const { kills, answers, restarts, different } = count;
@@ -81,7 +81,7 @@ describe("an operator that is disturbed", () => {
 });
 
 /** What is left to write after a phase is over is little, and soon done: the state counts when it stays. */
-async function settled(world: OperatorLives): Promise<EndState> {
+async function settled(world: OperatorRestarts): Promise<EndState> {
   for (;;) {
     const before = world.proxy.writes.length;
     const state = await world.endState();
@@ -94,7 +94,7 @@ const MOST_KILLS = 250;
 
 /** One life after another, each killed by the nth write it makes, until one has nothing more to write. */
 async function killAfterEachWrite(
-  world: OperatorLives,
+  world: OperatorRestarts,
   phase: Phase,
   nth: number,
   expected: EndState,

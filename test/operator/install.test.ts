@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { describe, expect } from "vitest";
-import type { ClusterKind } from "../../src/api/cluster-kinds.ts";
+import type { ClusterKind } from "../../src/api/tables/cluster-kinds.ts";
 import { commandIn } from "../support/operator-commands.ts";
 import { customResources, DNS_PATCH, endpointMap } from "../support/operator-manifests.ts";
+import { type OperatorScenario, runWithKubectl } from "../support/operator-scenario.ts";
 import { untilAvailable, untilStatus } from "../support/operator-status.ts";
-import { type OperatorStory, tellWithKubectl } from "../support/operator-story.ts";
 
 /** What differs between kinds of clusters in the installation procedure. */
 interface Kind {
@@ -18,12 +18,12 @@ interface Kind {
 interface Proxy {
   /** What its status tells people to do once eBPF serves. */
   says: RegExp;
-  byHand?: (story: OperatorStory, told: string) => Promise<void>;
+  byHand?: (story: OperatorScenario, told: string) => Promise<void>;
   /** What its status says when that is done, and what is then there: its node selector, and on how many nodes it runs. */
   ends: RegExp;
   left: { selector: object; nodes: number } | "no service proxy";
   /** Why the way back to the standard data plane is barred, and what opens it. */
-  barred?: { reason: string; byHand: (story: OperatorStory, told: string) => Promise<void> };
+  barred?: { reason: string; byHand: (story: OperatorScenario, told: string) => Promise<void> };
   /** What its status says when the operator was asked to look after it. */
   managed: { available: boolean; says: RegExp };
 }
@@ -33,10 +33,10 @@ const RUNS = { selector: { "kubernetes.io/os": "linux" }, nodes: NODES };
 const PARKED = { selector: { "kubernetes.io/os": "linux", "non-vendor": "true" }, nodes: 0 };
 
 /** Runs the command that a status tells, as somebody who copies it from there. */
-const asTold = async ({ kubectl }: OperatorStory, told: string) => void (await kubectl.ok(...commandIn(told)));
+const asTold = async ({ kubectl }: OperatorScenario, told: string) => void (await kubectl.ok(...commandIn(told)));
 
 /** Edits the configuration of the cluster tool, and rolls it out: our stand-in for the tool's own command. */
-const withTheTool = (enabled: boolean) => async (story: OperatorStory) => {
+const withTheTool = (enabled: boolean) => async (story: OperatorScenario) => {
   const { kubectl } = story;
   const map = ["-n", "kube-system", "get", "configmap", "cluster-configuration", "-o"];
   const before = await kubectl.ok(...map, "jsonpath={.data.cluster\\.yaml}");
@@ -97,10 +97,10 @@ const SWITCH_TO_EBPF = '{"spec":{"vendorNetwork":{"linuxDataplane":"BPF","hostPo
 const SWITCH_BACK = '{"spec":{"vendorNetwork":{"linuxDataplane":"Nftables"}}}';
 const HAND_THE_PROXY_OVER = '{"spec":{"vendorNetwork":{"serviceProxyManagement":"Enabled"}}}';
 
-const patchInstallation = async ({ kubectl }: OperatorStory, patch: string) =>
+const patchInstallation = async ({ kubectl }: OperatorScenario, patch: string) =>
   void (await kubectl.ok("patch", "installation", "default", "--type=merge", "-p", patch));
 
-async function expectProxy({ kubectl }: OperatorStory, expected: Proxy["left"]): Promise<void> {
+async function expectProxy({ kubectl }: OperatorScenario, expected: Proxy["left"]): Promise<void> {
   const get = ["-n", "kube-system", "get", "daemonset", "kube-proxy"];
   if (expected === "no service proxy") {
     expect(await kubectl.refused(...get)).toContain("not found");
@@ -115,7 +115,7 @@ async function expectProxy({ kubectl }: OperatorStory, expected: Proxy["left"]):
 describe.each(KINDS)(
   "installing with kubectl alone, with eBPF from the start, on $kind",
   ({ kind, also = [], proxy }) => {
-    const story = tellWithKubectl({ kind, nodes: NODES });
+    const story = runWithKubectl({ kind, nodes: NODES });
     const { step } = story;
 
     step("2: the endpoint map says where the API server really is, before anything else is there", async () => {

@@ -25,8 +25,8 @@ import { allStatuses } from "../support/operator-status.ts";
 /** What somebody asks for, and when it has come about. Each begins where the one before ended, and the last where the first began. */
 export interface Phase {
   name: string;
-  begin(world: OperatorLives): Promise<void>;
-  isOver(world: OperatorLives): Promise<boolean>;
+  begin(world: OperatorRestarts): Promise<void>;
+  isOver(world: OperatorRestarts): Promise<boolean>;
 }
 
 const RESOURCES = ["flowUI", "flowLogs", "apiServer", "installation"] as const;
@@ -71,21 +71,21 @@ export const PHASES: readonly Phase[] = [
 const PATIENCE_MS = 60_000;
 
 /** An embedded cluster whose operator is a process outside it, reached through a proxy that knows every request. */
-export class OperatorLives {
+export class OperatorRestarts {
   cluster: LocalCluster;
   readonly proxy: FaultProxy;
   readonly #folder: string;
   readonly #executable: string;
   #life: OperatorProcess | undefined;
 
-  static async start(): Promise<OperatorLives> {
+  static async start(): Promise<OperatorRestarts> {
     const folder = mkdtempSync(join(tmpdir(), "operator-lives-"));
     const executable = await bundleVendor(join(folder, "bundle"));
     const cluster = await startCluster(clusterIn(folder));
     const { client } = cluster;
     await applyOperator(client, 0);
     await applyAll(client, documents(endpointMap("generic", cluster) ?? ""));
-    return new OperatorLives(folder, executable, cluster, await startFaultProxy(cluster.server));
+    return new OperatorRestarts(folder, executable, cluster, await startFaultProxy(cluster.server));
   }
 
   private constructor(folder: string, executable: string, cluster: LocalCluster, proxy: FaultProxy) {

@@ -3,9 +3,9 @@ import type { KubeObject } from "../../src/api/object.ts";
 import { CONFIG_MAPS, NODES, PODS } from "../../src/cluster/kinds.ts";
 import type { NodeSpec } from "../../src/local/runtime/node-runtime.ts";
 import { customResources, manifest } from "../support/operator-manifests.ts";
+import { installOperator, type OperatorScenario, runWithKubectl } from "../support/operator-scenario.ts";
 import { listEverything, untilQuiet, written } from "../support/operator-snapshot.ts";
 import { untilAvailable, untilStatus } from "../support/operator-status.ts";
-import { installOperator, type OperatorStory, tellWithKubectl } from "../support/operator-story.ts";
 
 const TO_EBPF = { spec: { vendorNetwork: { linuxDataplane: "BPF", hostPorts: null } } };
 const STAY = { spec: { vendorNetwork: { linuxDataplane: "Nftables", hostPorts: null, ipPools: null } } };
@@ -14,13 +14,13 @@ const STAY = { spec: { vendorNetwork: { linuxDataplane: "Nftables", hostPorts: n
 interface Refusal {
   what: string;
   /** What the cluster is like, or has in it, that makes it impossible. */
-  given?: (story: OperatorStory) => Promise<void>;
+  given?: (story: OperatorScenario) => Promise<void>;
   asked?: object;
   reason: string;
   /** What is wrong, and what to do about it. */
   says: RegExp;
   /** Makes the cluster as it was before. */
-  undo?: (story: OperatorStory) => Promise<void>;
+  undo?: (story: OperatorScenario) => Promise<void>;
 }
 
 const NODE: NodeSpec = {
@@ -55,7 +55,7 @@ const withObject = (object: KubeObject): Pick<Refusal, "given" | "undo"> => ({
 const withDataplaneSetting = (setting: Record<string, unknown>): Pick<Refusal, "given" | "undo"> => {
   const patch =
     (spec: object) =>
-    async ({ kubectl }: OperatorStory) => {
+    async ({ kubectl }: OperatorScenario) => {
       const words = ["patch", "dataplaneconfigurations.crd.vendor.io", "default", "--type=merge", "-p"];
       await kubectl.ok(...words, JSON.stringify({ spec }));
     };
@@ -172,7 +172,7 @@ const REFUSALS: Refusal[] = [
 const MAP = "orchestrator-services-endpoint";
 
 describe("what cannot be is refused, and nothing changes", () => {
-  const story = tellWithKubectl({ kind: "generic" });
+  const story = runWithKubectl({ kind: "generic" });
   const { step } = story;
   const patchInstallation = (patch: object) =>
     story.kubectl.ok("patch", "installation", "default", "--type=merge", "-p", JSON.stringify(patch));
@@ -271,7 +271,7 @@ function isNotStatus(name: string): boolean {
   return !/^(VendorStatus|Installation default)/.test(name);
 }
 
-async function untilRunning({ client, name }: { client: OperatorStory["cluster"]["client"]; name: string }) {
+async function untilRunning({ client, name }: { client: OperatorScenario["cluster"]["client"]; name: string }) {
   const phase = async () =>
     ((await client.get(PODS, { name, namespace: "default" }))["status"] as { phase?: string } | undefined)?.phase;
   while ((await phase()) !== "Running") await new Promise((resolve) => setTimeout(resolve, 20));

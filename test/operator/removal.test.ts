@@ -1,12 +1,12 @@
 import { resolve } from "node:path";
 import { describe, expect } from "vitest";
 import { customResources, endpointMap, withFlows } from "../support/operator-manifests.ts";
+import { installOperator, runWithKubectl } from "../support/operator-scenario.ts";
 import { type Contents, listEverything, untilQuiet } from "../support/operator-snapshot.ts";
 import { untilAvailable } from "../support/operator-status.ts";
-import { installOperator, tellWithKubectl } from "../support/operator-story.ts";
 
 describe("removing all of it with kubectl", () => {
-  const story = tellWithKubectl({ kind: "generic" });
+  const story = runWithKubectl({ kind: "generic" });
   const { step } = story;
   let before: Contents;
 

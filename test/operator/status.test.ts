@@ -1,20 +1,20 @@
 import { describe, expect } from "vitest";
 import { commandIn } from "../support/operator-commands.ts";
 import { customResources, endpointMap, endpointMapOf } from "../support/operator-manifests.ts";
+import { installOperator, type OperatorScenario, runWithKubectl } from "../support/operator-scenario.ts";
 import { untilAvailable, untilStatus } from "../support/operator-status.ts";
-import { installOperator, type OperatorStory, tellWithKubectl } from "../support/operator-story.ts";
 
 const TIME = String.raw`\d{4}-\d\d-\d\dT[\d:]+Z`;
 
 /** Asks the paper nodes to let the agents behave badly; null ends it. */
-async function agentsDo({ kubectl }: OperatorStory, behaviour: string | null): Promise<void> {
+async function agentsDo({ kubectl }: OperatorScenario, behaviour: string | null): Promise<void> {
   const annotations = { "local.vendor.io/behaviour": behaviour };
   const patch = JSON.stringify({ spec: { template: { metadata: { annotations } } } });
   await kubectl.ok("-n", "vendor-system", "patch", "daemonset", "vendor-node", "--type=merge", "-p", patch);
 }
 
 describe("status tells the root cause, since when, and what to type next", () => {
-  const story = tellWithKubectl({ kind: "generic" });
+  const story = runWithKubectl({ kind: "generic" });
   const { step } = story;
   const degraded = (reason: RegExp) =>
     untilStatus(story.cluster.client, "network", (told) => told.degraded && reason.test(told.reason));

@@ -3,7 +3,7 @@ import { DAEMON_SETS, NODES } from "../../src/cluster/kinds.ts";
 import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
 import { PARTS } from "../../src/operator/outcome.ts";
-import { type OperatorHere, startOperatorHere } from "../support/operator-here.ts";
+import { type InProcessOperator, startInProcessOperator } from "../support/in-process-operator.ts";
 import {
   applyAll,
   applyOperator,
@@ -17,7 +17,7 @@ import { untilAvailable } from "../support/operator-status.ts";
 
 describe("an operator whose cluster is as it should be", () => {
   let cluster: LocalCluster;
-  let operator: OperatorHere;
+  let operator: InProcessOperator;
 
   beforeAll(async () => {
     cluster = await startCluster({ name: "story", kind: "generic", nodes: 2 });
@@ -26,7 +26,7 @@ describe("an operator whose cluster is as it should be", () => {
     await applyAll(client, documents(endpointMap("generic", cluster) ?? ""));
     const file = customResources("linuxDataplane: BPF").replace("Management: Disabled", "Management: Enabled");
     await applyAll(client, documents(withFlows(file)));
-    operator = startOperatorHere(cluster.server);
+    operator = startInProcessOperator(cluster.server);
     for (const part of PARTS) await untilAvailable(client, part);
     await untilQuiet(client);
   });
@@ -59,7 +59,7 @@ describe("an operator whose cluster is as it should be", () => {
     const { client } = cluster;
     await operator.stop();
     const before = versionsOf(await untilQuiet(client));
-    operator = startOperatorHere(cluster.server);
+    operator = startInProcessOperator(cluster.server);
     await lookedAgain({});
     await untilQuiet(client);
     expect(operator.writes).toEqual([]);

@@ -3,10 +3,10 @@ import type { KubeObject } from "../../src/api/object.ts";
 import type { Workload } from "../../src/api/workload-objects.ts";
 import { CONFIG_MAPS, DAEMON_SETS } from "../../src/cluster/kinds.ts";
 import { seedCalico, startCalicoOperator } from "../support/calico-cluster.ts";
-import { tellOfKind } from "../support/kind-story.ts";
+import { describeKind } from "../support/kind-scenario.ts";
 
 describe("a cluster of the public system, with --names calico", () => {
-  const story = tellOfKind({ kind: "generic" });
+  const story = describeKind({ kind: "generic" });
   const { step, ok, plan, run } = story;
   let operator: { stop(): Promise<void> } | undefined;
 

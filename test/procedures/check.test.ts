@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
 import { readCliConfig } from "../../src/cli/config.ts";
-import { vendorctl } from "../../src/cli/testing/fake-world.ts";
+import { vendorctl } from "../../src/cli/testing/fake-context.ts";
 import { runVendorctl } from "../../src/cli/vendorctl.ts";
 import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { CHECKS } from "../../src/procedures/checks/all.ts";

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import type { LocalCluster } from "../../src/local/cluster.ts";
-import { tellOfKind } from "../support/kind-story.ts";
+import { describeKind } from "../support/kind-scenario.ts";
 import { findKubectls } from "../support/kubectl.ts";
 import { applyAll, documents, manifest } from "../support/operator-manifests.ts";
 
@@ -16,7 +16,7 @@ function elsewhere(line: string, { client }: LocalCluster): Promise<void> | unde
 }
 
 describe("by chart, without the chart tool on this machine", () => {
-  const { step, ok, plan, looks } = tellOfKind({ kind: "aks" }, elsewhere);
+  const { step, ok, plan, looks } = describeKind({ kind: "aks" }, elsewhere);
   const path = process.env["PATH"];
   beforeAll(() => {
     process.env["PATH"] = "/nowhere";
@@ -43,7 +43,7 @@ describe("by chart, without the chart tool on this machine", () => {
 const kubectl = findKubectls().at(-1);
 
 describe.skipIf(!kubectl)(`by chart, with the chart tool${kubectl ? "" : " (needs kubectl)"}`, () => {
-  const story = tellOfKind({ kind: "generic" });
+  const story = describeKind({ kind: "generic" });
   const { step, ok, looks } = story;
   const path = process.env["PATH"];
   /** Stands in for the chart tool: writes down what it was told, and does what the chart would. */

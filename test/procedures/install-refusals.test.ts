@@ -3,12 +3,12 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
 import { CONFIG_MAPS, SERVICES } from "../../src/cluster/kinds.ts";
-import { type KindStory, tellOfKind } from "../support/kind-story.ts";
+import { describeKind, type KindScenario } from "../support/kind-scenario.ts";
 import { manifest } from "../support/operator-manifests.ts";
 import { settledState, untilState } from "../support/procedure-state.ts";
 
 /** Refused with a code and a fix, and the cluster is what it was. */
-async function refused(story: KindStory, argv: string[], code: string, exit = 3): Promise<string> {
+async function refused(story: KindScenario, argv: string[], code: string, exit = 3): Promise<string> {
   const before = await settledState(story.cluster.client);
   const ran = await story.run(...argv);
   expect(ran.err).toContain(`[${code}]`);
@@ -18,7 +18,7 @@ async function refused(story: KindStory, argv: string[], code: string, exit = 3)
 }
 
 describe("a plain cluster", () => {
-  const story = tellOfKind({ kind: "generic" });
+  const story = describeKind({ kind: "generic" });
 
   it.each<[what: string, argv: string[], code: string, exit?: number]>([
     ["the API server's cluster IP", ["install", "-y", "--api-server", "10.96.0.1:443"], "ENDPOINT_HOST_CLUSTER_IP"],
@@ -105,7 +105,7 @@ describe("a plain cluster", () => {
 });
 
 describe("a cluster with a node that is too old for eBPF", () => {
-  const story = tellOfKind({ kind: "generic", nodes: 3, oldNodes: 1 });
+  const story = describeKind({ kind: "generic", nodes: 3, oldNodes: 1 });
 
   it("is refused with the node's name, and installs the standard data plane instead", async () => {
     expect(await refused(story, ["install", "-y"], "EBPF_KERNEL_TOO_OLD")).toContain("4.15.0-213-generic");
@@ -117,7 +117,7 @@ describe("a cluster with a node that is too old for eBPF", () => {
 
 describe("a person who will not be told", () => {
   const unheard = ["EBPF_KERNEL_TOO_OLD", "AGENT_PROGRAMS_REFUSED"].flatMap((code) => ["--suppress", code]);
-  const story = tellOfKind({ kind: "generic", nodes: 3, oldNodes: 1 });
+  const story = describeKind({ kind: "generic", nodes: 3, oldNodes: 1 });
   const { step, ok, run, looks } = story;
 
   step("may suppress the checks, and is then told which node it is and why, with the proxy untouched", async () => {
@@ -136,7 +136,7 @@ describe("a person who will not be told", () => {
 });
 
 describe("a cluster that tells no stable address of its API server", () => {
-  const story = tellOfKind({ kind: "generic" });
+  const story = describeKind({ kind: "generic" });
   const { step, ok, plan, looks } = story;
 
   step("gets the standard data plane, and is told how to switch later", async () => {
@@ -166,14 +166,14 @@ describe("a cluster that tells no stable address of its API server", () => {
 });
 
 describe("a cluster with a Windows node", () => {
-  const story = tellOfKind({ kind: "aks", nodes: 3, windowsNodes: 1 });
+  const story = describeKind({ kind: "aks", nodes: 3, windowsNodes: 1 });
   it("is a mixed one, which eBPF does not support", async () => {
     expect(await refused(story, ["install", "-y"], "EBPF_MIXED_CLUSTER")).toContain("akswin");
   });
 });
 
 describe("a cluster that keeps its resources in etcd", () => {
-  const story = tellOfKind({ kind: "generic", installed: { version: "v3.27", method: "manifest-etcd" } });
+  const story = describeKind({ kind: "generic", installed: { version: "v3.27", method: "manifest-etcd" } });
   it("cannot be switched to eBPF, because that datastore cannot watch services", async () => {
     await refused(story, ["switch", "--to", "BPF", "-y"], "EBPF_NEEDS_KUBE_DATASTORE");
   });
@@ -184,7 +184,7 @@ describe("a cluster that keeps its resources in etcd", () => {
 });
 
 describe("a cluster that shows what kind it is", () => {
-  const story = tellOfKind({ kind: "eks" });
+  const story = describeKind({ kind: "eks" });
   it("a kind that contradicts what shows is refused", async () => {
     await refused(story, ["install", "-y", "--kind", "aks"], "OBSERVE_KIND_CONTRADICTED", 64);
   });

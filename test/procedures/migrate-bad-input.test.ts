@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { vendorctl } from "../../src/cli/testing/fake-world.ts";
+import { vendorctl } from "../../src/cli/testing/fake-context.ts";
 
 /** The command line and the files are read before anything is asked of a cluster or an etcd, so none is needed here. */
 let folder: string;

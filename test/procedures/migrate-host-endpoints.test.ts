@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
-import { v3Places } from "../../src/api/v3-places.ts";
+import { v3Places } from "../../src/api/resources/v3-places.ts";
 import { NODES } from "../../src/cluster/kinds.ts";
 import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { type RunningCopy, runCopy } from "../controllers/run-program.ts";
+import { type InProcessVendorctl, inProcessVendorctl } from "../support/in-process-vendorctl.ts";
 import { type ClusterState, settledState, stateDifferences, untilState } from "../support/procedure-state.ts";
-import { type VendorctlHere, vendorctlHere } from "../support/vendorctl-here.ts";
 
 /**
  * A cluster that came from before v3.14: people made host endpoints by hand, and the temporary policy is still there. The first node has
@@ -18,7 +18,7 @@ const MIGRATE = ["migrate", "host-endpoints"];
 
 describe("from one's own host endpoints to automatic ones", () => {
   let cluster: LocalCluster;
-  let tool: VendorctlHere;
+  let tool: InProcessVendorctl;
   let before: ClusterState;
   let controllers: RunningCopy;
   beforeAll(async () => {
@@ -29,7 +29,7 @@ describe("from one's own host endpoints to automatic ones", () => {
       cameFromBeforeV314: true,
     } as const;
     cluster = await startCluster({ name: "endpoints", kind: "generic", nodes: 3, installed });
-    tool = vendorctlHere(cluster.kubeconfig);
+    tool = inProcessVendorctl(cluster.kubeconfig);
     controllers = runCopy("controllers", cluster.server.transport());
     const { group } = vendorNames.groups.served;
     const known = async () => (await cluster.client.resources()).some((one) => one.group === group);

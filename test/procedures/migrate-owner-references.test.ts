@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
-import { v3Places } from "../../src/api/v3-places.ts";
+import { v3Places } from "../../src/api/resources/v3-places.ts";
 import { CONFIG_MAPS } from "../../src/cluster/kinds.ts";
 import { ownedThroughV3 } from "../../src/procedures/owned-through-v3.ts";
 import { settledState, untilState } from "../support/procedure-state.ts";
-import { type UpgradeStory, upgradeStory } from "../support/upgrade-story.ts";
+import { type UpgradeScenario, upgradeScenario } from "../support/upgrade-scenario.ts";
 
 /** A team hung notes on its policies. Somebody upgrades with vendorctl, or with another tool between the two halves. */
 
@@ -16,9 +16,9 @@ const policies = v3Places(vendorNames).find(({ noun }) => noun === "networkPolic
 const notes = { name: "allow-web-notes", namespace: "shop" };
 
 describe("owner references around an upgrade", () => {
-  let story: UpgradeStory;
+  let story: UpgradeScenario;
   beforeAll(async () => {
-    story = await upgradeStory("v3.27", "operator");
+    story = await upgradeScenario("v3.27", "operator");
   });
   afterAll(() => story.close());
   const owned = () => ownedThroughV3(story.cluster.client, vendorNames);
@@ -64,7 +64,7 @@ describe("owner references around an upgrade", () => {
 });
 
 it("vendorctl upgrade has it built in: what is owned survives the change of UIDs", async () => {
-  const story = await upgradeStory("v3.27", "operator");
+  const story = await upgradeScenario("v3.27", "operator");
   try {
     const before = await story.cluster.client.get<KubeObject>(CONFIG_MAPS, notes);
     const said = await story.ok("upgrade", "-y");

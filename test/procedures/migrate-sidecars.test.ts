@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS } from "../../src/cluster/kinds.ts";
 import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
+import { type InProcessVendorctl, inProcessVendorctl } from "../support/in-process-vendorctl.ts";
 import { meshWorkload } from "../support/mesh-workload.ts";
 import { type ClusterState, settledState, untilState } from "../support/procedure-state.ts";
-import { type VendorctlHere, vendorctlHere } from "../support/vendorctl-here.ts";
 
 /**
  * After an upgrade the sidecars are still the old ones, and that is no harm: an upgraded node component works with a down-level sidecar.
@@ -15,7 +15,7 @@ const MARK = "vendor.io/sidecar-injector";
 
 describe("sidecars of application layer policy", () => {
   let cluster: LocalCluster;
-  let tool: VendorctlHere;
+  let tool: InProcessVendorctl;
   let before: ClusterState;
   beforeAll(async () => {
     cluster = await startCluster({ name: "mesh", kind: "generic", nodes: 2 });
@@ -30,7 +30,7 @@ describe("sidecars of application layer policy", () => {
       metadata: { name: "mesh-sidecar-injector", namespace: "mesh-system" },
       data: { config: "policy: enabled\n", values: "kept" },
     } as KubeObject);
-    tool = vendorctlHere(cluster.kubeconfig);
+    tool = inProcessVendorctl(cluster.kubeconfig);
     before = await settledState(cluster.client);
   });
   afterAll(async () => {

@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { CLUSTER_KINDS, type ClusterKind } from "../../src/api/cluster-kinds.ts";
-import { customResourceDefinitions } from "../../src/api/crd.ts";
 import { calicoNames, type Names, vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
+import { customResourceDefinitions } from "../../src/api/schema/crd.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../src/api/tables/cluster-kinds.ts";
 import type { Transport } from "../../src/api/transport.ts";
 import { createClient } from "../../src/cluster/client.ts";
 import { CRDS, NAMESPACES, NODES, SERVICES } from "../../src/cluster/kinds.ts";
 import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/local/cluster.ts";
-import type { ProxyChoice } from "../../src/local/personality.ts";
+import type { ProxyChoice } from "../../src/local/platform-profile.ts";
 import { runChecks } from "../../src/procedures/checks/run-checks.ts";
 import type { Observation } from "../../src/procedures/observation.ts";
 import { observe } from "../../src/procedures/observe.ts";

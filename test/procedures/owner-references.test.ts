@@ -11,9 +11,9 @@ import { API_SERVICES, CONFIG_MAPS, NAMESPACES, SECRETS } from "../../src/cluste
 import { inParallel } from "../../src/kit/in-parallel.ts";
 import { startControllers } from "../../src/local/controllers/start-controllers.ts";
 import { ownedThroughV3 } from "../../src/procedures/owned-through-v3.ts";
-import { ownerReferenceSteps } from "../../src/procedures/plans/owner-references.ts";
+import { ownerReferenceSteps } from "../../src/procedures/plans/migrations/owner-references.ts";
 import { runSteps } from "../support/run-steps.ts";
-import { upgradeStory } from "../support/upgrade-story.ts";
+import { upgradeScenario } from "../support/upgrade-scenario.ts";
 import { frontProxy, startV3Server, type V3Server, v3ApiService } from "../support/v3-api.ts";
 
 /**
@@ -157,7 +157,7 @@ describe("vendorctl upgrade from v3.27 to this version", () => {
   const MANY = 10_000;
   it(`loses none of ${MANY} owned objects`, { timeout: 900_000 }, async ({ skip }) => {
     if (process.env["OWNED_OBJECTS"] !== "full") skip("a long run: npm run test:long -- owner-references");
-    const story = await upgradeStory("v3.27", "operator");
+    const story = await upgradeScenario("v3.27", "operator");
     try {
       const { client: api } = story.cluster;
       const found = await api.get<KubeObject>(POLICIES, { name: "allow-web", namespace: "shop" });

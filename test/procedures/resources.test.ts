@@ -1,17 +1,17 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { customResourceDefinitions } from "../../src/api/crd.ts";
+import { customResourceDefinitions } from "../../src/api/schema/crd.ts";
 import { EtcdClient } from "../../src/procedures/resources/etcd-client.ts";
 import { type Api, namespace, startApi } from "../support/api.ts";
 import { type EtcdServer, hasEtcd, NO_ETCD, startEtcd } from "../support/etcd-server.ts";
+import { type InProcessVendorctl, inProcessVendorctl } from "../support/in-process-vendorctl.ts";
 import { startV3Api } from "../support/v3-api.ts";
-import { type VendorctlHere, vendorctlHere } from "../support/vendorctl-here.ts";
 
 /** v3 resources with kubectl's words, wherever they are kept: the same story on each datastore. */
 
 interface World {
-  tool: VendorctlHere;
+  tool: InProcessVendorctl;
   flags: string[];
   close(): Promise<void>;
 }
@@ -28,7 +28,7 @@ const kubeconfig = (url: string) =>
 
 async function onApi(api: Api): Promise<World> {
   await api.create("/api/v1/namespaces", namespace("shop"));
-  const tool = vendorctlHere(kubeconfig(api.url));
+  const tool = inProcessVendorctl(kubeconfig(api.url));
   return {
     tool,
     flags: [],
@@ -49,7 +49,7 @@ async function storedOnly(): Promise<World> {
 
 async function onEtcd(tls: boolean): Promise<World> {
   const etcd: EtcdServer = await startEtcd({ tls });
-  const tool = vendorctlHere(kubeconfig("http://127.0.0.1:1"));
+  const tool = inProcessVendorctl(kubeconfig("http://127.0.0.1:1"));
   return {
     tool,
     flags: etcd.flags,
@@ -225,9 +225,9 @@ describe.each(PLACES)("v3 resources $where", ({ open, needsEtcd }) => {
 
 describe("etcd", () => {
   let etcd: EtcdServer | undefined;
-  let tool: VendorctlHere;
+  let tool: InProcessVendorctl;
   beforeAll(async () => {
-    tool = vendorctlHere(kubeconfig("http://127.0.0.1:1"));
+    tool = inProcessVendorctl(kubeconfig("http://127.0.0.1:1"));
     if (etcdThere) etcd = await startEtcd({ tls: true });
   });
   afterAll(async () => {

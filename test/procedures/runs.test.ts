@@ -9,22 +9,22 @@ import { fingerprint } from "../../src/procedures/fingerprint.ts";
 import { makePlan } from "../../src/procedures/make-plan.ts";
 import { observe } from "../../src/procedures/observe.ts";
 import type { Plan, Step } from "../../src/procedures/plan.ts";
-import { mergePatchStep, type Said, waitOutsideStep } from "../../src/procedures/plans/steps.ts";
+import { mergePatchStep, type StepText, waitOutsideStep } from "../../src/procedures/plans/steps.ts";
 import { type BareCluster, bareCluster, STEPS } from "../../src/procedures/testing/bare-cluster.ts";
-import { type VendorctlHere, vendorctlHere } from "../support/vendorctl-here.ts";
+import { type InProcessVendorctl, inProcessVendorctl } from "../support/in-process-vendorctl.ts";
 import { openTool, type Tool } from "./kill-sweep/tool-process.ts";
 
 /** The life of a run at the command line: planned, applied, interrupted, resumed, taken back, given up, looked up. */
 
 let cluster: BareCluster;
 let url = "";
-let here: VendorctlHere;
+let here: InProcessVendorctl;
 let tool: Tool;
 
 beforeAll(async () => {
   cluster = await bareCluster();
   ({ url } = await cluster.server.listen({ host: "127.0.0.1", port: 0 }));
-  here = vendorctlHere(kubeconfig());
+  here = inProcessVendorctl(kubeconfig());
   tool = openTool(kubeconfig());
 });
 afterAll(async () => {
@@ -66,7 +66,7 @@ async function planOf(steps: readonly Step[]): Promise<Plan> {
   return makePlan({ ...decided, observed, steps, notes: ["this is a story"] });
 }
 
-const said: Said = { id: "sign", title: "Wait for a sign", where: "your hands", because: "the story needs it" };
+const said: StepText = { id: "sign", title: "Wait for a sign", where: "your hands", because: "the story needs it" };
 const target = { apiVersion: "v1", kind: "ConfigMap", namespace: "default", name: "sign" };
 const SIGN = waitOutsideStep(said, { tell: ["kubectl create configmap sign"], until: [{ target, exists: true }] });
 const sign: KubeObject = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "sign", namespace: "default" } };

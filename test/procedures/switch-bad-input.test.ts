@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { vendorctl } from "../../src/cli/testing/fake-world.ts";
+import { vendorctl } from "../../src/cli/testing/fake-context.ts";
 
 /** The command line is read before anything is asked of a cluster, so none is needed here, and none could be changed. */
 it.each<[line: string, code: string, sentence: string]>([

@@ -11,11 +11,11 @@ import { CANARY_NAMESPACE } from "../../src/procedures/canary/canary-objects.ts"
 import { type CanaryInputs, chooseCanary } from "../../src/procedures/canary/canary-plan.ts";
 import { observe } from "../../src/procedures/observe.ts";
 import type { Step } from "../../src/procedures/plan.ts";
-import { withCanary } from "../../src/procedures/plans/canary-steps.ts";
 import { step } from "../../src/procedures/plans/steps.ts";
+import { withCanary } from "../../src/procedures/plans/switch/canary-steps.ts";
 import { type Engine, listRuns, rollbackRun, startRun } from "../../src/procedures/run/engine.ts";
 import type { StepEvent } from "../../src/procedures/run/step-event.ts";
-import { memoryCopy, planOf, says } from "../../src/procedures/testing/bare-cluster.ts";
+import { logLine, memoryCopy, planOf } from "../../src/procedures/testing/bare-cluster.ts";
 import { installNetwork, type RealCluster, startReal, whyNoRealNodes } from "../netns/real-cluster.ts";
 
 /** What each client says by TCP and by UDP, with three nodes. */
@@ -97,7 +97,7 @@ describe.skipIf(whyNoRealNodes)(`traffic that is measured${whyNoRealNodes ? `: $
         await nft("delete table inet broken");
       },
     };
-    const plan = measured([step("break", says("break"), {})]);
+    const plan = measured([step("break", logLine("break"), {})]);
     const { failed, traffic, undone } = await follow(startRun(engine({ ...ACTIONS, break: breaking }), plan));
     expect(failed).toMatchObject({ code: "RUN_OVER_BUDGET", exitCode: 7 });
     expect(failed?.message).toMatch(/node-port-(local|remote) by UDP: .*(silent for|datagrams were not answered)/);

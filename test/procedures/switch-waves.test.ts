@@ -3,7 +3,7 @@ import type { KubeObject } from "../../src/api/object.ts";
 import { NODES } from "../../src/cluster/kinds.ts";
 import type { LocalCluster } from "../../src/local/cluster.ts";
 import { storedKind } from "../../src/operator/managed-kinds.ts";
-import { tellOfKind } from "../support/kind-story.ts";
+import { describeKind } from "../support/kind-scenario.ts";
 import { allStatuses, untilAvailable } from "../support/operator-status.ts";
 
 const CONFIGURATIONS = storedKind("dataplaneConfiguration");
@@ -16,7 +16,7 @@ describe("a switch in waves", () => {
     spoiled && /^ok +\d+\/\d+ +Wait for the operator to enable eBPF/.test(line)
       ? refuse(cluster, "no BTF here")
       : undefined;
-  const story = tellOfKind({ kind: "generic", nodes: 3 }, spoil);
+  const story = describeKind({ kind: "generic", nodes: 3 }, spoil);
   const { step, ok, plan, run, looks } = story;
 
   async function refuse({ client }: LocalCluster, why: string | null): Promise<void> {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { vendorctl } from "../../src/cli/testing/fake-world.ts";
+import { vendorctl } from "../../src/cli/testing/fake-context.ts";
 import { type ClusterState, clusterState, settledState, stateDifferences } from "../support/procedure-state.ts";
-import { type UpgradeStory, upgradeStory } from "../support/upgrade-story.ts";
+import { type UpgradeScenario, upgradeScenario } from "../support/upgrade-scenario.ts";
 
 /** The command line is read before anything is asked of a cluster, so none is needed here. */
 it.each<[line: string, code: string, sentence: string]>([
@@ -38,7 +38,7 @@ it.each<[line: string, code: string, sentence: string]>([
 });
 
 describe("on a cluster with v3.27 from plain manifests", () => {
-  let story: UpgradeStory;
+  let story: UpgradeScenario;
   let before: ClusterState;
   const files: Record<string, string> = {
     BROKEN: "a: [",
@@ -48,7 +48,7 @@ describe("on a cluster with v3.27 from plain manifests", () => {
       "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\n",
   };
   beforeAll(async () => {
-    story = await upgradeStory("v3.27", "manifest");
+    story = await upgradeScenario("v3.27", "manifest");
     before = await settledState(story.cluster.client);
   }, 60_000);
   afterAll(() => story.close());

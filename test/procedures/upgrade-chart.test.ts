@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ChartTool, startChartTool } from "../support/chart-tool.ts";
-import { type UpgradeStory, upgradeStory } from "../support/upgrade-story.ts";
+import { type UpgradeScenario, upgradeScenario } from "../support/upgrade-scenario.ts";
 
 const TIMEOUT = 120_000;
 
 describe("upgrading a chart's release where the chart tool is", () => {
-  let story: UpgradeStory;
+  let story: UpgradeScenario;
   let tool: ChartTool;
   const path = process.env["PATH"];
   beforeAll(async () => {
-    story = await upgradeStory("v3.29", "chart");
+    story = await upgradeScenario("v3.29", "chart");
     tool = await startChartTool(() => story.cluster);
     process.env["PATH"] = `${tool.folder}:${path}`;
   }, TIMEOUT);

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
 import { CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, SECRETS } from "../../src/cluster/kinds.ts";
 import type { Plan } from "../../src/procedures/plan.ts";
-import { findRelease } from "../../src/procedures/releases/old-release.ts";
-import { publishedText } from "../../src/procedures/releases/published-text.ts";
+import { findRelease } from "../../src/releases/old-release.ts";
+import { publishedText } from "../../src/releases/published-text.ts";
 import { clusterState, stateDifferences } from "../support/procedure-state.ts";
-import { type UpgradeStory, upgradeStory } from "../support/upgrade-story.ts";
+import { type UpgradeScenario, upgradeScenario } from "../support/upgrade-scenario.ts";
 
 const SYSTEM = "kube-system";
 const TIMEOUT = 120_000;
@@ -17,10 +17,10 @@ const published = (file: "policyAndNetworking" | "policyAndNetworkingEtcd") => {
 };
 
 describe("somebody who edited the manifest and kept the file", () => {
-  let story: UpgradeStory;
+  let story: UpgradeScenario;
   let mine: string;
   beforeAll(async () => {
-    story = await upgradeStory("v3.27", "manifest");
+    story = await upgradeScenario("v3.27", "manifest");
     const edited = published("policyAndNetworking")
       .replace('veth_mtu: "0"', '# Our cloud tunnels take 50 bytes.\n  veth_mtu: "1400" # ask the network team')
       .replace("192.168.0.0/16", "10.244.0.0/16")
@@ -89,7 +89,7 @@ describe("somebody who edited the manifest and kept the file", () => {
 
 describe("somebody whose etcd needs certificates", () => {
   it("keeps them, and no plan shows or holds them", { timeout: TIMEOUT }, async () => {
-    const story = await upgradeStory("v3.27", "manifest-etcd");
+    const story = await upgradeScenario("v3.27", "manifest-etcd");
     try {
       const read = () =>
         story.cluster.client.get<KubeObject>(SECRETS, { name: "vendor-etcd-secrets", namespace: SYSTEM });

@@ -5,7 +5,7 @@ import { CONFIG_MAPS, DAEMON_SETS, NAMESPACES } from "../../src/cluster/kinds.ts
 import type { InstallMethod } from "../../src/local/installed/install-method.ts";
 import { storedKind } from "../../src/operator/managed-kinds.ts";
 import { settledState, untilState } from "../support/procedure-state.ts";
-import { type UpgradeStory, upgradeStory } from "../support/upgrade-story.ts";
+import { type UpgradeScenario, upgradeScenario } from "../support/upgrade-scenario.ts";
 
 /** The oldest that upgrades directly, and those on either side of what changed since: UIDs in v3.28, flow logs in v3.30. */
 const VERSIONS = ["v3.15", "v3.20", "v3.27", "v3.28", "v3.29", "v3.30"];
@@ -21,7 +21,7 @@ const rows = (methods: readonly InstallMethod[]) =>
   );
 const TIMEOUT = 120_000;
 
-async function told(story: UpgradeStory): Promise<void> {
+async function told(story: UpgradeScenario): Promise<void> {
   try {
     await story.ok("upgrade", "-y");
   } catch (error) {
@@ -30,16 +30,16 @@ async function told(story: UpgradeStory): Promise<void> {
   }
 }
 
-const get = (story: UpgradeStory, kind: Parameters<UpgradeStory["cluster"]["client"]["get"]>[0], name: string) =>
+const get = (story: UpgradeScenario, kind: Parameters<UpgradeScenario["cluster"]["client"]["get"]>[0], name: string) =>
   story.cluster.client.get<KubeObject>(kind, { name });
-const informationOf = async (story: UpgradeStory) =>
+const informationOf = async (story: UpgradeScenario) =>
   (await get(story, storedKind("clusterInformation"), "default"))["spec"] as { vendorVersion: string };
-const exists = (story: UpgradeStory, name: string) =>
+const exists = (story: UpgradeScenario, name: string) =>
   story.cluster.client.get(CONFIG_MAPS, { name, namespace: "shop" }).then(
     () => true,
     () => false,
   );
-const statusesOf = async ({ cluster }: UpgradeStory) => {
+const statusesOf = async ({ cluster }: UpgradeScenario) => {
   const { items } = await cluster.client.list<KubeObject>(storedKind("status"));
   return items.map(({ metadata, status }) => {
     const { conditions = [] } = (status ?? {}) as { conditions?: Condition[] };
@@ -52,7 +52,7 @@ describe("upgrading a cluster with an operator", () => {
     "from %s by %s: our operator runs it, says so, and nothing is lost",
     { timeout: TIMEOUT },
     async (version, method) => {
-      const story = await upgradeStory(version, method, { seed: { userEdits: true } });
+      const story = await upgradeScenario(version, method, { seed: { userEdits: true } });
       await told(story);
       try {
         expect(await informationOf(story)).toMatchObject({ vendorVersion: "v3.31.3" });
@@ -72,12 +72,12 @@ describe("upgrading a cluster with an operator", () => {
 });
 
 describe("upgrading a cluster with plain manifests", () => {
-  const agents = async (story: UpgradeStory, method: InstallMethod) => {
+  const agents = async (story: UpgradeScenario, method: InstallMethod) => {
     const name = method.includes("canal") ? vendorNames.workloads.overlayNode : vendorNames.workloads.node;
     const daemonSet = await story.cluster.client.get<KubeObject>(DAEMON_SETS, { name, namespace: "kube-system" });
     return JSON.stringify(daemonSet["spec"]);
   };
-  const settings = async ({ cluster }: UpgradeStory) => {
+  const settings = async ({ cluster }: UpgradeScenario) => {
     const ref = { name: vendorNames.manifests.configMap, namespace: "kube-system" };
     return (await cluster.client.get<KubeObject>(CONFIG_MAPS, ref))["data"] as Record<string, string>;
   };
@@ -86,7 +86,7 @@ describe("upgrading a cluster with plain manifests", () => {
     "from %s by %s: pods are 2/2, edits are kept, nothing is lost",
     { timeout: TIMEOUT },
     async (version, method) => {
-      const story = await upgradeStory(version, method, { seed: { userEdits: true } });
+      const story = await upgradeScenario(version, method, { seed: { userEdits: true } });
       await told(story);
       try {
         expect(await informationOf(story)).toMatchObject({ vendorVersion: "v3.31.3" });
@@ -104,7 +104,7 @@ describe("upgrading a cluster with plain manifests", () => {
     "from %s by %s: pods are 1/2, and etcd is found where it was",
     { timeout: TIMEOUT },
     async (version, method) => {
-      const story = await upgradeStory(version, method, { seed: { userEdits: true } });
+      const story = await upgradeScenario(version, method, { seed: { userEdits: true } });
       await told(story);
       try {
         expect(await agents(story, method)).toContain("registry.vendor.io/vendor/vendor:v3.31.3");
@@ -123,7 +123,7 @@ describe("upgrading a cluster with plain manifests", () => {
 describe("going back after an upgrade", () => {
   const METHODS = FULL ? ["operator", "chart", "manifest", "manifest-canal-etcd"] : ["operator", "manifest-canal-etcd"];
   it.each(METHODS as InstallMethod[])("by %s: every object is as it was", { timeout: TIMEOUT }, async (method) => {
-    const story = await upgradeStory("v3.27", method, { seed: { userEdits: true, cameFromBeforeV314: true } });
+    const story = await upgradeScenario("v3.27", method, { seed: { userEdits: true, cameFromBeforeV314: true } });
     try {
       const initial = await settledState(story.cluster.client);
       await story.ok("upgrade", "-y");

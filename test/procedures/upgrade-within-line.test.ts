@@ -2,10 +2,10 @@ import { describe, expect } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
 import { DAEMON_SETS, DEPLOYMENTS } from "../../src/cluster/kinds.ts";
 import { writeReleaseBefore } from "../../src/local/installed/release-before.ts";
-import { tellOfKind } from "../support/kind-story.ts";
+import { describeKind } from "../support/kind-scenario.ts";
 
 describe("an upgrade to the next release of the same line", () => {
-  const story = tellOfKind({ kind: "generic", nodes: 2 });
+  const story = describeKind({ kind: "generic", nodes: 2 });
   const { step, ok, plan } = story;
 
   const images = async () => {

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LocalCluster } from "../../src/local/cluster.ts";
-import { applyChart } from "./upgrade-story.ts";
+import { applyChart } from "./upgrade-scenario.ts";
 
 /** Stands as the chart tool in a folder for the PATH, tells us what it was asked, and does what the chart would. */
 export interface ChartTool {

@@ -6,7 +6,7 @@ import { operatorProgram } from "../../src/operator/program.ts";
 import { isWrite, OPERATOR_ACCOUNT } from "./operator-proxy.ts";
 
 /** An operator in this process, outside the cluster's pods, that counts what it does. */
-export interface OperatorHere {
+export interface InProcessOperator {
   /** Requests that would change something, as `METHOD path`; leases left out. */
   readonly writes: string[];
   /** How often it has looked at each part. */
@@ -14,7 +14,7 @@ export interface OperatorHere {
   stop(): Promise<void>;
 }
 
-export function startOperatorHere(server: ApiServer, env: Record<string, string> = {}): OperatorHere {
+export function startInProcessOperator(server: ApiServer, env: Record<string, string> = {}): InProcessOperator {
   const real = server.transport(OPERATOR_ACCOUNT);
   const writes: string[] = [];
   const counting: Transport = {

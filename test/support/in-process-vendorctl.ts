@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { vendorctl } from "../../src/cli/testing/fake-world.ts";
+import { vendorctl } from "../../src/cli/testing/fake-context.ts";
 
 /** vendorctl in this process, for one cluster, with a home of its own. */
-export interface VendorctlHere {
+export interface InProcessVendorctl {
   home: string;
   /** What it printed, whatever it exited with. */
   run(...args: string[]): Promise<{ exit: number; out: string; err: string }>;
@@ -15,7 +15,7 @@ export interface VendorctlHere {
   close(): void;
 }
 
-export function vendorctlHere(kubeconfig: string): VendorctlHere {
+export function inProcessVendorctl(kubeconfig: string): InProcessVendorctl {
   const home = mkdtempSync(join(tmpdir(), "vendorctl-here-"));
   const before = process.env["VENDORCTL_HOME"];
   process.env["VENDORCTL_HOME"] = home;
@@ -25,7 +25,7 @@ export function vendorctlHere(kubeconfig: string): VendorctlHere {
     return path;
   };
   const config = file("kubeconfig", kubeconfig);
-  const run: VendorctlHere["run"] = (...args) => vendorctl(["--kubeconfig", config, ...args]);
+  const run: InProcessVendorctl["run"] = (...args) => vendorctl(["--kubeconfig", config, ...args]);
   return {
     home,
     run,

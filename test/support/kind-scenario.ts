@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, it } from "vitest";
-import type { ClusterKind } from "../../src/api/cluster-kinds.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
+import type { ClusterKind } from "../../src/api/tables/cluster-kinds.ts";
 import type { Workload } from "../../src/api/workload-objects.ts";
 import { readCliConfig } from "../../src/cli/config.ts";
 import { runVendorctl } from "../../src/cli/vendorctl.ts";
@@ -21,7 +21,7 @@ export interface Ran {
 }
 
 /** A cluster of one kind, and somebody with vendorctl at hand. */
-export interface KindStory {
+export interface KindScenario {
   readonly cluster: LocalCluster;
   /** One step of the story: what somebody does, and what they then see. */
   step(title: string, body: () => Promise<void>): void;
@@ -39,11 +39,11 @@ const TIMEOUT = "150s";
 /** A machine may have more to do than this story. */
 const PATIENCE_MS = 160_000;
 
-/** Told in this process; `told` does what vendorctl says belongs to another tool, as somebody would who reads the line. */
-export function tellOfKind(
+/** Told in this process; `reported` does what vendorctl says belongs to another tool, as somebody would who reads the line. */
+export function describeKind(
   options: Partial<ClusterOptions> & { kind: ClusterKind },
   told: (line: string, cluster: LocalCluster) => Promise<void> | undefined = () => undefined,
-): KindStory {
+): KindScenario {
   let cluster: LocalCluster | undefined;
   const home = mkdtempSync(join(tmpdir(), "vendorctl-kind-"));
   const kubeconfig = join(home, "kubeconfig");
@@ -105,7 +105,7 @@ export function tellOfKind(
 }
 
 /** Does what a line tells about the cluster tool: `kubectl -n kube-system patch configmap cluster-configuration … -p '…'`. */
-export function withTheClusterTool(line: string, { client }: LocalCluster): Promise<void> | undefined {
+export function withClusterTool(line: string, { client }: LocalCluster): Promise<void> | undefined {
   const patch = /^kubectl -n kube-system patch configmap cluster-configuration --type merge -p '(.*)'$/s.exec(
     line,
   )?.[1];

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseAllDocuments } from "yaml";
-import type { ClusterKind } from "../../src/api/cluster-kinds.ts";
 import type { KubeObject } from "../../src/api/object.ts";
+import type { ClusterKind } from "../../src/api/tables/cluster-kinds.ts";
 import type { Client } from "../../src/cluster/client.ts";
 import type { LocalCluster } from "../../src/local/cluster.ts";
 

@@ -1,14 +1,14 @@
 import { resolve } from "node:path";
 import { afterAll, beforeAll, it } from "vitest";
-import type { ClusterKind } from "../../src/api/cluster-kinds.ts";
+import type { ClusterKind } from "../../src/api/tables/cluster-kinds.ts";
 import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { findKubectls, type Kubectl, openKubectl } from "./kubectl.ts";
 import { DNS_PATCH, endpointMap } from "./operator-manifests.ts";
 
-export type StoryCluster = Partial<ClusterOptions> & { kind: ClusterKind };
+export type ScenarioCluster = Partial<ClusterOptions> & { kind: ClusterKind };
 
 /** A cluster nobody has installed anything on, and a kubectl for it. */
-export interface OperatorStory {
+export interface OperatorScenario {
   readonly cluster: LocalCluster;
   readonly kubectl: Kubectl;
 }
@@ -19,7 +19,7 @@ const program = findKubectls().at(-1);
  * A story told with kubectl on a cluster of its own: its steps are the tests of this suite, in order. Without a kubectl they are
  * skipped, with the reason.
  */
-export function tellWithKubectl(options: StoryCluster): OperatorStory & { step: Step } {
+export function runWithKubectl(options: ScenarioCluster): OperatorScenario & { step: Step } {
   let cluster: LocalCluster | undefined;
   let kubectl: Kubectl | undefined;
   beforeAll(async () => {
@@ -55,7 +55,7 @@ function there<T>(value: T | undefined): T {
 }
 
 /** Install steps 2 to 4, in one go, for stories that begin after them. */
-export async function installOperator({ kubectl, cluster }: OperatorStory, kind: ClusterKind): Promise<void> {
+export async function installOperator({ kubectl, cluster }: OperatorScenario, kind: ClusterKind): Promise<void> {
   await kubectl.ok("create", "namespace", "vendor-operator");
   const map = endpointMap(kind, cluster);
   if (map) await kubectl.ok("apply", "-f", kubectl.file("endpoint-map.yaml", map));

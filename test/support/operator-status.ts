@@ -5,7 +5,7 @@ import { patience } from "../../src/kit/testing/patience.ts";
 import { storedKind } from "../../src/operator/managed-kinds.ts";
 
 /** One VendorStatus, as a person reads it. */
-export interface Told {
+export interface ReportedStatus {
   available: boolean;
   progressing: boolean;
   degraded: boolean;
@@ -19,7 +19,7 @@ interface Conditioned extends KubeObject {
 }
 
 /** What the status of a part says now; undefined when there is none. */
-async function statusOf(client: Client, part: string): Promise<Told | undefined> {
+async function statusOf(client: Client, part: string): Promise<ReportedStatus | undefined> {
   try {
     return told(await client.get<Conditioned>(storedKind("status"), { name: part }));
   } catch (error) {
@@ -28,12 +28,12 @@ async function statusOf(client: Client, part: string): Promise<Told | undefined>
   }
 }
 
-export async function allStatuses(client: Client): Promise<Record<string, Told>> {
+export async function allStatuses(client: Client): Promise<Record<string, ReportedStatus>> {
   const { items } = await client.list<Conditioned>(storedKind("status"));
   return Object.fromEntries(items.map((item) => [item.metadata.name, told(item)]));
 }
 
-function told({ status }: Conditioned): Told {
+function told({ status }: Conditioned): ReportedStatus {
   const of = (type: string) => status?.conditions?.find((condition) => condition.type === type);
   const is = (type: string) => of(type)?.status === "True";
   const main = of("Available");
@@ -53,9 +53,9 @@ const PATIENCE_MS = 40_000;
 export async function untilStatus(
   client: Client,
   part: string,
-  is: (told: Told) => boolean,
+  is: (told: ReportedStatus) => boolean,
   withinMs = PATIENCE_MS,
-): Promise<Told> {
+): Promise<ReportedStatus> {
   const began = Date.now();
   for (;;) {
     const now = await statusOf(client, part);
@@ -68,7 +68,7 @@ export async function untilStatus(
 }
 
 /** Waits until the part works, and has seen what the Installation says now. */
-export async function untilAvailable(client: Client, part: string, withinMs = PATIENCE_MS): Promise<Told> {
+export async function untilAvailable(client: Client, part: string, withinMs = PATIENCE_MS): Promise<ReportedStatus> {
   const installation = await client.get(storedKind("installation"), { name: "default" });
   const { generation } = installation.metadata;
   return untilStatus(

@@ -1,8 +1,8 @@
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
-import { createCalculator } from "../../src/policy/calculator.ts";
-import type { ServicePort } from "../../src/policy/model.ts";
-import { ModelCopy } from "../../src/policy/model-copy.ts";
+import { createCalculator } from "../../src/calc/calculator.ts";
+import type { ServicePort } from "../../src/calc/model.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { conformanceData } from "./conformance.ts";
 
 /** One state a public service proxy was in, as our model has it, and the new connections that were tried in it. */
@@ -141,7 +141,7 @@ function servicesOf({ config, services, endpointSlices }: FlowCase): ReadonlyMap
     calculator.set({ ...slice, apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice" } as KubeObject);
   }
   const model = new ModelCopy();
-  const delta = calculator.take();
+  const delta = calculator.takeDelta();
   if (delta) model.apply(delta);
   return model.services;
 }

@@ -1,5 +1,5 @@
+import type { ServiceBackend, ServicePort } from "../../src/calc/model.ts";
 import { contains, parseAddress, parseCidr } from "../../src/kit/ip.ts";
-import type { ServiceBackend, ServicePort } from "../../src/policy/model.ts";
 import type { FlowExpectation, ServiceFlow, Surroundings } from "./service-cases.ts";
 
 /** Which address of a service was asked: one the cluster gave it, or one of those for people outside. */

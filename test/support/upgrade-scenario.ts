@@ -10,7 +10,7 @@ import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/
 import type { InstallMethod } from "../../src/local/installed/install-method.ts";
 import type { InstalledOptions } from "../../src/local/installed/seed-installed.ts";
 import { renderTemplate, withValues } from "../../src/operator/published/testing-chart.fixture.ts";
-import { vendorctlHere } from "./vendorctl-here.ts";
+import { inProcessVendorctl } from "./in-process-vendorctl.ts";
 
 export interface Ran {
   exit: number;
@@ -19,7 +19,7 @@ export interface Ran {
 }
 
 /** A cluster as an older version left it, and somebody who upgrades it. */
-export interface UpgradeStory {
+export interface UpgradeScenario {
   cluster: LocalCluster;
   run(...args: string[]): Promise<Ran>;
   ok(...args: string[]): Promise<string>;
@@ -29,16 +29,16 @@ export interface UpgradeStory {
 
 const TIMEOUT = "60s";
 
-export async function upgradeStory(
+export async function upgradeScenario(
   version: string,
   method: InstallMethod,
   options: Partial<ClusterOptions> & { seed?: Partial<InstalledOptions> } = {},
-): Promise<UpgradeStory> {
+): Promise<UpgradeScenario> {
   const { seed, ...rest } = options;
   const installed = { version, method, ...seed };
   const cluster = await startCluster({ name: "old", kind: "generic", nodes: 2, ...rest, installed });
   await aggregatedApiAnswers(cluster);
-  const here = vendorctlHere(cluster.kubeconfig);
+  const here = inProcessVendorctl(cluster.kubeconfig);
   const kubeconfig = here.file("kubeconfig", cluster.kubeconfig);
   const run = async (...args: string[]): Promise<Ran> => {
     const ran: Ran = { exit: -1, out: "", err: "" };

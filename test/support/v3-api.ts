@@ -1,6 +1,6 @@
 import { request } from "node:https";
 import { vi } from "vitest";
-import { customResourceDefinitions } from "../../src/api/crd.ts";
+import { customResourceDefinitions } from "../../src/api/schema/crd.ts";
 import type { ApiServer } from "../../src/apiserver/server.ts";
 import { listenOn } from "../../src/cluster/program.ts";
 import { silentLog } from "../../src/kit/log.ts";
@@ -130,7 +130,7 @@ export interface DirectOptions {
 }
 
 /** A request past the main API server, straight to the program's own port. */
-export function askDirectly(v3: V3Server, path: string, { proxy, headers = {} }: DirectOptions = {}) {
+export function requestDirectly(v3: V3Server, path: string, { proxy, headers = {} }: DirectOptions = {}) {
   const keys = proxy && { cert: proxy.certificate, key: proxy.key };
   return new Promise<{ status: number; text: string }>((resolve, reject) => {
     request({ ...v3.address(), path, headers, ca: v3.authority, agent: false, ...keys }, (response) => {

@@ -19,11 +19,11 @@ export interface Vendorctl {
 }
 
 /** Root may do anything, so a story about permissions runs as somebody else. */
-const NOBODY = 65534;
+const UNPRIVILEGED = 65534;
 
 export function vendorctl({ asNobody = false } = {}): Vendorctl {
   const home = mkdtempSync(join(tmpdir(), "vendorctl-"));
-  const user = asNobody && process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+  const user = asNobody && process.getuid?.() === 0 ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {};
   if (user.uid !== undefined) chownSync(home, user.uid, user.gid);
   const env = { PATH: process.env["PATH"] ?? "", HOME: home, VENDORCTL_HOME: home };
   const run = (...args: string[]) =>

@@ -1,24 +1,24 @@
 import type { KubeObject } from "../../src/api/object.ts";
 import { NETWORK_POLICIES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { inside, type LabNode, type LabPod, until } from "../agent/node-lab.ts";
 import {
   addressOf,
+  type BreadthContext,
+  CLOSED_PORT,
   FAMILIES,
+  fragmentedPaths,
+  importedPaths,
   ipOf,
   MACHINES,
-  NOBODY_LISTENS,
+  path,
+  pathsOf,
   SERVICES,
-  toldWays,
-  type World,
-  way,
-  waysInPieces,
-  waysOf,
-} from "./breadth-ways.ts";
+} from "./breadth-paths.ts";
 import type { ProxyMode } from "./lab-cluster.ts";
 import { PORT, type SwitchLab, switchLab } from "./switch-lab.ts";
-import { converse, type Speaker, startTalker, type Talker, type TrafficRow } from "./traffic.ts";
+import { converse, type Speaker, startTrafficProcess, type TrafficProcess, type TrafficRow } from "./traffic.ts";
 
 /**
  * Three nodes and both families, with what connections meet beside the plain ways: paths that are too narrow, datagrams in pieces, ports
@@ -27,15 +27,15 @@ import { converse, type Speaker, startTalker, type Talker, type TrafficRow } fro
 export interface BreadthLab {
   switching: SwitchLab;
   /** Flows of every kind, to be kept. Those named `idle` only speak when they are woken. */
-  ways(): Speaker[];
+  paths(): Speaker[];
   /** Of new ones, in a network that has forgotten what fits: sockets that are told that a packet is too big, or that nobody listens. */
-  told(): Promise<Record<string, TrafficRow>>;
+  imported(): Promise<Record<string, TrafficRow>>;
   /** Of new connections of a client that stays with its backend. */
   sticky(): Promise<Record<string, TrafficRow>>;
   /** What the sender believes to fit on the way there. */
   pathMtus(): Promise<Record<string, number | undefined>>;
   /** Somebody policy denies, all the time from now on. */
-  knock(): Promise<Talker>;
+  knock(): Promise<TrafficProcess>;
   /** Datagrams that arrived, and that nobody took in time: sockets have no room for more. */
   overflown(): Promise<number>;
   /** Packets that reached the pods behind the policy. */
@@ -44,7 +44,7 @@ export interface BreadthLab {
 }
 
 const kernel = realKernel();
-const ANEW_MS = 100;
+const RETRY_MS = 100;
 const ETHERNET_MTU = 1500;
 
 export interface BreadthOptions {
@@ -83,14 +83,14 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
     await lab.client.create(NETWORK_POLICIES, friendsOnly());
     await expose("wide", { ...SERVICES.wide, port: 80 }, wideServer);
     await expose("also-wide", { ...SERVICES.alsoWide, port: 80 }, wideServer);
-    await expose("deaf", { ...SERVICES.deaf, port: 80, targetPort: NOBODY_LISTENS }, pods["there"]!);
+    await expose("deaf", { ...SERVICES.deaf, port: 80, targetPort: CLOSED_PORT }, pods["there"]!);
     await expose("sticky", { ...SERVICES.sticky, port: 80 }, pods["here"]!, pods["there"]!);
     await expose("guarded", { ...SERVICES.guarded, port: 80 }, ...guarded);
     const machines = { nodeHere: first, nodeThere: second, beyond: lab.outside };
     for (const name of MACHINES) {
       const { netns, addresses } = machines[name];
       for (const address of Object.values(addresses)) {
-        const server = await startTalker(netns, undefined, ["serve", name, String(PORT), address]);
+        const server = await startTrafficProcess(netns, undefined, ["serve", name, String(PORT), address]);
         ends.push(() => server.stop());
       }
       const node = name === "beyond" ? {} : { node: machines[name] };
@@ -108,25 +108,25 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
       () => "the policy is not in effect",
     );
     for (const pod of guarded) await countCallers(pod, [pods["stranger"], pods["friend"]]);
-    const world: World = { switching, outsider: outsider.netns, guarded };
+    const world: BreadthContext = { switching, outsider: outsider.netns, guarded };
     return {
       switching,
       close,
-      ways: () => FAMILIES.flatMap((family) => waysOf(world, family)),
-      told: async () => {
+      paths: () => FAMILIES.flatMap((family) => pathsOf(world, family)),
+      imported: async () => {
         const all: Record<string, TrafficRow> = {};
-        for (const ways of [waysInPieces, toldWays]) {
+        for (const ways of [fragmentedPaths, importedPaths]) {
           for (const { name } of [wide.netns, wideServer.netns, world.outsider]) {
             for (const family of ["-4", "-6"]) await inside(name, "ip", family, "route", "flush", "cache");
           }
-          Object.assign(all, await askedAnew(FAMILIES.flatMap((family) => ways(world, family))));
+          Object.assign(all, await retried(FAMILIES.flatMap((family) => ways(world, family))));
         }
         return all;
       },
       sticky: () =>
-        askedAnew(
+        retried(
           FAMILIES.flatMap((family) => {
-            const flows = (who: string) => [way(`${who} ${family}`, "tcp", ipOf("sticky", family), 80, { count: 6 })];
+            const flows = (who: string) => [path(`${who} ${family}`, "tcp", ipOf("sticky", family), 80, { count: 6 })];
             return [
               { netns: pods["client-3"]!.netns, flows: flows("pod") },
               { netns: third.netns, group: third.group, flows: flows("node") },
@@ -140,7 +140,7 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
           { host: ipOf("guarded", family), port: 80 },
         ]);
         const args = ["knock", JSON.stringify({ doors, intervalMs: 10 })];
-        const talker = await startTalker(pods["stranger"]!.netns, undefined, args);
+        const talker = await startTrafficProcess(pods["stranger"]!.netns, undefined, args);
         ends.push(talker.stop);
         return talker;
       },
@@ -156,8 +156,8 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
   }
 }
 
-async function askedAnew(speakers: readonly Speaker[]): Promise<Record<string, TrafficRow>> {
-  const traffic = await converse(speakers, ANEW_MS);
+async function retried(speakers: readonly Speaker[]): Promise<Record<string, TrafficRow>> {
+  const traffic = await converse(speakers, RETRY_MS);
   try {
     return await traffic.report();
   } finally {
@@ -165,7 +165,7 @@ async function askedAnew(speakers: readonly Speaker[]): Promise<Record<string, T
   }
 }
 
-async function pathMtus({ switching, outsider }: World): Promise<Record<string, number | undefined>> {
+async function pathMtus({ switching, outsider }: BreadthContext): Promise<Record<string, number | undefined>> {
   const { pods, nodes } = switching;
   const found: Record<string, number | undefined> = {};
   for (const family of FAMILIES) {

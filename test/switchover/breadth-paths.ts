@@ -1,7 +1,7 @@
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import type { LabNode, LabPod } from "../agent/node-lab.ts";
-import { everyWay, LOCAL, PORT, REMOTE, type SwitchLab } from "./switch-lab.ts";
-import type { Speaker, Way } from "./traffic.ts";
+import { everyPath, LOCAL, PORT, REMOTE, type SwitchLab } from "./switch-lab.ts";
+import type { Speaker, TrafficPath } from "./traffic.ts";
 
 export const FAMILIES = ["v4", "v6"] as const;
 export type Family = (typeof FAMILIES)[number];
@@ -23,34 +23,40 @@ export const MACHINES = ["nodeHere", "nodeThere", "beyond"] as const;
 const TOO_BIG = 1_440;
 const IN_PIECES = 4_000;
 const BULK = 30_000;
-export const NOBODY_LISTENS = 9;
+export const CLOSED_PORT = 9;
 
 /** Where all of it happens. */
-export interface World {
+export interface BreadthContext {
   switching: SwitchLab;
   outsider: Netns;
   guarded: readonly LabPod[];
 }
 
-export function way(name: string, protocol: Way["protocol"], host: string, port: number, more: Partial<Way> = {}): Way {
+export function path(
+  name: string,
+  protocol: TrafficPath["protocol"],
+  host: string,
+  port: number,
+  more: Partial<TrafficPath> = {},
+): TrafficPath {
   return { name: `${name} ${protocol}`, protocol, host, port, count: 1, ...more };
 }
 
-function both(name: string, host: string, port: number, more: Partial<Way> = {}): Way[] {
-  return [way(name, "tcp", host, port, more), way(name, "udp", host, port, more)];
+function both(name: string, host: string, port: number, more: Partial<TrafficPath> = {}): TrafficPath[] {
+  return [path(name, "tcp", host, port, more), path(name, "udp", host, port, more)];
 }
 
 /** Of every kind, in one family, to be kept. */
-export function waysOf(world: World, family: Family): Speaker[] {
+export function pathsOf(world: BreadthContext, family: Family): Speaker[] {
   const { switching, guarded } = world;
   const { lab, pods, nodes } = switching;
   const [first, , third] = nodes as [LabNode, LabNode, LabNode];
   const at = FAMILIES.indexOf(family);
   const [local, remote] = [LOCAL.ips[at]!, REMOTE.ips[at]!];
   const [port1, port3] = [first.addresses[family], third.addresses[family]];
-  const plain = everyWay({ lab, pods, node: first }, { tcp: 1, udp: 1 }, family);
+  const plain = everyPath({ lab, pods, node: first }, { tcp: 1, udp: 1 }, family);
   const named = naming(family);
-  const from = (name: string, flows: Way[]) => ({ netns: pods[name]!.netns, flows });
+  const from = (name: string, flows: TrafficPath[]) => ({ netns: pods[name]!.netns, flows });
   return [
     ...plain.map((speaker) => ({
       ...speaker,
@@ -73,11 +79,11 @@ export function waysOf(world: World, family: Family): Speaker[] {
     from("client", [
       ...named(
         "pieces",
-        [way("to service, same node", "udp", local, 80), way("to service, other node", "udp", remote, 80)],
+        [path("to service, same node", "udp", local, 80), path("to service, other node", "udp", remote, 80)],
         { size: IN_PIECES },
       ),
-      ...named("bulk", [way("to service, other node", "tcp", remote, 80)], { size: BULK }),
-      ...named("refused", [way("by a service", "udp", ipOf("deaf", family), 80)], { expects: "ECONNREFUSED" }),
+      ...named("bulk", [path("to service, other node", "tcp", remote, 80)], { size: BULK }),
+      ...named("refused", [path("by a service", "udp", ipOf("deaf", family), 80)], { expects: "ECONNREFUSED" }),
     ]),
     {
       netns: lab.outside.netns,
@@ -86,29 +92,31 @@ export function waysOf(world: World, family: Family): Speaker[] {
         ...named(
           "pieces",
           [
-            way("to node port, same node", "udp", port1, LOCAL.nodePort),
-            way("to node port, other node", "udp", port1, REMOTE.nodePort),
+            path("to node port, same node", "udp", port1, LOCAL.nodePort),
+            path("to node port, other node", "udp", port1, REMOTE.nodePort),
           ],
           { size: IN_PIECES, expects: "EMSGSIZE" },
         ),
-        ...named("bulk", [way("to node port, other node", "tcp", port1, REMOTE.nodePort)], { size: BULK }),
-        ...named("refused", [way("by a node port", "udp", port1, SERVICES.deaf.nodePort)], { expects: "ECONNREFUSED" }),
+        ...named("bulk", [path("to node port, other node", "tcp", port1, REMOTE.nodePort)], { size: BULK }),
+        ...named("refused", [path("by a node port", "udp", port1, SERVICES.deaf.nodePort)], {
+          expects: "ECONNREFUSED",
+        }),
       ],
     },
   ];
 }
 
 function naming(family: Family) {
-  return (prefix: string, flows: readonly Way[], more: Partial<Way> = {}) =>
+  return (prefix: string, flows: readonly TrafficPath[], more: Partial<TrafficPath> = {}) =>
     flows.map((one) => ({ ...one, ...more, name: `${prefix} ${family}: ${one.name}` }));
 }
 
 /** To services no pod answers for, from a pod, a node and outside. */
-function toMachines({ switching, outsider }: World, family: Family): Speaker[] {
+function toMachines({ switching, outsider }: BreadthContext, family: Family): Speaker[] {
   const { pods, nodes } = switching;
   const first = nodes[0]!;
   const named = naming(family);
-  const kept = (flows: Way[]) => [...named("machines", flows), ...named("idle", flows, { idle: true })];
+  const kept = (flows: TrafficPath[]) => [...named("machines", flows), ...named("idle", flows, { idle: true })];
   const ways = (client: string, at: (service: (typeof MACHINES)[number]) => [string, number]) =>
     kept(MACHINES.flatMap((service) => both(`${client} to ${service}`, ...at(service))));
   return [
@@ -122,13 +130,13 @@ function toMachines({ switching, outsider }: World, family: Family): Speaker[] {
 }
 
 /** Each to a place of its own: what one is told of a way holds for all that take it. */
-export function toldWays({ switching, outsider }: World, family: Family): Speaker[] {
+export function importedPaths({ switching, outsider }: BreadthContext, family: Family): Speaker[] {
   const { pods, nodes } = switching;
   const [first, , third] = nodes.map(({ addresses }) => addresses[family]) as [string, string, string];
-  const ways = (name: string, [narrow, bulk, deaf]: readonly (readonly [string, number])[]): Way[] => [
-    way(`too big ${family}: ${name}`, "udp", ...narrow!, { size: TOO_BIG, expects: "EMSGSIZE" }),
-    way(`bulk ${family}: ${name}`, "tcp", ...bulk!, { size: BULK }),
-    way(`refused ${family}: ${name}`, "udp", ...deaf!, { expects: "ECONNREFUSED" }),
+  const ways = (name: string, [narrow, bulk, deaf]: readonly (readonly [string, number])[]): TrafficPath[] => [
+    path(`too big ${family}: ${name}`, "udp", ...narrow!, { size: TOO_BIG, expects: "EMSGSIZE" }),
+    path(`bulk ${family}: ${name}`, "tcp", ...bulk!, { size: BULK }),
+    path(`refused ${family}: ${name}`, "udp", ...deaf!, { expects: "ECONNREFUSED" }),
   ];
   const services = (["wide", "alsoWide", "deaf"] as const).map((service) => [ipOf(service, family), 80] as const);
   const { wide, deaf } = SERVICES;
@@ -139,10 +147,10 @@ export function toldWays({ switching, outsider }: World, family: Family): Speake
   ];
 }
 
-export function waysInPieces({ switching, outsider }: World, family: Family): Speaker[] {
+export function fragmentedPaths({ switching, outsider }: BreadthContext, family: Family): Speaker[] {
   const { pods, nodes } = switching;
   const inPieces = (name: string, host: string, port: number) =>
-    way(`pieces ${family}: ${name}`, "udp", host, port, { size: IN_PIECES, expects: "EMSGSIZE" });
+    path(`pieces ${family}: ${name}`, "udp", host, port, { size: IN_PIECES, expects: "EMSGSIZE" });
   const node = nodes[0]!.addresses[family];
   return [
     { netns: pods["wide"]!.netns, flows: [inPieces("service, other node", ipOf("wide", family), 80)] },

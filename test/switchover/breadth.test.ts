@@ -145,9 +145,9 @@ async function travel(world: BreadthLab, idle: Record<"there" | "back", number>)
     refusals: {} as Journey["refusals"],
   };
   const knocking = await world.knock();
-  const old = await switching.converse(world.ways(), INTERVAL_MS);
+  const old = await switching.converse(world.paths(), INTERVAL_MS);
   const look = async (phase: Phase) => {
-    seen.told[phase] = await world.told();
+    seen.told[phase] = await world.imported();
     seen.pathMtus[phase] = await world.pathMtus();
     seen.sticky[phase] = await world.sticky();
     seen.refusals[phase] = await old.report();
@@ -157,7 +157,7 @@ async function travel(world: BreadthLab, idle: Record<"there" | "back", number>)
   for (const node of switching.nodes) await switching.switchNode("BPF", node);
   await idleUntil(quietSince + idle.there);
   await wakeUp([old]);
-  const born = await switching.converse(world.ways(), INTERVAL_MS);
+  const born = await switching.converse(world.paths(), INTERVAL_MS);
   await look("in eBPF");
   quietSince = Date.now();
   for (const node of switching.nodes) await switching.switchNode("Nftables", node);

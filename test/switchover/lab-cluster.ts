@@ -5,8 +5,8 @@ import { ENDPOINT_SLICES, SERVICES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import { silentLog } from "../../src/kit/log.ts";
+import { NodeProxy } from "../../src/local/runtime/netns/kube-proxy/service-node-proxy.ts";
 import { runCommand } from "../../src/local/runtime/netns/run-command.ts";
-import { NodeProxy } from "../../src/local/runtime/netns/service-node-proxy.ts";
 import type { LabNode, NodeLab } from "../agent/node-lab.ts";
 
 export type ProxyMode = "iptables" | "nftables";

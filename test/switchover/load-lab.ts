@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { ENDPOINT_SLICES, PODS } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { type LabNode, type LabPod, type NodeLab, nodeLab, until } from "../agent/node-lab.ts";
 import { agentPod, defaultRoutes, expose } from "./lab-cluster.ts";
-import { startTalker, type Talker } from "./traffic.ts";
+import { startTrafficProcess, type TrafficProcess } from "./traffic.ts";
 
 /**
  * Two nodes on eBPF under a VXLAN overlay, a service with backends on both, and clients that open new connections to it all the time: from
@@ -13,7 +13,7 @@ import { startTalker, type Talker } from "./traffic.ts";
 export interface LoadLab {
   nodes: LabNode[];
   /** Begins to count. What is counted since then is told by `report`. */
-  anew(): void;
+  reconnect(): void;
   report(): Promise<LoadReport>;
   /** One more backend, which is ready when this resolves. */
   scaleUp(name: string, node: LabNode): Promise<Backend>;
@@ -76,7 +76,7 @@ export async function loadLab(perSecond: number): Promise<LoadLab> {
     for (const end of ends.splice(0).reverse()) await end();
   };
   const run = async (netns: Netns, ...args: string[]) => {
-    const talker = await startTalker(netns, undefined, args, CONNECTIONS);
+    const talker = await startTrafficProcess(netns, undefined, args, CONNECTIONS);
     ends.push(talker.stop);
     return talker;
   };
@@ -110,7 +110,7 @@ export async function loadLab(perSecond: number): Promise<LoadLab> {
     return {
       nodes,
       close,
-      anew() {
+      reconnect() {
         for (const one of clients) one.tell("anew");
       },
       report: () => loadOf(clients),
@@ -154,8 +154,8 @@ function endpointOf(pod: LabPod): Endpoint {
 async function startClients(
   { nodes, outside, addPod }: NodeLab,
   perSecond: number,
-  run: (netns: Netns, ...args: string[]) => Promise<Talker>,
-): Promise<Talker[]> {
+  run: (netns: Netns, ...args: string[]) => Promise<TrafficProcess>,
+): Promise<TrafficProcess[]> {
   const viaPort = nodes.map(({ name, addresses }) => ({
     ...{ name: `outside to the port of ${name}`, host: addresses.v4, port: NODE_PORT },
   }));
@@ -168,7 +168,7 @@ async function startClients(
   return Promise.all(floods.map(({ netns, ...order }) => run(netns, "flood", JSON.stringify(order))));
 }
 
-async function loadOf(clients: readonly Talker[]): Promise<LoadReport> {
+async function loadOf(clients: readonly TrafficProcess[]): Promise<LoadReport> {
   const parts = await Promise.all(clients.map((one) => one.ask<Omit<LoadReport, "perSecond"> & { seconds: number }>()));
   const rateOf = ({ rows, seconds }: (typeof parts)[number]) =>
     Object.values(rows).reduce((sum, { begun }) => sum + begun, 0) / seconds;

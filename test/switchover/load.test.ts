@@ -16,7 +16,7 @@ const PROMISED_MS = 1_000;
 const TIMEOUT_MS = FULL ? 500_000 : 60_000;
 
 /** The same structures, and programs that differ by a number. */
-const OTHER_PROGRAMS = [{ file: "lib/flows.h", from: "(SECOND / 8)", to: "(SECOND / 16)" }];
+const OTHER_PROGRAMS = [{ file: "lib/conntrack.h", from: "(SECOND / 8)", to: "(SECOND / 16)" }];
 /** A flow has one thing more to remember: no map of the release before can be gone on with. */
 const OTHER_LAYOUT = [
   {
@@ -43,7 +43,7 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
 
   /** No connection is lost on any way while it happens. */
   const losesNothing = async (what: string, happen: () => Promise<void>) => {
-    lab.anew();
+    lab.reconnect();
     await answeredMore(lab, SETTLED);
     await happen();
     await answeredMore(lab, SETTLED);

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { pinnedMode } from "../../src/dataplane/handover/node-mode.ts";
+import { pinnedMode } from "../../src/dataplane/switchover/node-mode.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { inside, type LabNode, until, whyNoNodes } from "../agent/node-lab.ts";
 import { type SwitchLab, stateOf, switchLab } from "./switch-lab.ts";
@@ -29,7 +29,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
   let watchdogSeconds = SHORT_SECONDS;
   const mode = () => pinnedMode(kernel.bpf, join(node.directory, "bpf", "vendor"));
   const tables = async () => (await inside(node.netns.name, "nft", "list", "tables")).output;
-  const dataplane = async () => (await lab.says(node)).dataplane;
+  const dataplane = async () => (await lab.reports(node)).dataplane;
   beforeAll(async () => {
     lab = await switchLab({ proxy: "nftables", env: () => ({ DEAD_MAN_SECONDS: String(watchdogSeconds) }) });
     node = lab.nodes[0]!;
@@ -172,7 +172,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
   it("a node that is cut off is taken back to plain networking without agent and API server, as often as it is asked", async () => {
     await lab.want("BPF");
     await until(
-      async () => (await lab.says(node)).proven,
+      async () => (await lab.reports(node)).proven,
       () => node.log().slice(-3_000),
     );
     const born = await lab.talk(40, { tcp: 2, udp: 1 }, "pod to");

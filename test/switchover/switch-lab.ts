@@ -6,7 +6,7 @@ import { placesOf } from "../../src/api/resources/resource.ts";
 import { isAlreadyExists } from "../../src/cluster/failures.ts";
 import { ENDPOINT_SLICES, NODES, PODS, SERVICES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
-import type { NodeProxy } from "../../src/local/runtime/netns/service-node-proxy.ts";
+import type { NodeProxy } from "../../src/local/runtime/netns/kube-proxy/service-node-proxy.ts";
 import { inside, type LabNode, type LabPod, type NodeLab, nodeLab, until } from "../agent/node-lab.ts";
 import {
   agentPod,
@@ -18,7 +18,7 @@ import {
   nodeProxy,
   type ProxyMode,
 } from "./lab-cluster.ts";
-import { converse, type Speaker, startTalker, type Traffic } from "./traffic.ts";
+import { converse, type Speaker, startTrafficProcess, type Traffic } from "./traffic.ts";
 
 /**
  * Nodes under a VXLAN overlay with the orchestrator's proxy, a client on the first one, a backend on each, and somebody outside: every way
@@ -41,12 +41,12 @@ export interface SwitchLab {
   /** It stops; its rules stay. */
   stopProxies(...only: LabNode[]): Promise<void>;
   /** The proxies come back on the way back. Resolves when every node says it acts so, and eBPF is proven, or has only connections left that nobody else can carry. */
-  switchTo(plane: Plane, node?: LabNode): Promise<void>;
+  switchTo(plane: DataplaneKind, node?: LabNode): Promise<void>;
   /** One node alone, whatever the others do: with its proxy, whose rules are gone or there when it resolves. */
-  switchNode(plane: Plane, node: LabNode): Promise<void>;
-  says(node: LabNode): Promise<{ dataplane: string | undefined; proven: boolean }>;
+  switchNode(plane: DataplaneKind, node: LabNode): Promise<void>;
+  reports(node: LabNode): Promise<{ dataplane: string | undefined; proven: boolean }>;
   /** Says what is wanted, and waits for nothing. */
-  want(plane: Plane): Promise<void>;
+  want(plane: DataplaneKind): Promise<void>;
   /** Whether anybody takes connections where the API server's service leads. */
   answerAsApi(answers: boolean): Promise<void>;
   /** `only`: the ways whose names begin so. */
@@ -56,7 +56,7 @@ export interface SwitchLab {
   close(): Promise<void>;
 }
 
-export type Plane = Dataplane;
+export type DataplaneKind = Dataplane;
 
 export interface SwitchLabOptions {
   proxy: ProxyMode;
@@ -101,7 +101,7 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
     let api: { stop(): void } | undefined;
     const answerAsApi = async (answers: boolean) => {
       if (!answers) api?.stop();
-      api = answers ? (api ?? (await startTalker(outside, undefined, ["serve", "api", "6443"]))) : undefined;
+      api = answers ? (api ?? (await startTrafficProcess(outside, undefined, ["serve", "api", "6443"]))) : undefined;
     };
     await answerAsApi(true);
     ends.push(() => api?.stop());
@@ -120,7 +120,7 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
     };
     const addServer: SwitchLab["addServer"] = async (name, node, labels) => {
       const pod = await add(name, node, labels);
-      const server = await startTalker(pod.netns, undefined, ["serve", name, String(PORT)]);
+      const server = await startTrafficProcess(pod.netns, undefined, ["serve", name, String(PORT)]);
       ends.push(() => server.stop());
       return pod;
     };
@@ -175,7 +175,7 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
         proven: annotations["vendor.io/service-routing"] === "proven",
       };
     };
-    const want = async (plane: Plane, name = "default") => {
+    const want = async (plane: DataplaneKind, name = "default") => {
       const spec = { bpfEnabled: plane === "BPF" };
       try {
         await client.create(SETTINGS, { ...typeOf(SETTINGS), metadata: { name }, spec });
@@ -184,7 +184,7 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
         await client.patch(SETTINGS, { name }, { type: "merge", patch: { spec } });
       }
     };
-    const acts = async (node: LabNode, plane: Plane) => {
+    const acts = async (node: LabNode, plane: DataplaneKind) => {
       await until(
         async () => {
           const { dataplane, proven } = await says(node);
@@ -201,7 +201,7 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
       return traffic;
     };
     return {
-      ...{ lab, nodes, pods, addServer, startProxies, stopProxies, says, want, answerAsApi, close },
+      ...{ lab, nodes, pods, addServer, startProxies, stopProxies, reports: says, want, answerAsApi, close },
       expose: exposePods,
       converse: keepOpen,
       async switchTo(plane, only) {
@@ -225,7 +225,7 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
         );
       },
       talk: (intervalMs, flows, only = "") => {
-        const speakers = everyWay({ lab, pods, node: nodes[0]! }, flows);
+        const speakers = everyPath({ lab, pods, node: nodes[0]! }, flows);
         const wanted = (speaker: Speaker) => speaker.flows.filter(({ name }) => name.startsWith(only));
         return keepOpen(
           speakers.map((speaker) => ({ ...speaker, flows: wanted(speaker) })),
@@ -248,7 +248,7 @@ export async function stateOf(node: LabNode): Promise<Record<string, string>> {
   return Object.fromEntries(rows.map(({ what, is }) => [what, is]));
 }
 
-export interface WaysOptions {
+export interface PathOptions {
   lab: NodeLab;
   pods: Record<string, LabPod>;
   /** Where the client is. */
@@ -256,8 +256,8 @@ export interface WaysOptions {
 }
 
 /** Every way a connection can take between two nodes, in one family. */
-export function everyWay(
-  { lab, pods, node }: WaysOptions,
+export function everyPath(
+  { lab, pods, node }: PathOptions,
   count: Record<"tcp" | "udp", number>,
   family: "v4" | "v6" = "v4",
 ): Speaker[] {

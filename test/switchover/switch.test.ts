@@ -55,7 +55,7 @@ describe.skipIf(why !== undefined).each(PROXIES)(
         if (!FULL) return;
         // Connections that keep a client's address to another node were the last that eBPF carried.
         for (const node of lab.nodes) {
-          const isBack = async () => (await lab.says(node)).dataplane === "Nftables";
+          const isBack = async () => (await lab.reports(node)).dataplane === "Nftables";
           await until(isBack, () => node.log().slice(-3_000), 90_000);
         }
       },

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import type { Netns } from "../../src/kernel/netns-port.ts";
+import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 
 export interface TrafficRow {
   protocol: "tcp" | "udp";
@@ -19,7 +19,7 @@ export interface TrafficRow {
 }
 
 /** One way to talk, so many times. */
-export interface Way {
+export interface TrafficPath {
   name: string;
   protocol: "tcp" | "udp";
   host: string;
@@ -39,7 +39,7 @@ export interface Way {
 export interface Speaker {
   netns: Netns;
   group?: string | undefined;
-  flows: Way[];
+  flows: TrafficPath[];
 }
 
 export interface Traffic {
@@ -52,7 +52,7 @@ export interface Traffic {
 }
 
 /** A process of the lab's traffic. */
-export interface Talker {
+export interface TrafficProcess {
   tell(word: string): void;
   /** What it reports. */
   ask<T>(): Promise<T>;
@@ -63,12 +63,12 @@ const TRAFFIC = new URL("traffic.mjs", import.meta.url).pathname;
 const READY_MS = 20_000;
 
 /** In a namespace and, where told, in a group; resolves when it is ready. */
-export async function startTalker(
+export async function startTrafficProcess(
   netns: Netns,
   group: string | undefined,
   args: string[],
   program = TRAFFIC,
-): Promise<Talker> {
+): Promise<TrafficProcess> {
   const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
   const command = [`--net=/run/netns/${netns.name}`, ...entering, process.execPath, program, ...args];
   const child = spawn("nsenter", command, { stdio: ["pipe", "pipe", "inherit"] });
@@ -103,7 +103,9 @@ export async function converse(speakers: readonly Speaker[], intervalMs: number)
   const started = await Promise.allSettled(
     onePerPlace(speakers)
       .filter(({ flows }) => flows.length > 0)
-      .map(({ netns, group, flows }) => startTalker(netns, group, ["talk", JSON.stringify({ flows, intervalMs })])),
+      .map(({ netns, group, flows }) =>
+        startTrafficProcess(netns, group, ["talk", JSON.stringify({ flows, intervalMs })]),
+      ),
   );
   const running = started.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const stop = () => {

@@ -7,16 +7,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readAgentConfig } from "../../src/agent/config.ts";
-import { deadMan, readArmed } from "../../src/agent/dead-man.ts";
-import { TABLES } from "../../src/agent/planes.ts";
+import { TABLES } from "../../src/agent/dataplanes.ts";
 import { podRecords } from "../../src/agent/pods/pod-records.ts";
-import { FlowCarry, hasFlows } from "../../src/dataplane/ebpf/carry-flows.ts";
+import { readArmed, rollbackWatchdog } from "../../src/agent/rollback-watchdog.ts";
+import { ConntrackMigration, hasConntrack } from "../../src/dataplane/ebpf/conntrack/migrate-conntrack.ts";
 import { addressText } from "../../src/dataplane/ebpf/net-bytes.ts";
-import { mapDirectory, otherMapDirectories } from "../../src/dataplane/ebpf/programs.ts";
-import { carryServices } from "../../src/dataplane/ebpf/service-carry.ts";
-import { pinnedGeneration } from "../../src/dataplane/handover/node-mode.ts";
-import { backendLayout, flowKeyLayout, flowLayout, frontendLayout } from "../../src/gen/bpf/layout.gen.ts";
-import type { BpfMap, BpfPort } from "../../src/kernel/bpf-port.ts";
+import { mapDirectory, otherMapDirectories } from "../../src/dataplane/ebpf/programs/programs.ts";
+import { migrateServices } from "../../src/dataplane/ebpf/services/migrate-services.ts";
+import { pinnedGeneration } from "../../src/dataplane/switchover/node-mode.ts";
+import { backendLayout, conntrackEntryLayout, fiveTupleLayout, frontendLayout } from "../../src/gen/bpf/layout.gen.ts";
+import type { BpfMap, BpfPort } from "../../src/kernel/bpf/bpf-port.ts";
 import { fakeKernel } from "../../src/kernel/fake/fake-kernel.ts";
 import { silentLog } from "../../src/kit/log.ts";
 import { ACTIONS } from "../../src/procedures/actions/all.ts";
@@ -80,17 +80,17 @@ describe("maps an earlier agent pinned", () => {
 
   it("are found below the directory of their layout, with the last drain's generation", () => {
     expect([mapDirectory(ROOT), ...otherMapDirectories(bpf, ROOT)]).toContain(EARLIER);
-    expect(hasFlows(bpf, EARLIER)).toBe(true);
+    expect(hasConntrack(bpf, EARLIER)).toBe(true);
     expect(pinnedGeneration(bpf, ROOT)).toBe(513);
   });
 
   it("hand over every connection with its translation, its path and its approvals", async () => {
-    const carry = new FlowCarry(bpf, EARLIER, map);
-    await carry.bring();
+    const carry = new ConntrackMigration(bpf, EARLIER, map);
+    await carry.copy();
     carry.close();
     expect(rowsOf(map("flows"))).toEqual(EARLIER_MAPS["flows"]);
     expect(rowsOf(map("node"))).toEqual(expect.arrayContaining(EARLIER_MAPS["node"] as unknown[]));
-    const asked = flowLayout.read(map("flows").lookup(hex(ASKS))!);
+    const asked = conntrackEntryLayout.read(map("flows").lookup(hex(ASKS))!);
     // Established, through the overlay, translated.
     expect(asked).toMatchObject({
       packets: 12n,
@@ -102,13 +102,13 @@ describe("maps an earlier agent pinned", () => {
       service: 9,
     });
     expect([addressText(asked.to.dst), asked.to.dport]).toEqual(["10.244.1.7", 8080]);
-    const answered = flowLayout.read(map("flows").lookup(hex(ANSWERS))!);
+    const answered = conntrackEntryLayout.read(map("flows").lookup(hex(ANSWERS))!);
     expect(answered).toMatchObject({ path: 1, flags: 17, out: 17 });
-    expect(flowKeyLayout.read(hex(ANSWERS))).toMatchObject({ sport: 8080, dport: 40000, protocol: 6 });
+    expect(fiveTupleLayout.read(hex(ANSWERS))).toMatchObject({ sport: 8080, dport: 40000, protocol: 6 });
   });
 
   it("hand over services with their numbers, and clients with their backends", async () => {
-    await carryServices(bpf, EARLIER, map);
+    await migrateServices(bpf, EARLIER, map);
     for (const name of ["frontends", "backends", "affinities"]) expect(rowsOf(map(name))).toEqual(EARLIER_MAPS[name]);
     const [frontend] = map("frontends").entries();
     expect(frontendLayout.read(frontend![1])).toMatchObject({ service: 9, affinity: 10_800, clusterList: 21 });
@@ -126,7 +126,8 @@ describe("files an earlier agent wrote", () => {
     for (const directory of [directories.run, directories.state]) mkdirSync(directory);
   });
   afterEach(() => rmSync(root, { recursive: true, force: true }));
-  const watchdog = () => deadMan({ directories, seconds: 60, pools: () => [], start: () => {}, log: silentLog });
+  const watchdog = () =>
+    rollbackWatchdog({ directories, seconds: 60, pools: () => [], start: () => {}, log: silentLog });
 
   it("an armed rollback watchdog stays armed", () => {
     const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -139,7 +140,7 @@ describe("files an earlier agent wrote", () => {
   it("a node that left eBPF is not switched to it again", () => {
     const record = '{"why":"rescued by hand","at":"2026-01-02T03:04:05.000Z"}\n';
     writeFileSync(join(directories.state, "left-ebpf.json"), record);
-    expect(watchdog().heldBack()).toBe("rescued by hand (2026-01-02T03:04:05.000Z)");
+    expect(watchdog().blocked()).toBe("rescued by hand (2026-01-02T03:04:05.000Z)");
   });
 
   it("pods keep their interfaces and addresses", () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { askDirectly, startV3Api, type V3Api } from "../support/v3-api.ts";
+import { requestDirectly, startV3Api, type V3Api } from "../support/v3-api.ts";
 
 /** Who may do what: the main API server is asked about everything, and about policies tier by tier. */
 
@@ -108,11 +108,11 @@ describe("a user without roles", () => {
 describe("somebody who comes past the main API server", () => {
   it("is nobody without a certificate, whatever the headers say", async () => {
     const headers = { "x-remote-user": "admin", "x-remote-group": "system:masters" };
-    const { status, text } = await askDirectly(api.v3, `${V3}/tiers`, { headers });
+    const { status, text } = await requestDirectly(api.v3, `${V3}/tiers`, { headers });
     expect(status).toBe(403);
     expect(text).toContain('User \\"system:anonymous\\" cannot list resource');
-    expect((await askDirectly(api.v3, "/metrics", { headers })).status).toBe(403);
-    expect((await askDirectly(api.v3, "/readyz")).text).toBe("ok");
+    expect((await requestDirectly(api.v3, "/metrics", { headers })).status).toBe(403);
+    expect((await requestDirectly(api.v3, "/readyz")).text).toBe("ok");
   });
 });
 

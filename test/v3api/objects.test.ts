@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { v3Uid } from "../../src/api/v3-uid.ts";
+import { v3Uid } from "../../src/api/resources/v3-uid.ts";
 import { startV3Api, type V3Api } from "../support/v3-api.ts";
 
 /** The v3 API as a client sees it: the same objects as the stored ones, under their own group, names and UIDs. */

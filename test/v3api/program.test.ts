@@ -3,9 +3,9 @@ import { silentLog } from "../../src/kit/log.ts";
 import { apiServerProgram } from "../../src/v3api/program.ts";
 import { namespace } from "../support/api.ts";
 import {
-  askDirectly,
   type DirectOptions,
   frontProxy,
+  requestDirectly,
   startV3Api,
   strangeProxy,
   type V3Api,
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-const ask = (path: string, options: DirectOptions = {}) => askDirectly(api.v3, path, options);
+const ask = (path: string, options: DirectOptions = {}) => requestDirectly(api.v3, path, options);
 const admin = { "x-remote-user": "admin", "x-remote-group": "system:masters" };
 
 describe("who is there", () => {

@@ -6,14 +6,14 @@ export const LONG_RUNS = [
   {
     name: "switchover",
     proves: "ten switchovers each way lose none of 1,000 connections; an agent killed at any step goes on",
-    files: ["test/handover/switch", "test/handover/safety", "test/handover/breadth"],
+    files: ["test/switchover/switch", "test/switchover/safety", "test/switchover/breadth"],
     env: { HANDOVER: "full" },
     minutes: 45,
   },
   {
     name: "load",
     proves: "2,000 new connections a second lose none while agents die, are upgraded, and backends come and go",
-    files: ["test/handover/load"],
+    files: ["test/switchover/load"],
     env: { SERVICE_LOAD: "full" },
     minutes: 25,
   },
@@ -84,7 +84,7 @@ export const LONG_RUNS = [
   {
     name: "random-policy",
     proves: "policy calculation agrees with a plain reference on 50,000 random clusters",
-    files: ["test/policy/differential"],
+    files: ["test/calc/differential"],
     env: { POLICY_WORLDS: "50000" },
     minutes: 10,
   },
@@ -127,7 +127,7 @@ export const LONG_RUNS = [
   {
     name: "kubectl",
     proves: "every kubectl the machine has, not only the newest, drives the embedded cluster",
-    files: ["test/kubectl/story"],
+    files: ["test/kubectl/scenario"],
     env: { KUBECTL_VERSIONS: "all" },
     minutes: 3,
   },

@@ -3,9 +3,9 @@
  * A folder is listed whole; a file is named where it needs more than its folder does.
  */
 const ROOT = [
-  "test/{ebpf,handover,kernel,netns}/**/*.test.ts",
+  "test/{ebpf,switchover,kernel,netns}/**/*.test.ts",
   "test/agent/{api-outage,lifecycle,two-nodes}.test.ts",
-  "test/nft/{kernel-accepts,life,live,overlay,random-packets}.test.ts",
+  "test/nft/{kernel-accepts,lifecycle,live,overlay,random-packets}.test.ts",
   "test/procedures/switch-canary.test.ts",
   "tools/{kernels/this-kernel,test-run/fresh-machine}.test.mjs",
 ];
@@ -16,11 +16,11 @@ const CLUSTER = [
   "src/{local/installed/seed-installed,procedures/run/cut}.test.ts",
   "tools/{containerfile,test-run/whole-run}.test.mjs",
   // Plain calculations, but on thousands of random inputs.
-  "test/{agent/ipam,nft/differential,policy/determinism,policy/differential}.test.ts",
+  "test/{agent/ipam,nft/differential,calc/determinism,calc/differential}.test.ts",
   "src/{apiserver/storage/store-model,procedures/merge/merge-manifest}.test.ts",
 ];
 
-const UNIT = ["src/**/*.test.ts", "test/{conformance,policy,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
+const UNIT = ["src/**/*.test.ts", "test/{conformance,calc,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
 
 export const PROJECTS = [
   {

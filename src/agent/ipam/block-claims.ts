@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { affineNode } from "../../api/ipam-allocation.ts";
+import { affineNode } from "../../api/resources/ipam-allocation.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";
 import { type Cidr, formatCidr } from "../../kit/ip.ts";
@@ -13,7 +13,7 @@ const LONGEST_NAME = 253;
  * Which blocks are this node's. A claim is announced (pending), the block is made ours, the claim is confirmed; giving back is announced
  * (pendingDeletion), the block goes, the claim goes. Whoever is stopped in between leaves an announcement, which `repair` ends either way.
  */
-export class Claims {
+export class BlockClaims {
   readonly #client: Client;
   readonly #node: string;
   readonly #blocks: NewestBlocks;
@@ -35,7 +35,7 @@ export class Claims {
   }
 
   /** Gives an empty block back. One that was used meanwhile stays ours. */
-  async giveBack(block: Block): Promise<void> {
+  async release(block: Block): Promise<void> {
     const claim = await this.#read(block.spec.cidr);
     if (!claim || !isEmpty(block)) return;
     const announced = await this.#say(claim, "pendingDeletion");
@@ -64,7 +64,7 @@ export class Claims {
       }
       if (!isNotFound(error)) throw error;
     }
-    this.#blocks.gone(name);
+    this.#blocks.removed(name);
     await this.#withdraw(claim);
   }
 

@@ -1,4 +1,4 @@
-import { type Allocation, allocationsOf } from "../../api/ipam-allocation.ts";
+import { type Allocation, allocationsOf } from "../../api/resources/ipam-allocation.ts";
 import { type Cidr, contains, formatAddress, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
 import { type Block, IPAM_BLOCKS, typeOf } from "../stored-kinds.ts";
 

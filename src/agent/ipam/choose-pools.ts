@@ -1,6 +1,6 @@
 import type { KubeObject } from "../../api/object.ts";
 import { POD_REQUESTS } from "../../api/protocol/pod-network.ts";
-import { matchesExpression, parseSelectorExpression } from "../../api/selector-expression.ts";
+import { matchesExpression, parseSelectorExpression } from "../../api/schema/selector-expression.ts";
 import { contains, type Family, parseAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
 import { errors } from "../errors.ts";
 import type { Pool } from "../stored-kinds.ts";
@@ -8,7 +8,7 @@ import type { Pool } from "../stored-kinds.ts";
 type Labels = Readonly<Record<string, string>>;
 
 /** Whoever is to get an address: what pools may ask of them. */
-export interface Asker {
+export interface PoolRequest {
   pod: KubeObject;
   namespace: KubeObject | undefined;
   nodeLabels: Labels;
@@ -23,7 +23,7 @@ export interface ChosenPools {
 }
 
 /** Pools in the order they are tried: by name. A pod's own wish comes before its namespace's. */
-export function choosePools(pools: readonly Pool[], { pod, namespace, nodeLabels }: Asker): ChosenPools {
+export function choosePools(pools: readonly Pool[], { pod, namespace, nodeLabels }: PoolRequest): ChosenPools {
   const usable = [...pools]
     .filter((pool) => mayUse(pool, "Workload") && selects(pool.spec.nodeSelector, nodeLabels))
     .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));

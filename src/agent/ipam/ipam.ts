@@ -1,10 +1,11 @@
-import { affineNode } from "../../api/ipam-allocation.ts";
+import { affineNode } from "../../api/resources/ipam-allocation.ts";
 import type { Client } from "../../cluster/client.ts";
 import { CodedError } from "../../kit/errors.ts";
 import { contains, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
 import { errors } from "../errors.ts";
 import type { Affinity, Block, IpamConfiguration, Pool } from "../stored-kinds.ts";
 import { blockCandidates, blockOfAddress } from "./block-candidates.ts";
+import { BlockClaims } from "./block-claims.ts";
 import {
   addressAt,
   blockName,
@@ -17,7 +18,6 @@ import {
   withoutHandle,
 } from "./block-edits.ts";
 import { poolOf } from "./choose-pools.ts";
-import { Claims } from "./claims.ts";
 import { Handles } from "./handles.ts";
 import { NewestBlocks } from "./newest-blocks.ts";
 
@@ -72,14 +72,14 @@ class NodeIpam {
   readonly #copy: IpamCopy;
   readonly #blocks: NewestBlocks;
   readonly #handles: Handles;
-  readonly #claims: Claims;
+  readonly #claims: BlockClaims;
 
   constructor(client: Client, node: string, copy: IpamCopy) {
     this.#node = node;
     this.#copy = copy;
     this.#blocks = new NewestBlocks(client, () => copy.blocks());
     this.#handles = new Handles(client);
-    this.#claims = new Claims(client, node, this.#blocks);
+    this.#claims = new BlockClaims(client, node, this.#blocks);
   }
 
   async assign({ owner, v4, v6, addresses = [] }: AssignRequest): Promise<string[]> {
@@ -223,7 +223,7 @@ class NodeIpam {
     const near = others.filter(
       (other) => firstFree(other) !== undefined && sameFamily(other.spec.cidr, base as string),
     );
-    if (near.length > 0) await this.#claims.giveBack(block);
+    if (near.length > 0) await this.#claims.release(block);
   }
 
   /** Of these pools, with room; the fullest first, so that the others can become empty. */

@@ -1,4 +1,4 @@
-import { affineNode } from "../../api/ipam-allocation.ts";
+import { affineNode } from "../../api/resources/ipam-allocation.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isConflict, isNotFound } from "../../cluster/failures.ts";
 import { errors } from "../errors.ts";
@@ -48,7 +48,7 @@ export class NewestBlocks {
     return block;
   }
 
-  gone(name: string): void {
+  removed(name: string): void {
     this.#written.set(name, null);
   }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { compareVersions, parseVersion } from "../../api/version.ts";
+import { compareVersions, parseVersion } from "../../api/tables/version.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";
 import { CLUSTER_INFORMATION, typeOf } from "../stored-kinds.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Link, Route } from "../../kernel/netlink-port.ts";
+import type { Link, Route } from "../../kernel/netlink/netlink-port.ts";
 import { V4, V6 } from "../../kit/ip.ts";
 import { detectAddress, type NodeInterfaces } from "./detect-address.ts";
 

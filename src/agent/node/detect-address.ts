@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import type { InterfaceAddress, Link, Route } from "../../kernel/netlink-port.ts";
+import type { InterfaceAddress, Link, Route } from "../../kernel/netlink/netlink-port.ts";
 import { contains, type Family, parseAddress, parseCidr, V6 } from "../../kit/ip.ts";
 
 /** What of the node decides which of its addresses others reach it by. */
@@ -31,7 +31,7 @@ export function detectAddress(method: string, family: Family, on: NodeInterfaces
     case "cidr":
       return usable.find(({ text }) => what.split(",").some((cidr) => isIn(cidr, text)))?.text;
     case "can-reach":
-      return wayTo(what, family, on, usable);
+      return routeTo(what, family, on, usable);
     default:
       return usable.find(({ link }) => !NOT_UPLINKS.test(link.name))?.text;
   }
@@ -53,7 +53,7 @@ function candidates(family: Family, { links, addresses }: NodeInterfaces): Candi
 }
 
 /** As the kernel would send: the longest prefix, the address it prefers or else the interface's first. */
-function wayTo(target: string, family: Family, { routes }: NodeInterfaces, usable: Candidate[]): string | undefined {
+function routeTo(target: string, family: Family, { routes }: NodeInterfaces, usable: Candidate[]): string | undefined {
   const parsed = parseAddress(target);
   if (parsed?.family !== family) return undefined;
   const [best] = routes

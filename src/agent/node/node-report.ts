@@ -4,7 +4,7 @@ import { nodeNetworkAnnotations } from "../../api/protocol/node-network.ts";
 import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { Client } from "../../cluster/client.ts";
 import { NODES } from "../../cluster/kinds.ts";
-import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink-port.ts";
+import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
 import { V4, V6 } from "../../kit/ip.ts";
 import type { AgentConfig } from "../config.ts";
 import { errors } from "../errors.ts";

@@ -1,8 +1,8 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { errnoOf } from "../../kernel/errors.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import { type Link, MAIN_TABLE, type NetlinkPort, type Route } from "../../kernel/netlink-port.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
+import { type Link, MAIN_TABLE, type NetlinkPort, type Route } from "../../kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { PodRecord } from "./pod-records.ts";
 
 /** What every pod sees as its gateway; the host side of each pod's interface answers to it. */

@@ -167,7 +167,7 @@ describe("connecting pods", () => {
     expect(on.links()).toEqual([]);
     expect(on.given.size).toBe(1);
     on.apiDown = false;
-    await on.start().giveBackLate();
+    await on.start().releaseLate();
     expect(on.given.size).toBe(0);
     expect(podRecords(join(on.directory, "pods")).list()).toEqual([]);
   });

@@ -39,7 +39,7 @@ export interface PodNetwork {
   /** Removes every interface but these. */
   removeOthers(valid: readonly { containerID: string; ifname: string }[]): Promise<void>;
   /** Gives back what could not be given back when it should have been. */
-  giveBackLate(): Promise<void>;
+  releaseLate(): Promise<void>;
 }
 
 const POLICY_MS = 30_000;
@@ -77,9 +77,9 @@ export function podNetwork(parts: PodNetworkParts): PodNetwork {
         await inTurn(containerId, () => removePod(parts, containerId, ifname));
       }
     },
-    async giveBackLate() {
+    async releaseLate() {
       for (const record of parts.records.list()) {
-        if (record.state === "removing") await inTurn(record.containerId, () => giveBack(parts, record));
+        if (record.state === "removing") await inTurn(record.containerId, () => releaseAddresses(parts, record));
       }
     },
   };
@@ -95,7 +95,7 @@ async function addPod(parts: PodNetworkParts, request: CniRequest): Promise<CniR
   }
   const record = await prepare(parts, request, pod);
   await interfaces.make(record, request.config.container_settings?.allow_ip_forwarding === true);
-  await tellCluster(client, pod, record);
+  await reportToCluster(client, pod, record);
   const wanted = record.addresses.map((address) => `${address}/${address.includes(":") ? 128 : 32}`);
   const patience = (request.config.policy_setup_timeout_seconds ?? 0) * 1000 || POLICY_MS;
   await loop.inEffect(
@@ -133,13 +133,13 @@ async function prepare(parts: PodNetworkParts, request: CniRequest, pod: KubeObj
     state: "adding",
   };
   parts.records.put(blank);
-  const addresses = await takeAddresses(parts, request, pod, handle);
+  const addresses = await assignAddresses(parts, request, pod, handle);
   const record = { ...blank, addresses };
   parts.records.put(record);
   return record;
 }
 
-async function takeAddresses(
+async function assignAddresses(
   parts: PodNetworkParts,
   { config, containerId, ifname }: CniRequest,
   pod: KubeObject,
@@ -159,7 +159,7 @@ async function takeAddresses(
 }
 
 /** Told before the interface opens: policy follows what the cluster knows of a pod. */
-async function tellCluster(client: Client, pod: KubeObject, { addresses, mac }: PodRecord): Promise<void> {
+async function reportToCluster(client: Client, pod: KubeObject, { addresses, mac }: PodRecord): Promise<void> {
   const annotations = podNetworkAnnotations(addresses, mac);
   const has = pod.metadata.annotations ?? {};
   if (Object.entries(annotations).every(([key, value]) => has[key] === value)) return;
@@ -179,12 +179,12 @@ async function removePod(parts: PodNetworkParts, containerId: string, ifname: st
   if (!isNowAnothers && record.state !== "removing") await interfaces.remove(record);
   const removing: PodRecord = { ...record, state: "removing" };
   records.put(removing);
-  await giveBack(parts, removing);
+  await releaseAddresses(parts, removing);
   parts.loop.poke();
 }
 
 /** The record goes last: it is what remembers that something is to be given back. With no API server to tell, it stays until there is. */
-async function giveBack({ ipam, records, log }: PodNetworkParts, record: PodRecord): Promise<void> {
+async function releaseAddresses({ ipam, records, log }: PodNetworkParts, record: PodRecord): Promise<void> {
   const released = ipam.release(record.handle, record.addresses).then(
     () => records.remove(record),
     (error: unknown) => log.warn({ pod: `${record.namespace}/${record.pod}`, error }, "addresses are released later"),

@@ -1,8 +1,8 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import type { TrafficRow, TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
-import { Awake, Silence } from "./awake.ts";
-import { measureWays, type WayToMeasure } from "./measure-ways.ts";
+import { measurePaths, type PathToMeasure } from "./measure-paths.ts";
+import { PauseMeter, Silence } from "./pause-meter.ts";
 import { type ProbeServer, serveProbe } from "./probe-server.ts";
 
 const ends: (() => Promise<unknown>)[] = [];
@@ -17,18 +17,23 @@ async function serve(ports: Parameters<typeof serveProbe>[0] = { tcp: [0], udp: 
 }
 
 /** Measures until a snapshot is as wanted, and gives it. */
-async function measureUntil(ways: WayToMeasure[], wanted: (rows: readonly TrafficRow[]) => boolean) {
+async function measureUntil(ways: PathToMeasure[], wanted: (rows: readonly TrafficRow[]) => boolean) {
   const stop = new AbortController();
   let last: TrafficSnapshot | undefined;
   const tell = (snapshot: TrafficSnapshot) => {
     last = snapshot;
     if (wanted(snapshot.rows)) stop.abort();
   };
-  await measureWays(ways, { every: 5, churn: 20, report: 20, tell, signal: stop.signal });
+  await measurePaths(ways, { every: 5, churn: 20, report: 20, onSnapshot: tell, signal: stop.signal });
   return (last?.rows ?? []).map((row) => ({ ...row, key: `${row.way} ${row.protocol}` }));
 }
 
-const at = (port: number, udp = port, way = "near"): WayToMeasure => ({ way, host: "127.0.0.1", tcp: port, udp });
+const at = (port: number, udp = port, way = "near"): PathToMeasure => ({
+  path: way,
+  host: "127.0.0.1",
+  tcp: port,
+  udp,
+});
 
 describe("a way that is measured", () => {
   it("counts connections that were kept, those that came and went, and datagrams, and loses none where all is well", async () => {
@@ -89,10 +94,10 @@ describe("a way that is measured", () => {
 
 describe("our own pauses", () => {
   it("are no silence of the network", () => {
-    const awake = new Awake(40, 0);
+    const awake = new PauseMeter(40, 0);
     const silence = new Silence(awake);
-    silence.heard(10);
-    silence.heard(1010);
+    silence.reset(10);
+    silence.reset(1010);
     expect(silence.longestMs(1010)).toBeLessThanOrEqual(45);
     for (let now = 1050; now <= 2010; now += 40) awake.note(now);
     expect(silence.longestMs(2010)).toBeGreaterThanOrEqual(1000);

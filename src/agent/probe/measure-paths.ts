@@ -1,12 +1,12 @@
 import type { TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
-import { Awake } from "./awake.ts";
+import type { MeasuredPath } from "./measured-path.ts";
 import { MeasuredTcp } from "./measured-tcp.ts";
 import { MeasuredUdp } from "./measured-udp.ts";
-import type { MeasuredWay } from "./measured-way.ts";
+import { PauseMeter } from "./pause-meter.ts";
 
 /** A way with its name, and the ports of a probe's server at its end. */
-export interface WayToMeasure {
-  way: string;
+export interface PathToMeasure {
+  path: string;
   host: string;
   tcp: number;
   udp: number;
@@ -17,7 +17,7 @@ export interface MeasureOptions {
   every: number;
   churn: number;
   report: number;
-  tell(snapshot: TrafficSnapshot): void;
+  onSnapshot(snapshot: TrafficSnapshot): void;
   signal: AbortSignal;
 }
 
@@ -25,16 +25,16 @@ export interface MeasureOptions {
  * Speaks over every way, by TCP and UDP, until it is stopped: a kept connection with a message every few milliseconds, and new ones
  * beside it. It keeps counts and nothing else, so it may run for days.
  */
-export async function measureWays(ways: readonly WayToMeasure[], options: MeasureOptions): Promise<void> {
+export async function measurePaths(ways: readonly PathToMeasure[], options: MeasureOptions): Promise<void> {
   const began = performance.now();
-  const awake = new Awake(options.every, began);
-  const measured: MeasuredWay[] = ways.flatMap(({ way, host, tcp, udp }) => [
-    new MeasuredTcp({ way, host, port: tcp }, awake),
-    new MeasuredUdp({ way, host, port: udp }, awake),
+  const awake = new PauseMeter(options.every, began);
+  const measured: MeasuredPath[] = ways.flatMap(({ path: way, host, tcp, udp }) => [
+    new MeasuredTcp({ path: way, host, port: tcp }, awake),
+    new MeasuredUdp({ path: way, host, port: udp }, awake),
   ]);
   const tell = () => {
     const now = performance.now();
-    options.tell({ seconds: Math.round((now - began) / 100) / 10, rows: measured.map((one) => one.row(now)) });
+    options.onSnapshot({ seconds: Math.round((now - began) / 100) / 10, rows: measured.map((one) => one.row(now)) });
   };
   const timers = [
     setInterval(() => {

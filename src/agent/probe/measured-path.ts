@@ -1,7 +1,7 @@
 import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 
 /** One way that is measured: it is told when to send, and says what it counted. */
-export interface MeasuredWay {
+export interface MeasuredPath {
   /** Time to send the next message. */
   tick(now: number): void;
   /** Time for one more connection that comes and goes. */
@@ -10,13 +10,13 @@ export interface MeasuredWay {
   close(): void;
 }
 
-export interface WayOptions {
-  way: string;
+export interface PathOptions {
+  path: string;
   host: string;
   port: number;
 }
 
 /** After this long without any answer a kept connection counts as lost, and a new one is tried. */
-export const GIVEN_UP_MS = 5000;
+export const TIMEOUT_MS = 5000;
 /** A new connection must be answered within this. */
-export const ANSWER_MS = 3000;
+export const REPLY_MS = 3000;

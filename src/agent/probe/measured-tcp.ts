@@ -1,12 +1,12 @@
 import { connect, type Socket } from "node:net";
 import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
-import { type Awake, Silence } from "./awake.ts";
-import { ANSWER_MS, GIVEN_UP_MS, type MeasuredWay, type WayOptions } from "./measured-way.ts";
+import { type MeasuredPath, type PathOptions, REPLY_MS, TIMEOUT_MS } from "./measured-path.ts";
+import { type PauseMeter, Silence } from "./pause-meter.ts";
 import { probeOnce } from "./probe-client.ts";
 
 /** A connection that stays and is spoken over all the time, and others beside it that come and go. */
-export class MeasuredTcp implements MeasuredWay {
-  readonly #options: WayOptions;
+export class MeasuredTcp implements MeasuredPath {
+  readonly #options: PathOptions;
   readonly #silence: Silence;
   #socket: Socket | undefined;
   /** Whether the one there is has been answered: only then can it be lost. */
@@ -18,22 +18,22 @@ export class MeasuredTcp implements MeasuredWay {
   #lost = 0;
   #closed = false;
 
-  constructor(options: WayOptions, awake: Awake) {
+  constructor(options: PathOptions, awake: PauseMeter) {
     this.#options = options;
     this.#silence = new Silence(awake);
   }
 
   tick(now: number): void {
     if (!this.#socket) this.#open(now);
-    else if (this.#answered && now - this.#heardAt > GIVEN_UP_MS) this.#end(true);
-    else if (!this.#answered && now - this.#triedAt > ANSWER_MS) this.#end(this.#reached);
+    else if (this.#answered && now - this.#heardAt > TIMEOUT_MS) this.#end(true);
+    else if (!this.#answered && now - this.#triedAt > REPLY_MS) this.#end(this.#reached);
     else if (this.#answered) this.#socket.write("measure\n");
   }
 
   churn(): void {
     if (!this.#reached) return;
     const { host, port } = this.#options;
-    void probeOnce({ host, port, protocol: "tcp" }, ANSWER_MS).then(({ ok }) => {
+    void probeOnce({ host, port, protocol: "tcp" }, REPLY_MS).then(({ ok }) => {
       if (this.#closed) return;
       this.#opened++;
       if (!ok) this.#lost++;
@@ -42,7 +42,7 @@ export class MeasuredTcp implements MeasuredWay {
 
   row(now: number): TrafficRow {
     return {
-      way: this.#options.way,
+      way: this.#options.path,
       protocol: "tcp",
       reached: this.#reached,
       opened: this.#opened,
@@ -75,7 +75,7 @@ export class MeasuredTcp implements MeasuredWay {
 
   #hear(): void {
     this.#heardAt = performance.now();
-    this.#silence.heard(this.#heardAt);
+    this.#silence.reset(this.#heardAt);
     this.#reached = true;
     if (!this.#answered) this.#opened++;
     this.#answered = true;

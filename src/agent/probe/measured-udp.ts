@@ -1,8 +1,8 @@
 import { createSocket, type Socket } from "node:dgram";
 import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
-import { type Awake, Silence } from "./awake.ts";
-import { GIVEN_UP_MS, type MeasuredWay, type WayOptions } from "./measured-way.ts";
-import { parseAnswer } from "./probe-answer.ts";
+import { type MeasuredPath, type PathOptions, TIMEOUT_MS } from "./measured-path.ts";
+import { type PauseMeter, Silence } from "./pause-meter.ts";
+import { parseReply } from "./probe-reply.ts";
 
 /** A datagram that has no answer by then has none. */
 const LATE_MS = 2000;
@@ -10,9 +10,9 @@ const LATE_MS = 2000;
 const FIRST_ANSWER_MS = 500;
 
 /** A socket that stays and sends all the time, and others beside it that send one datagram each. */
-export class MeasuredUdp implements MeasuredWay {
-  readonly #options: WayOptions;
-  readonly #awake: Awake;
+export class MeasuredUdp implements MeasuredPath {
+  readonly #options: PathOptions;
+  readonly #awake: PauseMeter;
   readonly #silence: Silence;
   #kept: Socket | undefined;
   #heardAt = 0;
@@ -24,7 +24,7 @@ export class MeasuredUdp implements MeasuredWay {
   #unanswered = 0;
   #closed = false;
 
-  constructor(options: WayOptions, awake: Awake) {
+  constructor(options: PathOptions, awake: PauseMeter) {
     this.#options = options;
     this.#awake = awake;
     this.#silence = new Silence(awake);
@@ -33,7 +33,7 @@ export class MeasuredUdp implements MeasuredWay {
   tick(now: number): void {
     this.#countLate(now);
     // The first packet of a socket may decide its way for good, so a socket that is not answered is given up for a new one.
-    if (this.#kept && now - this.#heardAt > (this.#reached ? GIVEN_UP_MS : FIRST_ANSWER_MS)) this.#drop(now);
+    if (this.#kept && now - this.#heardAt > (this.#reached ? TIMEOUT_MS : FIRST_ANSWER_MS)) this.#drop(now);
     if (!this.#kept) {
       this.#kept = this.#socket();
       this.#heardAt = now;
@@ -48,7 +48,7 @@ export class MeasuredUdp implements MeasuredWay {
 
   row(now: number): TrafficRow {
     return {
-      way: this.#options.way,
+      way: this.#options.path,
       protocol: "udp",
       reached: this.#reached,
       opened: 0,
@@ -82,7 +82,7 @@ export class MeasuredUdp implements MeasuredWay {
   }
 
   #hear(socket: Socket, line: string): void {
-    const said = parseAnswer(line)?.said ?? "";
+    const said = parseReply(line)?.said ?? "";
     const asked = this.#open.get(said);
     if (this.#closed || asked?.socket !== socket) return;
     this.#open.delete(said);
@@ -97,7 +97,7 @@ export class MeasuredUdp implements MeasuredWay {
     }
     this.#reached = true;
     this.#heardAt = performance.now();
-    this.#silence.heard(this.#heardAt);
+    this.#silence.reset(this.#heardAt);
   }
 
   #countLate(now: number): void {

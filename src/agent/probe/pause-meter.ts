@@ -2,7 +2,7 @@
 const USUAL_MS = 5;
 
 /** Knows how long this process itself stood still, so that a busy machine is not taken for a broken network. */
-export class Awake {
+export class PauseMeter {
   readonly #tickMs: number;
   #last: number;
   #paused = 0;
@@ -26,16 +26,16 @@ export class Awake {
 
 /** How long nothing was heard, at most. */
 export class Silence {
-  readonly #awake: Awake;
+  readonly #awake: PauseMeter;
   #heardAt: number | undefined;
   #pausedThen = 0;
   #longest = 0;
 
-  constructor(awake: Awake) {
+  constructor(awake: PauseMeter) {
     this.#awake = awake;
   }
 
-  heard(now: number): void {
+  reset(now: number): void {
     this.#awake.note(now);
     this.#longest = this.longestMs(now);
     this.#heardAt = now;

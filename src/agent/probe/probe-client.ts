@@ -1,6 +1,6 @@
 import { createSocket } from "node:dgram";
 import { connect, type Socket } from "node:net";
-import { type ProbeAnswer, parseAnswer } from "./probe-answer.ts";
+import { type ProbeReply, parseReply } from "./probe-reply.ts";
 
 export interface ProbeTarget {
   host: string;
@@ -16,7 +16,7 @@ export interface ProbeResult {
   protocol: "tcp" | "udp";
   ok: boolean;
   ms: number;
-  answer?: ProbeAnswer;
+  answer?: ProbeReply;
   /** `TIMEOUT`, or what the kernel said. */
   error?: string;
 }
@@ -26,7 +26,7 @@ const LINE = /^[^\n]*\n/;
 /** One connection, or one datagram, and the answer to it. Never throws: not to be reached is a result. */
 export async function probeOnce(target: ProbeTarget, timeoutMs: number): Promise<ProbeResult> {
   return await measured(target, async () => {
-    if (target.protocol === "udp") return await askUdp(target, timeoutMs);
+    if (target.protocol === "udp") return await requestUdp(target, timeoutMs);
     const socket = connect(target);
     try {
       return await firstLine(socket, timeoutMs);
@@ -37,7 +37,7 @@ export async function probeOnce(target: ProbeTarget, timeoutMs: number): Promise
 }
 
 /** One TCP connection that stays: a line now and then, each of which must come back. After a break it connects anew, and says so. */
-export class KeptProbe {
+export class PersistentProbe {
   readonly #target: ProbeTarget;
   readonly #timeoutMs: number;
   #socket: Socket | undefined;
@@ -48,7 +48,7 @@ export class KeptProbe {
     this.#timeoutMs = timeoutMs;
   }
 
-  async ask(): Promise<ProbeResult> {
+  async request(): Promise<ProbeResult> {
     const result = await measured(this.#target, () => this.#exchange());
     if (!result.ok) this.close();
     return result;
@@ -59,7 +59,7 @@ export class KeptProbe {
     this.#socket = undefined;
   }
 
-  async #exchange(): Promise<ProbeAnswer | undefined> {
+  async #exchange(): Promise<ProbeReply | undefined> {
     if (!this.#socket) {
       this.#socket = connect(this.#target).setNoDelay(true);
       return await firstLine(this.#socket, this.#timeoutMs);
@@ -72,7 +72,7 @@ export class KeptProbe {
   }
 }
 
-async function measured(target: ProbeTarget, ask: () => Promise<ProbeAnswer | undefined>): Promise<ProbeResult> {
+async function measured(target: ProbeTarget, ask: () => Promise<ProbeReply | undefined>): Promise<ProbeResult> {
   const at = Date.now();
   const began = performance.now();
   const { host, port, protocol } = target;
@@ -89,8 +89,8 @@ async function measured(target: ProbeTarget, ask: () => Promise<ProbeAnswer | un
   }
 }
 
-async function firstLine(socket: Socket, timeoutMs: number): Promise<ProbeAnswer> {
-  const answer = parseAnswer(await lineOf(socket, timeoutMs));
+async function firstLine(socket: Socket, timeoutMs: number): Promise<ProbeReply> {
+  const answer = parseReply(await lineOf(socket, timeoutMs));
   if (!answer) throw Object.assign(new Error("the answer is not of a probe"), { code: "NOT_A_PROBE" });
   return answer;
 }
@@ -117,9 +117,9 @@ function lineOf(socket: Socket, timeoutMs: number): Promise<string> {
 /** A datagram that is lost is sent again until time is over: one loss is not a refusal. */
 const AGAIN_MS = 200;
 
-function askUdp({ host, port }: ProbeTarget, timeoutMs: number): Promise<ProbeAnswer> {
+function requestUdp({ host, port }: ProbeTarget, timeoutMs: number): Promise<ProbeReply> {
   const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
-  return new Promise<ProbeAnswer>((resolve, reject) => {
+  return new Promise<ProbeReply>((resolve, reject) => {
     const send = () => socket.send("probe\n", port, host);
     const again = setInterval(send, AGAIN_MS);
     const late = setTimeout(() => reject(Object.assign(new Error("late"), { code: "TIMEOUT" })), timeoutMs);
@@ -129,7 +129,7 @@ function askUdp({ host, port }: ProbeTarget, timeoutMs: number): Promise<ProbeAn
     });
     socket.once("error", reject);
     socket.on("message", (message) => {
-      const answer = parseAnswer(message.toString());
+      const answer = parseReply(message.toString());
       if (answer) resolve(answer);
     });
     send();

@@ -1,5 +1,5 @@
 /** What a probe's server says to whoever reaches it: who it is, and whom it saw. One line of JSON, over TCP and UDP alike. */
-export interface ProbeAnswer {
+export interface ProbeReply {
   /** The name of the host or pod that answers. */
   host: string;
   /** The address the packet came from, after everything on its way. */
@@ -10,14 +10,14 @@ export interface ProbeAnswer {
   said?: string;
 }
 
-export function answerLine(answer: ProbeAnswer): string {
+export function replyLine(answer: ProbeReply): string {
   return `${JSON.stringify(answer)}\n`;
 }
 
-export function parseAnswer(line: string): ProbeAnswer | undefined {
+export function parseReply(line: string): ProbeReply | undefined {
   try {
-    const read = JSON.parse(line) as Partial<ProbeAnswer>;
-    return typeof read.host === "string" && typeof read.client === "string" ? (read as ProbeAnswer) : undefined;
+    const read = JSON.parse(line) as Partial<ProbeReply>;
+    return typeof read.host === "string" && typeof read.client === "string" ? (read as ProbeReply) : undefined;
   } catch {
     return undefined;
   }

@@ -2,7 +2,7 @@ import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { hostname } from "node:os";
 import { errors } from "../errors.ts";
-import { answerLine, plainAddress } from "./probe-answer.ts";
+import { plainAddress, replyLine } from "./probe-reply.ts";
 
 export interface ProbePorts {
   tcp: readonly number[];
@@ -16,7 +16,7 @@ export interface ProbeServer {
 }
 
 /** An answer repeats so much of a question, so that it is never much longer than it. */
-const LONGEST_SAID = 32;
+const MAX_MESSAGE = 32;
 
 /** Answers on every address of both families: over TCP with a line at once and then with every line it is sent, over UDP once a datagram. */
 export async function serveProbe({ tcp, udp }: ProbePorts, host = hostname()): Promise<ProbeServer> {
@@ -42,7 +42,7 @@ function listenTcp(port: number, host: string): Promise<{ server: Server; open: 
     socket.setNoDelay(true);
     socket.on("error", () => socket.destroy()).on("close", () => open.delete(socket));
     const client = plainAddress(socket.remoteAddress);
-    socket.write(answerLine({ host, client, port: socket.localPort ?? port }));
+    socket.write(replyLine({ host, client, port: socket.localPort ?? port }));
     socket.pipe(socket);
   });
   return new Promise((resolve, reject) => {
@@ -54,8 +54,8 @@ function listenTcp(port: number, host: string): Promise<{ server: Server; open: 
 function listenUdp(port: number, host: string): Promise<UdpSocket> {
   const socket = createSocket("udp6");
   socket.on("message", (message, { address, port: from }) => {
-    const said = message.toString("utf8", 0, LONGEST_SAID).trim();
-    const line = answerLine({ host, client: plainAddress(address), port: socket.address().port, said });
+    const said = message.toString("utf8", 0, MAX_MESSAGE).trim();
+    const line = replyLine({ host, client: plainAddress(address), port: socket.address().port, said });
     socket.send(line, from, address);
   });
   return new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { KeptProbe, probeOnce } from "./probe-client.ts";
+import { PersistentProbe, probeOnce } from "./probe-client.ts";
 import { type ProbeServer, serveProbe } from "./probe-server.ts";
 
 const servers: ProbeServer[] = [];
@@ -45,13 +45,13 @@ describe("a probe tells whether a port is reached, and whom the other end saw", 
 
   it("keeps a connection and notices when it breaks", async () => {
     const server = await serve({ tcp: [0], udp: [] });
-    const kept = new KeptProbe({ host: "127.0.0.1", port: server.ports.tcp[0] as number, protocol: "tcp" }, 1000);
-    const first = await kept.ask();
-    const second = await kept.ask();
+    const kept = new PersistentProbe({ host: "127.0.0.1", port: server.ports.tcp[0] as number, protocol: "tcp" }, 1000);
+    const first = await kept.request();
+    const second = await kept.request();
     expect([first.ok, first.answer?.host, second.ok, second.answer]).toEqual([true, "pod-a", true, undefined]);
     await server.close();
     servers.splice(0);
-    expect(await kept.ask()).toMatchObject({ ok: false });
+    expect(await kept.request()).toMatchObject({ ok: false });
     kept.close();
   });
 

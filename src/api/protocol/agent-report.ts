@@ -7,7 +7,7 @@
  */
 import type { Dataplane } from "../dataplane.ts";
 
-const AGENT_SAYS = {
+const AGENT_ANNOTATIONS = {
   /** `loads`, or `refused: <why>`. */
   programs: "vendor.io/programs",
   /** Why they were refused, as a `RefusalCode`. Older agents do not write it. */
@@ -68,17 +68,17 @@ const CONFLICT = /^conflict:\s*(.*)$/s;
 export function readAgentReport(annotations: Annotations): AgentReport {
   const said = annotations ?? {};
   return {
-    programs: readPrograms(said[AGENT_SAYS.programs], said[AGENT_SAYS.refusal]),
+    programs: readPrograms(said[AGENT_ANNOTATIONS.programs], said[AGENT_ANNOTATIONS.refusal]),
     dataplane: announcedDataplane(said),
-    servicesProven: said[AGENT_SAYS.serviceRouting] === "proven",
-    proxyRules: readProxyRules(said[AGENT_SAYS.serviceProxyRules]),
-    fullMaps: (said[AGENT_SAYS.fullMaps] ?? "").split(", ").filter((map) => map !== ""),
+    servicesProven: said[AGENT_ANNOTATIONS.serviceRouting] === "proven",
+    proxyRules: readProxyRules(said[AGENT_ANNOTATIONS.serviceProxyRules]),
+    fullMaps: (said[AGENT_ANNOTATIONS.fullMaps] ?? "").split(", ").filter((map) => map !== ""),
   };
 }
 
 /** Only the data plane, for who looks at every pod of a cluster. */
 export function announcedDataplane(annotations: Annotations): AgentReport["dataplane"] {
-  const word = annotations?.[AGENT_SAYS.dataplane];
+  const word = annotations?.[AGENT_ANNOTATIONS.dataplane];
   if (word === undefined) return undefined;
   return Object.hasOwn(ACTING, word) ? (word as DataplaneAnnouncement) : "unknown";
 }
@@ -88,13 +88,13 @@ export function agentReportAnnotations(report: AgentReport): Record<string, stri
   const { programs, dataplane, servicesProven, proxyRules, fullMaps } = report;
   const refused = typeof programs === "object" ? programs.refused : undefined;
   return {
-    [AGENT_SAYS.programs]: refused ? `refused: ${refused.why}` : programs === "loads" ? "loads" : null,
-    [AGENT_SAYS.refusal]: refused?.code ?? null,
-    [AGENT_SAYS.dataplane]: dataplane === "unknown" ? null : (dataplane ?? null),
-    [AGENT_SAYS.serviceRouting]: servicesProven ? "proven" : null,
-    [AGENT_SAYS.serviceProxyRules]:
+    [AGENT_ANNOTATIONS.programs]: refused ? `refused: ${refused.why}` : programs === "loads" ? "loads" : null,
+    [AGENT_ANNOTATIONS.refusal]: refused?.code ?? null,
+    [AGENT_ANNOTATIONS.dataplane]: dataplane === "unknown" ? null : (dataplane ?? null),
+    [AGENT_ANNOTATIONS.serviceRouting]: servicesProven ? "proven" : null,
+    [AGENT_ANNOTATIONS.serviceProxyRules]:
       typeof proxyRules === "object" ? `conflict: ${proxyRules.conflict}` : (proxyRules ?? null),
-    [AGENT_SAYS.fullMaps]: fullMaps.length === 0 ? null : fullMaps.join(", "),
+    [AGENT_ANNOTATIONS.fullMaps]: fullMaps.length === 0 ? null : fullMaps.join(", "),
   };
 }
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../object.ts";
-import { heldAs, holdAnnotations, isHold, releaseAnnotations } from "./held-node.ts";
+import { holdAnnotations, isHold, nodeHold, releaseAnnotations } from "./node-hold.ts";
 import { nodeInterfaces, nodeInterfacesAnnotations } from "./node-interfaces.ts";
 import { nodeNetworkAnnotations, readNodeNetwork } from "./node-network.ts";
-import { isOnPaper, onPaperAnnotations } from "./paper-node.ts";
 import { podAddresses, podMac, podNetworkAnnotations } from "./pod-network.ts";
+import { isSimulatedNode, simulatedNodeAnnotations } from "./simulated-node.ts";
 import { formatSnapshot, parseSnapshot } from "./traffic-report.ts";
 
 const annotated = (annotations: Record<string, string>): KubeObject => ({
@@ -20,14 +20,14 @@ describe("annotations are written and read as clusters have them", () => {
       "procedures.vendor.io/held-by-switch": "configuration-made",
     });
     expect(releaseAnnotations()).toEqual({ "procedures.vendor.io/held-by-switch": null });
-    expect(heldAs(annotated({ "procedures.vendor.io/held-by-switch": "field-added" }))).toBe("field-added");
-    expect(heldAs(annotated({ "procedures.vendor.io/held-by-switch": "of a newer release" }))).toBe("field-added");
+    expect(nodeHold(annotated({ "procedures.vendor.io/held-by-switch": "field-added" }))).toBe("field-added");
+    expect(nodeHold(annotated({ "procedures.vendor.io/held-by-switch": "of a newer release" }))).toBe("field-added");
     expect(isHold(annotated({}))).toBe(false);
   });
 
   it("of a node without a kernel behind it", () => {
-    expect(onPaperAnnotations()).toEqual({ "local.vendor.io/on-paper": "true" });
-    expect([isOnPaper({ "local.vendor.io/on-paper": "true" }), isOnPaper({})]).toEqual([true, false]);
+    expect(simulatedNodeAnnotations()).toEqual({ "local.vendor.io/on-paper": "true" });
+    expect([isSimulatedNode({ "local.vendor.io/on-paper": "true" }), isSimulatedNode({})]).toEqual([true, false]);
   });
 
   it("of a node's addresses", () => {

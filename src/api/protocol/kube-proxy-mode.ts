@@ -1,7 +1,7 @@
 import { parse } from "yaml";
-import { type Names, vendorNames } from "./names.ts";
-import type { KubeObject } from "./object.ts";
-import type { Workload } from "./workload-objects.ts";
+import { type Names, vendorNames } from "../names.ts";
+import type { KubeObject } from "../object.ts";
+import type { Workload } from "../workload-objects.ts";
 
 export interface ProxySettings {
   mode: "iptables" | "nftables" | "ipvs" | "userspace";

@@ -1,4 +1,4 @@
-import type { Schema } from "../schema.ts";
+import type { Schema } from "../schema/schema.ts";
 
 /**
  * Short words for writing schemas. Each keeps the exact type of what it was given, so that `FromSchema` can turn the

@@ -1,4 +1,4 @@
-import { CLUSTER_KIND_NAMES } from "../cluster-kinds.ts";
+import { CLUSTER_KIND_NAMES } from "../tables/cluster-kinds.ts";
 import { conditionColumn, conditions } from "./conditions.ts";
 import {
   choice,

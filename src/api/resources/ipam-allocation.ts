@@ -1,5 +1,5 @@
-import { type Cidr, formatAddress, parseCidr } from "../kit/ip.ts";
-import type { IPAMBlock } from "./resources/ipam.ts";
+import { type Cidr, formatAddress, parseCidr } from "../../kit/ip.ts";
+import type { IPAMBlock } from "./ipam.ts";
 
 /** One address of a block that is given out, and what is known of whom it was given to. */
 export interface Allocation {

@@ -1,4 +1,4 @@
-import type { FromSchema } from "../from-schema.ts";
+import type { FromSchema } from "../schema/from-schema.ts";
 import { choice, integer, intOrString, list, mapOf, object, setOf, text } from "./describe.ts";
 
 const protocol = (what: string) =>

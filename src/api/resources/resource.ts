@@ -1,7 +1,7 @@
-import type { FromSchema } from "../from-schema.ts";
 import type { Names, Noun } from "../names.ts";
 import type { ObjectMeta, ResourceKind } from "../object.ts";
-import type { Schema } from "../schema.ts";
+import type { FromSchema } from "../schema/from-schema.ts";
+import type { Schema } from "../schema/schema.ts";
 
 /** One noun of ours, described once. CRDs, the v3 API, types, `explain` and validation are all printed from it. */
 export interface Resource<Spec extends Schema = Schema, Status extends Schema = Schema> {

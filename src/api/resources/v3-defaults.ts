@@ -1,10 +1,10 @@
-import type { Noun } from "./names.ts";
-import type { KubeObject } from "./object.ts";
+import type { Noun } from "../names.ts";
+import type { KubeObject } from "../object.ts";
+import { BUILT_IN_TIERS, isBuiltInTier } from "../validation/tier.ts";
+import type { IPPool } from "./ip-pool.ts";
+import type { NetworkPolicy } from "./network-policy.ts";
 import { tierOf } from "./policy-names.ts";
-import type { IPPool } from "./resources/ip-pool.ts";
-import type { NetworkPolicy } from "./resources/network-policy.ts";
-import type { Tier } from "./resources/tier.ts";
-import { BUILT_IN_TIERS, isBuiltInTier } from "./validation/tier.ts";
+import type { Tier } from "./tier.ts";
 
 /** A tier without an order comes where the default one is. */
 const TIER_ORDER = 1_000_000;

@@ -1,9 +1,9 @@
-import { type Names, type Noun, vendorNames } from "./names.ts";
-import { groupVersion, type ResourceKind } from "./object.ts";
-import { VERSION } from "./release.ts";
-import { RESOURCES } from "./resources/all.ts";
-import { placesOf, type Resource } from "./resources/resource.ts";
-import { compareVersions, parseVersion, sameLine } from "./version.ts";
+import { type Names, type Noun, vendorNames } from "../names.ts";
+import { groupVersion, type ResourceKind } from "../object.ts";
+import { VERSION } from "../tables/release.ts";
+import { compareVersions, parseVersion, sameLine } from "../tables/version.ts";
+import { RESOURCES } from "./all.ts";
+import { placesOf, type Resource } from "./resource.ts";
 
 /** One v3 resource: as people see it, and where it is kept. */
 export interface V3Place {

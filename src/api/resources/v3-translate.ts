@@ -1,12 +1,12 @@
-import { type Names, vendorNames } from "./names.ts";
-import { groupVersion, type KubeObject, type ManagedFieldsEntry, type OwnerReference } from "./object.ts";
+import { type Names, vendorNames } from "../names.ts";
+import { groupVersion, type KubeObject, type ManagedFieldsEntry, type OwnerReference } from "../object.ts";
+import { parseVersion } from "../tables/version.ts";
+import { hasGate } from "../tables/version-gates.ts";
 import { servedPolicyName, spellsOutDefault, storedPolicyName } from "./policy-names.ts";
 import { findPlace, type V3Place } from "./v3-places.ts";
 import { v3Uid } from "./v3-uid.ts";
-import { parseVersion } from "./version.ts";
-import { hasGate } from "./version-gates.ts";
 
-type Way = "toServed" | "toStored";
+type TranslationDirection = "toServed" | "toStored";
 type Fields = Record<string, unknown>;
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi;
@@ -98,7 +98,7 @@ export class Translator {
     };
   }
 
-  #metadata(object: KubeObject, way: Way): KubeObject {
+  #metadata(object: KubeObject, way: TranslationDirection): KubeObject {
     const { metadata } = object;
     if (metadata.uid) metadata.uid = this.uid(metadata.uid);
     const renamed = new Map<string, string>();
@@ -115,7 +115,7 @@ export class Translator {
     return object;
   }
 
-  #owner(owner: OwnerReference, way: Way): OwnerReference {
+  #owner(owner: OwnerReference, way: TranslationDirection): OwnerReference {
     const kind = this.#convertsOwners && findPlace(this.#kinds, String(owner.apiVersion), String(owner.kind));
     // A reference straight to the stored object, written through this API, means that very object.
     if (!kind || (way === "toStored" && owner.apiVersion === groupVersion(kind.stored))) return owner;
@@ -130,7 +130,7 @@ export class Translator {
     };
   }
 
-  #managed(entry: ManagedFieldsEntry, way: Way, owners: ReadonlyMap<string, string>): void {
+  #managed(entry: ManagedFieldsEntry, way: TranslationDirection, owners: ReadonlyMap<string, string>): void {
     const { stored, served } = this.#names.groups;
     const [from, to] = way === "toServed" ? [stored, served] : [served, stored];
     if (entry.apiVersion === groupVersion(from)) entry.apiVersion = groupVersion(to);

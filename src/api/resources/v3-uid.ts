@@ -1,5 +1,5 @@
-import { compareVersions, parseVersion, sameLine } from "./version.ts";
-import { VERSION_GATES } from "./version-gates.ts";
+import { compareVersions, parseVersion, sameLine } from "../tables/version.ts";
+import { VERSION_GATES } from "../tables/version-gates.ts";
 
 /** The version and the variant of a UUID are written in these bytes; they stay, so that the result is a UUID of the same kind. */
 const KEPT_BYTES: readonly number[] = [6, 8];

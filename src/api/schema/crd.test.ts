@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { parseAllDocuments, stringify } from "yaml";
+import { renderGeneratedFiles } from "../generated-files.ts";
+import { calicoNames } from "../names.ts";
 import { customResourceDefinitions } from "./crd.ts";
-import { renderGeneratedFiles } from "./generated-files.ts";
-import { calicoNames } from "./names.ts";
 import type { Schema } from "./schema.ts";
 import { structuralProblems } from "./schema-structural.ts";
 

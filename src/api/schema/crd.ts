@@ -1,7 +1,7 @@
-import { type Names, vendorNames } from "./names.ts";
-import type { KubeObject } from "./object.ts";
-import { RESOURCES } from "./resources/all.ts";
-import { objectSchema, type PrinterColumn, placesOf, type Resource } from "./resources/resource.ts";
+import { type Names, vendorNames } from "../names.ts";
+import type { KubeObject } from "../object.ts";
+import { RESOURCES } from "../resources/all.ts";
+import { objectSchema, type PrinterColumn, placesOf, type Resource } from "../resources/resource.ts";
 import type { Schema } from "./schema.ts";
 
 /** A CustomResourceDefinition of apiextensions.k8s.io/v1, as far as ours go. */

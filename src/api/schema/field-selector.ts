@@ -1,4 +1,4 @@
-import { StatusError } from "./status.ts";
+import { StatusError } from "../status.ts";
 
 export interface FieldRequirement {
   path: string;

@@ -1,8 +1,8 @@
 import { describe, expectTypeOf, it } from "vitest";
-import type { KubeObject } from "./object.ts";
-import type { Installation, InstallationSpec } from "./resources/installation.ts";
-import type { IPAMBlock } from "./resources/ipam.ts";
-import type { PolicyRule } from "./resources/policy-rule.ts";
+import type { KubeObject } from "../object.ts";
+import type { Installation, InstallationSpec } from "../resources/installation.ts";
+import type { IPAMBlock } from "../resources/ipam.ts";
+import type { PolicyRule } from "../resources/policy-rule.ts";
 
 describe("types come from the schemas", () => {
   it("so words are the allowed words", () => {

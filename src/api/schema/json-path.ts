@@ -1,4 +1,4 @@
-import { defineErrors } from "../kit/errors.ts";
+import { defineErrors } from "../../kit/errors.ts";
 
 const errors = defineErrors({
   JSON_PATH_INVALID: {

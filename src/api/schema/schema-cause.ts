@@ -1,4 +1,4 @@
-import type { StatusCause } from "./status.ts";
+import type { StatusCause } from "../status.ts";
 
 /** Field problems in the words a Kubernetes API uses, so that a person can search for what they read. */
 

@@ -181,13 +181,13 @@ function checkFields(walk: Walk, schema: Schema, value: Fields, path: string, en
 function checkRequired(walk: Walk, schema: Schema, value: Fields, path: string): void {
   for (const name of schema.required ?? []) {
     if (value[name] !== undefined) continue;
-    if (walk.native && (path.startsWith("status") || !mustBeSaid(walk, own(schema.properties, name)))) continue;
+    if (walk.native && (path.startsWith("status") || !isRequired(walk, own(schema.properties, name)))) continue;
     report(walk, path === "" ? name : `${path}.${name}`, "required", requiredMessage());
   }
 }
 
 /** In Kubernetes' own types only a name-like string has no useful zero value; strategies say which other zeros are wrong. */
-function mustBeSaid(walk: Walk, schema: Schema | undefined): boolean {
+function isRequired(walk: Walk, schema: Schema | undefined): boolean {
   if (!schema) return false;
   const { type, format } = resolved(schema, walk.definitions);
   return type === "string" && format === undefined;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { conformanceData, NO_CONFORMANCE_DATA } from "../../test/support/conformance.ts";
+import { conformanceData, NO_CONFORMANCE_DATA } from "../../../test/support/conformance.ts";
 import {
   hasGlobal,
   matchesExpression,

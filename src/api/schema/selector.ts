@@ -1,5 +1,5 @@
+import { StatusError } from "../status.ts";
 import { parseSelectorTerms, type SelectorOperator } from "./selector-parser.ts";
-import { StatusError } from "./status.ts";
 
 /** One condition on labels; a selector is a list of them that must all hold. Values are sorted and each is there once. */
 export interface LabelRequirement {

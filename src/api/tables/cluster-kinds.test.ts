@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { installation } from "../resources/installation.ts";
 import { CLUSTER_KINDS, type ClusterKind, isClusterKind } from "./cluster-kinds.ts";
 import { ENDPOINT_RULES } from "./endpoint-rules.ts";
-import { installation } from "./resources/installation.ts";
-import { SERVICE_PROXY } from "./service-proxy.ts";
+import { SERVICE_PROXY } from "./kube-proxy.ts";
 
 /** The specification's tables read across: one line per cluster kind. */
 const SPEC: Record<

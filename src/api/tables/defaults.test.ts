@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { installation } from "../resources/installation.ts";
+import { objectSchema } from "../resources/resource.ts";
+import { validateObject } from "../validation/validate.ts";
 import { CLUSTER_KINDS, type ClusterKind } from "./cluster-kinds.ts";
 import { EFFECTIVE_DEFAULTS, effectiveInstallation } from "./defaults.ts";
-import { installation } from "./resources/installation.ts";
-import { objectSchema } from "./resources/resource.ts";
-import { validateObject } from "./validation/validate.ts";
 
 const EMPTY = { variant: "OpenSource" } as const;
 

@@ -1,7 +1,7 @@
-import { formatAddress, parseCidr, V4 } from "../kit/ip.ts";
+import { formatAddress, parseCidr, V4 } from "../../kit/ip.ts";
+import type { Dataplane } from "../dataplane.ts";
+import type { InstallationSpec } from "../resources/installation.ts";
 import { CLUSTER_KINDS, type ClusterKind } from "./cluster-kinds.ts";
-import type { Dataplane } from "./dataplane.ts";
-import type { InstallationSpec } from "./resources/installation.ts";
 
 type Network = NonNullable<InstallationSpec["vendorNetwork"]>;
 type Pool = NonNullable<Network["ipPools"]>[number];

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import type { KubeObject } from "../object.ts";
 import { detectClusterKind, type PlatformSigns } from "./detect-cluster-kind.ts";
-import type { KubeObject } from "./object.ts";
 
 const bare: PlatformSigns = { definitions: [], configMaps: [], nodes: [] };
 const node = (label: string): KubeObject => ({

@@ -1,5 +1,5 @@
+import type { KubeObject } from "../object.ts";
 import type { ClusterKind } from "./cluster-kinds.ts";
-import type { KubeObject } from "./object.ts";
 
 /** What a platform shows of itself, as far as kinds are told apart by it. */
 export interface PlatformSigns {

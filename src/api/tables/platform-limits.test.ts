@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { NODE_IMAGES } from "../node-images.ts";
 import type { ClusterKind } from "./cluster-kinds.ts";
 import { compareKernels, parseKernelRelease } from "./kernel-release.ts";
-import { NODE_IMAGES } from "./node-images.ts";
 import { parseOperatingSystem } from "./operating-system.ts";
 import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "./platform-limits.ts";
 

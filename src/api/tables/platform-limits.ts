@@ -1,6 +1,6 @@
+import { NODE_IMAGES, type NodeImageRow } from "../node-images.ts";
 import type { ClusterKind } from "./cluster-kinds.ts";
 import { compareKernels, type KernelRelease, parseKernelRelease } from "./kernel-release.ts";
-import { NODE_IMAGES, type NodeImageRow } from "./node-images.ts";
 import { type OperatingSystem, parseOperatingSystem, releaseAtLeast } from "./operating-system.ts";
 
 /** The platform constraints of eBPF, as the specification has them. */

@@ -1,4 +1,4 @@
-import manifest from "../../package.json" with { type: "json" };
+import manifest from "../../../package.json" with { type: "json" };
 
 /** Of this product: vendorctl and the programs that run in a cluster are released together. */
 export const VERSION = `v${manifest.version}`;

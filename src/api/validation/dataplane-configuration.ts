@@ -1,7 +1,7 @@
 import { parseAddress, V4 } from "../../kit/ip.ts";
-import { canWrite, parseOperatingSystem } from "../operating-system.ts";
-import { PLATFORM_LIMITS } from "../platform-limits.ts";
 import type { DataplaneConfiguration } from "../resources/dataplane-configuration.ts";
+import { canWrite, parseOperatingSystem } from "../tables/operating-system.ts";
+import { PLATFORM_LIMITS } from "../tables/platform-limits.ts";
 import type { ClusterFacts } from "./facts.ts";
 import { type Problem, reporters } from "./problem.ts";
 import { addressProblems, nameProblems, netProblems, rangeProblems, regexProblems, VALUE_PROBLEMS } from "./values.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { calicoNames, vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
-import { holdAnnotations } from "../protocol/held-node.ts";
+import { holdAnnotations } from "../protocol/node-hold.ts";
 import { ebpfObjectProblems, ebpfPlatformProblems } from "./ebpf.ts";
 import { EXPLANATIONS } from "./explain.ts";
 

@@ -1,9 +1,9 @@
-import { type ClusterKind, isClusterKind } from "../cluster-kinds.ts";
 import { type Names, vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
-import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../platform-limits.ts";
-import { isHold } from "../protocol/held-node.ts";
-import { SERVICE_PROXY } from "../service-proxy.ts";
+import { isHold } from "../protocol/node-hold.ts";
+import { type ClusterKind, isClusterKind } from "../tables/cluster-kinds.ts";
+import { SERVICE_PROXY } from "../tables/kube-proxy.ts";
+import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../tables/platform-limits.ts";
 import type { ClusterFacts, ObservedNode } from "./facts.ts";
 import { type Problem, reporters } from "./problem.ts";
 

@@ -1,7 +1,7 @@
 import { contains, parseAddress, parseCidr } from "../../kit/ip.ts";
-import { ENDPOINT_RULES, type EndpointRule } from "../endpoint-rules.ts";
 import { type Names, vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
+import { ENDPOINT_RULES, type EndpointRule } from "../tables/endpoint-rules.ts";
 import type { ClusterFacts } from "./facts.ts";
 import { nearestName } from "./nearest-name.ts";
 import { type Problem, reporters } from "./problem.ts";

@@ -1,4 +1,4 @@
-import { UPGRADE_PROBLEMS } from "../version-gates.ts";
+import { UPGRADE_PROBLEMS } from "../tables/version-gates.ts";
 import { DATAPLANE_PROBLEMS } from "./dataplane-configuration.ts";
 import { EBPF_PROBLEMS } from "./ebpf.ts";
 import { ENDPOINT_PROBLEMS } from "./endpoint-map.ts";

@@ -1,6 +1,6 @@
-import type { ClusterKind } from "../cluster-kinds.ts";
 import type { Names } from "../names.ts";
 import type { KubeObject } from "../object.ts";
+import type { ClusterKind } from "../tables/cluster-kinds.ts";
 
 /** What validation may know of a cluster. Nothing is assumed: what is not known is not checked. */
 export interface ClusterFacts {

@@ -1,5 +1,5 @@
-import { parseVersion } from "../version.ts";
-import { hasGate, VERSION_GATES } from "../version-gates.ts";
+import { parseVersion } from "../tables/version.ts";
+import { hasGate, VERSION_GATES } from "../tables/version-gates.ts";
 import type { ClusterFacts } from "./facts.ts";
 import { type Problem, reporters } from "./problem.ts";
 import { singletonProblems } from "./values.ts";

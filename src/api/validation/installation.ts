@@ -1,7 +1,7 @@
-import { CLUSTER_KIND_NAMES, CLUSTER_KINDS, type ClusterKind } from "../cluster-kinds.ts";
 import { vendorNames } from "../names.ts";
-import { parseOperatingSystem } from "../operating-system.ts";
 import type { Installation, InstallationSpec } from "../resources/installation.ts";
+import { CLUSTER_KIND_NAMES, CLUSTER_KINDS, type ClusterKind } from "../tables/cluster-kinds.ts";
+import { parseOperatingSystem } from "../tables/operating-system.ts";
 import { ebpfPlatformProblems, ebpfProblem } from "./ebpf.ts";
 import type { ClusterFacts } from "./facts.ts";
 import {

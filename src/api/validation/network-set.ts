@@ -1,4 +1,4 @@
-import { DERIVED_LABELS } from "../derived-labels.ts";
+import { DERIVED_LABELS } from "../resources/derived-labels.ts";
 import type { NetworkSet } from "../resources/network-set.ts";
 import type { Profile } from "../resources/profile.ts";
 import type { Problem } from "./problem.ts";

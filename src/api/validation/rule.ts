@@ -1,6 +1,6 @@
 import { parseAddress, parseCidr, V4 } from "../../kit/ip.ts";
-import { protocolNumber } from "../protocols.ts";
 import type { PolicyRule, RuleEntity } from "../resources/policy-rule.ts";
+import { protocolNumber } from "../tables/protocols.ts";
 import { type Problem, reporters } from "./problem.ts";
 import { brief, labelKeyProblems, netProblems, selectorProblems } from "./values.ts";
 

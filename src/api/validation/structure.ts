@@ -1,5 +1,5 @@
-import type { Schema } from "../schema.ts";
-import { type SchemaProblem, validateAgainst } from "../schema-walk.ts";
+import type { Schema } from "../schema/schema.ts";
+import { type SchemaProblem, validateAgainst } from "../schema/schema-walk.ts";
 import { nearestName } from "./nearest-name.ts";
 import { type Problem, reporters } from "./problem.ts";
 

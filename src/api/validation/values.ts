@@ -1,5 +1,5 @@
 import { type Family, parseAddress, parseCidr } from "../../kit/ip.ts";
-import { hasGlobal, parseSelectorExpression } from "../selector-expression.ts";
+import { hasGlobal, parseSelectorExpression } from "../schema/selector-expression.ts";
 import { type Problem, reporters } from "./problem.ts";
 
 const NAMES = "Names are made of lower-case letters, digits, hyphens and, where a kind allows them, dots.";

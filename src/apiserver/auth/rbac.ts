@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import { type LabelSelector, labelSelectorOf, matchesLabels } from "../../api/selector.ts";
+import { type LabelSelector, labelSelectorOf, matchesLabels } from "../../api/schema/selector.ts";
 import type { Admission, Change, UserInfo } from "../call.ts";
 import type { Store } from "../storage/store.ts";
 import { refuseEscalation } from "./escalation.ts";

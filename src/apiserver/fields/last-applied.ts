@@ -15,7 +15,7 @@ const ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration";
 const MAX_ANNOTATIONS_BYTES = 256 * 1024;
 
 /** The fields client-side apply set and nobody changed since; undefined when the object does not come from it. */
-export function takenByClientSideApply(type: TypeNode, live: KubeObject, apiVersion: string): FieldSet | undefined {
+export function ownedByClientSideApply(type: TypeNode, live: KubeObject, apiVersion: string): FieldSet | undefined {
   const text = live.metadata.annotations?.[ANNOTATION];
   if (!text) return undefined;
   const last = parsed(text);

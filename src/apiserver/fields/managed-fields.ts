@@ -4,7 +4,7 @@ import type { ServedKind } from "../resource.ts";
 import { conflictError } from "./conflict-error.ts";
 import { difference, EMPTY, type FieldSet, fieldSetOf, isEmpty, pathsOf, union } from "./field-set.ts";
 import { equalJson, type JsonMap } from "./json.ts";
-import { KUBECTL, takenByClientSideApply, withLastApplied } from "./last-applied.ts";
+import { KUBECTL, ownedByClientSideApply, withLastApplied } from "./last-applied.ts";
 import { UntypableValue } from "./list-items.ts";
 import {
   asksForReset,
@@ -164,7 +164,7 @@ class OwnershipKeeper {
 
   /** What is left of a conflict once kubectl is allowed what its client-side apply had set; undefined for nothing. */
   private withoutClientSide(conflict: OwnershipConflict, live: KubeObject, who: Who): OwnershipConflict | undefined {
-    const allowed = who.manager === KUBECTL && takenByClientSideApply(this.type, live, who.apiVersion);
+    const allowed = who.manager === KUBECTL && ownedByClientSideApply(this.type, live, who.apiVersion);
     if (!allowed) return conflict;
     const left = [...conflict.conflicts]
       .map(([id, set]): [string, FieldSet] => [id, difference(set, allowed)])

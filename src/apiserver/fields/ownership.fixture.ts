@@ -1,5 +1,5 @@
 import type { KubeObject, ManagedFieldsEntry } from "../../api/object.ts";
-import type { Schema } from "../../api/schema.ts";
+import type { Schema } from "../../api/schema/schema.ts";
 import { StatusError } from "../../api/status.ts";
 import { fieldOwnership, type Who } from "./managed-fields.ts";
 

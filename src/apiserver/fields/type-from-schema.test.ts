@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Definitions, Schema } from "../../api/schema.ts";
+import type { Definitions, Schema } from "../../api/schema/schema.ts";
 import { toFieldSet } from "./to-field-set.ts";
 import { typeFromSchema } from "./type-from-schema.ts";
 import { validate } from "./validate.ts";

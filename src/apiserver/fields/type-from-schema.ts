@@ -1,4 +1,4 @@
-import { type Definitions, resolve, type Schema } from "../../api/schema.ts";
+import { type Definitions, resolve, type Schema } from "../../api/schema/schema.ts";
 import { DEDUCED, type FieldType, lazy, listType, type TypeNode, UNTYPED_ATOMIC } from "./type-node.ts";
 
 const STRING: TypeNode = { scalar: "string" };

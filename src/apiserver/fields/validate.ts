@@ -5,14 +5,14 @@ import { kindOf, type ListType, type MapType, type ScalarType, type TypeNode } f
 
 interface Problem {
   path: string;
-  says: string;
+  message: string;
 }
 
 /** Everything about `value` that does not fit its type, one sentence each; empty when it fits. */
 export function validate(type: TypeNode, value: unknown, options: { allowDuplicates: boolean }): string[] {
   const problems: Problem[] = [];
   check(type, value, { path: "", allowDuplicates: options.allowDuplicates, problems });
-  return problems.map(({ path, says }) => (path === "" ? says : `${path}: ${says}`));
+  return problems.map(({ path, message: says }) => (path === "" ? says : `${path}: ${says}`));
 }
 
 interface Visit {
@@ -33,20 +33,20 @@ function check(type: TypeNode, value: unknown, at: Visit): void {
       checkScalar(type.scalar!, value, at);
       break;
     default:
-      at.problems.push({ path: at.path, says: "schema error: the type accepts no value" });
+      at.problems.push({ path: at.path, message: "schema error: the type accepts no value" });
   }
 }
 
 function checkMap(map: MapType, value: unknown, at: Visit): void {
   if (value === null) return;
   if (!isMap(value)) {
-    at.problems.push({ path: at.path, says: `expected map, got ${JSON.stringify(value)}` });
+    at.problems.push({ path: at.path, message: `expected map, got ${JSON.stringify(value)}` });
     return;
   }
   for (const name of Object.keys(value as JsonMap)) {
     const path = at.path + displayPathElement(fieldElement(name));
     const type = map.fields.get(name)?.type() ?? map.element?.();
-    if (type === undefined) at.problems.push({ path, says: "field not declared in schema" });
+    if (type === undefined) at.problems.push({ path, message: "field not declared in schema" });
     else check(type, value[name], { ...at, path });
   }
 }
@@ -54,7 +54,7 @@ function checkMap(map: MapType, value: unknown, at: Visit): void {
 function checkList(list: ListType, value: unknown, at: Visit): void {
   if (value === null) return;
   if (!Array.isArray(value)) {
-    at.problems.push({ path: at.path, says: `expected list, got ${JSON.stringify(value)}` });
+    at.problems.push({ path: at.path, message: `expected list, got ${JSON.stringify(value)}` });
     return;
   }
   const seen = new Set<string>();
@@ -62,7 +62,7 @@ function checkList(list: ListType, value: unknown, at: Visit): void {
     const element = list.atomic ? `i:${index}` : elementOrProblem(list, item, index, at);
     if (element === undefined) return;
     if (seen.has(element) && !at.allowDuplicates) {
-      at.problems.push({ path: at.path, says: `duplicate entries for key ${displayPathElement(element)}` });
+      at.problems.push({ path: at.path, message: `duplicate entries for key ${displayPathElement(element)}` });
     }
     seen.add(element);
     check(list.element(), item, { ...at, path: at.path + displayPathElement(element) });
@@ -74,7 +74,7 @@ function elementOrProblem(list: ListType, item: unknown, index: number, at: Visi
     return itemElement(list, item);
   } catch (error) {
     if (!(error instanceof UntypableValue)) throw error;
-    at.problems.push({ path: at.path, says: `element ${index}: ${error.message}` });
+    at.problems.push({ path: at.path, message: `element ${index}: ${error.message}` });
     return undefined;
   }
 }
@@ -90,8 +90,8 @@ function checkScalar(scalar: ScalarType, value: unknown, at: Visit): void {
   if (value === null) return;
   const expected = EXPECTED[scalar];
   if (expected === undefined) {
-    at.problems.push({ path: at.path, says: `unexpected scalar type in schema: ${String(scalar)}` });
+    at.problems.push({ path: at.path, message: `unexpected scalar type in schema: ${String(scalar)}` });
   } else if (!expected.fits(value)) {
-    at.problems.push({ path: at.path, says: `expected ${expected.says}, got ${JSON.stringify(value)}` });
+    at.problems.push({ path: at.path, message: `expected ${expected.says}, got ${JSON.stringify(value)}` });
   }
 }

@@ -1,4 +1,4 @@
-import type { Schema } from "../../api/schema.ts";
+import type { Schema } from "../../api/schema/schema.ts";
 import { DEFINITIONS, KEPT_WHEN_EMPTY } from "./types.ts";
 
 type Fields = Record<string, unknown>;

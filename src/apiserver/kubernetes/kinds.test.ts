@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../../api/object.ts";
-import { applyDefaults, pruneUnknown, validateAgainst } from "../../api/schema-walk.ts";
+import { applyDefaults, pruneUnknown, validateAgainst } from "../../api/schema/schema-walk.ts";
 import type { ServedKind } from "../resource.ts";
 import { kubernetesKinds } from "./kinds.ts";
 

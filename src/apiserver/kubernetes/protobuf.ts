@@ -1,5 +1,5 @@
 import { parseGroupVersion } from "../../api/object.ts";
-import { resolve, type Schema } from "../../api/schema.ts";
+import { resolve, type Schema } from "../../api/schema/schema.ts";
 import { unsupportedMediaType } from "../status-errors.ts";
 import numbers from "./protobuf.gen.json" with { type: "json" };
 import { DEFINITIONS, packageOf } from "./types.ts";

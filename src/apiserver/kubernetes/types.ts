@@ -1,4 +1,4 @@
-import type { Definitions, Schema } from "../../api/schema.ts";
+import type { Definitions, Schema } from "../../api/schema/schema.ts";
 import types from "./types.gen.json" with { type: "json" };
 
 /** Kubernetes' own types, as `tools/kubernetes-types.mjs` reads them from their declarations. */

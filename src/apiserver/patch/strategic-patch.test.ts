@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Definitions } from "../../api/schema.ts";
+import type { Definitions } from "../../api/schema/schema.ts";
 import { applyStrategicPatch, patchTypeOf } from "./strategic-patch.ts";
 
 /** As much of a pod as the stories below need, described the way Kubernetes describes its own types. */

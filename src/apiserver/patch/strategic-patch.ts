@@ -1,4 +1,4 @@
-import { type Definitions, resolve, type Schema } from "../../api/schema.ts";
+import { type Definitions, resolve, type Schema } from "../../api/schema/schema.ts";
 import {
   DELETE_FROM_PRIMITIVE_LIST,
   fieldOfDirective,

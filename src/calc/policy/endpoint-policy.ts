@@ -1,7 +1,7 @@
-import type { Tier } from "../api/resources/tier.ts";
-import { BUILT_IN_TIERS, isBuiltInTier } from "../api/validation/tier.ts";
-import type { Direction, TierPolicies } from "./model.ts";
-import { orMake } from "./or-make.ts";
+import type { Tier } from "../../api/resources/tier.ts";
+import { BUILT_IN_TIERS, isBuiltInTier } from "../../api/validation/tier.ts";
+import type { Direction, TierPolicies } from "../model.ts";
+import { orMake } from "../or-make.ts";
 import type { TranslatedPolicy } from "./translated-policy.ts";
 
 /** A tier without an order comes where the default one is. */

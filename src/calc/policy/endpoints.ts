@@ -1,20 +1,20 @@
-import type { HostEndpoint as HostEndpointResource } from "../api/resources/host-endpoint.ts";
-import type { Tier } from "../api/resources/tier.ts";
+import type { HostEndpoint as HostEndpointResource } from "../../api/resources/host-endpoint.ts";
+import type { Tier } from "../../api/resources/tier.ts";
+import type { Direction, HostEndpoint, Policy, Profile, TierPolicies, WorkloadEndpoint } from "../model.ts";
+import { orMake } from "../or-make.ts";
+import type { TableDiff } from "../table-diff.ts";
 import { orderedTiers, tierPlace } from "./endpoint-policy.ts";
 import type { IpSets } from "./ip-sets.ts";
 import { LabelIndex } from "./label-index.ts";
-import type { Direction, HostEndpoint, Policy, Profile, TierPolicies, WorkloadEndpoint } from "./model.ts";
-import { orMake } from "./or-make.ts";
+import type { LabeledEndpoint, Workload } from "./labeled-endpoints.ts";
 import type { SetSource } from "./set-source.ts";
-import type { TableDiff } from "./table-diff.ts";
-import type { Thing, Workload } from "./things.ts";
 import type { TranslatedProfile } from "./translate-profile.ts";
 import type { TranslatedPolicy } from "./translated-policy.ts";
 
 /** An endpoint of this node. */
 export type LocalEndpoint =
   | { is: "workload"; thing: Workload }
-  | { is: "host"; thing: Thing; resource: HostEndpointResource };
+  | { is: "host"; thing: LabeledEndpoint; resource: HostEndpointResource };
 
 interface Tables {
   endpoints: TableDiff<WorkloadEndpoint>;
@@ -141,7 +141,7 @@ export class Endpoints {
     };
   }
 
-  #host(thing: Thing, { metadata, spec }: HostEndpointResource): HostEndpoint {
+  #host(thing: LabeledEndpoint, { metadata, spec }: HostEndpointResource): HostEndpoint {
     const all = this.#selecting(thing.id);
     const normal = all.filter(({ preDNAT }) => !preDNAT);
     const forward = normal.filter(({ applyOnForward }) => applyOnForward);

@@ -1,7 +1,7 @@
+import type { DataplaneModel, Direction, HostEndpoint, Packet } from "../model.ts";
 import type { HookPolicy } from "./hook-policy.ts";
 import { hostHook, workloadHook } from "./hook-policy.ts";
-import { allowed, judge, type Verdict } from "./judge-hook.ts";
-import type { DataplaneModel, Direction, HostEndpoint, Packet } from "./model.ts";
+import { allowed, hookVerdict, type Verdict } from "./hook-verdict.ts";
 
 /** Where a packet comes from or goes to, as this node sees it. `interface` is one of the node's own, with the endpoint it has. */
 export type Place =
@@ -22,7 +22,7 @@ export function evaluate(model: DataplaneModel, packet: Packet, path: { from: Pl
   let last = allowed("no policy applies");
   for (const hook of hooksOf(model, path)) {
     if (hook === "absent") return { action: "deny", because: "the workload is not known here", hits };
-    last = judge(model, hook, packet, role);
+    last = hookVerdict(model, hook, packet, role);
     hits.push(...last.hits);
     if (last.action === "deny") return { ...last, hits };
   }

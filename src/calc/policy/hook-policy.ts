@@ -1,4 +1,4 @@
-import { parseCidr } from "../kit/ip.ts";
+import { parseCidr } from "../../kit/ip.ts";
 import type {
   DataplaneModel,
   Direction,
@@ -6,7 +6,7 @@ import type {
   HostEndpoint,
   TierPolicies,
   WorkloadEndpoint,
-} from "./model.ts";
+} from "../model.ts";
 
 /**
  * All policy one interface runs in one direction: what an eBPF program is assembled from, what a chain of the standard plane dispatches to,

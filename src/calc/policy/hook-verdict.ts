@@ -1,7 +1,7 @@
+import type { DataplaneModel, Direction, FailsafePort, Packet, Rule, TierPolicies } from "../model.ts";
+import { NetTable } from "../nets.ts";
 import type { HookPolicy, HostPart, WorkloadPart } from "./hook-policy.ts";
 import { matchesRule, type ReadPacket, readPacket } from "./match-rule.ts";
-import type { DataplaneModel, Direction, FailsafePort, Packet, Rule, TierPolicies } from "./model.ts";
-import { NetTable } from "./nets.ts";
 
 export interface Verdict {
   action: "allow" | "deny";
@@ -18,19 +18,19 @@ export interface HostRole {
 }
 
 /** What one interface decides of one packet. */
-export function judge(model: DataplaneModel, hook: HookPolicy, packet: Packet, role: HostRole): Verdict {
+export function hookVerdict(model: DataplaneModel, hook: HookPolicy, packet: Packet, role: HostRole): Verdict {
   const hits: string[] = [];
   const read = readPacket(packet);
   const original = readPacket(packet, true);
   if (!read || !original) return { action: "deny", because: "its addresses cannot be read", hits };
-  const judging: Judging = { model, read, original, hits };
-  const host = hook.host && judgeHost(judging, hook.host, role);
+  const judging: Evaluation = { model, read, original, hits };
+  const host = hook.host && hostVerdict(judging, hook.host, role);
   if (host?.action === "deny") return { ...host, hits };
-  const own = hook.workload && judgeWorkload(judging, hook.workload);
+  const own = hook.workload && workloadVerdict(judging, hook.workload);
   return { ...(own ?? host ?? allowed("the interface has no policy")), hits };
 }
 
-interface Judging {
+interface Evaluation {
   model: DataplaneModel;
   read: ReadPacket;
   original: ReadPacket;
@@ -39,7 +39,7 @@ interface Judging {
 
 type Decision = Omit<Verdict, "hits">;
 
-function judgeHost(judging: Judging, part: HostPart, role: HostRole): Decision {
+function hostVerdict(judging: Evaluation, part: HostPart, role: HostRole): Decision {
   if (isFailsafe(judging, part.direction, role)) return allowed("a failsafe port");
   const before = runTiers(judging, part.preDNAT, part.direction, judging.original);
   if (before) return before;
@@ -50,13 +50,13 @@ function judgeHost(judging: Judging, part: HostPart, role: HostRole): Decision {
   return runTiers(judging, part.normal, part.direction) ?? runProfiles(judging, part.profiles, part.direction);
 }
 
-function judgeWorkload(judging: Judging, part: WorkloadPart): Decision {
+function workloadVerdict(judging: Evaluation, part: WorkloadPart): Decision {
   return runTiers(judging, part.tiers, part.direction) ?? runProfiles(judging, part.profiles, part.direction);
 }
 
 /** Undefined: every tier passed. */
 function runTiers(
-  judging: Judging,
+  judging: Evaluation,
   tiers: TierPolicies[],
   direction: Direction,
   packet = judging.read,
@@ -76,7 +76,7 @@ function* rulesOf(model: DataplaneModel, tier: TierPolicies, direction: Directio
   for (const id of tier.policies) yield* model.policies.get(id)?.[direction] ?? [];
 }
 
-function runProfiles(judging: Judging, ids: string[], direction: Direction): Decision {
+function runProfiles(judging: Evaluation, ids: string[], direction: Direction): Decision {
   for (const id of ids) {
     const decided = firstMatch(judging, judging.model.profiles.get(id)?.[direction] ?? [], judging.read);
     if (decided) return { action: decided.action === "allow" ? "allow" : "deny", because: `rule ${decided.id}` };
@@ -86,7 +86,7 @@ function runProfiles(judging: Judging, ids: string[], direction: Direction): Dec
 }
 
 function firstMatch(
-  { model, hits }: Judging,
+  { model, hits }: Evaluation,
   rules: Iterable<Rule>,
   packet: ReadPacket,
 ): { id: string; action: "allow" | "deny" | "pass" } | undefined {
@@ -99,7 +99,7 @@ function firstMatch(
 }
 
 /** Ports host policy never closes: by the packet's own destination, before or after translation alike. */
-function isFailsafe({ model, read }: Judging, direction: Direction, role: HostRole): boolean {
+function isFailsafe({ model, read }: Evaluation, direction: Direction, role: HostRole): boolean {
   const { inbound, outbound } = model.settings.failsafe;
   if (direction === "ingress") return role.toHost && inbound.some((port) => opens(port, read, read.source.address));
   return role.fromHost && outbound.some((port) => opens(port, read, read.destination.address));

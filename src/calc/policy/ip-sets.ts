@@ -1,9 +1,9 @@
-import { PORT_PROTOCOLS } from "../api/protocols.ts";
+import { PORT_PROTOCOLS } from "../../api/tables/protocols.ts";
+import type { IpSetsDelta } from "../model.ts";
+import { orMake } from "../or-make.ts";
 import { LabelIndex } from "./label-index.ts";
-import type { IpSetsDelta } from "./model.ts";
-import { orMake } from "./or-make.ts";
+import type { LabeledEndpoint } from "./labeled-endpoints.ts";
 import type { SetSource } from "./set-source.ts";
-import type { Thing } from "./things.ts";
 
 /** Backends of one service, as its endpoint slices list them. */
 export interface ServiceBackends {
@@ -26,7 +26,7 @@ interface ActiveSet {
 
 /** The sets rules in use mean, and who is in them. */
 export class IpSets {
-  readonly #things = new Map<string, Thing>();
+  readonly #things = new Map<string, LabeledEndpoint>();
   readonly #backendsOf: (service: string) => ServiceBackends;
   readonly #active = new Map<string, ActiveSet>();
   readonly #byService = new Map<string, Set<string>>();
@@ -54,7 +54,7 @@ export class IpSets {
     }
   }
 
-  setThing(thing: Thing): void {
+  setEndpoint(thing: LabeledEndpoint): void {
     const before = this.#things.get(thing.id);
     this.#things.set(thing.id, thing);
     this.#index.setItem(thing.id, thing.labels);
@@ -62,7 +62,7 @@ export class IpSets {
     for (const set of this.#index.matchesOfItem(thing.id)) this.#give(set, thing.id, true);
   }
 
-  removeThing(id: string): void {
+  removeEndpoint(id: string): void {
     this.#index.removeItem(id);
     this.#things.delete(id);
   }
@@ -71,7 +71,7 @@ export class IpSets {
     for (const id of this.#byService.get(service) ?? []) this.#give(id, service, true);
   }
 
-  take(): IpSetsDelta {
+  takeDelta(): IpSetsDelta {
     const delta: IpSetsDelta = { set: [], change: [], remove: [] };
     for (const id of [...this.#changed].sort()) {
       const active = this.#active.get(id);
@@ -171,6 +171,6 @@ function sameTexts(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((text, index) => text === b[index]);
 }
 
-function samePorts(a: Thing, b: Thing): boolean {
+function samePorts(a: LabeledEndpoint, b: LabeledEndpoint): boolean {
   return JSON.stringify(a.ports) === JSON.stringify(b.ports);
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { matchesExpression, type SelectorExpression } from "../api/selector-expression.ts";
+import { matchesExpression, type SelectorExpression } from "../../api/schema/selector-expression.ts";
 import { LabelIndex } from "./label-index.ts";
 
 const label = fc.constantFrom("a", "b", "c");

@@ -1,7 +1,7 @@
-import { DERIVED_LABELS } from "../api/derived-labels.ts";
-import { matchesExpression, type SelectorExpression } from "../api/selector-expression.ts";
+import { DERIVED_LABELS } from "../../api/resources/derived-labels.ts";
+import { matchesExpression, type SelectorExpression } from "../../api/schema/selector-expression.ts";
+import { orMake } from "../or-make.ts";
 import { labelRestrictions } from "./label-restrictions.ts";
-import { orMake } from "./or-make.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -23,11 +23,11 @@ export class LabelIndex {
   }
 
   matchesOfItem(id: string): ReadonlySet<string> {
-    return this.#items.get(id)?.matches ?? NOBODY;
+    return this.#items.get(id)?.matches ?? NO_MATCHES;
   }
 
   matchesOfSelector(id: string): ReadonlySet<string> {
-    return this.#selectors.get(id)?.matches ?? NOBODY;
+    return this.#selectors.get(id)?.matches ?? NO_MATCHES;
   }
 
   setItem(id: string, labels: Labels): void {
@@ -125,7 +125,7 @@ export class LabelIndex {
 const EVERYWHERE: ReadonlySet<string> = new Set([DERIVED_LABELS.orchestrator]);
 const CROWDED = 1_000_000;
 
-const NOBODY: ReadonlySet<string> = new Set();
+const NO_MATCHES: ReadonlySet<string> = new Set();
 
 function unfile(index: Map<string, Set<string>>, key: string, id: string): void {
   const ids = index.get(key);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { conformanceData, NO_CONFORMANCE_DATA } from "../../test/support/conformance.ts";
-import { parseSelectorExpression } from "../api/selector-expression.ts";
+import { conformanceData, NO_CONFORMANCE_DATA } from "../../../test/support/conformance.ts";
+import { parseSelectorExpression } from "../../api/schema/selector-expression.ts";
 import { labelRestrictions } from "./label-restrictions.ts";
 
 function restrictionsOf(selector: string) {

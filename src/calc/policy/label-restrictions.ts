@@ -1,4 +1,4 @@
-import type { SelectorExpression } from "../api/selector-expression.ts";
+import type { SelectorExpression } from "../../api/schema/selector-expression.ts";
 
 /** What a label must be like for a selector to match at all. It need not be enough: it only says who cannot match. */
 export interface LabelRestriction {

@@ -1,15 +1,20 @@
-import { DERIVED_LABELS, ORCHESTRATOR } from "../api/derived-labels.ts";
-import type { KubeObject } from "../api/object.ts";
-import { NAME_LABEL, NAMESPACE_LABEL_PREFIX, profileName, SERVICE_ACCOUNT_LABEL_PREFIX } from "../api/profile-names.ts";
-import { podAddresses, podInterfaceName, podMac } from "../api/protocol/pod-network.ts";
-import { protocolNumber } from "../api/protocols.ts";
-import type { HostEndpoint } from "../api/resources/host-endpoint.ts";
-import type { NetworkSet } from "../api/resources/network-set.ts";
-import type { Net } from "./model.ts";
-import { toNets } from "./nets.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { podAddresses, podInterfaceName, podMac } from "../../api/protocol/pod-network.ts";
+import { DERIVED_LABELS, ORCHESTRATOR } from "../../api/resources/derived-labels.ts";
+import type { HostEndpoint } from "../../api/resources/host-endpoint.ts";
+import type { NetworkSet } from "../../api/resources/network-set.ts";
+import {
+  NAME_LABEL,
+  NAMESPACE_LABEL_PREFIX,
+  profileName,
+  SERVICE_ACCOUNT_LABEL_PREFIX,
+} from "../../api/resources/profile-names.ts";
+import { protocolNumber } from "../../api/tables/protocols.ts";
+import type { Net } from "../model.ts";
+import { toNets } from "../nets.ts";
 
 /** Something selectors find: it has labels, addresses, and maybe names for ports. */
-export interface Thing {
+export interface LabeledEndpoint {
   id: string;
   labels: Readonly<Record<string, string>>;
   nets: Net[];
@@ -23,7 +28,7 @@ export interface NamedPort {
 }
 
 /** A pod with a network of its own. */
-export interface Workload extends Thing {
+export interface Workload extends LabeledEndpoint {
   /** `NAMESPACE/POD`, the endpoint's id. */
   endpoint: string;
   node: string;
@@ -87,7 +92,7 @@ export function serviceAccountOf(pod: KubeObject): string {
   return ((pod["spec"] ?? {}) as PodSpec).serviceAccountName || "default";
 }
 
-export function networkSetThing(set: NetworkSet, namespace: KubeObject | undefined): Thing {
+export function labeledNetworkSet(set: NetworkSet, namespace: KubeObject | undefined): LabeledEndpoint {
   const { name, namespace: within, labels } = set.metadata;
   const derived =
     within === undefined ? {} : { ...handedOn(NAMESPACE_LABEL_PREFIX, namespace), [DERIVED_LABELS.namespace]: within };
@@ -100,10 +105,10 @@ export function networkSetThing(set: NetworkSet, namespace: KubeObject | undefin
 }
 
 /** Labels of its profiles are the endpoint's too, where it has none of the same key itself. */
-export function hostEndpointThing(
+export function labeledHostEndpoint(
   endpoint: HostEndpoint,
   labelsOfProfile: (name: string) => Readonly<Record<string, string>> | undefined,
-): Thing {
+): LabeledEndpoint {
   const { name, labels } = endpoint.metadata;
   const inherited = [...(endpoint.spec.profiles ?? [])].reverse().map(labelsOfProfile);
   return {

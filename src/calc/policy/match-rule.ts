@@ -1,8 +1,8 @@
-import { PORT_PROTOCOLS } from "../api/protocols.ts";
-import { type Address, parseAddress } from "../kit/ip.ts";
-import type { DataplaneModel, IcmpMatch, IpSet, Net, Packet, PortRange, RuleMatch } from "./model.ts";
-import { NetTable } from "./nets.ts";
-import { orMake } from "./or-make.ts";
+import { PORT_PROTOCOLS } from "../../api/tables/protocols.ts";
+import { type Address, parseAddress } from "../../kit/ip.ts";
+import type { DataplaneModel, IcmpMatch, IpSet, Net, Packet, PortRange, RuleMatch } from "../model.ts";
+import { NetTable } from "../nets.ts";
+import { orMake } from "../or-make.ts";
 
 /** A packet read once, so that rules only compare. */
 export interface ReadPacket {

@@ -1,6 +1,10 @@
-import { DERIVED_LABELS } from "../api/derived-labels.ts";
-import { NAMESPACE_LABEL_PREFIX, SERVICE_ACCOUNT_LABEL_PREFIX } from "../api/profile-names.ts";
-import { parseSelectorExpression, printExpression, type SelectorExpression } from "../api/selector-expression.ts";
+import { DERIVED_LABELS } from "../../api/resources/derived-labels.ts";
+import { NAMESPACE_LABEL_PREFIX, SERVICE_ACCOUNT_LABEL_PREFIX } from "../../api/resources/profile-names.ts";
+import {
+  parseSelectorExpression,
+  printExpression,
+  type SelectorExpression,
+} from "../../api/schema/selector-expression.ts";
 import { Untranslatable } from "./untranslatable.ts";
 
 /** Builds the one selector a rule or policy means out of its several fields. Equal meaning, as far as order goes, prints equal text. */

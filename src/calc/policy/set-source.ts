@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { PORT_PROTOCOLS } from "../api/protocols.ts";
-import { printExpression, type SelectorExpression } from "../api/selector-expression.ts";
+import { printExpression, type SelectorExpression } from "../../api/schema/selector-expression.ts";
+import { PORT_PROTOCOLS } from "../../api/tables/protocols.ts";
 
 /** What an IP set stands for. Sets of the same meaning have the same id, so all rules that mean it share one. */
 export type SetSource =

@@ -1,8 +1,8 @@
-import { DERIVED_LABELS, ORCHESTRATOR } from "../api/derived-labels.ts";
-import type { KubeObject } from "../api/object.ts";
-import { protocolNumber } from "../api/protocols.ts";
-import type { SelectorExpression } from "../api/selector-expression.ts";
-import type { Direction, ModelProblem, Net, PortRange, Rule, RuleMatch } from "./model.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { DERIVED_LABELS, ORCHESTRATOR } from "../../api/resources/derived-labels.ts";
+import type { SelectorExpression } from "../../api/schema/selector-expression.ts";
+import { protocolNumber } from "../../api/tables/protocols.ts";
+import type { Direction, ModelProblem, Net, PortRange, Rule, RuleMatch } from "../model.ts";
 import { allOf, EVERYTHING, equals, hasLabel, inNamespace, ofNamespace, oneOf } from "./selectors.ts";
 import { SetCollector } from "./set-source.ts";
 import { tieBreak } from "./translate-policy.ts";

@@ -1,7 +1,7 @@
-import { storedPolicyName, tierOf } from "../api/policy-names.ts";
-import type { GlobalNetworkPolicy, NetworkPolicy } from "../api/resources/network-policy.ts";
-import type { SelectorExpression } from "../api/selector-expression.ts";
-import type { ModelProblem } from "./model.ts";
+import type { GlobalNetworkPolicy, NetworkPolicy } from "../../api/resources/network-policy.ts";
+import { storedPolicyName, tierOf } from "../../api/resources/policy-names.ts";
+import type { SelectorExpression } from "../../api/schema/selector-expression.ts";
+import type { ModelProblem } from "../model.ts";
 import { allOf, inNamespace, ofNamespace, ofServiceAccount, readSelector } from "./selectors.ts";
 import { SetCollector } from "./set-source.ts";
 import { translateRules } from "./translate-rule.ts";

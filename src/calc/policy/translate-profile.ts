@@ -1,5 +1,5 @@
-import type { Profile as ProfileResource } from "../api/resources/profile.ts";
-import type { ModelProblem, Profile } from "./model.ts";
+import type { Profile as ProfileResource } from "../../api/resources/profile.ts";
+import type { ModelProblem, Profile } from "../model.ts";
 import { SetCollector, type SetSource } from "./set-source.ts";
 import { ruleId, translateRules } from "./translate-rule.ts";
 import { problem } from "./untranslatable.ts";

@@ -1,9 +1,9 @@
-import { DERIVED_LABELS } from "../api/derived-labels.ts";
-import { PORT_PROTOCOLS, protocolNumber } from "../api/protocols.ts";
-import type { PolicyRule, RuleEntity } from "../api/resources/policy-rule.ts";
-import type { SelectorExpression } from "../api/selector-expression.ts";
-import type { Direction, Net, PortRange, Rule, RuleMatch } from "./model.ts";
-import { isV4, toNet } from "./nets.ts";
+import { DERIVED_LABELS } from "../../api/resources/derived-labels.ts";
+import type { PolicyRule, RuleEntity } from "../../api/resources/policy-rule.ts";
+import type { SelectorExpression } from "../../api/schema/selector-expression.ts";
+import { PORT_PROTOCOLS, protocolNumber } from "../../api/tables/protocols.ts";
+import type { Direction, Net, PortRange, Rule, RuleMatch } from "../model.ts";
+import { isV4, toNet } from "../nets.ts";
 import { allOf, EVERYTHING, inNamespace, ofNamespace, ofServiceAccount, oneOf, readSelector } from "./selectors.ts";
 import type { SetCollector } from "./set-source.ts";
 import { Untranslatable } from "./untranslatable.ts";

@@ -1,5 +1,5 @@
-import type { SelectorExpression } from "../api/selector-expression.ts";
-import type { Direction, ModelProblem, Policy } from "./model.ts";
+import type { SelectorExpression } from "../../api/schema/selector-expression.ts";
+import type { Direction, ModelProblem, Policy } from "../model.ts";
 import type { SetSource } from "./set-source.ts";
 
 /** A policy of any kind, ready to be given to the endpoints it selects. */

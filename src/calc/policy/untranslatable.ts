@@ -1,4 +1,4 @@
-import type { ModelProblem } from "./model.ts";
+import type { ModelProblem } from "../model.ts";
 
 /**
  * What can be wrong with an object that was stored all the same. A rule that cannot be read becomes a rule that denies everything from there on:

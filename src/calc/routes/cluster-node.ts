@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import type { KubeObject } from "../api/object.ts";
-import { nodeInterfaces } from "../api/protocol/node-interfaces.ts";
-import { readNodeNetwork } from "../api/protocol/node-network.ts";
-import { formatAddress, parseAddress, parseCidr } from "../kit/ip.ts";
-import type { ClusterNode, Net } from "./model.ts";
-import { addressOf, isV4, toNet, toNets } from "./nets.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { nodeInterfaces } from "../../api/protocol/node-interfaces.ts";
+import { readNodeNetwork } from "../../api/protocol/node-network.ts";
+import { formatAddress, parseAddress, parseCidr } from "../../kit/ip.ts";
+import type { ClusterNode, Net } from "../model.ts";
+import { addressOf, isV4, toNet, toNets } from "../nets.ts";
 
 /** What else is known of a node, beside the Node itself. */
 export interface NodeFacts {
@@ -15,13 +15,13 @@ export interface NodeFacts {
 }
 
 export function clusterNode(node: KubeObject, facts: NodeFacts): ClusterNode {
-  const told = addressesTold(node);
+  const told = reportedAddresses(node);
   const reported = readNodeNetwork(node);
   const v4 = read(reported.addressV4, told.filter(isV4)[0]);
   const v6 = read(reported.addressV6, told.filter((text) => !isV4(text))[0]);
   const tunnels = facts.tunnelAddresses.map(canonical);
-  const vtepV4 = said(reported.tunnelAddressV4) ?? tunnels.filter(isV4).sort()[0] ?? v4.address;
-  const vtepV6 = said(reported.tunnelAddressV6) ?? tunnels.filter((text) => !isV4(text)).sort()[0] ?? v6.address;
+  const vtepV4 = annotated(reported.tunnelAddressV4) ?? tunnels.filter(isV4).sort()[0] ?? v4.address;
+  const vtepV6 = annotated(reported.tunnelAddressV6) ?? tunnels.filter((text) => !isV4(text)).sort()[0] ?? v6.address;
   const { name } = node.metadata;
   return {
     name,
@@ -51,16 +51,16 @@ function derivedMac(node: string): string {
 function read(text: string | undefined, otherwise: string | undefined): { address: string | null; subnet: Net | null } {
   const cidr = text === undefined ? undefined : parseCidr(text);
   if (text !== undefined && cidr) return { address: canonical(addressOf(text)), subnet: toNet(text) ?? null };
-  return { address: said(text) ?? otherwise ?? null, subnet: null };
+  return { address: annotated(text) ?? otherwise ?? null, subnet: null };
 }
 
-function said(text: string | undefined): string | undefined {
+function annotated(text: string | undefined): string | undefined {
   const address = parseAddress(text ?? "");
   return address && formatAddress(address);
 }
 
 /** Those other nodes reach it by first. */
-function addressesTold(node: KubeObject): string[] {
+function reportedAddresses(node: KubeObject): string[] {
   const { addresses = [] } = (node["status"] ?? {}) as { addresses?: { type: string; address: string }[] };
   const ranked = ["InternalIP", "ExternalIP"].flatMap((type) => addresses.filter((entry) => entry.type === type));
   return ranked.flatMap(({ address }) => (parseAddress(address) ? [canonical(address)] : []));

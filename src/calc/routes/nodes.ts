@@ -1,11 +1,11 @@
-import type { KubeObject } from "../api/object.ts";
-import { type AgentReport, announcedDataplane } from "../api/protocol/agent-report.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { type AgentReport, announcedDataplane } from "../../api/protocol/agent-report.ts";
+import type { ClusterNode } from "../model.ts";
+import { addressOf, toNet } from "../nets.ts";
+import { orMake } from "../or-make.ts";
+import type { TableDiff } from "../table-diff.ts";
 import { clusterNode } from "./cluster-node.ts";
-import type { ClusterNode } from "./model.ts";
-import { addressOf, toNet } from "./nets.ts";
-import { orMake } from "./or-make.ts";
 import type { RouteFact, Routes } from "./routes.ts";
-import type { TableDiff } from "./table-diff.ts";
 
 /** The cluster's nodes: what they say themselves, the tunnel addresses blocks know of, and the data plane their agents announce. */
 export class Nodes {
@@ -83,7 +83,7 @@ export class Nodes {
       // A node's status is written every few seconds; only what matters here may cost anything.
       if (JSON.stringify(node) === JSON.stringify(this.#table.get(name))) continue;
       this.#table.set(name, node);
-      this.#routes.say(`node ${name}`, node ? hostFacts(node) : []);
+      this.#routes.problems(`node ${name}`, node ? hostFacts(node) : []);
       changed = true;
     }
     this.#dirty.clear();

@@ -1,11 +1,11 @@
-import { affineNode, allocationsOf } from "../api/ipam-allocation.ts";
-import type { IPPool } from "../api/resources/ip-pool.ts";
-import type { IPAMBlock } from "../api/resources/ipam.ts";
-import { type Cidr, contains, parseAddress, parseCidr } from "../kit/ip.ts";
-import type { ClusterNode, Net, Route } from "./model.ts";
-import { isV4, NetTable, toNet } from "./nets.ts";
-import { orMake } from "./or-make.ts";
-import type { TableDiff } from "./table-diff.ts";
+import type { IPPool } from "../../api/resources/ip-pool.ts";
+import type { IPAMBlock } from "../../api/resources/ipam.ts";
+import { affineNode, allocationsOf } from "../../api/resources/ipam-allocation.ts";
+import { type Cidr, contains, parseAddress, parseCidr } from "../../kit/ip.ts";
+import type { ClusterNode, Net, Route } from "../model.ts";
+import { isV4, NetTable, toNet } from "../nets.ts";
+import { orMake } from "../or-make.ts";
+import type { TableDiff } from "../table-diff.ts";
 
 /** One thing somebody said of a prefix. What becomes of it depends on pools and nodes, so it is kept and worked out again when those change. */
 export type RouteFact =
@@ -39,7 +39,7 @@ export class Routes {
   }
 
   /** What one source says now, in place of what it said before. */
-  say(source: string, facts: readonly RouteFact[]): void {
+  problems(source: string, facts: readonly RouteFact[]): void {
     const before = this.#facts.get(source) ?? [];
     if (before.length === facts.length && JSON.stringify(before) === JSON.stringify(facts)) return;
     for (const { net } of before) {

@@ -1,4 +1,4 @@
-import type { ServiceBackend } from "./model.ts";
+import type { ServiceBackend } from "../model.ts";
 
 /** A backend of one port, with what decides whether it is asked. */
 export interface ServiceEndpoint extends ServiceBackend {

@@ -1,9 +1,9 @@
-import type { KubeObject } from "../api/object.ts";
-import { protocolNumber } from "../api/protocols.ts";
-import { parseAddress } from "../kit/ip.ts";
-import { portMember, type ServiceBackends } from "./ip-sets.ts";
-import { hostNet } from "./nets.ts";
-import { orMake } from "./or-make.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { protocolNumber } from "../../api/tables/protocols.ts";
+import { parseAddress } from "../../kit/ip.ts";
+import { hostNet } from "../nets.ts";
+import { orMake } from "../or-make.ts";
+import { portMember, type ServiceBackends } from "../policy/ip-sets.ts";
 
 const SERVICE_LABEL = "kubernetes.io/service-name";
 

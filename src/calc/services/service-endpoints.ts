@@ -1,7 +1,7 @@
-import type { KubeObject } from "../api/object.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { isV4, toAddress } from "../nets.ts";
+import { orMake } from "../or-make.ts";
 import type { ServiceEndpoint } from "./endpoint-selection.ts";
-import { isV4, toAddress } from "./nets.ts";
-import { orMake } from "./or-make.ts";
 
 interface Slice {
   addressType?: string;

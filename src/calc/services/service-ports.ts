@@ -1,7 +1,7 @@
-import type { KubeObject } from "../api/object.ts";
+import type { KubeObject } from "../../api/object.ts";
+import type { Net, ServiceBackend, ServicePort } from "../model.ts";
+import { isV4, toAddress, toNets } from "../nets.ts";
 import { type ServiceEndpoint, selectEndpoints, type Vantage } from "./endpoint-selection.ts";
-import type { Net, ServiceBackend, ServicePort } from "./model.ts";
-import { isV4, toAddress, toNets } from "./nets.ts";
 import { endpointsByPort, portKey } from "./service-endpoints.ts";
 
 export interface Service extends KubeObject {

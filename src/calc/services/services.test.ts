@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { vendorNames } from "../api/names.ts";
-import type { KubeObject } from "../api/object.ts";
-import { createCalculator } from "./calculator.ts";
-import type { ServicePort } from "./model.ts";
-import { ModelCopy } from "./model-copy.ts";
-import { plainServicePort } from "./testing/service-port.ts";
+import { vendorNames } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
+import { createCalculator } from "../calculator.ts";
+import type { ServicePort } from "../model.ts";
+import { ModelCopy } from "../model-copy.ts";
+import { plainServicePort } from "../testing/service-port.ts";
 
 interface Given {
   labels?: Record<string, string>;
@@ -58,7 +58,7 @@ function nodeThatKnows(...objects: KubeObject[]) {
   const model = new ModelCopy();
   const tell = (...more: KubeObject[]) => {
     for (const object of more) calculator.set(object);
-    const delta = calculator.take();
+    const delta = calculator.takeDelta();
     if (delta) model.apply(delta);
     return delta;
   };

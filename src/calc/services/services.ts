@@ -1,8 +1,8 @@
-import type { KubeObject } from "../api/object.ts";
-import type { ModelProblem, ServicePort } from "./model.ts";
+import type { KubeObject } from "../../api/object.ts";
+import type { ModelProblem, ServicePort } from "../model.ts";
+import { problem } from "../policy/untranslatable.ts";
+import type { TableDiff } from "../table-diff.ts";
 import { type Service, sctpPorts, servicePorts } from "./service-ports.ts";
-import type { TableDiff } from "./table-diff.ts";
-import { problem } from "./untranslatable.ts";
 
 const ZONE_LABEL = "topology.kubernetes.io/zone";
 

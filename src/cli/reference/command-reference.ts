@@ -1,9 +1,9 @@
 import type { Argument, Command, Option } from "commander";
+import { buildNodeProgram } from "../commands/node/vendor-node.ts";
+import { buildProbeProgram } from "../commands/node/vendor-probe.ts";
 import { readCliConfig } from "../config.ts";
 import { buildProgram } from "../program.ts";
-import type { World } from "../session.ts";
-import { buildNodeProgram } from "../vendor-node.ts";
-import { buildProbeProgram } from "../vendor-probe.ts";
+import type { CliContext } from "../session.ts";
 import { EXIT_MEANINGS } from "./exit-meanings.ts";
 import { anchor, code, fenced, GENERATED, plain, sentence, table } from "./markdown.ts";
 
@@ -13,7 +13,7 @@ function toolTrees(): Command[] {
 }
 
 /** Nothing is run: a tree of commands is only looked at. */
-const NOWHERE: World = {
+const NOWHERE: CliContext = {
   config: readCliConfig({}, {}),
   out: () => {},
   err: () => {},

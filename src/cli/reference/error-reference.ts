@@ -1,7 +1,7 @@
 import { EXPLANATIONS } from "../../api/validation/explain.ts";
 import { definedCodes } from "../../kit/errors.ts";
 import { CHECKS } from "../../procedures/checks/all.ts";
-import { type Explanation, explanationOf } from "../commands/explain.ts";
+import { type Explanation, explanationOf } from "../commands/check/explain.run.ts";
 import { ERROR_SETS } from "../error-sets.ts";
 import { EXIT_MEANINGS } from "./exit-meanings.ts";
 import { anchor, code, GENERATED, plain, sentence } from "./markdown.ts";

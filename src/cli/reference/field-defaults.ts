@@ -1,10 +1,10 @@
-import { PROXY_HEALTH_PORT } from "../../agent/proxy-health.ts";
-import { EFFECTIVE_DEFAULTS } from "../../api/defaults.ts";
+import { PROXY_HEALTH_PORT } from "../../agent/kube-proxy-health.ts";
 import { type Noun, vendorNames } from "../../api/names.ts";
-import { setDefaults } from "../../api/v3-defaults.ts";
+import { setDefaults } from "../../api/resources/v3-defaults.ts";
+import { EFFECTIVE_DEFAULTS } from "../../api/tables/defaults.ts";
+import { settingsOf } from "../../calc/settings.ts";
 import { effectiveSettings } from "../../controllers/settings/effective-settings.ts";
 import { platformOf } from "../../operator/render/platform.ts";
-import { settingsOf } from "../../policy/settings.ts";
 
 /** The default of a field, by its path such as `spec.ipPools[].cidr`; each is taken from the code that applies it. */
 export function fieldDefaults(noun: Noun): ReadonlyMap<string, string> {

@@ -2,8 +2,8 @@ import { vendorNames } from "../../api/names.ts";
 import { RESOURCES } from "../../api/resources/all.ts";
 import { policyRule } from "../../api/resources/policy-rule.ts";
 import { placesOf, type Resource } from "../../api/resources/resource.ts";
-import type { Schema } from "../../api/schema.ts";
-import { EFFECTIVE } from "../../policy/settings.ts";
+import type { Schema } from "../../api/schema/schema.ts";
+import { EFFECTIVE } from "../../calc/settings.ts";
 import { fieldDefaults } from "./field-defaults.ts";
 import { anchor, code, GENERATED, plain, sentence, table } from "./markdown.ts";
 

@@ -1,4 +1,4 @@
-import type { ClusterCommands, ClusterSummary } from "../cluster-commands.ts";
+import type { ClusterCommands, ClusterSummary } from "../commands/cluster/cluster-commands.ts";
 import { type CliConfig, readCliConfig } from "../config.ts";
 import { runVendorctl } from "../vendorctl.ts";
 

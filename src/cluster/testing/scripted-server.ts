@@ -21,7 +21,7 @@ export interface ScriptedServer {
   /** Open watches break; `midLine` leaves half an event behind. */
   breakWatches(how: "clean" | "broken" | "midLine"): void;
   /** Sends this text into every open watch. */
-  say(line: string): void;
+  send(line: string): void;
   /** Answers so many of the next requests with a failure (`"refuse"`: no connection at all). */
   failNext(count: number, how: number | "refuse", headers?: Record<string, string>): void;
   /** New watches first repeat this many events from before the version they ask for. */
@@ -117,7 +117,7 @@ export function scriptedServer(): ScriptedServer {
         else line.end();
       }
     },
-    say(text) {
+    send(text) {
       for (const { line } of watches) line.push(text);
     },
     failNext(count, how, headers = {}) {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../../api/object.ts";
 import type { HostEndpointTemplate } from "../settings/effective-settings.ts";
+import { desiredEndpoints } from "./desired-endpoints.ts";
 import { endpointName } from "./endpoint-name.ts";
 import { hostEndpointRules } from "./host-endpoint-rules.ts";
 import { nodeFacts } from "./node-facts.ts";
-import { wantedEndpoints } from "./wanted-endpoints.ts";
 
 const NODE: KubeObject = {
   apiVersion: "v1",
@@ -20,19 +20,19 @@ describe("the host endpoints a node should have", () => {
       createDefaultHostEndpoint: "Enabled",
       templates: [{ generateName: "x", interfaceCIDRs: ["0.0.0.0/0"] } as HostEndpointTemplate],
     });
-    expect(wantedEndpoints(nodeFacts(NODE, []), rules)).toEqual([]);
+    expect(desiredEndpoints(nodeFacts(NODE, []), rules)).toEqual([]);
   });
 
   it("a node's own created-by label does not make its endpoint somebody else's", () => {
     const rules = hostEndpointRules({ autoCreate: "Enabled", createDefaultHostEndpoint: "Enabled", templates: [] });
-    const [endpoint] = wantedEndpoints(nodeFacts(NODE, []), rules);
+    const [endpoint] = desiredEndpoints(nodeFacts(NODE, []), rules);
     expect(endpoint?.metadata.labels).toEqual({ role: "db", "vendor.io/created-by": "vendor-kube-controllers" });
   });
 
   it("a template that says nothing of addresses or interfaces makes none", () => {
     const templates = [{ generateName: "x" } as HostEndpointTemplate];
     const rules = hostEndpointRules({ autoCreate: "Enabled", createDefaultHostEndpoint: "Disabled", templates });
-    expect(wantedEndpoints(nodeFacts(NODE, []), rules)).toEqual([]);
+    expect(desiredEndpoints(nodeFacts(NODE, []), rules)).toEqual([]);
   });
 
   it.each([

@@ -7,7 +7,7 @@ import type { HostEndpointRules, TemplateRule } from "./host-endpoint-rules.ts";
 import { addressesOnce, type NodeFacts } from "./node-facts.ts";
 
 /** The host endpoints a node should have, whole: everything in them is ours. */
-export function wantedEndpoints(node: NodeFacts, rules: HostEndpointRules): HostEndpoint[] {
+export function desiredEndpoints(node: NodeFacts, rules: HostEndpointRules): HostEndpoint[] {
   if (!rules.enabled) return [];
   const all = { interfaceName: "*", expectedIPs: node.addresses };
   return [

@@ -4,7 +4,7 @@ import { isOurs } from "../stored-kinds.ts";
 import type { StoredEndpoint } from "./endpoint-plan.ts";
 
 /** Who has and who wants which endpoint, by node, so that a look at one node costs what that node has. */
-export interface EndpointBook {
+export interface EndpointIndex {
   /** Ours, as they say which node they are for. */
   ofNode(node: string): StoredEndpoint[];
   /** Every node that has one of ours. */
@@ -20,7 +20,7 @@ export interface EndpointBook {
   stop(): void;
 }
 
-export function endpointBook(informer: Informer<StoredEndpoint>): EndpointBook {
+export function endpointIndex(informer: Informer<StoredEndpoint>): EndpointIndex {
   const byNode = new Map<string, Map<string, StoredEndpoint>>();
   const claims = new Map<string, string>();
   const claimsOf = new Map<string, string[]>();

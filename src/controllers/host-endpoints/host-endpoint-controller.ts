@@ -7,12 +7,12 @@ import { every } from "../every.ts";
 import { durationMs } from "../settings/duration.ts";
 import type { NodeSettings } from "../settings/effective-settings.ts";
 import { HOST_ENDPOINTS, isOurs } from "../stored-kinds.ts";
-import { type EndpointBook, endpointBook } from "./endpoint-book.ts";
+import { desiredEndpoints } from "./desired-endpoints.ts";
+import { type EndpointIndex, endpointIndex } from "./endpoint-index.ts";
 import { type EndpointPlan, planEndpoints } from "./endpoint-plan.ts";
 import { type HostEndpointRules, hostEndpointRules } from "./host-endpoint-rules.ts";
 import { nodeFacts } from "./node-facts.ts";
 import { tunnelAddresses, tunnelsIn } from "./tunnel-addresses.ts";
-import { wantedEndpoints } from "./wanted-endpoints.ts";
 
 const { createdBy } = vendorNames.labels;
 /** The profile is looked for again this soon; without it an endpoint would cut its node off. */
@@ -25,13 +25,13 @@ export function hostEndpointController(context: ControllerContext): Controller {
   const { informers, settings, metrics, clock } = context;
   const { nodes, hostEndpoints, blocks, profiles } = informers;
   // Both listen before the controller does: a key is worked on with what the change that brought it has changed.
-  const book = endpointBook(hostEndpoints);
+  const book = endpointIndex(hostEndpoints);
   const tunnels = tunnelAddresses(blocks);
   const rulesOf = readOnce();
 
   const wantedFor = (name: string, settingsNow: NodeSettings): HostEndpoint[] => {
     const node = nodes.get(name);
-    return node ? wantedEndpoints(nodeFacts(node, tunnels.of(name)), rulesOf(settingsNow)) : [];
+    return node ? desiredEndpoints(nodeFacts(node, tunnels.of(name)), rulesOf(settingsNow)) : [];
   };
 
   const reconcile = async (name: string) => {
@@ -46,12 +46,12 @@ export function hostEndpointController(context: ControllerContext): Controller {
       ours: book.ofNode(name),
       claimedElsewhere: (endpoint) => book.isClaimedElsewhere(endpoint, name),
     });
-    tell(context, book, name, plan);
+    emitEvents(context, book, name, plan);
     metrics.hostEndpoints.set(book.count());
     if (plan.create.length > 0 && !profiles.get(vendorNames.hostEndpoints.allowAllProfile)) {
       return { requeueAfterMs: PROFILE_RECHECK_MS };
     }
-    await carryOut(context, plan);
+    await applyPlan(context, plan);
     return undefined;
   };
 
@@ -100,7 +100,7 @@ function periodMs({ settings }: ControllerContext): number {
   return (period && durationMs(period)) || RESYNC_MS;
 }
 
-async function carryOut({ client, log }: ControllerContext, plan: EndpointPlan): Promise<void> {
+async function applyPlan({ client, log }: ControllerContext, plan: EndpointPlan): Promise<void> {
   for (const endpoint of plan.create) {
     await client.create(HOST_ENDPOINTS, endpoint);
     log.info({ hostEndpoint: endpoint.metadata.name }, "created a host endpoint");
@@ -121,7 +121,12 @@ async function carryOut({ client, log }: ControllerContext, plan: EndpointPlan):
   }
 }
 
-function tell({ events, metrics, informers }: ControllerContext, book: EndpointBook, name: string, plan: EndpointPlan) {
+function emitEvents(
+  { events, metrics, informers }: ControllerContext,
+  book: EndpointIndex,
+  name: string,
+  plan: EndpointPlan,
+) {
   book.setConflicts(name, plan.conflicts.length);
   metrics.hostEndpointConflicts.set(book.conflicts());
   for (const { wanted, taken } of plan.conflicts) {

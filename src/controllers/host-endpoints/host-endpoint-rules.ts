@@ -1,4 +1,4 @@
-import { matchesExpression, parseSelectorExpression } from "../../api/selector-expression.ts";
+import { matchesExpression, parseSelectorExpression } from "../../api/schema/selector-expression.ts";
 import { type Cidr, parseCidr } from "../../kit/ip.ts";
 import type { HostEndpointSettings, HostEndpointTemplate } from "../settings/effective-settings.ts";
 

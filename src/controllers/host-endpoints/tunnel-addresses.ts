@@ -1,5 +1,5 @@
-import { allocationsOf } from "../../api/ipam-allocation.ts";
 import type { IPAMBlock } from "../../api/resources/ipam.ts";
+import { allocationsOf } from "../../api/resources/ipam-allocation.ts";
 import type { Informer } from "../../cluster/informer.ts";
 import type { Stored } from "../informers.ts";
 

@@ -1,8 +1,8 @@
-import { type Allocation, affineNode, allocationsOf } from "../../api/ipam-allocation.ts";
 import type { IPAMBlock } from "../../api/resources/ipam.ts";
+import { type Allocation, affineNode, allocationsOf } from "../../api/resources/ipam-allocation.ts";
 import type { BlockAffinity, IPAMHandle, Stored } from "../informers.ts";
 import { isEmpty } from "./block-edits.ts";
-import { type LivingWorld, mayBeInUse } from "./living-world.ts";
+import { type LiveObjects, mayBeInUse } from "./live-objects.ts";
 
 /** One thing of address management that nobody seems to need any more. */
 export type Abandoned =
@@ -11,15 +11,15 @@ export type Abandoned =
   | { kind: "affinity"; key: string; affinity: BlockAffinity }
   | { kind: "handle"; key: string; handle: IPAMHandle };
 
-export interface IpamSeen {
+export interface ObservedIpam {
   blocks: readonly Stored<IPAMBlock>[];
   affinities: readonly BlockAffinity[];
   handles: readonly IPAMHandle[];
-  world: LivingWorld;
+  live: LiveObjects;
 }
 
 /** Everything that looks abandoned now, in one pass over each kind. */
-export function findAbandoned({ blocks, affinities, handles, world }: IpamSeen): Abandoned[] {
+export function findAbandoned({ blocks, affinities, handles, live: world }: ObservedIpam): Abandoned[] {
   const allocations = new Map(blocks.map((block) => [block, allocationsOf(block)]));
   return [
     ...blocks.flatMap((block) => abandonedAddresses(block, allocations.get(block) ?? [], world)),
@@ -32,7 +32,7 @@ export function findAbandoned({ blocks, affinities, handles, world }: IpamSeen):
 function abandonedAddresses(
   block: Stored<IPAMBlock>,
   allocations: readonly Allocation[],
-  world: LivingWorld,
+  world: LiveObjects,
 ): Abandoned[] {
   return allocations
     .filter((allocation) => !mayBeInUse(allocation, world))
@@ -44,7 +44,7 @@ function abandonedAddresses(
 }
 
 /** Of a node that is gone, or nobody's and empty. A block that belongs to something other than a node is left alone. */
-function abandonedBlock(block: Stored<IPAMBlock>, world: LivingWorld): Abandoned[] {
+function abandonedBlock(block: Stored<IPAMBlock>, world: LiveObjects): Abandoned[] {
   const node = affineNode(block);
   const { uid, resourceVersion } = block.metadata;
   if (node !== undefined)

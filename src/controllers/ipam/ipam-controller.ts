@@ -1,5 +1,5 @@
-import type { Allocation } from "../../api/ipam-allocation.ts";
 import type { IPAMBlock } from "../../api/resources/ipam.ts";
+import type { Allocation } from "../../api/resources/ipam-allocation.ts";
 import { type Controller, runController } from "../../cluster/controller.ts";
 import { awaiting, type ControllerContext, observed, queueOf } from "../controller-context.ts";
 import type { Informers, Stored } from "../informers.ts";
@@ -7,9 +7,15 @@ import { isRace } from "../race.ts";
 import { durationMs } from "../settings/duration.ts";
 import { type Abandoned, findAbandoned } from "./abandoned.ts";
 import { liveChecks } from "./live-checks.ts";
-import { type LivingWorld, reportedAddresses } from "./living-world.ts";
+import { type LiveObjects, reportedAddresses } from "./live-objects.ts";
+import {
+  type ReleaseContext,
+  releaseAddresses,
+  releaseAffinity,
+  releaseBlock,
+  releaseHandle,
+} from "./release-allocations.ts";
 import { type Suspects, suspects } from "./suspects.ts";
-import { type TakingBack, takeBackAddresses, takeBackAffinity, takeBackBlock, takeBackHandle } from "./take-back.ts";
 
 const SWEEP = "sweep";
 const KINDS = ["address", "block", "affinity", "handle"] as const;
@@ -55,13 +61,18 @@ async function sweep(context: ControllerContext, waiting: Suspects, graceMs: num
   const { client, informers, clock, metrics, log } = context;
   const { blocks, affinities, handles } = informers;
   const world = livingWorld(informers);
-  const found = findAbandoned({ blocks: blocks.list(), affinities: affinities.list(), handles: handles.list(), world });
+  const found = findAbandoned({
+    blocks: blocks.list(),
+    affinities: affinities.list(),
+    handles: handles.list(),
+    live: world,
+  });
   const keys = found.map(({ key }) => key);
-  const ripe = waiting.look(keys, clock.now(), graceMs);
+  const ripe = waiting.observe(keys, clock.now(), graceMs);
   for (const kind of KINDS) metrics.suspects.set(found.filter((one) => one.kind === kind).length, { kind });
   if (ripe.size === 0) return;
   const byId = new Map(handles.list().map((handle) => [handle.spec.handleID, handle]));
-  const back: TakingBack = {
+  const back: ReleaseContext = {
     client,
     live: liveChecks(client),
     metrics,
@@ -69,12 +80,12 @@ async function sweep(context: ControllerContext, waiting: Suspects, graceMs: num
     written: new Map(),
     handleById: (id) => byId.get(id),
   };
-  await takeBack(back, found, ripe, blocks.list());
+  await releaseAbandoned(back, found, ripe, blocks.list());
 }
 
 /** Addresses before their blocks, blocks before the claims on them. What fails does not keep the rest from going on. */
-async function takeBack(
-  back: TakingBack,
+async function releaseAbandoned(
+  back: ReleaseContext,
   found: readonly Abandoned[],
   ripe: ReadonlySet<string>,
   blocks: readonly Stored<IPAMBlock>[],
@@ -87,17 +98,17 @@ async function takeBack(
   const failures: unknown[] = [];
   const attempt = (work: Promise<void>): Promise<void> => work.catch((error: unknown) => void failures.push(error));
 
-  for (const [block, allocations] of addressesByBlock(due)) await attempt(takeBackAddresses(back, block, allocations));
+  for (const [block, allocations] of addressesByBlock(due)) await attempt(releaseAddresses(back, block, allocations));
   for (const one of due) {
     if (one.kind !== "block") continue;
-    await attempt(takeBackBlock(back, one.block, (allocation) => leaks.has(addressKey(one.block, allocation))));
+    await attempt(releaseBlock(back, one.block, (allocation) => leaks.has(addressKey(one.block, allocation))));
   }
   for (const one of due) {
     if (one.kind === "affinity") {
-      await attempt(takeBackAffinity(back, one.affinity, byCidr.get(one.affinity.spec.cidr)));
+      await attempt(releaseAffinity(back, one.affinity, byCidr.get(one.affinity.spec.cidr)));
     }
   }
-  for (const one of due) if (one.kind === "handle") await attempt(takeBackHandle(back, one.handle));
+  for (const one of due) if (one.kind === "handle") await attempt(releaseHandle(back, one.handle));
   // A lost race is told as one, unless there is worse.
   const worst = failures.find((error) => !isRace(error)) ?? failures[0];
   if (worst !== undefined) throw worst;
@@ -118,7 +129,7 @@ function addressKey(block: Stored<IPAMBlock>, { ordinal, handle, sequence }: All
   return `${block.metadata.uid}/${ordinal}/${handle}/${sequence ?? ""}`;
 }
 
-function livingWorld({ nodes, pods }: Informers): LivingWorld {
+function livingWorld({ nodes, pods }: Informers): LiveObjects {
   const reported = reportedAddresses(pods.list());
   return {
     hasNode: (name) => nodes.get(name) !== undefined,

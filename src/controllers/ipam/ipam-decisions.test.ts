@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type AllocationOwner, allocationsOf } from "../../api/ipam-allocation.ts";
 import type { IPAMBlock } from "../../api/resources/ipam.ts";
+import { type AllocationOwner, allocationsOf } from "../../api/resources/ipam-allocation.ts";
 import type { Pod } from "../orchestrator-objects.ts";
 import { withoutAddresses } from "./block-edits.ts";
-import { type LivingWorld, mayBeInUse, reportedAddresses } from "./living-world.ts";
+import { type LiveObjects, mayBeInUse, reportedAddresses } from "./live-objects.ts";
 import { suspects } from "./suspects.ts";
 
 const ADDRESS = "10.0.0.5";
@@ -20,7 +20,7 @@ function pod(parts: { node?: string; ips?: string[]; phase?: string; networks?: 
   };
 }
 
-function world(pods: Pod[], nodes: string[] = ["a"]): LivingWorld {
+function world(pods: Pod[], nodes: string[] = ["a"]): LiveObjects {
   const reported = reportedAddresses(pods);
   return {
     hasNode: (name) => nodes.includes(name),
@@ -100,12 +100,12 @@ describe("a block without some of its addresses", () => {
 describe("suspects", () => {
   it("are ripe after the whole time, and start over when they looked alive for a single look", () => {
     const waiting = suspects();
-    expect([...waiting.look(["a", "b"], 0, 100)]).toEqual([]);
+    expect([...waiting.observe(["a", "b"], 0, 100)]).toEqual([]);
     expect(waiting.nextIn(30, 100)).toBe(70);
-    expect([...waiting.look(["b"], 50, 100)]).toEqual([]);
-    expect([...waiting.look(["a", "b"], 100, 100)]).toEqual(["b"]);
-    expect([...waiting.look(["a"], 199, 100)]).toEqual([]);
-    expect([...waiting.look(["a"], 200, 100)]).toEqual(["a"]);
+    expect([...waiting.observe(["b"], 50, 100)]).toEqual([]);
+    expect([...waiting.observe(["a", "b"], 100, 100)]).toEqual(["b"]);
+    expect([...waiting.observe(["a"], 199, 100)]).toEqual([]);
+    expect([...waiting.observe(["a"], 200, 100)]).toEqual(["a"]);
     expect(waiting.nextIn(200, 100)).toBeUndefined();
   });
 });

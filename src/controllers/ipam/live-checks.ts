@@ -1,14 +1,14 @@
-import type { Allocation } from "../../api/ipam-allocation.ts";
 import type { KubeObject, ObjectRef, ResourceKind } from "../../api/object.ts";
+import type { Allocation } from "../../api/resources/ipam-allocation.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { NODES, PODS } from "../../cluster/kinds.ts";
 import type { Pod } from "../orchestrator-objects.ts";
-import { mayHave } from "./living-world.ts";
+import { mayHave } from "./live-objects.ts";
 
 /** The last question before something is taken back, asked of the server itself: a copy can be behind, or silently stuck. */
 export interface LiveChecks {
-  isNodeGone(name: string): Promise<boolean>;
+  isNodeDeleted(name: string): Promise<boolean>;
   isAbandoned(allocation: Allocation): Promise<boolean>;
 }
 
@@ -21,7 +21,7 @@ export function liveChecks(client: Client): LiveChecks {
     return asked;
   };
   return {
-    isNodeGone,
+    isNodeDeleted: isNodeGone,
     async isAbandoned({ address, owner }) {
       if (owner.kind === "unknown") return false;
       if (owner.kind !== "pod") return await isNodeGone(owner.node);

@@ -1,8 +1,8 @@
-import type { Allocation } from "../../api/ipam-allocation.ts";
+import type { Allocation } from "../../api/resources/ipam-allocation.ts";
 import { FURTHER_NETWORKS_ANNOTATION, type Pod } from "../orchestrator-objects.ts";
 
 /** What is alive, as far as addresses are concerned. */
-export interface LivingWorld {
+export interface LiveObjects {
   hasNode(name: string): boolean;
   pod(namespace: string, name: string): Pod | undefined;
   /** Some living pod says that it has this address, whoever it was given to. */
@@ -13,7 +13,7 @@ export interface LivingWorld {
  * Whether an address may be in use. In doubt it is: a pod that has not said its addresses yet may have this one, and so may one with
  * further networks, which it does not tell the orchestrator of.
  */
-export function mayBeInUse({ address, owner }: Allocation, world: LivingWorld): boolean {
+export function mayBeInUse({ address, owner }: Allocation, world: LiveObjects): boolean {
   if (world.isReported(address)) return true;
   switch (owner.kind) {
     case "unknown":

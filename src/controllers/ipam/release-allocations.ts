@@ -1,6 +1,6 @@
-import { type Allocation, affineNode, allocationsOf } from "../../api/ipam-allocation.ts";
 import type { KubeObject, ResourceKind } from "../../api/object.ts";
 import type { IPAMBlock } from "../../api/resources/ipam.ts";
+import { type Allocation, affineNode, allocationsOf } from "../../api/resources/ipam-allocation.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import type { Log } from "../../kit/log.ts";
@@ -10,7 +10,7 @@ import { BLOCK_AFFINITIES, IPAM_BLOCKS, IPAM_HANDLES } from "../stored-kinds.ts"
 import { isEmpty, withoutAddresses, withoutAffinity } from "./block-edits.ts";
 import { getIfThere, type LiveChecks } from "./live-checks.ts";
 
-export interface TakingBack {
+export interface ReleaseContext {
   client: Client;
   live: LiveChecks;
   metrics: ControllersMetrics;
@@ -24,8 +24,8 @@ export interface TakingBack {
  * Frees addresses of one block in one write, which the block's version makes a compare-and-swap: whoever took or gave an address in the
  * meantime wins, and we look again. Their handles are corrected right after; if we are stopped in between, a later sweep does it.
  */
-export async function takeBackAddresses(
-  back: TakingBack,
+export async function releaseAddresses(
+  back: ReleaseContext,
   block: Stored<IPAMBlock>,
   leaks: readonly Allocation[],
 ): Promise<void> {
@@ -39,19 +39,19 @@ export async function takeBackAddresses(
   back.log.info({ block: block.spec.cidr, addresses: sure.map(({ address }) => address) }, "released addresses");
   for (const id of new Set(sure.map(({ handle }) => handle))) {
     const handle = back.handleById(id);
-    if (handle) await takeBackHandle(back, handle);
+    if (handle) await releaseHandle(back, handle);
   }
 }
 
 /** Deletes the block if it is empty. One that still lends addresses becomes nobody's; one with leaks waits for those. */
-export async function takeBackBlock(
-  back: TakingBack,
+export async function releaseBlock(
+  back: ReleaseContext,
   seen: Stored<IPAMBlock>,
   isLeak: (allocation: Allocation) => boolean,
 ): Promise<void> {
   const block = current(back, seen);
   const node = affineNode(seen);
-  if (!block || (node !== undefined && !(await back.live.isNodeGone(node)))) return;
+  if (!block || (node !== undefined && !(await back.live.isNodeDeleted(node)))) return;
   if (isEmpty(block)) {
     await deleteAsSeen(back.client, IPAM_BLOCKS, block);
     back.written.set(block.metadata.name, null);
@@ -64,20 +64,20 @@ export async function takeBackBlock(
 }
 
 /** After its block: an affinity is what lets others find the block while it is there. */
-export async function takeBackAffinity(
-  back: TakingBack,
+export async function releaseAffinity(
+  back: ReleaseContext,
   affinity: BlockAffinity,
   seen: Stored<IPAMBlock> | undefined,
 ): Promise<void> {
   const block = seen && current(back, seen);
   if (block && affineNode(block) === affinity.spec.node) return;
-  if (!(await back.live.isNodeGone(affinity.spec.node))) return;
+  if (!(await back.live.isNodeDeleted(affinity.spec.node))) return;
   await deleteAsSeen(back.client, BLOCK_AFFINITIES, affinity);
   back.metrics.released.add({ kind: "affinity" });
 }
 
 /** Lowers a handle's counts to what its blocks say on the server; one with nothing left goes. Counts are never raised. */
-export async function takeBackHandle(back: TakingBack, handle: IPAMHandle): Promise<void> {
+export async function releaseHandle(back: ReleaseContext, handle: IPAMHandle): Promise<void> {
   const counts: [string, number][] = [];
   for (const [cidr, claimed] of Object.entries(handle.spec.block)) {
     const block = await getIfThere<Stored<IPAMBlock>>(back.client, IPAM_BLOCKS, { name: blockName(cidr) });
@@ -98,7 +98,7 @@ function blockName(cidr: string): string {
   return cidr.replace(/[./:]/g, "-");
 }
 
-function current({ written }: TakingBack, seen: Stored<IPAMBlock>): Stored<IPAMBlock> | undefined {
+function current({ written }: ReleaseContext, seen: Stored<IPAMBlock>): Stored<IPAMBlock> | undefined {
   const newer = written.get(seen.metadata.name);
   return newer === undefined ? seen : (newer ?? undefined);
 }

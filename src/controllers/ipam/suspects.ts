@@ -4,7 +4,7 @@
  */
 export interface Suspects {
   /** Everything that looks abandoned at this moment; gives back what has done so for the whole time. */
-  look(keys: Iterable<string>, now: number, graceMs: number): Set<string>;
+  observe(keys: Iterable<string>, now: number, graceMs: number): Set<string>;
   /** Milliseconds until the next one has; undefined where there is none. */
   nextIn(now: number, graceMs: number): number | undefined;
 }
@@ -12,7 +12,7 @@ export interface Suspects {
 export function suspects(): Suspects {
   let since = new Map<string, number>();
   return {
-    look(keys, now, graceMs) {
+    observe(keys, now, graceMs) {
       const still = new Map<string, number>();
       for (const key of keys) still.set(key, since.get(key) ?? now);
       since = still;

@@ -1,13 +1,13 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import type { Profile } from "../../api/resources/profile.ts";
 import {
   NAME_LABEL,
   NAMESPACE_LABEL_PREFIX,
   type ProfileSource,
   profileName,
   SERVICE_ACCOUNT_LABEL_PREFIX,
-} from "../../api/profile-names.ts";
-import type { Profile } from "../../api/resources/profile.ts";
+} from "../../api/resources/profile-names.ts";
 import { PROFILES, typeOf } from "../stored-kinds.ts";
 
 const ALLOW = [{ action: "Allow" }] as NonNullable<Profile["spec"]["ingress"]>;
@@ -19,7 +19,7 @@ export function allowAllProfile(): Profile {
 }
 
 /** A namespace allows all until a policy says otherwise; an account only hands on its labels. */
-export function wantedProfile(source: ProfileSource, { metadata }: KubeObject): Profile {
+export function desiredProfile(source: ProfileSource, { metadata }: KubeObject): Profile {
   const labelsToApply = prefixed(
     source.of === "namespace" ? NAMESPACE_LABEL_PREFIX : SERVICE_ACCOUNT_LABEL_PREFIX,
     // The name last: a label of that key must not let one namespace pass for another.

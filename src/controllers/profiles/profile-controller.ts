@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { type ProfileSource, profileName, profileSource } from "../../api/profile-names.ts";
 import type { Profile } from "../../api/resources/profile.ts";
+import { type ProfileSource, profileName, profileSource } from "../../api/resources/profile-names.ts";
 import { type Controller, runController, watching } from "../../cluster/controller.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { type ControllerContext, observed, queueOf } from "../controller-context.ts";
 import type { Stored } from "../informers.ts";
 import { isOurs, PROFILES } from "../stored-kinds.ts";
-import { allowAllProfile, wantedProfile } from "./wanted-profile.ts";
+import { allowAllProfile, desiredProfile } from "./desired-profile.ts";
 
 const ALLOW_ALL = vendorNames.hostEndpoints.allowAllProfile;
 const LONGEST_NAME = 253;
@@ -36,7 +36,7 @@ export function profileController(context: ControllerContext): Controller {
     if (name === ALLOW_ALL) return allowAllProfile();
     const source = profileSource(name);
     const origin = source && originOf(source);
-    return source && origin && wantedProfile(source, origin);
+    return source && origin && desiredProfile(source, origin);
   };
 
   const reconcile = async (name: string): Promise<void> => {

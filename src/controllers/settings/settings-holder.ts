@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Settings } from "./effective-settings.ts";
 
 /** The settings in force, for controllers that read them at every step and want to be told when they change. */
-export interface SettingsHolder {
+export interface SettingsStore {
   /** Resolves when there are any. */
   readonly known: Promise<void>;
   /** Only after `known`. */
@@ -12,7 +12,7 @@ export interface SettingsHolder {
   onChange(listener: () => void): () => void;
 }
 
-export function settingsHolder(): SettingsHolder {
+export function settingsStore(): SettingsStore {
   const listeners = new Set<() => void>();
   let held: Settings | undefined;
   let markKnown: () => void = () => {};

@@ -1,34 +1,34 @@
 import type { DataplaneState } from "../../api/dataplane.ts";
+import type { ModelDelta, Net } from "../../calc/model.ts";
+import { ModelCopy } from "../../calc/model-copy.ts";
 import { type CONFIGURATION, interfaceLayout, workloadLayout } from "../../gen/bpf/layout.gen.ts";
+import type { LoadOptions } from "../../kernel/bpf/object.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink-port.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
-import type { LoadOptions } from "../../kernel/object.ts";
+import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { CodedError } from "../../kit/errors.ts";
-import type { ModelDelta, Net } from "../../policy/model.ts";
-import { ModelCopy } from "../../policy/model-copy.ts";
 import type { ApplyReport, DataplaneDriver, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
-import { type Attachments, ClsactAttachments, TcxAttachments } from "./attachments.ts";
-import { FlowCarry, hasFlows } from "./carry-flows.ts";
-import { ClusterAddresses } from "./cluster-addresses.ts";
+import { expireConntrack } from "./conntrack/expire-conntrack.ts";
+import { ConntrackMigration, hasConntrack } from "./conntrack/migrate-conntrack.ts";
 import { errors } from "./errors.ts";
-import { expireFlows } from "./expire-flows.ts";
-import { type Fit, fitToKernel } from "./fit-to-kernel.ts";
 import { countLearnt, fillOf, type MapFill } from "./map-fill.ts";
 import { MapTable, wrapped } from "./map-table.ts";
 import { macBytes, netBytes } from "./net-bytes.ts";
-import { NodeWords } from "./node-words.ts";
-import { type ListOptions, policyItems } from "./policy-items.ts";
-import { type PolicyProgram, PolicyPrograms } from "./policy-programs.ts";
-import { mapDirectory, otherMapDirectories, Programs, word } from "./programs.ts";
+import { type ListOptions, policyItems } from "./policy/policy-items.ts";
+import { type PolicyProgram, PolicyPrograms } from "./policy/policy-programs.ts";
+import { SetMap } from "./policy/set-map.ts";
+import { type Attachments, ClsactAttachments, TcxAttachments } from "./programs/attachments.ts";
+import { type DesiredInterface, desiredInterfaces, policyKey } from "./programs/desired-interfaces.ts";
+import { type Fit, fitToKernel } from "./programs/fit-to-kernel.ts";
+import { NodeState } from "./programs/node-state.ts";
+import { mapDirectory, otherMapDirectories, Programs, u32 } from "./programs/programs.ts";
 import { removeAll } from "./remove-all.ts";
 import { routeEntries } from "./route-entries.ts";
-import { ServicePlane } from "./service-plane.ts";
-import { SetMap } from "./set-map.ts";
+import { ClusterAddresses } from "./services/cluster-addresses.ts";
+import { EbpfServices } from "./services/ebpf-services.ts";
 import { showTable } from "./show.ts";
 import { STATE_NUMBERS, stateOfNumber } from "./state-number.ts";
 import { readVerdict, type VerdictEvent } from "./verdict-events.ts";
-import { policyKey, type WantedInterface, wantedInterfaces } from "./wanted-interfaces.ts";
 
 export interface EbpfOptions {
   kernel: Kernel;
@@ -79,7 +79,7 @@ const FILTER_NAME = "node_programs";
 
 interface HeldInterface {
   ifindex: number;
-  wanted: WantedInterface;
+  wanted: DesiredInterface;
   arrive: { key: string; program: PolicyProgram } | undefined;
   leave: { key: string; program: PolicyProgram } | undefined;
   epoch: number;
@@ -96,7 +96,7 @@ class KernelDataplane implements EbpfDataplane {
   private readonly versions = new Map<string, number>();
   private readonly held = new Map<string, HeldInterface>();
   private state: State | undefined;
-  private services: ServicePlane | undefined;
+  private services: EbpfServices | undefined;
   private counted: readonly MapFill[] = [];
 
   constructor(
@@ -122,13 +122,13 @@ class KernelDataplane implements EbpfDataplane {
   async resync(): Promise<void> {
     if (!this.state) return;
     const { tables, sets, clusterAddresses, programs } = this.state;
-    for (const table of Object.values(tables)) table.look();
-    clusterAddresses.look();
-    await sets.look();
+    for (const table of Object.values(tables)) table.resync();
+    clusterAddresses.resync();
+    await sets.resync();
     for (const held of this.held.values()) held.attached = false;
     await this.realize();
     const map = (name: string) => programs.map(name);
-    const { left } = await expireFlows(map("flows"), this.options.configuration ?? {});
+    const { left } = await expireConntrack(map("flows"), this.options.configuration ?? {});
     this.counted = [fillOf(map("flows"), left), ...(await countLearnt(map))];
   }
 
@@ -143,7 +143,7 @@ class KernelDataplane implements EbpfDataplane {
     }
     const slots = this.state.policies.sweep();
     if (slots > 0) removed.push(`${slots} policy programs`);
-    const members = await this.state.sets.look();
+    const members = await this.state.sets.resync();
     if (members > 0) removed.push(`${members} members of sets`);
     const services = (await this.services?.sweep()) ?? 0;
     if (services > 0) removed.push(`${services} entries of services`);
@@ -220,14 +220,14 @@ class KernelDataplane implements EbpfDataplane {
   private async realize(delta?: ModelDelta): Promise<ObjectOutcome[]> {
     const fresh = this.state === undefined;
     const state = this.open();
-    await state.bringFlows();
+    await state.migrateConntrack();
     const outcomes = await this.applyServices(state, delta);
     // Before the word that answers straight, so that nobody is who must not be.
     outcomes.push(...((await this.services?.answerThroughTunnel(this.clientsInTunnel())) ?? []));
     const changed = await this.writeSets(state);
     const links = new Map(this.netlink.links().map((link) => [link.name, link]));
     const addresses = this.netlink.addresses();
-    const wanted = wantedInterfaces(this.model, {
+    const wanted = desiredInterfaces(this.model, {
       links: [...links.values()],
       addresses,
       overlay: this.options.overlay,
@@ -241,7 +241,7 @@ class KernelDataplane implements EbpfDataplane {
     for (const [id, nets] of state.policies.netSets()) await state.sets.put(id, "net", nets);
     this.writeTables(state, addresses);
     outcomes.push(this.writeClusterAddresses(state, fresh ? undefined : delta));
-    this.writeWords(state, links.get(this.options.overlay));
+    this.writeNodeState(state, links.get(this.options.overlay));
     if (fresh && !this.options.startsOff) this.setMode("Active");
     await this.moveIn(state, outcomes);
     outcomes.push(...((await this.services?.attach()) ?? []));
@@ -255,7 +255,7 @@ class KernelDataplane implements EbpfDataplane {
     if (this.services) return delta ? this.services.apply(delta.services) : this.services.resync();
     const map = (name: string) => state.programs.map(name);
     const before = otherMapDirectories(this.options.kernel.bpf, this.options.pinDirectory);
-    this.services = await ServicePlane.open({ ...this.options, map, before, load: this.loadOptions() });
+    this.services = await EbpfServices.open({ ...this.options, map, before, load: this.loadOptions() });
     return this.services.apply({ set: [...this.model.services.values()], remove: [] });
   }
 
@@ -263,10 +263,10 @@ class KernelDataplane implements EbpfDataplane {
     if (this.state) return this.state;
     const { kernel, pinDirectory } = this.options;
     const directory = mapDirectory(pinDirectory);
-    const before = otherMapDirectories(kernel.bpf, pinDirectory).filter((other) => hasFlows(kernel.bpf, other));
+    const before = otherMapDirectories(kernel.bpf, pinDirectory).filter((other) => hasConntrack(kernel.bpf, other));
     kernel.bpf.makePinDirectory(directory);
     const programs = Programs.load(kernel.loadObject, this.loadOptions());
-    const carries = before.map((other) => new FlowCarry(kernel.bpf, other, (name) => programs.map(name)));
+    const carries = before.map((other) => new ConntrackMigration(kernel.bpf, other, (name) => programs.map(name)));
     this.state = new State(kernel, programs, carries);
     return this.state;
   }
@@ -299,7 +299,7 @@ class KernelDataplane implements EbpfDataplane {
   /** Gives the interface the policy it should have; why it could not, if it could not. Then what it had before stays. */
   private hold(
     state: State,
-    wanted: WantedInterface,
+    wanted: DesiredInterface,
     link: Link | undefined,
     changedSets: Set<string>,
   ): CodedError | undefined {
@@ -321,9 +321,9 @@ class KernelDataplane implements EbpfDataplane {
       const touched = [arrive, leave].some((part) => part && [...part.program.sets].some((id) => changedSets.has(id)));
       const epoch = same && !touched && before ? before.epoch : state.nextEpoch();
       const attached = before?.ifindex === link.index && before.attached;
-      if (before && before.ifindex !== link.index) state.tables.interfaces.unwant(word(before.ifindex));
+      if (before && before.ifindex !== link.index) state.tables.interfaces.unwant(u32(before.ifindex));
       this.held.set(wanted.name, { ifindex: link.index, wanted, arrive, leave, epoch, attached });
-      state.tables.interfaces.want(word(link.index), interfaceBytes(wanted, link, { arrive, leave, epoch }));
+      state.tables.interfaces.want(u32(link.index), interfaceBytes(wanted, link, { arrive, leave, epoch }));
       state.give(before);
       return undefined;
     } catch (error) {
@@ -358,10 +358,10 @@ class KernelDataplane implements EbpfDataplane {
     return failed ? { ...all, failed } : all;
   }
 
-  private writeWords({ node }: State, overlay: Link | undefined): void {
+  private writeNodeState({ node }: State, overlay: Link | undefined): void {
     node.put("NODE_OVERLAY", overlay?.index ?? 0);
     node.put("NODE_OVERLAY_MTU", overlay?.mtu ?? 0);
-    node.put("NODE_DIRECT", this.model.settings.configuration?.bpfExternalServiceMode === "DSR" ? 1 : 0);
+    node.put("NODE_DSR", this.model.settings.configuration?.bpfExternalServiceMode === "DSR" ? 1 : 0);
   }
 
   private clientsInTunnel(): readonly Net[] {
@@ -373,14 +373,14 @@ class KernelDataplane implements EbpfDataplane {
    * for a stranger's until then, and is sent again.
    */
   private async moveIn(state: State, outcomes: ObjectOutcome[]): Promise<void> {
-    await state.bringFlows();
-    state.node.put("NODE_MOVING", state.isMoving ? 2 : 0);
-    state.shareFlows();
+    await state.migrateConntrack();
+    state.node.put("NODE_MIGRATING", state.isMoving ? 2 : 0);
+    state.shareConntrack();
     await this.attachAll(state, outcomes);
     if (!state.isMoving) return;
-    state.node.put("NODE_MOVING", 1);
-    await state.bringFlows();
-    state.node.put("NODE_MOVING", 0);
+    state.node.put("NODE_MIGRATING", 1);
+    await state.migrateConntrack();
+    state.node.put("NODE_MIGRATING", 0);
     if ([...this.held.values()].every(({ attached }) => attached)) state.hasMoved();
   }
 
@@ -404,7 +404,7 @@ class KernelDataplane implements EbpfDataplane {
     for (const name of gone) {
       const held = this.held.get(name)!;
       for (const direction of ["ingress", "egress"] as const) await this.attachments.detach(held.ifindex, direction);
-      state.tables.interfaces.unwant(word(held.ifindex));
+      state.tables.interfaces.unwant(u32(held.ifindex));
       state.give(held);
       this.held.delete(name);
     }
@@ -416,19 +416,19 @@ class KernelDataplane implements EbpfDataplane {
 /** What is in the kernel, opened. */
 class State {
   readonly programs: Programs;
-  readonly node: NodeWords;
+  readonly node: NodeState;
   readonly clusterAddresses: ClusterAddresses;
   readonly policies: PolicyPrograms;
   readonly sets: SetMap;
   readonly tables: Record<"interfaces" | "workloads" | "routes", MapTable>;
   private epoch: number;
   private retired: readonly number[] = [];
-  private carries: readonly FlowCarry[];
+  private carries: readonly ConntrackMigration[];
 
-  constructor(kernel: Kernel, programs: Programs, carries: readonly FlowCarry[]) {
+  constructor(kernel: Kernel, programs: Programs, carries: readonly ConntrackMigration[]) {
     this.programs = programs;
     this.carries = carries;
-    this.node = new NodeWords(programs.map("node"));
+    this.node = new NodeState(programs.map("node"));
     this.clusterAddresses = new ClusterAddresses(programs.map("cluster_addresses"));
     const map = (name: string) => programs.map(name);
     this.policies = new PolicyPrograms(kernel.bpf, {
@@ -442,7 +442,7 @@ class State {
       workloads: new MapTable(tables.workloads),
       routes: new MapTable(tables.routes),
     };
-    for (const table of Object.values(this.tables)) table.look();
+    for (const table of Object.values(this.tables)) table.resync();
     this.epoch = this.node.get("NODE_EPOCH");
   }
 
@@ -452,13 +452,13 @@ class State {
   }
 
   /** What programs of other layouts have learnt since the last time. */
-  async bringFlows(): Promise<void> {
-    for (const carry of this.carries) await carry.bring();
+  async migrateConntrack(): Promise<void> {
+    for (const carry of this.carries) await carry.copy();
   }
 
   /** From here on our own programs learn too. */
-  shareFlows(): void {
-    for (const carry of this.carries) carry.share();
+  shareConntrack(): void {
+    for (const carry of this.carries) carry.startSharing();
   }
 
   hasMoved(): void {
@@ -489,15 +489,15 @@ class State {
 }
 
 function interfaceBytes(
-  { kind, mac }: WantedInterface,
+  { kind, mac }: DesiredInterface,
   link: Link,
   { arrive, leave, epoch }: Pick<HeldInterface, "arrive" | "leave" | "epoch">,
 ): Buffer {
   return interfaceLayout.write({
     kind,
     epoch,
-    arrive: arrive?.program.slot ?? 0,
-    leave: leave?.program.slot ?? 0,
+    policyIn: arrive?.program.slot ?? 0,
+    policyOut: leave?.program.slot ?? 0,
     podMac: macBytes(mac),
     hostMac: macBytes(link.mac),
   });

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
+import type { BpfMap } from "../../kernel/bpf/bpf-port.ts";
 
 /** How full a map is. */
 export interface MapFill {

@@ -1,4 +1,4 @@
-import type { BpfMap } from "../../kernel/bpf-port.ts";
+import type { BpfMap } from "../../kernel/bpf/bpf-port.ts";
 import { DeltaTable } from "../../kit/delta-table.ts";
 import { CodedError } from "../../kit/errors.ts";
 import { errors } from "./errors.ts";
@@ -25,7 +25,7 @@ export class MapTable {
   }
 
   /** Reads what is there. What is there and not wanted is only removed by `remove`. */
-  look(): void {
+  resync(): void {
     this.table.found(this.map.entries().map(([key, value]) => [key.toString("hex"), value] as const));
   }
 

@@ -1,4 +1,4 @@
-import { flowKeyLayout } from "../../gen/bpf/layout.gen.ts";
+import { fiveTupleLayout } from "../../gen/bpf/layout.gen.ts";
 import { type Address, type Cidr, formatAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
 import { errors } from "./errors.ts";
 
@@ -41,6 +41,6 @@ function bytesOf({ family, value }: Address): Uint8Array {
 
 /** A flow's other entry is under what its packets become, turned round. */
 export function reversedKey(key: Buffer): Buffer {
-  const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
-  return flowKeyLayout.write({ src: dst, dst: src, sport: dport, dport: sport, protocol });
+  const { src, dst, sport, dport, protocol } = fiveTupleLayout.read(key);
+  return fiveTupleLayout.write({ src: dst, dst: src, sport: dport, dport: sport, protocol });
 }

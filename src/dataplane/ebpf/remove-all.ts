@@ -1,5 +1,5 @@
-import type { BpfPort } from "../../kernel/bpf-port.ts";
-import { SOCKET_LINKS } from "./socket-hooks.ts";
+import type { BpfPort } from "../../kernel/bpf/bpf-port.ts";
+import { SOCKET_LINKS } from "./services/socket-hooks.ts";
 
 /** Removes every pin below a directory, and the directory. What nobody holds any more is gone from the kernel then. */
 export function removeAll(bpf: BpfPort, directory: string): void {

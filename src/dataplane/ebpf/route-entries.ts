@@ -1,6 +1,7 @@
 /** Whose addresses are whose, as the programs are told. Pure. */
+
+import type { ClusterNode, DataplaneModel, Net, Route } from "../../calc/model.ts";
 import { ROUTE_FLAG, ROUTE_KIND, routeKeyLayout, routeLayout } from "../../gen/bpf/layout.gen.ts";
-import type { ClusterNode, DataplaneModel, Net, Route } from "../../policy/model.ts";
 import { macBytes, netBytes } from "./net-bytes.ts";
 
 /** Pods of this node are in a map of their own; in this one they are only part of the cluster. */
@@ -14,7 +15,7 @@ const KINDS: Record<Route["kind"], number> = {
 };
 
 /** Addresses every machine has: nobody else means this node by them. */
-const NOT_TOLD = /^(?:127\.|169\.254\.|::1\/|fe[89ab])/i;
+const NOT_REPORTED = /^(?:127\.|169\.254\.|::1\/|fe[89ab])/i;
 
 /** `own`: the node's addresses as the kernel has them, each with the prefix length of its network. */
 export function routeEntries(model: DataplaneModel, own: readonly Net[]): (readonly [Buffer, Buffer])[] {
@@ -22,18 +23,18 @@ export function routeEntries(model: DataplaneModel, own: readonly Net[]): (reado
   const put = (cidr: Net, value: { kind: number; node?: ClusterNode }) => {
     const { prefixLength, bytes } = netBytes(cidr);
     const key = routeKeyLayout.write({ prefixLength, address: bytes });
-    entries.set(key.toString("hex"), [key, routeLayout.write({ kind: value.kind, ...wayTo(value.node) })]);
+    entries.set(key.toString("hex"), [key, routeLayout.write({ kind: value.kind, ...overlayOf(value.node) })]);
   };
   for (const { cidr, kind, node } of model.routes.values()) {
     put(cidr, { kind: KINDS[kind], node: node === null ? undefined : model.nodes.get(node) });
   }
   for (const address of own) {
-    if (!NOT_TOLD.test(address)) put(alone(address), { kind: ROUTE_KIND.ROUTE_LOCAL_HOST });
+    if (!NOT_REPORTED.test(address)) put(alone(address), { kind: ROUTE_KIND.ROUTE_LOCAL_HOST });
   }
   return [...entries.values()];
 }
 
-function wayTo(node: ClusterNode | undefined): { flags: number; mac: Uint8Array } {
+function overlayOf(node: ClusterNode | undefined): { flags: number; mac: Uint8Array } {
   if (!node || node.local || !node.vtep.mac) return { flags: 0, mac: macBytes(null) };
   const takesClients = node.dataplane === "BPF" ? ROUTE_FLAG.ROUTE_PEER_EBPF : 0;
   return { flags: ROUTE_FLAG.ROUTE_OVERLAY | takesClients, mac: macBytes(node.vtep.mac) };

@@ -1,17 +1,17 @@
+import type { DataplaneModel } from "../../calc/model.ts";
 import {
+  CONNTRACK_FLAG,
+  CONNTRACK_STATE,
+  type ConntrackEntry,
+  conntrackEntryLayout,
   counterLayout,
-  FLOW_FLAG,
-  FLOW_PATH,
-  FLOW_STATE,
-  type Flow,
-  flowKeyLayout,
-  flowLayout,
+  FORWARD_PATH,
+  fiveTupleLayout,
   HOOK,
   REASON,
 } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
+import type { BpfMap } from "../../kernel/bpf/bpf-port.ts";
 import { kernelTime } from "../../kernel/kernel-time.ts";
-import type { DataplaneModel } from "../../policy/model.ts";
 import type { Table, TableName } from "../contract.ts";
 import { addressText } from "./net-bytes.ts";
 
@@ -28,7 +28,7 @@ const SHOW = {
   policies: showPolicies,
   "ip-sets": showSets,
   routes: showRoutes,
-  conntrack: showFlows,
+  conntrack: showConntrack,
   counters: showCounters,
 } as const satisfies Record<TableName, Show>;
 
@@ -87,19 +87,19 @@ function showRoutes({ routes }: DataplaneModel): Table {
   };
 }
 
-function showFlows(_model: DataplaneModel, { map }: ShownState): Table {
+function showConntrack(_model: DataplaneModel, { map }: ShownState): Table {
   const now = kernelTime();
   const entries = map("flows")?.entries() ?? [];
   return {
     columns: ["protocol", "from", "to", "direction", "state", "goes", "packets", "idle", "becomes"],
     rows: entries.map(([key, value]) => {
-      const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
-      const flow = flowLayout.read(value);
+      const { src, dst, sport, dport, protocol } = fiveTupleLayout.read(key);
+      const flow = conntrackEntryLayout.read(value);
       return [
         String(protocol),
         ...[endText(src, sport), endText(dst, dport)],
-        (flow.flags & FLOW_FLAG.FLOW_REPLY) !== 0 ? "reply" : "opened",
-        ...[nameOf(FLOW_STATE, flow.state, "FLOW_"), nameOf(FLOW_PATH, flow.path, "PATH_"), String(flow.packets)],
+        (flow.flags & CONNTRACK_FLAG.CT_REPLY) !== 0 ? "reply" : "opened",
+        ...[nameOf(CONNTRACK_STATE, flow.state, "CT_"), nameOf(FORWARD_PATH, flow.path, "PATH_"), String(flow.packets)],
         `${(now - flow.lastSeen) / 1_000_000_000n}s`,
         becomesText(flow),
       ];
@@ -108,8 +108,8 @@ function showFlows(_model: DataplaneModel, { map }: ShownState): Table {
 }
 
 /** What its packets are translated to. */
-function becomesText({ flags, to }: Flow): string {
-  if ((flags & FLOW_FLAG.FLOW_NAT) === 0) return "-";
+function becomesText({ flags, to }: ConntrackEntry): string {
+  if ((flags & CONNTRACK_FLAG.CT_NAT) === 0) return "-";
   const { src, sport, dst, dport } = to;
   return `${endText(src, sport)} > ${endText(dst, dport)}`;
 }

@@ -17,7 +17,7 @@ export interface VerdictEvent {
 }
 
 export function readVerdict(record: Buffer, ruleOf: (hit: bigint) => string | undefined): VerdictEvent {
-  const { time, hook, reason, ifindex, flow, rulesHit, rules } = eventLayout.read(record);
+  const { time, hook, reason, ifindex, tuple: flow, rulesHit, rules } = eventLayout.read(record);
   return {
     ...{ time, ifindex, protocol: flow.protocol },
     hook: nameOf(HOOK, hook, "HOOK_"),

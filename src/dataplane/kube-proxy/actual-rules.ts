@@ -1,5 +1,5 @@
 /** Rules of a service proxy in one table of one family, and how they would go. */
-export interface FoundRules {
+export interface ActualRules {
   /** `ip nat (iptables-legacy)`, `ip6 kube-proxy (nftables)`: where, for people. */
   where: string;
   /** The mode of the proxy that writes such rules. */
@@ -12,11 +12,11 @@ export interface FoundRules {
 }
 
 /** What can remove what it found; the kernel does all of it, or nothing. */
-export interface RemovableRules extends FoundRules {
+export interface RemovableRules extends ActualRules {
   remove(): Promise<void>;
 }
 
-export interface LookedAt {
+export interface Observed {
   found: RemovableRules[];
   /** What could not be looked at, and why. */
   left: { where: string; why: string }[];

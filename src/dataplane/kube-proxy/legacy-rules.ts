@@ -1,11 +1,11 @@
-import type { RuleGlance } from "../../kernel/rule-glance.ts";
-import type { FoundRules, LookedAt } from "./found-rules.ts";
+import type { RuleSummary } from "../../kernel/nft/rule-summary.ts";
+import type { ActualRules, Observed } from "./actual-rules.ts";
 import { IPTABLES_TABLES, isKernelChain, isProxyChain } from "./proxy-chains.ts";
 import type { RunCommand } from "./run-command.ts";
 
 /** The older iptables has no library: its own commands are asked, where they are installed. */
-export async function findLegacyRules(run: RunCommand, glance: RuleGlance): Promise<LookedAt> {
-  const looked: LookedAt = { found: [], left: [] };
+export async function findLegacyRules(run: RunCommand, glance: RuleSummary): Promise<Observed> {
+  const looked: Observed = { found: [], left: [] };
   for (const family of [4, 6] as const) {
     const program = family === 4 ? "iptables-legacy" : "ip6tables-legacy";
     const ip = family === 4 ? "ip" : "ip6";
@@ -32,7 +32,7 @@ export async function findLegacyRules(run: RunCommand, glance: RuleGlance): Prom
 }
 
 /** What takes the proxy's rules out of a table as `iptables-save` shows it: jumps, then what is in its chains, then the chains. */
-function proxyRulesIn(saved: string): Omit<FoundRules, "where" | "mode"> & { lines: string[] } {
+function proxyRulesIn(saved: string): Omit<ActualRules, "where" | "mode"> & { lines: string[] } {
   const own = [...saved.matchAll(/^:(\S+) /gm)].map(([, name = ""]) => name).filter(isProxyChain);
   const jumps: string[] = [];
   const held = new Set<string>();

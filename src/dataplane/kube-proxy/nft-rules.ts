@@ -1,5 +1,5 @@
-import type { NftObject, NftPort } from "../../kernel/nft-port.ts";
-import type { LookedAt, RemovableRules } from "./found-rules.ts";
+import type { NftObject, NftPort } from "../../kernel/nft/nft-port.ts";
+import type { Observed, RemovableRules } from "./actual-rules.ts";
 import { IPTABLES_TABLES, isKernelChain, isProxyChain, PROXY_TABLE } from "./proxy-chains.ts";
 
 interface Chain {
@@ -15,7 +15,7 @@ interface Rule {
 }
 
 /** The proxy's rules that nftables knows: its own table, and what it wrote with the newer iptables. */
-export async function findNftRules(nft: NftPort): Promise<LookedAt> {
+export async function findNftRules(nft: NftPort): Promise<Observed> {
   const tables = await nft.tables();
   const found: RemovableRules[] = [];
   for (const family of ["ip", "ip6"]) {

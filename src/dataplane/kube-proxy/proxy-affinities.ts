@@ -1,10 +1,10 @@
 /** Which client stays with which backend, as service proxies note it: a list of the kernel's `recent` match, or a set, for every backend. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import type { ServiceBackend, ServicePort } from "../../calc/model.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
-import type { NftObject, NftPort } from "../../kernel/nft-port.ts";
+import type { Netns } from "../../kernel/netns/netns-port.ts";
+import type { NftObject, NftPort } from "../../kernel/nft/nft-port.ts";
 import { formatAddress, parseAddress } from "../../kit/ip.ts";
-import type { ServiceBackend, ServicePort } from "../../policy/model.ts";
 import { PROXY_TABLE } from "./proxy-chains.ts";
 import { allBackends, backendChain, backendObject } from "./proxy-names.ts";
 

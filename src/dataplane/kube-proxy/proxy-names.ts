@@ -1,6 +1,6 @@
 /** What service proxies call what they write of a service and its backends: names can be told beforehand, so nothing need be searched. */
 import { createHash } from "node:crypto";
-import type { ServiceBackend, ServicePort } from "../../policy/model.ts";
+import type { ServiceBackend, ServicePort } from "../../calc/model.ts";
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 

@@ -1,8 +1,8 @@
-import { openRuleGlance, type RuleGlance } from "../../kernel/rule-glance.ts";
+import type { ServicePort } from "../../calc/model.ts";
+import { openRuleSummary, type RuleSummary } from "../../kernel/nft/rule-summary.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import type { CodedError } from "../../kit/errors.ts";
 import type { Log } from "../../kit/log.ts";
-import type { ServicePort } from "../../policy/model.ts";
 import { errors } from "./errors.ts";
 import { type Affinity, noteAffinities, notedAffinities } from "./proxy-affinities.ts";
 import { IPTABLES_TABLES, PROXY_TABLE, SIGNS } from "./proxy-chains.ts";
@@ -44,7 +44,7 @@ export class ServiceProxyRules {
   readonly #place: ProxyRulesPlace;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #glance: RuleGlance;
+  readonly #glance: RuleSummary;
   readonly #run: RunCommand;
   #state: ProxyRulesState = { present: false, returns: 0, conflict: undefined };
   #onChange: FollowOptions["onChange"] = () => {};
@@ -59,7 +59,7 @@ export class ServiceProxyRules {
     this.#place = place;
     this.#clock = clock;
     this.#log = log;
-    this.#glance = openRuleGlance(place.netns);
+    this.#glance = openRuleSummary(place.netns);
     this.#run = commandsIn(place.kernel, place.netns);
   }
 
@@ -98,7 +98,7 @@ export class ServiceProxyRules {
   async follow({ removes, onChange, signal }: FollowOptions): Promise<void> {
     this.#onChange = onChange;
     while (!signal.aborted) {
-      await this.look(removes()).catch((error: unknown) => {
+      await this.observe(removes()).catch((error: unknown) => {
         this.#log.warn({ error }, "looking for kube-proxy's rules failed, retrying");
       });
       await sleep(this.#clock, EVERY_MS, signal);
@@ -106,7 +106,7 @@ export class ServiceProxyRules {
   }
 
   /** One look; what is found is dealt with when it resolves. */
-  look(remove: boolean): Promise<void> {
+  observe(remove: boolean): Promise<void> {
     return this.#inTurn(() => this.#look(remove));
   }
 

@@ -1,8 +1,8 @@
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
-import { openRuleGlance } from "../../kernel/rule-glance.ts";
+import type { Netns } from "../../kernel/netns/netns-port.ts";
+import { openRuleSummary } from "../../kernel/nft/rule-summary.ts";
+import type { ActualRules, Observed } from "./actual-rules.ts";
 import { errors } from "./errors.ts";
-import type { FoundRules, LookedAt } from "./found-rules.ts";
 import { findLegacyRules } from "./legacy-rules.ts";
 import { findNftRules } from "./nft-rules.ts";
 import { commandsIn } from "./run-command.ts";
@@ -12,12 +12,12 @@ export interface ProxyRulesPlace {
   kernel: Pick<Kernel, "nft" | "netns">;
   netns?: Netns;
   /** Only rules of this mode of the proxy; those of both unless told. */
-  mode?: FoundRules["mode"];
+  mode?: ActualRules["mode"];
 }
 
 export interface RemovedRules {
   /** Table by table. */
-  places: FoundRules[];
+  places: ActualRules[];
   /** All of them together. */
   jumps: number;
   chains: number;
@@ -36,7 +36,7 @@ const ATTEMPTS = 3;
  */
 export async function removeProxyRules(place: ProxyRulesPlace): Promise<RemovedRules> {
   return looking(place, async (look) => {
-    const places: FoundRules[] = [];
+    const places: ActualRules[] = [];
     for (let attempt = 1; ; attempt++) {
       const { found, left } = await look();
       const failed: { where: string; error: unknown }[] = [];
@@ -57,9 +57,9 @@ export async function removeProxyRules(place: ProxyRulesPlace): Promise<RemovedR
 
 async function looking<T>(
   { kernel, netns, mode }: ProxyRulesPlace,
-  act: (look: () => Promise<LookedAt>) => Promise<T>,
+  act: (look: () => Promise<Observed>) => Promise<T>,
 ): Promise<T> {
-  const glance = openRuleGlance(netns);
+  const glance = openRuleSummary(netns);
   const nft = kernel.nft(netns);
   const run = commandsIn(kernel, netns);
   try {
@@ -75,10 +75,10 @@ async function looking<T>(
 }
 
 /** A chain that others lead into, emptied once, is nothing more to do. */
-function isWorthIt({ mode, jumps, chains }: FoundRules): boolean {
+function isWorthIt({ mode, jumps, chains }: ActualRules): boolean {
   return mode === "nftables" || jumps > 0 || chains > 0;
 }
 
-function sum(places: readonly FoundRules[], what: "jumps" | "chains"): number {
+function sum(places: readonly ActualRules[], what: "jumps" | "chains"): number {
   return places.reduce((total, place) => total + place[what], 0);
 }

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
+import type { Netns } from "../../kernel/netns/netns-port.ts";
 
 export interface Ended {
   /** -1: there is no such program, or it did not end by itself. */

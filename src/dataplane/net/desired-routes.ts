@@ -1,16 +1,20 @@
-import type { Route as KernelRoute, Link } from "../../kernel/netlink-port.ts";
-import { MAIN_TABLE } from "../../kernel/netlink-port.ts";
+import type { DataplaneModel, Route } from "../../calc/model.ts";
+import type { Route as KernelRoute, Link } from "../../kernel/netlink/netlink-port.ts";
+import { MAIN_TABLE } from "../../kernel/netlink/netlink-port.ts";
 import type { CodedError } from "../../kit/errors.ts";
-import type { DataplaneModel, Route } from "../../policy/model.ts";
 import { errors } from "./errors.ts";
 
 /** Routes of this protocol are ours, and no others. */
 export const OUR_PROTOCOL = 80;
 
-export type WantedRoute = { route: KernelRoute } | { waits: CodedError };
+export type DesiredRoute = { route: KernelRoute } | { waits: CodedError };
 
 /** What the kernel needs to be told of one route of the model; undefined where it knows already, or where nobody knows the way yet. */
-export function wantedRoute(route: Route, links: ReadonlyMap<string, Link>, overlay: string): WantedRoute | undefined {
+export function desiredRoute(
+  route: Route,
+  links: ReadonlyMap<string, Link>,
+  overlay: string,
+): DesiredRoute | undefined {
   const common = { destination: route.cidr, type: "unicast", table: MAIN_TABLE, protocol: OUR_PROTOCOL } as const;
   switch (route.kind) {
     case "local-workload": {
@@ -33,7 +37,7 @@ export function wantedRoute(route: Route, links: ReadonlyMap<string, Link>, over
   }
 }
 
-function overTunnel(common: Omit<KernelRoute, "gateway">, gateway: string, device: Link | undefined): WantedRoute {
+function overTunnel(common: Omit<KernelRoute, "gateway">, gateway: string, device: Link | undefined): DesiredRoute {
   if (!device?.up) return { waits: errors.NET_OVERLAY_ABSENT(common.destination) };
   return { route: { ...common, gateway, device: device.index, onlink: true } };
 }

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import type { ClusterNode, ModelDelta, Route, WorkloadEndpoint } from "../../calc/model.ts";
+import { ModelCopy } from "../../calc/model-copy.ts";
 import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
-import { MAIN_TABLE } from "../../kernel/netlink-port.ts";
-import type { ClusterNode, ModelDelta, Route, WorkloadEndpoint } from "../../policy/model.ts";
-import { ModelCopy } from "../../policy/model-copy.ts";
+import { MAIN_TABLE } from "../../kernel/netlink/netlink-port.ts";
 import { fakeSysctls } from "./fake-sysctls.ts";
 import { createNodeNetwork } from "./node-network.ts";
 

@@ -1,16 +1,16 @@
+import type { ModelDelta } from "../../calc/model.ts";
+import { ModelCopy } from "../../calc/model-copy.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Link, NetlinkEvent, NetlinkPort } from "../../kernel/netlink-port.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
+import type { Link, NetlinkEvent, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { Watch } from "../../kernel/sys.ts";
 import { CodedError } from "../../kit/errors.ts";
-import type { ModelDelta } from "../../policy/model.ts";
-import { ModelCopy } from "../../policy/model-copy.ts";
 import type { ApplyReport, ObjectOutcome, SweepReport } from "../contract.ts";
+import { desiredRoute, needsOverlay } from "./desired-routes.ts";
 import { errors } from "./errors.ts";
-import { type StalePeers, settleOverlay, settlePeers, wantedOverlay, wantedPeers } from "./overlay.ts";
+import { desiredOverlay, desiredPeers, type StalePeers, settleOverlay, settlePeers } from "./overlay.ts";
 import { RouteTable } from "./route-table.ts";
 import { nodeSysctls, podSysctls, realSysctls, type Sysctls, settleSysctls } from "./sysctls.ts";
-import { needsOverlay, wantedRoute } from "./wanted-routes.ts";
 
 export interface NodeNetworkOptions {
   kernel: Kernel;
@@ -77,7 +77,7 @@ class KernelNetwork implements NodeNetwork {
   resync(): ApplyReport {
     if (this.model.inSync) {
       this.links.clear();
-      this.routes.look();
+      this.routes.resync();
       this.settle();
     }
     return { objects: this.waiting() };
@@ -85,7 +85,7 @@ class KernelNetwork implements NodeNetwork {
 
   sweep(): SweepReport {
     if (!this.model.inSync) return { removed: [] };
-    this.routes.look();
+    this.routes.resync();
     this.settle();
     const removed = this.routes.sweep();
     const device = this.netlink.link(this.overlay)?.index;
@@ -125,7 +125,7 @@ class KernelNetwork implements NodeNetwork {
     this.settleInterfaces(links);
     const wanted = [...this.model.routes.values()].map((route) => ({
       cidr: route.cidr,
-      wanted: wantedRoute(route, links, this.overlay),
+      wanted: desiredRoute(route, links, this.overlay),
     }));
     this.routes.wantOnly(wanted.flatMap(({ wanted: one }) => (one && "route" in one ? [one.route] : [])));
     this.failed = this.routes.write();
@@ -138,11 +138,11 @@ class KernelNetwork implements NodeNetwork {
   /** Why there is none, where one is needed. */
   private settleOverlay(): CodedError | undefined {
     if (!needsOverlay(this.model)) return undefined;
-    const wanted = wantedOverlay(this.model, this.netlink);
+    const wanted = desiredOverlay(this.model, this.netlink);
     if (!wanted) return undefined;
     try {
       const link = settleOverlay(this.netlink, this.overlay, wanted);
-      this.stale = settlePeers(this.netlink, link.index, wantedPeers(this.model, wanted.local));
+      this.stale = settlePeers(this.netlink, link.index, desiredPeers(this.model, wanted.local));
       return undefined;
     } catch (error) {
       if (error instanceof CodedError && error.code.startsWith("NET_")) return error;
@@ -167,7 +167,7 @@ class KernelNetwork implements NodeNetwork {
       this.scheduled = false;
       if (this.closed) return;
       try {
-        this.routes.look();
+        this.routes.resync();
         this.settle();
       } catch (error) {
         // Nobody waits for this: it is told with what waits, and tried again with the next change.

@@ -2,15 +2,16 @@
  * The one VXLAN device of the node. It is made once and stays: making it anew loses packets of every flow through it, and the kernel forgets
  * the translations of those that were masqueraded there.
  */
-import type { ForwardingEntry, Link, NetlinkPort } from "../../kernel/netlink-port.ts";
-import type { ClusterNode, DataplaneModel } from "../../policy/model.ts";
+
+import type { ClusterNode, DataplaneModel } from "../../calc/model.ts";
+import type { ForwardingEntry, Link, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
 import { errors } from "./errors.ts";
 
 /** What the tunnel adds to a packet: outer IP, UDP, VXLAN and the inner Ethernet header. */
 const OVERHEAD = { 4: 50, 6: 70 } as const;
 const LEAST_MTU = 1280;
 
-export interface WantedOverlay {
+export interface DesiredOverlay {
   vni: number;
   port: number;
   mac: string;
@@ -22,7 +23,7 @@ export interface WantedOverlay {
 }
 
 /** Undefined while the node's own address is not known. */
-export function wantedOverlay(model: DataplaneModel, netlink: NetlinkPort): WantedOverlay | undefined {
+export function desiredOverlay(model: DataplaneModel, netlink: NetlinkPort): DesiredOverlay | undefined {
   const here = [...model.nodes.values()].find(({ local }) => local);
   const local = here && underlayOf(here);
   if (!here || !local) return undefined;
@@ -51,7 +52,7 @@ function foundMtu(netlink: NetlinkPort, address: string, overhead: number): numb
 }
 
 /** Makes it, or changes what can be changed; throws for what cannot. */
-export function settleOverlay(netlink: NetlinkPort, name: string, wanted: WantedOverlay): Link {
+export function settleOverlay(netlink: NetlinkPort, name: string, wanted: DesiredOverlay): Link {
   const { vni, port, mac, local, mtu } = wanted;
   if (!netlink.link(name)) netlink.addVxlan({ name, vni, port, local, mac, mtu, learning: false });
   const link = netlink.link(name)!;
@@ -71,7 +72,7 @@ export function settleOverlay(netlink: NetlinkPort, name: string, wanted: Wanted
   return netlink.link(name)!;
 }
 
-function refuseOther({ name, vxlan, kind }: Link, { vni, port, local }: WantedOverlay): void {
+function refuseOther({ name, vxlan, kind }: Link, { vni, port, local }: DesiredOverlay): void {
   const describe = (is: { vni: number; port: number; local: string | undefined }) =>
     `VNI ${is.vni}, port ${is.port}, from ${is.local ?? "anywhere"}`;
   const want = { vni, port, local };
@@ -87,7 +88,7 @@ export interface Peers {
 }
 
 /** Nobody asks on the overlay who has an address: everybody is told. */
-export function wantedPeers({ nodes, settings }: DataplaneModel, underlay: string): Peers {
+export function desiredPeers({ nodes, settings }: DataplaneModel, underlay: string): Peers {
   const peers: Peers = { neighbours: new Map(), forwarding: new Map() };
   for (const { local, addressV4, addressV6, vtep } of nodes.values()) {
     const address = underlay.includes(":") ? addressV6 : addressV4;

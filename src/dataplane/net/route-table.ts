@@ -1,9 +1,9 @@
 /** Our routes against the kernel's: only what differs is written, only what is ours is removed. */
-import { MAIN_TABLE, type NetlinkPort, type Route } from "../../kernel/netlink-port.ts";
+import { MAIN_TABLE, type NetlinkPort, type Route } from "../../kernel/netlink/netlink-port.ts";
 import { DeltaTable } from "../../kit/delta-table.ts";
 import { CodedError } from "../../kit/errors.ts";
+import { OUR_PROTOCOL, sameRoute } from "./desired-routes.ts";
 import { errors } from "./errors.ts";
-import { OUR_PROTOCOL, sameRoute } from "./wanted-routes.ts";
 
 export class RouteTable {
   private readonly netlink: NetlinkPort;
@@ -12,7 +12,7 @@ export class RouteTable {
   private foreign = new Set<string>();
   /** What was wanted in this life: the rest of what is ours and unwanted is an earlier one's. */
   private readonly known = new Set<string>();
-  private looked = false;
+  private synced = false;
 
   constructor(netlink: NetlinkPort) {
     this.netlink = netlink;
@@ -24,7 +24,7 @@ export class RouteTable {
     this.table.wantOnly(entries);
   }
 
-  look(): void {
+  resync(): void {
     const ours: [string, Route][] = [];
     this.foreign = new Set();
     for (const route of this.netlink.routes({ table: MAIN_TABLE })) {
@@ -32,7 +32,7 @@ export class RouteTable {
       else if (route.metric === undefined) this.foreign.add(route.destination);
     }
     this.table.found(ours);
-    this.looked = true;
+    this.synced = true;
   }
 
   /** Whether a route that went away should not have. */
@@ -42,7 +42,7 @@ export class RouteTable {
 
   /** Why something could not be written, by destination; it stays to do. */
   write(): Map<string, CodedError> {
-    if (!this.looked) this.look();
+    if (!this.synced) this.resync();
     const failed = new Map<string, CodedError>();
     this.remove(this.table.toRemove().filter((destination) => this.known.has(destination)));
     for (const [destination, route] of this.table.toWrite()) {
@@ -54,7 +54,7 @@ export class RouteTable {
 
   /** Routes an earlier life left. */
   sweep(): string[] {
-    this.look();
+    this.resync();
     const stale = this.table.toRemove();
     this.remove(stale);
     return stale.map((destination) => `route to ${destination}`);

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import type { Netns, NetnsPort } from "../../kernel/netns-port.ts";
+import type { Netns, NetnsPort } from "../../kernel/netns/netns-port.ts";
 
 /** Settings of a network namespace, by their path below `net/`: `ipv4/ip_forward`. */
 export interface Sysctls {

@@ -1,5 +1,5 @@
 /** What nft lists of our table, as far as we must know it to go on from there. */
-import type { NftObject } from "../../kernel/nft-port.ts";
+import type { NftObject } from "../../kernel/nft/nft-port.ts";
 import { canonicalPrefix } from "./prefixes.ts";
 import type { BaseHook, NftSet } from "./ruleset.ts";
 import type { Written, WrittenChain } from "./transaction.ts";
@@ -26,7 +26,7 @@ interface ListedSet {
   elem?: unknown[];
 }
 
-export function readBack(objects: readonly NftObject[]): Written {
+export function readActualRuleset(objects: readonly NftObject[]): Written {
   const of = <T>(kind: string) => objects.flatMap((object) => (object[kind] ? [object[kind] as T] : []));
   const rules = new Map<string, ListedRule[]>();
   for (const rule of of<ListedRule>("rule")) {

@@ -7,7 +7,7 @@ import type {
   Profile,
   Rule,
   WorkloadEndpoint,
-} from "../../policy/model.ts";
+} from "../../calc/model.ts";
 import { setsOf } from "./rule-lines.ts";
 
 export interface Touched {

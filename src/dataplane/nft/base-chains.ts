@@ -1,9 +1,9 @@
 /** The questions asked of a packet, in the order of `priority` at each hook. All come before 0, where other filters stand. */
 import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
-import type { DataplaneModel, FailsafePort } from "../../policy/model.ts";
+import type { DataplaneModel, FailsafePort } from "../../calc/model.ts";
 import { FAMILIES } from "./model-sets.ts";
 import { familyOf } from "./names.ts";
-import { type BaseHook, type Condition, MARK, type NftChain, type NftRule, type Way } from "./ruleset.ts";
+import { type BaseHook, type Condition, MARK, type NftChain, type NftRule, type PacketDirection } from "./ruleset.ts";
 
 /** Policy of the node's own interfaces, for one question: the map has those with an endpoint of their own. */
 export interface HostDispatch {
@@ -128,7 +128,7 @@ function hostOutput({ settings }: DataplaneModel, host: HostDispatch): NftChain 
   ]);
 }
 
-function hostForward(way: Way, host: HostDispatch): NftChain {
+function hostForward(way: PacketDirection, host: HostDispatch): NftChain {
   const priority = way === "in" ? PRIORITY.host : PRIORITY.forwardOut;
   return base(`host-forward-${way}`, "forward", priority, [
     accept(ESTABLISHED),
@@ -165,20 +165,20 @@ function drop(comment: string, ...when: Condition[]): NftRule {
   return { when, verdict: { is: "drop" }, comment };
 }
 
-function dispatch(by: Way, map: string): NftRule {
+function dispatch(by: PacketDirection, map: string): NftRule {
   return { when: [], verdict: { is: "dispatch", by, map } };
 }
 
-function hostDispatch(by: Way, { map, others }: HostDispatch): NftRule[] {
+function hostDispatch(by: PacketDirection, { map, others }: HostDispatch): NftRule[] {
   const rest: NftRule[] = others === undefined ? [] : [{ when: [], verdict: { is: "goto", chain: others } }];
   return [dispatch(by, map), ...rest];
 }
 
-function pod(way: Way): Condition {
+function pod(way: PacketDirection): Condition {
   return { on: "interface", way, name: `${POD_INTERFACE_PREFIX}*` };
 }
 
-function notPod(way: Way): Condition {
+function notPod(way: PacketDirection): Condition {
   return { on: "interface", way, name: `${POD_INTERFACE_PREFIX}*`, not: true };
 }
 

@@ -1,28 +1,29 @@
 /** Flows policy forbids now are taken out of connection tracking: their next packet is judged as a first one, and dropped. */
-import type { ConntrackPort, Flow } from "../../kernel/conntrack-port.ts";
-import type { Link, NetlinkPort } from "../../kernel/netlink-port.ts";
+
+import type { DataplaneModel, Packet } from "../../calc/model.ts";
+import { NetTable } from "../../calc/nets.ts";
+import { evaluate, type Place } from "../../calc/policy/evaluate.ts";
+import { hostEndpointOf } from "../../calc/policy/hook-policy.ts";
+import type { ConntrackEntry, ConntrackPort } from "../../kernel/conntrack/conntrack-port.ts";
+import type { Link, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
 import { parseAddress } from "../../kit/ip.ts";
-import { evaluate, type Place } from "../../policy/evaluate.ts";
-import { hostEndpointOf } from "../../policy/hook-policy.ts";
-import type { DataplaneModel, Packet } from "../../policy/model.ts";
-import { NetTable } from "../../policy/nets.ts";
-import { addressOf, isNothing, type Touched } from "./touched-flows.ts";
+import { addressOf, isNothing, type Touched } from "./affected-connections.ts";
 
 const UDP = 17;
 
 /** How many were cut. */
-export async function cutFlows(
+export async function deleteConntrack(
   model: DataplaneModel,
   touched: Touched,
   { conntrack, netlink }: { conntrack: ConntrackPort; netlink: NetlinkPort },
 ): Promise<number> {
   if (isNothing(touched)) return 0;
   const places = new Places(model, netlink);
-  const forbidden = (await conntrack.flows()).filter((flow) => isForbidden(model, touched, places, flow));
+  const forbidden = (await conntrack.list()).filter((flow) => isForbidden(model, touched, places, flow));
   return forbidden.filter(({ original }) => conntrack.delete(original)).length;
 }
 
-function isForbidden(model: DataplaneModel, touched: Touched, places: Places, flow: Flow): boolean {
+function isForbidden(model: DataplaneModel, touched: Touched, places: Places, flow: ConntrackEntry): boolean {
   const packet = packetOf(flow);
   const { source, destination } = packet;
   if (touched.gone.has(source) || touched.gone.has(destination)) return true;
@@ -37,7 +38,7 @@ function isForbidden(model: DataplaneModel, touched: Touched, places: Places, fl
 }
 
 /** As its first packet was: where it goes is told by where answers come from. */
-function packetOf({ original, reply, destinationNat }: Flow): Packet {
+function packetOf({ original, reply, destinationNat }: ConntrackEntry): Packet {
   const translated = destinationNat
     ? { originalDestination: original.destination, originalDestinationPort: original.destinationPort }
     : {};
@@ -58,7 +59,7 @@ class Places {
   private readonly own: ReadonlySet<string>;
   private readonly model: DataplaneModel;
   private readonly netlink: NetlinkPort;
-  private ways: NetTable<Link> | undefined;
+  private interfaces: NetTable<Link> | undefined;
 
   constructor(model: DataplaneModel, netlink: NetlinkPort) {
     this.model = model;
@@ -77,21 +78,21 @@ class Places {
     if (id !== undefined) return { at: "workload", id };
     if (this.own.has(address)) return { at: "host" };
     if (this.model.hostEndpoints.size === 0) return { at: "interface", endpoint: undefined };
-    const link = this.wayTo(address);
+    const link = this.interfaceTo(address);
     const addresses = this.netlink.addresses().filter(({ device }) => device === link?.index);
     const texts = addresses.map((one) => one.address);
     return { at: "interface", endpoint: hostEndpointOf(this.model, { name: link?.name ?? "", addresses: texts }) };
   }
 
   /** Connection tracking does not say where a flow came in: by where answers go, then. */
-  private wayTo(address: string): Link | undefined {
-    this.ways ??= waysOf(this.netlink);
+  private interfaceTo(address: string): Link | undefined {
+    this.interfaces ??= interfacesOf(this.netlink);
     const parsed = parseAddress(address);
-    return parsed && this.ways.find(parsed);
+    return parsed && this.interfaces.find(parsed);
   }
 }
 
-function waysOf(netlink: NetlinkPort): NetTable<Link> {
+function interfacesOf(netlink: NetlinkPort): NetTable<Link> {
   const links = new Map(netlink.links().map((link) => [link.index, link]));
   const ways = new NetTable<Link>();
   for (const { destination, device } of netlink.routes({ table: 254 })) {

@@ -1,5 +1,5 @@
-import { hostEndpointOf } from "../../policy/hook-policy.ts";
-import type { DataplaneModel, HostEndpoint, TierPolicies } from "../../policy/model.ts";
+import type { DataplaneModel, HostEndpoint, TierPolicies } from "../../calc/model.ts";
+import { hostEndpointOf } from "../../calc/policy/hook-policy.ts";
 import { baseChains, type HostDispatch, type HostDispatches } from "./base-chains.ts";
 import { addressSet, dispatchMap, FAMILIES, podSets, setsOfModel } from "./model-sets.ts";
 import { PolicyChains } from "./policy-chains.ts";
@@ -11,14 +11,14 @@ export interface HostInterface {
   addresses: readonly string[];
 }
 
-export interface WantedOptions {
+export interface DesiredOptions {
   hostInterfaces: readonly HostInterface[];
   /** Names of chains that nft refused. */
   closed?: ReadonlySet<string>;
 }
 
 /** The whole of our table for this model. What did not change is the same value as before, so that comparing is quick. */
-export function wantedRuleset(model: DataplaneModel, options: WantedOptions): Ruleset {
+export function desiredRuleset(model: DataplaneModel, options: DesiredOptions): Ruleset {
   const policies = new PolicyChains(model, options.closed ?? new Set());
   const { dispatches, maps } = hostPolicy(model, options.hostInterfaces, policies);
   const pods = [...model.endpoints.values()];

@@ -1,6 +1,6 @@
 /** The sets our rules ask: those of the model, one for each family, and a few of our own. */
-import { PORT_PROTOCOLS } from "../../api/protocols.ts";
-import type { DataplaneModel, IpSet, Net } from "../../policy/model.ts";
+import { PORT_PROTOCOLS } from "../../api/tables/protocols.ts";
+import type { DataplaneModel, IpSet, Net } from "../../calc/model.ts";
 import { familyOf, netOf, setName } from "./names.ts";
 import { covering, prefixText } from "./prefixes.ts";
 import type { IpFamily, NftSet } from "./ruleset.ts";

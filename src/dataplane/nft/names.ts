@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { IpSet } from "../../policy/model.ts";
+import type { IpSet } from "../../calc/model.ts";
 import { isHost } from "./prefixes.ts";
 import type { IpFamily } from "./ruleset.ts";
 

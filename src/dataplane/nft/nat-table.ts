@@ -1,13 +1,13 @@
+import type { ModelDelta } from "../../calc/model.ts";
+import { ModelCopy } from "../../calc/model-copy.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
-import type { NftPort } from "../../kernel/nft-port.ts";
-import type { ModelDelta } from "../../policy/model.ts";
-import { ModelCopy } from "../../policy/model-copy.ts";
+import type { Netns } from "../../kernel/netns/netns-port.ts";
+import type { NftPort } from "../../kernel/nft/nft-port.ts";
+import { readActualRuleset } from "./actual-ruleset.ts";
 import { natOutgoing } from "./base-chains.ts";
-import { readBack } from "./read-back.ts";
+import { nodeSets } from "./desired-ruleset.ts";
 import type { Ruleset } from "./ruleset.ts";
 import { transaction, type Written } from "./transaction.ts";
-import { nodeSets } from "./wanted-ruleset.ts";
 
 /**
  * The source of packets that leave the pools, and nothing else of nftables: beside a plane that filters by itself. While it is there, the
@@ -25,7 +25,7 @@ export function createNatTable({ kernel, table, netns }: { kernel: Kernel; table
   const model = new ModelCopy();
   let written: Written | undefined;
   const write = async (): Promise<void> => {
-    const found = written ?? readBack(await listed(nft, table));
+    const found = written ?? readActualRuleset(await listed(nft, table));
     written = undefined;
     const { commands, after } = transaction(table, wanted(model), found);
     if (commands.length > 0) await nft.run(commands.join("\n"));

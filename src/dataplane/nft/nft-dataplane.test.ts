@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import type { FlowTuple } from "../../kernel/conntrack-port.ts";
+import { createCalculator } from "../../calc/calculator.ts";
+import type { ConntrackTuple } from "../../kernel/conntrack/conntrack-port.ts";
 import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
-import { createCalculator } from "../../policy/calculator.ts";
 import { createNftDataplane } from "./nft-dataplane.ts";
 
 const STORED = `${vendorNames.groups.stored.group}/${vendorNames.groups.stored.version}`;
@@ -40,7 +40,7 @@ function world(...objects: KubeObject[]) {
   for (const object of [NAMESPACE, ...objects]) calculator.set(object);
   calculator.inSync();
   const settle = async () => {
-    const delta = calculator.take();
+    const delta = calculator.takeDelta();
     return delta ? dataplane.apply(delta) : { objects: [] };
   };
   const transactions = () => kernel.world.home.nftCommands;
@@ -63,7 +63,7 @@ describe("the standard plane", () => {
     const dataplane = createNftDataplane({ kernel, table: "ours" });
     const calculator = createCalculator("node-1", vendorNames);
     calculator.set(pod("a", 1, {}));
-    expect(await dataplane.apply(calculator.take()!)).toEqual({ objects: [] });
+    expect(await dataplane.apply(calculator.takeDelta()!)).toEqual({ objects: [] });
     expect(await kernel.nft().tables()).toEqual([]);
   });
 
@@ -142,7 +142,7 @@ describe("the standard plane", () => {
     for (const object of [NAMESPACE, pod("a", 1, { app: "web" })]) calculator.set(object);
     for (const name of ["one", "bad", "two"]) calculator.set(policy(name, WEB));
     calculator.inSync();
-    const { objects } = await dataplane.apply(calculator.take()!);
+    const { objects } = await dataplane.apply(calculator.takeDelta()!);
     const failed = objects.filter((outcome) => outcome.failed);
     expect(failed).toMatchObject([{ kind: "policy", id: "gnp/default.bad", failed: { code: "NFT_NOT_WRITTEN" } }]);
     const texts = kernel.world.home.nftCommands.join("\n");
@@ -150,18 +150,18 @@ describe("the standard plane", () => {
     expect(texts).toContain('counter drop comment "');
 
     calculator.set(policy("bad", { ...WEB, ingress: [] }));
-    expect((await dataplane.apply(calculator.take()!)).objects.filter((outcome) => outcome.failed)).toEqual([]);
+    expect((await dataplane.apply(calculator.takeDelta()!)).objects.filter((outcome) => outcome.failed)).toEqual([]);
   });
 
   it("cuts the flows a change forbids, and those of pods that are gone", async () => {
     const { settle, calculator, kernel } = world(pod("a", 1, { app: "web" }), pod("b", 2, { app: "web" }));
     await settle();
     const conntrack = kernel.conntrack();
-    const flow = (source: string, destination: string): FlowTuple => ({
+    const flow = (source: string, destination: string): ConntrackTuple => ({
       ...{ protocol: 6, source, destination, sourcePort: 40_000, destinationPort: 80 },
     });
     const left = async () =>
-      (await conntrack.flows()).map(({ original }) => `${original.source} ${original.destination}`).sort();
+      (await conntrack.list()).map(({ original }) => `${original.source} ${original.destination}`).sort();
     for (const [from, to] of [
       ["10.0.0.2", "10.0.0.1"],
       ["192.0.2.1", "10.0.0.1"],

@@ -1,23 +1,23 @@
 import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
-import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
+import type { ModelDelta, WorkloadEndpoint } from "../../calc/model.ts";
+import { ModelCopy } from "../../calc/model-copy.ts";
+import type { ConntrackPort } from "../../kernel/conntrack/conntrack-port.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { NetlinkEvent, NetlinkPort } from "../../kernel/netlink-port.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
-import type { NftObject, NftPort } from "../../kernel/nft-port.ts";
+import type { NetlinkEvent, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../kernel/netns/netns-port.ts";
+import type { NftObject, NftPort } from "../../kernel/nft/nft-port.ts";
 import type { Watch } from "../../kernel/sys.ts";
-import type { ModelDelta, WorkloadEndpoint } from "../../policy/model.ts";
-import { ModelCopy } from "../../policy/model-copy.ts";
 import type { ApplyReport, DataplaneDriver, SweepReport, Table, TableName } from "../contract.ts";
-import { cutFlows } from "./cut-flows.ts";
+import { readActualRuleset } from "./actual-ruleset.ts";
+import { EVERYTHING, type Touched, touchedBy } from "./affected-connections.ts";
+import { deleteConntrack } from "./delete-conntrack.ts";
+import { desiredRuleset, type HostInterface } from "./desired-ruleset.ts";
 import { closeForeignForward, openForeignForward } from "./foreign-forward.ts";
 import { isOfPolicy } from "./policy-chains.ts";
-import { readBack } from "./read-back.ts";
 import { applyReport } from "./report.ts";
 import type { NftChain } from "./ruleset.ts";
 import { showTable } from "./show.ts";
-import { EVERYTHING, type Touched, touchedBy } from "./touched-flows.ts";
 import { NOTHING, stampOf, transaction, type Written } from "./transaction.ts";
-import { type HostInterface, wantedRuleset } from "./wanted-ruleset.ts";
 
 export interface NftOptions {
   kernel: Kernel;
@@ -91,11 +91,11 @@ class NftDataplane implements DataplaneDriver {
   }
 
   show(table: TableName): Promise<Table> {
-    const flows = () => this.conntrack.flows();
+    const flows = () => this.conntrack.list();
     return showTable(table, {
       model: this.model,
       written: this.written ?? NOTHING,
-      flows,
+      conntrack: flows,
       listed: () => this.listed(),
     });
   }
@@ -128,7 +128,7 @@ class NftDataplane implements DataplaneDriver {
       await openForeignForward(this.nft, this.table);
     }
     const { conntrack, netlink } = this;
-    await cutFlows(this.model, touched, { conntrack, netlink });
+    await deleteConntrack(this.model, touched, { conntrack, netlink });
     return undefined;
   }
 
@@ -172,7 +172,7 @@ class NftDataplane implements DataplaneDriver {
 
   private async attempt(closed: ReadonlySet<string>): Promise<Error | undefined> {
     try {
-      const found = this.written ?? readBack(await this.listed());
+      const found = this.written ?? readActualRuleset(await this.listed());
       const { commands, removed, after } = transaction(this.table, this.wanted(closed), found);
       if (commands.length > 0) await this.nft.run(commands.join("\n"));
       if (!this.written) this.leftovers.push(...removed);
@@ -184,7 +184,7 @@ class NftDataplane implements DataplaneDriver {
   }
 
   private wanted(closed: ReadonlySet<string>) {
-    return wantedRuleset(this.model, { hostInterfaces: hostInterfaces(this.netlink), closed });
+    return desiredRuleset(this.model, { hostInterfaces: hostInterfaces(this.netlink), closed });
   }
 
   private async listed(): Promise<NftObject[]> {

@@ -2,7 +2,7 @@
  * Chains that hold policy. One per policy and direction, shared by all who use it, under a name that stays while its rules change; chains of
  * tiers and of endpoints are named after what they hold, so pods with the same policies share them too.
  */
-import type { DataplaneModel, Direction, Policy, Profile, Rule, TierPolicies } from "../../policy/model.ts";
+import type { DataplaneModel, Direction, Policy, Profile, Rule, TierPolicies } from "../../calc/model.ts";
 import { hashed, setName } from "./names.ts";
 import { ruleLines, setsOf } from "./rule-lines.ts";
 import { MARK, type NftChain, type NftRule } from "./ruleset.ts";

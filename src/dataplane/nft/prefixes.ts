@@ -1,5 +1,5 @@
+import type { Net, PortRange } from "../../calc/model.ts";
 import { type Cidr, contains, formatAddress, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
-import type { Net, PortRange } from "../../policy/model.ts";
 
 export function isHost(net: Net): boolean {
   return net.endsWith(net.includes(":") ? "/128" : "/32");

@@ -1,5 +1,5 @@
+import type { DataplaneModel, Direction, ModelDelta } from "../../calc/model.ts";
 import type { CodedError } from "../../kit/errors.ts";
-import type { DataplaneModel, Direction, ModelDelta } from "../../policy/model.ts";
 import type { ApplyReport, ObjectOutcome } from "../contract.ts";
 import { errors } from "./errors.ts";
 import { policyChainName, profileChainName } from "./policy-chains.ts";

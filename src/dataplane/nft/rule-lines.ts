@@ -2,7 +2,7 @@
  * One rule of the model as rules of nft. Where the model says "or" (numeric ports or named ones, any of several ways not to be an ICMP message)
  * there is one line for each; where it means both families and asks for addresses, one for each family.
  */
-import type { DataplaneModel, PortRange, RuleMatch } from "../../policy/model.ts";
+import type { DataplaneModel, PortRange, RuleMatch } from "../../calc/model.ts";
 import { familyOf, setName } from "./names.ts";
 import { covering, joinedRanges } from "./prefixes.ts";
 import type { Condition, IpFamily, Side } from "./ruleset.ts";

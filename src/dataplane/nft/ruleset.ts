@@ -4,10 +4,10 @@
  * Each base chain asks one question of a packet (may it leave this pod, may it reach that one); `accept` answers that question alone, and the
  * next base chain asks the next. So chains of policies need not know who jumped to them, and need no mark to say yes.
  */
-import type { Net, PortRange } from "../../policy/model.ts";
+import type { Net, PortRange } from "../../calc/model.ts";
 
 export type Side = "source" | "destination";
-export type Way = "in" | "out";
+export type PacketDirection = "in" | "out";
 export type IpFamily = 4 | 6;
 
 export type Condition =
@@ -22,7 +22,7 @@ export type Condition =
   /** Only after a condition that leaves ICMP or ICMPv6. */
   | { on: "icmp"; byte: "type" | "code"; among: readonly number[]; not?: true }
   /** A name that ends in `*` means all that begin so. */
-  | { on: "interface"; way: Way; name: string; not?: true }
+  | { on: "interface"; way: PacketDirection; name: string; not?: true }
   /** Comes in by an interface and from an address that are one member. */
   | { on: "interfaceAddress"; family: IpFamily; set: string }
   /** Comes in and goes out by interfaces that are one member. */
@@ -37,7 +37,7 @@ export type Verdict =
   | { is: "snat"; to: string }
   | { is: "jump" | "goto"; chain: string }
   /** Goes to the chain the map has for the interface; on to the next rule where it has none. */
-  | { is: "dispatch"; by: Way; map: string };
+  | { is: "dispatch"; by: PacketDirection; map: string };
 
 /** All conditions hold: write down, mark, decide. */
 export interface NftRule {

@@ -1,6 +1,6 @@
-import type { Flow, FlowTuple } from "../../kernel/conntrack-port.ts";
-import type { NftObject } from "../../kernel/nft-port.ts";
-import type { DataplaneModel } from "../../policy/model.ts";
+import type { DataplaneModel } from "../../calc/model.ts";
+import type { ConntrackEntry, ConntrackTuple } from "../../kernel/conntrack/conntrack-port.ts";
+import type { NftObject } from "../../kernel/nft/nft-port.ts";
 import type { Table, TableName } from "../contract.ts";
 import { policiesTable, routesTable, setsTable, sortedTable } from "../model-tables.ts";
 import type { Written } from "./transaction.ts";
@@ -8,7 +8,7 @@ import type { Written } from "./transaction.ts";
 export interface Shown {
   model: DataplaneModel;
   written: Written;
-  flows(): Promise<Flow[]>;
+  conntrack(): Promise<ConntrackEntry[]>;
   /** Everything nft lists of our table. */
   listed(): Promise<NftObject[]>;
 }
@@ -20,7 +20,7 @@ const SHOW = {
   policies: ({ model }) => policiesTable(model),
   "ip-sets": ({ model }) => setsTable(model),
   routes: ({ model }) => routesTable(model),
-  conntrack: flowsTable,
+  conntrack: conntrackTable,
   counters: countersTable,
 } as const satisfies Record<TableName, Show>;
 
@@ -42,7 +42,7 @@ function endpointsTable({ model, written }: Shown): Table {
   return { columns: ["endpoint", "interface", "addresses", "from it", "to it"], rows: [...pods, ...hosts] };
 }
 
-async function flowsTable({ flows }: Shown): Promise<Table> {
+async function conntrackTable({ conntrack: flows }: Shown): Promise<Table> {
   return {
     columns: ["protocol", "from", "to", "answers from", "state", "forgotten in"],
     rows: (await flows()).map(({ original, reply, tcpState, seenReply, timeout }) => [
@@ -52,7 +52,7 @@ async function flowsTable({ flows }: Shown): Promise<Table> {
   };
 }
 
-function endText(tuple: FlowTuple, side: "source" | "destination"): string {
+function endText(tuple: ConntrackTuple, side: "source" | "destination"): string {
   const [address, port] = [tuple[side], side === "source" ? tuple.sourcePort : tuple.destinationPort];
   return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 }

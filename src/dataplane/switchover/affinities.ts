@@ -1,13 +1,13 @@
 /** Which client stays with which backend, in the map of the programs. */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { ServicePort } from "../../calc/model.ts";
 import { affinityKeyLayout, affinityLayout, frontendLayout } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
+import type { BpfMap } from "../../kernel/bpf/bpf-port.ts";
 import { kernelTime } from "../../kernel/kernel-time.ts";
-import type { ServicePort } from "../../policy/model.ts";
 import { addressBytes, addressText } from "../ebpf/net-bytes.ts";
-import { frontendKey } from "../ebpf/service-rows.ts";
-import type { Affinity } from "../service-proxy/proxy-affinities.ts";
-import { allBackends, socketText } from "../service-proxy/proxy-names.ts";
+import { frontendKey } from "../ebpf/services/service-rows.ts";
+import type { Affinity } from "../kube-proxy/proxy-affinities.ts";
+import { allBackends, socketText } from "../kube-proxy/proxy-names.ts";
 
 export interface AffinityMaps {
   affinities: BpfMap;

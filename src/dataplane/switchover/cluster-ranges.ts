@@ -1,5 +1,5 @@
+import type { Net, ServicePort } from "../../calc/model.ts";
 import { contains, type Family, formatCidr, parseAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
-import type { Net, ServicePort } from "../../policy/model.ts";
 
 /**
  * The smallest prefix of each family that holds every cluster address. An API server takes them all out of one range, so whatever it holds

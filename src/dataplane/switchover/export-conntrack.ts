@@ -9,19 +9,30 @@
  */
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { FLOW_FLAG, FLOW_PATH, FLOW_STATE, flowKeyLayout, flowLayout } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap, MapEntry } from "../../kernel/bpf-port.ts";
-import { inverse } from "../../kernel/conntrack-message.ts";
-import type { ConntrackPort, Endpoint, FlowTuple, NewFlow } from "../../kernel/conntrack-port.ts";
+import type { Net } from "../../calc/model.ts";
+import { NetTable } from "../../calc/nets.ts";
+import {
+  CONNTRACK_FLAG,
+  CONNTRACK_STATE,
+  conntrackEntryLayout,
+  FORWARD_PATH,
+  fiveTupleLayout,
+} from "../../gen/bpf/layout.gen.ts";
+import type { BpfMap, MapEntry } from "../../kernel/bpf/bpf-port.ts";
+import { inverse } from "../../kernel/conntrack/conntrack-message.ts";
+import type {
+  ConntrackPort,
+  ConntrackTuple,
+  Endpoint,
+  NewConntrackEntry,
+} from "../../kernel/conntrack/conntrack-port.ts";
 import { errnoOf } from "../../kernel/errors.ts";
 import { kernelTime } from "../../kernel/kernel-time.ts";
 import { parseAddress } from "../../kit/ip.ts";
-import type { Net } from "../../policy/model.ts";
-import { NetTable } from "../../policy/nets.ts";
-import { expireFlows } from "../ebpf/expire-flows.ts";
+import { expireConntrack } from "../ebpf/conntrack/expire-conntrack.ts";
 import { addressText, reversedKey } from "../ebpf/net-bytes.ts";
 
-export interface GiveOptions {
+export interface ExportOptions {
   flows: BpfMap;
   conntrack: ConntrackPort;
   /** Of the drain, 1 to 65535. */
@@ -34,15 +45,15 @@ export interface GiveOptions {
   hold: <T>(act: () => Promise<T>) => Promise<T>;
 }
 
-export interface Given {
-  given: number;
+export interface ExportResult {
+  exported: number;
   /** The kernel had it already and was left alone, or would not take it. */
   refused: number;
   /** Only the programs can carry these to their end. */
   staying: number;
 }
 
-const { FLOW_REPLY, FLOW_NAT, FLOW_DIRECT, FLOW_FROM_HOST } = FLOW_FLAG;
+const { CT_REPLY: FLOW_REPLY, CT_NAT: FLOW_NAT, CT_DSR: FLOW_DIRECT, CT_FROM_HOST: FLOW_FROM_HOST } = CONNTRACK_FLAG;
 const TCP = 6;
 const UDP = 17;
 /** Long enough for the next packet, short enough for a flow that is over; the kernel sets its own time at the first packet. */
@@ -58,16 +69,16 @@ const AT_ONCE = 256;
  * programs carry everything. A flow given before and no longer in the kernel was cut there, because policy forbids it now: it is not given
  * again.
  */
-export async function giveFlows(options: GiveOptions, replace: boolean): Promise<Given> {
+export async function exportConntrack(options: ExportOptions, replace: boolean): Promise<ExportResult> {
   const { conntrack, generation, known, hold } = options;
-  const toExchange: CarriedFlow[] = [];
-  const counted = await eachFlow(options, (one) => {
-    if (known.has(one.name)) return "given";
+  const toExchange: ExportedEntry[] = [];
+  const counted = await eachEntry(options, (one) => {
+    if (known.has(one.name)) return "exported";
     if (one.inKernel) {
       toExchange.push(one);
       return "refused";
     }
-    const flow = newFlow(one, generation);
+    const flow = newNfEntry(one, generation);
     if (!inserted(conntrack, flow)) {
       if (!replace) return "refused";
       conntrack.delete(flow.original);
@@ -75,7 +86,7 @@ export async function giveFlows(options: GiveOptions, replace: boolean): Promise
       if (!inserted(conntrack, flow)) return "refused";
     }
     known.add(one.name);
-    return "given";
+    return "exported";
   });
   // Programs that cannot ask the kernel would begin them anew while they still take what is new.
   if (replace) return counted;
@@ -83,17 +94,17 @@ export async function giveFlows(options: GiveOptions, replace: boolean): Promise
 }
 
 /** Those left after a while are idle: the kernel keeps them from here on, and the programs forget them. What it would not take stays. */
-export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
+export async function exportIdleConntrack(options: ExportOptions): Promise<ExportResult> {
   const { conntrack, generation, flows, known, hold } = options;
-  await expireFlows(flows, {});
-  const toExchange: CarriedFlow[] = [];
-  const give = (one: CarriedFlow) => {
+  await expireConntrack(flows, {});
+  const toExchange: ExportedEntry[] = [];
+  const give = (one: ExportedEntry) => {
     const there = conntrack.find(one.original);
     const ours = there?.mark === generationMark(generation);
     if (!ours && !known.has(one.name)) {
       // It had not been answered yet when the others were given.
       if (one.inKernel) toExchange.push(one);
-      else if (inserted(conntrack, newFlow(one, generation))) known.add(one.name);
+      else if (inserted(conntrack, newNfEntry(one, generation))) known.add(one.name);
       return "refused";
     }
     // One that has moved on since has its own time.
@@ -101,12 +112,12 @@ export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
       conntrack.update(one.original, { timeout: IDLE_SECONDS[one.protocol] });
     }
     forget(flows, one);
-    return "given";
+    return "exported";
   };
   const now = kernelTime();
-  const counted = await eachFlow(options, give, (one, value) => {
+  const counted = await eachEntry(options, give, (one, value) => {
     // Datagrams have no end, and nothing is lost when the next one is a new flow.
-    const isOver = one.protocol === UDP && now - value.readBigUInt64LE(flowLayout.at.lastSeen) > UDP_OVER_NS;
+    const isOver = one.protocol === UDP && now - value.readBigUInt64LE(conntrackEntryLayout.at.lastSeen) > UDP_OVER_NS;
     if (isOver) forget(flows, one);
     return isOver;
   });
@@ -116,8 +127,8 @@ export async function giveIdleFlows(options: GiveOptions): Promise<Given> {
 
 /** Each becomes one flow of the kernel's that begins where the programs saw it begin, and ends where the kernel's did; how many. */
 async function exchange(
-  { flows, conntrack, generation, known: given }: GiveOptions,
-  all: readonly CarriedFlow[],
+  { flows, conntrack, generation, known: given }: ExportOptions,
+  all: readonly ExportedEntry[],
 ): Promise<number> {
   let exchanged = 0;
   for (const [at, one] of all.entries()) {
@@ -128,7 +139,7 @@ async function exchange(
     for (const packets of [one.original, one.translated, inverse(translated)]) conntrack.delete(packets);
     // As long as the kernel would have remembered it: nobody looks at it again here.
     const timeout = known?.timeout ?? IDLE_SECONDS[one.protocol];
-    if (!inserted(conntrack, { ...newFlow({ ...one, translated }, generation), timeout })) continue;
+    if (!inserted(conntrack, { ...newNfEntry({ ...one, translated }, generation), timeout })) continue;
     given.add(one.name);
     forget(flows, one);
     exchanged++;
@@ -136,51 +147,51 @@ async function exchange(
   return exchanged;
 }
 
-function withExchanged({ given, refused, staying }: Given, exchanged: number): Given {
-  return { given: given + exchanged, refused: refused - exchanged, staying };
+function withExchanged({ exported: given, refused, staying }: ExportResult, exchanged: number): ExportResult {
+  return { exported: given + exchanged, refused: refused - exchanged, staying };
 }
 
-function forget(flows: BpfMap, { key, reply }: CarriedFlow): void {
+function forget(flows: BpfMap, { key, reply }: ExportedEntry): void {
   flows.delete(key);
   flows.delete(reply);
 }
 
 /** How many flows the programs still carry. */
-export async function countCarried(flows: BpfMap): Promise<number> {
+export async function countConntrack(flows: BpfMap): Promise<number> {
   let count = 0;
   for (const chunk of flows.chunks()) {
-    count += chunk.filter((entry) => carriedFlow(entry)).length;
+    count += chunk.filter((entry) => exportableEntry(entry)).length;
     await nextTurn();
   }
   return count;
 }
 
 /** A flow by its first packet's direction. */
-interface CarriedFlow {
+interface ExportedEntry {
   name: string;
   key: Buffer;
   /** The key of the other direction. */
   reply: Buffer;
   protocol: typeof TCP | typeof UDP;
-  original: FlowTuple;
+  original: ConntrackTuple;
   /** As the programs send it on. */
-  translated: FlowTuple;
+  translated: ConntrackTuple;
   /** The kernel has it all along, as it looks before or behind the programs. */
   inKernel: boolean;
 }
 
-async function eachFlow(
-  options: GiveOptions,
-  give: (flow: CarriedFlow) => "given" | "refused",
-  isOver: (flow: CarriedFlow, value: Buffer) => boolean = () => false,
-): Promise<Given> {
-  const counted: Given = { given: 0, refused: 0, staying: 0 };
+async function eachEntry(
+  options: ExportOptions,
+  give: (flow: ExportedEntry) => "exported" | "refused",
+  isOver: (flow: ExportedEntry, value: Buffer) => boolean = () => false,
+): Promise<ExportResult> {
+  const counted: ExportResult = { exported: 0, refused: 0, staying: 0 };
   const pods = new NetTable();
   for (const pool of options.pools) pods.add(pool, true);
   let turn = 0;
   for (const chunk of options.flows.chunks()) {
     for (const entry of chunk) {
-      const carried = carriedFlow(entry);
+      const carried = exportableEntry(entry);
       if (!carried) continue;
       const bound = isBound(entry, carried, options.flows, pods);
       if (bound && !isOver(carried, entry[1])) counted.staying++;
@@ -192,18 +203,20 @@ async function eachFlow(
 }
 
 /** Undefined: the answering direction, one that is over or has not begun, or one the kernel has followed all along. */
-function carriedFlow([key, value]: MapEntry): CarriedFlow | undefined {
-  const protocol = key.readUInt8(flowKeyLayout.at.protocol);
+function exportableEntry([key, value]: MapEntry): ExportedEntry | undefined {
+  const protocol = key.readUInt8(fiveTupleLayout.at.protocol);
   if (protocol !== TCP && protocol !== UDP) return undefined;
-  const [state, path, flags] = [flowLayout.at.state, flowLayout.at.path, flowLayout.at.flags].map((at) =>
-    value.readUInt8(at),
-  ) as [number, number, number];
-  if (flags & FLOW_REPLY || state === FLOW_STATE.FLOW_CLOSING) return undefined;
-  if (protocol === TCP && state === FLOW_STATE.FLOW_OPENING) return undefined;
-  if (path === FLOW_PATH.PATH_STACK && !(flags & FLOW_NAT)) return undefined;
-  const inKernel = path === FLOW_PATH.PATH_STACK || (flags & FLOW_FROM_HOST) !== 0;
-  const { at } = flowLayout;
-  const to = flags & FLOW_NAT ? value.subarray(at.to, at.to + flowKeyLayout.size) : key;
+  const [state, path, flags] = [
+    conntrackEntryLayout.at.state,
+    conntrackEntryLayout.at.path,
+    conntrackEntryLayout.at.flags,
+  ].map((at) => value.readUInt8(at)) as [number, number, number];
+  if (flags & FLOW_REPLY || state === CONNTRACK_STATE.CT_CLOSING) return undefined;
+  if (protocol === TCP && state === CONNTRACK_STATE.CT_OPENING) return undefined;
+  if (path === FORWARD_PATH.PATH_STACK && !(flags & FLOW_NAT)) return undefined;
+  const inKernel = path === FORWARD_PATH.PATH_STACK || (flags & FLOW_FROM_HOST) !== 0;
+  const { at } = conntrackEntryLayout;
+  const to = flags & FLOW_NAT ? value.subarray(at.to, at.to + fiveTupleLayout.size) : key;
   return {
     ...{ name: key.toString("latin1"), key, reply: reversedKey(to), protocol },
     ...{ original: tupleOf(key), translated: tupleOf(to), inKernel },
@@ -211,15 +224,16 @@ function carriedFlow([key, value]: MapEntry): CarriedFlow | undefined {
 }
 
 /** Whether only programs can end it: a client outside the cluster whose address is kept through the overlay, the kernel would answer by another way. */
-function isBound([, value]: MapEntry, flow: CarriedFlow, flows: BpfMap, pods: NetTable): boolean {
-  if (value.readUInt8(flowLayout.at.flags) & FLOW_DIRECT) return true;
+function isBound([, value]: MapEntry, flow: ExportedEntry, flows: BpfMap, pods: NetTable): boolean {
+  if (value.readUInt8(conntrackEntryLayout.at.flags) & FLOW_DIRECT) return true;
   const source = parseAddress(flow.original.source);
   if (!source || pods.find(source)) return false;
-  const isOverlay = (entry: Buffer | undefined) => entry?.readUInt8(flowLayout.at.path) === FLOW_PATH.PATH_OVERLAY;
+  const isOverlay = (entry: Buffer | undefined) =>
+    entry?.readUInt8(conntrackEntryLayout.at.path) === FORWARD_PATH.PATH_OVERLAY;
   return isOverlay(value) || isOverlay(flows.lookup(flow.reply));
 }
 
-function newFlow({ original, translated, protocol }: CarriedFlow, generation: number): NewFlow {
+function newNfEntry({ original, translated, protocol }: ExportedEntry, generation: number): NewConntrackEntry {
   const destination: Endpoint = { address: translated.destination, port: translated.destinationPort };
   const source: Endpoint = { address: translated.source, port: translated.sourcePort };
   return {
@@ -240,7 +254,7 @@ function differs({ address, port }: Endpoint, otherAddress: string, otherPort: n
   return address !== otherAddress || port !== otherPort;
 }
 
-function inserted(conntrack: ConntrackPort, flow: NewFlow): boolean {
+function inserted(conntrack: ConntrackPort, flow: NewConntrackEntry): boolean {
   try {
     conntrack.insert(flow);
     return true;
@@ -250,8 +264,8 @@ function inserted(conntrack: ConntrackPort, flow: NewFlow): boolean {
   }
 }
 
-function tupleOf(key: Buffer): FlowTuple {
-  const { src, dst, sport, dport, protocol } = flowKeyLayout.read(key);
+function tupleOf(key: Buffer): ConntrackTuple {
+  const { src, dst, sport, dport, protocol } = fiveTupleLayout.read(key);
   return {
     ...{ protocol, sourcePort: sport, destinationPort: dport },
     source: addressText(src),

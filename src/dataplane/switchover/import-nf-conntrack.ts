@@ -4,9 +4,14 @@
  * taken back.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { flowKeyLayout, oldFlowLayout } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
-import { type ConntrackPort, type Flow, type FlowTuple, TCP_STATES } from "../../kernel/conntrack-port.ts";
+import { fiveTupleLayout, nfConntrackEntryLayout } from "../../gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../kernel/bpf/bpf-port.ts";
+import {
+  type ConntrackEntry,
+  type ConntrackPort,
+  type ConntrackTuple,
+  TCP_STATES,
+} from "../../kernel/conntrack/conntrack-port.ts";
 import { kernelTime, sinceBoot } from "../../kernel/kernel-time.ts";
 import { addressBytes } from "../ebpf/net-bytes.ts";
 
@@ -17,8 +22,8 @@ const SECOND_NS = 1_000_000_000n;
 /** The programs let go of a flow a little before the kernel does: what they leave to it, it must still have. */
 const MARGIN_NS = 2n * SECOND_NS;
 
-export interface OldFlowsOptions {
-  oldFlows: BpfMap;
+export interface ImportOptions {
+  imported: BpfMap;
   conntrack: ConntrackPort;
   /** Sockets that send without being connected are known by their port alone: what address they will send from is not decided yet. */
   nodeAddresses: readonly string[];
@@ -27,19 +32,24 @@ export interface OldFlowsOptions {
 }
 
 /** Writes what the kernel has, and takes away what it has no more; how many flows. */
-export async function tellOldFlows({ oldFlows, conntrack, nodeAddresses, which }: OldFlowsOptions): Promise<number> {
+export async function importNfConntrack({
+  imported: oldFlows,
+  conntrack,
+  nodeAddresses,
+  which,
+}: ImportOptions): Promise<number> {
   const own = new Set(nodeAddresses);
-  const isOwnUdp = ({ original }: Flow) => original.protocol === UDP && own.has(original.source);
-  const isWanted = (flow: Flow) =>
+  const isOwnUdp = ({ original }: ConntrackEntry) => original.protocol === UDP && own.has(original.source);
+  const isWanted = (flow: ConntrackEntry) =>
     which === "all" ? flow.original.protocol === TCP || flow.original.protocol === UDP : isOwnUdp(flow);
-  const flows = (await conntrack.flows()).filter(isWanted);
+  const flows = (await conntrack.list()).filter(isWanted);
   const now = kernelTime();
   const told = new Set<string>();
   for (let from = 0; from < flows.length; from += AT_ONCE) {
     const entries = flows
       .slice(from, from + AT_ONCE)
       .flatMap((flow) => [
-        ...(which === "all" ? bothWays(flow, now) : []),
+        ...(which === "all" ? bothDirections(flow, now) : []),
         ...(isOwnUdp(flow) ? [entryOf({ ...flow.original, source: "::" }, flow.reply, flow, now)] : []),
       ]);
     for (const [key] of entries) told.add(key.toString("latin1"));
@@ -52,12 +62,17 @@ export async function tellOldFlows({ oldFlows, conntrack, nodeAddresses, which }
   return flows.length;
 }
 
-function bothWays(flow: Flow, now: bigint): (readonly [Buffer, Buffer])[] {
+function bothDirections(flow: ConntrackEntry, now: bigint): (readonly [Buffer, Buffer])[] {
   return [entryOf(flow.original, flow.reply, flow, now), entryOf(flow.reply, flow.original, flow, now)];
 }
 
 /** What the kernel makes of a packet: it is sent to where the other direction comes from. */
-function entryOf(packet: FlowTuple, other: FlowTuple, { reply, mark, tcpState, timeout }: Flow, now: bigint) {
+function entryOf(
+  packet: ConntrackTuple,
+  other: ConntrackTuple,
+  { reply, mark, tcpState, timeout }: ConntrackEntry,
+  now: bigint,
+) {
   const value = {
     ...{
       until: sinceBoot(now + BigInt(timeout) * SECOND_NS, MARGIN_NS),
@@ -68,11 +83,11 @@ function entryOf(packet: FlowTuple, other: FlowTuple, { reply, mark, tcpState, t
     reply: packet === reply ? 1 : 0,
     tcpState: tcpState === undefined ? 0 : TCP_STATES.indexOf(tcpState),
   };
-  return [keyOf(packet), oldFlowLayout.write(value)] as const;
+  return [keyOf(packet), nfConntrackEntryLayout.write(value)] as const;
 }
 
-function keyOf({ protocol, source, destination, sourcePort, destinationPort }: FlowTuple): Buffer {
-  return flowKeyLayout.write({
+function keyOf({ protocol, source, destination, sourcePort, destinationPort }: ConntrackTuple): Buffer {
+  return fiveTupleLayout.write({
     ...{ protocol, sport: sourcePort, dport: destinationPort },
     src: addressBytes(source),
     dst: addressBytes(destination),

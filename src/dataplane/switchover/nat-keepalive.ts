@@ -7,19 +7,19 @@
 
 import { createHash } from "node:crypto";
 import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
+import type { DataplaneModel, Net, ServicePort } from "../../calc/model.ts";
 import { MARK as BPF_MARK } from "../../gen/bpf/layout.gen.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
-import type { NftObject, NftPort } from "../../kernel/nft-port.ts";
-import type { DataplaneModel, Net, ServicePort } from "../../policy/model.ts";
+import type { Netns } from "../../kernel/netns/netns-port.ts";
+import type { NftObject, NftPort } from "../../kernel/nft/nft-port.ts";
 import { closeForeignForward, openForeignForward } from "../nft/foreign-forward.ts";
 import { MARK } from "../nft/ruleset.ts";
 import { clusterRanges, isWithin } from "./cluster-ranges.ts";
 
-export type KeepState = "absent" | "open" | "gated";
+export type NatKeepaliveState = "absent" | "open" | "gated";
 
-export interface KeepTable {
-  state(): Promise<KeepState>;
+export interface NatKeepalive {
+  state(): Promise<NatKeepaliveState>;
   /** Written when it differs. The gate stands only while programs carry everything new: then what they let through to the stack has an owner. */
   put(gate: boolean, model: Pick<DataplaneModel, "settings" | "services">): Promise<void>;
   /** Whether services at these addresses are behind the gate that was put last. */
@@ -41,7 +41,7 @@ const GATE = "belongs to nobody";
 const UNKNOWN = "meta l4proto tcp tcp flags & (syn | rst) == 0 ct state new,invalid";
 const HELD = "held back for a moment";
 
-export interface KeepOptions {
+export interface NatKeepaliveOptions {
   kernel: Kernel;
   table: string;
   /** Name of the VXLAN device. */
@@ -49,7 +49,7 @@ export interface KeepOptions {
   netns?: Netns;
 }
 
-export function createKeepTable({ kernel, table, overlay, netns }: KeepOptions): KeepTable {
+export function createNatKeepalive({ kernel, table, overlay, netns }: NatKeepaliveOptions): NatKeepalive {
   const nft = kernel.nft(netns);
   const at = `inet ${table}`;
   let ranges: Net[] = [];
@@ -83,7 +83,7 @@ export function createKeepTable({ kernel, table, overlay, netns }: KeepOptions):
   };
 }
 
-function stateOf(objects: readonly NftObject[]): KeepState {
+function stateOf(objects: readonly NftObject[]): NatKeepaliveState {
   const comments = commentsOf(objects);
   if (comments.length === 0) return "absent";
   return comments.some((comment) => comment.startsWith("gated ")) ? "gated" : "open";
@@ -132,7 +132,7 @@ function holdChains(at: string): string[] {
  * Meanwhile the kernel takes no packet of a TCP connection it does not know, and it is sent again. Else it would follow the connection from
  * there, and make of it what it likes.
  */
-export async function holdUnknown<T>(nft: NftPort, table: string, act: () => Promise<T>): Promise<T> {
+export async function dropUnknownWhile<T>(nft: NftPort, table: string, act: () => Promise<T>): Promise<T> {
   const at = `inet ${table}`;
   const rules = HOLDING.map((chain) => `add rule ${at} ${chain} ${UNKNOWN} drop comment "${HELD}"`);
   await nft.run([`add table ${at}`, ...holdChains(at), ...rules].join("\n"));

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import type { Dataplane } from "../../api/dataplane.ts";
-import { type HandOverSeen, type Next, nextStep, type StepName } from "./next-step.ts";
+import { type Next, nextStep, type StepName, type SwitchoverState } from "./next-step.ts";
 
-const NODE: HandOverSeen = {
+const NODE: SwitchoverState = {
   mode: undefined,
   programmed: { Nftables: false, BPF: false },
   filter: false,
   keep: "absent",
-  deadMan: false,
-  toldOldFlows: false,
+  watchdogArmed: false,
+  importedConntrack: false,
   confirmed: true,
   peersKnow: true,
   proxy: { rules: true, serves: true, wasHere: true, ours: true, quiet: true, givenUp: false },
@@ -16,30 +16,30 @@ const NODE: HandOverSeen = {
 };
 
 /** A node that runs the standard plane, beside the orchestrator's proxy. */
-const STANDARD: HandOverSeen = { ...NODE, filter: true, programmed: { Nftables: true, BPF: false } };
+const STANDARD: SwitchoverState = { ...NODE, filter: true, programmed: { Nftables: true, BPF: false } };
 
 /** What a step makes of a node. */
-const EFFECTS: Record<StepName, (seen: HandOverSeen) => Partial<HandOverSeen>> = {
+const EFFECTS: Record<StepName, (seen: SwitchoverState) => Partial<SwitchoverState>> = {
   programEbpf: ({ mode, programmed }) => ({ mode: mode ?? "Off", programmed: { ...programmed, BPF: true } }),
   programNft: ({ programmed }) => ({ filter: true, programmed: { ...programmed, Nftables: true } }),
   keep: () => ({ keep: "open" }),
   openGate: () => ({ keep: "open" }),
   closeGate: () => ({ keep: "gated" }),
-  tellOldFlows: () => ({ toldOldFlows: true }),
-  armDeadMan: () => ({ deadMan: true }),
-  flip: () => ({ mode: "Active", toldOldFlows: false }),
-  confirm: () => ({ deadMan: false }),
+  importConntrack: () => ({ importedConntrack: true }),
+  armWatchdog: () => ({ watchdogArmed: true }),
+  flip: () => ({ mode: "Active", importedConntrack: false }),
+  confirm: () => ({ watchdogArmed: false }),
   dropFilter: ({ programmed }) => ({ filter: false, programmed: { ...programmed, Nftables: false } }),
   removeProxyRules: ({ proxy }) => ({ proxy: { ...proxy, rules: false, serves: false } }),
   drain: () => ({ mode: "Draining", drain: { given: true, left: true } }),
-  giveAgain: ({ drain }) => ({ drain: { ...drain, given: true } }),
+  exportAgain: ({ drain }) => ({ drain: { ...drain, given: true } }),
   turnOff: () => ({ mode: "Off" }),
   removeEbpf: ({ programmed }) => ({ mode: undefined, programmed: { ...programmed, BPF: false } }),
-  removeKeep: () => ({ keep: "absent" }),
+  removeNatKeepalive: () => ({ keep: "absent" }),
 };
 
 /** What comes true by itself when it is waited for. */
-const WAITS: Record<string, (seen: HandOverSeen) => Partial<HandOverSeen>> = {
+const WAITS: Record<string, (seen: SwitchoverState) => Partial<SwitchoverState>> = {
   confirmation: () => ({ confirmed: true }),
   quiet: ({ proxy }) => ({ proxy: { ...proxy, quiet: true } }),
   peers: () => ({ peersKnow: true }),
@@ -48,17 +48,17 @@ const WAITS: Record<string, (seen: HandOverSeen) => Partial<HandOverSeen>> = {
 };
 
 /** As the next life finds it: what only this one knew is gone. */
-function killed(seen: HandOverSeen): HandOverSeen {
+function killed(seen: SwitchoverState): SwitchoverState {
   const drain = { ...seen.drain, given: false };
-  return { ...seen, programmed: { Nftables: false, BPF: false }, toldOldFlows: false, drain };
+  return { ...seen, programmed: { Nftables: false, BPF: false }, importedConntrack: false, drain };
 }
 
 function told(next: Next): string {
   return next === "settled" ? next : "wait" in next ? `wait for ${next.wait}` : next.do;
 }
 
-function walk(wanted: Dataplane, from: HandOverSeen, killAt = -1) {
-  const [steps, states]: [string[], HandOverSeen[]] = [[], [from]];
+function walk(wanted: Dataplane, from: SwitchoverState, killAt = -1) {
+  const [steps, states]: [string[], SwitchoverState[]] = [[], [from]];
   let seen = from;
   for (let at = 0; at < 60; at++) {
     if (at === killAt) seen = killed(seen);
@@ -78,8 +78,8 @@ describe("the order of a hand-over", () => {
     expect(walk("BPF", { ...STANDARD, confirmed: false }).steps).toEqual([
       "programEbpf",
       "keep",
-      "tellOldFlows",
-      "armDeadMan",
+      "importConntrack",
+      "armWatchdog",
       "flip",
       "closeGate",
       "wait for confirmation",
@@ -100,7 +100,7 @@ describe("the order of a hand-over", () => {
       "wait for flows",
       "turnOff",
       "removeEbpf",
-      "removeKeep",
+      "removeNatKeepalive",
       "settled",
     ]);
   });
@@ -115,7 +115,7 @@ describe("the order of a hand-over", () => {
       ...NODE,
       proxy: { rules: false, serves: false, wasHere: false, ours: true, quiet: true, givenUp: false },
     });
-    expect(first.steps).toEqual(["programEbpf", "keep", "tellOldFlows", "flip", "closeGate", "settled"]);
+    expect(first.steps).toEqual(["programEbpf", "keep", "importConntrack", "flip", "closeGate", "settled"]);
     expect(walk("Nftables", NODE).steps).toEqual(["programNft", "settled"]);
   });
 
@@ -131,7 +131,7 @@ describe("the order of a hand-over", () => {
 
   it("after the dead-man put the old plane back, everything of the new one goes", () => {
     const putBack = { ...ON_EBPF, mode: "Off" as const, filter: true, programmed: { Nftables: true, BPF: true } };
-    expect(walk("Nftables", putBack).steps).toEqual(["removeEbpf", "removeKeep", "settled"]);
+    expect(walk("Nftables", putBack).steps).toEqual(["removeEbpf", "removeNatKeepalive", "settled"]);
   });
 
   it("turned round in the middle of leaving, it goes back to eBPF by the same steps", () => {
@@ -148,7 +148,7 @@ describe("the order of a hand-over", () => {
     it("killed at any step, the next life ends at the same", () => {
       for (let at = 0; at < whole.steps.length; at++) {
         const { end } = walk(wanted, from, at);
-        const kernel = ({ mode, filter, keep, deadMan, proxy }: HandOverSeen) => ({
+        const kernel = ({ mode, filter, keep, watchdogArmed: deadMan, proxy }: SwitchoverState) => ({
           mode,
           filter,
           keep,
@@ -165,7 +165,7 @@ describe("the order of a hand-over", () => {
           expect(seen.filter || seen.mode === "Active", "policy").toBe(true);
           if (seen.mode === "Active" || seen.mode === "Draining") expect(seen.keep).not.toBe("absent");
           if (seen.mode === "Draining") expect(seen.filter).toBe(true);
-          if (seen.deadMan) expect(seen).toMatchObject({ filter: true, proxy: { rules: true } });
+          if (seen.watchdogArmed) expect(seen).toMatchObject({ filter: true, proxy: { rules: true } });
           if (seen.keep === "gated") expect(seen.mode).toBe("Active");
         }
       }

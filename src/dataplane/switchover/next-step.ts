@@ -4,20 +4,20 @@
  */
 
 import type { Dataplane, DataplaneState } from "../../api/dataplane.ts";
-import type { KeepState } from "./keep-table.ts";
+import type { NatKeepaliveState } from "./nat-keepalive.ts";
 
-export interface HandOverSeen {
+export interface SwitchoverState {
   /** Of the programs; undefined where there are none. */
   mode: DataplaneState | undefined;
   /** In this life, whole: what the model says from here on reaches it. */
   programmed: Record<Dataplane, boolean>;
   /** Our nftables filter is in the kernel, of this life or of an earlier one. */
   filter: boolean;
-  keep: KeepState;
+  keep: NatKeepaliveState;
   /** Whether somebody waits to put the old plane back. */
-  deadMan: boolean;
+  watchdogArmed: boolean;
   /** The programs have been told what the kernel carries. */
-  toldOldFlows: boolean;
+  importedConntrack: boolean;
   /** The API server was reached, and a service by way of the programs, since they act. */
   confirmed: boolean;
   /** Peers have had the time to hear that clients' addresses must not be sent here any more. */
@@ -47,18 +47,18 @@ export const STEPS = [
   "programNft",
   "keep",
   "openGate",
-  "tellOldFlows",
-  "armDeadMan",
+  "importConntrack",
+  "armWatchdog",
   "flip",
   "closeGate",
   "confirm",
   "dropFilter",
   "removeProxyRules",
   "drain",
-  "giveAgain",
+  "exportAgain",
   "turnOff",
   "removeEbpf",
-  "removeKeep",
+  "removeNatKeepalive",
 ] as const;
 export type StepName = (typeof STEPS)[number];
 
@@ -67,21 +67,29 @@ export type Wait = "confirmation" | "quiet" | "peers" | "proxy" | "flows";
 
 export type Next = { do: StepName } | { wait: Wait } | "settled";
 
-export function nextStep(wanted: Dataplane, seen: HandOverSeen): Next {
+export function nextStep(wanted: Dataplane, seen: SwitchoverState): Next {
   return wanted === "BPF" ? towardsEbpf(seen) : towardsNft(seen);
 }
 
 /** The old filter and the proxy's rules go last, when it is proven that nobody needs them. */
-function towardsEbpf({ mode, programmed, filter, keep, deadMan, proxy, ...seen }: HandOverSeen): Next {
+function towardsEbpf({
+  mode,
+  programmed,
+  filter,
+  keep,
+  watchdogArmed: deadMan,
+  proxy,
+  ...seen
+}: SwitchoverState): Next {
   if (!programmed.BPF) return { do: "programEbpf" };
   // What stands beside the programs must say the same until it goes.
   if (filter && !programmed.Nftables) return { do: "programNft" };
   if (mode !== "Active") {
     if (keep === "absent") return { do: "keep" };
     if (keep === "gated") return { do: "openGate" };
-    if (!seen.toldOldFlows) return { do: "tellOldFlows" };
+    if (!seen.importedConntrack) return { do: "importConntrack" };
     // Without an old plane there is nothing to be put back to.
-    if (filter && !deadMan) return { do: "armDeadMan" };
+    if (filter && !deadMan) return { do: "armWatchdog" };
     return { do: "flip" };
   }
   if (keep !== "gated") return { do: "closeGate" };
@@ -94,7 +102,7 @@ function towardsEbpf({ mode, programmed, filter, keep, deadMan, proxy, ...seen }
 }
 
 /** The kernel must be able to carry everything before the programs let go of anything. */
-function towardsNft({ mode, programmed, keep, proxy, drain, deadMan, ...seen }: HandOverSeen): Next {
+function towardsNft({ mode, programmed, keep, proxy, drain, watchdogArmed: deadMan, ...seen }: SwitchoverState): Next {
   if (mode === "Active") {
     if (!seen.peersKnow) return { wait: "peers" };
     if (proxy.wasHere && !proxy.serves && !proxy.givenUp) return { wait: "proxy" };
@@ -107,9 +115,9 @@ function towardsNft({ mode, programmed, keep, proxy, drain, deadMan, ...seen }: 
   if (deadMan) return { do: "confirm" };
   if (mode === "Draining") {
     if (keep !== "open") return { do: "openGate" };
-    if (!drain.given) return { do: "giveAgain" };
+    if (!drain.given) return { do: "exportAgain" };
     return drain.left ? { wait: "flows" } : { do: "turnOff" };
   }
   if (mode === "Off") return { do: "removeEbpf" };
-  return keep === "absent" ? "settled" : { do: "removeKeep" };
+  return keep === "absent" ? "settled" : { do: "removeNatKeepalive" };
 }

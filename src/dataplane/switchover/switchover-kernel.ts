@@ -1,22 +1,28 @@
 /** Everything a hand-over asks of the node and does to it, but for the planes themselves. */
 import type { DataplaneState } from "../../api/dataplane.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
-import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
+import type { DataplaneModel } from "../../calc/model.ts";
+import type { BpfMap } from "../../kernel/bpf/bpf-port.ts";
+import type { ConntrackPort } from "../../kernel/conntrack/conntrack-port.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
-import type { NftPort } from "../../kernel/nft-port.ts";
-import type { DataplaneModel } from "../../policy/model.ts";
-import { conntrackLookup } from "../ebpf/fit-to-kernel.ts";
-import { mapDirectory } from "../ebpf/programs.ts";
-import type { Affinity } from "../service-proxy/proxy-affinities.ts";
+import type { Netns } from "../../kernel/netns/netns-port.ts";
+import type { NftPort } from "../../kernel/nft/nft-port.ts";
+import { conntrackLookup } from "../ebpf/programs/fit-to-kernel.ts";
+import { mapDirectory } from "../ebpf/programs/programs.ts";
+import type { Affinity } from "../kube-proxy/proxy-affinities.ts";
 import { type AffinityMaps, readAffinities, writeAffinities } from "./affinities.ts";
-import { countCarried, type Given, type GiveOptions, giveFlows, giveIdleFlows } from "./give-flows.ts";
-import { createKeepTable, holdUnknown, type KeepTable } from "./keep-table.ts";
+import {
+  countConntrack,
+  type ExportOptions,
+  type ExportResult,
+  exportConntrack,
+  exportIdleConntrack,
+} from "./export-conntrack.ts";
+import { importNfConntrack } from "./import-nf-conntrack.ts";
+import { createNatKeepalive, dropUnknownWhile, type NatKeepalive } from "./nat-keepalive.ts";
 import { drainPinned, flipPinned, pinnedGeneration, pinnedMode, turnOffPinned } from "./node-mode.ts";
-import { tellOldFlows } from "./old-flows.ts";
 
-export interface NodeGround {
-  keep: KeepTable;
+export interface SwitchoverKernel {
+  keep: NatKeepalive;
   mode(): DataplaneState | undefined;
   flip(): void;
   drain(generation: number): void;
@@ -26,10 +32,10 @@ export interface NodeGround {
   /** Whether our nftables filter is there. */
   filter(): Promise<boolean>;
   /** Tells the programs which flows are the kernel's; how many. */
-  tellOldFlows(): Promise<number>;
-  give(how: "replace" | "insert" | "idle", drain: Drain, model: DataplaneModel): Promise<Given>;
+  importNfConntrack(): Promise<number>;
+  exportConntrack(how: "replace" | "insert" | "idle", drain: Drain, model: DataplaneModel): Promise<ExportResult>;
   /** How many flows the programs still carry. */
-  carried(): Promise<number>;
+  conntrackCount(): Promise<number>;
   /** Which clients stay with which backends, as the programs noted. */
   affinities(model: DataplaneModel): Promise<Affinity[]>;
   noteAffinities(affinities: readonly Affinity[]): Promise<void>;
@@ -42,7 +48,7 @@ export interface Drain {
   known: Set<string>;
 }
 
-export interface GroundOptions {
+export interface SwitchoverKernelOptions {
   kernel: Kernel;
   pinDirectory: string;
   tables: { filter: string; keep: string };
@@ -50,10 +56,16 @@ export interface GroundOptions {
   netns?: Netns;
 }
 
-export function nodeGround({ kernel, pinDirectory, tables, overlay, netns }: GroundOptions): NodeGround {
+export function switchoverKernel({
+  kernel,
+  pinDirectory,
+  tables,
+  overlay,
+  netns,
+}: SwitchoverKernelOptions): SwitchoverKernel {
   const { bpf } = kernel;
   const within = netns ? { netns } : {};
-  const keep = createKeepTable({ kernel, table: tables.keep, overlay, ...within });
+  const keep = createNatKeepalive({ kernel, table: tables.keep, overlay, ...within });
   const nft: NftPort = kernel.nft(netns);
   const conntrack: ConntrackPort = kernel.conntrack(netns);
   const netlink = kernel.netlink(netns);
@@ -83,27 +95,27 @@ export function nodeGround({ kernel, pinDirectory, tables, overlay, netns }: Gro
     turnOff: () => void turnOffPinned(bpf, pinDirectory),
     generation: () => pinnedGeneration(bpf, pinDirectory),
     filter: async () => (await nft.tables()).some(({ family, name }) => family === "inet" && name === tables.filter),
-    tellOldFlows: () =>
+    importNfConntrack: () =>
       withMap(
         "old_flows",
         (oldFlows) => {
           const which = conntrackLookup(bpf).has_ct_lookup === 1 ? "unconnected" : "all";
-          return tellOldFlows({ oldFlows, conntrack, nodeAddresses: ownAddresses(), which });
+          return importNfConntrack({ imported: oldFlows, conntrack, nodeAddresses: ownAddresses(), which });
         },
         0,
       ),
-    give: (how, drain, model) =>
+    exportConntrack: (how, drain, model) =>
       withMap(
         "flows",
         (flows) => {
           const pools = model.settings.pools.map(({ cidr }) => cidr);
-          const hold: GiveOptions["hold"] = (act) => holdUnknown(nft, tables.keep, act);
-          const options: GiveOptions = { flows, conntrack, pools, hold, ...drain };
-          return how === "idle" ? giveIdleFlows(options) : giveFlows(options, how === "replace");
+          const hold: ExportOptions["hold"] = (act) => dropUnknownWhile(nft, tables.keep, act);
+          const options: ExportOptions = { flows, conntrack, pools, hold, ...drain };
+          return how === "idle" ? exportIdleConntrack(options) : exportConntrack(options, how === "replace");
         },
-        { given: 0, refused: 0, staying: 0 },
+        { exported: 0, refused: 0, staying: 0 },
       ),
-    carried: () => withMap("flows", countCarried, 0),
+    conntrackCount: () => withMap("flows", countConntrack, 0),
     affinities: (model) => withAffinities((maps) => readAffinities(maps, model.services.values()), []),
     noteAffinities: (noted) => withAffinities(async (maps) => writeAffinities(maps, noted), undefined),
     close() {

@@ -1,15 +1,15 @@
 /** Takes a node's connections from one plane to the other, step by step as `nextStep` says, and back. */
 import type { Dataplane } from "../../api/dataplane.ts";
+import type { DataplaneModel, ServicePort } from "../../calc/model.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
-import type { DataplaneModel, ServicePort } from "../../policy/model.ts";
 import type { ApplyReport, DataplaneDriver } from "../contract.ts";
+import type { Affinity } from "../kube-proxy/proxy-affinities.ts";
 import { wholeDelta } from "../model-delta.ts";
-import type { Affinity } from "../service-proxy/proxy-affinities.ts";
 import { errors } from "./errors.ts";
-import { type HandOverSeen, type Next, nextStep, type StepName } from "./next-step.ts";
-import type { Drain, NodeGround } from "./node-ground.ts";
+import { type Next, nextStep, type StepName, type SwitchoverState } from "./next-step.ts";
 import { nextGeneration } from "./node-mode.ts";
+import type { Drain, SwitchoverKernel } from "./switchover-kernel.ts";
 
 /** The service proxy's rules on this node. */
 export interface ProxyRules {
@@ -23,7 +23,7 @@ export interface ProxyRules {
 }
 
 /** Puts the old plane back by itself unless it is told in time that the new one works. */
-export interface DeadMan {
+export interface RollbackWatchdog {
   armed(): boolean;
   arm(): void;
   /** It is not needed any more. */
@@ -31,33 +31,33 @@ export interface DeadMan {
 }
 
 /** What the agent finds out beside the kernel. */
-export interface HandOverFacts {
+export interface SwitchoverFacts {
   /** Since the programs act: the API server answers, and services do by way of the programs. */
   confirmed: boolean;
   /** Since when peers have been told that this node leaves eBPF, in milliseconds; undefined: they have not. */
-  peersToldAt: number | undefined;
+  peersNotifiedAt: number | undefined;
   /** Whether the proxy's rules are ours to remove. */
   cleanup: boolean;
 }
 
-export interface HandOverParts {
+export interface SwitchoverOptions {
   open: Record<Dataplane, () => Promise<DataplaneDriver>>;
-  ground: NodeGround;
+  kernel: SwitchoverKernel;
   proxy: ProxyRules;
-  deadMan: DeadMan;
+  watchdog: RollbackWatchdog;
   clock: Clock;
   log: Log;
 }
 
-export interface HandOver {
+export interface Switchover {
   /** Planes that carry the model in this life. */
-  readonly planes: ReadonlyMap<Dataplane, DataplaneDriver>;
+  readonly dataplanes: ReadonlyMap<Dataplane, DataplaneDriver>;
   /** Goes on until there is something to wait for. */
-  advance(wanted: Dataplane, model: DataplaneModel, facts: HandOverFacts): Promise<Advance>;
+  advance(wanted: Dataplane, model: DataplaneModel, facts: SwitchoverFacts): Promise<Advance>;
   /** What is being done at this moment, or was done last on a way that has not ended. */
-  taking(): StepName | undefined;
+  currentStep(): StepName | undefined;
   /** Of the programs, as the kernel has it. */
-  mode(): ReturnType<NodeGround["mode"]>;
+  mode(): ReturnType<SwitchoverKernel["mode"]>;
   close(): Promise<void>;
 }
 
@@ -80,44 +80,44 @@ const AFFINITIES_LOST = "session affinity was not exported: clients may get anot
 /** A flow on which nobody spoke in this time is idle. */
 const IDLE_MS = 10_000;
 
-export function createHandOver(parts: HandOverParts): HandOver {
-  return new NodeHandOver(parts);
+export function createSwitchover(parts: SwitchoverOptions): Switchover {
+  return new NodeSwitchover(parts);
 }
 
-class NodeHandOver implements HandOver {
-  readonly planes = new Map<Dataplane, DataplaneDriver>();
-  private readonly parts: HandOverParts;
+class NodeSwitchover implements Switchover {
+  readonly dataplanes = new Map<Dataplane, DataplaneDriver>();
+  private readonly parts: SwitchoverOptions;
   private step: StepName | undefined;
-  private toldOldFlows = false;
+  private importedConntrack = false;
   private flippedAt: number | undefined;
   private leavingSince: number | undefined;
   private drain: (Drain & { since: number; given: boolean }) | undefined;
 
-  constructor(parts: HandOverParts) {
+  constructor(parts: SwitchoverOptions) {
     this.parts = parts;
   }
 
-  taking(): StepName | undefined {
+  currentStep(): StepName | undefined {
     return this.step;
   }
 
-  mode(): ReturnType<NodeGround["mode"]> {
-    return this.parts.ground.mode();
+  mode(): ReturnType<SwitchoverKernel["mode"]> {
+    return this.parts.kernel.mode();
   }
 
-  async advance(wanted: Dataplane, model: DataplaneModel, facts: HandOverFacts): Promise<Advance> {
+  async advance(wanted: Dataplane, model: DataplaneModel, facts: SwitchoverFacts): Promise<Advance> {
     const done: StepName[] = [];
     let report: ApplyReport | undefined;
     try {
       for (;;) {
         this.keepTime(wanted);
-        const next = nextStep(wanted, await this.look(model, facts));
+        const next = nextStep(wanted, await this.observe(model, facts));
         if (next === "settled" || "wait" in next) return { next, done, ...(report ? { report } : {}) };
         // What a step was to make so must be so after it: else it would be done for ever.
         if (done.at(-1) === next.do) throw errors.HANDOVER_STEP_WITHOUT_EFFECT(next.do);
         this.parts.log.info({ step: next.do, wanted }, "changing the data plane");
         this.step = next.do;
-        report = (await this.take(next.do, model)) ?? report;
+        report = (await this.runStep(next.do, model)) ?? report;
         done.push(next.do);
       }
     } finally {
@@ -126,9 +126,9 @@ class NodeHandOver implements HandOver {
   }
 
   async close(): Promise<void> {
-    for (const plane of this.planes.values()) await plane.close();
-    this.planes.clear();
-    this.parts.ground.close();
+    for (const plane of this.dataplanes.values()) await plane.close();
+    this.dataplanes.clear();
+    this.parts.kernel.close();
   }
 
   private keepTime(wanted: Dataplane): void {
@@ -137,23 +137,24 @@ class NodeHandOver implements HandOver {
     this.flippedAt = mode === "Active" ? (this.flippedAt ?? now) : undefined;
     this.leavingSince = wanted === "Nftables" && mode === "Active" ? (this.leavingSince ?? now) : undefined;
     if (mode === "Draining") {
-      this.drain ??= { generation: this.parts.ground.generation(), known: new Set(), since: now, given: false };
+      this.drain ??= { generation: this.parts.kernel.generation(), known: new Set(), since: now, given: false };
     } else this.drain = undefined;
   }
 
-  private async look(model: DataplaneModel, facts: HandOverFacts): Promise<HandOverSeen> {
-    const { ground, proxy, deadMan, clock } = this.parts;
+  private async observe(model: DataplaneModel, facts: SwitchoverFacts): Promise<SwitchoverState> {
+    const { kernel: ground, proxy, watchdog: deadMan, clock } = this.parts;
     const since = (at: number | undefined) => (at === undefined ? 0 : clock.now() - at);
     const left = since(this.leavingSince);
     return {
       mode: this.mode(),
-      programmed: { Nftables: this.planes.has("Nftables"), BPF: this.planes.has("BPF") },
+      programmed: { Nftables: this.dataplanes.has("Nftables"), BPF: this.dataplanes.has("BPF") },
       filter: await ground.filter(),
       keep: await ground.keep.state(),
-      deadMan: deadMan.armed(),
-      toldOldFlows: this.toldOldFlows,
+      watchdogArmed: deadMan.armed(),
+      importedConntrack: this.importedConntrack,
       confirmed: facts.confirmed,
-      peersKnow: left > PEERS_MOST_MS || (facts.peersToldAt !== undefined && since(facts.peersToldAt) > PEERS_MS),
+      peersKnow:
+        left > PEERS_MOST_MS || (facts.peersNotifiedAt !== undefined && since(facts.peersNotifiedAt) > PEERS_MS),
       proxy: {
         rules: await proxy.present(),
         serves: this.leavingSince !== undefined && (await proxy.serves(familiesOf(model))),
@@ -162,20 +163,20 @@ class NodeHandOver implements HandOver {
         quiet: since(this.flippedAt) > PROXY_RULES_MS,
         givenUp: left > PROXY_MOST_MS,
       },
-      drain: { given: this.drain?.given ?? false, left: await this.flowsLeft(model) },
+      drain: { given: this.drain?.given ?? false, left: await this.entriesLeft(model) },
     };
   }
 
-  private async flowsLeft(model: DataplaneModel): Promise<boolean> {
-    const { ground, clock } = this.parts;
+  private async entriesLeft(model: DataplaneModel): Promise<boolean> {
+    const { kernel: ground, clock } = this.parts;
     if (!this.drain?.given) return false;
-    if (clock.now() - this.drain.since < IDLE_MS) return (await ground.carried()) > 0;
-    const { staying, refused } = await ground.give("idle", this.drain, model);
+    if (clock.now() - this.drain.since < IDLE_MS) return (await ground.conntrackCount()) > 0;
+    const { staying, refused } = await ground.exportConntrack("idle", this.drain, model);
     return staying + refused > 0;
   }
 
-  private async take(step: StepName, model: DataplaneModel): Promise<ApplyReport | undefined> {
-    const { ground, proxy, deadMan } = this.parts;
+  private async runStep(step: StepName, model: DataplaneModel): Promise<ApplyReport | undefined> {
+    const { kernel: ground, proxy, watchdog: deadMan } = this.parts;
     switch (step) {
       case "programEbpf":
         return await this.program("BPF", model);
@@ -188,20 +189,20 @@ class NodeHandOver implements HandOver {
       case "closeGate":
         await ground.keep.put(true, model);
         return undefined;
-      case "tellOldFlows":
-        await ground.tellOldFlows();
+      case "importConntrack":
+        await ground.importNfConntrack();
         await this.learnAffinities(model);
         if (await proxy.present()) await ground.keep.noteProxy();
-        this.toldOldFlows = true;
+        this.importedConntrack = true;
         return undefined;
-      case "armDeadMan":
+      case "armWatchdog":
         return void deadMan.arm();
       case "flip":
         ground.flip();
         // Those that began between the first look and the flip.
-        await ground.tellOldFlows();
+        await ground.importNfConntrack();
         await this.learnAffinities(model);
-        this.toldOldFlows = false;
+        this.importedConntrack = false;
         return undefined;
       case "confirm":
         return void deadMan.confirm();
@@ -211,14 +212,14 @@ class NodeHandOver implements HandOver {
         return void (await proxy.remove());
       case "drain":
         return void (await this.beginDrain(model));
-      case "giveAgain":
-        await this.giveRest(model);
+      case "exportAgain":
+        await this.exportRest(model);
         return undefined;
       case "turnOff":
         return void ground.turnOff();
       case "removeEbpf":
         return void (await this.drop("BPF"));
-      case "removeKeep":
+      case "removeNatKeepalive":
         return void (await ground.keep.remove());
     }
   }
@@ -230,9 +231,9 @@ class NodeHandOver implements HandOver {
       const report = await plane.apply(wholeDelta(model, true));
       const failed = report.objects.find((one) => one.kind === "endpoint" && one.failed);
       const standsAlready =
-        kind === "BPF" ? this.mode() === "Active" || this.mode() === "Draining" : await this.parts.ground.filter();
+        kind === "BPF" ? this.mode() === "Active" || this.mode() === "Draining" : await this.parts.kernel.filter();
       if (failed?.failed && !standsAlready) throw failed.failed;
-      this.planes.set(kind, plane);
+      this.dataplanes.set(kind, plane);
       return report;
     } catch (error) {
       if (kind === "BPF" && this.mode() !== "Active" && this.mode() !== "Draining")
@@ -243,10 +244,10 @@ class NodeHandOver implements HandOver {
   }
 
   private async drop(kind: Dataplane): Promise<void> {
-    const plane = this.planes.get(kind) ?? (await this.parts.open[kind]());
+    const plane = this.dataplanes.get(kind) ?? (await this.parts.open[kind]());
     await plane.remove();
     await plane.close();
-    this.planes.delete(kind);
+    this.dataplanes.delete(kind);
   }
 
   /**
@@ -254,37 +255,37 @@ class NodeHandOver implements HandOver {
    * plane looks at all of it: what policy forbids by now, and no packet has asked about since, is not to be carried on.
    */
   private async beginDrain(model: DataplaneModel): Promise<void> {
-    const { ground, clock, log } = this.parts;
+    const { kernel: ground, clock, log } = this.parts;
     const drain = { generation: nextGeneration(ground.generation()), known: new Set<string>() };
-    const first = await ground.give("replace", drain, model);
-    await this.planes.get("Nftables")?.resync();
-    await this.tellAffinities(model);
+    const first = await ground.exportConntrack("replace", drain, model);
+    await this.dataplanes.get("Nftables")?.resync();
+    await this.transferAffinities(model);
     ground.drain(drain.generation);
     this.drain = { ...drain, since: clock.now(), given: false };
-    const rest = await this.giveRest(model);
+    const rest = await this.exportRest(model);
     log.info({ first, rest }, "connections were given to the kernel");
   }
 
   private async learnAffinities({ services }: DataplaneModel): Promise<void> {
-    const { ground, proxy, log } = this.parts;
+    const { kernel: ground, proxy, log } = this.parts;
     await proxy
       .affinities(services.values())
       .then((noted) => ground.noteAffinities(noted))
       .catch((error: unknown) => log.warn({ error }, AFFINITIES_LOST));
   }
 
-  private async tellAffinities(model: DataplaneModel): Promise<void> {
-    const { ground, proxy, log } = this.parts;
+  private async transferAffinities(model: DataplaneModel): Promise<void> {
+    const { kernel: ground, proxy, log } = this.parts;
     await ground
       .affinities(model)
       .then((noted) => proxy.noteAffinities(noted))
       .catch((error: unknown) => log.warn({ error }, AFFINITIES_LOST));
   }
 
-  private async giveRest(model: DataplaneModel) {
+  private async exportRest(model: DataplaneModel) {
     const drain = this.drain!;
-    const given = await this.parts.ground.give("insert", drain, model);
-    await this.planes.get("Nftables")?.resync();
+    const given = await this.parts.kernel.exportConntrack("insert", drain, model);
+    await this.dataplanes.get("Nftables")?.resync();
     drain.given = true;
     return given;
   }

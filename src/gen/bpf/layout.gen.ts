@@ -1,7 +1,7 @@
 // Generated from bpf/lib/types.h and bpf/lib/config.h. Do not edit: change those and run `npm run generate`.
 // Integers of eight bytes are bigint, addresses and MACs are bytes as they are in memory, everything else is a number.
 
-export interface FlowKey {
+export interface FiveTuple {
   src: Uint8Array;
   dst: Uint8Array;
   sport: number;
@@ -9,10 +9,10 @@ export interface FlowKey {
   protocol: number;
 }
 
-export const flowKeyLayout = {
+export const fiveTupleLayout = {
   size: 40,
   at: { src: 0, dst: 16, sport: 32, dport: 34, protocol: 36 },
-  read(bytes: Buffer): FlowKey {
+  read(bytes: Buffer): FiveTuple {
     return {
       src: bytes.subarray(0, 16),
       dst: bytes.subarray(16, 32),
@@ -21,7 +21,7 @@ export const flowKeyLayout = {
       protocol: bytes.readUInt8(36),
     };
   },
-  write(value: FlowKey): Buffer {
+  write(value: FiveTuple): Buffer {
     const bytes = Buffer.alloc(40);
     bytes.set(value.src, 0);
     bytes.set(value.dst, 16);
@@ -32,7 +32,7 @@ export const flowKeyLayout = {
   },
 } as const;
 
-export interface Flow {
+export interface ConntrackEntry {
   lastSeen: bigint;
   packets: bigint;
   bytes: bigint;
@@ -42,15 +42,15 @@ export interface Flow {
   state: number;
   path: number;
   flags: number;
-  to: FlowKey;
+  to: FiveTuple;
   service: number;
   mac: Uint8Array;
 }
 
-export const flowLayout = {
+export const conntrackEntryLayout = {
   size: 96,
   at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38, to: 40, service: 80, mac: 84 },
-  read(bytes: Buffer): Flow {
+  read(bytes: Buffer): ConntrackEntry {
     return {
       lastSeen: bytes.readBigUInt64LE(0),
       packets: bytes.readBigUInt64LE(8),
@@ -61,12 +61,12 @@ export const flowLayout = {
       state: bytes.readUInt8(36),
       path: bytes.readUInt8(37),
       flags: bytes.readUInt8(38),
-      to: flowKeyLayout.read(bytes.subarray(40, 80)),
+      to: fiveTupleLayout.read(bytes.subarray(40, 80)),
       service: bytes.readUInt32LE(80),
       mac: bytes.subarray(84, 90),
     };
   },
-  write(value: Flow): Buffer {
+  write(value: ConntrackEntry): Buffer {
     const bytes = Buffer.alloc(96);
     bytes.writeBigUInt64LE(value.lastSeen, 0);
     bytes.writeBigUInt64LE(value.packets, 8);
@@ -77,7 +77,7 @@ export const flowLayout = {
     bytes.writeUInt8(value.state, 36);
     bytes.writeUInt8(value.path, 37);
     bytes.writeUInt8(value.flags, 38);
-    bytes.set(flowKeyLayout.write(value.to), 40);
+    bytes.set(fiveTupleLayout.write(value.to), 40);
     bytes.writeUInt32LE(value.service, 80);
     bytes.set(value.mac, 84);
     return bytes;
@@ -87,21 +87,21 @@ export const flowLayout = {
 export interface Interface {
   kind: number;
   epoch: number;
-  arrive: number;
-  leave: number;
+  policyIn: number;
+  policyOut: number;
   podMac: Uint8Array;
   hostMac: Uint8Array;
 }
 
 export const interfaceLayout = {
   size: 28,
-  at: { kind: 0, epoch: 4, arrive: 8, leave: 12, podMac: 16, hostMac: 22 },
+  at: { kind: 0, epoch: 4, policyIn: 8, policyOut: 12, podMac: 16, hostMac: 22 },
   read(bytes: Buffer): Interface {
     return {
       kind: bytes.readUInt32LE(0),
       epoch: bytes.readUInt32LE(4),
-      arrive: bytes.readUInt32LE(8),
-      leave: bytes.readUInt32LE(12),
+      policyIn: bytes.readUInt32LE(8),
+      policyOut: bytes.readUInt32LE(12),
       podMac: bytes.subarray(16, 22),
       hostMac: bytes.subarray(22, 28),
     };
@@ -110,8 +110,8 @@ export const interfaceLayout = {
     const bytes = Buffer.alloc(28);
     bytes.writeUInt32LE(value.kind, 0);
     bytes.writeUInt32LE(value.epoch, 4);
-    bytes.writeUInt32LE(value.arrive, 8);
-    bytes.writeUInt32LE(value.leave, 12);
+    bytes.writeUInt32LE(value.policyIn, 8);
+    bytes.writeUInt32LE(value.policyOut, 12);
     bytes.set(value.podMac, 16);
     bytes.set(value.hostMac, 22);
     return bytes;
@@ -260,10 +260,10 @@ export const counterLayout = {
 } as const;
 
 export interface Work {
-  packet: FlowKey;
-  reply: FlowKey;
-  to: FlowKey;
-  judged: FlowKey;
+  packet: FiveTuple;
+  reply: FiveTuple;
+  to: FiveTuple;
+  policyTuple: FiveTuple;
   originalDst: Uint8Array;
   sport: number;
   dport: number;
@@ -293,8 +293,8 @@ export interface Work {
   mode: number;
   service: number;
   hook: number;
-  passes: number;
-  refusal: number;
+  passReason: number;
+  rejectReason: number;
   mtu: number;
   mac: Uint8Array;
   replyMac: Uint8Array;
@@ -306,13 +306,13 @@ export interface Work {
 
 export const workLayout = {
   size: 1368,
-  at: { packet: 0, reply: 40, to: 80, judged: 120, originalDst: 160, sport: 176, dport: 178, originalDport: 180, ipVersion: 182, icmpType: 183, icmpCode: 184, tcpFlags: 185, transport: 186, flags: 188, length: 192, frame: 196, segment: 200, ifindex: 204, from: 208, step: 212, stage: 216, verdict: 220, entry: 224, epochIn: 228, epochOut: 232, out: 236, outSlot: 240, path: 244, replyPath: 248, rulesHit: 252, mode: 256, service: 260, hook: 264, passes: 268, refusal: 272, mtu: 276, mac: 280, replyMac: 286, member: 292, rules: 328, eventsSecond: 584, eventsLeft: 592 },
+  at: { packet: 0, reply: 40, to: 80, policyTuple: 120, originalDst: 160, sport: 176, dport: 178, originalDport: 180, ipVersion: 182, icmpType: 183, icmpCode: 184, tcpFlags: 185, transport: 186, flags: 188, length: 192, frame: 196, segment: 200, ifindex: 204, from: 208, step: 212, stage: 216, verdict: 220, entry: 224, epochIn: 228, epochOut: 232, out: 236, outSlot: 240, path: 244, replyPath: 248, rulesHit: 252, mode: 256, service: 260, hook: 264, passReason: 268, rejectReason: 272, mtu: 276, mac: 280, replyMac: 286, member: 292, rules: 328, eventsSecond: 584, eventsLeft: 592 },
   read(bytes: Buffer): Work {
     return {
-      packet: flowKeyLayout.read(bytes.subarray(0, 40)),
-      reply: flowKeyLayout.read(bytes.subarray(40, 80)),
-      to: flowKeyLayout.read(bytes.subarray(80, 120)),
-      judged: flowKeyLayout.read(bytes.subarray(120, 160)),
+      packet: fiveTupleLayout.read(bytes.subarray(0, 40)),
+      reply: fiveTupleLayout.read(bytes.subarray(40, 80)),
+      to: fiveTupleLayout.read(bytes.subarray(80, 120)),
+      policyTuple: fiveTupleLayout.read(bytes.subarray(120, 160)),
       originalDst: bytes.subarray(160, 176),
       sport: bytes.readUInt16LE(176),
       dport: bytes.readUInt16LE(178),
@@ -342,8 +342,8 @@ export const workLayout = {
       mode: bytes.readUInt32LE(256),
       service: bytes.readUInt32LE(260),
       hook: bytes.readUInt32LE(264),
-      passes: bytes.readUInt32LE(268),
-      refusal: bytes.readUInt32LE(272),
+      passReason: bytes.readUInt32LE(268),
+      rejectReason: bytes.readUInt32LE(272),
       mtu: bytes.readUInt32LE(276),
       mac: bytes.subarray(280, 286),
       replyMac: bytes.subarray(286, 292),
@@ -355,10 +355,10 @@ export const workLayout = {
   },
   write(value: Work): Buffer {
     const bytes = Buffer.alloc(1368);
-    bytes.set(flowKeyLayout.write(value.packet), 0);
-    bytes.set(flowKeyLayout.write(value.reply), 40);
-    bytes.set(flowKeyLayout.write(value.to), 80);
-    bytes.set(flowKeyLayout.write(value.judged), 120);
+    bytes.set(fiveTupleLayout.write(value.packet), 0);
+    bytes.set(fiveTupleLayout.write(value.reply), 40);
+    bytes.set(fiveTupleLayout.write(value.to), 80);
+    bytes.set(fiveTupleLayout.write(value.policyTuple), 120);
     bytes.set(value.originalDst, 160);
     bytes.writeUInt16LE(value.sport, 176);
     bytes.writeUInt16LE(value.dport, 178);
@@ -388,8 +388,8 @@ export const workLayout = {
     bytes.writeUInt32LE(value.mode, 256);
     bytes.writeUInt32LE(value.service, 260);
     bytes.writeUInt32LE(value.hook, 264);
-    bytes.writeUInt32LE(value.passes, 268);
-    bytes.writeUInt32LE(value.refusal, 272);
+    bytes.writeUInt32LE(value.passReason, 268);
+    bytes.writeUInt32LE(value.rejectReason, 272);
     bytes.writeUInt32LE(value.mtu, 276);
     bytes.set(value.mac, 280);
     bytes.set(value.replyMac, 286);
@@ -403,7 +403,7 @@ export const workLayout = {
 
 export interface Event {
   time: bigint;
-  flow: FlowKey;
+  tuple: FiveTuple;
   reason: number;
   ifindex: number;
   hook: number;
@@ -414,11 +414,11 @@ export interface Event {
 
 export const eventLayout = {
   size: 328,
-  at: { time: 0, flow: 8, reason: 48, ifindex: 52, hook: 56, length: 60, rulesHit: 64, rules: 72 },
+  at: { time: 0, tuple: 8, reason: 48, ifindex: 52, hook: 56, length: 60, rulesHit: 64, rules: 72 },
   read(bytes: Buffer): Event {
     return {
       time: bytes.readBigUInt64LE(0),
-      flow: flowKeyLayout.read(bytes.subarray(8, 48)),
+      tuple: fiveTupleLayout.read(bytes.subarray(8, 48)),
       reason: bytes.readUInt32LE(48),
       ifindex: bytes.readUInt32LE(52),
       hook: bytes.readUInt32LE(56),
@@ -430,7 +430,7 @@ export const eventLayout = {
   write(value: Event): Buffer {
     const bytes = Buffer.alloc(328);
     bytes.writeBigUInt64LE(value.time, 0);
-    bytes.set(flowKeyLayout.write(value.flow), 8);
+    bytes.set(fiveTupleLayout.write(value.tuple), 8);
     bytes.writeUInt32LE(value.reason, 48);
     bytes.writeUInt32LE(value.ifindex, 52);
     bytes.writeUInt32LE(value.hook, 56);
@@ -722,7 +722,7 @@ export const socketPeerLayout = {
   },
 } as const;
 
-export interface OldFlow {
+export interface NfConntrackEntry {
   until: bigint;
   dst: Uint8Array;
   dport: number;
@@ -731,10 +731,10 @@ export interface OldFlow {
   tcpState: number;
 }
 
-export const oldFlowLayout = {
+export const nfConntrackEntryLayout = {
   size: 32,
   at: { until: 0, dst: 8, dport: 24, mark: 26, reply: 28, tcpState: 29 },
-  read(bytes: Buffer): OldFlow {
+  read(bytes: Buffer): NfConntrackEntry {
     return {
       until: bytes.readBigUInt64LE(0),
       dst: bytes.subarray(8, 24),
@@ -744,7 +744,7 @@ export const oldFlowLayout = {
       tcpState: bytes.readUInt8(29),
     };
   },
-  write(value: OldFlow): Buffer {
+  write(value: NfConntrackEntry): Buffer {
     const bytes = Buffer.alloc(32);
     bytes.writeBigUInt64LE(value.until, 0);
     bytes.set(value.dst, 8);
@@ -780,17 +780,17 @@ export const ROUTE_FLAG = {
 
 export const MARK = {
   MARK_MASQUERADE: 512,
-  MARK_ANSWER: 768,
+  MARK_REJECT: 768,
   MARK_MASK: 3840,
 } as const;
 
-export const FLOW_STATE = {
-  FLOW_OPENING: 0,
-  FLOW_ESTABLISHED: 1,
-  FLOW_CLOSING: 2,
+export const CONNTRACK_STATE = {
+  CT_OPENING: 0,
+  CT_ESTABLISHED: 1,
+  CT_CLOSING: 2,
 } as const;
 
-export const FLOW_PATH = {
+export const FORWARD_PATH = {
   PATH_STACK: 0,
   PATH_LOCAL: 1,
   PATH_ROUTE: 2,
@@ -798,15 +798,15 @@ export const FLOW_PATH = {
   PATH_OVERLAY: 3,
 } as const;
 
-export const FLOW_FLAG = {
-  FLOW_REPLY: 1,
-  FLOW_FROM_HOST: 2,
-  FLOW_TO_HOST: 4,
-  FLOW_FIN: 8,
-  FLOW_NAT: 16,
-  FLOW_MARK: 32,
-  FLOW_DIRECT: 64,
-  FLOW_KERNEL: 128,
+export const CONNTRACK_FLAG = {
+  CT_REPLY: 1,
+  CT_FROM_HOST: 2,
+  CT_TO_HOST: 4,
+  CT_FIN: 8,
+  CT_NAT: 16,
+  CT_MASQUERADE: 32,
+  CT_DSR: 64,
+  CT_NF_CONNTRACK: 128,
 } as const;
 
 export const INTERFACE_KIND = {
@@ -822,16 +822,16 @@ export const ROUTE_KIND = {
   ROUTE_POOL: 4,
 } as const;
 
-export const NODE_WORD = {
+export const NODE_FIELD = {
   NODE_MODE: 0,
   NODE_EVENTS: 1,
   NODE_EPOCH: 2,
   NODE_GENERATION: 3,
   NODE_OVERLAY: 4,
   NODE_OVERLAY_MTU: 5,
-  NODE_DIRECT: 6,
-  NODE_MOVING: 7,
-  NODE_WORDS: 8,
+  NODE_DSR: 6,
+  NODE_MIGRATING: 7,
+  NODE_FIELDS: 8,
 } as const;
 
 export const NODE_MODE = {
@@ -908,10 +908,10 @@ export const STEP = {
   STEP_TO_WORKLOAD: 1,
   STEP_FROM_HOST: 2,
   STEP_TO_HOST: 3,
-  STEP_BEGIN_WORKLOAD: 4,
-  STEP_BEGIN_HOST: 5,
-  STEP_ANSWER: 6,
-  STEP_BEGIN_OWN: 7,
+  STEP_NEW_FLOW_WORKLOAD: 4,
+  STEP_NEW_FLOW_HOST: 5,
+  STEP_REJECT: 6,
+  STEP_NEW_FLOW_LOCAL: 7,
   STEPS: 8,
 } as const;
 
@@ -925,11 +925,11 @@ export const WORK_FLAG = {
   WORK_OPTIONS: 64,
   WORK_ICMP_ERROR: 128,
   WORK_NAT: 256,
-  WORK_MARK: 512,
-  WORK_DIRECT: 1024,
-  WORK_KERNEL: 2048,
-  WORK_OWN: 8192,
-  WORK_OUTSIDE: 4096,
+  WORK_MASQUERADE: 512,
+  WORK_DSR: 1024,
+  WORK_NF_CONNTRACK: 2048,
+  WORK_HOST_NAT: 8192,
+  WORK_EXTERNAL: 4096,
 } as const;
 
 /** What is fixed when the programs are loaded, with what it is unless told: times in nanoseconds, switches 0 or 1. */
@@ -953,4 +953,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "36881e2c6b14";
+export const LAYOUT_DIGEST = "39d58cd593a4";

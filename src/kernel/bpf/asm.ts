@@ -2,7 +2,7 @@
  * An assembler for BPF: writes the 8-byte instructions the kernel loads, with labels for jumps. Each method appends one instruction and
  * returns the assembler, so that a program reads from top to bottom.
  */
-import { errors } from "./errors.ts";
+import { errors } from "../errors.ts";
 
 export type Register = 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10;
 

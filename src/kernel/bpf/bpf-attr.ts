@@ -1,6 +1,6 @@
+import { kernelError } from "../errors.ts";
+import { addressOf, bpf, bpfAsync, errnoName } from "../sys.ts";
 import { COMMANDS } from "./bpf-constants.ts";
-import { kernelError } from "./errors.ts";
-import { addressOf, bpf, bpfAsync, errnoName } from "./sys.ts";
 
 /** Larger than any attr we use; the kernel takes zeros it does not know. */
 const ATTR_BYTES = 144;
@@ -62,7 +62,7 @@ export class Attr {
     return result;
   }
 
-  /** Here so that `held` is used after the call: until then the collector must keep every buffer. A call may be repeated, so they stay. */
+  /** Here so that `acquired` is used after the call: until then the collector must keep every buffer. A call may be repeated, so they stay. */
   private keepUntilHere(): void {
     this.held = [...this.held];
   }

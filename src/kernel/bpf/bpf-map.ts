@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
+import { errors, kernelError } from "../errors.ts";
+import { bpf, close, errnoName, type Fd, fixedMemory } from "../sys.ts";
 import { Attr } from "./bpf-attr.ts";
 import { COMMANDS, MAP_TYPES, nameOf } from "./bpf-constants.ts";
 import { type BpfMap, isPerCpu, type MapEntry, type MapInfo, perCpuParts, type UpdateMode } from "./bpf-port.ts";
-import { errors, kernelError } from "./errors.ts";
-import { bpf, close, errnoName, type Fd, fixedMemory } from "./sys.ts";
 
 const MODES = { any: 0, create: 1, exist: 2 } as const satisfies Record<UpdateMode, number>;
 

@@ -1,6 +1,7 @@
 /** What the rest of the house may ask of BPF. A real side (`bpf.ts`) and a fake (`fake/fake-bpf.ts`) keep the same contract. */
+
+import type { Fd } from "../sys.ts";
 import type { AttachType, MapType, ProgramType } from "./bpf-constants.ts";
-import type { Fd } from "./sys.ts";
 
 export interface MapSpec {
   readonly name: string;

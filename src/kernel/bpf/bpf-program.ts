@@ -1,9 +1,9 @@
+import { errors, KernelError, kernelError } from "../errors.ts";
+import { close, errnoName, type Fd } from "../sys.ts";
 import { Attr } from "./bpf-attr.ts";
 import { ATTACH_TYPES, nameOf, PROGRAM_TYPES } from "./bpf-constants.ts";
 import { pinAt, textAt } from "./bpf-map.ts";
 import type { BpfProgram, ProgramInfo, ProgramSpec, TestResult, TestRun } from "./bpf-port.ts";
-import { errors, KernelError, kernelError } from "./errors.ts";
-import { close, errnoName, type Fd } from "./sys.ts";
 
 /** Asked for in turn: old kernels refuse to load, and keep the useless beginning, when the log does not fit. */
 const LOG_SIZES = [1 << 16, 1 << 20, 1 << 24];

@@ -1,14 +1,14 @@
 import { close as closeInPool, closeSync, mkdirSync, openSync, readdirSync, rmdirSync, unlinkSync } from "node:fs";
+import { kernelError } from "../errors.ts";
+import { close, errnoName, type Fd } from "../sys.ts";
 import { Attr } from "./bpf-attr.ts";
 import { ATTACH_TYPES, type AttachType, LINK_TYPES, MAP_TYPES, nameOf } from "./bpf-constants.ts";
 import { KernelMap, pinAt, readMapInfo } from "./bpf-map.ts";
 import type { BpfLink, BpfMap, BpfPort, BpfProgram, Direction, LinkInfo, MapSpec } from "./bpf-port.ts";
 import { KernelProgram, loadBtf, loadProgram, readProgramInfo } from "./bpf-program.ts";
-import { kernelError } from "./errors.ts";
 import { kernelBtf } from "./kernel-btf.ts";
 import { raiseMemlockLimit } from "./memlock.ts";
 import { readRing } from "./ringbuf.ts";
-import { close, errnoName, type Fd } from "./sys.ts";
 
 /** The kernel's BPF, as the port asks for it. */
 export function realBpf(): BpfPort {

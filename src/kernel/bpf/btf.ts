@@ -2,7 +2,7 @@
  * BTF, the kernel's format for C types, as far as a loader needs it: which types there are, how large, and a way to correct in place what
  * clang leaves open. Layout: a header, type records of 12 bytes each followed by what their kind needs, then the strings.
  */
-import { errors } from "./errors.ts";
+import { errors } from "../errors.ts";
 
 export const KIND = {
   int: 1,

@@ -1,9 +1,9 @@
 /** Groups of processes of the unified hierarchy, at which socket programs are attached. */
 import { mkdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { kernelError } from "../errors.ts";
+import type { MountsPort } from "../netns/mounts-port.ts";
 import type { AttachType } from "./bpf-constants.ts";
 import type { BpfLink, BpfPort, BpfProgram } from "./bpf-port.ts";
-import { kernelError } from "./errors.ts";
-import type { MountsPort } from "./mounts-port.ts";
 
 export interface CgroupPort {
   /** Where the unified hierarchy is mounted, or undefined: hybrid systems have it beside the old ones. */

@@ -1,5 +1,5 @@
 /** Reads the relocatable object files clang writes for BPF: 64 bits, little endian. Pure; knows nothing of maps or programs. */
-import { errors } from "./errors.ts";
+import { errors } from "../errors.ts";
 
 export const SECTION = { programBits: 1, symbols: 2, noBits: 8, relocations: 9 } as const;
 export const SECTION_FLAG = { alloc: 2, executable: 4 } as const;

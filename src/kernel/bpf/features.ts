@@ -1,6 +1,6 @@
 /** What this kernel can do, found out by doing it: versions lie, since vendors carry features back and leave others out. */
 
-import { CodedError } from "../kit/errors.ts";
+import { CodedError } from "../../kit/errors.ts";
 import { Assembler, type Helper, R0, R1, R2, R3, R6, reg } from "./asm.ts";
 import type { AttachType, ProgramType } from "./bpf-constants.ts";
 import type { BpfMap, BpfPort, MapSpec, ProgramSpec } from "./bpf-port.ts";
@@ -9,7 +9,7 @@ export interface KernelFeatures {
   /** Programs at an interface by a link, without a queueing discipline. */
   readonly tcx: boolean;
   /** Tail calls in a program that also calls functions of its own. */
-  readonly tailCallsBesideCalls: boolean;
+  readonly tailCallsWithCalls: boolean;
   /** Reading and writing prefix maps many entries at a time. */
   readonly prefixBatches: boolean;
   /** Programs may look into the kernel's connection tracking. */
@@ -25,7 +25,7 @@ export interface KernelFeatures {
 export async function probeFeatures(bpf: BpfPort, loopback = 1): Promise<KernelFeatures> {
   return {
     tcx: await hasTcx(bpf, loopback),
-    tailCallsBesideCalls: hasTailCallsBesideCalls(bpf),
+    tailCallsWithCalls: hasTailCallsWithCalls(bpf),
     prefixBatches: hasPrefixBatches(bpf),
     conntrackLookup: bpf.kernelFunction("bpf_skb_ct_lookup") !== undefined,
     redirectPeer: hasHelper(bpf, "schedCls", "redirectPeer"),
@@ -58,7 +58,7 @@ async function hasTcx(bpf: BpfPort, loopback: number): Promise<boolean> {
   }
 }
 
-function hasTailCallsBesideCalls(bpf: BpfPort): boolean {
+function hasTailCallsWithCalls(bpf: BpfPort): boolean {
   const jumps = bpf.createMap({ name: "probe", type: "progArray", keySize: 4, valueSize: 4, maxEntries: 1 });
   try {
     const assembler = new Assembler().mov(R6, reg(R1)).callLocal("own").mov(R1, reg(R6));

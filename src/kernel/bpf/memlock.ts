@@ -1,4 +1,4 @@
-import { errnoName, setrlimit } from "./sys.ts";
+import { errnoName, setrlimit } from "../sys.ts";
 
 const RLIMIT_MEMLOCK = 8;
 const UNLIMITED = 0xffff_ffff_ffff_ffffn;

@@ -2,9 +2,10 @@
  * Puts a program together: its own function, every function it calls, and in place of names the file descriptors of maps and the numbers of
  * kernel functions. Pure: what names stand for is asked of the caller.
  */
+
+import { errors } from "../errors.ts";
 import type { Btf } from "./btf.ts";
 import { type ElfObject, type ElfSection, type ElfSymbol, SECTION_FLAG, SYMBOL } from "./elf.ts";
-import { errors } from "./errors.ts";
 
 export interface Names {
   mapFd(name: string): number;

@@ -1,8 +1,9 @@
 /** The maps an object declares: in its section `.maps`, described by BTF alone, and one for each section of variables. Pure. */
+
+import { errors } from "../errors.ts";
 import { MAP_FLAGS, MAP_TYPES, type MapType, nameOf } from "./bpf-constants.ts";
 import { type Btf, type BtfType, KIND } from "./btf.ts";
 import { type ElfObject, type ElfSection, SECTION, SECTION_FLAG } from "./elf.ts";
-import { errors } from "./errors.ts";
 
 export interface MapDefinition {
   readonly name: string;

@@ -1,10 +1,12 @@
 /** Loads what clang compiled: makes the maps, fills in the variables, links and loads the programs. Takes bytes; where they come from is not its business. */
+
+import { errnoOf, errors } from "../errors.ts";
+import type { Fd } from "../sys.ts";
 import { HELPERS, type Helper } from "./asm.ts";
 import type { AttachType, MapType, ProgramType } from "./bpf-constants.ts";
 import type { BpfMap, BpfPort, BpfProgram, MapInfo, MapSpec } from "./bpf-port.ts";
 import { Btf } from "./btf.ts";
 import { type ElfObject, type ElfSection, type ElfSymbol, readElf, SECTION, SECTION_FLAG, SYMBOL } from "./elf.ts";
-import { errnoOf, errors } from "./errors.ts";
 import { correctBtf } from "./object-btf.ts";
 import { Linker, readExtraInfo } from "./object-linker.ts";
 import {
@@ -16,7 +18,6 @@ import {
   type Variables,
   variableMaps,
 } from "./object-maps.ts";
-import type { Fd } from "./sys.ts";
 
 export interface LoadOptions {
   /** Where maps that say so are pinned, and found again. */

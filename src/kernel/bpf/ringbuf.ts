@@ -2,8 +2,9 @@
  * Reads a ring buffer through shared memory. The kernel maps it as three parts: our position (ours to write), its position, and the data,
  * twice in a row so that a record never wraps.
  */
+
+import { mapMemory, pageSize, type Watch, whenReadable } from "../sys.ts";
 import type { BpfMap, RingReader } from "./bpf-port.ts";
-import { mapMemory, pageSize, type Watch, whenReadable } from "./sys.ts";
 
 const HEADER = 8;
 const BUSY = 0x8000_0000;

@@ -1,6 +1,6 @@
 /** Flows of connection tracking as bytes. Pure. */
-import { type Flow, type FlowTuple, TCP_STATES } from "./conntrack-port.ts";
-import type { NetlinkMessage } from "./netlink.ts";
+
+import type { NetlinkMessage } from "../netlink/netlink.ts";
 import {
   AF_INET,
   type Attributes,
@@ -12,7 +12,8 @@ import {
   readAttributes,
   u8,
   u16be,
-} from "./netlink-message.ts";
+} from "../netlink/netlink-message.ts";
+import { type ConntrackEntry, type ConntrackTuple, TCP_STATES } from "./conntrack-port.ts";
 
 export const ATTR = {
   original: 1,
@@ -54,7 +55,7 @@ const ICMP_ANSWERS = new Map([
 ]);
 const EMPTY = Buffer.alloc(0);
 
-export function inverse(tuple: FlowTuple): FlowTuple {
+export function inverse(tuple: ConntrackTuple): ConntrackTuple {
   return {
     protocol: tuple.protocol,
     source: tuple.destination,
@@ -65,7 +66,7 @@ export function inverse(tuple: FlowTuple): FlowTuple {
   };
 }
 
-export function encodeTuple(type: number, tuple: FlowTuple): Buffer {
+export function encodeTuple(type: number, tuple: ConntrackTuple): Buffer {
   const { family, bytes: source } = addressBytes(tuple.source);
   const { bytes: destination } = addressBytes(tuple.destination);
   const [from, to] =
@@ -77,7 +78,7 @@ export function encodeTuple(type: number, tuple: FlowTuple): Buffer {
   );
 }
 
-function encodePorts(tuple: FlowTuple): Buffer[] {
+function encodePorts(tuple: ConntrackTuple): Buffer[] {
   const { icmp, protocol, sourcePort, destinationPort } = tuple;
   if (!icmp) return [u16be(PROTO.sourcePort, sourcePort), u16be(PROTO.destinationPort, destinationPort)];
   const [id, type, code] =
@@ -87,7 +88,7 @@ function encodePorts(tuple: FlowTuple): Buffer[] {
   return [u16be(id, sourcePort), u8(type, icmp.type), u8(code, icmp.code)];
 }
 
-export function readFlow({ body }: NetlinkMessage): Flow {
+export function readEntry({ body }: NetlinkMessage): ConntrackEntry {
   const attributes = readAttributes(body, 4);
   const status = attributes.get(ATTR.status)?.readUInt32BE(0) ?? 0;
   const tcp = readAttributes(readAttributes(attributes.get(ATTR.protocolInfo) ?? EMPTY).get(1) ?? EMPTY);
@@ -121,7 +122,7 @@ function countersOf(attributes: Attributes): number | undefined {
   );
 }
 
-function readTuple(bytes: Buffer | undefined): FlowTuple {
+function readTuple(bytes: Buffer | undefined): ConntrackTuple {
   const tuple = readAttributes(bytes ?? EMPTY);
   const addresses = readAttributes(tuple.get(TUPLE.addresses) ?? EMPTY);
   const proto = readAttributes(tuple.get(TUPLE.protocol) ?? EMPTY);

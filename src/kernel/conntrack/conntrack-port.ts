@@ -1,6 +1,6 @@
 /** The kernel's own connection tracking, of one network namespace. */
 
-export interface FlowTuple {
+export interface ConntrackTuple {
   readonly protocol: number;
   readonly source: string;
   readonly destination: string;
@@ -24,9 +24,9 @@ export const TCP_STATES = [
 ] as const;
 export type TcpState = (typeof TCP_STATES)[number];
 
-export interface Flow {
-  readonly original: FlowTuple;
-  readonly reply: FlowTuple;
+export interface ConntrackEntry {
+  readonly original: ConntrackTuple;
+  readonly reply: ConntrackTuple;
   readonly mark: number;
   /** Seconds until it is forgotten. */
   readonly timeout: number;
@@ -48,8 +48,8 @@ export interface Endpoint {
  * A flow to be known to the kernel as if it had seen it. Only what the first packet looked like, and what is to be translated: with a
  * translated reply given as well, the kernel would not translate at all.
  */
-export interface NewFlow {
-  readonly original: FlowTuple;
+export interface NewConntrackEntry {
+  readonly original: ConntrackTuple;
   readonly destinationNat?: Endpoint;
   readonly sourceNat?: Endpoint;
   readonly mark?: number;
@@ -58,25 +58,25 @@ export interface NewFlow {
   readonly tcpState?: TcpState;
 }
 
-export interface FlowChange {
+export interface ConntrackChange {
   readonly mark?: number;
   readonly timeout?: number;
 }
 
-export interface FlowFilter {
+export interface ConntrackFilter {
   readonly family?: 4 | 6;
   readonly mark?: number;
 }
 
 export interface ConntrackPort {
   /** All of it may be large: read in pieces, the event loop runs between them. */
-  flows(filter?: FlowFilter): Promise<Flow[]>;
+  list(filter?: ConntrackFilter): Promise<ConntrackEntry[]>;
   /** The flow that packets of this kind belong to, of either direction; so are all here. */
-  find(packets: FlowTuple): Flow | undefined;
+  find(packets: ConntrackTuple): ConntrackEntry | undefined;
   /** Throws with EEXIST when its packets, of either direction, are another's already. */
-  insert(flow: NewFlow): void;
+  insert(flow: NewConntrackEntry): void;
   /** Whether it was there. */
-  update(packets: FlowTuple, change: FlowChange): boolean;
-  delete(packets: FlowTuple): boolean;
+  update(packets: ConntrackTuple, change: ConntrackChange): boolean;
+  delete(packets: ConntrackTuple): boolean;
   close(): void;
 }

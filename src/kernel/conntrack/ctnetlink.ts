@@ -1,8 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { ATTR, encodeTuple, inverse, readFlow } from "./conntrack-message.ts";
-import { type ConntrackPort, type Endpoint, type FlowTuple, type NewFlow, TCP_STATES } from "./conntrack-port.ts";
-import { errnoOf } from "./errors.ts";
-import { NetlinkSocket, PROTOCOL } from "./netlink.ts";
+import { errnoOf } from "../errors.ts";
+import { NetlinkSocket, PROTOCOL } from "../netlink/netlink.ts";
 import {
   AF_INET,
   AF_INET6,
@@ -14,9 +12,17 @@ import {
   u8,
   u16be,
   u32be,
-} from "./netlink-message.ts";
-import { inside } from "./netns.ts";
-import type { Netns } from "./netns-port.ts";
+} from "../netlink/netlink-message.ts";
+import { inside } from "../netns/netns.ts";
+import type { Netns } from "../netns/netns-port.ts";
+import { ATTR, encodeTuple, inverse, readEntry } from "./conntrack-message.ts";
+import {
+  type ConntrackPort,
+  type ConntrackTuple,
+  type Endpoint,
+  type NewConntrackEntry,
+  TCP_STATES,
+} from "./conntrack-port.ts";
 
 const SUBSYSTEM = 1 << 8;
 const MESSAGE = { set: SUBSYSTEM, get: SUBSYSTEM | 1, remove: SUBSYSTEM | 2 } as const;
@@ -34,7 +40,7 @@ export function realConntrack(netns?: Netns): ConntrackPort {
   const openThere = () => (netns ? inside(netns.fd, open) : open());
   const socket = openThere();
   return {
-    flows: async ({ family, mark } = {}) => {
+    list: async ({ family, mark } = {}) => {
       // A socket of its own: others may ask something between two pieces.
       const own = openThere();
       try {
@@ -43,7 +49,7 @@ export function realConntrack(netns?: Netns): ConntrackPort {
         for (const number of families) {
           const filter = mark === undefined ? [] : [u32be(ATTR.mark, mark), u32be(ATTR.markMask, 0xffff_ffff)];
           for (const { messages } of own.dumpParts("listing flows", MESSAGE.get, header(number), ...filter)) {
-            found.push(...messages.map(readFlow));
+            found.push(...messages.map(readEntry));
             await nextTurn();
           }
         }
@@ -52,7 +58,7 @@ export function realConntrack(netns?: Netns): ConntrackPort {
         own.close();
       }
     },
-    find: (packets) => ifThere(() => readFlow(socket.ask("flow", MESSAGE.get, ...identify(packets)))),
+    find: (packets) => ifThere(() => readEntry(socket.query("flow", MESSAGE.get, ...identify(packets)))),
     insert: (flow) =>
       socket.request("inserting a flow", MESSAGE.set, FLAGS.create | FLAGS.exclusive, ...encodeNew(flow)),
     update: (packets, { mark, timeout }) => {
@@ -84,11 +90,11 @@ function header(family: number): Buffer {
   return Buffer.from([family, 0, 0, 0]);
 }
 
-function identify(packets: FlowTuple): Buffer[] {
+function identify(packets: ConntrackTuple): Buffer[] {
   return [header(addressBytes(packets.source).family), encodeTuple(ATTR.original, packets)];
 }
 
-function encodeNew(flow: NewFlow): Buffer[] {
+function encodeNew(flow: NewConntrackEntry): Buffer[] {
   const { original } = flow;
   const parts = [
     ...identify(original),

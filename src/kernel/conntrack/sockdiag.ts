@@ -1,8 +1,8 @@
-import { errnoOf } from "./errors.ts";
-import { type NetlinkMessage, NetlinkSocket, PROTOCOL } from "./netlink.ts";
-import { AF_INET, AF_INET6, addressBytes, addressText } from "./netlink-message.ts";
-import { inside } from "./netns.ts";
-import type { Netns } from "./netns-port.ts";
+import { errnoOf } from "../errors.ts";
+import { type NetlinkMessage, NetlinkSocket, PROTOCOL } from "../netlink/netlink.ts";
+import { AF_INET, AF_INET6, addressBytes, addressText } from "../netlink/netlink-message.ts";
+import { inside } from "../netns/netns.ts";
+import type { Netns } from "../netns/netns-port.ts";
 import type { OpenSocket, SocketsPort } from "./sockets-port.ts";
 
 const MESSAGE = { byFamily: 20, destroy: 21 } as const;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
-import type { AttachType } from "../bpf-constants.ts";
+import type { AttachType } from "../bpf/bpf-constants.ts";
 import type {
   BpfLink,
   BpfMap,
@@ -12,10 +12,10 @@ import type {
   ProgramSpec,
   TestResult,
   TestRun,
-} from "../bpf-port.ts";
+} from "../bpf/bpf-port.ts";
 import { errors, KernelError, kernelError } from "../errors.ts";
 import { FakeMap, FakeMapObject } from "./fake-map.ts";
-import type { FakeNamespace, FakeObject, FakeWorld } from "./fake-world.ts";
+import type { FakeNamespace, FakeObject, FakeState } from "./fake-state.ts";
 
 export interface FakeBpfOptions {
   /** What test runs of programs give. Without it they are refused: the fake loads programs, and cannot run them. */
@@ -38,10 +38,10 @@ class FakeProgramObject implements FakeObject {
   holders = 0;
   readonly info: ProgramInfo;
   readonly spec: ProgramSpec;
-  private readonly world: FakeWorld;
+  private readonly world: FakeState;
   private readonly maps: FakeObject[];
 
-  constructor(world: FakeWorld, spec: ProgramSpec) {
+  constructor(world: FakeState, spec: ProgramSpec) {
     const { instructions, name, type } = spec;
     if (instructions.length === 0 || instructions.length % 8 !== 0 || instructions.at(-8) !== EXIT) {
       throw new KernelError(errors.KERNEL_PROGRAM_REFUSED(name, "EINVAL", "last insn is not an exit or jmp"), "EINVAL");
@@ -61,7 +61,7 @@ class FakeProgramObject implements FakeObject {
 }
 
 /** A program holds the maps its instructions name. */
-function mapsOf(world: FakeWorld, instructions: Buffer): FakeObject[] {
+function mapsOf(world: FakeState, instructions: Buffer): FakeObject[] {
   const found = new Set<FakeObject>();
   for (let at = 0; at < instructions.length; at += instructions[at] === LOAD_WIDE ? 16 : 8) {
     const source = instructions.readUInt8(at + 1) >> 4;
@@ -78,9 +78,9 @@ class FakeLinkObject implements FakeObject {
   readonly at: { namespace: FakeNamespace; ifindex: number } | { cgroup: Set<number> };
   readonly attachType: AttachType;
   program: FakeObject;
-  private readonly world: FakeWorld;
+  private readonly world: FakeState;
 
-  constructor(world: FakeWorld, program: FakeObject, attachType: AttachType, at: FakeLinkObject["at"]) {
+  constructor(world: FakeState, program: FakeObject, attachType: AttachType, at: FakeLinkObject["at"]) {
     this.world = world;
     this.id = world.newId();
     this.program = program;
@@ -112,7 +112,7 @@ class FakeLinkObject implements FakeObject {
   }
 }
 
-export function fakeBpf(world: FakeWorld, options: FakeBpfOptions = {}): BpfPort {
+export function fakeBpf(world: FakeState, options: FakeBpfOptions = {}): BpfPort {
   const functions = options.kernelFunctions ?? KERNEL_FUNCTIONS;
   const pin = (object: FakeObject, path: string) => pinObject(world, object, path);
   const mapOf = (object: FakeObject): BpfMap => {
@@ -178,7 +178,7 @@ export function fakeBpf(world: FakeWorld, options: FakeBpfOptions = {}): BpfPort
 
 type Pin = (object: FakeObject, path: string) => void;
 
-function programHandle(world: FakeWorld, object: FakeProgramObject, pin: Pin, options: FakeBpfOptions): BpfProgram {
+function programHandle(world: FakeState, object: FakeProgramObject, pin: Pin, options: FakeBpfOptions): BpfProgram {
   const fd = world.openFd(object);
   return {
     fd,
@@ -192,7 +192,7 @@ function programHandle(world: FakeWorld, object: FakeProgramObject, pin: Pin, op
   };
 }
 
-function linkHandle(world: FakeWorld, object: FakeLinkObject, pin: Pin): BpfLink {
+function linkHandle(world: FakeState, object: FakeLinkObject, pin: Pin): BpfLink {
   const fd = world.openFd(object);
   return {
     fd,
@@ -204,7 +204,7 @@ function linkHandle(world: FakeWorld, object: FakeLinkObject, pin: Pin): BpfLink
 }
 
 function tcxLink(
-  world: FakeWorld,
+  world: FakeState,
   namespace: FakeNamespace,
   program: BpfProgram,
   ifindex: number,
@@ -226,19 +226,19 @@ function tcxLink(
   return new FakeLinkObject(world, object, attachType, { namespace, ifindex });
 }
 
-function pinned(world: FakeWorld, path: string): FakeObject {
+function pinned(world: FakeState, path: string): FakeObject {
   const object = world.pins.get(path);
   if (object) return object;
   throw kernelError(`pin ${path}`, "ENOENT");
 }
 
-function byId(world: FakeWorld, id: number): FakeObject {
+function byId(world: FakeState, id: number): FakeObject {
   const object = world.objects.get(id);
   if (object) return object;
   throw kernelError(`object ${id}`, "ENOENT");
 }
 
-function pinObject(world: FakeWorld, object: FakeObject, path: string): void {
+function pinObject(world: FakeState, object: FakeObject, path: string): void {
   const name = path.slice(dirname(path).length + 1);
   if (!world.pinDirectories.has(dirname(path))) throw kernelError(`pin ${path}`, "ENOENT");
   if (name.includes(".")) throw kernelError(`pin ${path}`, "EPERM");
@@ -247,7 +247,7 @@ function pinObject(world: FakeWorld, object: FakeObject, path: string): void {
   world.hold(object);
 }
 
-function pinsIn(world: FakeWorld, directory: string): string[] {
+function pinsIn(world: FakeState, directory: string): string[] {
   const inside = [...world.pins.keys(), ...world.pinDirectories].filter((path) => dirname(path) === directory);
   return inside.map((path) => path.slice(directory.length + 1)).sort();
 }

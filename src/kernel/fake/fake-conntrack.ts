@@ -1,20 +1,22 @@
-import { inverse } from "../conntrack-message.ts";
-import type { ConntrackPort, Flow, FlowTuple } from "../conntrack-port.ts";
+import { inverse } from "../conntrack/conntrack-message.ts";
+import type { ConntrackEntry, ConntrackPort, ConntrackTuple } from "../conntrack/conntrack-port.ts";
+import type { SocketsPort } from "../conntrack/sockets-port.ts";
 import { kernelError } from "../errors.ts";
-import type { SocketsPort } from "../sockets-port.ts";
-import type { FakeNamespace } from "./fake-world.ts";
+import type { FakeNamespace } from "./fake-state.ts";
 
 const TCP = 6;
 
 export function fakeConntrack(namespace: FakeNamespace): ConntrackPort {
-  const find = (packets: FlowTuple) =>
-    namespace.flows.find((flow) => [flow.original, flow.reply].some((way) => keyOf(way) === keyOf(packets)));
-  const change = (flow: Flow, changed: Flow | undefined) => {
-    namespace.flows = namespace.flows.flatMap((other) => (other === flow ? (changed ? [changed] : []) : [other]));
+  const find = (packets: ConntrackTuple) =>
+    namespace.conntrack.find((flow) => [flow.original, flow.reply].some((way) => keyOf(way) === keyOf(packets)));
+  const change = (flow: ConntrackEntry, changed: ConntrackEntry | undefined) => {
+    namespace.conntrack = namespace.conntrack.flatMap((other) =>
+      other === flow ? (changed ? [changed] : []) : [other],
+    );
   };
   return {
-    flows: async ({ family, mark } = {}) =>
-      namespace.flows.filter(
+    list: async ({ family, mark } = {}) =>
+      namespace.conntrack.filter(
         (flow) =>
           (mark === undefined || flow.mark === mark) &&
           (family === undefined || flow.original.source.includes(":") === (family === 6)),
@@ -22,13 +24,13 @@ export function fakeConntrack(namespace: FakeNamespace): ConntrackPort {
     find,
     insert: ({ original, destinationNat, sourceNat, mark = 0, timeout, tcpState }) => {
       const plain = inverse(original);
-      const reply: FlowTuple = {
+      const reply: ConntrackTuple = {
         ...plain,
         ...(destinationNat ? { source: destinationNat.address, sourcePort: destinationNat.port } : {}),
         ...(sourceNat ? { destination: sourceNat.address, destinationPort: sourceNat.port } : {}),
       };
       if (find(original) || find(reply)) throw kernelError("inserting a flow", "EEXIST");
-      namespace.flows.push({
+      namespace.conntrack.push({
         original,
         reply,
         mark,
@@ -55,7 +57,7 @@ export function fakeConntrack(namespace: FakeNamespace): ConntrackPort {
   };
 }
 
-function keyOf(tuple: FlowTuple): string {
+function keyOf(tuple: ConntrackTuple): string {
   const { protocol, source, sourcePort, destination, destinationPort, icmp } = tuple;
   return JSON.stringify([protocol, source, sourcePort, destination, destinationPort, icmp?.type, icmp?.code]);
 }

@@ -1,23 +1,23 @@
-import { realCgroup } from "../cgroup.ts";
+import { realCgroup } from "../bpf/cgroup.ts";
+import { probeFeatures } from "../bpf/features.ts";
+import { loadObject } from "../bpf/object.ts";
 import { kernelError } from "../errors.ts";
-import { probeFeatures } from "../features.ts";
 import type { Kernel } from "../kernel.ts";
-import type { MountsPort } from "../mounts-port.ts";
-import type { Netns, NetnsPort } from "../netns-port.ts";
-import { loadObject } from "../object.ts";
+import type { MountsPort } from "../netns/mounts-port.ts";
+import type { Netns, NetnsPort } from "../netns/netns-port.ts";
 import { type FakeBpfOptions, fakeBpf } from "./fake-bpf.ts";
 import { fakeConntrack, fakeSockets } from "./fake-conntrack.ts";
 import { fakeNetlink } from "./fake-netlink.ts";
 import { fakeNft } from "./fake-nft.ts";
-import { emptyNamespace, FakeWorld } from "./fake-world.ts";
+import { emptyNamespace, FakeState } from "./fake-state.ts";
 
 /** A kernel in memory, for tests of what is above. `world` is what it remembers, for a look behind the ports. */
 export interface FakeKernel extends Kernel {
-  readonly world: FakeWorld;
+  readonly world: FakeState;
 }
 
 export function fakeKernel(options: FakeBpfOptions = {}): FakeKernel {
-  const world = new FakeWorld();
+  const world = new FakeState();
   const bpf = fakeBpf(world, options);
   const mounts: MountsPort = {
     mounted: () => [...world.mounts],
@@ -69,7 +69,7 @@ export function fakeKernel(options: FakeBpfOptions = {}): FakeKernel {
   };
 }
 
-function fakeNetns(world: FakeWorld): NetnsPort {
+function fakeNetns(world: FakeState): NetnsPort {
   const open = (name: string): Netns => {
     const namespace = world.namespaces.get(name);
     if (!namespace) throw kernelError(`network namespace ${name}`, "ENOENT");

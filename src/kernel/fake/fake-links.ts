@@ -1,8 +1,8 @@
 import { kernelError } from "../errors.ts";
-import type { Link, LinkChange, NetlinkPort, VethSpec } from "../netlink-port.ts";
-import type { Netns } from "../netns-port.ts";
+import type { Link, LinkChange, NetlinkPort, VethSpec } from "../netlink/netlink-port.ts";
+import type { Netns } from "../netns/netns-port.ts";
 import { connectedRoutes } from "./fake-routes.ts";
-import { type FakeNamespace, type FakeWorld, tell } from "./fake-world.ts";
+import { type FakeNamespace, type FakeState, notify } from "./fake-state.ts";
 
 type LinkPart = Pick<
   NetlinkPort,
@@ -10,10 +10,10 @@ type LinkPart = Pick<
 >;
 
 /** Who the other end of a veth is: numbers alone do not say in which namespace. */
-const peers = new WeakMap<FakeWorld, Map<string, { namespace: FakeNamespace; index: number }>>();
+const peers = new WeakMap<FakeState, Map<string, { namespace: FakeNamespace; index: number }>>();
 let macs = 0;
 
-export function fakeLinks(world: FakeWorld, namespace: FakeNamespace): LinkPart {
+export function fakeLinks(world: FakeState, namespace: FakeNamespace): LinkPart {
   return {
     links: () => [...namespace.links.values()],
     link: (name) => byName(namespace, name),
@@ -37,7 +37,7 @@ export function fakeLinks(world: FakeWorld, namespace: FakeNamespace): LinkPart 
   };
 }
 
-function addVeth(world: FakeWorld, namespace: FakeNamespace, spec: VethSpec): void {
+function addVeth(world: FakeState, namespace: FakeNamespace, spec: VethSpec): void {
   const { peer } = spec;
   const there = peer.netns ? world.namespaceOf(peer.netns) : namespace;
   if (byName(there, peer.name) || byName(namespace, spec.name) || (there === namespace && spec.name === peer.name)) {
@@ -51,7 +51,7 @@ function addVeth(world: FakeWorld, namespace: FakeNamespace, spec: VethSpec): vo
 
 type End = { namespace: FakeNamespace; index: number };
 
-function couple(world: FakeWorld, one: End, other: End): void {
+function couple(world: FakeState, one: End, other: End): void {
   for (const [end, opposite] of [
     [one, other],
     [other, one],
@@ -68,11 +68,11 @@ function add(namespace: FakeNamespace, link: Pick<Link, "name" | "kind" | "mac" 
   const index = namespace.nextIndex++;
   const made: Link = { up: false, peer: undefined, master: undefined, vxlan: undefined, ...link, index };
   namespace.links.set(index, made);
-  tell(namespace, { kind: "link", change: "set", link: made });
+  notify(namespace, { kind: "link", change: "set", link: made });
   return index;
 }
 
-function changeLink(world: FakeWorld, namespace: FakeNamespace, index: number, change: LinkChange): void {
+function changeLink(world: FakeState, namespace: FakeNamespace, index: number, change: LinkChange): void {
   const link = existing(namespace, index);
   if (change.name !== undefined && change.name !== link.name && byName(namespace, change.name)) {
     throw kernelError(`changing link ${index}`, "EEXIST");
@@ -93,10 +93,10 @@ function changeLink(world: FakeWorld, namespace: FakeNamespace, index: number, c
   }
   if (link.up && !changed.up) namespace.routes = namespace.routes.filter((route) => route.device !== index);
   if (!link.up && changed.up) namespace.routes.push(...connectedRoutes(namespace, index));
-  tell(namespace, { kind: "link", change: "set", link: changed });
+  notify(namespace, { kind: "link", change: "set", link: changed });
 }
 
-function move(world: FakeWorld, from: FakeNamespace, link: Link, netns: Netns): void {
+function move(world: FakeState, from: FakeNamespace, link: Link, netns: Netns): void {
   const to = world.namespaceOf(netns);
   if (byName(to, link.name)) throw kernelError(`changing link ${link.index}`, "EEXIST");
   const peer = peersOf(world).get(keyOf(from, link.index));
@@ -105,7 +105,7 @@ function move(world: FakeWorld, from: FakeNamespace, link: Link, netns: Netns): 
   if (peer) couple(world, { namespace: to, index }, peer);
 }
 
-function remove(world: FakeWorld, namespace: FakeNamespace, index: number): void {
+function remove(world: FakeState, namespace: FakeNamespace, index: number): void {
   const link = namespace.links.get(index);
   if (!link) return;
   namespace.links.delete(index);
@@ -119,7 +119,7 @@ function remove(world: FakeWorld, namespace: FakeNamespace, index: number): void
   for (const [other, port] of namespace.links) {
     if (port.master === index) namespace.links.set(other, { ...port, master: undefined });
   }
-  tell(namespace, { kind: "link", change: "removed", link });
+  notify(namespace, { kind: "link", change: "removed", link });
 }
 
 export function existing(namespace: FakeNamespace, index: number): Link {
@@ -132,7 +132,7 @@ function byName(namespace: FakeNamespace, name: string): Link | undefined {
   return [...namespace.links.values()].find((link) => link.name === name);
 }
 
-function peersOf(world: FakeWorld): Map<string, End> {
+function peersOf(world: FakeState): Map<string, End> {
   const known = peers.get(world) ?? new Map<string, End>();
   peers.set(world, known);
   return known;

@@ -7,9 +7,9 @@ import {
   perCpuParts,
   type RingReader,
   type UpdateMode,
-} from "../bpf-port.ts";
+} from "../bpf/bpf-port.ts";
 import { errors, kernelError } from "../errors.ts";
-import type { FakeObject, FakeWorld } from "./fake-world.ts";
+import type { FakeObject, FakeState } from "./fake-state.ts";
 
 const CPUS = 2;
 
@@ -26,9 +26,9 @@ export class FakeMapObject implements FakeObject {
   readonly readers = new Set<(record: Buffer) => void>();
   waiting: Buffer[] = [];
   frozen = false;
-  private readonly world: FakeWorld;
+  private readonly world: FakeState;
 
-  constructor(world: FakeWorld, spec: MapSpec) {
+  constructor(world: FakeState, spec: MapSpec) {
     this.world = world;
     this.id = world.newId();
     const { name, type, keySize, valueSize, maxEntries, flags = 0 } = spec;
@@ -73,10 +73,10 @@ export class FakeMap implements BpfMap {
   readonly info: MapInfo;
   readonly valueBytes: number;
   readonly object: FakeMapObject;
-  private readonly world: FakeWorld;
+  private readonly world: FakeState;
   private readonly pinObject: (object: FakeObject, path: string) => void;
 
-  constructor(world: FakeWorld, object: FakeMapObject, pinObject: (object: FakeObject, path: string) => void) {
+  constructor(world: FakeState, object: FakeMapObject, pinObject: (object: FakeObject, path: string) => void) {
     this.world = world;
     this.object = object;
     this.info = object.info;

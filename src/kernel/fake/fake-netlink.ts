@@ -1,10 +1,10 @@
 import { kernelError } from "../errors.ts";
-import type { ForwardingEntry, Neighbour, NetlinkPort, RoutingRule } from "../netlink-port.ts";
+import type { ForwardingEntry, Neighbour, NetlinkPort, RoutingRule } from "../netlink/netlink-port.ts";
 import { existing, fakeLinks } from "./fake-links.ts";
 import { fakeRoutes } from "./fake-routes.ts";
-import { type FakeNamespace, type FakeWorld, tell } from "./fake-world.ts";
+import { type FakeNamespace, type FakeState, notify } from "./fake-state.ts";
 
-export function fakeNetlink(world: FakeWorld, namespace: FakeNamespace): NetlinkPort {
+export function fakeNetlink(world: FakeState, namespace: FakeNamespace): NetlinkPort {
   return {
     ...fakeLinks(world, namespace),
     ...fakeRoutes(namespace),
@@ -60,12 +60,12 @@ function fakeNeighbours(namespace: FakeNamespace): NeighbourPart {
       existing(namespace, device);
       const neighbour: Neighbour = { device, address, mac, state: "permanent" };
       namespace.neighbours = [...namespace.neighbours.filter((other) => !isNeighbour(neighbour)(other)), neighbour];
-      tell(namespace, { kind: "neighbour", change: "set", neighbour });
+      notify(namespace, { kind: "neighbour", change: "set", neighbour });
     },
     deleteNeighbour: (neighbour) => {
       const found = namespace.neighbours.find(isNeighbour(neighbour));
       namespace.neighbours = namespace.neighbours.filter((other) => other !== found);
-      if (found) tell(namespace, { kind: "neighbour", change: "removed", neighbour: found });
+      if (found) notify(namespace, { kind: "neighbour", change: "removed", neighbour: found });
       return found !== undefined;
     },
     forwarding: () => [...namespace.forwarding],

@@ -1,5 +1,5 @@
 /** What the fake's nftables hold, and how a transaction changes it. Rules are kept as text: the fake does not judge packets. */
-import { splitList, splitStatements, words } from "./fake-nft-text.ts";
+import { splitList, splitStatements, tokens } from "./fake-nft-text.ts";
 
 export interface FakeNftRule {
   readonly handle: number;
@@ -54,14 +54,14 @@ export function applyCommands(tables: Tables, commands: string): void {
 }
 
 function applyStatement(tables: Tables, statement: string): void {
-  const first = words(statement, 1)[0]!;
+  const first = tokens(statement, 1)[0]!;
   const verb = VERBS.includes(first) ? first : "add";
   const rest = VERBS.includes(first) ? statement.slice(first.length).trim() : statement;
-  const [kind, ...more] = words(rest, 2);
+  const [kind, ...more] = tokens(rest, 2);
   const family = FAMILIES.includes(more[0] ?? "") ? more[0]! : "ip";
   const afterKind = rest.slice(kind!.length).trim();
   const named = FAMILIES.includes(more[0] ?? "") ? afterKind.slice(family.length).trim() : afterKind;
-  const [tableName] = words(named, 1);
+  const [tableName] = tokens(named, 1);
   if (!tableName) throw new NftRefusal(`syntax error: ${statement}`);
   const name = tableName.replace(/\{.*/s, "");
   const argument = named.slice(name.length).trim();
@@ -85,7 +85,7 @@ function applyTable(tables: Tables, verb: string, family: string, name: string, 
     const table = there ?? { family, name, chains: new Map(), sets: new Map() };
     tables.set(key, table);
     for (const item of splitStatements(inside(block))) {
-      const [kind] = words(item, 1);
+      const [kind] = tokens(item, 1);
       if (["chain", "set", "map"].includes(kind!))
         applyInTable(table, "add", kind!, item.slice(kind!.length).trim(), item);
     }
@@ -97,7 +97,7 @@ function applyTable(tables: Tables, verb: string, family: string, name: string, 
 }
 
 function applyInTable(table: FakeNftTable, verb: string, kind: string, argument: string, statement: string): void {
-  const [first] = words(argument, 1);
+  const [first] = tokens(argument, 1);
   const name = (first ?? "").replace(/\{.*/s, "");
   const rest = argument.slice(name.length).trim();
   switch (kind) {

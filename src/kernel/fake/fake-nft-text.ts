@@ -30,7 +30,7 @@ export function splitStatements(text: string): string[] {
   return [...pieces(text, ";\n")].map((piece) => piece.trim()).filter((piece) => piece !== "");
 }
 
-export function words(text: string, count: number): string[] {
+export function tokens(text: string, count: number): string[] {
   return text.trim().split(/\s+/).slice(0, count);
 }
 

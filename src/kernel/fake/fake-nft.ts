@@ -1,7 +1,7 @@
 import { errors } from "../errors.ts";
-import type { NftObject, NftPort } from "../nft-port.ts";
+import type { NftObject, NftPort } from "../nft/nft-port.ts";
 import { applyCommands, copyTables, type FakeNftTable, NftRefusal } from "./fake-nft-state.ts";
-import type { FakeNamespace } from "./fake-world.ts";
+import type { FakeNamespace } from "./fake-state.ts";
 
 export function fakeNft(namespace: FakeNamespace): NftPort {
   let closed = false;

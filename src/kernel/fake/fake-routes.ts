@@ -1,8 +1,8 @@
 import { contains, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
 import { errors, kernelError } from "../errors.ts";
-import { MAIN_TABLE, type NetlinkPort, type Route } from "../netlink-port.ts";
+import { MAIN_TABLE, type NetlinkPort, type Route } from "../netlink/netlink-port.ts";
 import { existing } from "./fake-links.ts";
-import { type FakeNamespace, tell } from "./fake-world.ts";
+import { type FakeNamespace, notify } from "./fake-state.ts";
 
 const BY_KERNEL = 2;
 const LOCAL_TABLE = 255;
@@ -20,14 +20,14 @@ export function fakeRoutes(namespace: FakeNamespace): RoutePart {
       if (!parseCidr(address.address)) throw kernelError(`adding address ${address.address}`, "EINVAL");
       if (namespace.addresses.some((other) => same(other, address))) return;
       namespace.addresses.push(address);
-      tell(namespace, { kind: "address", change: "set", address });
+      notify(namespace, { kind: "address", change: "set", address });
       if (link.up) for (const route of routesOf(address)) put(namespace, route);
     },
     deleteAddress: (address) => {
       const found = namespace.addresses.find((other) => same(other, address));
       if (!found) return false;
       namespace.addresses = namespace.addresses.filter((other) => other !== found);
-      tell(namespace, { kind: "address", change: "removed", address });
+      notify(namespace, { kind: "address", change: "removed", address });
       const gone = routesOf(address).map(keyOf);
       namespace.routes = namespace.routes.filter(
         (route) => route.protocol !== BY_KERNEL || route.device !== address.device || !gone.includes(keyOf(route)),
@@ -54,7 +54,7 @@ export function fakeRoutes(namespace: FakeNamespace): RoutePart {
       const found = namespace.routes.find(agrees);
       if (!found) return false;
       namespace.routes = namespace.routes.filter((other) => other !== found);
-      tell(namespace, { kind: "route", change: "removed", route: found });
+      notify(namespace, { kind: "route", change: "removed", route: found });
       return true;
     },
   };
@@ -82,7 +82,7 @@ function routesOf({ device, address }: { device: number; address: string }): Rou
 
 function put(namespace: FakeNamespace, route: Route): void {
   namespace.routes = [...namespace.routes.filter((other) => keyOf(other) !== keyOf(route)), route];
-  tell(namespace, { kind: "route", change: "set", route });
+  notify(namespace, { kind: "route", change: "set", route });
 }
 
 /** One route for each destination, table and metric. */

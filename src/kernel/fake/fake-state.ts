@@ -1,6 +1,7 @@
 /** What the fake kernel remembers: everything in one place, so that a test can look, and so that two ports see the same. */
 
-import type { Flow } from "../conntrack-port.ts";
+import type { ConntrackEntry } from "../conntrack/conntrack-port.ts";
+import type { OpenSocket } from "../conntrack/sockets-port.ts";
 import { kernelError } from "../errors.ts";
 import type {
   ForwardingEntry,
@@ -11,8 +12,7 @@ import type {
   Route,
   RoutingRule,
   TrafficFilter,
-} from "../netlink-port.ts";
-import type { OpenSocket } from "../sockets-port.ts";
+} from "../netlink/netlink-port.ts";
 import type { FakeNftTable } from "./fake-nft-state.ts";
 
 export interface FakeNamespace {
@@ -27,7 +27,7 @@ export interface FakeNamespace {
   readonly clsact: Set<number>;
   filters: TrafficFilter[];
   readonly watchers: Set<(event: NetlinkEvent) => void>;
-  flows: Flow[];
+  conntrack: ConntrackEntry[];
   sockets: OpenSocket[];
   nft: Map<string, FakeNftTable>;
   /** Every transaction that was accepted, as it was given. */
@@ -43,7 +43,7 @@ export interface FakeObject {
   gone(): void;
 }
 
-export class FakeWorld {
+export class FakeState {
   readonly namespaces = new Map<string, FakeNamespace>();
   readonly home: FakeNamespace = emptyNamespace("");
   /** The one the calling thread is in. */
@@ -145,7 +145,7 @@ export function emptyNamespace(name: string): FakeNamespace {
     clsact: new Set(),
     filters: [],
     watchers: new Set(),
-    flows: [],
+    conntrack: [],
     sockets: [],
     nft: new Map(),
     nftCommands: [],
@@ -153,7 +153,7 @@ export function emptyNamespace(name: string): FakeNamespace {
 }
 
 /** As the kernel does: told afterwards, never from inside the call that caused it. */
-export function tell(namespace: FakeNamespace, event: NetlinkEvent): void {
+export function notify(namespace: FakeNamespace, event: NetlinkEvent): void {
   for (const watcher of namespace.watchers) {
     setImmediate(() => {
       if (namespace.watchers.has(watcher)) watcher(event);

@@ -1,4 +1,4 @@
-import { errnoOf } from "./errors.ts";
+import { errnoOf } from "../errors.ts";
 import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
 import { addressText, attribute, FLAGS, interfaceAddressBytes, readAttributes, u32 } from "./netlink-message.ts";
 import type { InterfaceAddress, NetlinkPort } from "./netlink-port.ts";

@@ -1,4 +1,4 @@
-import { errnoOf } from "./errors.ts";
+import { errnoOf } from "../errors.ts";
 import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
 import {
   AF_INET,
@@ -75,7 +75,7 @@ export function linksOn(socket: NetlinkSocket, another: () => NetlinkSocket): Li
 
 function findLink(socket: NetlinkSocket, name: string): Link | undefined {
   try {
-    return readLink(socket.ask(`link ${name}`, LINK_MESSAGE.get, linkHeader(0), text(ATTR.name, name)));
+    return readLink(socket.query(`link ${name}`, LINK_MESSAGE.get, linkHeader(0), text(ATTR.name, name)));
   } catch (error) {
     if (errnoOf(error) === "ENODEV") return undefined;
     throw error;

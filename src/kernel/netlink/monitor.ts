@@ -1,10 +1,10 @@
+import { type Watch, whenReadable } from "../sys.ts";
 import { ADDRESS_MESSAGE, readAddress } from "./addresses.ts";
 import { LINK_MESSAGE, readLink } from "./links.ts";
 import { isForPeople, NEIGHBOUR_MESSAGE, readNeighbour } from "./neighbours.ts";
 import { type NetlinkMessage, NetlinkSocket, PROTOCOL } from "./netlink.ts";
 import type { NetlinkEvent } from "./netlink-port.ts";
 import { ROUTE_MESSAGE, readRoute } from "./routes.ts";
-import { type Watch, whenReadable } from "./sys.ts";
 
 /** Groups of the route family, as bits: links, neighbours, addresses and routes of both IP families. */
 const GROUPS = 0x1 | 0x4 | 0x10 | 0x40 | 0x100 | 0x400;

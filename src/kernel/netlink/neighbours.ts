@@ -1,5 +1,5 @@
 /** Two tables of one message: neighbours (an address's MAC) and, for tunnels and bridges, forwarding (a MAC's address). */
-import { errnoOf } from "./errors.ts";
+import { errnoOf } from "../errors.ts";
 import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
 import { addressBytes, addressText, attribute, FLAGS, macBytes, macText, readAttributes } from "./netlink-message.ts";
 import type { ForwardingEntry, Neighbour, NetlinkPort } from "./netlink-port.ts";

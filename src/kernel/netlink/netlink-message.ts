@@ -1,6 +1,6 @@
 /** Messages of netlink as bytes: a header, then what the family wants, then attributes that may hold others. Pure. */
-import { formatAddress, parseAddress, parseCidr, V4, V6 } from "../kit/ip.ts";
-import { errors } from "./errors.ts";
+import { formatAddress, parseAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
+import { errors } from "../errors.ts";
 
 export const FLAGS = {
   request: 1,

@@ -1,7 +1,7 @@
 /** What the rest of the house may ask about interfaces, addresses and routes of one network namespace. */
-import type { BpfProgram, Direction } from "./bpf-port.ts";
-import type { Netns } from "./netns-port.ts";
-import type { Watch } from "./sys.ts";
+import type { BpfProgram, Direction } from "../bpf/bpf-port.ts";
+import type { Netns } from "../netns/netns-port.ts";
+import type { Watch } from "../sys.ts";
 
 export interface Link {
   readonly index: number;

@@ -1,7 +1,7 @@
 /** A netlink socket: requests that are answered, dumps, and the kernel's own words when it refuses. */
-import { kernelError } from "./errors.ts";
+import { kernelError } from "../errors.ts";
+import { bind, close, errnoName, type Fd, receive, send, sendAsync, setsockopt, socket } from "../sys.ts";
 import { align, FLAGS, readAttributes, textOf } from "./netlink-message.ts";
-import { bind, close, errnoName, type Fd, receive, send, sendAsync, setsockopt, socket } from "./sys.ts";
 
 export const PROTOCOL = { route: 0, sockDiag: 4, netfilter: 12 } as const;
 
@@ -57,7 +57,7 @@ export class NetlinkSocket {
   }
 
   /** The one answer to a question. */
-  ask(operation: string, type: number, ...body: Uint8Array[]): NetlinkMessage {
+  query(operation: string, type: number, ...body: Uint8Array[]): NetlinkMessage {
     const { sequence, bytes } = this.message(type, 0, body);
     this.sent(operation, send(this.fd, bytes));
     for (;;) {

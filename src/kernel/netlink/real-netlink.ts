@@ -1,3 +1,5 @@
+import { inside } from "../netns/netns.ts";
+import type { Netns } from "../netns/netns-port.ts";
 import { addressesOn } from "./addresses.ts";
 import { filtersOn } from "./filters.ts";
 import { linksOn } from "./links.ts";
@@ -5,8 +7,6 @@ import { monitorHere } from "./monitor.ts";
 import { neighboursOn } from "./neighbours.ts";
 import { NetlinkSocket, PROTOCOL } from "./netlink.ts";
 import type { NetlinkPort } from "./netlink-port.ts";
-import { inside } from "./netns.ts";
-import type { Netns } from "./netns-port.ts";
 import { routesOn } from "./routes.ts";
 import { rulesOn } from "./rules.ts";
 

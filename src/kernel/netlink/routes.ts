@@ -1,5 +1,5 @@
-import { nameOf } from "./bpf-constants.ts";
-import { errnoOf } from "./errors.ts";
+import { nameOf } from "../bpf/bpf-constants.ts";
+import { errnoOf } from "../errors.ts";
 import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
 import {
   AF_INET,

@@ -1,4 +1,4 @@
-import { errnoOf } from "./errors.ts";
+import { errnoOf } from "../errors.ts";
 import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
 import {
   AF_INET,

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
-import { kernelError } from "./errors.ts";
+import { kernelError } from "../errors.ts";
+import { mount, unmount } from "../sys.ts";
 import type { MountedFileSystem, MountsPort } from "./mounts-port.ts";
-import { mount, unmount } from "./sys.ts";
 
 export function realMounts(): MountsPort {
   const mounted = () => readMounts(readFileSync("/proc/self/mountinfo", "utf8"));

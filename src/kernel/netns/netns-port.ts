@@ -1,4 +1,4 @@
-import type { Fd } from "./sys.ts";
+import type { Fd } from "../sys.ts";
 
 /** A network namespace held open. It lives as long as somebody holds it, a process is in it, or it has a name. */
 export interface Netns {

@@ -1,7 +1,6 @@
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { errors, kernelError } from "./errors.ts";
-import { AF_INET, addressBytes } from "./netlink-message.ts";
-import type { BoundSocket, Netns, NetnsPort } from "./netns-port.ts";
+import { errors, kernelError } from "../errors.ts";
+import { AF_INET, addressBytes } from "../netlink/netlink-message.ts";
 import {
   bind,
   close,
@@ -14,7 +13,8 @@ import {
   socket,
   startThreadPool,
   unmount,
-} from "./sys.ts";
+} from "../sys.ts";
+import type { BoundSocket, Netns, NetnsPort } from "./netns-port.ts";
 
 /** Where `ip netns` keeps names too. */
 const NAMES = "/run/netns";

@@ -1,9 +1,9 @@
 /** nftables through its own library: the language, the JSON and the error texts are those of `nft`, without starting a process. */
-import { errors } from "./errors.ts";
-import { inside } from "./netns.ts";
-import type { Netns } from "./netns-port.ts";
+import { errors } from "../errors.ts";
+import { inside } from "../netns/netns.ts";
+import type { Netns } from "../netns/netns-port.ts";
+import { type Native, openLibrary } from "../sys.ts";
 import type { NftObject, NftPort, NftTable } from "./nft-port.ts";
-import { type Native, openLibrary } from "./sys.ts";
 
 const FILE = "libnftables.so.1";
 const PROTOTYPES = {

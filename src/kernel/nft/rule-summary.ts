@@ -3,14 +3,14 @@
  * there. Rules of nftables, which the newer iptables writes too, and tables of the older iptables.
  */
 import { readFileSync } from "node:fs";
-import { errnoOf } from "./errors.ts";
-import { NetlinkSocket, PROTOCOL } from "./netlink.ts";
-import { AF_INET, AF_INET6, readAttributes, text } from "./netlink-message.ts";
-import { inside } from "./netns.ts";
-import type { Netns } from "./netns-port.ts";
-import { close, type Fd, getsockopt, socket } from "./sys.ts";
+import { errnoOf } from "../errors.ts";
+import { NetlinkSocket, PROTOCOL } from "../netlink/netlink.ts";
+import { AF_INET, AF_INET6, readAttributes, text } from "../netlink/netlink-message.ts";
+import { inside } from "../netns/netns.ts";
+import type { Netns } from "../netns/netns-port.ts";
+import { close, type Fd, getsockopt, socket } from "../sys.ts";
 
-export interface RuleGlance {
+export interface RuleSummary {
   /** Another number after every transaction of nftables, whosever. */
   generation(): number;
   hasTable(family: 4 | 6, table: string): boolean;
@@ -36,7 +36,7 @@ const INFO = { bytes: 84, entries: 76, size: 80 } as const;
 const [SOCK_RAW, IPPROTO_RAW] = [3, 255];
 
 /** Of a namespace, or of the one this thread is in. */
-export function openRuleGlance(netns?: Netns): RuleGlance {
+export function openRuleSummary(netns?: Netns): RuleSummary {
   const there = <T>(act: () => T): T => (netns ? inside(netns.fd, act) : act());
   const netlink = there(() => new NetlinkSocket(PROTOCOL.netfilter));
   const raw = new Map<4 | 6, Fd>();
@@ -47,7 +47,7 @@ export function openRuleGlance(netns?: Netns): RuleGlance {
   };
   const has = (what: string, type: number, family: 4 | 6, ...names: Buffer[]): boolean => {
     try {
-      netlink.ask(what, type, header(family), ...names);
+      netlink.query(what, type, header(family), ...names);
       return true;
     } catch (error) {
       if (errnoOf(error) === "ENOENT") return false;
@@ -67,7 +67,7 @@ export function openRuleGlance(netns?: Netns): RuleGlance {
   };
   return {
     generation: () => {
-      const { body } = netlink.ask("generation of rules", MESSAGE.getGeneration, header(4));
+      const { body } = netlink.query("generation of rules", MESSAGE.getGeneration, header(4));
       return readAttributes(body, 4).get(GENERATION_ID)?.readUInt32BE() ?? 0;
     },
     hasTable: (family, table) => has("table", MESSAGE.getTable, family, text(TABLE_NAME, table)),

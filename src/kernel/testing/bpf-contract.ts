@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { Assembler, R0, R2 } from "../asm.ts";
-import { MAP_FLAGS } from "../bpf-constants.ts";
-import type { BpfPort, MapSpec } from "../bpf-port.ts";
+import { Assembler, R0, R2 } from "../bpf/asm.ts";
+import { MAP_FLAGS } from "../bpf/bpf-constants.ts";
+import type { BpfPort, MapSpec } from "../bpf/bpf-port.ts";
 import { type Corner, u32 } from "./contract.ts";
 
 const HASH: MapSpec = { name: "hash", type: "hash", keySize: 4, valueSize: 4, maxEntries: 8 };

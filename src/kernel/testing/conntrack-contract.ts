@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { FlowTuple } from "../conntrack-port.ts";
+import type { ConntrackTuple } from "../conntrack/conntrack-port.ts";
 import type { Corner } from "./contract.ts";
 
-const TO_SERVICE: FlowTuple = {
+const TO_SERVICE: ConntrackTuple = {
   protocol: 6,
   source: "10.9.0.5",
   destination: "10.96.0.10",
@@ -10,7 +10,7 @@ const TO_SERVICE: FlowTuple = {
   destinationPort: 80,
 };
 
-export function flowContract(corner: () => Corner): void {
+export function conntrackContract(corner: () => Corner): void {
   describe("connection tracking", () => {
     it("takes over a flow with its translation, as if it had seen it begin", async () => {
       const conntrack = corner().kernel.conntrack(corner().here);
@@ -28,7 +28,7 @@ export function flowContract(corner: () => Corner): void {
         destination: "10.9.0.1",
         destinationPort: 4001,
       };
-      const [flow, ...others] = await conntrack.flows();
+      const [flow, ...others] = await conntrack.list();
       expect(others).toEqual([]);
       expect(flow).toMatchObject({ original: TO_SERVICE, reply, mark: 7, tcpState: "established" });
       expect(flow).toMatchObject({ sourceNat: true, destinationNat: true, seenReply: true, assured: true });
@@ -41,14 +41,14 @@ export function flowContract(corner: () => Corner): void {
 
     it("finds, changes and forgets one flow among others", async () => {
       const conntrack = corner().kernel.conntrack(corner().here);
-      const other: FlowTuple = { ...TO_SERVICE, protocol: 17, source: "fd00::5", destination: "fd00::6" };
+      const other: ConntrackTuple = { ...TO_SERVICE, protocol: 17, source: "fd00::5", destination: "fd00::6" };
       conntrack.insert({ original: TO_SERVICE, timeout: 100, mark: 1 });
       conntrack.insert({ original: other, timeout: 100, mark: 2, destinationNat: { address: "fd00::9", port: 53 } });
       expect(conntrack.update(TO_SERVICE, { mark: 3, timeout: 50 })).toBe(true);
       expect(conntrack.find(TO_SERVICE)).toMatchObject({ mark: 3, sourceNat: false, destinationNat: false });
       expect(conntrack.find(TO_SERVICE)!.timeout).toBeLessThanOrEqual(50);
-      expect((await conntrack.flows({ mark: 3 })).map(({ original }) => original)).toEqual([TO_SERVICE]);
-      expect((await conntrack.flows({ family: 6 })).map(({ original }) => original)).toEqual([other]);
+      expect((await conntrack.list({ mark: 3 })).map(({ original }) => original)).toEqual([TO_SERVICE]);
+      expect((await conntrack.list({ family: 6 })).map(({ original }) => original)).toEqual([other]);
       expect(conntrack.delete(TO_SERVICE)).toBe(true);
       expect(conntrack.delete(TO_SERVICE)).toBe(false);
       expect(conntrack.find(TO_SERVICE)).toBeUndefined();

@@ -2,9 +2,9 @@
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, describe } from "vitest";
 import type { Kernel } from "../kernel.ts";
-import type { Netns } from "../netns-port.ts";
+import type { Netns } from "../netns/netns-port.ts";
 import { bpfContract } from "./bpf-contract.ts";
-import { flowContract } from "./flow-contract.ts";
+import { conntrackContract } from "./conntrack-contract.ts";
 import { netlinkContract } from "./netlink-contract.ts";
 import { nftContract } from "./nft-contract.ts";
 
@@ -34,7 +34,7 @@ export function kernelContract(side: string, open: () => Kernel, whyNot: WhyNot,
     bpfContract(get);
     netlinkContract(get);
     nftContract(get, whyNoNft);
-    flowContract(get);
+    conntrackContract(get);
   });
 }
 

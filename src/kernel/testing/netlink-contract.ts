@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Assembler, R0 } from "../asm.ts";
-import { MAIN_TABLE, type NetlinkEvent, type NetlinkPort, type Route } from "../netlink-port.ts";
+import { Assembler, R0 } from "../bpf/asm.ts";
+import { MAIN_TABLE, type NetlinkEvent, type NetlinkPort, type Route } from "../netlink/netlink-port.ts";
 import type { Corner } from "./contract.ts";
 
 const OURS = { table: MAIN_TABLE, protocol: 80 } as const;

@@ -20,9 +20,9 @@ import {
   SERVICES,
 } from "../../cluster/kinds.ts";
 import type { Clock } from "../../kit/clock.ts";
-import { SERVICE_NAME } from "./endpoint-slice-plan.ts";
+import { controllerOf } from "./garbage/owner-references.ts";
 import { ObjectIndex } from "./object-index.ts";
-import { controllerOf } from "./owner-references.ts";
+import { SERVICE_NAME } from "./services/endpoint-slice-plan.ts";
 import type {
   ControllerRevision,
   DaemonSet,

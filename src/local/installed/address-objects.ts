@@ -1,7 +1,7 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { type Cidr, formatAddress, formatCidr, overlaps, parseCidr } from "../../kit/ip.ts";
-import type { OldRelease } from "../../procedures/releases/old-release.ts";
+import type { OldRelease } from "../../releases/old-release.ts";
 import type { InstalledNode } from "./installed-node.ts";
 import { v3Object } from "./v3-object.ts";
 

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import type { OldRelease } from "../../procedures/releases/old-release.ts";
+import type { OldRelease } from "../../releases/old-release.ts";
 
 const { chart, namespaces } = vendorNames;
 

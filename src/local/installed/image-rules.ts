@@ -1,6 +1,6 @@
-import { ETCD_CNI_IMAGE } from "../../procedures/releases/node-agent-objects.ts";
+import { ETCD_CNI_IMAGE } from "../../releases/node-agent-objects.ts";
 import type { Container, Pod } from "../controllers/workload-types.ts";
-import type { ContainerRule } from "../runtime/paper-behaviour.ts";
+import type { ContainerRule } from "../runtime/simulated-behaviour.ts";
 
 /** For the paper runtime: what containers do beyond being well. With the etcd datastore node pods are `1/2`, and that is expected. */
 export const installedImageRules: readonly ContainerRule[] = [

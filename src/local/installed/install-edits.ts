@@ -1,6 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { ETCD_SECRET, POOL_CIDR_KEY } from "../../procedures/releases/manifest-settings.ts";
+import { ETCD_SECRET, POOL_CIDR_KEY } from "../../releases/manifest-settings.ts";
 import type { Pool } from "./address-objects.ts";
 
 const { manifests } = vendorNames;

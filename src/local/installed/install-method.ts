@@ -1,4 +1,4 @@
-import type { Layout } from "../../procedures/releases/layout.ts";
+import type { Layout } from "../../releases/layout.ts";
 import { errors } from "./errors.ts";
 
 /** How an older version was put into the cluster, and what follows from it. */

@@ -7,9 +7,9 @@ import { isNotFound } from "../../cluster/failures.ts";
 import { CONFIG_MAPS, CRDS, NAMESPACES, PODS } from "../../cluster/kinds.ts";
 import { startControllers } from "../controllers/start-controllers.ts";
 import type { Pod } from "../controllers/workload-types.ts";
-import { personalityOf } from "../personality.ts";
+import { platformProfile } from "../platform-profile.ts";
 import { startKubelet } from "../runtime/kubelet.ts";
-import { paperRuntime } from "../runtime/paper-runtime.ts";
+import { simulatedRuntime } from "../runtime/simulated-runtime.ts";
 import { eventually } from "../testing/bare-server.ts";
 import { installedImageRules } from "./image-rules.ts";
 import type { InstallMethod } from "./install-method.ts";
@@ -25,8 +25,8 @@ describe("an older installation in a running cluster", () => {
     const server = await createApiServer({ kinds: kubernetesKinds() });
     const transport = server.transport();
     client = createClient(transport, { userAgent: "story" });
-    const runtime = paperRuntime({ rules: installedImageRules });
-    const generic = personalityOf("generic");
+    const runtime = simulatedRuntime({ rules: installedImageRules });
+    const generic = platformProfile("generic");
     const apiAddress = { host: "127.0.0.1", port: 6443 };
     const chosen = {
       name: "old",

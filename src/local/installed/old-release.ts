@@ -1,4 +1,4 @@
-import { findRelease, type OldRelease } from "../../procedures/releases/old-release.ts";
+import { findRelease, type OldRelease } from "../../releases/old-release.ts";
 import { errors } from "./errors.ts";
 
 /** The release somebody asked to find installed. */

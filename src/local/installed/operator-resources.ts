@@ -1,8 +1,8 @@
-import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { Condition, KubeObject } from "../../api/object.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
-import type { OldRelease } from "../../procedures/releases/old-release.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../api/tables/cluster-kinds.ts";
+import type { OldRelease } from "../../releases/old-release.ts";
 import type { Pool } from "./address-objects.ts";
 import { operatorObject } from "./v3-object.ts";
 

@@ -1,7 +1,7 @@
 import { vendorNames } from "../../api/names.ts";
 import { groupVersion, type KubeObject, type OwnerReference } from "../../api/object.ts";
-import { v3Uid } from "../../api/v3-uid.ts";
-import type { OldRelease } from "../../procedures/releases/old-release.ts";
+import { v3Uid } from "../../api/resources/v3-uid.ts";
+import type { OldRelease } from "../../releases/old-release.ts";
 import { storedPolicyName, v3Object } from "./v3-object.ts";
 import { GLOBAL_POLICY, TEAM_NAMESPACE, TEAM_POLICY } from "./v3-objects.ts";
 

@@ -1,8 +1,8 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import type { KeyPair } from "../../kit/x509.ts";
-import type { OldRelease } from "../../procedures/releases/old-release.ts";
-import { accountObjects, deployment, type Place } from "../../procedures/releases/workload-objects.ts";
+import type { OldRelease } from "../../releases/old-release.ts";
+import { accountObjects, deployment, type Place } from "../../releases/workload-objects.ts";
 
 const { workloads, namespaces, groups } = vendorNames;
 

@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { vendorNames } from "../../api/names.ts";
-import { formatVersion, parseVersion } from "../../api/version.ts";
-import { INSTALLED_RELEASE } from "../../api/version-gates.ts";
-import { openReleaseFiles } from "../../procedures/releases/open-release-files.ts";
+import { formatVersion, parseVersion } from "../../api/tables/version.ts";
+import { INSTALLED_RELEASE } from "../../api/tables/version-gates.ts";
+import { openReleaseFiles } from "../../releases/open-release-files.ts";
 
 /** A release of our own line whose programs this build can play, and where its files are. */
 export interface ReleaseBefore {

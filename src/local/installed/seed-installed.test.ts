@@ -2,11 +2,11 @@ import { gunzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { v3Uid } from "../../api/v3-uid.ts";
+import { v3Uid } from "../../api/resources/v3-uid.ts";
 import { API_SERVICES, CONFIG_MAPS, CRDS, DAEMON_SETS, DEPLOYMENTS, NODES, SECRETS } from "../../cluster/kinds.ts";
-import { oldDefinitions } from "../../procedures/releases/old-definitions.ts";
+import { oldDefinitions } from "../../releases/old-definitions.ts";
 import type { DaemonSet, Node } from "../controllers/workload-types.ts";
-import { personalityOf } from "../personality.ts";
+import { platformProfile } from "../platform-profile.ts";
 import { nodeObject } from "../runtime/node-object.ts";
 import { type BareServer, bareServer } from "../testing/bare-server.ts";
 import { INSTALL_METHODS, type InstallMethod, installMethod } from "./install-method.ts";
@@ -32,7 +32,7 @@ describe("a cluster as an older version left it", () => {
   beforeEach(async () => {
     server = await bareServer("vendorctl");
     const options = { name: "old", nodes: 3, oldNodes: 0, windowsNodes: 1, dualStack: false, proxy: undefined };
-    const generic = personalityOf("generic");
+    const generic = platformProfile("generic");
     const chosen = { ...options, apiAddress: { host: "127.0.0.1", port: 6443 } };
     for (const object of generic.objects(chosen))
       await server.client.create(await server.client.resourceFor(object), object);

@@ -1,16 +1,16 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject, OwnerReference } from "../../api/object.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isConflict, isNotFound } from "../../cluster/failures.ts";
 import { CONFIG_MAPS } from "../../cluster/kinds.ts";
 import { createAuthority, issue, type KeyPair } from "../../kit/x509.ts";
-import { nodeAgentObjects } from "../../procedures/releases/node-agent-objects.ts";
-import type { OldRelease } from "../../procedures/releases/old-release.ts";
-import { kubeControllersObjects, namespaceObject, operatorObjects } from "../../procedures/releases/program-objects.ts";
-import { MANIFEST_LAYOUTS, type ManifestFile, publishedObjects } from "../../procedures/releases/published.ts";
+import { nodeAgentObjects } from "../../releases/node-agent-objects.ts";
+import type { OldRelease } from "../../releases/old-release.ts";
+import { kubeControllersObjects, namespaceObject, operatorObjects } from "../../releases/program-objects.ts";
+import { MANIFEST_LAYOUTS, type ManifestFile, publishedObjects } from "../../releases/published.ts";
 import { timestamp } from "../controllers/timestamp.ts";
-import { personalityOf } from "../personality.ts";
+import { platformProfile } from "../platform-profile.ts";
 import type { Pool } from "./address-objects.ts";
 import { errors } from "./errors.ts";
 import { HELM_ANNOTATIONS, HELM_LABELS, helmRelease } from "./helm-release.ts";
@@ -186,7 +186,7 @@ function namespaceOf({ method }: InstalledOptions): string {
 function poolOf({ kind, method }: InstalledOptions): Pool | undefined {
   const { by, networking } = INSTALL_METHODS[method];
   if (networking !== "own" || (by === "operator" && hasForeignCni(kind))) return undefined;
-  const cidr = personalityOf(kind).podCidrs[0] as string;
+  const cidr = platformProfile(kind).podCidrs[0] as string;
   return { cidr, encapsulation: by === "operator" ? "vxlan" : "ipip" };
 }
 

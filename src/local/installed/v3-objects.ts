@@ -1,8 +1,8 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import { platformOf } from "../../operator/render/platform.ts";
-import type { OldRelease } from "../../procedures/releases/old-release.ts";
+import type { OldRelease } from "../../releases/old-release.ts";
 import { addressObjects, type Pool, tunnelAddresses } from "./address-objects.ts";
 import type { InstalledNode } from "./installed-node.ts";
 import { storedPolicyName, v3Object } from "./v3-object.ts";

@@ -5,7 +5,7 @@ import { DAEMON_SETS, EVENTS } from "../../cluster/kinds.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { silentLog } from "../../kit/log.ts";
 import type { DaemonSet } from "../controllers/workload-types.ts";
-import { personalityOf } from "../personality.ts";
+import { platformProfile } from "../platform-profile.ts";
 import { type BareServer, bareServer, eventually } from "../testing/bare-server.ts";
 
 const PROXY = { name: "kube-proxy", namespace: "kube-system" };
@@ -17,7 +17,7 @@ describe("the add-on manager of an AKS-like service", () => {
 
   beforeEach(async () => {
     server = await bareServer("addon-manager");
-    const aks = personalityOf("aks");
+    const aks = platformProfile("aks");
     const apiAddress = { host: "127.0.0.1", port: 6443 };
     const options = {
       name: "demo",

@@ -6,7 +6,7 @@ import { createInformer, type Informer } from "../../cluster/informer.ts";
 import { CONFIG_MAPS, DAEMON_SETS } from "../../cluster/kinds.ts";
 import { keyedQueue } from "../../kit/keyed-queue.ts";
 import { createEventRecorder } from "../controllers/event-recorder.ts";
-import type { Behaviour, BehaviourContext } from "../personality.ts";
+import type { Behaviour, BehaviourContext } from "../platform-profile.ts";
 import { putObject } from "./put-object.ts";
 import { KUBE_SYSTEM } from "./system-namespaces.ts";
 

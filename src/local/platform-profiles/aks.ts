@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 import type { KubeObject } from "../../api/object.ts";
-import type { Personality, PersonalityOptions } from "../personality.ts";
+import type { PlatformProfile, PlatformProfileOptions } from "../platform-profile.ts";
 import { addOnManager, addOnManifests, RECONCILED } from "./add-on-manager.ts";
 import { dnsObjects } from "./dns-add-on.ts";
 import { AKS_IMAGES } from "./node-images.ts";
@@ -14,7 +14,7 @@ const POD_CIDRS = ["10.244.0.0/16", "fd12:3456:789a::/56"];
 const REGION = "westeurope";
 
 /** The service with an add-on manager: what is done to the service proxy by hand does not last. */
-export const aks: Personality = {
+export const aks: PlatformProfile = {
   kind: "aks",
   serviceCidrs: SERVICE_CIDRS,
   podCidrs: POD_CIDRS,
@@ -51,12 +51,12 @@ export const aks: Personality = {
   behaviours: [addOnManager],
 };
 
-function endpoint({ name }: PersonalityOptions): { host: string; port: number } {
+function endpoint({ name }: PlatformProfileOptions): { host: string; port: number } {
   return { host: `${name}-dns-7c1d2f3a.hcp.${REGION}.azmk8s.internal`, port: 443 };
 }
 
 /** The address the cluster-info command prints, where anybody may read it. */
-function clusterInfo(options: PersonalityOptions): KubeObject {
+function clusterInfo(options: PlatformProfileOptions): KubeObject {
   const { host, port } = endpoint(options);
   const kubeconfig = stringify({
     apiVersion: "v1",
@@ -77,13 +77,13 @@ function nodeName({ index, image }: PlannedNode): string {
     : `aks-nodepool1-31718369-vmss${index.toString(36).padStart(6, "0")}`;
 }
 
-function providerId({ name }: PersonalityOptions, { index }: PlannedNode, node: string): string {
+function providerId({ name }: PlatformProfileOptions, { index }: PlannedNode, node: string): string {
   const group = `mc_${name}_${name}_${REGION}`;
   const set = node.replace(/vmss.*$/, "vmss");
   return `azure:///subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/${group}/providers/Microsoft.Compute/virtualMachineScaleSets/${set}/virtualMachines/${index}`;
 }
 
-function nodeLabels({ name }: PersonalityOptions, { image }: PlannedNode): Record<string, string> {
+function nodeLabels({ name }: PlatformProfileOptions, { image }: PlannedNode): Record<string, string> {
   return {
     agentpool: "nodepool1",
     "kubernetes.azure.com/agentpool": "nodepool1",

@@ -1,5 +1,5 @@
 import { parse, stringify } from "yaml";
-import type { ProxyChoice, ProxyMode } from "../personality.ts";
+import type { ProxyChoice, ProxyMode } from "../platform-profile.ts";
 import { errors } from "./errors.ts";
 
 /** What the infrastructure-as-code tool keeps of a cluster, as far as a rollout acts on it. */

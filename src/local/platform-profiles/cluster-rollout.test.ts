@@ -5,7 +5,7 @@ import { isNotFound } from "../../cluster/failures.ts";
 import { CONFIG_MAPS, DAEMON_SETS } from "../../cluster/kinds.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { silentLog } from "../../kit/log.ts";
-import { personalityOf } from "../personality.ts";
+import { platformProfile } from "../platform-profile.ts";
 import { type BareServer, bareServer, eventually } from "../testing/bare-server.ts";
 
 const CONFIGURATION = { name: "cluster-configuration", namespace: "kube-system" };
@@ -17,7 +17,7 @@ describe("the cluster configuration of an infrastructure-as-code tool", () => {
 
   beforeEach(async () => {
     server = await bareServer("cluster-tool");
-    const iac = personalityOf("iac");
+    const iac = platformProfile("iac");
     const apiAddress = { host: "127.0.0.1", port: 6443 };
     const options = {
       name: "demo",

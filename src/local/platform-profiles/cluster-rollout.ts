@@ -8,7 +8,7 @@ import { createInformer } from "../../cluster/informer.ts";
 import { CONFIG_MAPS, DAEMON_SETS } from "../../cluster/kinds.ts";
 import { CodedError } from "../../kit/errors.ts";
 import { keyedQueue } from "../../kit/keyed-queue.ts";
-import type { Behaviour } from "../personality.ts";
+import type { Behaviour } from "../platform-profile.ts";
 import { type ClusterConfiguration, readClusterConfiguration } from "./cluster-configuration.ts";
 import { putObject } from "./put-object.ts";
 import { serviceProxyObjects } from "./service-proxy-add-on.ts";

@@ -1,12 +1,12 @@
 import type { KubeObject } from "../../api/object.ts";
-import type { PersonalityOptions } from "../personality.ts";
+import type { PlatformProfileOptions } from "../platform-profile.ts";
 import { clusterRole, clusterRoleBinding } from "./rbac-objects.ts";
 import { addressIn } from "./server-names.ts";
 import { KUBE_SYSTEM } from "./system-namespaces.ts";
 
 interface DnsAddOn {
   serviceCidr: string;
-  options: PersonalityOptions;
+  options: PlatformProfileOptions;
   /** Who answers for names outside the cluster. */
   upstream?: string;
   labels?: Record<string, string>;

@@ -1,6 +1,6 @@
-import { LINK_LOCAL_DNS } from "../../api/cluster-kinds.ts";
 import type { KubeObject } from "../../api/object.ts";
-import type { Personality, PersonalityOptions } from "../personality.ts";
+import { LINK_LOCAL_DNS } from "../../api/tables/cluster-kinds.ts";
+import type { PlatformProfile, PlatformProfileOptions } from "../platform-profile.ts";
 import { dnsObjects } from "./dns-add-on.ts";
 import { EKS_IMAGES } from "./node-images.ts";
 import { type PlannedNode, planNodes } from "./node-plan.ts";
@@ -13,7 +13,7 @@ const POD_CIDRS = ["192.168.0.0/16", "fd30:168::/56"];
 const REGION = "eu-west-1";
 
 /** The AWS-like service: the cloud's own CNI plugin, its name server at a link-local address, and perhaps IPVS. */
-export const eks: Personality = {
+export const eks: PlatformProfile = {
   kind: "eks",
   serviceCidrs: SERVICE_CIDRS,
   podCidrs: POD_CIDRS,
@@ -56,7 +56,7 @@ export const eks: Personality = {
   behaviours: [],
 };
 
-function endpoint({ name }: PersonalityOptions): { host: string; port: number } {
+function endpoint({ name }: PlatformProfileOptions): { host: string; port: number } {
   return { host: `${name}.gr7.${REGION}.eks.internal`, port: 443 };
 }
 
@@ -65,7 +65,7 @@ function instanceId(index: number): string {
   return `i-0${(0xe4a3c5d7000 + index).toString(16).padStart(16, "0")}`;
 }
 
-function nodeLabels({ name }: PersonalityOptions, { image }: PlannedNode): Record<string, string> {
+function nodeLabels({ name }: PlatformProfileOptions, { image }: PlannedNode): Record<string, string> {
   const group = /bottlerocket/i.test(image.osImage) ? "bottlerocket" : "general";
   return {
     "eks.amazonaws.com/nodegroup": `${name}-${group}`,

@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 import type { KubeObject } from "../../api/object.ts";
-import type { Personality, PersonalityOptions } from "../personality.ts";
+import type { PlatformProfile, PlatformProfileOptions } from "../platform-profile.ts";
 import { dnsObjects } from "./dns-add-on.ts";
 import { SELF_MANAGED_IMAGES } from "./node-images.ts";
 import { controlPlaneTaints, planNodes, roleLabels } from "./node-plan.ts";
@@ -12,7 +12,7 @@ const SERVICE_CIDRS = ["10.96.0.0/12", "fd00:10:96::/112"];
 const POD_CIDRS = ["10.244.0.0/16", "fd00:10:244::/56"];
 
 /** Self-managed, as the bootstrap tool leaves it: the proxy is a daemon set that stays as it is patched. */
-export const generic: Personality = {
+export const generic: PlatformProfile = {
   kind: "generic",
   serviceCidrs: SERVICE_CIDRS,
   podCidrs: POD_CIDRS,
@@ -48,19 +48,19 @@ export const generic: Personality = {
 };
 
 /** A name in front of however many API servers there are, so that the address stays when they change. */
-function endpoint({ name, apiAddress }: PersonalityOptions): { host: string; port: number } {
+function endpoint({ name, apiAddress }: PlatformProfileOptions): { host: string; port: number } {
   return { host: `api.${name}.internal`, port: apiAddress.port };
 }
 
-function controlPlaneName({ name }: PersonalityOptions): string {
+function controlPlaneName({ name }: PlatformProfileOptions): string {
   return `${name}-control-plane`;
 }
 
-function clusterCidr({ dualStack }: PersonalityOptions): string {
+function clusterCidr({ dualStack }: PlatformProfileOptions): string {
   return POD_CIDRS.slice(0, dualStack ? 2 : 1).join(",");
 }
 
-function bootstrapToolConfiguration(options: PersonalityOptions): KubeObject {
+function bootstrapToolConfiguration(options: PlatformProfileOptions): KubeObject {
   const { host, port } = endpoint(options);
   const configuration = stringify({
     apiVersion: "kubeadm.k8s.io/v1beta4",

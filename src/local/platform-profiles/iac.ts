@@ -1,5 +1,5 @@
-import { LINK_LOCAL_DNS } from "../../api/cluster-kinds.ts";
-import type { Personality, PersonalityOptions } from "../personality.ts";
+import { LINK_LOCAL_DNS } from "../../api/tables/cluster-kinds.ts";
+import type { PlatformProfile, PlatformProfileOptions } from "../platform-profile.ts";
 import { type ClusterConfiguration, printClusterConfiguration } from "./cluster-configuration.ts";
 import { CONFIGURATION, CONFIGURATION_KEY, clusterRollout, proxyObjects } from "./cluster-rollout.ts";
 import { dnsObjects } from "./dns-add-on.ts";
@@ -14,7 +14,7 @@ const POD_CIDRS = ["100.96.0.0/11", "fd40:96::/56"];
 const REGION = "eu-central-1";
 
 /** Made by an infrastructure-as-code tool in an AWS-like cloud: the tool's configuration decides, when it is rolled out. */
-export const iac: Personality = {
+export const iac: PlatformProfile = {
   kind: "iac",
   serviceCidrs: SERVICE_CIDRS,
   podCidrs: POD_CIDRS,
@@ -62,7 +62,7 @@ export const iac: Personality = {
 };
 
 /** The load balancer in front of the API servers. */
-function endpoint({ name, apiAddress }: PersonalityOptions): { host: string; port: number } {
+function endpoint({ name, apiAddress }: PlatformProfileOptions): { host: string; port: number } {
   return { host: `api.internal.${name}`, port: apiAddress.port };
 }
 

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import type { Personality, PersonalityOptions } from "../personality.ts";
+import type { PlatformProfile, PlatformProfileOptions } from "../platform-profile.ts";
 import { dnsObjects } from "./dns-add-on.ts";
 import { CONTAINER_PLATFORM_IMAGES } from "./node-images.ts";
 import { controlPlaneTaints, planNodes, roleLabels } from "./node-plan.ts";
@@ -14,7 +14,7 @@ const ENDPOINT = { host: "proxy.local", port: 6444 };
 const SWARM_VXLAN_PORT = 4789;
 
 /** The container platform: a reverse proxy to the API server on each node, and a service proxy chosen when it is installed. */
-export const mke: Personality = {
+export const mke: PlatformProfile = {
   kind: "mke",
   serviceCidrs: SERVICE_CIDRS,
   podCidrs: POD_CIDRS,
@@ -61,7 +61,7 @@ export const mke: Personality = {
 };
 
 /** What the platform was installed with. Nothing reads it again: the proxy cannot be turned off later. */
-function platformConfiguration(mode: string, { name }: PersonalityOptions): KubeObject {
+function platformConfiguration(mode: string, { name }: PlatformProfileOptions): KubeObject {
   const disabled = mode === "none";
   const toml = [
     "[cluster_config]",

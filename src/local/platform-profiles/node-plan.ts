@@ -1,5 +1,5 @@
 import { type Cidr, formatAddress, formatCidr, parseCidr } from "../../kit/ip.ts";
-import type { PersonalityOptions } from "../personality.ts";
+import type { PlatformProfileOptions } from "../platform-profile.ts";
 import type { NodeSpec } from "../runtime/node-runtime.ts";
 import { errors } from "./errors.ts";
 import { type NodeImage, TOO_OLD_IMAGES, WINDOWS_IMAGE } from "./node-images.ts";
@@ -33,7 +33,7 @@ export interface NodePlan {
 const REGION = "topology.kubernetes.io/region";
 const ZONE = "topology.kubernetes.io/zone";
 
-export function planNodes(options: PersonalityOptions, plan: NodePlan): NodeSpec[] {
+export function planNodes(options: PlatformProfileOptions, plan: NodePlan): NodeSpec[] {
   const { nodes, oldNodes, windowsNodes } = options;
   const linux = nodes - windowsNodes;
   if (linux < Math.max(oldNodes, 1)) throw errors.TOO_FEW_NODES(nodes, oldNodes, windowsNodes);
@@ -59,7 +59,7 @@ function nodeSpec(node: PlannedNode, plan: NodePlan): NodeSpec {
 }
 
 /** The last nodes run Windows, those before them are too old, and the rest have the platform's own images. */
-function imageOf(index: number, { nodes, oldNodes, windowsNodes }: PersonalityOptions, plan: NodePlan): NodeImage {
+function imageOf(index: number, { nodes, oldNodes, windowsNodes }: PlatformProfileOptions, plan: NodePlan): NodeImage {
   const linux = nodes - windowsNodes;
   if (index >= linux) return WINDOWS_IMAGE;
   const old = index - (linux - oldNodes);
@@ -67,7 +67,7 @@ function imageOf(index: number, { nodes, oldNodes, windowsNodes }: PersonalityOp
   return plan.images[index % plan.images.length] as NodeImage;
 }
 
-function families({ dualStack }: PersonalityOptions, cidrs: readonly string[]): Cidr[] {
+function families({ dualStack }: PlatformProfileOptions, cidrs: readonly string[]): Cidr[] {
   return cidrs.slice(0, dualStack ? 2 : 1).map((text) => {
     const cidr = parseCidr(text);
     if (!cidr) throw new TypeError(`"${text}" is not a prefix`);
@@ -76,7 +76,7 @@ function families({ dualStack }: PersonalityOptions, cidrs: readonly string[]): 
 }
 
 /** Nodes are on the subnets in turn, which share the platform's network between them. */
-function subnetsOf(options: PersonalityOptions, cidrs: readonly string[], index: number): Cidr[] {
+function subnetsOf(options: PlatformProfileOptions, cidrs: readonly string[], index: number): Cidr[] {
   const { subnets = 1 } = options;
   const bits = Math.ceil(Math.log2(subnets));
   return families(options, cidrs).map((cidr) => {
@@ -100,7 +100,7 @@ function podRange(cidr: Cidr, index: number, nodes: number): string {
 }
 
 /** A control-plane node keeps ordinary pods away, unless there is no other node for them. */
-export function controlPlaneTaints(node: PlannedNode, { nodes }: PersonalityOptions): NodeSpec["taints"] {
+export function controlPlaneTaints(node: PlannedNode, { nodes }: PlatformProfileOptions): NodeSpec["taints"] {
   if (node.role !== "control-plane" || nodes === 1) return undefined;
   return [{ key: "node-role.kubernetes.io/control-plane", effect: "NoSchedule" }];
 }

@@ -1,6 +1,6 @@
 import type { KubeObject } from "../../api/object.ts";
-import type { Schema } from "../../api/schema.ts";
-import type { Personality, PersonalityOptions } from "../personality.ts";
+import type { Schema } from "../../api/schema/schema.ts";
+import type { PlatformProfile, PlatformProfileOptions } from "../platform-profile.ts";
 import { dnsObjects } from "./dns-add-on.ts";
 import { ENTERPRISE_PLATFORM_IMAGES } from "./node-images.ts";
 import { controlPlaneTaints, planNodes, roleLabels } from "./node-plan.ts";
@@ -13,7 +13,7 @@ const POD_CIDRS = ["10.128.0.0/14", "fd01::/48"];
 const GROUP = "config.openshift.io";
 
 /** The enterprise platform: it has no service proxy, says in its own resources what it is, and needs no address told. */
-export const openshift: Personality = {
+export const openshift: PlatformProfile = {
   kind: "openshift",
   serviceCidrs: SERVICE_CIDRS,
   podCidrs: POD_CIDRS,
@@ -54,11 +54,11 @@ export const openshift: Personality = {
   behaviours: [],
 };
 
-function domain({ name }: PersonalityOptions): string {
+function domain({ name }: PlatformProfileOptions): string {
   return `${name}.cluster.internal`;
 }
 
-function platformObjects(options: PersonalityOptions): KubeObject[] {
+function platformObjects(options: PlatformProfileOptions): KubeObject[] {
   const families = options.dualStack ? 2 : 1;
   const networks = {
     clusterNetwork: POD_CIDRS.slice(0, families).map((cidr) => ({ cidr, hostPrefix: cidr.includes(":") ? 64 : 23 })),

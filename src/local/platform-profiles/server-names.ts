@@ -1,9 +1,9 @@
 import { formatAddress, parseCidr } from "../../kit/ip.ts";
-import type { PersonalityOptions } from "../personality.ts";
+import type { PlatformProfileOptions } from "../platform-profile.ts";
 
 /** What clients inside any cluster call the API server, and what this machine does. */
 export function serverNamesFor(
-  { apiAddress, dualStack }: PersonalityOptions,
+  { apiAddress, dualStack }: PlatformProfileOptions,
   serviceCidrs: readonly string[],
   platform: readonly string[],
 ): string[] {

@@ -1,7 +1,7 @@
 import { stringify } from "yaml";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import type { Personality, PersonalityOptions, ProxyChoice, ProxyMode } from "../personality.ts";
+import type { PlatformProfile, PlatformProfileOptions, ProxyChoice, ProxyMode } from "../platform-profile.ts";
 import { errors } from "./errors.ts";
 import { clusterRole, clusterRoleBinding } from "./rbac-objects.ts";
 import { KUBE_SYSTEM } from "./system-namespaces.ts";
@@ -21,7 +21,10 @@ export interface ServiceProxyAddOn {
 }
 
 /** What was asked for, or the platform's own choice; refused where the platform has no such thing. */
-export function proxyOf(personality: Pick<Personality, "kind" | "proxies">, options: PersonalityOptions): ProxyChoice {
+export function proxyOf(
+  personality: Pick<PlatformProfile, "kind" | "proxies">,
+  options: PlatformProfileOptions,
+): ProxyChoice {
   const { kind, proxies } = personality;
   const asked = options.proxy ?? proxies[0];
   if (!proxies.includes(asked)) throw errors.PROXY_NOT_OFFERED(kind, asked, proxies.join(", "));

@@ -1,5 +1,5 @@
-import { VERSION } from "../../api/release.ts";
-import { parseVersion, sameLine } from "../../api/version.ts";
+import { VERSION } from "../../api/tables/release.ts";
+import { parseVersion, sameLine } from "../../api/tables/version.ts";
 import type { Container } from "../controllers/workload-types.ts";
 
 /** A container of ours: which program of the one image it runs, and of which release. */
@@ -25,7 +25,7 @@ export function ourProgram({ image = "", command, args }: Container): OurProgram
  * and each program says the version it is told to be. The aggregated API has told the same kinds since the first release, and how it makes
  * UIDs follows the version it is told to be, so this one can stand in for any older one.
  */
-export function canStandInFor({ name, version }: OurProgram): boolean {
+export function canRunInstead({ name, version }: OurProgram): boolean {
   const [theirs, ours] = [parseVersion(version), parseVersion(VERSION)];
   return name === "apiserver" || (theirs !== undefined && ours !== undefined && sameLine(theirs, ours));
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { type PersonalityOptions, personalityOf } from "../personality.ts";
+import { type PlatformProfileOptions, platformProfile } from "../platform-profile.ts";
 import { apiRouteFailure, type Caller } from "./api-route.ts";
 import { platformAddresses, platformServesClusterIP } from "./platform-addresses.ts";
 
-const options: PersonalityOptions = {
+const options: PlatformProfileOptions = {
   name: "demo",
   nodes: 2,
   proxy: undefined,
@@ -27,7 +27,7 @@ const ROWS: [kind: string, host: string, port: number, plainPod: boolean, needs:
 
 describe("the API server's address by cluster kind", () => {
   it.each(ROWS)("%s: %s:%i", (kind, host, port, plainPod, needs) => {
-    const addresses = platformAddresses(personalityOf(kind), options);
+    const addresses = platformAddresses(platformProfile(kind), options);
     expect(apiRouteFailure({ host, port }, addresses, needs)).toBeUndefined();
     expect(apiRouteFailure({ host, port }, addresses, plain)).toBe(plainPod ? undefined : "ENOTFOUND");
     expect(apiRouteFailure({ host, port: 1 }, addresses, needs)).toBe("ECONNREFUSED");
@@ -35,7 +35,7 @@ describe("the API server's address by cluster kind", () => {
   });
 
   it("aks: the name its cluster information gives, on 443", () => {
-    const aks = personalityOf("aks");
+    const aks = platformProfile("aks");
     const address = aks.endpoint(options);
     expect(address.port).toBe(443);
     expect(apiRouteFailure(address, platformAddresses(aks, options), plain)).toBeUndefined();
@@ -43,7 +43,7 @@ describe("the API server's address by cluster kind", () => {
 
   it("only the OpenShift-like platform serves the cluster IP by itself", () => {
     const kinds = ["generic", "iac", "openshift", "aks", "eks", "mke"].filter((kind) =>
-      platformServesClusterIP(personalityOf(kind)),
+      platformServesClusterIP(platformProfile(kind)),
     );
     expect(kinds).toEqual(["openshift"]);
   });

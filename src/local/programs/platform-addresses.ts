@@ -1,13 +1,13 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { CLUSTER_KINDS } from "../../api/tables/cluster-kinds.ts";
 import { platformOf } from "../../operator/render/platform.ts";
-import { addressIn } from "../personalities/server-names.ts";
-import type { Personality, PersonalityOptions } from "../personality.ts";
+import type { PlatformProfile, PlatformProfileOptions } from "../platform-profile.ts";
+import { addressIn } from "../platform-profiles/server-names.ts";
 import type { ApiAddresses, PlatformLookup } from "./api-route.ts";
 
 const SERVICE_NAME = /^kubernetes(\.default(\.svc(\.cluster\.local)?)?)?$/;
 
 /** The addresses under which the API server of a cluster of this kind is found. */
-export function platformAddresses(personality: Personality, options: PersonalityOptions): ApiAddresses {
+export function platformAddresses(personality: PlatformProfile, options: PlatformProfileOptions): ApiAddresses {
   const names = personality.serverNames(options);
   const clusterIPs = personality.serviceCidrs.slice(0, options.dualStack ? 2 : 1).map((cidr) => addressIn(cidr, 1));
   const endpoint = personality.endpoint(options);
@@ -21,7 +21,7 @@ export function platformAddresses(personality: Personality, options: Personality
   };
 }
 
-function lookupOf({ kind }: Personality): PlatformLookup {
+function lookupOf({ kind }: PlatformProfile): PlatformLookup {
   const row = CLUSTER_KINDS[kind];
   if (row.operatorNameserver !== undefined) return { by: "nameserver", address: row.operatorNameserver };
   return platformOf(kind).addressOnlyOnNodes === undefined ? { by: "anybody" } : { by: "nodeNetwork" };
@@ -31,6 +31,6 @@ function lookupOf({ kind }: Personality): PlatformLookup {
  * The OpenShift-like platform has no service proxy and tells nobody an address: its own balancer on each node is what serves the
  * API server's cluster IP until our data plane does.
  */
-export function platformServesClusterIP({ kind }: Personality): boolean {
+export function platformServesClusterIP({ kind }: PlatformProfile): boolean {
   return CLUSTER_KINDS[kind].platformServesServices;
 }

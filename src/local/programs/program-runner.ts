@@ -8,7 +8,7 @@ import { type Client, createClient } from "../../cluster/client.ts";
 import { clusterEnv } from "../../cluster/config.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { CONFIG_MAPS, SECRETS } from "../../cluster/kinds.ts";
-import { listenOn, type ProgramWorld } from "../../cluster/program.ts";
+import { listenOn, type ProgramContext } from "../../cluster/program.ts";
 import { logLevelOf, runProgram } from "../../cluster/run-program.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import { type Log, openLog } from "../../kit/log.ts";
@@ -19,7 +19,7 @@ import { type ConfigMap, containerEnv, type Environment, type References, type S
 import { containerTls } from "./container-tls.ts";
 import { errors } from "./errors.ts";
 import { Listeners } from "./listeners.ts";
-import { canStandInFor, type OurProgram, ourProgram } from "./our-program.ts";
+import { canRunInstead, type OurProgram, ourProgram } from "./our-program.ts";
 import type { ProgramTable } from "./program-table.ts";
 import { watchReadiness } from "./readiness-probe.ts";
 
@@ -78,7 +78,7 @@ export function programRunner({ clock, programs }: { clock: Clock; programs: Pro
     },
     run(given) {
       const program = ourProgram(given.container);
-      if (!program || !attached || !Object.hasOwn(programs, program.name) || !canStandInFor(program)) return undefined;
+      if (!program || !attached || !Object.hasOwn(programs, program.name) || !canRunInstead(program)) return undefined;
       return start(given, program, attached);
     },
     resolveService: (namespace, name, port) =>
@@ -149,7 +149,7 @@ class ProgramContainer implements RunningContainer {
 
   start(load: ProgramTable[string]): void {
     const { container, report } = this.#given;
-    const program = async (world: ProgramWorld) => (await load())(world);
+    const program = async (world: ProgramContext) => (await load())(world);
     void watchReadiness({
       container,
       addressOf: (port) => this.#addresses.get(port),
@@ -196,7 +196,7 @@ class ProgramContainer implements RunningContainer {
     this.#addresses.clear();
   }
 
-  #world(): ProgramWorld {
+  #world(): ProgramContext {
     const world = { env: Object.freeze(this.#env), signal: this.#stop.signal, log: this.#log };
     return {
       ...world,

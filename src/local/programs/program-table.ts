@@ -7,8 +7,8 @@ export const PROGRAMS: ProgramTable = {
   operator: async () => (await import("../../operator/program.ts")).operatorProgram,
   controllers: async () => (await import("../../controllers/program.ts")).controllersProgram,
   apiserver: async () => (await import("../../v3api/program.ts")).apiServerProgram,
-  "flow-logs": async () => (await import("../../flows/stand-in.ts")).flowLogsStandIn,
-  "flow-ui": async () => (await import("../../flows/stand-in.ts")).flowUIStandIn,
+  "flow-logs": async () => (await import("../../flows/placeholder.ts")).flowLogsPlaceholder,
+  "flow-ui": async () => (await import("../../flows/placeholder.ts")).flowUIPlaceholder,
 };
 
 /** Programs of a node itself. They work on a kernel, so only a process of their own runs them, never the embedded cluster's. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
-import { type AgentNode, agentWord } from "./agent-rules.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
+import { type AgentNode, agentReport } from "./simulated-agent-report.ts";
 
 const ubuntu: AgentNode = {
   annotations: {},
@@ -11,7 +11,7 @@ const ubuntu: AgentNode = {
 const bottlerocket: AgentNode = { ...ubuntu, osImage: "Bottlerocket OS 1.44.0", kernelVersion: "6.1.147" };
 const asked = { bpfEnabled: true, cgroupV2Path: undefined };
 const programs = (node: AgentNode, settings = asked, kind: ClusterKind = "generic") =>
-  agentWord(node, settings, kind)["vendor.io/programs"];
+  agentReport(node, settings, kind)["vendor.io/programs"];
 
 const NOTHING_ELSE = {
   "vendor.io/programs-refusal": null,
@@ -21,7 +21,7 @@ const NOTHING_ELSE = {
 
 describe("what an agent on paper says about its node", () => {
   it("loads, and stays with the standard data plane until it is told", () => {
-    expect(agentWord(ubuntu, { ...asked, bpfEnabled: false }, "generic")).toEqual({
+    expect(agentReport(ubuntu, { ...asked, bpfEnabled: false }, "generic")).toEqual({
       "vendor.io/programs": "loads",
       "vendor.io/dataplane": "Nftables",
       "vendor.io/service-routing": null,
@@ -30,7 +30,7 @@ describe("what an agent on paper says about its node", () => {
   });
 
   it("proves service routing once eBPF acts", () => {
-    expect(agentWord(ubuntu, asked, "generic")).toEqual({
+    expect(agentReport(ubuntu, asked, "generic")).toEqual({
       "vendor.io/programs": "loads",
       "vendor.io/dataplane": "BPF",
       "vendor.io/service-routing": "proven",
@@ -52,7 +52,7 @@ describe("what an agent on paper says about its node", () => {
     ],
   ];
   it.each(REFUSALS)("refuses because of %s, and then eBPF does not act", (_what, node, settings, kind, why) => {
-    const word = agentWord(node, { ...asked, ...settings }, kind);
+    const word = agentReport(node, { ...asked, ...settings }, kind);
     expect(word["vendor.io/programs"]).toMatch(/^refused: /);
     expect(word["vendor.io/programs"]).toMatch(why);
     expect(word["vendor.io/dataplane"]).toBe("Nftables");

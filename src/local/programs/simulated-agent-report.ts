@@ -1,8 +1,8 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
-import { canWrite, parseOperatingSystem } from "../../api/operating-system.ts";
-import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../../api/platform-limits.ts";
 import { agentReportAnnotations, type Refusal } from "../../api/protocol/agent-report.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
+import { canWrite, parseOperatingSystem } from "../../api/tables/operating-system.ts";
+import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../../api/tables/platform-limits.ts";
 
 /** Put on a node, it makes the agent there refuse with this sentence. */
 const REFUSE_ANNOTATION = "local.vendor.io/refuse-programs";
@@ -20,10 +20,10 @@ export interface AgentSettings {
 }
 
 /** By annotation; null where there must be none. */
-export type AgentWord = Readonly<Record<string, string | null>>;
+export type AgentReport = Readonly<Record<string, string | null>>;
 
 /** Pure: the same node and settings make an agent say the same. */
-export function agentWord(node: AgentNode, settings: AgentSettings, kind: ClusterKind): AgentWord {
+export function agentReport(node: AgentNode, settings: AgentSettings, kind: ClusterKind): AgentReport {
   const refusal = refusalOf(node, settings, kind);
   const acts = settings.bpfEnabled && refusal === undefined;
   return agentReportAnnotations({

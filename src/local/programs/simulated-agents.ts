@@ -1,6 +1,6 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import type { Transport } from "../../api/transport.ts";
 import type { Admission, Change, UserInfo } from "../../apiserver/call.ts";
 import type { Store } from "../../apiserver/storage/store.ts";
@@ -13,10 +13,10 @@ import type { Clock } from "../../kit/clock.ts";
 import { keyedQueue } from "../../kit/keyed-queue.ts";
 import type { Log } from "../../kit/log.ts";
 import type { Node, Pod } from "../controllers/workload-types.ts";
-import { type AgentNode, type AgentSettings, type AgentWord, agentWord } from "./agent-rules.ts";
 import { ourProgram } from "./our-program.ts";
+import { type AgentNode, type AgentReport, type AgentSettings, agentReport } from "./simulated-agent-report.ts";
 
-export interface PaperAgentsContext {
+export interface SimulatedAgentsContext {
   store: Store;
   /** Agents write as the service account of their pod, so that the rights they are given are the rights they need. */
   transport(user: UserInfo): Transport;
@@ -37,16 +37,16 @@ const PROGRAM = "node";
  * Plays `vendor node` on all paper nodes at once: says in the annotations of each agent's pod what that agent would say. It is told of
  * writes by the server itself and reads what is stored, so a thousand nodes cost it nothing while nothing changes.
  */
-export class PaperAgents implements Admission {
+export class SimulatedAgents implements Admission {
   /** Key of each agent's pod -> its node. */
   readonly #agents = new Map<string, string>();
   readonly #byNode = new Map<string, Set<string>>();
   readonly #clients = new Map<string, Client>();
-  #context: PaperAgentsContext | undefined;
+  #context: SimulatedAgentsContext | undefined;
   #controller: Controller | undefined;
   #cancelFollow: () => void = () => {};
 
-  start(context: PaperAgentsContext): void {
+  start(context: SimulatedAgentsContext): void {
     this.#context = context;
     this.#controller = runController({
       name: "paper-agents",
@@ -86,7 +86,7 @@ export class PaperAgents implements Admission {
     this.#controller?.enqueue(key);
   }
 
-  #follow({ clock }: PaperAgentsContext): void {
+  #follow({ clock }: SimulatedAgentsContext): void {
     this.#cancelFollow();
     this.#cancelFollow = clock.setTimeout(() => this.#wake(this.#agents.keys()), MOMENT_MS);
   }
@@ -95,15 +95,15 @@ export class PaperAgents implements Admission {
     for (const key of keys) this.#controller?.enqueue(key);
   }
 
-  async #speak(key: string, context: PaperAgentsContext): Promise<void> {
+  async #speak(key: string, context: SimulatedAgentsContext): Promise<void> {
     const [namespace = "", name = ""] = key.split("/");
     const pod = read<Pod>(context.store, "/pods", namespace, name);
     if (!pod || !runsAgent(pod)) return;
     const node = read<Node>(context.store, "/nodes", "", pod.spec.nodeName ?? "");
     if (!node) return;
     await this.#tellVersion(pod, context);
-    const word = agentWord(factsOf(node), settingsOf(context.store, node.metadata.name), context.kind);
-    if (says(pod, word)) return;
+    const word = agentReport(factsOf(node), settingsOf(context.store, node.metadata.name), context.kind);
+    if (annotationsOf(pod, word)) return;
     const patch = { metadata: { uid: pod.metadata.uid, annotations: word } };
     try {
       await this.#clientFor(pod, context).patch(PODS, pod.metadata, { type: "merge", patch });
@@ -113,7 +113,7 @@ export class PaperAgents implements Admission {
   }
 
   /** As the agent does when it starts: the version the nodes run. With etcd that is not kept here. */
-  async #tellVersion(pod: Pod, context: PaperAgentsContext): Promise<void> {
+  async #tellVersion(pod: Pod, context: SimulatedAgentsContext): Promise<void> {
     const agent = pod.spec.containers.map(ourProgram).find((program) => program?.name === PROGRAM);
     if (!agent || isOnEtcd(pod) || !read(context.store, DEFINITIONS, "", `${INFORMATION.plural}.${INFORMATION.group}`))
       return;
@@ -131,7 +131,7 @@ export class PaperAgents implements Admission {
     }
   }
 
-  #clientFor(pod: Pod, { transport, clock }: PaperAgentsContext): Client {
+  #clientFor(pod: Pod, { transport, clock }: SimulatedAgentsContext): Client {
     const { namespace = "" } = pod.metadata;
     const account = `system:serviceaccount:${namespace}:${(pod.spec["serviceAccountName"] as string) ?? "default"}`;
     const known = this.#clients.get(account);
@@ -159,7 +159,7 @@ function runsAgent(pod: Pod): boolean {
   return status?.state.running !== undefined;
 }
 
-function says(pod: Pod, word: AgentWord): boolean {
+function annotationsOf(pod: Pod, word: AgentReport): boolean {
   const has = pod.metadata.annotations ?? {};
   return Object.entries(word).every(([name, value]) => (has[name] ?? null) === value);
 }

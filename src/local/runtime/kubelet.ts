@@ -62,7 +62,7 @@ export function startKubelet(options: KubeletOptions): Kubelet {
     watches: [watching(nodeObjects, (node) => [node.metadata.name])],
     reconcile: async (name) => {
       const node = nodeObjects.get(name);
-      if (node && nodes.get(name)?.on && saysUnwell(node)) await writeHealthy(client, node, clock);
+      if (node && nodes.get(name)?.on && isUnhealthy(node)) await writeHealthy(client, node, clock);
     },
   });
 
@@ -93,7 +93,7 @@ export function startKubelet(options: KubeletOptions): Kubelet {
       node.on = true;
       await leases.keep(name);
       const object = nodeObjects.get(name);
-      if (object && saysUnwell(object)) await writeHealthy(client, object, clock);
+      if (object && isUnhealthy(object)) await writeHealthy(client, object, clock);
       wakePods(name);
     },
     async stop() {
@@ -117,7 +117,7 @@ async function register(client: Client, spec: NodeSpec, clock: Clock): Promise<v
   await client.patch(NODES, wanted.metadata, { type: "merge", patch: { status } }, { subresource: "status" });
 }
 
-function saysUnwell(node: Node): boolean {
+function isUnhealthy(node: Node): boolean {
   const conditions = node.status?.conditions ?? [];
   return healthyConditions(0).some(
     ({ type, status }) => conditions.find((condition) => condition.type === type)?.status !== status,

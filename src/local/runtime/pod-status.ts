@@ -3,7 +3,7 @@ import { timestamp } from "../controllers/timestamp.ts";
 import type { Container, ContainerState, ContainerStatus, Pod, PodStatus } from "../controllers/workload-types.ts";
 
 /** Where one container is in its life, as the kubelet knows it. */
-export interface ContainerLife {
+export interface ContainerLifecycle {
   state:
     | { at: "waiting"; reason: string; message?: string }
     | { at: "running"; since: number; ready: boolean }
@@ -14,17 +14,17 @@ export interface ContainerLife {
   imageID: string;
 }
 
-export interface PodLife {
+export interface PodLifecycle {
   startedAt: number;
   hostIPs: readonly string[];
   podIPs: readonly string[];
   /** By container name, init containers too. */
-  containers: ReadonlyMap<string, ContainerLife>;
+  containers: ReadonlyMap<string, ContainerLifecycle>;
   /** The pod's end, when nothing of it will be restarted. */
   outcome: "Succeeded" | "Failed" | undefined;
 }
 
-export const FRESH: ContainerLife = {
+export const FRESH: ContainerLifecycle = {
   state: { at: "waiting", reason: "ContainerCreating" },
   last: {},
   restarts: 0,
@@ -32,7 +32,7 @@ export const FRESH: ContainerLife = {
 };
 
 /** What the API is told of a pod. Pure: the same life gives the same words. */
-export function podStatus(pod: Pod, life: PodLife, now: number): PodStatus {
+export function podStatus(pod: Pod, life: PodLifecycle, now: number): PodStatus {
   const inits = pod.spec.initContainers ?? [];
   const main = pod.spec.containers.map((container) => containerStatus(container, life, false));
   const init = inits.map((container) => containerStatus(container, life, true));
@@ -54,18 +54,18 @@ export function podStatus(pod: Pod, life: PodLife, now: number): PodStatus {
   return status;
 }
 
-function lifeOf(container: Container, life: PodLife): ContainerLife {
+function lifeOf(container: Container, life: PodLifecycle): ContainerLifecycle {
   return life.containers.get(container.name) ?? FRESH;
 }
 
-function isInitialized(container: Container, life: PodLife): boolean {
+function isInitialized(container: Container, life: PodLifecycle): boolean {
   const { state } = lifeOf(container, life);
   if (container.restartPolicy === "Always") return state.at === "running";
   return state.at === "ended" && state.exitCode === 0;
 }
 
 /** A finished init container counts as ready; a finished main one does not. */
-function containerStatus(container: Container, life: PodLife, isInit: boolean): ContainerStatus {
+function containerStatus(container: Container, life: PodLifecycle, isInit: boolean): ContainerStatus {
   const { state, last, restarts, containerID, imageID } = lifeOf(container, life);
   const running = state.at === "running";
   const done = state.at === "ended" && state.exitCode === 0;
@@ -87,7 +87,7 @@ function notYet(status: ContainerStatus): ContainerStatus {
   return { ...status, state: { waiting: { reason: "PodInitializing" } } };
 }
 
-export function stateOf(state: ContainerLife["state"], containerID: string | undefined): ContainerState {
+export function stateOf(state: ContainerLifecycle["state"], containerID: string | undefined): ContainerState {
   switch (state.at) {
     case "waiting":
       return { waiting: state.message ? { reason: state.reason, message: state.message } : { reason: state.reason } };
@@ -107,7 +107,7 @@ export function stateOf(state: ContainerLife["state"], containerID: string | und
 }
 
 /** Pending until every container has run at least once. */
-function phaseOf(pod: Pod, life: PodLife, initialized: boolean): "Pending" | "Running" {
+function phaseOf(pod: Pod, life: PodLifecycle, initialized: boolean): "Pending" | "Running" {
   if (!initialized) return "Pending";
   const started = pod.spec.containers.every((container) => {
     const { state, last } = lifeOf(container, life);
@@ -118,7 +118,7 @@ function phaseOf(pod: Pod, life: PodLife, initialized: boolean): "Pending" | "Ru
 
 function conditionsOf(
   pod: Pod,
-  life: PodLife,
+  life: PodLifecycle,
   initialized: boolean,
   hasSandbox: boolean,
   now: number,

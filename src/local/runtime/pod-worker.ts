@@ -10,7 +10,7 @@ import {
   type NodeRuntime,
   type PodHandle,
 } from "./node-runtime.ts";
-import { type ContainerLife, FRESH, podStatus, stateOf } from "./pod-status.ts";
+import { type ContainerLifecycle, FRESH, podStatus, stateOf } from "./pod-status.ts";
 
 export interface PodWorkerOptions {
   runtime: NodeRuntime;
@@ -25,7 +25,7 @@ export interface PodWorkerOptions {
 /** What a kubelet waits before it tries again: 10 s, 20 s, … 5 min. A container's first end costs it nothing. */
 const RETRY: Backoff = { initialMs: 10_000, maxMs: 300_000, jitter: 0 };
 /** A container that ran this long starts its back-off anew. */
-const FORGIVEN_MS = 600_000;
+const BACKOFF_RESET_MS = 600_000;
 const SANDBOX_RETRY_MS = 1_000;
 const REFERENCES_RETRY_MS = 1_000;
 
@@ -36,7 +36,7 @@ export class PodWorker {
   readonly uid: string;
   #pod: Pod;
   readonly #options: PodWorkerOptions;
-  readonly #containers = new Map<string, ContainerLife>();
+  readonly #containers = new Map<string, ContainerLifecycle>();
   readonly #stopping = new AbortController();
   readonly #startedAt: number;
   #podIPs: readonly string[] = [];
@@ -181,7 +181,7 @@ export class PodWorker {
       if (signal.aborted || !exit) break;
       const over = policy === "Never" || (policy === "OnFailure" && exit.exitCode === 0);
       if (over) return exit.exitCode;
-      failures = clock.now() - began >= FORGIVEN_MS ? 1 : failures + 1;
+      failures = clock.now() - began >= BACKOFF_RESET_MS ? 1 : failures + 1;
       await this.#restart(container, failures);
     }
     return -1;
@@ -296,11 +296,11 @@ export class PodWorker {
     await sleep(clock, REFERENCES_RETRY_MS, this.#stopping.signal);
   }
 
-  #lifeOf({ name }: Container): ContainerLife {
+  #lifeOf({ name }: Container): ContainerLifecycle {
     return this.#containers.get(name) ?? FRESH;
   }
 
-  #set({ name }: Container, life: ContainerLife): void {
+  #set({ name }: Container, life: ContainerLifecycle): void {
     this.#containers.set(name, life);
     this.#options.changed();
   }

@@ -1,26 +1,26 @@
 import { createHash, randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../kit/clock.ts";
-import { AddressPool } from "../controllers/address-pool.ts";
+import { AddressPool } from "../controllers/services/address-pool.ts";
 import type { Container, Pod } from "../controllers/workload-types.ts";
 import { ContainerLog } from "./container-log.ts";
 import type { ContainerRunner, RunningContainer } from "./container-runner.ts";
 import { errors } from "./errors.ts";
 import { type ContainerEvent, type ContainerRun, ImageError, type NodeRuntime, type NodeSpec } from "./node-runtime.ts";
-import { type Behaviour, behaviourOf, type ContainerRule } from "./paper-behaviour.ts";
+import { type Behaviour, behaviourOf, type ContainerRule } from "./simulated-behaviour.ts";
 
-export interface PaperRuntimeOptions {
+export interface SimulatedRuntimeOptions {
   clock?: Clock;
   rules?: readonly ContainerRule[];
   /** Asked first about every container: what it runs is not on paper. */
   runner?: ContainerRunner;
 }
 
-interface PaperNode {
+interface SimulatedNode {
   spec: NodeSpec;
   pools: readonly AddressPool[];
 }
 
-interface PaperPod {
+interface SimulatedPod {
   pod: Pod;
   node: string;
   podIPs: string[];
@@ -34,12 +34,12 @@ interface PaperPod {
 }
 
 /** Nodes that exist on paper: pods get addresses and become ready by rule, and nothing runs. Needs no rights at all. */
-export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
+export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRuntime {
   const { clock = systemClock, rules = [], runner } = options;
-  const nodes = new Map<string, PaperNode>();
-  const pods = new Map<string, PaperPod>();
+  const nodes = new Map<string, SimulatedNode>();
+  const pods = new Map<string, SimulatedPod>();
 
-  const find = (uid: string): PaperPod => {
+  const find = (uid: string): SimulatedPod => {
     const found = pods.get(uid);
     if (!found) throw errors.POD_NOT_ON_NODE(uid);
     return found;
@@ -50,7 +50,7 @@ export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
     paper.ending ??= finish(uid, paper, graceSeconds);
     await paper.ending;
   };
-  const finish = async (uid: string, paper: PaperPod, graceSeconds: number): Promise<void> => {
+  const finish = async (uid: string, paper: SimulatedPod, graceSeconds: number): Promise<void> => {
     paper.ended = true;
     for (const cancel of paper.cancels) cancel();
     await Promise.all([...paper.running.values()].map((running) => running.stop(graceSeconds)));
@@ -58,7 +58,7 @@ export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
     for (const pool of nodes.get(paper.node)?.pools ?? []) for (const ip of paper.podIPs) pool.free(ip);
     for (const log of paper.logs.values()) log.end();
   };
-  const endAll = async (which: (paper: PaperPod) => boolean) => {
+  const endAll = async (which: (paper: SimulatedPod) => boolean) => {
     const uids = [...pods].filter(([, paper]) => which(paper)).map(([uid]) => uid);
     await Promise.all(uids.map((uid) => end(uid, 0)));
   };
@@ -78,7 +78,7 @@ export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
       const uid = pod.metadata.uid ?? "";
       await end(uid, 0);
       const podIPs = pod.spec.hostNetwork ? [] : addressesFor(pod, node.pools);
-      const paper: PaperPod = {
+      const paper: SimulatedPod = {
         pod,
         node: name,
         podIPs,
@@ -90,7 +90,7 @@ export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
       pods.set(uid, paper);
       const run = async (container: Container, report: (event: ContainerEvent) => void) => {
         const real = runner && (await startForReal(runner, { paper, node: node.spec, clock }, container, report));
-        return real ?? runOnPaper(paper, container, rules, clock, report);
+        return real ?? simulate(paper, container, rules, clock, report);
       };
       return { podIPs, run };
     },
@@ -111,7 +111,7 @@ export function paperRuntime(options: PaperRuntimeOptions = {}): NodeRuntime {
 /** Undefined when the runner has nothing to run for it. */
 async function startForReal(
   runner: ContainerRunner,
-  { paper, node, clock }: { paper: PaperPod; node: NodeSpec; clock: Clock },
+  { paper, node, clock }: { paper: SimulatedPod; node: NodeSpec; clock: Clock },
   container: Container,
   report: (event: ContainerEvent) => void,
 ): Promise<ContainerRun | undefined> {
@@ -145,7 +145,7 @@ async function startForReal(
 function poolFor(cidr: string): AddressPool {
   const pool = new AddressPool(cidr);
   // The first address of a node's range is the node's own end of its pods' links.
-  pool.takeAny();
+  pool.allocateAny();
   return pool;
 }
 
@@ -154,13 +154,13 @@ function addressesFor(pod: Pod, ranges: readonly AddressPool[]): string[] {
   const before = pod.status?.podIPs?.map(({ ip }) => ip) ?? [];
   return ranges.flatMap((pool) => {
     const kept = before.find((ip) => pool.covers(ip));
-    const ip = kept !== undefined && pool.take(kept) ? kept : pool.takeAny();
+    const ip = kept !== undefined && pool.allocate(kept) ? kept : pool.allocateAny();
     return ip === undefined ? [] : [ip];
   });
 }
 
-function runOnPaper(
-  paper: PaperPod,
+function simulate(
+  paper: SimulatedPod,
   container: Container,
   rules: readonly ContainerRule[],
   clock: Clock,
@@ -190,7 +190,7 @@ function containerRun({ image = "" }: Container): ContainerRun {
 }
 
 function enact(
-  paper: PaperPod,
+  paper: SimulatedPod,
   container: Container,
   behaviour: Behaviour,
   clock: Clock,
@@ -227,11 +227,11 @@ function enact(
 }
 
 /** Every line is kept with its time; `kubectl logs` shows it when asked. */
-function write(paper: PaperPod, container: Container, clock: Clock, line: string): void {
+function write(paper: SimulatedPod, container: Container, clock: Clock, line: string): void {
   logOf(paper, container.name).write(`${new Date(clock.now()).toISOString()} ${line}`);
 }
 
-function logOf(paper: PaperPod, container: string): ContainerLog {
+function logOf(paper: SimulatedPod, container: string): ContainerLog {
   const log = paper.logs.get(container) ?? new ContainerLog();
   paper.logs.set(container, log);
   return log;

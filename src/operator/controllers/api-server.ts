@@ -1,7 +1,7 @@
 import { vendorNames } from "../../api/names.ts";
 import { API_SERVICES } from "../../cluster/kinds.ts";
-import type { Hands } from "../hands.ts";
 import { storedKind } from "../managed-kinds.ts";
+import type { ReconcileContext } from "../reconcile-context.ts";
 import { reconcileOptional } from "./optional-part.ts";
 
 const { group, version } = vendorNames.groups.served;
@@ -13,7 +13,7 @@ export const reconcileApiServer = reconcileOptional({
   kind: storedKind("apiServer"),
   finalizer: vendorNames.finalizers.apiServer,
   workload: vendorNames.workloads.apiServer,
-  says: {
+  message: {
     ready: `The API ${group}/${version} answers.`,
     notInstalled: "There is no APIServer named default.",
   },
@@ -23,7 +23,7 @@ export const reconcileApiServer = reconcileOptional({
 });
 
 /** The orchestrator asks the API itself, and says here whether it answered. */
-function apiToAnswer({ tools }: Hands): string | undefined {
+function apiToAnswer({ tools }: ReconcileContext): string | undefined {
   const service = tools.live.get(API_SERVICES, { name: NAME });
   const { conditions = [] } = (service?.["status"] ?? {}) as {
     conditions?: { type: string; status: string; message?: string }[];

@@ -1,12 +1,12 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { applyObject, MANAGER } from "../apply.ts";
 import { errors } from "../errors.ts";
-import type { Hands } from "../hands.ts";
 import { managedKind } from "../managed-kinds.ts";
 import type { Observed } from "../observed.ts";
+import type { ReconcileContext } from "../reconcile-context.ts";
 import { ownLabels } from "../render/metadata.ts";
 import { operatorInSystemNamespace, systemNamespace } from "../render/namespaces.ts";
 import { ownerOf } from "../render-inputs.ts";
@@ -16,13 +16,13 @@ import { activeOperatorMap, claim, readActiveNamespace } from "../single-operato
  * The first step into the system namespace: it must be there, the operator must have its rights in it, and no other operator may
  * be at work. Only then can what is in it be seen. Done once per run, and again after the namespace has gone.
  */
-export async function enterSystem(observed: Observed, hands: Hands, kind: ClusterKind): Promise<void> {
-  if (hands.inside) return;
+export async function enterSystem(observed: Observed, hands: ReconcileContext, kind: ClusterKind): Promise<void> {
+  if (hands.canSeeNamespace) return;
   const owner = ownerOf(observed)("network");
   const references = owner ? { ownerReferences: [{ ...owner, blockOwnerDeletion: false }] } : {};
   for (const object of [systemNamespace(vendorNames, kind), operatorInSystemNamespace(vendorNames)]) {
     const labels = { ...object.metadata.labels, ...ownLabels("network") };
-    await lookAt(hands, object);
+    await observeNamespace(hands, object);
     await applyObject(hands.tools, { ...object, metadata: { ...object.metadata, labels, ...references } });
   }
   const { client } = hands.tools;
@@ -30,11 +30,11 @@ export async function enterSystem(observed: Observed, hands: Hands, kind: Cluste
   const active =
     (await readActiveNamespace(client)) ?? (await claim(client, activeOperatorMap(namespace, owner), MANAGER));
   if (active !== undefined && active !== namespace) throw errors.SECOND_OPERATOR(namespace, active);
-  await hands.enter();
+  await hands.enterNamespace();
 }
 
 /** What is inside is not watched yet; without a look, every start would write what is already there. */
-async function lookAt({ tools }: Hands, object: KubeObject): Promise<void> {
+async function observeNamespace({ tools }: ReconcileContext, object: KubeObject): Promise<void> {
   const kind = managedKind(object);
   if (tools.live.get(kind, object.metadata)) return;
   try {

@@ -9,7 +9,7 @@ export const reconcileFlowLogs = reconcileOptional({
   kind: storedKind("flowLogs"),
   finalizer: vendorNames.finalizers.flowLogs,
   workload: vendorNames.workloads.flowLogs,
-  says: { ready: "Flows are collected.", notInstalled: "There is no FlowLogs named default." },
+  message: { ready: "Flows are collected.", notInstalled: "There is no FlowLogs named default." },
   requests: ({ flowLogs }) => flowLogs,
   problems: ({ self }) => flowResourceProblems(vendorNames.singleton, { version: self.version }),
 });

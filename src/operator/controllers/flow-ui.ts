@@ -10,7 +10,7 @@ export const reconcileFlowUI = reconcileOptional({
   kind: storedKind("flowUI"),
   finalizer: vendorNames.finalizers.flowUI,
   workload: vendorNames.workloads.flowUI,
-  says: { ready: "The flow UI is served.", notInstalled: "There is no FlowUI named default." },
+  message: { ready: "The flow UI is served.", notInstalled: "There is no FlowUI named default." },
   requests: ({ flowUIs }) => flowUIs,
   problems: ({ self, flowLogs }) => {
     const logs = theOne(flowLogs);

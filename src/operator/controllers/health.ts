@@ -1,8 +1,8 @@
-import type { Hands } from "../hands.ts";
+import type { ReconcileContext } from "../reconcile-context.ts";
 import { type Health, troubleOf, workloadHealth } from "../workload-health.ts";
 
 /** How workloads of the system namespace are doing; the event is looked up for the one pod that is told of. */
-export async function healthOf(hands: Hands, names: readonly string[]): Promise<Health> {
+export async function healthOf(hands: ReconcileContext, names: readonly string[]): Promise<Health> {
   const { workloads, pods, now } = hands.observe();
   const ours = workloads.filter(({ kind, metadata }) => names.includes(`${kind} ${metadata.name}`));
   const trouble = ours.map((workload) => troubleOf(workload, pods, now)).find((found) => found !== undefined);

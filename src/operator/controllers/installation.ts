@@ -3,11 +3,11 @@ import type { KubeObject } from "../../api/object.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
 import { type Effective, effectiveFor } from "../effective.ts";
-import { type Hands, keepFinalizer } from "../hands.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { isLeaving, type Observed, theOne } from "../observed.ts";
 import { absent, degraded, type Outcome, refused } from "../outcome.ts";
 import { isEbpfEnabled } from "../plan-dataplane.ts";
+import { keepFinalizer, type ReconcileContext } from "../reconcile-context.ts";
 import { networkRefusals } from "../refusals.ts";
 import { renderComponent } from "../render/render-component.ts";
 import { prepareRendering } from "../render-inputs.ts";
@@ -18,7 +18,7 @@ import { networkOutcome } from "./network-outcome.ts";
 import { removeNetwork } from "./remove-network.ts";
 
 /** The network itself: agents, controllers, certificates, and which data plane acts. */
-export async function reconcileInstallation(observed: Observed, hands: Hands): Promise<Outcome> {
+export async function reconcileInstallation(observed: Observed, hands: ReconcileContext): Promise<Outcome> {
   const installation = theOne(observed.installations);
   if (!installation) return misnamed(observed.installations) ?? absent();
   if (isLeaving(installation)) return removeNetwork(observed, hands, installation);
@@ -40,13 +40,13 @@ export async function reconcileInstallation(observed: Observed, hands: Hands): P
     own,
   ]);
   const outcome = await networkOutcome(hands, effective, applied);
-  return withComputed(beside(observed, outcome), effective.spec);
+  return withComputed(otherControllers(observed, outcome), effective.spec);
 }
 
 /** Objects whose traffic eBPF would have to carry on; once it acts, they were either none or accepted. */
 async function carried(
   observed: Observed,
-  hands: Hands,
+  hands: ReconcileContext,
   { spec }: Effective,
   generation: number | undefined,
 ): Promise<KubeObject[]> {
@@ -55,7 +55,7 @@ async function carried(
 }
 
 /** A second operator was turned away: this one works on, but somebody should know. */
-function beside(observed: Observed, outcome: Outcome): Outcome {
+function otherControllers(observed: Observed, outcome: Outcome): Outcome {
   const second = refusedOperator(observed.activeOperator, observed.now);
   if (!second || outcome.kind === "degraded") return outcome;
   const { operator } = vendorNames.workloads;

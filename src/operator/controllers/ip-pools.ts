@@ -4,18 +4,18 @@ import type { InstallationSpec } from "../../api/resources/installation.ts";
 import type { IPPool } from "../../api/resources/ip-pool.ts";
 import { overlaps, parseCidr } from "../../kit/ip.ts";
 import { applyObject, deleteObject, MANAGER } from "../apply.ts";
-import type { Hands } from "../hands.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { isLeaving, nodeAgents, type Observed, theOne } from "../observed.ts";
 import { absent, degraded, type Outcome, progressing, ready } from "../outcome.ts";
 import { ADOPTED, isOurs, planIpPools } from "../plan-ip-pools.ts";
 import { poolObjects } from "../pool-objects.ts";
+import type { ReconcileContext } from "../reconcile-context.ts";
 import { ownLabels } from "../render/metadata.ts";
 
 type Pool = IPPool & KubeObject;
 
 /** The pools the installation lists. They belong to nobody: what goes away with the installation is removed here, knowingly. */
-export async function reconcileIpPools(observed: Observed, hands: Hands): Promise<Outcome> {
+export async function reconcileIpPools(observed: Observed, hands: ReconcileContext): Promise<Outcome> {
   const installation = theOne(observed.installations);
   if (!installation || isLeaving(installation)) return removeAll(observed, hands);
   const spec = installation.status?.computed as InstallationSpec | undefined;
@@ -32,7 +32,7 @@ export async function reconcileIpPools(observed: Observed, hands: Hands): Promis
 }
 
 /** First no new addresses, then, when none is in use, away with it. */
-async function retire(hands: Hands, pools: readonly Pool[]): Promise<string | undefined> {
+async function retire(hands: ReconcileContext, pools: readonly Pool[]): Promise<string | undefined> {
   const waiting: string[] = [];
   for (const pool of pools) {
     if (isLeaving(pool)) waiting.push(`IPPool ${pool.metadata.name} to be deleted`);
@@ -52,7 +52,7 @@ async function retire(hands: Hands, pools: readonly Pool[]): Promise<string | un
   return waiting.length === 0 ? undefined : waiting.join("; ");
 }
 
-async function disable(hands: Hands, pool: Pool): Promise<void> {
+async function disable(hands: ReconcileContext, pool: Pool): Promise<void> {
   const { apiVersion, kind, metadata, spec } = pool;
   const labels = ownLabels("ippools");
   await applyObject(hands.tools, {
@@ -68,7 +68,7 @@ interface Block extends KubeObject {
 }
 
 /** Asked only when a pool is to go. */
-async function addressesInUse({ tools }: Hands, pool: Pool): Promise<number> {
+async function addressesInUse({ tools }: ReconcileContext, pool: Pool): Promise<number> {
   const prefix = parseCidr(pool.spec.cidr);
   const { items } = await tools.client.list<Block>(storedKind("ipamBlock"), { signal: tools.signal });
   const inside = items.filter(({ spec }) => {
@@ -79,16 +79,16 @@ async function addressesInUse({ tools }: Hands, pool: Pool): Promise<number> {
 }
 
 /** After the agents: while one runs, its pods have addresses of these. What was adopted goes back to whoever made it. */
-async function removeAll(observed: Observed, hands: Hands): Promise<Outcome> {
+async function removeAll(observed: Observed, hands: ReconcileContext): Promise<Outcome> {
   const ours = observed.pools.filter(isOurs);
   if (ours.length === 0) return absent();
   if (nodeAgents(observed)) return progressing("the agents to stop");
   for (const pool of ours)
-    await (pool.metadata.annotations?.[ADOPTED] ? giveBack(hands, pool) : deleteObject(hands.tools, pool));
+    await (pool.metadata.annotations?.[ADOPTED] ? releasePool(hands, pool) : deleteObject(hands.tools, pool));
   return progressing("the IP pools to be deleted", 1_000);
 }
 
-async function giveBack({ tools }: Hands, { apiVersion, kind, metadata }: Pool): Promise<void> {
+async function releasePool({ tools }: ReconcileContext, { apiVersion, kind, metadata }: Pool): Promise<void> {
   const place = storedKind("ipPool");
   const nothing = { apiVersion, kind, metadata: { name: metadata.name } };
   const written = await tools.client.apply(place, nothing, {

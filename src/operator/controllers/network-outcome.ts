@@ -1,22 +1,26 @@
 import { vendorNames } from "../../api/names.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
-import { SERVICE_PROXY } from "../../api/service-proxy.ts";
+import { SERVICE_PROXY } from "../../api/tables/kube-proxy.ts";
 import { type Applied, applyObject, MANAGER } from "../apply.ts";
 import { dataplaneSettings } from "../dataplane-settings.ts";
 import type { Effective } from "../effective.ts";
 import { ownedBy, whoChanged } from "../field-diff.ts";
-import type { Hands } from "../hands.ts";
 import { objectName } from "../managed-kinds.ts";
 import { type Observed, theOne } from "../observed.ts";
 import { degraded, type Outcome, progressing, ready } from "../outcome.ts";
 import { linuxNodes, type Phase, planDataplane, viewDataplane } from "../plan-dataplane.ts";
 import { RESTORE } from "../plan-service-proxy.ts";
+import type { ReconcileContext } from "../reconcile-context.ts";
 import { healthOf } from "./health.ts";
 
 const WORKLOADS = [`DaemonSet ${vendorNames.workloads.node}`, `Deployment ${vendorNames.workloads.kubeControllers}`];
 
 /** Moves the data plane one step towards what is wanted, and says where the network is. */
-export async function networkOutcome(hands: Hands, effective: Effective, applied: Applied): Promise<Outcome> {
+export async function networkOutcome(
+  hands: ReconcileContext,
+  effective: Effective,
+  applied: Applied,
+): Promise<Outcome> {
   const { spec, kind, note } = effective;
   const wanted = spec.vendorNetwork?.linuxDataplane === "BPF" ? "BPF" : "Nftables";
   const managed = spec.vendorNetwork?.serviceProxyManagement === "Enabled";
@@ -44,7 +48,7 @@ function countOf(count: number, noun: string): string {
 }
 
 export async function writeSettings(
-  hands: Hands,
+  hands: ReconcileContext,
   observed: Observed,
   effective: Pick<Effective, "kind" | "spec">,
   phase: Phase,
@@ -56,16 +60,16 @@ export async function writeSettings(
   const stays = SERVICE_PROXY[kind].afterInstall.action === "leave-its-rules-alone";
   const network = spec.vendorNetwork ?? {};
   const leaveProxyRules = stays && network.serviceProxyManagement === "Enabled" && network.linuxDataplane === "BPF";
-  noteTakenSwitch(hands, live);
+  recordSwitch(hands, live);
   await applyObject(hands.tools, dataplaneSettings(live, { kind, bpfEnabled, leaveProxyRules }));
 }
 
 /** The switch is ours; whoever moved it by hand is named, and it moves back by the same steps as ever. */
-function noteTakenSwitch(hands: Hands, live: ReturnType<typeof theOne> | undefined): void {
+function recordSwitch(hands: ReconcileContext, live: ReturnType<typeof theOne> | undefined): void {
   const owned = live && (ownedBy(live, MANAGER)?.["f:spec"] as Record<string, unknown> | undefined);
   if (!live || !owned || owned["f:bpfEnabled"]) return;
   const steps = ["f:spec", "f:bpfEnabled"];
-  hands.tools.onPutBack({
+  hands.tools.onDrift({
     object: objectName(live),
     path: "spec.bpfEnabled",
     ...whoChanged(live, { path: "", steps }, MANAGER),

@@ -2,9 +2,9 @@ import type { KubeObject, ResourceKind } from "../../api/object.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
 import type { Problem } from "../../api/validation/problem.ts";
 import { hasAuthority } from "../certificates.ts";
-import { dropFinalizer, type Hands, keepFinalizer } from "../hands.ts";
 import { isLeaving, type Observed, type Request, theOne } from "../observed.ts";
 import { absent, degraded, notInstalled, type Outcome, progressing, ready, refused } from "../outcome.ts";
+import { dropFinalizer, keepFinalizer, type ReconcileContext } from "../reconcile-context.ts";
 import { isOutOfPatience, removeComponent } from "../removal.ts";
 import type { Component } from "../render/inputs.ts";
 import { renderComponent } from "../render/render-component.ts";
@@ -19,14 +19,16 @@ export interface OptionalPart {
   finalizer: string;
   workload: string;
   /** What somebody gets by asking, in one sentence each. */
-  says: { ready: string; notInstalled: string };
+  message: { ready: string; notInstalled: string };
   requests(observed: Observed): readonly Request[];
   problems(observed: Observed): Problem[];
   /** What the part needs besides running pods. */
-  waitingFor?(hands: Hands): string | undefined;
+  waitingFor?(hands: ReconcileContext): string | undefined;
 }
 
-export function reconcileOptional(part: OptionalPart): (observed: Observed, hands: Hands) => Promise<Outcome> {
+export function reconcileOptional(
+  part: OptionalPart,
+): (observed: Observed, hands: ReconcileContext) => Promise<Outcome> {
   return async (observed, hands) => {
     const request = theOne(part.requests(observed));
     const installation = theOne(observed.installations);
@@ -36,7 +38,7 @@ export function reconcileOptional(part: OptionalPart): (observed: Observed, hand
     if (problems.length > 0) return refused(problems);
     const spec = installation.status?.computed as InstallationSpec | undefined;
     const { secrets, self } = observed;
-    if (!spec?.clusterKind || !hands.inside || !hasAuthority({ secrets, namespace: self.namespace })) {
+    if (!spec?.clusterKind || !hands.canSeeNamespace || !hasAuthority({ secrets, namespace: self.namespace })) {
       return progressing("the network to be installed");
     }
     await keepFinalizer(hands, part.kind, request, part.finalizer);
@@ -50,16 +52,16 @@ export function reconcileOptional(part: OptionalPart): (observed: Observed, hand
   };
 }
 
-async function outcomeOf(part: OptionalPart, hands: Hands): Promise<Outcome> {
+async function outcomeOf(part: OptionalPart, hands: ReconcileContext): Promise<Outcome> {
   const health = await healthOf(hands, [`Deployment ${part.workload}`]);
   if (health.is === "failing") return degraded(health.reason, health.message, true);
   if (health.is === "progressing") return progressing(health.waitingFor);
   const waitingFor = part.waitingFor?.(hands);
-  return waitingFor ? progressing(waitingFor, 5_000) : ready(part.says.ready);
+  return waitingFor ? progressing(waitingFor, 5_000) : ready(part.message.ready);
 }
 
 /** Nobody asks any more, or there is no network to run on. */
-async function remove(part: OptionalPart, observed: Observed, hands: Hands): Promise<Outcome> {
+async function remove(part: OptionalPart, observed: Observed, hands: ReconcileContext): Promise<Outcome> {
   const request = theOne(part.requests(observed));
   const installation = theOne(observed.installations);
   const leaving = [request, installation].filter((object): object is NonNullable<typeof object> => isLeaving(object));
@@ -68,5 +70,5 @@ async function remove(part: OptionalPart, observed: Observed, hands: Hands): Pro
   if (waitingFor) return progressing(waitingFor, 1_000);
   if (request && isLeaving(request)) await dropFinalizer(hands, part.kind, request, part.finalizer);
   else if (request) return progressing("an Installation named default");
-  return misnamed(part.requests(observed)) ?? (installation ? notInstalled(part.says.notInstalled) : absent());
+  return misnamed(part.requests(observed)) ?? (installation ? notInstalled(part.message.notInstalled) : absent());
 }

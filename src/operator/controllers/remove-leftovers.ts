@@ -4,7 +4,7 @@ import { RESOURCES } from "../../api/resources/all.ts";
 import { placesOf } from "../../api/resources/resource.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { MANAGER } from "../apply.ts";
-import type { Hands } from "../hands.ts";
+import type { ReconcileContext } from "../reconcile-context.ts";
 
 const { kubeControllers, apiServer, node } = vendorNames.workloads;
 const OUR_PROGRAMS = new Set([MANAGER, kubeControllers, apiServer, node]);
@@ -15,7 +15,7 @@ const SETTLED = ["ipPool", "dataplaneConfiguration"];
  * What our programs made while they ran: profiles, built-in tiers, automatic host endpoints, address blocks. It goes when they are
  * gone and cannot make it again. What a person made, or has put a hand to, stays.
  */
-export async function removeLeftovers({ tools }: Hands): Promise<void> {
+export async function removeLeftovers({ tools }: ReconcileContext): Promise<void> {
   const { client, signal } = tools;
   for (const resource of RESOURCES.filter(({ api, noun }) => api === "v3" && !SETTLED.includes(noun))) {
     const kind = placesOf(resource, vendorNames).stored;

@@ -5,12 +5,12 @@ import { isNotFound } from "../../cluster/failures.ts";
 import { NAMESPACES } from "../../cluster/kinds.ts";
 import { componentObjects, deleteObject, MANAGER } from "../apply.ts";
 import { type Effective, effectiveFor } from "../effective.ts";
-import { dropFinalizer, type Hands } from "../hands.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { nodeAgents, type Observed, theOne } from "../observed.ts";
 import { absent, type Outcome, progressing } from "../outcome.ts";
 import { type Phase, planDataplane, viewDataplane } from "../plan-dataplane.ts";
 import { ADOPTED, isOurs } from "../plan-ip-pools.ts";
+import { dropFinalizer, type ReconcileContext } from "../reconcile-context.ts";
 import { isOutOfPatience, removeComponent } from "../removal.ts";
 import type { Component } from "../render/inputs.ts";
 import { ACTIVE_OPERATOR } from "../single-operator.ts";
@@ -23,7 +23,11 @@ const OPTIONAL: readonly Component[] = ["apiserver", "flow-logs", "flow-ui"];
 type Leaving = Installation & KubeObject;
 
 /** Everything the installation brought goes, in the order in which nothing is cut off from what it still needs. */
-export async function removeNetwork(observed: Observed, hands: Hands, installation: Leaving): Promise<Outcome> {
+export async function removeNetwork(
+  observed: Observed,
+  hands: ReconcileContext,
+  installation: Leaving,
+): Promise<Outcome> {
   const impatient = isOutOfPatience(installation, observed.now);
   const effective = effectiveFor(observed, installation);
   const system = hands.tools.live.get(NAMESPACES, { name: vendorNames.namespaces.system });
@@ -38,19 +42,23 @@ export async function removeNetwork(observed: Observed, hands: Hands, installati
   await removeLeftovers(hands);
   const closing = await removeNamespace(hands);
   if (closing) return progressing(closing, 1_000);
-  await hands.leave();
+  await hands.leaveNamespace();
   await dropFinalizer(hands, storedKind("installation"), installation, vendorNames.finalizers.installation);
   return absent();
 }
 
 /** The optional parts see that the installation leaves, and go first: they live on its network. */
-function othersLeft(hands: Hands): string | undefined {
+function othersLeft(hands: ReconcileContext): string | undefined {
   const left = OPTIONAL.filter((component) => componentObjects(hands.tools.live, component).length > 0);
   return left.length > 0 ? `${left.join(", ")} to be removed` : undefined;
 }
 
 /** The nodes are given back as they were found: the proxy serves again, and no program of ours is left in a kernel. */
-async function leaveEbpf(hands: Hands, { kind, spec }: Effective, impatient: boolean): Promise<string | undefined> {
+async function leaveEbpf(
+  hands: ReconcileContext,
+  { kind, spec }: Effective,
+  impatient: boolean,
+): Promise<string | undefined> {
   const observed = hands.observe();
   if (!nodeAgents(observed) || impatient) return undefined;
   const view = viewDataplane(observed, "Nftables", kind);
@@ -89,7 +97,7 @@ function poolsLeft(observed: Observed): string | undefined {
 }
 
 /** Our fields of the data plane configuration go; if nobody else has any in it, it goes as a whole. */
-async function removeSettings({ tools, observe }: Hands): Promise<string | undefined> {
+async function removeSettings({ tools, observe }: ReconcileContext): Promise<string | undefined> {
   const config = theOne(observe().dataplaneConfigurations);
   const entries = config?.metadata.managedFields ?? [];
   if (!config || !entries.some(({ manager }) => manager === MANAGER)) return undefined;
@@ -108,7 +116,7 @@ async function removeSettings({ tools, observe }: Hands): Promise<string | undef
   return undefined;
 }
 
-async function removeNamespace({ tools }: Hands): Promise<string | undefined> {
+async function removeNamespace({ tools }: ReconcileContext): Promise<string | undefined> {
   const { system } = vendorNames.namespaces;
   const namespace = tools.live.get(NAMESPACES, { name: system });
   if (!namespace) return undefined;

@@ -1,19 +1,19 @@
 import { vendorNames } from "../../api/names.ts";
-import { parkedBy } from "../../api/protocol/service-proxy-view.ts";
+import { parkedBy } from "../../api/protocol/kube-proxy-view.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
 import { DAEMON_SETS } from "../../cluster/kinds.ts";
 import { MANAGER } from "../apply.ts";
 import { serviceProxyMode } from "../cluster-facts.ts";
-import type { Hands } from "../hands.ts";
 import { isLeaving, type Observed, serviceProxyOf, theOne } from "../observed.ts";
 import { absent, degraded, notInstalled, type Outcome, progressing, ready } from "../outcome.ts";
 import { planDataplane, viewDataplane } from "../plan-dataplane.ts";
 import { type ProxyPlan, planServiceProxy } from "../plan-service-proxy.ts";
+import type { ReconcileContext } from "../reconcile-context.ts";
 
 const { parkServiceProxy } = vendorNames.labels;
 
 /** The orchestrator's service proxy: released only when eBPF serves everywhere, and back before it stops. */
-export async function reconcileServiceProxy(observed: Observed, hands: Hands): Promise<Outcome> {
+export async function reconcileServiceProxy(observed: Observed, hands: ReconcileContext): Promise<Outcome> {
   const installation = theOne(observed.installations);
   const spec = installation?.status?.computed as InstallationSpec | undefined;
   if (!installation) return absent();
@@ -35,7 +35,7 @@ export async function reconcileServiceProxy(observed: Observed, hands: Hands): P
   return isLeaving(installation) && plan.do !== "restore" && plan.do !== "wait" ? absent() : outcomeOf(plan);
 }
 
-async function act(plan: ProxyPlan, observed: Observed, hands: Hands): Promise<void> {
+async function act(plan: ProxyPlan, observed: Observed, hands: ReconcileContext): Promise<void> {
   const proxy = serviceProxyOf(observed);
   if (!proxy) return;
   if (plan.do === "park") await select(hands, parkServiceProxy.key, parkServiceProxy.value);
@@ -43,7 +43,7 @@ async function act(plan: ProxyPlan, observed: Observed, hands: Hands): Promise<v
 }
 
 /** A merge patch, as a person would: applied, the selector would be ours whole, and the proxy's own would go with it. */
-async function select({ tools }: Hands, key: string, value: string | null): Promise<void> {
+async function select({ tools }: ReconcileContext, key: string, value: string | null): Promise<void> {
   const patch = { spec: { template: { spec: { nodeSelector: { [key]: value } } } } };
   const ref = { namespace: vendorNames.namespaces.orchestratorSystem, name: vendorNames.serviceProxy.daemonSet };
   const written = await tools.client.patch(

@@ -1,6 +1,6 @@
-import { customResourceDefinitions } from "../../api/crd.ts";
 import { type Names, vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { customResourceDefinitions } from "../../api/schema/crd.ts";
 import { kubeControllersRights, nodeAgentRights, type Rights, stored } from "../render/component-rules.ts";
 import { controlPlaneReplicas, deployment, selectorOf } from "../render/control-plane.ts";
 import { disruptionBudget } from "../render/disruption-budget.ts";
@@ -98,7 +98,7 @@ function nodePod(inputs: RenderInputs, variant: ManifestVariant, account: string
     ],
     envFrom: endpointMap(names),
     before: overlay ? install : [],
-    beside: (overlay ? [overlayContainer(inputs)] : install).map((container) => ({
+    sidecars: (overlay ? [overlayContainer(inputs)] : install).map((container) => ({
       ...container,
       readinessProbe: servicesProbe(inputs),
     })),

@@ -1,5 +1,5 @@
-import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
 import type { Names } from "../../api/names.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import { DELEGATION } from "../render/api-server.ts";
 import {
   apiServerRights,

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { VERSION } from "../../api/release.ts";
+import { VERSION } from "../../api/tables/release.ts";
 import { validateObject } from "../../api/validation/validate.ts";
 import { imageFor } from "../render/image.ts";
 import { manifestVariants } from "./manifest-variants.ts";

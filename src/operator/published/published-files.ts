@@ -1,5 +1,5 @@
 import { type Names, vendorNames } from "../../api/names.ts";
-import { VERSION } from "../../api/release.ts";
+import { VERSION } from "../../api/tables/release.ts";
 import { imageFor } from "../render/image.ts";
 import { chartFiles } from "./chart.ts";
 import { customResourcesBpfFile, customResourcesFile } from "./custom-resources.ts";

@@ -1,7 +1,7 @@
-import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
-import { effectiveInstallation } from "../../api/defaults.ts";
 import type { Names } from "../../api/names.ts";
 import { type KubeObject, parseGroupVersion } from "../../api/object.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../api/tables/cluster-kinds.ts";
+import { effectiveInstallation } from "../../api/tables/defaults.ts";
 import type { Component, RenderInputs } from "../render/inputs.ts";
 import { renderComponent } from "../render/render-component.ts";
 

@@ -1,7 +1,7 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import type { Names, Noun } from "../../api/names.ts";
 import { RESOURCES } from "../../api/resources/all.ts";
 import { placesOf } from "../../api/resources/resource.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import { platformOf } from "./platform.ts";
 import { leaseRules, READ, type Rule, rule } from "./rbac.ts";
 

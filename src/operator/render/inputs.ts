@@ -1,7 +1,7 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import type { Names } from "../../api/names.ts";
 import type { OwnerReference } from "../../api/object.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 
 /** The parts the operator renders, each reconciled and reported on its own. */
 export type Component = "network" | "ippools" | "apiserver" | "flow-logs" | "flow-ui";

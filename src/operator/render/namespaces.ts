@@ -1,6 +1,6 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import { platformOf } from "./platform.ts";
 import { type Place, roleBinding } from "./rbac.ts";
 

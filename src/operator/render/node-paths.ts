@@ -1,4 +1,4 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
+import { CLUSTER_KINDS } from "../../api/tables/cluster-kinds.ts";
 import type { RenderInputs } from "./inputs.ts";
 
 /** What of the node the agent's pod sees. */

@@ -33,7 +33,7 @@ export interface NodePodParts {
   /** Containers that are over before the agent starts, after `node-init`. */
   before?: readonly object[];
   /** Containers that stay beside the agent. */
-  beside?: readonly object[];
+  sidecars?: readonly object[];
   also?: { volumes: readonly object[]; mounts: readonly object[] };
 }
 
@@ -51,7 +51,7 @@ export function nodePodSpec(inputs: RenderInputs, paths: NodePaths, parts: NodeP
     ...dns(inputs),
     ...pullSecrets(inputs),
     ...(initContainers.length > 0 ? { initContainers } : {}),
-    containers: [agent(inputs, paths, parts), ...(parts.beside ?? [])],
+    containers: [agent(inputs, paths, parts), ...(parts.sidecars ?? [])],
     volumes: [
       ...volumesOf(seen),
       ...(parts.certificate ? tlsVolumes(parts.certificate) : []),

@@ -1,4 +1,4 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 
 interface PlatformRow {
   /** Where agents answer health questions; the OpenShift-like platform holds 9099 itself. */

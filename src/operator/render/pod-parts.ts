@@ -1,4 +1,4 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import type { CertificateRef, RenderInputs } from "./inputs.ts";
 import { platformOf } from "./platform.ts";
 

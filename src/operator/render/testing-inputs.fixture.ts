@@ -1,7 +1,7 @@
-import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
-import { effectiveInstallation } from "../../api/defaults.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../api/tables/cluster-kinds.ts";
+import { effectiveInstallation } from "../../api/tables/defaults.ts";
 import type { Component, RenderInputs } from "./inputs.ts";
 
 export const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];

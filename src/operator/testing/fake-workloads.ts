@@ -14,11 +14,11 @@ export const REFUSE_PROGRAMS = "local.vendor.io/refuse-programs";
  * What a cluster does around the operator, in the smallest honest form: pods of daemon sets come and go with nodes and templates,
  * deployments become available, agents say what they find, and deleted namespaces empty.
  */
-export interface StandIn {
+export interface FakeWorkloads {
   stop(): Promise<void>;
 }
 
-export function startStandIn(client: Client): StandIn {
+export function startFakeWorkloads(client: Client): FakeWorkloads {
   let stopped = false;
   const running = (async () => {
     while (!stopped) {

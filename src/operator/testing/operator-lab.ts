@@ -1,6 +1,6 @@
-import { customResourceDefinitions } from "../../api/crd.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { Condition, KubeObject, ObjectRef, ResourceKind } from "../../api/object.ts";
+import { customResourceDefinitions } from "../../api/schema/crd.ts";
 import type { ApiRequest, Transport } from "../../api/transport.ts";
 import { kubernetesKinds } from "../../apiserver/kubernetes/kinds.ts";
 import { type ApiServer, createApiServer } from "../../apiserver/server.ts";
@@ -22,11 +22,11 @@ import { type Log, silentLog } from "../../kit/log.ts";
 import { patience } from "../../kit/testing/patience.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { operatorProgram } from "../program.ts";
+import { type FakeWorkloads, startFakeWorkloads } from "./fake-workloads.ts";
 import { type SmallApi, startSmallApi } from "./small-api.ts";
-import { type StandIn, startStandIn } from "./stand-in.ts";
 
 /** A cluster in this process, with an operator that can be started, watched, killed and started again. */
-export interface OperatorWorld {
+export interface OperatorLab {
   server: ApiServer;
   /** Somebody with all rights, as kubectl would be. */
   kubectl: Client;
@@ -36,7 +36,7 @@ export interface OperatorWorld {
   warnings: string[];
   startOperator(options?: StartOptions): RunningOperator;
   installation(spec?: object, name?: string): Promise<void>;
-  ask(kind: "apiServer" | "flowLogs" | "flowUI", spec?: object): Promise<void>;
+  request(kind: "apiServer" | "flowLogs" | "flowUI", spec?: object): Promise<void>;
   patchInstallation(vendorNetwork: object): Promise<void>;
   get<T extends KubeObject>(kind: ResourceKind, ref: ObjectRef): Promise<T | undefined>;
   /** The conditions of a status as `Available=True Progressing=False …`, with reason and message of those that are true. */
@@ -73,7 +73,7 @@ export interface RunningOperator {
   url(): Promise<string>;
 }
 
-export interface WorldOptions {
+export interface OperatorLabOptions {
   nodes?: number;
   node?: (
     index: number,
@@ -86,12 +86,12 @@ export interface WorldOptions {
 const { namespaces, endpointMap } = vendorNames;
 const GIVE_UP_MS = 20_000;
 
-export async function operatorWorld(options: WorldOptions = {}): Promise<OperatorWorld> {
+export async function operatorLab(options: OperatorLabOptions = {}): Promise<OperatorLab> {
   const api: SmallApi = await startSmallApi(() => kubectl);
   const server = await createApiServer({ kinds: kubernetesKinds(), resolveService: () => api.address });
   const kubectl: Client = createClient(server.transport(), { userAgent: "kubectl" });
   await prepare(kubectl, options);
-  const standIn: StandIn = startStandIn(createClient(server.transport(), { userAgent: "cluster" }));
+  const standIn: FakeWorkloads = startFakeWorkloads(createClient(server.transport(), { userAgent: "cluster" }));
   const operators: RunningOperator[] = [];
   const writes: string[] = [];
   const warnings: string[] = [];
@@ -127,7 +127,7 @@ export async function operatorWorld(options: WorldOptions = {}): Promise<Operato
       const kind = storedKind("installation");
       await kubectl.create(kind, { ...type(kind), metadata: { name }, spec: { variant: "OpenSource", ...spec } });
     },
-    async ask(noun, spec = {}) {
+    async request(noun, spec = {}) {
       const kind = storedKind(noun);
       await kubectl.create(kind, { ...type(kind), metadata: { name: "default" }, spec });
     },
@@ -250,7 +250,7 @@ export function isWrite({ method, path }: ApiRequest): boolean {
 const NOT_LISTED = new Set(["Event", "Lease", "Pod", "APIService"]);
 
 /** Every object of the cluster by kind and name, but for what comes and goes by itself and what the server makes of definitions. */
-export async function everythingOf(kubectl: Client): Promise<string[]> {
+export async function allObjectsOf(kubectl: Client): Promise<string[]> {
   const kinds = (await kubectl.resources()).filter(
     ({ kind, verbs }) => verbs.includes("list") && !NOT_LISTED.has(kind),
   );
@@ -269,7 +269,7 @@ function type(kind: ResourceKind): { apiVersion: string; kind: string } {
   return { apiVersion: `${kind.group}/${kind.version}`, kind: kind.kind };
 }
 
-async function prepare(kubectl: Client, options: WorldOptions): Promise<void> {
+async function prepare(kubectl: Client, options: OperatorLabOptions): Promise<void> {
   for (const name of ["default", "kube-system", namespaces.operator]) {
     await kubectl.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
   }
@@ -303,7 +303,7 @@ export async function createEndpointMap(kubectl: Client, data?: Record<string, s
 async function createNode(
   kubectl: Client,
   index: number,
-  more: ReturnType<NonNullable<WorldOptions["node"]>> = {},
+  more: ReturnType<NonNullable<OperatorLabOptions["node"]>> = {},
 ): Promise<void> {
   const metadata = {
     name: `node-${index}`,
@@ -340,7 +340,7 @@ async function createOperatorDeployment(kubectl: Client): Promise<void> {
 
 async function createProxy(
   kubectl: Client,
-  { labels, annotations, mode = "iptables" }: Exclude<WorldOptions["proxy"], "none" | undefined>,
+  { labels, annotations, mode = "iptables" }: Exclude<OperatorLabOptions["proxy"], "none" | undefined>,
 ): Promise<void> {
   const proxy = workload("DaemonSet", "kube-proxy", "kube-system");
   const template = (proxy["spec"] as { template: { spec: { nodeSelector?: object } } }).template;

@@ -3,7 +3,7 @@ import { CRDS } from "../../cluster/kinds.ts";
 import type { Action, Work } from "../action.ts";
 import { serviceObjects } from "../service-objects.ts";
 import { errors } from "./errors.ts";
-import { nameOf, targetOf } from "./target.ts";
+import { nameOf, targetOf } from "./objects/target.ts";
 
 export type ProveRemovedInputs = {
   /** Whether definitions, and what people made under them, were to stay. */

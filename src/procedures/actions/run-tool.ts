@@ -1,6 +1,6 @@
 import type { Action, Work } from "../action.ts";
 import { errors } from "./errors.ts";
-import { areMet, awaitExpectations, type Expectation } from "./expectation.ts";
+import { areMet, awaitExpectations, type Expectation } from "./objects/expectation.ts";
 
 export type RunToolInputs = {
   program: string;

@@ -1,5 +1,5 @@
 import type { Action } from "../action.ts";
-import { awaitExpectations, type Expectation } from "./expectation.ts";
+import { awaitExpectations, type Expectation } from "./objects/expectation.ts";
 
 export type VerifyVersionInputs = { until: readonly Expectation[] };
 

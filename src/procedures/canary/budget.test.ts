@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
-import { type Budget, DEFAULT_BUDGET, overBudget, wellBefore } from "./budget.ts";
+import { type Budget, DEFAULT_BUDGET, healthyBefore, overBudget } from "./budget.ts";
 import { since, together } from "./figures.ts";
 
 const tcp: TrafficRow = {
@@ -36,10 +36,10 @@ describe("a budget", () => {
 it("judges only the ways that were well before", () => {
   const other = { ...tcp, way: "pod-other-node" };
   const rows = [tcp, udp, other];
-  expect(wellBefore(rows, [], DEFAULT_BUDGET)).toEqual(rows);
-  expect(wellBefore(rows, rows, DEFAULT_BUDGET)).toEqual(rows);
+  expect(healthyBefore(rows, [], DEFAULT_BUDGET)).toEqual(rows);
+  expect(healthyBefore(rows, rows, DEFAULT_BUDGET)).toEqual(rows);
   const before = [{ ...tcp, lost: 1 }, udp, { ...other, reached: false }];
-  expect(wellBefore(rows, before, DEFAULT_BUDGET)).toEqual([udp]);
+  expect(healthyBefore(rows, before, DEFAULT_BUDGET)).toEqual([udp]);
 });
 
 describe("figures", () => {

@@ -21,7 +21,11 @@ export function overBudget(rows: readonly TrafficRow[], budget: Budget): string 
 }
 
 /** The ways that were well before: of one that was not, nobody can tell what a change costs it. */
-export function wellBefore(rows: readonly TrafficRow[], before: readonly TrafficRow[], budget: Budget): TrafficRow[] {
+export function healthyBefore(
+  rows: readonly TrafficRow[],
+  before: readonly TrafficRow[],
+  budget: Budget,
+): TrafficRow[] {
   const spoiled = before.filter((row) => !row.reached || costOf(row, budget) !== undefined);
   return rows.filter(({ way, protocol }) => !spoiled.some((row) => row.way === way && row.protocol === protocol));
 }
@@ -38,5 +42,5 @@ function costOf(row: TrafficRow, { connections, silenceMs, datagramsPercent }: B
   return undefined;
 }
 
-export const budgetInWords = ({ connections, silenceMs, datagramsPercent }: Budget): string =>
+export const formatBudget = ({ connections, silenceMs, datagramsPercent }: Budget): string =>
   `at most ${connections} connections lost, ${silenceMs} ms of silence and ${datagramsPercent} % of datagrams, per path`;

@@ -61,7 +61,7 @@ export interface ServerAddresses {
 /** Each client knows a server on its own node and one on the next; where there is one node only, all ways end there. */
 export function clientObjects({ nodes, image }: CanaryInputs, servers: readonly ServerAddresses[]): KubeObject[] {
   return nodes.flatMap(({ name: node }, at) => {
-    const ways = waysFrom(at, nodes, servers);
+    const ways = pathsFrom(at, nodes, servers);
     const measure = (which: string[]) => ["vendor", "probe", "measure", ...which];
     return [
       pod({ name: `pod-client-${at}`, node, image, command: measure(ways.ofPods) }),
@@ -70,7 +70,7 @@ export function clientObjects({ nodes, image }: CanaryInputs, servers: readonly 
   });
 }
 
-function waysFrom(at: number, nodes: CanaryInputs["nodes"], servers: readonly ServerAddresses[]) {
+function pathsFrom(at: number, nodes: CanaryInputs["nodes"], servers: readonly ServerAddresses[]) {
   const own = servers[at] as ServerAddresses;
   const next = (at + 1) % nodes.length;
   const other = servers[next] as ServerAddresses;

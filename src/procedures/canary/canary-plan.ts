@@ -1,4 +1,4 @@
-import { isOnPaper } from "../../api/protocol/paper-node.ts";
+import { isSimulatedNode } from "../../api/protocol/simulated-node.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import type { Observation, SeenNode } from "../observation.ts";
 import type { Budget } from "./budget.ts";
@@ -25,7 +25,7 @@ export function chooseCanary(
   asked: { budget: Budget; force?: boolean; first?: readonly string[] },
 ): CanaryChoice {
   const { nodes, names, service } = observation;
-  if (nodes.every(({ annotations }) => isOnPaper(annotations))) {
+  if (nodes.every(({ annotations }) => isSimulatedNode(annotations))) {
     return { notMeasured: "nodes are simulated" };
   }
   if (names.dialect === "calico") return { notMeasured: "the image of this cluster's agents has no probe" };

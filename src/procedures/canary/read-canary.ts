@@ -3,7 +3,7 @@ import { parseSnapshot, type TrafficRow, type TrafficSnapshot } from "../../api/
 import { NAMESPACES } from "../../cluster/kinds.ts";
 import { sleep } from "../../kit/clock.ts";
 import type { Work } from "../action.ts";
-import { undefinedIfNotFound } from "../actions/target.ts";
+import { undefinedIfNotFound } from "../actions/objects/target.ts";
 import { BASELINE_ANNOTATION, CANARY_NAMESPACE, MANAGED_BY } from "./canary-objects.ts";
 import { errors } from "./errors.ts";
 import { since, together } from "./figures.ts";
@@ -22,7 +22,7 @@ export async function canaryNamespace({ client, signal }: Work): Promise<KubeObj
 }
 
 /** What a client said last; in words why there is nothing. */
-async function lastWord(name: string, { client, signal }: Work): Promise<TrafficSnapshot | string> {
+async function lastSnapshot(name: string, { client, signal }: Work): Promise<TrafficSnapshot | string> {
   const path = `/api/v1/namespaces/${CANARY_NAMESPACE}/pods/${name}/log`;
   const answer = await client.raw({ method: "GET", path, query: { tailLines: "2" }, signal });
   const text = await answer.text();
@@ -40,7 +40,7 @@ export async function awaitSnapshots(
   const { clock, signal } = work;
   const since = clock.now();
   for (;;) {
-    const words = await Promise.all(clients.map((name) => lastWord(name, work)));
+    const words = await Promise.all(clients.map((name) => lastSnapshot(name, work)));
     const late = words.findIndex((word, at) => typeof word === "string" || !enough(word, clients[at] as string));
     if (late < 0) return words as TrafficSnapshot[];
     const word = words[late] as TrafficSnapshot | string;

@@ -2,9 +2,9 @@ import type { KubeObject } from "../../api/object.ts";
 import { isAlreadyExists } from "../../cluster/failures.ts";
 import { NAMESPACES, PODS, SERVICES } from "../../cluster/kinds.ts";
 import type { Work } from "../action.ts";
-import { awaitObjects } from "../actions/await-objects.ts";
-import { removeAndAwait } from "../actions/remove.ts";
-import { undefinedIfNotFound } from "../actions/target.ts";
+import { awaitObjects } from "../actions/objects/await-objects.ts";
+import { removeAndAwait } from "../actions/objects/remove.ts";
+import { undefinedIfNotFound } from "../actions/objects/target.ts";
 import {
   CANARY_ID,
   CANARY_NAMESPACE,

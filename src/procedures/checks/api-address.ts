@@ -1,10 +1,10 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
-import { ENDPOINT_RULES } from "../../api/endpoint-rules.ts";
-import { PLATFORM_LIMITS } from "../../api/platform-limits.ts";
+import { CLUSTER_KINDS } from "../../api/tables/cluster-kinds.ts";
+import { ENDPOINT_RULES } from "../../api/tables/endpoint-rules.ts";
+import { PLATFORM_LIMITS } from "../../api/tables/platform-limits.ts";
 import { ENDPOINT_PROBLEMS, endpointMapProblems, missingEndpointMap } from "../../api/validation/endpoint-map.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { parseAddress } from "../../kit/ip.ts";
-import { agentIsWell } from "../agent-ready.ts";
+import { isAgentHealthy } from "../agent-ready.ts";
 import { clusterFacts, kindOf } from "../cluster-facts.ts";
 import type { Observation } from "../observation.ts";
 import { isEbpfOn } from "../plans/cluster-view.ts";
@@ -203,7 +203,7 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
 const PRIVATE_NAME = /\.(?:internal|local|lan|home\.arpa)$/;
 
 function agentsAreReady({ service, names }: Observation): boolean {
-  return service.agents.length > 0 && service.agents.every((agent) => agentIsWell(agent, service, names));
+  return service.agents.length > 0 && service.agents.every((agent) => isAgentHealthy(agent, service, names));
 }
 
 function operatorNameserver(seen: Observation): string | undefined {

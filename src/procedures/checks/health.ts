@@ -1,5 +1,5 @@
 import type { Condition, KubeObject } from "../../api/object.ts";
-import { agentIsWell } from "../agent-ready.ts";
+import { isAgentHealthy } from "../agent-ready.ts";
 import { isEbpfOn } from "../plans/cluster-view.ts";
 import { type Check, fail, OK, ok, type Situation, skip, some, warn } from "./check.ts";
 
@@ -50,7 +50,7 @@ export const HEALTH_CHECKS: readonly Check[] = [
     run: (seen, situation) => {
       const { agents, nodeAgents } = seen.service;
       if (!nodeAgents) return skip("no node agents run");
-      const bad = agents.filter((agent) => !agentIsWell(agent, seen.service, seen.names));
+      const bad = agents.filter((agent) => !isAgentHealthy(agent, seen.service, seen.names));
       const lines = bad.map(
         ({ node, pod, phase, ready }) => `node ${node || "(none)"}: pod ${pod} is ${phase}, READY ${ready}`,
       );

@@ -1,4 +1,4 @@
-import { VERSION_GATES } from "../../api/version-gates.ts";
+import { VERSION_GATES } from "../../api/tables/version-gates.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation } from "../observation.ts";
 import { type Check, OK, ok, skip, some, warn } from "./check.ts";

@@ -1,5 +1,5 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
-import { PLATFORM_LIMITS } from "../../api/platform-limits.ts";
+import { CLUSTER_KINDS } from "../../api/tables/cluster-kinds.ts";
+import { PLATFORM_LIMITS } from "../../api/tables/platform-limits.ts";
 import { EBPF_PROBLEMS } from "../../api/validation/ebpf.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fieldAt } from "../field-at.ts";

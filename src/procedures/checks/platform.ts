@@ -1,6 +1,6 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
-import { canWrite, parseOperatingSystem } from "../../api/operating-system.ts";
-import { kernelVerdict, PLATFORM_LIMITS } from "../../api/platform-limits.ts";
+import { CLUSTER_KINDS } from "../../api/tables/cluster-kinds.ts";
+import { canWrite, parseOperatingSystem } from "../../api/tables/operating-system.ts";
+import { kernelVerdict, PLATFORM_LIMITS } from "../../api/tables/platform-limits.ts";
 import { DATAPLANE_PROBLEMS } from "../../api/validation/dataplane-configuration.ts";
 import { EBPF_PROBLEMS, ebpfPlatformProblems } from "../../api/validation/ebpf.ts";
 import { refusingAgents } from "../agent-ready.ts";

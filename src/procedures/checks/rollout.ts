@@ -3,7 +3,7 @@ import { fieldAt } from "../field-at.ts";
 import { type Check, fail, OK, ok, skip, some, warn } from "./check.ts";
 
 const ROLLING = "Node agents are replaced by a rolling update, one node after another. See docs/guide/upgrade.md.";
-const room = { group: "rollout", for: ["install", "switch", "upgrade"] } as const;
+const capacity = { group: "rollout", for: ["install", "switch", "upgrade"] } as const;
 
 /** Whether pods can be replaced node by node without getting stuck. */
 export const ROLLOUT_CHECKS: readonly Check[] = [
@@ -13,8 +13,8 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
     why: "Agents do not start on them, so a rollout would not finish.",
     fix: "kubectl describe node NODE",
     rule: ROLLING,
-    group: room.group,
-    for: ["running", ...room.for],
+    group: capacity.group,
+    for: ["running", ...capacity.for],
     run: ({ nodes, service }, { purpose }) => {
       const down = nodes.filter(({ ready }) => !ready).map(({ name }) => name);
       if (down.length === 0) return ok(`${nodes.length} nodes`);
@@ -33,7 +33,7 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
     why: "The operator and the controllers are ordinary pods and need a schedulable node.",
     fix: "kubectl uncordon NODE",
     rule: ROLLING,
-    ...room,
+    ...capacity,
     run: ({ nodes }) => {
       const open = nodes.filter(
         ({ schedulable, ready, operatingSystem }) => schedulable && ready && operatingSystem !== "windows",
@@ -52,7 +52,7 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
     why: "With the update strategy OnDelete a new version reaches a node only when its pod is deleted.",
     fix: "Set updateStrategy.type of the DaemonSet to RollingUpdate.",
     rule: ROLLING,
-    ...room,
+    ...capacity,
     for: ["switch", "upgrade"],
     run: ({ service }) => {
       const { nodeAgents } = service;
@@ -73,7 +73,7 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
     why: "A node drain would wait for this pod without end.",
     fix: "Repair the workload, or raise maxUnavailable of the budget.",
     rule: ROLLING,
-    ...room,
+    ...capacity,
     run: ({ budgets }) => {
       const closed = budgets.filter((budget) => {
         const { disruptionsAllowed, expectedPods } = (budget["status"] ?? {}) as {

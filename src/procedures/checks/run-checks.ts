@@ -1,6 +1,6 @@
 import type { Observation } from "../observation.ts";
 import type { Procedure } from "../plan.ts";
-import { askedDataplane, isEbpfOn } from "../plans/cluster-view.ts";
+import { isEbpfOn, requestedDataplane } from "../plans/cluster-view.ts";
 import { checksFor } from "./all.ts";
 import type { Check, CheckGroup, Finding, Purpose, Situation } from "./check.ts";
 import { SUBJECTS } from "./subjects.ts";
@@ -55,7 +55,7 @@ export function verdictOf(results: readonly CheckResult[]): Verdict {
 /** The data plane the checks are about: eBPF before a change towards it, otherwise the one that is there or asked for. */
 function dataplaneFor(observation: Observation, purpose: Purpose): Situation["dataplane"] {
   if (purpose === "install" || purpose === "switch") return "BPF";
-  return isEbpfOn(observation) || askedDataplane(observation) === "BPF" ? "BPF" : "Nftables";
+  return isEbpfOn(observation) || requestedDataplane(observation) === "BPF" ? "BPF" : "Nftables";
 }
 
 function resultOf(

@@ -1,4 +1,4 @@
-import { SERVICE_PROXY } from "../../api/service-proxy.ts";
+import { SERVICE_PROXY } from "../../api/tables/kube-proxy.ts";
 import { EBPF_PROBLEMS } from "../../api/validation/ebpf.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fieldAt } from "../field-at.ts";

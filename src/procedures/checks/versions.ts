@@ -1,7 +1,7 @@
-import { customResourceDefinitions } from "../../api/crd.ts";
+import { customResourceDefinitions } from "../../api/schema/crd.ts";
+import { compareVersions, formatVersion, parseVersion, sameLine } from "../../api/tables/version.ts";
+import { supportsUpgrade, UPGRADE_PROBLEMS, VERSION_GATES } from "../../api/tables/version-gates.ts";
 import { FLOW_PROBLEMS, flowResourceProblems } from "../../api/validation/flow-resources.ts";
-import { compareVersions, formatVersion, parseVersion, sameLine } from "../../api/version.ts";
-import { supportsUpgrade, UPGRADE_PROBLEMS, VERSION_GATES } from "../../api/version-gates.ts";
 import type { Observation } from "../observation.ts";
 import { definitionHash } from "../observe/definition-hash.ts";
 import { type Check, fail, fromTable, OK, ok, skip, some, warn } from "./check.ts";

@@ -38,7 +38,7 @@ const DEFAULTS: Readonly<Record<string, readonly unknown[]>> = {
   minReadySeconds: [0],
 };
 
-/** Whether a field has the value nobody needs to write; `beside` is what stands around it. */
+/** Whether a field has the value nobody needs to write; `sidecars` is what stands around it. */
 export function isDefault(name: string, value: unknown, beside: Readonly<Record<string, unknown>>): boolean {
   // The old name of the account, and the host's port of a pod in the host's network, repeat what stands beside them.
   if (name === "serviceAccount") return value === beside["serviceAccountName"];

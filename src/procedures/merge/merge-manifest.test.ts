@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { findRelease } from "../releases/old-release.ts";
-import { type ManifestFile, publishedObjects } from "../releases/published.ts";
-import { publishedText } from "../releases/published-text.ts";
+import { findRelease } from "../../releases/old-release.ts";
+import { type ManifestFile, publishedObjects } from "../../releases/published.ts";
+import { publishedText } from "../../releases/published-text.ts";
 import { appliedObject } from "./live-edits.ts";
 import { type MergedManifest, mergeManifest } from "./merge-manifest.ts";
 

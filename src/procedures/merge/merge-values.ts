@@ -26,13 +26,13 @@ export interface Merged {
 }
 
 /** How a person decided a clash beforehand. */
-export type Take = (path: FieldPath) => "mine" | "new" | undefined;
+export type Side = (path: FieldPath) => "mine" | "new" | undefined;
 
 type Three = readonly [base: unknown, theirs: unknown, ours: unknown];
 type Fields = Record<string, unknown>;
 
 /** Finds what a person changed from `base` to `theirs`, and which of it can be made again in `ours`. */
-export function mergeValues(path: FieldPath, values: Three, take: Take): Merged {
+export function mergeValues(path: FieldPath, values: Three, take: Side): Merged {
   const [base, theirs, ours] = values;
   if (same(base, theirs) || same(theirs, ours)) return { edits: [], clashes: [] };
   if (isFields(base) && isFields(theirs) && isFields(ours)) return mergeFields(path, [base, theirs, ours], take);
@@ -70,7 +70,7 @@ function isChoice(path: FieldPath): ((key: string) => boolean) | undefined {
   return list === undefined ? undefined : CHOICES[list];
 }
 
-function mergeFields(path: FieldPath, [base, theirs, ours]: readonly [Fields, Fields, Fields], take: Take): Merged {
+function mergeFields(path: FieldPath, [base, theirs, ours]: readonly [Fields, Fields, Fields], take: Side): Merged {
   const chosen = isChoice(path);
   const choice = (fields: Fields) => Object.fromEntries(Object.entries(fields).filter(([key]) => chosen?.(key)));
   const [b, t, o] = [choice(base), choice(theirs), choice(ours)];
@@ -80,7 +80,7 @@ function mergeFields(path: FieldPath, [base, theirs, ours]: readonly [Fields, Fi
   return together(clashing ? [...inside, mergeChoice(path, [b, t, o], take)] : inside);
 }
 
-function mergeChoice(path: FieldPath, [base, theirs, ours]: readonly [Fields, Fields, Fields], take: Take): Merged {
+function mergeChoice(path: FieldPath, [base, theirs, ours]: readonly [Fields, Fields, Fields], take: Side): Merged {
   const taken = take(path);
   if (taken === undefined) return { edits: [], clashes: [{ path, why: "both changed", base, theirs, ours }] };
   if (taken === "new") return { edits: [], clashes: [] };
@@ -93,7 +93,7 @@ function mergeLists(
   path: FieldPath,
   lists: readonly [unknown[], unknown[], unknown[]],
   values: Three,
-  take: Take,
+  take: Side,
 ): Merged {
   const rule = listRule(fieldName(path), lists);
   if (rule.as === "whole") return mergeLeaf(path, values, take);
@@ -138,7 +138,7 @@ function predecessor(items: Items, key: string): { after?: string } {
 }
 
 /** Texts that are more than a text: an image has parts, and some settings are a whole JSON document. */
-function mergeTexts(path: FieldPath, values: Three, take: Take): Merged | undefined {
+function mergeTexts(path: FieldPath, values: Three, take: Side): Merged | undefined {
   const [base, theirs, ours] = values;
   if (typeof base !== "string" || typeof theirs !== "string" || typeof ours !== "string") return undefined;
   if (fieldName(path) === "image") {
@@ -183,7 +183,7 @@ function withEdit(value: unknown, [segment, ...rest]: FieldPath, edit: Edit): un
   return changed.filter((item) => item !== undefined);
 }
 
-function mergeLeaf(path: FieldPath, [base, theirs, ours]: Three, take: Take): Merged {
+function mergeLeaf(path: FieldPath, [base, theirs, ours]: Three, take: Side): Merged {
   const edit = { path, from: base, to: theirs };
   if (same(base, ours)) return { edits: [edit], clashes: [] };
   const taken = take(path);

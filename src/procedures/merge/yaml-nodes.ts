@@ -38,7 +38,7 @@ function indexOf(document: Document, list: YAMLSeq, segment: Exclude<Segment, { 
 }
 
 /**
- * Makes an edit in a document. `given` is the person's own node for the new value, whose comments and way of writing stay; without
+ * Makes an edit in a document. `exported` is the person's own node for the new value, whose comments and way of writing stay; without
  * one the value is written anew.
  */
 export function makeEdit(document: Document, edit: Edit, given: Node | undefined): void {

@@ -2,7 +2,7 @@ import { parseAllDocuments } from "yaml";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { CodedError } from "../../kit/errors.ts";
-import type { ReleaseFiles } from "../release-files.ts";
+import type { ReleaseFiles } from "../../releases/release-files.ts";
 import { errors } from "./errors.ts";
 
 /** Mesh versions whose injector reads its configuration differently; the release has a file for each. */

@@ -1,7 +1,7 @@
 import { groupVersion } from "../../api/object.ts";
-import { storedPolicyName } from "../../api/policy-names.ts";
-import { findPlace, v3Places } from "../../api/v3-places.ts";
-import { v3Uid } from "../../api/v3-uid.ts";
+import { storedPolicyName } from "../../api/resources/policy-names.ts";
+import { findPlace, v3Places } from "../../api/resources/v3-places.ts";
+import { v3Uid } from "../../api/resources/v3-uid.ts";
 import type { Work } from "../action.ts";
 import type { OwnedThroughV3 } from "../observation.ts";
 import { metadataPages } from "../owned-through-v3.ts";

@@ -1,7 +1,7 @@
 import type { Names } from "../../api/names.ts";
 import { groupVersion, type ObjectRef, parseGroupVersion, type ResourceKind } from "../../api/object.ts";
-import { servedPolicyName, storedPolicyName } from "../../api/policy-names.ts";
-import { findPlace, v3Places } from "../../api/v3-places.ts";
+import { servedPolicyName, storedPolicyName } from "../../api/resources/policy-names.ts";
+import { findPlace, v3Places } from "../../api/resources/v3-places.ts";
 import type { Client } from "../../cluster/client.ts";
 import type { OwnedThroughV3 } from "../observation.ts";
 

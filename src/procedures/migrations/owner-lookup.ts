@@ -1,8 +1,8 @@
 import type { Names } from "../../api/names.ts";
 import { groupVersion } from "../../api/object.ts";
-import { storedPolicyName } from "../../api/policy-names.ts";
-import { findPlace, v3Places } from "../../api/v3-places.ts";
-import { v3Uid } from "../../api/v3-uid.ts";
+import { storedPolicyName } from "../../api/resources/policy-names.ts";
+import { findPlace, v3Places } from "../../api/resources/v3-places.ts";
+import { v3Uid } from "../../api/resources/v3-uid.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import type { OwnedThroughV3 } from "../observation.ts";

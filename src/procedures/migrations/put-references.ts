@@ -38,7 +38,7 @@ async function stripOne(work: Work, { kind, metadata }: OwnedObject): Promise<vo
     const operations = removals(seen, work.names);
     if (operations.length === 0) return;
     if (await patched(work, kind, seen, operations, attempt)) return;
-    seen = await look(work, kind, metadata, metadata.uid);
+    seen = await observe(work, kind, metadata, metadata.uid);
   }
 }
 
@@ -101,7 +101,7 @@ async function addOne(
   result: Restored,
 ): Promise<void> {
   for (let attempt = 1; ; attempt++) {
-    const seen = await look(work, place.kind, place.ref, place.sameUid ? entry.uid : undefined);
+    const seen = await observe(work, place.kind, place.ref, place.sameUid ? entry.uid : undefined);
     if (seen === undefined) return void result.goneObjects.push(entry);
     if ((seen.ownerReferences ?? []).some((one) => sameOwner(one, reference))) return void result.already++;
     if (await patched(work, place.kind, seen, addition(seen, reference), attempt)) return void result.added++;
@@ -151,7 +151,7 @@ async function patched(
 }
 
 /** The object as it is; undefined where it is gone, or another has its name. */
-async function look(
+async function observe(
   { client, signal }: Work,
   kind: ResourceKind,
   ref: ObjectRef,

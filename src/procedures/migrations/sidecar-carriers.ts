@@ -2,7 +2,7 @@ import type { Names } from "../../api/names.ts";
 import type { KubeObject, OwnerReference } from "../../api/object.ts";
 import type { Client } from "../../cluster/client.ts";
 import { PODS, REPLICA_SETS } from "../../cluster/kinds.ts";
-import type { Target } from "../actions/target.ts";
+import type { Target } from "../actions/objects/target.ts";
 
 interface Pod extends KubeObject {
   spec?: { containers?: { name: string; image?: string }[] };

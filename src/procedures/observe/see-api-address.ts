@@ -1,7 +1,7 @@
-import { ENDPOINT_RULES, type EndpointRule } from "../../api/endpoint-rules.ts";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { readYaml } from "../../api/service-proxy-mode.ts";
+import { readYaml } from "../../api/protocol/kube-proxy-mode.ts";
+import { ENDPOINT_RULES, type EndpointRule } from "../../api/tables/endpoint-rules.ts";
 import { endpointMapProblems } from "../../api/validation/endpoint-map.ts";
 import type { ClusterFacts } from "../../api/validation/facts.ts";
 import { kindOf } from "../cluster-facts.ts";
@@ -16,10 +16,10 @@ interface Found {
   from: string;
 }
 
-type Ground = Omit<SeenApiAddress, "candidates">;
+type Basis = Omit<SeenApiAddress, "candidates">;
 
 /** What the cluster says of its networks and of the API servers behind its own service. */
-export function seeNetworks(seen: ClusterObjects): Ground {
+export function seeNetworks(seen: ClusterObjects): Basis {
   const service = seen.services.find(
     ({ metadata }) => metadata.namespace === "default" && metadata.name === "kubernetes",
   );
@@ -45,7 +45,7 @@ export function seeNetworks(seen: ClusterObjects): Ground {
 export function seeCandidates(
   seen: ClusterObjects,
   facts: ClusterFacts,
-  observed: Pick<Observation, "kind" | "names" | "server"> & { ground: Ground; endpointMap: KubeObject | undefined },
+  observed: Pick<Observation, "kind" | "names" | "server"> & { ground: Basis; endpointMap: KubeObject | undefined },
 ): SeenApiAddress["candidates"] {
   const { names, ground } = observed;
   const byAddress = new Map<string, Found[]>();
@@ -64,7 +64,7 @@ export function seeCandidates(
 
 function findAll(
   seen: ClusterObjects,
-  observed: Pick<Observation, "kind" | "names" | "server"> & { ground: Ground; endpointMap: KubeObject | undefined },
+  observed: Pick<Observation, "kind" | "names" | "server"> & { ground: Basis; endpointMap: KubeObject | undefined },
 ): Found[] {
   const { names, server, ground, endpointMap } = observed;
   const found: Found[] = [];
@@ -122,7 +122,7 @@ const PLACES_OF_KINDS: Record<NonNullable<EndpointRule["writtenIn"]>, PlaceOfKin
 function against(
   { host, port }: Pick<Found, "host" | "port">,
   facts: ClusterFacts,
-  ground: Ground,
+  ground: Basis,
   names: Names,
 ): string[] {
   const { name, hostKey, portKey } = names.endpointMap;

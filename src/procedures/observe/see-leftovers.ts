@@ -1,7 +1,7 @@
 import type { Names } from "../../api/names.ts";
 import type { Condition, KubeObject } from "../../api/object.ts";
-import { parseVersion } from "../../api/version.ts";
-import { hasGate } from "../../api/version-gates.ts";
+import { parseVersion } from "../../api/tables/version.ts";
+import { hasGate } from "../../api/tables/version-gates.ts";
 import type { SeenLeftover, SeenService } from "../observation.ts";
 import type { ClusterObjects } from "./cluster-objects.ts";
 

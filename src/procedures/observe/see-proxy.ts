@@ -1,6 +1,6 @@
 import type { Names } from "../../api/names.ts";
-import { parkedBy, viewServiceProxy } from "../../api/protocol/service-proxy-view.ts";
-import { serviceProxySettings } from "../../api/service-proxy-mode.ts";
+import { serviceProxySettings } from "../../api/protocol/kube-proxy-mode.ts";
+import { parkedBy, viewServiceProxy } from "../../api/protocol/kube-proxy-view.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import { fieldAt } from "../field-at.ts";
 import type { SeenProxy } from "../observation.ts";

@@ -1,7 +1,7 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { nodeInterfaces } from "../../api/protocol/node-interfaces.ts";
+import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import { ebpfObjectProblems } from "../../api/validation/ebpf.ts";
 import type { SeenUnsupported } from "../observation.ts";
 import type { ClusterObjects } from "./cluster-objects.ts";

@@ -1,7 +1,7 @@
 import type { Dataplane } from "../../api/dataplane.ts";
 import type { Names, Noun } from "../../api/names.ts";
 import { groupVersion } from "../../api/object.ts";
-import type { Target } from "../actions/target.ts";
+import type { Target } from "../actions/objects/target.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation } from "../observation.ts";
 
@@ -11,7 +11,7 @@ export function atPath(path: string, value: unknown): Record<string, unknown> {
 }
 
 /** The data plane the installation asks for, or has by default; undefined where there is no installation. */
-export function askedDataplane({ service, names }: Observation): Dataplane | undefined {
+export function requestedDataplane({ service, names }: Observation): Dataplane | undefined {
   const { installation } = service;
   if (!installation) return undefined;
   const { linuxDataplane } = names.fields;
@@ -41,7 +41,7 @@ export function leavesProxyRules({ service, names }: Observation): boolean {
 }
 
 /** The operator's word for a data plane. */
-export function dataplaneWord(names: Names, mode: Dataplane): string {
+export function dataplaneName(names: Names, mode: Dataplane): string {
   return mode === "BPF" ? names.dataplanes.ebpf : names.dataplanes.standard[0];
 }
 

@@ -1,7 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { type RequestOptions, request } from "node:https";
 import { isIP } from "node:net";
-import type { Answer, Prober } from "./prove-address.ts";
+import type { ProbeAnswer, Prober } from "./prove-address.ts";
 
 const PATIENCE_MS = 3000;
 
@@ -17,8 +17,8 @@ export function probeFromHere(options: { authority: string | undefined; patience
         return [];
       }
     },
-    askVersion: ({ host, port }, signal) =>
-      ask({
+    requestVersion: ({ host, port }, signal) =>
+      requestOnce({
         host,
         port,
         path: "/version",
@@ -31,7 +31,7 @@ export function probeFromHere(options: { authority: string | undefined; patience
   };
 }
 
-function ask(options: RequestOptions): Promise<Answer> {
+function requestOnce(options: RequestOptions): Promise<ProbeAnswer> {
   return new Promise((resolve) => {
     const call = request(options, (response) => {
       let text = "";
@@ -47,7 +47,7 @@ function ask(options: RequestOptions): Promise<Answer> {
   });
 }
 
-function readVersion(status: number, text: string): Answer {
+function readVersion(status: number, text: string): ProbeAnswer {
   // Most API servers tell anybody their version; one that does not still proved its certificate.
   if (status === 401 || status === 403) return { is: "certificate" };
   try {
@@ -61,7 +61,7 @@ function readVersion(status: number, text: string): Answer {
 
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME|HOSTNAME/;
 
-function refusal(error: NodeJS.ErrnoException): Answer {
+function refusal(error: NodeJS.ErrnoException): ProbeAnswer {
   const code = error.code ?? "";
   const why = error.message.split("\n", 1)[0] ?? code;
   if (CERTIFICATE.test(code)) return { is: "wrong certificate", why };

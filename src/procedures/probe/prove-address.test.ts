@@ -4,14 +4,14 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { createAuthority, issue } from "../../kit/x509.ts";
 import { probeFromHere } from "./probe-from-here.ts";
-import { type Answer, type Prober, type Proof, proveAddress } from "./prove-address.ts";
+import { type ProbeAnswer, type Prober, type Proof, proveAddress } from "./prove-address.ts";
 
 const expected = { version: "v1.36.4" };
 
 describe("an address, as far as it can be proved", () => {
-  const prober = (answer: Answer, addresses = ["10.0.0.1"]): Prober => ({
+  const prober = (answer: ProbeAnswer, addresses = ["10.0.0.1"]): Prober => ({
     resolve: async () => addresses,
-    askVersion: async () => answer,
+    requestVersion: async () => answer,
   });
   it.each<[Proof["outcome"], Prober]>([
     ["proven", prober({ is: "version", version: "v1.36.4" })],

@@ -5,10 +5,10 @@ export interface Prober {
   /** The addresses a name has; empty where it has none. */
   resolve(host: string, signal?: AbortSignal): Promise<readonly string[]>;
   /** Opens a connection, checks the certificate against the cluster's authority and asks for the version. */
-  askVersion(address: { host: string; port: string }, signal?: AbortSignal): Promise<Answer>;
+  requestVersion(address: { host: string; port: string }, signal?: AbortSignal): Promise<ProbeAnswer>;
 }
 
-export type Answer =
+export type ProbeAnswer =
   | { is: "version"; version: string }
   /** The certificate is the cluster's; the version it tells only to those who may ask. */
   | { is: "certificate" }
@@ -43,7 +43,7 @@ export async function proveAddress(
     const found = await prober.resolve(host, signal);
     if (found.length === 0) return say("unresolved", `${host} does not resolve`);
   }
-  const answer = await prober.askVersion(address, signal);
+  const answer = await prober.requestVersion(address, signal);
   switch (answer.is) {
     case "no answer":
       return say("unreachable", `${host}:${port} does not answer: ${answer.why}`);

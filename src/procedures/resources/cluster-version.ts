@@ -1,8 +1,8 @@
 import type { Names } from "../../api/names.ts";
 import type { KubeObject, ObjectRef } from "../../api/object.ts";
-import { VERSION } from "../../api/release.ts";
-import { type V3Place, v3Places } from "../../api/v3-places.ts";
-import { parseVersion, sameLine } from "../../api/version.ts";
+import { type V3Place, v3Places } from "../../api/resources/v3-places.ts";
+import { VERSION } from "../../api/tables/release.ts";
+import { parseVersion, sameLine } from "../../api/tables/version.ts";
 import { fieldAt } from "../field-at.ts";
 import { errors } from "./errors.ts";
 import type { ResourceStore } from "./resource-store.ts";

@@ -16,7 +16,7 @@ export interface EtcdConfig {
 }
 
 /** As flags, environment or the file may say it; paths, not contents. */
-export interface DatastoreGiven {
+export interface DatastoreFlags {
   datastore?: string;
   etcdEndpoints?: string;
   etcdCa?: string;
@@ -33,13 +33,13 @@ const VARIABLES = {
   etcdCa: "ETCD_CA_CERT_FILE",
   etcdCert: "ETCD_CERT_FILE",
   etcdKey: "ETCD_KEY_FILE",
-} as const satisfies Record<keyof DatastoreGiven, string>;
+} as const satisfies Record<keyof DatastoreFlags, string>;
 /** What the public system's own tool calls the API datastore. */
 const API_WORDS = ["api", "kubernetes"];
 
 /** Flags before the environment, the environment before the file: `--config`, or the first of the usual places that is there. */
 export function readDatastoreConfig(
-  flags: DatastoreGiven & { config?: string },
+  flags: DatastoreFlags & { config?: string },
   environment: Environment = process.env,
 ): DatastoreConfig {
   const { config, ...given } = flags;
@@ -53,7 +53,7 @@ export function readDatastoreConfig(
   return { datastore: "etcd", etcd: etcdConfig(said) };
 }
 
-function etcdConfig({ etcdEndpoints = "", etcdCa, etcdCert, etcdKey }: DatastoreGiven): EtcdConfig {
+function etcdConfig({ etcdEndpoints = "", etcdCa, etcdCert, etcdKey }: DatastoreFlags): EtcdConfig {
   const endpoints = etcdEndpoints
     .split(",")
     .map((text) => text.trim())
@@ -94,12 +94,12 @@ function readPem(flag: string, path: string): string {
   return text;
 }
 
-function fromEnvironment(environment: Environment): DatastoreGiven {
+function fromEnvironment(environment: Environment): DatastoreFlags {
   const found = Object.entries(VARIABLES).map(([field, name]) => [field, environment[name] || undefined] as const);
   return defined(Object.fromEntries(found));
 }
 
-function readConfigFile(given: string | undefined, environment: Environment): DatastoreGiven {
+function readConfigFile(given: string | undefined, environment: Environment): DatastoreFlags {
   const state = environment["VENDORCTL_HOME"];
   const usual = [
     FILE,
@@ -123,7 +123,7 @@ function readConfigFile(given: string | undefined, environment: Environment): Da
 
 const FIELDS = { endpoints: "etcdEndpoints", ca: "etcdCa", cert: "etcdCert", key: "etcdKey" } as const;
 
-function parseConfigFile(path: string, text: string): DatastoreGiven {
+function parseConfigFile(path: string, text: string): DatastoreFlags {
   const document = parseDocument(text);
   const [problem] = document.errors;
   if (problem) throw errors.DATASTORE_CONFIG_BAD(path, problem.message.split("\n", 1)[0]!);
@@ -131,7 +131,7 @@ function parseConfigFile(path: string, text: string): DatastoreGiven {
   const unknown = Object.keys(others)[0];
   if (unknown !== undefined)
     throw errors.DATASTORE_CONFIG_BAD(path, `it has no field "${unknown}"; there are datastore and etcd`);
-  const given: DatastoreGiven = {};
+  const given: DatastoreFlags = {};
   if (datastore !== undefined) given.datastore = textOf(path, "datastore", datastore);
   for (const [key, value] of Object.entries(section(path, "etcd", etcd))) {
     if (!Object.hasOwn(FIELDS, key)) {

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { Names } from "../../api/names.ts";
 import { groupVersion, type KubeObject, type ObjectRef } from "../../api/object.ts";
-import { servedPolicyName, spellsOutDefault, storedPolicyName } from "../../api/policy-names.ts";
-import type { V3Place } from "../../api/v3-places.ts";
+import { servedPolicyName, spellsOutDefault, storedPolicyName } from "../../api/resources/policy-names.ts";
+import type { V3Place } from "../../api/resources/v3-places.ts";
 import { errors } from "./errors.ts";
 import type { EtcdClient, EtcdValue } from "./etcd-client.ts";
-import { type Keeper, Overtaken } from "./kept-store.ts";
+import { type Keeper, WriteConflict } from "./kept-store.ts";
 
 /**
  * v3 resources in etcd: one key each, the value the resource as JSON in the v3 group. Policies are kept as `TIER.NAME` here too.
@@ -15,7 +15,7 @@ export function etcdKeeper(client: EtcdClient, names: Names, now: () => Date): K
   const write = async (place: V3Place, object: KubeObject, revision: string): Promise<KubeObject> => {
     const key = keyOf(names, place, object.metadata);
     const done = await client.put(key, JSON.stringify(toKept(place, object, names)), revision);
-    if (done === undefined) throw new Overtaken();
+    if (done === undefined) throw new WriteConflict();
     return { ...object, metadata: { ...object.metadata, resourceVersion: done } };
   };
   return {
@@ -43,7 +43,7 @@ export function etcdKeeper(client: EtcdClient, names: Names, now: () => Date): K
     replace: (place, object) => write(place, object, object.metadata.resourceVersion ?? ABSENT),
     async remove(place, { metadata }) {
       const gone = await client.delete(keyOf(names, place, metadata), metadata.resourceVersion ?? ABSENT);
-      if (!gone) throw new Overtaken();
+      if (!gone) throw new WriteConflict();
     },
   };
 }

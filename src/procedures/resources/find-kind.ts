@@ -1,5 +1,5 @@
 import type { Names } from "../../api/names.ts";
-import { type V3Place, v3Places } from "../../api/v3-places.ts";
+import { type V3Place, v3Places } from "../../api/resources/v3-places.ts";
 import { errors } from "./errors.ts";
 
 /** The service's own bookkeeping: shown, never written by hand, and on etcd kept elsewhere. */

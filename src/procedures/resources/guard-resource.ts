@@ -1,9 +1,9 @@
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { orchestratorTier, tierOf } from "../../api/policy-names.ts";
-import { profileSource } from "../../api/profile-names.ts";
+import { orchestratorTier, tierOf } from "../../api/resources/policy-names.ts";
+import { profileSource } from "../../api/resources/profile-names.ts";
+import { type V3Place, v3Places } from "../../api/resources/v3-places.ts";
 import { StatusError } from "../../api/status.ts";
-import { type V3Place, v3Places } from "../../api/v3-places.ts";
 import { isBuiltInTier } from "../../api/validation/tier.ts";
 import { CodedError } from "../../kit/errors.ts";
 import { errors } from "./errors.ts";

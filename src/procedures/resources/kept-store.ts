@@ -1,19 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject, ObjectRef } from "../../api/object.ts";
-import { matchesLabels, parseLabelSelector } from "../../api/selector.ts";
-import { setDefaults } from "../../api/v3-defaults.ts";
-import type { V3Place } from "../../api/v3-places.ts";
+import { setDefaults } from "../../api/resources/v3-defaults.ts";
+import type { V3Place } from "../../api/resources/v3-places.ts";
+import { matchesLabels, parseLabelSelector } from "../../api/schema/selector.ts";
 import { applyJsonPatch } from "../../apiserver/patch/json-patch.ts";
 import { applyMergePatch } from "../../apiserver/patch/merge-patch.ts";
 import { clusterVersionOf } from "./cluster-version.ts";
 import { errors } from "./errors.ts";
 import { guardDelete, guardWrite } from "./guard-resource.ts";
-import { judge } from "./judge-resource.ts";
 import { printedName, type ResourcePatch, type ResourceStore, type Written } from "./resource-store.ts";
+import { validateResource } from "./validate-resource.ts";
 
 /** Somebody wrote between reading and writing. Never leaves this room: it is tried again, or told with its code. */
-export class Overtaken extends Error {}
+export class WriteConflict extends Error {}
 
 /** Where resources are kept without anybody in front who judges them. Objects are as people see them; each has its version. */
 export interface Keeper {
@@ -38,7 +38,7 @@ const ATTEMPTS = 5;
 export function keptStore(keeper: Keeper, names: Names): ResourceStore {
   const settle = async (place: V3Place, object: KubeObject, old: KubeObject | undefined) => {
     setDefaults(place.noun, object);
-    judge(place, object, names);
+    validateResource(place, object, names);
     await guardWrite(keeper, place, object, old, names);
   };
 
@@ -94,7 +94,7 @@ async function again<T>(place: V3Place, name: string, attempt: () => Promise<T>)
     try {
       return await attempt();
     } catch (error) {
-      if (!(error instanceof Overtaken)) throw error;
+      if (!(error instanceof WriteConflict)) throw error;
       if (left <= 1) throw errors.RESOURCE_OVERTAKEN(printedName(place, name)).from(error);
     }
   }

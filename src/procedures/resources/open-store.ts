@@ -1,6 +1,6 @@
 import type { Names } from "../../api/names.ts";
-import { VERSION } from "../../api/release.ts";
-import { parseVersion } from "../../api/version.ts";
+import { VERSION } from "../../api/tables/release.ts";
+import { parseVersion } from "../../api/tables/version.ts";
 import type { Client } from "../../cluster/client.ts";
 import { clusterVersionOf } from "./cluster-version.ts";
 import type { EtcdConfig } from "./config.ts";

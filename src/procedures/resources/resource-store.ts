@@ -1,5 +1,5 @@
 import type { KubeObject, ObjectRef } from "../../api/object.ts";
-import type { V3Place } from "../../api/v3-places.ts";
+import type { V3Place } from "../../api/resources/v3-places.ts";
 import type { JsonPatchOperation } from "../../cluster/client.ts";
 
 /** A patch that v3 resources take. */

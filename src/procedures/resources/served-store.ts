@@ -1,10 +1,10 @@
 import type { Names } from "../../api/names.ts";
 import type { KubeObject, ObjectRef } from "../../api/object.ts";
+import type { V3Place } from "../../api/resources/v3-places.ts";
 import type { StatusError } from "../../api/status.ts";
-import type { V3Place } from "../../api/v3-places.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isConflict, isNotFound } from "../../cluster/failures.ts";
-import { conflictsIn } from "../actions/apply-objects.ts";
+import { conflictsIn } from "../actions/objects/apply-objects.ts";
 import { clusterVersionOf } from "./cluster-version.ts";
 import { errors } from "./errors.ts";
 import { printedName, type ResourceStore, type Written } from "./resource-store.ts";

@@ -1,13 +1,13 @@
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { type V3Place, v3Places } from "../../api/resources/v3-places.ts";
+import { Translator } from "../../api/resources/v3-translate.ts";
 import type { StatusError } from "../../api/status.ts";
-import { type V3Place, v3Places } from "../../api/v3-places.ts";
-import { Translator } from "../../api/v3-translate.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";
-import { conflictsIn } from "../actions/apply-objects.ts";
+import { conflictsIn } from "../actions/objects/apply-objects.ts";
 import { errors } from "./errors.ts";
-import { type Keeper, Overtaken } from "./kept-store.ts";
+import { type Keeper, WriteConflict } from "./kept-store.ts";
 import { printedName } from "./resource-store.ts";
 
 /** The definitions v3 resources are stored under, for clusters where no aggregated API is up. */
@@ -65,7 +65,7 @@ export function storedKeeper(client: Client, names: Names, version: string, sign
           await client.replace<KubeObject>(place.stored, stored(place, object), { fieldManager, signal }),
         );
       } catch (error) {
-        if (isConflict(error) || isAlreadyExists(error)) throw new Overtaken();
+        if (isConflict(error) || isAlreadyExists(error)) throw new WriteConflict();
         throw error;
       }
     },
@@ -74,7 +74,7 @@ export function storedKeeper(client: Client, names: Names, version: string, sign
       const ref = { name: translator.storedName(place, name), namespace };
       const preconditions = { uid: translator.uid(uid ?? ""), resourceVersion };
       await client.delete(place.stored, ref, { preconditions, signal }).catch((error: unknown) => {
-        if (isConflict(error)) throw new Overtaken();
+        if (isConflict(error)) throw new WriteConflict();
         if (!isNotFound(error)) throw error;
       });
     },

@@ -1,14 +1,14 @@
 import { type Names, vendorNames } from "../../api/names.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
-import { storedPolicyName, tierOf } from "../../api/policy-names.ts";
-import { findPlace, type V3Place, v3Places } from "../../api/v3-places.ts";
+import { storedPolicyName, tierOf } from "../../api/resources/policy-names.ts";
+import { findPlace, type V3Place, v3Places } from "../../api/resources/v3-places.ts";
 import type { Problem } from "../../api/validation/problem.ts";
 import { validateObject } from "../../api/validation/validate.ts";
 import { errors } from "./errors.ts";
 import { printedName } from "./resource-store.ts";
 
 /** Refuses what the v3 API would refuse of an object by itself, every problem at once. */
-export function judge(place: V3Place, object: KubeObject, names: Names): void {
+export function validateResource(place: V3Place, object: KubeObject, names: Names): void {
   const problems = problemsOf(place, object, names);
   if (problems.length === 0) return;
   const said = problems.map(({ path, message, code }) => `${path}: ${message.replace(/\.$/, "")} [${code}]`);

@@ -4,7 +4,7 @@ import { createClient } from "../../cluster/client.ts";
 import { LEASES, SECRETS } from "../../cluster/kinds.ts";
 import type { Plan, Step } from "../plan.ts";
 import { applyObjectsStep, deleteObjectStep, mergePatchStep } from "../plans/steps.ts";
-import { type BareCluster, bareCluster, cutTransport, planOf, says } from "../testing/bare-cluster.ts";
+import { type BareCluster, bareCluster, cutTransport, logLine, planOf } from "../testing/bare-cluster.ts";
 import { listRuns, resumeRun, rollbackRun, startRun } from "./engine.ts";
 import { isUnfinished } from "./run-record.ts";
 import type { StepEvent } from "./step-event.ts";
@@ -133,7 +133,7 @@ const anyPlan = fc
   .map((moves) =>
     planOf(
       moves.map((move, at): Step => {
-        const said = says(`step-${at}`);
+        const said = logLine(`step-${at}`);
         if (move.do === "delete")
           return deleteObjectStep(said, { target: target(move.name === "settings" ? "a" : move.name) });
         if (move.do === "patch")

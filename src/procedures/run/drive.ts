@@ -12,7 +12,7 @@ export interface Drive {
   journal: Journal;
   work: Omit<Work, keyof Reports | "signal">;
   actions: Readonly<Record<string, Action>>;
-  tell(event: StepEvent): void;
+  emit(event: StepEvent): void;
   /** Aborts when somebody else has the lease. */
   lost: AbortSignal;
   interrupted: AbortSignal;
@@ -24,7 +24,7 @@ export interface Drive {
 
 /** Takes a run on until it ends, and tells how; what stops it is written down and thrown in words. */
 export async function drive(from: RunRecord, options: Drive): Promise<void> {
-  const { tell, work, plan } = options;
+  const { emit: tell, work, plan } = options;
   const startedAt = work.clock.now();
   const late = new AbortController();
   const disarm =
@@ -47,7 +47,7 @@ export async function drive(from: RunRecord, options: Drive): Promise<void> {
       tellEnd();
       return undefined;
     } catch (error) {
-      if (options.lost.aborted || isTakenOver(error)) throw errors.RUN_TAKEN_OVER().from(error);
+      if (options.lost.aborted || isSuperseded(error)) throw errors.RUN_TAKEN_OVER().from(error);
       const step = titleOfNext(record, plan);
       const stopped = options.interrupted.aborted
         ? errors.RUN_INTERRUPTED(record.id, step).from(error)
@@ -58,12 +58,12 @@ export async function drive(from: RunRecord, options: Drive): Promise<void> {
       return { step, error, stopped };
     }
   };
-  tellRun(options, record);
+  emitRun(options, record);
   try {
     const failed = await attempt(from);
     if (!failed) return;
     const { step, error } = failed;
-    const told = takenBackFor(failed);
+    const told = rolledBackFor(failed);
     if (failed.stopped || !(options.rollbackOnFailure || told) || !canGoBack(record, plan)) {
       tellEnd();
       throw failed.stopped ?? error;
@@ -72,7 +72,7 @@ export async function drive(from: RunRecord, options: Drive): Promise<void> {
     record = { ...record, heading: "back", keep: 0, outcome: "running" };
     // Written before the first step goes back: whoever takes it up from here goes on backwards.
     await options.journal.write(record);
-    tellRun({ ...options, resumed: false }, record);
+    emitRun({ ...options, resumed: false }, record);
     const again = await attempt(record);
     if (again) {
       tellEnd();
@@ -93,17 +93,17 @@ interface Failed {
 }
 
 /** Failures that undo what was done without being asked, each with what is said afterwards. */
-const TAKEN_BACK: Readonly<Record<string, (step: string, error: CodedError) => CodedError>> = {
+const ROLLED_BACK: Readonly<Record<string, (step: string, error: CodedError) => CodedError>> = {
   CANARY_OVER_BUDGET: (step, error) => errors.RUN_OVER_BUDGET(step, error.message).from(error),
   // Nothing but the measuring itself was begun.
   CANARY_NOT_CLEAN: (_step, error) => error,
 };
 
-function takenBackFor({ step, error }: Failed): CodedError | undefined {
-  return error instanceof CodedError ? TAKEN_BACK[error.code]?.(step, error) : undefined;
+function rolledBackFor({ step, error }: Failed): CodedError | undefined {
+  return error instanceof CodedError ? ROLLED_BACK[error.code]?.(step, error) : undefined;
 }
 
-function tellRun({ tell, plan, resumed }: Drive, { id, heading }: RunRecord): void {
+function emitRun({ emit: tell, plan, resumed }: Drive, { id, heading }: RunRecord): void {
   tell({ event: "run", run: id, plan: plan.id, title: plan.title, heading, steps: plan.steps.length, resumed });
 }
 
@@ -130,5 +130,5 @@ function titleOfNext(record: RunRecord, plan: Plan): string {
 const canGoBack = ({ steps }: RunRecord, plan: Plan): boolean =>
   plan.steps.every((step, index) => step.reversible === true || !isTouched(steps[index]?.state ?? "pending"));
 
-const isTakenOver = (error: unknown) => error instanceof CodedError && error.code === "RUN_TAKEN_OVER";
+const isSuperseded = (error: unknown) => error instanceof CodedError && error.code === "RUN_TAKEN_OVER";
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

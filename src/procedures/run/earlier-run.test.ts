@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { customResourceDefinitions } from "../../api/crd.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { customResourceDefinitions } from "../../api/schema/crd.ts";
 import { CRDS, PODS } from "../../cluster/kinds.ts";
 import { ACTIONS } from "../actions/all.ts";
 import { isUnaltered } from "../make-plan.ts";

@@ -8,7 +8,7 @@ import { LEASES, SECRETS } from "../../cluster/kinds.ts";
 import type { Action } from "../action.ts";
 import { ACTIONS } from "../actions/all.ts";
 import { applyObjectsStep, step } from "../plans/steps.ts";
-import { type BareCluster, bareCluster, memoryCopy, planOf, STEPS, says } from "../testing/bare-cluster.ts";
+import { type BareCluster, bareCluster, logLine, memoryCopy, planOf, STEPS } from "../testing/bare-cluster.ts";
 import { abortRun, listRuns, resumeRun, rollbackRun, startRun } from "./engine.ts";
 import { localCopyIn } from "./local-copy.ts";
 import type { StepEvent } from "./step-event.ts";
@@ -58,8 +58,8 @@ const TROUBLE: Record<string, Action> = {
     },
   },
 };
-const failing = () => planOf([...STEPS, step("fail", says("break"), {})]);
-const hanging = () => planOf([...STEPS, step("hang", says("hang"), {})]);
+const failing = () => planOf([...STEPS, step("fail", logLine("break"), {})]);
+const hanging = () => planOf([...STEPS, step("hang", logLine("hang"), {})]);
 
 describe("a run", () => {
   it("does what is needed, skips what is there, and goes all the way back", async () => {
@@ -134,14 +134,14 @@ describe("a run", () => {
       apply: async () => {},
       confirm: () => new Promise(() => {}),
     };
-    const plan = planOf([...STEPS, step("wait", says("wait"), {})]);
+    const plan = planOf([...STEPS, step("wait", logLine("wait"), {})]);
     const engine = cluster.engine({ actions: { ...ACTIONS, wait: waits } });
     expect((await told(startRun(engine, plan, { wait: false }))).at(-1)).toBe("stopped");
   });
 
   it("refuses a way back where a step has none, and leaves that step where it is told to", async () => {
     const objects = [{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "gone", namespace: "default" } }];
-    const plan = planOf([...STEPS, applyObjectsStep(says("lose", { reversible: "it is lost" }), { objects })]);
+    const plan = planOf([...STEPS, applyObjectsStep(logLine("lose", { reversible: "it is lost" }), { objects })]);
     await told(startRun(cluster.engine(), plan));
     expect(await failure(rollbackRun(cluster.engine()))).toMatchObject({
       code: "RUN_IRREVERSIBLE",
@@ -277,7 +277,7 @@ describe("a journal", () => {
       metadata: { name, namespace: "default" },
       data: Object.fromEntries(noise),
     });
-    const plan = planOf([applyObjectsStep(says("big"), { objects: [big("one"), big("two")] })]);
+    const plan = planOf([applyObjectsStep(logLine("big"), { objects: [big("one"), big("two")] })]);
     await told(startRun(cluster.engine(), plan));
     expect((await secrets()).map(({ metadata }) => metadata.name).filter((name) => /plan-1$/.test(name))).toHaveLength(
       1,

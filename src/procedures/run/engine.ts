@@ -1,12 +1,12 @@
 import { calicoNames, vendorNames } from "../../api/names.ts";
 import type { Client } from "../../cluster/client.ts";
 import type { Clock } from "../../kit/clock.ts";
+import type { ReleaseFiles } from "../../releases/release-files.ts";
 import { type Action, NO_REPORTS, type Reports, type Work } from "../action.ts";
 import { ACTIONS } from "../actions/all.ts";
 import { removeCanary } from "../canary/run-canary.ts";
 import type { OtherTools } from "../other-tools.ts";
 import type { Plan } from "../plan.ts";
-import type { ReleaseFiles } from "../release-files.ts";
 import { choose } from "./choose-run.ts";
 import { type Drive, drive } from "./drive.ts";
 import { errors } from "./errors.ts";
@@ -49,7 +49,7 @@ const KEPT = 20;
 export function startRun(engine: Engine, plan: Plan, options: RunOptions = {}): AsyncIterable<StepEvent> {
   return working(engine, async (journal, lost, tell) => {
     for (const step of plan.steps) actionOf(step, actionsOf(engine));
-    const found = await makeRoom(journal);
+    const found = await pruneRuns(journal);
     const record = newRecord(plan, { tool: engine.tool, now: engine.clock.now() });
     await journal.keepOnly([record.id, ...found]).catch(() => {});
     await journal.begin(record, plan);
@@ -145,11 +145,11 @@ function driving(
   const { client, clock, files, tools, signal, timeoutMs } = engine;
   const names = plan.names === "calico" ? calicoNames : vendorNames;
   const work: Omit<Work, keyof Reports | "signal"> = { client, clock, files, tools, names };
-  return { plan, journal, work, tell, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
+  return { plan, journal, work, emit: tell, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
 }
 
 /** The runs to keep. A run that changed nothing is in nobody's way; any other that is not finished is. */
-async function makeRoom(journal: Journal): Promise<string[]> {
+async function pruneRuns(journal: Journal): Promise<string[]> {
   const found = await journal.list();
   for (const run of found) {
     if ("damaged" in run) {

@@ -2,11 +2,11 @@ import type { Client } from "../../cluster/client.ts";
 import { isAlreadyExists, isConflict } from "../../cluster/failures.ts";
 import { createInformer } from "../../cluster/informer.ts";
 import { LEASES } from "../../cluster/kinds.ts";
-import { held, type Lease, released } from "../../cluster/lease.ts";
+import { acquired, type Lease, released } from "../../cluster/lease.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
-import { undefinedIfNotFound } from "../actions/target.ts";
+import { undefinedIfNotFound } from "../actions/objects/target.ts";
 import { errors } from "./errors.ts";
-import { holderInWords, isGone } from "./holder.ts";
+import { formatHolder, isHolderDead } from "./holder.ts";
 
 export interface LeaseOptions {
   client: Client;
@@ -36,7 +36,7 @@ export async function holdLease<T>(options: LeaseOptions, work: (signal: AbortSi
   } finally {
     stopped.abort();
     await renewing;
-    if (!lost.signal.aborted) await giveBack(options);
+    if (!lost.signal.aborted) await releaseLease(options);
   }
 }
 
@@ -45,8 +45,8 @@ async function acquire(options: LeaseOptions): Promise<void> {
     options.signal.throwIfAborted();
     const lease = await read(options);
     const holder = lease?.spec?.holderIdentity;
-    if (lease && holder && holder !== options.identity && !isGone(holder)) await outlive(options, lease);
-    else if (await take(options, lease)) return;
+    if (lease && holder && holder !== options.identity && !isHolderDead(holder)) await outlive(options, lease);
+    else if (await tryAcquire(options, lease)) return;
   }
 }
 
@@ -54,11 +54,11 @@ const read = ({ client, namespace, signal }: LeaseOptions): Promise<Lease | unde
   client.get<Lease>(LEASES, { namespace, name: NAME }, { signal }).catch(undefinedIfNotFound);
 
 /** False where somebody was quicker. */
-async function take(options: LeaseOptions, lease: Lease | undefined): Promise<boolean> {
+async function tryAcquire(options: LeaseOptions, lease: Lease | undefined): Promise<boolean> {
   const { client, namespace, identity, clock, leaseMs = LEASE_MS } = options;
   const metadata = { name: NAME, namespace };
   const fresh: Lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata };
-  const wanted = held(lease ?? fresh, identity, leaseMs, clock.now());
+  const wanted = acquired(lease ?? fresh, identity, leaseMs, clock.now());
   try {
     if (lease) await client.replace(LEASES, wanted);
     else await client.create(LEASES, wanted);
@@ -84,20 +84,20 @@ async function outlive(options: LeaseOptions, { spec }: Lease): Promise<void> {
     const newest = await Promise.race([changed, sleep(clock, duration, AbortSignal.any([signal, timeUp.signal]))]);
     signal.throwIfAborted();
     const holder = newest?.spec?.holderIdentity;
-    if (holder) throw errors.RUN_HELD(holderInWords(holder), newest.spec?.acquireTime ?? "an unknown time");
+    if (holder) throw errors.RUN_HELD(formatHolder(holder), newest.spec?.acquireTime ?? "an unknown time");
     // Silent for its whole duration: dead, or as good as. Its own next write fails, because the lease is ours by then.
-    if (newest === undefined) await takeFrom(options, spec);
+    if (newest === undefined) await acquireFrom(options, spec);
   } finally {
     timeUp.abort();
     await informer.stop();
   }
 }
 
-async function takeFrom(options: LeaseOptions, seen: Lease["spec"]): Promise<void> {
+async function acquireFrom(options: LeaseOptions, seen: Lease["spec"]): Promise<void> {
   const lease = await read(options);
   if (lease?.spec?.renewTime !== seen?.renewTime) return;
   // Ours from here on: the next look finds our own name, and takes it.
-  await take(options, lease);
+  await tryAcquire(options, lease);
 }
 
 async function renew(options: LeaseOptions, lost: AbortController, stopped: AbortSignal): Promise<void> {
@@ -110,7 +110,7 @@ async function renew(options: LeaseOptions, lost: AbortController, stopped: Abor
     try {
       const lease = await read({ ...options, signal: stopped });
       const ours = lease?.spec?.holderIdentity === identity;
-      if (ours && (await take(options, lease))) renewedAt = askedAt;
+      if (ours && (await tryAcquire(options, lease))) renewedAt = askedAt;
       else if (!ours) return lost.abort(errors.RUN_TAKEN_OVER());
     } catch {
       // Nobody answers. Others count from our last renewal, so we must have ended before they may begin.
@@ -119,7 +119,7 @@ async function renew(options: LeaseOptions, lost: AbortController, stopped: Abor
   }
 }
 
-async function giveBack(options: LeaseOptions): Promise<void> {
+async function releaseLease(options: LeaseOptions): Promise<void> {
   const { client, identity, clock, namespace } = options;
   try {
     const lease = await client.get<Lease>(LEASES, { namespace, name: NAME });

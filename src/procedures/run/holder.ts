@@ -9,7 +9,7 @@ export function newHolder(): string {
 }
 
 /** Whether a holder surely is no more: only of processes of this very machine can that be told. */
-export function isGone(holder: string): boolean {
+export function isHolderDead(holder: string): boolean {
   const [host, started, process] = holder.split("/");
   if (host !== hostname() || started !== boot() || started === UNKNOWN) return false;
   const [pid, since] = (process ?? "").split(".");
@@ -17,7 +17,7 @@ export function isGone(holder: string): boolean {
 }
 
 /** For people: `process 4711 on build-3`. */
-export function holderInWords(holder: string): string {
+export function formatHolder(holder: string): string {
   const [host, , process] = holder.split("/");
   return process === undefined ? holder : `process ${process.split(".")[0]} on ${host}`;
 }

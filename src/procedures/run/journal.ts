@@ -1,10 +1,10 @@
 import type { KubeObject } from "../../api/object.ts";
-import { compareVersions, parseVersion } from "../../api/version.ts";
+import { compareVersions, parseVersion } from "../../api/tables/version.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isAlreadyExists, isConflict } from "../../cluster/failures.ts";
 import { SECRETS } from "../../cluster/kinds.ts";
 import type { CodedError } from "../../kit/errors.ts";
-import { undefinedIfNotFound } from "../actions/target.ts";
+import { undefinedIfNotFound } from "../actions/objects/target.ts";
 import { isUnaltered } from "../make-plan.ts";
 import type { Plan } from "../plan.ts";
 import { errors } from "./errors.ts";

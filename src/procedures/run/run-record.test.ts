@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { planOf } from "../testing/bare-cluster.ts";
-import { holderInWords, isGone, newHolder } from "./holder.ts";
+import { formatHolder, isHolderDead, newHolder } from "./holder.ts";
 import { pack, unpack } from "./packed.ts";
 import { ended, type Move, newRecord, nextMove, type RunRecord, type StepState } from "./run-record.ts";
 
@@ -40,12 +40,12 @@ describe("a holder", () => {
   it("is gone only where this machine can tell", () => {
     const me = newHolder();
     const [host, boot] = me.split("/");
-    expect(isGone(me)).toBe(false);
-    expect(isGone(`${host}/${boot}/999999999.1.1`)).toBe(true);
-    expect(isGone(`${host}/${boot}/${process.pid}.1.1`)).toBe(true);
-    expect(isGone(`elsewhere/${boot}/999999999.1.1`)).toBe(false);
-    expect(isGone(`${host}/rebooted/999999999.1.1`)).toBe(false);
-    expect(holderInWords("build-3/b/4711.5.1")).toBe("process 4711 on build-3");
+    expect(isHolderDead(me)).toBe(false);
+    expect(isHolderDead(`${host}/${boot}/999999999.1.1`)).toBe(true);
+    expect(isHolderDead(`${host}/${boot}/${process.pid}.1.1`)).toBe(true);
+    expect(isHolderDead(`elsewhere/${boot}/999999999.1.1`)).toBe(false);
+    expect(isHolderDead(`${host}/rebooted/999999999.1.1`)).toBe(false);
+    expect(formatHolder("build-3/b/4711.5.1")).toBe("process 4711 on build-3");
   });
 });
 

@@ -13,7 +13,7 @@ export interface StepsOptions {
   journal: Journal;
   actions: Readonly<Record<string, Action>>;
   work: Omit<Work, keyof Reports>;
-  tell(event: StepEvent): void;
+  emit(event: StepEvent): void;
   /** Told of every record the journal has taken. */
   written(record: RunRecord): void;
   /** False: end when only waiting is left. */
@@ -47,11 +47,11 @@ export async function runSteps(from: RunRecord, options: StepsOptions): Promise<
     work.signal.throwIfAborted();
     const turn = turnOf(record, move.index, step, options, write);
     try {
-      if (move.do === "undo" && !takesBack(turn)) record = passOver(turn);
+      if (move.do === "undo" && !rollsBack(turn)) record = passOver(turn);
       else if (move.do === "undo") await undo(turn);
       else await advance(turn, move.do);
     } catch (error) {
-      tellStep(turn, "failed");
+      emitStep(turn, "failed");
       throw error;
     }
   }
@@ -84,14 +84,14 @@ function turnOf(
   };
   const work: Work = {
     ...options.work,
-    say: (text) => options.tell({ event: "say", ...about, kind: "note", text }),
+    say: (text) => options.emit({ event: "say", ...about, kind: "note", text }),
     waitingFor(what) {
       const since = new Date(clock.now()).toISOString();
-      options.tell({ event: "say", ...about, kind: "waiting", for: what, since, text: `waiting for ${what}` });
+      options.emit({ event: "say", ...about, kind: "waiting", for: what, since, text: `waiting for ${what}` });
     },
-    measured: (text) => options.tell({ event: "say", ...about, kind: "measured", text }),
+    measured: (text) => options.emit({ event: "say", ...about, kind: "measured", text }),
     async keep(figures) {
-      options.tell({ event: "traffic", ...about, figures });
+      options.emit({ event: "traffic", ...about, figures });
       await mark({ state: record.steps[index]?.state ?? "pending", figures });
     },
   };
@@ -111,11 +111,11 @@ function turnOf(
 async function advance(turn: Turn, from: "start" | "again" | "confirm"): Promise<void> {
   const { step, action, work, options, index } = turn;
   const again = <T>(call: () => Promise<T>) => patiently(options, call);
-  tellStep(turn, "running");
+  emitStep(turn, "running");
   if (from === "start") {
     if (!(await again(() => action.needed(step.inputs, work)))) {
       await turn.mark({ state: "skipped" });
-      return tellStep(turn, "skipped");
+      return emitStep(turn, "skipped");
     }
     if (action.before) {
       const seen = await again(async () => action.before?.(step.inputs, work));
@@ -130,40 +130,40 @@ async function advance(turn: Turn, from: "start" | "again" | "confirm"): Promise
     if (action.confirm && !action.waits) await turn.mark({ state: "applied" });
   }
   if (action.confirm) {
-    tellStep(turn, "waiting");
+    emitStep(turn, "waiting");
     await again(async () => action.confirm?.(step.inputs, work, before));
   }
   await turn.mark({ state: "confirmed", ms: work.clock.now() - turn.startedAt });
-  tellStep(turn, "done");
+  emitStep(turn, "done");
 }
 
 /** A step with no inverse is only reached where somebody chose to leave it, or where it changes nothing. */
-const takesBack = ({ step, action }: Turn): boolean =>
+const rollsBack = ({ step, action }: Turn): boolean =>
   action.undo !== undefined && action.waits !== true && step.reversible === true;
 
 /** Nothing is changed, so nothing is lost if nobody hears of it before the next write, or the last. */
 function passOver(turn: Turn): RunRecord {
-  tellStep(turn, "undoing");
-  tellStep(turn, "undone");
+  emitStep(turn, "undoing");
+  emitStep(turn, "undone");
   const at = new Date(turn.options.work.clock.now()).toISOString();
   return withStep(turn.record(), turn.index, { state: "undone", at });
 }
 
 async function undo(turn: Turn): Promise<void> {
   const { step, action, work, options, index } = turn;
-  tellStep(turn, "undoing");
+  emitStep(turn, "undoing");
   const before = action.before && (await patiently(options, () => options.journal.readBefore(turn.record(), index)));
   await patiently(options, async () => action.undo?.(step.inputs, work, before));
   await turn.mark({ state: "undone" });
-  tellStep(turn, "undone");
+  emitStep(turn, "undone");
 }
 
-function tellStep(turn: Turn, state: Extract<StepEvent, { event: "step" }>["state"]): void {
+function emitStep(turn: Turn, state: Extract<StepEvent, { event: "step" }>["state"]): void {
   const { options, index, step, work, startedAt } = turn;
   const { id, title, where } = step;
   const settled = state === "done" || state === "undone" || state === "failed";
   const took = settled ? { ms: work.clock.now() - startedAt } : {};
-  options.tell({ event: "step", number: index + 1, of: options.plan.steps.length, id, title, where, state, ...took });
+  options.emit({ event: "step", number: index + 1, of: options.plan.steps.length, id, title, where, state, ...took });
 }
 
 export function actionOf(step: Step, actions: Readonly<Record<string, Action>>): Action {
@@ -185,7 +185,7 @@ const BACKOFF = { initialMs: 250, maxMs: 5_000, jitter: 0.2 };
 const PATIENCE_MS = 60_000;
 
 /** An API server that restarts is part of some procedures: every step can be done twice, so it is asked again for a while. */
-async function patiently<T>({ work, tell }: StepsOptions, call: () => Promise<T>): Promise<T> {
+async function patiently<T>({ work, emit: tell }: StepsOptions, call: () => Promise<T>): Promise<T> {
   const { clock, signal } = work;
   const since = clock.now();
   for (let attempt = 1; ; attempt++) {

@@ -7,7 +7,7 @@ import { CONFIG_MAPS, PRIORITY_CLASSES, SECRETS } from "../../cluster/kinds.ts";
 import { systemClock } from "../../kit/clock.ts";
 import { makePlan } from "../make-plan.ts";
 import type { Plan, Step } from "../plan.ts";
-import { applyObjectsStep, deleteObjectStep, mergePatchStep, type Said, waitOutsideStep } from "../plans/steps.ts";
+import { applyObjectsStep, deleteObjectStep, mergePatchStep, type StepText, waitOutsideStep } from "../plans/steps.ts";
 import type { Engine } from "../run/engine.ts";
 import type { LocalCopy } from "../run/local-copy.ts";
 
@@ -110,32 +110,32 @@ const EARLIER = [
   secret("keys"),
 ];
 
-export const says = (id: string, change: Partial<Said> = {}): Said => {
+export const logLine = (id: string, change: Partial<StepText> = {}): StepText => {
   return { id, title: `Do ${id}`, where: "default", because: "the story needs it", ...change };
 };
 const target = (kind: string, name: string) => ({ apiVersion: "v1", kind, namespace: "default", name });
 
 /** One step of each general action that needs nobody else, in an order that depends on itself. */
 export const STEPS: readonly Step[] = [
-  applyObjectsStep(says("already"), { objects: [config("leftover", { by: "somebody" })] }),
-  applyObjectsStep(says("create"), {
+  applyObjectsStep(logLine("already"), { objects: [config("leftover", { by: "somebody" })] }),
+  applyObjectsStep(logLine("create"), {
     objects: [
       { apiVersion: "scheduling.k8s.io/v1", kind: "PriorityClass", metadata: { name: "made" }, value: 7 },
       config("inside", { a: "1" }),
     ],
   }),
-  applyObjectsStep(says("change"), {
+  applyObjectsStep(logLine("change"), {
     objects: [
       { ...secret("keys"), data: { password: Buffer.from("second").toString("base64") } },
       config("settings", { mode: "new" }),
     ],
   }),
-  mergePatchStep(says("patch"), {
+  mergePatchStep(logLine("patch"), {
     target: target("ConfigMap", "settings"),
     patch: { metadata: { labels: { seen: "true" } }, data: { keep: null, added: "1" } },
   }),
-  deleteObjectStep(says("delete"), { target: target("ConfigMap", "leftover") }),
-  waitOutsideStep(says("look"), {
+  deleteObjectStep(logLine("delete"), { target: target("ConfigMap", "leftover") }),
+  waitOutsideStep(logLine("look"), {
     tell: ["nothing to do"],
     until: [{ target: target("ConfigMap", "leftover"), exists: false }],
   }),

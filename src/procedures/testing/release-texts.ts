@@ -1,5 +1,5 @@
 import type { Names } from "../../api/names.ts";
-import type { InstallFiles, ReadFile } from "../plans/install-operator.ts";
+import type { InstallFiles, ReadFile } from "../plans/install/install-operator.ts";
 
 /** For tests of plans: the files of a release, as short as they can be, in either dialect. */
 export function releaseTexts(names: Names): InstallFiles {

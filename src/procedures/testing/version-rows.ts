@@ -1,4 +1,4 @@
-import { customResourceDefinitions } from "../../api/crd.ts";
+import { customResourceDefinitions } from "../../api/schema/crd.ts";
 import { seeDefinition } from "../observe/definition-hash.ts";
 import { type Row, running, upgrading } from "./checked-clusters.ts";
 import { object } from "./observed.ts";

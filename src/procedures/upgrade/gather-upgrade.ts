@@ -4,22 +4,22 @@ import type { KubeObject } from "../../api/object.ts";
 import { StatusError } from "../../api/status.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isConflict } from "../../cluster/failures.ts";
-import { MANAGER } from "../actions/adopt-fields.ts";
-import { kindOf, nameOf, targetOf, undefinedIfNotFound } from "../actions/target.ts";
+import { findRelease } from "../../releases/old-release.ts";
+import { digestOf, openReleaseFiles } from "../../releases/open-release-files.ts";
+import { publishedText } from "../../releases/published-text.ts";
+import type { ReleaseFiles } from "../../releases/release-files.ts";
+import { MANAGER } from "../actions/objects/adopt-fields.ts";
+import { kindOf, nameOf, targetOf, undefinedIfNotFound } from "../actions/objects/target.ts";
 import { LAST_APPLIED } from "../last-applied.ts";
 import { appliedObject } from "../merge/live-edits.ts";
 import { manifestDocuments } from "../merge/manifest-documents.ts";
 import { type MergedManifest, mergeManifest } from "../merge/merge-manifest.ts";
 import type { Observation } from "../observation.ts";
 import type { OtherTools } from "../other-tools.ts";
-import { CHART_TOOL } from "../plans/install-operator.ts";
-import type { PublishedRef, TakeOver, UpgradeFacts } from "../plans/upgrade.ts";
-import { errors } from "../plans/upgrade-errors.ts";
-import type { UpgradePath } from "../plans/upgrade-path.ts";
-import type { ReleaseFiles } from "../release-files.ts";
-import { findRelease } from "../releases/old-release.ts";
-import { digestOf, openReleaseFiles } from "../releases/open-release-files.ts";
-import { publishedText } from "../releases/published-text.ts";
+import { CHART_TOOL } from "../plans/install/install-operator.ts";
+import type { FieldTakeover, PublishedRef, UpgradeFacts } from "../plans/upgrade/upgrade.ts";
+import { errors } from "../plans/upgrade/upgrade-errors.ts";
+import type { UpgradePath } from "../plans/upgrade/upgrade-path.ts";
 import { releaseValues } from "./release-values.ts";
 
 /** Where an upgrade may look beside the observation. */
@@ -177,8 +177,8 @@ function sorted(data: unknown): unknown {
 }
 
 /** Asks the server, without force, whose fields an apply would take: each is shown before it is forced. */
-async function takeOvers(objects: readonly KubeObject[], sources: UpgradeSources): Promise<TakeOver[]> {
-  const found: TakeOver[] = [];
+async function takeOvers(objects: readonly KubeObject[], sources: UpgradeSources): Promise<FieldTakeover[]> {
+  const found: FieldTakeover[] = [];
   for (const object of objects) {
     for (const [owner, fields] of await conflictsOf(object, sources)) {
       found.push({ object: nameOf(targetOf(object)), owner, fields });

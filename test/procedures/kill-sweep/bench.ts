@@ -6,7 +6,7 @@ import { type CountingProxy, type Moment, startCountingProxy } from "./counting-
 import type { SweptProcedure } from "./procedures.ts";
 import { type Ended, openTool, type Tool } from "./tool-process.ts";
 
-export type Way = "there" | "back";
+export type Interruption = "there" | "back";
 
 /** A cluster in the initial state of a procedure, and a vendorctl whose every call is seen. */
 export interface Bench {
@@ -14,11 +14,11 @@ export interface Bench {
   initial: ClusterState;
   proxy: CountingProxy;
   /** The whole way, undisturbed; gives the calls it made. */
-  go(way: Way): Promise<readonly Call[]>;
+  go(way: Interruption): Promise<readonly Call[]>;
   /** One process, killed at the first call that is aimed at. */
   struck(aim: (call: Call) => Moment | undefined, argv: readonly string[]): Promise<Ended>;
   /** What a person types next on this way, after whatever ended the last process; nothing where it is over. */
-  next(way: Way): readonly string[] | undefined;
+  next(way: Interruption): readonly string[] | undefined;
   run(argv: readonly string[]): Promise<Ended>;
   state(): Promise<ClusterState>;
   /** What differs from a state, when the cluster has had its time. */
@@ -60,7 +60,7 @@ async function prepared(
   };
   await procedure.seed?.(cluster);
   for (const argv of procedure.before ?? []) must(await run(argv));
-  const commands: Record<Way, readonly string[]> = { there: procedure.argv, back: ["rollback"] };
+  const commands: Record<Interruption, readonly string[]> = { there: procedure.argv, back: ["rollback"] };
   return {
     procedure,
     initial: await settledState(cluster.client),
@@ -88,8 +88,8 @@ async function prepared(
 }
 
 function must(ended: Ended): void {
-  if (ended.status !== 0) throw new Error(`vendorctl ended with ${lastWord(ended)}`);
+  if (ended.status !== 0) throw new Error(`vendorctl ended with ${lastOutput(ended)}`);
 }
 
-export const lastWord = ({ err, out, status, signal }: Ended) =>
+export const lastOutput = ({ err, out, status, signal }: Ended) =>
   `${status ?? signal}: ${(err || out).trim().split("\n").slice(-3).join(" | ")}`;

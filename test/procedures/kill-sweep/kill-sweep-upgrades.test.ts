@@ -1,4 +1,4 @@
-import { tellOfDeaths } from "./tell-of-deaths.ts";
+import { reportKills } from "./report-kills.ts";
 import { UPGRADES } from "./upgrades.ts";
 
-tellOfDeaths(UPGRADES);
+reportKills(UPGRADES);

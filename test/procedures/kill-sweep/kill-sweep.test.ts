@@ -1,4 +1,4 @@
 import { SWEPT } from "./procedures.ts";
-import { tellOfDeaths } from "./tell-of-deaths.ts";
+import { reportKills } from "./report-kills.ts";
 
-tellOfDeaths(SWEPT);
+reportKills(SWEPT);

@@ -20,23 +20,23 @@ export interface SweptProcedure {
   argv: readonly string[];
 }
 
-const PAPER = { kind: "generic", nodes: 2 };
+const SIMULATED = { kind: "generic", nodes: 2 };
 
 const BY_HAND = ["--set", "spec.vendorNetwork.serviceProxyManagement=Disabled"];
 
 /** One row per procedure of the product; upgrades have a list of their own. A new procedure adds its row here and is swept. */
 export const SWEPT: readonly SweptProcedure[] = [
-  { name: "install", always: true, cluster: PAPER, argv: ["install"] },
+  { name: "install", always: true, cluster: SIMULATED, argv: ["install"] },
   {
     name: "switch to eBPF",
-    cluster: PAPER,
+    cluster: SIMULATED,
     before: [["install", "--dataplane", "standard"]],
     argv: ["switch", "--to", "BPF"],
   },
   {
     name: "switch to standard",
     always: true,
-    cluster: PAPER,
+    cluster: SIMULATED,
     before: [["install"]],
     argv: ["switch", "--to", "standard"],
   },
@@ -53,35 +53,35 @@ export const SWEPT: readonly SweptProcedure[] = [
   },
   {
     name: "switch to standard, with the proxy in a person's hands",
-    cluster: PAPER,
+    cluster: SIMULATED,
     before: [["install", ...BY_HAND]],
     argv: ["switch", "--to", "standard"],
   },
   {
     name: "proxy disable",
-    cluster: PAPER,
+    cluster: SIMULATED,
     before: [
       ["install", ...BY_HAND],
       ["proxy", "restore", "--leave-rules"],
     ],
     argv: ["proxy", "disable"],
   },
-  { name: "uninstall", cluster: PAPER, before: [["install"]], argv: ["uninstall"] },
+  { name: "uninstall", cluster: SIMULATED, before: [["install"]], argv: ["uninstall"] },
   {
     name: "migrate owner references, before an upgrade",
-    cluster: { ...PAPER, installed: { version: "v3.27", method: "operator" } },
+    cluster: { ...SIMULATED, installed: { version: "v3.27", method: "operator" } },
     seed: servesV3,
     argv: ["migrate", "owner-references", "--phase", "before"],
   },
   {
     name: "migrate host endpoints",
-    cluster: PAPER,
+    cluster: SIMULATED,
     before: [["install"], ["apply", "-f", resolve("test/procedures/kill-sweep/host-endpoint.yaml")]],
     argv: ["migrate", "host-endpoints", "--accept-policies"],
   },
   {
     name: "migrate sidecars",
-    cluster: PAPER,
+    cluster: SIMULATED,
     seed: hasMesh,
     argv: ["migrate", "sidecars", "--mesh-version", "1.15"],
   },

@@ -10,7 +10,7 @@ const MODE = process.env["SWEEP"];
 const CHOICE: Choice = MODE === "each" || MODE === "relentless" ? MODE : Number(process.env["SWEEP_SAMPLE"] ?? 2);
 const PATIENCE_MS = typeof CHOICE === "number" ? 600_000 : 6 * 3_600_000;
 
-export function tellOfDeaths(procedures: readonly SweptProcedure[]): void {
+export function reportKills(procedures: readonly SweptProcedure[]): void {
   describe("vendorctl killed in the middle", () => {
     for (const procedure of procedures) {
       const title = `of ${procedure.name}: resume ends where it would have ended, rollback where it began`;

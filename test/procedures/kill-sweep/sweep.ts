@@ -1,5 +1,5 @@
 import type { ClusterState } from "../../support/procedure-state.ts";
-import { type Bench, lastWord, openBench, type Way } from "./bench.ts";
+import { type Bench, type Interruption, lastOutput, openBench } from "./bench.ts";
 import type { Call } from "./call.ts";
 import type { Moment } from "./counting-proxy.ts";
 import type { SweptProcedure } from "./procedures.ts";
@@ -22,15 +22,15 @@ export type Choice = "each" | "relentless" | number;
 
 /** What a sweep came to: how often vendorctl was killed, how often all was well afterwards, and what was not. */
 export interface SweepResult {
-  calls: Record<Way, number>;
-  writes: Record<Way, number>;
-  killed: Record<Way, number>;
+  calls: Record<Interruption, number>;
+  writes: Record<Interruption, number>;
+  killed: Record<Interruption, number>;
   recovered: number;
   compared: number;
   problems: string[];
 }
 
-/** `tell` hears of every death, for who watches hours of it. */
+/** `runScenario` hears of every death, for who watches hours of it. */
 export async function sweep(
   procedure: SweptProcedure,
   choice: Choice,
@@ -75,7 +75,7 @@ async function relentlessly(
   result: SweepResult,
   tell: (line: string) => void,
 ): Promise<void> {
-  const all: readonly { way: Way; moment: Moment }[] = [
+  const all: readonly { way: Interruption; moment: Moment }[] = [
     { way: "back", moment: "before" },
     { way: "there", moment: "after" },
     { way: "back", moment: "after" },
@@ -104,7 +104,7 @@ const MOST_DEATHS = 1_000;
 
 async function killAllAlong(
   bench: Bench,
-  way: Way,
+  way: Interruption,
   moment: Moment,
   stride: number,
 ): Promise<{ deaths: number; problems: string[] }> {
@@ -122,7 +122,7 @@ async function killAllAlong(
     const ended = await bench.struck(aim, argv);
     if (ended.signal === "SIGKILL") deaths++;
     else if (ended.status === 0) break;
-    else return { deaths, problems: [`after (${last}), ${argv[0]} ended with ${lastWord(ended)}`] };
+    else return { deaths, problems: [`after (${last}), ${argv[0]} ended with ${lastOutput(ended)}`] };
     if (deaths > MOST_DEATHS) return { deaths, problems: [`no end of new calls, the last was (${last})`] };
   }
   return { deaths, problems: [] };
@@ -140,7 +140,7 @@ async function eachByItself(
     { name, moment: "before" as const },
     { name, moment: "after" as const },
   ]);
-  const judge = (way: Way, what: string, problems: readonly string[]) => {
+  const judge = (way: Interruption, what: string, problems: readonly string[]) => {
     result.killed[way]++;
     if (problems.length === 0) result.recovered++;
     else result.problems.push(...problems.map((text) => `${way}, ${what}: ${text}`));
@@ -172,23 +172,23 @@ async function eachByItself(
 /** One death, and one command after it that must end well. */
 async function killOnce(
   bench: Bench,
-  way: Way,
+  way: Interruption,
   name: string,
   moment: Moment,
   after: "resume" | "rollback" = "resume",
 ): Promise<string[]> {
   const aim = (call: Call) => (call.name === name ? moment : undefined);
   const first = await bench.struck(aim, bench.next(way) ?? []);
-  if (first.signal !== "SIGKILL") return [`the call did not come: ${lastWord(first)}`];
+  if (first.signal !== "SIGKILL") return [`the call did not come: ${lastOutput(first)}`];
   return await finish(bench, after === "rollback" ? "back" : way);
 }
 
 /** The way to its end, in one process. */
-async function finish(bench: Bench, way: Way): Promise<string[]> {
+async function finish(bench: Bench, way: Interruption): Promise<string[]> {
   const argv = way === "back" && bench.proxy.record === undefined ? undefined : bench.next(way);
   if (argv === undefined) return [];
   const ended = await bench.run(argv);
-  return ended.status === 0 ? [] : [`${argv[0]} ended with ${lastWord(ended)}`];
+  return ended.status === 0 ? [] : [`${argv[0]} ended with ${lastOutput(ended)}`];
 }
 
 async function compared(bench: Bench, expected: ClusterState, result: SweepResult): Promise<string[]> {
@@ -197,7 +197,7 @@ async function compared(bench: Bench, expected: ClusterState, result: SweepResul
 }
 
 /** Notes how many calls a way has, and gives the names of those that write. */
-function count(result: SweepResult, way: Way, calls: readonly Call[]): string[] {
+function count(result: SweepResult, way: Interruption, calls: readonly Call[]): string[] {
   const writes = [...new Set(calls.filter(({ isWrite }) => isWrite).map(({ name }) => name))];
   result.calls[way] = calls.length;
   result.writes[way] = writes.length;

@@ -4,7 +4,7 @@ import type { LocalCluster } from "../../../src/local/cluster.ts";
 import type { InstallMethod } from "../../../src/local/installed/install-method.ts";
 import type { RunRecord } from "../../../src/procedures/run/run-record.ts";
 import { startChartTool } from "../../support/chart-tool.ts";
-import { aggregatedApiAnswers, applyChart } from "../../support/upgrade-story.ts";
+import { aggregatedApiAnswers, applyChart } from "../../support/upgrade-scenario.ts";
 import type { SweptProcedure } from "./procedures.ts";
 
 const upgrade = (

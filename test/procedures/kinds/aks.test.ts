@@ -1,10 +1,10 @@
 import { describe, expect } from "vitest";
 import { storedKind } from "../../../src/operator/managed-kinds.ts";
-import { tellOfKind } from "../../support/kind-story.ts";
+import { describeKind } from "../../support/kind-scenario.ts";
 import { allStatuses } from "../../support/operator-status.ts";
 
 describe("aks: the managed service with an add-on manager", () => {
-  const story = tellOfKind({ kind: "aks", nodes: 3 });
+  const story = describeKind({ kind: "aks", nodes: 3 });
   const { step, ok, plan, looks, run } = story;
 
   step(
@@ -82,7 +82,7 @@ describe("aks: the managed service with an add-on manager", () => {
 });
 
 describe("aks: an IPVS proxy is the platform's to change", () => {
-  const { step, run } = tellOfKind({ kind: "aks", proxy: "ipvs" });
+  const { step, run } = describeKind({ kind: "aks", proxy: "ipvs" });
 
   step("so the installation is refused before anything is made", async () => {
     const { exit, err } = await run("install", "-y");

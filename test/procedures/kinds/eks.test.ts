@@ -1,9 +1,9 @@
 import { describe, expect } from "vitest";
 import { CONFIG_MAPS } from "../../../src/cluster/kinds.ts";
-import { tellOfKind } from "../../support/kind-story.ts";
+import { describeKind } from "../../support/kind-scenario.ts";
 
 describe("eks: the managed AWS-like service, with the Bottlerocket-like image on one node", () => {
-  const story = tellOfKind({ kind: "eks", nodes: 3 });
+  const story = describeKind({ kind: "eks", nodes: 3 });
   const { step, ok, plan, looks } = story;
 
   step(
@@ -42,7 +42,7 @@ describe("eks: the managed AWS-like service, with the Bottlerocket-like image on
 });
 
 describe("eks: with the proxy in IPVS mode", () => {
-  const story = tellOfKind({ kind: "eks", proxy: "ipvs" });
+  const story = describeKind({ kind: "eks", proxy: "ipvs" });
   const { step, ok, plan, looks } = story;
   const settings = async () => {
     const map = await story.cluster.client.get(CONFIG_MAPS, { namespace: "kube-system", name: "kube-proxy-config" });

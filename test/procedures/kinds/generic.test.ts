@@ -1,10 +1,10 @@
 import { describe, expect } from "vitest";
-import { tellOfKind } from "../../support/kind-story.ts";
+import { describeKind } from "../../support/kind-scenario.ts";
 import { untilAvailable } from "../../support/operator-status.ts";
 import { type ClusterState, settledState, untilState } from "../../support/procedure-state.ts";
 
 describe("generic: a self-managed cluster, as the bootstrap tool leaves it", () => {
-  const story = tellOfKind({ kind: "generic" });
+  const story = describeKind({ kind: "generic" });
   const { step, ok, plan, looks, run } = story;
   let before: ClusterState;
 
@@ -79,7 +79,7 @@ describe("generic: a self-managed cluster, as the bootstrap tool leaves it", () 
 });
 
 describe("generic: with the proxy in your own hands", () => {
-  const story = tellOfKind({ kind: "generic" });
+  const story = describeKind({ kind: "generic" });
   const { step, ok, plan, looks, run } = story;
   const byHand = ["--set", "spec.vendorNetwork.serviceProxyManagement=Disabled"];
 
@@ -146,7 +146,7 @@ describe("generic: with the proxy in your own hands", () => {
 });
 
 describe("generic: made without a service proxy (--skip-phases=addon/kube-proxy), as it should be", () => {
-  const { step, ok, plan, looks } = tellOfKind({ kind: "generic", proxy: "none" });
+  const { step, ok, plan, looks } = describeKind({ kind: "generic", proxy: "none" });
 
   step("there is nothing to disable, and the plan says nothing about it", async () => {
     const { plan: made, steps } = await plan("install");

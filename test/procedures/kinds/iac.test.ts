@@ -1,9 +1,9 @@
 import { describe, expect } from "vitest";
 import { DEPLOYMENTS } from "../../../src/cluster/kinds.ts";
-import { tellOfKind, withTheClusterTool } from "../../support/kind-story.ts";
+import { describeKind, withClusterTool } from "../../support/kind-scenario.ts";
 
 describe("iac: a cluster of an infrastructure-as-code tool, in an AWS-like cloud", () => {
-  const story = tellOfKind({ kind: "iac" }, withTheClusterTool);
+  const story = describeKind({ kind: "iac" }, withClusterTool);
   const { step, ok, plan, looks } = story;
 
   step(

@@ -1,8 +1,8 @@
 import { describe, expect } from "vitest";
-import { tellOfKind } from "../../support/kind-story.ts";
+import { describeKind } from "../../support/kind-scenario.ts";
 
 describe("mke: the container platform, installed with a service proxy", () => {
-  const { step, ok, plan, looks } = tellOfKind({ kind: "mke" });
+  const { step, ok, plan, looks } = describeKind({ kind: "mke" });
 
   step(
     "what the platform should have been installed with is said first; now the proxy's rules are left alone",
@@ -41,7 +41,7 @@ describe("mke: the container platform, installed with a service proxy", () => {
 });
 
 describe("mke: installed with --kube-proxy-mode=disabled, as it should be", () => {
-  const { step, ok, plan, looks, run } = tellOfKind({ kind: "mke", proxy: "none" });
+  const { step, ok, plan, looks, run } = describeKind({ kind: "mke", proxy: "none" });
 
   step("there is nothing to leave alone", async () => {
     const { steps } = await plan("install");

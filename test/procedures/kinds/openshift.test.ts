@@ -1,8 +1,8 @@
 import { describe, expect } from "vitest";
-import { tellOfKind } from "../../support/kind-story.ts";
+import { describeKind } from "../../support/kind-scenario.ts";
 
 describe("openshift: the enterprise container platform", () => {
-  const story = tellOfKind({ kind: "openshift" });
+  const story = describeKind({ kind: "openshift" });
   const { step, ok, plan, looks, run } = story;
 
   step("no address is needed, there is no proxy, eBPF is the default: the plan is the shortest there is", async () => {

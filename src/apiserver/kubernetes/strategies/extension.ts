@@ -1,7 +1,7 @@
 import type { KubeObject } from "../../../api/object.ts";
-import type { Schema } from "../../../api/schema.ts";
-import { fieldCause } from "../../../api/schema-cause.ts";
-import { structuralProblems } from "../../../api/schema-structural.ts";
+import type { Schema } from "../../../api/schema/schema.ts";
+import { fieldCause } from "../../../api/schema/schema-cause.ts";
+import { structuralProblems } from "../../../api/schema/schema-structural.ts";
 import type { StatusCause } from "../../../api/status.ts";
 import type { Strategy } from "../../resource.ts";
 import { ownSpec, specOf } from "../shapes.ts";

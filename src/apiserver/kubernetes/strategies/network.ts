@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../../api/object.ts";
-import { stringFitsFormat } from "../../../api/schema-formats.ts";
+import { stringFitsFormat } from "../../../api/schema/schema-formats.ts";
 import type { StatusCause } from "../../../api/status.ts";
 import type { Strategy } from "../../resource.ts";
 import { ownSpec, specOf } from "../shapes.ts";

@@ -5,7 +5,7 @@ import {
   invalidMessage,
   requiredMessage,
   unsupportedMessage,
-} from "../../../api/schema-cause.ts";
+} from "../../../api/schema/schema-cause.ts";
 import type { StatusCause } from "../../../api/status.ts";
 
 /** The rules that come back in many kinds, in the words Kubernetes uses for them. */

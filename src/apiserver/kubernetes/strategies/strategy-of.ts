@@ -1,4 +1,4 @@
-import type { Schema } from "../../../api/schema.ts";
+import type { Schema } from "../../../api/schema/schema.ts";
 import type { Strategy } from "../../resource.ts";
 import { dropEmpty } from "../drop-empty.ts";
 import { packageOf, typeNamed } from "../types.ts";

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
-import { completedWith, dataplane, oneOf, someText } from "./flags.ts";
-import { document } from "./help.ts";
-import type { Start } from "./program.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import { completedWith, dataplane, oneOf, someText } from "../../flags.ts";
+import { document } from "../../help.ts";
+import type { Start } from "../../program.ts";
 
 const CHECKED_BEFORE = ["install", "switch", "upgrade"] as const;
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
@@ -29,7 +29,7 @@ export function addCheckCommand(program: Command, start: Start): void {
     .option("--suppress <codes>", "findings to accept, by code, separated by commas (repeatable)", codes)
     .option("--strict", "treat warnings as failures: exit with 4")
     .option("--no-probe", "do not probe the API server's address from this machine")
-    .action(start(async () => (await import("./commands/check.ts")).check));
+    .action(start(async () => (await import("./check.run.ts")).check));
 }
 
 export function addStatusCommands(program: Command, start: Start): void {
@@ -42,13 +42,13 @@ export function addStatusCommands(program: Command, start: Start): void {
     ],
   })
     .option("-w, --watch", "update on every change, until Ctrl-C")
-    .action(start(async () => (await import("./commands/status.ts")).status));
+    .action(start(async () => (await import("./status.run.ts")).status));
   document(program.command("version"), {
     short: "Show the versions of vendorctl, the service and the API server",
     examples: [["Show the version of vendorctl without asking a cluster", "vendorctl version --client"]],
   })
     .option("--client", "show the version of vendorctl only; no cluster is contacted")
-    .action(start(async () => (await import("./commands/version.ts")).version));
+    .action(start(async () => (await import("./version.run.ts")).version));
 }
 
 const codes = completedWith("checks", (text: string, before: string[] = []): string[] => {

@@ -1,9 +1,9 @@
-import { CHECK_GROUPS } from "../procedures/checks/check.ts";
-import type { CheckResult, Verdict } from "../procedures/checks/run-checks.ts";
+import { CHECK_GROUPS } from "../../../procedures/checks/check.ts";
+import type { CheckResult, Verdict } from "../../../procedures/checks/run-checks.ts";
+import { Styled, styled } from "../../printable.ts";
+import { hanging, print, wrapped } from "../../printer.ts";
+import type { Session } from "../../session.ts";
 import { junitReport } from "./junit.ts";
-import { Styled, styled } from "./printable.ts";
-import { hanging, print, wrapped } from "./printer.ts";
-import type { Session } from "./session.ts";
 
 export interface CheckReport {
   apiVersion: "procedures.vendor.io/v1";
@@ -31,7 +31,7 @@ export async function printChecks(session: Session, report: CheckReport): Promis
   }
 }
 
-const WORD = { ok: "ok", warn: "warn", fail: "fail", skip: "skip", suppressed: "skip" } as const;
+const RESULT_TEXT = { ok: "ok", warn: "warn", fail: "fail", skip: "skip", suppressed: "skip" } as const;
 const WIDTH = 4;
 const STATUSES = ["ok", "warn", "fail", "skip", "suppressed"] as const;
 
@@ -39,7 +39,7 @@ async function painter(session: Session): Promise<Mark> {
   const { createColors } = (await import("picocolors")).default;
   const { green, yellow, red, dim } = createColors(session.flags.color);
   const paint = { ok: green, warn: yellow, fail: red, skip: dim, suppressed: dim };
-  return (status) => Styled.raw(paint[status](WORD[status]));
+  return (status) => Styled.raw(paint[status](RESULT_TEXT[status]));
 }
 
 /** One line for a healthy group; every finding with the evidence, why it matters and what to do. */
@@ -67,7 +67,7 @@ function groupLine(group: string, results: readonly CheckResult[], mark: Mark): 
 
 /** The word as a column of its own. */
 function column(status: CheckResult["status"], mark: Mark, indent = ""): Styled {
-  return styled`${indent}${mark(status)}${" ".repeat(WIDTH - WORD[status].length)}  `;
+  return styled`${indent}${mark(status)}${" ".repeat(WIDTH - RESULT_TEXT[status].length)}  `;
 }
 
 const INDENT = " ".repeat(WIDTH + 4);

@@ -1,19 +1,19 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
-import type { Dataplane } from "../../api/dataplane.ts";
-import type { Client } from "../../cluster/client.ts";
-import { CHECKS } from "../../procedures/checks/all.ts";
-import { chosenAddress } from "../../procedures/checks/api-address.ts";
-import type { Purpose } from "../../procedures/checks/check.ts";
-import { runChecks, verdictOf } from "../../procedures/checks/run-checks.ts";
-import type { Observation } from "../../procedures/observation.ts";
-import { observe } from "../../procedures/observe.ts";
-import { probeFromHere } from "../../procedures/probe/probe-from-here.ts";
-import { type Proof, proveAddress } from "../../procedures/probe/prove-address.ts";
-import { withCluster } from "../connect.ts";
-import { dialect } from "../dialect.ts";
-import { errors } from "../errors.ts";
-import { type CheckReport, printChecks } from "../print-checks.ts";
-import type { Session } from "../session.ts";
+import type { Dataplane } from "../../../api/dataplane.ts";
+import type { ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { CHECKS } from "../../../procedures/checks/all.ts";
+import { chosenAddress } from "../../../procedures/checks/api-address.ts";
+import type { Purpose } from "../../../procedures/checks/check.ts";
+import { runChecks, verdictOf } from "../../../procedures/checks/run-checks.ts";
+import type { Observation } from "../../../procedures/observation.ts";
+import { observe } from "../../../procedures/observe.ts";
+import { probeFromHere } from "../../../procedures/probe/probe-from-here.ts";
+import { type Proof, proveAddress } from "../../../procedures/probe/prove-address.ts";
+import { withCluster } from "../../connect.ts";
+import { errors } from "../../errors.ts";
+import { nameSet } from "../../name-set.ts";
+import type { Session } from "../../session.ts";
+import { type CheckReport, printChecks } from "./check.print.ts";
 
 interface CheckFlags {
   pre?: true;
@@ -32,7 +32,7 @@ export async function check(session: Session, flags: CheckFlags): Promise<void> 
   if (unknown !== undefined)
     throw errors.BAD_VALUE("--suppress", unknown, "the code of a check, as check -o json has it");
   const report = await withCluster(session, async (client, signal, server, authority) => {
-    const observation = await look(client, session, flags, { purpose, signal, server });
+    const observation = await observeCluster(client, session, flags, { purpose, signal, server });
     const proofs = flags.probe ? await prove(observation, authority, signal) : [];
     const results = runChecks(observation, purpose, {
       proofs,
@@ -54,7 +54,7 @@ function purposeOf(flags: CheckFlags): Purpose {
   return flags.for ?? (flags.pre ? "install" : "running");
 }
 
-function look(
+function observeCluster(
   client: Client,
   session: Session,
   { kind }: CheckFlags,
@@ -62,7 +62,7 @@ function look(
 ): Promise<Observation> {
   // Only before an upgrade does it matter who owns what, and asking means reading every kind there is.
   const owned = purpose === "upgrade";
-  return observe(client, dialect(session), { server, signal, owned, ...(kind ? { kind } : {}) });
+  return observe(client, nameSet(session), { server, signal, owned, ...(kind ? { kind } : {}) });
 }
 
 /** The one address that is or would be used. */

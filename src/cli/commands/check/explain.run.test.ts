@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { ERROR_SETS } from "../error-sets.ts";
-import { sentenceOf } from "../sentence-of.ts";
-import { vendorctl } from "../testing/fake-world.ts";
+import { ERROR_SETS } from "../../error-sets.ts";
+import { vendorctl } from "../../testing/fake-context.ts";
+import { sentenceOf } from "./sentence-of.ts";
 
 describe("vendorctl explain", () => {
   it("tells what a code means, with the parts that vary named", async () => {
@@ -31,7 +31,7 @@ describe("vendorctl explain", () => {
   });
 
   it("knows every set of errors in the project", () => {
-    const source = new URL("../../", import.meta.url);
+    const source = new URL("../../../", import.meta.url);
     const declaring = readdirSync(source, { recursive: true, encoding: "utf8" })
       .filter((path) => /\.ts$/.test(path) && !/\.test\.ts$|^kit\/errors\.ts$/.test(path))
       .filter((path) => /\bdefineErrors\(/.test(readFileSync(new URL(path, source), "utf8")));

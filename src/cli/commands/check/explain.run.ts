@@ -1,11 +1,11 @@
-import { EXPLANATIONS } from "../../api/validation/explain.ts";
-import { errorDefinition } from "../../kit/errors.ts";
-import { ERROR_SETS } from "../error-sets.ts";
-import { errors } from "../errors.ts";
-import { FIX_BY_REASON, reasonOfApiCode } from "../failure.ts";
-import { formatPairs, print } from "../printer.ts";
-import { sentenceOf } from "../sentence-of.ts";
-import type { Session } from "../session.ts";
+import { EXPLANATIONS } from "../../../api/validation/explain.ts";
+import { errorDefinition } from "../../../kit/errors.ts";
+import { ERROR_SETS } from "../../error-sets.ts";
+import { errors } from "../../errors.ts";
+import { FIX_BY_REASON, reasonOfApiCode } from "../../failure.ts";
+import { formatPairs, print } from "../../printer.ts";
+import type { Session } from "../../session.ts";
+import { sentenceOf } from "./sentence-of.ts";
 
 /** What is known of a code, in the order it is printed. */
 export interface Explanation {
@@ -47,7 +47,7 @@ function problemInAResource(code: string): Explanation | undefined {
 
 /** What `check` can find. */
 async function findingOfACheck(code: string): Promise<Explanation | undefined> {
-  const { checkExplanation } = await import("../../procedures/checks/all.ts");
+  const { checkExplanation } = await import("../../../procedures/checks/all.ts");
   const known = checkExplanation(code);
   return known && { code, title: known.title, why: known.why, fix: known.fix, rule: known.rule };
 }

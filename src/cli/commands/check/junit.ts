@@ -1,5 +1,5 @@
-import type { CheckResult } from "../procedures/checks/run-checks.ts";
-import type { CheckReport } from "./print-checks.ts";
+import type { CheckResult } from "../../../procedures/checks/run-checks.ts";
+import type { CheckReport } from "./check.print.ts";
 
 /** The report as test results, which every CI system can show: a suite per group, a case per check. */
 export function junitReport({ results, counts, purpose }: CheckReport): string {

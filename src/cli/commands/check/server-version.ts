@@ -1,6 +1,6 @@
-import type { Client } from "../cluster/client.ts";
-import { errors } from "../cluster/errors.ts";
-import { statusError } from "../cluster/failures.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { errors } from "../../../cluster/errors.ts";
+import { statusError } from "../../../cluster/failures.ts";
 
 /** What an API server says about itself: `gitVersion`, and whatever else it tells. */
 export interface ServerVersion extends Record<string, unknown> {

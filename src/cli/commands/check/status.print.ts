@@ -1,7 +1,7 @@
-import type { PartState, StatusPart, StatusTree } from "../procedures/status-tree.ts";
-import { Styled, styled } from "./printable.ts";
-import { hanging, wrapped } from "./printer.ts";
-import type { Session } from "./session.ts";
+import type { PartState, StatusPart, StatusTree } from "../../../procedures/status-tree.ts";
+import { Styled, styled } from "../../printable.ts";
+import { hanging, wrapped } from "../../printer.ts";
+import type { Session } from "../../session.ts";
 
 const SYMBOL: Record<PartState, string> = {
   ok: "ok",

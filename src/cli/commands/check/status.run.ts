@@ -1,21 +1,21 @@
-import type { Client } from "../../cluster/client.ts";
-import { observe } from "../../procedures/observe.ts";
-import { statusEvents } from "../../procedures/status-events.ts";
-import { type StatusTree, statusTree } from "../../procedures/status-tree.ts";
-import { withCluster } from "../connect.ts";
-import { dialect } from "../dialect.ts";
-import { formatStatus } from "../print-status.ts";
-import { Styled, styled } from "../printable.ts";
-import type { Session } from "../session.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { observe } from "../../../procedures/observe.ts";
+import { statusEvents } from "../../../procedures/status-events.ts";
+import { type StatusTree, statusTree } from "../../../procedures/status-tree.ts";
+import { withCluster } from "../../connect.ts";
+import { nameSet } from "../../name-set.ts";
+import { Styled, styled } from "../../printable.ts";
+import type { Session } from "../../session.ts";
+import { formatStatus } from "./status.print.ts";
 
 /** The tree once, or again whenever it changes. */
 export async function status(session: Session, flags: { watch?: true }): Promise<void> {
   await withCluster(session, async (client, signal, server) => {
-    const look = () => lookOnce(client, session, server, signal);
+    const look = () => observeOnce(client, session, server, signal);
     if (!flags.watch) return await show(session, await look());
     const redraw = watching(session);
     let shown = "";
-    for await (const _change of statusEvents(client, dialect(session), signal)) {
+    for await (const _change of statusEvents(client, nameSet(session), signal)) {
       const tree = await look();
       const text = JSON.stringify(tree);
       // A change may be invisible here, such as a heartbeat.
@@ -25,8 +25,8 @@ export async function status(session: Session, flags: { watch?: true }): Promise
   });
 }
 
-async function lookOnce(client: Client, session: Session, server: string, signal: AbortSignal): Promise<StatusTree> {
-  return statusTree(await observe(client, dialect(session), { server, signal }));
+async function observeOnce(client: Client, session: Session, server: string, signal: AbortSignal): Promise<StatusTree> {
+  return statusTree(await observe(client, nameSet(session), { server, signal }));
 }
 
 /** One report is indented for people; of many, each is a line. */
@@ -34,7 +34,7 @@ async function show(session: Session, tree: StatusTree, indent = 2): Promise<voi
   const { output } = session.flags;
   const report = { apiVersion: "procedures.vendor.io/v1", kind: "StatusReport", ...tree };
   if (output === "json") return session.out(`${JSON.stringify(report, null, indent)}\n`);
-  if (output === "yaml") return session.out((await import("../to-yaml.ts")).toYaml(report));
+  if (output === "yaml") return session.out((await import("../../to-yaml.ts")).toYaml(report));
   session.out(await formatStatus(session, tree));
 }
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { vendorctl } from "../testing/fake-world.ts";
+import { vendorctl } from "../../testing/fake-context.ts";
 
 /** The path of a kubeconfig for a server that answers as told. */
 async function clusterThat(answers: RequestListener): Promise<string> {

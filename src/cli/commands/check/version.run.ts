@@ -1,6 +1,6 @@
-import { VERSION } from "../../api/release.ts";
-import { print } from "../printer.ts";
-import type { Session } from "../session.ts";
+import { VERSION } from "../../../api/tables/release.ts";
+import { print } from "../../printer.ts";
+import type { Session } from "../../session.ts";
 
 /** The tool's version and the cluster's. They must be of one minor version before the tool writes. */
 export async function version(session: Session, options: { client?: true }): Promise<void> {
@@ -9,7 +9,7 @@ export async function version(session: Session, options: { client?: true }): Pro
     return await print(session, { client }, () => ({ columns: COLUMNS, rows: [["vendorctl", client.version]] }));
   }
   // Loaded only when a cluster is asked: --client is as quick as Node itself.
-  const { clusterVersions, adviseMismatch } = await import("../cluster-versions.ts");
+  const { clusterVersions, adviseMismatch } = await import("../../cluster-versions.ts");
   const { server, service } = await clusterVersions(session);
   const rows = [
     ["vendorctl", client.version],

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
-import { completedWith, dnsLabel, oneOf, release, someText, wholeNumber } from "./flags.ts";
-import { document } from "./help.ts";
-import type { Start } from "./program.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import { completedWith, dnsLabel, oneOf, release, someText, wholeNumber } from "../../flags.ts";
+import { document } from "../../help.ts";
+import type { Start } from "../../program.ts";
 
 const DEFAULT_NAME = "demo";
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
@@ -29,7 +29,7 @@ export function addClusterCommands(program: Command, start: Start): void {
       ["Stop it and remove it", "vendorctl cluster down"],
     ],
   });
-  const load = () => import("./commands/cluster.ts");
+  const load = () => import("./cluster.run.ts");
   const named = (command: Command) =>
     command.option("--name <name>", "name of the cluster", dnsLabel("--name"), DEFAULT_NAME);
 

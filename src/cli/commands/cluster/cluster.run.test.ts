@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fakeClusterCommands, vendorctl } from "../testing/fake-world.ts";
+import { fakeClusterCommands, vendorctl } from "../../testing/fake-context.ts";
 
 describe("vendorctl cluster", () => {
   it("brings a cluster up, says what happened on stderr and the result on stdout", async () => {

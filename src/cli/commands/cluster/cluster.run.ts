@@ -1,9 +1,9 @@
-import type { ClusterSummary, UpOptions } from "../cluster-commands.ts";
-import { errors } from "../errors.ts";
-import { formatPairs, print } from "../printer.ts";
-import { openProgress } from "../progress.ts";
-import type { Session } from "../session.ts";
-import { withinTimeout } from "../within-timeout.ts";
+import { errors } from "../../errors.ts";
+import { formatPairs, print } from "../../printer.ts";
+import { openProgress } from "../../progress.ts";
+import type { Session } from "../../session.ts";
+import { withinTimeout } from "../../within-timeout.ts";
+import type { ClusterSummary, UpOptions } from "./cluster-commands.ts";
 
 interface Named {
   name: string;

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { vendorctl } from "../testing/fake-world.ts";
+import { vendorctl } from "../../testing/fake-context.ts";
 
 async function completed(...words: string[]): Promise<string[]> {
   const { exit, out, err } = await vendorctl(["complete", "--", ...words]);

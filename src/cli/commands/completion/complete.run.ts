@@ -1,10 +1,10 @@
 import type { Command, Option } from "commander";
-import { type CompletionWords, lookUp, lookUpNames } from "../completion-sources.ts";
-import type { Completion, CompletionSource } from "../flags.ts";
-import type { World } from "../session.ts";
+import { type CompletionWords, lookUp, lookUpNames } from "../../completion-sources.ts";
+import type { Completion, CompletionSource } from "../../flags.ts";
+import type { CliContext } from "../../session.ts";
 
-/** Prints what may stand where the last of `words` stands, one candidate a line: what the shell scripts of `completion` ask. */
-export async function complete(world: World, program: Command, words: readonly string[]): Promise<void> {
+/** Prints what may stand where the last of `tokens` stands, one candidate a line: what the shell scripts of `completion` ask. */
+export async function complete(world: CliContext, program: Command, words: readonly string[]): Promise<void> {
   const { before, typed, prefix } = split(words);
   const found = await candidates(world, program, before, typed);
   const fitting = [...new Set(found)].filter((word) => word.startsWith(typed));
@@ -22,7 +22,7 @@ function split(words: readonly string[]): { before: string[]; typed: string; pre
 }
 
 async function candidates(
-  world: World,
+  world: CliContext,
   program: Command,
   before: readonly string[],
   typed: string,

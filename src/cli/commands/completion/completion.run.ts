@@ -1,5 +1,5 @@
-import { oneOf } from "../flags.ts";
-import type { Session } from "../session.ts";
+import { oneOf } from "../../flags.ts";
+import type { Session } from "../../session.ts";
 
 /** The scripts only ask: `vendorctl complete` knows every command, so they never go stale. */
 const SCRIPTS = {

@@ -1,12 +1,12 @@
-import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
-import type { StepEvent } from "../../procedures/run/step-event.ts";
-import type { ClusterCommands } from "../cluster-commands.ts";
-import { errors } from "../errors.ts";
-import { wrapped } from "../printer.ts";
-import { openProgress } from "../progress.ts";
-import { seconds } from "../run-printer.ts";
-import type { Session } from "../session.ts";
-import { runVendorctl } from "../vendorctl.ts";
+import type { TrafficRow } from "../../../api/protocol/traffic-report.ts";
+import type { StepEvent } from "../../../procedures/run/step-event.ts";
+import { errors } from "../../errors.ts";
+import { wrapped } from "../../printer.ts";
+import { openProgress } from "../../progress.ts";
+import type { Session } from "../../session.ts";
+import { runVendorctl } from "../../vendorctl.ts";
+import type { ClusterCommands } from "../cluster/cluster-commands.ts";
+import { seconds } from "../runs/run.print.ts";
 
 /** In a command: where the files of the release before this one are. */
 const RELEASE_BEFORE = "RELEASE-BEFORE";
@@ -62,7 +62,7 @@ const CHAPTERS: readonly Chapter[] = [
 ];
 
 /** `npm start`: the product on embedded clusters, by commands that can be pasted. Run again, it shows how the clusters are. */
-export async function startStory(session: Session, { paper }: { paper?: true }): Promise<void> {
+export async function runDemo(session: Session, { paper }: { paper?: true }): Promise<void> {
   const commands = await session.loadClusterCommands();
   for (const chapter of CHAPTERS) {
     await play(session, commands, { ...chapter, up: [...chapter.up, ...(paper ? ["--paper"] : [])] });
@@ -76,16 +76,20 @@ async function play(session: Session, commands: ClusterCommands, chapter: Chapte
   session.out(`\n${(await wrapped(intro, { width: WIDTH })).join("\n")}\n`);
   const running = (await commands.list()).some((cluster) => cluster.name === name && cluster.state === "running");
   if (running) session.out(`Cluster ${name} is running already.\n`);
-  else await say(session, { words: ["cluster", "up", "--name", name, ...chapter.up, "--detach"], shows: { last: 0 } });
+  else
+    await printLine(session, {
+      words: ["cluster", "up", "--name", name, ...chapter.up, "--detach"],
+      shows: { last: 0 },
+    });
   const kubeconfig = await commands.kubeconfig({ name });
   const { url } = await commands.releaseBefore();
   for (const { words, shows } of running ? chapter.again : chapter.commands) {
-    await say(session, { words: words.map((word) => (word === RELEASE_BEFORE ? url : word)), shows }, kubeconfig);
+    await printLine(session, { words: words.map((word) => (word === RELEASE_BEFORE ? url : word)), shows }, kubeconfig);
   }
 }
 
 /** Prints one command as it can be pasted, runs it, and prints what it came to. */
-async function say(session: Session, { words, shows }: Typed, kubeconfig?: string): Promise<void> {
+async function printLine(session: Session, { words, shows }: Typed, kubeconfig?: string): Promise<void> {
   if (session.signal.aborted) throw errors.INTERRUPTED();
   const where = kubeconfig === undefined ? "" : `KUBECONFIG=${kubeconfig} `;
   session.out(`\n$ ${where}${TOOL} ${words.join(" ")}\n`);

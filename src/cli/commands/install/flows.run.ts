@@ -1,7 +1,7 @@
-import { planDisableFlows, planEnableFlows } from "../../procedures/plans/flows.ts";
-import type { ProcedureFlags } from "../procedure-flags.ts";
-import { runProcedure } from "../run-procedure.ts";
-import type { Session } from "../session.ts";
+import { planDisableFlows, planEnableFlows } from "../../../procedures/plans/install/flows.ts";
+import type { Session } from "../../session.ts";
+import type { ProcedureFlags } from "../runs/procedure.flags.ts";
+import { runProcedure } from "../runs/run-procedure.ts";
 
 export async function enableFlows(session: Session, flags: ProcedureFlags & { ui?: true }): Promise<void> {
   await runProcedure(session, flags, {

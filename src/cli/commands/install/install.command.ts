@@ -1,11 +1,11 @@
 import type { Command } from "commander";
-import { CLUSTER_KINDS, type ClusterKind } from "../api/cluster-kinds.ts";
-import { dataplane, oneOf, someText } from "./flags.ts";
-import { document } from "./help.ts";
-import { cidr, fieldEdits, hostAndPort } from "./install-flags.ts";
-import { addProcedureFlags } from "./procedure-flags.ts";
-import type { Start } from "./program.ts";
-import { addTrafficFlags, addWaveFlags } from "./switch-flags.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import { dataplane, oneOf, someText } from "../../flags.ts";
+import { document } from "../../help.ts";
+import type { Start } from "../../program.ts";
+import { addProcedureFlags } from "../runs/procedure.flags.ts";
+import { addTrafficFlags, addWaveFlags } from "../switch/switch.flags.ts";
+import { cidr, fieldEdits, hostAndPort } from "./install.flags.ts";
 
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
 const METHODS = ["operator", "chart"] as const;
@@ -23,7 +23,7 @@ export function addInstallCommand(program: Command, start: Start): void {
     ],
   });
   addInstallFlags(addFileFlags(addKindFlag(addProcedureFlags(installing)))).action(
-    start(async () => (await import("./commands/install.ts")).install),
+    start(async () => (await import("./install.run.ts")).install),
   );
 }
 
@@ -39,7 +39,7 @@ export function addSwitchCommand(program: Command, start: Start): void {
   }).requiredOption("--to <bpf|standard>", "data plane to switch to, also ebpf or nftables", dataplane("--to"));
   addTrafficFlags(addWaveFlags(addApiServerFlag(addKindFlag(addProcedureFlags(switching)))), "auto")
     .option("--force", "continue even if no kube-proxy would serve, or canary traffic already fails")
-    .action(start(async () => (await import("./commands/switch.ts")).switchDataplane));
+    .action(start(async () => (await import("../switch/switch.run.ts")).switchDataplane));
 }
 
 export function addUninstallCommand(program: Command, start: Start): void {
@@ -53,7 +53,7 @@ export function addUninstallCommand(program: Command, start: Start): void {
   });
   addFileFlags(addKindFlag(addProcedureFlags(removing)))
     .option("--remove-crds", "remove the CRDs too, and with them every policy and pool")
-    .action(start(async () => (await import("./commands/uninstall.ts")).uninstall));
+    .action(start(async () => (await import("./uninstall.run.ts")).uninstall));
 }
 
 export function addProxyCommands(program: Command, start: Start): void {
@@ -61,7 +61,7 @@ export function addProxyCommands(program: Command, start: Start): void {
     short: "Show, disable or restore kube-proxy",
     long: "Show, disable or restore kube-proxy. eBPF serves Services in its place (kube-proxy replacement).",
   });
-  const load = () => import("./commands/proxy.ts");
+  const load = () => import("../switch/proxy.run.ts");
   addKindFlag(
     document(proxy.command("status"), {
       short: "Show whether kube-proxy or eBPF serves Services",

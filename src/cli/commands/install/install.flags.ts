@@ -1,7 +1,7 @@
-import { parseCidr } from "../kit/ip.ts";
-import type { ApiAddress } from "../procedures/plans/api-address.ts";
-import { parsePath } from "../procedures/plans/field-path.ts";
-import { errors } from "./errors.ts";
+import { parseCidr } from "../../../kit/ip.ts";
+import { parsePath } from "../../../procedures/plans/field-path.ts";
+import type { ApiAddress } from "../../../procedures/plans/install/api-address.ts";
+import { errors } from "../../errors.ts";
 
 /** `HOST:PORT`; an IPv6 address stands in brackets, as in a URL. */
 export function hostAndPort(flag: string): (text: string) => ApiAddress {

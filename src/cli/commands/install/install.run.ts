@@ -1,20 +1,20 @@
 import { writeFile } from "node:fs/promises";
 import { parse } from "yaml";
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
-import type { Dataplane } from "../../api/dataplane.ts";
-import type { Names } from "../../api/names.ts";
-import type { Plan } from "../../procedures/plan.ts";
-import type { ApiAddress } from "../../procedures/plans/api-address.ts";
-import { planInstall } from "../../procedures/plans/install.ts";
-import { CHART_TOOL, type InstallFiles, type ReadFile } from "../../procedures/plans/install-operator.ts";
-import type { ReleaseFiles } from "../../procedures/release-files.ts";
-import { digestOf } from "../../procedures/releases/open-release-files.ts";
-import { errors } from "../errors.ts";
-import type { FieldEdit } from "../install-flags.ts";
-import type { ProcedureFlags } from "../procedure-flags.ts";
-import { runProcedure } from "../run-procedure.ts";
-import type { Session } from "../session.ts";
-import { toolConnection } from "../tool-connection.ts";
+import type { Dataplane } from "../../../api/dataplane.ts";
+import type { Names } from "../../../api/names.ts";
+import type { ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import type { Plan } from "../../../procedures/plan.ts";
+import type { ApiAddress } from "../../../procedures/plans/install/api-address.ts";
+import { planInstall } from "../../../procedures/plans/install/install.ts";
+import { CHART_TOOL, type InstallFiles, type ReadFile } from "../../../procedures/plans/install/install-operator.ts";
+import { digestOf } from "../../../releases/open-release-files.ts";
+import type { ReleaseFiles } from "../../../releases/release-files.ts";
+import { errors } from "../../errors.ts";
+import type { Session } from "../../session.ts";
+import { toolConnection } from "../../tool-connection.ts";
+import type { ProcedureFlags } from "../runs/procedure.flags.ts";
+import { runProcedure } from "../runs/run-procedure.ts";
+import type { FieldEdit } from "./install.flags.ts";
 
 interface InstallFlags extends ProcedureFlags {
   kind?: ClusterKind;

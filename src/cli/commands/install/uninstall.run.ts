@@ -1,11 +1,11 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
-import { CHART_TOOL } from "../../procedures/plans/install-operator.ts";
-import { planUninstall } from "../../procedures/plans/uninstall.ts";
-import type { ProcedureFlags } from "../procedure-flags.ts";
-import { runProcedure } from "../run-procedure.ts";
-import type { Session } from "../session.ts";
-import { toolConnection } from "../tool-connection.ts";
-import { readRelease } from "./install.ts";
+import type { ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import { CHART_TOOL } from "../../../procedures/plans/install/install-operator.ts";
+import { planUninstall } from "../../../procedures/plans/install/uninstall.ts";
+import type { Session } from "../../session.ts";
+import { toolConnection } from "../../tool-connection.ts";
+import type { ProcedureFlags } from "../runs/procedure.flags.ts";
+import { runProcedure } from "../runs/run-procedure.ts";
+import { readRelease } from "./install.run.ts";
 
 interface UninstallFlags extends ProcedureFlags {
   kind?: ClusterKind;

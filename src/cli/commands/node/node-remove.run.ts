@@ -1,9 +1,9 @@
-import { shellDirectories } from "../../agent/config.ts";
-import { removeFromNode } from "../../agent/remove-from-node.ts";
-import { readInstallConfig } from "../../cni/config.ts";
-import { uninstallCni } from "../../cni/install.ts";
-import { errors } from "../errors.ts";
-import type { Session } from "../session.ts";
+import { shellDirectories } from "../../../agent/config.ts";
+import { removeFromNode } from "../../../agent/remove-from-node.ts";
+import { readInstallConfig } from "../../../cni/config.ts";
+import { uninstallCni } from "../../../cni/install.ts";
+import { errors } from "../../errors.ts";
+import type { Session } from "../../session.ts";
 
 /** What an uninstalled service leaves nothing behind by. Its agent must not run: it would put all of it back. */
 export async function nodeRemove(session: Session, { yes }: { yes?: true }): Promise<void> {

@@ -1,8 +1,8 @@
-import { shellDirectories } from "../../agent/config.ts";
-import { keepDeadMansWatch } from "../../agent/put-back.ts";
-import { rescueNode, rescueOver } from "../../agent/rescue-node.ts";
-import { realKernel } from "../../kernel/kernel.ts";
-import type { Session } from "../session.ts";
+import { shellDirectories } from "../../../agent/config.ts";
+import { rescueNode, rescueOver } from "../../../agent/rescue-node.ts";
+import { runRollbackWatchdog } from "../../../agent/rollback.ts";
+import { realKernel } from "../../../kernel/kernel.ts";
+import type { Session } from "../../session.ts";
 
 /** For a node that is cut off: asks nobody, and does what it can, whatever is there. */
 export async function nodeRescue(session: Session, { over }: { over?: true }): Promise<void> {
@@ -17,7 +17,7 @@ export async function nodeRescue(session: Session, { over }: { over?: true }): P
 }
 
 /** Started by the agent, and not for people: waits. */
-export async function nodeDeadMan(session: Session): Promise<void> {
-  const acted = await keepDeadMansWatch(realKernel(), shellDirectories(), session.signal);
+export async function nodeWatchdog(session: Session): Promise<void> {
+  const acted = await runRollbackWatchdog(realKernel(), shellDirectories(), session.signal);
   session.out(acted ? "the old data plane was restored\n" : "not needed\n");
 }

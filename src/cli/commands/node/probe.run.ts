@@ -1,12 +1,12 @@
-import { measureWays, type WayToMeasure } from "../../agent/probe/measure-ways.ts";
-import { KeptProbe, type ProbeTarget, probeOnce } from "../../agent/probe/probe-client.ts";
-import { type ProbePorts, serveProbe } from "../../agent/probe/probe-server.ts";
-import { formatSnapshot, type TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
-import { sleep, systemClock } from "../../kit/clock.ts";
-import { errors } from "../errors.ts";
-import type { World } from "../session.ts";
+import { measurePaths, type PathToMeasure } from "../../../agent/probe/measure-paths.ts";
+import { PersistentProbe, type ProbeTarget, probeOnce } from "../../../agent/probe/probe-client.ts";
+import { type ProbePorts, serveProbe } from "../../../agent/probe/probe-server.ts";
+import { formatSnapshot, type TrafficSnapshot } from "../../../api/protocol/traffic-report.ts";
+import { sleep, systemClock } from "../../../kit/clock.ts";
+import { errors } from "../../errors.ts";
+import type { CliContext } from "../../session.ts";
 
-export async function serve(world: World, ports: ProbePorts): Promise<void> {
+export async function serve(world: CliContext, ports: ProbePorts): Promise<void> {
   const server = await serveProbe(ports);
   world.out(`${JSON.stringify({ listening: server.ports })}\n`);
   await new Promise<void>((resolve) => {
@@ -25,7 +25,7 @@ interface ConnectOptions {
 }
 
 export async function connect(
-  world: World,
+  world: CliContext,
   targets: readonly { host: string; port: number }[],
   options: ConnectOptions,
 ): Promise<void> {
@@ -34,14 +34,18 @@ export async function connect(
 }
 
 /** How the last attempt went. */
-async function follow(world: World, at: { host: string; port: number }, options: ConnectOptions): Promise<boolean> {
+async function follow(
+  world: CliContext,
+  at: { host: string; port: number },
+  options: ConnectOptions,
+): Promise<boolean> {
   const { protocol, attemptTimeout, count, every, keep } = options;
   const target = { ...at, protocol };
-  const kept = keep && new KeptProbe(target, attemptTimeout);
+  const kept = keep && new PersistentProbe(target, attemptTimeout);
   let ok = false;
   for (let i = 0; (count === 0 || i < count) && !world.signal.aborted; i++) {
     if (i > 0) await sleep(systemClock, every, world.signal);
-    const result = kept ? await kept.ask() : await probeOnce(target, attemptTimeout);
+    const result = kept ? await kept.request() : await probeOnce(target, attemptTimeout);
     ok = result.ok;
     world.out(`${JSON.stringify(result)}\n`);
   }
@@ -51,10 +55,10 @@ async function follow(world: World, at: { host: string; port: number }, options:
 
 /** Until stopped, and once more then. */
 export async function measure(
-  world: World,
-  ways: readonly WayToMeasure[],
+  world: CliContext,
+  ways: readonly PathToMeasure[],
   options: { every: number; churn: number; report: number },
 ): Promise<void> {
   const tell = (snapshot: TrafficSnapshot) => world.out(formatSnapshot(snapshot));
-  await measureWays(ways, { ...options, tell, signal: world.signal });
+  await measurePaths(ways, { ...options, onSnapshot: tell, signal: world.signal });
 }

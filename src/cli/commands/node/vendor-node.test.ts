@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { readCliConfig } from "./config.ts";
-import { fakeClusterCommands } from "./testing/fake-world.ts";
+import { readCliConfig } from "../../config.ts";
+import { fakeClusterCommands } from "../../testing/fake-context.ts";
 import { runVendorNode } from "./vendor-node.ts";
 
 async function run(...argv: string[]) {

@@ -1,17 +1,17 @@
 import { Command } from "commander";
-import { VERSION } from "../api/release.ts";
-import { oneOf, wholeNumber } from "./flags.ts";
-import { guarded } from "./printable.ts";
-import { type GlobalFlags, OUTPUT_FORMATS, type Session, type World } from "./session.ts";
-import { runProgramTree } from "./vendorctl.ts";
+import { VERSION } from "../../../api/tables/release.ts";
+import { oneOf, wholeNumber } from "../../flags.ts";
+import { guarded } from "../../printable.ts";
+import { type CliContext, type GlobalFlags, OUTPUT_FORMATS, type Session } from "../../session.ts";
+import { runProgramTree } from "../../vendorctl.ts";
 
 /** `vendor node show TABLE` and `vendor node remove`: for people on a node, or in its agent's container. */
-export async function runVendorNode(argv: readonly string[], world: World): Promise<number> {
+export async function runVendorNode(argv: readonly string[], world: CliContext): Promise<number> {
   const safe = guarded(world);
   return await runProgramTree(buildNodeProgram(safe), argv, safe);
 }
 
-export function buildNodeProgram(world: World): Command {
+export function buildNodeProgram(world: CliContext): Command {
   const program = new Command("vendor node")
     .description("Show or remove what this node's agent has written to the kernel.")
     .exitOverride()
@@ -32,24 +32,20 @@ export function buildNodeProgram(world: World): Command {
       "print a table: endpoints, policies, ip-sets, routes, conntrack, counters, pods, services, settings or problems",
     )
     .argument("<table>", "which one")
-    .action(async (table: string) => (await import("./commands/node-show.ts")).nodeShow(session(), table));
+    .action(async (table: string) => (await import("./node-show.run.ts")).nodeShow(session(), table));
   program
     .command("remove")
     .description("remove programs, tables, routes, pod interfaces and the CNI plugin from this node")
     .option("--yes", "confirm; pods of this node lose their network")
-    .action(async (options: { yes?: true }) =>
-      (await import("./commands/node-remove.ts")).nodeRemove(session(), options),
-    );
+    .action(async (options: { yes?: true }) => (await import("./node-remove.run.ts")).nodeRemove(session(), options));
   program
     .command("rescue")
     .description("disable eBPF and remove the tables on this node, without the API server")
     .option("--over", "end the rescue: eBPF may be enabled again on this node")
-    .action(async (options: { over?: true }) =>
-      (await import("./commands/node-rescue.ts")).nodeRescue(session(), options),
-    );
+    .action(async (options: { over?: true }) => (await import("./node-rescue.run.ts")).nodeRescue(session(), options));
   program
     .command("dead-man", { hidden: true })
     .description("restore the old data plane unless the agent confirms the new one in time")
-    .action(async () => (await import("./commands/node-rescue.ts")).nodeDeadMan(session()));
+    .action(async () => (await import("./node-rescue.run.ts")).nodeWatchdog(session()));
   return program;
 }

@@ -1,24 +1,24 @@
 import { Command } from "commander";
-import { VERSION } from "../api/release.ts";
-import { errors } from "./errors.ts";
-import { duration, oneOf, wholeNumber } from "./flags.ts";
-import { guarded } from "./printable.ts";
-import type { World } from "./session.ts";
-import { runProgramTree } from "./vendorctl.ts";
+import { VERSION } from "../../../api/tables/release.ts";
+import { errors } from "../../errors.ts";
+import { duration, oneOf, wholeNumber } from "../../flags.ts";
+import { guarded } from "../../printable.ts";
+import type { CliContext } from "../../session.ts";
+import { runProgramTree } from "../../vendorctl.ts";
 
 /** `vendor probe serve` and `vendor probe connect`: the two ends of a network path. */
-export async function runVendorProbe(argv: readonly string[], world: World): Promise<number> {
+export async function runVendorProbe(argv: readonly string[], world: CliContext): Promise<number> {
   const safe = guarded(world);
   return await runProgramTree(buildProbeProgram(safe), argv, safe);
 }
 
-export function buildProbeProgram(world: World): Command {
+export function buildProbeProgram(world: CliContext): Command {
   const program = new Command("vendor probe")
     .description("Serve ports, connect to them, or measure network paths. Results are JSON lines.")
     .exitOverride()
     .configureOutput({ writeOut: world.out, writeErr: world.out, outputError: () => {} })
     .version(VERSION, "--version", "print the version");
-  const load = () => import("./commands/probe.ts");
+  const load = () => import("./probe.run.ts");
   program
     .command("serve")
     .description("answer on these ports until stopped, with the host name and the client address")
@@ -45,15 +45,15 @@ export function buildProbeProgram(world: World): Command {
     .option("--every <time>", "time between two messages", duration("--every"), 40)
     .option("--churn <time>", "time between two new connections", duration("--churn"), 500)
     .option("--report <time>", "time between two reports", duration("--report"), 1000)
-    .action(async (ways: string[], options) => (await load()).measure(world, ways.map(way), options));
+    .action(async (ways: string[], options) => (await load()).measure(world, ways.map(path), options));
   return program;
 }
 
-function way(text: string): { way: string; host: string; tcp: number; udp: number } {
+function path(text: string): { path: string; host: string; tcp: number; udp: number } {
   const [, name = "", at = "", udp] = /^([a-z0-9-]{1,63})=(.+?)(?:\/(\d{1,5}))?$/.exec(text) ?? [];
   if (!name) throw errors.USAGE(`"${text}" is not a path with a name`, "such as service=10.96.0.10:80");
   const { host, port } = target(at);
-  return { way: name, host, tcp: port, udp: Number(udp ?? port) };
+  return { path: name, host, tcp: port, udp: Number(udp ?? port) };
 }
 
 function ports(flag: string): (text: string) => number[] {

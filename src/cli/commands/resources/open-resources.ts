@@ -1,13 +1,13 @@
-import { calicoNames, type Names, vendorNames } from "../api/names.ts";
-import { loadConnection } from "../cluster/kubeconfig.ts";
-import { type DatastoreGiven, readDatastoreConfig } from "../procedures/resources/config.ts";
-import { openApiStore, openEtcdStore } from "../procedures/resources/open-store.ts";
-import type { ResourceStore } from "../procedures/resources/resource-store.ts";
-import { withCluster } from "./connect.ts";
-import type { Session } from "./session.ts";
-import { withinTimeout } from "./within-timeout.ts";
+import { calicoNames, type Names, vendorNames } from "../../../api/names.ts";
+import { loadConnection } from "../../../cluster/kubeconfig.ts";
+import { type DatastoreFlags, readDatastoreConfig } from "../../../procedures/resources/config.ts";
+import { openApiStore, openEtcdStore } from "../../../procedures/resources/open-store.ts";
+import type { ResourceStore } from "../../../procedures/resources/resource-store.ts";
+import { withCluster } from "../../connect.ts";
+import type { Session } from "../../session.ts";
+import { withinTimeout } from "../../within-timeout.ts";
 
-export interface StoreFlags extends DatastoreGiven {
+export interface StoreFlags extends DatastoreFlags {
   config?: string;
 }
 

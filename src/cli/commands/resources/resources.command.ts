@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { oneOf, someText } from "./flags.ts";
-import { document } from "./help.ts";
-import { addProcedureFlags } from "./procedure-flags.ts";
-import type { Start } from "./program.ts";
+import { oneOf, someText } from "../../flags.ts";
+import { document } from "../../help.ts";
+import type { Start } from "../../program.ts";
+import { addProcedureFlags } from "../runs/procedure.flags.ts";
 
 const PATCH_TYPES = ["merge", "json", "strategic"] as const;
 const DATASTORES = ["api", "etcd"] as const;
@@ -10,7 +10,7 @@ const file = someText("--filename", "a file, a folder or -");
 
 /** `get`, `apply`, `delete`, `label` and `patch` of v3 resources, with kubectl's words; on either datastore. */
 export function addResourceCommands(program: Command, start: Start): void {
-  const load = () => import("./commands/resources.ts");
+  const load = () => import("./resources.run.ts");
 
   const getting = document(program.command("get"), {
     short: "Display v3 resources: policies, pools, host endpoints, settings",

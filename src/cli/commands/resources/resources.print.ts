@@ -1,11 +1,11 @@
-import type { KubeObject } from "../api/object.ts";
-import { RESOURCES } from "../api/resources/all.ts";
-import { objectSchema } from "../api/resources/resource.ts";
-import type { V3Place } from "../api/v3-places.ts";
-import { servedKinds } from "../apiserver/custom-resources.ts";
-import { printedName } from "../procedures/resources/resource-store.ts";
-import { formatTable, type Table } from "./printer.ts";
-import type { Session } from "./session.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { RESOURCES } from "../../../api/resources/all.ts";
+import { objectSchema } from "../../../api/resources/resource.ts";
+import type { V3Place } from "../../../api/resources/v3-places.ts";
+import { servedKinds } from "../../../apiserver/custom-resources.ts";
+import { printedName } from "../../../procedures/resources/resource-store.ts";
+import { formatTable, type Table } from "../../printer.ts";
+import type { Session } from "../../session.ts";
 
 export interface Found {
   place: V3Place;
@@ -28,7 +28,7 @@ export async function printObjects(
     const value =
       options.single && objects.length === 1 ? objects[0] : { apiVersion: "v1", kind: "List", items: objects };
     const text =
-      output === "json" ? `${JSON.stringify(value, null, 2)}\n` : (await import("./to-yaml.ts")).toYaml(value);
+      output === "json" ? `${JSON.stringify(value, null, 2)}\n` : (await import("../../to-yaml.ts")).toYaml(value);
     session.out(text);
     return;
   }

@@ -1,21 +1,21 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
-import type { KubeObject, ObjectRef } from "../../api/object.ts";
-import type { V3Place } from "../../api/v3-places.ts";
-import type { JsonPatchOperation } from "../../cluster/client.ts";
-import type { Plan } from "../../procedures/plan.ts";
-import { refuseOtherVersions } from "../../procedures/resources/cluster-version.ts";
-import { errors } from "../../procedures/resources/errors.ts";
-import { findKind } from "../../procedures/resources/find-kind.ts";
-import { isTierMissing } from "../../procedures/resources/guard-resource.ts";
-import { placeOf } from "../../procedures/resources/judge-resource.ts";
-import { type ReadObject, readDocuments } from "../../procedures/resources/read-documents.ts";
-import { printedName, type ResourcePatch, type Written } from "../../procedures/resources/resource-store.ts";
-import { errors as usage } from "../errors.ts";
-import { type Resources, type StoreFlags, withResources } from "../open-resources.ts";
-import type { ProcedureFlags } from "../procedure-flags.ts";
-import { type Found, printObjects } from "../resource-printer.ts";
-import type { Session } from "../session.ts";
+import type { KubeObject, ObjectRef } from "../../../api/object.ts";
+import type { V3Place } from "../../../api/resources/v3-places.ts";
+import type { JsonPatchOperation } from "../../../cluster/client.ts";
+import type { Plan } from "../../../procedures/plan.ts";
+import { refuseOtherVersions } from "../../../procedures/resources/cluster-version.ts";
+import { errors } from "../../../procedures/resources/errors.ts";
+import { findKind } from "../../../procedures/resources/find-kind.ts";
+import { isTierMissing } from "../../../procedures/resources/guard-resource.ts";
+import { type ReadObject, readDocuments } from "../../../procedures/resources/read-documents.ts";
+import { printedName, type ResourcePatch, type Written } from "../../../procedures/resources/resource-store.ts";
+import { placeOf } from "../../../procedures/resources/validate-resource.ts";
+import { errors as usage } from "../../errors.ts";
+import type { Session } from "../../session.ts";
+import type { ProcedureFlags } from "../runs/procedure.flags.ts";
+import { type Resources, type StoreFlags, withResources } from "./open-resources.ts";
+import { type Found, printObjects } from "./resources.print.ts";
 
 interface Selecting {
   selector?: string;
@@ -70,7 +70,7 @@ async function applySaved(
   plan: ReadObject,
 ): Promise<void> {
   if (read.length > 1) throw errors.RESOURCE_FILE_BAD(plan.where, "a plan is applied alone");
-  const { applyPlan } = await import("../run-procedure.ts");
+  const { applyPlan } = await import("../runs/run-procedure.ts");
   await applyPlan(session, flags, plan.object as unknown as Plan);
 }
 

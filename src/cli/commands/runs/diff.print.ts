@@ -1,11 +1,11 @@
-import { calicoNames, vendorNames } from "../api/names.ts";
-import { NO_REPORTS, type Work } from "../procedures/action.ts";
-import type { Plan } from "../procedures/plan.ts";
-import { type PlannedChange, previewPlan } from "../procedures/preview-plan.ts";
-import type { Engine } from "../procedures/run/engine.ts";
-import { errors } from "./errors.ts";
-import { print } from "./printer.ts";
-import type { Session } from "./session.ts";
+import { calicoNames, vendorNames } from "../../../api/names.ts";
+import { NO_REPORTS, type Work } from "../../../procedures/action.ts";
+import type { Plan } from "../../../procedures/plan.ts";
+import { type PlannedChange, previewPlan } from "../../../procedures/preview-plan.ts";
+import type { Engine } from "../../../procedures/run/engine.ts";
+import { errors } from "../../errors.ts";
+import { print } from "../../printer.ts";
+import type { Session } from "../../session.ts";
 
 const WIDEST = 60;
 

@@ -1,14 +1,14 @@
-import { VERSION } from "../api/release.ts";
-import type { Client } from "../cluster/client.ts";
-import { systemClock } from "../kit/clock.ts";
-import { stateDirectory } from "../local/config.ts";
-import { readProgramPath } from "../procedures/config.ts";
-import { openReleaseFiles } from "../procedures/releases/open-release-files.ts";
-import type { Engine } from "../procedures/run/engine.ts";
-import { localCopyIn } from "../procedures/run/local-copy.ts";
-import { toolsOnPath } from "../procedures/tools-on-path.ts";
-import { withCluster } from "./connect.ts";
-import type { Session } from "./session.ts";
+import { VERSION } from "../../../api/tables/release.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { systemClock } from "../../../kit/clock.ts";
+import { stateDirectory } from "../../../local/config.ts";
+import { readProgramPath } from "../../../procedures/config.ts";
+import type { Engine } from "../../../procedures/run/engine.ts";
+import { localCopyIn } from "../../../procedures/run/local-copy.ts";
+import { toolsOnPath } from "../../../procedures/tools-on-path.ts";
+import { openReleaseFiles } from "../../../releases/open-release-files.ts";
+import { withCluster } from "../../connect.ts";
+import type { Session } from "../../session.ts";
 
 /** Does something with an engine for the cluster the flags name. How long it may take, the engine sees to: it has a journal to save. */
 export function withEngine<T>(

@@ -1,6 +1,6 @@
-import type { Plan } from "../procedures/plan.ts";
-import { formatTable, wrapped } from "./printer.ts";
-import type { Session } from "./session.ts";
+import type { Plan } from "../../../procedures/plan.ts";
+import { formatTable, wrapped } from "../../printer.ts";
+import type { Session } from "../../session.ts";
 
 /** A plan for a person: its steps, what to know, and nothing else. */
 export async function planText(plan: Plan, width = Number.POSITIVE_INFINITY): Promise<string> {
@@ -25,7 +25,7 @@ function shortHashes(text: string): string {
 /** Prints a plan as the result of a command: as it is saved, or as it is read, with the one command that runs it. */
 export async function printPlan(session: Session, plan: Plan): Promise<void> {
   if (session.flags.output === "json") return session.out(`${JSON.stringify(plan, null, 2)}\n`);
-  if (session.flags.output === "yaml") return session.out((await import("./to-yaml.ts")).toYaml(plan));
+  if (session.flags.output === "yaml") return session.out((await import("../../to-yaml.ts")).toYaml(plan));
   const width = session.config.outColumns;
   const next = await wrapped(`${plan.command} -y`, { first: "run it with: ", width });
   session.out(`${await planText(plan, width)}${plan.steps.length === 0 ? "" : `\n${next.join("\n")}\n`}`);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { completedWith, oneOf, someText } from "./flags.ts";
-import { optionWithDefault } from "./help.ts";
+import { completedWith, oneOf, someText } from "../../flags.ts";
+import { optionWithDefault } from "../../help.ts";
 
 /** Flags of every command that changes a cluster. */
 export interface ProcedureFlags {

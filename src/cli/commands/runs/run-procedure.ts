@@ -1,26 +1,26 @@
-import type { ClusterKind } from "../api/cluster-kinds.ts";
-import type { Dataplane } from "../api/dataplane.ts";
-import { calicoNames, vendorNames } from "../api/names.ts";
-import type { Client } from "../cluster/client.ts";
-import { CodedError } from "../kit/errors.ts";
-import { blockingResults } from "../procedures/checks/run-checks.ts";
-import { driftSince, fingerprint } from "../procedures/fingerprint.ts";
-import { isUnaltered } from "../procedures/make-plan.ts";
-import type { Observation } from "../procedures/observation.ts";
-import { observe } from "../procedures/observe.ts";
-import type { OtherTools } from "../procedures/other-tools.ts";
-import type { Plan, Procedure } from "../procedures/plan.ts";
-import type { ReleaseFiles } from "../procedures/release-files.ts";
-import { type Engine, startRun } from "../procedures/run/engine.ts";
-import { errors as runErrors } from "../procedures/run/errors.ts";
-import { commandLine } from "./command-line.ts";
-import { errors } from "./errors.ts";
-import { EXIT } from "./exit-status.ts";
+import type { Dataplane } from "../../../api/dataplane.ts";
+import { calicoNames, vendorNames } from "../../../api/names.ts";
+import type { ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { CodedError } from "../../../kit/errors.ts";
+import { blockingResults } from "../../../procedures/checks/run-checks.ts";
+import { driftSince, fingerprint } from "../../../procedures/fingerprint.ts";
+import { isUnaltered } from "../../../procedures/make-plan.ts";
+import type { Observation } from "../../../procedures/observation.ts";
+import { observe } from "../../../procedures/observe.ts";
+import type { OtherTools } from "../../../procedures/other-tools.ts";
+import type { Plan, Procedure } from "../../../procedures/plan.ts";
+import { type Engine, startRun } from "../../../procedures/run/engine.ts";
+import { errors as runErrors } from "../../../procedures/run/errors.ts";
+import type { ReleaseFiles } from "../../../releases/release-files.ts";
+import { commandLine } from "../../command-line.ts";
+import { errors } from "../../errors.ts";
+import { EXIT } from "../../exit-status.ts";
+import type { Session } from "../../session.ts";
 import { withEngine } from "./open-engine.ts";
-import { planText, printPlan } from "./print-plan.ts";
-import type { ProcedureFlags } from "./procedure-flags.ts";
-import { printReport, showRun } from "./run-printer.ts";
-import type { Session } from "./session.ts";
+import { planText, printPlan } from "./plan.print.ts";
+import type { ProcedureFlags } from "./procedure.flags.ts";
+import { printReport, showRun } from "./run.print.ts";
 
 /** What a plan may be made from beside the observation. */
 export interface PlanContext {
@@ -49,7 +49,7 @@ export interface ProcedureRequest {
 export async function runProcedure(session: Session, flags: ProcedureFlags, request: ProcedureRequest): Promise<void> {
   await withEngine(session, flags, async (engine, server) => {
     const { client, files, tools, signal } = engine;
-    const observation = await look(session, engine, server, request);
+    const observation = await observeCluster(session, engine, server, request);
     refuseBlocked(observation, request, flags);
     const command = commandLine(session.argv ?? [request.procedure]);
     const plan = await request.makePlan(observation, { command, client, files, tools, signal });
@@ -63,7 +63,7 @@ export async function applyPlan(session: Session, flags: ProcedureFlags, plan: P
   const spoken: Session = { ...session, flags: { ...session.flags, names: plan.names } };
   await withEngine(spoken, flags, async (engine, server) => {
     const owned = plan.observed["owner references"] !== "not read";
-    const observation = await look(spoken, engine, server, { procedure: plan.procedure, owned });
+    const observation = await observeCluster(spoken, engine, server, { procedure: plan.procedure, owned });
     const drift = driftSince(plan.observed, fingerprint(observation));
     const facts = drift.map(({ fact, was, is }) => `${fact} was ${was} and is ${is}`);
     if (facts.length > 0) throw runErrors.PLAN_DRIFTED(plan.id, facts);
@@ -71,7 +71,7 @@ export async function applyPlan(session: Session, flags: ProcedureFlags, plan: P
   });
 }
 
-function look(
+function observeCluster(
   session: Session,
   { client, signal }: Engine,
   server: string,
@@ -109,13 +109,13 @@ async function decide(
   next: readonly string[] = ["vendorctl status"],
 ): Promise<void> {
   if (session.intent === "diff" || flags.dryRun === "server") {
-    const { printDiff } = await import("./print-diff.ts");
+    const { printDiff } = await import("./diff.print.ts");
     return await printDiff(session, engine, plan, flags.detailedExitcode ?? false);
   }
   if (session.intent === "plan" || flags.dryRun !== undefined) {
     await printPlan(session, plan);
     if (!flags.detailedExitcode) return;
-    const { refusePending } = await import("./print-diff.ts");
+    const { refusePending } = await import("./diff.print.ts");
     return await refusePending(engine, plan);
   }
   if (plan.steps.length === 0) return printPlan(session, plan);
@@ -130,7 +130,7 @@ async function decide(
 export async function confirm(session: Session, flags: { yes?: true }, text: string, what: string): Promise<void> {
   if (session.flags.output !== "json" && !session.flags.quiet) session.err(`${text}\n`);
   if (flags.yes) return;
-  if (!session.ask) throw errors.CONFIRMATION_NEEDED(what);
-  const answer = await session.ask("continue? [y/N] ");
+  if (!session.prompt) throw errors.CONFIRMATION_NEEDED(what);
+  const answer = await session.prompt("continue? [y/N] ");
   if (!/^y(es)?$/i.test(answer.trim())) throw errors.NOT_CONFIRMED();
 }

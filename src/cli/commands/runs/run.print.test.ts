@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import type { StepEvent } from "../procedures/run/step-event.ts";
-import { printReport, showRun } from "./run-printer.ts";
-import type { Session } from "./session.ts";
+import type { StepEvent } from "../../../procedures/run/step-event.ts";
+import type { Session } from "../../session.ts";
+import { printReport, showRun } from "./run.print.ts";
 
 const about = { number: 1, id: "one" };
 const said = (text: string, rest: object) => ({ event: "say", ...about, text, ...rest }) as StepEvent;

@@ -1,9 +1,9 @@
-import type { TrafficRow } from "../api/protocol/traffic-report.ts";
-import type { StepEvent } from "../procedures/run/step-event.ts";
-import { trafficText } from "./print-traffic.ts";
-import { wrapped } from "./printer.ts";
-import { openProgress, type Progress } from "./progress.ts";
-import type { Session } from "./session.ts";
+import type { TrafficRow } from "../../../api/protocol/traffic-report.ts";
+import type { StepEvent } from "../../../procedures/run/step-event.ts";
+import { wrapped } from "../../printer.ts";
+import { openProgress, type Progress } from "../../progress.ts";
+import type { Session } from "../../session.ts";
+import { trafficText } from "../switch/traffic.print.ts";
 
 type End = Extract<StepEvent, { event: "end" }>;
 
@@ -105,7 +105,7 @@ export function seconds(ms: number): string {
   return ms < 60_000 ? `${(ms / 1000).toFixed(1)}s` : `${Math.floor(ms / 60_000)}m${Math.round((ms % 60_000) / 1000)}s`;
 }
 
-const WORDS = {
+const STATE_TEXT = {
   done: "done",
   "rolled-back": "rolled back",
   stopped: "stopped",
@@ -135,7 +135,9 @@ export async function printReport(
   ];
   const width = session.config.outColumns;
   const lines = [
-    wrapped(`${WORDS[outcome]} in ${seconds(ms)}: ${counts.join(", ") || "nothing to do"} (run ${run})`, { width }),
+    wrapped(`${STATE_TEXT[outcome]} in ${seconds(ms)}: ${counts.join(", ") || "nothing to do"} (run ${run})`, {
+      width,
+    }),
     ...measured.map((text) => wrapped(text, { first: "measured: ", width })),
     ...next.map((command) => wrapped(command, { first: "next: ", width })),
   ];

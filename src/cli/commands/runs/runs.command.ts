@@ -1,12 +1,12 @@
 import type { Command } from "commander";
-import { completedWith, someText } from "./flags.ts";
-import { type CommandTexts, document } from "./help.ts";
-import { addDryRunFlag, addWaitFlag, addYesFlag } from "./procedure-flags.ts";
-import type { Start } from "./program.ts";
-import type { World } from "./session.ts";
+import { completedWith, someText } from "../../flags.ts";
+import { type CommandTexts, document } from "../../help.ts";
+import type { Start } from "../../program.ts";
+import type { CliContext } from "../../session.ts";
+import { addDryRunFlag, addWaitFlag, addYesFlag } from "./procedure.flags.ts";
 
 /** Commands about runs: preview one, continue one, roll one back. */
-export function addRunCommands(program: Command, world: World, start: Start): void {
+export function addRunCommands(program: Command, world: CliContext, start: Start): void {
   addInsteadCommand(program, world, "plan", {
     short: "Show the steps of a command without running it",
     long: "Show the steps of a command: what each does, where, its risk and whether it can be undone. Nothing is changed.",
@@ -23,7 +23,7 @@ export function addRunCommands(program: Command, world: World, start: Start): vo
       ["Exit with 2 if there are changes", "vendorctl diff upgrade --detailed-exitcode"],
     ],
   });
-  const load = () => import("./commands/runs.ts");
+  const load = () => import("./runs.run.ts");
   const run = completedWith("runs", someText("--run", "the id of a run, as vendorctl history has it"));
 
   addDryRunFlag(
@@ -82,12 +82,12 @@ export function addRunCommands(program: Command, world: World, start: Start): vo
 }
 
 /** `plan switch --to bpf` is `switch --to bpf` with another intent: the same words are read again by the same tree. */
-function addInsteadCommand(program: Command, world: World, intent: "plan" | "diff", texts: CommandTexts): void {
+function addInsteadCommand(program: Command, world: CliContext, intent: "plan" | "diff", texts: CommandTexts): void {
   document(program.command(intent), texts)
     .argument("<command...>", "a command and its options, such as: switch --to bpf")
     .allowUnknownOption()
     .action(async (words: string[]) => {
-      const { buildProgram } = await import("./program.ts");
+      const { buildProgram } = await import("../../program.ts");
       const same = buildProgram({ ...world, intent });
       for (const [name, value] of Object.entries(program.opts())) same.setOptionValueWithSource(name, value, "cli");
       await same.parseAsync(words, { from: "user" });

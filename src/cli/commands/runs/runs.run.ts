@@ -1,5 +1,5 @@
-import type { Plan } from "../../procedures/plan.ts";
-import { choose } from "../../procedures/run/choose-run.ts";
+import type { Plan } from "../../../procedures/plan.ts";
+import { choose } from "../../../procedures/run/choose-run.ts";
 import {
   abortRun,
   type Engine,
@@ -8,17 +8,17 @@ import {
   resumeRun,
   rollbackRun,
   stepsToKeep,
-} from "../../procedures/run/engine.ts";
-import { errors } from "../../procedures/run/errors.ts";
-import { holderInWords } from "../../procedures/run/holder.ts";
-import type { FoundRun } from "../../procedures/run/journal.ts";
-import { isTouched, nextMove, type RunRecord, type StepRecord } from "../../procedures/run/run-record.ts";
-import { withEngine } from "../open-engine.ts";
-import { trafficText } from "../print-traffic.ts";
-import { formatPairs, formatTable, print, type Table, wrapped } from "../printer.ts";
-import { printReport, seconds, showRun } from "../run-printer.ts";
-import { confirm } from "../run-procedure.ts";
-import type { Session } from "../session.ts";
+} from "../../../procedures/run/engine.ts";
+import { errors } from "../../../procedures/run/errors.ts";
+import { formatHolder } from "../../../procedures/run/holder.ts";
+import type { FoundRun } from "../../../procedures/run/journal.ts";
+import { isTouched, nextMove, type RunRecord, type StepRecord } from "../../../procedures/run/run-record.ts";
+import { formatPairs, formatTable, print, type Table, wrapped } from "../../printer.ts";
+import type { Session } from "../../session.ts";
+import { trafficText } from "../switch/traffic.print.ts";
+import { withEngine } from "./open-engine.ts";
+import { printReport, seconds, showRun } from "./run.print.ts";
+import { confirm } from "./run-procedure.ts";
 
 interface Which {
   run?: string;
@@ -104,7 +104,7 @@ function describe(record: RunRecord): [string, string][] {
     ...(record.why ? [["why", `${record.why.message} [${record.why.code}]`] as [string, string]] : []),
     ["started", record.startedAt],
     ["changed", record.changedAt],
-    ["by", `${holderInWords(record.by)}, vendorctl ${record.tool}`],
+    ["by", `${formatHolder(record.by)}, vendorctl ${record.tool}`],
   ];
 }
 

@@ -1,13 +1,13 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
-import { observe } from "../../procedures/observe.ts";
-import { planProxy, proxyStatus } from "../../procedures/plans/proxy.ts";
-import { withCluster } from "../connect.ts";
-import { dialect } from "../dialect.ts";
-import { errors } from "../errors.ts";
-import { formatPairs } from "../printer.ts";
-import type { ProcedureFlags } from "../procedure-flags.ts";
-import { runProcedure } from "../run-procedure.ts";
-import type { Session } from "../session.ts";
+import type { ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import { observe } from "../../../procedures/observe.ts";
+import { planProxy, proxyStatus } from "../../../procedures/plans/kube-proxy/proxy.ts";
+import { withCluster } from "../../connect.ts";
+import { errors } from "../../errors.ts";
+import { nameSet } from "../../name-set.ts";
+import { formatPairs } from "../../printer.ts";
+import type { Session } from "../../session.ts";
+import type { ProcedureFlags } from "../runs/procedure.flags.ts";
+import { runProcedure } from "../runs/run-procedure.ts";
 
 interface ProxyFlags extends ProcedureFlags {
   kind?: ClusterKind;
@@ -47,11 +47,11 @@ export async function restore(session: Session, flags: ProxyFlags): Promise<void
 /** Changes nothing. A conflict is an exit status too, so that scripts see it. */
 export async function status(session: Session, { kind }: Pick<ProxyFlags, "kind">): Promise<void> {
   const seen = await withCluster(session, (client, signal, server) =>
-    observe(client, dialect(session), { server, signal, ...(kind && { kind }) }),
+    observe(client, nameSet(session), { server, signal, ...(kind && { kind }) }),
   );
   const found = proxyStatus(seen);
   if (session.flags.output === "json") session.out(`${JSON.stringify(found, null, 2)}\n`);
-  else if (session.flags.output === "yaml") session.out((await import("../to-yaml.ts")).toYaml(found));
+  else if (session.flags.output === "yaml") session.out((await import("../../to-yaml.ts")).toYaml(found));
   else session.out(await statusText(found, session.config.outColumns));
   if (found.verdict === "conflict" || found.verdict === "nobody serves") {
     throw errors.PROXY_STATUS_BAD(found.says, found.next ?? "vendorctl status");

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { type Budget, DEFAULT_BUDGET } from "../procedures/canary/budget.ts";
-import type { WaveSize } from "../procedures/plans/waves.ts";
-import { errors } from "./errors.ts";
-import { completedWith, duration, oneOf, someText } from "./flags.ts";
-import { optionWithDefault } from "./help.ts";
+import { type Budget, DEFAULT_BUDGET } from "../../../procedures/canary/budget.ts";
+import type { WaveSize } from "../../../procedures/plans/switch/waves.ts";
+import { errors } from "../../errors.ts";
+import { completedWith, duration, oneOf, someText } from "../../flags.ts";
+import { optionWithDefault } from "../../help.ts";
 
 /** How traffic is measured while something changes. */
 export interface TrafficFlags {

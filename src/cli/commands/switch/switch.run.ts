@@ -1,12 +1,12 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
-import type { Dataplane } from "../../api/dataplane.ts";
-import type { ApiAddress } from "../../procedures/plans/api-address.ts";
-import { planSwitch } from "../../procedures/plans/switch.ts";
-import { servingNodes } from "../../procedures/serving-nodes.ts";
-import type { ProcedureFlags } from "../procedure-flags.ts";
-import { runProcedure } from "../run-procedure.ts";
-import type { Session } from "../session.ts";
-import { DEFAULT_WAVE_SIZE, refuseWavesTwice, type TrafficFlags, type WaveFlags } from "../switch-flags.ts";
+import type { Dataplane } from "../../../api/dataplane.ts";
+import type { ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import type { ApiAddress } from "../../../procedures/plans/install/api-address.ts";
+import { planSwitch } from "../../../procedures/plans/switch/switch.ts";
+import { servingNodes } from "../../../procedures/serving-nodes.ts";
+import type { Session } from "../../session.ts";
+import type { ProcedureFlags } from "../runs/procedure.flags.ts";
+import { runProcedure } from "../runs/run-procedure.ts";
+import { DEFAULT_WAVE_SIZE, refuseWavesTwice, type TrafficFlags, type WaveFlags } from "./switch.flags.ts";
 
 interface SwitchFlags extends ProcedureFlags, WaveFlags, TrafficFlags {
   to: Dataplane;

@@ -1,5 +1,5 @@
-import type { TrafficRow } from "../api/protocol/traffic-report.ts";
-import { formatTable, type Table } from "./printer.ts";
+import type { TrafficRow } from "../../../api/protocol/traffic-report.ts";
+import { formatTable, type Table } from "../../printer.ts";
 
 /** What traffic lost meanwhile, path by path. */
 export function trafficText(rows: readonly TrafficRow[], width?: number): Promise<string> {

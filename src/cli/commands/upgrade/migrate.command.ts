@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { errors } from "./errors.ts";
-import { oneOf, someText } from "./flags.ts";
-import { document } from "./help.ts";
-import { addProcedureFlags } from "./procedure-flags.ts";
-import type { Start } from "./program.ts";
+import { errors } from "../../errors.ts";
+import { oneOf, someText } from "../../flags.ts";
+import { document } from "../../help.ts";
+import type { Start } from "../../program.ts";
+import { addProcedureFlags } from "../runs/procedure.flags.ts";
 
 const PHASES = ["before", "after"] as const;
 
@@ -12,7 +12,7 @@ export function addMigrateCommands(program: Command, start: Start): void {
   const migrate = document(program.command("migrate"), {
     short: "Migrate what an upgrade would lose or leave behind",
   });
-  const load = () => import("./commands/migrate.ts");
+  const load = () => import("./migrate.run.ts");
 
   addProcedureFlags(
     document(migrate.command("owner-references"), {

@@ -1,14 +1,14 @@
 import { join } from "node:path";
-import { stateDirectory } from "../../local/config.ts";
-import { readInjectorMap } from "../../procedures/migrations/injector-map.ts";
-import { OwnerReferenceStore } from "../../procedures/migrations/owner-reference-store.ts";
-import { sidecarCarriers } from "../../procedures/migrations/sidecar-carriers.ts";
-import { planHostEndpoints } from "../../procedures/plans/host-endpoints.ts";
-import { planOwnerReferences } from "../../procedures/plans/migrate-owner-references.ts";
-import { planSidecars } from "../../procedures/plans/sidecars.ts";
-import type { ProcedureFlags } from "../procedure-flags.ts";
-import { runProcedure } from "../run-procedure.ts";
-import type { Session } from "../session.ts";
+import { stateDirectory } from "../../../local/config.ts";
+import { readInjectorMap } from "../../../procedures/migrations/injector-map.ts";
+import { OwnerReferenceStore } from "../../../procedures/migrations/owner-reference-store.ts";
+import { sidecarCarriers } from "../../../procedures/migrations/sidecar-carriers.ts";
+import { planHostEndpoints } from "../../../procedures/plans/host-endpoints/host-endpoints.ts";
+import { planOwnerReferences } from "../../../procedures/plans/migrations/migrate-owner-references.ts";
+import { planSidecars } from "../../../procedures/plans/migrations/sidecars.ts";
+import type { Session } from "../../session.ts";
+import type { ProcedureFlags } from "../runs/procedure.flags.ts";
+import { runProcedure } from "../runs/run-procedure.ts";
 
 interface OwnerReferenceFlags extends ProcedureFlags {
   phase?: "before" | "after";

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import { errors } from "./errors.ts";
-import { oneOf, release, someText } from "./flags.ts";
-import { document } from "./help.ts";
-import { addProcedureFlags } from "./procedure-flags.ts";
-import type { Start } from "./program.ts";
-import { addTrafficFlags } from "./switch-flags.ts";
+import { errors } from "../../errors.ts";
+import { oneOf, release, someText } from "../../flags.ts";
+import { document } from "../../help.ts";
+import type { Start } from "../../program.ts";
+import { addProcedureFlags } from "../runs/procedure.flags.ts";
+import { addTrafficFlags } from "../switch/switch.flags.ts";
 
 const METHODS = ["chart", "operator", "manifest"] as const;
 
@@ -45,7 +45,7 @@ export function addUpgradeCommand(program: Command, start: Start): void {
       "URL of the release's files (default: the copies in this tool)",
       someText("--manifest-url", "the address the files of a release are published at"),
     )
-    .action(start(async () => (await import("./commands/upgrade.ts")).upgrade));
+    .action(start(async () => (await import("./upgrade.run.ts")).upgrade));
 }
 
 export function addFlowsCommands(program: Command, start: Start): void {
@@ -57,13 +57,13 @@ export function addFlowsCommands(program: Command, start: Start): void {
     }),
   )
     .option("--ui", "enable the flow UI too")
-    .action(start(async () => (await import("./commands/flows.ts")).enableFlows));
+    .action(start(async () => (await import("../install/flows.run.ts")).enableFlows));
   addProcedureFlags(
     document(flows.command("disable"), {
       short: "Disable the flow UI, then flow logs",
       examples: [["Show what would be removed", "vendorctl plan flows disable"]],
     }),
-  ).action(start(async () => (await import("./commands/flows.ts")).disableFlows));
+  ).action(start(async () => (await import("../install/flows.run.ts")).disableFlows));
 }
 
 /** `PATH=mine` or `PATH=new`, with the path as the error shows it. */

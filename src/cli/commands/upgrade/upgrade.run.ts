@@ -1,13 +1,13 @@
 import { readFile, writeFile } from "node:fs/promises";
-import { planUpgrade } from "../../procedures/plans/upgrade.ts";
-import { type UpgradeMethod, upgradePath } from "../../procedures/plans/upgrade-path.ts";
-import { gatherUpgrade } from "../../procedures/upgrade/gather-upgrade.ts";
-import { errors } from "../errors.ts";
-import type { ProcedureFlags } from "../procedure-flags.ts";
-import { runProcedure } from "../run-procedure.ts";
-import type { Session } from "../session.ts";
-import type { TrafficFlags } from "../switch-flags.ts";
-import { toolConnection } from "../tool-connection.ts";
+import { planUpgrade } from "../../../procedures/plans/upgrade/upgrade.ts";
+import { type UpgradeMethod, upgradePath } from "../../../procedures/plans/upgrade/upgrade-path.ts";
+import { gatherUpgrade } from "../../../procedures/upgrade/gather-upgrade.ts";
+import { errors } from "../../errors.ts";
+import type { Session } from "../../session.ts";
+import { toolConnection } from "../../tool-connection.ts";
+import type { ProcedureFlags } from "../runs/procedure.flags.ts";
+import { runProcedure } from "../runs/run-procedure.ts";
+import type { TrafficFlags } from "../switch/switch.flags.ts";
 
 interface UpgradeFlags extends ProcedureFlags, TrafficFlags {
   to?: string;

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
-import { CONFIGURATION, FLOW_STATE, flowKeyLayout, flowLayout } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
-import { kernelTime } from "../../kernel/kernel-time.ts";
+import { CONFIGURATION, CONNTRACK_STATE, conntrackEntryLayout, fiveTupleLayout } from "../../../gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
+import { kernelTime } from "../../../kernel/kernel-time.ts";
 
 type Times = Pick<typeof CONFIGURATION, Extract<keyof typeof CONFIGURATION, `timeout_${string}`>>;
 
@@ -9,7 +9,7 @@ type Times = Pick<typeof CONFIGURATION, Extract<keyof typeof CONFIGURATION, `tim
  * Removes flows that are over; how many there were, and how many are left. The programs take no notice of those either, so this only makes
  * room and tidies what is shown. There may be a million: the event loop turns in between.
  */
-export async function expireFlows(
+export async function expireConntrack(
   flows: BpfMap,
   configuration: Partial<Times>,
 ): Promise<{ removed: number; left: number }> {
@@ -28,19 +28,19 @@ export async function expireFlows(
 
 /** By the bytes alone: reading the whole of a million flows takes seconds. */
 function isOver(key: Buffer, value: Buffer, times: Times, now: bigint): boolean {
-  const [protocol, state] = [key[flowKeyLayout.at.protocol]!, value[flowLayout.at.state]!];
-  return now - value.readBigUInt64LE(flowLayout.at.lastSeen) > timeoutOf(protocol, state, times);
+  const [protocol, state] = [key[fiveTupleLayout.at.protocol]!, value[conntrackEntryLayout.at.state]!];
+  return now - value.readBigUInt64LE(conntrackEntryLayout.at.lastSeen) > timeoutOf(protocol, state, times);
 }
 
-/** As `timeout_of` in bpf/lib/flows.h. */
+/** As `timeout_of` in bpf/lib/conntrack.h. */
 function timeoutOf(protocol: number, state: number, times: Times): bigint {
   return BigInt(times[timeoutNameOf(protocol, state)]);
 }
 
 function timeoutNameOf(protocol: number, state: number): keyof Times {
   if (protocol === 6) {
-    if (state === FLOW_STATE.FLOW_OPENING) return "timeout_tcp_opening";
-    return state === FLOW_STATE.FLOW_ESTABLISHED ? "timeout_tcp_established" : "timeout_tcp_closing";
+    if (state === CONNTRACK_STATE.CT_OPENING) return "timeout_tcp_opening";
+    return state === CONNTRACK_STATE.CT_ESTABLISHED ? "timeout_tcp_established" : "timeout_tcp_closing";
   }
   if (protocol === 17) return "timeout_udp";
   return protocol === 1 || protocol === 58 ? "timeout_icmp" : "timeout_other";

@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
-import { FLOW_FLAG, flowKeyLayout, flowLayout, NODE_WORD } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap, BpfPort, MapEntry } from "../../kernel/bpf-port.ts";
-import { kernelTime } from "../../kernel/kernel-time.ts";
-import { reversedKey } from "./net-bytes.ts";
-import { word } from "./programs.ts";
+import { CONNTRACK_FLAG, conntrackEntryLayout, fiveTupleLayout, NODE_FIELD } from "../../../gen/bpf/layout.gen.ts";
+import type { BpfMap, BpfPort, MapEntry } from "../../../kernel/bpf/bpf-port.ts";
+import { kernelTime } from "../../../kernel/kernel-time.ts";
+import { reversedKey } from "../net-bytes.ts";
+import { u32 } from "../programs/programs.ts";
 
 /**
  * Takes over the flows of the layout before: as many bytes of each value as both have. What is new in a value is zero, which is how new
@@ -13,7 +13,7 @@ import { word } from "./programs.ts";
  * what was seen since the time before. Once programs of ours write flows too, of two under one key the one seen last is right: clients use
  * their ports again.
  */
-export class FlowCarry {
+export class ConntrackMigration {
   private readonly from: BpfMap;
   private readonly to: BpfMap;
   private isOurs: boolean;
@@ -22,25 +22,25 @@ export class FlowCarry {
 
   constructor(bpf: BpfPort, from: string, map: (name: string) => BpfMap) {
     // A life that was cut short may have put programs there.
-    this.isOurs = !carryWords(bpf, from, map("node"));
+    this.isOurs = !migrateNodeState(bpf, from, map("node"));
     this.from = bpf.openMap(`${from}/flows`);
     this.to = map("flows");
   }
 
-  async bring(): Promise<void> {
+  async copy(): Promise<void> {
     if (this.from.info.keySize !== this.to.info.keySize) return;
     const since = this.since;
     this.since = kernelTime();
     for (const chunk of this.from.chunks(4096)) {
       const news = chunk.filter(([, value]) => seenAt(value) >= since);
       if (this.isOurs) await this.to.updateMany(news.map(([key, value]) => [key, this.carried(value)] as const));
-      else for (const entry of news) this.renewFlow(entry);
+      else for (const entry of news) this.renewEntry(entry);
       await setImmediate();
     }
   }
 
   /** From here on programs of ours write flows too. */
-  share(): void {
+  startSharing(): void {
     if (this.isOurs) this.sharedAt = kernelTime();
     this.isOurs = false;
   }
@@ -53,14 +53,14 @@ export class FlowCarry {
    * Both directions: one may have come over before the other was there. Not where a flow of our programs has these addresses and ports
    * since: its answers must not meet the questions of another.
    */
-  private renewFlow([key, value]: MapEntry): void {
-    const { flags, to } = flowLayout.at;
-    if ((value[flags]! & FLOW_FLAG.FLOW_REPLY) !== 0) return;
-    const isTranslated = (value[flags]! & FLOW_FLAG.FLOW_NAT) !== 0;
-    const answers = reversedKey(isTranslated ? value.subarray(to, to + flowKeyLayout.size) : key);
+  private renewEntry([key, value]: MapEntry): void {
+    const { flags, to } = conntrackEntryLayout.at;
+    if ((value[flags]! & CONNTRACK_FLAG.CT_REPLY) !== 0) return;
+    const isTranslated = (value[flags]! & CONNTRACK_FLAG.CT_NAT) !== 0;
+    const answers = reversedKey(isTranslated ? value.subarray(to, to + fiveTupleLayout.size) : key);
     const answer = this.from.lookup(answers);
     const there = this.to.lookup(key);
-    if (!answer || (there && !isSameFlow(there, value) && this.isRight(there, value))) return;
+    if (!answer || (there && !isSameTranslation(there, value) && this.isRight(there, value))) return;
     this.renew(key, value);
     this.renew(answers, answer);
   }
@@ -85,20 +85,20 @@ export class FlowCarry {
 }
 
 /** Not where somebody who removed them was cut short. */
-export function hasFlows(bpf: BpfPort, directory: string): boolean {
+export function hasConntrack(bpf: BpfPort, directory: string): boolean {
   const pins = bpf.pins(directory);
   return pins.includes("flows") && pins.includes("node");
 }
 
 /** Flows remember epochs: those must not be given again. Programs of the new layout act as those of the old one did. Whether somebody did it before. */
-function carryWords(bpf: BpfPort, from: string, node: BpfMap): boolean {
-  const isInUse = (node.lookup(word(NODE_WORD.NODE_EPOCH))?.readUInt32LE() ?? 0) > 0;
+function migrateNodeState(bpf: BpfPort, from: string, node: BpfMap): boolean {
+  const isInUse = (node.lookup(u32(NODE_FIELD.NODE_EPOCH))?.readUInt32LE() ?? 0) > 0;
   if (isInUse) return true;
   const before = bpf.openMap(`${from}/node`);
   try {
-    for (const kept of [NODE_WORD.NODE_GENERATION, NODE_WORD.NODE_MODE, NODE_WORD.NODE_EPOCH]) {
-      const value = kept < before.info.maxEntries ? before.lookup(word(kept)) : undefined;
-      if (value) node.update(word(kept), value);
+    for (const kept of [NODE_FIELD.NODE_GENERATION, NODE_FIELD.NODE_MODE, NODE_FIELD.NODE_EPOCH]) {
+      const value = kept < before.info.maxEntries ? before.lookup(u32(kept)) : undefined;
+      if (value) node.update(u32(kept), value);
     }
   } finally {
     before.close();
@@ -107,11 +107,11 @@ function carryWords(bpf: BpfPort, from: string, node: BpfMap): boolean {
 }
 
 /** Of two under one key: translated to the same. */
-function isSameFlow(one: Buffer, other: Buffer): boolean {
-  const { to } = flowLayout.at;
-  return one.compare(other, to, to + flowKeyLayout.size, to, to + flowKeyLayout.size) === 0;
+function isSameTranslation(one: Buffer, other: Buffer): boolean {
+  const { to } = conntrackEntryLayout.at;
+  return one.compare(other, to, to + fiveTupleLayout.size, to, to + fiveTupleLayout.size) === 0;
 }
 
 function seenAt(value: Buffer): bigint {
-  return value.readBigUInt64LE(flowLayout.at.lastSeen);
+  return value.readBigUInt64LE(conntrackEntryLayout.at.lastSeen);
 }

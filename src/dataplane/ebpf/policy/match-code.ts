@@ -1,8 +1,8 @@
-import { flowKeyLayout, setKeyLayout, workLayout } from "../../gen/bpf/layout.gen.ts";
-import { type Assembler, R1, R2, R9, reg } from "../../kernel/asm.ts";
-import { V4, V6 } from "../../kit/ip.ts";
-import type { IcmpMatch, PortRange, RuleMatch } from "../../policy/model.ts";
-import { type NetBytes, netBytes } from "./net-bytes.ts";
+import type { IcmpMatch, PortRange, RuleMatch } from "../../../calc/model.ts";
+import { fiveTupleLayout, setKeyLayout, workLayout } from "../../../gen/bpf/layout.gen.ts";
+import { type Assembler, R1, R2, R9, reg } from "../../../kernel/bpf/asm.ts";
+import { V4, V6 } from "../../../kit/ip.ts";
+import { type NetBytes, netBytes } from "../net-bytes.ts";
 
 /** Nets up to this many are compared one by one in the program; more are looked up as a set. */
 const NETS_INLINE = 8;
@@ -12,9 +12,9 @@ const WORK = R9;
 const KEY = workLayout.at.member;
 
 const AT = {
-  protocol: workLayout.at.judged + flowKeyLayout.at.protocol,
-  source: workLayout.at.judged + flowKeyLayout.at.src,
-  destination: workLayout.at.judged + flowKeyLayout.at.dst,
+  protocol: workLayout.at.policyTuple + fiveTupleLayout.at.protocol,
+  source: workLayout.at.policyTuple + fiveTupleLayout.at.src,
+  destination: workLayout.at.policyTuple + fiveTupleLayout.at.dst,
 };
 
 interface Side {

@@ -1,6 +1,6 @@
-import { WORK_FLAG } from "../../gen/bpf/layout.gen.ts";
-import type { HookPolicy, HostPart, WorkloadPart } from "../../policy/hook-policy.ts";
-import type { DataplaneModel, Direction, FailsafePort, Rule, RuleMatch, TierPolicies } from "../../policy/model.ts";
+import type { DataplaneModel, Direction, FailsafePort, Rule, RuleMatch, TierPolicies } from "../../../calc/model.ts";
+import type { HookPolicy, HostPart, WorkloadPart } from "../../../calc/policy/hook-policy.ts";
+import { WORK_FLAG } from "../../../gen/bpf/layout.gen.ts";
 
 /** What becomes of a packet: a verdict, or on with the group of that number. */
 export type Target = "allow" | "deny" | number;
@@ -39,7 +39,7 @@ const CRITERIA = [
 
 type Rules = Pick<DataplaneModel, "policies" | "profiles">;
 
-/** The list of all one interface runs in one direction. Says the same as `judge` in src/policy; the differential test holds them together. */
+/** The list of all one interface runs in one direction. Says the same as `judge` in src/calc; the differential test holds them together. */
 export function policyItems(rules: Rules, hook: HookPolicy, options: ListOptions): PolicyItem[] {
   const list = new ListBuilder(rules);
   const workloadStart = list.reserve();

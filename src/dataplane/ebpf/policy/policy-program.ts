@@ -1,5 +1,5 @@
-import { VERDICT, workLayout } from "../../gen/bpf/layout.gen.ts";
-import { Assembler, R0, R1, R2, R3, R6, R7, R9, R10, reg } from "../../kernel/asm.ts";
+import { VERDICT, workLayout } from "../../../gen/bpf/layout.gen.ts";
+import { Assembler, R0, R1, R2, R3, R6, R7, R9, R10, reg } from "../../../kernel/bpf/asm.ts";
 import { MatchCode, type MatchMaps, writeKeyStart } from "./match-code.ts";
 import { fallsThrough, type PolicyItem, type Target, targetsOf } from "./policy-items.ts";
 
@@ -49,7 +49,7 @@ export function assemblePart(parts: PolicyItem[][], part: number, slots: number[
   writeEntry(asm, entries, maps);
   for (const [index, item] of items.entries()) writeItem(asm, item, index, maps);
   if (part + 1 < parts.length && fallsThrough(items.at(-1)!)) callPart(asm, slots[part + 1]!, 0, maps);
-  writeWaysOut(asm, items, { here, slotOf: (group) => slots[partOf(parts, group)]!, maps });
+  writeExits(asm, items, { here, slotOf: (group) => slots[partOf(parts, group)]!, maps });
   return asm.build();
 }
 
@@ -81,16 +81,16 @@ function writeItem(asm: Assembler, item: PolicyItem, index: number, maps: Policy
   if (item.kind === "rule") new MatchCode(asm, maps, miss).write(item.match, item.original);
   if (item.hit !== undefined) asm.loadWide(R7, maps.hit(item.hit));
   if (item.then === "next item") record(asm, `record ${index}`);
-  else asm.jump(wayOut(item));
+  else asm.jump(exitLabel(item));
   asm.label(miss);
 }
 
-function wayOut(item: { hit: string | undefined; then: Target | "next item" }): string {
+function exitLabel(item: { hit: string | undefined; then: Target | "next item" }): string {
   return `${item.hit === undefined ? "to" : "hit"} ${item.then}`;
 }
 
 /** Code that rules share: remembering what hit, verdicts, and calls of other parts. */
-function writeWaysOut(
+function writeExits(
   asm: Assembler,
   items: PolicyItem[],
   { here, slotOf, maps }: { here: Set<number>; slotOf: (group: number) => number; maps: PolicyMaps },

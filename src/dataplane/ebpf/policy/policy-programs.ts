@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { BpfMap, BpfPort } from "../../kernel/bpf-port.ts";
-import { errors } from "./errors.ts";
+import type { BpfMap, BpfPort } from "../../../kernel/bpf/bpf-port.ts";
+import { errors } from "../errors.ts";
 import type { PolicyItem } from "./policy-items.ts";
 import { assemblePart, type PolicyMaps, splitItems } from "./policy-program.ts";
 

@@ -1,5 +1,5 @@
-import type { BpfMap } from "../../kernel/bpf-port.ts";
-import type { IpSet } from "../../policy/model.ts";
+import type { IpSet } from "../../../calc/model.ts";
+import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
 import { MEMBER, memberKey } from "./set-members.ts";
 
 interface HeldSet {
@@ -9,7 +9,7 @@ interface HeldSet {
 
 /**
  * All IP sets in the one map they share. Sets can be large, so what is there is not kept a second time: members are written as they come,
- * and `look` compares with the kernel now and then.
+ * and `resync` compares with the kernel now and then.
  */
 export class SetMap {
   private readonly map: BpfMap;
@@ -44,7 +44,7 @@ export class SetMap {
   }
 
   /** Mends what differs in the kernel; how many entries nobody wanted were removed. */
-  async look(): Promise<number> {
+  async resync(): Promise<number> {
     const missing = new Map<string, Buffer>();
     for (const [id, { kind, members }] of this.sets) {
       for (const member of members) {

@@ -1,7 +1,7 @@
-import { setKeyLayout, setMemberLayout } from "../../gen/bpf/layout.gen.ts";
-import type { IpSet } from "../../policy/model.ts";
+import type { IpSet } from "../../../calc/model.ts";
+import { setKeyLayout, setMemberLayout } from "../../../gen/bpf/layout.gen.ts";
+import { netBytes } from "../net-bytes.ts";
 import { setNumbers } from "./match-code.ts";
-import { netBytes } from "./net-bytes.ts";
 
 const PROTOCOLS: Record<string, number> = { tcp: 6, udp: 17, sctp: 132 };
 

@@ -1,6 +1,6 @@
-import type { BpfLink, BpfPort, BpfProgram, Direction } from "../../kernel/bpf-port.ts";
-import type { NetlinkPort } from "../../kernel/netlink-port.ts";
-import type { Netns, NetnsPort } from "../../kernel/netns-port.ts";
+import type { BpfLink, BpfPort, BpfProgram, Direction } from "../../../kernel/bpf/bpf-port.ts";
+import type { NetlinkPort } from "../../../kernel/netlink/netlink-port.ts";
+import type { Netns, NetnsPort } from "../../../kernel/netns/netns-port.ts";
 
 /** Programs at interfaces. They stay when the process goes, and are found again by the next. */
 export interface Attachments {

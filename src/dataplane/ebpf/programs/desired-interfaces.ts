@@ -1,12 +1,12 @@
-import { INTERFACE_KIND } from "../../gen/bpf/layout.gen.ts";
-import type { InterfaceAddress, Link } from "../../kernel/netlink-port.ts";
-import { type HookPolicy, hostEndpointOf, hostHook, workloadHook } from "../../policy/hook-policy.ts";
-import type { DataplaneModel } from "../../policy/model.ts";
-import type { ObjectOutcome } from "../contract.ts";
-import type { ListOptions } from "./policy-items.ts";
+import type { DataplaneModel } from "../../../calc/model.ts";
+import { type HookPolicy, hostEndpointOf, hostHook, workloadHook } from "../../../calc/policy/hook-policy.ts";
+import { INTERFACE_KIND } from "../../../gen/bpf/layout.gen.ts";
+import type { InterfaceAddress, Link } from "../../../kernel/netlink/netlink-port.ts";
+import type { ObjectOutcome } from "../../contract.ts";
+import type { ListOptions } from "../policy/policy-items.ts";
 
 /** An interface our programs should be at, with what it runs. */
-export interface WantedInterface {
+export interface DesiredInterface {
   name: string;
   place: "workload" | "host";
   kind: number;
@@ -21,14 +21,14 @@ export interface WantedInterface {
 /** Interfaces of the node that lead to other machines, unless the configuration names them. */
 const UPLINKS = /^(?:(?:en|wl|ww|sl|ib)[a-z0-9]*|eth\d+|bond\d+|team\d+)$/;
 
-export function wantedInterfaces(
+export function desiredInterfaces(
   model: DataplaneModel,
   node: { links: readonly Link[]; addresses: readonly InterfaceAddress[]; overlay: string },
-): WantedInterface[] {
+): DesiredInterface[] {
   return [...workloads(model), ...hosts(model, node)];
 }
 
-function workloads(model: DataplaneModel): WantedInterface[] {
+function workloads(model: DataplaneModel): DesiredInterface[] {
   return [...model.endpoints.values()].map((endpoint) => ({
     name: endpoint.interfaceName,
     place: "workload",
@@ -43,7 +43,7 @@ function workloads(model: DataplaneModel): WantedInterface[] {
 function hosts(
   model: DataplaneModel,
   { links, addresses, overlay }: { links: readonly Link[]; addresses: readonly InterfaceAddress[]; overlay: string },
-): WantedInterface[] {
+): DesiredInterface[] {
   const pattern = model.settings.configuration?.bpfDataIfacePattern;
   const isUplink = pattern ? new RegExp(pattern) : UPLINKS;
   const pods = new Set([...model.endpoints.values()].map(({ interfaceName }) => interfaceName));

@@ -1,6 +1,6 @@
-import type { BpfPort } from "../../kernel/bpf-port.ts";
-import type { KernelFeatures } from "../../kernel/features.ts";
-import type { LoadOptions } from "../../kernel/object.ts";
+import type { BpfPort } from "../../../kernel/bpf/bpf-port.ts";
+import type { KernelFeatures } from "../../../kernel/bpf/features.ts";
+import type { LoadOptions } from "../../../kernel/bpf/object.ts";
 import type { Configuration } from "./objects.ts";
 
 /** What the programs are told about the kernel, and what is done to them where it lacks something. */

@@ -1,22 +1,22 @@
-import { NODE_WORD } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
-import { word } from "./programs.ts";
+import { NODE_FIELD } from "../../../gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
+import { u32 } from "./programs.ts";
 
-type NodeWord = Exclude<keyof typeof NODE_WORD, "NODE_WORDS">;
+type NodeField = Exclude<keyof typeof NODE_FIELD, "NODE_FIELDS">;
 
 /** What the programs are told about the node while they run: one write of one word is in effect at the next packet. */
-export class NodeWords {
+export class NodeState {
   private readonly map: BpfMap;
 
   constructor(map: BpfMap) {
     this.map = map;
   }
 
-  put(name: NodeWord, value: number): void {
-    this.map.update(word(NODE_WORD[name]), word(value));
+  put(name: NodeField, value: number): void {
+    this.map.update(u32(NODE_FIELD[name]), u32(value));
   }
 
-  get(name: NodeWord): number {
-    return this.map.lookup(word(NODE_WORD[name]))?.readUInt32LE() ?? 0;
+  get(name: NodeField): number {
+    return this.map.lookup(u32(NODE_FIELD[name]))?.readUInt32LE() ?? 0;
   }
 }

@@ -1,6 +1,6 @@
 import { gunzipSync } from "node:zlib";
-import type { CONFIGURATION } from "../../gen/bpf/layout.gen.ts";
-import packed from "../../gen/bpf/objects.gen.json" with { type: "json" };
+import type { CONFIGURATION } from "../../../gen/bpf/layout.gen.ts";
+import packed from "../../../gen/bpf/objects.gen.json" with { type: "json" };
 
 export type ObjectName = keyof typeof packed.objects;
 

@@ -1,6 +1,6 @@
-import { LAYOUT_DIGEST, STEP } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap, BpfPort, BpfProgram, Direction } from "../../kernel/bpf-port.ts";
-import type { BpfObject, LoadOptions } from "../../kernel/object.ts";
+import { LAYOUT_DIGEST, STEP } from "../../../gen/bpf/layout.gen.ts";
+import type { BpfMap, BpfPort, BpfProgram, Direction } from "../../../kernel/bpf/bpf-port.ts";
+import type { BpfObject, LoadOptions } from "../../../kernel/bpf/object.ts";
 import { objectBytes, type TrafficObject } from "./objects.ts";
 
 /** Which program stands where. */
@@ -10,14 +10,14 @@ const HOOKS = {
 } as const satisfies Record<string, Record<Direction, readonly [TrafficObject, string]>>;
 
 const STEPS = [
-  ["workload", "from_workload_judged", STEP.STEP_FROM_WORKLOAD],
-  ["workload", "to_workload_judged", STEP.STEP_TO_WORKLOAD],
-  ["host", "from_host_judged", STEP.STEP_FROM_HOST],
-  ["host", "to_host_judged", STEP.STEP_TO_HOST],
-  ["workload", "begin_workload", STEP.STEP_BEGIN_WORKLOAD],
-  ["host", "begin_host", STEP.STEP_BEGIN_HOST],
-  ["workload", "answer_instead", STEP.STEP_ANSWER],
-  ["host", "begin_own_flow", STEP.STEP_BEGIN_OWN],
+  ["workload", "from_workload_verdict", STEP.STEP_FROM_WORKLOAD],
+  ["workload", "to_workload_verdict", STEP.STEP_TO_WORKLOAD],
+  ["host", "from_host_verdict", STEP.STEP_FROM_HOST],
+  ["host", "to_host_verdict", STEP.STEP_TO_HOST],
+  ["workload", "new_flow_workload", STEP.STEP_NEW_FLOW_WORKLOAD],
+  ["host", "new_flow_host", STEP.STEP_NEW_FLOW_HOST],
+  ["workload", "reject_packet", STEP.STEP_REJECT],
+  ["host", "new_flow_local", STEP.STEP_NEW_FLOW_LOCAL],
 ] as const satisfies readonly (readonly [TrafficObject, string, number])[];
 
 type Load = (bytes: Uint8Array, options: LoadOptions) => BpfObject;
@@ -36,7 +36,7 @@ export class Programs {
     try {
       const programs = new Programs({ workload, host: load(objectBytes("host"), options) });
       for (const [object, name, step] of STEPS) {
-        programs.map("steps").update(word(step), word(programs.objects[object].program(name).fd));
+        programs.map("steps").update(u32(step), u32(programs.objects[object].program(name).fd));
       }
       return programs;
     } catch (error) {
@@ -74,7 +74,7 @@ export function otherMapDirectories(bpf: BpfPort, root: string): string[] {
     .map((name) => `${root}/${name}`);
 }
 
-export function word(value: number): Buffer {
+export function u32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32LE(value);
   return bytes;

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
-import { backendKeyLayout, backendLayout } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
-import type { Clock } from "../../kit/clock.ts";
+import { backendKeyLayout, backendLayout } from "../../../gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
+import type { Clock } from "../../../kit/clock.ts";
 import type { Entries } from "./service-writes.ts";
 
 /** How long a program may still go on with a list after the last frontend stopped pointing to it. It takes microseconds. */
@@ -11,7 +11,7 @@ export const LIST_GRACE_MS = 1000;
  * Lists of backends, in the one map they share. A list is never changed: another takes its place under another number, so that whoever
  * counts along one sees the whole of it.
  */
-export class ServiceLists {
+export class BackendLists {
   private readonly map: BpfMap;
   private readonly clock: Clock;
   private readonly packed = new Map<number, Buffer>();
@@ -37,7 +37,7 @@ export class ServiceLists {
     return this.retired.size;
   }
 
-  async look(): Promise<void> {
+  async resync(): Promise<void> {
     const found = new Map<number, { index: number; value: Buffer }[]>();
     for (const chunk of this.map.chunks(4096)) {
       for (const [key, value] of chunk) {

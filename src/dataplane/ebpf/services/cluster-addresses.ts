@@ -1,9 +1,9 @@
-import { clusterAddressLayout } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
-import type { CodedError } from "../../kit/errors.ts";
-import type { ServicePort, TableDelta } from "../../policy/model.ts";
-import { MapTable } from "./map-table.ts";
-import { addressBytes } from "./net-bytes.ts";
+import type { ServicePort, TableDelta } from "../../../calc/model.ts";
+import { clusterAddressLayout } from "../../../gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
+import type { CodedError } from "../../../kit/errors.ts";
+import { MapTable } from "../map-table.ts";
+import { addressBytes } from "../net-bytes.ts";
 
 /** Addresses the cluster gave services, so that a port they do not have is refused rather than sent to nowhere. */
 export class ClusterAddresses {
@@ -13,7 +13,7 @@ export class ClusterAddresses {
 
   constructor(map: BpfMap) {
     this.table = new MapTable(map);
-    this.table.look();
+    this.table.resync();
   }
 
   want({ set, remove }: TableDelta<ServicePort>): void {
@@ -31,11 +31,11 @@ export class ClusterAddresses {
     };
     for (const { id, clusterAddress } of set) change(id, clusterAddress);
     for (const id of remove) change(id, null);
-    for (const address of touched) this.tell(address);
+    for (const address of touched) this.report(address);
   }
 
-  look(): void {
-    this.table.look();
+  resync(): void {
+    this.table.resync();
   }
 
   /** Why one of them could not be written, if so. */
@@ -49,7 +49,7 @@ export class ClusterAddresses {
     this.table.remove();
   }
 
-  private tell(address: string): void {
+  private report(address: string): void {
     const key = Buffer.from(addressBytes(address));
     const ports = this.ports.get(address) ?? 0;
     if (ports > 0) {

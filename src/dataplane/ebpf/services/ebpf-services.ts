@@ -1,19 +1,25 @@
-import type { BpfMap } from "../../kernel/bpf-port.ts";
-import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
-import type { Kernel } from "../../kernel/kernel.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
-import type { LoadOptions } from "../../kernel/object.ts";
-import type { SocketsPort } from "../../kernel/sockets-port.ts";
-import type { Net, ServicePort, TableDelta } from "../../policy/model.ts";
-import type { ObjectOutcome } from "../contract.ts";
-import type { MapFill } from "./map-fill.ts";
-import { wrapped } from "./map-table.ts";
-import { carryServices } from "./service-carry.ts";
-import { closeUdpSockets, endKernelUdpFlows, endUdpFlows, forgetChoices, type Gone } from "./service-gone.ts";
+import type { Net, ServicePort, TableDelta } from "../../../calc/model.ts";
+import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
+import type { LoadOptions } from "../../../kernel/bpf/object.ts";
+import type { ConntrackPort } from "../../../kernel/conntrack/conntrack-port.ts";
+import type { SocketsPort } from "../../../kernel/conntrack/sockets-port.ts";
+import type { Kernel } from "../../../kernel/kernel.ts";
+import type { Netns } from "../../../kernel/netns/netns-port.ts";
+import type { ObjectOutcome } from "../../contract.ts";
+import type { MapFill } from "../map-fill.ts";
+import { wrapped } from "../map-table.ts";
+import { migrateServices } from "./migrate-services.ts";
+import {
+  closeUdpSockets,
+  deleteAffinities,
+  deleteUdpConntrack,
+  deleteUdpNfConntrack,
+  type RemovedByService,
+} from "./removed-backends.ts";
 import { ServiceTables } from "./service-tables.ts";
 import { SocketHooks } from "./socket-hooks.ts";
 
-export interface ServicePlaneOptions {
+export interface EbpfServicesOptions {
   kernel: Kernel;
   pinDirectory: string;
   netns?: Netns;
@@ -26,17 +32,17 @@ export interface ServicePlaneOptions {
 }
 
 /** Everything of the eBPF plane that is about services and not about packets: tables, sockets, and what a backend leaves behind. */
-export class ServicePlane {
-  private readonly options: ServicePlaneOptions;
+export class EbpfServices {
+  private readonly options: EbpfServicesOptions;
   private readonly tables: ServiceTables;
   private readonly hooks: SocketHooks | undefined;
   private readonly sockets: SocketsPort;
   private readonly conntrack: ConntrackPort;
   /** Backends whose flows and sockets are still to be ended. */
-  private readonly ending: Gone[] = [];
+  private readonly ending: RemovedByService[] = [];
   private turn: Promise<void> | undefined;
 
-  private constructor(options: ServicePlaneOptions) {
+  private constructor(options: EbpfServicesOptions) {
     const { kernel, map, cgroup, netns } = options;
     this.options = options;
     this.sockets = kernel.sockets(netns);
@@ -44,17 +50,17 @@ export class ServicePlane {
     this.hooks = cgroup === undefined ? undefined : new SocketHooks({ ...options, cgroup });
     this.tables = new ServiceTables({
       maps: { frontends: map("frontends"), backends: map("backends"), source_ranges: map("source_ranges") },
-      onGone: (gone) => this.clear(gone),
+      onBackendsRemoved: (gone) => this.clear(gone),
     });
   }
 
-  static async open(options: ServicePlaneOptions): Promise<ServicePlane> {
+  static async open(options: EbpfServicesOptions): Promise<EbpfServices> {
     const { kernel, map, before = [] } = options;
-    const plane = new ServicePlane(options);
-    await plane.tables.look();
+    const plane = new EbpfServices(options);
+    await plane.tables.readMaps();
     if (plane.tables.isEmpty) {
-      for (const directory of before) await carryServices(kernel.bpf, directory, map);
-      await plane.tables.look();
+      for (const directory of before) await migrateServices(kernel.bpf, directory, map);
+      await plane.tables.readMaps();
     }
     return plane;
   }
@@ -119,8 +125,8 @@ export class ServicePlane {
   }
 
   /** Choices are forgotten before the change is over: nobody chooses the backend after it. Flows are many, and end soon after. */
-  private async clear(gone: Gone): Promise<void> {
-    await forgetChoices(gone, this.options.map("affinities"), this.options.map("socket_choices"));
+  private async clear(gone: RemovedByService): Promise<void> {
+    await deleteAffinities(gone, this.options.map("affinities"), this.options.map("socket_choices"));
     if (![...gone.values()].some(({ protocol }) => protocol === UDP)) return;
     this.ending.push(gone);
     void this.settled();
@@ -130,8 +136,8 @@ export class ServicePlane {
     const { map } = this.options;
     try {
       for (let gone = this.ending[0]; gone; gone = this.ending[0]) {
-        await endUdpFlows(gone, map("flows"));
-        await endKernelUdpFlows(gone, map("frontends"), this.conntrack);
+        await deleteUdpConntrack(gone, map("flows"));
+        await deleteUdpNfConntrack(gone, map("frontends"), this.conntrack);
         await closeUdpSockets(gone, map("socket_peers"), this.sockets);
         this.ending.shift();
       }

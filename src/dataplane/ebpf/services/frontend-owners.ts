@@ -9,7 +9,7 @@ interface Claim {
  * Which service answers on an address and port, where more than one wants to. The same on every node, whoever came first there: by kind of
  * address, then by the services' names.
  */
-export class ServiceClaims {
+export class FrontendOwners {
   private readonly claims = new Map<string, readonly Claim[]>();
 
   /** Replaces what a service wants by what it wants now; the services whose addresses that may have given or taken. */

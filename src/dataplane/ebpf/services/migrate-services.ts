@@ -1,15 +1,15 @@
-import type { BpfMap, BpfPort } from "../../kernel/bpf-port.ts";
+import type { BpfMap, BpfPort } from "../../../kernel/bpf/bpf-port.ts";
 
 /** What services are known by, and what is remembered of their clients. */
-const CARRIED = ["backends", "frontends", "source_ranges", "affinities", "socket_choices", "socket_peers"] as const;
+const MIGRATED = ["backends", "frontends", "source_ranges", "affinities", "socket_choices", "socket_peers"] as const;
 
 /**
  * Takes over services from the maps of the layout before, so that an upgrade is to their clients what a restart is. Maps whose entries are
  * of another size there are other maps, and are left: their services get new numbers.
  */
-export async function carryServices(bpf: BpfPort, from: string, to: (name: string) => BpfMap): Promise<void> {
+export async function migrateServices(bpf: BpfPort, from: string, to: (name: string) => BpfMap): Promise<void> {
   const there = bpf.pins(from);
-  for (const name of CARRIED) {
+  for (const name of MIGRATED) {
     if (!there.includes(name)) continue;
     const [before, map] = [bpf.openMap(`${from}/${name}`), to(name)];
     try {

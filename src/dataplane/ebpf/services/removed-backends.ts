@@ -3,22 +3,22 @@ import { setImmediate } from "node:timers/promises";
 import {
   affinityKeyLayout,
   affinityLayout,
-  FLOW_FLAG,
-  FLOW_PATH,
-  flowKeyLayout,
-  flowLayout,
+  CONNTRACK_FLAG,
+  conntrackEntryLayout,
+  FORWARD_PATH,
+  fiveTupleLayout,
   frontendLayout,
   SOCKET_FLAG,
   socketKeyLayout,
   socketPeerLayout,
-} from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap, MapEntry } from "../../kernel/bpf-port.ts";
-import type { ConntrackPort } from "../../kernel/conntrack-port.ts";
-import type { SocketsPort } from "../../kernel/sockets-port.ts";
-import { addressText, reversedKey } from "./net-bytes.ts";
+} from "../../../gen/bpf/layout.gen.ts";
+import type { BpfMap, MapEntry } from "../../../kernel/bpf/bpf-port.ts";
+import type { ConntrackPort } from "../../../kernel/conntrack/conntrack-port.ts";
+import type { SocketsPort } from "../../../kernel/conntrack/sockets-port.ts";
+import { addressText, reversedKey } from "../net-bytes.ts";
 import { backendName, frontendKey } from "./service-rows.ts";
 
-export interface GoneBackends {
+export interface RemovedBackends {
   readonly protocol: number;
   /** Whether clients stay with their backend. */
   readonly affinity: boolean;
@@ -27,23 +27,27 @@ export interface GoneBackends {
 }
 
 /** By the number of the service. */
-export type Gone = ReadonlyMap<number, GoneBackends>;
+export type RemovedByService = ReadonlyMap<number, RemovedBackends>;
 
 const UDP = 17;
 /** Address and port. */
 const NAME_BYTES = 18;
 
 /** Who would choose the backend again is made to choose anew: clients that stay with theirs, and sockets that are not connected. */
-export async function forgetChoices(gone: Gone, affinities: BpfMap, socketChoices: BpfMap): Promise<void> {
+export async function deleteAffinities(
+  gone: RemovedByService,
+  affinities: BpfMap,
+  socketChoices: BpfMap,
+): Promise<void> {
   const all = [...gone.values()];
   if (all.some(({ affinity }) => affinity)) {
     const { service } = affinityKeyLayout.at;
     const { address } = affinityLayout.at;
-    await removeWhere(affinities, ([key, value]) => isGone(gone, key.readUInt32LE(service), value, address));
+    await removeWhere(affinities, ([key, value]) => isRemoved(gone, key.readUInt32LE(service), value, address));
   }
   if (all.some(({ protocol }) => protocol === UDP)) {
     const { service, address } = socketPeerLayout.at;
-    await removeWhere(socketChoices, ([, value]) => isGone(gone, value.readUInt32LE(service), value, address));
+    await removeWhere(socketChoices, ([, value]) => isRemoved(gone, value.readUInt32LE(service), value, address));
   }
 }
 
@@ -51,33 +55,37 @@ export async function forgetChoices(gone: Gone, affinities: BpfMap, socketChoice
  * Ends what is on its way to the backend by UDP, which would never notice: its next packet is the first of another flow. TCP connections
  * are left to end by themselves: their backend may still be answering.
  */
-export async function endUdpFlows(gone: Gone, flows: BpfMap): Promise<void> {
-  const { protocol } = flowKeyLayout.at;
-  const { flags, path, service, to } = flowLayout.at;
-  const [destination, destinationPort] = [to + flowKeyLayout.at.dst, to + flowKeyLayout.at.dport];
+export async function deleteUdpConntrack(gone: RemovedByService, flows: BpfMap): Promise<void> {
+  const { protocol } = fiveTupleLayout.at;
+  const { flags, path, service, to } = conntrackEntryLayout.at;
+  const [destination, destinationPort] = [to + fiveTupleLayout.at.dst, to + fiveTupleLayout.at.dport];
   await removeWhere(
     flows,
     ([key, value]) => {
-      if (key[protocol] !== UDP || hasFlag(value, flags, FLOW_FLAG.FLOW_REPLY)) return false;
+      if (key[protocol] !== UDP || hasFlag(value, flags, CONNTRACK_FLAG.CT_REPLY)) return false;
       // Or the backend's node translates it: here it only leads there.
-      if (!hasFlag(value, flags, FLOW_FLAG.FLOW_NAT) && value[path] !== FLOW_PATH.PATH_OVERLAY) return false;
+      if (!hasFlag(value, flags, CONNTRACK_FLAG.CT_NAT) && value[path] !== FORWARD_PATH.PATH_OVERLAY) return false;
       const backends = gone.get(value.readUInt32LE(service))?.backends;
       return backends?.has(nameAt(value, destination, destinationPort)) ?? false;
     },
     ([key, value]) => {
-      const sent = hasFlag(value, flags, FLOW_FLAG.FLOW_NAT) ? value.subarray(to, to + flowKeyLayout.size) : key;
+      const sent = hasFlag(value, flags, CONNTRACK_FLAG.CT_NAT) ? value.subarray(to, to + fiveTupleLayout.size) : key;
       return [key, reversedKey(sent)];
     },
   );
 }
 
 /** The same of flows the kernel still translates, from before the node was handed over: the proxy that would have ended them is gone. */
-export async function endKernelUdpFlows(gone: Gone, frontends: BpfMap, conntrack: ConntrackPort): Promise<void> {
+export async function deleteUdpNfConntrack(
+  gone: RemovedByService,
+  frontends: BpfMap,
+  conntrack: ConntrackPort,
+): Promise<void> {
   const numberAt = (key: string) => {
     const value = frontends.lookup(Buffer.from(key, "latin1"));
     return value?.readUInt32LE(frontendLayout.at.service);
   };
-  for (const { original, reply, destinationNat } of await conntrack.flows()) {
+  for (const { original, reply, destinationNat } of await conntrack.list()) {
     if (original.protocol !== UDP || !destinationNat) continue;
     const name = backendName(reply.source, reply.sourcePort);
     if (![...gone.values()].some(({ backends }) => backends.has(name))) continue;
@@ -91,13 +99,17 @@ export async function endKernelUdpFlows(gone: Gone, frontends: BpfMap, conntrack
 }
 
 /** Connected UDP sockets of the node are closed under the feet of their holders: they see an error and connect again. How many. */
-export async function closeUdpSockets(gone: Gone, socketPeers: BpfMap, sockets: SocketsPort): Promise<number> {
+export async function closeUdpSockets(
+  gone: RemovedByService,
+  socketPeers: BpfMap,
+  sockets: SocketsPort,
+): Promise<number> {
   const { service, protocol, flags } = socketPeerLayout.at;
   const { cookie, address, port } = socketKeyLayout.at;
   const cookies = new Map<string, Set<bigint>>();
   await removeWhere(socketPeers, ([key, value]) => {
     if (value[protocol] !== UDP || !hasFlag(value, flags, SOCKET_FLAG.SOCKET_CONNECTED)) return false;
-    if (!isGone(gone, value.readUInt32LE(service), key, address)) return false;
+    if (!isRemoved(gone, value.readUInt32LE(service), key, address)) return false;
     const name = `${key.readUInt16LE(port)} ${addressText(key.subarray(address, address + 16))}`;
     cookies.set(name, (cookies.get(name) ?? new Set()).add(key.readBigUInt64LE(cookie)));
     return true;
@@ -112,7 +124,7 @@ export async function closeUdpSockets(gone: Gone, socketPeers: BpfMap, sockets: 
   return closed;
 }
 
-function isGone(gone: Gone, service: number, bytes: Buffer, at: number): boolean {
+function isRemoved(gone: RemovedByService, service: number, bytes: Buffer, at: number): boolean {
   const backends = gone.get(service)?.backends;
   return backends?.has(bytes.toString("latin1", at, at + NAME_BYTES)) ?? false;
 }

@@ -1,7 +1,7 @@
-import type { CodedError } from "../../kit/errors.ts";
+import type { CodedError } from "../../../kit/errors.ts";
+import type { BackendLists } from "./backend-lists.ts";
+import type { RemovedByService } from "./removed-backends.ts";
 import type { ServiceFrontends } from "./service-frontends.ts";
-import type { Gone } from "./service-gone.ts";
-import type { ServiceLists } from "./service-lists.ts";
 import { backendNames } from "./service-rows.ts";
 
 interface Service {
@@ -46,7 +46,7 @@ export class ServiceChange {
   }
 
   /** Retires the lists nobody points to any more; the backends that went with them. */
-  retire(lists: ServiceLists): Gone {
+  retire(lists: BackendLists): RemovedByService {
     const gone = new Map<number, { protocol: number; affinity: boolean; backends: Set<string> }>();
     for (const [number, { service, lists: noted }] of this.before) {
       const kept = this.after.get(number) ?? new Set();

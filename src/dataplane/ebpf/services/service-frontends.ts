@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
-import { type Frontend, frontendLayout } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
+import { type Frontend, frontendLayout } from "../../../gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
 import type { Entries } from "./service-writes.ts";
 
 export type FrontendEntry = readonly [key: string, value: Buffer];
@@ -19,7 +19,7 @@ export class ServiceFrontends {
     return this.written.size;
   }
 
-  async look(): Promise<void> {
+  async resync(): Promise<void> {
     const found = new Map<string, Buffer>();
     for (const chunk of this.map.chunks(4096)) {
       for (const [key, value] of chunk) {
@@ -66,7 +66,7 @@ export class ServiceFrontends {
   }
 
   /** After a failure nobody knows what was written. */
-  lookAt(keys: Iterable<string>): void {
+  resyncEntries(keys: Iterable<string>): void {
     for (const key of keys) {
       const value = this.map.lookup(Buffer.from(key, "latin1"));
       if (value) this.written.set(key, value);

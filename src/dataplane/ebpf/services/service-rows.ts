@@ -1,9 +1,10 @@
 /** One port of a service as the maps have it. Pure: numbers of services and lists are given by whoever writes. */
-import { BACKEND_FLAG, backendLayout, FRONTEND_FLAG, frontendKeyLayout } from "../../gen/bpf/layout.gen.ts";
-import { parseAddress, V4 } from "../../kit/ip.ts";
-import type { Net, ServiceBackend, ServicePort } from "../../policy/model.ts";
-import { errors } from "./errors.ts";
-import { addressText, netBytes } from "./net-bytes.ts";
+
+import type { Net, ServiceBackend, ServicePort } from "../../../calc/model.ts";
+import { BACKEND_FLAG, backendLayout, FRONTEND_FLAG, frontendKeyLayout } from "../../../gen/bpf/layout.gen.ts";
+import { parseAddress, V4 } from "../../../kit/ip.ts";
+import { errors } from "../errors.ts";
+import { addressText, netBytes } from "../net-bytes.ts";
 
 export interface ServiceRow {
   readonly id: string;

@@ -1,25 +1,25 @@
-import { backendLayout, type Frontend, frontendKeyLayout, frontendLayout } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
-import { type Clock, sleep, systemClock } from "../../kit/clock.ts";
-import type { CodedError } from "../../kit/errors.ts";
-import type { Net, ServicePort, TableDelta } from "../../policy/model.ts";
-import type { ObjectOutcome } from "../contract.ts";
-import { errors } from "./errors.ts";
-import { fillOf, type MapFill } from "./map-fill.ts";
-import { wrapped } from "./map-table.ts";
+import type { Net, ServicePort, TableDelta } from "../../../calc/model.ts";
+import { backendLayout, type Frontend, frontendKeyLayout, frontendLayout } from "../../../gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
+import { type Clock, sleep, systemClock } from "../../../kit/clock.ts";
+import type { CodedError } from "../../../kit/errors.ts";
+import type { ObjectOutcome } from "../../contract.ts";
+import { errors } from "../errors.ts";
+import { fillOf, type MapFill } from "../map-fill.ts";
+import { wrapped } from "../map-table.ts";
+import { BackendLists, LIST_GRACE_MS } from "./backend-lists.ts";
+import { FrontendOwners } from "./frontend-owners.ts";
+import type { RemovedByService } from "./removed-backends.ts";
 import { ServiceChange } from "./service-change.ts";
-import { ServiceClaims } from "./service-claims.ts";
 import { type FrontendEntry, ServiceFrontends } from "./service-frontends.ts";
-import type { Gone } from "./service-gone.ts";
-import { LIST_GRACE_MS, ServiceLists } from "./service-lists.ts";
-import { NO_SERVICE, ServiceRanges } from "./service-ranges.ts";
 import { frontendText, type ServiceRow, serviceRow, sourceRange } from "./service-rows.ts";
 import { type Entries, isFull, writeEach } from "./service-writes.ts";
+import { NO_SERVICE, SourceRanges } from "./source-ranges.ts";
 
 export interface ServiceTablesOptions {
   maps: Record<"frontends" | "backends" | "source_ranges", BpfMap>;
   /** Backends that services do not have any more, and that no packet is sent to as the first of a flow. `apply` waits for it. */
-  onGone(gone: Gone): Promise<void>;
+  onBackendsRemoved(gone: RemovedByService): Promise<void>;
   clock?: Clock;
 }
 
@@ -46,10 +46,10 @@ const AT_ONCE = 2048;
 export class ServiceTables {
   private readonly options: ServiceTablesOptions;
   private readonly clock: Clock;
-  private readonly lists: ServiceLists;
-  private readonly ranges: ServiceRanges;
+  private readonly lists: BackendLists;
+  private readonly ranges: SourceRanges;
   private readonly frontends: ServiceFrontends;
-  private readonly claims = new ServiceClaims();
+  private readonly claims = new FrontendOwners();
   private readonly rows = new Map<string, ServiceRow>();
   private readonly numbers = new Map<string, number>();
   private readonly taken = new Set<number>();
@@ -60,16 +60,16 @@ export class ServiceTables {
     const { maps, clock = systemClock } = options;
     this.options = options;
     this.clock = clock;
-    this.lists = new ServiceLists(maps.backends, clock);
-    this.ranges = new ServiceRanges(maps.source_ranges);
+    this.lists = new BackendLists(maps.backends, clock);
+    this.ranges = new SourceRanges(maps.source_ranges);
     this.frontends = new ServiceFrontends(maps.frontends);
   }
 
   /** Reads what is in the kernel. What is there and not wanted is only removed by `sweep`. */
-  async look(): Promise<void> {
-    await this.lists.look();
-    this.ranges.look();
-    await this.frontends.look();
+  async readMaps(): Promise<void> {
+    await this.lists.resync();
+    this.ranges.resync();
+    await this.frontends.resync();
   }
 
   /** Whether the kernel knows no service. */
@@ -96,7 +96,7 @@ export class ServiceTables {
 
   /** Compares everything with the kernel and mends what differs. */
   async resync(): Promise<ObjectOutcome[]> {
-    await this.look();
+    await this.readMaps();
     return this.realize(new Set(this.rows.keys()), new ServiceChange(this.frontends));
   }
 
@@ -179,7 +179,7 @@ export class ServiceTables {
     const gone = change.retire(this.lists);
     for (const id of ids) await this.ranges.keep(this.numbers.get(id)!, this.rows.get(id)!.ranges);
     for (const number of change.removed) await this.ranges.keep(number, []);
-    if (gone.size > 0) await this.options.onGone(gone);
+    if (gone.size > 0) await this.options.onBackendsRemoved(gone);
     return outcomes;
   }
 
@@ -222,7 +222,7 @@ export class ServiceTables {
     for (const { number, row } of fitting()) this.ranges.wrote(number, row.ranges);
     await this.writeTo(frontends, plans, ({ frontends: own }) => this.frontends.missing(own));
     for (const { row, failed, frontends: own } of plans) {
-      if (failed) this.frontends.lookAt(keysOf(row));
+      if (failed) this.frontends.resyncEntries(keysOf(row));
       else this.frontends.wrote(own);
     }
   }

@@ -1,5 +1,5 @@
-import type { BpfMap } from "../../kernel/bpf-port.ts";
-import { errnoOf } from "../../kernel/errors.ts";
+import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
+import { errnoOf } from "../../../kernel/errors.ts";
 
 /** Keys, one after the other, and their values: entries that only make sense together. */
 export interface Entries {

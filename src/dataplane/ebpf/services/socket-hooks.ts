@@ -1,10 +1,10 @@
-import type { AttachType } from "../../kernel/bpf-constants.ts";
-import type { BpfLink } from "../../kernel/bpf-port.ts";
-import type { Kernel } from "../../kernel/kernel.ts";
-import type { Netns } from "../../kernel/netns-port.ts";
-import type { BpfObject, LoadOptions } from "../../kernel/object.ts";
-import { CodedError } from "../../kit/errors.ts";
-import { objectBytes } from "./objects.ts";
+import type { AttachType } from "../../../kernel/bpf/bpf-constants.ts";
+import type { BpfLink } from "../../../kernel/bpf/bpf-port.ts";
+import type { BpfObject, LoadOptions } from "../../../kernel/bpf/object.ts";
+import type { Kernel } from "../../../kernel/kernel.ts";
+import type { Netns } from "../../../kernel/netns/netns-port.ts";
+import { CodedError } from "../../../kit/errors.ts";
+import { objectBytes } from "../programs/objects.ts";
 
 export interface SocketHooksOptions {
   kernel: Kernel;

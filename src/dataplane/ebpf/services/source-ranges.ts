@@ -1,5 +1,5 @@
-import { sourceRangeKeyLayout, sourceRangeLayout } from "../../gen/bpf/layout.gen.ts";
-import type { BpfMap } from "../../kernel/bpf-port.ts";
+import { sourceRangeKeyLayout, sourceRangeLayout } from "../../../gen/bpf/layout.gen.ts";
+import type { BpfMap } from "../../../kernel/bpf/bpf-port.ts";
 import type { SourceRange } from "./service-rows.ts";
 import type { Entries } from "./service-writes.ts";
 
@@ -11,7 +11,7 @@ const BEFORE_ADDRESS = (sourceRangeKeyLayout.at.address - sourceRangeKeyLayout.a
 export const NO_SERVICE = 0;
 
 /** From where load balancers' addresses may be asked, by service. */
-export class ServiceRanges {
+export class SourceRanges {
   private readonly map: BpfMap;
   /** Keys that are in the map, as text of one byte a letter, by number of the service. */
   private readonly written = new Map<number, Set<string>>();
@@ -24,7 +24,7 @@ export class ServiceRanges {
     return [...this.written.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  look(): void {
+  resync(): void {
     this.written.clear();
     for (const [key] of this.map.entries()) {
       this.add(key.readUInt32LE(sourceRangeKeyLayout.at.service), key.toString("latin1"));

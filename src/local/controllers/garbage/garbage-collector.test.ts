@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { KubeObject, OwnerReference, ResourceKind } from "../../api/object.ts";
-import { CONFIG_MAPS, CRDS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS } from "../../cluster/kinds.ts";
-import { type SmallCluster, smallCluster, template } from "./testing/small-cluster.ts";
-import type { Deployment } from "./workload-types.ts";
+import type { KubeObject, OwnerReference, ResourceKind } from "../../../api/object.ts";
+import { CONFIG_MAPS, CRDS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS } from "../../../cluster/kinds.ts";
+import { type SmallCluster, smallCluster, template } from "../testing/small-cluster.ts";
+import type { Deployment } from "../workload-types.ts";
 
 const web = { name: "web", namespace: "default" };
 const WIDGETS: ResourceKind = {

@@ -1,10 +1,18 @@
-import type { KubeObject, OwnerReference } from "../../api/object.ts";
-import { StatusError } from "../../api/status.ts";
-import type { Client } from "../../cluster/client.ts";
-import { isNotFound } from "../../cluster/failures.ts";
-import { sleep } from "../../kit/clock.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
-import { blockers, FOREGROUND, GarbageGraph, type GraphItem, judge, ORPHAN, type OwnerState } from "./garbage-graph.ts";
+import type { KubeObject, OwnerReference } from "../../../api/object.ts";
+import { StatusError } from "../../../api/status.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { isNotFound } from "../../../cluster/failures.ts";
+import { sleep } from "../../../kit/clock.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import {
+  blockers,
+  FOREGROUND,
+  GarbageGraph,
+  type GraphItem,
+  ORPHAN,
+  type OwnerState,
+  ownerVerdict,
+} from "./garbage-graph.ts";
 import { GarbageMonitors } from "./garbage-monitors.ts";
 
 const REFRESH_MS = 30_000;
@@ -60,7 +68,7 @@ export function garbageCollectorLoop(context: ControllerContext): ControllerLoop
   };
 
   const collect = async (item: GraphItem): Promise<number | undefined> => {
-    if (!graph.needsLook(item)) return undefined;
+    if (!graph.needsCheck(item)) return undefined;
     const live = await readLive(client, item);
     if (!live || live.metadata.deletionTimestamp) return undefined;
     const owners = await Promise.all(
@@ -68,7 +76,7 @@ export function garbageCollectorLoop(context: ControllerContext): ControllerLoop
         return { uid: owner.uid, state: await stateOf(item, owner) };
       }),
     );
-    const verdict = judge(owners, graph.dependents(item).length > 0);
+    const verdict = ownerVerdict(owners, graph.dependents(item).length > 0);
     switch (verdict.do) {
       case "nothing":
         return owners.some(({ state }) => state === "unknown") ? UNKNOWN_RECHECK_MS : undefined;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { OwnerReference } from "../../api/object.ts";
-import { PODS, REPLICA_SETS } from "../../cluster/kinds.ts";
-import { GarbageGraph, graphItem, judge } from "./garbage-graph.ts";
+import type { OwnerReference } from "../../../api/object.ts";
+import { PODS, REPLICA_SETS } from "../../../cluster/kinds.ts";
+import { GarbageGraph, graphItem, ownerVerdict } from "./garbage-graph.ts";
 
 function object(name: string, uid: string, ownerReferences: OwnerReference[] = [], finalizers: string[] = []) {
   const deletionTimestamp = finalizers.length > 0 ? "2026-01-01T00:00:00Z" : undefined;
@@ -46,6 +46,6 @@ describe("the verdict on an object", () => {
     ["one owner is gone and nobody can say of the other", ["absent", "unknown"], "nothing"],
   ] as const)("%s", (_what, states, does) => {
     const owners = states.map((state, index) => ({ uid: String(index), state }));
-    expect(judge(owners, false).do).toBe(does);
+    expect(ownerVerdict(owners, false).do).toBe(does);
   });
 });

@@ -1,4 +1,4 @@
-import { type KubeObject, type OwnerReference, parseGroupVersion, type ResourceKind } from "../../api/object.ts";
+import { type KubeObject, type OwnerReference, parseGroupVersion, type ResourceKind } from "../../../api/object.ts";
 
 /** One object as the garbage collector sees it: who it is, who owns it, and whether it is on its way out. */
 export interface GraphItem {
@@ -57,7 +57,7 @@ export class GarbageGraph {
     this.#items.set(item.key, item);
     add(this.#byUid, item.uid, item.key);
     for (const owner of item.owners) add(this.#byOwner, owner.uid, item.key);
-    if (this.needsLook(item)) affected.push(item.key);
+    if (this.needsCheck(item)) affected.push(item.key);
     // A dependent that stopped blocking may be the last thing its owner waits for.
     if (before) affected.push(...this.#waitingOwners(before));
     return affected;
@@ -85,11 +85,11 @@ export class GarbageGraph {
 
   /** Everything whose owner is not in sight: looked at once after the graph is complete. */
   suspects(): string[] {
-    return [...this.#items.values()].filter((item) => this.needsLook(item)).map((item) => item.key);
+    return [...this.#items.values()].filter((item) => this.needsCheck(item)).map((item) => item.key);
   }
 
   /** Whether an owner of it is not in sight or on its way out; only then is a live look worth its price. */
-  needsLook(item: GraphItem): boolean {
+  needsCheck(item: GraphItem): boolean {
     if (item.leaving === "foreground" || item.leaving === "orphan") return true;
     if (item.leaving === "background") return false;
     return item.owners.some((owner) => {
@@ -138,7 +138,7 @@ export type Verdict =
   /** Some owners are left: only the references to the others go. */
   | { do: "dropReferences"; uids: string[] };
 
-export function judge(owners: readonly { uid: string; state: OwnerState }[], hasDependents: boolean): Verdict {
+export function ownerVerdict(owners: readonly { uid: string; state: OwnerState }[], hasDependents: boolean): Verdict {
   if (owners.length === 0 || owners.some(({ state }) => state === "unknown")) return { do: "nothing" };
   const lost = owners.filter(({ state }) => state !== "present").map(({ uid }) => uid);
   if (lost.length === 0) return { do: "nothing" };

@@ -1,11 +1,11 @@
-import type { KubeObject, ResourceKind } from "../../api/object.ts";
-import { groupVersion } from "../../api/object.ts";
-import type { Client } from "../../cluster/client.ts";
-import type { DiscoveredResource } from "../../cluster/discovery.ts";
-import { listWatch } from "../../cluster/list-watch.ts";
-import type { Clock } from "../../kit/clock.ts";
+import type { KubeObject, ResourceKind } from "../../../api/object.ts";
+import { groupVersion } from "../../../api/object.ts";
+import type { Client } from "../../../cluster/client.ts";
+import type { DiscoveredResource } from "../../../cluster/discovery.ts";
+import { listWatch } from "../../../cluster/list-watch.ts";
+import type { Clock } from "../../../kit/clock.ts";
+import type { SharedInformers } from "../shared-informers.ts";
 import { type GraphItem, graphItem, itemKey } from "./garbage-graph.ts";
-import type { SharedInformers } from "./shared-informers.ts";
 
 /** Events own nothing, are owned by nothing, and come by the thousand. */
 const IGNORED = new Set(["events.", "events.events.k8s.io"]);

@@ -1,9 +1,9 @@
-import type { KubeObject } from "../../api/object.ts";
-import { isAlreadyExists } from "../../cluster/failures.ts";
-import { createInformer } from "../../cluster/informer.ts";
-import { CONFIG_MAPS, SERVICE_ACCOUNTS } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
-import { isNamespaceLeaving } from "./replica-set.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { isAlreadyExists } from "../../../cluster/failures.ts";
+import { createInformer } from "../../../cluster/informer.ts";
+import { CONFIG_MAPS, SERVICE_ACCOUNTS } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { isNamespaceLeaving } from "../workloads/replica-set.ts";
 
 const ROOT_CA = "kube-root-ca.crt";
 

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { KubeObject } from "../../api/object.ts";
-import { CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, SERVICE_ACCOUNTS } from "../../cluster/kinds.ts";
-import { type SmallCluster, smallCluster, template } from "./testing/small-cluster.ts";
-import type { Deployment, Namespace } from "./workload-types.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, SERVICE_ACCOUNTS } from "../../../cluster/kinds.ts";
+import { type SmallCluster, smallCluster, template } from "../testing/small-cluster.ts";
+import type { Deployment, Namespace } from "../workload-types.ts";
 
 describe("a namespace", () => {
   let cluster: SmallCluster;

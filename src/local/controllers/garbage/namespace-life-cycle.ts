@@ -1,14 +1,14 @@
-import type { Condition, KubeObject } from "../../api/object.ts";
-import type { Client } from "../../cluster/client.ts";
-import type { DiscoveredResource } from "../../cluster/discovery.ts";
-import { isNotFound } from "../../cluster/failures.ts";
-import { NAMESPACES } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
-import { messageOf } from "./pod-control.ts";
-import { rawWrite } from "./raw-write.ts";
-import { semanticEqual } from "./semantic-equal.ts";
-import { timestamp } from "./timestamp.ts";
-import type { Namespace } from "./workload-types.ts";
+import type { Condition, KubeObject } from "../../../api/object.ts";
+import type { Client } from "../../../cluster/client.ts";
+import type { DiscoveredResource } from "../../../cluster/discovery.ts";
+import { isNotFound } from "../../../cluster/failures.ts";
+import { NAMESPACES } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { rawWrite } from "../raw-write.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import { timestamp } from "../timestamp.ts";
+import type { Namespace } from "../workload-types.ts";
+import { messageOf } from "../workloads/pod-control.ts";
 
 const FINALIZER = "kubernetes";
 const RECHECK_MS = 200;

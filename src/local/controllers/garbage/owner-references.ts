@@ -1,4 +1,4 @@
-import type { KubeObject, OwnerReference } from "../../api/object.ts";
+import type { KubeObject, OwnerReference } from "../../../api/object.ts";
 
 export function controllerOf(object: KubeObject): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find((owner) => owner.controller === true);

@@ -1,5 +1,5 @@
-import { matchesLabels, meets } from "./label-selector.ts";
-import type { Node, NodeSelectorTerm, PodSpec, Taint, Toleration } from "./workload-types.ts";
+import { matchesLabels, meets } from "../label-selector.ts";
+import type { Node, NodeSelectorTerm, PodSpec, Taint, Toleration } from "../workload-types.ts";
 
 /** Why a pod may not go to a node; undefined when it may. */
 export type Unfit = { because: "selector" } | { because: "taint"; taint: Taint } | { because: "unschedulable" };

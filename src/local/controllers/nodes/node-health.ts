@@ -1,5 +1,5 @@
-import { timestamp } from "./timestamp.ts";
-import type { Lease, Node, Taint } from "./workload-types.ts";
+import { timestamp } from "../timestamp.ts";
+import type { Lease, Node, Taint } from "../workload-types.ts";
 
 /** A node that has not renewed its lease for this long is not known to be alive. */
 const GRACE_MS = 40_000;
@@ -16,7 +16,7 @@ export interface NodeHealth {
   recheckMs: number | undefined;
 }
 
-export function judgeNode(node: Node, lease: Lease | undefined, now: number): NodeHealth {
+export function nodeHealth(node: Node, lease: Lease | undefined, now: number): NodeHealth {
   const silent = now - lastSign(node, lease);
   const lost = silent >= GRACE_MS;
   const conditions = lost ? unknownConditions(node, now) : undefined;

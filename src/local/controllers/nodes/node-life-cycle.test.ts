@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { DAEMON_SETS, NODES, PODS } from "../../cluster/kinds.ts";
-import { type FakeClock, fakeClock } from "../../kit/fake-clock.ts";
-import { isReady } from "./pod-state.ts";
-import { type SmallCluster, smallCluster, template } from "./testing/small-cluster.ts";
-import type { DaemonSet, Node, Pod } from "./workload-types.ts";
+import { DAEMON_SETS, NODES, PODS } from "../../../cluster/kinds.ts";
+import { type FakeClock, fakeClock } from "../../../kit/fake-clock.ts";
+import { isReady } from "../pod-state.ts";
+import { type SmallCluster, smallCluster, template } from "../testing/small-cluster.ts";
+import type { DaemonSet, Node, Pod } from "../workload-types.ts";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
 

@@ -1,11 +1,11 @@
-import type { Client } from "../../cluster/client.ts";
-import { isNotFound } from "../../cluster/failures.ts";
-import { NODES, PODS } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
-import { judgeNode, type NodeHealth } from "./node-health.ts";
-import { isFinished, readyCondition } from "./pod-state.ts";
-import { timestamp } from "./timestamp.ts";
-import type { Node, Pod } from "./workload-types.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { isNotFound } from "../../../cluster/failures.ts";
+import { NODES, PODS } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { isFinished, readyCondition } from "../pod-state.ts";
+import { timestamp } from "../timestamp.ts";
+import type { Node, Pod } from "../workload-types.ts";
+import { type NodeHealth, nodeHealth } from "./node-health.ts";
 
 /** A pod on a node that is gone waits this long, in case the node comes back under its name. */
 const POD_GARBAGE_MS = 40_000;
@@ -59,7 +59,7 @@ export function nodeLifeCycleLoop(context: ControllerContext): ControllerLoop {
         return undefined;
       }
       goneSince.delete(name);
-      const health = judgeNode(node, informers.leases.get(`kube-node-lease/${name}`), clock.now());
+      const health = nodeHealth(node, informers.leases.get(`kube-node-lease/${name}`), clock.now());
       await carryOut(node, health);
       if (!isReadyNode(node) || health.conditions) await markNotReady(client, pods, clock.now());
       return health.recheckMs;

@@ -1,14 +1,14 @@
-import { StatusError } from "../../api/status.ts";
-import type { Client } from "../../cluster/client.ts";
-import { isConflict, isNotFound } from "../../cluster/failures.ts";
-import { PODS } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
-import { isActive } from "./pod-state.ts";
-import { rawWrite } from "./raw-write.ts";
+import { StatusError } from "../../../api/status.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { isConflict, isNotFound } from "../../../cluster/failures.ts";
+import { PODS } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { isActive } from "../pod-state.ts";
+import { rawWrite } from "../raw-write.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import { timestamp } from "../timestamp.ts";
+import type { Node, Pod } from "../workload-types.ts";
 import { type Candidates, place } from "./scheduling.ts";
-import { semanticEqual } from "./semantic-equal.ts";
-import { timestamp } from "./timestamp.ts";
-import type { Node, Pod } from "./workload-types.ts";
 
 const SCHEDULER = "default-scheduler";
 

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { NODES, PODS } from "../../cluster/kinds.ts";
+import { NODES, PODS } from "../../../cluster/kinds.ts";
+import { type SmallCluster, smallCluster } from "../testing/small-cluster.ts";
+import type { Node, Pod, PodSpec } from "../workload-types.ts";
 import { place } from "./scheduling.ts";
-import { type SmallCluster, smallCluster } from "./testing/small-cluster.ts";
-import type { Node, Pod, PodSpec } from "./workload-types.ts";
 
 function node(name: string, spec: Node["spec"] = {}, labels: Record<string, string> = {}): Node {
   return { apiVersion: "v1", kind: "Node", metadata: { name, labels }, spec };

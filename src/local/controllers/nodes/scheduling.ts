@@ -1,6 +1,6 @@
-import { targetNode } from "./daemon-set-plan.ts";
+import type { Node, Pod } from "../workload-types.ts";
+import { targetNode } from "../workloads/daemon-set-plan.ts";
 import { type Unfit, unfitFor } from "./node-fit.ts";
-import type { Node, Pod } from "./workload-types.ts";
 
 export type Placement = { node: string } | { unschedulable: string };
 

@@ -1,8 +1,8 @@
-import { isNotFound } from "../../cluster/failures.ts";
-import { PODS } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
-import { isFinished } from "./pod-state.ts";
-import { semanticEqual } from "./semantic-equal.ts";
+import { isNotFound } from "../../../cluster/failures.ts";
+import { PODS } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { isFinished } from "../pod-state.ts";
+import { semanticEqual } from "../semantic-equal.ts";
 import { evictIn } from "./taint-eviction-plan.ts";
 
 /** Sends pods away from nodes whose NoExecute taints they do not tolerate, or no longer tolerate. */

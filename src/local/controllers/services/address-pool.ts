@@ -1,4 +1,4 @@
-import { type Cidr, contains, formatAddress, formatCidr, parseAddress, parseCidr, V4 } from "../../kit/ip.ts";
+import { type Cidr, contains, formatAddress, formatCidr, parseAddress, parseCidr, V4 } from "../../../kit/ip.ts";
 
 /** One range of service addresses, and which of them are taken. */
 export class AddressPool {
@@ -31,7 +31,7 @@ export class AddressPool {
   }
 
   /** False when somebody has it already. */
-  take(ip: string): boolean {
+  allocate(ip: string): boolean {
     const value = parseAddress(ip)?.value;
     if (value === undefined || this.#taken.has(value)) return false;
     this.#taken.add(value);
@@ -39,7 +39,7 @@ export class AddressPool {
   }
 
   /** Any free address; undefined when the range is full. */
-  takeAny(): string | undefined {
+  allocateAny(): string | undefined {
     for (let tried = 0n; tried < this.#size; tried++) {
       const value = this.#first + this.#cursor;
       this.#cursor = (this.#cursor + 1n) % this.#size;

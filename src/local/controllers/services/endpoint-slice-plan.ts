@@ -1,8 +1,8 @@
-import type { KubeObject } from "../../api/object.ts";
-import { controllerReference } from "./owner-references.ts";
-import { isFinished, isReady } from "./pod-state.ts";
-import { semanticEqual } from "./semantic-equal.ts";
-import type { Endpoint, EndpointPort, EndpointSlice, Node, Pod, Service } from "./workload-types.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { controllerReference } from "../garbage/owner-references.ts";
+import { isFinished, isReady } from "../pod-state.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import type { Endpoint, EndpointPort, EndpointSlice, Node, Pod, Service } from "../workload-types.ts";
 
 export const MANAGED_BY = "endpointslice-controller.k8s.io";
 export const SERVICE_NAME = "kubernetes.io/service-name";

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { KubeObject } from "../../api/object.ts";
-import { DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, SERVICES } from "../../cluster/kinds.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { DEPLOYMENTS, ENDPOINT_SLICES, ENDPOINTS, SERVICES } from "../../../cluster/kinds.ts";
+import { type SmallCluster, smallCluster, template } from "../testing/small-cluster.ts";
+import type { Deployment, EndpointSlice, Pod, Service } from "../workload-types.ts";
 import { planEndpointSlices } from "./endpoint-slice-plan.ts";
-import { type SmallCluster, smallCluster, template } from "./testing/small-cluster.ts";
-import type { Deployment, EndpointSlice, Pod, Service } from "./workload-types.ts";
 
 function service(spec: Partial<Service["spec"]> = {}): Service {
   return {

@@ -1,8 +1,12 @@
-import type { KubeObject } from "../../api/object.ts";
-import type { Client } from "../../cluster/client.ts";
-import { isNotFound } from "../../cluster/failures.ts";
-import { ENDPOINT_SLICES, ENDPOINTS } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { isNotFound } from "../../../cluster/failures.ts";
+import { ENDPOINT_SLICES, ENDPOINTS } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { matchesLabels } from "../label-selector.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import type { EndpointSlice, Pod, Service } from "../workload-types.ts";
+import { isNamespaceLeaving } from "../workloads/replica-set.ts";
 import {
   endpointsObject,
   hasManagedEndpoints,
@@ -12,10 +16,6 @@ import {
   SERVICE_NAME,
   type SlicePlan,
 } from "./endpoint-slice-plan.ts";
-import { matchesLabels } from "./label-selector.ts";
-import { isNamespaceLeaving } from "./replica-set.ts";
-import { semanticEqual } from "./semantic-equal.ts";
-import type { EndpointSlice, Pod, Service } from "./workload-types.ts";
 
 /** Tells which pods stand behind a service: as slices, and as the older Endpoints object. */
 export function endpointSliceLoop(context: ControllerContext): ControllerLoop {
@@ -62,7 +62,7 @@ export function endpointSliceLoop(context: ControllerContext): ControllerLoop {
       if (!slices) return undefined;
       if (!service || service.metadata.deletionTimestamp) return undefined;
       if (!hasManagedEndpoints(service)) {
-        await carryOut(client, { create: [], update: [], remove: slices });
+        await applyPlan(client, { create: [], update: [], remove: slices });
         return undefined;
       }
       const pods = informers.pods
@@ -70,7 +70,7 @@ export function endpointSliceLoop(context: ControllerContext): ControllerLoop {
         .filter((pod) => matchesLabels(service.spec.selector ?? {}, pod.metadata.labels));
       const node = (name: string) => informers.nodes.get(name);
       try {
-        const made = await carryOut(client, planEndpointSlices({ service, pods, node, slices }));
+        const made = await applyPlan(client, planEndpointSlices({ service, pods, node, slices }));
         if (made.length > 0) creating.set(key, new Set(made));
         await writeEndpoints(endpointsClient, informers.endpoints.get(key), endpointsObject(service, pods));
       } catch (error) {
@@ -86,7 +86,7 @@ function isOurs(slice: EndpointSlice): boolean {
 }
 
 /** Answers with the UIDs of what it created. */
-async function carryOut(client: Client, plan: SlicePlan): Promise<string[]> {
+async function applyPlan(client: Client, plan: SlicePlan): Promise<string[]> {
   for (const slice of plan.update) await client.replace(ENDPOINT_SLICES, slice);
   const made: string[] = [];
   for (const slice of plan.create) made.push((await client.create(ENDPOINT_SLICES, slice)).metadata.uid ?? "");

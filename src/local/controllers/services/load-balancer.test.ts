@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { SERVICES } from "../../cluster/kinds.ts";
-import { type SmallCluster, smallCluster } from "./testing/small-cluster.ts";
-import type { Service } from "./workload-types.ts";
+import { SERVICES } from "../../../cluster/kinds.ts";
+import { type SmallCluster, smallCluster } from "../testing/small-cluster.ts";
+import type { Service } from "../workload-types.ts";
 
 function service(name: string, type: Service["spec"]["type"]): Service {
   const metadata = { name, namespace: "default" };

@@ -1,8 +1,8 @@
-import { SERVICES } from "../../cluster/kinds.ts";
+import { SERVICES } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import type { Service } from "../workload-types.ts";
 import { AddressPool } from "./address-pool.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
-import { semanticEqual } from "./semantic-equal.ts";
-import type { Service } from "./workload-types.ts";
 
 export interface LoadBalancerOptions {
   /** Where addresses come from, such as `203.0.113.0/24`. */
@@ -30,7 +30,7 @@ export function loadBalancerLoop(context: ControllerContext, options: LoadBalanc
       informers.services.onChange(({ key, object, type }) => {
         // Addresses given before a restart are remembered by the services that have them.
         const ip = object.status?.loadBalancer?.ingress?.[0]?.ip;
-        if (type === "added" && ip && wantsAddress(object) && !given.has(key) && pool.take(ip)) given.set(key, ip);
+        if (type === "added" && ip && wantsAddress(object) && !given.has(key) && pool.allocate(ip)) given.set(key, ip);
         enqueue(key);
       });
     },
@@ -74,5 +74,5 @@ function wantsAddress({ spec }: Service): boolean {
 
 function chooseAddress(pool: AddressPool, { spec }: Service): string | undefined {
   const asked = spec.loadBalancerIP;
-  return asked && pool.covers(asked) && pool.take(asked) ? asked : pool.takeAny();
+  return asked && pool.covers(asked) && pool.allocate(asked) ? asked : pool.allocateAny();
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { StatusError } from "../../api/status.ts";
+import { StatusError } from "../../../api/status.ts";
+import type { Service } from "../workload-types.ts";
 import { ServiceAllocator } from "./service-allocator.ts";
-import type { Service } from "./workload-types.ts";
 
 const SINGLE = { clusterCidrs: ["10.96.0.0/16"] };
 const DUAL = { clusterCidrs: ["10.96.0.0/16", "fd00:10:96::/112"] };

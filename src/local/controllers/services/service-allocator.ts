@@ -1,8 +1,8 @@
-import type { KubeObject } from "../../api/object.ts";
-import { StatusError } from "../../api/status.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { StatusError } from "../../../api/status.ts";
+import type { Service } from "../workload-types.ts";
 import { AddressPool } from "./address-pool.ts";
 import { keepAllocated, needsClusterIP, needsHealthCheckPort, needsNodePorts, portsOf } from "./service-needs.ts";
-import type { Service } from "./workload-types.ts";
 
 type Family = "IPv4" | "IPv6";
 
@@ -36,7 +36,7 @@ export class ServiceAllocator {
     this.#range = config.nodePorts ?? NODE_PORTS;
     this.#portCursor = this.#range[0] + Math.min(86, Math.floor((this.#range[1] - this.#range[0]) / 32));
     for (const service of existing) {
-      for (const ip of addressesOf(service as Service)) this.#poolOf(ip)?.take(ip);
+      for (const ip of addressesOf(service as Service)) this.#poolOf(ip)?.allocate(ip);
       for (const port of portsOf(service as Service)) this.#ports.add(port);
     }
   }
@@ -121,7 +121,7 @@ export class ServiceAllocator {
   }
 
   #takeAny(service: Service, family: Family): string {
-    const ip = this.#pools.get(family)?.takeAny();
+    const ip = this.#pools.get(family)?.allocateAny();
     if (ip !== undefined) return ip;
     const range = this.#pools.get(family)?.range ?? family;
     const message = `failed to allocate a serviceIP: range is full (${range})`;
@@ -137,7 +137,7 @@ export class ServiceAllocator {
       const why = `the provided IP (${ip}) is not in the valid range. The range of valid IPs is ${pool?.range ?? ""}`;
       throw invalid(service, "spec.clusterIPs", [ip], `failed to allocate IP ${ip}: ${why}`);
     }
-    if (pool.take(ip)) return ip;
+    if (pool.allocate(ip)) return ip;
     throw invalid(service, "spec.clusterIPs", [ip], `failed to allocate IP ${ip}: provided IP is already allocated`);
   }
 

@@ -1,4 +1,4 @@
-import type { Service, ServicePort } from "./workload-types.ts";
+import type { Service, ServicePort } from "../workload-types.ts";
 
 /** What a service of its type needs from the allocator, and what an update keeps of the object before it. */
 export function needsClusterIP({ spec }: Service): boolean {

@@ -7,7 +7,7 @@ import { NAMESPACES, PODS } from "../../../cluster/kinds.ts";
 import { type Clock, systemClock } from "../../../kit/clock.ts";
 import { type Kubelet, startKubelet } from "../../runtime/kubelet.ts";
 import type { NodeRuntime, NodeSpec } from "../../runtime/node-runtime.ts";
-import { paperRuntime } from "../../runtime/paper-runtime.ts";
+import { simulatedRuntime } from "../../runtime/simulated-runtime.ts";
 import { type Controllers, type ControllersOptions, startControllers } from "../start-controllers.ts";
 import type { Pod, PodTemplate } from "../workload-types.ts";
 
@@ -38,7 +38,7 @@ export async function smallCluster(options: SmallClusterOptions = {}): Promise<S
   const transport = server.transport();
   const client = createClient(transport, { userAgent: "story" });
   for (const name of ["default", "kube-system", "kube-node-lease"]) await createNamespace(client, name);
-  const runtime = paperRuntime({ clock });
+  const runtime = simulatedRuntime({ clock });
   const kubelet = startKubelet({ transport, runtime, clock });
   const controllers = startControllers({ ...options, transport });
   for (let i = 0; i < (options.nodes ?? 3); i++) await kubelet.addNode(nodeSpec(i));

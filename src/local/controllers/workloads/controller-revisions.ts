@@ -1,8 +1,8 @@
+import { controllerReference } from "../garbage/owner-references.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import type { ControllerRevision, DaemonSet, Pod, PodTemplate } from "../workload-types.ts";
 import { REVISION_HASH_LABEL } from "./daemon-set-plan.ts";
-import { controllerReference } from "./owner-references.ts";
-import { semanticEqual } from "./semantic-equal.ts";
 import { templateHash } from "./template-hash.ts";
-import type { ControllerRevision, DaemonSet, Pod, PodTemplate } from "./workload-types.ts";
 
 /** The remembered templates of a daemon set: what `kubectl rollout history` lists and `rollout undo` goes back to. */
 export interface RevisionPlan {

@@ -1,7 +1,7 @@
+import { firstUntolerated, selectsNode } from "../nodes/node-fit.ts";
+import { availableIn, isAvailable, isReady } from "../pod-state.ts";
+import type { DaemonSet, DaemonSetStatus, Node, Pod, PodSpec, PodTemplate, Toleration } from "../workload-types.ts";
 import { scaled } from "./int-or-percent.ts";
-import { firstUntolerated, selectsNode } from "./node-fit.ts";
-import { availableIn, isAvailable, isReady } from "./pod-state.ts";
-import type { DaemonSet, DaemonSetStatus, Node, Pod, PodSpec, PodTemplate, Toleration } from "./workload-types.ts";
 
 export const REVISION_HASH_LABEL = "controller-revision-hash";
 

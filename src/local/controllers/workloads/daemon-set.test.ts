@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { CONTROLLER_REVISIONS, DAEMON_SETS, NODES } from "../../cluster/kinds.ts";
-import { nodeSpec, type SmallCluster, smallCluster, template } from "./testing/small-cluster.ts";
-import type { ControllerRevision, DaemonSet, Pod } from "./workload-types.ts";
+import { CONTROLLER_REVISIONS, DAEMON_SETS, NODES } from "../../../cluster/kinds.ts";
+import { nodeSpec, type SmallCluster, smallCluster, template } from "../testing/small-cluster.ts";
+import type { ControllerRevision, DaemonSet, Pod } from "../workload-types.ts";
 
 const agent = { name: "agent", namespace: "default" };
 

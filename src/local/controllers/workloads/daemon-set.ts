@@ -1,17 +1,17 @@
-import type { Client } from "../../cluster/client.ts";
-import { isAlreadyExists, isNotFound } from "../../cluster/failures.ts";
-import { CONTROLLER_REVISIONS, DAEMON_SETS } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { isAlreadyExists, isNotFound } from "../../../cluster/failures.ts";
+import { CONTROLLER_REVISIONS, DAEMON_SETS } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { controllerOf } from "../garbage/owner-references.ts";
+import { matchesSelector } from "../label-selector.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import type { ControllerRevision, DaemonSet, Node, Pod } from "../workload-types.ts";
 import { planRevisions, type RevisionPlan } from "./controller-revisions.ts";
 import { daemonPodSpec, pinnedTo, planDaemonSet, REVISION_HASH_LABEL } from "./daemon-set-plan.ts";
 import { Expectations } from "./expectations.ts";
-import { matchesSelector } from "./label-selector.ts";
-import { controllerOf } from "./owner-references.ts";
-import { claimPods } from "./pod-claims.ts";
+import { adoptPods } from "./pod-adoption.ts";
 import { createPodControl, podFromTemplate } from "./pod-control.ts";
 import { isNamespaceLeaving } from "./replica-set.ts";
-import { semanticEqual } from "./semantic-equal.ts";
-import type { ControllerRevision, DaemonSet, Node, Pod } from "./workload-types.ts";
 
 const TEMPLATE_GENERATION = "deprecated.daemonset.template.generation";
 
@@ -25,7 +25,7 @@ export function daemonSetLoop(context: ControllerContext): ControllerLoop {
   const claim = async (daemonSet: DaemonSet): Promise<Pod[]> => {
     const owned = informers.podsByOwner.get(daemonSet.metadata.uid ?? "");
     const orphans = informers.orphanPods.get(daemonSet.metadata.namespace ?? "");
-    const claims = claimPods(daemonSet, daemonSet.spec.selector, owned, orphans);
+    const claims = adoptPods(daemonSet, daemonSet.spec.selector, owned, orphans);
     await pods.claim(daemonSet, claims);
     return [...claims.mine, ...claims.adopt];
   };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { template } from "../testing/small-cluster.ts";
+import type { Deployment, DeploymentStatus, ReplicaSet } from "../workload-types.ts";
 import { planDeployment } from "./deployment-plan.ts";
 import { DESIRED_REPLICAS, MAX_REPLICAS, REVISION } from "./deployment-revisions.ts";
-import { template } from "./testing/small-cluster.ts";
-import type { Deployment, DeploymentStatus, ReplicaSet } from "./workload-types.ts";
 
 const NOW = Date.parse("2026-01-01T01:00:00Z");
 

@@ -1,3 +1,5 @@
+import { semanticEqual } from "../semantic-equal.ts";
+import type { Deployment, DeploymentStatus, Labels, ReplicaSet } from "../workload-types.ts";
 import {
   currentAnnotations,
   newReplicaSet,
@@ -10,16 +12,14 @@ import {
 import {
   type Bounds,
   boundsOf,
+  capacityForCurrent,
   isScaling,
   rollingSizes,
-  roomForCurrent,
   type Sizes,
   scalingSizes,
   sizeOf,
 } from "./deployment-scaling.ts";
 import { deploymentStatus, isComplete, recheckIn } from "./deployment-status.ts";
-import { semanticEqual } from "./semantic-equal.ts";
-import type { Deployment, DeploymentStatus, Labels, ReplicaSet } from "./workload-types.ts";
 
 export interface ObservedDeployment {
   deployment: Deployment;
@@ -72,7 +72,7 @@ function firstReplicaSet(observed: ObservedDeployment, sets: ReplicaSets, bounds
   if (sets.current || deployment.spec.paused || isScaling(deployment, sets)) return undefined;
   const recreate = deployment.spec.strategy?.type === "Recreate";
   if (recreate && oldStillThere(observed, sets)) return undefined;
-  const replicas = recreate ? bounds.replicas : roomForCurrent(bounds, undefined, sets.old);
+  const replicas = recreate ? bounds.replicas : capacityForCurrent(bounds, undefined, sets.old);
   const annotations = { ...currentAnnotations(deployment, sets), ...sizeAnnotations(deployment, bounds.maxSurge) };
   return newReplicaSet(deployment, replicas, annotations);
 }

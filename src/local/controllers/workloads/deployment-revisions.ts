@@ -1,7 +1,7 @@
-import { controllerReference } from "./owner-references.ts";
-import { semanticEqual } from "./semantic-equal.ts";
+import { controllerReference } from "../garbage/owner-references.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import type { Deployment, Labels, PodTemplate, ReplicaSet } from "../workload-types.ts";
 import { templateHash } from "./template-hash.ts";
-import type { Deployment, Labels, PodTemplate, ReplicaSet } from "./workload-types.ts";
 
 /** Which replica set is the deployment's present template, which are its past, and what marks them (`kubectl rollout history`). */
 export const REVISION = "deployment.kubernetes.io/revision";

@@ -1,6 +1,6 @@
+import type { Deployment, ReplicaSet } from "../workload-types.ts";
 import { byAge, DESIRED_REPLICAS, MAX_REPLICAS, type ReplicaSets } from "./deployment-revisions.ts";
 import { scaled } from "./int-or-percent.ts";
-import type { Deployment, ReplicaSet } from "./workload-types.ts";
 
 /** How big each replica set should be now. Sets not named keep their size. */
 export type Sizes = Map<ReplicaSet, number>;
@@ -27,7 +27,11 @@ const sum = (sets: readonly ReplicaSet[], count: (set: ReplicaSet) => number): n
   sets.reduce((total, set) => total + count(set), 0);
 
 /** How big a new template's replica set may start. */
-export function roomForCurrent(bounds: Bounds, current: ReplicaSet | undefined, old: readonly ReplicaSet[]): number {
+export function capacityForCurrent(
+  bounds: Bounds,
+  current: ReplicaSet | undefined,
+  old: readonly ReplicaSet[],
+): number {
   const size = current ? sizeOf(current) : 0;
   const room = bounds.replicas + bounds.maxSurge - size - sum(old, sizeOf);
   if (room <= 0) return size;
@@ -46,7 +50,7 @@ export function isScaling(deployment: Deployment, { current, old }: ReplicaSets)
 export function rollingSizes(bounds: Bounds, current: ReplicaSet, old: readonly ReplicaSet[]): Sizes {
   const size = sizeOf(current);
   if (size > bounds.replicas) return new Map([[current, bounds.replicas]]);
-  const grown = roomForCurrent(bounds, current, old);
+  const grown = capacityForCurrent(bounds, current, old);
   if (grown !== size) return new Map([[current, grown]]);
   return shrinkOld(bounds, current, old);
 }

@@ -1,7 +1,7 @@
+import { timestamp } from "../timestamp.ts";
+import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from "../workload-types.ts";
 import type { ReplicaSets } from "./deployment-revisions.ts";
 import { boundsOf, sizeOf } from "./deployment-scaling.ts";
-import { timestamp } from "./timestamp.ts";
-import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from "./workload-types.ts";
 
 /** No deadline: what Kubernetes understands by the largest 32-bit number. */
 const NO_DEADLINE = 2_147_483_647;

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { KubeObject } from "../../api/object.ts";
-import { DEPLOYMENTS, EVENTS, REPLICA_SETS } from "../../cluster/kinds.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { DEPLOYMENTS, EVENTS, REPLICA_SETS } from "../../../cluster/kinds.ts";
+import { isReady } from "../pod-state.ts";
+import { type SmallCluster, smallCluster, template } from "../testing/small-cluster.ts";
+import type { Deployment, ReplicaSet } from "../workload-types.ts";
 import { REVISION } from "./deployment-revisions.ts";
-import { isReady } from "./pod-state.ts";
-import { type SmallCluster, smallCluster, template } from "./testing/small-cluster.ts";
-import type { Deployment, ReplicaSet } from "./workload-types.ts";
 
 const web = { name: "web", namespace: "default" };
 

@@ -1,17 +1,17 @@
-import type { Client } from "../../cluster/client.ts";
-import { isAlreadyExists } from "../../cluster/failures.ts";
-import { DEPLOYMENTS, REPLICA_SETS } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { isAlreadyExists } from "../../../cluster/failures.ts";
+import { DEPLOYMENTS, REPLICA_SETS } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import type { EventRecorder } from "../event-recorder.ts";
+import { controllerOf, controllerReference } from "../garbage/owner-references.ts";
+import { matchesSelector } from "../label-selector.ts";
+import { isFinished } from "../pod-state.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import type { Deployment, DeploymentStatus, ReplicaSet } from "../workload-types.ts";
 import { type DeploymentPlan, planDeployment, type ReplicaSetUpdate } from "./deployment-plan.ts";
 import { REVISION, sameTemplate } from "./deployment-revisions.ts";
 import { sizeOf } from "./deployment-scaling.ts";
-import type { EventRecorder } from "./event-recorder.ts";
-import { matchesSelector } from "./label-selector.ts";
-import { controllerOf, controllerReference } from "./owner-references.ts";
-import { isFinished } from "./pod-state.ts";
 import { isNamespaceLeaving } from "./replica-set.ts";
-import { semanticEqual } from "./semantic-equal.ts";
-import type { Deployment, DeploymentStatus, ReplicaSet } from "./workload-types.ts";
 
 export function deploymentLoop(context: ControllerContext): ControllerLoop {
   const { informers, clock } = context;
@@ -43,7 +43,7 @@ export function deploymentLoop(context: ControllerContext): ControllerLoop {
       const runningPods = (set: ReplicaSet) =>
         informers.podsByOwner.get(set.metadata.uid ?? "").filter((pod) => !isFinished(pod)).length;
       const plan = planDeployment({ deployment, replicaSets, runningPods, now: clock.now() });
-      const { written, status } = await carryOut(client, recorder, deployment, plan);
+      const { written, status } = await applyPlan(client, recorder, deployment, plan);
       if (!semanticEqual(deployment.status ?? {}, status)) {
         await client.replace(DEPLOYMENTS, { ...written, status }, { subresource: "status" });
       }
@@ -53,7 +53,7 @@ export function deploymentLoop(context: ControllerContext): ControllerLoop {
 }
 
 /** Writes what the plan says; answers with the status to report, which is not the planned one after a name collision. */
-async function carryOut(
+async function applyPlan(
   client: Client,
   recorder: EventRecorder,
   deployment: Deployment,

@@ -1,8 +1,8 @@
-import type { Condition } from "../../api/object.ts";
+import type { Condition } from "../../../api/object.ts";
+import { isActive, isReady } from "../pod-state.ts";
+import { timestamp } from "../timestamp.ts";
+import type { Pod, PodDisruptionBudget } from "../workload-types.ts";
 import { scaled } from "./int-or-percent.ts";
-import { isActive, isReady } from "./pod-state.ts";
-import { timestamp } from "./timestamp.ts";
-import type { Pod, PodDisruptionBudget } from "./workload-types.ts";
 
 /** An eviction the API server let pass counts against the budget until the pod is seen to go, at most this long. */
 const DISRUPTION_MS = 120_000;

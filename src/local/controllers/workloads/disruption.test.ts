@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import type { Pod, PodDisruptionBudget } from "../workload-types.ts";
 import { budgetStatus } from "./disruption-plan.ts";
-import type { Pod, PodDisruptionBudget } from "./workload-types.ts";
 
 function pods(ready: number, broken = 0): Pod[] {
   return Array.from({ length: ready + broken }, (_, n) => ({

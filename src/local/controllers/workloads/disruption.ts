@@ -1,10 +1,10 @@
-import { POD_DISRUPTION_BUDGETS } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
+import { POD_DISRUPTION_BUDGETS } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { controllerOf } from "../garbage/owner-references.ts";
+import { matchesSelector } from "../label-selector.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import type { Pod } from "../workload-types.ts";
 import { budgetStatus } from "./disruption-plan.ts";
-import { matchesSelector } from "./label-selector.ts";
-import { controllerOf } from "./owner-references.ts";
-import { semanticEqual } from "./semantic-equal.ts";
-import type { Pod } from "./workload-types.ts";
 
 /** Keeps count of how many pods of a budget may be evicted right now. */
 export function disruptionLoop(context: ControllerContext): ControllerLoop {

@@ -1,7 +1,7 @@
-import type { Change } from "../../cluster/object-cache.ts";
-import type { Clock } from "../../kit/clock.ts";
-import { controllerOf } from "./owner-references.ts";
-import type { Pod } from "./workload-types.ts";
+import type { Change } from "../../../cluster/object-cache.ts";
+import type { Clock } from "../../../kit/clock.ts";
+import { controllerOf } from "../garbage/owner-references.ts";
+import type { Pod } from "../workload-types.ts";
 
 /** An expectation nothing ever answers (the watch was broken just then) is given up after this long. */
 const GIVE_UP_MS = 300_000;

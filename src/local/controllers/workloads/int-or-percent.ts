@@ -1,4 +1,4 @@
-import type { IntOrString } from "./workload-types.ts";
+import type { IntOrString } from "../workload-types.ts";
 
 /** `3` or `"25%"` of a total. */
 export function scaled(value: IntOrString | undefined, total: number, round: "up" | "down", fallback = 0): number {

@@ -1,8 +1,8 @@
-import type { Condition } from "../../api/object.ts";
+import type { Condition } from "../../../api/object.ts";
+import { isActive, isReady } from "../pod-state.ts";
+import { timestamp } from "../timestamp.ts";
+import type { Job, JobStatus, Pod } from "../workload-types.ts";
 import { formatIndexes, parseIndexes } from "./index-ranges.ts";
-import { isActive, isReady } from "./pod-state.ts";
-import { timestamp } from "./timestamp.ts";
-import type { Job, JobStatus, Pod } from "./workload-types.ts";
 
 export const INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index";
 

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { JOBS } from "../../cluster/kinds.ts";
-import { fakeClock } from "../../kit/fake-clock.ts";
+import { JOBS } from "../../../cluster/kinds.ts";
+import { fakeClock } from "../../../kit/fake-clock.ts";
+import { type SmallCluster, smallCluster, template } from "../testing/small-cluster.ts";
+import type { Job, Pod } from "../workload-types.ts";
 import { formatIndexes, parseIndexes } from "./index-ranges.ts";
 import { planJob } from "./job-plan.ts";
-import { type SmallCluster, smallCluster, template } from "./testing/small-cluster.ts";
-import type { Job, Pod } from "./workload-types.ts";
 
 const backup = { name: "backup", namespace: "default" };
 

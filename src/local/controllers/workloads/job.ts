@@ -1,13 +1,13 @@
-import { JOBS } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
+import { JOBS } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { controllerOf } from "../garbage/owner-references.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import type { Container, Job, Pod } from "../workload-types.ts";
 import { Expectations } from "./expectations.ts";
 import { finishedCondition, INDEX_ANNOTATION, indexed, type JobPlan, planJob } from "./job-plan.ts";
-import { controllerOf } from "./owner-references.ts";
 import { createPodControl, podFromTemplate } from "./pod-control.ts";
 import { isNamespaceLeaving } from "./replica-set.ts";
-import { semanticEqual } from "./semantic-equal.ts";
 import { randomSuffix } from "./template-hash.ts";
-import type { Container, Job, Pod } from "./workload-types.ts";
 
 export function jobLoop(context: ControllerContext): ControllerLoop {
   const { informers, clock } = context;

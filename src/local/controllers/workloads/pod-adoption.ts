@@ -1,11 +1,11 @@
-import type { KubeObject } from "../../api/object.ts";
-import { matchesSelector } from "./label-selector.ts";
-import { controllerOf } from "./owner-references.ts";
-import { isActive } from "./pod-state.ts";
-import type { LabelSelector, Pod } from "./workload-types.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { controllerOf } from "../garbage/owner-references.ts";
+import { matchesSelector } from "../label-selector.ts";
+import { isActive } from "../pod-state.ts";
+import type { LabelSelector, Pod } from "../workload-types.ts";
 
 /** Whose pods are whose: by owner reference first, then by selector. */
-export interface Claims {
+export interface AdoptedPods {
   /** Owned and matching. */
   mine: Pod[];
   /** Matching and owned by nobody: to be adopted. */
@@ -14,13 +14,13 @@ export interface Claims {
   release: Pod[];
 }
 
-export function claimPods(
+export function adoptPods(
   owner: KubeObject,
   selector: LabelSelector | undefined,
   owned: Iterable<Pod>,
   orphans: Iterable<Pod>,
-): Claims {
-  const claims: Claims = { mine: [], adopt: [], release: [] };
+): AdoptedPods {
+  const claims: AdoptedPods = { mine: [], adopt: [], release: [] };
   const leaving = owner.metadata.deletionTimestamp !== undefined;
   for (const pod of owned) {
     if (matchesSelector(selector, pod.metadata.labels)) claims.mine.push(pod);

@@ -1,19 +1,19 @@
-import type { KubeObject } from "../../api/object.ts";
-import type { Client } from "../../cluster/client.ts";
-import { isNotFound } from "../../cluster/failures.ts";
-import { PODS } from "../../cluster/kinds.ts";
-import type { EventRecorder } from "./event-recorder.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { isNotFound } from "../../../cluster/failures.ts";
+import { PODS } from "../../../cluster/kinds.ts";
+import type { EventRecorder } from "../event-recorder.ts";
+import { controllerReference } from "../garbage/owner-references.ts";
+import type { Pod, PodTemplate } from "../workload-types.ts";
 import type { Expectations } from "./expectations.ts";
-import { controllerReference } from "./owner-references.ts";
-import type { Claims } from "./pod-claims.ts";
-import type { Pod, PodTemplate } from "./workload-types.ts";
+import type { AdoptedPods } from "./pod-adoption.ts";
 
 /** The writes every workload controller makes to pods, with the events a cluster's user knows them by. */
 export interface PodControl {
   /** Creates them, a few at first and more as it goes well; the first failure ends it and is thrown. */
   create(owner: KubeObject, pods: readonly Pod[]): Promise<void>;
   remove(owner: KubeObject, pods: readonly Pod[]): Promise<void>;
-  claim(owner: KubeObject, claims: Pick<Claims, "adopt" | "release">): Promise<void>;
+  claim(owner: KubeObject, claims: Pick<AdoptedPods, "adopt" | "release">): Promise<void>;
 }
 
 export function createPodControl(client: Client, recorder: EventRecorder, expectations: Expectations): PodControl {

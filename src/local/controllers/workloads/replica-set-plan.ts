@@ -1,8 +1,8 @@
-import type { Condition } from "../../api/object.ts";
-import { matchesLabels } from "./label-selector.ts";
-import { availableIn, byLeastUseful, isActive, isAvailable, isReady } from "./pod-state.ts";
-import { timestamp } from "./timestamp.ts";
-import type { Pod, ReplicaSet } from "./workload-types.ts";
+import type { Condition } from "../../../api/object.ts";
+import { matchesLabels } from "../label-selector.ts";
+import { availableIn, byLeastUseful, isActive, isAvailable, isReady } from "../pod-state.ts";
+import { timestamp } from "../timestamp.ts";
+import type { Pod, ReplicaSet } from "../workload-types.ts";
 
 export interface ObservedReplicaSet {
   set: ReplicaSet;

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { PODS, REPLICA_SETS } from "../../cluster/kinds.ts";
-import { controllerOf } from "./owner-references.ts";
+import { PODS, REPLICA_SETS } from "../../../cluster/kinds.ts";
+import { controllerOf } from "../garbage/owner-references.ts";
+import { type SmallCluster, smallCluster, template } from "../testing/small-cluster.ts";
+import type { Pod, ReplicaSet } from "../workload-types.ts";
 import { planReplicaSet } from "./replica-set-plan.ts";
-import { type SmallCluster, smallCluster, template } from "./testing/small-cluster.ts";
-import type { Pod, ReplicaSet } from "./workload-types.ts";
 
 function replicaSet(replicas: number): ReplicaSet {
   return {

@@ -1,14 +1,14 @@
-import { StatusError } from "../../api/status.ts";
-import { REPLICA_SETS } from "../../cluster/kinds.ts";
-import type { ControllerContext, ControllerLoop } from "./controller-context.ts";
+import { StatusError } from "../../../api/status.ts";
+import { REPLICA_SETS } from "../../../cluster/kinds.ts";
+import type { ControllerContext, ControllerLoop } from "../controller-context.ts";
+import { controllerOf } from "../garbage/owner-references.ts";
+import { matchesSelector } from "../label-selector.ts";
+import { semanticEqual } from "../semantic-equal.ts";
+import type { Pod, ReplicaSet } from "../workload-types.ts";
 import { Expectations } from "./expectations.ts";
-import { matchesSelector } from "./label-selector.ts";
-import { controllerOf } from "./owner-references.ts";
-import { claimPods } from "./pod-claims.ts";
+import { adoptPods } from "./pod-adoption.ts";
 import { createPodControl, messageOf, podFromTemplate } from "./pod-control.ts";
 import { planReplicaSet, type ReplicaSetPlan } from "./replica-set-plan.ts";
-import { semanticEqual } from "./semantic-equal.ts";
-import type { Pod, ReplicaSet } from "./workload-types.ts";
 
 export function replicaSetLoop(context: ControllerContext): ControllerLoop {
   const { informers, clock } = context;
@@ -21,7 +21,7 @@ export function replicaSetLoop(context: ControllerContext): ControllerLoop {
     const uid = set.metadata.uid ?? "";
     const owned = informers.podsByOwner.get(uid);
     const orphans = informers.orphanPods.get(set.metadata.namespace ?? "");
-    return { claims: claimPods(set, set.spec.selector, owned, orphans), settled: expectations.settled(uid) };
+    return { claims: adoptPods(set, set.spec.selector, owned, orphans), settled: expectations.settled(uid) };
   };
   const writeStatus = async (set: ReplicaSet, status: ReplicaSetPlan["status"]) => {
     if (semanticEqual(set.status ?? {}, status)) return;

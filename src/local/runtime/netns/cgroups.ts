@@ -30,7 +30,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
 }
 
 const PATIENCE_MS = 10_000;
-const LOOK_EVERY_MS = 10;
+const POLL_MS = 10;
 
 /** Removes the group and those below it. A group is busy until the kernel has buried its last process, so it takes a moment. */
 export async function removeGroup(path: string): Promise<void> {
@@ -40,7 +40,7 @@ export async function removeGroup(path: string): Promise<void> {
       removeTree(path);
     } catch (error) {
       if (Date.now() > until) throw error;
-      await new Promise((wake) => setTimeout(wake, LOOK_EVERY_MS));
+      await new Promise((wake) => setTimeout(wake, POLL_MS));
     }
   }
 }

@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import type { Kernel } from "../../../kernel/kernel.ts";
-import type { Netns } from "../../../kernel/netns-port.ts";
+import type { Netns } from "../../../kernel/netns/netns-port.ts";
 
 /**
  * A TCP connection that begins in another network namespace. Node connects later than it is asked to, when the thread is home again, but

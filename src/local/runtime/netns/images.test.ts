@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { VERSION } from "../../../api/release.ts";
+import { VERSION } from "../../../api/tables/release.ts";
 import { ImageError } from "../node-runtime.ts";
 import { imageRun } from "./images.ts";
 

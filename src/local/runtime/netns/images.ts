@@ -1,7 +1,7 @@
 import { vendorNames } from "../../../api/names.ts";
-import { VERSION } from "../../../api/release.ts";
+import { VERSION } from "../../../api/tables/release.ts";
 import type { Container } from "../../controllers/workload-types.ts";
-import { canStandInFor, ourProgram } from "../../programs/our-program.ts";
+import { canRunInstead, ourProgram } from "../../programs/our-program.ts";
 import { ImageError } from "../node-runtime.ts";
 import { OUR_IMAGE } from "./node-script.ts";
 import { SYSTEM_PATH } from "./run-command.ts";
@@ -17,20 +17,20 @@ export type ImageRun =
 
 export const CONTAINER_PATH = `${OUR_IMAGE}/bin:${SYSTEM_PATH}`;
 
-const ON_PAPER = new Set(["coredns"]);
+const SIMULATED = new Set(["coredns"]);
 
 export function imageRun(container: Container): ImageRun {
   const ours = ourProgram(container);
   const command = [...(container.command ?? []), ...(container.args ?? [])];
   if (ours) {
-    if (!canStandInFor(ours)) {
+    if (!canRunInstead(ours)) {
       throw new ImageError(`image "${container.image}" is of release ${ours.version}; ${VERSION} is here`);
     }
     return { is: "process", command, env: { VENDOR_VERSION: ours.version } };
   }
   const name = nameOf(container.image ?? "");
   if (name === vendorNames.serviceProxy.daemonSet) return { is: "service-proxy" };
-  if (ON_PAPER.has(name)) return { is: "paper" };
+  if (SIMULATED.has(name)) return { is: "paper" };
   if (name === "pause" && command.length === 0) return plain(["sleep", "infinity"]);
   if (name === "probe")
     return plain(container.command ? command : ["vendor", "probe", ...(container.args ?? ["serve"])]);

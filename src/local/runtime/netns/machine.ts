@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import type { Kernel } from "../../../kernel/kernel.ts";
-import type { Netns } from "../../../kernel/netns-port.ts";
+import type { Netns } from "../../../kernel/netns/netns-port.ts";
 import type { NodeSpec } from "../node-runtime.ts";
 import { inGroup, killGroup, makeGroup, removeGroup } from "./cgroups.ts";
 import { errors } from "./errors.ts";

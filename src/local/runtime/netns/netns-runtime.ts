@@ -1,5 +1,5 @@
 import type { Kernel } from "../../../kernel/kernel.ts";
-import type { Netns } from "../../../kernel/netns-port.ts";
+import type { Netns } from "../../../kernel/netns/netns-port.ts";
 import type { Pod } from "../../controllers/workload-types.ts";
 import { errors as runtimeErrors } from "../errors.ts";
 import type { NodeRuntime } from "../node-runtime.ts";
@@ -8,12 +8,12 @@ import { errors } from "./errors.ts";
 import { removeAll } from "./leftovers.ts";
 import { type Machine, type MachineParts, startMachine } from "./machine.ts";
 import { createSandbox } from "./pod-sandbox.ts";
-import { type PodWorld, RealPod } from "./real-pod.ts";
+import { type PodContext, RealPod } from "./real-pod.ts";
 
 export interface NetnsRuntimeOptions extends MachineParts {
   kernel: Kernel;
   /** Known once there is an API server. */
-  world(): PodWorld;
+  context(): PodContext;
 }
 
 export interface NetnsRuntime extends NodeRuntime {
@@ -52,7 +52,7 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
   const begin = async (pod: Pod, on: Machine): Promise<RealPod> => {
     const stays = () => !closing && machines.get(on.spec.name) === on;
     const sandbox = pod.spec.hostNetwork ? undefined : await createSandbox(kernel, on, pod, stays);
-    return new RealPod(pod, on, sandbox, options.world());
+    return new RealPod(pod, on, sandbox, options.context());
   };
   const end = async (uid: string, graceSeconds: number): Promise<void> => {
     const entry = entries.get(uid);

@@ -1,6 +1,6 @@
 import type { CniResult } from "../../../api/protocol/cni.ts";
 import type { Kernel } from "../../../kernel/kernel.ts";
-import type { Netns } from "../../../kernel/netns-port.ts";
+import type { Netns } from "../../../kernel/netns/netns-port.ts";
 import type { Pod } from "../../controllers/workload-types.ts";
 import { addToNetwork, type CniAttachment, removeFromNetwork } from "./cni-runtime.ts";
 import { errors } from "./errors.ts";

@@ -18,7 +18,7 @@ import type { Sandbox } from "./pod-sandbox.ts";
 import { mountsOf, renewTokens, type VolumeSources, volumesDirectory } from "./pod-volumes.ts";
 
 /** What a pod is given beyond what its node has. */
-export interface PodWorld extends VolumeSources {
+export interface PodContext extends VolumeSources {
   kernel: Kernel;
   clock: Clock;
   log: Log;
@@ -39,13 +39,13 @@ export class RealPod {
   readonly pod: Pod;
   readonly machine: Machine;
   readonly sandbox: Sandbox | undefined;
-  readonly #world: PodWorld;
+  readonly #world: PodContext;
   readonly #logs = new Map<string, ContainerLog>();
   readonly #running = new Map<string, ContainerProcess>();
   readonly #stops: (() => Promise<void> | void)[] = [];
   readonly #over = new AbortController();
 
-  constructor(pod: Pod, machine: Machine, sandbox: Sandbox | undefined, world: PodWorld) {
+  constructor(pod: Pod, machine: Machine, sandbox: Sandbox | undefined, world: PodContext) {
     this.pod = pod;
     this.machine = machine;
     this.sandbox = sandbox;

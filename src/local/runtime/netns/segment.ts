@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import type { Kernel } from "../../../kernel/kernel.ts";
-import { MAIN_TABLE, type NetlinkPort } from "../../../kernel/netlink-port.ts";
-import type { Netns } from "../../../kernel/netns-port.ts";
+import { MAIN_TABLE, type NetlinkPort } from "../../../kernel/netlink/netlink-port.ts";
+import type { Netns } from "../../../kernel/netns/netns-port.ts";
 import { formatAddress, parseAddress, parseCidr } from "../../../kit/ip.ts";
 import { OUTSIDE, type Places, SEGMENT } from "./places.ts";
 

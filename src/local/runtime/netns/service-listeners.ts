@@ -18,7 +18,7 @@ interface Target {
  * The API server is on this machine and pods are on their nodes' networks: a port of loopback for each service it calls, whose connections
  * go on from the node of a ready pod.
  */
-export class ServiceDoors {
+export class ServiceListeners {
   readonly #kernel: Kernel;
   readonly #pods: () => Iterable<RealPod>;
   readonly #doors = new Map<string, Server>();

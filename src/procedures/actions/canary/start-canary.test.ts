@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { vendorNames } from "../../api/names.ts";
-import type { KubeObject } from "../../api/object.ts";
-import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
-import type { Client } from "../../cluster/client.ts";
-import { NAMESPACES } from "../../cluster/kinds.ts";
-import { fakeClock } from "../../kit/fake-clock.ts";
-import type { Work } from "../action.ts";
-import { DEFAULT_BUDGET } from "../canary/budget.ts";
-import { BASELINE_ANNOTATION, CANARY_NAMESPACE, clientNames, namespaceObject } from "../canary/canary-objects.ts";
-import { type BareCluster, bareCluster } from "../testing/bare-cluster.ts";
+import { vendorNames } from "../../../api/names.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { TrafficRow } from "../../../api/protocol/traffic-report.ts";
+import type { Client } from "../../../cluster/client.ts";
+import { NAMESPACES } from "../../../cluster/kinds.ts";
+import { fakeClock } from "../../../kit/fake-clock.ts";
+import type { Work } from "../../action.ts";
+import { DEFAULT_BUDGET } from "../../canary/budget.ts";
+import { BASELINE_ANNOTATION, CANARY_NAMESPACE, clientNames, namespaceObject } from "../../canary/canary-objects.ts";
+import { type BareCluster, bareCluster } from "../../testing/bare-cluster.ts";
 import { startCanary } from "./start-canary.ts";
 import { settledInsideBudget } from "./watch-canary.ts";
 

@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
-import type { TrafficRow, TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
-import { NAMESPACES } from "../../cluster/kinds.ts";
-import type { Action, Work } from "../action.ts";
-import { overBudget, wellBefore } from "../canary/budget.ts";
-import { BASELINE_ANNOTATION, CANARY_NAMESPACE, clientNames } from "../canary/canary-objects.ts";
-import type { CanaryInputs } from "../canary/canary-plan.ts";
-import { errors } from "../canary/errors.ts";
-import { together } from "../canary/figures.ts";
-import { awaitSnapshots, canaryNamespace, figuresSoFar } from "../canary/read-canary.ts";
-import { removeCanary, runCanary } from "../canary/run-canary.ts";
+import type { TrafficRow, TrafficSnapshot } from "../../../api/protocol/traffic-report.ts";
+import { NAMESPACES } from "../../../cluster/kinds.ts";
+import type { Action, Work } from "../../action.ts";
+import { healthyBefore, overBudget } from "../../canary/budget.ts";
+import { BASELINE_ANNOTATION, CANARY_NAMESPACE, clientNames } from "../../canary/canary-objects.ts";
+import type { CanaryInputs } from "../../canary/canary-plan.ts";
+import { errors } from "../../canary/errors.ts";
+import { together } from "../../canary/figures.ts";
+import { awaitSnapshots, canaryNamespace, figuresSoFar } from "../../canary/read-canary.ts";
+import { removeCanary, runCanary } from "../../canary/run-canary.ts";
 import { SETTLED_SECONDS } from "./watch-canary.ts";
 
 /** Which start this is: what an earlier one left behind is not counted. */
@@ -25,7 +25,7 @@ export const startCanary: Action<CanaryInputs, Before> = {
     const { rows, unwell } = await figuresBefore(inputs, work);
     work.say(`${rows.length} paths are measured from ${nodes.map(({ name }) => name).join(", ")}`);
     if (unwell === undefined) return;
-    const judged = wellBefore(rows, rows, budget).length;
+    const judged = healthyBefore(rows, rows, budget).length;
     work.say(`traffic already fails: ${unwell}; only the ${judged} healthy paths count`);
     const patch = { metadata: { annotations: { [BASELINE_ANNOTATION]: JSON.stringify(rows) } } };
     await work.client.patch(NAMESPACES, { name: CANARY_NAMESPACE }, { type: "merge", patch }, { signal: work.signal });
@@ -64,13 +64,13 @@ async function figuresBefore(
 }
 
 /** Clients that speak at all do so every second; one that was cut off before it began never will. */
-const LAST_WORD_MS = 5_000;
+const LAST_SNAPSHOT_MS = 5_000;
 
 /** Where it still runs. What cannot be read any more must not keep it from being removed. */
 async function lastFigures(clients: readonly string[], work: Work): Promise<void> {
   if ((await canaryNamespace(work)) === undefined) return;
   try {
-    await work.keep((await figuresSoFar(clients, work, LAST_WORD_MS)).rows);
+    await work.keep((await figuresSoFar(clients, work, LAST_SNAPSHOT_MS)).rows);
   } catch (error) {
     work.signal.throwIfAborted();
     work.say(`the last figures could not be read: ${(error as Error).message}`);

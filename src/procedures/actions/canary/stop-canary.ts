@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import type { Action } from "../action.ts";
-import { clientNames } from "../canary/canary-objects.ts";
-import type { CanaryInputs } from "../canary/canary-plan.ts";
-import { canaryNamespace } from "../canary/read-canary.ts";
-import { removeCanary, runCanary } from "../canary/run-canary.ts";
+import type { Action } from "../../action.ts";
+import { clientNames } from "../../canary/canary-objects.ts";
+import type { CanaryInputs } from "../../canary/canary-plan.ts";
+import { canaryNamespace } from "../../canary/read-canary.ts";
+import { removeCanary, runCanary } from "../../canary/run-canary.ts";
 import { settledInsideBudget } from "./watch-canary.ts";
 
 /** Sees how traffic fared in all, writes that down, and takes the canary away. */

@@ -1,21 +1,21 @@
-import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
-import { sleep } from "../../kit/clock.ts";
-import type { Work } from "../action.ts";
-import { type Budget, overBudget, wellBefore } from "../canary/budget.ts";
-import { errors } from "../canary/errors.ts";
-import { awaitSnapshots, figuresSoFar } from "../canary/read-canary.ts";
+import type { TrafficRow } from "../../../api/protocol/traffic-report.ts";
+import { sleep } from "../../../kit/clock.ts";
+import type { Work } from "../../action.ts";
+import { type Budget, healthyBefore, overBudget } from "../../canary/budget.ts";
+import { errors } from "../../canary/errors.ts";
+import { awaitSnapshots, figuresSoFar } from "../../canary/read-canary.ts";
 
 /** The canary that runs meanwhile, as far as a step looks at it. */
 export type CanaryWatch = { clients: readonly string[]; budget: Budget };
 
-const LOOK_AGAIN_MS = 1000;
+const POLL_MS = 1000;
 /** What goes wrong now is counted when its answer is overdue, and that takes a connection three seconds. */
 export const SETTLED_SECONDS = 4;
 
 /** Throws as soon as traffic has suffered more than the budget allows. */
-async function judgeBudget({ clients, budget }: CanaryWatch, work: Work): Promise<TrafficRow[]> {
+async function checkBudget({ clients, budget }: CanaryWatch, work: Work): Promise<TrafficRow[]> {
   const { rows, before } = await figuresSoFar(clients, work);
-  const over = overBudget(wellBefore(rows, before, budget), budget);
+  const over = overBudget(healthyBefore(rows, before, budget), budget);
   if (over === undefined) return rows;
   await work.keep(rows);
   throw errors.CANARY_OVER_BUDGET(over);
@@ -45,8 +45,8 @@ export async function insideBudget(
 
 async function watch(canary: CanaryWatch, work: Work): Promise<void> {
   for (;;) {
-    await judgeBudget(canary, work);
-    await sleep(work.clock, LOOK_AGAIN_MS, work.signal);
+    await checkBudget(canary, work);
+    await sleep(work.clock, POLL_MS, work.signal);
   }
 }
 
@@ -57,5 +57,5 @@ export async function settledInsideBudget(canary: CanaryWatch, work: Work): Prom
   const now = await awaitSnapshots(clients, () => true, work);
   const then = new Map(now.map(({ seconds }, at) => [clients[at], seconds]));
   await awaitSnapshots(clients, ({ seconds }, name) => seconds >= (then.get(name) ?? 0) + SETTLED_SECONDS, work);
-  return await judgeBudget(canary, work);
+  return await checkBudget(canary, work);
 }

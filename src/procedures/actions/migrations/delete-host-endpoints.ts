@@ -1,9 +1,9 @@
-import type { KubeObject } from "../../api/object.ts";
-import type { Action, Work } from "../action.ts";
-import { putBack } from "./apply-objects.ts";
-import { imageOf } from "./image.ts";
-import { removeAndAwait } from "./remove.ts";
-import { readTarget, type Target } from "./target.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { Action, Work } from "../../action.ts";
+import { imageOf } from "../image.ts";
+import { restore } from "../objects/apply-objects.ts";
+import { removeAndAwait } from "../objects/remove.ts";
+import { readTarget, type Target } from "../objects/target.ts";
 
 export type DeleteHostEndpointsInputs = { endpoints: readonly Target[] };
 
@@ -25,7 +25,7 @@ export const deleteHostEndpoints: Action<DeleteHostEndpointsInputs, Before> = {
   },
 
   async undo(_, work, before) {
-    for (const { image } of before) await putBack(image, work);
+    for (const { image } of before) await restore(image, work);
   },
 };
 

@@ -1,10 +1,10 @@
-import type { Names } from "../../api/names.ts";
-import type { KubeObject, ResourceKind } from "../../api/object.ts";
-import { v3Places } from "../../api/v3-places.ts";
-import type { Action, Work } from "../action.ts";
-import { awaitObjects } from "./await-objects.ts";
-import { mergePatch } from "./merge-patch.ts";
-import type { Target } from "./target.ts";
+import type { Names } from "../../../api/names.ts";
+import type { KubeObject, ResourceKind } from "../../../api/object.ts";
+import { v3Places } from "../../../api/resources/v3-places.ts";
+import type { Action, Work } from "../../action.ts";
+import { awaitObjects } from "../objects/await-objects.ts";
+import { mergePatch } from "../objects/merge-patch.ts";
+import type { Target } from "../objects/target.ts";
 
 type Labels = Readonly<Record<string, string>>;
 

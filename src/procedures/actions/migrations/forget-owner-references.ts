@@ -1,6 +1,6 @@
-import type { Action } from "../action.ts";
-import { OwnerReferenceStore } from "../migrations/owner-reference-store.ts";
-import type { OwnedThroughV3 } from "../observation.ts";
+import type { Action } from "../../action.ts";
+import { OwnerReferenceStore } from "../../migrations/owner-reference-store.ts";
+import type { OwnedThroughV3 } from "../../observation.ts";
 
 /** Removes the copy in the cluster; what an undo needs is in the journal. */
 export const forgetOwnerReferences: Action<object, OwnedThroughV3[]> = {

@@ -1,8 +1,8 @@
-import type { Action } from "../action.ts";
-import { errors } from "../migrations/errors.ts";
-import { proveOwnedObjects as prove } from "../migrations/owned-objects-proof.ts";
-import { OwnerReferenceStore } from "../migrations/owner-reference-store.ts";
-import { addToProofFile } from "../migrations/proof-file.ts";
+import type { Action } from "../../action.ts";
+import { errors } from "../../migrations/errors.ts";
+import { proveOwnedObjects as prove } from "../../migrations/owned-objects-proof.ts";
+import { OwnerReferenceStore } from "../../migrations/owner-reference-store.ts";
+import { addToProofFile } from "../../migrations/proof-file.ts";
 import type { OwnerReferenceInputs } from "./save-owner-references.ts";
 
 /** Changes nothing: looks whether the garbage collector took anything. */

@@ -1,9 +1,9 @@
-import type { Action } from "../action.ts";
-import { OwnerReferenceStore } from "../migrations/owner-reference-store.ts";
-import { addToProofFile } from "../migrations/proof-file.ts";
-import { restoreReferences, stripReferences } from "../migrations/put-references.ts";
-import type { OwnedThroughV3 } from "../observation.ts";
-import { ownedObjects } from "../owned-through-v3.ts";
+import type { Action } from "../../action.ts";
+import { OwnerReferenceStore } from "../../migrations/owner-reference-store.ts";
+import { addToProofFile } from "../../migrations/proof-file.ts";
+import { restoreReferences, stripReferences } from "../../migrations/put-references.ts";
+import type { OwnedThroughV3 } from "../../observation.ts";
+import { ownedObjects } from "../../owned-through-v3.ts";
 import type { OwnerReferenceInputs } from "./save-owner-references.ts";
 
 const FEW = 10;
@@ -16,8 +16,12 @@ export const restoreOwnerReferences: Action<OwnerReferenceInputs> = {
     const saved = await new OwnerReferenceStore(work.client, work.names).read();
     const { added, already, goneOwners, goneObjects } = await restoreReferences(work, saved);
     work.say(`${added} owner references restored${already > 0 ? `, ${already} existed` : ""}`);
-    tell(work.say, goneOwners, (one) => `owner ${ownerOf(one)} no longer exists: ${nameOf(one)} stays without one`);
-    tell(work.say, goneObjects, (one) => `${nameOf(one)} no longer exists`);
+    reportRestored(
+      work.say,
+      goneOwners,
+      (one) => `owner ${ownerOf(one)} no longer exists: ${nameOf(one)} stays without one`,
+    );
+    reportRestored(work.say, goneObjects, (one) => `${nameOf(one)} no longer exists`);
     await addToProofFile(file, { restored: { added, already }, goneOwners });
   },
 
@@ -30,7 +34,11 @@ export const restoreOwnerReferences: Action<OwnerReferenceInputs> = {
   },
 };
 
-function tell(say: (text: string) => void, gone: readonly OwnedThroughV3[], sentence: (one: OwnedThroughV3) => string) {
+function reportRestored(
+  say: (text: string) => void,
+  gone: readonly OwnedThroughV3[],
+  sentence: (one: OwnedThroughV3) => string,
+) {
   for (const one of gone.slice(0, FEW)) say(sentence(one));
   if (gone.length > FEW) say(`and ${gone.length - FEW} more`);
 }

@@ -1,8 +1,8 @@
-import type { Action } from "../action.ts";
-import { OwnerReferenceStore } from "../migrations/owner-reference-store.ts";
-import { addToProofFile } from "../migrations/proof-file.ts";
-import type { OwnedThroughV3 } from "../observation.ts";
-import { ownedThroughV3 } from "../owned-through-v3.ts";
+import type { Action } from "../../action.ts";
+import { OwnerReferenceStore } from "../../migrations/owner-reference-store.ts";
+import { addToProofFile } from "../../migrations/proof-file.ts";
+import type { OwnedThroughV3 } from "../../observation.ts";
+import { ownedThroughV3 } from "../../owned-through-v3.ts";
 
 export type OwnerReferenceInputs = {
   /** Where the person who runs this keeps their copy. */

@@ -1,12 +1,12 @@
-import type { KubeObject } from "../../api/object.ts";
-import { isHold } from "../../api/protocol/held-node.ts";
-import type { Action, Preview } from "../action.ts";
-import { fieldAt } from "../field-at.ts";
-import { atPath } from "../plans/cluster-view.ts";
-import { imageOf } from "./image.ts";
-import { mergePatched } from "./inverse-merge-patch.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { isHold } from "../../../api/protocol/node-hold.ts";
+import type { Action, Preview } from "../../action.ts";
+import { fieldAt } from "../../field-at.ts";
+import { atPath } from "../../plans/cluster-view.ts";
+import { imageOf } from "../image.ts";
+import { mergePatched } from "../objects/inverse-merge-patch.ts";
+import { readTarget } from "../objects/target.ts";
 import { holdNode, isHeldOn, nodeConfiguration, releaseNode } from "./node-hold.ts";
-import { readTarget } from "./target.ts";
 
 export type HoldNodesInputs = {
   nodes: readonly string[];

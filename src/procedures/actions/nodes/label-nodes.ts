@@ -1,8 +1,8 @@
-import { isNotFound } from "../../cluster/failures.ts";
-import { NODES } from "../../cluster/kinds.ts";
-import { inParallel } from "../../kit/in-parallel.ts";
-import type { Action, Work } from "../action.ts";
-import { undefinedIfNotFound } from "./target.ts";
+import { isNotFound } from "../../../cluster/failures.ts";
+import { NODES } from "../../../cluster/kinds.ts";
+import { inParallel } from "../../../kit/in-parallel.ts";
+import type { Action, Work } from "../../action.ts";
+import { undefinedIfNotFound } from "../objects/target.ts";
 
 type Labels = Readonly<Record<string, string>>;
 

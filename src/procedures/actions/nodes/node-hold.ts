@@ -1,11 +1,17 @@
-import { groupVersion, type KubeObject } from "../../api/object.ts";
-import { type Held, heldAs, holdAnnotations, isHold, releaseAnnotations } from "../../api/protocol/held-node.ts";
-import { isAlreadyExists, isConflict } from "../../cluster/failures.ts";
-import type { Work } from "../action.ts";
-import { fieldAt } from "../field-at.ts";
-import { atPath } from "../plans/cluster-view.ts";
-import { removeAndAwait } from "./remove.ts";
-import { readTarget, type Target, undefinedIfNotFound } from "./target.ts";
+import { groupVersion, type KubeObject } from "../../../api/object.ts";
+import {
+  holdAnnotations,
+  isHold,
+  type NodeHold,
+  nodeHold,
+  releaseAnnotations,
+} from "../../../api/protocol/node-hold.ts";
+import { isAlreadyExists, isConflict } from "../../../cluster/failures.ts";
+import type { Work } from "../../action.ts";
+import { fieldAt } from "../../field-at.ts";
+import { atPath } from "../../plans/cluster-view.ts";
+import { removeAndAwait } from "../objects/remove.ts";
+import { readTarget, type Target, undefinedIfNotFound } from "../objects/target.ts";
 
 export function nodeConfiguration(node: string, { names }: Pick<Work, "names">): Target {
   const { kind } = names.kinds.dataplaneConfiguration;
@@ -26,7 +32,7 @@ export async function holdNode(node: string, ebpf: boolean, work: Work): Promise
   const spec = atPath(names.fields.ebpfEnabled, ebpf);
   for (;;) {
     const live = await readTarget(work, target);
-    const was: Held = live === undefined ? "configuration-made" : (heldAs(live) ?? "field-added");
+    const was: NodeHold = live === undefined ? "configuration-made" : (nodeHold(live) ?? "field-added");
     const metadata = { annotations: holdAnnotations(was) };
     try {
       if (live === undefined) {
@@ -51,7 +57,7 @@ export async function releaseNode(node: string, work: Work): Promise<void> {
   const target = nodeConfiguration(node, work);
   for (;;) {
     const live = await readTarget(work, target);
-    const held = heldAs(live);
+    const held = nodeHold(live);
     if (live === undefined || held === undefined) return;
     if (held === "configuration-made" && hasNothingElse(live)) return await removeAndAwait(target, work);
     const { resourceVersion } = live.metadata;

@@ -1,15 +1,15 @@
-import { dataplaneOf, type WrittenDataplane } from "../../api/dataplane.ts";
-import type { Names } from "../../api/names.ts";
-import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
-import { readAgentReport } from "../../api/protocol/agent-report.ts";
-import type { Pod } from "../../api/workload-objects.ts";
-import { findCondition } from "../../cluster/conditions.ts";
-import { NODES, PODS } from "../../cluster/kinds.ts";
-import type { Action, Work } from "../action.ts";
-import { fieldAt } from "../field-at.ts";
-import { awaitObjects, type Verdict } from "./await-objects.ts";
-import { errors } from "./errors.ts";
-import { kindOf } from "./target.ts";
+import { dataplaneOf, type WrittenDataplane } from "../../../api/dataplane.ts";
+import type { Names } from "../../../api/names.ts";
+import { type Condition, groupVersion, type KubeObject } from "../../../api/object.ts";
+import { readAgentReport } from "../../../api/protocol/agent-report.ts";
+import type { Pod } from "../../../api/workload-objects.ts";
+import { findCondition } from "../../../cluster/conditions.ts";
+import { NODES, PODS } from "../../../cluster/kinds.ts";
+import type { Action, Work } from "../../action.ts";
+import { fieldAt } from "../../field-at.ts";
+import { errors } from "../errors.ts";
+import { awaitObjects, type Verdict } from "../objects/await-objects.ts";
+import { kindOf } from "../objects/target.ts";
 import { awaitRollout } from "./wait-for-rollout.ts";
 import { statusReader } from "./wait-for-status.ts";
 
@@ -34,7 +34,7 @@ export const proveDataplane: Action<ProveDataplaneInputs> = {
   },
 };
 
-/** `held`: the nodes have a choice of their own, so what is asked of all does not matter. */
+/** `acquired`: the nodes have a choice of their own, so what is asked of all does not matter. */
 export async function awaitNodes(inputs: ProveDataplaneInputs & { held?: true }, work: Work): Promise<void> {
   const { names, client } = work;
   const label = names.kinds.dataplaneConfiguration.kind;
@@ -50,7 +50,7 @@ export async function awaitNodes(inputs: ProveDataplaneInputs & { held?: true },
       { kind: status.kind, name: names.statuses.network },
     ],
     ([configurations = [], nodes = [], pods = [], statuses = []]) => {
-      const verdict = judge(inputs, { configurations, nodes, pods }, work);
+      const verdict = resultOf(inputs, { configurations, nodes, pods }, work);
       const network = status.judge(statuses[0]);
       const hopeless = verdict !== "done" && "waitingFor" in verdict && network !== "done" && "hopeless" in network;
       return hopeless && !inputs.held ? network : verdict;
@@ -62,7 +62,7 @@ function nodeAgents({ namespaces, workloads }: Names) {
   return { apiVersion: "apps/v1", kind: "DaemonSet", namespace: namespaces.system, name: workloads.node };
 }
 
-function judge(
+function resultOf(
   { to, nodes, held }: ProveDataplaneInputs & { held?: true },
   found: { configurations: KubeObject[]; nodes: KubeObject[]; pods: KubeObject[] },
   { names }: Work,

@@ -1,12 +1,12 @@
-import { dataplaneOf, type WrittenDataplane } from "../../api/dataplane.ts";
-import { parkedBy } from "../../api/protocol/service-proxy-view.ts";
-import type { Workload } from "../../api/workload-objects.ts";
-import { DAEMON_SETS } from "../../cluster/kinds.ts";
-import type { Action, Work } from "../action.ts";
+import { dataplaneOf, type WrittenDataplane } from "../../../api/dataplane.ts";
+import { parkedBy } from "../../../api/protocol/kube-proxy-view.ts";
+import type { Workload } from "../../../api/workload-objects.ts";
+import { DAEMON_SETS } from "../../../cluster/kinds.ts";
+import type { Action, Work } from "../../action.ts";
+import { type CanaryWatch, insideBudget, settledInsideBudget } from "../canary/watch-canary.ts";
+import { undefinedIfNotFound } from "../objects/target.ts";
 import { holdNode, isHeldOn, releaseNode } from "./node-hold.ts";
 import { awaitNodes } from "./prove-dataplane.ts";
-import { undefinedIfNotFound } from "./target.ts";
-import { type CanaryWatch, insideBudget, settledInsideBudget } from "./watch-canary.ts";
 
 export type ReleaseNodesInputs = {
   to: WrittenDataplane;

@@ -1,9 +1,9 @@
-import type { KubeObject } from "../../api/object.ts";
-import type { Action, Work } from "../action.ts";
-import { fieldAt } from "../field-at.ts";
-import { type MergePatchInputs, mergePatch } from "./merge-patch.ts";
-import { settled } from "./settle.ts";
-import { nameOf, undefinedIfNotFound } from "./target.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { Action, Work } from "../../action.ts";
+import { fieldAt } from "../../field-at.ts";
+import { type MergePatchInputs, mergePatch } from "../objects/merge-patch.ts";
+import { settled } from "../objects/settle.ts";
+import { nameOf, undefinedIfNotFound } from "../objects/target.ts";
 
 export type SelectDataplaneInputs = MergePatchInputs & {
   /** Dotted path of the field that selects the data plane. */

@@ -1,12 +1,12 @@
 import { parseDocument } from "yaml";
-import type { Names } from "../../api/names.ts";
-import type { KubeObject } from "../../api/object.ts";
-import { serviceProxySettings } from "../../api/service-proxy-mode.ts";
-import type { Workload } from "../../api/workload-objects.ts";
-import { CONFIG_MAPS, DAEMON_SETS } from "../../cluster/kinds.ts";
-import type { Action, Work } from "../action.ts";
-import { errors } from "./errors.ts";
-import { nameOf, readTarget, type Target, undefinedIfNotFound } from "./target.ts";
+import type { Names } from "../../../api/names.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { serviceProxySettings } from "../../../api/protocol/kube-proxy-mode.ts";
+import type { Workload } from "../../../api/workload-objects.ts";
+import { CONFIG_MAPS, DAEMON_SETS } from "../../../cluster/kinds.ts";
+import type { Action, Work } from "../../action.ts";
+import { errors } from "../errors.ts";
+import { nameOf, readTarget, type Target, undefinedIfNotFound } from "../objects/target.ts";
 import { awaitRollout } from "./wait-for-rollout.ts";
 
 export type SetProxyModeInputs = { mode: "iptables" | "ipvs" };

@@ -1,11 +1,11 @@
-import type { KubeObject } from "../../api/object.ts";
-import { rolledOut, rolloutProgress } from "../../api/protocol/rollout.ts";
-import type { ContainerStatus, Pod, Workload } from "../../api/workload-objects.ts";
-import { PODS } from "../../cluster/kinds.ts";
-import type { Action, Work } from "../action.ts";
-import { awaitObjects, type Verdict } from "./await-objects.ts";
-import { errors } from "./errors.ts";
-import { kindOf, nameOf, readTarget, type Target } from "./target.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { rolledOut, rolloutProgress } from "../../../api/protocol/rollout.ts";
+import type { ContainerStatus, Pod, Workload } from "../../../api/workload-objects.ts";
+import { PODS } from "../../../cluster/kinds.ts";
+import type { Action, Work } from "../../action.ts";
+import { errors } from "../errors.ts";
+import { awaitObjects, type Verdict } from "../objects/await-objects.ts";
+import { kindOf, nameOf, readTarget, type Target } from "../objects/target.ts";
 
 export type WaitForRolloutInputs = {
   workload: Target;
@@ -34,7 +34,7 @@ export async function awaitRollout({ workload: target, ready }: WaitForRolloutIn
     const workload = workloads[0] as Workload | undefined;
     if (workload === undefined) return { hopeless: errors.STEP_TARGET_MISSING(nameOf(target)) };
     const living = (pods as Pod[]).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-    return judge(workload, living, ready);
+    return resultOf(workload, living, ready);
   });
 }
 
@@ -45,7 +45,7 @@ function podSelector(workload: KubeObject): string {
     .join(",");
 }
 
-function judge(workload: Workload, pods: readonly Pod[], ready: string | undefined): Verdict {
+function resultOf(workload: Workload, pods: readonly Pod[], ready: string | undefined): Verdict {
   const trouble = pods.map(imageTrouble).find((found) => found !== undefined);
   if (trouble) return { hopeless: errors.STEP_HOPELESS(trouble.pod, trouble.why) };
   if (ready === undefined) return rolledOut(workload) ? "done" : { waitingFor: rolloutProgress(workload) ?? "" };

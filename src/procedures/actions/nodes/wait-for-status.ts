@@ -1,11 +1,11 @@
-import type { Noun } from "../../api/names.ts";
-import { type Condition, groupVersion, type KubeObject, type ResourceKind } from "../../api/object.ts";
-import { isReportedByAgents, isTerminal } from "../../api/protocol/status-reasons.ts";
-import { findCondition } from "../../cluster/conditions.ts";
-import type { Action, Work } from "../action.ts";
-import { awaitObjects, type Verdict } from "./await-objects.ts";
-import { errors } from "./errors.ts";
-import { kindOf, readTarget } from "./target.ts";
+import type { Noun } from "../../../api/names.ts";
+import { type Condition, groupVersion, type KubeObject, type ResourceKind } from "../../../api/object.ts";
+import { isReportedByAgents, isTerminal } from "../../../api/protocol/status-reasons.ts";
+import { findCondition } from "../../../cluster/conditions.ts";
+import type { Action, Work } from "../../action.ts";
+import { errors } from "../errors.ts";
+import { awaitObjects, type Verdict } from "../objects/await-objects.ts";
+import { kindOf, readTarget } from "../objects/target.ts";
 
 export type WaitForStatusInputs = {
   /** Names of the status resources, `network` or `apiserver`, that must all say Available of what was last asked for. */
@@ -31,7 +31,7 @@ export async function statusReader(
   const label = `${work.names.kinds.status.kind} ${name}`;
   return {
     kind: await statusKind(work),
-    judge: (status) => (repeatsAgents(status) ? "done" : judge(label, status, generation)),
+    judge: (status) => (repeatsAgents(status) ? "done" : resultOf(label, status, generation)),
   };
 }
 
@@ -56,7 +56,7 @@ export async function awaitStatuses(inputs: WaitForStatusInputs, work: Work): Pr
   await awaitObjects(work, [{ kind }], ([statuses = []]) => {
     for (const { name, generation } of wanted) {
       const status = statuses.find(({ metadata }) => metadata.name === name);
-      const verdict = judge(`${label} ${name}`, status, generation, inputs.fresh);
+      const verdict = resultOf(`${label} ${name}`, status, generation, inputs.fresh);
       if (verdict !== "done") return verdict;
     }
     return "done";
@@ -76,7 +76,7 @@ async function generationBehind(status: string, work: Work): Promise<number> {
   return request?.metadata.generation ?? 0;
 }
 
-function judge(label: string, status: KubeObject | undefined, generation: number, fresh?: true): Verdict {
+function resultOf(label: string, status: KubeObject | undefined, generation: number, fresh?: true): Verdict {
   const { conditions } = (status?.["status"] ?? {}) as { conditions?: Condition[] };
   const available = findCondition(conditions, "Available");
   const degraded = findCondition(conditions, "Degraded");

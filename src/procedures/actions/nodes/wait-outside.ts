@@ -1,5 +1,5 @@
-import type { Action } from "../action.ts";
-import { areMet, awaitExpectations, type Expectation } from "./expectation.ts";
+import type { Action } from "../../action.ts";
+import { areMet, awaitExpectations, type Expectation } from "../objects/expectation.ts";
 
 export type WaitOutsideInputs = {
   /** What a person runs or does elsewhere, exactly. */

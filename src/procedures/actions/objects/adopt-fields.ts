@@ -1,8 +1,8 @@
-import type { KubeObject, ManagedFieldsEntry } from "../../api/object.ts";
-import type { JsonPatchOperation } from "../../cluster/client.ts";
-import { isConflict } from "../../cluster/failures.ts";
-import type { Action, Work } from "../action.ts";
-import { LAST_APPLIED } from "../last-applied.ts";
+import type { KubeObject, ManagedFieldsEntry } from "../../../api/object.ts";
+import type { JsonPatchOperation } from "../../../cluster/client.ts";
+import { isConflict } from "../../../cluster/failures.ts";
+import type { Action, Work } from "../../action.ts";
+import { LAST_APPLIED } from "../../last-applied.ts";
 import { kindOf, nameOf, readTarget, type Target } from "./target.ts";
 
 export type AdoptFieldsInputs = {

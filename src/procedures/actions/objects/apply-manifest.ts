@@ -1,10 +1,10 @@
-import type { KubeObject } from "../../api/object.ts";
-import type { Action, Work } from "../action.ts";
-import { manifestObjects } from "../plans/edit-manifest.ts";
-import type { ReleaseFiles } from "../release-files.ts";
-import { digestOf, openReleaseFiles } from "../releases/open-release-files.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { digestOf, openReleaseFiles } from "../../../releases/open-release-files.ts";
+import type { ReleaseFiles } from "../../../releases/release-files.ts";
+import type { Action, Work } from "../../action.ts";
+import { manifestObjects } from "../../plans/install/edit-manifest.ts";
+import { errors } from "../errors.ts";
 import { applyObjects } from "./apply-objects.ts";
-import { errors } from "./errors.ts";
 import type { Settle } from "./settle.ts";
 
 export type ApplyManifestInputs = {

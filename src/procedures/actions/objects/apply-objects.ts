@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Condition, KubeObject, ResourceKind } from "../../api/object.ts";
-import { StatusError } from "../../api/status.ts";
-import { findCondition } from "../../cluster/conditions.ts";
-import { isConflict, isNotFound } from "../../cluster/failures.ts";
-import { CRDS } from "../../cluster/kinds.ts";
-import type { Action, Preview, Work } from "../action.ts";
+import type { Condition, KubeObject, ResourceKind } from "../../../api/object.ts";
+import { StatusError } from "../../../api/status.ts";
+import { findCondition } from "../../../cluster/conditions.ts";
+import { isConflict, isNotFound } from "../../../cluster/failures.ts";
+import { CRDS } from "../../../cluster/kinds.ts";
+import type { Action, Preview, Work } from "../../action.ts";
+import { errors } from "../errors.ts";
+import { imageOf, restored } from "../image.ts";
 import { awaitObjects } from "./await-objects.ts";
-import { errors } from "./errors.ts";
-import { imageOf, restored } from "./image.ts";
 import { removeAndAwait } from "./remove.ts";
 import { type Settle, settled } from "./settle.ts";
 import { kindOf, nameOf, readTarget, targetOf, undefinedIfNotFound } from "./target.ts";
@@ -56,7 +56,7 @@ export const applyObjects: Action<ApplyObjectsInputs, Before> = {
   async undo({ objects, afterUndo }, work, before) {
     for (const [index, object] of [...objects.entries()].reverse()) {
       const image = before[index];
-      if (image) await putBack(image, work);
+      if (image) await restore(image, work);
       else await removeAndAwait(targetOf(object), work);
     }
     await settled(afterUndo, work);
@@ -118,7 +118,7 @@ async function awaitEstablished(name: string, work: Work): Promise<void> {
 }
 
 /** As it was: replaced where it is there, created where it is gone. Nothing is written where nothing differs. */
-export async function putBack(image: KubeObject, work: Work): Promise<void> {
+export async function restore(image: KubeObject, work: Work): Promise<void> {
   const { client, signal } = work;
   const kind = await client.resourceFor(image);
   for (;;) {

@@ -1,7 +1,7 @@
-import type { KubeObject, ResourceKind } from "../../api/object.ts";
-import { StatusError } from "../../api/status.ts";
-import { createInformer, type Informer } from "../../cluster/informer.ts";
-import type { Work } from "../action.ts";
+import type { KubeObject, ResourceKind } from "../../../api/object.ts";
+import { StatusError } from "../../../api/status.ts";
+import { createInformer, type Informer } from "../../../cluster/informer.ts";
+import type { Work } from "../../action.ts";
 
 /** A part of the cluster to look at: one object, or all that a selector finds. */
 export interface Source {

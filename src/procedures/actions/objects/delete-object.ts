@@ -1,7 +1,7 @@
-import type { KubeObject } from "../../api/object.ts";
-import type { Action } from "../action.ts";
-import { putBack } from "./apply-objects.ts";
-import { imageOf } from "./image.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { Action } from "../../action.ts";
+import { imageOf } from "../image.ts";
+import { restore } from "./apply-objects.ts";
 import { removeAndAwait } from "./remove.ts";
 import { type Settle, settled } from "./settle.ts";
 import { readTarget, type Target } from "./target.ts";
@@ -34,7 +34,7 @@ export const deleteObject: Action<DeleteObjectInputs, Before> = {
 
   async undo({ afterUndo }, work, before) {
     if (before === null) return;
-    await putBack(before.image, work);
+    await restore(before.image, work);
     await settled(afterUndo, work);
   },
 };

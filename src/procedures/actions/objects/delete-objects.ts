@@ -1,7 +1,7 @@
-import type { KubeObject } from "../../api/object.ts";
-import type { Action } from "../action.ts";
-import { putBack } from "./apply-objects.ts";
-import { imageOf } from "./image.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { Action } from "../../action.ts";
+import { imageOf } from "../image.ts";
+import { restore } from "./apply-objects.ts";
 import { removeAndAwait } from "./remove.ts";
 import { type Settle, settled } from "./settle.ts";
 import { readTarget, type Target } from "./target.ts";
@@ -45,7 +45,7 @@ export const deleteObjects: Action<DeleteObjectsInputs, Before> = {
   },
 
   async undo({ afterUndo }, work, before) {
-    for (const was of before) if (was) await putBack(was.image, work);
+    for (const was of before) if (was) await restore(was.image, work);
     await settled(afterUndo, work);
   },
 };

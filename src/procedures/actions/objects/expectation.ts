@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
-import type { KubeObject } from "../../api/object.ts";
-import type { Work } from "../action.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { Work } from "../../action.ts";
+import { errors } from "../errors.ts";
 import { awaitObjects, type Source } from "./await-objects.ts";
-import { errors } from "./errors.ts";
 import { kindOf, nameOf, readTarget, type Target } from "./target.ts";
 
 /** Something a step waits to see in one object. A path is a list of keys, so that a key may have dots. */

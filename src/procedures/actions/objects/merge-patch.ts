@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import type { KubeObject } from "../../api/object.ts";
-import type { Action, Work } from "../action.ts";
-import { errors } from "./errors.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { Action, Work } from "../../action.ts";
+import { errors } from "../errors.ts";
 import { inverseMergePatch, mergePatched } from "./inverse-merge-patch.ts";
 import { type Settle, settled } from "./settle.ts";
 import { nameOf, readTarget, type Target, undefinedIfNotFound } from "./target.ts";

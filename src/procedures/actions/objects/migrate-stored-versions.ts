@@ -1,7 +1,7 @@
-import type { KubeObject, ResourceKind } from "../../api/object.ts";
-import { isConflict, isNotFound } from "../../cluster/failures.ts";
-import { CRDS } from "../../cluster/kinds.ts";
-import type { Action, Work } from "../action.ts";
+import type { KubeObject, ResourceKind } from "../../../api/object.ts";
+import { isConflict, isNotFound } from "../../../cluster/failures.ts";
+import { CRDS } from "../../../cluster/kinds.ts";
+import type { Action, Work } from "../../action.ts";
 
 export type MigrateStoredVersionsInputs = { definitions: readonly string[] };
 

@@ -1,7 +1,7 @@
-import { type Condition, groupVersion, type KubeObject } from "../../api/object.ts";
-import { findCondition } from "../../cluster/conditions.ts";
-import { isConflict } from "../../cluster/failures.ts";
-import type { Action, Work } from "../action.ts";
+import { type Condition, groupVersion, type KubeObject } from "../../../api/object.ts";
+import { findCondition } from "../../../cluster/conditions.ts";
+import { isConflict } from "../../../cluster/failures.ts";
+import type { Action, Work } from "../../action.ts";
 import { awaitObjects } from "./await-objects.ts";
 import { type DeleteObjectInputs, deleteObject } from "./delete-object.ts";
 import { kindOf, nameOf, readTarget, type Target, undefinedIfNotFound } from "./target.ts";
@@ -16,7 +16,7 @@ export const removeCustomResource: Action<DeleteObjectInputs, Before> = {
   needed: deleteObject.needed,
   before: deleteObject.before as NonNullable<Action<DeleteObjectInputs, Before>["before"]>,
   async apply({ target }, work, before) {
-    if (before !== null) await askToGo(target, before.uid, work);
+    if (before !== null) await requestDeletion(target, before.uid, work);
   },
   async confirm({ target }, work, before) {
     const kind = await kindOf(work.client, target);
@@ -32,7 +32,7 @@ export const removeCustomResource: Action<DeleteObjectInputs, Before> = {
   undo: deleteObject.undo as NonNullable<Action<DeleteObjectInputs, Before>["undo"]>,
 };
 
-async function askToGo(target: Target, uid: string, work: Work): Promise<void> {
+async function requestDeletion(target: Target, uid: string, work: Work): Promise<void> {
   const { client, signal } = work;
   const [kind, live] = [await kindOf(client, target), await readTarget(work, target)];
   if (kind === undefined || live?.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return;
@@ -40,7 +40,7 @@ async function askToGo(target: Target, uid: string, work: Work): Promise<void> {
     await client.delete(kind, target, { propagationPolicy: "Background", preconditions: { uid }, signal });
   } catch (error) {
     // It changed between our look and our word: look again, it may be another by now.
-    if (isConflict(error)) return askToGo(target, uid, work);
+    if (isConflict(error)) return requestDeletion(target, uid, work);
     undefinedIfNotFound(error);
   }
 }

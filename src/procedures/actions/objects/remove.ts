@@ -1,6 +1,6 @@
-import type { DeleteOptions } from "../../cluster/client.ts";
-import { isConflict } from "../../cluster/failures.ts";
-import type { Work } from "../action.ts";
+import type { DeleteOptions } from "../../../cluster/client.ts";
+import { isConflict } from "../../../cluster/failures.ts";
+import type { Work } from "../../action.ts";
 import { awaitObjects } from "./await-objects.ts";
 import { kindOf, nameOf, readTarget, type Target, undefinedIfNotFound } from "./target.ts";
 

@@ -1,7 +1,7 @@
-import type { Work } from "../action.ts";
+import type { Work } from "../../action.ts";
+import { awaitRollout, type WaitForRolloutInputs } from "../nodes/wait-for-rollout.ts";
+import { awaitStatuses, type WaitForStatusInputs } from "../nodes/wait-for-status.ts";
 import { awaitExpectations, type Expectation } from "./expectation.ts";
-import { awaitRollout, type WaitForRolloutInputs } from "./wait-for-rollout.ts";
-import { awaitStatuses, type WaitForStatusInputs } from "./wait-for-status.ts";
 
 /** What a change waits for when it was taken back. On the way there a step of its own waits; on the way back there is none. */
 export type Settle = {

@@ -1,7 +1,7 @@
-import type { KubeObject, ResourceKind } from "../../api/object.ts";
-import { isNotFound } from "../../cluster/failures.ts";
-import { CodedError } from "../../kit/errors.ts";
-import type { Work } from "../action.ts";
+import type { KubeObject, ResourceKind } from "../../../api/object.ts";
+import { isNotFound } from "../../../cluster/failures.ts";
+import { CodedError } from "../../../kit/errors.ts";
+import type { Work } from "../../action.ts";
 
 /** Names one object, the way a manifest does. */
 export type Target = { apiVersion: string; kind: string; namespace?: string; name: string };

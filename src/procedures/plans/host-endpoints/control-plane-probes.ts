@@ -1,6 +1,6 @@
-import { FAILSAFE_PORTS } from "../../api/failsafe-ports.ts";
-import type { KubeObject } from "../../api/object.ts";
-import { contains, parseCidr } from "../../kit/ip.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { FAILSAFE_PORTS } from "../../../api/tables/failsafe-ports.ts";
+import { contains, parseCidr } from "../../../kit/ip.ts";
 import type { Host } from "./rule-match.ts";
 
 /** Who speaks to whom so that a cluster stays a cluster. */

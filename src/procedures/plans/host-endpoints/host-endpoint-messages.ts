@@ -1,4 +1,4 @@
-import type { Bite, Cut, PolicyReview, Simulation } from "./host-endpoint-simulation.ts";
+import type { BlockedPort, BlockedTraffic, PolicyReview, Simulation } from "./host-endpoint-simulation.ts";
 
 /** The simulation for a person, the dangerous first. */
 export function simulationSentences({ bites, cuts, opens }: Simulation): string[] {
@@ -16,14 +16,14 @@ export function simulationSentences({ bites, cuts, opens }: Simulation): string[
   ];
 }
 
-function biteSentence({ policy, tier, selector, directions, traffic, nodes }: Bite): string {
+function biteSentence({ policy, tier, selector, directions, traffic, nodes }: BlockedPort): string {
   const where = tier === "default" ? "" : ` of tier ${tier}`;
   return `policy ${policy}${where} (${selector}) would start to decide ${directions.join(" and ").toLowerCase()} of ${traffic} traffic on ${few(nodes)}.`;
 }
 
 /** One sentence for all nodes that lose the same thing by the same policy. */
-function grouped(cuts: readonly Cut[]): string[] {
-  const groups = new Map<string, { cut: Cut; nodes: string[] }>();
+function grouped(cuts: readonly BlockedTraffic[]): string[] {
+  const groups = new Map<string, { cut: BlockedTraffic; nodes: string[] }>();
   for (const cut of cuts) {
     const key = [cut.direction, cut.what, cut.protocol, cut.port, cut.by].join(" ");
     const group = groups.get(key) ?? { cut, nodes: [] };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { KubeObject } from "../../api/object.ts";
+import type { KubeObject } from "../../../api/object.ts";
 import { failsafesOf } from "./control-plane-probes.ts";
-import { simulationSentences } from "./host-endpoint-sentences.ts";
+import { simulationSentences } from "./host-endpoint-messages.ts";
 import { reviewPolicy, type SimulatedNode, simulateHostEndpoints } from "./host-endpoint-simulation.ts";
 
 const node = (name: string, address: string, more: Partial<SimulatedNode> = {}): SimulatedNode => ({

@@ -1,5 +1,5 @@
-import type { KubeObject } from "../../api/object.ts";
-import { parseAddress } from "../../kit/ip.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { parseAddress } from "../../../kit/ip.ts";
 import { CONTROL_PLANE, type Failsafes, isFailsafe } from "./control-plane-probes.ts";
 import { applies, type Direction, type ReadPolicy, type ReadTier, readTiers, verdictOf } from "./policy-verdict.ts";
 import type { Host, HostPacket } from "./rule-match.ts";
@@ -24,7 +24,7 @@ export interface SimulationInputs {
 }
 
 /** A policy that acts on no endpoint of these nodes yet, and will. */
-export interface Bite {
+export interface BlockedPort {
   policy: string;
   tier: string;
   selector: string;
@@ -35,7 +35,7 @@ export interface Bite {
 }
 
 /** Something the control plane needs that would no longer get through. */
-export interface Cut {
+export interface BlockedTraffic {
   node: string;
   direction: Direction;
   what: string;
@@ -45,8 +45,8 @@ export interface Cut {
 }
 
 export interface Simulation {
-  bites: Bite[];
-  cuts: Cut[];
+  bites: BlockedPort[];
+  cuts: BlockedTraffic[];
   /** Nodes whose endpoint now closes what no policy allows, and whose new one, with its allow-all profile, does not. */
   opens: string[];
 }
@@ -63,7 +63,7 @@ export function simulateHostEndpoints(inputs: SimulationInputs): Simulation {
   };
 }
 
-function biteOf(policy: ReadPolicy, nodes: readonly SimulatedNode[]): Bite[] {
+function biteOf(policy: ReadPolicy, nodes: readonly SimulatedNode[]): BlockedPort[] {
   const bitten = nodes.filter(
     ({ labels, now }) => policy.selects(labels) && !now.some((endpoint) => policy.selects(endpoint.labels)),
   );
@@ -81,7 +81,7 @@ function biteOf(policy: ReadPolicy, nodes: readonly SimulatedNode[]): Bite[] {
   ];
 }
 
-function trafficOf({ moment, forwards }: ReadPolicy): Bite["traffic"] {
+function trafficOf({ moment, forwards }: ReadPolicy): BlockedPort["traffic"] {
   if (moment === "untracked") return "untracked";
   if (moment === "preDNAT") return "before translation";
   return forwards ? "local and forwarded" : "local";
@@ -90,7 +90,7 @@ function trafficOf({ moment, forwards }: ReadPolicy): Bite["traffic"] {
 type Placed = SimulatedNode & { host: Host };
 
 /** Each conversation of the control plane at both its ends, failsafe ports left out, because policy does not close them. */
-function cutsOf(tiers: readonly ReadTier[], { nodes, failsafes, apiServerPort }: SimulationInputs): Cut[] {
+function cutsOf(tiers: readonly ReadTier[], { nodes, failsafes, apiServerPort }: SimulationInputs): BlockedTraffic[] {
   const placed: Placed[] = nodes.map((node) => ({ ...node, host: hostOf(node) }));
   const among = { nodes: placed, controlPlane: placed.filter(({ controlPlane }) => controlPlane), anybody: undefined };
   return CONTROL_PLANE.flatMap(({ what, protocol, port: written, from, to }) => {
@@ -137,7 +137,7 @@ function hostOf({ addresses, labels }: SimulatedNode): Host {
 /** What a policy alone lets through: what is cut once it is gone and was not before, and who decides then. */
 export interface PolicyReview {
   nodes: string[];
-  cuts: Cut[];
+  cuts: BlockedTraffic[];
   /** Other policies that decide at those nodes; what they do not allow is closed once this one is gone. */
   others: string[];
 }
@@ -157,6 +157,6 @@ export function reviewPolicy(inputs: SimulationInputs, isIt: (policy: KubeObject
   };
 }
 
-function cutKey({ node, direction, what, protocol, port }: Cut): string {
+function cutKey({ node, direction, what, protocol, port }: BlockedTraffic): string {
   return [node, direction, what, protocol, port].join(" ");
 }

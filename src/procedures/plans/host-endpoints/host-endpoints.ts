@@ -1,15 +1,16 @@
-import { groupVersion, type KubeObject } from "../../api/object.ts";
-import { storedPolicyName } from "../../api/policy-names.ts";
-import type { HostEndpoint } from "../../api/resources/host-endpoint.ts";
-import { fieldAt } from "../field-at.ts";
-import { fingerprint } from "../fingerprint.ts";
-import { makePlan } from "../make-plan.ts";
-import { errors } from "../migrations/errors.ts";
-import type { Observation, SeenNode } from "../observation.ts";
-import type { Plan, Step } from "../plan.ts";
-import { atPath, singleton } from "./cluster-view.ts";
+import { groupVersion, type KubeObject } from "../../../api/object.ts";
+import type { HostEndpoint } from "../../../api/resources/host-endpoint.ts";
+import { storedPolicyName } from "../../../api/resources/policy-names.ts";
+import { fieldAt } from "../../field-at.ts";
+import { fingerprint } from "../../fingerprint.ts";
+import { makePlan } from "../../make-plan.ts";
+import { errors } from "../../migrations/errors.ts";
+import type { Observation, SeenNode } from "../../observation.ts";
+import type { Plan, Step } from "../../plan.ts";
+import { atPath, singleton } from "../cluster-view.ts";
+import { deleteObjectStep, step } from "../steps.ts";
 import { failsafesOf } from "./control-plane-probes.ts";
-import { simulationSentences, temporaryPolicySentences } from "./host-endpoint-sentences.ts";
+import { simulationSentences, temporaryPolicySentences } from "./host-endpoint-messages.ts";
 import {
   type PolicyReview,
   reviewPolicy,
@@ -18,7 +19,6 @@ import {
   type SimulationInputs,
   simulateHostEndpoints,
 } from "./host-endpoint-simulation.ts";
-import { deleteObjectStep, step } from "./steps.ts";
 
 const RULE =
   "Nodes get the labels first and the automatic endpoints next, so that policies apply all the time; the old endpoints go last. See docs/guide/host-endpoints.md.";

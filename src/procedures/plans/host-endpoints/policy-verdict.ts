@@ -1,9 +1,9 @@
-import type { KubeObject } from "../../api/object.ts";
-import { tierOf } from "../../api/policy-names.ts";
-import type { GlobalNetworkPolicy } from "../../api/resources/network-policy.ts";
-import type { PolicyRule } from "../../api/resources/policy-rule.ts";
-import { hasGlobal, matchesExpression, parseSelectorExpression } from "../../api/selector-expression.ts";
-import { BUILT_IN_TIERS, isBuiltInTier } from "../../api/validation/tier.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { GlobalNetworkPolicy } from "../../../api/resources/network-policy.ts";
+import { tierOf } from "../../../api/resources/policy-names.ts";
+import type { PolicyRule } from "../../../api/resources/policy-rule.ts";
+import { hasGlobal, matchesExpression, parseSelectorExpression } from "../../../api/schema/selector-expression.ts";
+import { BUILT_IN_TIERS, isBuiltInTier } from "../../../api/validation/tier.ts";
 import { type HostPacket, matchesRule } from "./rule-match.ts";
 
 export type Direction = "Ingress" | "Egress";

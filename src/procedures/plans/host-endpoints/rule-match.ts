@@ -1,6 +1,6 @@
-import type { PolicyRule, RuleEntity } from "../../api/resources/policy-rule.ts";
-import { hasGlobal, matchesExpression, parseSelectorExpression } from "../../api/selector-expression.ts";
-import { type Address, contains, parseCidr } from "../../kit/ip.ts";
+import type { PolicyRule, RuleEntity } from "../../../api/resources/policy-rule.ts";
+import { hasGlobal, matchesExpression, parseSelectorExpression } from "../../../api/schema/selector-expression.ts";
+import { type Address, contains, parseCidr } from "../../../kit/ip.ts";
 
 /** A node as rules see it: its addresses, and the labels of its endpoint. */
 export interface Host {

@@ -1,15 +1,15 @@
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
-import { ENDPOINT_RULES } from "../../api/endpoint-rules.ts";
-import type { Names } from "../../api/names.ts";
-import type { KubeObject } from "../../api/object.ts";
-import { endpointMapProblems } from "../../api/validation/endpoint-map.ts";
-import type { Problem } from "../../api/validation/problem.ts";
-import { CodedError } from "../../kit/errors.ts";
-import { nameOf, targetOf } from "../actions/target.ts";
-import { clusterFacts, kindOf } from "../cluster-facts.ts";
-import type { ApiAddressSource, Observation } from "../observation.ts";
-import type { Step } from "../plan.ts";
-import { applyObjectsStep } from "./steps.ts";
+import type { Names } from "../../../api/names.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import { ENDPOINT_RULES } from "../../../api/tables/endpoint-rules.ts";
+import { endpointMapProblems } from "../../../api/validation/endpoint-map.ts";
+import type { Problem } from "../../../api/validation/problem.ts";
+import { CodedError } from "../../../kit/errors.ts";
+import { nameOf, targetOf } from "../../actions/objects/target.ts";
+import { clusterFacts, kindOf } from "../../cluster-facts.ts";
+import type { ApiAddressSource, Observation } from "../../observation.ts";
+import type { Step } from "../../plan.ts";
+import { applyObjectsStep } from "../steps.ts";
 
 export interface ApiAddress {
   host: string;

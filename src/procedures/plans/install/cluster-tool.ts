@@ -1,6 +1,6 @@
 import { parseDocument } from "yaml";
-import type { Expectation } from "../actions/expectation.ts";
-import type { Observation } from "../observation.ts";
+import type { Expectation } from "../../actions/objects/expectation.ts";
+import type { Observation } from "../../observation.ts";
 
 /** What a person runs with the infrastructure-as-code tool that made the cluster, and how the cluster shows that it was done. */
 export interface ClusterToolCommands {

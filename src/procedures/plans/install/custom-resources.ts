@@ -1,15 +1,15 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
-import type { Dataplane } from "../../api/dataplane.ts";
-import type { Names } from "../../api/names.ts";
-import { groupVersion, type KubeObject } from "../../api/object.ts";
-import { parseOperatingSystem } from "../../api/operating-system.ts";
-import { validateObject } from "../../api/validation/validate.ts";
-import { clusterFacts, kindOf } from "../cluster-facts.ts";
-import type { Observation } from "../observation.ts";
-import { dataplaneWord } from "./cluster-view.ts";
+import type { Dataplane } from "../../../api/dataplane.ts";
+import type { Names } from "../../../api/names.ts";
+import { groupVersion, type KubeObject } from "../../../api/object.ts";
+import { CLUSTER_KINDS } from "../../../api/tables/cluster-kinds.ts";
+import { parseOperatingSystem } from "../../../api/tables/operating-system.ts";
+import { validateObject } from "../../../api/validation/validate.ts";
+import { clusterFacts, kindOf } from "../../cluster-facts.ts";
+import type { Observation } from "../../observation.ts";
+import { dataplaneName } from "../cluster-view.ts";
+import { parsePath } from "../field-path.ts";
+import { errors } from "../plan-errors.ts";
 import { editManifest, type ManifestEdit, manifestObjects } from "./edit-manifest.ts";
-import { parsePath } from "./field-path.ts";
-import { errors } from "./plan-errors.ts";
 
 export interface CustomResourceWishes {
   dataplane: Dataplane;
@@ -32,7 +32,7 @@ export function customResources(observation: Observation, published: string, wis
   const { kind } = names.kinds.installation;
   const edit = (path: string, value: unknown): ManifestEdit => ({ kind, path: parsePath(path) ?? [], value });
   const edits: ManifestEdit[] = [
-    ...(wishes.writeDataplane ? [edit(names.fields.linuxDataplane, dataplaneWord(names, wishes.dataplane))] : []),
+    ...(wishes.writeDataplane ? [edit(names.fields.linuxDataplane, dataplaneName(names, wishes.dataplane))] : []),
     ...(wishes.manageProxy ? [edit(names.fields.serviceProxyManagement, "Enabled")] : []),
     ...(needsFlexVolumePath(observation) ? [edit(names.fields.flexVolumePath, names.paths.flexVolume)] : []),
     ...(wishes.podCidr === undefined ? [] : [edit(`${networkPath(names)}.ipPools[0].cidr`, wishes.podCidr)]),

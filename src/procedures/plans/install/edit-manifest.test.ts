@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { parsePath, printPath } from "../field-path.ts";
 import { editManifest, manifestObjects } from "./edit-manifest.ts";
-import { parsePath, printPath } from "./field-path.ts";
 
 const FILE = `# A file somebody wrote.
 apiVersion: a/v1

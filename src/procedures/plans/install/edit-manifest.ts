@@ -1,7 +1,7 @@
 import { type Document, parseAllDocuments } from "yaml";
-import type { KubeObject } from "../../api/object.ts";
-import { printPath } from "./field-path.ts";
-import { errors } from "./plan-errors.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { printPath } from "../field-path.ts";
+import { errors } from "../plan-errors.ts";
 
 /** One field of one object of a manifest, and what it becomes. */
 export interface ManifestEdit {

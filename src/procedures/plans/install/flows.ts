@@ -1,13 +1,13 @@
-import { groupVersion, type KubeObject } from "../../api/object.ts";
-import { VERSION_GATES } from "../../api/version-gates.ts";
-import { nameOf } from "../actions/target.ts";
-import { fingerprint } from "../fingerprint.ts";
-import { makePlan } from "../make-plan.ts";
-import type { Observation } from "../observation.ts";
-import type { Plan, Step } from "../plan.ts";
-import { singleton } from "./cluster-view.ts";
-import { applyObjectsStep, deleteObjectStep, waitForStatusStep } from "./steps.ts";
-import { errors } from "./upgrade-errors.ts";
+import { groupVersion, type KubeObject } from "../../../api/object.ts";
+import { VERSION_GATES } from "../../../api/tables/version-gates.ts";
+import { nameOf } from "../../actions/objects/target.ts";
+import { fingerprint } from "../../fingerprint.ts";
+import { makePlan } from "../../make-plan.ts";
+import type { Observation } from "../../observation.ts";
+import type { Plan, Step } from "../../plan.ts";
+import { singleton } from "../cluster-view.ts";
+import { applyObjectsStep, deleteObjectStep, waitForStatusStep } from "../steps.ts";
+import { errors } from "../upgrade/upgrade-errors.ts";
 
 const RULE =
   "The operator runs flow logs and the flow UI while their resources exist, from v3.30 on. See docs/guide/operator.md#maintain.";

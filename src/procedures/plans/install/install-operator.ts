@@ -1,11 +1,11 @@
-import { INSTALLED_RELEASE } from "../../api/version-gates.ts";
-import type { ApplyManifestInputs } from "../actions/apply-manifest.ts";
-import { nameOf } from "../actions/target.ts";
-import type { Observation } from "../observation.ts";
-import type { Step } from "../plan.ts";
-import { operatorTarget } from "./cluster-view.ts";
+import { INSTALLED_RELEASE } from "../../../api/tables/version-gates.ts";
+import type { ApplyManifestInputs } from "../../actions/objects/apply-manifest.ts";
+import { nameOf } from "../../actions/objects/target.ts";
+import type { Observation } from "../../observation.ts";
+import type { Step } from "../../plan.ts";
+import { operatorTarget } from "../cluster-view.ts";
+import { runToolStep, type StepText, step, waitOutsideStep } from "../steps.ts";
 import { operatorNameserver } from "./operator-nameserver.ts";
-import { runToolStep, type Said, step, waitOutsideStep } from "./steps.ts";
 
 /** A published file as it was read. */
 export interface ReadFile {
@@ -46,7 +46,7 @@ export function installOperatorSteps(
     },
     { file: files.definitions.name, from: files.from, digest: files.definitions.digest },
   );
-  const said: Said = {
+  const said: StepText = {
     id: "operator",
     title: "Install the operator",
     where: nameOf(operatorTarget(names)),
@@ -59,12 +59,12 @@ export function installOperatorSteps(
   return [definitions, manifestStep(said, { file: name, from: files.from, digest })];
 }
 
-function manifestStep(said: Said, inputs: ApplyManifestInputs): Step {
+function manifestStep(said: StepText, inputs: ApplyManifestInputs): Step {
   return step("apply-manifest", said, inputs);
 }
 
 /** With the chart tool where it is; where it is not, the person is told what to run, and waited for. */
-function chartStep(observation: Observation, said: Said, inputs: ChartInputs): Step {
+function chartStep(observation: Observation, said: StepText, inputs: ChartInputs): Step {
   const { names } = observation;
   const { args, back } = chartCommands(observation, inputs);
   const target = operatorTarget(names);

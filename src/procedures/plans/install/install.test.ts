@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
-import { calicoNames, type Names, vendorNames } from "../../api/names.ts";
-import type { ApiAddressSource, Observation } from "../observation.ts";
-import type { Plan } from "../plan.ts";
-import { type Differently, node, observed } from "../testing/observed.ts";
-import { releaseTexts } from "../testing/release-texts.ts";
+import { calicoNames, type Names, vendorNames } from "../../../api/names.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import type { ApiAddressSource, Observation } from "../../observation.ts";
+import type { Plan } from "../../plan.ts";
+import { type Differently, node, observed } from "../../testing/observed.ts";
+import { releaseTexts } from "../../testing/release-texts.ts";
 import { type InstallInputs, planInstall } from "./install.ts";
 
 /** The address each kind of cluster has, found where its platform tells it. */

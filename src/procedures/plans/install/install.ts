@@ -1,26 +1,26 @@
-import { CLUSTER_KINDS, type ClusterKind } from "../../api/cluster-kinds.ts";
-import type { Dataplane } from "../../api/dataplane.ts";
-import { ENDPOINT_RULES, type EndpointRule } from "../../api/endpoint-rules.ts";
-import type { KubeObject } from "../../api/object.ts";
-import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import { INSTALLED_RELEASE } from "../../api/version-gates.ts";
-import { nameOf, targetOf } from "../actions/target.ts";
-import { kindOf } from "../cluster-facts.ts";
-import { fingerprint } from "../fingerprint.ts";
-import { makePlan } from "../make-plan.ts";
-import type { Observation } from "../observation.ts";
-import type { Plan, Step } from "../plan.ts";
+import type { Dataplane } from "../../../api/dataplane.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { CLUSTER_KINDS, type ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import { ENDPOINT_RULES, type EndpointRule } from "../../../api/tables/endpoint-rules.ts";
+import { SERVICE_PROXY } from "../../../api/tables/kube-proxy.ts";
+import { INSTALLED_RELEASE } from "../../../api/tables/version-gates.ts";
+import { nameOf, targetOf } from "../../actions/objects/target.ts";
+import { kindOf } from "../../cluster-facts.ts";
+import { fingerprint } from "../../fingerprint.ts";
+import { makePlan } from "../../make-plan.ts";
+import type { Observation } from "../../observation.ts";
+import type { Plan, Step } from "../../plan.ts";
+import { dataplaneTitle, leavesProxyRules, operatorTarget, requestedDataplane } from "../cluster-view.ts";
+import { type ProxyMethod, proxyMethod } from "../kube-proxy/proxy-method.ts";
+import { disableProxySteps, leaveIpvsStep, leaveRulesStep } from "../kube-proxy/proxy-steps.ts";
+import { errors } from "../plan-errors.ts";
+import { applyObjectsStep, waitForRolloutStep, waitForStatusStep } from "../steps.ts";
+import { operatorHandles, provenSteps, proxyStatusStep } from "../switch/switch.ts";
 import { type AddressChoice, type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
-import { askedDataplane, dataplaneTitle, leavesProxyRules, operatorTarget } from "./cluster-view.ts";
 import { type CustomResourceWishes, customResources } from "./custom-resources.ts";
 import { manifestObjects } from "./edit-manifest.ts";
 import { type InstallFiles, installOperatorSteps } from "./install-operator.ts";
 import { operatorNameserverSteps } from "./operator-nameserver.ts";
-import { errors } from "./plan-errors.ts";
-import { disableProxySteps, leaveIpvsStep, leaveRulesStep } from "./proxy-steps.ts";
-import { type ProxyWay, proxyWay } from "./proxy-way.ts";
-import { applyObjectsStep, waitForRolloutStep, waitForStatusStep } from "./steps.ts";
-import { operatorHandles, provenSteps, proxyStatusStep } from "./switch.ts";
 
 export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flowLogs" | "flowUI" | "podCidr"> {
   method: "operator" | "chart";
@@ -41,7 +41,7 @@ export interface InstallInputs extends Pick<CustomResourceWishes, "edits" | "flo
 interface Decision {
   mode: Dataplane;
   address: AddressChoice;
-  way: ProxyWay;
+  method: ProxyMethod;
   /** eBPF comes by itself: the manual steps are not needed. */
   byDefault: boolean;
   /** The operator is asked to look after the proxy. */
@@ -78,13 +78,13 @@ function decide(observation: Observation, inputs: InstallInputs): Decision {
       "vendorctl install --dataplane bpf, or --dataplane standard",
     );
   }
-  const way = proxyWay(observation);
+  const way = proxyMethod(observation);
   const kind = kindOf(observation);
   const address = chooseApiAddress(observation, apiServer);
   if (dataplane === "BPF" && address.is === "unknown") throw errors.INSTALL_NO_STABLE_ADDRESS(address.why);
   const mode = dataplane ?? (address.is === "unknown" ? "Nftables" : "BPF");
   const isDefault = CLUSTER_KINDS[kind].ebpfByDefault && method === "operator" && names.dialect === "vendor";
-  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformTells(kind, address);
+  const byDefault = mode === "BPF" && dataplane === undefined && isDefault && platformReports(kind, address);
   const asked = editOf(inputs, names.fields.serviceProxyManagement);
   const able = mode === "BPF" && way.way !== "absent" && operatorHandles(observation, way);
   // The public system's operator parks the proxy at once, so there it is done here, after the proof, unless asked for.
@@ -92,7 +92,7 @@ function decide(observation: Observation, inputs: InstallInputs): Decision {
   // Before there is a data plane, only a service proxy leads the operator to the API server's cluster IP.
   const proxyServes = observation.proxy.daemonSet !== undefined && !observation.proxy.parked;
   const leadsThere = CLUSTER_KINDS[kind].platformServesServices || proxyServes;
-  return { mode, address: byDefault && leadsThere ? notNeeded(address) : address, way, byDefault, managed };
+  return { mode, address: byDefault && leadsThere ? notNeeded(address) : address, method: way, byDefault, managed };
 }
 
 function editOf({ edits }: InstallInputs, field: string): unknown {
@@ -100,7 +100,7 @@ function editOf({ edits }: InstallInputs, field: string): unknown {
 }
 
 /** Where the operator finds the address by itself. A given one is written whatever the platform tells. */
-function platformTells(kind: ClusterKind, address: AddressChoice): boolean {
+function platformReports(kind: ClusterKind, address: AddressChoice): boolean {
   if (address.is !== "known") return address.is === "not needed";
   const { operatorReads }: EndpointRule = ENDPOINT_RULES[kind];
   return operatorReads !== undefined && address.sources.includes(operatorReads);
@@ -114,7 +114,7 @@ function notNeeded(address: AddressChoice): AddressChoice {
 
 function stepsOf(observation: Observation, inputs: InstallInputs, decision: Decision, text: string): Step[] {
   const { names, proxy } = observation;
-  const { mode, address, way, managed } = decision;
+  const { mode, address, method: way, managed } = decision;
   const ebpf = mode === "BPF";
   const objects = manifestObjects(inputs.files.customResources.name, text);
   const writesMap = address.is === "known" && !address.written && (ebpf || inputs.apiServer !== undefined);
@@ -261,7 +261,7 @@ function refuseOther(observation: Observation, inputs: InstallInputs): void {
   if (service.version !== undefined && service.version !== release) {
     throw errors.INSTALL_OTHER_VERSION(service.version, release);
   }
-  const runs = askedDataplane(observation);
+  const runs = requestedDataplane(observation);
   if (runs !== undefined && dataplane !== undefined && runs !== dataplane) {
     throw errors.INSTALL_OTHER_DATAPLANE(dataplaneTitle(runs), dataplane);
   }

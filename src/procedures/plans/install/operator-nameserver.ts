@@ -1,11 +1,11 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
-import { nameOf } from "../actions/target.ts";
-import { kindOf } from "../cluster-facts.ts";
-import { fieldAt } from "../field-at.ts";
-import type { Observation } from "../observation.ts";
-import type { Step } from "../plan.ts";
-import { operatorTarget } from "./cluster-view.ts";
-import { mergePatchStep } from "./steps.ts";
+import { CLUSTER_KINDS } from "../../../api/tables/cluster-kinds.ts";
+import { nameOf } from "../../actions/objects/target.ts";
+import { kindOf } from "../../cluster-facts.ts";
+import { fieldAt } from "../../field-at.ts";
+import type { Observation } from "../../observation.ts";
+import type { Step } from "../../plan.ts";
+import { operatorTarget } from "../cluster-view.ts";
+import { mergePatchStep } from "../steps.ts";
 
 /** The nameserver the operator needs on this kind of cluster, if it needs one of its own. */
 export function operatorNameserver(observation: Observation): string | undefined {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { calicoNames, type Names, vendorNames } from "../../api/names.ts";
-import { groupVersion, type KubeObject } from "../../api/object.ts";
-import type { Observation } from "../observation.ts";
-import type { Plan } from "../plan.ts";
-import { type Differently, observed } from "../testing/observed.ts";
-import { releaseTexts } from "../testing/release-texts.ts";
-import { atPath } from "./cluster-view.ts";
+import { calicoNames, type Names, vendorNames } from "../../../api/names.ts";
+import { groupVersion, type KubeObject } from "../../../api/object.ts";
+import type { Observation } from "../../observation.ts";
+import type { Plan } from "../../plan.ts";
+import { type Differently, observed } from "../../testing/observed.ts";
+import { releaseTexts } from "../../testing/release-texts.ts";
+import { atPath } from "../cluster-view.ts";
 import { planUninstall, type UninstallInputs } from "./uninstall.ts";
 
 function installed(names: Names, service: Differently["service"] = {}, more: Differently = {}): Observation {

@@ -1,18 +1,18 @@
-import { groupVersion, type KubeObject } from "../../api/object.ts";
-import { nameOf, type Target, targetOf } from "../actions/target.ts";
-import { kindOf } from "../cluster-facts.ts";
-import { fingerprint } from "../fingerprint.ts";
-import { makePlan } from "../make-plan.ts";
-import type { Observation } from "../observation.ts";
-import type { Plan, Step } from "../plan.ts";
-import { isEbpfOn, isProxyManaged, operatorTarget, singleton } from "./cluster-view.ts";
+import { groupVersion, type KubeObject } from "../../../api/object.ts";
+import { nameOf, type Target, targetOf } from "../../actions/objects/target.ts";
+import { kindOf } from "../../cluster-facts.ts";
+import { fingerprint } from "../../fingerprint.ts";
+import { makePlan } from "../../make-plan.ts";
+import type { Observation } from "../../observation.ts";
+import type { Plan, Step } from "../../plan.ts";
+import { isEbpfOn, isProxyManaged, operatorTarget, singleton } from "../cluster-view.ts";
+import { proxyMethod } from "../kube-proxy/proxy-method.ts";
+import { restoreProxySteps } from "../kube-proxy/proxy-steps.ts";
+import { errors } from "../plan-errors.ts";
+import { deleteObjectStep, runToolStep, type StepText, step, waitOutsideStep } from "../steps.ts";
+import { operatorHandles } from "../switch/switch.ts";
 import { manifestObjects } from "./edit-manifest.ts";
 import { CHART_TOOL, type ReadFile } from "./install-operator.ts";
-import { errors } from "./plan-errors.ts";
-import { restoreProxySteps } from "./proxy-steps.ts";
-import { proxyWay } from "./proxy-way.ts";
-import { deleteObjectStep, runToolStep, type Said, step, waitOutsideStep } from "./steps.ts";
-import { operatorHandles } from "./switch.ts";
 
 export interface UninstallInputs {
   removeCrds: boolean;
@@ -51,7 +51,7 @@ export function planUninstall(observation: Observation, inputs: UninstallInputs)
 
 /** Somebody must serve services when eBPF goes. A proxy the operator parked, the operator brings back first. */
 function proxySteps(observation: Observation): Step[] {
-  const way = proxyWay(observation);
+  const way = proxyMethod(observation);
   if (!isEbpfOn(observation) && !observation.proxy.parked) return [];
   if (isProxyManaged(observation) && operatorHandles(observation, way)) return [];
   return restoreProxySteps(observation, way);
@@ -70,7 +70,7 @@ function customResourceSteps({ names, service }: Observation): Step[] {
     .filter(({ object }) => object !== undefined)
     .map(({ noun, risk }) => {
       const target = singleton(names, noun);
-      const said: Said = {
+      const said: StepText = {
         id: `remove-${names.kinds[noun].kind.toLowerCase()}`,
         title: `Remove ${target.kind} ${target.name}`,
         where: nameOf(target),
@@ -88,7 +88,7 @@ function customResourceSteps({ names, service }: Observation): Step[] {
 function operatorSteps(observation: Observation, inputs: UninstallInputs): Step[] {
   const { service, names } = observation;
   if (!service.operator) return [];
-  const said: Said = {
+  const said: StepText = {
     id: "remove-operator",
     title: "Remove the operator and its RBAC",
     where: nameOf(operatorTarget(names)),
@@ -102,7 +102,11 @@ function operatorSteps(observation: Observation, inputs: UninstallInputs): Step[
   return [step("delete-objects", said, { targets, afterUndo: { rollouts: [{ workload: operatorTarget(names) }] } })];
 }
 
-function chartStep({ names, service }: Observation, said: Said, { chartTool, connection = [] }: UninstallInputs): Step {
+function chartStep(
+  { names, service }: Observation,
+  said: StepText,
+  { chartTool, connection = [] }: UninstallInputs,
+): Step {
   const release = service.release ?? { name: names.chart.release, namespace: names.namespaces.operator };
   const args = ["uninstall", release.name, "--namespace", release.namespace, "--wait", ...connection];
   const until = [{ target: operatorTarget(names), exists: false } as const];

@@ -1,11 +1,11 @@
-import { viewServiceProxy } from "../../api/protocol/service-proxy-view.ts";
-import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import type { Workload } from "../../api/workload-objects.ts";
-import { kindOf } from "../cluster-facts.ts";
-import type { Observation } from "../observation.ts";
+import { viewServiceProxy } from "../../../api/protocol/kube-proxy-view.ts";
+import { SERVICE_PROXY } from "../../../api/tables/kube-proxy.ts";
+import type { Workload } from "../../../api/workload-objects.ts";
+import { kindOf } from "../../cluster-facts.ts";
+import type { Observation } from "../../observation.ts";
 
 /** How the service proxy of one cluster is disabled and brought back: the specification's table, with what was found there. */
-export type ProxyWay =
+export type ProxyMethod =
   /** There is none; `back` is how one would come, where there is a way. */
   | { way: "absent"; back: string | undefined }
   /** A node selector that matches no node. */
@@ -17,7 +17,7 @@ export type ProxyWay =
   /** Another tool keeps it: that tool is told. */
   | { way: "owner"; who: string; how: string };
 
-export function proxyWay(observation: Observation): ProxyWay {
+export function proxyMethod(observation: Observation): ProxyMethod {
   const { proxy, names } = observation;
   const row = SERVICE_PROXY[kindOf(observation)];
   const { action } = row.afterInstall;

@@ -1,17 +1,17 @@
-import type { Names } from "../../api/names.ts";
-import { parkedBy } from "../../api/protocol/service-proxy-view.ts";
-import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import type { Workload } from "../../api/workload-objects.ts";
-import { CodedError } from "../../kit/errors.ts";
-import type { Settle } from "../actions/settle.ts";
-import { nameOf } from "../actions/target.ts";
-import { kindOf } from "../cluster-facts.ts";
-import type { Observation } from "../observation.ts";
-import type { Step } from "../plan.ts";
-import { clusterToolCommands } from "./cluster-tool.ts";
-import { atPath, serviceProxyTarget, singleton } from "./cluster-view.ts";
-import type { ProxyWay } from "./proxy-way.ts";
-import { applyObjectsStep, mergePatchStep, step, waitForRolloutStep, waitOutsideStep } from "./steps.ts";
+import type { Names } from "../../../api/names.ts";
+import { parkedBy } from "../../../api/protocol/kube-proxy-view.ts";
+import { SERVICE_PROXY } from "../../../api/tables/kube-proxy.ts";
+import type { Workload } from "../../../api/workload-objects.ts";
+import { CodedError } from "../../../kit/errors.ts";
+import type { Settle } from "../../actions/objects/settle.ts";
+import { nameOf } from "../../actions/objects/target.ts";
+import { kindOf } from "../../cluster-facts.ts";
+import type { Observation } from "../../observation.ts";
+import type { Step } from "../../plan.ts";
+import { atPath, serviceProxyTarget, singleton } from "../cluster-view.ts";
+import { clusterToolCommands } from "../install/cluster-tool.ts";
+import { applyObjectsStep, mergePatchStep, step, waitForRolloutStep, waitOutsideStep } from "../steps.ts";
+import type { ProxyMethod } from "./proxy-method.ts";
 
 const IPVS_RULE =
   "The virtual servers of IPVS mode stay in the kernel after kube-proxy is gone; rules of iptables mode are removed. See docs/guide/kube-proxy-replacement.md.";
@@ -61,7 +61,7 @@ export function leaveRulesStep({ names }: Observation, because: string, create: 
 }
 
 /** The proxy off, where services are already served without it. */
-export function disableProxySteps(observation: Observation, way: ProxyWay): Step[] {
+export function disableProxySteps(observation: Observation, way: ProxyMethod): Step[] {
   const { names } = observation;
   const { because } = SERVICE_PROXY[kindOf(observation)];
   const target = serviceProxyTarget(names);
@@ -114,7 +114,7 @@ export function disableProxySteps(observation: Observation, way: ProxyWay): Step
 }
 
 /** The proxy on again, serving on every node when the last of these steps is over. */
-export function restoreProxySteps(observation: Observation, way: ProxyWay): Step[] {
+export function restoreProxySteps(observation: Observation, way: ProxyMethod): Step[] {
   const { names, proxy } = observation;
   const target = serviceProxyTarget(names);
   const because = `kube-proxy must serve before eBPF stops serving. ${SERVICE_PROXY[kindOf(observation)].because}`;

@@ -1,16 +1,16 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
-import type { Dataplane } from "../../api/dataplane.ts";
-import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import { kindOf } from "../cluster-facts.ts";
-import { fingerprint } from "../fingerprint.ts";
-import { makePlan } from "../make-plan.ts";
-import type { Observation } from "../observation.ts";
-import type { Plan, Step } from "../plan.ts";
-import { isEbpfOn, isProxyManaged, leavesProxyRules } from "./cluster-view.ts";
-import { errors } from "./plan-errors.ts";
+import type { Dataplane } from "../../../api/dataplane.ts";
+import { CLUSTER_KINDS } from "../../../api/tables/cluster-kinds.ts";
+import { SERVICE_PROXY } from "../../../api/tables/kube-proxy.ts";
+import { kindOf } from "../../cluster-facts.ts";
+import { fingerprint } from "../../fingerprint.ts";
+import { makePlan } from "../../make-plan.ts";
+import type { Observation } from "../../observation.ts";
+import type { Plan, Step } from "../../plan.ts";
+import { isEbpfOn, isProxyManaged, leavesProxyRules } from "../cluster-view.ts";
+import { errors } from "../plan-errors.ts";
+import { provenSteps } from "../switch/switch.ts";
+import { CONFLICT, type ProxyMethod, proxyMethod } from "./proxy-method.ts";
 import { disableProxySteps, leaveIpvsStep, leaveRulesStep, restoreProxySteps } from "./proxy-steps.ts";
-import { CONFLICT, type ProxyWay, proxyWay } from "./proxy-way.ts";
-import { provenSteps } from "./switch.ts";
 
 export interface ProxyInputs {
   to: "disabled" | "restored";
@@ -38,7 +38,7 @@ export function planProxy(observation: Observation, inputs: ProxyInputs): Plan {
 
 function disable(observation: Observation, { force }: ProxyInputs): Step[] {
   const { proxy } = observation;
-  const way = proxyWay(observation);
+  const way = proxyMethod(observation);
   if (!proxy.daemonSet || proxy.parked) return [];
   if (!isEbpfOn(observation) && !force) throw errors.PROXY_STILL_NEEDED();
   if (way.way === "leave-rules") {
@@ -54,7 +54,7 @@ function disable(observation: Observation, { force }: ProxyInputs): Step[] {
 
 function restore(observation: Observation, { force, leaveRules }: ProxyInputs): Step[] {
   const { proxy } = observation;
-  const way = proxyWay(observation);
+  const way = proxyMethod(observation);
   const kind = kindOf(observation);
   if (proxy.daemonSet && !proxy.parked) return [];
   if (way.way === "absent" && way.back === undefined) {
@@ -76,7 +76,7 @@ function notesOf(observation: Observation, { to }: ProxyInputs): string[] {
   if (to === "disabled" && !proxy.daemonSet) return ["The cluster has no kube-proxy."];
   if (to === "disabled" && proxy.parked) return ["kube-proxy is disabled already."];
   if (to === "restored" && proxy.daemonSet && !proxy.parked) return ["kube-proxy runs already."];
-  const way = proxyWay(observation);
+  const way = proxyMethod(observation);
   return way.way === "leave-rules" ? [`kube-proxy stays. ${SERVICE_PROXY[kind].because}`] : [];
 }
 
@@ -124,7 +124,7 @@ function verdictOf(
   state: ProxyStatus["state"],
   ebpf: boolean,
 ): Pick<ProxyStatus, "verdict" | "says" | "next"> {
-  const way: ProxyWay = proxyWay(observation);
+  const way: ProxyMethod = proxyMethod(observation);
   if (ebpf && state !== "running") return verdict("ok", "eBPF serves Services, and kube-proxy does not run.");
   if (ebpf && leavesProxyRules(observation)) {
     return verdict("ok", "eBPF serves Services; kube-proxy runs too, and its rules are kept.");

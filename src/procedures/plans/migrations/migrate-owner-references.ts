@@ -1,14 +1,14 @@
-import { groupVersion } from "../../api/object.ts";
-import { parseVersion } from "../../api/version.ts";
-import { hasGate, VERSION_GATES } from "../../api/version-gates.ts";
-import { fingerprint } from "../fingerprint.ts";
-import { makePlan } from "../make-plan.ts";
-import { errors } from "../migrations/errors.ts";
-import type { Observation, OwnedThroughV3 } from "../observation.ts";
-import type { Plan, Step } from "../plan.ts";
-import { singleton } from "./cluster-view.ts";
+import { groupVersion } from "../../../api/object.ts";
+import { parseVersion } from "../../../api/tables/version.ts";
+import { hasGate, VERSION_GATES } from "../../../api/tables/version-gates.ts";
+import { fingerprint } from "../../fingerprint.ts";
+import { makePlan } from "../../make-plan.ts";
+import { errors } from "../../migrations/errors.ts";
+import type { Observation, OwnedThroughV3 } from "../../observation.ts";
+import type { Plan, Step } from "../../plan.ts";
+import { singleton } from "../cluster-view.ts";
+import { waitOutsideStep } from "../steps.ts";
 import { afterUpgrade, ownerReferenceSteps } from "./owner-references.ts";
-import { waitOutsideStep } from "./steps.ts";
 
 export const PHASES = ["before", "after"] as const;
 

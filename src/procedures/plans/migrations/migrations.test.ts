@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { calicoNames, type Names, vendorNames } from "../../api/names.ts";
-import { groupVersion, type KubeObject } from "../../api/object.ts";
-import type { OwnedThroughV3 } from "../observation.ts";
-import { node, observed } from "../testing/observed.ts";
-import { planHostEndpoints } from "./host-endpoints.ts";
+import { calicoNames, type Names, vendorNames } from "../../../api/names.ts";
+import { groupVersion, type KubeObject } from "../../../api/object.ts";
+import type { OwnedThroughV3 } from "../../observation.ts";
+import { node, observed } from "../../testing/observed.ts";
+import { planHostEndpoints } from "../host-endpoints/host-endpoints.ts";
 import { planOwnerReferences } from "./migrate-owner-references.ts";
 import { planSidecars } from "./sidecars.ts";
 

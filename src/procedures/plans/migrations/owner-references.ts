@@ -1,7 +1,7 @@
-import type { Names } from "../../api/names.ts";
-import { VERSION_GATES } from "../../api/version-gates.ts";
-import type { OwnedThroughV3 } from "../observation.ts";
-import type { Step } from "../plan.ts";
+import type { Names } from "../../../api/names.ts";
+import { VERSION_GATES } from "../../../api/tables/version-gates.ts";
+import type { OwnedThroughV3 } from "../../observation.ts";
+import type { Step } from "../../plan.ts";
 
 const RULE =
   "From v3.28 on v3 resources have new UIDs, and the garbage collector deletes what a gone UID owns: references are removed before the upgrade and added again after it. See docs/guide/owner-references.md.";

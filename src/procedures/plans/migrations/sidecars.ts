@@ -1,11 +1,11 @@
-import type { KubeObject } from "../../api/object.ts";
-import { nameOf } from "../actions/target.ts";
-import { fingerprint } from "../fingerprint.ts";
-import { hashOf, makePlan } from "../make-plan.ts";
-import type { BarePod, SidecarCarrier } from "../migrations/sidecar-carriers.ts";
-import type { Observation } from "../observation.ts";
-import type { Plan, Step } from "../plan.ts";
-import { applyObjectsStep, mergePatchStep, waitForRolloutStep } from "./steps.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { nameOf } from "../../actions/objects/target.ts";
+import { fingerprint } from "../../fingerprint.ts";
+import { hashOf, makePlan } from "../../make-plan.ts";
+import type { BarePod, SidecarCarrier } from "../../migrations/sidecar-carriers.ts";
+import type { Observation } from "../../observation.ts";
+import type { Plan, Step } from "../../plan.ts";
+import { applyObjectsStep, mergePatchStep, waitForRolloutStep } from "../steps.ts";
 
 const RULE =
   "New pods get the sidecar that the injector's ConfigMap names; running pods keep theirs until they are restarted. See docs/guide/sidecars.md.";

@@ -1,9 +1,9 @@
-import type { CanaryWatch } from "../actions/watch-canary.ts";
-import { budgetInWords } from "../canary/budget.ts";
-import { clientNames } from "../canary/canary-objects.ts";
-import type { CanaryChoice, CanaryInputs } from "../canary/canary-plan.ts";
-import type { Step } from "../plan.ts";
-import { step } from "./steps.ts";
+import type { CanaryWatch } from "../../actions/canary/watch-canary.ts";
+import { formatBudget } from "../../canary/budget.ts";
+import { clientNames } from "../../canary/canary-objects.ts";
+import type { CanaryChoice, CanaryInputs } from "../../canary/canary-plan.ts";
+import type { Step } from "../../plan.ts";
+import { step } from "../steps.ts";
 
 const RULE =
   "Canary traffic shows what the run costs: connections lost, longest silence, datagrams lost. Over the budget, the run is rolled back. See docs/guide/switch.md#measured-traffic.";
@@ -46,6 +46,6 @@ export function withCanary(
   );
   return {
     steps: [start, ...steps, stop],
-    notes: [...notes, `Canary traffic may lose ${budgetInWords(inputs.budget)}.`],
+    notes: [...notes, `Canary traffic may lose ${formatBudget(inputs.budget)}.`],
   };
 }

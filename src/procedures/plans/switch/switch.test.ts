@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { ClusterKind } from "../../api/cluster-kinds.ts";
-import { calicoNames, type Names, vendorNames } from "../../api/names.ts";
-import { groupVersion, type KubeObject } from "../../api/object.ts";
-import type { Observation } from "../observation.ts";
-import type { Plan } from "../plan.ts";
-import { type Differently, observed } from "../testing/observed.ts";
-import { atPath } from "./cluster-view.ts";
-import { planProxy, proxyStatus } from "./proxy.ts";
+import { calicoNames, type Names, vendorNames } from "../../../api/names.ts";
+import { groupVersion, type KubeObject } from "../../../api/object.ts";
+import type { ClusterKind } from "../../../api/tables/cluster-kinds.ts";
+import type { Observation } from "../../observation.ts";
+import type { Plan } from "../../plan.ts";
+import { type Differently, observed } from "../../testing/observed.ts";
+import { atPath } from "../cluster-view.ts";
+import { planProxy, proxyStatus } from "../kube-proxy/proxy.ts";
 import { planSwitch, type SwitchInputs } from "./switch.ts";
 
 interface Installed {

@@ -1,35 +1,35 @@
-import { CLUSTER_KINDS } from "../../api/cluster-kinds.ts";
-import type { Dataplane } from "../../api/dataplane.ts";
-import type { Condition, KubeObject } from "../../api/object.ts";
-import { SERVICE_PROXY } from "../../api/service-proxy.ts";
-import { nameOf } from "../actions/target.ts";
-import type { CanaryWatch } from "../actions/watch-canary.ts";
-import type { Budget } from "../canary/budget.ts";
-import { type CanaryChoice, chooseCanary } from "../canary/canary-plan.ts";
-import { kindOf } from "../cluster-facts.ts";
-import { fieldAt } from "../field-at.ts";
-import { fingerprint } from "../fingerprint.ts";
-import { makePlan } from "../make-plan.ts";
-import type { Observation } from "../observation.ts";
-import type { Plan, Step } from "../plan.ts";
-import { type ApiAddress, chooseApiAddress, endpointMapStep } from "./api-address.ts";
-import { watchOf, withCanary } from "./canary-steps.ts";
+import type { Dataplane } from "../../../api/dataplane.ts";
+import type { Condition, KubeObject } from "../../../api/object.ts";
+import { CLUSTER_KINDS } from "../../../api/tables/cluster-kinds.ts";
+import { SERVICE_PROXY } from "../../../api/tables/kube-proxy.ts";
+import type { CanaryWatch } from "../../actions/canary/watch-canary.ts";
+import { nameOf } from "../../actions/objects/target.ts";
+import type { Budget } from "../../canary/budget.ts";
+import { type CanaryChoice, chooseCanary } from "../../canary/canary-plan.ts";
+import { kindOf } from "../../cluster-facts.ts";
+import { fieldAt } from "../../field-at.ts";
+import { fingerprint } from "../../fingerprint.ts";
+import { makePlan } from "../../make-plan.ts";
+import type { Observation } from "../../observation.ts";
+import type { Plan, Step } from "../../plan.ts";
 import {
-  askedDataplane,
   atPath,
+  dataplaneName,
   dataplaneTitle,
-  dataplaneWord,
   isEbpfOn,
   isProxyManaged,
   leavesProxyRules,
   removesProxyRulesByOrder,
+  requestedDataplane,
   singleton,
-} from "./cluster-view.ts";
-import { operatorNameserverSteps } from "./operator-nameserver.ts";
-import { errors } from "./plan-errors.ts";
-import { disableProxySteps, leaveIpvsStep, leaveRulesStep, restoreProxySteps } from "./proxy-steps.ts";
-import { CONFLICT, type ProxyWay, proxyWay } from "./proxy-way.ts";
-import { step, waitForStatusStep } from "./steps.ts";
+} from "../cluster-view.ts";
+import { type ApiAddress, chooseApiAddress, endpointMapStep } from "../install/api-address.ts";
+import { operatorNameserverSteps } from "../install/operator-nameserver.ts";
+import { CONFLICT, type ProxyMethod, proxyMethod } from "../kube-proxy/proxy-method.ts";
+import { disableProxySteps, leaveIpvsStep, leaveRulesStep, restoreProxySteps } from "../kube-proxy/proxy-steps.ts";
+import { errors } from "../plan-errors.ts";
+import { step, waitForStatusStep } from "../steps.ts";
+import { watchOf, withCanary } from "./canary-steps.ts";
 import { holdStep, leftHeld, planWaves, releaseSteps, turnedStep, type WavesInputs } from "./waves.ts";
 
 export interface SwitchInputs {
@@ -94,7 +94,7 @@ function isSwitched(
 ): boolean {
   const { service, names, proxy } = observation;
   const ebpf = to === "BPF";
-  if (askedDataplane(observation) !== to || isEbpfOn(observation) !== ebpf) return false;
+  if (requestedDataplane(observation) !== to || isEbpfOn(observation) !== ebpf) return false;
   // Nodes that serve have found the API server; only an address that is given is still to be written.
   const needless = (id: string) => CONFIRMING.has(id) || (apiServer === undefined && id === "endpoint-map");
   if (steps.some(({ id }) => !needless(id))) return false;
@@ -138,7 +138,7 @@ interface Part {
 
 function towardsEbpf(observation: Observation, choice: Choice): Part {
   const { proxy } = observation;
-  const way = proxyWay(observation);
+  const way = proxyMethod(observation);
   const managed = isProxyManaged(observation) && operatorHandles(observation, way);
   const before: Step[] = [...addressSteps(observation, choice.apiServer)];
   if (proxy.daemonSet && !proxy.parked && proxy.mode === "ipvs") before.push(leaveIpvsStep(observation));
@@ -169,7 +169,7 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
 }
 
 function towardsStandard(observation: Observation, choice: Choice): Part {
-  const way = proxyWay(observation);
+  const way = proxyMethod(observation);
   const managed = isProxyManaged(observation) && operatorHandles(observation, way);
   const served = CLUSTER_KINDS[kindOf(observation)].platformServesServices;
   if (way.way === "absent" && way.back === undefined && !served && !choice.force) {
@@ -198,7 +198,7 @@ function dataplaneSteps(observation: Observation, { to, waves, canary }: Choice)
 function selectStep(observation: Observation, to: Dataplane): Step {
   const { names } = observation;
   const target = singleton(names, "installation");
-  const word = dataplaneWord(names, to);
+  const word = dataplaneName(names, to);
   const select = atPath(names.fields.linuxDataplane, word);
   const patch = to === "BPF" ? merged(select, atPath(names.fields.hostPorts, null)) : select;
   const ebpfWas = isEbpfOn(observation);
@@ -217,7 +217,7 @@ function selectStep(observation: Observation, to: Dataplane): Step {
       target,
       patch,
       field: names.fields.linuxDataplane,
-      was: runningWord(observation),
+      was: runningName(observation),
       afterUndo: {
         status: { statuses: partsThere(observation) },
         ...(observation.service.dataplaneConfiguration && {
@@ -235,7 +235,7 @@ function selectStep(observation: Observation, to: Dataplane): Step {
 }
 
 /** The data plane that is there, as the installation has it or as the operator computed it. */
-function runningWord({ service, names }: Observation): string {
+function runningName({ service, names }: Observation): string {
   const { linuxDataplane } = names.fields;
   const computed = linuxDataplane.replace(/^spec\./, "status.computed.");
   const word = fieldAt(service.installation, linuxDataplane) ?? fieldAt(service.installation, computed);
@@ -282,7 +282,7 @@ export function provenSteps(observation: Observation, to: Dataplane): Step[] {
 }
 
 /** Whether an operator that was asked to look after the proxy can: of tools and owners it only says whose the proxy is. */
-export function operatorHandles(observation: Observation, { way }: ProxyWay): boolean {
+export function operatorHandles(observation: Observation, { way }: ProxyMethod): boolean {
   const leaves = SERVICE_PROXY[kindOf(observation)].afterInstall.action === "leave-its-rules-alone";
   return (
     way === "park" || way === "absent" || (way === "leave-rules" && leaves && observation.names.dialect === "vendor")
@@ -315,7 +315,7 @@ function hostPortsBackNote({ service, names }: Observation): string[] {
   return ["hostPorts is not set, so the portmap plugin is enabled with the standard data plane."];
 }
 
-function proxyNotes(observation: Observation, way: ProxyWay, managed: boolean): string[] {
+function proxyNotes(observation: Observation, way: ProxyMethod, managed: boolean): string[] {
   const kind = kindOf(observation);
   if (managed && way.way === "park") {
     return ["The operator disables kube-proxy when every node has verified that eBPF serves."];

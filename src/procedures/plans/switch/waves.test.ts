@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { vendorNames } from "../../api/names.ts";
-import { groupVersion, type KubeObject } from "../../api/object.ts";
-import { holdAnnotations } from "../../api/protocol/held-node.ts";
-import type { SeenNode } from "../observation.ts";
-import { node, observed } from "../testing/observed.ts";
+import { vendorNames } from "../../../api/names.ts";
+import { groupVersion, type KubeObject } from "../../../api/object.ts";
+import { holdAnnotations } from "../../../api/protocol/node-hold.ts";
+import type { SeenNode } from "../../observation.ts";
+import { node, observed } from "../../testing/observed.ts";
 import { leftHeld, planWaves, type WavesInputs } from "./waves.ts";
 
 const apiVersion = groupVersion(vendorNames.groups.stored);

@@ -1,12 +1,12 @@
-import type { Dataplane } from "../../api/dataplane.ts";
-import type { KubeObject } from "../../api/object.ts";
-import { isHold } from "../../api/protocol/held-node.ts";
-import { fieldAt } from "../field-at.ts";
-import type { Observation, SeenNode } from "../observation.ts";
-import type { Step } from "../plan.ts";
-import { dataplaneTitle, isEbpfOn } from "./cluster-view.ts";
-import { errors } from "./plan-errors.ts";
-import { step } from "./steps.ts";
+import type { Dataplane } from "../../../api/dataplane.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { isHold } from "../../../api/protocol/node-hold.ts";
+import { fieldAt } from "../../field-at.ts";
+import type { Observation, SeenNode } from "../../observation.ts";
+import type { Step } from "../../plan.ts";
+import { dataplaneTitle, isEbpfOn } from "../cluster-view.ts";
+import { errors } from "../plan-errors.ts";
+import { step } from "../steps.ts";
 
 /** How many nodes a wave has: so many, or a share of all, at least one. */
 export type WaveSize = { nodes: number } | { percent: number };

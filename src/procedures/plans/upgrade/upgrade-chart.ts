@@ -1,10 +1,10 @@
-import type { Expectation } from "../actions/expectation.ts";
-import { nameOf } from "../actions/target.ts";
-import type { Observation } from "../observation.ts";
-import type { Step } from "../plan.ts";
-import { operatorTarget, singleton } from "./cluster-view.ts";
-import { CHART_TOOL } from "./install-operator.ts";
-import { runToolStep, type Said, waitOutsideStep } from "./steps.ts";
+import type { Expectation } from "../../actions/objects/expectation.ts";
+import { nameOf } from "../../actions/objects/target.ts";
+import type { Observation } from "../../observation.ts";
+import type { Step } from "../../plan.ts";
+import { operatorTarget, singleton } from "../cluster-view.ts";
+import { CHART_TOOL } from "../install/install-operator.ts";
+import { runToolStep, type StepText, waitOutsideStep } from "../steps.ts";
 import type { UpgradeFacts } from "./upgrade.ts";
 import { errors } from "./upgrade-errors.ts";
 import type { UpgradePath } from "./upgrade-path.ts";
@@ -21,7 +21,7 @@ export function chartUpgradeStep(
   const source =
     chart.chart === undefined ? [`${names.chart.repository}/${names.chart.name}`, "--version", path.to] : [chart.chart];
   const args = ["upgrade", name, ...source, "--namespace", namespace, ...chart.connection, "--values"];
-  const said: Said = {
+  const said: StepText = {
     id: "chart",
     title: "Upgrade the Helm release",
     where: nameOf(operatorTarget(names)),

@@ -1,4 +1,4 @@
-import { defineErrors } from "../../kit/errors.ts";
+import { defineErrors } from "../../../kit/errors.ts";
 
 /** A plan that would break something is refused like a failed check. */
 const CHECK_FAILED = 3;

@@ -1,5 +1,5 @@
-import { VERSION_GATES } from "../../api/version-gates.ts";
-import type { Observation } from "../observation.ts";
+import { VERSION_GATES } from "../../../api/tables/version-gates.ts";
+import type { Observation } from "../../observation.ts";
 import { brief, type UpgradeFacts } from "./upgrade.ts";
 import type { UpgradePath } from "./upgrade-path.ts";
 

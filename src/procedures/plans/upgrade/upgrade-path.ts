@@ -1,8 +1,8 @@
-import { compareVersions, parseVersion, sameLine } from "../../api/version.ts";
-import { type GateId, INSTALLED_RELEASE, supportsUpgrade } from "../../api/version-gates.ts";
-import { CodedError } from "../../kit/errors.ts";
-import type { Observation } from "../observation.ts";
-import type { ManifestFile } from "../releases/published.ts";
+import { compareVersions, parseVersion, sameLine } from "../../../api/tables/version.ts";
+import { type GateId, INSTALLED_RELEASE, supportsUpgrade } from "../../../api/tables/version-gates.ts";
+import { CodedError } from "../../../kit/errors.ts";
+import type { ManifestFile } from "../../../releases/published.ts";
+import type { Observation } from "../../observation.ts";
 import { errors } from "./upgrade-errors.ts";
 
 export type UpgradeMethod = "chart" | "operator" | "manifest";

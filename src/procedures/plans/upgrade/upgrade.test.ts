@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { calicoNames, type Names, vendorNames } from "../../api/names.ts";
-import type { KubeObject } from "../../api/object.ts";
-import type { Observation, OwnedThroughV3 } from "../observation.ts";
-import { object, observed } from "../testing/observed.ts";
-import { planDisableFlows, planEnableFlows } from "./flows.ts";
+import { calicoNames, type Names, vendorNames } from "../../../api/names.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import type { Observation, OwnedThroughV3 } from "../../observation.ts";
+import { object, observed } from "../../testing/observed.ts";
+import { planDisableFlows, planEnableFlows } from "../install/flows.ts";
 import { planUpgrade, type UpgradeFacts } from "./upgrade.ts";
 import { type UpgradeWishes, upgradePath } from "./upgrade-path.ts";
 

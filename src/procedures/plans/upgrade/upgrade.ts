@@ -1,19 +1,19 @@
-import type { KubeObject } from "../../api/object.ts";
-import { parseVersion, sameLine } from "../../api/version.ts";
-import { VERSION_GATES } from "../../api/version-gates.ts";
-import type { Expectation } from "../actions/expectation.ts";
-import { nameOf, type Target, targetOf } from "../actions/target.ts";
-import type { Budget } from "../canary/budget.ts";
-import { chooseCanary } from "../canary/canary-plan.ts";
-import { fingerprint } from "../fingerprint.ts";
-import { makePlan } from "../make-plan.ts";
-import type { MergedManifest } from "../merge/merge-manifest.ts";
-import type { Observation } from "../observation.ts";
-import type { Plan, Step } from "../plan.ts";
-import { withCanary } from "./canary-steps.ts";
-import { operatorTarget, singleton } from "./cluster-view.ts";
-import { ownerReferenceSteps } from "./owner-references.ts";
-import { deleteObjectStep, type Said, step, waitForRolloutStep, waitForStatusStep } from "./steps.ts";
+import type { KubeObject } from "../../../api/object.ts";
+import { parseVersion, sameLine } from "../../../api/tables/version.ts";
+import { VERSION_GATES } from "../../../api/tables/version-gates.ts";
+import type { Expectation } from "../../actions/objects/expectation.ts";
+import { nameOf, type Target, targetOf } from "../../actions/objects/target.ts";
+import type { Budget } from "../../canary/budget.ts";
+import { chooseCanary } from "../../canary/canary-plan.ts";
+import { fingerprint } from "../../fingerprint.ts";
+import { makePlan } from "../../make-plan.ts";
+import type { MergedManifest } from "../../merge/merge-manifest.ts";
+import type { Observation } from "../../observation.ts";
+import type { Plan, Step } from "../../plan.ts";
+import { operatorTarget, singleton } from "../cluster-view.ts";
+import { ownerReferenceSteps } from "../migrations/owner-references.ts";
+import { deleteObjectStep, type StepText, step, waitForRolloutStep, waitForStatusStep } from "../steps.ts";
+import { withCanary } from "../switch/canary-steps.ts";
 import { chartUpgradeStep } from "./upgrade-chart.ts";
 import { errors } from "./upgrade-errors.ts";
 import { upgradeNotes } from "./upgrade-notes.ts";
@@ -27,7 +27,7 @@ export interface PublishedRef {
 }
 
 /** Fields that belong to somebody else, and become ours when the release is applied. */
-export interface TakeOver {
+export interface FieldTakeover {
   object: string;
   owner: string;
   fields: readonly string[];
@@ -46,7 +46,7 @@ export interface UpgradeFacts {
     objects: readonly KubeObject[];
     editsFrom: string;
   };
-  takeOvers: readonly TakeOver[];
+  takeOvers: readonly FieldTakeover[];
   /** Managers whose fields become ours first, so that what the new release no longer has goes. */
   appliers: readonly string[];
   chart?: { tool: boolean; values: string; chart: string | undefined; connection: readonly string[] };
@@ -56,7 +56,7 @@ export interface UpgradeFacts {
   behind: readonly string[];
 }
 
-export interface UpgradeAsked {
+export interface UpgradeRequest {
   command: string;
   /** What may be lost of the traffic that is measured meanwhile; not measured where it is left out. */
   budget?: Budget;
@@ -67,7 +67,7 @@ export function planUpgrade(
   observation: Observation,
   path: UpgradePath,
   facts: UpgradeFacts,
-  { command, budget }: UpgradeAsked,
+  { command, budget }: UpgradeRequest,
 ): Plan {
   refuseClashes(observation, facts);
   const owned = path.gates.includes("resourceUids") ? (observation.owned ?? []) : [];
@@ -166,14 +166,14 @@ function applySteps({ method }: UpgradePath, { merged, appliers, takeOvers }: Up
   const where = `${file} (${from}, ${digest})`;
   // Secrets are applied only where they change, and then by whom they belong to.
   const adopted = objects.filter(({ kind }) => kind !== "Secret").map(targetOf);
-  const adopt: Said = {
+  const adopt: StepText = {
     id: "adopt-fields",
     title: `Take over fields of earlier appliers`,
     where: `${adopted.length} objects of ${file}`,
     because: `Fields of ${appliers.join(" and ")} that the new version no longer has would stay otherwise, such as a second kind of probe. See docs/guide/upgrade.md#field-ownership.`,
   };
   const carried = edits.length === 0 ? "" : `, ${edits.length} ${edits.length === 1 ? "edit" : "edits"}`;
-  const apply: Said = {
+  const apply: StepText = {
     id: method === "operator" ? "operator" : "manifest",
     title: `Apply ${file}${carried}`,
     where,

@@ -1,4 +1,4 @@
-import type { ServiceBackend, ServicePort } from "../../../policy/model.ts";
+import type { ServiceBackend, ServicePort } from "../../../../calc/model.ts";
 
 export type Policy = "Cluster" | "Local";
 
@@ -12,7 +12,7 @@ export interface ServiceChoice {
   /** Lists that something leads to, with somebody in them. */
   inUse: readonly Policy[];
   /** Has addresses beside its cluster address. */
-  isAskedFromOutside: boolean;
+  isExternal: boolean;
   /** Somebody, here or elsewhere, may answer. */
   reachable: boolean;
 }
@@ -30,7 +30,7 @@ export function serviceChoice(row: ServicePort): ServiceChoice {
     outside,
     backends,
     inUse: (["Cluster", "Local"] as const).filter((policy) => asked.includes(policy) && backends[policy].length > 0),
-    isAskedFromOutside,
+    isExternal: isAskedFromOutside,
     reachable: backends.Cluster.length > 0 || backends.Local.length > 0,
   };
 }

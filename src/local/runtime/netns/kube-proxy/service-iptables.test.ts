@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { ServicePort } from "../../../policy/model.ts";
-import { plainServicePort } from "../../../policy/testing/service-port.ts";
+import type { ServicePort } from "../../../../calc/model.ts";
+import { plainServicePort } from "../../../../calc/testing/service-port.ts";
 import { restoreText } from "./service-iptables.ts";
 
 const node = { clusterCidrs: ["10.244.0.0/16"], addresses: ["172.18.0.2"] };

@@ -1,3 +1,4 @@
+import type { ServiceBackend, ServicePort } from "../../../../calc/model.ts";
 import {
   allBackends,
   backendChain,
@@ -5,8 +6,7 @@ import {
   serviceName,
   shortHash,
   socketText,
-} from "../../../dataplane/service-proxy/proxy-names.ts";
-import type { ServiceBackend, ServicePort } from "../../../policy/model.ts";
+} from "../../../../dataplane/kube-proxy/proxy-names.ts";
 import { MASQUERADE_MARK, type ProxyNode } from "./proxy-node.ts";
 import { type Policy, type ServiceChoice, serviceChoice } from "./service-choice.ts";
 
@@ -252,7 +252,7 @@ class ServiceWriter {
   }
 
   #outsideChain(): void {
-    if (!this.#choice.isAskedFromOutside || !this.#choice.reachable) return;
+    if (!this.#choice.isExternal || !this.#choice.reachable) return;
     const { ext: chain, svc: cluster } = this.#chain;
     const { shown } = this.#name;
     const add = (rule: string) => this.#rules.nat.push(`-A ${chain} ${rule}`);

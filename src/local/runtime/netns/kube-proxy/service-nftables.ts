@@ -1,3 +1,4 @@
+import type { ServiceBackend, ServicePort } from "../../../../calc/model.ts";
 import {
   allBackends,
   backendObject,
@@ -5,8 +6,7 @@ import {
   serviceName,
   serviceObject,
   socketText,
-} from "../../../dataplane/service-proxy/proxy-names.ts";
-import type { ServiceBackend, ServicePort } from "../../../policy/model.ts";
+} from "../../../../dataplane/kube-proxy/proxy-names.ts";
 import { MASQUERADE_MARK, type ProxyNode } from "./proxy-node.ts";
 import { type Policy, type ServiceChoice, serviceChoice } from "./service-choice.ts";
 
@@ -159,7 +159,7 @@ class ServiceRenderer {
   }
 
   #outsideChain(): void {
-    if (!this.#choice.isAskedFromOutside || !this.#choice.reachable) return;
+    if (!this.#choice.isExternal || !this.#choice.reachable) return;
     const rules: string[] = [];
     if (!this.#row.externalLocal) rules.push("jump mark-for-masquerade");
     else if (this.#row.clusterBackends.length > 0) {

@@ -1,20 +1,20 @@
 import type { Server } from "node:http";
-import { HealthCheckPorts, healthCheckedServices, type ListenOnNode } from "../../../agent/health-check-ports.ts";
-import { serveProxyHealth } from "../../../agent/proxy-health.ts";
-import { vendorNames } from "../../../api/names.ts";
-import { type KubeObject, parseGroupVersion } from "../../../api/object.ts";
-import type { ProxySettings } from "../../../api/service-proxy-mode.ts";
-import { removeProxyRules } from "../../../dataplane/service-proxy/remove-proxy-rules.ts";
-import type { Kernel } from "../../../kernel/kernel.ts";
-import type { Netns } from "../../../kernel/netns-port.ts";
-import type { Clock } from "../../../kit/clock.ts";
-import type { Log } from "../../../kit/log.ts";
-import { createCalculator } from "../../../policy/calculator.ts";
-import type { ServicePort } from "../../../policy/model.ts";
-import type { Machine } from "./machine.ts";
+import { HealthCheckPorts, healthCheckedServices, type ListenOnNode } from "../../../../agent/health-check-ports.ts";
+import { serveProxyHealth } from "../../../../agent/kube-proxy-health.ts";
+import { vendorNames } from "../../../../api/names.ts";
+import { type KubeObject, parseGroupVersion } from "../../../../api/object.ts";
+import type { ProxySettings } from "../../../../api/protocol/kube-proxy-mode.ts";
+import { createCalculator } from "../../../../calc/calculator.ts";
+import type { ServicePort } from "../../../../calc/model.ts";
+import { removeProxyRules } from "../../../../dataplane/kube-proxy/remove-proxy-rules.ts";
+import type { Kernel } from "../../../../kernel/kernel.ts";
+import type { Netns } from "../../../../kernel/netns/netns-port.ts";
+import type { Clock } from "../../../../kit/clock.ts";
+import type { Log } from "../../../../kit/log.ts";
+import type { Machine } from "../machine.ts";
 import type { ProxyNode } from "./proxy-node.ts";
-import { forgetStaleFlows } from "./service-stale-flows.ts";
 import { iptablesWriter, nftablesWriter, type ServiceRulesWriter } from "./service-writers.ts";
+import { deleteStaleConntrack } from "./stale-conntrack.ts";
 
 export interface NodeProxyOptions {
   kernel: Kernel;
@@ -27,7 +27,7 @@ export interface NodeProxyOptions {
 }
 
 /** How often the proxy looks whether its rules are still there. */
-const LOOK_MS = 30_000;
+const POLL_MS = 30_000;
 const RETRY_MS = 1_000;
 
 /** The service proxy of one node: what the model says of services, written as such a proxy writes it. */
@@ -105,7 +105,7 @@ export class NodeProxy {
     await new Promise((soon) => setImmediate(soon));
     this.#due = false;
     if (this.#stopping.signal.aborted) return;
-    const changes = this.#calculator.take()?.services;
+    const changes = this.#calculator.takeDelta()?.services;
     if (!changes && !this.#failed && this.#lastWritten > 0) return;
     for (const row of changes?.set ?? []) this.#rows.set(row.id, row);
     for (const id of changes?.remove ?? []) this.#rows.delete(id);
@@ -121,7 +121,9 @@ export class NodeProxy {
       this.#failed = false;
       this.#lastWritten = clock.now();
       const conntrack = kernel.conntrack(machine.netns);
-      await forgetStaleFlows(conntrack, this.#rows.values(), machine.spec.internalIPs).finally(() => conntrack.close());
+      await deleteStaleConntrack(conntrack, this.#rows.values(), machine.spec.internalIPs).finally(() =>
+        conntrack.close(),
+      );
     } catch (error) {
       if (!this.#failed) log.error({ error, node: machine.spec.name }, "the rules of services were refused");
       this.#failed = true;
@@ -142,10 +144,10 @@ export class NodeProxy {
     this.#later(() => {
       this.#turn = this.#turn.then(async () => {
         if (this.#stopping.signal.aborted) return;
-        if (await this.#writer.areGone().catch(() => false)) await this.#put();
+        if (await this.#writer.areRemoved().catch(() => false)) await this.#put();
       });
       this.#look();
-    }, LOOK_MS);
+    }, POLL_MS);
   }
 
   #later(act: () => void, ms: number): void {

@@ -1,15 +1,15 @@
-import { isNodeEligible } from "../../../agent/proxy-health.ts";
-import { vendorNames } from "../../../api/names.ts";
-import type { KubeObject } from "../../../api/object.ts";
-import { type ProxySettings, readYaml, serviceProxySettings } from "../../../api/service-proxy-mode.ts";
-import type { Client } from "../../../cluster/client.ts";
-import { createInformer, type Informer } from "../../../cluster/informer.ts";
-import { CONFIG_MAPS, ENDPOINT_SLICES, NODES, SERVICES } from "../../../cluster/kinds.ts";
-import type { Kernel } from "../../../kernel/kernel.ts";
-import type { Clock } from "../../../kit/clock.ts";
-import type { Log } from "../../../kit/log.ts";
-import type { Pod } from "../../controllers/workload-types.ts";
-import type { Machine } from "./machine.ts";
+import { isNodeEligible } from "../../../../agent/kube-proxy-health.ts";
+import { vendorNames } from "../../../../api/names.ts";
+import type { KubeObject } from "../../../../api/object.ts";
+import { type ProxySettings, readYaml, serviceProxySettings } from "../../../../api/protocol/kube-proxy-mode.ts";
+import type { Client } from "../../../../cluster/client.ts";
+import { createInformer, type Informer } from "../../../../cluster/informer.ts";
+import { CONFIG_MAPS, ENDPOINT_SLICES, NODES, SERVICES } from "../../../../cluster/kinds.ts";
+import type { Kernel } from "../../../../kernel/kernel.ts";
+import type { Clock } from "../../../../kit/clock.ts";
+import type { Log } from "../../../../kit/log.ts";
+import type { Pod } from "../../../controllers/workload-types.ts";
+import type { Machine } from "../machine.ts";
 import { NodeProxy } from "./service-node-proxy.ts";
 
 export interface ServiceProxyOptions {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { ServicePort } from "../../../policy/model.ts";
-import { plainServicePort } from "../../../policy/testing/service-port.ts";
+import type { ServicePort } from "../../../../calc/model.ts";
+import { plainServicePort } from "../../../../calc/testing/service-port.ts";
 import { serviceObjects } from "./service-nftables.ts";
 import { serviceTransaction } from "./service-transaction.ts";
 

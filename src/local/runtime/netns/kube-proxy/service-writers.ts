@@ -1,8 +1,8 @@
-import type { NftPort } from "../../../kernel/nft-port.ts";
-import type { ServicePort } from "../../../policy/model.ts";
-import { errors } from "./errors.ts";
+import type { ServicePort } from "../../../../calc/model.ts";
+import type { NftPort } from "../../../../kernel/nft/nft-port.ts";
+import { errors } from "../errors.ts";
+import type { Ran } from "../run-command.ts";
 import type { ProxyNode } from "./proxy-node.ts";
-import type { Ran } from "./run-command.ts";
 import { hasCanaries, restoreText } from "./service-iptables.ts";
 import { emptyTable, SERVICE_TABLE, type ServiceObjects, serviceObjects } from "./service-nftables.ts";
 import { serviceTransaction } from "./service-transaction.ts";
@@ -11,7 +11,7 @@ import { serviceTransaction } from "./service-transaction.ts";
 export interface ServiceRulesWriter {
   write(rows: ReadonlyMap<string, ServicePort>): Promise<void>;
   /** Whether somebody took the rules away. */
-  areGone(): Promise<boolean>;
+  areRemoved(): Promise<boolean>;
   close(): void;
 }
 
@@ -44,7 +44,7 @@ export function iptablesWriter(
         await succeed([commandOf(family, "restore"), "--noflush", "--wait", "5"], text);
       }
     },
-    async areGone() {
+    async areRemoved() {
       return !hasCanaries(await succeed([commandOf(4, "save")]));
     },
     close: () => {},
@@ -81,7 +81,7 @@ export function nftablesWriter(nft: NftPort, node: ProxyNode): ServiceRulesWrite
       } else await nft.run(whole(objects));
       written = wanted;
     },
-    async areGone() {
+    async areRemoved() {
       const here = (await nft.tables()).filter(({ name }) => name === SERVICE_TABLE);
       if (here.length === 2) return false;
       written = undefined;

@@ -1,5 +1,5 @@
-import type { ConntrackPort, Flow, FlowTuple } from "../../../kernel/conntrack-port.ts";
-import type { ServicePort } from "../../../policy/model.ts";
+import type { ServicePort } from "../../../../calc/model.ts";
+import type { ConntrackEntry, ConntrackPort, ConntrackTuple } from "../../../../kernel/conntrack/conntrack-port.ts";
 
 const UDP = 17;
 
@@ -7,11 +7,11 @@ const UDP = 17;
  * Flows of UDP that the kernel would keep sending to a backend their service no longer has. Connections of TCP end with their backend; a
  * client of UDP that keeps its port would be sent there for ever.
  */
-function staleFlows(
-  flows: readonly Flow[],
+function staleEntries(
+  flows: readonly ConntrackEntry[],
   rows: Iterable<ServicePort>,
   nodeAddresses: readonly string[],
-): FlowTuple[] {
+): ConntrackTuple[] {
   const backendsAt = backendsByFrontend(rows, nodeAddresses);
   return flows.flatMap(({ original, reply }) => {
     if (original.protocol !== UDP) return [];
@@ -21,14 +21,14 @@ function staleFlows(
 }
 
 /** Deletes them; how many there were. */
-export async function forgetStaleFlows(
+export async function deleteStaleConntrack(
   conntrack: ConntrackPort,
   rows: Iterable<ServicePort>,
   nodeAddresses: readonly string[],
 ): Promise<number> {
   const udp = [...rows].filter(({ protocol }) => protocol === UDP);
   if (udp.length === 0) return 0;
-  const stale = staleFlows(await conntrack.flows(), udp, nodeAddresses);
+  const stale = staleEntries(await conntrack.list(), udp, nodeAddresses);
   return stale.filter((tuple) => conntrack.delete(tuple)).length;
 }
 
