@@ -6,10 +6,8 @@ import { workersHere } from "./tools/test-run/workers.mjs";
 
 const COMMON = {
   pool: capturedForks,
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
   // A poll ends when its state is there; a short limit only fails on a busy machine.
-  expect: { poll: { timeout: 20_000, interval: 20 } },
+  expect: { poll: { timeout: 240_000, interval: 20 } },
   setupFiles: ["tools/test-run/fail-on-warnings.mjs"],
 };
 
@@ -17,6 +15,6 @@ export default defineConfig({
   test: {
     maxWorkers: workersHere(),
     sequence: { shuffle: { files: true }, sequencer: SlowFilesFirst },
-    projects: PROJECTS.map((project) => ({ test: { ...COMMON, ...project } })),
+    projects: PROJECTS.map((project) => ({ test: { ...COMMON, ...project, hookTimeout: project.testTimeout } })),
   },
 });

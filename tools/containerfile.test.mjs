@@ -33,7 +33,7 @@ function layOut(stage, name) {
 }
 
 describe("the image", () => {
-  it("builds from what the first stage copies, and runs from what the second one does", { timeout: 120_000 }, () => {
+  it("builds from what the first stage copies, and runs from what the second one does", () => {
     const build = layOut(stages[0], "build");
     symlinkSync(join(ROOT, "node_modules"), join(build, "node_modules"));
     const built = spawnSync(process.execPath, ["tools/build.mjs"], { cwd: build, encoding: "utf8" });

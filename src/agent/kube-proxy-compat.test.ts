@@ -118,7 +118,7 @@ describe("while services are ours to serve", () => {
     await expect.poll(() => ask(CHECK)).toMatchObject({ status: 200 });
     expect(await ask(HEALTH)).toBeUndefined();
     taken = false;
-    await expect.poll(() => ask(HEALTH, "/healthz"), { timeout: 10_000 }).toMatchObject({ status: 200 });
+    await expect.poll(() => ask(HEALTH, "/healthz")).toMatchObject({ status: 200 });
   });
 
   it("a proxy that writes again is counted and told", () => {

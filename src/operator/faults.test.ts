@@ -65,7 +65,7 @@ async function removed(): Promise<void> {
 }
 
 describe("whatever happens to the operator", () => {
-  it("killed after any of its writes, the next one ends in the same state", { timeout: 300_000 }, async () => {
+  it("killed after any of its writes, the next one ends in the same state", async () => {
     world = await operatorLab({ nodes: 2 });
     const first = world.startOperator();
     const before = await allObjectsOf(world.kubectl);

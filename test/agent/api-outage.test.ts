@@ -16,7 +16,7 @@ describe.skipIf(why !== undefined)(`a node without its API server${why ? ` (${wh
     client = await lab.addPod("client", node);
     server = await lab.addPod("server", node);
     end = await serve(server, 8080, 4);
-  }, 60_000);
+  });
   afterAll(async () => {
     end();
     await lab?.close();
@@ -35,7 +35,7 @@ describe.skipIf(why !== undefined)(`a node without its API server${why ? ` (${wh
       () => node.log().slice(-2000),
     );
     await lab.removePod(goes);
-  }, 60_000);
+  });
 
   it("an agent that starts without one touches nothing, and is not ready", async () => {
     lab.cutApi(true);
@@ -50,5 +50,5 @@ describe.skipIf(why !== undefined)(`a node without its API server${why ? ` (${wh
     lab.cutApi(false);
     await starting;
     expect(await request(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
-  }, 60_000);
+  });
 });

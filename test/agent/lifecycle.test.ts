@@ -50,7 +50,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
       async () => (await request(client!, closed!.addresses[0]!, 8080)) === undefined,
       () => node.log(),
     );
-  }, 90_000);
+  });
   afterAll(async () => {
     for (const end of ends) end();
     await lab?.close();
@@ -161,7 +161,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     expect((await node.cni("ADD", pod)).code).toBe(0);
     expect((await node.cni("CHECK", pod)).code).toBe(0);
     await lab.removePod(pod);
-  }, 30_000);
+  });
 
   it("while the agent is down the plugin says to come back later, and pods go on", async () => {
     await node.kill();
@@ -170,7 +170,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     expect(await request(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
     expect(await node.vendor("node", "show", "pods")).toContain("default/server");
     await node.start();
-  }, 60_000);
+  });
 
   it("GC removes what no runtime knows any more, and nothing else", async () => {
     const lost = await lab.addPod("lost", node);
@@ -181,7 +181,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     expect(pods).toContain("default/server");
     expect(await request(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
     await lab.removePod(lost);
-  }, 30_000);
+  });
 
   it("tells the cluster how its node is reached, and that its network is there", async () => {
     const { metadata, status } = await lab.client.get(NODES, { name: node.name });
@@ -202,5 +202,5 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     expect(await listed("ip", "route", "show", "table", "all", "proto", "80")).toBe("");
     expect(existsSync(join(node.directory, "state"))).toBe(false);
     expect(existsSync(join(node.directory, "bpf", "vendor"))).toBe(false);
-  }, 30_000);
+  });
 });

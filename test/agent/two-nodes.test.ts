@@ -35,7 +35,7 @@ describe.skipIf(why !== undefined).each(ROWS)(
         pods[name] = await lab.addPod(name, node!);
       for (const pod of [...Object.values(pods), one!, lab.outside])
         ends.push(await serve(pod, 8080, 4), await serve(pod, 8081, 6));
-    }, 120_000);
+    });
     afterAll(async () => {
       for (const end of ends) end();
       await lab?.close();

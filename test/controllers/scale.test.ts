@@ -10,7 +10,7 @@ const SPACES = 2_000;
 /** Beside the two every world has. */
 const ALL_SPACES = SPACES + 2;
 
-it("a large cluster settles with one write per object, and a settled one with none", { timeout: 240_000 }, async () => {
+it("a large cluster settles with one write per object, and a settled one with none", async () => {
   const world = await controllersLab();
   const { client } = world;
   for (let i = 0; i < NODES; i++) await addNode(client, `node-${i}`, { labels: { index: `${i}` } });

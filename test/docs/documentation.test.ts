@@ -139,7 +139,7 @@ describe("examples on a cluster", () => {
     });
     env = { PATH: `${bin}:${process.env["PATH"]}`, HOME: tool.home, VENDORCTL_HOME: tool.home, KUBECONFIG: kubeconfig };
     hasKubectl = (await shell("command -v kubectl")).status === 0;
-  }, 120_000);
+  });
 
   afterAll(async () => {
     client?.close();

@@ -37,7 +37,7 @@ beforeAll(async () => {
   const [tool = ""] = readdirSync(published).filter((name) => name.startsWith("vendorctl-"));
   copyFileSync(join(published, tool), join(elsewhere, "vendorctl"));
   symlinkSync("vendorctl", join(elsewhere, "kubectl-vendor"));
-}, 120_000);
+});
 
 afterAll(async () => {
   await vendorctl("cluster", "down", ...cluster);

@@ -122,7 +122,7 @@ export class SocketLab {
     }
     await this.dataplane?.remove().catch(() => undefined);
     this.object?.close();
-    await expect.poll(() => this.kernel.cgroup.remove(this.group), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => this.kernel.cgroup.remove(this.group)).toBe(true);
     this.netns.close();
     this.kernel.netns.delete(this.name);
     this.kernel.mounts.unmount(this.directory);

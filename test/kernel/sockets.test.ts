@@ -41,7 +41,7 @@ describe("sockets in a namespace", () => {
     client.stdout.on("data", (text) => said.push(String(text).trim()));
     const sockets = kernel.sockets(netns);
     try {
-      await expect.poll(() => said, { timeout: 10_000 }).toEqual(["connected"]);
+      await expect.poll(() => said).toEqual(["connected"]);
       const there = sockets.connected("tcp", 4).filter(({ destinationPort }) => destinationPort === 8080);
       expect(there).toMatchObject([{ destination: "127.0.0.1", protocol: "tcp" }]);
       expect(sockets.destroy({ protocol: "tcp", destination: "127.0.0.1", destinationPort: 9999 })).toBe(0);
@@ -66,7 +66,7 @@ describe("sockets in a namespace", () => {
     });
     const sockets = kernel.sockets(netns);
     try {
-      await expect.poll(() => said, { timeout: 10_000 }).toContain("connected");
+      await expect.poll(() => said).toContain("connected");
       expect(sockets.destroy({ protocol: "udp", destination: "127.0.0.1", destinationPort: 5353 })).toBe(1);
       await expect.poll(() => sockets.connected("udp", 4)).toEqual([]);
     } finally {
@@ -110,7 +110,7 @@ describe("sockets in a namespace", () => {
     try {
       kernel.cgroup.move(group, client.pid!);
       client.stdin.write("go\n");
-      await expect.poll(() => said, { timeout: 10_000 }).toBe("hello\n");
+      await expect.poll(() => said).toBe("hello\n");
       expect(link!.info()).toMatchObject({ kind: "cgroup", attachType: "connect4", programId: program.info.id });
     } finally {
       client.kill();

@@ -34,11 +34,11 @@ describe.skipIf(whyNoRealNodes).each(["Nftables", "BPF"] as const)(
       cluster = await startReal({ nodes: 3 });
       pods = createInformer<Pod>(cluster.client, PODS);
       await installNetwork(cluster, { dataplane, encapsulation: "VXLAN", families: [4] });
-    }, 240_000);
+    });
     afterAll(async () => {
       await pods?.stop();
       await cluster?.close();
-    }, 60_000);
+    });
 
     it(
       `${PODS_IN_ALL} of them, with agents killed on the way, leave addresses, routes, links, programs and maps as they were`,

@@ -31,11 +31,11 @@ describe.skipIf(whyNoRealNodes).each(DATAPLANES)(
       for (const [i, name] of names.entries()) await createPod(cluster, { name, node: cluster.nodeNames[i] as string });
       pods = await readyPods(cluster, "default", names.length);
       for (const [name, pod] of pods) listeners.push(await answerIn(pod.sandbox!.netns, name, { udp: [PORT] }));
-    }, 240_000);
+    });
     afterAll(async () => {
       for (const listener of listeners) listener.close();
       await cluster?.close();
-    }, 60_000);
+    });
 
     const ways = [
       ["beside", "in the same subnet", "as they are", "eth0"],

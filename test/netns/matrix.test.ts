@@ -49,11 +49,11 @@ describe.skipIf(whyNoRealNodes).each(rows)(
         parties.set(party.name, party);
         listeners.push(await answerIn(party.netns, party.name, { tcp: [PORT], udp: [PORT] }));
       }
-    }, 240_000);
+    });
     afterAll(async () => {
       for (const listener of listeners) listener.close();
       await cluster?.close();
-    }, 60_000);
+    });
 
     /** From, to, and whose address the other end must see; undefined where both would be right. */
     const paths: readonly [from: string, to: string, seenAs: string | undefined][] = [

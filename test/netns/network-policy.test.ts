@@ -40,11 +40,11 @@ describe.skipIf(why).each(["Nftables", "BPF"] as const)(
       await installNetwork(cluster, { dataplane, encapsulation: "VXLAN", families: [4] });
       await cluster.client.create(POOLS, POOL_OF_THE_CASES);
       live = new LivePolicyLab(cluster, cluster.nodeNames.slice(1));
-    }, 240_000);
+    });
     afterAll(async () => {
       live?.close();
       await cluster?.close();
-    }, 60_000);
+    });
 
     if (!all) it("holds for the public cases", () => {});
     it.each(chosen(all ?? [], COUNT).map((one) => [one.Description, one] as const))(

@@ -8,7 +8,7 @@ import { installNetwork, proxyRuleReports, type RealCluster, startReal, whyNoRea
 /** Waits on the proxy itself, which looks every thirty seconds: minutes. */
 const why =
   whyNoRealNodes ?? (process.env["NETNS_PROXY"] === "full" ? undefined : "a long run: npm run test:long -- proxy");
-const PATIENCE = { timeout: 200_000, interval: 1_000 };
+const PATIENCE = { interval: 1_000 };
 
 const CONFLICT = expect.stringMatching(/^conflict: .* wrote its rules again/);
 
@@ -31,8 +31,8 @@ describe.skipIf(why)(`where the service proxy runs on beside eBPF${why ? `: ${wh
   beforeAll(async () => {
     cluster = await startReal({ nodes: 2, proxy: "iptables" });
     await installNetwork(cluster, { dataplane: "BPF", encapsulation: "VXLAN", families: [4] });
-  }, 280_000);
-  afterAll(() => cluster?.close(), 60_000);
+  });
+  afterAll(() => cluster?.close());
 
   it("it fights with agents that remove its rules: each says so, and status, with the fix", async () => {
     await cleanup(true);
@@ -41,12 +41,12 @@ describe.skipIf(why)(`where the service proxy runs on beside eBPF${why ? `: ${wh
       degraded: true,
       message: expect.stringContaining('"bpfServiceProxyIptablesCleanupEnabled":false'),
     });
-  }, 420_000);
+  });
 
   it("with its rules left alone the two live side by side", async () => {
     await cleanup(false);
     await expect.poll(words, PATIENCE).toEqual(["left alone", "left alone"]);
     await expect.poll(chains, PATIENCE).toBeGreaterThan(0);
     await expect.poll(async () => (await status())?.degraded ?? false, PATIENCE).toBe(false);
-  }, 420_000);
+  });
 });

@@ -53,14 +53,14 @@ describe.skipIf(whyNoRealNodes).each(MODES)(
       }
       await readyPods(cluster, "default", 2);
       service = (await cluster.client.create(SERVICES, WEB)) as unknown as typeof service;
-    }, 120_000);
+    });
     afterAll(async () => {
       for (const listener of listeners) listener.close();
       await cluster?.close();
-    }, 60_000);
+    });
 
     it("writes rules of its own shape on every node", async () => {
-      await expect.poll(rules, { timeout: 20_000 }).toMatch(shape);
+      await expect.poll(rules).toMatch(shape);
     });
 
     it("serves cluster addresses and node ports of both families and protocols, inside and outside", async () => {
@@ -76,7 +76,7 @@ describe.skipIf(whyNoRealNodes).each(MODES)(
           ["udp", udp],
         ] as const) {
           const answered = () => askFrom(netns, { host, port: port as number, protocol }, 1000);
-          await expect.poll(answered, { timeout: 20_000, message: `${protocol} to ${host}` }).toBeDefined();
+          await expect.poll(answered, { message: `${protocol} to ${host}` }).toBeDefined();
         }
       }
     });
@@ -89,7 +89,7 @@ describe.skipIf(whyNoRealNodes).each(MODES)(
     it("leaves its rules when it goes, and its port", async () => {
       const before = await rules();
       await cluster.client.delete(DAEMON_SETS, PROXY);
-      await expect.poll(() => statusOf(node(1).netns, 10_256, "/healthz"), { timeout: 20_000 }).toBe("ECONNREFUSED");
+      await expect.poll(() => statusOf(node(1).netns, 10_256, "/healthz")).toBe("ECONNREFUSED");
       expect(shapeOf(await rules())).toBe(shapeOf(before));
       const [host = ""] = service.spec.clusterIPs;
       expect(await askFrom(node(1).netns, { host, port: 80 })).toBeDefined();

@@ -11,7 +11,7 @@ import { measuredIn } from "./steady-traffic.ts";
 /** Several switches with traffic measured: minutes. */
 const why =
   whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: npm run test:long -- switch");
-const PATIENCE = { timeout: 120_000, interval: 250 };
+const PATIENCE = { interval: 250 };
 const AGENTS = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
 /** A machine with other things to do may be late; a connection is lost or it is not. */
 const LENIENT = ["--budget", "connections=0,silence=20s,datagrams=5%"];
@@ -61,23 +61,23 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
     cluster = await startReal({ nodes: 2, proxy: "nftables" });
     tool = openTool(cluster.kubeconfig);
     await ok("install", "-y", "--dataplane", "standard");
-  }, 280_000);
+  });
   afterAll(async () => {
     tool?.close();
     await cluster?.close();
-  }, 60_000);
+  });
 
   it("before it had begun to measure is taken back, and nothing of it stays", async () => {
     await killed("BPF", isMeasuring);
     await ok("rollback", "-y");
     expect([await isMeasuring(), await planes()]).toEqual([false, ["Nftables", "Nftables"]]);
-  }, 200_000);
+  });
 
   it("and is given up does not leave its pods behind either", async () => {
     await killed("BPF", isMeasuring);
     await ok("abort", "-y");
     expect([await isMeasuring(), await planes()]).toEqual([false, ["Nftables", "Nftables"]]);
-  }, 200_000);
+  });
 
   it("in the middle of the nodes is resumed with the pods that have measured all along, and then they go", async () => {
     await killed("BPF", /^ok +\d+\/\d+ +Wait for the operator to enable eBPF/m);
@@ -90,7 +90,7 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
     expect(ended.status, ended.err).toBe(0);
     expect(measuredIn(ended.out)).toMatchObject(measuredIn(ended.out).map(() => WELL));
     expect([await isMeasuring(), await planes()]).toEqual([false, ["BPF", "BPF"]]);
-  }, 300_000);
+  });
 
   it("on the way to the standard data plane is taken back with the same pods, and then they go", async () => {
     await killed("standard", /^ok +\d+\/\d+ +Release the canary node/m);
@@ -102,7 +102,7 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
     expect(ended.status, ended.err).toBe(0);
     expect(measuredIn(ended.out)).toMatchObject(measuredIn(ended.out).map(() => WELL));
     expect([await isMeasuring(), await planes()]).toEqual([false, ["BPF", "BPF"]]);
-  }, 300_000);
+  });
 
   it("traffic that is lossy before a switch has it refused, and nothing is left of it", async () => {
     await ok("switch", "--to", "standard", "-y", "--canary-traffic", "off");
@@ -112,14 +112,14 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
     expect(status).toBe(3);
     expect(err).toMatch(/node-port-\w+ by UDP: .*not answered.*\[CANARY_NOT_CLEAN\]\n {2}fix: .*--force/);
     expect([await isMeasuring(), await planes()]).toEqual([false, ["Nftables", "Nftables"]]);
-  }, 300_000);
+  });
 
   it("forced, it goes on: the ways that were lossy are named and do not count, all others do", async () => {
     const { err } = await ok("switch", "--to", "BPF", "-y", "--force", ...LENIENT);
     for (const name of cluster.nodeNames) await loseDatagrams(name, false);
     expect(err).toMatch(/traffic already fails: node-port-\w+ by UDP: .*; only the \d+ healthy paths count/);
     expect([await isMeasuring(), await planes()]).toEqual([false, ["BPF", "BPF"]]);
-  }, 300_000);
+  });
 
   /** Every other datagram to a node port, wherever it comes from. */
   async function loseDatagrams(node: string, lose: boolean): Promise<void> {

@@ -12,7 +12,7 @@ describe("an operator that is disturbed", () => {
 
   beforeAll(async () => {
     world = await OperatorRestarts.start();
-  }, 120_000);
+  });
   afterAll(async () => {
     const { kills, answers, restarts, different } = count;
     console.log(
@@ -35,7 +35,7 @@ describe("an operator that is disturbed", () => {
     }
   };
 
-  it("left in peace, ends here", { timeout: 120_000 }, async () => {
+  it("left in peace, ends here", async () => {
     await world.begin();
     for (const phase of PHASES) {
       await phase.begin(world);
@@ -46,13 +46,13 @@ describe("an operator that is disturbed", () => {
     expect(undisturbed.get("removal")?.has("Namespace vendor-system")).toBe(false);
   });
 
-  it("killed after every single one of its writes, ends there too", { timeout: 600_000 }, async ({ skip }) => {
+  it("killed after every single one of its writes, ends there too", async ({ skip }) => {
     if (process.env["OPERATOR_FAULTS"] !== "full") skip("a long run: npm run test:long -- operator-faults");
     await killThrough(1);
     expect(count.kills).toBeGreaterThan(100);
   });
 
-  it("killed after every seventh of its writes, ends there too", { timeout: 300_000 }, async () => {
+  it("killed after every seventh of its writes, ends there too", async () => {
     await killThrough(7);
   });
 

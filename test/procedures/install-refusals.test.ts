@@ -131,7 +131,7 @@ describe("a person who will not be told", () => {
   step("and gets back to where it was", async () => {
     await ok("rollback", "-y");
     expect(await ok("proxy", "status")).toMatch(/verdict: +ok/);
-    await expect.poll(looks, { timeout: 60_000 }).toBe("Nftables on 3 nodes; service proxy on 3 nodes");
+    await expect.poll(looks).toBe("Nftables on 3 nodes; service proxy on 3 nodes");
   });
 });
 

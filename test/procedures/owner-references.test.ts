@@ -24,7 +24,7 @@ import { frontProxy, startV3Server, type V3Server, v3ApiService } from "../suppo
 const OWNED = 600;
 const SETS = { group: "vendor.io", version: "v3", kind: "NetworkSet", plural: "networksets", namespaced: true };
 const POLICIES = { ...SETS, kind: "NetworkPolicy", plural: "networkpolicies" };
-const patience = { timeout: 120_000, interval: 100 };
+const patience = { timeout: 240_000, interval: 100 };
 
 let server: ApiServer;
 let client: Client;
@@ -155,7 +155,7 @@ describe("an upgrade across v3.28 with the garbage collector running", () => {
 
 describe("vendorctl upgrade from v3.27 to this version", () => {
   const MANY = 10_000;
-  it(`loses none of ${MANY} owned objects`, { timeout: 900_000 }, async ({ skip }) => {
+  it(`loses none of ${MANY} owned objects`, async ({ skip }) => {
     if (process.env["OWNED_OBJECTS"] !== "full") skip("a long run: npm run test:long -- owner-references");
     const story = await upgradeScenario("v3.27", "operator");
     try {

@@ -43,8 +43,8 @@ describe.skipIf(whyNoRealNodes)(`traffic that is measured${whyNoRealNodes ? `: $
     const choice = chooseCanary(seen, { budget: { ...DEFAULT_BUDGET, silenceMs: 3000, datagramsPercent: 2 } });
     if (!("inputs" in choice)) throw new Error(choice.notMeasured);
     inputs = choice.inputs;
-  }, 120_000);
-  afterAll(async () => await cluster?.close(), 60_000);
+  });
+  afterAll(async () => await cluster?.close());
 
   const engine = (actions: Readonly<Record<string, Action>> = ACTIONS): Engine => ({
     client: cluster.client,

@@ -25,9 +25,7 @@ describe("a switch in waves", () => {
   }
   /** Until nothing of the last change is under way any more. */
   const untilReady = () =>
-    expect
-      .poll(async () => (await run("plan", "switch", "--to", "BPF")).exit, { timeout: 60_000, interval: 500 })
-      .toBe(0);
+    expect.poll(async () => (await run("plan", "switch", "--to", "BPF")).exit, { interval: 500 }).toBe(0);
   /** The nodes' own configurations: their fields, and how many remarks they carry. */
   async function ofNodes(): Promise<Record<string, unknown>> {
     const { items } = await story.cluster.client.list<KubeObject>(CONFIGURATIONS);
@@ -70,11 +68,11 @@ describe("a switch in waves", () => {
       expect(exit).toBe(1);
       expect(err).toMatch(/\[STEP_NODE_REFUSES_EBPF\]\n {2}fix: .*vendorctl resume/);
       expect(err).toContain("no BTF here");
-      await expect.poll(looks, { timeout: 30_000 }).toMatch(/Nftables.*BPF|BPF.*Nftables/);
+      await expect.poll(looks).toMatch(/Nftables.*BPF|BPF.*Nftables/);
       expect(await looks()).toMatch(/on 3 nodes; service proxy on 3 nodes$/);
       expect(await ofNodes()).toMatchObject({ [`node.${LAST}`]: [{ bpfEnabled: false }, {}] });
       await expect
-        .poll(async () => (await allStatuses(story.cluster.client))["network"]?.message, { timeout: 30_000 })
+        .poll(async () => (await allStatuses(story.cluster.client))["network"]?.message)
         .toMatch(/do not load on 1 node; eBPF runs on 1 others, and kube-proxy stays on all.*no BTF here/);
     },
   );
@@ -89,7 +87,7 @@ describe("a switch in waves", () => {
   step("taken back to before the canary, nodes are held, and the operator says so and is not worried", async () => {
     await ok("rollback", "-y", "--to-step", "dataplane-turned");
     await expect
-      .poll(async () => (await allStatuses(story.cluster.client))["network"], { timeout: 30_000 })
+      .poll(async () => (await allStatuses(story.cluster.client))["network"])
       .toMatchObject({
         degraded: false,
         progressing: true,

@@ -50,7 +50,7 @@ describe("on a cluster with v3.27 from plain manifests", () => {
   beforeAll(async () => {
     story = await upgradeScenario("v3.27", "manifest");
     before = await settledState(story.cluster.client);
-  }, 60_000);
+  });
   afterAll(() => story.close());
 
   it.each<[line: string, exit: number, code: string, sentence: RegExp]>([

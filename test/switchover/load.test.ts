@@ -35,7 +35,7 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
       ? { layout: await anotherRelease(OTHER_LAYOUT), programs: await anotherRelease(OTHER_PROGRAMS) }
       : { layout: undefined, programs: await anotherRelease(OTHER_PROGRAMS) };
     lab = await loadLab(PER_SECOND);
-  }, 180_000);
+  });
   afterAll(async () => {
     await lab?.close();
     for (const one of Object.values(releases ?? {})) one?.remove();

@@ -37,7 +37,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
     await lab.nodes[1]!.kill();
     await lab.startProxies();
     traffic = await lab.talk(40, { tcp: 3, udp: 1 });
-  }, 90_000);
+  });
   afterAll(async () => {
     traffic?.stop();
     await lab?.close();
@@ -86,7 +86,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
     expect(await tables()).toMatch(/inet vendor\n/);
     expect(await tables()).not.toContain("vendor-keep");
     await nothingLost();
-  }, 60_000);
+  });
 
   it("also when the agent is killed before it can confirm: the next one tries once more, and then holds back", async () => {
     await killedUnconfirmed();
@@ -98,7 +98,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
       60_000,
     );
     await nothingLost();
-  }, 120_000);
+  });
 
   it("an agent that comes back after the watchdog has reverted the node finishes what was begun", async () => {
     await killedUnconfirmed();
@@ -112,7 +112,7 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
     );
     expect((await stateOf(node))["held back"]).toBe("-");
     await nothingLost();
-  }, 120_000);
+  });
 
   /** The agent dies between the switch to eBPF and its confirmation, and stays away until the watchdog has reverted the node. */
   async function killedUnconfirmed(): Promise<void> {
@@ -195,5 +195,5 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
     );
     expect((await stateOf(node))["held back"]).toMatch(/rescued/);
     expect(await node.vendor("node", "rescue", "--over")).toContain("may be used again");
-  }, 90_000);
+  });
 });

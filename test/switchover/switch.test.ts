@@ -24,7 +24,7 @@ describe.skipIf(why !== undefined).each(PROXIES)(
       lab = await switchLab({ proxy });
       await lab.startProxies();
       traffic = await lab.talk(INTERVAL_MS, FLOWS);
-    }, 90_000);
+    });
     afterAll(async () => {
       traffic?.stop();
       await lab?.close();

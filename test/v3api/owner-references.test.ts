@@ -55,31 +55,30 @@ const exists = async (name: string) => {
     throw error;
   }
 };
-const patience = { timeout: 20_000, interval: 20 };
 
 describe("an object owned by a v3 resource", () => {
   it("is kept while its owner has the UID it names, and goes when an upgrade gives the owner another", async () => {
     const metadata = { name: "owner", namespace: "default" };
     const made = { apiVersion: "vendor.io/v3", kind: "NetworkSet", metadata, spec: { nets: ["10.0.0.0/8"] } };
-    await expect.poll(() => client.create(SETS, made).then(() => true, String), patience).toBe(true);
+    await expect.poll(() => client.create(SETS, made).then(() => true, String)).toBe(true);
     const owner = await client.get(SETS, metadata);
     await client.create(CONFIG_MAPS, configMap("owned", owner));
     await client.create(CONFIG_MAPS, configMap("free"));
     // The collector is at work, and knows this API: what names an owner that never was goes.
     const nobody = { ...owner, metadata: { ...owner.metadata, uid: "00000000-0000-4000-8000-000000000000" } };
     await client.create(CONFIG_MAPS, configMap("orphan", nobody));
-    await expect.poll(() => exists("orphan"), patience).toBe(false);
+    await expect.poll(() => exists("orphan")).toBe(false);
     expect(await exists("owned")).toBe(true);
 
     await v3.restart("v3.28.0");
-    await expect.poll(() => exists("owned"), patience).toBe(false);
+    await expect.poll(() => exists("owned")).toBe(false);
     expect(await exists("free")).toBe(true);
     const now = await client.get(SETS, metadata);
     expect(now.metadata.uid).not.toBe(owner.metadata.uid);
 
     await client.create(CONFIG_MAPS, configMap("owned", now));
     await client.create(CONFIG_MAPS, configMap("orphan", nobody));
-    await expect.poll(() => exists("orphan"), patience).toBe(false);
+    await expect.poll(() => exists("orphan")).toBe(false);
     expect(await exists("owned")).toBe(true);
   });
 });

@@ -20,6 +20,13 @@ const CLUSTER = [
   "src/{apiserver/storage/store-model,procedures/merge/merge-manifest}.test.ts",
 ];
 
+const MINUTES = 60_000;
+/**
+ * When a test counts as stuck. What it waits for has limits of its own, and they say what did not come; this one only ends what waits without
+ * one, so it is far longer than a test takes on a machine that is busy with something else.
+ */
+const STUCK = 10 * MINUTES;
+
 const UNIT = ["src/**/*.test.ts", "test/{conformance,calc,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
 
 export const PROJECTS = [
@@ -30,6 +37,7 @@ export const PROJECTS = [
     exclude: [...CLUSTER, ...ROOT],
     /** Files share a process: most of what each would take is importing the same modules again. */
     isolate: false,
+    testTimeout: MINUTES,
   },
   {
     name: "cluster",
@@ -38,6 +46,7 @@ export const PROJECTS = [
     exclude: ROOT,
     /** A process per file, so that a file may own signals, ports and children. */
     isolate: true,
+    testTimeout: STUCK,
   },
   {
     name: "root",
@@ -45,6 +54,7 @@ export const PROJECTS = [
     include: ROOT,
     exclude: [],
     isolate: true,
+    testTimeout: STUCK,
   },
 ];
 

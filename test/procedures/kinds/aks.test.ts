@@ -65,12 +65,12 @@ describe("aks: the managed service with an add-on manager", () => {
       expect(await looks()).toBe("eBPF on 3 nodes; service proxy on 3 nodes");
       await client.patch(storedKind("dataplaneConfiguration"), { name: "default" }, { type: "merge", patch });
       await expect
-        .poll(async () => (await allStatuses(client))["service-proxy"], { timeout: 30_000 })
+        .poll(async () => (await allStatuses(client))["service-proxy"])
         .toMatchObject({ degraded: true, reason: "ServiceProxyConflict" });
       expect(await run("proxy", "status")).toMatchObject({ exit: 3 });
       await ok("proxy", "disable", "-y");
       await expect
-        .poll(async () => (await allStatuses(client))["service-proxy"], { timeout: 30_000 })
+        .poll(async () => (await allStatuses(client))["service-proxy"])
         .toMatchObject({ degraded: false, available: true });
     },
   );

@@ -79,7 +79,7 @@ describe("eks: with the proxy in IPVS mode", () => {
   step("taken back, the proxy serves in IPVS mode again, before eBPF is gone", async () => {
     await ok("rollback", "-y");
     // The agents roll once more, without the address they were told.
-    await expect.poll(looks, { timeout: 60_000 }).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
+    await expect.poll(looks).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
     expect(await settings()).toContain("mode: ipvs");
   });
 });

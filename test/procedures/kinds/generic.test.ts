@@ -141,7 +141,7 @@ describe("generic: with the proxy in your own hands", () => {
       linuxDataplane: "Nftables",
       hostPorts: { portMapping: "Disabled" },
     });
-    await expect.poll(looks, { timeout: 60_000 }).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
+    await expect.poll(looks).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
   });
 });
 

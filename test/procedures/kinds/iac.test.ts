@@ -66,6 +66,6 @@ describe("iac: a cluster of an infrastructure-as-code tool, in an AWS-like cloud
 
   step("taken back, the tool is told the way back too", async () => {
     expect(await ok("rollback", "-y")).toContain("enabled: true");
-    await expect.poll(looks, { timeout: 60_000 }).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
+    await expect.poll(looks).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
   });
 });
