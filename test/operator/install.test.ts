@@ -193,7 +193,7 @@ describe.each(KINDS)(
       if (proxy.barred) {
         const { reason, byHand } = proxy.barred;
         const told = await untilStatus(client, "network", (status) => status.degraded && status.reason === reason);
-        expect(told.message).toMatch(/^eBPF stays on/);
+        expect(told.message).toMatch(/^eBPF stays enabled/);
         await byHand(story, told.message);
       }
       expect((await untilAvailable(client, "network")).message).toMatch(/^The standard data plane runs on 2 nodes\./);
