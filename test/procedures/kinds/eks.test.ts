@@ -22,7 +22,7 @@ describe("eks: the managed AWS-like service, with the Bottlerocket-like image on
         "prove-dataplane",
         "proxy-settled",
       ]);
-      expect(made.steps[1]?.title).toContain("story.gr7.eu-west-1.eks.internal:443");
+      expect(made.steps[1]?.where).toContain("story.gr7.eu-west-1.eks.internal:443");
       expect(made.steps[6]?.inputs["text"]).toContain("flexVolumePath: /var/lib/kubelet/plugins");
       expect(made.notes.join("\n")).toContain("flexVolumePath: /var/lib/kubelet/plugins");
     },

@@ -19,7 +19,7 @@ describe("mke: the container platform, installed with a service proxy", () => {
         "installed",
         "prove-dataplane",
       ]);
-      expect(made.steps[1]?.title).toContain("proxy.local:6444");
+      expect(made.steps[1]?.where).toContain("proxy.local:6444");
       expect(made.notes[0]).toBe(
         "kube-proxy runs. On a new cluster of this kind: install the cluster with --kube-proxy-mode=disabled and --kube-default-drop-masq-bits. On this cluster: its rules are kept, because it cannot be disabled later.",
       );
