@@ -109,7 +109,11 @@ describe("status tells the root cause, since when, and what to type next", () =>
     const [node = ""] = cluster.nodeNames;
     await kubectl.ok("annotate", "node", node, "local.vendor.io/refuse-programs-");
     expect((await untilAvailable(cluster.client, "network")).message).toBe("eBPF runs on 2 nodes.");
-    await untilStatus(cluster.client, "service-proxy", ({ available, message }) => available && /parked/.test(message));
+    await untilStatus(
+      cluster.client,
+      "service-proxy",
+      ({ available, message }) => available && /disabled/.test(message),
+    );
     await patchNetwork({ linuxDataplane: "Nftables" });
     await untilAvailable(cluster.client, "network");
   });

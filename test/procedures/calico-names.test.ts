@@ -50,7 +50,7 @@ describe("a cluster of the public system, with --names calico", () => {
       "park-proxy",
     ]);
     expect(made.names).toBe("calico");
-    expect(made.steps[0]?.where).toBe("ConfigMap tigera-operator/kubernetes-services-endpoint");
+    expect(made.steps[0]?.where).toMatch(/^ConfigMap tigera-operator\/kubernetes-services-endpoint: /);
     expect(made.notes.join("\n")).toContain('hostPorts is "Enabled" and becomes null');
   });
 

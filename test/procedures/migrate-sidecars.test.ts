@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS } from "../../src/cluster/kinds.ts";
 import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
+import type { Plan } from "../../src/procedures/plan.ts";
 import { type InProcessVendorctl, inProcessVendorctl } from "../support/in-process-vendorctl.ts";
 import { meshWorkload } from "../support/mesh-workload.ts";
 import { type ClusterState, settledState, untilState } from "../support/procedure-state.ts";
@@ -56,10 +57,14 @@ describe("sidecars of application layer policy", () => {
   it("the plan says which workloads are restarted, in which order, and why that is safe", async () => {
     const plan = await tool.ok("plan", "migrate", "sidecars", "--mesh-version", "1.15");
     expect(plan).toContain("An upgraded node agent works with an older sidecar");
-    expect(plan.indexOf("Restart Deployment shop/cart")).toBeGreaterThan(plan.indexOf("Apply the injector map"));
-    expect(plan.indexOf("Restart Deployment shop/web")).toBeGreaterThan(
-      plan.indexOf("Wait until Deployment shop/cart"),
-    );
+    const { steps } = JSON.parse(
+      await tool.ok("plan", "migrate", "sidecars", "--mesh-version", "1.15", "-o", "json"),
+    ) as Plan;
+    expect(steps.map(({ title, where }) => `${title} ${where}`)).toEqual([
+      "Apply the injector map of mesh 1.15 ConfigMap mesh-system/mesh-sidecar-injector",
+      ...["Restart the workload Deployment shop/cart", "Wait for the new sidecar Deployment shop/cart"],
+      ...["Restart the workload Deployment shop/web", "Wait for the new sidecar Deployment shop/web"],
+    ]);
     expect(plan).not.toContain("shop/plain");
   });
 

@@ -206,7 +206,7 @@ describe.each(PLACES)("v3 resources $where", ({ open, needsEtcd }) => {
   });
 
   step("a tier is kept while it holds policies; built-in ones always", async () => {
-    expect(await refused("delete", "tier", "security")).toMatch(/still holds/);
+    expect(await refused("delete", "tier", "security")).toMatch(/still has/);
     expect(await refused("delete", "tier", "default")).toMatch(/it is a built-in tier|not found/);
   });
 

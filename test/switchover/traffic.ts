@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Netns } from "../../src/kernel/netns/netns-port.ts";
+import { patience } from "../../src/kit/testing/patience.ts";
 
 export interface TrafficRow {
   protocol: "tcp" | "udp";
@@ -80,7 +81,7 @@ export async function startTrafficProcess(
   ended.catch(() => undefined);
   const line = () => Promise.race([ended, new Promise<string>((resolve) => lines.once("line", resolve))]);
   // One that is not ready in time says how far it came.
-  const late = setTimeout(() => tell("report"), READY_MS);
+  const late = setTimeout(() => tell("report"), patience(READY_MS));
   const first = await line().finally(() => clearTimeout(late));
   const stop = () => void child.kill("SIGKILL");
   if (first !== "ready") {

@@ -161,6 +161,6 @@ describe("what the service keeps for itself", () => {
 
   it("includes policies that show the orchestrator's own", async () => {
     const { body } = await api.create(POLICIES, policy("knp.default.web"));
-    expect(body).toMatchObject({ code: 403, message: expect.stringContaining("a policy of the orchestrator") });
+    expect(body).toMatchObject({ code: 403, message: expect.stringContaining("it mirrors a Kubernetes policy") });
   });
 });

@@ -73,7 +73,7 @@ __attribute__((noinline)) int sum(struct __sk_buff *skb)
 	return skb->len + (__u32)addend + started_at;
 }
 
-SEC("tc") int send_reject(struct __sk_buff *skb)
+SEC("tc") int answer(struct __sk_buff *skb)
 {
 	__sync_fetch_and_add(&seen, 1);
 	count(skb->mark);
