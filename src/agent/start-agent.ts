@@ -364,7 +364,7 @@ async function openSockets(
       services: () => servicesTable(loop.model),
       settings: () => settingsTable(loop.model),
       problems: () => problemsTable(loop.model, loop.problems(), filter.fill()),
-      "hand-over": () => switchoverTable(filter.state()),
+      switchover: () => switchoverTable(filter.state()),
     },
   });
   const opened = [await serveLines(adminSocket(config.directories.run), admin)];

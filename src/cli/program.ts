@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { VERSION } from "../api/tables/release.ts";
 import { addCheckCommand, addStatusCommands } from "./commands/check/check.command.ts";
 import { addClusterCommands } from "./commands/cluster/cluster.command.ts";
@@ -95,8 +95,9 @@ function addOtherCommands(program: Command, world: CliContext, start: Start): vo
       (await import("./commands/completion/complete.run.ts")).complete(world, program, words),
     );
   program
-    .command("start-story", { hidden: true })
-    .option("--paper", "with simulated nodes, also as root")
+    .command("start-demo", { hidden: true })
+    .option("--simulated", "with simulated nodes, also as root")
+    .addOption(new Option("--paper", "the same as --simulated").hideHelp())
     .action(start(async () => (await import("./commands/demo/demo.run.ts")).runDemo));
 }
 

@@ -62,10 +62,16 @@ const CHAPTERS: readonly Chapter[] = [
 ];
 
 /** `npm start`: the product on embedded clusters, by commands that can be pasted. Run again, it shows how the clusters are. */
-export async function runDemo(session: Session, { paper }: { paper?: true }): Promise<void> {
+export async function runDemo(
+  session: Session,
+  { simulated, paper }: { simulated?: true; paper?: true },
+): Promise<void> {
   const commands = await session.loadClusterCommands();
   for (const chapter of CHAPTERS) {
-    await play(session, commands, { ...chapter, up: [...chapter.up, ...(paper ? ["--paper"] : [])] });
+    await play(session, commands, {
+      ...chapter,
+      up: [...chapter.up, ...(simulated || paper ? ["--runtime", "simulated"] : [])],
+    });
   }
   const next = await Promise.all([DEMO, OLD].map((name) => commands.kubeconfig({ name })));
   session.out(whatToTry(next[0] ?? "", next[1] ?? ""));

@@ -164,8 +164,8 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
           afterUndo: { status: { statuses: partsThere(observation) } },
         }),
       ];
-  // The name can be resolved before anybody is told it, on the way there and on the way back.
-  return [...operatorNameserverSteps(observation, "and wait on the way back"), ...map];
+  // The operator resolves the name before the ConfigMap names it, and after an undo too.
+  return [...operatorNameserverSteps(observation, "wait after undo"), ...map];
 }
 
 function towardsStandard(observation: Observation, choice: Choice): Part {
