@@ -11,7 +11,7 @@ import {
 import { addResourceCommands } from "./commands/resources/resources.command.ts";
 import { addRunCommands } from "./commands/runs/runs.command.ts";
 import { addMigrateCommands } from "./commands/upgrade/migrate.command.ts";
-import { addFlowsCommands, addUpgradeCommand } from "./commands/upgrade/upgrade.command.ts";
+import { addFlowLogsCommands, addUpgradeCommand } from "./commands/upgrade/upgrade.command.ts";
 import { errors } from "./errors.ts";
 import { completedWith, duration, oneOf, someText, wholeNumber } from "./flags.ts";
 import { document, formatHelpFor, helpOfOptions } from "./help.ts";
@@ -55,7 +55,7 @@ export function buildProgram(world: CliContext): Command {
   addProxyCommands(program, start);
   addUpgradeCommand(program, start);
   addMigrateCommands(program, start);
-  addFlowsCommands(program, start);
+  addFlowLogsCommands(program, start);
   addUninstallCommand(program, start);
   program.commandsGroup("Plans and Runs:");
   addRunCommands(program, world, start);

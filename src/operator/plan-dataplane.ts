@@ -32,7 +32,7 @@ export interface DataplaneView {
   /** One for every Linux node. */
   agents: readonly AgentView[];
   proxy: ProxyView;
-  /** Whether this kind of cluster has a service proxy that serves the standard data plane. */
+  /** Whether this kind of cluster has a service proxy that serves the nftables data plane. */
   needsProxy: boolean;
 }
 

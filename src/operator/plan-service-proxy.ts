@@ -13,7 +13,7 @@ export interface ProxyQuestion {
   managed: boolean;
   wanted: Dataplane;
   phase: Phase["at"];
-  /** Whether a node's own configuration keeps it on the standard data plane, where only the proxy serves. */
+  /** Whether a node's own configuration keeps it on the nftables data plane, where only the proxy serves. */
   nodesHeld: boolean;
   mode: "iptables" | "nftables" | "ipvs" | "none";
   proxy: ProxyView;

@@ -4,8 +4,8 @@ import { CodedError } from "../../kit/errors.ts";
 import { contains, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
 import { errors } from "../errors.ts";
 import type { Affinity, Block, IpamConfiguration, Pool } from "../stored-kinds.ts";
+import { BlockAffinities } from "./block-affinities.ts";
 import { blockCandidates, blockOfAddress } from "./block-candidates.ts";
-import { BlockClaims } from "./block-claims.ts";
 import {
   addressAt,
   blockName,
@@ -72,14 +72,14 @@ class NodeIpam {
   readonly #copy: IpamCopy;
   readonly #blocks: NewestBlocks;
   readonly #handles: Handles;
-  readonly #claims: BlockClaims;
+  readonly #claims: BlockAffinities;
 
   constructor(client: Client, node: string, copy: IpamCopy) {
     this.#node = node;
     this.#copy = copy;
     this.#blocks = new NewestBlocks(client, () => copy.blocks());
     this.#handles = new Handles(client);
-    this.#claims = new BlockClaims(client, node, this.#blocks);
+    this.#claims = new BlockAffinities(client, node, this.#blocks);
   }
 
   async assign({ owner, v4, v6, addresses = [] }: AssignRequest): Promise<string[]> {

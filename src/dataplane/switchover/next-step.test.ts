@@ -15,7 +15,7 @@ const NODE: SwitchoverState = {
   drain: { given: false, left: false },
 };
 
-/** A node that runs the standard plane, beside the orchestrator's proxy. */
+/** A node that runs the nftables data plane, beside the orchestrator's proxy. */
 const STANDARD: SwitchoverState = { ...NODE, filter: true, programmed: { Nftables: true, BPF: false } };
 
 /** What a step makes of a node. */

@@ -20,7 +20,7 @@ const NOTHING_ELSE = {
 };
 
 describe("what an agent on paper says about its node", () => {
-  it("loads, and stays with the standard data plane until it is told", () => {
+  it("loads, and stays with the nftables data plane until it is told", () => {
     expect(agentReport(ubuntu, { ...asked, bpfEnabled: false }, "generic")).toEqual({
       "vendor.io/programs": "loads",
       "vendor.io/dataplane": "Nftables",

@@ -39,7 +39,7 @@ export async function networkOutcome(
     fullMaps.length > 0 ? [`${node} (${fullMaps.join(", ")})`] : [],
   );
   if (full.length > 0) return mapsFull(full);
-  const plane = wanted === "BPF" ? "eBPF" : "The standard data plane";
+  const plane = wanted === "BPF" ? "eBPF" : "The nftables data plane";
   return ready(`${plane} runs on ${countOf(linuxNodes(observed).length, "node")}.${note ? ` ${note}` : ""}`);
 }
 

@@ -17,7 +17,7 @@ import {
 } from "./pod-parts.ts";
 import { NODE_PRIORITY } from "./priority-classes.ts";
 
-/** What the standard data plane needs: to change the node's network, and to enter the network namespaces of its pods. */
+/** What the nftables data plane needs: to change the node's network, and to enter the network namespaces of its pods. */
 const CAPABILITIES = ["NET_ADMIN", "NET_RAW", "SYS_ADMIN"];
 
 /** The node's directories are root's, and the image's own user is nobody. */

@@ -39,7 +39,7 @@ const CHAPTERS: readonly Chapter[] = [
   {
     name: DEMO,
     intro:
-      "A new cluster: install with eBPF, switch to the standard data plane and back, upgrade. Canary traffic is measured all the while. The release before this one is this build under the older version.",
+      "A new cluster: install with eBPF, switch to the nftables data plane and back, upgrade. Canary traffic is measured all the while. The release before this one is this build under the older version.",
     up: ["--kind", "generic", "--nodes", "3"],
     commands: [
       typed("check --pre", { last: 2 }),

@@ -13,7 +13,7 @@ const LONGEST_NAME = 253;
  * Which blocks are this node's. A claim is announced (pending), the block is made ours, the claim is confirmed; giving back is announced
  * (pendingDeletion), the block goes, the claim goes. Whoever is stopped in between leaves an announcement, which `repair` ends either way.
  */
-export class BlockClaims {
+export class BlockAffinities {
   readonly #client: Client;
   readonly #node: string;
   readonly #blocks: NewestBlocks;
