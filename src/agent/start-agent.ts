@@ -48,7 +48,7 @@ export interface AgentParts {
   clock?: Clock;
   /** How the API server is reached where its usual address does not lead there. */
   failover?: FailoverOptions;
-  /** Starts the process that puts the old data plane back when nobody speaks up. */
+  /** Starts the process that reverts to the old data plane unless the new one is confirmed. */
   startWatchdog?: () => void;
 }
 
@@ -68,7 +68,7 @@ export interface RunningAgent {
 /** A turn of any loop that takes longer than this will not end. */
 const STUCK_MS = 120_000;
 
-/** Starts the node's agent: the cluster is followed, the model carried out, pods connected, and what is so is told. */
+/** Starts the node's agent: watches the cluster, programs the model, connects pods, and reports the state. */
 export async function startAgent(world: ProgramContext, parts: AgentParts): Promise<RunningAgent> {
   const { config, kernel, dataplanes: planes, clock = systemClock } = parts;
   const { log } = world;
@@ -78,7 +78,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   const transport = parts.failover ? failoverTransport(parts.failover, log) : world.transport();
   const client = createClient(transport, { userAgent: vendorNames.workloads.node });
   const calculator = createCalculator(config.nodeName, vendorNames);
-  // Whoever must hear that what others are told may have changed; there is nobody yet.
+  // Notified when the reported state may have changed; no listener yet.
   const news = { tell: (): void => {} };
   const proxyRules = new ServiceProxyRules({ kernel, clock, log });
   const filter = dataplaneSwitch({
@@ -142,7 +142,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   );
   const watch = netlink.monitor((event) => {
     if (!isOfNode(event)) return;
-    // What waited for a link or an address may go on; what the node tells of itself may have changed.
+    // What waited for a link or an address may continue; the node's own report may have changed.
     loop.poke();
     upkeep.current?.poke();
   });
@@ -174,7 +174,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   };
 }
 
-/** Pods' interfaces come and go all the time, and whoever makes them says so. */
+/** Pods' interfaces come and go all the time, and the code that creates them reports it. */
 function isOfNode(event: NetlinkEvent): boolean {
   switch (event.kind) {
     case "link":
@@ -203,7 +203,7 @@ function factsForPods(
   };
 }
 
-/** Chores act on what is followed, so they begin when all of it is known; nobody waits for that here. */
+/** Periodic tasks act on watched objects, so they start when all of them are in sync; this call does not wait for it. */
 async function objectsKnown(
   objects: WatchedObjects,
   signal: AbortSignal,
@@ -262,7 +262,7 @@ async function refreshMetrics(
   }
 }
 
-/** The new data plane is confirmed when services are proven and the cluster has been told since that it acts. */
+/** The new data plane is confirmed when services are proven and its activation has been published since. */
 function confirmIfProven(filter: DataplaneSwitch, proving: ServiceProbeLoop): void {
   filter.confirm(proving.noObjection() && filter.announcedLast() === "BPF");
 }

@@ -22,8 +22,8 @@ export interface MeasureOptions {
 }
 
 /**
- * Speaks over every way, by TCP and UDP, until it is stopped: a kept connection with a message every few milliseconds, and new ones
- * beside it. It keeps counts and nothing else, so it may run for days.
+ * Sends over every path, by TCP and UDP, until it is stopped: a long-lived connection with a message every few milliseconds, and new ones
+ * as well. It keeps counts and nothing else, so it may run for days.
  */
 export async function measurePaths(ways: readonly PathToMeasure[], options: MeasureOptions): Promise<void> {
   const began = performance.now();
