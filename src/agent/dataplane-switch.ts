@@ -50,7 +50,7 @@ export interface SwitchoverReport {
   heldBack: string | undefined;
 }
 
-export interface DataplaneSwitchOptions extends Omit<SwitchoverOptions, "clock" | "log" | "deadMan"> {
+export interface DataplaneSwitchOptions extends Omit<SwitchoverOptions, "clock" | "log"> {
   watchdog: EbpfBlocked & RollbackWatchdog;
   /** Why eBPF cannot act on this node; undefined: it can. */
   refusal: Refusal | undefined;
@@ -203,9 +203,9 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
   }
 
   private wanted(): Dataplane {
-    const { refusal, watchdog: deadMan } = this.options;
+    const { refusal, watchdog } = this.options;
     if (this.model.settings.dataplane !== "BPF" || refusal !== undefined) return "Nftables";
-    return deadMan.blocked() === undefined ? "BPF" : "Nftables";
+    return watchdog.blocked() === undefined ? "BPF" : "Nftables";
   }
 
   /** Its rules are to go when it has. */

@@ -66,7 +66,7 @@ const RETRY_MS = 2_000;
 export async function serveProxyHealth(options: ProxyHealthOptions): Promise<void> {
   const { state, listen, port = PROXY_HEALTH_PORT, clock, log, signal } = options;
   if (port === 0) return;
-  let told = false;
+  let logged = false;
   while (!signal.aborted) {
     const server = proxyHealthServer(state, clock);
     try {
@@ -77,9 +77,9 @@ export async function serveProxyHealth(options: ProxyHealthOptions): Promise<voi
       await closed(server);
       return;
     } catch (error) {
-      if (!told)
+      if (!logged)
         log.info({ port, error }, "another program serves the health checks of Services on this node; retrying");
-      told = true;
+      logged = true;
     }
     await sleep(clock, RETRY_MS, signal);
   }

@@ -20,7 +20,7 @@ const PERIOD_MS = 60_000;
 const BACKOFF: Backoff = { initialMs: 500, maxMs: 30_000, jitter: 0.3 };
 
 export function startPeriodicTasks(
-  chores: readonly PeriodicTask[],
+  tasks: readonly PeriodicTask[],
   { clock, log, signal }: { clock: Clock; log: Log; signal: AbortSignal },
 ): PeriodicTasks {
   const problems = new Map<string, string>();
@@ -28,7 +28,7 @@ export function startPeriodicTasks(
   let wake = (): void => {};
 
   const turn = async (): Promise<void> => {
-    for (const { name, run } of chores) {
+    for (const { name, run } of tasks) {
       if (signal.aborted) return;
       try {
         await run();

@@ -52,8 +52,8 @@ function startWatchdog({ log }: ProgramContext): void {
 async function serveHealth(world: ProgramContext, config: AgentConfig, agent: RunningAgent): Promise<void> {
   const live = { loops: () => agent.stuck() };
   const ready = { model: () => agent.notReady() };
-  const beside = config.metricsPort === undefined ? { metrics: agent.metrics } : {};
-  await world.listen(healthServer({ live, ready, ...beside }), config.healthPort);
+  const metrics = config.metricsPort === undefined ? { metrics: agent.metrics } : {};
+  await world.listen(healthServer({ live, ready, ...metrics }), config.healthPort);
   if (config.metricsPort !== undefined) await world.listen(metricsServer(agent), config.metricsPort);
 }
 

@@ -79,7 +79,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   const client = createClient(transport, { userAgent: vendorNames.workloads.node });
   const calculator = createCalculator(config.nodeName, vendorNames);
   // Notified when the reported state may have changed; no listener yet.
-  const news = { tell: (): void => {} };
+  const changes = { notify: (): void => {} };
   const proxyRules = new ServiceProxyRules({ kernel, clock, log });
   const filter = dataplaneSwitch({
     ...{ open: planes.open, kernel: planes.kernel, proxy: proxyRules, refusal: planes.refusal, clock, log },
@@ -90,8 +90,8 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       start: parts.startWatchdog ?? (() => {}),
       log,
     }),
-    proxyLeft: () => inProxysStead.answers(),
-    onChange: () => news.tell(),
+    proxyLeft: () => proxyCompat.answers(),
+    onChange: () => changes.notify(),
   });
   const loop = new ModelLoop({ calculator, target: together(filter, planes.network), clock, log, metrics });
   const objects = watchObjects(client, calculator, () => loop.poke(), log);
@@ -121,21 +121,21 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
         pods: () => records.list(),
       }),
     acting: () => filter.acting() === "BPF",
-    onProbe: () => observedServices(filter, proving, () => news.tell()),
+    onProbe: () => observedServices(filter, proving, () => changes.notify()),
     ...{ clock, log, signal: stopping.signal },
   });
-  const inProxysStead = kubeProxyCompat({
+  const proxyCompat = kubeProxyCompat({
     ...{ filter, proxyRules, clock, log, metrics, signal: stopping.signal },
     model: () => loop.model,
     node: () => objects.nodes.get(config.nodeName),
     healthy: () => proving.noObjection(),
-    onChange: () => news.tell(),
+    onChange: () => changes.notify(),
   });
   const upkeep = await objectsKnown(objects, stopping.signal, () =>
     startPeriodicTasks(
       periodicTasks(
         { ...parts, clock },
-        { client, objects, ipam, pods, filter, proving, kubeProxyCompat: inProxysStead, netlink, loop, metrics },
+        { client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop, metrics },
       ),
       { clock, log, signal: stopping.signal },
     ),
@@ -146,7 +146,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     loop.poke();
     upkeep.current?.poke();
   });
-  news.tell = () => upkeep.current?.poke();
+  changes.notify = () => upkeep.current?.poke();
   const ends = [
     objects.nodes.onChange(({ key }) => key === config.nodeName && upkeep.current?.poke()),
     objects.pools.onChange(() => upkeep.current?.poke()),
@@ -164,7 +164,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       for (const end of ends) end();
       watch.close();
       await Promise.all(sockets.map((socket) => socket.close()));
-      await Promise.all([turning, upkeep.current?.done, proving.done, inProxysStead.done, objects.stop()]);
+      await Promise.all([turning, upkeep.current?.done, proving.done, proxyCompat.done, objects.stop()]);
       proxyRules.close();
       await filter.close();
       await planes.network.close();
@@ -267,9 +267,9 @@ function confirmIfProven(filter: DataplaneSwitch, proving: ServiceProbeLoop): vo
   filter.confirm(proving.noObjection() && filter.announcedLast() === "BPF");
 }
 
-function observedServices(filter: DataplaneSwitch, proving: ServiceProbeLoop, tell: () => void): void {
+function observedServices(filter: DataplaneSwitch, proving: ServiceProbeLoop, notify: () => void): void {
   confirmIfProven(filter, proving);
-  if (proving.changed() || (filter.acting() === "BPF" && filter.announcedLast() !== "BPF")) tell();
+  if (proving.changed() || (filter.acting() === "BPF" && filter.announcedLast() !== "BPF")) notify();
 }
 
 /** In the order a new node needs them: what others must know of it before what people read. */
@@ -277,8 +277,8 @@ function periodicTasks(
   { config, dataplanes: planes, clock, failover }: AgentParts & { clock: Clock },
   parts: TaskParts,
 ): PeriodicTask[] {
-  const { client, objects, ipam, pods, filter, proving, kubeProxyCompat: inProxysStead, netlink, loop } = parts;
-  let told: string | undefined;
+  const { client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop } = parts;
+  let reported: string | undefined;
   return [
     { name: "unfinished claims", run: () => ipam.repair() },
     {
@@ -299,7 +299,7 @@ function periodicTasks(
       name: "own pod",
       async run() {
         const acting = filter.announcement();
-        const proxyRules = inProxysStead.report();
+        const proxyRules = proxyCompat.report();
         const fullMaps = filter.fill().flatMap((fill) => (isFull(fill) ? [fill.map] : []));
         const report: AgentReport = {
           programs: planes.refusal === undefined ? "loads" : { refused: planes.refusal },
@@ -308,10 +308,10 @@ function periodicTasks(
           proxyRules,
           fullMaps,
         };
-        if (told === JSON.stringify(report)) return;
+        if (reported === JSON.stringify(report)) return;
         if (config.podName === "") await client.get(NODES, { name: config.nodeName });
         else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, report);
-        told = JSON.stringify(report);
+        reported = JSON.stringify(report);
         if (acting === undefined) return;
         filter.announced(acting);
         confirmIfProven(filter, proving);

@@ -31,16 +31,16 @@ export async function reportOutcome(
   part: Part,
   observed: Observed,
   outcome: Outcome,
-  putBack: readonly Drift[],
+  reverted: readonly Drift[],
 ): Promise<void> {
-  const told = withDrift(outcome, putBack);
+  const reported = withDrift(outcome, reverted);
   const request = REQUESTS[part];
   const generation = theOne(request?.of(observed) ?? observed.installations)?.metadata.generation;
-  await reportStatus(tools, part, observed.now, told, generation);
+  await reportStatus(tools, part, observed.now, reported, generation);
   if (!request) return;
   for (const object of request.of(observed)) {
     const mine = object.metadata.name === vendorNames.singleton;
-    await reportOnRequest(tools, request.kind, object, mine ? told : misnamedOutcome(object), observed);
+    await reportOnRequest(tools, request.kind, object, mine ? reported : misnamedOutcome(object), observed);
   }
 }
 
@@ -131,12 +131,12 @@ function installedBy(outcome: Outcome, installation: KubeObject, version: string
   };
 }
 
-function withDrift(outcome: Outcome, putBack: readonly Drift[]): Outcome {
-  if (outcome.kind !== "ready" || putBack.length === 0) return outcome;
-  const told = putBack.map(
+function withDrift(outcome: Outcome, reverted: readonly Drift[]): Outcome {
+  if (outcome.kind !== "ready" || reverted.length === 0) return outcome;
+  const reported = reverted.map(
     ({ object, path, manager, time }) => `${object} ${path}, changed by ${manager}${time ? ` at ${time}` : ""}`,
   );
-  return { ...outcome, message: `${outcome.message} Drift reverted: ${told.join("; ")}.` };
+  return { ...outcome, message: `${outcome.message} Drift reverted: ${reported.join("; ")}.` };
 }
 
 /** A server may keep or drop a null inside what it does not know; to us the two are the same. */

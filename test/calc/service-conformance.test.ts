@@ -47,7 +47,8 @@ describe.skipIf(!cases)(`public service cases${cases ? "" : ` (${NO_CONFORMANCE_
     const hiding = flows.filter(({ flow }) => flow.outOfScope === "masqueradeAll");
     const wrong = hiding.flatMap(({ state, flow }) => {
       const verdict = serviceVerdict(state.services.values(), state.surroundings, flow);
-      const answers = ({ masquerade: _, ...rest }: ConnectionExpectation & { masquerade?: boolean }) => JSON.stringify(rest);
+      const answers = ({ masquerade: _, ...rest }: ConnectionExpectation & { masquerade?: boolean }) =>
+        JSON.stringify(rest);
       return answers(verdict) === answers(flow.expect) ? [] : [{ state: state.id, flow, verdict }];
     });
     expect(wrong).toEqual([]);

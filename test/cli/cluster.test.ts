@@ -40,7 +40,7 @@ describe("vendorctl cluster", () => {
     expect((await tool.run("cluster", "list")).out).toContain("no clusters");
   });
 
-  it("tells the story of npm start, and tells it again of the cluster that is there", {
+  it("runs the demo of npm start, and shows the running cluster the second time", {
     timeout: 180_000,
   }, async () => {
     const first = await tool.run("start-demo", "--simulated");

@@ -21,7 +21,7 @@ export const LONG_RUNS = [
     name: "switch",
     proves:
       "vendorctl switch and upgrade under measured traffic: refused by a kernel, killed while measuring, carried through",
-    files: ["test/netns/switch-refused", "test/netns/switch-cut-off", "test/netns/upgrade-under-traffic"],
+    files: ["test/netns/switch-refused", "test/netns/switch-rollback", "test/netns/upgrade-under-traffic"],
     env: { NETNS_SWITCH: "full" },
     minutes: 10,
   },

@@ -122,7 +122,7 @@ export class ServiceProxyRules {
 
   async #look(remove: boolean): Promise<void> {
     const now = this.#fingerprint(remove);
-    if (now === this.#seen) return this.#tell({ ...this.#state, conflict: this.#conflict(remove) });
+    if (now === this.#seen) return this.#report({ ...this.#state, conflict: this.#conflict(remove) });
     const present = await this.#isThere();
     if (present && remove && (await this.#remove())) {
       // Our write changed the generation, and another program may have written meanwhile: check again.
@@ -131,7 +131,7 @@ export class ServiceProxyRules {
     }
     this.#seen = now;
     this.#wereGone = remove;
-    this.#tell({ ...this.#state, present: present && !remove, conflict: this.#conflict(remove) });
+    this.#report({ ...this.#state, present: present && !remove, conflict: this.#conflict(remove) });
   }
 
   /** Whether there was anything to remove: chains that foreign rules jump to stay, empty. */
@@ -143,7 +143,7 @@ export class ServiceProxyRules {
     if (again) this.#returned.push(this.#clock.now());
     this.#wereGone = true;
     const returns = this.#state.returns + (again ? 1 : 0);
-    this.#tell({ present: false, returns, conflict: this.#conflict(true) });
+    this.#report({ present: false, returns, conflict: this.#conflict(true) });
     return true;
   }
 
@@ -156,7 +156,7 @@ export class ServiceProxyRules {
       : undefined;
   }
 
-  #tell(next: ProxyRulesState): void {
+  #report(next: ProxyRulesState): void {
     const before = this.#state;
     this.#state = next;
     if (next.conflict && !before.conflict) {

@@ -72,15 +72,7 @@ export function nextStep(wanted: Dataplane, seen: SwitchoverState): Next {
 }
 
 /** The nftables filter and kube-proxy's rules are removed last, when it is proven that they are not needed. */
-function towardsEbpf({
-  mode,
-  programmed,
-  filter,
-  keep,
-  watchdogArmed: deadMan,
-  proxy,
-  ...seen
-}: SwitchoverState): Next {
+function towardsEbpf({ mode, programmed, filter, keep, watchdogArmed, proxy, ...seen }: SwitchoverState): Next {
   if (!programmed.BPF) return { do: "programEbpf" };
   // The nftables filter must follow the model until it is removed.
   if (filter && !programmed.Nftables) return { do: "programNft" };
@@ -89,20 +81,20 @@ function towardsEbpf({
     if (keep === "gated") return { do: "openGate" };
     if (!seen.importedConntrack) return { do: "importConntrack" };
     // Without an old data plane there is nothing to revert to.
-    if (filter && !deadMan) return { do: "armWatchdog" };
+    if (filter && !watchdogArmed) return { do: "armWatchdog" };
     return { do: "flip" };
   }
   if (keep !== "gated") return { do: "closeGate" };
-  if (deadMan || filter) {
+  if (watchdogArmed || filter) {
     if (!seen.confirmed) return { wait: "confirmation" };
-    return { do: deadMan ? "confirm" : "dropFilter" };
+    return { do: watchdogArmed ? "confirm" : "dropFilter" };
   }
   if (proxy.rules && proxy.ours) return proxy.quiet ? { do: "removeProxyRules" } : { wait: "quiet" };
   return "settled";
 }
 
 /** The kernel must be able to carry everything before the programs let go of anything. */
-function towardsNft({ mode, programmed, keep, proxy, drain, watchdogArmed: deadMan, ...seen }: SwitchoverState): Next {
+function towardsNft({ mode, programmed, keep, proxy, drain, watchdogArmed, ...seen }: SwitchoverState): Next {
   if (mode === "Active") {
     if (!seen.peersKnow) return { wait: "peers" };
     if (proxy.wasHere && !proxy.serves && !proxy.givenUp) return { wait: "proxy" };
@@ -112,7 +104,7 @@ function towardsNft({ mode, programmed, keep, proxy, drain, watchdogArmed: deadM
   }
   if (!programmed.Nftables) return { do: "programNft" };
   // A drain in progress must not be turned off.
-  if (deadMan) return { do: "confirm" };
+  if (watchdogArmed) return { do: "confirm" };
   if (mode === "Draining") {
     if (keep !== "open") return { do: "openGate" };
     if (!drain.given) return { do: "exportAgain" };

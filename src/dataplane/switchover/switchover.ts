@@ -142,7 +142,7 @@ class NodeSwitchover implements Switchover {
   }
 
   private async observe(model: DataplaneModel, facts: SwitchoverFacts): Promise<SwitchoverState> {
-    const { kernel: ground, proxy, watchdog: deadMan, clock } = this.parts;
+    const { kernel: ground, proxy, watchdog, clock } = this.parts;
     const since = (at: number | undefined) => (at === undefined ? 0 : clock.now() - at);
     const left = since(this.leavingSince);
     return {
@@ -150,7 +150,7 @@ class NodeSwitchover implements Switchover {
       programmed: { Nftables: this.dataplanes.has("Nftables"), BPF: this.dataplanes.has("BPF") },
       filter: await ground.filter(),
       keep: await ground.keep.state(),
-      watchdogArmed: deadMan.armed(),
+      watchdogArmed: watchdog.armed(),
       importedConntrack: this.importedConntrack,
       confirmed: facts.confirmed,
       peersKnow:
@@ -176,7 +176,7 @@ class NodeSwitchover implements Switchover {
   }
 
   private async runStep(step: StepName, model: DataplaneModel): Promise<ApplyReport | undefined> {
-    const { kernel: ground, proxy, watchdog: deadMan } = this.parts;
+    const { kernel: ground, proxy, watchdog } = this.parts;
     switch (step) {
       case "programEbpf":
         return await this.program("BPF", model);
@@ -196,7 +196,7 @@ class NodeSwitchover implements Switchover {
         this.importedConntrack = true;
         return undefined;
       case "armWatchdog":
-        return void deadMan.arm();
+        return void watchdog.arm();
       case "flip":
         ground.flip();
         // Those that began between the first look and the flip.
@@ -205,7 +205,7 @@ class NodeSwitchover implements Switchover {
         this.importedConntrack = false;
         return undefined;
       case "confirm":
-        return void deadMan.confirm();
+        return void watchdog.confirm();
       case "dropFilter":
         return void (await this.drop("Nftables"));
       case "removeProxyRules":
