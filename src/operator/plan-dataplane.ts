@@ -87,7 +87,7 @@ function towardsStandard({ bpfEnabled, agents, proxy, needsProxy }: DataplaneVie
   return leaving.length > 0 ? { at: "leaving", ...byWhetherHeld(leaving) } : { at: "standard" };
 }
 
-/** Who is on the way, and who was told to stay for now. */
+/** Which nodes are switching, and which are held for now. */
 function byWhetherHeld(agents: readonly AgentView[]): { nodes: string[]; held: string[] } {
   return { nodes: namesOf(agents.filter(({ held }) => !held)), held: namesOf(agents.filter(({ held }) => held)) };
 }

@@ -12,7 +12,7 @@ import { conditionsOf } from "./outcome-conditions.ts";
 
 const STATUSES = storedKind("status");
 
-/** The resource that asks for a part, and whose status tells of it too. */
+/** The resource that requests a part, and whose status reports it too. */
 const REQUESTS: Record<Part, { kind: ResourceKind; of(observed: Observed): readonly KubeObject[] } | undefined> = {
   network: { kind: storedKind("installation"), of: ({ installations }) => installations },
   ippools: undefined,

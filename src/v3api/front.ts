@@ -25,9 +25,9 @@ const VERBS: Readonly<Record<string, Verb>> = {
   delete: remove,
   deletecollection: removeCollection,
 };
-/** What a status may be asked for; it is written by whoever runs the thing. */
+/** The verbs of a status; it is written by the program that runs the object. */
 const STATUS_VERBS = new Set(["get", "update", "patch"]);
-/** Asked by whoever keeps this server alive, who has no name here. */
+/** For kubelet probes, which are anonymous here. */
 const HEALTH = /^\/(livez|readyz|healthz)(?:\/(.+))?$/;
 
 export interface FrontOptions {
