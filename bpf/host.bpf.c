@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
- * Programs at the node's own interfaces: uplinks and the overlay. They judge what a host endpoint's policy is for, and
+ * Programs at the node's own interfaces: uplinks and the overlay. They apply the policy of host endpoints, and handle
  * what comes from or goes to pods; all else they leave alone.
  */
 #include "lib/pipeline.h"
@@ -8,7 +8,7 @@
 /* Of the header behind UDP's, the second half begins with it. */
 #define VXLAN_IDENTIFIER 12
 
-/* What is in the tunnel is believed to be from whom it says, so only nodes may send it. The identifier tells our tunnel from others of that port. */
+/* The inner source address is trusted, so only nodes may send into the tunnel. The VNI distinguishes our tunnel from others on that port. */
 INLINE int is_foreign_tunnel(struct __sk_buff *skb, struct work *w, enum hook hook)
 {
 	__u8 identifier[3];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
  * Names every type the agent has a codec for. The compiler leaves out of an object's types what nothing refers to, and
- * enumerations are such; so this file is compiled for its types alone, and nobody loads it.
+ * enumerations are such; so this file is compiled for its types alone, and never loaded.
  */
 #include "lib/types.h"
 #include "lib/config.h"

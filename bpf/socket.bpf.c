@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0)
 /*
- * At the sockets of the node's own processes: whoever connects to a service is connected to a backend from the start, and no packet
+ * At the sockets of the node's own processes: a connection to a service is made to a backend from the start, and no packet
  * needs translating. Pods are translated packet by packet where they come in, so sockets of other network namespaces are left alone.
  *
- * A service nobody answers for is left as it is: its packets are refused, or dropped, where all such packets are, and the application
+ * A service without backends is left as it is: its packets are refused, or dropped, where all such packets are, and the application
  * sees what it would see anywhere else. So are load balancers that take only some clients: the hook does not know yet from which
  * address the packet will come, and where it leaves that is known.
  *

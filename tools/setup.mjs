@@ -25,7 +25,7 @@ export const SYSTEM_PROGRAMS = [
     program: "nft",
     debian: "nftables",
     without:
-      "real nodes and the standard data plane, which use its library, are not there, and their stories are skipped",
+      "real nodes and the nftables data plane, which use its library, are not there, and their stories are skipped",
   },
   {
     program: "iptables",

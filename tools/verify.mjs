@@ -9,7 +9,7 @@ import { projectFiles, readText } from "./project-files.mjs";
 import { runAsScript, say } from "./say.mjs";
 import { setup } from "./setup.mjs";
 import { workersHere } from "./test-run/workers.mjs";
-import { countPerFile, vocabularyProblems } from "./vocabulary.mjs";
+import { vocabularyProblems } from "./vocabulary.mjs";
 import { wordProblems } from "./words.mjs";
 
 /** Each returns what is wrong, one line per problem; nothing when all is well. */
@@ -26,14 +26,21 @@ const CHECKS = [
   ["generated files are clean", async () => (await staleFiles()).map((path) => `${path} is stale: npm run generate`)],
   ["words", () => wordProblems(textsOf(isText))],
   ["commit subjects", commitSubjects],
-  ["vocabulary", () => vocabularyProblems(textsOf(isText)), { advisory: true }],
+  ["vocabulary", () => vocabularyProblems(textsOf(isText))],
 ];
 
 async function main(args) {
   setup();
   const chosen = CHECKS.filter(([name]) => args.length === 0 || args.some((word) => name.includes(word)));
   const started = Date.now();
-  const waiting = [...chosen];
+  const failed = await failedChecks(chosen);
+  say(`${chosen.length - failed} ok, ${failed} failed, ${seconds(started)}`);
+  return failed === 0 ? 0 : 1;
+}
+
+/** Runs the checks, as many at once as there are workers, and returns how many found a problem. */
+export async function failedChecks(checks) {
+  const waiting = [...checks];
   let failed = 0;
   const worker = async () => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
@@ -42,29 +49,18 @@ async function main(args) {
     }
   };
   await Promise.all(Array.from({ length: workersHere() }, worker));
-  say(`${chosen.length - failed} ok, ${failed} failed, ${seconds(started)}`);
-  return failed === 0 ? 0 : 1;
+  return failed;
 }
 
-async function perform(name, check, { advisory = false } = {}) {
+async function perform(name, check) {
   const started = Date.now();
   const problems = await Promise.resolve()
     .then(check)
     .catch((error) => [error.fix ? error.message : (error.stack ?? String(error))]);
   const ok = problems.length === 0;
-  say(`${ok ? "ok  " : advisory ? "note" : "FAIL"}  ${name.padEnd(28)} ${seconds(started)}`);
-  // What does not fail yet is counted, unless it was asked for by name.
-  const shown = advisory && !process.argv.slice(2).some((word) => name.includes(word)) ? summary(problems) : problems;
-  for (const problem of shown) say(`      ${problem.replaceAll("\n", "\n      ")}`);
-  return ok || advisory;
-}
-
-function summary(problems) {
-  const counts = countPerFile(problems);
-  const most = counts.slice(0, 10).map(([path, count]) => `${String(count).padStart(4)}  ${path}`);
-  return counts.length === 0
-    ? []
-    : [`${problems.length} in ${counts.length} files; npm run verify -- vocabulary`, ...most];
+  say(`${ok ? "ok  " : "FAIL"}  ${name.padEnd(28)} ${seconds(started)}`);
+  for (const problem of problems) say(`      ${problem.replaceAll("\n", "\n      ")}`);
+  return ok;
 }
 
 function commitSubjects() {

@@ -3,9 +3,12 @@ import { stringsOf } from "./source-strings.mjs";
 
 /** What to say instead, and how the replaced words look in a sentence. Order matters: the first that matches is reported. */
 const IN_TEXT = [
-  ["(default: x)", /\bunless (?:told|said|asked)\b/i],
+  ["(default: x)", /\bunless (?:told|said|asked)\b|\bwhere it does not show\b/i],
   ["notify, report, log, record or emit", /\b(?:told|tells?|telling)\b/i],
-  ["the actor's name: kube-proxy, the agent, the user", /\b(?:nobody|somebody|anybody|whoever|whomever|whosever)\b/i],
+  [
+    "the actor's name: kube-proxy, the agent, the user",
+    /\b(?:(?:no|some|any|every)(?:body|one|-one)|no one|whoever|whomever|whosever)\b/i,
+  ],
   ["again", /\banew\b/i],
   ["next to, with, in addition to", /\bbeside\b/i],
   ["rollback watchdog", /\bdead[- ]?man\b/i],
@@ -20,6 +23,12 @@ const IN_TEXT = [
   ["compatibility, replacement", /\bstand-ins?\b|\bin (?:the|its) \w+'s stead\b/i],
   ["healthy, ready", /\b(?:is|are) well\b|\blooks? after\b/i],
   ["reconcile", /\bputs? right\b/i],
+  ["desired", /\b(?:un)?wanted\b/i],
+  ["watch, list, receive", /\b(?:hears?|heard|hearing)\b/i],
+  ["nftables, or BPF", /\bstandard (?:data )?planes?\b/i],
+  ["kube-proxy", /\bservice prox(?:y|ies)\b/i],
+  ["conntrack entry", /\b(?:old|idle|known|established) flows?\b|\bthe kernel carries\b/i],
+  ["hairpin, loop, reverse NAT", /\bgo(?:es)? round\b|\bleads? back\b/i],
 ];
 
 /** Of the project itself, which only its documents speak of: a node may well have no room for a pod. */
@@ -29,10 +38,10 @@ const IN_DOCUMENTS = [
   ["invariant, guarantee", /\bpromise[sd]?\b/i],
 ];
 
-/** In names, words stand alone: `tellOldFlows`, `paper-node.ts`. `flow` is left to flow logs by those who choose names. */
+/** In names, words stand alone: `tellOldFlows`, `paper-node.ts`. */
 const IN_NAMES = [
   ["notify, report, emit", /^(?:tell|tells|told|telling)$/],
-  ["the actor", /^(?:nobody|somebody|anybody|whoever)$/],
+  ["the actor", /^(?:nobody|somebody|anybody|everybody|whoever)$/],
   ["again", /^anew$/],
   ["with", /^beside$/],
   ["rollback watchdog", /^dead man$/],
@@ -47,8 +56,14 @@ const IN_NAMES = [
   ["verdict, evaluate, validate", /^(?:judge|judged|judging)$/],
   ["compatibility, replacement", /^(?:stand in|stead)$/],
   ["periodic tasks", /^(?:chores?|upkeep)$/],
-  ["module, package, layer", /^(?:house|card)$/],
+  ["module, package, layer", /^(?:house|room|card)$/],
+  ["desired", /^(?:wanted|unwanted|unwant)$/],
+  ["affinity, allocation, handle", /^(?:books?|block claims?|address claims?)$/],
 ];
+
+/** Only flow logs have flows; what a data plane tracks is a conntrack entry or a connection. Files of flow logs have the word in their path. */
+const FLOW = ["conntrack entry, connection, or flow log", /^flows?$/];
+const OF_FLOW_LOGS = /^(?:flow|flows) (?:logs?|ui|resources?|problems?)$/;
 
 /** Where a replaced word is right or has to stay, and why. */
 const ALLOWED = [
@@ -63,6 +78,22 @@ const ALLOWED = [
     why: "comments in the kernel's tables",
   },
   { path: /./, text: /^HANDOVER_/, why: "codes of errors are stable" },
+  {
+    path: /^src\/(?:agent\/admin|cli\/commands\/node\/vendor-node)\.ts$/,
+    text: /^(?:hand-over|dead-man)$/,
+    why: "earlier names that commands still accept",
+  },
+  {
+    path: /^docs\/guide\/(?:concepts|kube-proxy-replacement)\.md$/,
+    text: /\bservice proxy\b/,
+    why: "explains the word in names of the specification",
+  },
+  {
+    path: /^src\/procedures\/fingerprint\.ts$/,
+    text: /^service proxy$/,
+    why: "the key of a fact in saved plans",
+  },
+  { path: /\/proxy(?:\.run)?\.ts$/, text: /^nobody serves$/, why: "a value of `vendorctl proxy status -o json`" },
 ];
 
 /** Texts of others, records of the past, and this list. */
@@ -81,16 +112,6 @@ export function vocabularyProblems(files) {
   });
 }
 
-/** How many of them each file has, most first: what is left to do. */
-export function countPerFile(problems) {
-  const counts = new Map();
-  for (const problem of problems) {
-    const [path] = problem.split(":");
-    counts.set(path, (counts.get(path) ?? 0) + 1);
-  }
-  return [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
-}
-
 function fileNameProblems(path) {
   const found = nameProblem(path.replace(/\.[\w.]+$/, "").split(/[/_.-]/));
   return found ? [`${path}: the name says "${found.word}": ${found.use}`] : [];
@@ -102,7 +123,8 @@ function exportProblems(path, text) {
     /^export (?:declare |abstract |async )*(?:const|let|function\*?|class|interface|type|enum) (\w+)/gm,
   );
   return [...exported].flatMap((match) => {
-    const found = nameProblem(wordsOfName(match[1]));
+    const words = wordsOfName(match[1]);
+    const found = nameProblem(words) ?? flowProblem(path, words);
     return found ? [`${path}:${lineAt(text, match.index)}: ${match[1]} says "${found.word}": ${found.use}`] : [];
   });
 }
@@ -146,6 +168,14 @@ function nameProblem(words) {
     if (found) return { word, use: found[0] };
   }
   return undefined;
+}
+
+function flowProblem(path, words) {
+  if (/\bflows?\b/.test(path)) return undefined;
+  const [use, pattern] = FLOW;
+  const lower = words.map((word) => word.toLowerCase());
+  const at = lower.findIndex((word, index) => pattern.test(word) && !OF_FLOW_LOGS.test(`${word} ${lower[index + 1]}`));
+  return at === -1 ? undefined : { word: lower[at], use };
 }
 
 /** `tellOldFlows`, `AGENT_SAYS`: tell old flows, agent says. */

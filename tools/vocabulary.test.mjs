@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { stringsOf } from "./source-strings.mjs";
-import { countPerFile, vocabularyProblems } from "./vocabulary.mjs";
+import { failedChecks } from "./verify.mjs";
+import { vocabularyProblems } from "./vocabulary.mjs";
 
 const find = (path, text) => vocabularyProblems(new Map([[path, text]]));
 
@@ -25,6 +26,10 @@ describe("a replaced word is found", () => {
       "\nexport async function tellPeers() {}",
       "src/agent/x.ts:2: tellPeers",
     ],
+    ["for the data plane", "src/cli/x.ts", 'say("on the standard data plane");', "nftables"],
+    ["for kube-proxy", "docs/x.md", "The service proxy runs.", "kube-proxy"],
+    ["for an actor", "docs/x.md", "Everyone may read it; no one may write it.", '"Everyone"'],
+    ["for desired state", "docs/x.md", "The wanted routes.", "desired"],
     ["in a constant", "src/api/x.ts", 'export const ON_PAPER = "x";', "ON_PAPER"],
   ])("%s", (_where, path, text, problem) => {
     expect(find(path, text)).toEqual([expect.stringContaining(problem)]);
@@ -51,12 +56,31 @@ describe("left alone are", () => {
   });
 });
 
-it("counts what is left per file, most first", () => {
-  const problems = [...find("docs/a.md", "told"), ...find("docs/b.md", "told\nnobody")];
-  expect(countPerFile(problems)).toEqual([
-    ["docs/b.md", 2],
-    ["docs/a.md", 1],
-  ]);
+describe("npm run verify fails on a planted word", () => {
+  it.each([
+    ["in a string", "src/cli/x.ts", 'fail("nobody answers");'],
+    ["in a document", "README.md", "Nobody answers."],
+    ["in the name of a file", "src/agent/dead-man.ts", ""],
+    ["in the name of an export", "src/agent/x.ts", "export const story = 1;"],
+  ])("%s", async (_where, path, text) => {
+    expect(await failedChecks([["vocabulary", () => find(path, text)]])).toBe(1);
+  });
+
+  it("and not without one", async () => {
+    expect(await failedChecks([["vocabulary", () => find("README.md", "The agent answers.")]])).toBe(0);
+  });
+});
+
+describe("flow is a word of flow logs", () => {
+  it.each([
+    ["an export of a data plane", "src/dataplane/x.ts", "export interface OldFlow {}", ["OldFlow says"]],
+    ["an export of flow logs", "src/operator/x.ts", "export const flowLogsPort = 1; ", []],
+    ["an export in a file of flow logs", "src/flows/config.ts", "export class FlowsConfig {}", []],
+    ["text about conntrack", "docs/x.md", "Idle flows expire.", ["conntrack entry"]],
+    ["text about flow logs", "docs/x.md", "Flow logs record flows.", []],
+  ])("%s", (_what, path, text, problems) => {
+    expect(find(path, text)).toEqual(problems.map((problem) => expect.stringContaining(problem)));
+  });
 });
 
 it("reads literals with their lines, templates with what is inside of them", () => {

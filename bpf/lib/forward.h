@@ -18,7 +18,7 @@
 
 /*
  * What a segment of this packet will be long on the wire: for offloaded ones not what the packet is long now. Exactly that: senders fill
- * the path they were told of, and one byte too much would refuse what fits.
+ * the path MTU they know, and one byte too much would refuse what fits.
  */
 INLINE __u32 wire_length(struct __sk_buff *skb, struct work *w)
 {
@@ -90,7 +90,7 @@ INLINE int is_last_hop(struct __sk_buff *skb, const struct work *w)
 	return bpf_skb_load_bytes(skb, ETHERNET + at, &hops, 1) || hops <= 1;
 }
 
-/* Whether the sender is told that the packet is too long, rather than the packet cut. */
+/* Whether the sender gets "packet too big", rather than the packet being fragmented. */
 INLINE int must_not_be_cut(struct __sk_buff *skb, const struct work *w)
 {
 	__be16 fragment = 0;
@@ -102,7 +102,7 @@ INLINE int must_not_be_cut(struct __sk_buff *skb, const struct work *w)
 
 /*
  * By which route, and whether the packet fits it; `mtu` says what would. What may be cut is not cut here, but the overlay sends it in a
- * longer one that is: in pieces of which some took another way, nobody would find the whole.
+ * longer packet that is: if some fragments took another path, no host could reassemble them.
  */
 INLINE long route_that_fits(struct __sk_buff *skb, struct work *w)
 {
@@ -175,7 +175,7 @@ INLINE int through_overlay(struct __sk_buff *skb, struct work *w, const struct i
 }
 
 /*
- * A packet that is not translated: whatever is not plain the stack does as well, but for telling its sender that it is too long: the stack
+ * A packet that is not translated: the stack can forward every special case as well, except for "packet too big": the stack
  * would not know the connection. `pod` is what `out` is, where that has been looked up already.
  */
 INLINE int forward(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason, const struct interface *pod)
@@ -199,7 +199,7 @@ INLINE int forward(struct __sk_buff *skb, struct work *w, enum hook hook, enum r
 
 /*
  * A packet that is translated here, or has to take the overlay: the stack would not find its way, since it comes from an address of this node
- * or from nowhere in the cluster. What is in the way is found out before anything is changed, so that its sender can be told.
+ * or from outside the cluster. Obstacles are found before anything is changed, so that the sender gets an ICMP error.
  */
 INLINE int forward_translated(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason, const struct interface *pod)
 {

@@ -21,7 +21,7 @@ INLINE __u32 route_kind_of(struct work *w, const struct ip_address *address)
 	return route ? route->kind : 0;
 }
 
-/* Whether somebody asks who is neither a pod of the cluster nor a node of it. */
+/* Whether the client is neither a pod of the cluster nor a node of it. */
 INLINE int is_external(struct work *w)
 {
 	return route_kind_of(w, &w->packet.src) == 0 && !bpf_map_lookup_elem(&workloads, &w->packet.src);
@@ -29,7 +29,7 @@ INLINE int is_external(struct work *w)
 
 /*
  * Node ports are of every address of this node. Of another node's too in what comes through the overlay: that node left the packet as
- * it was, for us to answer. It may have addresses that nobody told us of: only a node that takes it for a service sends a client's packet here.
+ * it was, for us to answer. It may have addresses that are not in our routes: only a node that takes it for a service sends a client's packet here.
  */
 INLINE int is_node_port_address(struct work *w, const struct interface *interface)
 {
@@ -58,7 +58,7 @@ INLINE struct frontend *find_frontend(struct work *w, const struct interface *in
 	return bpf_map_lookup_elem(&frontends, key);
 }
 
-/* A service's own address, and a port nobody serves there. */
+/* A service's own address, and a port without a frontend. */
 INLINE int is_missing_port(const struct work *w)
 {
 	return has_ports(w->packet.protocol) && bpf_map_lookup_elem(&cluster_addresses, &w->packet.dst);

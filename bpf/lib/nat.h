@@ -74,7 +74,7 @@ INLINE long rewrite(struct __sk_buff *skb, struct work *w)
 /*
  * An ICMP error that travels in the direction of `key`, whose packets become `to`: what it quotes goes the other way. Its sender stays who
  * it is, unless that is the one who is translated. `inner` is where the quoted transport header begins. The quoted transport checksum
- * stays as it was: nobody can check it in a packet that is cut.
+ * stays as it was: no receiver can verify it in a truncated packet.
  */
 INLINE long rewrite_error(struct __sk_buff *skb, struct work *w, const struct five_tuple *key, const struct five_tuple *to, __u32 inner)
 {

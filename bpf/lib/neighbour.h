@@ -49,7 +49,7 @@ INLINE enum reason check_arp(struct __sk_buff *skb, const struct work *w, const 
 	if (!is_zero_mac(interface->pod_mac) && !same_mac(arp.sender_mac, interface->pod_mac))
 		return DROP_SPOOFED_ARP;
 	__builtin_memcpy(&word, arp.sender, sizeof(word));
-	/* 0.0.0.0 asks whether anybody has the address, and claims none. */
+	/* 0.0.0.0 probes whether the address is in use, and claims none. */
 	if (!word)
 		return PASS_ARP;
 	address_from_v4(&sender, word);
@@ -68,7 +68,7 @@ INLINE int is_neighbour_discovery(struct __sk_buff *skb, const struct work *w)
 	return hops == 255;
 }
 
-/* Multicast listener reports: sent by every IPv6 host from its link-local address, read by nobody but the link. */
+/* Multicast listener reports: sent by every IPv6 host from its link-local address, read on the link only. */
 INLINE int is_listener_report(const struct work *w)
 {
 	return w->packet.protocol == IPPROTO_ICMPV6 && ((w->icmp_type >= 130 && w->icmp_type <= 132) || w->icmp_type == 143);

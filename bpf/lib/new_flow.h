@@ -50,7 +50,7 @@ INLINE void choose_path(struct __sk_buff *skb, struct work *w, enum hook hook, c
 		w->reply_path = PATH_LOCAL;
 		return;
 	}
-	/* Whoever answers on this very node sees the client, and the stack delivers. */
+	/* A backend on this node sees the client, and the stack delivers. */
 	if (kind == ROUTE_LOCAL_HOST)
 		return;
 	if (kind == ROUTE_REMOTE_WORKLOAD && route && (w->flags & WORK_EXTERNAL) && (route->flags & ROUTE_PEER_EBPF) &&
@@ -135,7 +135,7 @@ INLINE int is_loop(struct __sk_buff *skb, struct work *w, enum hook hook, const 
 	return hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY && is_external(w) && !is_for_host(skb, w);
 }
 
-/* What policy is asked about: the packet as it will be, but from whoever it really is from. */
+/* What policy is evaluated for: the packet as it will be, but with its original source. */
 INLINE void set_policy_destination(struct work *w, const struct ip_address *dst, __u16 dport)
 {
 	w->policy_tuple.dst = *dst;
@@ -169,7 +169,7 @@ INLINE enum reason translate_service(struct __sk_buff *skb, struct work *w, enum
 	w->service = frontend->service;
 	w->flags |= WORK_NAT;
 	choose_path(skb, w, hook, interface);
-	/* A pod does not take a packet from itself: it comes from the address it asked. That is in every family, and nobody else's flow. */
+	/* Hairpin: a pod does not accept a packet from itself, so it comes from the service's address. That exists in every family, and no other connection has it. */
 	if (same_address(&w->to.src, &w->to.dst))
 		w->to.src = w->packet.dst;
 	set_policy_destination(w, &w->to.dst, w->to.dport);

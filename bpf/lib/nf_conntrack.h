@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * What the kernel's own connection tracking knows of a packet. Around a hand-over both planes have flows, and neither may take the other's
- * nor use addresses and ports the other uses. Programs ask it where they can; else the agent told beforehand, in `old_flows`.
+ * Lookup of a packet in the kernel's nf_conntrack. During a switchover both data planes have connections, and neither may take the other's
+ * nor use addresses and ports the other uses. Programs look it up if the kernel can; else the agent imported it beforehand, into `old_flows`.
  */
 #ifndef LIB_NF_CONNTRACK_H
 #define LIB_NF_CONNTRACK_H

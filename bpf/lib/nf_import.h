@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Flows of the kernel that the agent told of, for programs that cannot ask for them. */
+/* nf_conntrack entries that the agent imported, for programs that cannot look them up. */
 #ifndef LIB_NF_IMPORT_H
 #define LIB_NF_IMPORT_H
 

@@ -232,7 +232,7 @@ INLINE enum reason parse_v6(struct __sk_buff *skb, struct work *w)
 	w->ip_version = 6;
 	address_from_v6(&w->packet.src, &ip->saddr);
 	address_from_v6(&w->packet.dst, &ip->daddr);
-	/* On the wire these are nobody's; in our maps they would be IPv4's. */
+	/* On the wire these addresses are invalid; in our maps they would be IPv4's. */
 	if (is_mapped_v4(&w->packet.src) || is_mapped_v4(&w->packet.dst))
 		return DROP_MALFORMED;
 	bad = parse_extensions(skb, w, &info, ip->nexthdr);

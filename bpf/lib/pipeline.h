@@ -27,7 +27,7 @@ INLINE int has_policy(const struct interface *interface)
 	return interface->kind == INTERFACE_WORKLOAD || interface->policy_in || interface->policy_out;
 }
 
-/* Which of an interface's two policies judges the flow: the packet's own direction, or, for a reply, the other. */
+/* Which of an interface's two policies applies to the connection: the packet's own direction, or, for a reply, the other. */
 INLINE __u32 slot_of(const struct interface *interface, int arriving, const struct work *w)
 {
 	int reply = (w->flags & WORK_REPLY) != 0;
@@ -111,7 +111,7 @@ INLINE void allow(struct __sk_buff *skb, struct work *w, enum reason reason)
 	bpf_tail_call(skb, &steps, w->step);
 }
 
-/* Asks the policies of this hook about `w->judged`, and goes on at the hook's step: nothing here comes back but a drop. */
+/* Evaluates the policies of this hook for `w->policy_tuple`, and continues at the hook's step: returns only to drop. */
 INLINE int run_policy(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
 {
 	w->out_slot = 0;
@@ -142,7 +142,7 @@ INLINE int run_policy(struct __sk_buff *skb, struct work *w, enum hook hook, con
 	}
 	if (at_workload(hook))
 		return drop(w, hook, DROP_POLICY_MISSING);
-	/* No program on a host's interface: its packets pass, but a pod's own policy still judges what goes into it. */
+	/* No program on a host's interface: its packets pass, but a pod's own policy still applies to what goes into it. */
 	if (w->out_slot) {
 		w->stage = STAGE_OUT;
 		bpf_tail_call(skb, &policies, w->out_slot);
@@ -174,7 +174,7 @@ INLINE int after_policy(struct __sk_buff *skb, enum hook hook)
 	return finish(skb, w, hook, w->pass_reason);
 }
 
-/* Whether what policy said when the flow was last judged is what it says now, at the interfaces of this hook. Tells the pod it looked up. */
+/* Whether the policies of this hook's interfaces are unchanged since they allowed the connection. Returns the pod it looked up. */
 INLINE int is_approved(const struct conntrack_entry *entry, enum hook hook, const struct interface *interface, struct interface **pod)
 {
 	if (has_policy(interface) && (arrives(hook) ? entry->approved_in : entry->approved_out) != interface->epoch)
@@ -213,7 +213,7 @@ INLINE void rerun_policy(struct work *w, const struct conntrack_entry *entry)
 	w->flags |= (entry->flags & CT_FROM_HOST ? WORK_FROM_HOST : 0) | (entry->flags & CT_TO_HOST ? WORK_TO_HOST : 0);
 	if (reply)
 		set_policy_tuple(w, &w->reply);
-	/* Somebody else translates it, and what it becomes was found out when it began. */
+	/* The kernel translates it, and the result was looked up when it began. */
 	if (!(entry->flags & CT_NAT) && entry->to.protocol)
 		set_policy_destination(w, &entry->to.dst, entry->to.dport);
 	else if (reply)
@@ -284,7 +284,7 @@ INLINE int new_flow(struct __sk_buff *skb, struct work *w, enum hook hook, const
 		if (tracked && w->path == PATH_STACK && is_loop(skb, w, hook, interface))
 			return drop(w, hook, DROP_NO_LOCAL_BACKEND);
 	}
-	/* What begins here and goes through the stack is nobody else's; anything else may answer, or go on with, what the kernel had before us. */
+	/* A new connection through the stack is only ours; any other packet may be a reply to, or part of, a connection that the kernel has. */
 	if (tracked && (frontend || w->path != PATH_STACK || is_missing_port(w) || !opens_tcp(w)) && is_nf_conntrack_flow(skb, w)) {
 		defer_to_nf_conntrack(w);
 		if (is_for_host(skb, w))
@@ -295,7 +295,7 @@ INLINE int new_flow(struct __sk_buff *skb, struct work *w, enum hook hook, const
 		if (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)) {
 			if (has_ct_lookup)
 				return reject(skb, w, hook, REJECT_UNKNOWN_FLOW);
-			/* The kernel may know it though nobody told us; else the gate there resets it. */
+			/* The kernel may know it though it was not imported; else the gate there resets it. */
 			w->flags |= WORK_UNTRACKED;
 			w->path = PATH_STACK;
 		} else {
@@ -315,7 +315,7 @@ INLINE int new_flow(struct __sk_buff *skb, struct work *w, enum hook hook, const
 	return run_policy(skb, w, hook, interface);
 }
 
-/* Whether the node itself asks a service. TCP without a beginning is not: nobody knows whom it was with. */
+/* Whether the node itself connects to a service. TCP in the middle of a connection does not: its backend is unknown. */
 INLINE int host_initiated_to_service(struct work *w, const struct interface *interface)
 {
 	if (w->from || interface->kind != INTERFACE_HOST || (w->packet.protocol == IPPROTO_TCP && !opens_tcp(w)))
@@ -354,7 +354,7 @@ INLINE enum reason established_verdict(struct __sk_buff *skb, struct work *w, en
 	return REASON_NONE;
 }
 
-/* A parsed packet that is ours to judge. */
+/* A parsed packet that policy applies to. */
 INLINE int run_pipeline(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
 {
 	struct interface *pod = 0;
@@ -379,7 +379,7 @@ INLINE int run_pipeline(struct __sk_buff *skb, struct work *w, enum hook hook, c
 	return run_policy(skb, w, hook, interface);
 }
 
-/* A packet of the node itself for a service, where it leaves: its socket was not translated, and nobody further out knows the address. */
+/* A packet of the node itself for a service, where it leaves: its socket was not translated, and no router outside knows the address. */
 INLINE int new_flow_from_host(struct __sk_buff *skb)
 {
 	struct work *w = work_of_cpu();

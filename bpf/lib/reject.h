@@ -211,7 +211,7 @@ INLINE int reject_v6(struct __sk_buff *skb, struct work *w)
 	return error_v6(skb, w, QUOTED_TRANSPORT);
 }
 
-/* Nobody answers a reset, nor what cannot be quoted plainly: a later fragment, options before the ports. */
+/* A reset is never answered, nor what cannot be quoted plainly: a later fragment, options before the ports. */
 INLINE int send_reject(struct __sk_buff *skb, struct work *w)
 {
 	enum hook hook = w->hook & 3;

@@ -90,7 +90,7 @@ struct frontend_key {
 enum frontend_flag {
 	FRONTEND_EXTERNAL = 1,       /* no cluster address */
 	FRONTEND_EXTERNAL_LOCAL = 2, /* clients outside the cluster get backends of this node only */
-	FRONTEND_INTERNAL_LOCAL = 4, /* the cluster address: everybody gets backends of this node only */
+	FRONTEND_INTERNAL_LOCAL = 4, /* the cluster IP: all clients get backends of this node only */
 	FRONTEND_SOURCE_RANGES = 8,  /* only for clients in `source_ranges` */
 	FRONTEND_ANY = 16,           /* there are endpoints somewhere: having none to choose is a drop, not a refusal */
 	FRONTEND_NODE_PORT = 32,
@@ -186,7 +186,7 @@ struct socket_peer {
 };
 
 /*
- * A flow of the kernel's connection tracking, written by the agent around a hand-over where programs cannot look there themselves; the
+ * An nf_conntrack entry, imported by the agent during a switchover where programs cannot look it up themselves; the
  * key is a packet's, so a flow is two entries here too. `dst`, `dport`: what the kernel makes of the packet's destination.
  */
 struct nf_conntrack_entry {
@@ -195,7 +195,7 @@ struct nf_conntrack_entry {
 	__u16 dport;
 	__u16 mark; /* the generation it was given in, see NODE_GENERATION */
 	__u8 reply; /* 1: the packet answers the flow */
-	__u8 tcp_state; /* the kernel's number; 0 where not told */
+	__u8 tcp_state; /* the kernel's number; 0 if unknown */
 	__u8 pad[2];
 };
 
@@ -206,7 +206,7 @@ enum interface_kind {
 };
 
 /*
- * What an interface's packets are judged by. `policy_in` and `policy_out` are slots of `policies`: what comes into the node by the
+ * The policy of an interface. `policy_in` and `policy_out` are slots of `policies`: what comes into the node by the
  * interface and what goes out by it. 0 is none: then a workload's packets are dropped and a host's pass. The epoch is
  * another number whenever anything that can decide differently changed; no two interfaces ever have the same.
  */
@@ -233,7 +233,7 @@ enum route_kind {
 	ROUTE_REMOTE_WORKLOAD = 1,
 	ROUTE_REMOTE_HOST = 2,
 	ROUTE_LOCAL_HOST = 3, /* an address of this node */
-	ROUTE_POOL = 4,       /* of the cluster's pods, nobody knows whose */
+	ROUTE_POOL = 4,       /* of the cluster's pods, node unknown */
 };
 
 enum route_flag {
@@ -360,7 +360,7 @@ enum reason {
 	REJECT_HOP_LIMIT = 57,
 	REJECT_NO_PORT = 59,      /* a cluster address that has no such port */
 	DROP_FLOWS_MOVING = 60,   /* TCP in the middle of a flow that may be on its way here: it is sent again */
-	REJECT_UNKNOWN_FLOW = 58, /* TCP to a service, without a beginning: nobody knows whom it was with */
+	REJECT_UNKNOWN_FLOW = 58, /* TCP to a service, in the middle of a connection: its backend is unknown */
 	REASONS = 64,
 };
 
@@ -399,9 +399,9 @@ enum stage {
 enum work_flag {
 	WORK_FROM_HOST = 1,
 	WORK_TO_HOST = 2,
-	WORK_REPLY = 4,           /* the packet answers the flow that is judged */
+	WORK_REPLY = 4,           /* the packet is a reply of the evaluated connection */
 	WORK_KNOWN = 8,           /* the flow is in the table */
-	WORK_UNTRACKED = 16,      /* nothing to remember: judge each packet */
+	WORK_UNTRACKED = 16,      /* no conntrack entry: evaluate each packet */
 	WORK_LATER_FRAGMENT = 32, /* no transport header in this one */
 	WORK_OPTIONS = 64,        /* IP options or extension headers: the stack's business */
 	WORK_ICMP_ERROR = 128,
@@ -464,7 +464,7 @@ struct work {
 	/* Kept from packet to packet: how many verdict events this processor may still write in this second. */
 	__u64 events_second;
 	__u64 events_left;
-	/* Room that the stack of a program, 512 bytes, does not have. Nothing here outlives the function that fills it. */
+	/* Scratch space that the stack of a program, 512 bytes, does not have. Nothing here outlives the function that fills it. */
 	struct {
 		union {
 			struct iphdr v4;

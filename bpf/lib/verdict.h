@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Every way out of a program goes through here: counted by reason, told in an event when somebody listens. */
+/* Every exit of a program goes through here: counted by reason, emitted as an event if a reader is attached. */
 #ifndef LIB_VERDICT_H
 #define LIB_VERDICT_H
 
@@ -27,7 +27,7 @@ INLINE void count(__u32 length, enum hook hook, enum reason reason)
 	counter->bytes += length;
 }
 
-/* Established packets are not told: a flow is told when it is judged. */
+/* Established packets emit no event: a connection emits one when policy is evaluated. */
 INLINE void emit_event(struct work *w, enum hook hook, enum reason reason)
 {
 	__u32 rate = node_field(NODE_EVENTS);
@@ -64,7 +64,7 @@ INLINE int drop(struct work *w, enum hook hook, enum reason reason)
 	return DROP;
 }
 
-/* Not judged by policy: the packet goes on, and is only counted. */
+/* Policy does not apply: the packet passes, and is only counted. */
 INLINE int pass(const struct work *w, enum hook hook, enum reason reason)
 {
 	count(w->frame, hook, reason);

@@ -3,8 +3,8 @@ import { TABLES, type Table, type TableName } from "../dataplane/contract.ts";
 import { requestLine } from "../kit/line-socket.ts";
 import { errors } from "./errors.ts";
 
-/** Tables of the agent itself, beside those of its data plane. */
-const OWN_TABLES = ["pods", "services", "settings", "problems", "hand-over"] as const;
+/** Tables of the agent itself, in addition to those of its data plane. */
+const OWN_TABLES = ["pods", "services", "settings", "problems", "switchover"] as const;
 export const SHOWN_TABLES = [...TABLES, ...OWN_TABLES] as const;
 export type ShownTable = (typeof SHOWN_TABLES)[number];
 
@@ -30,8 +30,9 @@ export function adminService({ dataplane, show, own }: AdminSources): (question:
   };
 }
 
-/** People say `ipsets`; the table is called `ip-sets`. */
+/** Names that users type for a table: `ip-sets` without the hyphen, and the earlier name of `switchover`. */
 export function shownTable(text: string): ShownTable {
+  if (text === "hand-over") return "switchover";
   const found = SHOWN_TABLES.find((name) => name === text || name.replaceAll("-", "") === text);
   if (!found) throw errors.AGENT_NO_TABLE(text, SHOWN_TABLES);
   return found;

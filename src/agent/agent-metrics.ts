@@ -1,6 +1,6 @@
 import type { Counter, Gauge, Histogram, Metrics } from "../kit/metrics.ts";
 
-/** What the agent counts of itself; what the kernel counts is read when somebody asks. */
+/** The agent's own metrics; counters of the kernel are read at each scrape. */
 export interface AgentMetrics {
   applySeconds: Histogram;
   applyErrors: Counter;

@@ -9,7 +9,7 @@ export interface AgentConfig {
   namespace: string;
   version: string;
   healthPort: number;
-  /** Undefined: metrics are served beside health. */
+  /** Undefined: metrics are served on the health port. */
   metricsPort: number | undefined;
   /** Whether pods are connected by us; otherwise only policy is ours. */
   connectsPods: boolean;
@@ -17,7 +17,7 @@ export interface AgentConfig {
   mtu: number;
   autodetection: { v4: string; v6: string | undefined };
   cgroupV2Path: string;
-  /** How long eBPF may take to be found to work before the old data plane is put back. */
+  /** How long eBPF may take to be confirmed before the node reverts to the old data plane. */
   rollbackSeconds: number;
   directories: AgentDirectories;
 }
@@ -65,7 +65,7 @@ function agentDirectories(env: Env): AgentDirectories {
   };
 }
 
-/** What `vendor node ...` is told by the shell it runs in: the same directories, and nothing it must be told. */
+/** The configuration of `vendor node ...` in a shell: the same directories, all of them optional. */
 export function shellDirectories(): AgentDirectories {
   return agentDirectories(process.env);
 }

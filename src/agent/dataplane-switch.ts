@@ -16,8 +16,8 @@ export type OpenDataplane = () => Promise<DataplaneDriver>;
 
 /**
  * The two data planes as one, of which the configured one filters. A change is never a moment without policy: the new one is programmed
- * whole and acts beside the old one, and only when it is proven does the old one's filter go. Where the new one cannot be programmed, the
- * old one stays and it is tried again. In which order is the hand-over's business.
+ * completely while the old one filters, and only when it is proven is the old one's filter removed. If the new one cannot be programmed, the
+ * old one stays and it is retried. The switchover decides the order.
  */
 export interface DataplaneSwitch {
   apply(delta: ModelDelta): Promise<ApplyReport>;
@@ -50,7 +50,7 @@ export interface SwitchoverReport {
   heldBack: string | undefined;
 }
 
-export interface DataplaneSwitchOptions extends Omit<SwitchoverOptions, "clock" | "log" | "deadMan"> {
+export interface DataplaneSwitchOptions extends Omit<SwitchoverOptions, "clock" | "log"> {
   watchdog: EbpfBlocked & RollbackWatchdog;
   /** Why eBPF cannot act on this node; undefined: it can. */
   refusal: Refusal | undefined;
@@ -58,14 +58,14 @@ export interface DataplaneSwitchOptions extends Omit<SwitchoverOptions, "clock" 
   log: Log;
   /** Whether no service proxy runs on this node any more, as far as can be seen. */
   proxyLeft?: () => boolean;
-  /** What others are told may have changed. */
+  /** The reported state may have changed. */
   onChange?: () => void;
 }
 
 /** Whether eBPF had to be left here, and is not to be tried for a while. */
 export interface EbpfBlocked {
   blocked(): string | undefined;
-  /** Somebody has asked for something else since. */
+  /** The desired data plane has changed since. */
   unblock(): void;
 }
 
@@ -77,7 +77,7 @@ const DRAIN_POLL_MS = 2_000;
 const PROXY_MS = 2_000;
 /** After something failed. */
 const AGAIN_MS = 10_000;
-/** How long a proxy may take to be told that it is not needed any more: until then it would only write its rules again. */
+/** How long kube-proxy may take to stop: until then it would only write its rules again. */
 const PROXY_LEAVES_MS = 60_000;
 
 export function dataplaneSwitch(options: DataplaneSwitchOptions): DataplaneSwitch {
@@ -203,9 +203,9 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
   }
 
   private wanted(): Dataplane {
-    const { refusal, watchdog: deadMan } = this.options;
+    const { refusal, watchdog } = this.options;
     if (this.model.settings.dataplane !== "BPF" || refusal !== undefined) return "Nftables";
-    return deadMan.blocked() === undefined ? "BPF" : "Nftables";
+    return watchdog.blocked() === undefined ? "BPF" : "Nftables";
   }
 
   /** Its rules are to go when it has. */
@@ -251,14 +251,14 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
       if (this.switchover.dataplanes.size === 0) throw error;
       return undefined;
     } finally {
-      // It may have changed without us, too: the dead-man asks nobody.
+      // The mode may change without us, too: the rollback watchdog is a separate process.
       const now = this.announcement();
       if (now !== this.lastAnnouncement) onChange?.();
       this.lastAnnouncement = now;
     }
   }
 
-  /** What the kernel carries beside the programs must follow the model, too. */
+  /** Connections that the kernel handles while programs are active must follow the model, too. */
   private async updateKeepalive(delta: ModelDelta): Promise<void> {
     const { kernel: ground } = this.options;
     if (this.switchover.mode() !== "Active") return;

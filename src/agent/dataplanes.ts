@@ -38,7 +38,7 @@ export interface AgentNetwork extends ModelTarget {
 }
 
 export const OVERLAY = "vxlan.vendor";
-/** Of nftables, all of family `inet`: policy, the source of leaving packets beside eBPF, and what stands while connections change hands. */
+/** nftables tables, all of family `inet`: policy, SNAT of outgoing packets with eBPF, and the table of a switchover. */
 export const TABLES = { filter: "vendor", nat: "vendor-nat", keep: "vendor-keep" } as const;
 const OBJECTS: readonly ObjectName[] = ["workload", "host"];
 
@@ -63,11 +63,11 @@ async function ebpfDataplane(
   pinDirectory: string,
   cgroupPath: string | undefined,
 ): Promise<MeasuredDataplane> {
-  // Where nobody mounted it yet, pins would be refused.
+  // If bpffs is not mounted yet, pins would be refused.
   kernel.mounts.ensure("bpf", pinDirectory.replace(/\/[^/]+$/, ""));
   const programs = await createEbpfDataplane({
     ...{ kernel, pinDirectory, overlay: OVERLAY, startsOff: true },
-    // Nobody mounted it where the node's own connections need not be translated.
+    // It is not mounted where the node's own connections need not be translated.
     ...(cgroupPath !== undefined && existsSync(cgroupPath) ? { cgroup: cgroupPath } : {}),
   });
   const nat = createNatTable({ kernel, table: TABLES.nat });
@@ -107,7 +107,7 @@ function agentNetwork(kernel: Kernel, sysctlDir: string): AgentNetwork {
   };
 }
 
-/** A container's own are often read-only; the node's are mounted beside them. */
+/** A container's own are often read-only; the node's are mounted in addition. */
 function sysctlsBelow(directory: string): Sysctls {
   return {
     read: (path) =>

@@ -7,7 +7,7 @@ const CONFIG = 78;
 
 export const errors = defineErrors({
   AGENT_ENV: {
-    args: ["name", "value", "wanted"],
+    args: ["name", "value", "expected"],
     say: (name: string, value: string, wanted: string) => `$${name} is "${value}", which is not ${wanted}`,
     fix: (name: string, _value: string, wanted: string) => `set $${name} to ${wanted}, or omit it`,
     exitCode: CONFIG,

@@ -28,14 +28,14 @@ export function healthCheckedServices(rows: Iterable<ServicePort>): Map<number, 
 
 export interface HealthCheckPortsOptions {
   listen: ListenOnNode;
-  /** Whether whoever serves services here does. */
+  /** Whether kube-proxy or eBPF serves Services on this node. */
   healthy(): boolean;
   log: Log;
 }
 
 /**
  * Answers load balancers on the health-check node ports: 200 where the service has a ready backend on this node, 503 where it has none, and
- * how many there are. A port somebody else has is tried again at every change and every `update`.
+ * how many there are. A port that another process has is retried at every change and every `update`.
  */
 export class HealthCheckPorts {
   readonly #options: HealthCheckPortsOptions;

@@ -1,6 +1,6 @@
 /**
- * While eBPF serves services, the agent does on the node what the service proxy did beside its rules: it answers load balancers. And it sees
- * to it that nobody else writes such rules meanwhile, or says so.
+ * While eBPF serves Services, the agent does on the node what kube-proxy did in addition to its rules: it answers load balancers' health checks. And it
+ * removes such rules that another program writes meanwhile, or reports them.
  */
 
 import type { KubeObject } from "../api/object.ts";
@@ -21,7 +21,7 @@ export interface KubeProxyCompatOptions {
   node(): KubeObject | undefined;
   /** Nothing is known that speaks against sending here. */
   healthy(): boolean;
-  /** What is told of it has changed. */
+  /** The reported state has changed. */
   onChange(): void;
   metrics: Pick<AgentMetrics, "proxyConflicts">;
   clock: Clock;
@@ -33,7 +33,7 @@ export interface KubeProxyCompatOptions {
 export interface KubeProxyCompat {
   /** For the agent's own pod: what is done about the proxy's rules here; undefined: there are none. */
   report(): AgentReport["proxyRules"];
-  /** The port balancers ask at is ours: whoever had it has left. */
+  /** The health check port of load balancers is ours: the process that had it has ended. */
   answers(): boolean;
   done: Promise<void>;
 }

@@ -49,7 +49,7 @@ function proxyHealthServer(state: () => ProxyHealthState, clock: Clock): Server 
 export interface ProxyHealthOptions {
   state(): ProxyHealthState;
   listen: ListenOnNode;
-  /** 0: nobody is to answer here. */
+  /** 0: health checks are not answered here. */
   port?: number;
   clock: Clock;
   log: Log;
@@ -62,11 +62,11 @@ export interface ProxyHealthOptions {
 /** The port is the proxy's until it leaves; balancers ask every ten seconds or so, and should not miss two answers. */
 const RETRY_MS = 2_000;
 
-/** Takes the port as soon as nobody else has it, and answers there until stopped. */
+/** Binds the port as soon as it is free, and answers there until stopped. */
 export async function serveProxyHealth(options: ProxyHealthOptions): Promise<void> {
   const { state, listen, port = PROXY_HEALTH_PORT, clock, log, signal } = options;
   if (port === 0) return;
-  let told = false;
+  let logged = false;
   while (!signal.aborted) {
     const server = proxyHealthServer(state, clock);
     try {
@@ -77,9 +77,9 @@ export async function serveProxyHealth(options: ProxyHealthOptions): Promise<voi
       await closed(server);
       return;
     } catch (error) {
-      if (!told)
+      if (!logged)
         log.info({ port, error }, "another program serves the health checks of Services on this node; retrying");
-      told = true;
+      logged = true;
     }
     await sleep(clock, RETRY_MS, signal);
   }

@@ -74,7 +74,7 @@ export class ModelLoop {
     this.#wake();
   }
 
-  /** Turns until told to stop. */
+  /** Runs until stopped. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     while (!signal.aborted) {

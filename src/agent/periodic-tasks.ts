@@ -2,7 +2,7 @@ import { type Backoff, backoffDelay } from "../kit/backoff.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 
-/** Something kept so, that is looked at now and then and when told; each fails and is tried again by itself. */
+/** A task that runs periodically and on demand; each fails and is retried by itself. */
 export interface PeriodicTask {
   name: string;
   run(): Promise<void>;
@@ -10,7 +10,7 @@ export interface PeriodicTask {
 
 export interface PeriodicTasks {
   poke(): void;
-  /** Which chores did not go well last time, and why. */
+  /** Which tasks failed last time, and why. */
   problems(): ReadonlyMap<string, string>;
   lastTurn(): number;
   done: Promise<void>;
@@ -20,7 +20,7 @@ const PERIOD_MS = 60_000;
 const BACKOFF: Backoff = { initialMs: 500, maxMs: 30_000, jitter: 0.3 };
 
 export function startPeriodicTasks(
-  chores: readonly PeriodicTask[],
+  tasks: readonly PeriodicTask[],
   { clock, log, signal }: { clock: Clock; log: Log; signal: AbortSignal },
 ): PeriodicTasks {
   const problems = new Map<string, string>();
@@ -28,7 +28,7 @@ export function startPeriodicTasks(
   let wake = (): void => {};
 
   const turn = async (): Promise<void> => {
-    for (const { name, run } of chores) {
+    for (const { name, run } of tasks) {
       if (signal.aborted) return;
       try {
         await run();

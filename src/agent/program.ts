@@ -44,7 +44,7 @@ export const nodeProgram: Program = async (world) => {
 /** Its own process, in a group of its own: it outlives this one. */
 function startWatchdog({ log }: ProgramContext): void {
   const [node, executable = ""] = process.argv;
-  const child = spawn(node as string, [executable, "node", "dead-man"], { detached: true, stdio: "ignore" });
+  const child = spawn(node as string, [executable, "node", "rollback-watchdog"], { detached: true, stdio: "ignore" });
   child.on("error", (error) => log.error({ error }, "the rollback watchdog could not be started"));
   child.unref();
 }
@@ -52,8 +52,8 @@ function startWatchdog({ log }: ProgramContext): void {
 async function serveHealth(world: ProgramContext, config: AgentConfig, agent: RunningAgent): Promise<void> {
   const live = { loops: () => agent.stuck() };
   const ready = { model: () => agent.notReady() };
-  const beside = config.metricsPort === undefined ? { metrics: agent.metrics } : {};
-  await world.listen(healthServer({ live, ready, ...beside }), config.healthPort);
+  const metrics = config.metricsPort === undefined ? { metrics: agent.metrics } : {};
+  await world.listen(healthServer({ live, ready, ...metrics }), config.healthPort);
   if (config.metricsPort !== undefined) await world.listen(metricsServer(agent), config.metricsPort);
 }
 

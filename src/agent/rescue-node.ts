@@ -7,7 +7,7 @@ import { blockEbpf, disarm, unblockEbpf } from "./rollback-watchdog.ts";
 /**
  * Takes a node that is cut off back to plain networking, without the API server: programs off and away, our tables away, connections given
  * to the kernel as well as it can. Pods keep their interfaces, addresses and routes. Says what it did. An agent that runs, or starts later,
- * stays with the standard data plane until `rescueOver`.
+ * stays with the nftables data plane until `rescueOver`.
  */
 export async function rescueNode(directories: AgentDirectories): Promise<string[]> {
   const kernel = realKernel();

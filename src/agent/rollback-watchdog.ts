@@ -3,7 +3,7 @@
  * before the eBPF programs are switched on, and waits in a process of its own, so it acts also when the agent hangs or dies.
  *
  * An agent that restarts in time gets the whole period once more. One that is gone at the deadline has found nothing out about eBPF: the
- * node is reverted, because nobody can tell whether it is cut off, but the next agent tries again at once. Only an agent that was alive
+ * node is reverted, because it may be cut off, but the next agent tries again at once. Only an agent that was alive
  * and could not confirm, or a second one that is gone, holds eBPF back.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ export interface ArmedWatchdog {
   pools: readonly Net[];
   /** Who is to confirm. Absent in records of v3.31.3 and older. */
   agent?: ProcessId;
-  /** Set once a restarted agent got the period anew. */
+  /** Set once a restarted agent got a new period. */
   renewed?: true;
   /** How often the node was reverted before because the agent was gone. */
   attempts?: number;
@@ -106,7 +106,7 @@ export function rollbackWatchdog({
   };
 }
 
-/** Undefined: nobody waits, or it was before the node started. */
+/** Undefined: no watchdog is armed, or it was before the node booted. */
 export function readArmed(directories: Pick<AgentDirectories, "run">): ArmedWatchdog | undefined {
   const armed = read<ArmedWatchdog>(armedFile(directories));
   return armed?.boot === bootId() ? armed : undefined;
@@ -120,7 +120,7 @@ export function isOverdue({ deadline }: ArmedWatchdog): boolean {
   return kernelTime() >= BigInt(deadline);
 }
 
-/** eBPF is not to be tried for a while; `"untilTold"`: not before somebody says so. */
+/** eBPF is not to be tried for a while; `"untilTold"`: not before `vendor node rescue --over`. */
 export function blockEbpf(
   directories: Pick<AgentDirectories, "state">,
   why: string,

@@ -1,4 +1,4 @@
-/** Leaves eBPF without a model, a cluster or an agent: what the dead-man does when nobody speaks up, and the half of what a rescue does. */
+/** Leaves eBPF without a model, a cluster or an agent: what the rollback watchdog does at its deadline, and half of what a rescue does. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Net } from "../calc/model.ts";
 import { mapDirectory } from "../dataplane/ebpf/programs/programs.ts";

@@ -5,7 +5,7 @@ import type { ServiceProbeResult } from "./service-probe.ts";
 /** What is known of services by way of the programs, found out again and again while they act. */
 export interface ServiceProbeLoop {
   proven(): boolean;
-  /** Proven, or there is nothing to prove it by: good enough to go on, not to be told. */
+  /** Proven, or there is nothing to prove it by: enough to continue, not to be reported. */
   noObjection(): boolean;
   last(): ServiceProbeResult | undefined;
   /** Whether the last look changed `proven`. */
@@ -61,7 +61,7 @@ export function probeServicesForever({
     noObjection: () => proven || last?.is === "nothingToAsk",
     last: () => last,
     changed: () => news,
-    // Not at once: whoever is told does not know us yet.
+    // Not at once: the listeners are not registered yet.
     done: Promise.resolve().then(loop),
   };
 }

@@ -48,7 +48,7 @@ export interface AgentParts {
   clock?: Clock;
   /** How the API server is reached where its usual address does not lead there. */
   failover?: FailoverOptions;
-  /** Starts the process that puts the old data plane back when nobody speaks up. */
+  /** Starts the process that reverts to the old data plane unless the new one is confirmed. */
   startWatchdog?: () => void;
 }
 
@@ -68,7 +68,7 @@ export interface RunningAgent {
 /** A turn of any loop that takes longer than this will not end. */
 const STUCK_MS = 120_000;
 
-/** Starts the node's agent: the cluster is followed, the model carried out, pods connected, and what is so is told. */
+/** Starts the node's agent: watches the cluster, programs the model, connects pods, and reports the state. */
 export async function startAgent(world: ProgramContext, parts: AgentParts): Promise<RunningAgent> {
   const { config, kernel, dataplanes: planes, clock = systemClock } = parts;
   const { log } = world;
@@ -78,8 +78,8 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   const transport = parts.failover ? failoverTransport(parts.failover, log) : world.transport();
   const client = createClient(transport, { userAgent: vendorNames.workloads.node });
   const calculator = createCalculator(config.nodeName, vendorNames);
-  // Whoever must hear that what others are told may have changed; there is nobody yet.
-  const news = { tell: (): void => {} };
+  // Notified when the reported state may have changed; no listener yet.
+  const changes = { notify: (): void => {} };
   const proxyRules = new ServiceProxyRules({ kernel, clock, log });
   const filter = dataplaneSwitch({
     ...{ open: planes.open, kernel: planes.kernel, proxy: proxyRules, refusal: planes.refusal, clock, log },
@@ -90,8 +90,8 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       start: parts.startWatchdog ?? (() => {}),
       log,
     }),
-    proxyLeft: () => inProxysStead.answers(),
-    onChange: () => news.tell(),
+    proxyLeft: () => proxyCompat.answers(),
+    onChange: () => changes.notify(),
   });
   const loop = new ModelLoop({ calculator, target: together(filter, planes.network), clock, log, metrics });
   const objects = watchObjects(client, calculator, () => loop.poke(), log);
@@ -121,32 +121,32 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
         pods: () => records.list(),
       }),
     acting: () => filter.acting() === "BPF",
-    onProbe: () => observedServices(filter, proving, () => news.tell()),
+    onProbe: () => observedServices(filter, proving, () => changes.notify()),
     ...{ clock, log, signal: stopping.signal },
   });
-  const inProxysStead = kubeProxyCompat({
+  const proxyCompat = kubeProxyCompat({
     ...{ filter, proxyRules, clock, log, metrics, signal: stopping.signal },
     model: () => loop.model,
     node: () => objects.nodes.get(config.nodeName),
     healthy: () => proving.noObjection(),
-    onChange: () => news.tell(),
+    onChange: () => changes.notify(),
   });
   const upkeep = await objectsKnown(objects, stopping.signal, () =>
     startPeriodicTasks(
       periodicTasks(
         { ...parts, clock },
-        { client, objects, ipam, pods, filter, proving, kubeProxyCompat: inProxysStead, netlink, loop, metrics },
+        { client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop, metrics },
       ),
       { clock, log, signal: stopping.signal },
     ),
   );
   const watch = netlink.monitor((event) => {
     if (!isOfNode(event)) return;
-    // What waited for a link or an address may go on; what the node tells of itself may have changed.
+    // What waited for a link or an address may continue; the node's own report may have changed.
     loop.poke();
     upkeep.current?.poke();
   });
-  news.tell = () => upkeep.current?.poke();
+  changes.notify = () => upkeep.current?.poke();
   const ends = [
     objects.nodes.onChange(({ key }) => key === config.nodeName && upkeep.current?.poke()),
     objects.pools.onChange(() => upkeep.current?.poke()),
@@ -164,7 +164,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       for (const end of ends) end();
       watch.close();
       await Promise.all(sockets.map((socket) => socket.close()));
-      await Promise.all([turning, upkeep.current?.done, proving.done, inProxysStead.done, objects.stop()]);
+      await Promise.all([turning, upkeep.current?.done, proving.done, proxyCompat.done, objects.stop()]);
       proxyRules.close();
       await filter.close();
       await planes.network.close();
@@ -174,7 +174,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   };
 }
 
-/** Pods' interfaces come and go all the time, and whoever makes them says so. */
+/** Pods' interfaces come and go all the time, and the code that creates them reports it. */
 function isOfNode(event: NetlinkEvent): boolean {
   switch (event.kind) {
     case "link":
@@ -203,7 +203,7 @@ function factsForPods(
   };
 }
 
-/** Chores act on what is followed, so they begin when all of it is known; nobody waits for that here. */
+/** Periodic tasks act on watched objects, so they start when all of them are in sync; this call does not wait for it. */
 async function objectsKnown(
   objects: WatchedObjects,
   signal: AbortSignal,
@@ -262,14 +262,14 @@ async function refreshMetrics(
   }
 }
 
-/** The new data plane is confirmed when services are proven and the cluster has been told since that it acts. */
+/** The new data plane is confirmed when services are proven and its activation has been published since. */
 function confirmIfProven(filter: DataplaneSwitch, proving: ServiceProbeLoop): void {
   filter.confirm(proving.noObjection() && filter.announcedLast() === "BPF");
 }
 
-function observedServices(filter: DataplaneSwitch, proving: ServiceProbeLoop, tell: () => void): void {
+function observedServices(filter: DataplaneSwitch, proving: ServiceProbeLoop, notify: () => void): void {
   confirmIfProven(filter, proving);
-  if (proving.changed() || (filter.acting() === "BPF" && filter.announcedLast() !== "BPF")) tell();
+  if (proving.changed() || (filter.acting() === "BPF" && filter.announcedLast() !== "BPF")) notify();
 }
 
 /** In the order a new node needs them: what others must know of it before what people read. */
@@ -277,8 +277,8 @@ function periodicTasks(
   { config, dataplanes: planes, clock, failover }: AgentParts & { clock: Clock },
   parts: TaskParts,
 ): PeriodicTask[] {
-  const { client, objects, ipam, pods, filter, proving, kubeProxyCompat: inProxysStead, netlink, loop } = parts;
-  let told: string | undefined;
+  const { client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop } = parts;
+  let reported: string | undefined;
   return [
     { name: "unfinished claims", run: () => ipam.repair() },
     {
@@ -299,7 +299,7 @@ function periodicTasks(
       name: "own pod",
       async run() {
         const acting = filter.announcement();
-        const proxyRules = inProxysStead.report();
+        const proxyRules = proxyCompat.report();
         const fullMaps = filter.fill().flatMap((fill) => (isFull(fill) ? [fill.map] : []));
         const report: AgentReport = {
           programs: planes.refusal === undefined ? "loads" : { refused: planes.refusal },
@@ -308,10 +308,10 @@ function periodicTasks(
           proxyRules,
           fullMaps,
         };
-        if (told === JSON.stringify(report)) return;
+        if (reported === JSON.stringify(report)) return;
         if (config.podName === "") await client.get(NODES, { name: config.nodeName });
         else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, report);
-        told = JSON.stringify(report);
+        reported = JSON.stringify(report);
         if (acting === undefined) return;
         filter.announced(acting);
         confirmIfProven(filter, proving);
@@ -364,7 +364,7 @@ async function openSockets(
       services: () => servicesTable(loop.model),
       settings: () => settingsTable(loop.model),
       problems: () => problemsTable(loop.model, loop.problems(), filter.fill()),
-      "hand-over": () => switchoverTable(filter.state()),
+      switchover: () => switchoverTable(filter.state()),
     },
   });
   const opened = [await serveLines(adminSocket(config.directories.run), admin)];

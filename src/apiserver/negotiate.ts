@@ -3,17 +3,17 @@ import { notAcceptable } from "./status-errors.ts";
 /** In which shape the client wants objects: themselves, rows of a table, or only their metadata. */
 export type Shape = "object" | "table" | "metadata";
 
-export interface Wanted {
+export interface RequestedFormat {
   shape: Shape;
   /** Version of the table or metadata kind the client asked for. */
   version: string;
   yaml: boolean;
 }
 
-const PLAIN: Wanted = { shape: "object", version: "v1", yaml: false };
+const PLAIN: RequestedFormat = { shape: "object", version: "v1", yaml: false };
 
 /** The first entry of `Accept` this server can serve. */
-export function negotiate(accept: string | undefined): Wanted {
+export function negotiate(accept: string | undefined): RequestedFormat {
   if (accept === undefined || accept === "") return PLAIN;
   for (const entry of accept.split(",")) {
     const [type, ...parameters] = entry.split(";").map((part) => part.trim());

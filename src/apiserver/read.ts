@@ -4,7 +4,7 @@ import { matchesFields, parseFieldSelector } from "../api/schema/field-selector.
 import { matchesLabels, parseLabelSelector } from "../api/schema/selector.ts";
 import type { Call, Reply } from "./call.ts";
 import { bodyOf, type Core, findStored, objectOf } from "./core.ts";
-import { negotiate, type Wanted } from "./negotiate.ts";
+import { negotiate, type RequestedFormat } from "./negotiate.ts";
 import { storageKey } from "./registry.ts";
 import type { ServedKind } from "./resource.ts";
 import { badRequest, expired, futureRevision } from "./status-errors.ts";
@@ -60,12 +60,18 @@ export async function get(core: Core, call: Call): Promise<Reply> {
   return shaped(tableFor(core, call, wanted, [stored], metadata), wanted);
 }
 
-function shaped(value: unknown, wanted: Wanted): Reply {
+function shaped(value: unknown, wanted: RequestedFormat): Reply {
   if (!wanted.yaml) return { status: 200, body: JSON.stringify(value) };
   return { status: 200, headers: { "content-type": "application/yaml" }, body: stringify(value) };
 }
 
-function tableFor(core: Core, call: Call, wanted: Wanted, page: readonly Stored[], metadata: Record<string, unknown>) {
+function tableFor(
+  core: Core,
+  call: Call,
+  wanted: RequestedFormat,
+  page: readonly Stored[],
+  metadata: Record<string, unknown>,
+) {
   const objects = page.map((stored) => objectOf(call.kind, stored));
   const include = includeObjectOf(call.query);
   return tableOf(call.kind, objects, { version: wanted.version, include, now: core.now(), metadata, header: true });

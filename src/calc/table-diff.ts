@@ -6,7 +6,7 @@ import type { TableDelta } from "./model.ts";
  */
 export class TableDiff<T> {
   readonly #values = new Map<string, T>();
-  readonly #told = new Map<string, T>();
+  readonly #emitted = new Map<string, T>();
   readonly #dirty = new Set<string>();
 
   set(id: string, value: T | undefined): void {
@@ -23,16 +23,16 @@ export class TableDiff<T> {
     const delta: TableDelta<T> = { set: [], remove: [] };
     for (const id of [...this.#dirty].sort()) {
       const value = this.#values.get(id);
-      const told = this.#told.get(id);
-      if (isSame(value, told)) {
+      const emitted = this.#emitted.get(id);
+      if (isSame(value, emitted)) {
         // One of two equal values is enough to keep.
-        if (told !== undefined) this.#values.set(id, told);
+        if (emitted !== undefined) this.#values.set(id, emitted);
       } else if (value === undefined) {
         delta.remove.push(id);
-        this.#told.delete(id);
+        this.#emitted.delete(id);
       } else {
         delta.set.push(value);
-        this.#told.set(id, value);
+        this.#emitted.set(id, value);
       }
     }
     this.#dirty.clear();
@@ -41,7 +41,7 @@ export class TableDiff<T> {
 }
 
 /** Compared as text, and only where there is something to compare with: most of a large first model is new. */
-function isSame<T>(value: T | undefined, told: T | undefined): boolean {
-  if (value === told) return true;
-  return value !== undefined && told !== undefined && JSON.stringify(value) === JSON.stringify(told);
+function isSame<T>(value: T | undefined, emitted: T | undefined): boolean {
+  if (value === emitted) return true;
+  return value !== undefined && emitted !== undefined && JSON.stringify(value) === JSON.stringify(emitted);
 }

@@ -29,7 +29,7 @@ export function reasonOfApiCode(code: string): string | undefined {
   return words?.map((word) => word.charAt(0) + word.slice(1).toLowerCase()).join("");
 }
 
-/** What to do, where the reason alone tells. */
+/** The fix, where it follows from the reason alone. */
 export const FIX_BY_REASON: Record<string, string> = {
   Unauthorized: "check the credentials of the kubeconfig's context",
   Forbidden: "ask the cluster's owner for the right it names, or use another --context",

@@ -113,7 +113,7 @@ function section(heading: string, items: readonly Item[], width: number, help: H
 
 const WIDEST_TERM = 26;
 
-/** The term, and its text beside it; below it where the term is too long. */
+/** The term, and its text in the next column; below it where the term is too long. */
 function itemLines([term, text]: Item, widest: number, width: number, help: Help): string[] {
   const indent = " ".repeat(widest + 4);
   const lines = help.boxWrap(text, width - indent.length).split("\n");

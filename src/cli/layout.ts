@@ -4,7 +4,7 @@ import wrapAnsi from "wrap-ansi";
 /** Below this a column is too narrow to read; it then takes what it needs and the line is as wide as it is. */
 const NARROWEST = 8;
 
-/** Lines of at most `width` columns; a word that is longer is broken, behind a separator if it has one. Escape sequences take no room. */
+/** Lines of at most `width` columns; a word that is longer is broken, behind a separator if it has one. Escape sequences have no width. */
 export function wrap(text: string, width: number): string[] {
   if (stringWidth(text) <= width) return [text];
   const room = Math.max(width, NARROWEST);
@@ -70,7 +70,7 @@ function columnWidths(lines: readonly (readonly string[])[], room: number): numb
   return share(natural, least, room);
 }
 
-/** Raises all widths from `least` together, each up to what it asks for, until the room is used. */
+/** Raises all widths from `least` together, each up to what it asks for, until the width is used. */
 function share(natural: readonly number[], least: readonly number[], room: number): number[] {
   const widths = [...least];
   for (let left = room - sum(widths); left > 0; left--) {

@@ -43,7 +43,7 @@ export async function formatTable({ columns, rows, empty }: Table, width = Numbe
   return `${layTable(lines, Number.isFinite(width) ? NARROW_GAP : GAP, width).join("\n")}\n`;
 }
 
-/** The table as it is when there is room for it; nothing where a sign may take more than one column. */
+/** The table as it is if it fits; undefined if a character may take more than one column. */
 function plainLines(lines: readonly (readonly string[])[]): string[] | undefined {
   if (lines.some((line) => line.some((cell) => !isAscii(cell)))) return undefined;
   const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));

@@ -1,4 +1,4 @@
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import { VERSION } from "../api/tables/release.ts";
 import { addCheckCommand, addStatusCommands } from "./commands/check/check.command.ts";
 import { addClusterCommands } from "./commands/cluster/cluster.command.ts";
@@ -11,7 +11,7 @@ import {
 import { addResourceCommands } from "./commands/resources/resources.command.ts";
 import { addRunCommands } from "./commands/runs/runs.command.ts";
 import { addMigrateCommands } from "./commands/upgrade/migrate.command.ts";
-import { addFlowsCommands, addUpgradeCommand } from "./commands/upgrade/upgrade.command.ts";
+import { addFlowLogsCommands, addUpgradeCommand } from "./commands/upgrade/upgrade.command.ts";
 import { errors } from "./errors.ts";
 import { completedWith, duration, oneOf, someText, wholeNumber } from "./flags.ts";
 import { document, formatHelpFor, helpOfOptions } from "./help.ts";
@@ -55,7 +55,7 @@ export function buildProgram(world: CliContext): Command {
   addProxyCommands(program, start);
   addUpgradeCommand(program, start);
   addMigrateCommands(program, start);
-  addFlowsCommands(program, start);
+  addFlowLogsCommands(program, start);
   addUninstallCommand(program, start);
   program.commandsGroup("Plans and Runs:");
   addRunCommands(program, world, start);
@@ -95,8 +95,9 @@ function addOtherCommands(program: Command, world: CliContext, start: Start): vo
       (await import("./commands/completion/complete.run.ts")).complete(world, program, words),
     );
   program
-    .command("start-story", { hidden: true })
-    .option("--paper", "with simulated nodes, also as root")
+    .command("start-demo", { hidden: true })
+    .option("--simulated", "with simulated nodes, also as root")
+    .addOption(new Option("--paper", "the same as --simulated").hideHelp())
     .action(start(async () => (await import("./commands/demo/demo.run.ts")).runDemo));
 }
 

@@ -46,7 +46,7 @@ export interface CliContext {
   loadClusterCommands(): Promise<ClusterCommands>;
 }
 
-/** What a command gets beside its own flags. */
+/** The context of a command, in addition to its own flags. */
 export interface Session extends CliContext {
   flags: GlobalFlags;
 }

@@ -7,7 +7,7 @@ describe("vendorctl on a good day", () => {
     const { exit, out } = await vendorctl([]);
     expect(exit).toBe(0);
     expect(out).toContain("Usage: vendorctl");
-    expect(out).not.toContain("start-story");
+    expect(out).not.toContain("start-demo");
     expect(out.trimEnd().split("\n").length).toBeLessThanOrEqual(40);
   });
 

@@ -30,7 +30,7 @@ export function createInformer<T extends KubeObject>(
     markSynced = resolve;
   });
 
-  const tell = (handler: (change: Change<T>) => void, change: Change<T>) => {
+  const notify = (handler: (change: Change<T>) => void, change: Change<T>) => {
     try {
       handler(change);
     } catch (error) {
@@ -43,7 +43,7 @@ export function createInformer<T extends KubeObject>(
     client,
     kind,
     (finding) => {
-      for (const change of cache.drain(finding)) for (const handler of handlers) tell(handler, change);
+      for (const change of cache.drain(finding)) for (const handler of handlers) notify(handler, change);
       if (finding.found === "all") markSynced();
     },
     stopping.signal,
@@ -58,7 +58,7 @@ export function createInformer<T extends KubeObject>(
       // A copy of the function, so that the same one registered twice is told twice and ended apart.
       const own = (change: Change<T>) => handler(change);
       handlers.add(own);
-      for (const [key, object] of cache.entries()) tell(own, { type: "added", key, object });
+      for (const [key, object] of cache.entries()) notify(own, { type: "added", key, object });
       return () => handlers.delete(own);
     },
     async stop() {

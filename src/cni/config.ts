@@ -1,4 +1,4 @@
-/** What the runtime tells the plugin beside its standard input. */
+/** What the runtime passes to the plugin in addition to its standard input. */
 export interface PluginEnv {
   command: string;
   containerId: string;
@@ -20,7 +20,7 @@ export function readPluginEnv(env: Env = process.env): PluginEnv {
   };
 }
 
-/** What `vendor cni-install` is told. */
+/** The environment of `vendor cni-install`. */
 export interface InstallConfig {
   /** The node's directory of plugins, as this container sees it. */
   binDir: string;

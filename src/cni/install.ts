@@ -17,7 +17,7 @@ import { type InstallConfig, readInstallConfig } from "./config.ts";
 import { errors } from "./errors.ts";
 
 const PLUGIN = "vendor";
-/** What the plugin is run by, beside it: hidden, so that nobody takes it for a plugin. */
+/** The interpreter of the plugin, in the same directory: hidden, so that it is not taken for a plugin. */
 const INTERPRETER_DIR = ".vendor";
 
 /**
@@ -64,7 +64,7 @@ export function uninstallCni({
   });
 }
 
-/** The bundle is a file of its own beside the one this runs from. */
+/** The bundle is a separate file next to the one this runs from. */
 function pluginBundle(): string {
   return join(dirname(fileURLToPath(import.meta.url)), "cni-plugin.cjs");
 }
@@ -88,7 +88,7 @@ function writeIfOther(path: string, text: string, mode: number): string[] {
   return putting(path, (fresh) => writeFileSync(fresh, text, { mode }));
 }
 
-/** It is large, so on one file system it is not copied; and a copy is told from another program by its size and age. */
+/** It is large, so on one file system it is not copied; a copy is recognised by its size and age. */
 function copyIfOther(from: string, path: string): string[] {
   if (existsSync(path)) {
     const [there, here] = [statSync(path), statSync(from)];

@@ -47,7 +47,7 @@ async function answered(request: CniRequest, ask: RequestAgent): Promise<PluginE
   try {
     answer = (await ask(socket, request, command === "STATUS" ? STATUS_MS : patience)) as CniAnswer;
   } catch (error) {
-    // Nobody there: to come back later is all a runtime can do, but for STATUS it is the answer itself.
+    // The agent is down: "try again later" is all a runtime can act on, but for STATUS it is the answer itself.
     const code = command === "STATUS" ? CNI_CODES.notAvailable : CNI_CODES.tryAgainLater;
     const details = error instanceof Error ? error.message : String(error);
     throw new Refusal({ code, msg: "the node's agent does not answer", details }, config.cniVersion);

@@ -10,7 +10,7 @@ import type { Informers } from "./informers.ts";
 import { isRace } from "./race.ts";
 import type { SettingsStore } from "./settings/settings-holder.ts";
 
-/** What every controller of this room works with. */
+/** Dependencies of every controller of this module. */
 export interface ControllerContext {
   client: Client;
   informers: Informers;

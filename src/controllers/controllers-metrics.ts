@@ -1,6 +1,6 @@
 import type { Counter, Gauge, Metrics } from "../kit/metrics.ts";
 
-/** The numbers this program tells about its work. */
+/** The metrics of this program. */
 export interface ControllersMetrics {
   reconciles: Counter;
   leading: Gauge;

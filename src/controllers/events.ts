@@ -25,7 +25,7 @@ export function createEvents(client: Client, source: string, clock: Clock, log: 
       if (said.size >= MOST_REMEMBERED) said.clear();
       said.add(key);
       log.warn({ kind: about.kind, name: about.metadata.name, reason }, message);
-      // Named after what it says, so that a restarted program does not say it again beside the first.
+      // Named after its content, so that a restarted program does not create a duplicate.
       const suffix = createHash("sha256").update(key).digest("hex").slice(0, 16);
       const event = eventOf(about, { suffix, reason, message, source, now: clock.now() });
       client.create(EVENTS, event).catch((error: unknown) => {

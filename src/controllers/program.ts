@@ -30,7 +30,7 @@ export const controllersProgram: Program = async (world) => {
   let running: RunningControllers | undefined;
 
   const ready = {
-    // Any answer will do: what counts is that there is somebody to talk to.
+    // Any answer will do: it proves that the API server is reachable.
     api: async () => {
       await client.raw({ method: "GET", path: "/version", signal: AbortSignal.timeout(API_ANSWER_MS) });
       return undefined;
@@ -68,7 +68,7 @@ export const controllersProgram: Program = async (world) => {
     identity: `${config.podName}_${randomUUID()}`,
     onError: (error: unknown) => log.warn({ error }, "the lease could not be taken or renewed"),
   };
-  // Whoever waited for kinds that are not there would never be ready, and hold up every roll-out.
+  // Waiting for kinds that do not exist would never end, and block every rollout.
   const election = config.datastore === "etcd" ? undefined : electLeader(electing, lead);
   if (!election) log.info({}, "the datastore is etcd: there is nothing to reconcile in the Kubernetes API");
   await untilAborted(world.signal);

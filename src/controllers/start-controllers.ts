@@ -38,7 +38,7 @@ export function startControllers({ client, config, metrics, clock, log }: Contro
     profileController(context),
     hostEndpointController(context),
     ipamController(context),
-    // Last: the others are told of the settings it finds.
+    // Last: it notifies the others of the settings it finds.
     settingsController(context),
   ];
   return {

@@ -1,6 +1,6 @@
 import type { DataplaneModel, ModelDelta } from "../calc/model.ts";
 
-/** Nothing new: whoever is given it tries again what failed. */
+/** Nothing new: the receiver retries what failed. */
 export function emptyDelta(inSync: boolean): ModelDelta {
   const none = () => ({ set: [], remove: [] });
   return {

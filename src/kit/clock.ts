@@ -1,4 +1,4 @@
-/** Time as a port: whoever waits takes a clock, so a test can move it. */
+/** Time as a port: code that waits takes a clock, so a test can move it. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;

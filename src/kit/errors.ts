@@ -1,6 +1,6 @@
 /**
  * Every failure a person can meet has a stable code, one sentence and, where there is one, the fix.
- * Rooms declare theirs as a closed set:
+ * Modules declare theirs as a closed set:
  *
  *   export const errors = defineErrors({
  *     PORT_IN_USE: { args: ["port"], say: (port: number) => `port ${port} is already in use`, fix: () => "choose another with --port" },

@@ -2,7 +2,7 @@ import { getMaxListeners, setMaxListeners } from "node:events";
 
 /**
  * Does something for every item, a few at a time. The first failure stops the taking of new items, lets those under way end,
- * and is thrown; whoever calls again may meet items that are done already.
+ * and is thrown; a caller that retries may meet items that are done already.
  */
 export async function inParallel<T>(
   items: Iterable<T> | AsyncIterable<T>,

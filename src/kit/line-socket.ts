@@ -7,11 +7,11 @@ export interface LineServer {
   close(): Promise<void>;
 }
 
-/** A question longer than this is nobody's we know. */
+/** A request longer than this is not from a client of ours. */
 const LONGEST = 4 * 1024 * 1024;
 
 /**
- * Listens where `path` is, taking the place of whoever listened there before: a process that was killed leaves its socket behind.
+ * Listens at `path`, replacing an earlier socket: a process that was killed leaves its socket behind.
  * Only the user we run as may connect. What `replyTo` throws ends the connection without an answer.
  */
 export async function serveLines(path: string, answer: (question: unknown) => Promise<unknown>): Promise<LineServer> {
@@ -35,7 +35,7 @@ export async function serveLines(path: string, answer: (question: unknown) => Pr
   };
 }
 
-/** Asks, and gives what is answered. Rejects when nobody listens, when the answer does not come in time, or is cut off. */
+/** Sends a request and returns the reply. Rejects if no server listens, if the reply does not come in time, or is cut off. */
 export function requestLine(path: string, question: unknown, timeoutMs: number): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);

@@ -20,7 +20,7 @@ export interface LogOptions {
   write(line: string): void;
 }
 
-/** For tests, and for whoever was given no log. */
+/** For tests, and as the default. */
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => silentLog };
 
 /** Opens a log. The library behind it is loaded only now, because short commands never log. */

@@ -1,4 +1,4 @@
-/** Numbers a program tells about itself, in the text form Prometheus reads. Series exist from their first value on. */
+/** Metrics of a program, in the Prometheus text format. Series exist from their first value on. */
 export interface Metrics {
   counter(name: string, help: string): Counter;
   gauge(name: string, help: string): Gauge;

@@ -77,8 +77,8 @@ const HOST = "127.0.0.1";
 /** A whole cluster in this process; comes back when its nodes and its own pods are ready. */
 export async function startCluster(options: ClusterOptions): Promise<LocalCluster> {
   const { clock = systemClock, log = silentLog, report = () => {} } = options;
-  const personality = platformProfile(options.kind);
-  const ground = await infrastructureOf(options, personality, clock, log);
+  const profile = platformProfile(options.kind);
+  const ground = await infrastructureOf(options, profile, clock, log);
   const { runtime, programs } = ground;
   const closers: (() => Promise<void>)[] = [];
   const close = async () => {
@@ -87,7 +87,7 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
   closers.push(() => ground.close());
   try {
     report("api", "running");
-    const { server, url, keys, platform } = await startServer(options, personality, ground);
+    const { server, url, keys, platform } = await startServer(options, profile, ground);
     // What runs on the ground ends before the server it talks to.
     closers.unshift(() => server.close());
     report("api", "done");
@@ -95,9 +95,9 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
     report("platform", "running");
     const client = createClient(server.transport(), { userAgent: "vendorctl", clock });
     const isNew = server.store.get("/namespaces", "", "kube-system") === undefined;
-    await createMissing(client, bootstrapObjects(keys, platform.apiAddress.port, personality.serviceCidrs[0]!));
+    await createMissing(client, bootstrapObjects(keys, platform.apiAddress.port, profile.serviceCidrs[0]!));
     // A cluster that comes back has what its people made of it; the platform does not start over.
-    if (isNew) await createMissing(client, personality.objects(platform));
+    if (isNew) await createMissing(client, profile.objects(platform));
     await pointToServer(client, platform.apiAddress);
     const controllers = startControllers({
       transport: server.transport(),
@@ -106,7 +106,7 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
       rootCa: keys.authority.certificate,
     });
     closers.push(() => controllers.stop());
-    for (const behaviour of personality.behaviours) {
+    for (const behaviour of profile.behaviours) {
       const running = behaviour.start({
         client: createClient(server.transport(), { userAgent: behaviour.name, clock }),
         clock,
@@ -117,10 +117,10 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
     report("platform", "done");
 
     report("nodes", "running");
-    ground.attach({ server, client, profile: personality, platform, clock, log });
+    ground.attach({ server, client, profile, platform, clock, log });
     const kubelet = startKubelet({ transport: server.transport(), runtime, clock, log });
     closers.push(() => kubelet.stop());
-    const nodes = ground.nodes(personality.nodes(platform));
+    const nodes = ground.nodes(profile.nodes(platform));
     await Promise.all(nodes.map((node) => kubelet.addNode(node)));
     report("nodes", "done");
 
@@ -128,7 +128,7 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
       report("installed", "running");
       await seedInstalled(client, {
         ...options.installed,
-        kind: personality.kind,
+        kind: profile.kind,
         nodes: nodes.map(({ name }) => name),
       });
       report("installed", "done");
@@ -147,17 +147,17 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
 
 async function infrastructureOf(
   options: ClusterOptions,
-  personality: PlatformProfile,
+  profile: PlatformProfile,
   clock: Clock,
   log: Log,
 ): Promise<Infrastructure> {
   if (options.runtime !== "netns")
     return simulatedInfrastructure({ clock, ...(options.programs && { programs: options.programs }) });
   const { netnsInfrastructure } = await import("./netns-infrastructure.ts");
-  return await netnsInfrastructure({ name: options.name, profile: personality, clock, log });
+  return await netnsInfrastructure({ name: options.name, profile, clock, log });
 }
 
-async function startServer(options: ClusterOptions, personality: PlatformProfile, ground: Infrastructure) {
+async function startServer(options: ClusterOptions, profile: PlatformProfile, ground: Infrastructure) {
   const { host = HOST, port = 0, clock = systemClock } = options;
   const chosen = {
     name: options.name,
@@ -170,12 +170,12 @@ async function startServer(options: ClusterOptions, personality: PlatformProfile
   };
   const asked: PlatformProfileOptions = { ...chosen, apiAddress: ground.apiAddress({ host, port }) };
   // What the platform cannot be is refused here, before there is anything to take back.
-  personality.nodes(asked);
-  personality.objects(asked);
-  const names = personality.serverNames(asked);
+  profile.nodes(asked);
+  profile.objects(asked);
+  const names = profile.serverNames(asked);
   const keys =
     options.keys ?? createClusterKeys([...new Set([HOST, "localhost", host, ...names])], new Date(clock.now()));
-  const cidrs = chosen.dualStack ? personality.serviceCidrs : personality.serviceCidrs.slice(0, 1);
+  const cidrs = chosen.dualStack ? profile.serviceCidrs : profile.serviceCidrs.slice(0, 1);
   const server = await createApiServer({
     kinds: kubernetesKinds(),
     authorization: "rbac",

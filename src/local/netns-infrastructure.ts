@@ -35,7 +35,7 @@ const API_PORT = 6443;
 /** This machine's kernel: nodes are namespaces, pods are processes, and what they send are packets. */
 export async function netnsInfrastructure({
   name,
-  profile: personality,
+  profile,
   clock,
   log,
 }: NetnsInfrastructureOptions): Promise<Infrastructure> {
@@ -44,8 +44,8 @@ export async function netnsInfrastructure({
   const kernel = realKernel();
   const places = placesOf(name, kernel.cgroup.root() as string);
   await claim(kernel, places);
-  const router = routerIn(firstNetwork(personality, name));
-  const hosts = hostsFile(personality, name, router);
+  const router = routerIn(firstNetwork(profile, name));
+  const hosts = hostsFile(profile, name, router);
   let attached: (AttachedCluster & { proxy: ServiceProxy }) | undefined;
   try {
     await unpackImage(places.image);
@@ -60,7 +60,7 @@ export async function netnsInfrastructure({
       ...{ kernel, clock, log, hosts },
       references: referencesOf(client),
       token: (pod) => requestToken(client, pod),
-      apiService: { host: addressIn(personality.serviceCidrs[0] as string, 1), port: 443 },
+      apiService: { host: addressIn(profile.serviceCidrs[0] as string, 1), port: 443 },
       serveServices: (machine, pod) => proxy.serve(machine, pod),
     });
     return {
@@ -69,7 +69,7 @@ export async function netnsInfrastructure({
       podsBecomeReady: false,
       apiAddress: () => ({ host: router, port: API_PORT }),
       sockets: (platform) =>
-        portsOf(personality, platform).map((port) => ({
+        portsOf(profile, platform).map((port) => ({
           ...{ host: router, port },
           fd: kernel.netns.bind(segment.netns, { kind: "stream", address: "::", port }),
         })),
@@ -91,8 +91,8 @@ export async function netnsInfrastructure({
 }
 
 /** The first subnet is the first node's, whatever else is chosen. */
-function firstNetwork(personality: PlatformProfile, name: string): string {
-  const [first] = personality.nodes(smallest(name));
+function firstNetwork(profile: PlatformProfile, name: string): string {
+  const [first] = profile.nodes(smallest(name));
   return first?.networks?.[0] as string;
 }
 
@@ -102,9 +102,9 @@ function smallest(name: string): PlatformProfileOptions {
 }
 
 /** Nobody serves names on real nodes: those of the API server are written down, as the platform's own name server would give them. */
-function hostsFile(personality: PlatformProfile, name: string, router: string): string {
-  const { host } = personality.endpoint(smallest(name));
-  const clusterIP = addressIn(personality.serviceCidrs[0] as string, 1);
+function hostsFile(profile: PlatformProfile, name: string, router: string): string {
+  const { host } = profile.endpoint(smallest(name));
+  const clusterIP = addressIn(profile.serviceCidrs[0] as string, 1);
   return [
     "127.0.0.1 localhost",
     "::1 localhost",
@@ -115,8 +115,8 @@ function hostsFile(personality: PlatformProfile, name: string, router: string): 
 }
 
 /** Where the API server is, and where the platform says it is. */
-function portsOf(personality: PlatformProfile, platform: PlatformProfileOptions): number[] {
-  const endpoint: HostPort = personality.endpoint(platform);
+function portsOf(profile: PlatformProfile, platform: PlatformProfileOptions): number[] {
+  const endpoint: HostPort = profile.endpoint(platform);
   return [...new Set([API_PORT, endpoint.port])];
 }
 

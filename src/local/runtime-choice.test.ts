@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { chooseRuntime } from "./runtime-choice.ts";
 
-it("paper is what was asked for, and needs no reason", async () => {
+it("simulated nodes that were asked for need no reason", async () => {
   expect(await chooseRuntime({ runtime: "paper", nodes: 3 })).toEqual({ runtime: "paper" });
 });
 

@@ -30,13 +30,13 @@ export function simulatedInfrastructure({
     admissions: (store) => [services.learn(store), agents],
     nodes: (planned) =>
       planned.map((node) => ({ ...node, annotations: { ...node.annotations, ...simulatedNodeAnnotations() } })),
-    attach({ server, profile: personality, platform, log }) {
+    attach({ server, profile, platform, log }) {
       programs.attach({
         server,
-        addresses: platformAddresses(personality, platform),
-        servicesWorkOn: (node) => platformServesClusterIP(personality) || services.workOn(node),
+        addresses: platformAddresses(profile, platform),
+        servicesWorkOn: (node) => platformServesClusterIP(profile) || services.workOn(node),
       });
-      agents.start({ store: server.store, transport: server.transport, kind: personality.kind, clock, log });
+      agents.start({ store: server.store, transport: server.transport, kind: profile.kind, clock, log });
     },
     async close() {
       await runtime.close();

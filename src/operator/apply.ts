@@ -12,7 +12,7 @@ import { ownLabels } from "./render/metadata.ts";
 
 /** The field manager of everything the operator writes. */
 export const MANAGER = "vendor-operator";
-/** What we last applied, as a hash: tells a change of ours from a change by somebody else. */
+/** Hash of what we last applied: distinguishes a change of ours from drift. */
 const APPLIED = "operator.vendor.io/applied";
 
 export interface ApplyTools {
@@ -20,7 +20,7 @@ export interface ApplyTools {
   live: LiveObjects;
   log: Log;
   signal: AbortSignal;
-  /** Told of every field that somebody else had changed and we put back. */
+  /** Called for every field that drifted and was reverted. */
   onDrift(drift: Drift): void;
   onWrite(did: "applied" | "deleted"): void;
 }
@@ -86,7 +86,7 @@ export async function applyObject(tools: ApplyTools, wanted: KubeObject): Promis
   }
 }
 
-/** Somebody changed what we had applied, if we applied this very thing before and it is no longer so. */
+/** Drift: we applied this very object before and it is no longer equal. */
 function reportDrift(tools: ApplyTools, wanted: KubeObject, live: KubeObject, found: readonly Difference[]): void {
   if (live.metadata.annotations?.[APPLIED] !== wanted.metadata.annotations?.[APPLIED]) return;
   for (const difference of found) {
@@ -145,7 +145,7 @@ function stateOf(wanted: KubeObject, live: KubeObject): string {
   return `${wanted.metadata.annotations?.[APPLIED]} ${live.metadata.uid} ${live.metadata.generation ?? live.metadata.resourceVersion}`;
 }
 
-/** A field that can only be set when the object is made: the object has to be made anew. */
+/** An immutable field: the object has to be replaced. */
 function isImmutable(error: unknown): boolean {
   return (
     error instanceof StatusError && error.code === 422 && /immutable|may not change|cannot change/i.test(error.message)

@@ -84,7 +84,7 @@ export function hasAuthority(context: Pick<CertificateContext, "secrets" | "name
 
 /**
  * A component's certificates as they should be, from those there are. Good ones are kept; those of ours that end soon, are broken
- * or are not signed by the authority are issued again. A Secret somebody else made is used if it can be, and never overwritten.
+ * or are not signed by the authority are issued again. A Secret of another owner is used if it can be, and never overwritten.
  */
 export function planCertificates(context: CertificateContext, component: Component): Certificates {
   const authority = planAuthority(context);
@@ -133,7 +133,7 @@ function planAuthority(context: CertificateContext): { pair: KeyPair; previous: 
 
 interface Planned {
   certificate: string;
-  /** Absent for somebody else's Secret. */
+  /** Absent for a Secret of another owner. */
   secret?: KubeObject;
   /** An authority besides ours that must be trusted for it. */
   trust?: string;

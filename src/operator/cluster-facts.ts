@@ -63,8 +63,8 @@ function bootstrapConfiguration(observed: Observed): BootstrapConfiguration | un
 }
 
 /**
- * The API server's stable address where the platform itself tells it: clusters on which eBPF is the default need no map.
- * What is only an address of one of several servers is not told in these places.
+ * The API server's stable address if the platform itself reports it: clusters on which eBPF is the default need no map.
+ * An address of one of several servers is not reported in these places.
  */
 export function platformEndpoint(observed: Observed, kind: ClusterKind): { host: string; port: string } | undefined {
   const { operatorReads }: EndpointRule = ENDPOINT_RULES[kind];

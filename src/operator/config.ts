@@ -3,7 +3,7 @@ import { parseVersion } from "../api/tables/version.ts";
 import { INSTALLED_RELEASE } from "../api/tables/version-gates.ts";
 import { errors } from "./errors.ts";
 
-/** What the operator is told by its Deployment. */
+/** The environment of the operator's Deployment. */
 export interface OperatorConfig {
   /** Its own namespace: the endpoint map, the certificate authority and pull secrets are there. */
   namespace: string;

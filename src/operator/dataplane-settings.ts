@@ -13,7 +13,7 @@ export interface DataplaneChoice {
 
 /**
  * What the operator says in the data plane configuration `default`. Whether eBPF acts is for the operator to say; the rest are
- * suggestions: where somebody else has set the field, theirs stands.
+ * suggestions: a value that another manager has set stays.
  */
 export function dataplaneSettings(live: KubeObject | undefined, choice: DataplaneChoice): KubeObject {
   const { kind, bpfEnabled, leaveProxyRules } = choice;

@@ -1,11 +1,11 @@
 import type { Drift } from "./field-diff.ts";
 import type { Part } from "./outcome.ts";
 
-/** Long enough for whoever made the change to wonder where it went. */
+/** Long enough for the user who made the change to see it. */
 const REPORTED_FOR_MS = 3_600_000;
 const MOST_REPORTED = 3;
 
-/** What was put back lately, by part; kept to be told in status. */
+/** Recently reverted drift, by part; reported in status. */
 export interface DriftReport {
   note(part: Part, drift: Drift, now: number): void;
   of(part: Part, now: number): Drift[];

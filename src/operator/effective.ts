@@ -49,7 +49,7 @@ function obstacles(observed: Observed, spec: InstallationSpec, kind: ClusterKind
   ];
 }
 
-/** The API server's real address: the endpoint map's; with eBPF, where there is no map, the one the platform itself tells. */
+/** The API server's real address: the endpoint map's; with eBPF and without a map, the one the platform itself reports. */
 export function apiEndpoint(
   observed: Observed,
   kind: ClusterKind,

@@ -19,7 +19,7 @@ const METADATA_IDENTITY = new Set(["name", "namespace"]);
 
 /**
  * Where the live object differs from the wanted one. It does not differ when every field we want has our value and is owned by us,
- * and nothing else is owned by us. What others added is theirs. Ownership, which the server keeps per field, also tells how each
+ * and nothing else is owned by us. What others added is theirs. Ownership, which the server keeps per field, also shows how each
  * list merges, so nothing here knows any kind.
  */
 export function differences(wanted: KubeObject, live: KubeObject, manager: string): Difference[] {
@@ -51,7 +51,7 @@ function merged(a: Owned, b: Owned): Owned {
   return all;
 }
 
-/** The object without what identifies it: nobody applies or owns that. */
+/** The object without its identity: that has no owner. */
 function content(object: Fields, prefix = ""): Fields {
   const entries = Object.entries(object).filter(([key]) => !IDENTITY.has(key.replace(prefix, "")));
   const copy: Record<string, unknown> = Object.fromEntries(entries);
@@ -170,7 +170,7 @@ export interface Drift {
   time?: string;
 }
 
-/** Who made a field what it is: its newest owner besides us, or else whoever else wrote to the object last. */
+/** The manager that changed a field: its newest owner besides us, or else the last other writer of the object. */
 export function whoChanged(live: KubeObject, difference: Difference, manager: string): Pick<Drift, "manager" | "time"> {
   const others = (live.metadata.managedFields ?? [])
     .filter((entry) => entry.manager !== manager && !entry.subresource)

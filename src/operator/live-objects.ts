@@ -11,7 +11,7 @@ export interface LiveObjects {
   list<T extends KubeObject>(kind: ResourceKind): T[];
   /** The server answered a write with this. */
   wrote(kind: ResourceKind, object: KubeObject): void;
-  /** The server took our deletion; whether the object is gone, its informer will tell. */
+  /** The server accepted our deletion; the informer shows when the object is gone. */
   deleted(kind: ResourceKind, object: KubeObject): void;
   /** Returns the function that ends it, and forgets what the informer knew. */
   follow(kind: ResourceKind, informer: Informer<KubeObject>): () => void;

@@ -30,7 +30,7 @@ export function storedKind(noun: Noun): ResourceKind {
 
 /**
  * Every kind the operator makes objects of, in the order they are made; removal goes the other way. So: what pods need exists
- * before the pods, an aggregated API is announced last and taken back first, and rights outlive those who use them.
+ * before the pods, an APIService is created last and deleted first, and roles outlive the pods that use them.
  */
 export const MANAGED_KINDS: readonly ResourceKind[] = [
   NAMESPACES,
@@ -67,7 +67,7 @@ export function rankOf(object: KubeObject): number {
 
 const AFTER_NAMESPACES = 0.5;
 
-/** `Kind namespace/name`: how an object is called in messages, and what tells it from others. */
+/** `Kind namespace/name`: the name of an object in messages, and its key. */
 export function objectName({ kind, metadata }: Pick<KubeObject, "kind" | "metadata">): string {
   return `${kind} ${[metadata.namespace, metadata.name].filter(Boolean).join("/")}`;
 }

@@ -37,7 +37,7 @@ import { ACTIVE_OPERATOR } from "./single-operator.ts";
 
 const { namespaces, endpointMap, workloads } = vendorNames;
 
-/** Everything rendered carries it; what does not is nobody we know. */
+/** Everything rendered carries it; an object without it is not ours. */
 const OF_OURS = `app.kubernetes.io/managed-by=${MANAGER}`;
 
 interface Watched {
@@ -248,7 +248,7 @@ async function definitionsThere(
 
 const SIGHT_PATIENCE_MS = 20_000;
 
-/** Resolves when all of it is seen. What cannot be seen is told, so that status can say it: an API too old, a right too few. */
+/** Resolves when everything is in sync. What cannot be listed is reported, so that status can name it: an API too old, a missing right. */
 async function allSeen(followings: readonly Following[], clock: Clock): Promise<void> {
   const unseen = new Set(followings.map(({ plural }) => plural));
   const seen = followings.map(({ informer, plural }) => informer.synced.then(() => unseen.delete(plural)));

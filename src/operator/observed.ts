@@ -13,7 +13,7 @@ export interface Request extends KubeObject {
 
 /**
  * Everything the operator decides from, at one moment. Plain data: whatever is decided from it can be decided again in a test.
- * Objects are shared with the caches; nobody changes them.
+ * Objects are shared with the caches and immutable.
  */
 export interface Observed {
   /** Milliseconds since the epoch. */

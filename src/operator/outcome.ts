@@ -13,9 +13,9 @@ export type Part = (typeof PARTS)[number];
  */
 export type Outcome =
   | { kind: "ready"; message: string; computed?: InstallationSpec }
-  /** Nobody asked for anything, and nothing of it is left: there is no status either. */
+  /** Not requested, and nothing of it is left: there is no status either. */
   | { kind: "absent" }
-  /** An optional part nobody asked for. */
+  /** An optional part that is not requested. */
   | { kind: "notInstalled"; message: string }
   | { kind: "progressing"; waitingFor: string; recheckMs?: number; computed?: InstallationSpec }
   /** `retry`: look again soon though nothing we watch may change. */

@@ -32,7 +32,7 @@ export interface DataplaneView {
   /** One for every Linux node. */
   agents: readonly AgentView[];
   proxy: ProxyView;
-  /** Whether this kind of cluster has a service proxy that serves the standard data plane. */
+  /** Whether this kind of cluster has a service proxy that serves the nftables data plane. */
   needsProxy: boolean;
 }
 
@@ -87,7 +87,7 @@ function towardsStandard({ bpfEnabled, agents, proxy, needsProxy }: DataplaneVie
   return leaving.length > 0 ? { at: "leaving", ...byWhetherHeld(leaving) } : { at: "standard" };
 }
 
-/** Who is on the way, and who was told to stay for now. */
+/** Which nodes are switching, and which are held for now. */
 function byWhetherHeld(agents: readonly AgentView[]): { nodes: string[]; held: string[] } {
   return { nodes: namesOf(agents.filter(({ held }) => !held)), held: namesOf(agents.filter(({ held }) => held)) };
 }

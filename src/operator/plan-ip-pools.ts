@@ -9,7 +9,7 @@ import { ownLabels } from "./render/metadata.ts";
 
 type Pool = IPPool & KubeObject;
 
-/** Somebody else's pool that was just what we wanted: kept when the installation goes. */
+/** A pool of another owner that is equal to the desired one: kept when the installation is removed. */
 export const ADOPTED = "operator.vendor.io/adopted";
 
 export interface PoolsPlan {
@@ -20,7 +20,7 @@ export interface PoolsPlan {
   refusals: { reason: StatusReason; message: string }[];
 }
 
-/** What is to become of the pools there are, given those that are wanted. Pools are never taken from somebody else. */
+/** What to do with the actual pools, given the desired ones. A pool of another owner is never taken over. */
 export function planIpPools(wanted: readonly Pool[], live: readonly Pool[]): PoolsPlan {
   const plan: PoolsPlan = { apply: [], retire: [], refusals: [] };
   const claimed = new Set<string>();

@@ -43,7 +43,7 @@ describe("the service proxy, per kind of cluster", () => {
     ["when a node refuses", { ...acting, phase: "refused" }, { do: "wait" }],
     ["already parked, and a node is new", { ...acting, phase: "confirming", proxy: parked }, { do: "nothing" }],
     [
-      "parked, and a node is held on the standard data plane",
+      "parked, and a node is held on the nftables data plane",
       { ...acting, phase: "confirming", proxy: parked, nodesHeld: true },
       { do: "restore" },
     ],

@@ -13,7 +13,7 @@ export interface ProxyQuestion {
   managed: boolean;
   wanted: Dataplane;
   phase: Phase["at"];
-  /** Whether a node's own configuration keeps it on the standard data plane, where only the proxy serves. */
+  /** Whether a node's own configuration keeps it on the nftables data plane, where only the proxy serves. */
   nodesHeld: boolean;
   mode: "iptables" | "nftables" | "ipvs" | "none";
   proxy: ProxyView;
@@ -30,7 +30,7 @@ export type ProxyPlan =
   | { do: "leaveItsRules" }
   | { do: "nothing"; because: string }
   | { do: "wait"; for: string }
-  /** Nobody asked us; `next` is what a person would do now. */
+  /** Not managed by us; `next` is the command to run. */
   | { do: "unmanaged"; next: string }
   | { do: "refuse"; reason: StatusReason; message: string };
 
@@ -91,7 +91,7 @@ function towardsEbpf(question: ProxyQuestion): ProxyPlan {
     case "leave-its-rules-alone":
       // Before eBPF acts, so that the two never fight.
       if (cleanup === undefined) return { do: "leaveItsRules" };
-      // Somebody else's word stands, so waiting would never end.
+      // Another manager's value stays, so waiting would never end.
       return cleanup ? staysAgainstOrders(question) : { do: "nothing", because: RULES_LEFT };
     case "disable-in-cluster-configuration":
       return refuse("ServiceProxyOfTool", `The cluster tool manages kube-proxy: ${row.how}.`);

@@ -81,7 +81,7 @@ function readiness(observer: Observer | undefined, running: Running | undefined)
 }
 
 async function refuseToBeSecond(client: Client, config: OperatorConfig): Promise<void> {
-  // Who cannot ask now, because it may not read there yet or nobody answers, is told when it comes to act.
+  // If the lookup fails now, for lack of rights or of an answer, the conflict is reported at the first write.
   const active = await readActiveNamespace(client).catch(() => undefined);
   if (active === undefined || active === config.namespace) return;
   await reportRefusal(client, config.namespace, Date.now(), MANAGER).catch(() => {});

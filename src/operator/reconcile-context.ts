@@ -19,7 +19,7 @@ export interface ReconcileContext {
   apply(component: Component, wanted: readonly KubeObject[]): Promise<Applied>;
   /**
    * Pods that have addresses eBPF could not carry on. Looked up, not watched: it matters only on the way there. `generation` is
-   * that of the installation: whoever asks for eBPF anew is judged by the pods there are then.
+   * that of the installation: a new request for eBPF is evaluated with the pods that exist then.
    */
   podsWithFloatingIPs(generation: number | undefined): Promise<KubeObject[]>;
   lastEvent(pod: Pod): Promise<string | undefined>;
@@ -111,7 +111,7 @@ export async function dropFinalizer(
   );
 }
 
-/** Not by apply: that would make the resource anew if it is gone. The version makes sure that nobody's finalizer is lost. */
+/** Not by apply: that would create the resource again if it is gone. The resourceVersion makes sure that no other finalizer is lost. */
 async function writeFinalizers(
   { tools }: ReconcileContext,
   kind: ResourceKind,

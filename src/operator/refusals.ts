@@ -8,11 +8,11 @@ import { clusterFacts } from "./cluster-facts.ts";
 import { apiEndpoint, type Effective } from "./effective.ts";
 import type { Observed } from "./observed.ts";
 
-/** Judged by the part that can do something about it. */
+/** Evaluated by the part that can resolve it. */
 const NOT_OF_THE_NETWORK = new Set(["SERVICE_PROXY_CONFLICT"]);
 
 /**
- * Why the network cannot be what the installation asks for; nothing when it can. Judged with every default filled in, so that
+ * Why the network cannot be what the installation asks for; nothing when it can. Evaluated with every default filled in, so that
  * what would go wrong is known before anything changes. `conntrackCount` are the objects in the cluster whose traffic eBPF would have
  * to carry on; they are asked for only on the way to eBPF.
  */
@@ -38,7 +38,7 @@ export function networkRefusals(
   ];
 }
 
-/** What a person wrote, without what the server keeps beside it. */
+/** The user's spec, without fields of the server. */
 function bare(object: KubeObject): KubeObject {
   const { name, namespace, annotations } = object.metadata;
   return {
@@ -55,7 +55,7 @@ function inUsualPlace(map: KubeObject, { self }: Observed): KubeObject {
   return { ...map, metadata: { ...map.metadata, namespace: vendorNames.namespaces.operator } };
 }
 
-/** Pools the installation lists are judged as they will be; the others as they are. */
+/** Pools the installation lists are validated as they will be; the others as they are. */
 function foreignPools(observed: Observed, { spec }: Effective): KubeObject[] {
   const listed = new Set((spec.vendorNetwork?.ipPools ?? []).map(({ cidr }) => cidr));
   return observed.pools.filter((pool) => !listed.has(pool.spec.cidr));

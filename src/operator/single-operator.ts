@@ -8,7 +8,7 @@ import { ownLabels } from "./render/metadata.ts";
 /**
  * One cluster has one operator. The first to look after an installation writes its namespace here; copies of it in the same
  * namespace take turns by a lease, and an operator in another namespace reads this and stops. It also leaves its name, so that
- * the status of the cluster can tell.
+ * the status of the cluster can name it.
  */
 export const ACTIVE_OPERATOR = { namespace: vendorNames.namespaces.system, name: "active-operator" } as const;
 const KEY = "namespace";
@@ -20,7 +20,7 @@ function activeNamespace(map: KubeObject | undefined): string | undefined {
   return (map?.["data"] as Record<string, string> | undefined)?.[KEY];
 }
 
-/** As one of the network's objects: kept, put back, and removed with the rest. */
+/** As one of the network's objects: reconciled, and removed with the rest. */
 export function activeOperatorMap(namespace: string, owner: OwnerReference | undefined): KubeObject {
   return {
     apiVersion: "v1",
@@ -34,7 +34,7 @@ export function activeOperatorMap(namespace: string, owner: OwnerReference | und
   };
 }
 
-/** Of two that claim at once, one is told that the other did. */
+/** Of two that claim at once, one gets a conflict. */
 export async function claim(client: Client, map: KubeObject, manager: string): Promise<string | undefined> {
   try {
     return activeNamespace(await client.create(CONFIG_MAPS, map, { fieldManager: manager }));
@@ -60,7 +60,7 @@ export async function reportRefusal(client: Client, namespace: string, now: numb
   await client.patch(CONFIG_MAPS, ACTIVE_OPERATOR, { type: "merge", patch }, { fieldManager: manager });
 }
 
-/** The namespace of an operator that tried to run beside this one, not long ago. */
+/** The namespace of another operator that tried to run, not long ago. */
 export function refusedOperator(
   map: KubeObject | undefined,
   now: number,

@@ -12,7 +12,7 @@ import { conditionsOf } from "./outcome-conditions.ts";
 
 const STATUSES = storedKind("status");
 
-/** The resource that asks for a part, and whose status tells of it too. */
+/** The resource that requests a part, and whose status reports it too. */
 const REQUESTS: Record<Part, { kind: ResourceKind; of(observed: Observed): readonly KubeObject[] } | undefined> = {
   network: { kind: storedKind("installation"), of: ({ installations }) => installations },
   ippools: undefined,
@@ -31,16 +31,16 @@ export async function reportOutcome(
   part: Part,
   observed: Observed,
   outcome: Outcome,
-  putBack: readonly Drift[],
+  reverted: readonly Drift[],
 ): Promise<void> {
-  const told = withDrift(outcome, putBack);
+  const reported = withDrift(outcome, reverted);
   const request = REQUESTS[part];
   const generation = theOne(request?.of(observed) ?? observed.installations)?.metadata.generation;
-  await reportStatus(tools, part, observed.now, told, generation);
+  await reportStatus(tools, part, observed.now, reported, generation);
   if (!request) return;
   for (const object of request.of(observed)) {
     const mine = object.metadata.name === vendorNames.singleton;
-    await reportOnRequest(tools, request.kind, object, mine ? told : misnamedOutcome(object), observed);
+    await reportOnRequest(tools, request.kind, object, mine ? reported : misnamedOutcome(object), observed);
   }
 }
 
@@ -131,12 +131,12 @@ function installedBy(outcome: Outcome, installation: KubeObject, version: string
   };
 }
 
-function withDrift(outcome: Outcome, putBack: readonly Drift[]): Outcome {
-  if (outcome.kind !== "ready" || putBack.length === 0) return outcome;
-  const told = putBack.map(
+function withDrift(outcome: Outcome, reverted: readonly Drift[]): Outcome {
+  if (outcome.kind !== "ready" || reverted.length === 0) return outcome;
+  const reported = reverted.map(
     ({ object, path, manager, time }) => `${object} ${path}, changed by ${manager}${time ? ` at ${time}` : ""}`,
   );
-  return { ...outcome, message: `${outcome.message} Drift reverted: ${told.join("; ")}.` };
+  return { ...outcome, message: `${outcome.message} Drift reverted: ${reported.join("; ")}.` };
 }
 
 /** A server may keep or drop a null inside what it does not know; to us the two are the same. */

@@ -2,6 +2,6 @@
 export interface Layout {
   by: "operator" | "manifest";
   datastore: "api" | "etcd";
-  /** Who connects the pods: the service, a separate overlay beside it, or somebody else altogether. */
+  /** What connects the pods: the service, a separate overlay in addition, or another plugin altogether. */
   networking: "own" | "overlay" | "foreign";
 }

@@ -36,7 +36,7 @@ export function manifestSettings(layout: Layout, namespace: string): KubeObject[
   return layout.datastore === "etcd" ? [etcdSecret(namespace), settings] : [settings];
 }
 
-/** Empty: whoever installed put in what their etcd asked for. */
+/** Empty: the user filled in what their etcd required. */
 function etcdSecret(namespace: string): KubeObject {
   return {
     apiVersion: "v1",

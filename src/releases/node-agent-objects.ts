@@ -57,7 +57,7 @@ function daemonSet(place: Place, release: OldRelease, layout: Layout): KubeObjec
   };
 }
 
-/** The operator ran one container; the plain manifests a second one beside it, for the CNI plugin or the overlay. */
+/** The operator ran one container; the plain manifests a second one, for the CNI plugin or the overlay. */
 function containers(release: OldRelease, layout: Layout): object[] {
   const agent = {
     name: workloads.node,

@@ -23,7 +23,7 @@ export function openReleaseFiles(options: { manifestUrl?: string; signal?: Abort
       if (!/^[A-Za-z0-9][\w.-]*(?:\/[A-Za-z0-9][\w.-]*)?$/.test(name)) throw errors.MANIFEST_NAME_UNUSABLE(name);
       const text = texts.get(name) ?? read(name);
       texts.set(name, text);
-      // What failed is tried again the next time somebody asks.
+      // A failure is not cached: the next call tries again.
       return await text.catch((error: unknown) => {
         texts.delete(name);
         throw error;
@@ -87,7 +87,7 @@ async function readBuiltIn(name: string): Promise<string> {
   }
 }
 
-/** From the sources as from the bundle: the folder beside the package's own description. */
+/** From the sources as from the bundle: the folder next to the package's own description. */
 function manifestsFolder(): string | undefined {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package.json"))) {

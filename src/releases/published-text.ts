@@ -13,7 +13,7 @@ const TITLES: Record<PublishedFile, string> = {
   operatorCrds: "The CRDs.",
 };
 
-/** What the older manifests said beside their settings, by the path in an object of a kind. */
+/** The comments of the older manifests at their settings, by the path in an object of a kind. */
 const REMARKS: readonly (readonly [kind: string, path: readonly string[], text: string])[] = [
   ["ConfigMap", ["data", "veth_mtu"], "0 finds it from the node's interfaces."],
   ["ConfigMap", ["data", "ipv4_pool_cidr"], "Pods of the first pool get their addresses from here."],
@@ -23,7 +23,7 @@ const REMARKS: readonly (readonly [kind: string, path: readonly string[], text: 
   ["Secret", ["data"], "Put in base64 what your etcd asks for."],
 ];
 
-/** A file of an older release as it was published: with its remarks, so that a person's own are told from them. */
+/** A file of an older release as it was published: with its comments, so that a user's own can be distinguished from them. */
 export function publishedText(file: PublishedFile, release: OldRelease, options: { without?: string } = {}): string {
   const objects = publishedObjects(file, release).filter(({ kind }) => kind !== options.without);
   const documents = objects.map((object) => `---\n${printed(object)}`);

@@ -40,7 +40,7 @@ interface DeploymentParts {
   labels?: Record<string, string>;
 }
 
-/** A Deployment of one container, told apart by `k8s-app`. */
+/** A Deployment of one container, identified by `k8s-app`. */
 export function deployment({ name, namespace }: Place, parts: DeploymentParts): KubeObject {
   const { release, replicas = 1, container, pod = {}, labels } = parts;
   const selector = { "k8s-app": name };

@@ -25,7 +25,7 @@ export const remove: Verb = async (parts, asked) => {
   return shaper(parts, asked).one(parts.translator.toServed(kind, left as KubeObject));
 };
 
-/** One by one, so that each is judged as if it were deleted by name. What may not go is found before anything goes. */
+/** One by one, so that each is validated as if it were deleted by name. What may not be deleted is found before any delete. */
 export const removeCollection: Verb = async (parts, asked) => {
   const { kind, incoming } = asked;
   const { items, metadata } = await selected(parts, asked);

@@ -10,7 +10,7 @@ export const errors = defineErrors({
     exitCode: CONFIG,
   },
   V3API_BAD_SETTING: {
-    args: ["name", "value", "wanted"],
+    args: ["name", "value", "expected"],
     say: (name: string, value: string, wanted: string) => `${name} is "${value}", which is not ${wanted}`,
     fix: (name: string) => `correct ${name} in the pod's environment`,
     exitCode: CONFIG,

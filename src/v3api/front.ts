@@ -25,9 +25,9 @@ const VERBS: Readonly<Record<string, Verb>> = {
   delete: remove,
   deletecollection: removeCollection,
 };
-/** What a status may be asked for; it is written by whoever runs the thing. */
+/** The verbs of a status; it is written by the program that runs the object. */
 const STATUS_VERBS = new Set(["get", "update", "patch"]);
-/** Asked by whoever keeps this server alive, who has no name here. */
+/** For kubelet probes, which are anonymous here. */
 const HEALTH = /^\/(livez|readyz|healthz)(?:\/(.+))?$/;
 
 export interface FrontOptions {
@@ -58,7 +58,7 @@ export class Front implements Handler {
     return reply;
   }
 
-  async #route(incoming: Incoming, tell: (verb: string, resource: string) => void): Promise<Reply> {
+  async #route(incoming: Incoming, record: (verb: string, resource: string) => void): Promise<Reply> {
     const query = new URLSearchParams(incoming.search);
     const info = requestInfo(incoming.method, incoming.path, query);
     if (!info.resource) {
@@ -71,7 +71,7 @@ export class Front implements Handler {
     const kind = this.#parts.kinds.find(
       ({ served }) => served.group === info.group && served.version === info.version && served.plural === info.plural,
     );
-    tell(info.verb, kind?.served.plural ?? "");
+    record(info.verb, kind?.served.plural ?? "");
     await this.#authorize(incoming.user, info);
     if (!kind) throw noSuchPath();
     const verb = verbOf(kind, info);

@@ -14,8 +14,8 @@ import type { V3Kind } from "./kinds.ts";
 import { causeOf } from "./validate.ts";
 
 /**
- * Rules that take more than the object itself: who asks, and what else there is. They read, then somebody writes, so between the two a
- * tier may go or a pool come; what then does not fit is shown by the operator's status and is no danger to anybody's traffic.
+ * Rules that need more than the object itself: the user, and other objects. A write follows the read, so between the two a
+ * tier may be deleted or a pool created; what then does not fit is shown by the operator's status and does not affect traffic.
  */
 export class Guards {
   readonly #backend: Backend;
@@ -28,7 +28,7 @@ export class Guards {
     this.#names = names;
   }
 
-  /** Objects that are somebody else's to write, whatever is in them. */
+  /** Objects that only other programs may write, whatever is in them. */
   mayTouch(kind: V3Kind, name: string, user: UserInfo): void {
     if (kind.tiered && orchestratorTier(name) !== undefined) {
       const why = "it mirrors a Kubernetes policy; change that one";

@@ -60,7 +60,7 @@ function asObject(parts: Parts, asked: V3Request, patched: unknown): KubeObject 
 }
 
 /**
- * Who owns which field is kept by the main API server, so it is asked what would come of the apply, that is judged, and the apply
+ * Field ownership is kept by the main API server, so it runs the apply as a dry run, the result is validated, and the apply
  * sent again for the same version. Defaults the result lacks are applied as well, by the same manager: they follow from its fields.
  */
 async function applyOnce(parts: Parts, asked: V3Request): Promise<Attempt> {

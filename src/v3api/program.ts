@@ -138,7 +138,7 @@ async function keepTrust(
   }
 }
 
-/** Watches end by the same signal; whoever is being answered gets the answer. */
+/** Watches end by the same signal; requests in progress are answered. */
 async function closeGently(clock: Clock, server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   const cancel = clock.setTimeout(() => server.closeAllConnections(), FAREWELL_MS);

@@ -81,7 +81,7 @@ async function follow(parts: Parts, { kind }: V3Request, { lines, selection, sha
       if (text !== undefined && !sink.write(text)) return;
     }
   } catch {
-    // The connection broke, or the client left: either way the stream ends, and whoever watches lists again.
+    // The connection broke, or the client left: either way the stream ends, and the client lists again.
   }
 
   async function eventText(type: string, object: KubeObject): Promise<string | undefined> {

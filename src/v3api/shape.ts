@@ -2,7 +2,7 @@ import { stringify } from "yaml";
 import { groupVersion, type KubeObject } from "../api/object.ts";
 import type { Status } from "../api/status.ts";
 import type { Reply } from "../apiserver/call.ts";
-import { negotiate, type Wanted } from "../apiserver/negotiate.ts";
+import { negotiate, type RequestedFormat } from "../apiserver/negotiate.ts";
 import { includeObjectOf, metadataOnly, tableOf } from "../apiserver/table.ts";
 import type { V3Kind } from "./kinds.ts";
 
@@ -51,7 +51,7 @@ export function statusReply(status: Status, code = 200): Reply {
   return { status: code, body: JSON.stringify(status) };
 }
 
-function printed(value: unknown, wanted: Wanted, status = 200, headers: Record<string, string> = {}): Reply {
+function printed(value: unknown, wanted: RequestedFormat, status = 200, headers: Record<string, string> = {}): Reply {
   if (!wanted.yaml) return { status, headers, body: JSON.stringify(value) };
   return { status, headers: { ...headers, "content-type": "application/yaml" }, body: stringify(value) };
 }

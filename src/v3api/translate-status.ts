@@ -3,7 +3,7 @@ import type { Translator } from "../api/resources/v3-translate.ts";
 import { type Status, type StatusDetails, StatusError } from "../api/status.ts";
 import type { V3Kind } from "./kinds.ts";
 
-/** A refusal of the main API server as this API says it. What was refused to this server itself is no fault of whoever asked. */
+/** A refusal of the main API server in the terms of this API. What was refused to this server itself is not the client's fault. */
 export function refusalToServed(error: unknown, kind: V3Kind, translator: Translator): unknown {
   if (!(error instanceof StatusError)) return error;
   const { status } = error;

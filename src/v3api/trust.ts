@@ -27,7 +27,7 @@ export async function readTrust(
   };
 }
 
-/** A JSON list in a string. One that cannot be read allows nobody: taking it for "anybody" would open the door. */
+/** A JSON list in a string. One that cannot be read allows no name: taking it for "any name" would be a hole. */
 function namesIn(text: string | undefined): string[] {
   if (text === undefined || text.trim() === "") return [];
   try {

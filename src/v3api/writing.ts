@@ -99,7 +99,7 @@ export function mustBeNamed(parts: Parts, { kind, info }: V3Request, name: strin
   throw badRequest(`the name of the object (${name}) does not match the name on the URL (${info.name})`);
 }
 
-/** Somebody wrote between our reading and our writing; a client that named no version never learns of it. */
+/** A conflict between our read and our write; a client that gave no resourceVersion does not see it. */
 export function isWriteConflict(error: unknown): boolean {
   if (!(error instanceof StatusError) || error.reason !== "Conflict") return false;
   return !(error.status.details?.causes ?? []).some(({ reason }) => reason === "FieldManagerConflict");

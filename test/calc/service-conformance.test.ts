@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type ServiceEndpoint, selectEndpoints } from "../../src/calc/services/endpoint-selection.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
-import { type FlowExpectation, OUT_OF_SCOPE, type OutOfScope, serviceCases } from "../support/service-cases.ts";
+import { type ConnectionExpectation, OUT_OF_SCOPE, type OutOfScope, serviceCases } from "../support/service-cases.ts";
 import { serviceVerdict } from "../support/service-verdict.ts";
 
 const cases = serviceCases();
@@ -47,7 +47,8 @@ describe.skipIf(!cases)(`public service cases${cases ? "" : ` (${NO_CONFORMANCE_
     const hiding = flows.filter(({ flow }) => flow.outOfScope === "masqueradeAll");
     const wrong = hiding.flatMap(({ state, flow }) => {
       const verdict = serviceVerdict(state.services.values(), state.surroundings, flow);
-      const answers = ({ masquerade: _, ...rest }: FlowExpectation & { masquerade?: boolean }) => JSON.stringify(rest);
+      const answers = ({ masquerade: _, ...rest }: ConnectionExpectation & { masquerade?: boolean }) =>
+        JSON.stringify(rest);
       return answers(verdict) === answers(flow.expect) ? [] : [{ state: state.id, flow, verdict }];
     });
     expect(wrong).toEqual([]);

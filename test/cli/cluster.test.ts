@@ -40,10 +40,10 @@ describe("vendorctl cluster", () => {
     expect((await tool.run("cluster", "list")).out).toContain("no clusters");
   });
 
-  it("tells the story of npm start, and tells it again of the cluster that is there", {
+  it("runs the demo of npm start, and shows the running cluster the second time", {
     timeout: 180_000,
   }, async () => {
-    const first = await tool.run("start-story", "--paper");
+    const first = await tool.run("start-demo", "--simulated");
     expect(first, first.err).toMatchObject({ status: 0 });
     for (const line of [
       "/kubeconfig ./bin/vendorctl install -y --manifest-url ",
@@ -58,7 +58,7 @@ describe("vendorctl cluster", () => {
     for (const [, command = ""] of first.out.matchAll(/^\$ (.*)$/gm)) {
       expect(command).toMatch(/^(KUBECONFIG=\S+\/kubeconfig )?\.\/bin\/vendorctl \S/);
     }
-    const again = await tool.run("start-story", "--paper");
+    const again = await tool.run("start-demo", "--simulated");
     expect(again.out).toContain("Cluster demo is running already");
     expect(again.out).toContain("Cluster demo-old is running already");
     await tool.run("cluster", "down");

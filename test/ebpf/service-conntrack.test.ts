@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ServicePort, WorkloadEndpoint } from "../../src/calc/model.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
-import { type ServiceFlow, type ServiceState, serviceCases } from "../support/service-cases.ts";
+import { type ServiceConnection, type ServiceState, serviceCases } from "../support/service-cases.ts";
 import { spoken, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { deltaOf } from "./packet-lab.ts";
@@ -52,12 +52,12 @@ describe.skipIf(missing)(`flows of the public proxies${missing ? ` (${missing})`
   });
 });
 
-function triesFor({ expect: wanted }: ServiceFlow): number {
+function triesFor({ expect: wanted }: ServiceConnection): number {
   return wanted.result === "backends" && wanted.backends.length > 1 ? TRIES : 2;
 }
 
 function whyNotByPackets(
-  { sourceKind, source, expect: { result }, destination }: ServiceFlow,
+  { sourceKind, source, expect: { result }, destination }: ServiceConnection,
   { services }: ServiceState,
 ) {
   // A node that has the address it asks, and asks with it.
@@ -70,7 +70,7 @@ function whyNotByPackets(
 }
 
 /** The asking pod is behind one interface, pods of this node behind the other; the others are on another node. */
-async function arrange(lab: ServiceLab, state: ServiceState, flow: ServiceFlow): Promise<void> {
+async function arrange(lab: ServiceLab, state: ServiceState, flow: ServiceConnection): Promise<void> {
   const services = [...state.services.values()];
   const [a, b] = deltaOf(ANY_CLIENT).endpoints.set as [WorkloadEndpoint, WorkloadEndpoint];
   const own = flow.sourceKind === "pod" ? [net(flow.source)] : [];
@@ -103,7 +103,7 @@ function localBackends(services: readonly ServicePort[]): string[] {
 
 function ask(
   lab: ServiceLab,
-  { protocol, source, destination, destinationPort, sourceKind }: ServiceFlow,
+  { protocol, source, destination, destinationPort, sourceKind }: ServiceConnection,
   port: number,
 ): Became {
   const payload = protocol === 6 ? tcp(port, destinationPort) : udp(port, destinationPort);
@@ -112,7 +112,7 @@ function ask(
 }
 
 /** In the words of the public cases. */
-function outcome(seen: readonly Became[], { destination, destinationPort }: ServiceFlow): string {
+function outcome(seen: readonly Became[], { destination, destinationPort }: ServiceConnection): string {
   const words = new Set(seen.map(({ line }) => /(?:REJECT|DROP|PASS)_\w+/.exec(line)?.[0] ?? line));
   const only = [...words].join();
   if (only.startsWith("REJECT_")) return "reject";
@@ -124,7 +124,7 @@ function outcome(seen: readonly Became[], { destination, destinationPort }: Serv
   return ends.join() === untouched ? "pass" : ends.join();
 }
 
-function expected({ expect: wanted }: ServiceFlow): string {
+function expected({ expect: wanted }: ServiceConnection): string {
   return wanted.result === "backends" ? wanted.backends.join() : wanted.result;
 }
 
@@ -133,7 +133,7 @@ function sourceOf({ packet }: Became): string {
 }
 
 /** The client, always; but a pod that answers itself is asked by the service's address. */
-function wantedSource({ packet }: Became, { source, destination }: ServiceFlow): string {
+function wantedSource({ packet }: Became, { source, destination }: ServiceConnection): string {
   const backend = /> (.*):\d+$/.exec(spoken(packet))![1]!.replace(/[[\]]/g, "");
   const client = backend === source ? destination : source;
   return client.includes(":") ? `[${client}]` : client;

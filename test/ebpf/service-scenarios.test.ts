@@ -25,7 +25,7 @@ const ALL = [WEB, WEB6, DNS, FAR, FAR6, SELF];
 
 const to = (source: string, destination: string) => ({ source, destination });
 
-describe.skipIf(missing)(`stories of translated flows${missing ? ` (${missing})` : ""}`, () => {
+describe.skipIf(missing)(`scenarios of translated connections${missing ? ` (${missing})` : ""}`, () => {
   let lab: ServiceLab;
   beforeAll(async () => {
     lab = await ServiceLab.open();

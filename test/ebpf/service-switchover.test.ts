@@ -22,7 +22,7 @@ function tuple(protocol: number, source: string, sourcePort: number, destination
   return { protocol, source, sourcePort, destination, destinationPort };
 }
 
-describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : ""}`, () => {
+describe.skipIf(missing)(`connections during a switchover${missing ? ` (${missing})` : ""}`, () => {
   let lab: ServiceLab;
   const inserted: ConntrackTuple[] = [];
   beforeAll(async () => {
@@ -44,7 +44,7 @@ describe.skipIf(missing)(`flows around a hand-over${missing ? ` (${missing})` : 
     act(kernel);
     kernel.close();
   };
-  /** As a proxy's rules left it there, or a hand-over wrote it. */
+  /** As a proxy's rules left it there, or a switchover wrote it. */
   const kernelHas = (flow: Omit<NewConntrackEntry, "timeout">) => {
     withKernel((kernel) => kernel.insert({ ...flow, timeout: 60 }));
     inserted.push(flow.original);

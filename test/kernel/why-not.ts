@@ -14,7 +14,7 @@ export function whyNoClang(): string | undefined {
   return whyNoKernel() ?? (CLANG.some(existsSync) ? undefined : "needs clang");
 }
 
-/** The standard data plane writes its rules with the library of nftables. */
+/** The nftables data plane writes its rules with the library of nftables. */
 export function whyNoNftables(): string | undefined {
   const missing = whyNoKernel();
   if (missing) return missing;

@@ -31,7 +31,7 @@ export const SCENARIOS: Scenario[] = [
   },
   { name: "clients of a service keep their address through the tunnel", run: tunnel },
   { name: "sockets of the node's own processes are connected to backends", run: sockets },
-  { name: "the standard plane lives", run: nft },
+  { name: "the nftables data plane lives", run: nft },
   { name: "a policy of many programs is accepted, and its last rule decides", run: largePolicy },
 ];
 

@@ -17,7 +17,7 @@ const settings = {
   namespaced: false,
 };
 
-describe("the agents of paper nodes", () => {
+describe("the agents of simulated nodes", () => {
   let cluster: LocalCluster;
   beforeAll(async () => {
     cluster = await startCluster({ name: "agents", kind: "generic", nodes: 3, oldNodes: 1 });

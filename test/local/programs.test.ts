@@ -235,7 +235,7 @@ describe("a program of ours in a pod of the embedded cluster", () => {
     expect(JSON.parse(line!)).toMatchObject({ level: "error", code: "TEST_CRASH", fix: "do otherwise" });
   });
 
-  it("of another version, or that we do not have, stays on paper", async () => {
+  it("of another version, or that we do not have, is simulated", async () => {
     await deploy("old", { image: "registry.vendor.io/vendor/vendor:v3.27.5", command: ["vendor", "crash"] });
     await deploy("later", { command: ["vendor", "node"] });
     for (const app of ["old", "later"]) {

@@ -92,7 +92,7 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
     expect([await isMeasuring(), await planes()]).toEqual([false, ["BPF", "BPF"]]);
   });
 
-  it("on the way to the standard data plane is taken back with the same pods, and then they go", async () => {
+  it("on the way to the nftables data plane is taken back with the same pods, and then they go", async () => {
     await killed("standard", /^ok +\d+\/\d+ +Release the canary node/m);
     const before = await canary();
     const back = tool.start("rollback", "-y", "-o", "json");

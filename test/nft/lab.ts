@@ -1,4 +1,4 @@
-/** A node in a namespace of its own, with pods and a neighbour outside, under the standard data plane; told in objects, as a cluster would. */
+/** A node in a namespace of its own, with pods and a neighbour outside, under the nftables data plane; told in objects, as a cluster would. */
 import { writeFileSync } from "node:fs";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";

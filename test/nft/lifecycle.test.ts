@@ -11,7 +11,7 @@ const RESTARTS = 20;
 /** How long a flow may go on after the policy that forbids it was applied. */
 const CUT_WITHIN = 1_000;
 
-describe.skipIf(reason)(`the life of the standard plane${reason ? ` (${reason})` : ""}`, () => {
+describe.skipIf(reason)(`the life of the nftables data plane${reason ? ` (${reason})` : ""}`, () => {
   let lab: Lab;
   beforeEach(async () => {
     lab = new Lab();

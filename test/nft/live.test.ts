@@ -9,7 +9,7 @@ const reason = whyNoNftables();
 /** `from -> to` and whether it should get there. */
 type Row = [from: string, to: string, protocol: Target["protocol"], port: number, allowed: boolean];
 
-describe.skipIf(reason)(`the standard plane, with packets${reason ? ` (${reason})` : ""}`, () => {
+describe.skipIf(reason)(`the nftables data plane, with packets${reason ? ` (${reason})` : ""}`, () => {
   let lab: Lab;
   beforeEach(async () => {
     lab = new Lab();

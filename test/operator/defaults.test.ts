@@ -11,7 +11,7 @@ describe.each(KINDS)("the custom resources as they are published, on %s", (kind)
   const { step } = story;
   const ebpf = CLUSTER_KINDS[kind].ebpfByDefault;
 
-  step(`bring ${ebpf ? "eBPF" : "the standard data plane"} without being asked`, async () => {
+  step(`bring ${ebpf ? "eBPF" : "the nftables data plane"} without being asked`, async () => {
     const { kubectl, cluster } = story;
     await installOperator(story, kind);
     await kubectl.ok("create", "-f", resolve("manifests/custom-resources.yaml"));

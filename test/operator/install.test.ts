@@ -22,7 +22,7 @@ interface Proxy {
   /** What its status says when that is done, and what is then there: its node selector, and on how many nodes it runs. */
   ends: RegExp;
   left: { selector: object; nodes: number } | "no service proxy";
-  /** Why the way back to the standard data plane is barred, and what opens it. */
+  /** Why the way back to the nftables data plane is barred, and what opens it. */
   barred?: { reason: string; byHand: (story: OperatorScenario, told: string) => Promise<void> };
   /** What its status says when the operator was asked to look after it. */
   managed: { available: boolean; says: RegExp };
@@ -187,7 +187,7 @@ describe.each(KINDS)(
       await expectProxy(story, proxy.left);
     });
 
-    step("back to the standard data plane: not before a service proxy serves again", async () => {
+    step("back to the nftables data plane: not before a service proxy serves again", async () => {
       const { client } = story.cluster;
       await patchInstallation(story, SWITCH_BACK);
       if (proxy.barred) {
@@ -196,7 +196,7 @@ describe.each(KINDS)(
         expect(told.message).toMatch(/^eBPF stays enabled/);
         await byHand(story, told.message);
       }
-      expect((await untilAvailable(client, "network")).message).toMatch(/^The standard data plane runs on 2 nodes\./);
+      expect((await untilAvailable(client, "network")).message).toMatch(/^The nftables data plane runs on 2 nodes\./);
       await expectProxy(story, proxy.left === "no service proxy" && !proxy.barred ? proxy.left : RUNS);
     });
 
@@ -217,7 +217,7 @@ describe.each(KINDS)(
     step("and back: the operator brings the proxy back first", async () => {
       const { client } = story.cluster;
       await patchInstallation(story, SWITCH_BACK);
-      expect((await untilAvailable(client, "network")).message).toMatch(/^The standard data plane runs on 2 nodes\./);
+      expect((await untilAvailable(client, "network")).message).toMatch(/^The nftables data plane runs on 2 nodes\./);
       await untilStatus(client, "service-proxy", ({ available }) => available);
       await expectProxy(story, kind === "openshift" ? proxy.left : RUNS);
       expect(await story.kubectl.ok("get", "installation")).toMatch(/^default +Nftables +v3\.31\.3 +True/m);

@@ -15,7 +15,7 @@ import {
   customResources,
   documents,
   endpointMap,
-  withFlows,
+  withFlowLogs,
 } from "../support/operator-manifests.ts";
 import { bundleVendor, type OperatorProcess, startOperatorProcess } from "../support/operator-process.ts";
 import { type FaultProxy, startFaultProxy } from "../support/operator-proxy.ts";
@@ -36,9 +36,9 @@ export const PHASES: readonly Phase[] = [
     name: "install",
     begin: ({ client }) => {
       const file = customResources("linuxDataplane: Nftables").replace("Management: Disabled", "Management: Enabled");
-      return applyAll(client, documents(withFlows(file)));
+      return applyAll(client, documents(withFlowLogs(file)));
     },
-    isOver: (world) => world.says("network", /^The standard data plane runs on 2 nodes/),
+    isOver: (world) => world.says("network", /^The nftables data plane runs on 2 nodes/),
   },
   {
     name: "switch",

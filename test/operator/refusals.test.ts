@@ -120,7 +120,7 @@ const REFUSALS: Refusal[] = [
     what: "eBPF with floating IPs turned on",
     ...withDataplaneSetting({ floatingIPs: "Enabled" }),
     reason: "EbpfFloatingIps",
-    says: /enables floating IPs\. Fix: Remove the floating IPs, or stay on the standard data plane/,
+    says: /enables floating IPs\. Fix: Remove the floating IPs, or stay on the nftables data plane/,
   },
   {
     what: "eBPF with a pod that has a floating IP",
@@ -177,7 +177,7 @@ describe("what cannot be is refused, and nothing changes", () => {
   const patchInstallation = (patch: object) =>
     story.kubectl.ok("patch", "installation", "default", "--type=merge", "-p", JSON.stringify(patch));
 
-  step("on a cluster with the standard data plane, where all is well", async () => {
+  step("on a cluster with the nftables data plane, where all is well", async () => {
     await installOperator(story, "generic");
     const file = story.kubectl.file("custom-resources.yaml", customResources("linuxDataplane: Nftables"));
     await story.kubectl.ok("create", "-f", file);

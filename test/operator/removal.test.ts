@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { describe, expect } from "vitest";
-import { customResources, endpointMap, withFlows } from "../support/operator-manifests.ts";
+import { customResources, endpointMap, withFlowLogs } from "../support/operator-manifests.ts";
 import { installOperator, runWithKubectl } from "../support/operator-scenario.ts";
 import { type Contents, listEverything, untilQuiet } from "../support/operator-snapshot.ts";
 import { untilAvailable } from "../support/operator-status.ts";
@@ -21,7 +21,7 @@ describe("removing all of it with kubectl", () => {
       const { kubectl, cluster } = story;
       await installOperator(story, "generic");
       const file = customResources("linuxDataplane: BPF").replace("Management: Disabled", "Management: Enabled");
-      await kubectl.ok("create", "-f", kubectl.file("custom-resources.yaml", withFlows(file)));
+      await kubectl.ok("create", "-f", kubectl.file("custom-resources.yaml", withFlowLogs(file)));
       for (const part of ["network", "ippools", "apiserver", "flow-logs", "flow-ui"]) {
         await untilAvailable(cluster.client, part);
       }

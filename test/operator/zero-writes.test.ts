@@ -10,7 +10,7 @@ import {
   customResources,
   documents,
   endpointMap,
-  withFlows,
+  withFlowLogs,
 } from "../support/operator-manifests.ts";
 import { listEverything, untilQuiet, versionsOf } from "../support/operator-snapshot.ts";
 import { untilAvailable } from "../support/operator-status.ts";
@@ -25,7 +25,7 @@ describe("an operator whose cluster is as it should be", () => {
     await applyOperator(client, 0);
     await applyAll(client, documents(endpointMap("generic", cluster) ?? ""));
     const file = customResources("linuxDataplane: BPF").replace("Management: Disabled", "Management: Enabled");
-    await applyAll(client, documents(withFlows(file)));
+    await applyAll(client, documents(withFlowLogs(file)));
     operator = startInProcessOperator(cluster.server);
     for (const part of PARTS) await untilAvailable(client, part);
     await untilQuiet(client);

@@ -83,7 +83,7 @@ describe("a cluster that is not ready", () => {
         "  fail  Some nodes cannot run eBPF [EBPF_MIXED_CLUSTER]",
         "        Node ip-10-20-0-5.eu-west-1.compute.internal: runs Windows Server 2022 Datacenter",
         "        why: Nodes forward traffic to each other in a form that only eBPF nodes understand.",
-        "        fix: Make every node run Linux with eBPF, or stay on the standard data plane.",
+        "        fix: Make every node run Linux with eBPF, or stay on the nftables data plane.",
         "        rule: eBPF does not support clusters that mix eBPF nodes with standard or Windows nodes. See docs/guide/cluster-kinds.md#nodes-below-the-limits.",
         "",
       ].join("\n"),
@@ -109,7 +109,7 @@ describe("a cluster that is not ready", () => {
     expect(out.match(/<failure /g)).toHaveLength(3);
   });
 
-  it("is good enough for the standard data plane, or where every finding is accepted", async () => {
+  it("is good enough for the nftables data plane, or where every finding is accepted", async () => {
     expect((await world.run("check --pre --no-probe --dataplane standard")).exit).toBe(0);
     const accepted = "EBPF_KERNEL_TOO_OLD,EBPF_MIXED_CLUSTER,SERVICE_PROXY_IPVS";
     const { exit, out } = await world.run(`check --pre --no-probe --suppress ${accepted}`);

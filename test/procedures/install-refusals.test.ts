@@ -107,7 +107,7 @@ describe("a plain cluster", () => {
 describe("a cluster with a node that is too old for eBPF", () => {
   const story = describeKind({ kind: "generic", nodes: 3, oldNodes: 1 });
 
-  it("is refused with the node's name, and installs the standard data plane instead", async () => {
+  it("is refused with the node's name, and installs the nftables data plane instead", async () => {
     expect(await refused(story, ["install", "-y"], "EBPF_KERNEL_TOO_OLD")).toContain("4.15.0-213-generic");
     await story.ok("install", "--dataplane", "standard", "-y");
     expect(await story.looks()).toBe("Nftables on 3 nodes; service proxy on 3 nodes");
@@ -139,7 +139,7 @@ describe("a cluster that tells no stable address of its API server", () => {
   const story = describeKind({ kind: "generic" });
   const { step, ok, plan, looks } = story;
 
-  step("gets the standard data plane, and is told how to switch later", async () => {
+  step("gets the nftables data plane, and is told how to switch later", async () => {
     const { client } = story.cluster;
     const untold = {
       "kubeadm-config": { ClusterConfiguration: "kind: ClusterConfiguration\n" },
@@ -149,7 +149,7 @@ describe("a cluster that tells no stable address of its API server", () => {
       await client.patch(CONFIG_MAPS, { namespace: "kube-system", name }, { type: "merge", patch: { data } });
     }
     const { plan: made } = await plan("install");
-    expect(made.title).toContain("with the standard data plane");
+    expect(made.title).toContain("with the nftables data plane");
     expect(made.notes.join("\n")).toMatch(
       /eBPF cannot be enabled at install time .* Later: vendorctl switch --to bpf --api-server HOST:PORT/,
     );

@@ -51,7 +51,7 @@ export function customResources(...lines: string[]): string {
 }
 
 /** With flow logs and their page asked for too: the last lines of the file, uncommented. */
-export function withFlows(text: string): string {
+export function withFlowLogs(text: string): string {
   const [head = "", tail = ""] = text.split(/^(?=# Flow logs, and)/m);
   return head + tail.replace(/^# (?=---|apiVersion|kind|metadata|spec| {2}name)/gm, "");
 }

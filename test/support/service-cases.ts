@@ -12,7 +12,7 @@ export interface ServiceState {
   family: 4 | 6;
   services: ReadonlyMap<string, ServicePort>;
   surroundings: Surroundings;
-  flows: ServiceFlow[];
+  flows: ServiceConnection[];
 }
 
 /** What is not in the model of services and decides all the same. */
@@ -29,20 +29,20 @@ export interface Surroundings {
   serviceNets: string[];
 }
 
-export interface ServiceFlow {
+export interface ServiceConnection {
   name: string;
   protocol: 6 | 17 | 132;
   source: string;
   sourceKind: "pod" | "node" | "external";
   destination: string;
   destinationPort: number;
-  expect: FlowExpectation;
+  expect: ConnectionExpectation;
   /** Why our data planes do something else on purpose, or are never asked. */
   outOfScope?: OutOfScope;
 }
 
 /** `pass`: services have nothing to do with the packet. Backends are `ADDRESS:PORT`, with brackets in IPv6, ordered. */
-export type FlowExpectation =
+export type ConnectionExpectation =
   | { result: "backends"; backends: string[]; masquerade: boolean }
   | { result: "reject" | "drop" | "pass" };
 
@@ -81,7 +81,7 @@ interface Flow {
   name: string;
   protocol: "TCP" | "UDP" | "SCTP";
   sourceIP: string;
-  sourceKind: ServiceFlow["sourceKind"];
+  sourceKind: ServiceConnection["sourceKind"];
   destIP: string;
   destPort: number;
   expect: { result: "backends" | "reject" | "drop" | "none" | "accept"; backends: string[]; masquerade: boolean };
@@ -146,7 +146,7 @@ function servicesOf({ config, services, endpointSlices }: FlowCase): ReadonlyMap
   return model.services;
 }
 
-function flowOf(flow: Flow, state: FlowCase): ServiceFlow {
+function flowOf(flow: Flow, state: FlowCase): ServiceConnection {
   const { result, backends, masquerade } = flow.expect;
   const outOfScope = whyOutOfScope(flow, state);
   return {

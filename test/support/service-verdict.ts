@@ -1,10 +1,10 @@
 import type { ServiceBackend, ServicePort } from "../../src/calc/model.ts";
 import { contains, parseAddress, parseCidr } from "../../src/kit/ip.ts";
-import type { FlowExpectation, ServiceFlow, Surroundings } from "./service-cases.ts";
+import type { ConnectionExpectation, ServiceConnection, Surroundings } from "./service-cases.ts";
 
 /** Which address of a service was asked: one the cluster gave it, or one of those for people outside. */
 type Asked = { port: ServicePort; by: "cluster" | "external" | "loadBalancer" | "nodePort" };
-type NewConnection = Pick<ServiceFlow, "protocol" | "source" | "destination" | "destinationPort">;
+type NewConnection = Pick<ServiceConnection, "protocol" | "source" | "destination" | "destinationPort">;
 
 /**
  * What services do to the first packet of a connection: what Kubernetes' own proxy does, told from the model alone. It is what every data
@@ -15,7 +15,7 @@ export function serviceVerdict(
   services: Iterable<ServicePort>,
   surroundings: Surroundings,
   packet: NewConnection,
-): FlowExpectation {
+): ConnectionExpectation {
   const rows = [...services];
   const asked = rows.flatMap((port) => askedBy(port, packet, surroundings))[0];
   if (!asked) return unknownPort(rows, surroundings, packet);
@@ -50,7 +50,7 @@ function askedBy(port: ServicePort, packet: NewConnection, { nodePortAddresses }
 }
 
 /** A cluster address without such a port refuses; an address nobody has leads nowhere. */
-function unknownPort(rows: ServicePort[], { serviceNets }: Surroundings, packet: NewConnection): FlowExpectation {
+function unknownPort(rows: ServicePort[], { serviceNets }: Surroundings, packet: NewConnection): ConnectionExpectation {
   if (rows.some(({ clusterAddress }) => clusterAddress === packet.destination)) return { result: "reject" };
   return { result: isIn(serviceNets, packet.destination) ? "drop" : "pass" };
 }

@@ -239,9 +239,9 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
   }
 }
 
-/** What `vendor node show hand-over` says. */
+/** What `vendor node show switchover` prints. */
 export async function stateOf(node: LabNode): Promise<Record<string, string>> {
-  const rows = JSON.parse(await node.vendor("node", "show", "hand-over", "-o", "json")) as {
+  const rows = JSON.parse(await node.vendor("node", "show", "switchover", "-o", "json")) as {
     what: string;
     is: string;
   }[];

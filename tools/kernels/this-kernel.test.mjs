@@ -6,7 +6,7 @@ import { heard } from "./boot.mjs";
 
 const missing = process.platform !== "linux" ? "needs Linux" : process.getuid?.() !== 0 ? "needs root" : undefined;
 
-describe.skipIf(missing)(`the stories of other kernels${missing ? ` (${missing})` : ""}`, () => {
+describe.skipIf(missing)(`the scenarios of other kernels${missing ? ` (${missing})` : ""}`, () => {
   it("hold on this one, bundled as they are for those", async () => {
     const child = spawn(process.execPath, [await bundleToFile("test/kernels/main.ts")], {
       stdio: ["ignore", "pipe", "inherit"],

@@ -2,7 +2,7 @@ import { type Allocation, allocationsOf } from "../../api/resources/ipam-allocat
 import { type Cidr, contains, formatAddress, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
 import { type Block, IPAM_BLOCKS, typeOf } from "../stored-kinds.ts";
 
-/** Who an address is given to: the handle it is found by again, and what is written beside it for others to read. */
+/** The owner of an address: its handle, and the attributes stored with the allocation for others to read. */
 export interface Owner {
   handle: string;
   facts: Record<string, string>;
@@ -95,7 +95,7 @@ export function withoutHandle(block: Block, handle: string): Block {
   };
 }
 
-/** The block as this node's; only one that is nobody's may be taken so. */
+/** The block with this node's affinity; only a block without affinity may be claimed so. */
 export function adopted(block: Block, node: string): Block {
   const { spec } = block;
   return { ...block, spec: { ...spec, affinity: hostAffinity(node), sequenceNumber: (spec.sequenceNumber ?? 0) + 1 } };

@@ -7,7 +7,7 @@ import type { Pool } from "../stored-kinds.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Whoever is to get an address: what pools may ask of them. */
+/** The pod or device that needs an address: what pools may select by. */
 export interface PoolRequest {
   pod: KubeObject;
   namespace: KubeObject | undefined;

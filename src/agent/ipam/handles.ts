@@ -20,8 +20,8 @@ export function handleId(...words: readonly string[]): string {
 }
 
 /**
- * Counts of addresses by handle and block. Raised before an address is given out and lowered after it is taken back, so that a handle never
- * says less than its blocks: who was stopped in between leaves a count too many, which is found by comparing, and never an address nobody finds.
+ * Counts of addresses by handle and block. Incremented before an address is assigned and decremented after it is released, so that a handle never
+ * counts less than its blocks: a kill in between leaves a count too high, which a comparison finds, and never an address without a handle.
  */
 export class Handles {
   readonly #client: Client;
@@ -39,7 +39,7 @@ export class Handles {
     }
   }
 
-  /** Makes room for one address of this block. */
+  /** Counts one more address of this block. */
   async raise(id: string, cidr: string): Promise<void> {
     for (let attempt = 0; attempt < TRIES; attempt++) {
       try {
@@ -71,14 +71,14 @@ export class Handles {
     throw errors.IPAM_BUSY(`handle ${id}`);
   }
 
-  /** Nothing is given out under it any more, as whoever calls has seen. */
+  /** No address is assigned under it any more, as the caller has checked. */
   async end(id: string): Promise<void> {
     const handle = await this.read(id);
     if (!handle) return;
     try {
       await this.#delete(handle);
     } catch (error) {
-      // Somebody raised it just now: then it is in use again, or will be found to be too high.
+      // Another writer incremented it just now: then it is in use again, or will be found to be too high.
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }
   }

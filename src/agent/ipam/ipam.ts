@@ -4,8 +4,8 @@ import { CodedError } from "../../kit/errors.ts";
 import { contains, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
 import { errors } from "../errors.ts";
 import type { Affinity, Block, IpamConfiguration, Pool } from "../stored-kinds.ts";
+import { BlockAffinities } from "./block-affinities.ts";
 import { blockCandidates, blockOfAddress } from "./block-candidates.ts";
-import { BlockClaims } from "./block-claims.ts";
 import {
   addressAt,
   blockName,
@@ -22,13 +22,13 @@ import { Handles } from "./handles.ts";
 import { NewestBlocks } from "./newest-blocks.ts";
 
 /**
- * Addresses of this node. Every write is a compare-and-swap on one object, in an order that lets whoever is stopped between any two of them
+ * Addresses of this node. Every write is a compare-and-swap on one object, in an order that lets an agent killed between any two of them
  * leave nothing but a count too many or a claim half made; no address is ever given out twice.
  */
 export interface Ipam {
   /** One address of each family that has pools. What the owner has already is given again, so that asking twice takes nothing more. */
   assign(request: AssignRequest): Promise<string[]>;
-  /** Takes back all an owner has; `known` are addresses it is known to have had, whatever its handle says. */
+  /** Releases all addresses of an owner; `known` are addresses it is known to have had, whatever its handle says. */
   release(handle: string, known: readonly string[]): Promise<void>;
   addressesOf(handle: string): Promise<string[]>;
   /** Ends what an earlier life of this agent was stopped in. */
@@ -72,14 +72,14 @@ class NodeIpam {
   readonly #copy: IpamCopy;
   readonly #blocks: NewestBlocks;
   readonly #handles: Handles;
-  readonly #claims: BlockClaims;
+  readonly #claims: BlockAffinities;
 
   constructor(client: Client, node: string, copy: IpamCopy) {
     this.#node = node;
     this.#copy = copy;
     this.#blocks = new NewestBlocks(client, () => copy.blocks());
     this.#handles = new Handles(client);
-    this.#claims = new BlockClaims(client, node, this.#blocks);
+    this.#claims = new BlockAffinities(client, node, this.#blocks);
   }
 
   async assign({ owner, v4, v6, addresses = [] }: AssignRequest): Promise<string[]> {
@@ -97,7 +97,7 @@ class NodeIpam {
       }
       return given;
     } catch (error) {
-      // Half of what was asked for is nothing to keep. What cannot be taken back now is found by its handle.
+      // Half of what was requested is not kept. What cannot be released now is found by its handle.
       if (error instanceof CodedError) await this.release(owner.handle, given).catch(() => {});
       throw error;
     }
@@ -167,7 +167,7 @@ class NodeIpam {
     return { why: "every block is taken" };
   }
 
-  /** Blocks nobody made yet, and those that are nobody's any more. */
+  /** Blocks that do not exist yet, and those without affinity. */
   *#free(pool: Pool) {
     const taken = new Map(this.#blocks.list().map((block) => [block.spec.cidr, block]));
     yield* blockCandidates(pool, this.#node, (cidr) => {
@@ -215,7 +215,7 @@ class NodeIpam {
     return undefined;
   }
 
-  /** An empty block goes back when the node has room in another one of its family. */
+  /** An empty block is released when the node has free addresses in another one of its family. */
   async #giveBackIfSpare(block: Block): Promise<void> {
     if (!isEmpty(block) || affineNode(block) !== this.#node) return;
     const others = this.#blocks.ofNode(this.#node).filter(({ spec }) => spec.cidr !== block.spec.cidr);
@@ -226,7 +226,7 @@ class NodeIpam {
     if (near.length > 0) await this.#claims.release(block);
   }
 
-  /** Of these pools, with room; the fullest first, so that the others can become empty. */
+  /** Of these pools, with free addresses; the fullest first, so that the others can become empty. */
   #in(pools: readonly Pool[], blocks: readonly Block[]): Block[] {
     const cidrs = pools.flatMap(({ spec }) => parseCidr(spec.cidr) ?? []);
     return blocks

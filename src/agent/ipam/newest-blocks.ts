@@ -4,7 +4,7 @@ import { isConflict, isNotFound } from "../../cluster/failures.ts";
 import { errors } from "../errors.ts";
 import { type Block, IPAM_BLOCKS } from "../stored-kinds.ts";
 
-/** How often somebody else may be first before we say that it is busy. Each time, somebody got what they wanted. */
+/** How many conflicts in a row before the block is reported as busy. With each of them, another writer succeeded. */
 const TRIES = 20;
 
 /** Blocks as we know them: the followed copy, or what we wrote ourselves where that is newer. */
@@ -62,7 +62,7 @@ export class NewestBlocks {
   }
 
   /**
-   * Compare and swap: the edit is made on what is there, and made again when somebody wrote in between. An edit that gives undefined or the
+   * Compare-and-swap: the edit is made on the newest version, and made again on a conflict. An edit that gives undefined or the
    * same block ends it without a write. Undefined also where there is no block.
    */
   async edit(name: string, change: (block: Block) => Block | undefined): Promise<Block | undefined> {

@@ -9,7 +9,7 @@ const KINDS = [
   { family: V6, handle: "vxlan-v6-tunnel-addr", type: "vxlanTunnelAddressV6" },
 ] as const;
 
-/** Gives the node an address on the overlay from each family's pools that use it, and takes back what no pool wants any more. */
+/** Assigns the node an address on the overlay from each family's pools that use it, and releases those that no pool needs any more. */
 export async function tunnelAddresses(
   ipam: Ipam,
   node: string,

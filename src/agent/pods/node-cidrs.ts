@@ -3,7 +3,7 @@ import { errors } from "../errors.ts";
 
 /**
  * One address of each of the node's own prefixes, none that another pod of this node has. The records on disk are the only memory needed: the
- * prefixes are this node's alone. A prefix's first and last address, and the one after the first (often the gateway's), are nobody's.
+ * prefixes are this node's alone. A prefix's first and last address, and the one after the first (often the gateway's), are never assigned.
  */
 export function fromNodeCidrs(cidrs: readonly string[], taken: ReadonlySet<string>, mine: readonly string[]): string[] {
   const parsed = cidrs.flatMap((text) => parseCidr(text) ?? []);

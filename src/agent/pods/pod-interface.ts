@@ -8,7 +8,7 @@ import type { PodRecord } from "./pod-records.ts";
 /** What every pod sees as its gateway; the host side of each pod's interface answers to it. */
 export const GATEWAYS = { v4: "169.254.1.1", v6: "fe80::ecee:eeff:feee:eeee" } as const;
 const HOST_MAC = "ee:ee:ee:ee:ee:ee";
-/** How our routes are told from others'; the pod's own are by hand, as far as anybody in it is concerned. */
+/** The protocol that marks our routes; inside the pod they look like static ones. */
 const PROTOCOL = { ours: 80, byHand: 4 } as const;
 
 /** Makes, checks and removes the pair of interfaces that connects a pod. */
@@ -46,7 +46,7 @@ export function podInterfaces(kernel: Kernel, sysctlDir: string): PodInterfaces 
       write(`${sysctlDir}/ipv6/conf/${record.interfaceName}/accept_dad`, "0");
       host.changeLink(link.index, { up: true });
       for (const address of record.addresses) {
-        // Known for good: nobody need ask on the link, and nobody there can answer for another.
+        // A permanent entry: there is no resolution on the link, and no pod can answer for another.
         host.replaceNeighbour({ device: link.index, address, mac: record.mac });
         host.replaceRoute(hostRoute(link, address));
       }

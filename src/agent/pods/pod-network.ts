@@ -43,11 +43,11 @@ export interface PodNetwork {
 }
 
 const POLICY_MS = 30_000;
-/** How long the API server may take to be told that a pod is gone, before it is told later. */
+/** How long a DEL waits for the API server before it releases the addresses later. */
 const RELEASE_MS = 5_000;
 
 /**
- * Connects pods. In this order: addresses are taken, the record is on disk, the interface is made but closed, the cluster is told,
+ * Connects pods. In this order: addresses are assigned, the record is on disk, the interface is created but down, the pod is annotated,
  * policy is in effect, the interface opens. Stopped anywhere, the record says what there is to undo, and asking again goes on from there.
  */
 export function podNetwork(parts: PodNetworkParts): PodNetwork {
@@ -158,7 +158,7 @@ async function assignAddresses(
   return await parts.ipam.assign({ owner: { handle, facts }, v4, v6, addresses });
 }
 
-/** Told before the interface opens: policy follows what the cluster knows of a pod. */
+/** Written before the interface goes up: policy is calculated from the pod's annotations. */
 async function reportToCluster(client: Client, pod: KubeObject, { addresses, mac }: PodRecord): Promise<void> {
   const annotations = podNetworkAnnotations(addresses, mac);
   const has = pod.metadata.annotations ?? {};
@@ -183,7 +183,7 @@ async function removePod(parts: PodNetworkParts, containerId: string, ifname: st
   parts.loop.poke();
 }
 
-/** The record goes last: it is what remembers that something is to be given back. With no API server to tell, it stays until there is. */
+/** The record is deleted last: it lists what is still to be released. Without an API server it stays. */
 async function releaseAddresses({ ipam, records, log }: PodNetworkParts, record: PodRecord): Promise<void> {
   const released = ipam.release(record.handle, record.addresses).then(
     () => records.remove(record),

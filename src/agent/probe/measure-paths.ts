@@ -22,8 +22,8 @@ export interface MeasureOptions {
 }
 
 /**
- * Speaks over every way, by TCP and UDP, until it is stopped: a kept connection with a message every few milliseconds, and new ones
- * beside it. It keeps counts and nothing else, so it may run for days.
+ * Sends over every path, by TCP and UDP, until it is stopped: a long-lived connection with a message every few milliseconds, and new ones
+ * as well. It keeps counts and nothing else, so it may run for days.
  */
 export async function measurePaths(ways: readonly PathToMeasure[], options: MeasureOptions): Promise<void> {
   const began = performance.now();
@@ -32,7 +32,7 @@ export async function measurePaths(ways: readonly PathToMeasure[], options: Meas
     new MeasuredTcp({ path: way, host, port: tcp }, awake),
     new MeasuredUdp({ path: way, host, port: udp }, awake),
   ]);
-  const tell = () => {
+  const report = () => {
     const now = performance.now();
     options.onSnapshot({ seconds: Math.round((now - began) / 100) / 10, rows: measured.map((one) => one.row(now)) });
   };
@@ -45,13 +45,13 @@ export async function measurePaths(ways: readonly PathToMeasure[], options: Meas
     setInterval(() => {
       for (const one of measured) one.churn();
     }, options.churn),
-    setInterval(tell, options.report),
+    setInterval(report, options.report),
   ];
   await new Promise<void>((resolve) => {
     if (options.signal.aborted) resolve();
     else options.signal.addEventListener("abort", () => resolve(), { once: true });
   });
   for (const timer of timers) clearInterval(timer);
-  tell();
+  report();
   for (const one of measured) one.close();
 }

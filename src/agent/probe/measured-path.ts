@@ -1,6 +1,6 @@
 import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 
-/** One way that is measured: it is told when to send, and says what it counted. */
+/** One measured path: the caller triggers each message and reads the counts. */
 export interface MeasuredPath {
   /** Time to send the next message. */
   tick(now: number): void;

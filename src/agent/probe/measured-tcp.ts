@@ -4,7 +4,7 @@ import { type MeasuredPath, type PathOptions, REPLY_MS, TIMEOUT_MS } from "./mea
 import { type PauseMeter, Silence } from "./pause-meter.ts";
 import { probeOnce } from "./probe-client.ts";
 
-/** A connection that stays and is spoken over all the time, and others beside it that come and go. */
+/** A long-lived connection with constant traffic, and short-lived ones in parallel. */
 export class MeasuredTcp implements MeasuredPath {
   readonly #options: PathOptions;
   readonly #silence: Silence;

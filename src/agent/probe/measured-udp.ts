@@ -9,7 +9,7 @@ const LATE_MS = 2000;
 /** How long a socket may wait for its first answer. */
 const FIRST_ANSWER_MS = 500;
 
-/** A socket that stays and sends all the time, and others beside it that send one datagram each. */
+/** A long-lived socket with constant traffic, and short-lived ones that send one datagram each. */
 export class MeasuredUdp implements MeasuredPath {
   readonly #options: PathOptions;
   readonly #awake: PauseMeter;
@@ -90,7 +90,7 @@ export class MeasuredUdp implements MeasuredPath {
       socket.close();
       return;
     }
-    // What was sent before anybody could answer is no loss.
+    // What was sent before a server could answer is no loss.
     if (!this.#reached) {
       this.#open.clear();
       this.#sent++;

@@ -36,7 +36,7 @@ export async function probeOnce(target: ProbeTarget, timeoutMs: number): Promise
   });
 }
 
-/** One TCP connection that stays: a line now and then, each of which must come back. After a break it connects anew, and says so. */
+/** One long-lived TCP connection: a line now and then, each of which must come back. After a break it reconnects, and reports it. */
 export class PersistentProbe {
   readonly #target: ProbeTarget;
   readonly #timeoutMs: number;

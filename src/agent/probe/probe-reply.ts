@@ -1,4 +1,4 @@
-/** What a probe's server says to whoever reaches it: who it is, and whom it saw. One line of JSON, over TCP and UDP alike. */
+/** The reply of a probe's server to its clients: its own name, and the client's address. One line of JSON, over TCP and UDP alike. */
 export interface ProbeReply {
   /** The name of the host or pod that answers. */
   host: string;

@@ -14,7 +14,7 @@ const failsafe = object(
   {
     protocol: choice("Protocol of the port.", ["TCP", "UDP", "SCTP"]),
     port: port("The port."),
-    net: text("Only for this prefix; everyone where it is left out."),
+    net: text("Only for this prefix (default: all sources)."),
   },
   ["port"],
 );
@@ -85,9 +85,9 @@ const ebpf = {
     tcpEstablished: durationOrAuto("an idle TCP connection"),
     tcpFinsSeen: durationOrAuto("a TCP connection both sides closed"),
     tcpResetSeen: durationOrAuto("a TCP connection that was reset"),
-    udpTimeout: durationOrAuto("an idle UDP flow"),
+    udpTimeout: durationOrAuto("an idle UDP conntrack entry"),
     icmpTimeout: durationOrAuto("an ICMP exchange"),
-    genericTimeout: durationOrAuto("a flow of any other protocol"),
+    genericTimeout: durationOrAuto("a conntrack entry of any other protocol"),
   }),
   bpfMapSizeConntrack: mapSize("connections"),
   bpfMapSizeNATFrontend: mapSize("service addresses"),
@@ -164,7 +164,7 @@ const spec = object("How the node agent works.", {
   prometheusMetricsEnabled: flag("Whether the agent serves metrics."),
   prometheusMetricsHost: text("Address the agent serves metrics on."),
   prometheusMetricsPort: port("Port the agent serves metrics on."),
-  flowLogsFlushInterval: duration("How often flows are sent on."),
+  flowLogsFlushInterval: duration("How often flow logs are exported."),
 });
 
 export const dataplaneConfiguration = defineResource({

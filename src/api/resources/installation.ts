@@ -86,7 +86,7 @@ const vendorNetwork = object("Networking of pods, services and policy.", {
   ]),
   hostPorts: nullable(
     object("Ports of pods opened on their node; null, as eBPF needs it, turns the port mapper off.", {
-      portMapping: choice("Whether the port mapper serves hostPort on the standard data plane.", [
+      portMapping: choice("Whether the port mapper serves hostPort on the nftables data plane.", [
         "Enabled",
         "Disabled",
       ]),

@@ -11,19 +11,19 @@ export const EBPF_PROBLEMS = {
   EBPF_KERNEL_TOO_OLD: {
     title: "A node's kernel is too old for eBPF",
     why: "The programs use kernel features that older kernels lack; the node would have no network.",
-    fix: "Upgrade the node's operating system, or stay on the standard data plane.",
+    fix: "Upgrade the node's operating system, or stay on the nftables data plane.",
     rule: PLATFORM_LIMITS.kernel.because,
   },
   EBPF_ARCHITECTURE: {
     title: "A node's CPU is not supported",
     why: "The programs are built for little-endian x86-64 and arm64.",
-    fix: "Remove the node from the cluster, or stay on the standard data plane.",
+    fix: "Remove the node from the cluster, or stay on the nftables data plane.",
     rule: PLATFORM_LIMITS.architecture.because,
   },
   EBPF_MIXED_CLUSTER: {
     title: "Some nodes cannot run eBPF",
     why: "Nodes forward traffic to each other in a form that only eBPF nodes understand.",
-    fix: "Make every node run Linux with eBPF, or stay on the standard data plane.",
+    fix: "Make every node run Linux with eBPF, or stay on the nftables data plane.",
     rule: PLATFORM_LIMITS.mixedClusters.because,
   },
   EBPF_NEEDS_KUBE_DATASTORE: {
@@ -47,25 +47,25 @@ export const EBPF_PROBLEMS = {
   EBPF_FLOATING_IPS: {
     title: "eBPF with floating IPs",
     why: "The eBPF data plane does not translate floating IPs; their traffic would be lost.",
-    fix: "Remove the floating IPs, or stay on the standard data plane.",
+    fix: "Remove the floating IPs, or stay on the nftables data plane.",
     rule: PLATFORM_LIMITS.floatingIPs.because,
   },
   EBPF_SCTP: {
     title: "eBPF with SCTP",
     why: "The eBPF data plane does not read SCTP ports, so services and port rules for it do nothing.",
-    fix: "Remove the SCTP services and rules, or stay on the standard data plane.",
+    fix: "Remove the SCTP services and rules, or stay on the nftables data plane.",
     rule: PLATFORM_LIMITS.sctp.because,
   },
   EBPF_VLAN: {
     title: "eBPF on a tagged VLAN device",
     why: "The programs do not see the packets of tagged VLAN devices as they are.",
-    fix: "Use the untagged device, or stay on the standard data plane.",
+    fix: "Use the untagged device, or stay on the nftables data plane.",
     rule: PLATFORM_LIMITS.vlan.because,
   },
   EBPF_CLUSTER_KIND: {
     title: "eBPF on a kind of cluster that is not supported",
     why: "On a managed service whose own CNI plugin is incompatible the two would conflict on every packet.",
-    fix: "Use one of the supported kinds, or stay on the standard data plane.",
+    fix: "Use one of the supported kinds, or stay on the nftables data plane.",
     rule: PLATFORM_LIMITS.clusterKind.because,
   },
   SERVICE_PROXY_IPVS: {

@@ -57,9 +57,9 @@ const INSTALLATIONS: Row[] = [
     bpf({ ipPools: [{ cidr: "10.0.0.0/16", encapsulation: "IPIPCrossSubnet" }] }),
     ["EBPF_IPIP_POOL"],
   ],
-  ["with the standard data plane and IPIP", pools({ cidr: "10.0.0.0/16", encapsulation: "IPIP" }), []],
+  ["with the nftables data plane and IPIP", pools({ cidr: "10.0.0.0/16", encapsulation: "IPIP" }), []],
   ["with eBPF on etcd", bpf(), ["EBPF_NEEDS_KUBE_DATASTORE"], { datastore: "etcd" }],
-  ["with the standard data plane on etcd", network({ linuxDataplane: "Nftables" }), [], { datastore: "etcd" }],
+  ["with the nftables data plane on etcd", network({ linuxDataplane: "Nftables" }), [], { datastore: "etcd" }],
   ["with eBPF and an old kernel", bpf(), ["EBPF_KERNEL_TOO_OLD"], { nodes: [node({ kernelVersion: "4.4.0" })] }],
   ["with eBPF and a mainframe", bpf(), ["EBPF_ARCHITECTURE"], { nodes: [node({ architecture: "s390x" })] }],
   [

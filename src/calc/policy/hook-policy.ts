@@ -9,7 +9,7 @@ import type {
 } from "../model.ts";
 
 /**
- * All policy one interface runs in one direction: what an eBPF program is assembled from, what a chain of the standard plane dispatches to,
+ * All policy one interface runs in one direction: what an eBPF program is assembled from, what a chain of the nftables data plane dispatches to,
  * and what `judge` reads. `direction` of each part says which rules of its policies are meant.
  *
  * In order: preDNAT tiers against the destination before translation (allow skips the rest of the host's part, deny ends, no decision goes

@@ -20,8 +20,8 @@ interface ActiveSet {
   members: Map<string, number>;
   /** What each thing gave, so that the same can be taken back. */
   given: Map<string, readonly string[]>;
-  /** Absent until the set has been told. Then what changed since. */
-  told: { add: Set<string>; remove: Set<string> } | undefined;
+  /** Absent until the set has been emitted. Then what changed since. */
+  emitted: { add: Set<string>; remove: Set<string> } | undefined;
 }
 
 /** The sets rules in use mean, and who is in them. */
@@ -76,31 +76,31 @@ export class IpSets {
     for (const id of [...this.#changed].sort()) {
       const active = this.#active.get(id);
       if (!active) continue;
-      if (active.users > 0) this.#tell(active, delta);
+      if (active.users > 0) this.#emit(active, delta);
       else {
         this.#deactivate(active);
-        if (active.told) delta.remove.push(id);
+        if (active.emitted) delta.remove.push(id);
       }
     }
     this.#changed.clear();
     return delta;
   }
 
-  #tell(active: ActiveSet, delta: IpSetsDelta): void {
+  #emit(active: ActiveSet, delta: IpSetsDelta): void {
     const { id, kind, meaning } = active.source;
-    if (!active.told) {
+    if (!active.emitted) {
       delta.set.push({ id, kind, members: [...active.members.keys()].sort(), meaning });
-      active.told = { add: new Set(), remove: new Set() };
+      active.emitted = { add: new Set(), remove: new Set() };
       return;
     }
-    const { add, remove } = active.told;
+    const { add, remove } = active.emitted;
     if (add.size === 0 && remove.size === 0) return;
     delta.change.push({ id, add: [...add].sort(), remove: [...remove].sort() });
-    active.told = { add: new Set(), remove: new Set() };
+    active.emitted = { add: new Set(), remove: new Set() };
   }
 
   #activate(source: SetSource): void {
-    const active: ActiveSet = { source, users: 1, members: new Map(), given: new Map(), told: undefined };
+    const active: ActiveSet = { source, users: 1, members: new Map(), given: new Map(), emitted: undefined };
     this.#active.set(source.id, active);
     this.#changed.add(source.id);
     if (source.of === "service") {
@@ -152,18 +152,18 @@ export function portMember(net: string, protocol: number, port: number): string 
   return `${net},${PORT_PROTOCOLS.get(protocol) ?? protocol}:${port}`;
 }
 
-function addMember({ members, told }: ActiveSet, member: string): void {
+function addMember({ members, emitted }: ActiveSet, member: string): void {
   const count = members.get(member) ?? 0;
   members.set(member, count + 1);
-  if (count === 0 && told && !told.remove.delete(member)) told.add.add(member);
+  if (count === 0 && emitted && !emitted.remove.delete(member)) emitted.add.add(member);
 }
 
-function dropMember({ members, told }: ActiveSet, member: string): void {
+function dropMember({ members, emitted }: ActiveSet, member: string): void {
   const count = members.get(member) ?? 0;
   if (count > 1) members.set(member, count - 1);
   else {
     members.delete(member);
-    if (told && !told.add.delete(member)) told.remove.add(member);
+    if (emitted && !emitted.add.delete(member)) emitted.remove.add(member);
   }
 }
 

@@ -46,7 +46,7 @@ export class LabelIndex {
   removeItem(id: string): void {
     const item = this.#items.get(id);
     if (!item) return;
-    for (const selector of [...item.matches]) this.#tell(selector, id, false);
+    for (const selector of [...item.matches]) this.#notify(selector, id, false);
     this.#unfileItem(id, item.labels);
     this.#items.delete(id);
   }
@@ -67,7 +67,7 @@ export class LabelIndex {
   removeSelector(id: string): void {
     const selector = this.#selectors.get(id);
     if (!selector) return;
-    for (const item of [...selector.matches]) this.#tell(id, item, false);
+    for (const item of [...selector.matches]) this.#notify(id, item, false);
     this.#unfileSelector(id);
     this.#selectors.delete(id);
   }
@@ -96,10 +96,10 @@ export class LabelIndex {
     const item = this.#items.get(itemId);
     if (!selector || !item) return;
     const matches = matchesExpression(selector.expression, item.labels);
-    if (matches !== item.matches.has(selectorId)) this.#tell(selectorId, itemId, matches);
+    if (matches !== item.matches.has(selectorId)) this.#notify(selectorId, itemId, matches);
   }
 
-  #tell(selectorId: string, itemId: string, matches: boolean): void {
+  #notify(selectorId: string, itemId: string, matches: boolean): void {
     const selector = this.#selectors.get(selectorId)!;
     const item = this.#items.get(itemId)!;
     if (matches) {

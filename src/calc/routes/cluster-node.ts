@@ -15,10 +15,10 @@ export interface NodeFacts {
 }
 
 export function clusterNode(node: KubeObject, facts: NodeFacts): ClusterNode {
-  const told = reportedAddresses(node);
+  const fromStatus = reportedAddresses(node);
   const reported = readNodeNetwork(node);
-  const v4 = read(reported.addressV4, told.filter(isV4)[0]);
-  const v6 = read(reported.addressV6, told.filter((text) => !isV4(text))[0]);
+  const v4 = read(reported.addressV4, fromStatus.filter(isV4)[0]);
+  const v6 = read(reported.addressV6, fromStatus.filter((text) => !isV4(text))[0]);
   const tunnels = facts.tunnelAddresses.map(canonical);
   const vtepV4 = annotated(reported.tunnelAddressV4) ?? tunnels.filter(isV4).sort()[0] ?? v4.address;
   const vtepV6 = annotated(reported.tunnelAddressV6) ?? tunnels.filter((text) => !isV4(text)).sort()[0] ?? v6.address;
@@ -30,7 +30,7 @@ export function clusterNode(node: KubeObject, facts: NodeFacts): ClusterNode {
     addressV6: v6.address,
     subnetV4: v4.subnet,
     subnetV6: v6.subnet,
-    addresses: everyAddress(node, [v4.address, v6.address], told),
+    addresses: everyAddress(node, [v4.address, v6.address], fromStatus),
     vtep: {
       mac: reported.tunnelMac ?? derivedMac(name),
       addressV4: vtepV4,
@@ -66,11 +66,11 @@ function reportedAddresses(node: KubeObject): string[] {
   return ranked.flatMap(({ address }) => (parseAddress(address) ? [canonical(address)] : []));
 }
 
-function everyAddress(node: KubeObject, own: (string | null)[], told: string[]): Net[] {
+function everyAddress(node: KubeObject, own: (string | null)[], fromStatus: string[]): Net[] {
   const onInterfaces = nodeInterfaces(node).flatMap(({ addresses }) =>
     addresses.map((text) => text.replace(/\/.*$/, "")),
   );
-  return toNets([...own.flatMap((address) => address ?? []), ...told, ...onInterfaces]);
+  return toNets([...own.flatMap((address) => address ?? []), ...fromStatus, ...onInterfaces]);
 }
 
 function canonical(text: string): string {

@@ -46,7 +46,7 @@ function endpoint(node: NodeFacts, parts: string[], which: Which, labels: Templa
     ...typeOf(HOST_ENDPOINTS),
     metadata: {
       name: endpointName(node.name, ...parts),
-      // Ours last: a node's label of that name must not make the endpoint somebody else's.
+      // Ours last: a node's label of that name must not change the owner of the endpoint.
       labels: { ...node.labels, ...labels, [createdBy.key]: createdBy.value },
     },
     spec: { node: node.name, ...which, profiles: [vendorNames.hostEndpoints.allowAllProfile] },

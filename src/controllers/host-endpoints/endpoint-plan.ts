@@ -11,13 +11,13 @@ export interface EndpointPlan {
   /** Each is the live object with our labels and specification: its resource version makes the write a compare-and-swap. */
   replace: StoredEndpoint[];
   remove: StoredEndpoint[];
-  /** Wanted, but the name belongs to somebody else: left alone, and told. */
+  /** Desired, but another owner has the name: left alone, and reported. */
   conflicts: { wanted: HostEndpoint; taken: StoredEndpoint | undefined }[];
 }
 
 export interface EndpointsSeen {
   wanted: readonly HostEndpoint[];
-  /** By name, whoever made it. */
+  /** By name, whatever its owner. */
   present: (name: string) => StoredEndpoint | undefined;
   /** Ours, for this node. */
   ours: readonly StoredEndpoint[];
@@ -44,7 +44,7 @@ function isAsWanted(live: StoredEndpoint, wanted: HostEndpoint): boolean {
   return isDeepStrictEqual(live.spec, wanted.spec) && isDeepStrictEqual(live.metadata.labels, wanted.metadata.labels);
 }
 
-/** Annotations and finalizers are not ours to judge. */
+/** Annotations and finalizers are not compared. */
 function corrected(live: StoredEndpoint, wanted: HostEndpoint): StoredEndpoint {
   return { ...live, metadata: { ...live.metadata, labels: wanted.metadata.labels }, spec: wanted.spec };
 }

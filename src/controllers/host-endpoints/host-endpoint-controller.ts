@@ -111,7 +111,7 @@ async function applyPlan({ client, log }: ControllerContext, plan: EndpointPlan)
   }
   for (const { metadata } of plan.remove) {
     const { name, uid, resourceVersion } = metadata;
-    // As judged or not at all: whoever has taken its label off since then has made it theirs.
+    // With uid and resourceVersion as preconditions: an endpoint whose label was removed since is the user's.
     await client
       .delete(HOST_ENDPOINTS, { name }, { preconditions: { uid, resourceVersion } })
       .catch((error: unknown) => {

@@ -4,7 +4,7 @@ import type { BlockAffinity, IPAMHandle, Stored } from "../informers.ts";
 import { isEmpty } from "./block-edits.ts";
 import { type LiveObjects, mayBeInUse } from "./live-objects.ts";
 
-/** One thing of address management that nobody seems to need any more. */
+/** One IPAM object that seems unused. */
 export type Abandoned =
   | { kind: "address"; key: string; block: Stored<IPAMBlock>; allocation: Allocation }
   | { kind: "block"; key: string; block: Stored<IPAMBlock>; node: string | undefined }
@@ -43,7 +43,7 @@ function abandonedAddresses(
     });
 }
 
-/** Of a node that is gone, or nobody's and empty. A block that belongs to something other than a node is left alone. */
+/** Of a node that is gone, or without affinity and empty. A block that belongs to something other than a node is left alone. */
 function abandonedBlock(block: Stored<IPAMBlock>, world: LiveObjects): Abandoned[] {
   const node = affineNode(block);
   const { uid, resourceVersion } = block.metadata;
@@ -57,7 +57,7 @@ function abandonedAffinity(affinity: BlockAffinity): Abandoned {
   return { kind: "affinity", key: `affinity/${affinity.metadata.uid}/${affinity.spec.node}`, affinity };
 }
 
-/** Handles that say they have more addresses than the blocks say: whoever released those was stopped half-way. */
+/** Handles that count more addresses than the blocks have: a release was interrupted. */
 function abandonedHandles(handles: readonly IPAMHandle[], counts: HandleCounts): Abandoned[] {
   return handles
     .filter(({ spec: { handleID, block } }) => {

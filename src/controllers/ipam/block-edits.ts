@@ -4,7 +4,7 @@ type Attribute = IPAMBlock["spec"]["attributes"][number];
 
 /**
  * The block without these addresses. They go to the end of the free ones, so that they are given out again as late as possible;
- * attributes nobody points to any more go, and those behind them move up.
+ * unreferenced attributes are removed, and those behind them move up.
  */
 export function withoutAddresses<B extends IPAMBlock>(block: B, ordinals: ReadonlySet<number>): B {
   const { spec } = block;
@@ -16,7 +16,7 @@ export function withoutAddresses<B extends IPAMBlock>(block: B, ordinals: Readon
     ...spec,
     allocations: allocations.map((index) => (index === null ? null : (place.get(index) as number))),
     unallocated: [...spec.unallocated, ...[...ordinals].sort((a, b) => a - b)],
-    // An index that points nowhere keeps pointing at something: a block somebody damaged is not damaged further.
+    // An index that points nowhere keeps pointing at something: a damaged block is not damaged further.
     attributes: used.map((index) => spec.attributes[index] ?? ({} as Attribute)),
     sequenceNumber: (spec.sequenceNumber ?? 0) + 1,
     sequenceNumberForAllocation: Object.fromEntries(sequences.filter(([ordinal]) => !ordinals.has(Number(ordinal)))),
@@ -24,7 +24,7 @@ export function withoutAddresses<B extends IPAMBlock>(block: B, ordinals: Readon
   return { ...block, spec: next };
 }
 
-/** The block as nobody's: whoever uses an address of it keeps it, and the rest is free for any node to claim. */
+/** The block without affinity: addresses in use stay allocated, and the rest is free for any node to claim. */
 export function withoutAffinity<B extends IPAMBlock>(block: B): B {
   const { affinity: _, ...spec } = block.spec;
   return { ...block, spec: { ...spec, sequenceNumber: (spec.sequenceNumber ?? 0) + 1 } };

@@ -21,7 +21,7 @@ const SWEEP = "sweep";
 const KINDS = ["address", "block", "affinity", "handle"] as const;
 
 /**
- * Takes back what is left of nodes and pods that are gone. One key, looked at every period and when the next thing has been abandoned
+ * Releases what is left of nodes and pods that are gone. One key, reconciled every period and when the next object has been abandoned
  * for long enough: what goes wrong here is slow, and a look costs one pass over what there is.
  */
 export function ipamController(context: ControllerContext): Controller {
@@ -31,7 +31,7 @@ export function ipamController(context: ControllerContext): Controller {
   const reconcile = async () => {
     const { node } = settings.current().controllers;
     const graceMs = node ? durationMs(node.leakGracePeriod) : 0;
-    // Without time to be sure nothing is taken back: 0 turns this off.
+    // Without a grace period nothing is released: 0 turns this off.
     if (!node || graceMs === 0) return undefined;
     await sweep(context, waiting, graceMs);
     const next = waiting.nextIn(clock.now(), graceMs) ?? Number.POSITIVE_INFINITY;
@@ -109,7 +109,7 @@ async function releaseAbandoned(
     }
   }
   for (const one of due) if (one.kind === "handle") await attempt(releaseHandle(back, one.handle));
-  // A lost race is told as one, unless there is worse.
+  // A conflict is reported as one, unless there is a worse error.
   const worst = failures.find((error) => !isRace(error)) ?? failures[0];
   if (worst !== undefined) throw worst;
 }

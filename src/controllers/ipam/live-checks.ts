@@ -6,7 +6,7 @@ import { NODES, PODS } from "../../cluster/kinds.ts";
 import type { Pod } from "../orchestrator-objects.ts";
 import { mayHave } from "./live-objects.ts";
 
-/** The last question before something is taken back, asked of the server itself: a copy can be behind, or silently stuck. */
+/** The last check before a release, a live read from the API server: a cache can be behind, or silently stuck. */
 export interface LiveChecks {
   isNodeDeleted(name: string): Promise<boolean>;
   isAbandoned(allocation: Allocation): Promise<boolean>;

@@ -5,13 +5,13 @@ import { FURTHER_NETWORKS_ANNOTATION, type Pod } from "../orchestrator-objects.t
 export interface LiveObjects {
   hasNode(name: string): boolean;
   pod(namespace: string, name: string): Pod | undefined;
-  /** Some living pod says that it has this address, whoever it was given to. */
+  /** Some running pod reports this address, whatever its handle. */
   isReported(address: string): boolean;
 }
 
 /**
  * Whether an address may be in use. In doubt it is: a pod that has not said its addresses yet may have this one, and so may one with
- * further networks, which it does not tell the orchestrator of.
+ * further networks, which are not in its status.
  */
 export function mayBeInUse({ address, owner }: Allocation, world: LiveObjects): boolean {
   if (world.isReported(address)) return true;

@@ -21,7 +21,7 @@ export interface ReleaseContext {
 }
 
 /**
- * Frees addresses of one block in one write, which the block's version makes a compare-and-swap: whoever took or gave an address in the
+ * Frees addresses of one block in one write, which the resourceVersion makes a compare-and-swap: an allocation or release in the
  * meantime wins, and we look again. Their handles are corrected right after; if we are stopped in between, a later sweep does it.
  */
 export async function releaseAddresses(
@@ -43,7 +43,7 @@ export async function releaseAddresses(
   }
 }
 
-/** Deletes the block if it is empty. One that still lends addresses becomes nobody's; one with leaks waits for those. */
+/** Deletes the block if it is empty. One with borrowed addresses loses its affinity; one with leaks waits for those. */
 export async function releaseBlock(
   back: ReleaseContext,
   seen: Stored<IPAMBlock>,

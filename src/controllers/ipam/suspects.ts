@@ -1,5 +1,5 @@
 /**
- * How long each thing has looked abandoned. A key names the thing and the state it was judged in, so that one that changes, or stops
+ * How long each object has looked abandoned. A key names the object and the state it was evaluated in, so that one that changes, or stops
  * looking abandoned for a single look, starts over. Nothing is kept across restarts: then everything is given its whole time again.
  */
 export interface Suspects {

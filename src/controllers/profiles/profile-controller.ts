@@ -15,7 +15,7 @@ const LONGEST_NAME = 253;
 const WORKERS = 4;
 
 /**
- * One key is the name of one profile. The names are the service's own: a profile of such a name is put right whoever wrote it, but
+ * One key is the name of one profile. The names are reserved: a profile of such a name is reconciled whatever wrote it, but
  * one whose namespace or account is gone is only removed if its label says that we made it.
  */
 export function profileController(context: ControllerContext): Controller {
@@ -94,7 +94,7 @@ function isAsWanted(live: Stored<Profile>, wanted: Profile): boolean {
   return isOurs(live) && isDeepStrictEqual(live.spec, wanted.spec);
 }
 
-/** Labels beside ours are somebody's own way to find profiles. */
+/** Labels in addition to ours are the user's own. */
 function corrected(live: Stored<Profile>, wanted: Profile): Stored<Profile> {
   const labels = { ...live.metadata.labels, ...wanted.metadata.labels };
   return { ...live, metadata: { ...live.metadata, labels }, spec: wanted.spec };

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Settings } from "./effective-settings.ts";
 
-/** The settings in force, for controllers that read them at every step and want to be told when they change. */
+/** The settings in force, for controllers that read them at every step and are notified when they change. */
 export interface SettingsStore {
   /** Resolves when there are any. */
   readonly known: Promise<void>;

@@ -43,7 +43,7 @@ export interface EbpfOptions {
   /** Other sizes of maps, and other times, than the programs take by themselves. */
   maxEntries?: Record<string, number>;
   configuration?: Partial<typeof CONFIGURATION>;
-  /** The mode is somebody else's business: the first delta in sync does not turn it on. */
+  /** The caller sets the mode: the first delta in sync does not turn it on. */
   startsOff?: boolean;
 }
 
@@ -57,7 +57,7 @@ export interface EbpfDataplane extends DataplaneDriver {
   mode(): DataplaneState;
   /** How full the maps are that can be: those of services now, those the programs write as they were when everything was last compared. */
   fill(): MapFill[];
-  /** Tells verdicts as they are given, at most so many a second and processor, until stopped. Only after a delta in sync. */
+  /** Emits verdict events, at most so many a second and CPU, until stopped. Only after a delta in sync. */
   watchVerdicts(perSecond: number, onVerdict: (verdict: VerdictEvent) => void): { stop(): void };
 }
 
@@ -164,7 +164,7 @@ class KernelDataplane implements EbpfDataplane {
 
   setMode(mode: DataplaneState, generation = 0): void {
     const { node } = this.open();
-    // Before the mode, so that nobody drains by a generation of another time.
+    // Before the mode, so that no drain uses a generation of an earlier one.
     node.put("NODE_GENERATION", mode === "Draining" ? generation : 0);
     node.put("NODE_MODE", STATE_NUMBERS[mode]);
   }
@@ -222,7 +222,7 @@ class KernelDataplane implements EbpfDataplane {
     const state = this.open();
     await state.migrateConntrack();
     const outcomes = await this.applyServices(state, delta);
-    // Before the word that answers straight, so that nobody is who must not be.
+    // Before DSR is turned on, so that no opted-out client is answered directly.
     outcomes.push(...((await this.services?.answerThroughTunnel(this.clientsInTunnel())) ?? []));
     const changed = await this.writeSets(state);
     const links = new Map(this.netlink.links().map((link) => [link.name, link]));

@@ -24,7 +24,7 @@ export const errors = defineErrors({
   EBPF_KERNEL_LACKS: {
     args: ["what"],
     say: (what: string) => `this kernel has no ${what}, which this needs`,
-    fix: () => "use the standard data plane on this node, or a newer kernel: 5.10 has everything",
+    fix: () => "use the nftables data plane on this node, or a newer kernel: 5.10 has everything",
   },
   EBPF_KERNEL_REFUSES: {
     args: ["what"],

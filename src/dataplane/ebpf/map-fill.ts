@@ -8,10 +8,10 @@ export interface MapFill {
   max: number;
 }
 
-/** Maps the programs write what they learn into: when one is full, what was unused longest makes room. Flows are counted when they are tidied. */
+/** Maps that the programs fill: when one is full, the least recently used entries are evicted. Conntrack entries are counted when they are expired. */
 const LEARNT = ["affinities", "socket_choices", "socket_peers"] as const;
 
-/** Nobody knows how many entries such a map has without counting them. */
+/** The number of entries of such a map is only known by counting. */
 export async function countLearnt(map: (name: string) => BpfMap): Promise<MapFill[]> {
   const fills: MapFill[] = [];
   for (const name of LEARNT) fills.push(fillOf(map(name), await count(map(name))));

@@ -29,7 +29,7 @@ export class MapTable {
     this.table.found(this.map.entries().map(([key, value]) => [key.toString("hex"), value] as const));
   }
 
-  /** Writes what is missing or different; what failed stays to do, and is told by key. */
+  /** Writes what is missing or different; what failed stays pending, and is reported by key. */
   write(): Map<string, CodedError> {
     const failed = new Map<string, CodedError>();
     for (const [key, value] of this.table.toWrite()) {

@@ -29,7 +29,7 @@ export function addressText(bytes: Uint8Array): string {
   return formatAddress(mapped ? { family: V4, value: value & 0xffff_ffffn } : { family: V6, value });
 }
 
-/** `00:00:00:00:00:00` where nobody told it. */
+/** `00:00:00:00:00:00` if it is unknown. */
 export function macBytes(text: string | null | undefined): Uint8Array {
   return Buffer.from((text ?? "00:00:00:00:00:00").replaceAll(":", ""), "hex");
 }

@@ -1,7 +1,7 @@
 import type { BpfPort } from "../../kernel/bpf/bpf-port.ts";
 import { SOCKET_LINKS } from "./services/socket-hooks.ts";
 
-/** Removes every pin below a directory, and the directory. What nobody holds any more is gone from the kernel then. */
+/** Removes every pin below a directory, and the directory. Objects without another reference are then freed by the kernel. */
 export function removeAll(bpf: BpfPort, directory: string): void {
   for (const name of bpf.pins(directory)) {
     const path = `${directory}/${name}`;
@@ -11,7 +11,7 @@ export function removeAll(bpf: BpfPort, directory: string): void {
   bpf.removePinDirectory(directory);
 }
 
-/** Our own names tell: maps and links are never called like this. */
+/** Recognised by our own names: maps and links are never called like this. */
 function isDirectory(name: string): boolean {
   return name === "links" || name === SOCKET_LINKS || name.startsWith("maps_");
 }

@@ -1,4 +1,4 @@
-/** Whose addresses are whose, as the programs are told. Pure. */
+/** Owners of addresses, as the programs read them. Pure. */
 
 import type { ClusterNode, DataplaneModel, Net, Route } from "../../calc/model.ts";
 import { ROUTE_FLAG, ROUTE_KIND, routeKeyLayout, routeLayout } from "../../gen/bpf/layout.gen.ts";
@@ -14,7 +14,7 @@ const KINDS: Record<Route["kind"], number> = {
   pool: ROUTE_KIND.ROUTE_POOL,
 };
 
-/** Addresses every machine has: nobody else means this node by them. */
+/** Addresses every machine has: no other node means this node by them. */
 const NOT_REPORTED = /^(?:127\.|169\.254\.|::1\/|fe[89ab])/i;
 
 /** `own`: the node's addresses as the kernel has them, each with the prefix length of its network. */

@@ -7,7 +7,7 @@ export interface ActualRules {
   /** Rules that lead into them from the kernel's own chains. */
   jumps: number;
   chains: number;
-  /** Chains that rules of somebody else lead into: they are emptied, and stay. */
+  /** Chains that foreign rules jump to: they are emptied, and stay. */
   held: readonly string[];
 }
 

@@ -31,7 +31,7 @@ export function isKernelChain(name: string): boolean {
   return KERNEL_CHAINS.has(name);
 }
 
-/** Chains nobody but a living proxy writes: the kubelets of older clusters make one of the others by themselves. */
+/** Chains that only a running kube-proxy writes: the kubelets of older clusters create one of the others by themselves. */
 export const SIGNS = [
   { table: "nat", chain: "KUBE-SERVICES" },
   { table: "filter", chain: "KUBE-FORWARD" },

@@ -1,10 +1,10 @@
-/** What service proxies call what they write of a service and its backends: names can be told beforehand, so nothing need be searched. */
+/** Names of kube-proxy's chains and sets for a service and its backends: they are derived, so nothing need be searched. */
 import { createHash } from "node:crypto";
 import type { ServiceBackend, ServicePort } from "../../calc/model.ts";
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/** Bits of SHA-256 in base 32: how the service proxies people have make short names of long ones, so that rules can be told by them. */
+/** Bits of SHA-256 in base 32: how kube-proxy shortens names, so that rules can be recognised by them. */
 export function shortHash(text: string, length: number): string {
   let bits = 0n;
   for (const byte of createHash("sha256").update(text).digest()) bits = (bits << 8n) | BigInt(byte);

@@ -14,12 +14,12 @@ export interface ProxyRulesState {
   present: boolean;
   /** How often they came back after they had been removed. */
   returns: number;
-  /** A living proxy and our removing contradict each other; told until it has been quiet for a while. */
+  /** A running kube-proxy and our removal contradict each other; reported until no rule has returned for a while. */
   conflict: CodedError | undefined;
 }
 
 export interface FollowOptions {
-  /** Whether rules that are there are to be removed, or left alone and worked beside. Asked at every look. */
+  /** Whether existing rules are to be removed, or left alone. Read at every check. */
   removes(): boolean;
   onChange(state: ProxyRulesState): void;
   signal: AbortSignal;
@@ -71,7 +71,7 @@ export class ServiceProxyRules {
     return this.#inTurn(() => this.#isThere());
   }
 
-  /** Whether they are there in all of these families: it writes one after the other, and somebody may have removed what was there in between. */
+  /** Whether they exist in all of these families: kube-proxy writes one after the other, and they may have been removed in between. */
   async serves(families: readonly (4 | 6)[]): Promise<boolean> {
     return this.#inTurn(async () => {
       for (const family of families) if (!(await this.#isWholeIn(family))) return false;
@@ -122,19 +122,19 @@ export class ServiceProxyRules {
 
   async #look(remove: boolean): Promise<void> {
     const now = this.#fingerprint(remove);
-    if (now === this.#seen) return this.#tell({ ...this.#state, conflict: this.#conflict(remove) });
+    if (now === this.#seen) return this.#report({ ...this.#state, conflict: this.#conflict(remove) });
     const present = await this.#isThere();
     if (present && remove && (await this.#remove())) {
-      // What we did changed it, and somebody may have written meanwhile: another look.
+      // Our write changed the generation, and another program may have written meanwhile: check again.
       this.#seen = undefined;
       return;
     }
     this.#seen = now;
     this.#wereGone = remove;
-    this.#tell({ ...this.#state, present: present && !remove, conflict: this.#conflict(remove) });
+    this.#report({ ...this.#state, present: present && !remove, conflict: this.#conflict(remove) });
   }
 
-  /** Whether there was anything to remove: chains that somebody else leads into stay, empty. */
+  /** Whether there was anything to remove: chains that foreign rules jump to stay, empty. */
   async #remove(): Promise<boolean> {
     const { places, chains, left } = await removeProxyRules(this.#place);
     if (places.length === 0) return false;
@@ -143,7 +143,7 @@ export class ServiceProxyRules {
     if (again) this.#returned.push(this.#clock.now());
     this.#wereGone = true;
     const returns = this.#state.returns + (again ? 1 : 0);
-    this.#tell({ present: false, returns, conflict: this.#conflict(true) });
+    this.#report({ present: false, returns, conflict: this.#conflict(true) });
     return true;
   }
 
@@ -156,7 +156,7 @@ export class ServiceProxyRules {
       : undefined;
   }
 
-  #tell(next: ProxyRulesState): void {
+  #report(next: ProxyRulesState): void {
     const before = this.#state;
     this.#state = next;
     if (next.conflict && !before.conflict) {
@@ -166,7 +166,7 @@ export class ServiceProxyRules {
     if (!same || next.present !== before.present || next.returns !== before.returns) this.#onChange(next);
   }
 
-  /** The same text as before: nobody wrote anything, and nothing else is wanted. */
+  /** The same text as before: no rule was written, and the desired state is the same. */
   #fingerprint(remove: boolean): string {
     return JSON.stringify([this.#glance.generation(), this.#legacySizes(), remove]);
   }

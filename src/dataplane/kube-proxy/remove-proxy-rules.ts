@@ -7,11 +7,11 @@ import { findLegacyRules } from "./legacy-rules.ts";
 import { findNftRules } from "./nft-rules.ts";
 import { commandsIn } from "./run-command.ts";
 
-/** Whose rules: this node's, unless told otherwise. */
+/** The network namespace of the rules (default: this node's). */
 export interface ProxyRulesPlace {
   kernel: Pick<Kernel, "nft" | "netns">;
   netns?: Netns;
-  /** Only rules of this mode of the proxy; those of both unless told. */
+  /** Only rules of this mode of kube-proxy (default: all modes). */
   mode?: ActualRules["mode"];
 }
 
@@ -32,7 +32,7 @@ const ATTEMPTS = 3;
  * Takes the rules of the service proxy off this node, of both families, in whatever mode it wrote them, and nothing else: rules of the
  * kubelet and of others stay as they are. Each table changes in one step. Removing what is not there is fine.
  *
- * Whoever calls it makes sure that translated connections live on: with the last NAT chain the kernel stops translating.
+ * The caller keeps NAT registered for translated connections: with the last NAT chain the kernel stops translating.
  */
 export async function removeProxyRules(place: ProxyRulesPlace): Promise<RemovedRules> {
   return looking(place, async (look) => {

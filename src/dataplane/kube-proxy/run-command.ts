@@ -13,7 +13,7 @@ export type RunCommand = (command: readonly string[], input?: string) => Promise
 
 const PATIENCE_MS = 60_000;
 
-/** Runs a program to its end, in a network namespace if told. Never rejects: what went wrong is in the answer. */
+/** Runs a program to its end, in a network namespace if given. Never rejects: a failure is in the result. */
 export function commandsIn(kernel: Pick<Kernel, "netns">, netns?: Netns): RunCommand {
   return ([program = "", ...args], input = "") =>
     new Promise((resolve) => {

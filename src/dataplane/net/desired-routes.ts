@@ -9,7 +9,7 @@ export const OUR_PROTOCOL = 80;
 
 export type DesiredRoute = { route: KernelRoute } | { waits: CodedError };
 
-/** What the kernel needs to be told of one route of the model; undefined where it knows already, or where nobody knows the way yet. */
+/** The kernel route for one route of the model; undefined if the kernel has it already, or if the next hop is not known yet. */
 export function desiredRoute(
   route: Route,
   links: ReadonlyMap<string, Link>,
@@ -28,7 +28,7 @@ export function desiredRoute(
       if (route.nextHop === null) return undefined;
       if (route.encapsulation === "none") return { route: { ...common, gateway: route.nextHop } };
       return overTunnel(common, route.nextHop, links.get(overlay));
-    // A tunnel address may be out of a block that is somebody else's, or none's: its own route leads there in every case.
+    // A tunnel address may be from a block of another node, or of none: it always has a route of its own.
     case "remote-host":
       return route.tunnel ? overTunnel(common, addressOf(route.cidr), links.get(overlay)) : undefined;
     case "local-host":

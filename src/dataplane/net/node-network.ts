@@ -20,7 +20,7 @@ export interface NodeNetworkOptions {
   netns?: Netns;
   /** Instead of the namespace's own. */
   sysctls?: Sysctls;
-  /** Told when a link that came later changed what was waiting, or what failed. */
+  /** Called when a new link changed what was waiting, or what failed. */
   onChange?: (waiting: readonly ObjectOutcome[]) => void;
 }
 
@@ -162,7 +162,7 @@ class KernelNetwork implements NodeNetwork {
   private onEvent(event: NetlinkEvent): void {
     if (this.scheduled || !this.model.inSync || !this.concerns(event)) return;
     this.scheduled = true;
-    // One look for all that happened at once: making one pod tells of its link many times.
+    // One resync for all simultaneous events: creating one pod emits many for its link.
     setImmediate(() => {
       this.scheduled = false;
       if (this.closed) return;
@@ -170,7 +170,7 @@ class KernelNetwork implements NodeNetwork {
         this.routes.resync();
         this.settle();
       } catch (error) {
-        // Nobody waits for this: it is told with what waits, and tried again with the next change.
+        // No caller waits for this: it is reported with what waits, and retried with the next change.
         const why = error instanceof Error ? error.message : String(error);
         this.failed.set("*", errors.NET_NOT_WRITTEN("what an interface changed", why).from(error));
       }

@@ -1,5 +1,5 @@
 /**
- * The one VXLAN device of the node. It is made once and stays: making it anew loses packets of every flow through it, and the kernel forgets
+ * The one VXLAN device of the node. It is created once and stays: replacing it loses packets of every connection through it, and the kernel forgets
  * the translations of those that were masqueraded there.
  */
 
@@ -87,7 +87,7 @@ export interface Peers {
   forwarding: Map<string, string>;
 }
 
-/** Nobody asks on the overlay who has an address: everybody is told. */
+/** There is no address resolution on the overlay: all entries are static. */
 export function desiredPeers({ nodes, settings }: DataplaneModel, underlay: string): Peers {
   const peers: Peers = { neighbours: new Map(), forwarding: new Map() };
   for (const { local, addressV4, addressV6, vtep } of nodes.values()) {

@@ -8,7 +8,7 @@ import { errors } from "./errors.ts";
 export class RouteTable {
   private readonly netlink: NetlinkPort;
   private readonly table = new DeltaTable<Route>(sameRoute);
-  /** Destinations of routes somebody else made, which a write would replace. */
+  /** Destinations of foreign routes, which a write would replace. */
   private foreign = new Set<string>();
   /** What was wanted in this life: the rest of what is ours and unwanted is an earlier one's. */
   private readonly known = new Set<string>();

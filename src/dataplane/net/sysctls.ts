@@ -42,8 +42,8 @@ export function nodeSysctls(ipv6: boolean): [path: string, value: string][] {
 }
 
 /**
- * At a pod's interface: packets from where the pod is not are dropped; the node answers for the gateway that nobody has, and at once;
- * a pod tells the node nothing of routes.
+ * At a pod's interface: packets from other addresses are dropped; the node answers ARP for the gateway, which is no real address, without delay;
+ * router advertisements of a pod are ignored.
  */
 export function podSysctls(interfaceName: string, ipv6: boolean): [path: string, value: string][] {
   const v4 = `ipv4/conf/${interfaceName}`;

@@ -48,7 +48,7 @@ function readChain({ type, hook, prio }: ListedChain, rules: readonly ListedRule
   const base = type && hook && prio !== undefined ? { base: { type, hook, priority: prio } } : {};
   const [stamp = "", count] = /^([0-9a-f]+\/(\d+))/.exec(rules[0]?.comment ?? "")?.slice(1) ?? [];
   if (rules.length === 0) return { ...base, stamp: "" };
-  // Rules of somebody else's hand, or not as many as we wrote: not ours any more, to be written again.
+  // Foreign rules, or fewer than we wrote: drift, to be written again.
   return { ...base, stamp: Number(count) === rules.length ? stamp : "?" };
 }
 

@@ -138,7 +138,7 @@ function hostForward(way: PacketDirection, host: HostDispatch): NftChain {
   ]);
 }
 
-/** There also where nothing is translated: while one such chain and one question about connections are there, translations go on, whoever's. */
+/** Also there if nothing is translated: one NAT chain and one `ct state` rule keep NAT registered, also for others' connections. */
 export function natOutgoing({ settings }: DataplaneModel): NftChain {
   const to = settings.natOutgoingAddress;
   const rules = FAMILIES.map(

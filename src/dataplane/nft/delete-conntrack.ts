@@ -1,4 +1,4 @@
-/** Flows policy forbids now are taken out of connection tracking: their next packet is judged as a first one, and dropped. */
+/** Deletes nf_conntrack entries that policy now denies: the next packet is evaluated as a first one, and dropped. */
 
 import type { DataplaneModel, Packet } from "../../calc/model.ts";
 import { NetTable } from "../../calc/nets.ts";
@@ -31,13 +31,13 @@ function isForbidden(model: DataplaneModel, touched: Touched, places: Places, fl
   if (!touched.all && !pods.some((id) => id !== undefined && touched.endpoints.has(id))) return false;
   const path = { from: places.of(source), to: places.of(destination) };
   if (path.from.at === "host" && path.to.at === "host") return false;
-  // What nodes carry for each other is judged inside.
+  // Encapsulated traffic between nodes is evaluated by its inner packet.
   const carried = packet.protocol === UDP && packet.destinationPort === model.settings.vxlan.port;
   if (carried && pods.every((id) => id === undefined)) return false;
   return evaluate(model, packet, path).action === "deny";
 }
 
-/** As its first packet was: where it goes is told by where answers come from. */
+/** The packet as it was first seen: its final destination is the source of the reply tuple. */
 function packetOf({ original, reply, destinationNat }: ConntrackEntry): Packet {
   const translated = destinationNat
     ? { originalDestination: original.destination, originalDestinationPort: original.destinationPort }

@@ -66,7 +66,7 @@ export function nodeSets({ settings, nodes }: DataplaneModel): NftSet[] {
 
 type ChainOf = (endpoint: HostEndpoint) => string;
 
-/** Only the questions somebody has an answer to: a chain that only lets through would cost every packet. */
+/** Only the base chains with rules: a chain that only accepts would cost every packet. */
 function hostPolicy(
   model: DataplaneModel,
   interfaces: readonly HostInterface[],

@@ -1,5 +1,5 @@
 /**
- * A filter of somebody else that forwards nothing by default (container engines set one up) would drop what our policy allows: `accept` in one
+ * A foreign filter whose forward policy is drop (container engines set one up) would drop what our policy allows: `accept` in one
  * table does not bind another. It is asked to trust our mark, by one rule with our name on it. Filters of the older iptables are out of reach.
  */
 import type { NftObject, NftPort } from "../../kernel/nft/nft-port.ts";

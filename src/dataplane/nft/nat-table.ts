@@ -10,7 +10,7 @@ import type { Ruleset } from "./ruleset.ts";
 import { transaction, type Written } from "./transaction.ts";
 
 /**
- * The source of packets that leave the pools, and nothing else of nftables: beside a plane that filters by itself. While it is there, the
+ * SNAT of packets that leave the pools, and nothing else of nftables: for the eBPF data plane. While it exists, the
  * kernel tracks connections and translates them.
  */
 export interface NatTable {

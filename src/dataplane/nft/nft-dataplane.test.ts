@@ -49,7 +49,7 @@ function world(...objects: KubeObject[]) {
   return { kernel, calculator, dataplane, settle, transactions, commands };
 }
 
-describe("the standard plane", () => {
+describe("the nftables data plane", () => {
   it("writes the whole model in one transaction", async () => {
     const { settle, transactions } = world(pod("a", 1, { app: "web" }), policy("web", WEB));
     const { objects } = await settle();

@@ -43,7 +43,7 @@ class NftDataplane implements DataplaneDriver {
   private written: Written | undefined;
   /** Chains nft refused, with its reason. They deny until their policy changes, or until the next look at everything. */
   private readonly refused = new Map<string, Error>();
-  /** What an earlier life left; told by `sweep`. */
+  /** What an earlier process left; reported by `sweep`. */
   private leftovers: string[] = [];
   private started = false;
   private closed = false;
@@ -136,7 +136,7 @@ class NftDataplane implements DataplaneDriver {
     const fresh = this.written === undefined;
     const first = await this.attempt(new Set());
     if (!first) return undefined;
-    // Somebody may have changed our table under us: once more, from what is really there.
+    // Another program may have changed our table: once more, from the actual rules.
     if (!fresh) {
       this.written = undefined;
       if (!(await this.attempt(new Set()))) return undefined;
@@ -193,7 +193,7 @@ class NftDataplane implements DataplaneDriver {
     return ours ? this.nft.list(`list table inet ${this.table}`) : [];
   }
 
-  /** Host endpoints may be told by address: when one comes or goes, so does whose an interface is. */
+  /** Host endpoints may be selected by address: when one comes or goes, the endpoint of an interface may change. */
   private onEvent(event: NetlinkEvent): void {
     if (event.kind !== "address" && event.kind !== "lost") return;
     const byAddress = [...this.model.hostEndpoints.values()].some(({ interfaceName }) => interfaceName === null);

@@ -4,7 +4,7 @@ import type { ApplyReport, ObjectOutcome } from "../contract.ts";
 import { errors } from "./errors.ts";
 import { policyChainName, profileChainName } from "./policy-chains.ts";
 
-/** What became of each object: the chains it is in tell. Routes are not nftables' business. */
+/** The outcome of each object, from the chains it is in. Routes are not part of nftables. */
 export function applyReport(
   model: DataplaneModel,
   delta: ModelDelta,
@@ -19,7 +19,7 @@ export function applyReport(
   const policyChains = (id: string) =>
     directions((direction) => [policyChainName("decide", id, direction), policyChainName("preDNAT", id, direction)]);
   const waiting = refused.size > 0;
-  // What was refused is told again with every delta, whether that speaks of it or not.
+  // What was refused is reported again with every delta, whether it is in the delta or not.
   const policies = waiting ? [...model.policies.values()] : delta.policies.set;
   const profiles = waiting ? [...model.profiles.values()] : delta.profiles.set;
   return {

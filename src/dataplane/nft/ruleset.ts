@@ -79,7 +79,7 @@ export interface Ruleset {
 }
 
 /**
- * Bits of a packet's mark that are ours. Services' proxies use 0x4000 and 0x8000, the hand-over to eBPF 0xf00.
+ * Bits of a packet's mark that are ours. kube-proxy uses 0x4000 and 0x8000, the switchover to eBPF 0xf00.
  * - `allowed`: our policy let it through; a foreign filter may trust it.
  * - `passed`: a rule said pass; lives from the policy's chain to its tier's.
  * - `beforeTranslation`: allowed before services were translated, so the rest of the arriving interface's policy is not asked.

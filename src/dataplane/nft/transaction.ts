@@ -67,7 +67,7 @@ function afterwards({ chains, sets }: Ruleset): Written {
   return { chains: new Map(written), sets };
 }
 
-/** What cannot be changed in place: then the table is made anew, in the same transaction, so nothing passes in between. */
+/** What cannot be changed in place: then the table is replaced in the same transaction, so nothing passes in between. */
 function isReshaped(wanted: Ruleset, written: Written): boolean {
   const chain = [...wanted.chains.values()].some(({ name, base }) => {
     const there = written.chains.get(name);

@@ -12,7 +12,7 @@ import { allBackends, socketText } from "../kube-proxy/proxy-names.ts";
 export interface AffinityMaps {
   affinities: BpfMap;
   frontends: BpfMap;
-  /** Of the node: its own processes are one client without an address to the programs, and to a proxy whoever they send as. */
+  /** The node's addresses: to the programs its processes are one client without an address, to kube-proxy a client is its source address. */
   ownAddresses: readonly string[];
 }
 

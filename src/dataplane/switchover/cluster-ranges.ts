@@ -2,8 +2,8 @@ import type { Net, ServicePort } from "../../calc/model.ts";
 import { contains, type Family, formatCidr, parseAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
 
 /**
- * The smallest prefix of each family that holds every cluster address. An API server takes them all out of one range, so whatever it holds
- * beside them is an address of a service, too, of the past or of the future.
+ * The smallest prefix of each family that holds every cluster address. An API server takes them all out of one range, so every address
+ * within it is a cluster IP, of the past or of the future.
  */
 export function clusterRanges(services: Iterable<ServicePort>): Net[] {
   const found = new Map<Family, { first: bigint; last: bigint }>();

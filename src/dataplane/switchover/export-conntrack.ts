@@ -1,7 +1,7 @@
 /**
- * Flows the programs carry become the kernel's. Each is told to its connection tracking as if it had seen it from the beginning, with the
- * drain's generation as its mark: the programs let go of a flow once they see that mark on it, and not before. Whoever is told later than
- * that a flow is the kernel's must not be told wrong: an entry that is there is only replaced while the programs still carry everything.
+ * Export of BPF conntrack entries to nf_conntrack. Each is inserted as if the kernel had seen the connection from the beginning, with the
+ * drain generation as its ct mark: the programs delete their entry once they see that mark, and not before. A later insertion must not
+ * overwrite newer state: an existing entry is only replaced while the programs still handle every connection.
  *
  * What the programs translate on its way into the stack, to a backend that is no pod, the kernel knows already, by what they make of it and
  * maybe with a translation of its own; and what the node itself sent, by what it was before. Both would have the same answers, or the same
@@ -58,7 +58,7 @@ const TCP = 6;
 const UDP = 17;
 /** Long enough for the next packet, short enough for a flow that is over; the kernel sets its own time at the first packet. */
 const SECONDS = { [TCP]: 120, [UDP]: 60 } as const;
-/** For flows nobody has spoken on during the whole drain: as long as the kernel remembers an idle one. */
+/** For connections that were idle during the whole drain: the kernel's own timeout of an idle one. */
 const IDLE_SECONDS = { [TCP]: 432_000, [UDP]: 180 } as const;
 const UDP_OVER_NS = 30_000_000_000n;
 /** Between two turns of the event loop. */
@@ -88,7 +88,7 @@ export async function exportConntrack(options: ExportOptions, replace: boolean):
     known.add(one.name);
     return "exported";
   });
-  // Programs that cannot ask the kernel would begin them anew while they still take what is new.
+  // Programs without nf_conntrack lookup would track them as new while they still accept new connections.
   if (replace) return counted;
   return withExchanged(counted, await hold(() => exchange(options, toExchange)));
 }
@@ -137,7 +137,7 @@ async function exchange(
     const { source, sourcePort } = known ? inverse(known.reply) : one.translated;
     const translated = { ...one.translated, source, sourcePort };
     for (const packets of [one.original, one.translated, inverse(translated)]) conntrack.delete(packets);
-    // As long as the kernel would have remembered it: nobody looks at it again here.
+    // With the kernel's own timeout: the entry is not refreshed here again.
     const timeout = known?.timeout ?? IDLE_SECONDS[one.protocol];
     if (!inserted(conntrack, { ...newNfEntry({ ...one, translated }, generation), timeout })) continue;
     given.add(one.name);

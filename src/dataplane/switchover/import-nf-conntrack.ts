@@ -1,7 +1,7 @@
 /**
- * Where programs cannot ask the kernel's connection tracking they are told what is in it: before and after the flip, and again while it is
+ * Import of nf_conntrack entries, for programs that cannot look them up: before and after the flip, and again while it is
  * true. An entry that is too old would send a new flow to rules that are gone, so each has its end, and what the kernel has forgotten is
- * taken back.
+ * reverted.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { fiveTupleLayout, nfConntrackEntryLayout } from "../../gen/bpf/layout.gen.ts";
@@ -27,7 +27,7 @@ export interface ImportOptions {
   conntrack: ConntrackPort;
   /** Sockets that send without being connected are known by their port alone: what address they will send from is not decided yet. */
   nodeAddresses: readonly string[];
-  /** Where programs look up packets by themselves only those sockets need to be told. */
+  /** With nf_conntrack lookup in the programs, only those sockets need entries. */
   which: "all" | "unconnected";
 }
 

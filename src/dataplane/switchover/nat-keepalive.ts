@@ -1,8 +1,8 @@
 /**
- * A small table of ours that stands while programs and the kernel share a node's connections. NAT and connection tracking are only there
- * while somebody has rules for them: when the service proxy's tables go, this one keeps them for the connections that still need them. It
- * also gives packets that are sent on to a node without programs an address their answers find back to, and, once programs carry all that
- * is new, resets what belongs to nobody instead of letting it hang.
+ * A small table of ours that exists while programs and the kernel share a node's connections. NAT and nf_conntrack are registered only
+ * while there are rules for them: when kube-proxy's tables are removed, this one keeps them registered for existing connections. It
+ * also masquerades packets that are forwarded to a node without programs, and, once programs handle all new connections, resets
+ * unknown TCP connections instead of letting them hang.
  */
 
 import { createHash } from "node:crypto";
@@ -119,7 +119,7 @@ function keepCommands(at: string, { forward, output }: GateRules): string[] {
 
 const HOLDING = ["arriving", "sent"] as const;
 
-/** Where packets have just been told to be of a flow or not; nothing is held. */
+/** After the lookup of a packet's connection; nothing is delayed. */
 function holdChains(at: string): string[] {
   return [
     `add chain ${at} arriving { type filter hook prerouting priority -150; }`,
@@ -144,8 +144,8 @@ export async function dropUnknownWhile<T>(nft: NftPort, table: string, act: () =
 }
 
 /**
- * A connection neither the programs nor the kernel know: its answers would go astray, so its ends are told. What opens a connection has been
- * judged by the programs and may pass.
+ * A connection that neither the programs nor the kernel know: its replies would be lost, so it is reset. A packet that opens a connection was
+ * evaluated by the programs and may pass.
  */
 function gateRules({ settings }: Pick<DataplaneModel, "settings">, ranges: readonly Net[], overlay: string): GateRules {
   const reset = `counter reject with tcp reset comment "${GATE}"`;
@@ -159,7 +159,7 @@ function gateRules({ settings }: Pick<DataplaneModel, "settings">, ranges: reado
     forward: [
       ...to(pools).map((where) => `iifname { ${PODS}, "${overlay}" } ${where} ${UNKNOWN} ${reset}`),
       ...to(ranges).map((where) => `iifname ${PODS} ${where} ${UNKNOWN} ${reset}`),
-      // While programs judge every packet of pods.
+      // While programs evaluate every packet of pods.
       ...["iifname", "oifname"].map((way) => `${way} ${PODS} ${TRUSTED}`),
     ],
     output: to(ranges).map((where) => `${where} ${UNKNOWN} ${reset}`),

@@ -15,7 +15,7 @@ const NODE: SwitchoverState = {
   drain: { given: false, left: false },
 };
 
-/** A node that runs the standard plane, beside the orchestrator's proxy. */
+/** A node that runs the nftables data plane, with kube-proxy. */
 const STANDARD: SwitchoverState = { ...NODE, filter: true, programmed: { Nftables: true, BPF: false } };
 
 /** What a step makes of a node. */
@@ -73,7 +73,7 @@ function walk(wanted: Dataplane, from: SwitchoverState, killAt = -1) {
 
 const ON_EBPF = walk("BPF", { ...STANDARD, confirmed: false }).end;
 
-describe("the order of a hand-over", () => {
+describe("the order of a switchover", () => {
   it("to eBPF: programs stand ready and the kernel's NAT is kept before they act; the old plane goes when the new one is confirmed", () => {
     expect(walk("BPF", { ...STANDARD, confirmed: false }).steps).toEqual([
       "programEbpf",
@@ -129,7 +129,7 @@ describe("the order of a hand-over", () => {
     expect(walk("Nftables", gone).steps).not.toContain("wait for proxy");
   });
 
-  it("after the dead-man put the old plane back, everything of the new one goes", () => {
+  it("after the rollback watchdog reverted the node, everything of eBPF is removed", () => {
     const putBack = { ...ON_EBPF, mode: "Off" as const, filter: true, programmed: { Nftables: true, BPF: true } };
     expect(walk("Nftables", putBack).steps).toEqual(["removeEbpf", "removeNatKeepalive", "settled"]);
   });
@@ -159,7 +159,7 @@ describe("the order of a hand-over", () => {
       }
     });
 
-    it("at every moment a plane filters, NAT is kept while programs act, and the dead-man has something to put back", () => {
+    it("at every moment a data plane filters, NAT is registered while programs are active, and the rollback watchdog has a filter to revert to", () => {
       for (let at = -1; at < whole.steps.length; at++) {
         for (const seen of walk(wanted, from, at).states) {
           expect(seen.filter || seen.mode === "Active", "policy").toBe(true);

@@ -1,6 +1,6 @@
 /**
- * The order in which a node's connections change hands, as one question: of what is so now, what comes next? Everything it asks is in the
- * kernel or on disk, so an agent that was killed anywhere goes on from there, and one that changes its mind halfway turns round. Pure.
+ * The order of a switchover, as one function: given the actual state, what is the next step? All of its input is in the
+ * kernel or on disk, so a new agent continues after a kill at any point, and a changed desired data plane reverses it halfway. Pure.
  */
 
 import type { Dataplane, DataplaneState } from "../../api/dataplane.ts";
@@ -14,9 +14,9 @@ export interface SwitchoverState {
   /** Our nftables filter is in the kernel, of this life or of an earlier one. */
   filter: boolean;
   keep: NatKeepaliveState;
-  /** Whether somebody waits to put the old plane back. */
+  /** Whether the rollback watchdog is armed. */
   watchdogArmed: boolean;
-  /** The programs have been told what the kernel carries. */
+  /** The nf_conntrack entries have been imported. */
   importedConntrack: boolean;
   /** The API server was reached, and a service by way of the programs, since they act. */
   confirmed: boolean;
@@ -24,10 +24,10 @@ export interface SwitchoverState {
   peersKnow: boolean;
   proxy: {
     rules: boolean;
-    /** On the way back: they are whole, in every family that services have. */
+    /** On a switch back: they are complete, in every family that services have. */
     serves: boolean;
     wasHere: boolean;
-    /** They are ours to remove, and nobody needs them. */
+    /** They are ours to remove, and no longer needed. */
     ours: boolean;
     /** The programs have acted long enough that nothing is on its way through them. */
     quiet: boolean;
@@ -71,38 +71,30 @@ export function nextStep(wanted: Dataplane, seen: SwitchoverState): Next {
   return wanted === "BPF" ? towardsEbpf(seen) : towardsNft(seen);
 }
 
-/** The old filter and the proxy's rules go last, when it is proven that nobody needs them. */
-function towardsEbpf({
-  mode,
-  programmed,
-  filter,
-  keep,
-  watchdogArmed: deadMan,
-  proxy,
-  ...seen
-}: SwitchoverState): Next {
+/** The nftables filter and kube-proxy's rules are removed last, when it is proven that they are not needed. */
+function towardsEbpf({ mode, programmed, filter, keep, watchdogArmed, proxy, ...seen }: SwitchoverState): Next {
   if (!programmed.BPF) return { do: "programEbpf" };
-  // What stands beside the programs must say the same until it goes.
+  // The nftables filter must follow the model until it is removed.
   if (filter && !programmed.Nftables) return { do: "programNft" };
   if (mode !== "Active") {
     if (keep === "absent") return { do: "keep" };
     if (keep === "gated") return { do: "openGate" };
     if (!seen.importedConntrack) return { do: "importConntrack" };
-    // Without an old plane there is nothing to be put back to.
-    if (filter && !deadMan) return { do: "armWatchdog" };
+    // Without an old data plane there is nothing to revert to.
+    if (filter && !watchdogArmed) return { do: "armWatchdog" };
     return { do: "flip" };
   }
   if (keep !== "gated") return { do: "closeGate" };
-  if (deadMan || filter) {
+  if (watchdogArmed || filter) {
     if (!seen.confirmed) return { wait: "confirmation" };
-    return { do: deadMan ? "confirm" : "dropFilter" };
+    return { do: watchdogArmed ? "confirm" : "dropFilter" };
   }
   if (proxy.rules && proxy.ours) return proxy.quiet ? { do: "removeProxyRules" } : { wait: "quiet" };
   return "settled";
 }
 
 /** The kernel must be able to carry everything before the programs let go of anything. */
-function towardsNft({ mode, programmed, keep, proxy, drain, watchdogArmed: deadMan, ...seen }: SwitchoverState): Next {
+function towardsNft({ mode, programmed, keep, proxy, drain, watchdogArmed, ...seen }: SwitchoverState): Next {
   if (mode === "Active") {
     if (!seen.peersKnow) return { wait: "peers" };
     if (proxy.wasHere && !proxy.serves && !proxy.givenUp) return { wait: "proxy" };
@@ -111,8 +103,8 @@ function towardsNft({ mode, programmed, keep, proxy, drain, watchdogArmed: deadM
     return { do: "drain" };
   }
   if (!programmed.Nftables) return { do: "programNft" };
-  // Nobody may turn off what is being ended in order.
-  if (deadMan) return { do: "confirm" };
+  // A drain in progress must not be turned off.
+  if (watchdogArmed) return { do: "confirm" };
   if (mode === "Draining") {
     if (keep !== "open") return { do: "openGate" };
     if (!drain.given) return { do: "exportAgain" };

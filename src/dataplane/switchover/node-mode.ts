@@ -1,4 +1,4 @@
-/** The node's switch, read and written by its pin alone: for whoever has no programs loaded, and also when the agent is dead. */
+/** The node's mode, read and written by its pin alone: for processes without loaded programs, and also when the agent is dead. */
 import { randomInt } from "node:crypto";
 import type { DataplaneState } from "../../api/dataplane.ts";
 import { NODE_FIELD } from "../../gen/bpf/layout.gen.ts";

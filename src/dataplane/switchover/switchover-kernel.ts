@@ -1,4 +1,4 @@
-/** Everything a hand-over asks of the node and does to it, but for the planes themselves. */
+/** Everything a switchover reads from and does to the node, except the data planes themselves. */
 import type { DataplaneState } from "../../api/dataplane.ts";
 import type { DataplaneModel } from "../../calc/model.ts";
 import type { BpfMap } from "../../kernel/bpf/bpf-port.ts";
@@ -31,7 +31,7 @@ export interface SwitchoverKernel {
   generation(): number;
   /** Whether our nftables filter is there. */
   filter(): Promise<boolean>;
-  /** Tells the programs which flows are the kernel's; how many. */
+  /** Imports nf_conntrack entries for the programs; how many. */
   importNfConntrack(): Promise<number>;
   exportConntrack(how: "replace" | "insert" | "idle", drain: Drain, model: DataplaneModel): Promise<ExportResult>;
   /** How many flows the programs still carry. */
@@ -42,7 +42,7 @@ export interface SwitchoverKernel {
   close(): void;
 }
 
-/** One way back: its generation, and what was given in it. */
+/** One switch back: its generation, and what was exported in it. */
 export interface Drain {
   generation: number;
   known: Set<string>;

@@ -22,7 +22,7 @@ export interface ProxyRules {
   noteAffinities(affinities: readonly Affinity[]): Promise<void>;
 }
 
-/** Puts the old plane back by itself unless it is told in time that the new one works. */
+/** Reverts to the old data plane unless the new one is confirmed in time. */
 export interface RollbackWatchdog {
   armed(): boolean;
   arm(): void;
@@ -30,11 +30,11 @@ export interface RollbackWatchdog {
   confirm(): void;
 }
 
-/** What the agent finds out beside the kernel. */
+/** What the agent observes in addition to the kernel. */
 export interface SwitchoverFacts {
   /** Since the programs act: the API server answers, and services do by way of the programs. */
   confirmed: boolean;
-  /** Since when peers have been told that this node leaves eBPF, in milliseconds; undefined: they have not. */
+  /** Since when the node has published that it leaves eBPF, in milliseconds; undefined: it has not. */
   peersNotifiedAt: number | undefined;
   /** Whether the proxy's rules are ours to remove. */
   cleanup: boolean;
@@ -71,13 +71,13 @@ export interface Advance {
 
 /** Packets already on their way through the proxy's rules when programs began to act have left them by then. */
 const PROXY_RULES_MS = 300;
-/** How long peers may take to hear what the API server knows already; and how long to tell the API server is tried. */
+/** How long peers may take to see what the API server has; and how long publishing to the API server is tried. */
 const PEERS_MS = 500;
 const PEERS_MOST_MS = 5_000;
-/** A proxy that does not come back in this time will not, and services are better served by nobody than by programs that are told to end. */
+/** A kube-proxy that does not return in this time will not. A node without Services is then better than programs that never end. */
 const PROXY_MOST_MS = 60_000;
 const AFFINITIES_LOST = "session affinity was not exported: clients may get another backend";
-/** A flow on which nobody spoke in this time is idle. */
+/** A connection without a packet in this time is idle. */
 const IDLE_MS = 10_000;
 
 export function createSwitchover(parts: SwitchoverOptions): Switchover {
@@ -142,7 +142,7 @@ class NodeSwitchover implements Switchover {
   }
 
   private async observe(model: DataplaneModel, facts: SwitchoverFacts): Promise<SwitchoverState> {
-    const { kernel: ground, proxy, watchdog: deadMan, clock } = this.parts;
+    const { kernel: ground, proxy, watchdog, clock } = this.parts;
     const since = (at: number | undefined) => (at === undefined ? 0 : clock.now() - at);
     const left = since(this.leavingSince);
     return {
@@ -150,7 +150,7 @@ class NodeSwitchover implements Switchover {
       programmed: { Nftables: this.dataplanes.has("Nftables"), BPF: this.dataplanes.has("BPF") },
       filter: await ground.filter(),
       keep: await ground.keep.state(),
-      watchdogArmed: deadMan.armed(),
+      watchdogArmed: watchdog.armed(),
       importedConntrack: this.importedConntrack,
       confirmed: facts.confirmed,
       peersKnow:
@@ -176,7 +176,7 @@ class NodeSwitchover implements Switchover {
   }
 
   private async runStep(step: StepName, model: DataplaneModel): Promise<ApplyReport | undefined> {
-    const { kernel: ground, proxy, watchdog: deadMan } = this.parts;
+    const { kernel: ground, proxy, watchdog } = this.parts;
     switch (step) {
       case "programEbpf":
         return await this.program("BPF", model);
@@ -196,7 +196,7 @@ class NodeSwitchover implements Switchover {
         this.importedConntrack = true;
         return undefined;
       case "armWatchdog":
-        return void deadMan.arm();
+        return void watchdog.arm();
       case "flip":
         ground.flip();
         // Those that began between the first look and the flip.
@@ -205,7 +205,7 @@ class NodeSwitchover implements Switchover {
         this.importedConntrack = false;
         return undefined;
       case "confirm":
-        return void deadMan.confirm();
+        return void watchdog.confirm();
       case "dropFilter":
         return void (await this.drop("Nftables"));
       case "removeProxyRules":

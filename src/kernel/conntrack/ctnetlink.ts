@@ -48,7 +48,12 @@ export function realConntrack(netns?: Netns): ConntrackPort {
         const families = family === undefined ? [0] : [family === 4 ? AF_INET : AF_INET6];
         for (const number of families) {
           const filter = mark === undefined ? [] : [u32be(ATTR.mark, mark), u32be(ATTR.markMask, 0xffff_ffff)];
-          for (const { messages } of own.dumpParts("listing flows", MESSAGE.get, header(number), ...filter)) {
+          for (const { messages } of own.dumpParts(
+            "listing conntrack entries",
+            MESSAGE.get,
+            header(number),
+            ...filter,
+          )) {
             found.push(...messages.map(readEntry));
             await nextTurn();
           }
@@ -60,19 +65,21 @@ export function realConntrack(netns?: Netns): ConntrackPort {
     },
     find: (packets) => ifThere(() => readEntry(socket.query("flow", MESSAGE.get, ...identify(packets)))),
     insert: (flow) =>
-      socket.request("inserting a flow", MESSAGE.set, FLAGS.create | FLAGS.exclusive, ...encodeNew(flow)),
+      socket.request("inserting a conntrack entry", MESSAGE.set, FLAGS.create | FLAGS.exclusive, ...encodeNew(flow)),
     update: (packets, { mark, timeout }) => {
       const changes = [
         ...(mark === undefined ? [] : [u32be(ATTR.mark, mark)]),
         ...(timeout === undefined ? [] : [u32be(ATTR.timeout, timeout)]),
       ];
       return (
-        ifThere(() => socket.request("updating a flow", MESSAGE.set, 0, ...identify(packets), ...changes) ?? true) ??
-        false
+        ifThere(
+          () => socket.request("updating a conntrack entry", MESSAGE.set, 0, ...identify(packets), ...changes) ?? true,
+        ) ?? false
       );
     },
     delete: (packets) =>
-      ifThere(() => socket.request("deleting a flow", MESSAGE.remove, 0, ...identify(packets)) ?? true) ?? false,
+      ifThere(() => socket.request("deleting a conntrack entry", MESSAGE.remove, 0, ...identify(packets)) ?? true) ??
+      false,
     close: () => socket.close(),
   };
 }

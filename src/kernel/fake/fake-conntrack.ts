@@ -29,7 +29,7 @@ export function fakeConntrack(namespace: FakeNamespace): ConntrackPort {
         ...(destinationNat ? { source: destinationNat.address, sourcePort: destinationNat.port } : {}),
         ...(sourceNat ? { destination: sourceNat.address, destinationPort: sourceNat.port } : {}),
       };
-      if (find(original) || find(reply)) throw kernelError("inserting a flow", "EEXIST");
+      if (find(original) || find(reply)) throw kernelError("inserting a conntrack entry", "EEXIST");
       namespace.conntrack.push({
         original,
         reply,

@@ -135,7 +135,7 @@ describe("an older installation in a running cluster", () => {
     expect(await exists("metadata-review")).toBe(true);
   });
 
-  it("lets a namespace be deleted though its aggregated API does not answer on paper", async () => {
+  it("lets a namespace be deleted though its simulated aggregated API does not answer", async () => {
     await seed("v3.27", "operator");
     await client.delete(NAMESPACES, { name: "shop" });
     await eventually(

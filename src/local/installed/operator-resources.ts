@@ -26,7 +26,7 @@ export function customResources(release: OldRelease, kind: ClusterKind, pool: Po
   ];
 }
 
-/** The standard data plane: no version before v3.31 ran eBPF unless it was asked to. */
+/** The nftables data plane: no version before v3.31 ran eBPF unless it was asked to. */
 function installationSpec(release: OldRelease, kind: ClusterKind, pool: Pool | undefined): InstallationSpec {
   const foreign = FOREIGN_CNI[kind];
   const cni = foreign ?? "Vendor";

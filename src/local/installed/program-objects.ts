@@ -85,7 +85,7 @@ function announcement(service: Place): KubeObject {
 }
 
 /** Flow logs and their UI, which came with v3.30. */
-export function flowObjects(release: OldRelease): KubeObject[] {
+export function flowLogsObjects(release: OldRelease): KubeObject[] {
   return [workloads.flowLogs, workloads.flowUI].flatMap((name) => {
     const place = { name, namespace: namespaces.system };
     const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: place };

@@ -20,7 +20,7 @@ import { readNodes } from "./installed-node.ts";
 import { oldRelease } from "./old-release.ts";
 import { customResources, hasForeignCni, reportedStatus, statusResources } from "./operator-resources.ts";
 import { ownedObjects } from "./owned-objects.ts";
-import { apiServerObjects, flowObjects } from "./program-objects.ts";
+import { apiServerObjects, flowLogsObjects } from "./program-objects.ts";
 import { createSeeder, OPERATOR, type Seeder } from "./seeder.ts";
 import { type UserEdit, userEdits } from "./user-edits.ts";
 import { TEAM_NAMESPACE, v3Objects } from "./v3-objects.ts";
@@ -143,7 +143,7 @@ async function seedOperator(
         namespaceObject(namespaces.apiServerBeforeV331),
         ...apiServerObjects(release, apiServerPair()),
       ]),
-      ...ownedBy("flowLogs", flowObjects(release)),
+      ...ownedBy("flowLogs", flowLogsObjects(release)),
     ],
     OPERATOR,
   );

@@ -19,8 +19,8 @@ const NOTHING_ELSE = {
   "vendor.io/full-maps": null,
 };
 
-describe("what an agent on paper says about its node", () => {
-  it("loads, and stays with the standard data plane until it is told", () => {
+describe("what a simulated agent reports about its node", () => {
+  it("loads, and stays with the nftables data plane until it is told", () => {
     expect(agentReport(ubuntu, { ...asked, bpfEnabled: false }, "generic")).toEqual({
       "vendor.io/programs": "loads",
       "vendor.io/dataplane": "Nftables",

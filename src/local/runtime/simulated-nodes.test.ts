@@ -16,7 +16,7 @@ function pod(behaviour?: string, spec: Partial<PodSpec> = {}): Pod {
 
 const main = (seen: Pod) => seen.status?.containerStatuses?.[0];
 
-describe("a pod on a paper node", () => {
+describe("a pod on a simulated node", () => {
   let cluster: SmallCluster;
   let clock: FakeClock;
   afterEach(() => cluster.stop());
@@ -133,7 +133,7 @@ describe("a pod on a paper node", () => {
   });
 });
 
-describe("a paper node", () => {
+describe("a simulated node", () => {
   let cluster: SmallCluster;
   afterEach(() => cluster.stop());
 

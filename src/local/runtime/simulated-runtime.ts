@@ -11,7 +11,7 @@ import { type Behaviour, behaviourOf, type ContainerRule } from "./simulated-beh
 export interface SimulatedRuntimeOptions {
   clock?: Clock;
   rules?: readonly ContainerRule[];
-  /** Asked first about every container: what it runs is not on paper. */
+  /** Asked first about every container: a container it runs is not simulated. */
   runner?: ContainerRunner;
 }
 
@@ -33,7 +33,7 @@ interface SimulatedPod {
   ending?: Promise<void>;
 }
 
-/** Nodes that exist on paper: pods get addresses and become ready by rule, and nothing runs. Needs no rights at all. */
+/** Simulated nodes: pods get addresses and become ready by rule, and nothing runs. Needs no rights at all. */
 export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRuntime {
   const { clock = systemClock, rules = [], runner } = options;
   const nodes = new Map<string, SimulatedNode>();
@@ -45,21 +45,21 @@ export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRun
     return found;
   };
   const end = async (uid: string, graceSeconds: number): Promise<void> => {
-    const paper = pods.get(uid);
-    if (!paper) return;
-    paper.ending ??= finish(uid, paper, graceSeconds);
-    await paper.ending;
+    const simulated = pods.get(uid);
+    if (!simulated) return;
+    simulated.ending ??= finish(uid, simulated, graceSeconds);
+    await simulated.ending;
   };
-  const finish = async (uid: string, paper: SimulatedPod, graceSeconds: number): Promise<void> => {
-    paper.ended = true;
-    for (const cancel of paper.cancels) cancel();
-    await Promise.all([...paper.running.values()].map((running) => running.stop(graceSeconds)));
-    if (pods.get(uid) === paper) pods.delete(uid);
-    for (const pool of nodes.get(paper.node)?.pools ?? []) for (const ip of paper.podIPs) pool.free(ip);
-    for (const log of paper.logs.values()) log.end();
+  const finish = async (uid: string, simulated: SimulatedPod, graceSeconds: number): Promise<void> => {
+    simulated.ended = true;
+    for (const cancel of simulated.cancels) cancel();
+    await Promise.all([...simulated.running.values()].map((running) => running.stop(graceSeconds)));
+    if (pods.get(uid) === simulated) pods.delete(uid);
+    for (const pool of nodes.get(simulated.node)?.pools ?? []) for (const ip of simulated.podIPs) pool.free(ip);
+    for (const log of simulated.logs.values()) log.end();
   };
-  const endAll = async (which: (paper: SimulatedPod) => boolean) => {
-    const uids = [...pods].filter(([, paper]) => which(paper)).map(([uid]) => uid);
+  const endAll = async (which: (simulated: SimulatedPod) => boolean) => {
+    const uids = [...pods].filter(([, simulated]) => which(simulated)).map(([uid]) => uid);
     await Promise.all(uids.map((uid) => end(uid, 0)));
   };
 
@@ -69,7 +69,7 @@ export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRun
       nodes.set(spec.name, { spec, pools: spec.podCIDRs.map(poolFor) });
     },
     async removeNode(name) {
-      await endAll((paper) => paper.node === name);
+      await endAll((simulated) => simulated.node === name);
       nodes.delete(name);
     },
     async startPod(pod, name) {
@@ -78,7 +78,7 @@ export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRun
       const uid = pod.metadata.uid ?? "";
       await end(uid, 0);
       const podIPs = pod.spec.hostNetwork ? [] : addressesFor(pod, node.pools);
-      const paper: SimulatedPod = {
+      const simulated: SimulatedPod = {
         pod,
         node: name,
         podIPs,
@@ -87,10 +87,10 @@ export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRun
         cancels: [],
         ended: false,
       };
-      pods.set(uid, paper);
+      pods.set(uid, simulated);
       const run = async (container: Container, report: (event: ContainerEvent) => void) => {
-        const real = runner && (await startForReal(runner, { paper, node: node.spec, clock }, container, report));
-        return real ?? simulate(paper, container, rules, clock, report);
+        const real = runner && (await startForReal(runner, { simulated, node: node.spec, clock }, container, report));
+        return real ?? simulate(simulated, container, rules, clock, report);
       };
       return { podIPs, run };
     },
@@ -111,33 +111,33 @@ export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRun
 /** Undefined when the runner has nothing to run for it. */
 async function startForReal(
   runner: ContainerRunner,
-  { paper, node, clock }: { paper: SimulatedPod; node: NodeSpec; clock: Clock },
+  { simulated, node, clock }: { simulated: SimulatedPod; node: NodeSpec; clock: Clock },
   container: Container,
   report: (event: ContainerEvent) => void,
 ): Promise<ContainerRun | undefined> {
-  const { pod, running } = paper;
-  const log = logOf(paper, container.name);
+  const { pod, running } = simulated;
+  const log = logOf(simulated, container.name);
   let isFirstLine = true;
   const starting = runner.run({
     pod,
     container,
     node: node.name,
     hostIPs: node.internalIPs,
-    podIPs: pod.spec.hostNetwork ? node.internalIPs : paper.podIPs,
+    podIPs: pod.spec.hostNetwork ? node.internalIPs : simulated.podIPs,
     write(line) {
       if (isFirstLine) log.startRun();
       isFirstLine = false;
-      write(paper, container, clock, line);
+      write(simulated, container, clock, line);
     },
     report(event) {
       if (event.is === "exited") running.delete(container.name);
-      if (!paper.ended) report(event);
+      if (!simulated.ended) report(event);
     },
   });
   if (!starting) return undefined;
   const started = await starting;
   // The pod may have been deleted while its container was still being prepared.
-  if (paper.ended) await started.stop(0);
+  if (simulated.ended) await started.stop(0);
   else running.set(container.name, started);
   return containerRun(container);
 }
@@ -160,25 +160,25 @@ function addressesFor(pod: Pod, ranges: readonly AddressPool[]): string[] {
 }
 
 function simulate(
-  paper: SimulatedPod,
+  simulated: SimulatedPod,
   container: Container,
   rules: readonly ContainerRule[],
   clock: Clock,
   report: (event: ContainerEvent) => void,
 ): ContainerRun {
   const image = container.image ?? "";
-  const behaviour = behaviourOf(paper.pod, container, rules);
+  const behaviour = behaviourOf(simulated.pod, container, rules);
   if (behaviour.does === "failToPull") {
     throw new ImageError(`failed to pull and unpack image "${image}": not found`);
   }
-  logOf(paper, container.name).startRun();
+  logOf(simulated, container.name).startRun();
   write(
-    paper,
+    simulated,
     container,
     clock,
     `simulated node: ${container.name} (${image}) is reported as running, but no process runs`,
   );
-  enact(paper, container, behaviour, clock, report);
+  enact(simulated, container, behaviour, clock, report);
   return containerRun(container);
 }
 
@@ -190,7 +190,7 @@ function containerRun({ image = "" }: Container): ContainerRun {
 }
 
 function enact(
-  paper: SimulatedPod,
+  simulated: SimulatedPod,
   container: Container,
   behaviour: Behaviour,
   clock: Clock,
@@ -198,15 +198,15 @@ function enact(
 ): void {
   const later = (ms: number, event: ContainerEvent, line: string) => {
     const act = () => {
-      if (paper.ended) return;
-      write(paper, container, clock, line);
+      if (simulated.ended) return;
+      write(simulated, container, clock, line);
       report(event);
     };
     if (ms === 0) queueMicrotask(act);
-    else paper.cancels.push(clock.setTimeout(act, ms));
+    else simulated.cancels.push(clock.setTimeout(act, ms));
   };
-  // An init container has nothing to wait for: on paper its work is done as soon as it starts.
-  const isInit = paper.pod.spec.initContainers?.some((init) => init.name === container.name) ?? false;
+  // An init container has nothing to wait for: its simulated work is done as soon as it starts.
+  const isInit = simulated.pod.spec.initContainers?.some((init) => init.name === container.name) ?? false;
   const finishes = isInit && container.restartPolicy !== "Always";
   switch (behaviour.does) {
     case "exit":
@@ -214,7 +214,7 @@ function enact(
       return;
     case "runUnready":
       if (finishes) later(0, { is: "exited", exitCode: 0 }, "done");
-      else write(paper, container, clock, "never becomes ready, as it was asked to");
+      else write(simulated, container, clock, "never becomes ready, as it was asked to");
       return;
     case "readyAfter":
       if (finishes) later(behaviour.ms, { is: "exited", exitCode: 0 }, "done");
@@ -227,12 +227,12 @@ function enact(
 }
 
 /** Every line is kept with its time; `kubectl logs` shows it when asked. */
-function write(paper: SimulatedPod, container: Container, clock: Clock, line: string): void {
-  logOf(paper, container.name).write(`${new Date(clock.now()).toISOString()} ${line}`);
+function write(simulated: SimulatedPod, container: Container, clock: Clock, line: string): void {
+  logOf(simulated, container.name).write(`${new Date(clock.now()).toISOString()} ${line}`);
 }
 
-function logOf(paper: SimulatedPod, container: string): ContainerLog {
-  const log = paper.logs.get(container) ?? new ContainerLog();
-  paper.logs.set(container, log);
+function logOf(simulated: SimulatedPod, container: string): ContainerLog {
+  const log = simulated.logs.get(container) ?? new ContainerLog();
+  simulated.logs.set(container, log);
   return log;
 }

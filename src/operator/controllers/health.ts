@@ -1,7 +1,7 @@
 import type { ReconcileContext } from "../reconcile-context.ts";
 import { type Health, troubleOf, workloadHealth } from "../workload-health.ts";
 
-/** How workloads of the system namespace are doing; the event is looked up for the one pod that is told of. */
+/** Health of the workloads of the system namespace; the event is looked up for the one pod that is reported. */
 export async function healthOf(hands: ReconcileContext, names: readonly string[]): Promise<Health> {
   const { workloads, pods, now } = hands.observe();
   const ours = workloads.filter(({ kind, metadata }) => names.includes(`${kind} ${metadata.name}`));

@@ -54,7 +54,7 @@ async function carried(
   return onTheWay ? hands.podsWithFloatingIPs(generation) : [];
 }
 
-/** A second operator was turned away: this one works on, but somebody should know. */
+/** A second operator was refused: this one continues, and reports it. */
 function otherControllers(observed: Observed, outcome: Outcome): Outcome {
   const second = refusedOperator(observed.activeOperator, observed.now);
   if (!second || outcome.kind === "degraded") return outcome;

@@ -14,7 +14,7 @@ import { ownLabels } from "../render/metadata.ts";
 
 type Pool = IPPool & KubeObject;
 
-/** The pools the installation lists. They belong to nobody: what goes away with the installation is removed here, knowingly. */
+/** The pools the installation lists. They have no owner reference: those to remove with the installation are removed here. */
 export async function reconcileIpPools(observed: Observed, hands: ReconcileContext): Promise<Outcome> {
   const installation = theOne(observed.installations);
   if (!installation || isLeaving(installation)) return removeAll(observed, hands);
@@ -78,7 +78,7 @@ async function addressesInUse({ tools }: ReconcileContext, pool: Pool): Promise<
   return inside.reduce((sum, { spec }) => sum + (spec?.allocations ?? []).filter((index) => index !== null).length, 0);
 }
 
-/** After the agents: while one runs, its pods have addresses of these. What was adopted goes back to whoever made it. */
+/** After the agents: while one runs, its pods have addresses of these. An adopted pool is left to its creator. */
 async function removeAll(observed: Observed, hands: ReconcileContext): Promise<Outcome> {
   const ours = observed.pools.filter(isOurs);
   if (ours.length === 0) return absent();

@@ -3,7 +3,7 @@ import type { KubeObject } from "../../api/object.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
 import { degraded, type Outcome } from "../outcome.ts";
 
-/** A resource under another name than default asks for nothing; somebody who made one should hear of it. */
+/** A resource under another name than default has no effect; its status reports that. */
 export function misnamed(objects: readonly KubeObject[]): Outcome | undefined {
   const wrong = objects.find(({ metadata }) => metadata.name !== vendorNames.singleton);
   return wrong && misnamedOutcome(wrong);

@@ -39,7 +39,7 @@ export async function networkOutcome(
     fullMaps.length > 0 ? [`${node} (${fullMaps.join(", ")})`] : [],
   );
   if (full.length > 0) return mapsFull(full);
-  const plane = wanted === "BPF" ? "eBPF" : "The standard data plane";
+  const plane = wanted === "BPF" ? "eBPF" : "The nftables data plane";
   return ready(`${plane} runs on ${countOf(linuxNodes(observed).length, "node")}.${note ? ` ${note}` : ""}`);
 }
 
@@ -64,7 +64,7 @@ export async function writeSettings(
   await applyObject(hands.tools, dataplaneSettings(live, { kind, bpfEnabled, leaveProxyRules }));
 }
 
-/** The switch is ours; whoever moved it by hand is named, and it moves back by the same steps as ever. */
+/** The field is ours; a manager that changed it is named, and it is reverted by the same steps as any switch. */
 function recordSwitch(hands: ReconcileContext, live: ReturnType<typeof theOne> | undefined): void {
   const owned = live && (ownedBy(live, MANAGER)?.["f:spec"] as Record<string, unknown> | undefined);
   if (!live || !owned || owned["f:bpfEnabled"]) return;
@@ -110,7 +110,7 @@ function mapsFull(nodes: readonly string[]): Outcome {
   );
 }
 
-/** Somebody decides when these follow, by taking the field away. */
+/** The user decides when these follow, by removing the field. */
 function heldNodes(nodes: readonly string[]): string {
   return `nodes held by their own data plane configuration (node.NAME, bpfEnabled): ${named(nodes)}`;
 }

@@ -18,7 +18,7 @@ export interface OptionalPart {
   kind: ResourceKind;
   finalizer: string;
   workload: string;
-  /** What somebody gets by asking, in one sentence each. */
+  /** What an optional part provides, in one sentence each. */
   message: { ready: string; notInstalled: string };
   requests(observed: Observed): readonly Request[];
   problems(observed: Observed): Problem[];
@@ -60,7 +60,7 @@ async function outcomeOf(part: OptionalPart, hands: ReconcileContext): Promise<O
   return waitingFor ? progressing(waitingFor, 5_000) : ready(part.message.ready);
 }
 
-/** Nobody asks any more, or there is no network to run on. */
+/** Its resource is gone, or there is no network to run on. */
 async function remove(part: OptionalPart, observed: Observed, hands: ReconcileContext): Promise<Outcome> {
   const request = theOne(part.requests(observed));
   const installation = theOne(observed.installations);

@@ -32,7 +32,7 @@ export async function removeLeftovers({ tools }: ReconcileContext): Promise<void
 
 function isOnlyOurs({ metadata, spec }: KubeObject): boolean {
   const entries = metadata.managedFields ?? [];
-  // An object without a single field has no owner written on it, and nothing anybody could miss.
+  // An object without a single field has no owner in managedFields, and no content to lose.
   if (entries.length === 0) return Object.keys(spec ?? {}).length === 0;
   return entries.every(({ manager }) => OUR_PROGRAMS.has(manager ?? ""));
 }

@@ -82,7 +82,7 @@ async function leaveEbpf(
 
 /**
  * The namespace goes last, and takes along the operator's own rights in it and its claim to the cluster. An operator that is started
- * anew in the middle of a removal would make both again.
+ * again in the middle of a removal would create both again.
  */
 function belongsToNamespace({ kind, metadata }: KubeObject): boolean {
   const rights = metadata.name === `${vendorNames.workloads.operator}-system`;
@@ -96,7 +96,7 @@ function poolsLeft(observed: Observed): string | undefined {
     : undefined;
 }
 
-/** Our fields of the data plane configuration go; if nobody else has any in it, it goes as a whole. */
+/** Our fields of the data plane configuration are removed; if no other manager has any in it, it is deleted. */
 async function removeSettings({ tools, observe }: ReconcileContext): Promise<string | undefined> {
   const config = theOne(observe().dataplaneConfigurations);
   const entries = config?.metadata.managedFields ?? [];

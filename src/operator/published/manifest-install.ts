@@ -73,7 +73,7 @@ function withoutStored({ groups }: Names, { everywhere, atHome }: Rights): Right
   return { everywhere: everywhere.filter(({ apiGroups }) => !apiGroups.includes(groups.stored.group)), atHome };
 }
 
-/** Two containers: the agent, and beside it what connects the pods. */
+/** Two containers: the agent, and the one that connects the pods. */
 function nodePod(inputs: RenderInputs, variant: ManifestVariant, account: string): object {
   const { names } = inputs;
   const paths = nodePaths(inputs);
@@ -107,7 +107,7 @@ function nodePod(inputs: RenderInputs, variant: ManifestVariant, account: string
 }
 
 /**
- * The second container is ready when the agent beside it follows the cluster's services. With the etcd datastore it cannot, so there
+ * The second container is ready when the agent next to it watches the cluster's services. With the etcd datastore it cannot, so there
  * node pods are 1/2, and that is as it should be.
  */
 function servicesProbe(inputs: RenderInputs): object {
@@ -127,7 +127,7 @@ function overlayContainer({ names, version }: RenderInputs): object {
   };
 }
 
-/** The API server's real address, where somebody has written it down. */
+/** The API server's real address, if it is configured. */
 function endpointMap({ endpointMap: { name } }: Names): object[] {
   return [{ configMapRef: { name, optional: true } }];
 }

@@ -11,7 +11,7 @@ const ETCD_FILES = { etcd_ca: "etcd-ca", etcd_cert: "etcd-cert", etcd_key: "etcd
 
 export const CNI_CONFIG_KEY = "cni_network_config";
 
-/** The one config map people edit, and with etcd the Secret beside it. */
+/** The one ConfigMap that users edit, and with etcd the Secret. */
 export function manifestSettings(inputs: RenderInputs, variant: ManifestVariant): KubeObject[] {
   const { names, installation } = inputs;
   const { manifests, namespaces } = names;
@@ -43,7 +43,7 @@ function etcdSettings({ manifests }: Names): Record<string, string> {
   };
 }
 
-/** Empty: whoever installs puts in base64 what their etcd asks for. */
+/** Empty: the user fills in the base64 of what their etcd requires. */
 function etcdSecret({ namespaces }: Names): KubeObject {
   return {
     apiVersion: "v1",

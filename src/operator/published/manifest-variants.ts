@@ -4,7 +4,7 @@ import type { Names } from "../../api/names.ts";
 export interface ManifestVariant {
   file: string;
   title: string;
-  /** Who connects the pods: the service, a separate overlay beside it, or somebody else altogether. */
+  /** What connects the pods: the service, a separate overlay in addition, or another plugin altogether. */
   networking: "own" | "overlay" | "foreign";
   datastore: "api" | "etcd";
 }

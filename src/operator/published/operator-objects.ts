@@ -103,7 +103,7 @@ function operatorContainer({ image, resources }: OperatorSettings, { workloads, 
     image,
     command: ["vendor", "operator"],
     env: [...POD_IDENTITY, ...variable("HEALTH_PORT", HEALTH_PORT)],
-    // The API server's real address, where somebody has written it down: step 2 of the installation.
+    // The API server's real address, if it is configured: step 2 of the installation.
     envFrom: [{ configMapRef: { name: endpointMap.name, optional: true } }],
     ports: [containerPort("health", HEALTH_PORT)],
     ...probes({ host: "localhost", port: HEALTH_PORT }),

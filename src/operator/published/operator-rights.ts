@@ -24,7 +24,7 @@ export interface OperatorRights {
 }
 
 /**
- * The orchestrator lets nobody give rights they do not have, so the operator has all that its components have, beside its own. What runs
+ * Kubernetes lets no subject grant rights it does not have, so the operator has all that its components have, in addition to its own. What runs
  * or configures pods it may make in the system namespace only; of what it makes outside, it may change only what has the names it gives.
  */
 export function operatorRights(names: Names): OperatorRights {

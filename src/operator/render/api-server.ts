@@ -19,7 +19,7 @@ export const DELEGATION = {
   role: { name: "extension-apiserver-authentication-reader", namespace: "kube-system" },
 } as const;
 
-/** The aggregated v3 API. The APIService comes last: the group is announced when there is somebody to answer for it. */
+/** The aggregated v3 API. The APIService comes last: the group is registered when there is a server for it. */
 export function apiServer(inputs: RenderInputs): KubeObject[] {
   const { names } = inputs;
   const place = { name: names.workloads.apiServer, namespace: names.namespaces.system };

@@ -69,7 +69,7 @@ export function kubeControllersRights(names: Names): Rights {
 
 /**
  * The stored kinds, and nothing else: who the callers are and what they may do is asked of the orchestrator, for which
- * `system:auth-delegator` is bound beside this. A patch by a caller is a replacement by us.
+ * `system:auth-delegator` is bound in addition. A patch by a caller is a replacement by us.
  */
 export function apiServerRights(names: Names): Rights {
   return {

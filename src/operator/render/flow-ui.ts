@@ -12,7 +12,7 @@ import { serviceAccount } from "./rbac.ts";
 const PORT = 8081;
 const HEALTH_PORT = 8080;
 
-/** The page that shows flows. Nobody reaches it over the network: it is opened through the orchestrator's port forwarding. */
+/** The page that shows flows. It is not exposed on the network: it is opened with kubectl port-forward. */
 export function flowUI(inputs: RenderInputs): KubeObject[] {
   const { names } = inputs;
   const place = { name: names.workloads.flowUI, namespace: names.namespaces.system };

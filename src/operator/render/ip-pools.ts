@@ -19,7 +19,7 @@ export function ipPools({ installation, names }: Pick<RenderInputs, "installatio
   return pools.map((pool) => ({
     apiVersion: groupVersion(names.groups.stored),
     kind: names.kinds.ipPool.kind,
-    // Every effective pool has a name; the prefix is what tells pools apart where it has not.
+    // Every effective pool has a name; without one, the prefix is the key.
     metadata: { name: pool.name ?? pool.cidr.replace(/[^a-z0-9]+/g, "-") },
     spec: poolSpec(pool),
   }));

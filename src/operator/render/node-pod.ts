@@ -17,10 +17,10 @@ import {
 } from "./pod-parts.ts";
 import { NODE_PRIORITY } from "./priority-classes.ts";
 
-/** What the standard data plane needs: to change the node's network, and to enter the network namespaces of its pods. */
+/** What the nftables data plane needs: to change the node's network, and to enter the network namespaces of its pods. */
 const CAPABILITIES = ["NET_ADMIN", "NET_RAW", "SYS_ADMIN"];
 
-/** The node's directories are root's, and the image's own user is nobody. */
+/** The node's directories are root's, and the image's own user is `nobody`. */
 export const AS_ROOT = { runAsUser: 0, runAsGroup: 0 } as const;
 
 /** What differs between the ways of installing the agent. */
@@ -32,7 +32,7 @@ export interface NodePodParts {
   envFrom?: readonly object[];
   /** Containers that are over before the agent starts, after `node-init`. */
   before?: readonly object[];
-  /** Containers that stay beside the agent. */
+  /** Long-running containers in addition to the agent. */
   sidecars?: readonly object[];
   also?: { volumes: readonly object[]; mounts: readonly object[] };
 }
@@ -141,7 +141,7 @@ function nodeInit(inputs: RenderInputs, paths: NodePaths): object[] {
   ];
 }
 
-/** Where the plugin's configuration comes from, and what else the container that installs it is told. */
+/** Where the plugin's configuration comes from, and the other environment of the container that installs it. */
 interface CniInstallParts {
   container: string;
   config: { name: string; key: string };

@@ -62,7 +62,7 @@ export const RESTRICTED_CONTAINER = {
 export interface ContainerPort {
   name: string;
   containerPort: number;
-  /** Part of the key ports are told apart by, so always said. */
+  /** Part of the merge key of ports, so always rendered. */
   protocol: "TCP";
 }
 

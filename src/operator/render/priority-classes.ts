@@ -1,6 +1,6 @@
 import type { KubeObject } from "../../api/object.ts";
 
-/** Of what the cluster can do without for a while: after its own critical pods, before everybody's work. */
+/** For what the cluster can do without for a while: below its own critical pods, above users' workloads. */
 export const OPTIONAL_PRIORITY = "vendor-optional";
 
 export const NODE_PRIORITY = "system-node-critical";

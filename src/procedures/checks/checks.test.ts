@@ -82,7 +82,7 @@ describe("what keeps a procedure from starting", () => {
     expect(verdictOf(results)).toBe("ok");
   });
 
-  it("never keeps an upgrade, or the way back to the standard data plane, from curing what is degraded", () => {
+  it("never keeps an upgrade, or the way back to the nftables data plane, from curing what is degraded", () => {
     const service = { ...running(), statuses: [status("network", "Degraded", "it is ill")] };
     expect(codes({ service }, "upgrade")).toEqual([]);
     expect(codes({ service }, "switch", { dataplane: "Nftables" })).toEqual([]);

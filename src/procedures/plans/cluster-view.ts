@@ -46,7 +46,7 @@ export function dataplaneName(names: Names, mode: Dataplane): string {
 }
 
 /** As people read it. */
-export const dataplaneTitle = (mode: Dataplane) => (mode === "BPF" ? "eBPF" : "the standard data plane");
+export const dataplaneTitle = (mode: Dataplane) => (mode === "BPF" ? "eBPF" : "the nftables data plane");
 
 /** The one object of a kind of ours, as steps name it. */
 export function singleton(names: Names, noun: Noun, group: keyof Names["groups"] = "operator"): Target {

@@ -34,7 +34,7 @@ export const errors = defineErrors({
     exitCode: USAGE,
   },
   INSTALL_OTHER_VERSION: {
-    args: ["version", "wanted"],
+    args: ["version", "available version"],
     say: (version: string, wanted: string) => `${version} is installed already, and this tool installs ${wanted}`,
     fix: () => "vendorctl upgrade",
     exitCode: CHECK_FAILED,
@@ -58,7 +58,7 @@ export const errors = defineErrors({
     args: ["why"],
     say: (why: string) => `eBPF at install time needs a stable address of the API server, and none is known: ${why}`,
     fix: () =>
-      "give it with --api-server HOST:PORT, or install the standard data plane now (vendorctl install) and switch later (vendorctl switch --to bpf)",
+      "give it with --api-server HOST:PORT, or install the nftables data plane now (vendorctl install) and switch later (vendorctl switch --to bpf)",
     exitCode: CHECK_FAILED,
   },
   SWITCH_NOT_INSTALLED: {
@@ -79,7 +79,7 @@ export const errors = defineErrors({
   },
   SWITCH_NO_SERVICE_PROXY: {
     args: ["how"],
-    say: (how: string) => `the standard data plane needs kube-proxy for Services, and here ${how}`,
+    say: (how: string) => `the nftables data plane needs kube-proxy for Services, and here ${how}`,
     fix: () => "stay on eBPF, or add --force if no Service is used",
     exitCode: CHECK_FAILED,
   },

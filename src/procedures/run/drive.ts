@@ -24,7 +24,7 @@ export interface Drive {
 
 /** Takes a run on until it ends, and tells how; what stops it is written down and thrown in words. */
 export async function drive(from: RunRecord, options: Drive): Promise<void> {
-  const { emit: tell, work, plan } = options;
+  const { emit, work, plan } = options;
   const startedAt = work.clock.now();
   const late = new AbortController();
   const disarm =
@@ -39,12 +39,12 @@ export async function drive(from: RunRecord, options: Drive): Promise<void> {
       record = next;
     },
   });
-  const tellEnd = () => tell({ event: "end", run: record.id, ...summary(record), ms: work.clock.now() - startedAt });
+  const emitEnd = () => emit({ event: "end", run: record.id, ...summary(record), ms: work.clock.now() - startedAt });
   /** How it failed; nothing where it came to the end of its heading. */
   const attempt = async (go: RunRecord): Promise<Failed | undefined> => {
     try {
       await runSteps(go, steps());
-      tellEnd();
+      emitEnd();
       return undefined;
     } catch (error) {
       if (options.lost.aborted || isSuperseded(error)) throw errors.RUN_TAKEN_OVER().from(error);
@@ -65,17 +65,17 @@ export async function drive(from: RunRecord, options: Drive): Promise<void> {
     const { step, error } = failed;
     const told = rolledBackFor(failed);
     if (failed.stopped || !(options.rollbackOnFailure || told) || !canGoBack(record, plan)) {
-      tellEnd();
+      emitEnd();
       throw failed.stopped ?? error;
     }
-    tell({ event: "note", text: `${messageOf(error)}; rolling back` });
+    emit({ event: "note", text: `${messageOf(error)}; rolling back` });
     record = { ...record, heading: "back", keep: 0, outcome: "running" };
     // Written before the first step goes back: whoever takes it up from here goes on backwards.
     await options.journal.write(record);
     emitRun({ ...options, resumed: false }, record);
     const again = await attempt(record);
     if (again) {
-      tellEnd();
+      emitEnd();
       throw again.stopped ?? again.error;
     }
     throw told ?? errors.RUN_ROLLED_BACK(step, messageOf(error)).from(error);
@@ -103,8 +103,8 @@ function rolledBackFor({ step, error }: Failed): CodedError | undefined {
   return error instanceof CodedError ? ROLLED_BACK[error.code]?.(step, error) : undefined;
 }
 
-function emitRun({ emit: tell, plan, resumed }: Drive, { id, heading }: RunRecord): void {
-  tell({ event: "run", run: id, plan: plan.id, title: plan.title, heading, steps: plan.steps.length, resumed });
+function emitRun({ emit, plan, resumed }: Drive, { id, heading }: RunRecord): void {
+  emit({ event: "run", run: id, plan: plan.id, title: plan.title, heading, steps: plan.steps.length, resumed });
 }
 
 function summary({ outcome, steps }: RunRecord) {

@@ -47,30 +47,30 @@ const KEPT = 20;
 
 /** Runs a plan from its first step. Refused while an earlier run is not finished. */
 export function startRun(engine: Engine, plan: Plan, options: RunOptions = {}): AsyncIterable<StepEvent> {
-  return working(engine, async (journal, lost, tell) => {
+  return working(engine, async (journal, lost, emit) => {
     for (const step of plan.steps) actionOf(step, actionsOf(engine));
     const found = await pruneRuns(journal);
     const record = newRecord(plan, { tool: engine.tool, now: engine.clock.now() });
     await journal.keepOnly([record.id, ...found]).catch(() => {});
     await journal.begin(record, plan);
-    await drive(record, { ...driving(engine, journal, plan, lost, tell), ...options, resumed: false });
+    await drive(record, { ...driving(engine, journal, plan, lost, emit), ...options, resumed: false });
   });
 }
 
 /** Goes on with a run that was cut off, stopped or taken back in part, in the direction it was going. */
 export function resumeRun(engine: Engine, options: RunOptions & { run?: string } = {}): AsyncIterable<StepEvent> {
-  return working(engine, async (journal, lost, tell) => {
+  return working(engine, async (journal, lost, emit) => {
     const record = choose(await journal.list(), "resume", options.run);
     const plan = await journal.plan(record);
     if (record.tool !== engine.tool) {
-      tell({
+      emit({
         event: "note",
         text: `run ${record.id} was started by vendorctl ${record.tool}; ${engine.tool} continues it`,
       });
     }
     const next: RunRecord = { ...record, outcome: "running" };
     await journal.write(next);
-    await drive(next, { ...driving(engine, journal, plan, lost, tell), ...options, resumed: true });
+    await drive(next, { ...driving(engine, journal, plan, lost, emit), ...options, resumed: true });
   });
 }
 
@@ -84,14 +84,14 @@ export interface RollbackOptions {
 
 /** Undoes the steps of a run, the last first. */
 export function rollbackRun(engine: Engine, options: RollbackOptions = {}): AsyncIterable<StepEvent> {
-  return working(engine, async (journal, lost, tell) => {
+  return working(engine, async (journal, lost, emit) => {
     const record = choose(await journal.list(), "roll back", options.run);
     const plan = await journal.plan(record);
     const keep = stepsToKeep(record, options.toStep);
     if (!options.keepIrreversible) refuseIrreversible(record, plan, keep);
     const next: RunRecord = { ...record, heading: "back", keep, outcome: "running" };
     await journal.write(next);
-    await drive(next, { ...driving(engine, journal, plan, lost, tell), resumed: false });
+    await drive(next, { ...driving(engine, journal, plan, lost, emit), resumed: false });
   });
 }
 
@@ -127,11 +127,11 @@ const leaseOf = ({ client, clock, signal }: Engine, identity: string) => {
 
 function working(
   engine: Engine,
-  work: (journal: Journal, lost: AbortSignal, tell: (event: StepEvent) => void) => Promise<void>,
+  work: (journal: Journal, lost: AbortSignal, emit: (event: StepEvent) => void) => Promise<void>,
 ): AsyncIterable<StepEvent> {
   const identity = newHolder();
-  return eventStream((tell) =>
-    holdLease(leaseOf(engine, identity), (lost) => work(journalOf(engine, identity), lost, tell)),
+  return eventStream((emit) =>
+    holdLease(leaseOf(engine, identity), (lost) => work(journalOf(engine, identity), lost, emit)),
   );
 }
 
@@ -140,12 +140,12 @@ function driving(
   journal: Journal,
   plan: Plan,
   lost: AbortSignal,
-  tell: (event: StepEvent) => void,
+  emit: (event: StepEvent) => void,
 ): Omit<Drive, "resumed"> {
   const { client, clock, files, tools, signal, timeoutMs } = engine;
   const names = plan.names === "calico" ? calicoNames : vendorNames;
   const work: Omit<Work, keyof Reports | "signal"> = { client, clock, files, tools, names };
-  return { plan, journal, work, emit: tell, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
+  return { plan, journal, work, emit, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
 }
 
 /** The runs to keep. A run that changed nothing is in nobody's way; any other that is not finished is. */

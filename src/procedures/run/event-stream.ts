@@ -3,26 +3,26 @@
  * iterable ends, or throws, as the work does. Work is not stopped by a listener that leaves; that is what signals are for.
  */
 export async function* eventStream<E>(
-  work: (tell: (event: E) => void) => Promise<void>,
+  work: (emit: (event: E) => void) => Promise<void>,
 ): AsyncGenerator<E, void, undefined> {
-  const told: E[] = [];
+  const emitted: E[] = [];
   let wake = () => {};
   let over = false;
   const working = work((event) => {
-    told.push(event);
+    emitted.push(event);
     wake();
   }).finally(() => {
     over = true;
     wake();
   });
-  // Looked at below, when everything told before it was read.
+  // Looked at below, when everything emitted before it was read.
   working.catch(() => {});
   for (;;) {
-    while (told.length > 0) yield told.shift() as E;
+    while (emitted.length > 0) yield emitted.shift() as E;
     if (over) break;
     await new Promise<void>((resolve) => {
       wake = resolve;
-      if (told.length > 0 || over) resolve();
+      if (emitted.length > 0 || over) resolve();
     });
   }
   await working;

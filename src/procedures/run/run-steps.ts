@@ -185,7 +185,7 @@ const BACKOFF = { initialMs: 250, maxMs: 5_000, jitter: 0.2 };
 const PATIENCE_MS = 60_000;
 
 /** An API server that restarts is part of some procedures: every step can be done twice, so it is asked again for a while. */
-async function patiently<T>({ work, emit: tell }: StepsOptions, call: () => Promise<T>): Promise<T> {
+async function patiently<T>({ work, emit }: StepsOptions, call: () => Promise<T>): Promise<T> {
   const { clock, signal } = work;
   const since = clock.now();
   for (let attempt = 1; ; attempt++) {
@@ -193,7 +193,7 @@ async function patiently<T>({ work, emit: tell }: StepsOptions, call: () => Prom
       return await call();
     } catch (error) {
       if (!isUnreachable(error) || signal.aborted || clock.now() - since > PATIENCE_MS) throw error;
-      if (attempt === 1) tell({ event: "note", text: `${(error as Error).message}; retrying` });
+      if (attempt === 1) emit({ event: "note", text: `${(error as Error).message}; retrying` });
       await sleep(clock, backoffDelay(BACKOFF, attempt, Math.random()), signal);
     }
   }

@@ -49,7 +49,7 @@ describe("eks: with the proxy in IPVS mode", () => {
     return (map["data"] as { config: string }).config;
   };
 
-  step("the standard data plane does not mind", async () => {
+  step("the nftables data plane does not mind", async () => {
     await ok("install", "--dataplane", "standard", "-y");
     expect(await looks()).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
   });

@@ -38,7 +38,7 @@ describe("generic: a self-managed cluster, as the bootstrap tool leaves it", () 
     expect(await looks()).toBe("eBPF on 2 nodes; service proxy parked");
   });
 
-  step("back to the standard data plane: the proxy serves before eBPF stops", async () => {
+  step("back to the nftables data plane: the proxy serves before eBPF stops", async () => {
     await ok("switch", "--to", "standard", "-y");
     expect(await looks()).toBe("Nftables on 2 nodes; service proxy on 2 nodes");
   });

@@ -2,7 +2,7 @@ import type { Client } from "../../../cluster/client.ts";
 import { errors } from "../../../cluster/errors.ts";
 import { statusError } from "../../../cluster/failures.ts";
 
-/** What an API server says about itself: `gitVersion`, and whatever else it tells. */
+/** What an API server reports about itself: `gitVersion`, and any other field. */
 export interface ServerVersion extends Record<string, unknown> {
   gitVersion: string;
 }

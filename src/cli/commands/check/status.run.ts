@@ -51,7 +51,7 @@ function watching(session: Session): (tree: StatusTree) => Promise<void> {
     if (flags.output === "yaml" && again) session.out("---\n");
     if (flags.output !== "table") return await show(session, tree, 0);
     const time = new Date().toISOString().replace(/\.\d+/, "");
-    // The tree would tell to watch it, which is what happens.
+    // The tree would suggest --watch, which is active already.
     const rest = tree.next === WATCH ? { ...tree, next: "Ctrl-C ends the watch" } : tree;
     session.out(styled`${redraws ? CLEAR : again ? "\n" : ""}${time}\n${await formatStatus(session, rest)}`);
   };

@@ -12,7 +12,7 @@ const DATASTORES = ["api", "etcd"] as const;
 const METHODS = ["operator", "chart", "manifest", "manifest-canal", "manifest-policy-only"] as const;
 const MOST_NODES = 1000;
 
-/** `simulated` is the name of nodes without a kernel; `paper` is the one it had before. */
+/** `simulated` is the name of nodes without a kernel; `paper` is its earlier name, which stays accepted and stored. */
 const runtime = completedWith(["auto", "netns", "simulated"], (text: string) => {
   const choice = oneOf("--runtime", [...RUNTIMES.slice(0, 2), "simulated", "paper"] as const)(text);
   return choice === "simulated" ? "paper" : choice;

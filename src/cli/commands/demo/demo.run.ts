@@ -39,7 +39,7 @@ const CHAPTERS: readonly Chapter[] = [
   {
     name: DEMO,
     intro:
-      "A new cluster: install with eBPF, switch to the standard data plane and back, upgrade. Canary traffic is measured all the while. The release before this one is this build under the older version.",
+      "A new cluster: install with eBPF, switch to the nftables data plane and back, upgrade. Canary traffic is measured all the while. The release before this one is this build under the older version.",
     up: ["--kind", "generic", "--nodes", "3"],
     commands: [
       typed("check --pre", { last: 2 }),
@@ -62,10 +62,16 @@ const CHAPTERS: readonly Chapter[] = [
 ];
 
 /** `npm start`: the product on embedded clusters, by commands that can be pasted. Run again, it shows how the clusters are. */
-export async function runDemo(session: Session, { paper }: { paper?: true }): Promise<void> {
+export async function runDemo(
+  session: Session,
+  { simulated, paper }: { simulated?: true; paper?: true },
+): Promise<void> {
   const commands = await session.loadClusterCommands();
   for (const chapter of CHAPTERS) {
-    await play(session, commands, { ...chapter, up: [...chapter.up, ...(paper ? ["--paper"] : [])] });
+    await play(session, commands, {
+      ...chapter,
+      up: [...chapter.up, ...(simulated || paper ? ["--runtime", "simulated"] : [])],
+    });
   }
   const next = await Promise.all([DEMO, OLD].map((name) => commands.kubeconfig({ name })));
   session.out(whatToTry(next[0] ?? "", next[1] ?? ""));

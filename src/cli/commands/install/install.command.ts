@@ -15,7 +15,7 @@ export function addInstallCommand(program: Command, start: Start): void {
     short: "Install the service, with eBPF where the cluster supports it",
     examples: [
       ["Show the plan, then run it", "vendorctl plan install && vendorctl install"],
-      ["Install with the standard data plane", "vendorctl install --dataplane standard"],
+      ["Install with the nftables data plane", "vendorctl install --dataplane standard"],
       [
         "Set the pod network and a field",
         "vendorctl install --pod-cidr 10.244.0.0/16 --set spec.vendorNetwork.mtu=1400",

@@ -4,7 +4,7 @@ import { runRollbackWatchdog } from "../../../agent/rollback.ts";
 import { realKernel } from "../../../kernel/kernel.ts";
 import type { Session } from "../../session.ts";
 
-/** For a node that is cut off: asks nobody, and does what it can, whatever is there. */
+/** For a node that is cut off: needs no API server and no agent, and does what it can. */
 export async function nodeRescue(session: Session, { over }: { over?: true }): Promise<void> {
   const directories = shellDirectories();
   if (over) {

@@ -29,7 +29,7 @@ export function buildNodeProgram(world: CliContext): Command {
   program
     .command("show")
     .description(
-      "print a table: endpoints, policies, ip-sets, routes, conntrack, counters, pods, services, settings or problems",
+      "print a table: endpoints, policies, ip-sets, routes, conntrack, counters, pods, services, settings, problems or switchover",
     )
     .argument("<table>", "which one")
     .action(async (table: string) => (await import("./node-show.run.ts")).nodeShow(session(), table));
@@ -44,7 +44,8 @@ export function buildNodeProgram(world: CliContext): Command {
     .option("--over", "end the rescue: eBPF may be enabled again on this node")
     .action(async (options: { over?: true }) => (await import("./node-rescue.run.ts")).nodeRescue(session(), options));
   program
-    .command("dead-man", { hidden: true })
+    .command("rollback-watchdog", { hidden: true })
+    .alias("dead-man")
     .description("restore the old data plane unless the agent confirms the new one in time")
     .action(async () => (await import("./node-rescue.run.ts")).nodeWatchdog(session()));
   return program;

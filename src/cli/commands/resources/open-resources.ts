@@ -19,7 +19,7 @@ export interface Resources {
   namespace: string;
 }
 
-/** Does something with the v3 resources the flags name: in a cluster, or in an etcd beside it. */
+/** Runs a function on the v3 resources the flags name: in a cluster, or in a separate etcd. */
 export async function withResources<T>(
   session: Session,
   flags: StoreFlags,

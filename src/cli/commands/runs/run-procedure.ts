@@ -22,7 +22,7 @@ import { planText, printPlan } from "./plan.print.ts";
 import type { ProcedureFlags } from "./procedure.flags.ts";
 import { printReport, showRun } from "./run.print.ts";
 
-/** What a plan may be made from beside the observation. */
+/** Inputs of a plan in addition to the observation. */
 export interface PlanContext {
   /** The command line that runs what is planned. */
   command: string;

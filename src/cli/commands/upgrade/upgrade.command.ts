@@ -48,7 +48,7 @@ export function addUpgradeCommand(program: Command, start: Start): void {
     .action(start(async () => (await import("./upgrade.run.ts")).upgrade));
 }
 
-export function addFlowsCommands(program: Command, start: Start): void {
+export function addFlowLogsCommands(program: Command, start: Start): void {
   const flows = document(program.command("flows"), { short: "Enable or disable flow logs and the flow UI" });
   addProcedureFlags(
     document(flows.command("enable"), {

@@ -7,7 +7,7 @@ type Times = Pick<typeof CONFIGURATION, Extract<keyof typeof CONFIGURATION, `tim
 
 /**
  * Removes flows that are over; how many there were, and how many are left. The programs take no notice of those either, so this only makes
- * room and tidies what is shown. There may be a million: the event loop turns in between.
+ * space and keeps `show` short. There may be a million: the event loop runs in between.
  */
 export async function expireConntrack(
   flows: BpfMap,

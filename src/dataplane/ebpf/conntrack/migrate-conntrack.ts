@@ -84,13 +84,13 @@ export class ConntrackMigration {
   }
 }
 
-/** Not where somebody who removed them was cut short. */
+/** Not if an interrupted removal left them. */
 export function hasConntrack(bpf: BpfPort, directory: string): boolean {
   const pins = bpf.pins(directory);
   return pins.includes("flows") && pins.includes("node");
 }
 
-/** Flows remember epochs: those must not be given again. Programs of the new layout act as those of the old one did. Whether somebody did it before. */
+/** Conntrack entries hold epochs: those must not be reused. Programs of the new layout start in the mode of the old ones. Returns whether that was done before. */
 function migrateNodeState(bpf: BpfPort, from: string, node: BpfMap): boolean {
   const isInUse = (node.lookup(u32(NODE_FIELD.NODE_EPOCH))?.readUInt32LE() ?? 0) > 0;
   if (isInUse) return true;

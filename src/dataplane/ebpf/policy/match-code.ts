@@ -26,7 +26,7 @@ const SOURCE: Side = { address: AT.source, port: workLayout.at.sport };
 const DESTINATION: Side = { address: AT.destination, port: workLayout.at.dport };
 const ORIGINAL: Side = { address: workLayout.at.originalDst, port: workLayout.at.originalDport };
 
-/** What the code needs beside the rule: the map of sets, and a set for lists too long to compare. */
+/** What the code needs in addition to the rule: the map of sets, and a set for lists too long to compare. */
 export interface MatchMaps {
   ipSets: { readonly fd: number };
   /** The id of a set with these nets in it. */
@@ -189,7 +189,7 @@ export class MatchCode {
     }
   }
 
-  /** Set and address. Protocol, port and the byte beside them are the caller's. */
+  /** Set and address. The caller writes protocol, port and the byte next to them. */
   private key(id: string, side: Side): void {
     const { high, low } = setNumbers(id);
     this.asm

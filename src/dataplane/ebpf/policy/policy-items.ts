@@ -15,7 +15,7 @@ export type PolicyItem =
   | { kind: "rule"; match: RuleMatch; original: boolean; hit: string | undefined; then: Target | "next item" }
   | { kind: "end"; hit: string | undefined; then: Target };
 
-/** What the node always does, beside its policies. */
+/** What the node always does, in addition to its policies. */
 export interface ListOptions {
   failsafe: { inbound: FailsafePort[]; outbound: FailsafePort[] };
   endpointToHost: "accept" | "drop" | "return";
@@ -39,7 +39,7 @@ const CRITERIA = [
 
 type Rules = Pick<DataplaneModel, "policies" | "profiles">;
 
-/** The list of all one interface runs in one direction. Says the same as `judge` in src/calc; the differential test holds them together. */
+/** The list of all policy of one interface in one direction. Equivalent to `hookVerdict` in src/calc; the differential test compares them. */
 export function policyItems(rules: Rules, hook: HookPolicy, options: ListOptions): PolicyItem[] {
   const list = new ListBuilder(rules);
   const workloadStart = list.reserve();
@@ -50,7 +50,7 @@ export function policyItems(rules: Rules, hook: HookPolicy, options: ListOptions
   return reachable(list.items);
 }
 
-/** Where an item may send a packet, beside on to the next item. */
+/** Where an item may send a packet, other than to the next item. */
 export function targetsOf(item: PolicyItem): Target[] {
   if (item.kind === "group") return item.unless ? [item.unless.target] : [];
   return item.then === "next item" ? [] : [item.then];

@@ -114,7 +114,7 @@ function writeExits(
   }
 }
 
-/** Appends r7 to the rules that were hit, as far as there is room; the count goes on. */
+/** Appends r7 to the rules that were hit, as far as there is space; the count continues. */
 function record(asm: Assembler, label: string): void {
   asm.load("u32", R1, R9, workLayout.at.rulesHit).jumpIf("ge", R1, MAX_RULES, label);
   asm.mov(R2, reg(R1)).alu("lsh", R2, 3).mov(R3, reg(R9)).alu("add", R3, reg(R2));
@@ -127,7 +127,7 @@ function callPart(asm: Assembler, slot: number, entry: number, { policies }: Pol
   asm.mov(R1, reg(R6)).loadMap(R2, policies).mov(R3, slot).call("tailCall").mov(R0, DROP).exit();
 }
 
-/** Back to the program that asked. When that cannot be reached nobody may be let through. */
+/** Back to the calling program. If that cannot be reached, the packet is dropped. */
 function goBack(asm: Assembler, verdict: number, { steps }: PolicyMaps): void {
   asm.store("u32", R9, workLayout.at.verdict, verdict).load("u32", R3, R9, workLayout.at.step);
   asm.mov(R1, reg(R6)).loadMap(R2, steps).call("tailCall").mov(R0, DROP).exit();

@@ -47,7 +47,7 @@ export class PolicyPrograms {
     for (const [key] of maps.policies.entries()) this.taken.add(key.readUInt32LE());
   }
 
-  /** The program for the list that `key` names, loaded if nobody runs it yet. Each acquire wants its release. */
+  /** The program for the list that `key` names, loaded if it is not in use yet. Each acquire needs a release. */
   acquire(key: string, items: () => PolicyItem[], who: string): PolicyProgram {
     const found = this.programs.get(key);
     if (found) {
@@ -74,7 +74,7 @@ export class PolicyPrograms {
     return retired;
   }
 
-  /** Empties the slots nobody of this life uses; how many. */
+  /** Empties the slots that this process does not use; how many. */
   sweep(): number {
     const used = new Set([...this.programs.values()].flatMap(({ slots }) => slots).concat(this.retired));
     const left = [...this.taken].filter((slot) => !used.has(slot));
@@ -87,7 +87,7 @@ export class PolicyPrograms {
     return this.ids.get(hit);
   }
 
-  /** Sets the programs need beside the model's own. */
+  /** Sets the programs need in addition to the model's own. */
   netSets(): Map<string, readonly string[]> {
     return new Map([...this.programs.values()].flatMap(({ netSets }) => [...netSets]));
   }

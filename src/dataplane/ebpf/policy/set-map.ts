@@ -43,7 +43,7 @@ export class SetMap {
     this.sets.delete(id);
   }
 
-  /** Mends what differs in the kernel; how many entries nobody wanted were removed. */
+  /** Reverts drift in the kernel; returns how many entries that are not desired were removed. */
   async resync(): Promise<number> {
     const missing = new Map<string, Buffer>();
     for (const [id, { kind, members }] of this.sets) {

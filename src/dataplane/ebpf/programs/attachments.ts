@@ -15,7 +15,7 @@ export interface Attachments {
 
 const DIRECTIONS = ["ingress", "egress"] as const;
 
-/** First in line, as everybody wants to be; and a number of our own there, so that we never replace somebody else's filter. */
+/** The first priority, as others use too; with a handle of our own, so that we never replace a foreign filter. */
 const FILTER_HANDLE = 0x5eed;
 
 /** By links pinned below our directory (kernels from 6.6). A link whose interface is gone is only a pin, and is removed. */
@@ -106,7 +106,7 @@ export class ClsactAttachments implements Attachments {
   async detach(ifindex: number, direction: Direction): Promise<void> {
     const own = this.own(ifindex, direction);
     for (const filter of own) this.netlink.deleteFilter(filter);
-    // The discipline goes with the last filter of anybody's.
+    // The qdisc is removed with the last filter, ours or foreign.
     const empty = DIRECTIONS.every((side) => this.netlink.filters(ifindex, side).length === 0);
     if (own.length > 0 && empty) this.netlink.deleteClsact(ifindex);
   }

@@ -14,7 +14,7 @@ export interface DesiredInterface {
   /** For what comes into the node by it, and what goes out; null: nothing to run. */
   arrive: HookPolicy | null;
   leave: HookPolicy | null;
-  /** Whom to tell about. */
+  /** The objects to report on. */
   object: Pick<ObjectOutcome, "kind" | "id"> | undefined;
 }
 

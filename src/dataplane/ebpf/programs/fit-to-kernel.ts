@@ -3,7 +3,7 @@ import type { KernelFeatures } from "../../../kernel/bpf/features.ts";
 import type { LoadOptions } from "../../../kernel/bpf/object.ts";
 import type { Configuration } from "./objects.ts";
 
-/** What the programs are told about the kernel, and what is done to them where it lacks something. */
+/** Load-time constants about the kernel, and what is changed in the programs if it lacks something. */
 export interface Fit {
   configuration: Partial<Configuration>;
   load: Pick<LoadOptions, "missingHelpers" | "missingFunctions" | "shapes">;
@@ -13,8 +13,8 @@ export interface Fit {
 const LEAVE_TO_STACK = -1;
 
 /**
- * Telling a kernel's lack by a constant is enough from 5.5 on: the verifier then removes the branch unseen. Older ones are spared the calls
- * too. Without ring buffers (before 5.8) nobody can be told verdicts; reserving room in one fails, as in a full one.
+ * A constant for a missing feature is enough from 5.5 on: the verifier then removes the branch unseen. Older ones are spared the calls
+ * too. Without ring buffers (before 5.8) there are no verdict events; reserving space in one fails, as in a full one.
  */
 export function fitToKernel(
   { redirectPeer, redirectNeighbour, ringBuffer }: KernelFeatures,

@@ -4,7 +4,7 @@ import { u32 } from "./programs.ts";
 
 type NodeField = Exclude<keyof typeof NODE_FIELD, "NODE_FIELDS">;
 
-/** What the programs are told about the node while they run: one write of one word is in effect at the next packet. */
+/** State of the node that programs read while they run: one write of one word is in effect at the next packet. */
 export class NodeState {
   private readonly map: BpfMap;
 

@@ -7,7 +7,7 @@ export type ObjectName = keyof typeof packed.objects;
 /** Those at interfaces; the others are at sockets. */
 export type TrafficObject = Exclude<ObjectName, "socket">;
 
-/** What can be told the programs when they are loaded, with what they take unless told. */
+/** Load-time constants of the programs, with their defaults. */
 export type Configuration = typeof CONFIGURATION;
 
 /** The compiled programs. */

@@ -30,7 +30,7 @@ export class Programs {
     this.objects = objects;
   }
 
-  /** Maps are found below `pinDirectory` or made there. The steps are filled before anybody can come by. */
+  /** Maps are opened below `pinDirectory` or created there. The steps are filled before a program is attached. */
   static load(load: Load, options: LoadOptions): Programs {
     const workload = load(objectBytes("workload"), options);
     try {

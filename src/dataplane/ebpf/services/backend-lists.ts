@@ -8,7 +8,7 @@ import type { Entries } from "./service-writes.ts";
 export const LIST_GRACE_MS = 1000;
 
 /**
- * Lists of backends, in the one map they share. A list is never changed: another takes its place under another number, so that whoever
+ * Lists of backends, in the one map they share. A list is immutable: another takes its place under another number, so that a program that
  * counts along one sees the whole of it.
  */
 export class BackendLists {

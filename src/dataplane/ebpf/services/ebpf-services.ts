@@ -79,7 +79,7 @@ export class EbpfServices {
     }
   }
 
-  /** Puts the programs at the node's sockets. Once there is something to find, so that nobody is translated by half of the services. */
+  /** Attaches the socket programs. Only once the maps are filled, so that no connection is translated by half of the services. */
   async attach(): Promise<ObjectOutcome[]> {
     const sockets = { kind: "service", id: "(sockets of the node)" } as const;
     try {
@@ -124,7 +124,7 @@ export class EbpfServices {
     this.conntrack.close();
   }
 
-  /** Choices are forgotten before the change is over: nobody chooses the backend after it. Flows are many, and end soon after. */
+  /** Affinities and socket choices are deleted before the change is over: no packet is sent to the backend after it. Conntrack entries are many, and are deleted soon after. */
   private async clear(gone: RemovedByService): Promise<void> {
     await deleteAffinities(gone, this.options.map("affinities"), this.options.map("socket_choices"));
     if (![...gone.values()].some(({ protocol }) => protocol === UDP)) return;
@@ -142,9 +142,9 @@ export class EbpfServices {
         this.ending.shift();
       }
     } catch {
-      // Flows that nobody uses end by themselves; the next change tries again.
+      // Unused conntrack entries expire by themselves; the next change tries again.
     } finally {
-      // In the same moment the last one was done: whoever comes after that begins another turn.
+      // In the same tick in which the last one was done: a later caller begins another turn.
       this.turn = undefined;
     }
   }

@@ -6,7 +6,7 @@ interface Claim {
 }
 
 /**
- * Which service answers on an address and port, where more than one wants to. The same on every node, whoever came first there: by kind of
+ * Which service owns an address and port that more than one claims. The same on every node, in whatever order they came: by kind of
  * address, then by the services' names.
  */
 export class FrontendOwners {

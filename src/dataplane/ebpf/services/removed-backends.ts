@@ -33,7 +33,7 @@ const UDP = 17;
 /** Address and port. */
 const NAME_BYTES = 18;
 
-/** Who would choose the backend again is made to choose anew: clients that stay with theirs, and sockets that are not connected. */
+/** Deletes what would choose the backend again: session affinities, and choices of sockets that are not connected. */
 export async function deleteAffinities(
   gone: RemovedByService,
   affinities: BpfMap,
@@ -93,7 +93,7 @@ export async function deleteUdpNfConntrack(
     const anyAddress = destination.includes(":") ? "::" : "0.0.0.0";
     const keys = [destination, anyAddress].map((address) => frontendKey(address, destinationPort, UDP));
     const service = numberAt(keys[0]!) ?? numberAt(keys[1]!);
-    // An address nobody answers on any more was a service's that is gone as a whole.
+    // An address without a frontend was of a service that is gone as a whole.
     if (service === undefined || gone.get(service)?.backends.has(name)) conntrack.delete(original);
   }
 }

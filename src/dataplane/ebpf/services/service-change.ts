@@ -12,7 +12,7 @@ interface Service {
 
 /** One change of the tables on its way: what services pointed to before it, and what they point to after. */
 export class ServiceChange {
-  /** Frontends a service of this change had; whether somebody else has them now is seen at the end. */
+  /** Frontends a service of this change had; whether another service owns them now is decided at the end. */
   readonly leaving = new Set<string>();
   /** Services that cannot be put into the maps at all. */
   readonly refused = new Map<string, CodedError>();
@@ -35,7 +35,7 @@ export class ServiceChange {
     return this.pointedTo(service.number, keys, noted.lists);
   }
 
-  /** Remembers what they point to once they are written; `made`: lists that are there for it, whether or not anybody points to them. */
+  /** Records what they point to once they are written; `made`: lists that exist for it, whether or not a frontend points to them. */
   noteAfter(number: number, keys: Iterable<string>, made: Iterable<readonly [number, Buffer]>): void {
     this.after.set(number, this.pointedTo(number, keys, new Set()));
     for (const [list] of made) this.before.get(number)!.lists.add(list);
@@ -45,7 +45,7 @@ export class ServiceChange {
     return [...this.before.keys()].filter((number) => !this.after.has(number));
   }
 
-  /** Retires the lists nobody points to any more; the backends that went with them. */
+  /** Retires the lists that no frontend points to; returns the backends that went with them. */
   retire(lists: BackendLists): RemovedByService {
     const gone = new Map<number, { protocol: number; affinity: boolean; backends: Set<string> }>();
     for (const [number, { service, lists: noted }] of this.before) {

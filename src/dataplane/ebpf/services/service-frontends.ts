@@ -65,7 +65,7 @@ export class ServiceFrontends {
     for (const [key, value] of values) this.written.set(key, value);
   }
 
-  /** After a failure nobody knows what was written. */
+  /** After a failure the actual state is unknown. */
   resyncEntries(keys: Iterable<string>): void {
     for (const key of keys) {
       const value = this.map.lookup(Buffer.from(key, "latin1"));

@@ -1,4 +1,4 @@
-/** One port of a service as the maps have it. Pure: numbers of services and lists are given by whoever writes. */
+/** One port of a service as the maps have it. Pure: the writer passes the numbers of services and lists. */
 
 import type { Net, ServiceBackend, ServicePort } from "../../../calc/model.ts";
 import { BACKEND_FLAG, backendLayout, FRONTEND_FLAG, frontendKeyLayout } from "../../../gen/bpf/layout.gen.ts";
@@ -22,7 +22,7 @@ export interface FrontendRow {
   /** A key of the map, as text of one byte a letter: texts can be keys here too. */
   readonly key: string;
   readonly flags: number;
-  /** Whoever has the lower rank gets an address two services want. */
+  /** The service with the lower rank owns an address that two claim. */
   readonly rank: number;
 }
 
@@ -31,7 +31,7 @@ export interface SourceRange {
   readonly address: Uint8Array;
 }
 
-/** Nobody may take the cluster address of a service away by calling it an external address of another. */
+/** A service cannot take over the cluster IP of another by listing it as an external IP. */
 const RANK = { cluster: 0, loadBalancer: 1, external: 2, nodePort: 3 } as const;
 
 /** Stands for every address of the node, of its family. */

@@ -41,7 +41,7 @@ const AT_ONCE = 2048;
  * client's choice is lost by one.
  *
  * Order: lists of backends, source ranges, frontends; then what goes, in reverse, lists after a grace. A changed list is another list, so a
- * packet sees the whole of one or the whole of the other. When `apply` is over, nobody chooses a backend that is gone.
+ * packet sees the whole of one or the whole of the other. When `apply` is over, no packet is sent to a removed backend.
  */
 export class ServiceTables {
   private readonly options: ServiceTablesOptions;
@@ -100,7 +100,7 @@ export class ServiceTables {
     return this.realize(new Set(this.rows.keys()), new ServiceChange(this.frontends));
   }
 
-  /** Removes what nobody wants; how many entries. Only in sync: before, who wants it may only be late. */
+  /** Removes entries that are not desired; how many. Only in sync: before, their service may only be late. */
   async sweep(): Promise<number> {
     const change = new ServiceChange(this.frontends);
     for (const key of this.frontends.keys()) {

@@ -8,7 +8,7 @@ export interface Entries {
 }
 
 /**
- * Writes all groups at once; where the kernel refuses, one by one, so that a group that does not fit keeps nobody else out. Those that
+ * Writes all groups at once; if the kernel refuses, one by one, so that a group that does not fit does not affect the others. Those that
  * failed, by their place: nothing of them is left where `undo` says so.
  */
 export async function writeEach(

@@ -105,7 +105,7 @@ export class SocketHooks {
   private loadObject(): BpfObject {
     const { kernel, load, netns } = this.options;
     const own = kernel.netns.cookie(netns);
-    // A kernel that does not tell can still compare with its first namespace, which is where a node's processes are.
+    // A kernel without the netns cookie of a process can still compare with the initial namespace, which is where a node's processes are.
     const variables = { ...load.variables, netns_cookie: own ?? 0n };
     const bytes = objectBytes("socket");
     try {

@@ -101,7 +101,7 @@ function leavingConditions(namespace: Namespace, { failures, remaining }: Emptyi
   for (const name of remaining.flatMap((left) => left.finalizers))
     finalizers.set(name, (finalizers.get(name) ?? 0) + 1);
   const waits = [...finalizers].map(([name, count]) => `${name} in ${count} resource instances`);
-  const tell = (type: string, bad: readonly string[], reasons: [string, string], messages: [string, string]) =>
+  const addCondition = (type: string, bad: readonly string[], reasons: [string, string], messages: [string, string]) =>
     condition(namespace, now, {
       type,
       status: bad.length > 0 ? "True" : "False",
@@ -109,25 +109,25 @@ function leavingConditions(namespace: Namespace, { failures, remaining }: Emptyi
       message: bad.length > 0 ? `${messages[0]}${bad.join(", ")}` : messages[1],
     });
   return [
-    tell(
+    addCondition(
       "NamespaceDeletionDiscoveryFailure",
       discovery.map(({ message }) => message),
       ["DiscoveryFailed", "ResourcesDiscovered"],
       ["Discovery failed for some groups: ", "All resources successfully discovered"],
     ),
-    tell(
+    addCondition(
       "NamespaceDeletionContentFailure",
       deletion.map(({ message }) => message),
       ["ContentDeletionFailed", "ContentDeleted"],
       ["Failed to delete all resource types: ", "All content successfully deleted, may be waiting on finalization"],
     ),
-    tell(
+    addCondition(
       "NamespaceContentRemaining",
       content,
       ["SomeResourcesRemain", "ContentRemoved"],
       ["Some resources are remaining: ", "All content successfully removed"],
     ),
-    tell(
+    addCondition(
       "NamespaceFinalizersRemaining",
       waits,
       ["SomeFinalizersRemain", "ContentHasNoFinalizers"],

@@ -42,6 +42,6 @@ export const errors = defineErrors({
   SERVICE_RULES_REFUSED: {
     args: ["command", "why"],
     say: (command: string, why: string) => `the rules of kube-proxy were refused by ${command}: ${why}`,
-    fix: () => "choose another mode of the proxy: --proxy nftables",
+    fix: () => "choose another mode of kube-proxy: --proxy nftables",
   },
 });

@@ -20,7 +20,7 @@ it.each([
   expect(imageRun({ name: "main", ...container })).toMatchObject({ is: "process", command });
 });
 
-it("the platform's service proxy is played, its name server is on paper", () => {
+it("kube-proxy is imitated, the platform's name server is simulated", () => {
   expect(
     imageRun({ name: "p", image: "registry.local/kube-proxy:v1.36.4", command: ["/usr/local/bin/kube-proxy"] }),
   ).toEqual({

@@ -181,10 +181,10 @@ describe("what is decided", () => {
     expect(order.indexOf("leave-ipvs")).toBeLessThan(order.indexOf("custom-resources"));
   });
 
-  it("without a stable address the standard data plane is installed, and the later switch is told", () => {
+  it("without a stable address the nftables data plane is installed, and the later switch is told", () => {
     const nowhere = { apiAddress: { candidates: [{ ...ADDRESSES.eks, against: ["It changes."] }] } };
     const made = plan(cluster("eks", vendorNames, nowhere));
-    expect(made.title).toContain("with the standard data plane");
+    expect(made.title).toContain("with the nftables data plane");
     expect(ids(made)).toEqual([...OPERATOR, "operator-ready", ...DONE]);
     expect(text(made)).not.toContain("linuxDataplane: BPF");
     expect(made.notes.join("\n")).toContain("Later: vendorctl switch --to bpf --api-server HOST:PORT");

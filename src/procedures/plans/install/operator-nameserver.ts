@@ -17,7 +17,7 @@ export function operatorNameserver(observation: Observation): string | undefined
  * Install step 4. Only with `dnsPolicy: None` is the nameserver the single one, as the specification wants it: with any other policy
  * it is one more at the end of a list whose first may never answer.
  */
-export function operatorNameserverSteps(observation: Observation, back?: "and wait on the way back"): Step[] {
+export function operatorNameserverSteps(observation: Observation, undo?: "wait after undo"): Step[] {
   const { names, service } = observation;
   const nameserver = operatorNameserver(observation);
   if (nameserver === undefined) return [];
@@ -37,7 +37,7 @@ export function operatorNameserverSteps(observation: Observation, back?: "and wa
         target,
         patch: { spec: { template: { spec: { dnsPolicy: "None", dnsConfig: { nameservers: [nameserver] } } } } },
         afterApply: { rollouts: [{ workload: target }] },
-        ...(back && { afterUndo: { rollouts: [{ workload: target }] } }),
+        ...(undo && { afterUndo: { rollouts: [{ workload: target }] } }),
       },
     ),
   ];

@@ -152,7 +152,7 @@ describe.each(TALKS)("the steps of a switch in the %s dialect", (dialect) => {
     ["aks", "it runs anyhow", { rulesLeft: true }, SELECT],
     ["eks", "as generic", { proxy: "parked" }, ["restore-proxy", ...SELECT]],
     ["mke", "it runs anyhow", { rulesLeft: true }, SELECT],
-  ])("back to the standard data plane, %s: %s", (kind, _what, is, expected) => {
+  ])("back to the nftables data plane, %s: %s", (kind, _what, is, expected) => {
     expect(ids(to("Nftables", cluster(kind, names, { ebpf: true, ...is })))).toEqual(expected);
   });
 

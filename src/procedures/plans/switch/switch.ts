@@ -35,7 +35,7 @@ import { holdStep, leftHeld, planWaves, releaseSteps, turnedStep, type WavesInpu
 export interface SwitchInputs {
   to: Dataplane;
   apiServer?: ApiAddress;
-  /** Goes back to the standard data plane where no service proxy would serve it. */
+  /** Goes back to the nftables data plane where no service proxy would serve it. */
   force?: boolean;
   /** One node first, then a few at a time; all at once where it is left out. */
   waves?: WavesInputs;
@@ -164,8 +164,8 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
           afterUndo: { status: { statuses: partsThere(observation) } },
         }),
       ];
-  // The name can be resolved before anybody is told it, on the way there and on the way back.
-  return [...operatorNameserverSteps(observation, "and wait on the way back"), ...map];
+  // The operator resolves the name before the ConfigMap names it, and after an undo too.
+  return [...operatorNameserverSteps(observation, "wait after undo"), ...map];
 }
 
 function towardsStandard(observation: Observation, choice: Choice): Part {
@@ -312,7 +312,7 @@ function hostPortsNote({ service, names }: Observation): string[] {
 
 function hostPortsBackNote({ service, names }: Observation): string[] {
   if (names.dialect === "calico" || fieldAt(service.installation, names.fields.hostPorts) !== undefined) return [];
-  return ["hostPorts is not set, so the portmap plugin is enabled with the standard data plane."];
+  return ["hostPorts is not set, so the portmap plugin is enabled with the nftables data plane."];
 }
 
 function proxyNotes(observation: Observation, way: ProxyMethod, managed: boolean): string[] {

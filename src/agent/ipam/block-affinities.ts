@@ -10,10 +10,10 @@ import type { NewestBlocks } from "./newest-blocks.ts";
 const LONGEST_NAME = 253;
 
 /**
- * Which blocks are this node's. A claim is announced (pending), the block is made ours, the claim is confirmed; giving back is announced
- * (pendingDeletion), the block goes, the claim goes. Whoever is stopped in between leaves an announcement, which `repair` ends either way.
+ * Which blocks are this node's. An affinity is created (pending), the block is claimed, the affinity is confirmed; a release marks it
+ * (pendingDeletion), the block is deleted, the affinity is deleted. A kill in between leaves a pending affinity, which `repair` resolves either way.
  */
-export class BlockClaims {
+export class BlockAffinities {
   readonly #client: Client;
   readonly #node: string;
   readonly #blocks: NewestBlocks;
@@ -24,7 +24,7 @@ export class BlockClaims {
     this.#blocks = blocks;
   }
 
-  /** The block as ours; undefined where somebody else has it. */
+  /** The block as ours; undefined if another node has it. */
   async claim(cidr: Cidr): Promise<Block | undefined> {
     const text = formatCidr(cidr);
     const claim = await this.#announce(text);
