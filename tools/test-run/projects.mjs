@@ -44,8 +44,8 @@ export const PROJECTS = [
     /** An embedded cluster with simulated nodes, vendorctl's procedures on it, kubectl, etcd, processes that are killed. */
     include: CLUSTER,
     exclude: ROOT,
-    /** A process per file, so that a file may own signals, ports and children. */
-    isolate: true,
+    /** As above. A file that changes the environment or the working directory of its process restores it. */
+    isolate: false,
     testTimeout: STUCK,
   },
   {
