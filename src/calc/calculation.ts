@@ -206,7 +206,7 @@ export class Calculation {
     }
   }
 
-  /** Names of the service's own: what they mean is calculated, so that nothing waits for whoever writes them down. */
+  /** Reserved names: what they mean is calculated, so that nothing waits for the controllers that store them. */
   #isReserved(profile: string): boolean {
     return profile === this.#names.hostEndpoints.allowAllProfile || profileSource(profile) !== undefined;
   }

@@ -58,7 +58,7 @@ const OURS = {
   configurations: dataplaneConfiguration,
 } as const satisfies Record<string, Resource>;
 
-/** Every kind the calculator takes; whoever feeds it watches these, each as it is stored. */
+/** Every kind the calculator takes; the caller watches these, each as it is stored. */
 export function calculatorKinds(names: Names): Map<InputName, ResourceKind> {
   const ours = Object.entries(OURS).map(([name, resource]) => [name, placesOf(resource, names).stored] as const);
   return new Map<InputName, ResourceKind>([...Object.entries(ORCHESTRATORS), ...ours] as [InputName, ResourceKind][]);

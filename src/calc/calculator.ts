@@ -7,7 +7,7 @@ import type { ModelDelta } from "./model.ts";
 
 /**
  * Objects in, what changed in the model out. What it gives depends on the objects it has now, never on the order or the history they came
- * in: a calculator that was just started and told the same objects has the same model.
+ * in: a new calculator with the same objects has the same model.
  */
 export interface Calculator {
   /** An object of one of `calculatorKinds`, new or changed; others are ignored. It is kept, so it must not be changed afterwards. */

@@ -15,7 +15,7 @@ import type {
 } from "./model.ts";
 import { settingsOf } from "./settings.ts";
 
-/** A model that takes deltas: what the calculation has told so far. */
+/** A model that takes deltas: what the calculation has emitted so far. */
 export class ModelCopy implements DataplaneModel {
   readonly endpoints = new Map<string, WorkloadEndpoint>();
   readonly hostEndpoints = new Map<string, HostEndpoint>();
@@ -47,7 +47,7 @@ export class ModelCopy implements DataplaneModel {
       const members = new Set(set.members);
       for (const member of remove) members.delete(member);
       for (const member of add) members.add(member);
-      // A new value: whoever kept something worked out from the old one must not find it under the new.
+      // A new value: a cache keyed by the old one must not be found under the new.
       this.ipSets.set(id, { ...set, members: [...members].sort() });
     }
   }

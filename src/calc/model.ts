@@ -22,7 +22,7 @@ export interface DataplaneModel {
   routes: ReadonlyMap<string, Route>;
   /** All nodes of the cluster, by name, this one included. */
   nodes: ReadonlyMap<string, ClusterNode>;
-  /** Ports of services, by id. A data plane beside which a service proxy works has no use for them. */
+  /** Ports of services, by id. nftables does not use them: kube-proxy serves Services. */
   services: ReadonlyMap<string, ServicePort>;
   /** Objects of which something is not put into effect, by id: for status and events, nothing to program. */
   problems: ReadonlyMap<string, ModelProblem>;
@@ -32,7 +32,7 @@ export interface DataplaneModel {
 /**
  * What changed since the last delta. The first one, applied to an empty model, is the whole model.
  *
- * A delta is whole: what it sets refers only to what the model has after it, and what it removes nothing refers to after it. Whoever
+ * A delta is whole: what it sets refers only to what the model has after it, and what it removes nothing refers to after it. A data plane that
  * cannot apply it in one step sets in the order of these fields and removes in the reverse, so nothing is referred to before it is there or after it is gone.
  */
 export interface ModelDelta {
@@ -57,7 +57,7 @@ export interface TableDelta<T> {
   remove: string[];
 }
 
-/** Sets can be large, so a change of one that was there already is told member by member. */
+/** Sets can be large, so a change of an existing one is emitted member by member. */
 export interface IpSetsDelta {
   /** Sets that are new. */
   set: IpSet[];
@@ -77,7 +77,7 @@ export interface WorkloadEndpoint {
   id: string;
   /** Host side of the pod's interface. */
   interfaceName: string;
-  /** MAC of the pod's side, lower case with colons; null where nobody told it. */
+  /** MAC of the pod's side, lower case with colons; null if unknown. */
   mac: string | null;
   /** The pod's own addresses, /32 or /128: nothing else may come out of its interface. Ordered. */
   addresses: Net[];
@@ -115,7 +115,7 @@ export interface HostEndpoint {
   interfaceName: string | null;
   /** /32 or /128, ordered. */
   expectedIPs: Net[];
-  /** Arriving packets before services are translated, whoever they are for. No decision: go on. Allow: skip the rest of host policy. */
+  /** Arriving packets before DNAT, whatever their destination. No decision: go on. Allow: skip the rest of host policy. */
   preDNAT: TierPolicies[];
   /** Packets the node forwards (applyOnForward). No decision: go on. */
   forward: Record<Direction, TierPolicies[]>;
@@ -145,7 +145,7 @@ export interface Profile {
 
 /**
  * One rule. All criteria given must hold; a rule without any matches everything. Absent is "not asked": a list is never empty, so an
- * absent list asks nothing and a set without members (which is there) can hold nobody.
+ * absent list matches everything and an existing set without members matches nothing.
  */
 export interface Rule extends RuleMatch {
   /** `POLICY;DIRECTION;INDEX` or `PROFILE;DIRECTION;INDEX`: stable while the policy is the same, for counters and flow logs. */
@@ -213,7 +213,7 @@ export interface Route {
    * - `remote-workload`: pods of another node: a block, or one address another node has out of a block.
    * - `local-host`, `remote-host`: an address of a node itself, or of its tunnel. The kernel knows how to reach them; policy and eBPF must know they are nodes.
    * - `blackhole`: a block of this node; addresses of it that no pod has are nowhere.
-   * - `pool`: a pool's prefix, for what no other route says: only tells that an address is one of ours.
+   * - `pool`: a pool's prefix, for addresses without another route: marks an address as one of ours.
    */
   kind: "local-workload" | "remote-workload" | "local-host" | "remote-host" | "blackhole" | "pool";
   /** The node that has it; null for pools. */
@@ -239,7 +239,7 @@ export interface ClusterNode {
   /** Addresses nodes reach it by; null where it has none of that family. */
   addressV4: string | null;
   addressV6: string | null;
-  /** With prefix length, as `10.0.0.0/24`; null where nobody told it. */
+  /** With prefix length, as `10.0.0.0/24`; null if unknown. */
   subnetV4: Net | null;
   subnetV6: Net | null;
   /** All its addresses, of every interface and kind but the tunnel, ordered: what counts as "the host". */
@@ -274,12 +274,12 @@ export interface ServicePort {
   externalAddresses: string[];
   /** Those a load balancer delivers packets to unchanged (ipMode VIP, or none said). Ordered, each once. */
   loadBalancerAddresses: string[];
-  /** Who may ask `loadBalancerAddresses`; null is everybody. Empty is nobody: ranges were given, and none is of this family. */
+  /** Clients that may use `loadBalancerAddresses`; null is all. Empty is none: ranges were given, and none is of this family. */
   sourceRanges: Net[] | null;
   nodePort: number | null;
   /** Where load balancers ask whether this node has a backend of its own. */
   healthCheckNodePort: number | null;
-  /** What they are told there: how many addresses of this node are ready for any port of the service. Ending ones are not, so that balancers turn away. */
+  /** The health check's answer: how many local addresses are ready for any port of the service. Terminating ones are not counted, so that balancers turn away. */
   healthCheckBackends: number;
   /** How long a client stays with its backend; 0 is not at all. */
   affinitySeconds: number;
@@ -291,7 +291,7 @@ export interface ServicePort {
   clusterBackends: ServiceBackend[];
   /** Who may answer where one holds; empty unless one can. Ordered. */
   localBackends: ServiceBackend[];
-  /** Whether anybody answers anywhere: where the chosen list is empty, a packet is then dropped, else refused. */
+  /** Whether there is a backend on any node: if the chosen list is empty, a packet is then dropped, else refused. */
   anyBackends: boolean;
 }
 
@@ -300,7 +300,7 @@ export interface ServiceBackend {
   port: number;
   /** On this node. */
   local: boolean;
-  /** Null where nobody told it. */
+  /** Null if unknown. */
   node: string | null;
 }
 
@@ -325,7 +325,7 @@ export interface Settings {
 export interface FailsafePort {
   protocol: number;
   port: number;
-  /** Only with this remote prefix; null is everybody. */
+  /** Only with this remote prefix; null is all. */
   net: Net | null;
 }
 

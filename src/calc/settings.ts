@@ -12,7 +12,7 @@ const TCP = 6;
 
 const VXLAN = { vni: 4096, port: 4789 };
 
-/** Fields that agents, or whoever sets them up, act on. The others are taken too, so that clusters can move here with what they have. */
+/** Fields that agents, or the operator, act on. The others are accepted too, so that clusters can move here with what they have. */
 export const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
   "bpfEnabled",
   "bpfEnforceRPF",
@@ -37,7 +37,7 @@ export const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
   "vxlanMTUV6",
 ]);
 
-/** What somebody set and nobody acts on: it is better told than found out. */
+/** Fields that are set and have no effect: they are reported. */
 export function withoutEffect({ kind, metadata, spec }: DataplaneConfiguration): ModelProblem[] {
   const fields = Object.keys(spec).filter((name) => !EFFECTIVE.has(name));
   if (fields.length === 0) return [];
@@ -75,7 +75,7 @@ export function settingsOf(
   };
 }
 
-/** An empty list closes all of them, which somebody may want; an absent one means the usual. */
+/** An empty list closes all of them, which may be intended; an absent one means the default. */
 function failsafe(given: readonly { protocol?: string; port: number; net?: string }[]): FailsafePort[] {
   return given.map(({ protocol, port, net }) => ({
     protocol: protocolNumber(protocol ?? "TCP") ?? TCP,

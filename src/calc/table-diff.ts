@@ -1,7 +1,7 @@
 import type { TableDelta } from "./model.ts";
 
 /**
- * One table of the model: what it should hold, and what of that has not been told yet. Setting what is there already is no change.
+ * One table of the model: its desired contents, and what of that has not been emitted yet. Setting an equal value is no change.
  * A value must not be changed in place: it is compared with the next one.
  */
 export class TableDiff<T> {

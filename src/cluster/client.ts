@@ -240,7 +240,7 @@ function withType<T extends KubeObject>(kind: ResourceKind, item: T): T {
   return { ...item, apiVersion: groupVersion(kind), kind: kind.kind };
 }
 
-/** A continue token carries its own resource version; servers refuse a second one beside it. */
+/** A continue token carries its own resource version; servers refuse a second one. */
 function unversioned(options: ListOptions): ListOptions {
   const { resourceVersion: _, resourceVersionMatch: __, ...rest } = options;
   return rest;

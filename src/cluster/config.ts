@@ -1,4 +1,4 @@
-/** What this room takes from its surroundings, read once. */
+/** The environment of this module, read once. */
 export interface ClusterEnv {
   /** `$KUBECONFIG`: one file or a list of them. */
   kubeconfig?: string;

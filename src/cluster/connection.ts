@@ -1,4 +1,4 @@
-/** Everything needed to reach one API server as somebody. Made by `kubeconfig.ts`, used by `https-transport.ts`. */
+/** Everything needed to reach one API server as one user. Made by `kubeconfig.ts`, used by `https-transport.ts`. */
 export interface Connection {
   /** `https://HOST:PORT`, with a path where the API is not at the root. */
   server: string;
@@ -49,6 +49,6 @@ export interface ExecPlugin {
   /** Whether a person is there to be asked. */
   terminal: boolean;
   installHint?: string;
-  /** Told to the plugin if it asked for it. */
+  /** Passed to the plugin if it asks for it. */
   cluster?: Record<string, unknown>;
 }

@@ -3,7 +3,7 @@ import { type KeyedQueue, keyedQueue } from "../kit/keyed-queue.ts";
 import { type Log, silentLog } from "../kit/log.ts";
 import type { Informer } from "./informer.ts";
 
-/** Brings the world in line with one key. It is told the key and never why: it reads all it needs, every time. */
+/** Reconciles one key. It gets the key and never the event: it reads all it needs, every time. */
 export type Reconcile = (key: string, signal: AbortSignal) => Promise<Result>;
 
 /** When to look again though nothing changed; nothing: only when something does. */
@@ -40,7 +40,7 @@ export interface ControllerOptions {
 export interface Controller {
   /** Look at this key, for a reason no informer knows. */
   enqueue(key: string): void;
-  /** Tells the reconciles under way to end, and waits until they have. */
+  /** Aborts the reconciles in progress, and waits until they have ended. */
   stop(): Promise<void>;
 }
 

@@ -178,7 +178,7 @@ export const errors = defineErrors({
 
 /**
  * What a person should read for a failure of the API: the client throws what the server answered (`StatusError`), because
- * programs branch on it; whoever shows it to a person explains it first. Anything else is returned as it is.
+ * programs branch on it; a printer explains it first. Anything else is returned as it is.
  */
 export function explain(error: unknown, server: string): CodedError | unknown {
   if (!(error instanceof StatusError)) return error;

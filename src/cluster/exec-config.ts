@@ -22,7 +22,7 @@ export function execPluginOf(exec: Section, cluster: Section, env: ClusterEnv): 
   const added = exec.sections("env").map((each) => [each.text("name") ?? "", each.text("value") ?? ""]);
   return {
     apiVersion,
-    // A bare name is looked up on the PATH; anything with a slash is a file beside the kubeconfig.
+    // A bare name is looked up on the PATH; anything with a slash is relative to the kubeconfig.
     command: command.includes("/") ? (exec.path("command") as string) : command,
     args: exec.texts("args"),
     env: { ...env.all, ...Object.fromEntries(added) },

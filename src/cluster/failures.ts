@@ -7,7 +7,7 @@ export const isAlreadyExists = (error: unknown): boolean => hasReason(error, "Al
 export const isConflict = (error: unknown): boolean => hasReason(error, "Conflict");
 /** The resource version or the page is no longer in the server's history: list again. */
 export const isGone = (error: unknown): boolean => hasCode(error, 410);
-/** Nobody answered: the server may be back in a moment. */
+/** No answer: the server may be back in a moment. */
 export const isUnreachable = (error: unknown): boolean =>
   error instanceof CodedError && (error.code === "CLUSTER_UNREACHABLE" || error.code === "CLUSTER_CONNECTION_LOST");
 
@@ -19,7 +19,7 @@ export function isFromTheFuture(error: unknown): boolean {
   );
 }
 
-/** The answer of a failed request as an error, whoever wrote it: the API server, or something in front of it. */
+/** The answer of a failed request as an error, written by the API server, or by a proxy in front of it. */
 export function statusError(httpCode: number, body: string): StatusError {
   const status = parseStatus(body);
   if (status === undefined) {

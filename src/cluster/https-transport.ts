@@ -12,7 +12,7 @@ import { proxyAgent } from "./proxy.ts";
 export interface HttpsTransportOptions {
   /** To have a connection, TLS included. */
   connectTimeoutMs?: number;
-  /** Between two bytes of an answer. A watch may be silent for longer: whoever watches has its own deadline. */
+  /** Between two bytes of an answer. A watch may be silent for longer: it has its own deadline. */
   answerTimeoutMs?: number;
 }
 

@@ -11,7 +11,7 @@ export interface Informer<T extends KubeObject> {
   /** All, or those of one namespace. */
   list(namespace?: string): T[];
   /**
-   * Told of what is there already, as added, and then of every change after the cache has it. Returns the function that ends it.
+   * Called for existing objects, as added, and then for every change after the cache has it. Returns the function that unsubscribes.
    */
   onChange(handler: (change: Change<T>) => void): () => void;
   stop(): Promise<void>;
@@ -55,7 +55,7 @@ export function createInformer<T extends KubeObject>(
     get: (key) => cache.get(key),
     list: (namespace) => cache.list(namespace),
     onChange(handler) {
-      // A copy of the function, so that the same one registered twice is told twice and ended apart.
+      // A copy of the function, so that the same one registered twice is called twice and unsubscribed separately.
       const own = (change: Change<T>) => handler(change);
       handlers.add(own);
       for (const [key, object] of cache.entries()) notify(own, { type: "added", key, object });

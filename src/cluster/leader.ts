@@ -18,7 +18,7 @@ export interface LeaderOptions {
   renewDeadlineMs?: number;
   retryMs?: number;
   clock?: Clock;
-  /** Told of every look or renewal that failed. */
+  /** Called for every read or renewal that failed. */
   onError?: (error: unknown) => void;
 }
 
@@ -31,8 +31,8 @@ export interface Election {
 /**
  * Runs `lead` while we hold the Lease. Its signal aborts when the hold is lost or `stop` is called; then, unless stopped, we stand again.
  *
- * Guarantee: between candidates whose clocks run equally fast and do not jump, `lead` is told to end before anyone else starts. What the
- * clocks say does not matter: each measures from its own sightings. A `lead` that does not end when told is beyond this.
+ * Guarantee: between candidates whose clocks run equally fast and do not jump, `lead` is aborted before another leader starts. What the
+ * clocks say does not matter: each measures from its own sightings. A `lead` that ignores its signal is beyond this.
  */
 export function electLeader(options: LeaderOptions, lead: (signal: AbortSignal) => Promise<void>): Election {
   const { leaseMs = 15_000, renewDeadlineMs = 10_000, retryMs = 2_000, clock = systemClock } = options;
@@ -77,7 +77,7 @@ export function electLeader(options: LeaderOptions, lead: (signal: AbortSignal) 
     if (stopping.signal.aborted) stop();
     leading = true;
     const working = lead(lost.signal).catch((error: unknown) => options.onError?.(error));
-    // Work that ends by itself ends the term; the next one begins anew.
+    // Work that ends by itself ends the term; another one begins.
     const worked = working.finally(stop);
     await holdOn(since, lost);
     leading = false;
@@ -91,7 +91,7 @@ export function electLeader(options: LeaderOptions, lead: (signal: AbortSignal) 
       if (since !== undefined) await term(since);
       await sleep(clock, retryMs, stopping.signal);
     }
-    // Only after the work has ended: whoever takes the lease next must find us done.
+    // Only after the work has ended: the next leader must find us done.
     const limit = deadline(clock, renewDeadlineMs);
     await candidate.release(limit.signal).catch((error: unknown) => options.onError?.(error));
     limit.end();

@@ -16,7 +16,7 @@ export interface Sighting {
   at: number;
 }
 
-/** What we know after another look: the moment stays while nobody renews. */
+/** What we know after another read: the moment stays while the lease is not renewed. */
 export function sight(before: Sighting | undefined, lease: Lease, now: number): Sighting {
   const unchanged = before !== undefined && sameHold(before.lease, lease);
   return { lease, at: unchanged ? before.at : now };
@@ -29,7 +29,7 @@ export function canAcquire({ lease, at }: Sighting, identity: string, now: numbe
   return now - at > (leaseDurationSeconds ?? 0) * 1_000;
 }
 
-/** The lease as we want to write it: taken if it was another's or nobody's, renewed if it is ours. */
+/** The lease as we want to write it: acquired if it is free or another's, renewed if it is ours. */
 export function acquired(lease: Lease, identity: string, leaseMs: number, now: number): Lease {
   const time = microTime(now);
   const old = lease.spec ?? {};

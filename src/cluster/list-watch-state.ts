@@ -19,7 +19,7 @@ export type ListWatchInput<T> =
   | { on: "waited" };
 
 /**
- * `removed`: the server no longer has the history we ask for. `broken`: nobody answered, or the connection broke, which says nothing
+ * `removed`: the server no longer has the history we ask for. `broken`: no answer, or the connection broke, which says nothing
  * about our place in the history. `refused`: an answer, but not the one we wanted (an error, or not an event at all).
  */
 export type Failure = "gone" | "broken" | "refused";
@@ -89,7 +89,7 @@ function watched<T extends KubeObject>(state: Watching<T>, event: WatchEvent<T>)
   const version = event.type === "BOOKMARK" ? event.resourceVersion : (event.object.metadata.resourceVersion ?? "");
   const order = compareVersions(version, state.from);
   if (event.type === "BOOKMARK") {
-    // The server's "now" is before ours: it lost its data and counts anew. Nothing we resume from means anything there.
+    // The server's "now" is before ours: it lost its data and its revisions start again. Nothing we resume from means anything there.
     if (order === "older")
       return { state: { at: "waiting", goal: { to: "list", paged: true }, failures: state.failures + 1 } };
     return { state: { at: "watching", from: version || state.from, failures: 0 } };

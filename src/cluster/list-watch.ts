@@ -23,9 +23,9 @@ export interface ListWatchOptions {
   random?: () => number;
   backoff?: Backoff;
   pageSize?: number;
-  /** A page or an event (bookmarks count, and come about every minute) must arrive within this long, or we ask anew. */
+  /** A page or an event (bookmarks count, and come about every minute) must arrive within this long, or we reconnect. */
   silenceMs?: number;
-  /** Told of every failure that is about to be retried. */
+  /** Called for every failure that is about to be retried. */
   onError?: (error: unknown) => void;
 }
 
@@ -50,12 +50,12 @@ const WATCH_SECONDS = 300;
  * Assumptions: lists without a resourceVersion are consistent; a watch from version V sends what happened after V, in order.
  * A server that lost its data is noticed by its bookmarks, by a 410, or by "resource version too large".
  *
- * Caveats: changes between two looks are folded into one; whoever needs history must not use a watch.
+ * Caveats: changes between two lists are folded into one; code that needs history must not use a watch.
  */
 export async function listWatch<T extends KubeObject>(
   client: Client,
   kind: ResourceKind,
-  /** Must not throw: there is nobody to tell. */
+  /** Must not throw: there is no caller to report to. */
   onFinding: (finding: Finding<T>) => void,
   signal: AbortSignal,
   options: ListWatchOptions = {},

@@ -7,7 +7,7 @@ import { statusError } from "./failures.ts";
 /** Requests with our name on them, and answers with failures turned into errors. */
 export interface Sender {
   raw(request: ApiRequest): Promise<ApiResponse>;
-  /** A busy server is asked `retries` times more; unless told, reads are patient and writes are not. */
+  /** A busy server is asked `retries` times more (default: five for reads, none for writes). */
   json<T>(request: ApiRequest, retries?: number): Promise<T>;
   /** An answer whose body is read as it comes. */
   stream(request: ApiRequest): Promise<ApiResponse>;
@@ -50,7 +50,7 @@ export function createSender(transport: Transport, options: { userAgent: string;
   return {
     raw,
     json,
-    // Whoever watches has its own back-off.
+    // A watch has its own back-off.
     stream: (request) => accepted(request, 0),
   };
 }

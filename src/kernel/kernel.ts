@@ -1,5 +1,5 @@
 /**
- * The front door: everything the house may ask of Linux, as ports, on the real kernel; `fake/fake-kernel.ts` has the same ports in memory, for tests. What is of a network namespace is opened
+ * The entry point: everything other modules use of Linux, as ports, on the real kernel; `fake/fake-kernel.ts` has the same ports in memory, for tests. What is of a network namespace is opened
  * for one, and without one for the namespace this thread is in.
  */
 import { realBpf } from "./bpf/bpf.ts";

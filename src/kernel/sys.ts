@@ -1,5 +1,5 @@
 /**
- * The one door to libc. Everything else in this room speaks to the kernel through these functions, and nothing outside this file knows
+ * The one file that calls libc. Everything else in this module uses these functions, and nothing outside this file knows
  * the foreign-function library, which is loaded at the first call: a command that never asks the kernel never pays for it.
  *
  * Functions that can fail in ways a caller decides about return what the kernel returned, or minus errno; the others throw.
@@ -122,7 +122,7 @@ export function bpfAsync(command: number, attr: Uint8Array, size: number): Promi
   return invokeAsync("syscall", libc().bpfNumber, command, attr, size);
 }
 
-/** Where a buffer is. Keeps nothing alive: whoever passes the address to the kernel holds the buffer until the call is over. */
+/** The address of a buffer. Keeps nothing alive: the caller holds the buffer until the call is over. */
 export function addressOf(bytes: Uint8Array): bigint {
   return libc().koffi.address(bytes);
 }
@@ -177,7 +177,7 @@ export function pageSize(): number {
 }
 
 export interface Mapping {
-  /** Dangles after `unmap`: nobody may hold a view by then. */
+  /** Dangles after `unmap`: no view may be held by then. */
   readonly memory: ArrayBuffer;
   unmap(): void;
 }
@@ -201,7 +201,7 @@ export function enterNetwork(fd: Fd): void {
   must("setns", invoke("setns", fd, CLONE_NEWNET));
 }
 
-/** Gives this thread, and no other, a network namespace nobody else is in. */
+/** Gives this thread, and no other, a new network namespace. */
 export function leaveNetwork(): void {
   must("unshare", invoke("unshare", CLONE_NEWNET));
 }
@@ -259,7 +259,7 @@ export function openLibrary<Name extends string>(file: string, prototypes: Recor
   }
 }
 
-/** Closing what somebody else has closed already is a bug, and closing twice may close a stranger: so it throws. */
+/** Closing a closed descriptor is a bug, and closing twice may close another file: so it throws. */
 export function close(fd: Fd): void {
   closeSync(fd);
 }

@@ -24,7 +24,7 @@ export interface Reports {
   waitingFor(what: string): void;
   /** A figure worth repeating in the run's report. */
   measured(text: string): void;
-  /** Writes down what was measured, beside the step; the newest figures of a run are its report. */
+  /** Records a measurement with the step; the newest figures of a run are its report. */
   keep(figures: readonly TrafficRow[]): Promise<void>;
 }
 

@@ -11,7 +11,7 @@ export interface FieldChange {
   after?: unknown;
 }
 
-/** The smallest fields in which two values differ. Items of lists are told apart by their names where all have one. */
+/** The smallest fields in which two values differ. Items of lists are compared by their names where all have one. */
 export function fieldChanges(before: unknown, after: unknown, path: readonly PathPart[] = []): FieldChange[] {
   if (isDeepStrictEqual(before, after)) return [];
   if (isRecord(before) && isRecord(after)) {

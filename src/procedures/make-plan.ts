@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Plan } from "./plan.ts";
 
-/** A plan with its id and its hash. The same decisions give the same plan, whoever makes it and whenever. */
+/** A plan with its id and its hash. The same decisions give the same plan, at any time and on any machine. */
 export function makePlan(decided: Omit<Plan, "apiVersion" | "kind" | "id" | "hash">): Plan {
   const { procedure, names, title, command, observed, steps, notes } = decided;
   const ids = new Set(steps.map(({ id }) => id));

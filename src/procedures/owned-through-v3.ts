@@ -125,7 +125,7 @@ async function metadataPage(
     return await request(client, kind, query, signal);
   } catch (error) {
     if (!mustAnswer && isUnlistable(error)) return undefined;
-    // The pages outlived the server's history; what was read already is read again, and told apart by its key.
+    // The pages outlived the server's history; what was read already is read again, and deduplicated by its key.
     if (isGone(error) && from !== undefined) return await request(client, kind, {}, signal);
     throw error;
   }

@@ -8,7 +8,7 @@ export type Risk = "none" | "low" | "medium" | "high";
 
 /**
  * One step, as data: it can be printed, saved, compared and taken up again by another process. What it does is the action of
- * that name (`actions/all.ts`); `inputs` is all the action is told, so everything a plan decided is in it.
+ * that name (`actions/all.ts`); `inputs` is all the action gets, so everything a plan decided is in it.
  */
 export interface Step {
   /** Unique in its plan, and stable: the same decision gives the same id. */
@@ -22,7 +22,7 @@ export interface Step {
   /** The rule it comes from, in the specification's words. */
   because: string;
   risk: Risk;
-  /** `true`, or why there is no way back. */
+  /** `true`, or why there is no undo. */
   reversible: true | string;
 }
 
@@ -30,7 +30,7 @@ export interface Step {
 export interface Plan {
   apiVersion: "procedures.vendor.io/v1";
   kind: "Plan";
-  /** Short and readable; `hash` tells two plans of one id apart. */
+  /** Short and readable; `hash` distinguishes two plans of one id. */
   id: string;
   procedure: Procedure;
   names: Names["dialect"];

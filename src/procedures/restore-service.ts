@@ -21,13 +21,13 @@ export interface SavedObject {
   uid: string;
   image: KubeObject;
   status?: object;
-  /** Who owned which fields; else all that is put back would be ours, and stay beside what its owner applies the next time. */
+  /** Field ownership; otherwise all that is restored would be ours, in addition to what its owner applies the next time. */
   owners?: readonly ManagedFieldsEntry[];
 }
 
 /**
- * Brings every object of the service to what it was. Programs go back first, so that nobody is left who would change things again;
- * what they still changed while they went is put back by a second look.
+ * Restores every object of the service. Programs are restored first, so that none is left that would change objects again;
+ * what they still changed while they stopped is restored by a second pass.
  */
 export async function restoreService(saved: readonly SavedObject[], work: Work): Promise<void> {
   const programs = saved.filter(({ image }) => isWorkload(image));
@@ -58,7 +58,7 @@ async function awaitLeavingNamespaces(saved: readonly SavedObject[], work: Work)
   });
 }
 
-/** What is there now and was not: taken away, the last made first. What holds it is let go, for whoever held it is gone. */
+/** Objects that did not exist before: deleted, the last created first. Their finalizers are removed, for their owner is gone. */
 async function removeNew(
   saved: readonly SavedObject[],
   work: Work,
@@ -114,13 +114,13 @@ async function restoreExactly(saved: SavedObject, uids: ReadonlyMap<string, stri
       await putOwnersBack(kind, saved, work);
       return written.metadata.uid ?? "";
     } catch (error) {
-      // Somebody wrote, made or removed it meanwhile: look again.
+      // A conflict, or it was created or deleted meanwhile: read again.
       if (!isConflict(error) && !isNotFound(error) && !isAlreadyExists(error)) throw error;
     }
   }
 }
 
-/** The kind of a definition that was put back a moment ago may take the server a moment to serve. */
+/** The kind of a CRD that was restored a moment ago may take the server a moment to serve. */
 async function resourceOf(image: KubeObject, work: Work): Promise<ResourceKind> {
   const known = await kindOf(work.client, image);
   if (known) return known;

@@ -9,7 +9,7 @@ import { statusKind } from "./status-tree.ts";
 
 const AGAIN_MS = 2000;
 
-/** Yields once at the start and then whenever something may have changed; changes that come while nobody listens are one. Ends with the signal. */
+/** Yields once at the start and then whenever something may have changed; changes between two reads are one. Ends with the signal. */
 export async function* statusEvents(client: Client, names: Names, signal: AbortSignal): AsyncGenerator<void> {
   const bell = createBell(signal);
   const { system, operator, orchestratorSystem } = names.namespaces;

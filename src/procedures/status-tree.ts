@@ -86,10 +86,10 @@ function operatorPart({ service, names }: Observation): StatusPart {
   return { name, state: waiting ? "progressing" : "ok", text: waiting ?? where, parts: [] };
 }
 
-/** The operator's word for a part nobody asked for. */
+/** The operator's status of a part that is not requested. */
 const NOT_INSTALLED = "NotInstalled";
 
-/** A part that the operator reports on; one nobody asked for is not installed, which is nothing bad. */
+/** A part that the operator reports on; one that is not requested is not installed, which is healthy. */
 function statusPart(
   { service }: Observation,
   name: string,

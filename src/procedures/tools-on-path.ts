@@ -7,7 +7,7 @@ import type { OtherTools, ToolResult } from "./other-tools.ts";
 
 /** A chart tool that waits for a rollout takes minutes; none takes longer than this and still does something. */
 const TIMEOUT_MS = 15 * 60_000;
-/** What is kept of each output; the end of it is what tells. */
+/** The end of each output, which has the error. */
 const MOST_OUTPUT = 1024 * 1024;
 
 /** The programs of a search path. Nothing goes through a shell, so no argument can be more than an argument. */

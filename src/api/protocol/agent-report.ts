@@ -16,7 +16,7 @@ const AGENT_ANNOTATIONS = {
   dataplane: "vendor.io/dataplane",
   /** `proven` once services were reached through eBPF by a real probe. */
   serviceRouting: "vendor.io/service-routing",
-  /** `left alone` while the service proxy's rules stand beside eBPF, or `conflict: <why>` when it keeps writing what is removed. */
+  /** `left alone` while kube-proxy's rules stay with eBPF, or `conflict: <why>` when it keeps writing what is removed. */
   serviceProxyRules: "vendor.io/service-proxy-rules",
   /** Maps of eBPF that are full, one after the other: `flows, frontends`. */
   fullMaps: "vendor.io/full-maps",
@@ -54,7 +54,7 @@ export interface AgentReport {
   dataplane: DataplaneAnnouncement | "unknown" | undefined;
   /** Services were reached through BPF by a real probe. */
   servicesProven: boolean;
-  /** What is done about the rules of a service proxy that runs beside BPF; undefined: there are none. */
+  /** What is done about the rules of a kube-proxy that runs with BPF; undefined: there are none. */
   proxyRules: "left alone" | { conflict: string } | undefined;
   /** BPF maps that are full, by name. */
   fullMaps: readonly string[];

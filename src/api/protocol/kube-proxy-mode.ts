@@ -38,7 +38,7 @@ function knownMode(text: string): ProxySettings["mode"] {
   return text === "ipvs" || text === "nftables" || text === "userspace" ? text : "iptables";
 }
 
-/** What people may have edited: text that is no YAML tells us nothing. */
+/** Users may have edited it: text that is no YAML has no mode. */
 export function readYaml<T extends object>(text: string | undefined): T | undefined {
   if (!text) return undefined;
   try {

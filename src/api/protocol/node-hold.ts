@@ -1,6 +1,6 @@
 import type { KubeObject } from "../object.ts";
 
-/** On a node's own configuration that holds it back. Tells what was there: nothing at all, or everything but the field. */
+/** On a node's own configuration that holds it back. Records what was there: nothing at all, or everything but the field. */
 const HOLD_ANNOTATION = "procedures.vendor.io/held-by-switch";
 export type NodeHold = "configuration-made" | "field-added";
 
@@ -11,7 +11,7 @@ export function nodeHold(configuration: KubeObject | undefined): NodeHold | unde
   return word === "configuration-made" ? word : "field-added";
 }
 
-/** Whether this configuration of a node holds it back for a switch, rather than by somebody's choice. */
+/** Whether this configuration of a node holds it back for a switch, rather than by the user's choice. */
 export const isHold = (configuration: KubeObject | undefined): boolean => nodeHold(configuration) !== undefined;
 
 export const holdAnnotations = (was: NodeHold): Record<string, string> => ({ [HOLD_ANNOTATION]: was });

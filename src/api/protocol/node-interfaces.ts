@@ -8,7 +8,7 @@ export interface NodeInterface {
   addresses: string[];
 }
 
-/** What the node's agent said last; none where nobody said anything, or nothing that can be read. */
+/** The last report of the node's agent; none if it has not reported, or it cannot be read. */
 export function nodeInterfaces(node: KubeObject): NodeInterface[] {
   const text = node.metadata.annotations?.[NODE_INTERFACES_ANNOTATION];
   if (text === undefined) return [];

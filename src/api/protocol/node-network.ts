@@ -23,7 +23,7 @@ export function readNodeNetwork({ metadata: { annotations = {} } }: KubeObject):
   };
 }
 
-/** For a patch: null where there is nothing to tell. */
+/** For a patch: null where there is nothing to report. */
 export function nodeNetworkAnnotations(network: NodeNetwork): Record<string, string | null> {
   const entries = Object.entries(NODE_NETWORK) as [keyof NodeNetwork, string][];
   return Object.fromEntries(entries.map(([field, annotation]) => [annotation, network[field] ?? null]));

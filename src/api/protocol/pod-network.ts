@@ -30,7 +30,7 @@ export function podNetworkAnnotations(addresses: readonly string[], mac: string)
   return { [POD_NETWORK.addresses]: addresses.join(","), [POD_NETWORK.mac]: mac };
 }
 
-/** MAC of its interface, where its agent has told it. */
+/** MAC of its interface, if its agent has reported it. */
 export function podMac(pod: KubeObject): string | undefined {
   return pod.metadata.annotations?.[POD_NETWORK.mac]?.toLowerCase();
 }

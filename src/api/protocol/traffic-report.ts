@@ -1,6 +1,6 @@
 /** What a measuring probe counted of one way through the network, from its start on. */
 export interface TrafficRow {
-  /** The way: `service-remote`, as whoever asked for it called it. */
+  /** The path: `service-remote`, as the caller named it. */
   way: string;
   protocol: "tcp" | "udp";
   /** Whether it was ever answered; before that nothing is counted. */

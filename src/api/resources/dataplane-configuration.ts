@@ -8,7 +8,7 @@ const durationOrAuto = (what: string) =>
     pattern: "^(Auto|([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$",
   });
 
-/** A port that is always open; told apart by protocol, port and net. */
+/** A port that is always open; the key is protocol, port and net. */
 const failsafe = object(
   "One port that policy never closes.",
   {

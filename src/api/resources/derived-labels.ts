@@ -1,5 +1,5 @@
 /**
- * Labels the service derives from where a thing is, so that selectors can ask for it. Nobody may set them: set by hand they would make
+ * Labels the service derives from where an endpoint is, so that selectors can use it. Users may not set them: set by hand they would make
  * policy select the wrong things.
  */
 export const DERIVED_LABELS = {

@@ -66,7 +66,7 @@ export function nullable<const S extends Schema>(schema: S) {
   return { ...schema, nullable: true as const };
 }
 
-/** A list that belongs to one writer: whoever applies it owns it whole. */
+/** An atomic list: the applier owns it whole. */
 export function list<const I extends Schema, const E extends Rest<"items"> = None>(
   description: string,
   items: I,
@@ -84,7 +84,7 @@ export function setOf<const I extends Schema, const E extends Rest<"items"> = No
   return { type: "array" as const, description, items, "x-kubernetes-list-type": "set" as const, ...(more as E) };
 }
 
-/** A list whose items are told apart by the given fields, each item owned by its own writer. */
+/** A list with the given fields as keys, each item owned by its own manager. */
 export function listByKey<const I extends Schema, const E extends Rest<"items"> = None>(
   description: string,
   keys: readonly string[],

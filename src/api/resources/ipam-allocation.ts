@@ -12,7 +12,7 @@ export interface Allocation {
   owner: AllocationOwner;
 }
 
-/** Read from the attributes `namespace`, `pod`, `node` and `type` that whoever gives an address out writes beside it. */
+/** Read from the attributes `namespace`, `pod`, `node` and `type` that the allocator stores with the address. */
 export type AllocationOwner =
   | { kind: "pod"; namespace: string; name: string; node: string | undefined }
   | { kind: "tunnel"; node: string }
@@ -34,7 +34,7 @@ export function allocationsOf({ spec }: IPAMBlock): Allocation[] {
   });
 }
 
-/** The node a block belongs to, from its `host:NODE`; undefined where it belongs to nobody or to no node. */
+/** The node a block belongs to, from its `host:NODE`; undefined without affinity, or if that is no node. */
 export function affineNode({ spec }: IPAMBlock): string | undefined {
   return spec.affinity?.startsWith("host:") ? spec.affinity.slice("host:".length) : undefined;
 }

@@ -26,7 +26,7 @@ export function servedPolicyName(stored: string): string {
   return stored.startsWith(DEFAULT_PREFIX) && !rest.includes(".") ? rest : stored;
 }
 
-/** Whether the writer named the default tier although nobody has to; it is then kept, so that files and cluster agree. */
+/** Whether the writer named the default tier, which is optional; it is then kept, so that files and cluster agree. */
 export function spellsOutDefault(name: string): boolean {
   return servedPolicyName(name) !== name;
 }

@@ -2,7 +2,7 @@
 const NAMESPACE_PREFIX = "kns.";
 const SERVICE_ACCOUNT_PREFIX = "ksa.";
 
-/** Labels a profile hands on to its endpoints are told apart from their own by these. */
+/** Prefixes of the labels that endpoints inherit from a profile. */
 export const NAMESPACE_LABEL_PREFIX = "pcns.";
 export const SERVICE_ACCOUNT_LABEL_PREFIX = "pcsa.";
 /** Under either prefix: the name itself, so that selectors can name one namespace or account. */

@@ -5,7 +5,7 @@ const time: Schema = { type: "string", format: "date-time" };
 const flag: Schema = { type: "boolean" };
 const texts: Schema = { type: "object", additionalProperties: text };
 
-/** `metadata` of every object. A CRD's schema may not describe it, so whoever walks an object brings this one. */
+/** `metadata` of every object. A CRD's schema may not describe it, so the caller of a walk adds this one. */
 export const OBJECT_META: Schema = {
   type: "object",
   properties: {

@@ -32,9 +32,9 @@ export interface SchemaProblem {
 }
 
 export interface ValidateOptions {
-  /** Path to start from; empty unless told. */
+  /** Path to start from (default: empty). */
   path?: string;
-  /** The value is a whole object with apiVersion, kind and metadata. True unless told. */
+  /** The value is a whole object with apiVersion, kind and metadata (default: true). */
   root?: boolean;
   /** Also list fields the schema does not know. */
   unknownFields?: boolean;

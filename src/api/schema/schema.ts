@@ -49,7 +49,7 @@ export type Definitions = Readonly<Record<string, Schema>>;
 
 const REF = "#/definitions/";
 
-/** Follows `$ref`, keeping what the referring schema says beside it (patch strategy, list type, default). */
+/** Follows `$ref`, keeping what the referring schema has in addition (patch strategy, list type, default). */
 export function resolve(schema: Schema, definitions: Definitions): Schema {
   if (schema.$ref === undefined) return schema;
   const named = definitions[schema.$ref.slice(REF.length)];

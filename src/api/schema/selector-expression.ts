@@ -28,7 +28,7 @@ export function parseSelectorExpression(text: string): ParsedSelector {
   }
 }
 
-/** `global()` stands for having no namespace, which labels do not say: whoever matches against things asks for it by `hasGlobal`. */
+/** `global()` stands for having no namespace, which labels do not show: matchers check it by `hasGlobal`. */
 export function matchesExpression(expression: SelectorExpression, labels: Readonly<Record<string, string>>): boolean {
   switch (expression.is) {
     case "all":
@@ -112,7 +112,7 @@ const STRING = /"([^"]*)"|'([^']*)'/y;
 const CALL = /(all|global)\([ \t]*\)/y;
 const HAS = /has\([ \t]*([A-Za-z0-9_./-]+)[ \t]*\)/y;
 const OPERATOR = /==|!=|contains|starts[ \t]*with|ends[ \t]*with|in|not[ \t]*in/y;
-/** Deeper than anybody writes, and far from where the reader of it would give up. */
+/** Deeper than any real selector, and far below the parser's limits. */
 const DEEPEST = 200;
 
 class Parser {

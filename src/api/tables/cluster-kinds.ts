@@ -23,7 +23,7 @@ interface ClusterKindRow {
   isVendorPlatform: boolean;
   /** Where the container runtime looks for CNI plugins and their configuration. */
   cniDirectories: { binDir: string; confDir: string };
-  /** Addresses of the first pool where nobody chose any. */
+  /** Default prefix of the first pool. */
   podCidr: string;
   addressAutodetection: AddressAutodetection;
   /** Whether one of its node images keeps volume plugins outside the usual directory. */

@@ -11,7 +11,7 @@ export interface DefaultsContext {
   kind: ClusterKind;
   /** What runs now, from `status.computed`: a default never changes the data plane or the pools of a running cluster. */
   previous?: InstallationSpec;
-  /** The pod prefixes the cluster was made with, where it tells. */
+  /** The pod prefixes the cluster was created with, if it reports them. */
   podCidrs?: readonly string[];
 }
 

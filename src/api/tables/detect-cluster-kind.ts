@@ -1,7 +1,7 @@
 import type { KubeObject } from "../object.ts";
 import type { ClusterKind } from "./cluster-kinds.ts";
 
-/** What a platform shows of itself, as far as kinds are told apart by it. */
+/** What a platform shows of itself, as far as kinds are distinguished by it. */
 export interface PlatformSigns {
   /** Names of the custom resource definitions there are. */
   definitions: readonly string[];

@@ -11,7 +11,7 @@ export interface EndpointRule {
   port?: string;
   /** Where this kind alone keeps its address; the rule itself where host and port are fixed. */
   writtenIn?: "kindRule" | "infrastructure" | "clusterToolConfiguration";
-  /** What tells the operator the address by itself, so that the map may be left out where eBPF is the default. */
+  /** What the operator reads the address from by itself, so that the map may be left out where eBPF is the default. */
   operatorReads?: "kubeadmConfig" | "infrastructure";
   because: string;
 }

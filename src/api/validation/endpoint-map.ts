@@ -111,7 +111,7 @@ export const ENDPOINT_PROBLEMS = {
 
 const at = reporters(ENDPOINT_PROBLEMS);
 
-/** Everything wrong with the map that tells the service where the API server really is. */
+/** Everything wrong with the ConfigMap that has the API server's real address. */
 export function endpointMapProblems(map: KubeObject, facts: ClusterFacts = {}, names: Names = vendorNames): Problem[] {
   const { hostKey, portKey } = names.endpointMap;
   const data = (map["data"] ?? {}) as Record<string, unknown>;

@@ -25,7 +25,7 @@ export interface ObservedNode {
   operatingSystem: string;
   addresses: readonly string[];
   controlPlane: boolean;
-  /** Nobody can see this from inside; an annotation or the platform says it. */
+  /** Not visible from inside the cluster; an annotation or the platform reports it. */
   addressAssignment: "static" | "dynamic" | "unknown";
 }
 

@@ -82,7 +82,7 @@ type Pool = NonNullable<Network["ipPools"]>[number];
 const NETWORK = "spec.vendorNetwork";
 
 /**
- * Everything wrong with an installation, given what is known of its cluster. Only what is written is judged: to judge
+ * Everything wrong with an installation, given what is known of its cluster. Only what is written is checked: to check
  * the defaults too, give it the result of `effectiveInstallation`.
  */
 export function installationProblems(installation: Installation, facts: ClusterFacts = {}): Problem[] {

@@ -40,7 +40,7 @@ export function validateSet(objects: readonly KubeObject[], facts: ClusterFacts 
   ]);
 }
 
-/** What eBPF needs beside the installation: the API server's address, and peace with a proxy that stays. */
+/** What eBPF needs in addition to the installation: the API server's address, and no conflict with a kube-proxy that stays. */
 function ebpfSetProblems(objects: readonly KubeObject[], facts: ClusterFacts): Problem[] {
   const map = objects.some(isEndpointMap);
   const config = objects.find(

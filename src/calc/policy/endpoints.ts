@@ -51,7 +51,7 @@ export class Endpoints {
   }
 
   setPolicy(id: string, policy: TranslatedPolicy | undefined): void {
-    // New rules alone concern nobody but the policy: endpoints know it by its id.
+    // New rules alone change only the policy: endpoints refer to it by its id.
     if (placeText(this.#policies.get(id)) !== placeText(policy)) {
       for (const endpoint of this.#index.matchesOfSelector(id)) this.#dirtyEndpoints.add(endpoint);
     }
@@ -213,7 +213,7 @@ function splitId(id: string): [kind: string, name: string] {
   return [id.slice(0, space), id.slice(space + 1)];
 }
 
-/** Counts who uses what, and tells what began or ceased to be used. */
+/** Counts references, and reports what became used or unused. */
 class Uses {
   readonly #uses = new Map<string, ReadonlySet<string>>();
   readonly #counts = new Map<string, number>();

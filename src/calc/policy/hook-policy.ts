@@ -10,7 +10,7 @@ import type {
 
 /**
  * All policy one interface runs in one direction: what an eBPF program is assembled from, what a chain of the nftables data plane dispatches to,
- * and what `judge` reads. `direction` of each part says which rules of its policies are meant.
+ * and what `hookVerdict` reads. `direction` of each part says which rules of its policies are meant.
  *
  * In order: preDNAT tiers against the destination before translation (allow skips the rest of the host's part, deny ends, no decision goes
  * on); then for packets from or to the node itself `normal` and the host's profiles (no decision: deny), for all others `forward` (no
@@ -38,7 +38,7 @@ export interface WorkloadPart extends EndpointPolicy {
 
 /**
  * What a workload's interface runs. The `*` host endpoint has a say there too, seen from the node: what leaves the pod arrives at the node.
- * The node's own packets to its pods are not asked (the orchestrator must reach them), nor, unless told, pods' packets to their node.
+ * The node's own packets to its pods are exempt (the kubelet must reach them), and, by default, pods' packets to their node.
  */
 export function workloadHook(model: DataplaneModel, endpoint: WorkloadEndpoint, direction: Direction): HookPolicy {
   const wildcard = wildcardEndpoint(model);

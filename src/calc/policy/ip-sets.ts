@@ -18,7 +18,7 @@ interface ActiveSet {
   users: number;
   /** How many things give each member: two pods may share an address for a moment. */
   members: Map<string, number>;
-  /** What each thing gave, so that the same can be taken back. */
+  /** What each endpoint contributed, so that the same can be removed. */
   given: Map<string, readonly string[]>;
   /** Absent until the set has been emitted. Then what changed since. */
   emitted: { add: Set<string>; remove: Set<string> } | undefined;

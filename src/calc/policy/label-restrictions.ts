@@ -4,7 +4,7 @@ import type { SelectorExpression } from "../../api/schema/selector-expression.ts
 export interface LabelRestriction {
   present: boolean;
   absent: boolean;
-  /** One of these; any value where it is left out. Nobody can match an empty list. */
+  /** One of these; any value where it is left out. An empty list never matches. */
   values?: readonly string[];
 }
 

@@ -36,7 +36,7 @@ export function readPacket(packet: Packet, original = false): ReadPacket | undef
   };
 }
 
-/** Whether every criterion of the rule holds. A set that is not in the model holds nobody. */
+/** Whether every criterion of the rule holds. A set that is not in the model is empty. */
 export function matchesRule(rule: RuleMatch, packet: ReadPacket, sets: DataplaneModel["ipSets"]): boolean {
   if (rule.ipVersion !== undefined && rule.ipVersion !== packet.ipVersion) return false;
   if (rule.protocol !== undefined && rule.protocol !== packet.protocol) return false;

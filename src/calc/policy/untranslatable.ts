@@ -12,7 +12,7 @@ export type ProblemCode =
   | "SCTP_SERVICE_UNSUPPORTED"
   | "SETTINGS_WITHOUT_EFFECT";
 
-/** Carries a problem out of the depth of a translation; never leaves this room. */
+/** Carries a problem out of the depth of a translation; never leaves this module. */
 export class Untranslatable extends Error {
   readonly code: ProblemCode;
 

@@ -6,7 +6,7 @@ import { formatAddress, parseAddress, parseCidr } from "../../kit/ip.ts";
 import type { ClusterNode, Net } from "../model.ts";
 import { addressOf, isV4, toNet, toNets } from "../nets.ts";
 
-/** What else is known of a node, beside the Node itself. */
+/** What is known of a node in addition to the Node itself. */
 export interface NodeFacts {
   local: boolean;
   /** Addresses it took from pools for its end of the overlay. */

@@ -7,7 +7,7 @@ import { isV4, NetTable, toNet } from "../nets.ts";
 import { orMake } from "../or-make.ts";
 import type { TableDiff } from "../table-diff.ts";
 
-/** One thing somebody said of a prefix. What becomes of it depends on pools and nodes, so it is kept and worked out again when those change. */
+/** One source of a prefix. Its route depends on pools and nodes, so it is kept and calculated again when those change. */
 export type RouteFact =
   | { is: "pool"; net: Net }
   | { is: "pods"; net: Net; node: string }

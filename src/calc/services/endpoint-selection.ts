@@ -31,7 +31,7 @@ interface Selection<T> {
 }
 
 /**
- * Kubernetes' choice, as its service proxy makes it: those that are ready, narrowed by hints; where nobody is ready, those that end but
+ * Kubernetes' choice, as kube-proxy makes it: those that are ready, narrowed by hints; if none is ready, those that terminate but
  * still serve. A list no rule of the service uses stays empty.
  */
 export function selectEndpoints<T extends ServiceEndpoint>(
@@ -43,7 +43,7 @@ export function selectEndpoints<T extends ServiceEndpoint>(
   const usesLocal = internalLocal || (externalLocal && external);
   const cluster = usesCluster ? answering(endpoints, hintsOf(endpoints, vantage)) : [];
   const local = usesLocal ? answering(endpoints.filter((endpoint) => endpoint.local)) : [];
-  // With a local rule in use, whoever answers elsewhere makes the difference between a refusal and silence.
+  // With a local traffic policy, backends elsewhere decide between a refusal and a drop.
   const any = cluster.length > 0 || (usesLocal && answering(endpoints).length > 0);
   return { cluster, local, any };
 }
@@ -54,7 +54,7 @@ function answering<T extends ServiceEndpoint>(endpoints: readonly T[], isMeant: 
 }
 
 /**
- * Hints count only when every ready endpoint has one and one of them is for us: half-written hints must not send everybody to the same few.
+ * Hints count only when every ready endpoint has one and one of them is for us: half-written hints must not send all clients to the same few.
  * The node's come before the zone's.
  */
 function hintsOf(

@@ -55,7 +55,7 @@ function isOurs({ metadata }: KubeObject): boolean {
   return NOT_OURS.every((label) => metadata.labels?.[label] === undefined);
 }
 
-/** One of each family at most; none where nobody of ours serves it, where it is headless or has not been given one yet. */
+/** One of each family at most; none if another proxy serves it, if it is headless or has no cluster IP yet. */
 function clusterAddresses(service: Service): { family: 4 | 6; text: string }[] {
   const { type, clusterIP, clusterIPs } = service.spec ?? {};
   if (!isOurs(service) || type === "ExternalName") return [];
@@ -121,7 +121,7 @@ function healthCheck(
   return { healthCheckNodePort, healthCheckBackends: new Set(ready.map(({ address }) => address)).size };
 }
 
-/** People write blanks around them. Unreadable ones let nobody in, and ranges of one family let nobody of the other in. */
+/** Users write blanks around them. Unreadable ones deny all clients, and ranges of one family deny those of the other. */
 function sourceRanges({ loadBalancerSourceRanges }: Spec, family: 4 | 6): Net[] | null {
   if (!loadBalancerSourceRanges?.length) return null;
   return toNets(loadBalancerSourceRanges.map((range) => range.trim())).filter((net) => isV4(net) === (family === 4));

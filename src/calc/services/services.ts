@@ -6,7 +6,7 @@ import { type Service, sctpPorts, servicePorts } from "./service-ports.ts";
 
 const ZONE_LABEL = "topology.kubernetes.io/zone";
 
-/** Ports of services, each service by itself: one that changes touches nobody else. */
+/** Ports of services, each service by itself: a change affects no other service. */
 export class Services {
   readonly #node: string;
   readonly #table: TableDiff<ServicePort>;

@@ -1,4 +1,4 @@
-/** Numbers of the kernel's BPF interface (include/uapi/linux/bpf.h), under the names this room uses. */
+/** Numbers of the kernel's BPF interface (include/uapi/linux/bpf.h), under the names this module uses. */
 
 export const COMMANDS = {
   mapCreate: 0,

@@ -231,7 +231,7 @@ export class KernelMap implements BpfMap {
         if (from === undefined && isUnsupported(result)) return true;
         throw kernelError(`reading map ${this.info.name}`, errno);
       }
-      // One bucket holds more than we offered room for: nothing was read, ask again with more.
+      // One bucket holds more than the buffer has space for: nothing was read, ask again with more.
       if (errno === "ENOSPC") {
         room *= 2;
         continue;

@@ -1,4 +1,4 @@
-/** What the rest of the house may ask of BPF. A real side (`bpf.ts`) and a fake (`fake/fake-bpf.ts`) keep the same contract. */
+/** The BPF port for other modules. A real side (`bpf.ts`) and a fake (`fake/fake-bpf.ts`) keep the same contract. */
 
 import type { Fd } from "../sys.ts";
 import type { AttachType, MapType, ProgramType } from "./bpf-constants.ts";
@@ -62,7 +62,7 @@ export interface BpfMap {
   deleteMany(keys: readonly Uint8Array[]): Promise<void>;
   /** Whether this kernel can read this type of map many entries at a time. It works either way; this is about time. */
   readsInBatches(): boolean;
-  /** From now on only programs may write, and, for read-only maps, nobody. */
+  /** From now on only programs may write, and read-only maps are frozen. */
   freeze(): void;
   pin(path: string): void;
   close(): void;
@@ -125,19 +125,19 @@ export interface LinkInfo {
   readonly attachType?: AttachType | string;
 }
 
-/** A program at its hook. Lives as long as somebody holds it open or a pin does; dies with its interface or cgroup. */
+/** A program at its hook. Lives as long as a descriptor or a pin refers to it; dies with its interface or cgroup. */
 export interface BpfLink {
   readonly fd: Fd;
   info(): LinkInfo;
   /** Exchanges the program between two packets; microseconds. */
   update(program: BpfProgram): void;
   pin(path: string): void;
-  /** Gives up our hold. The program is detached when nobody else has one, which takes the kernel milliseconds: hence a promise. */
+  /** Closes our reference. The program is detached with the last one, which takes the kernel milliseconds: hence asynchronous. */
   close(): Promise<void>;
 }
 
 export interface RingReader {
-  /** Reads what is there now, without waiting to be told; how many. */
+  /** Reads what is there now, without waiting for a wakeup; how many. */
   drain(): number;
   close(): void;
 }
@@ -155,7 +155,7 @@ export interface BpfPort {
   attachTcxHere(program: BpfProgram, ifindex: number, direction: Direction): BpfLink;
   attachCgroup(program: BpfProgram, directory: string, type: AttachType): BpfLink;
   openLink(path: string): BpfLink;
-  /** Everything in the kernel, whoever made it; what vanishes while we look is left out. */
+  /** Everything in the kernel, ours or not; what vanishes during the listing is left out. */
   maps(): MapInfo[];
   programs(): ProgramInfo[];
   links(): LinkInfo[];

@@ -21,7 +21,7 @@ export class KernelProgram implements BpfProgram {
   }
 
   testRun({ packet, context, repeat = 1 }: TestRun): TestResult {
-    // Room for what a program may add in front: tunnel headers are 50 to 70 bytes.
+    // Space for what a program may add in front: tunnel headers are 50 to 70 bytes.
     const packetOut = Buffer.alloc(packet.length + 256);
     const contextOut = context && Buffer.alloc(context.length);
     const attr = new Attr()

@@ -160,7 +160,7 @@ function each<Info>(next: NextId, byId: ById, read: (fd: Fd) => Info): Info[] {
 
 function pins(directory: string): string[] {
   try {
-    // Names with a dot are the file system's own: it puts some there, and lets nobody else.
+    // Names with a dot are reserved by bpffs: it refuses all others.
     return readdirSync(directory)
       .filter((name) => !name.includes("."))
       .sort();

@@ -6,10 +6,10 @@ import type { AttachType } from "./bpf-constants.ts";
 import type { BpfLink, BpfPort, BpfProgram } from "./bpf-port.ts";
 
 export interface CgroupPort {
-  /** Where the unified hierarchy is mounted, or undefined: hybrid systems have it beside the old ones. */
+  /** Where the unified hierarchy is mounted, or undefined: hybrid systems have it in addition to the old ones. */
   root(): string | undefined;
   create(path: string): void;
-  /** The kernel's number for the group, as links to it tell. */
+  /** The kernel's number for the cgroup, as in its links. */
   id(path: string): bigint;
   /** It must have no processes any more. */
   remove(path: string): boolean;

@@ -42,7 +42,7 @@ export async function probeFeatures(bpf: BpfPort, loopback = 1): Promise<KernelF
   };
 }
 
-/** An unknown attach type is EINVAL, as is much else: only a real attempt, on the loopback of this namespace, tells. */
+/** An unknown attach type is EINVAL, as is much else: only a real attempt, on the loopback of this namespace, is conclusive. */
 async function hasTcx(bpf: BpfPort, loopback: number): Promise<boolean> {
   // -1 is "go on with the next program": whatever passes meanwhile is not touched.
   const instructions = new Assembler().mov(R0, -1).exit().build();
@@ -81,7 +81,7 @@ function hasPrefixBatches(bpf: BpfPort): boolean {
   }
 }
 
-/** Only the verifier's words tell "no such helper" from "called with wrong arguments", which this call always is. */
+/** Only the verifier's log distinguishes "no such helper" from "called with wrong arguments", which this call always is. */
 function hasHelper(bpf: BpfPort, type: ProgramType, helper: Helper, attachType?: AttachType): boolean {
   const instructions = new Assembler().call(helper).mov(R0, 0).exit().build();
   try {

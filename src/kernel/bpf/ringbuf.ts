@@ -48,7 +48,7 @@ export function readRing(map: BpfMap, onRecord: (record: Buffer) => void): RingR
   let watch: Watch | undefined = whenReadable(map.fd, () => void drain(PER_TURN));
   return {
     drain: () => drain(),
-    // The mappings stay: a view may still be in somebody's hands, and reading it must not crash the process. They go with it.
+    // The mappings stay: a caller may still hold a view, and reading it must not crash the process. They end with it.
     close: () => {
       open = false;
       watch?.close();

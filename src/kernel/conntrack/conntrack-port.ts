@@ -54,7 +54,7 @@ export interface NewConntrackEntry {
   readonly sourceNat?: Endpoint;
   readonly mark?: number;
   readonly timeout: number;
-  /** TCP only; established unless told. */
+  /** TCP only (default: established). */
   readonly tcpState?: TcpState;
 }
 

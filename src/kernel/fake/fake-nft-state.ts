@@ -1,4 +1,4 @@
-/** What the fake's nftables hold, and how a transaction changes it. Rules are kept as text: the fake does not judge packets. */
+/** The fake's nftables state, and how a transaction changes it. Rules are kept as text: the fake does not evaluate packets. */
 import { splitList, splitStatements, tokens } from "./fake-nft-text.ts";
 
 export interface FakeNftRule {

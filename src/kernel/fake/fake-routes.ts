@@ -110,7 +110,7 @@ function same(a: { device: number; address: string }, b: { device: number; addre
   return a.device === b.device && a.address === b.address;
 }
 
-/** A prefix as everybody writes it, so that two that are the same are also the same text. */
+/** A prefix in canonical form, so that two that are equal have the same text. */
 function canonicalPrefix(prefix: string): string {
   const parsed = parseCidr(prefix);
   if (!parsed) throw errors.KERNEL_BAD_VALUE("a prefix", prefix);

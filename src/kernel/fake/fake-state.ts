@@ -34,7 +34,7 @@ export interface FakeNamespace {
   readonly nftCommands: string[];
 }
 
-/** Something a file descriptor, a pin, or another object can hold; it goes when nobody does any more. */
+/** An object with references from descriptors, pins or other objects; it is freed with the last one. */
 export interface FakeObject {
   readonly kind: "map" | "program" | "link" | "btf";
   readonly id: number;
@@ -152,7 +152,7 @@ export function emptyNamespace(name: string): FakeNamespace {
   };
 }
 
-/** As the kernel does: told afterwards, never from inside the call that caused it. */
+/** As the kernel does: notified afterwards, never from inside the call that caused it. */
 export function notify(namespace: FakeNamespace, event: NetlinkEvent): void {
   for (const watcher of namespace.watchers) {
     setImmediate(() => {

@@ -5,7 +5,7 @@ import type { InterfaceAddress, NetlinkPort } from "./netlink-port.ts";
 
 export const ADDRESS_MESSAGE = { set: 20, remove: 21, get: 22 } as const;
 const ATTR = { address: 1, local: 2, flags: 8 } as const;
-/** Our addresses are nobody else's: waiting a second to find out would delay every pod by as much. */
+/** Our addresses are unique: duplicate address detection would delay every pod by a second. */
 const NO_DUPLICATE_DETECTION = 0x02;
 
 type AddressPart = Pick<NetlinkPort, "addresses" | "addAddress" | "deleteAddress">;

@@ -9,7 +9,7 @@ import { ROUTE_MESSAGE, readRoute } from "./routes.ts";
 /** Groups of the route family, as bits: links, neighbours, addresses and routes of both IP families. */
 const GROUPS = 0x1 | 0x4 | 0x10 | 0x40 | 0x100 | 0x400;
 
-/** Tells what changes in the namespace the calling thread is in. */
+/** Reports changes in the namespace the calling thread is in. */
 export function monitorHere(onEvent: (event: NetlinkEvent) => void): Watch {
   const socket = new NetlinkSocket(PROTOCOL.route, GROUPS);
   let open = true;

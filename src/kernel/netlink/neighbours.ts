@@ -66,7 +66,7 @@ function encodeForwarding({ device, mac, destination }: ForwardingEntry): Buffer
   ];
 }
 
-/** Multicast and loopback have entries that never were anybody. */
+/** Multicast and loopback entries, which are no neighbours. */
 export function isForPeople({ body }: NetlinkMessage): boolean {
   return body.readUInt8(0) !== AF_BRIDGE && (body.readUInt16LE(8) & STATE.noArp) === 0;
 }

@@ -12,7 +12,7 @@ export const FLAGS = {
   create: 0x400,
 } as const;
 
-/** What the kernel tells attributes apart by; the upper two bits of a type say something else. */
+/** The type of an attribute; its upper two bits are flags. */
 const TYPE_MASK = 0x3fff;
 export const NESTED = 0x8000;
 

@@ -1,4 +1,4 @@
-/** What the rest of the house may ask about interfaces, addresses and routes of one network namespace. */
+/** The port for interfaces, addresses and routes of one network namespace. */
 import type { BpfProgram, Direction } from "../bpf/bpf-port.ts";
 import type { Netns } from "../netns/netns-port.ts";
 import type { Watch } from "../sys.ts";
@@ -147,7 +147,7 @@ export type NetlinkEvent =
   | { readonly kind: "address"; readonly change: "set" | "removed"; readonly address: InterfaceAddress }
   | { readonly kind: "route"; readonly change: "set" | "removed"; readonly route: Route }
   | { readonly kind: "neighbour"; readonly change: "set" | "removed"; readonly neighbour: Neighbour }
-  /** More happened than could be told: read everything again. */
+  /** Events were lost: read everything again. */
   | { readonly kind: "lost" };
 
 /** Removing what is already gone answers false; everything else that fails throws, with the kernel's own words where it has any. */
@@ -191,7 +191,7 @@ export interface NetlinkPort {
   replaceFilter(filter: FilterSpec): void;
   deleteFilter(filter: Pick<TrafficFilter, "device" | "direction" | "priority" | "handle">): boolean;
 
-  /** Tells what changes, from now on, until closed. */
+  /** Reports changes, from now on, until closed. */
   monitor(onEvent: (event: NetlinkEvent) => void): Watch;
   close(): void;
 }

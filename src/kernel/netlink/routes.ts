@@ -38,7 +38,7 @@ const SCOPE = { everywhere: 0, link: 253, host: 254, nowhere: 255 } as const;
 const ONLINK = 4;
 /** Entries the kernel keeps for itself. */
 const CLONED = 0x200;
-/** What IPv6 gives a route whose metric nobody said; read back as nobody's. */
+/** The metric IPv6 gives a route by default; read back as unset. */
 const DEFAULT_METRIC_V6 = 1024;
 
 type RoutePart = Pick<NetlinkPort, "routes" | "replaceRoute" | "deleteRoute">;
@@ -77,7 +77,7 @@ function dump(socket: NetlinkSocket, family: number, filter: RouteFilter): Route
     .filter((route) => matches(route, filter));
 }
 
-/** A table nobody has put anything into does not exist, to strict kernels. */
+/** An empty table does not exist, to strict kernels. */
 function dumpOf(socket: NetlinkSocket, header: Buffer, attributes: Buffer[]): NetlinkMessage[] {
   try {
     return socket.dump("listing routes", ROUTE_MESSAGE.get, header, ...attributes);

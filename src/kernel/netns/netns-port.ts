@@ -1,6 +1,6 @@
 import type { Fd } from "../sys.ts";
 
-/** A network namespace held open. It lives as long as somebody holds it, a process is in it, or it has a name. */
+/** A network namespace held open. It lives as long as a descriptor is open, a process is in it, or it has a name. */
 export interface Netns {
   readonly name: string;
   readonly fd: Fd;
@@ -27,7 +27,7 @@ export interface NetnsPort {
    * worse, stay. Sockets opened inside stay there for life.
    */
   run<T>(netns: Netns, act: () => NotAPromise<T>): T;
-  /** The kernel's number for a namespace, or for the one this thread is in, as programs see it; undefined where it does not tell (before 5.14). */
+  /** The kernel's cookie of a namespace, or of the one this thread is in, as programs see it; undefined on kernels without it (before 5.14). */
   cookie(netns?: Netns): bigint | undefined;
   /** Moves this thread for good. Only for a Worker or a process that has done nothing else yet. */
   enter(netns: Netns): void;

@@ -18,7 +18,7 @@ import type { BoundSocket, Netns, NetnsPort } from "./netns-port.ts";
 
 /** Where `ip netns` keeps names too. */
 const NAMES = "/run/netns";
-/** Of this thread: the process's own entry would be the main thread's, whoever asks. */
+/** Of this thread: the process's own entry would be the main thread's. */
 const SELF = "/proc/thread-self/ns/net";
 const MOUNT = { bind: 0x1000, recursive: 0x4000, shared: 0x100000 } as const;
 
@@ -36,7 +36,7 @@ export function realNetns(): NetnsPort {
   };
 }
 
-/** Goes in, acts, comes back. Whoever cannot come back must not go on: everything after would happen in the wrong place. */
+/** Enters, acts, returns. A thread that cannot return must not continue: everything after would happen in the wrong namespace. */
 export function inside<T>(fd: Fd, act: () => T): T {
   startThreadPool();
   const home = openSync(SELF, "r");

@@ -27,7 +27,7 @@ function load(): Library {
   return library;
 }
 
-/** The library keeps state of its own beside its contexts: one call at a time in the whole process. */
+/** The library has state outside of its contexts: one call at a time in the whole process. */
 let last: Promise<unknown> = Promise.resolve();
 
 function inTurn<T>(act: () => Promise<T>): Promise<T> {

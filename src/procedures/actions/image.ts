@@ -1,8 +1,8 @@
 import type { KubeObject, ObjectMeta } from "../../api/object.ts";
 
 /**
- * What of an object somebody wrote down; the rest the server and the controllers write, and write anew. An image is what is kept in
- * the journal, and what is put back.
+ * The part of an object that a user or tool wrote; the rest is written, again and again, by the server and the controllers. An image is what is kept in
+ * the journal, and what is restored.
  */
 export function imageOf(object: KubeObject): KubeObject {
   const { status: _, ...written } = object;

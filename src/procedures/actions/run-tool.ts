@@ -11,7 +11,7 @@ export type RunToolInputs = {
   hint: string;
   /** How the cluster shows that it was done; where it does already, the tool is not run. */
   until: readonly Expectation[];
-  /** The way back; without it the cluster's state does not come from this tool alone, and other steps take it back. */
+  /** The undo command; without it the cluster's state does not come from this tool alone, and other steps undo it. */
   back?: { args: readonly string[]; input?: string; until: readonly Expectation[] };
 };
 

@@ -6,7 +6,7 @@ import { imageOf } from "./image.ts";
 
 /**
  * Remembers every object of the service before anything changes. The operator of the new version changes many that no step names;
- * taking this step back brings each to what it was: made again, put back, or taken away.
+ * the undo of this step brings each to what it was: created again, restored, or deleted.
  */
 export const saveService: Action<object, SavedObject[]> = {
   needed: async () => true,

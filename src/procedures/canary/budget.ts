@@ -20,7 +20,7 @@ export function overBudget(rows: readonly TrafficRow[], budget: Budget): string 
   return undefined;
 }
 
-/** The ways that were well before: of one that was not, nobody can tell what a change costs it. */
+/** The paths that were healthy before: for one that was not, the cost of a change cannot be measured. */
 export function healthyBefore(
   rows: readonly TrafficRow[],
   before: readonly TrafficRow[],

@@ -61,7 +61,7 @@ function notReached({ rows }: TrafficSnapshot): string {
 export interface Figures {
   /** What was counted so far, without what was lost before anything changed. */
   rows: TrafficRow[];
-  /** What there was before anything changed, where it was not well and somebody went on in spite of it. */
+  /** The figures before anything changed, if paths failed and --force was given. */
   before: readonly TrafficRow[];
 }
 

@@ -15,7 +15,7 @@ const ebpf = { for: BEFORE_EBPF, planned: ["install", "switch"], ebpfOnly: true,
 const REAL_ADDRESS =
   "eBPF serves cluster IPs itself, so it must reach the API server by another address than its cluster IP. See docs/guide/install.md#the-address-of-the-api-server.";
 
-/** The rules of the endpoint map, judged by the code that also judges the map when it is written. */
+/** The rules of the endpoint map, evaluated by the code that also validates the map when it is written. */
 const MAP_CHECKS = fromTable(ENDPOINT_PROBLEMS, (code) => ({
   ...ebpf,
   run: (seen, situation) => {
@@ -29,7 +29,7 @@ const MAP_CHECKS = fromTable(ENDPOINT_PROBLEMS, (code) => ({
     const [first] = found;
     if (!first) return OK;
     const evidence = [...new Set(found.map(({ message }) => message))];
-    // Before a procedure that writes the map anew, a good address is all that is needed.
+    // Before a procedure that writes the map, a good address is all that is needed.
     const instead = situation.purpose === "running" ? undefined : goodCandidate(seen);
     return instead
       ? warn([...evidence, `${instead.host}:${instead.port} (${instead.from}) would be right`], first.fix)

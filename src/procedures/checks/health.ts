@@ -96,7 +96,7 @@ export const HEALTH_CHECKS: readonly Check[] = [
   },
 ];
 
-/** An upgrade, and the way back to the nftables data plane, may be the very cure: they are not kept from starting. */
+/** An upgrade, and a switch back to the nftables data plane, may be the very cure: they are not blocked. */
 function asBad({ purpose, dataplane }: Situation): typeof fail {
   return purpose === "running" || (purpose === "switch" && dataplane === "BPF") ? fail : warn;
 }

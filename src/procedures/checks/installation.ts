@@ -15,7 +15,7 @@ const RESOURCE_CHECKS = fromTable(INSTALLATION_PROBLEMS, (code) => ({
     const { service, names, kind } = seen;
     const { installation } = service;
     if (!installation) return skip("there is no installation yet");
-    // The public system's resource has other fields; its own operator judges them.
+    // The public system's resource has other fields; its own operator validates them.
     if (names.dialect !== "vendor") return skip("validated by its own operator");
     // The kind the platform shows, not the one it is taken for: the installation may say it where nothing shows it.
     const { kind: _taken, ...facts } = clusterFacts(seen);

@@ -102,7 +102,7 @@ export const PLATFORM_CHECKS: readonly Check[] = [
     for: ["running", "install", "switch"],
     run: (seen) => {
       const finding = unsupported(seen, "foreign-cni");
-      // The overlay variants and policy-only are made to live beside another plugin.
+      // The overlay variants and policy-only are made to run with another plugin.
       const beside = seen.service.variant === "overlay" || seen.service.variant === "policy-only";
       return finding.status === "fail" && beside ? warn(finding.evidence) : finding;
     },
@@ -122,7 +122,7 @@ export const PLATFORM_CHECKS: readonly Check[] = [
   },
 ];
 
-/** Managed services with a plugin of their own that we cannot live beside, by the labels of their nodes. */
+/** Managed services with a plugin of their own that we cannot run with, by the labels of their nodes. */
 const UNSUPPORTED_SERVICES = ["cloud.google.com/gke-", "doks.digitalocean.com/"];
 
 function unsupported(seen: Observation, ...what: SeenUnsupported["what"][]) {

@@ -38,9 +38,9 @@ const DEFAULTS: Readonly<Record<string, readonly unknown[]>> = {
   minReadySeconds: [0],
 };
 
-/** Whether a field has the value nobody needs to write; `sidecars` is what stands around it. */
+/** Whether a field has its default value; `sidecars` are its sibling fields. */
 export function isDefault(name: string, value: unknown, beside: Readonly<Record<string, unknown>>): boolean {
-  // The old name of the account, and the host's port of a pod in the host's network, repeat what stands beside them.
+  // The old name of the account, and the host port of a pod in the host's network, repeat a sibling field.
   if (name === "serviceAccount") return value === beside["serviceAccountName"];
   if (name === "hostPort") return value === beside["containerPort"];
   return DEFAULTS[name]?.some((one) => same(one, value)) ?? false;

@@ -30,7 +30,7 @@ const RULES: Readonly<Record<string, ListRule>> = {
   // Of a CNI configuration.
   plugins: { as: "map", by: ["type"] },
 };
-/** Ports are told apart by number; a Service's under another name than a container's. */
+/** The key of a port is its number; in a Service under another field name than in a container. */
 const PORTS: readonly ListRule[] = [
   { as: "map", by: ["containerPort", "protocol"] },
   { as: "map", by: ["port", "protocol"] },

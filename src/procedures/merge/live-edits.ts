@@ -4,7 +4,7 @@ import { LAST_APPLIED } from "../last-applied.ts";
 import { isDefault } from "./known-defaults.ts";
 import { itemKey, listRule } from "./list-rules.ts";
 
-/** Written by controllers and tools for themselves, whoever applied the object. */
+/** Written by controllers and tools for themselves, in objects of any manager. */
 const NOISE = new Set([
   LAST_APPLIED,
   "deployment.kubernetes.io/revision",
@@ -17,7 +17,7 @@ type Fields = Record<string, unknown>;
 
 /**
  * The manifest of an object as its people would have it now: what they last applied, with what they changed since. What the server
- * filled in and what controllers wrote is left out, as far as the object tells who wrote what.
+ * filled in and what controllers wrote is left out, as far as managedFields show it.
  */
 export function appliedObject(live: KubeObject, base: KubeObject): KubeObject {
   const written = writtenPart(live);
@@ -48,7 +48,7 @@ function writtenPart(object: KubeObject): Fields {
   const { status: _, metadata, ...written } = object;
   const { annotations = {} } = metadata;
   const { "kubernetes.io/metadata.name": __, ...labels } = metadata.labels ?? {};
-  // The server writes all there is to a namespace; nobody else does.
+  // Only the server writes these fields of a namespace.
   const { spec, ...unspecified } = written;
   const rest = object.kind === "Namespace" ? unspecified : { ...unspecified, ...(spec === undefined ? {} : { spec }) };
   const own = Object.fromEntries(Object.entries(annotations).filter(([key]) => !NOISE.has(key)));
@@ -145,7 +145,7 @@ function overlaid(under: unknown, over: unknown, name: string): unknown {
   return over;
 }
 
-/** Fields the published manifest does not have, with the value the server gives them by itself, nobody wrote. */
+/** Fields the published manifest does not have, with the server's default value, are no edits. */
 function withoutDefaults(value: unknown, base: unknown, name: string): unknown {
   if (Array.isArray(value)) {
     const published = Array.isArray(base) ? base : [];

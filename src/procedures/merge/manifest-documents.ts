@@ -2,7 +2,7 @@ import { Document, parseAllDocuments } from "yaml";
 import { type KubeObject, parseGroupVersion } from "../../api/object.ts";
 import { errors } from "./errors.ts";
 
-/** One object of a manifest: as it is written, as nodes, and as a value. It is read only when somebody asks. */
+/** One object of a manifest: as text, as nodes, and as a value. It is parsed only on demand. */
 export interface ManifestDocument {
   /** `DaemonSet/kube-system/vendor-node`. */
   readonly name: string;
@@ -11,7 +11,7 @@ export interface ManifestDocument {
   readonly object: KubeObject;
 }
 
-/** The objects of a manifest by what tells them apart, in their order. `file` is for errors. */
+/** The objects of a manifest by their key, in their order. `file` is for errors. */
 export function manifestDocuments(file: string, text: string): Map<string, ManifestDocument> {
   const found = new Map<string, ManifestDocument>();
   for (const [index, chunk] of chunksOf(text).entries()) {
@@ -77,7 +77,7 @@ function chunksOf(text: string): string[] {
   return chunks;
 }
 
-/** Definitions are long; what an object is called stands in its first lines, where it is written as everybody writes it. */
+/** CRDs are long; in the usual form the name of an object is in its first lines. */
 function identityOf(chunk: string): KubeObject | undefined {
   const field = (block: string, indent: string, name: string) =>
     new RegExp(`^${indent}${name}:[^\\S\\n]+([\\w.:/-]+)[^\\S\\n]*$`, "m").exec(block)?.[1];
@@ -87,7 +87,7 @@ function identityOf(chunk: string): KubeObject | undefined {
   const [apiVersion, kind] = [field(chunk, "", "apiVersion"), field(chunk, "", "kind")];
   const [name, namespace] = [field(metadata, indent, "name"), field(metadata, indent, "namespace")];
   if (apiVersion === undefined || kind === undefined || name === undefined) return undefined;
-  // A name that reads as a number, or as true, is one that only the parser should judge.
+  // A name that reads as a number, or as true, is left to the parser.
   if (!/^[a-z]/i.test(name) || /^(?:true|false|null|yes|no|on|off)$/i.test(name)) return undefined;
   if (namespace === undefined && new RegExp(`^${indent}namespace:`, "m").test(metadata)) return undefined;
   return { apiVersion, kind, metadata: { name, ...(namespace === undefined ? {} : { namespace }) } };

@@ -61,7 +61,7 @@ interface Merging {
 
 /**
  * Finds what a person changed in the manifest of the version they run, and makes the same changes in the new one. Both having
- * changed one field, or the new one no longer having what was changed, is a conflict: told, and never decided here.
+ * changed one field, or the new one no longer having what was changed, is a conflict: reported, and never decided here.
  */
 export function mergeManifest({ base, theirs, ours, take, leave }: MergeInputs): MergedManifest {
   const merging: Merging = { take, taken: new Set(), edits: [], conflicts: [], comments: 0, edited: new Set() };
@@ -109,7 +109,7 @@ function mergeOne(merging: Merging, key: string, { base, theirs }: Pair, result:
     else goneObject(merging, key, { base, theirs }, result);
     return;
   }
-  // Not a letter differs from what was published: nothing was edited. Definitions in the cluster are not told by their letters.
+  // Byte for byte as published: nothing was edited. CRDs in the cluster are not compared by their text.
   if (base && base.text !== "" && base.text === theirs.text) return;
   const { name } = theirs;
   const label = (path: Edit["path"]) => `${name}:${formatPath(path)}`;

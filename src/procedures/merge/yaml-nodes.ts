@@ -39,7 +39,7 @@ function indexOf(document: Document, list: YAMLSeq, segment: Exclude<Segment, { 
 
 /**
  * Makes an edit in a document. `exported` is the person's own node for the new value, whose comments and way of writing stay; without
- * one the value is written anew.
+ * one the value is written again.
  */
 export function makeEdit(document: Document, edit: Edit, given: Node | undefined): void {
   const { path, to } = edit;

@@ -17,7 +17,7 @@ const PART_BYTES = 700_000;
 
 /**
  * The references as they were before they were removed, kept in the cluster between the two halves of the migration, which may be two runs
- * by two people. What is there is only ever added to until all of it has been put back: a second look finds nothing to save, and
+ * by two users. Entries are only added until all of them have been restored: a second run finds nothing to save, and
  * must not make us forget the first.
  */
 export class OwnerReferenceStore {
@@ -105,7 +105,7 @@ function partOf({ metadata }: Part): number {
   return Number(metadata.annotations?.["vendorctl/part"]);
 }
 
-/** Of two entries for the same reference the newer stays: the object may have been made anew since it was first looked at. */
+/** Of two entries for the same reference the newer stays: the object may have been created again since it was first read. */
 function merged(saved: readonly OwnedThroughV3[], found: readonly OwnedThroughV3[]): OwnedThroughV3[] {
   const byKey = new Map([...saved, ...found].map((entry) => [referenceKey(entry), entry]));
   return [...byKey.values()];

@@ -11,9 +11,9 @@ import { v3References } from "../owned-through-v3.ts";
 import { livingPlaces, type Place } from "./owned-place.ts";
 import { ownerLookup } from "./owner-lookup.ts";
 
-/** Writes at once. More makes an API server's own queues the limit, and takes turns from everybody else. */
+/** Concurrent writes. More makes an API server's own queues the limit, and delays other clients. */
 const AT_ONCE = 16;
-/** Somebody else may write to the same object between our look and our patch; not for ever. */
+/** Another client may write to the same object between our read and our patch; not for ever. */
 const ATTEMPTS = 5;
 const REPORT_EVERY = 1000;
 

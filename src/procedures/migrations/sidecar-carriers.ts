@@ -16,7 +16,7 @@ export interface SidecarCarrier {
   annotations: Readonly<Record<string, string>>;
 }
 
-/** Pods nobody would start again when they go: a restart is somebody else's to make. */
+/** Pods without a controller that would start them again: the user restarts them. */
 export interface BarePod {
   namespace: string;
   name: string;

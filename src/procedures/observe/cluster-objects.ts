@@ -163,7 +163,7 @@ async function readAgentPods(reader: Reader, names: Names, daemonSets: readonly 
   });
 }
 
-/** The chart tool writes its name on what it made, and keeps a record beside it. */
+/** The chart tool labels what it created, and keeps a record of the release. */
 async function readReleases(reader: Reader, operators: readonly Workload[]): Promise<KubeObject[]> {
   const marks = operators[0]?.metadata.annotations ?? {};
   const [name, namespace] = [marks["meta.helm.sh/release-name"], marks["meta.helm.sh/release-namespace"]];

@@ -39,8 +39,8 @@ export function seeNetworks(seen: ClusterObjects): Basis {
 }
 
 /**
- * Every address the API server might be reached by, each judged by the rules of the endpoint map: those with nothing against
- * them first, and among equals those that whoever made the cluster wrote down before those that only happen to work.
+ * Every address the API server might be reached by, each evaluated by the rules of the endpoint map: those with nothing against
+ * them first, and among equals those from the cluster's configuration before those that only happen to work.
  */
 export function seeCandidates(
   seen: ClusterObjects,
@@ -118,7 +118,7 @@ const PLACES_OF_KINDS: Record<NonNullable<EndpointRule["writtenIn"]>, PlaceOfKin
   },
 };
 
-/** What the map's rules would say of it, and what is only known of an address that nobody wrote down. */
+/** Findings by the map's rules, and what is only known of an address that is not configured anywhere. */
 function against(
   { host, port }: Pick<Found, "host" | "port">,
   facts: ClusterFacts,

@@ -5,7 +5,7 @@ import { hasGate } from "../../api/tables/version-gates.ts";
 import type { SeenLeftover, SeenService } from "../observation.ts";
 import type { ClusterObjects } from "./cluster-objects.ts";
 
-/** What nobody needs any more and what still stands in the way. */
+/** Objects that are not needed any more, and objects that block. */
 export function seeLeftovers(seen: ClusterObjects, service: SeenService, names: Names): SeenLeftover[] {
   return [
     ...oldNamespaces(seen, service, names),
@@ -40,7 +40,7 @@ function oldNamespaces(seen: ClusterObjects, service: SeenService, names: Names)
   });
 }
 
-/** Asked to go, and held: whoever should let go of it may be gone already. */
+/** Deleted, and held by a finalizer: its owner may be gone already. */
 function stuck(seen: ClusterObjects, names: Names): SeenLeftover[] {
   const { installation, apiServer, flowLogs, flowUI, ipPool } = seen.ours;
   const groups = [names.groups.operator.group, names.groups.stored.group];

@@ -44,7 +44,7 @@ export function seeService(seen: ClusterObjects, names: Names): SeenService {
   };
 }
 
-/** The one beside the operator counts; one elsewhere is shown, so that a check can say it is in the wrong place. */
+/** The one in the operator's namespace counts; one elsewhere is shown, so that a check can report the wrong place. */
 function endpointMapOf(seen: ClusterObjects, operator: KubeObject | undefined, names: Names): KubeObject | undefined {
   const place = operator?.metadata.namespace ?? names.namespaces.operator;
   return seen.endpointMaps.find(({ metadata }) => metadata.namespace === place) ?? seen.endpointMaps[0];
@@ -152,7 +152,7 @@ function newestRelease(records: readonly KubeObject[]): SeenService["release"] {
     const { name: chartName = "", version = "" } = chart?.metadata ?? {};
     return { name, namespace, chart: chartName, version, status: info?.status ?? "unknown" };
   } catch {
-    // Somebody else's record, or a broken one: the labels still say whose it is.
+    // A foreign record, or a broken one: the labels still show the owner.
     const { labels = {}, namespace = "" } = newest.metadata;
     return {
       name: labels["name"] ?? "",

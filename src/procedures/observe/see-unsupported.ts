@@ -82,7 +82,7 @@ const FOREIGN: Readonly<Record<string, string>> = {
   netd: "the GKE-like service's own plugin",
 };
 
-/** Clouds' own plugins, which work beside us, but only at home. */
+/** Clouds' own plugins, which work with us, but only in their own cloud. */
 const AT_HOME: Readonly<Record<string, ClusterKind>> = { "aws-node": "eks", "azure-cni-networkmonitor": "aks" };
 
 function foreignPlugins(seen: ClusterObjects, kind: ClusterKind): SeenUnsupported[] {

@@ -30,7 +30,7 @@ export function isProxyManaged({ service, names }: Observation): boolean {
   return fieldAt(service.installation, names.fields.serviceProxyManagement) === "Enabled";
 }
 
-/** Whether somebody has said that they are to be removed: an operator that looks after the proxy lets their word stand. */
+/** Whether they are configured to be removed: an operator that manages kube-proxy does not override that. */
 export function removesProxyRulesByOrder({ service, names }: Observation): boolean {
   return fieldAt(service.dataplaneConfiguration, names.fields.iptablesCleanup) === true;
 }

@@ -7,13 +7,13 @@ import type { MergePatchInputs } from "../actions/objects/merge-patch.ts";
 import type { RunToolInputs } from "../actions/run-tool.ts";
 import type { Step } from "../plan.ts";
 
-/** What a step says of itself; no risk and a way back unless told. */
+/** Metadata of a step (default: no risk, with undo). */
 export interface StepText extends Pick<Step, "id" | "title" | "where" | "because"> {
   risk?: Step["risk"];
   reversible?: Step["reversible"];
 }
 
-/** A step of any action, its inputs checked by whoever declares the action. */
+/** A step of any action, its inputs checked by the declaration of the action. */
 export function step<Inputs extends Record<string, unknown>>(action: string, said: StepText, inputs: Inputs): Step {
   const { id, title, where, because, risk = "none", reversible = true } = said;
   return { id, action, inputs, title, where, because, risk, reversible };

@@ -48,7 +48,7 @@ function requestOnce(options: RequestOptions): Promise<ProbeAnswer> {
 }
 
 function readVersion(status: number, text: string): ProbeAnswer {
-  // Most API servers tell anybody their version; one that does not still proved its certificate.
+  // Most API servers show their version to anonymous clients; one that does not still proved its certificate.
   if (status === 401 || status === 403) return { is: "certificate" };
   try {
     const { gitVersion } = JSON.parse(text) as { gitVersion?: unknown };

@@ -10,7 +10,7 @@ export interface Prober {
 
 export type ProbeAnswer =
   | { is: "version"; version: string }
-  /** The certificate is the cluster's; the version it tells only to those who may ask. */
+  /** The certificate is the cluster's; the version is shown only to authorised clients. */
   | { is: "certificate" }
   /** It answers, but with a certificate of another authority, for another name, or out of time. */
   | { is: "wrong certificate"; why: string }

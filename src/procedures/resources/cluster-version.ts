@@ -7,7 +7,7 @@ import { fieldAt } from "../field-at.ts";
 import { errors } from "./errors.ts";
 import type { ResourceStore } from "./resource-store.ts";
 
-/** What ClusterInformation says, whoever keeps it. */
+/** The version in ClusterInformation, in either datastore. */
 export async function clusterVersionOf(
   get: (place: V3Place, ref: ObjectRef) => Promise<KubeObject | undefined>,
   names: Names,

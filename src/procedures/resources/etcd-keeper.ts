@@ -9,7 +9,7 @@ import { type Keeper, WriteConflict } from "./kept-store.ts";
 
 /**
  * v3 resources in etcd: one key each, the value the resource as JSON in the v3 group. Policies are kept as `TIER.NAME` here too.
- * There is nobody who keeps field owners, so an apply replaces what it finds.
+ * No server keeps field owners, so an apply replaces what it finds.
  */
 export function etcdKeeper(client: EtcdClient, names: Names, now: () => Date): Keeper {
   const write = async (place: V3Place, object: KubeObject, revision: string): Promise<KubeObject> => {

@@ -5,7 +5,7 @@ import { errors } from "./errors.ts";
 /** The service's own bookkeeping: shown, never written by hand, and on etcd kept elsewhere. */
 const BOOKKEEPING = new Set(["ipamBlock", "blockAffinity", "ipamHandle"]);
 
-/** The resource somebody means: by kind, plural or short name, in any case, alone or with its group behind a dot. */
+/** The resource a user means: by kind, plural or short name, in any case, alone or with its group behind a dot. */
 export function findKind(text: string, names: Names): V3Place {
   const { group } = names.groups.served;
   const word = text.toLowerCase().replace(new RegExp(`\\.(?:v3\\.)?${group.replaceAll(".", "\\.")}$`), "");

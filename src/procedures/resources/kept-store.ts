@@ -12,10 +12,10 @@ import { guardDelete, guardWrite } from "./guard-resource.ts";
 import { printedName, type ResourcePatch, type ResourceStore, type Written } from "./resource-store.ts";
 import { validateResource } from "./validate-resource.ts";
 
-/** Somebody wrote between reading and writing. Never leaves this room: it is tried again, or told with its code. */
+/** A conflict between read and write. Never leaves this module: it is retried, or reported with its code. */
 export class WriteConflict extends Error {}
 
-/** Where resources are kept without anybody in front who judges them. Objects are as people see them; each has its version. */
+/** Where resources are stored without a server that validates them. Objects are as users see them; each has its version. */
 export interface Keeper {
   readonly from: string;
   find(place: V3Place, ref: ObjectRef): Promise<KubeObject | undefined>;

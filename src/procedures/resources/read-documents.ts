@@ -4,7 +4,7 @@ import { parseAllDocuments } from "yaml";
 import type { KubeObject } from "../../api/object.ts";
 import { errors } from "./errors.ts";
 
-/** An object of a file, and where it was, for whoever has to repair it. */
+/** An object of a file, and where it was, for the error message. */
 export interface ReadObject {
   object: KubeObject;
   where: string;

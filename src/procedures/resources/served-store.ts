@@ -9,7 +9,7 @@ import { clusterVersionOf } from "./cluster-version.ts";
 import { errors } from "./errors.ts";
 import { printedName, type ResourceStore, type Written } from "./resource-store.ts";
 
-/** Through the aggregated v3 API, which judges, fills in and translates by itself. */
+/** Through the aggregated v3 API, which validates, fills in defaults and translates by itself. */
 export function servedStore(client: Client, names: Names, signal?: AbortSignal): ResourceStore {
   const get = (place: V3Place, ref: ObjectRef) =>
     client.get<KubeObject>(place.served, ref, { signal }).catch((error: unknown) => {
@@ -54,7 +54,7 @@ export function servedStore(client: Client, names: Names, signal?: AbortSignal):
   };
 }
 
-/** A dry run gives an object the version it would have; only what people wrote tells whether it would change. */
+/** A dry run gives an object the version it would have; only the user's fields show whether it would change. */
 function outcomeOf(before: KubeObject | undefined, after: KubeObject, dryRun: boolean): Written["outcome"] {
   if (!before) return "created";
   const same = dryRun

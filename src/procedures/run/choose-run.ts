@@ -22,7 +22,7 @@ function isAbout(run: FoundRun, verb: Verb, named: boolean): boolean {
   if ("damaged" in run) return !run.over;
   const { outcome } = run.record;
   if (verb !== "roll back") return isUnfinished(run.record);
-  // What was given up is only taken back by who says which.
+  // An aborted run is only rolled back if it is named.
   return outcome !== "rolled-back" && (outcome !== "aborted" || named);
 }
 

@@ -13,7 +13,7 @@ export interface Drive {
   work: Omit<Work, keyof Reports | "signal">;
   actions: Readonly<Record<string, Action>>;
   emit(event: StepEvent): void;
-  /** Aborts when somebody else has the lease. */
+  /** Aborts when another process has the lease. */
   lost: AbortSignal;
   interrupted: AbortSignal;
   timeoutMs?: number | undefined;
@@ -22,7 +22,7 @@ export interface Drive {
   rollbackOnFailure?: boolean;
 }
 
-/** Takes a run on until it ends, and tells how; what stops it is written down and thrown in words. */
+/** Drives a run until it ends, and reports the outcome; what stops it is recorded and thrown. */
 export async function drive(from: RunRecord, options: Drive): Promise<void> {
   const { emit, work, plan } = options;
   const startedAt = work.clock.now();
@@ -70,7 +70,7 @@ export async function drive(from: RunRecord, options: Drive): Promise<void> {
     }
     emit({ event: "note", text: `${messageOf(error)}; rolling back` });
     record = { ...record, heading: "back", keep: 0, outcome: "running" };
-    // Written before the first step goes back: whoever takes it up from here goes on backwards.
+    // Written before the first step is undone: a resume from here continues the rollback.
     await options.journal.write(record);
     emitRun({ ...options, resumed: false }, record);
     const again = await attempt(record);

@@ -57,7 +57,7 @@ export function startRun(engine: Engine, plan: Plan, options: RunOptions = {}): 
   });
 }
 
-/** Goes on with a run that was cut off, stopped or taken back in part, in the direction it was going. */
+/** Continues a run that was cut off, stopped or partly rolled back, in its direction. */
 export function resumeRun(engine: Engine, options: RunOptions & { run?: string } = {}): AsyncIterable<StepEvent> {
   return working(engine, async (journal, lost, emit) => {
     const record = choose(await journal.list(), "resume", options.run);
@@ -78,7 +78,7 @@ export interface RollbackOptions {
   run?: string;
   /** The number or id of the last step to keep (default: none). */
   toStep?: string;
-  /** Leave steps without a way back as they are. */
+  /** Leave steps without an undo as they are. */
   keepIrreversible?: boolean;
 }
 
@@ -148,7 +148,7 @@ function driving(
   return { plan, journal, work, emit, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
 }
 
-/** The runs to keep. A run that changed nothing is in nobody's way; any other that is not finished is. */
+/** The runs to keep. A run that changed nothing blocks no other; any other unfinished one does. */
 async function pruneRuns(journal: Journal): Promise<string[]> {
   const found = await journal.list();
   for (const run of found) {

@@ -1,5 +1,5 @@
 /**
- * What a long piece of work tells, as an async iterable: the work runs at its own pace, whoever listens reads at theirs. The
+ * Events of long work, as an async iterable: the work runs at its own pace, the listener reads at its own. The
  * iterable ends, or throws, as the work does. Work is not stopped by a listener that leaves; that is what signals are for.
  */
 export async function* eventStream<E>(

@@ -23,7 +23,7 @@ const LEASE_MS = 15_000;
 const RENEW_MS = 3_000;
 
 /**
- * Does something that only one vendorctl may do at a time. Whoever holds the lease and renews it is left in peace, and we refuse;
+ * Runs work that only one vendorctl may do at a time. A holder that renews the lease keeps it, and we refuse;
  * one whose process is gone, or who does not renew for the whole duration, is succeeded. The signal aborts when the lease is lost.
  */
 export async function holdLease<T>(options: LeaseOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -53,7 +53,7 @@ async function acquire(options: LeaseOptions): Promise<void> {
 const read = ({ client, namespace, signal }: LeaseOptions): Promise<Lease | undefined> =>
   client.get<Lease>(LEASES, { namespace, name: NAME }, { signal }).catch(undefinedIfNotFound);
 
-/** False where somebody was quicker. */
+/** False if another process was quicker. */
 async function tryAcquire(options: LeaseOptions, lease: Lease | undefined): Promise<boolean> {
   const { client, namespace, identity, clock, leaseMs = LEASE_MS } = options;
   const metadata = { name: NAME, namespace };
@@ -113,7 +113,7 @@ async function renew(options: LeaseOptions, lost: AbortController, stopped: Abor
       if (ours && (await tryAcquire(options, lease))) renewedAt = askedAt;
       else if (!ours) return lost.abort(errors.RUN_TAKEN_OVER());
     } catch {
-      // Nobody answers. Others count from our last renewal, so we must have ended before they may begin.
+      // No answer. Others count from our last renewal, so we must have ended before they may begin.
       if (!stopped.aborted && clock.now() - renewedAt > leaseMs - renewMs) return lost.abort(errors.RUN_TAKEN_OVER());
     }
   }

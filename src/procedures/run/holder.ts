@@ -8,7 +8,7 @@ export function newHolder(): string {
   return `${hostname()}/${boot()}/${process.pid}.${startOf(process.pid) ?? "?"}.${++holders}`;
 }
 
-/** Whether a holder surely is no more: only of processes of this very machine can that be told. */
+/** Whether a holder is certainly dead: only known for processes of this machine. */
 export function isHolderDead(holder: string): boolean {
   const [host, started, process] = holder.split("/");
   if (host !== hostname() || started !== boot() || started === UNKNOWN) return false;

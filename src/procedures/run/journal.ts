@@ -28,7 +28,7 @@ export interface Journal {
   list(): Promise<FoundRun[]>;
   plan(record: RunRecord): Promise<Plan>;
   begin(record: RunRecord, plan: Plan): Promise<void>;
-  /** Fails where somebody else has written since: then the run is theirs. */
+  /** Fails if another process has written since: then the run is theirs. */
   write(record: RunRecord): Promise<void>;
   writeBefore(record: RunRecord, index: number, before: unknown): Promise<void>;
   readBefore(record: RunRecord, index: number): Promise<unknown>;
@@ -73,7 +73,7 @@ export function openJournal(options: JournalOptions): Journal {
   });
   const get = (name: string) => client.get<Secret>(SECRETS, { namespace, name }).catch(undefinedIfNotFound);
 
-  /** Written again where a run was cut off right after it: nobody has relied on it yet. */
+  /** Written again if a run was cut off right after it: no process has relied on it yet. */
   const put = async (wanted: Secret) => {
     await client.create(SECRETS, wanted).catch((error: unknown) => {
       if (!isAlreadyExists(error)) throw error;

@@ -13,12 +13,12 @@ export interface RunRecord {
   plan: Pick<Plan, "id" | "hash" | "procedure" | "names" | "title" | "command">;
   /** Version of the tool that wrote it last. */
   tool: string;
-  /** Whoever wrote it last. */
+  /** The last writer. */
   by: string;
   startedAt: string;
   changedAt: string;
   heading: "forward" | "back";
-  /** On the way back: how many steps, counted from the first, stay. */
+  /** In a rollback: how many steps, counted from the first, stay. */
   keep: number;
   outcome: RunOutcome;
   /** Why it stopped. */
@@ -66,13 +66,13 @@ export function withStep(record: RunRecord, index: number, change: Omit<StepReco
   return { ...record, steps: record.steps.map((step, at) => (at === index ? { ...step, ...change } : step)) };
 }
 
-/** A run that has come to the end of its heading. Taken back only in part, it stands and can go forward again. */
+/** A run that has come to the end of its direction. Partly rolled back, it can be resumed forwards. */
 export function ended(record: RunRecord): RunRecord {
   const { why: _, ...rest } = record;
   if (record.heading === "forward") return { ...rest, outcome: "done" };
-  // Why it was taken back is worth knowing for good.
+  // Why it was rolled back is kept.
   if (record.keep === 0) return { ...record, outcome: "rolled-back" };
-  // What was skipped may be needed once what came before it is done anew.
+  // What was skipped may be needed once the steps before it are done again.
   const steps = record.steps.map((step, at) => (at >= record.keep ? { ...step, state: "pending" as const } : step));
   return { ...rest, heading: "forward", keep: 0, outcome: "stopped", steps };
 }

@@ -14,7 +14,7 @@ export interface StepsOptions {
   actions: Readonly<Record<string, Action>>;
   work: Omit<Work, keyof Reports>;
   emit(event: StepEvent): void;
-  /** Told of every record the journal has taken. */
+  /** Called for every record that the journal has written. */
   written(record: RunRecord): void;
   /** False: end when only waiting is left. */
   wait: boolean;
@@ -137,11 +137,11 @@ async function advance(turn: Turn, from: "start" | "again" | "confirm"): Promise
   emitStep(turn, "done");
 }
 
-/** A step with no inverse is only reached where somebody chose to leave it, or where it changes nothing. */
+/** A step without undo is only reached if the user chose to leave it, or if it changes nothing. */
 const rollsBack = ({ step, action }: Turn): boolean =>
   action.undo !== undefined && action.waits !== true && step.reversible === true;
 
-/** Nothing is changed, so nothing is lost if nobody hears of it before the next write, or the last. */
+/** Nothing is changed, so nothing is lost if it is not recorded before the next write, or the last. */
 function passOver(turn: Turn): RunRecord {
   emitStep(turn, "undoing");
   emitStep(turn, "undone");

@@ -10,7 +10,7 @@ type Said = { event: "say"; number: number; id: string; text: string } & (
   | { kind: "measured" }
 );
 
-/** What a run tells as it goes. Printers listen; nothing depends on whether one does. */
+/** Events of a run. Printers listen; nothing depends on whether one does. */
 export type StepEvent =
   | {
       event: "run";

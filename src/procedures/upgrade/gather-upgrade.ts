@@ -22,7 +22,7 @@ import { errors } from "../plans/upgrade/upgrade-errors.ts";
 import type { UpgradePath } from "../plans/upgrade/upgrade-path.ts";
 import { releaseValues } from "./release-values.ts";
 
-/** Where an upgrade may look beside the observation. */
+/** Inputs of an upgrade in addition to the observation. */
 export interface UpgradeSources {
   client: Client;
   files: ReleaseFiles;
@@ -37,7 +37,7 @@ export interface UpgradeFiles {
   values?: { file: string; text: string };
   chart?: string;
   take: Readonly<Record<string, "mine" | "new">>;
-  /** How the chart tool is told which cluster is meant. */
+  /** Arguments that select the cluster for the chart tool. */
   connection: readonly string[];
 }
 
@@ -194,7 +194,7 @@ async function conflictsOf(object: KubeObject, { client, signal }: UpgradeSource
   try {
     await client.apply(kind, object, { dryRun: true, fieldManager: MANAGER, signal });
   } catch (error) {
-    // Another refusal is told when it counts, by the step itself.
+    // Another refusal is reported by the step itself.
     if (!isConflict(error) || !(error instanceof StatusError))
       return error instanceof StatusError ? byOwner : rethrow(error);
     for (const { field = "", message = "" } of error.status.details?.causes ?? []) {

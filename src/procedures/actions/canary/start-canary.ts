@@ -31,14 +31,14 @@ export const startCanary: Action<CanaryInputs, Before> = {
     await work.client.patch(NAMESPACES, { name: CANARY_NAMESPACE }, { type: "merge", patch }, { signal: work.signal });
   },
 
-  /** The last to be taken back: it has measured the way back as well. */
+  /** Undone last: it has measured the rollback as well. */
   async undo({ nodes }, work) {
     await lastFigures(clientNames(nodes.length), work);
     await removeCanary(work);
   },
 };
 
-/** How traffic is before anything changes, and what of it is not well: refused, unless somebody said to go on. */
+/** Traffic before anything changes, and which paths already fail: refused, unless --force is given. */
 async function figuresBefore(
   { nodes, budget, force }: CanaryInputs,
   work: Work,

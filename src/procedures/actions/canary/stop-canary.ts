@@ -21,7 +21,7 @@ export const stopCanary: Action<CanaryInputs, { id: string }> = {
     await removeCanary(work);
   },
 
-  /** The way back is measured too; where the budget was passed it never stopped. */
+  /** The rollback is measured too; if the budget was exceeded it never stopped. */
   async undo(inputs, work, { id }) {
     if ((await canaryNamespace(work)) === undefined) await runCanary(inputs, id, work);
   },

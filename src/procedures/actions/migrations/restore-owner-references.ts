@@ -8,7 +8,7 @@ import type { OwnerReferenceInputs } from "./save-owner-references.ts";
 
 const FEW = 10;
 
-/** Adds the saved references again with the UIDs the owners have now. An owner that is gone is told, and its objects stay without one. */
+/** Adds the saved references again with the UIDs the owners have now. An owner that is gone is reported, and its objects stay without one. */
 export const restoreOwnerReferences: Action<OwnerReferenceInputs> = {
   needed: async (_, { client, names }) => (await new OwnerReferenceStore(client, names).read()).length > 0,
 

@@ -10,7 +10,7 @@ export type OwnerReferenceInputs = {
 };
 
 interface Before {
-  /** What an earlier run had saved, and not yet put back. */
+  /** What an earlier run had saved, and not yet restored. */
   saved: OwnedThroughV3[];
   found: OwnedThroughV3[];
 }

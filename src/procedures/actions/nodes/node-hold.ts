@@ -24,7 +24,7 @@ export async function isHeldOn(node: string, ebpf: boolean, work: Work): Promise
   return isHold(live) && fieldAt(live, work.names.fields.ebpfEnabled) === ebpf;
 }
 
-/** The node stays on this data plane until it is released. Other fields that somebody set for it are left as they are. */
+/** The node stays on this data plane until it is released. Other fields of its configuration are left as they are. */
 export async function holdNode(node: string, ebpf: boolean, work: Work): Promise<void> {
   const { client, signal, names } = work;
   const target = nodeConfiguration(node, work);
@@ -45,13 +45,13 @@ export async function holdNode(node: string, ebpf: boolean, work: Work): Promise
       }
       return;
     } catch (error) {
-      // Somebody wrote meanwhile, or it went: look again.
+      // A conflict, or it was deleted: read again.
       if (!isAlreadyExists(error) && !isConflict(error)) undefinedIfNotFound(error);
     }
   }
 }
 
-/** The node follows what holds for all again. What somebody else set for it stays; what only held it back goes. */
+/** The node follows the cluster's configuration again. Other fields stay; a configuration that only held it back is deleted. */
 export async function releaseNode(node: string, work: Work): Promise<void> {
   const { client, signal, names } = work;
   const target = nodeConfiguration(node, work);

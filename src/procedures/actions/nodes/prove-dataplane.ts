@@ -15,7 +15,7 @@ import { statusReader } from "./wait-for-status.ts";
 
 export type ProveDataplaneInputs = {
   to: WrittenDataplane;
-  /** Only these; every Linux node unless told. With none at all only the operator's switch is waited for. */
+  /** Only these (default: every Linux node). With none at all only the operator's switch is waited for. */
   nodes?: readonly string[];
 };
 

@@ -15,7 +15,7 @@ export type SelectDataplaneInputs = MergePatchInputs & {
 type Before = { inverse: object };
 
 /**
- * The merge patch that selects a data plane. Taken back, the former one is first asked for by its name and waited for: a field that is
+ * The merge patch that selects a data plane. On undo, the former one is first requested by its name and waited for: a field that is
  * absent again asks for nothing, because a default never changes what runs. Only then is the field as it was written.
  */
 export const selectDataplane: Action<SelectDataplaneInputs, Before> = {

@@ -14,7 +14,7 @@ export type SetProxyModeInputs = { mode: "iptables" | "ipvs" };
 /** Where the mode was written, the whole text it was in, and the mark that restarted the pods, if there was one. */
 type Before = { map: Target; key: string; text: string; mark: string | null };
 
-/** Changes the pod template, so that the pods start anew. The same mode is the same mark: done twice, it restarts once. */
+/** Changes the pod template, so that the pods restart. The same mode is the same annotation: done twice, it restarts once. */
 const MARK = "procedures.vendor.io/service-proxy-mode";
 
 /** Writes the mode into the service proxy's settings, all else kept as it is, and restarts its pods, which read it only when they start. */

@@ -22,7 +22,7 @@ export const waitForStatus: Action<WaitForStatusInputs> = {
   confirm: awaitStatuses,
 };
 
-/** One status, for whoever listens to agents and wants to know whether there is another reason not to wait. */
+/** One status, for a wait on agents that must know another reason not to wait. */
 export async function statusReader(
   name: string,
   work: Work,

@@ -6,7 +6,7 @@ export type WaitOutsideInputs = {
   tell: readonly string[];
   /** How the cluster shows that it was done. */
   until: readonly Expectation[];
-  /** The way back, told and waited for in the same manner. */
+  /** The undo, printed and waited for in the same manner. */
   back?: { tell: readonly string[]; until: readonly Expectation[] };
 };
 

@@ -29,7 +29,7 @@ export const adoptFields: Action<AdoptFieldsInputs> = {
   async apply({ objects, managers }, work) {
     for (const target of objects) await adopt(target, managers, work);
   },
-  // Who owns a field is put back with the field.
+  // The ownership of a field is restored with the field.
   undo: async () => {},
 };
 
@@ -53,7 +53,7 @@ async function adopt(target: Target, managers: readonly string[], work: Work): P
       work.say(`${nameOf(target)}: fields are owned by ${MANAGER} now`);
       return;
     } catch (error) {
-      // Somebody wrote meanwhile: look again.
+      // A conflict: read again.
       if (!isConflict(error)) throw error;
     }
   }

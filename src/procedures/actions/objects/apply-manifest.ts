@@ -14,7 +14,7 @@ export type ApplyManifestInputs = {
   digest: string;
   /** Of the file, only objects of this kind. */
   only?: string;
-  /** Waited for when this was taken back. */
+  /** Waited for after the undo. */
   afterUndo?: Settle;
 };
 

@@ -17,7 +17,7 @@ export type ApplyObjectsInputs = {
   objects: readonly KubeObject[];
   /** False: fields of other managers are refused instead of taken over. */
   force?: boolean;
-  /** Waited for when this was taken back. */
+  /** Waited for after the undo. */
   afterUndo?: Settle;
 };
 
@@ -68,7 +68,7 @@ async function wouldChange(object: KubeObject, work: Work): Promise<boolean> {
   return live === undefined || planned === undefined || !isDeepStrictEqual(imageOf(planned), imageOf(live));
 }
 
-/** As the server would have it, where it can tell: what is new has no namespace or definition yet, and is shown as it is written. */
+/** As the server would store it, if a dry run can show it: a new object may have no namespace or CRD yet, and is shown as it is written. */
 async function previewOne(object: KubeObject, work: Work): Promise<Preview> {
   const { client, signal } = work;
   const kind = await kindOf(client, object);
@@ -77,7 +77,7 @@ async function previewOne(object: KubeObject, work: Work): Promise<Preview> {
   try {
     return { live, planned: await client.apply<KubeObject>(kind, object, { force: true, dryRun: true, signal }) };
   } catch (error) {
-    // What the server refuses it refuses again when it counts, and there the reason is told.
+    // What the server refuses here it refuses again in the run, and there the reason is reported.
     if (error instanceof StatusError) return { live, planned: undefined };
     throw error;
   }
@@ -129,7 +129,7 @@ export async function restore(image: KubeObject, work: Work): Promise<void> {
       await client.replace(kind, restored(image, live), { signal });
       return;
     } catch (error) {
-      // Somebody wrote meanwhile, or it went: look again.
+      // A conflict, or it was deleted: read again.
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }
   }

@@ -69,7 +69,7 @@ function untilContent(
       said = verdict.waitingFor;
     };
     for (const informer of informers) informer.onChange(judge);
-    // Where there is nothing at all, nobody calls.
+    // Without any object there is no event.
     judge();
   });
 }

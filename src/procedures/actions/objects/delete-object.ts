@@ -13,7 +13,7 @@ export type DeleteObjectInputs = {
   afterUndo?: Settle;
 };
 
-/** The object and which one it was: one made later under its name is somebody else's. */
+/** The object and its UID: one created later under its name is another object. */
 type Before = { uid: string; image: KubeObject } | null;
 
 /** Deletes one object and waits until it is gone. Taking it back creates it again; what the server had deleted along with it stays gone. */

@@ -54,7 +54,7 @@ export async function awaitExpectations(expectations: readonly Expectation[], wo
   for (const expectation of expectations) {
     const { target } = expectation;
     const kind = await kindOf(work.client, target);
-    // A kind nobody serves has no objects; only who waits for absence can go on without it.
+    // A kind that is not served has no objects; only a wait for absence can go on without it.
     if (kind === undefined && !("exists" in expectation && !expectation.exists)) {
       throw errors.STEP_TARGET_MISSING(`the kind ${target.kind} (${target.apiVersion})`);
     }

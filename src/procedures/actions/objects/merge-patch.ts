@@ -12,7 +12,7 @@ export type MergePatchInputs = {
   patch: Readonly<Record<string, unknown>>;
   /** Waited for when this was applied. */
   afterApply?: Settle;
-  /** Waited for when this was taken back. */
+  /** Waited for after the undo. */
   afterUndo?: Settle;
 };
 

@@ -58,7 +58,7 @@ async function writeAgain(kind: ResourceKind, object: KubeObject, { client, sign
   try {
     await client.replace(kind, object, { signal });
   } catch (error) {
-    // Written by somebody else since, and so in the new version; or gone.
+    // Written by another client since, and so in the new version; or gone.
     if (!isConflict(error) && !isNotFound(error)) throw error;
   }
 }

@@ -10,7 +10,7 @@ type Before = { uid: string; image: KubeObject } | null;
 
 /**
  * Deletes a custom resource and waits while the operator takes away what it brought, saying all the time who holds it and what the
- * operator says it waits for. The operator must still be there: nobody else takes the finalizer off.
+ * operator says it waits for. The operator must still be there: no other program removes the finalizer.
  */
 export const removeCustomResource: Action<DeleteObjectInputs, Before> = {
   needed: deleteObject.needed,

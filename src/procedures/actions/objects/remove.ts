@@ -4,7 +4,7 @@ import type { Work } from "../../action.ts";
 import { awaitObjects } from "./await-objects.ts";
 import { kindOf, nameOf, readTarget, type Target, undefinedIfNotFound } from "./target.ts";
 
-/** Deletes an object and waits until it is gone: whoever holds it with a finalizer still needs what is removed after it. */
+/** Deletes an object and waits until it is gone: the owner of its finalizer still needs what is removed after it. */
 export async function removeAndAwait(
   target: Target,
   work: Work,

@@ -3,7 +3,7 @@ import { awaitRollout, type WaitForRolloutInputs } from "../nodes/wait-for-rollo
 import { awaitStatuses, type WaitForStatusInputs } from "../nodes/wait-for-status.ts";
 import { awaitExpectations, type Expectation } from "./expectation.ts";
 
-/** What a change waits for when it was taken back. On the way there a step of its own waits; on the way back there is none. */
+/** What an undone change waits for. Forwards a step of its own waits; in a rollback there is none. */
 export type Settle = {
   status?: WaitForStatusInputs;
   rollouts?: readonly WaitForRolloutInputs[];

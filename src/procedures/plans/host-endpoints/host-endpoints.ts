@@ -80,7 +80,7 @@ function titleOf(old: number, nodes: number): string {
   return `${what}, on ${nodes} node${nodes === 1 ? "" : "s"}`;
 }
 
-/** As the specification tells them apart: no created-by label and no automatic suffix; and for all interfaces. */
+/** As the specification distinguishes them: no created-by label and no automatic suffix; and for all interfaces. */
 function oldEndpoints({ v3, names }: Observation): Endpoint[] {
   const { createdBy } = names.labels;
   return (v3.hostEndpoints as Endpoint[]).filter(
@@ -112,7 +112,7 @@ function refuseTakenNames({ v3, names, nodes }: Observation): void {
 
 type LabelsOfNodes = Map<string, Record<string, string>>;
 
-/** Labels the endpoints have and their nodes lack. Where two say different things nobody but a person can tell which holds. */
+/** Labels the endpoints have and their nodes lack. If two differ, only the user can decide. */
 function labelsToMove(old: readonly Endpoint[], nodes: readonly SeenNode[]): LabelsOfNodes {
   const conflicts: string[] = [];
   const moved: LabelsOfNodes = new Map();

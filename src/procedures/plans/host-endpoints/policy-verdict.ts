@@ -101,7 +101,7 @@ export type Verdict = { allowed: true } | { allowed: false; by: string };
 const ALLOWED: Verdict = { allowed: true };
 
 /**
- * What becomes of a packet at an endpoint whose profile allows everything. Where a rule depends on something nobody knows here, the worse
+ * The verdict for a packet at an endpoint whose profile allows everything. If a rule depends on something that is unknown here, the worse
  * is assumed.
  */
 export function verdictOf(tiers: readonly ReadTier[], labels: Labels, packet: HostPacket): Verdict {

@@ -8,11 +8,11 @@ export interface Host {
   labels: Readonly<Record<string, string>>;
 }
 
-/** A packet between a node and another, or somebody of whom nothing is known. */
+/** A packet between a node and another, or an unknown peer. */
 export interface HostPacket {
   direction: "Ingress" | "Egress";
   protocol: "TCP" | "UDP";
-  /** Where it goes; where it comes from is a port nobody can tell. */
+  /** The destination port; the source port is unknown. */
   port: number;
   self: Host;
   peer: Host | "anybody";

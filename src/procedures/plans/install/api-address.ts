@@ -20,7 +20,7 @@ export interface ApiAddress {
 export type AddressChoice =
   /** `from` is for people; `sources` are empty for an address that was given. */
   | { is: "known"; address: ApiAddress; from: string; sources: readonly ApiAddressSource[]; written: boolean }
-  /** The platform tells the operator itself. */
+  /** The operator reads it from the platform. */
   | { is: "not needed"; because: string }
   | { is: "unknown"; why: string };
 

@@ -10,7 +10,7 @@ export interface ClusterToolCommands {
 }
 
 const KEY = "cluster.yaml";
-/** The embedded cluster's stand-in for the tool's update: a value of this annotation that it did not have before. */
+/** The embedded cluster's replacement for the tool's update: a value of this annotation that it did not have before. */
 const ROLLOUT = "local.vendor.io/rollout";
 
 export function clusterToolCommands({ proxy, names }: Observation): ClusterToolCommands {

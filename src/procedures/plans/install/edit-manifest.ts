@@ -12,7 +12,7 @@ export interface ManifestEdit {
 }
 
 /**
- * A manifest as somebody with an editor would leave it: the fields are set, objects are added at the end, and every comment and
+ * A manifest as a careful user would edit it: the fields are set, objects are added at the end, and every comment and
  * every other line stays. `name` is the file's, for errors.
  */
 export function editManifest(

@@ -63,7 +63,7 @@ function manifestStep(said: StepText, inputs: ApplyManifestInputs): Step {
   return step("apply-manifest", said, inputs);
 }
 
-/** With the chart tool where it is; where it is not, the person is told what to run, and waited for. */
+/** With the chart tool if it is installed; if not, the command is printed and waited for. */
 function chartStep(observation: Observation, said: StepText, inputs: ChartInputs): Step {
   const { names } = observation;
   const { args, back } = chartCommands(observation, inputs);

@@ -99,7 +99,7 @@ function editOf({ edits }: InstallInputs, field: string): unknown {
   return edits.find(({ path }) => path.join(".") === field)?.value;
 }
 
-/** Where the operator finds the address by itself. A given one is written whatever the platform tells. */
+/** If the operator finds the address by itself. A given one is written whatever the platform reports. */
 function platformReports(kind: ClusterKind, address: AddressChoice): boolean {
   if (address.is !== "known") return address.is === "not needed";
   const { operatorReads }: EndpointRule = ENDPOINT_RULES[kind];

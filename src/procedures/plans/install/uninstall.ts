@@ -49,7 +49,7 @@ export function planUninstall(observation: Observation, inputs: UninstallInputs)
   });
 }
 
-/** Somebody must serve services when eBPF goes. A proxy the operator parked, the operator brings back first. */
+/** kube-proxy must serve Services when eBPF is removed. If the operator parked it, the operator restores it first. */
 function proxySteps(observation: Observation): Step[] {
   const way = proxyMethod(observation);
   if (!isEbpfOn(observation) && !observation.proxy.parked) return [];

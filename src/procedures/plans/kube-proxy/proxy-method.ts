@@ -14,7 +14,7 @@ export type ProxyMethod =
   | { way: "cluster-configuration" }
   /** It stays, and its rules are left alone. */
   | { way: "leave-rules"; because: string }
-  /** Another tool keeps it: that tool is told. */
+  /** Another tool manages it: that tool is used. */
   | { way: "owner"; who: string; how: string };
 
 export function proxyMethod(observation: Observation): ProxyMethod {

@@ -16,7 +16,7 @@ import type { ProxyMethod } from "./proxy-method.ts";
 const IPVS_RULE =
   "The virtual servers of IPVS mode stay in the kernel after kube-proxy is gone; rules of iptables mode are removed. See docs/guide/kube-proxy-replacement.md.";
 
-/** The proxy out of IPVS mode, which is its own step because it has its own way back. */
+/** kube-proxy out of IPVS mode: a step of its own, because it has its own undo. */
 export function leaveIpvsStep(observation: Observation): Step {
   const { names, proxy } = observation;
   const said = {

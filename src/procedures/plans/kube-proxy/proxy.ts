@@ -16,7 +16,7 @@ export interface ProxyInputs {
   to: "disabled" | "restored";
   /** Disable: though nothing else serves services. Restore: though the two would fight. */
   force?: boolean;
-  /** Restore: beside eBPF, whose cleaning up is turned off first. */
+  /** Restore: with eBPF, whose removal of rules is turned off first. */
   leaveRules?: boolean;
   command: string;
 }

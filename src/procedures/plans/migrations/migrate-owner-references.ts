@@ -13,9 +13,9 @@ import { afterUpgrade, ownerReferenceSteps } from "./owner-references.ts";
 export const PHASES = ["before", "after"] as const;
 
 export interface OwnerReferenceInputs {
-  /** One half only, where the two are apart; both, with the upgrade by another tool waited for in between, unless told. */
+  /** One half only, if the two are run separately (default: both, with a wait for the upgrade by another tool in between). */
   phase?: (typeof PHASES)[number];
-  /** What an earlier run saved in the cluster and has not put back. */
+  /** What an earlier run saved in the cluster and has not restored. */
   saved: readonly OwnedThroughV3[];
   file?: string;
   command: string;

@@ -44,7 +44,7 @@ export interface SwitchInputs {
   command: string;
 }
 
-/** From one data plane to the other. Either way services are never without somebody who serves them. */
+/** From one data plane to the other. In both directions Services are always served. */
 export function planSwitch(observation: Observation, inputs: SwitchInputs): Plan {
   const { service, names } = observation;
   if (service.method === "manifest") throw errors.SWITCH_NEEDS_OPERATOR();
@@ -242,7 +242,7 @@ function runningName({ service, names }: Observation): string {
   return typeof word === "string" ? word : names.dataplanes.standard[0];
 }
 
-/** The parts that are rolled anew with the data plane: how the API server is reached changes for all of them. */
+/** The parts that roll out again with the data plane: how the API server is reached changes for all of them. */
 function partsThere({ service, names }: Observation): string[] {
   const parts = [
     [names.statuses.apiServer, service.apiServer],

@@ -40,7 +40,7 @@ function waveSize(size: WaveSize, nodes: number): number {
   return "nodes" in size ? size.nodes : Math.max(1, Math.ceil((nodes * size.percent) / 100));
 }
 
-/** The canary, then nodes of workloads, then those of the control plane: what everybody depends on follows last. */
+/** The canary, then nodes of workloads, then those of the control plane, which all others depend on. */
 function inOrder(nodes: readonly SeenNode[], { canary, serving }: WavesInputs): string[] {
   const serves = new Set(serving);
   const sorted = [...nodes].sort(
@@ -57,7 +57,7 @@ function refuseUnknownCanary(nodes: readonly SeenNode[], canary: string | undefi
   throw errors.SWITCH_CANARY_UNKNOWN(canary, nodes.map(({ name }) => name).join(", "));
 }
 
-/** A node that somebody keeps on the other data plane would never follow, and the switch would never end. */
+/** A node that its own configuration keeps on the other data plane would never follow, and the switch would never end. */
 function refuseOverridden(observation: Observation, nodes: readonly SeenNode[], to: Dataplane): void {
   const kept = nodes.filter(({ name }) => ownChoice(observation, name) === (to !== "BPF"));
   if (kept.length === 0) return;
@@ -65,7 +65,7 @@ function refuseOverridden(observation: Observation, nodes: readonly SeenNode[], 
   throw errors.SWITCH_NODE_KEPT(kept.map(({ name }) => `${kind} node.${name}`).join(", "), dataplaneTitle(to));
 }
 
-/** What somebody chose for this node alone. A hold that a switch left behind is nobody's choice. */
+/** The user's choice for this node alone. A hold that a switch left behind is not one. */
 function ownChoice(observation: Observation, node: string): boolean | undefined {
   const own = configurationOf(observation, node);
   const value = isHold(own) ? undefined : fieldAt(own, observation.names.fields.ebpfEnabled);
@@ -78,7 +78,7 @@ function configurationOf({ service }: Observation, node: string): KubeObject | u
   return service.nodeConfigurations.find(({ metadata }) => metadata.name === `node.${node}`);
 }
 
-/** All at once: one wave of whatever an earlier switch left held, so that nobody stays behind. */
+/** All at once: one wave of all nodes that an earlier switch left held, so that none stays behind. */
 export function leftHeld(observation: Observation): string[][] {
   const held = observation.nodes.map(({ name }) => name).filter((name) => isLeftHeld(observation, name));
   return held.length > 0 ? [held] : [];

@@ -47,7 +47,7 @@ export function chartUpgradeStep(
   );
 }
 
-/** The public operator has a version of its own; there the installation tells when the service is upgraded. */
+/** The public operator has a version of its own; there the installation shows when the service is upgraded. */
 function upgraded({ names }: Observation, { to }: UpgradePath): Expectation {
   const version = to.replaceAll(".", "\\.");
   if (names.dialect === "calico") {

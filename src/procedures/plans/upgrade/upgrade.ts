@@ -26,14 +26,14 @@ export interface PublishedRef {
   digest: string;
 }
 
-/** Fields that belong to somebody else, and become ours when the release is applied. */
+/** Fields of other managers, which become ours when the release is applied. */
 export interface FieldTakeover {
   object: string;
   owner: string;
   fields: readonly string[];
 }
 
-/** What was read for an upgrade beside the observation. */
+/** What was read for an upgrade in addition to the observation. */
 export interface UpgradeFacts {
   definitions: PublishedRef;
   /** The file of the method with the person's edits, and where it came from. */
@@ -121,7 +121,7 @@ function refuseClashes({ names }: Observation, { merged }: UpgradeFacts): void {
   }
 }
 
-/** A value in a line; what a Secret holds is nobody's to read here. */
+/** A value in a line; the contents of a Secret are never printed. */
 export function brief(value: unknown, path: string): string {
   if (value === undefined) return "nothing";
   if (path.startsWith("Secret/")) return "(secret)";
@@ -194,7 +194,7 @@ function waitSteps(observation: Observation, path: UpgradePath): Step[] {
   const verify = verifyStep(observation, path);
   if (path.method === "manifest") return [...manifestWaits(observation), verify];
   const [operator, complete] = operatorWaits(observation);
-  // Within a line the old operator's word of each part looks like the new one's: only the version tells whose it is.
+  // Within a line the old operator's status of each part looks like the new one's: only the version shows whose it is.
   return isWithinLine(path) ? [operator, verify, complete] : [operator, complete, verify];
 }
 
