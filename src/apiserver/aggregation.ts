@@ -88,7 +88,7 @@ export class Aggregation implements Admission {
     void this.#probe(service);
   }
 
-  /** Who stands behind a service has changed: nobody should wait for the next round to hear of it. */
+  /** The endpoints of a service have changed: availability is probed now, not in the next round. */
   #endpointsChanged({ metadata }: KubeObject): void {
     for (const { service } of this.#known.values()) {
       const { name, namespace } = service.spec.service ?? {};
@@ -198,7 +198,7 @@ export class Aggregation implements Admission {
     };
     const { resources, openApi } = this.#known.get(keyOf(next)) ?? {};
     this.#known.set(keyOf(next), { service: next, resources, openApi });
-    // Straight to the store: this is the server's own word, and telling ourselves about it would probe again.
+    // Straight to the store: this is the server's own write, and an event about it would probe again.
     const { admissions, ...rest } = this.#core;
     putNow({ ...rest, admissions: admissions.filter((one) => one !== this) }, change, stored.revision);
   }
@@ -283,7 +283,7 @@ function pipe(answer: IncomingMessage, sink: Sink): void {
       answer.destroy();
       return;
     }
-    // At the pace of whoever reads: a long list must neither pile up here nor be cut off.
+    // At the reader's pace: a long list must neither pile up here nor be cut off.
     answer.pause();
     void sink.writable().then(() => answer.resume());
   });

@@ -48,14 +48,14 @@ export interface Reply {
 /** Where a stream writes. `write` says false when the reader is too slow to go on. */
 export interface Sink {
   write(chunk: string | readonly Buffer[]): boolean;
-  /** Resolves when the reader has taken enough for more to be written: for whoever has much to say and time to wait. */
+  /** Resolves when the reader has taken enough for more to be written: back-pressure for long answers. */
   writable(): Promise<void>;
   end(): void;
   /** Aborts when the client leaves. */
   signal: AbortSignal;
 }
 
-/** How the fields of a write are told to hooks. */
+/** How the fields of a write are passed to hooks. */
 export interface Change {
   operation: "CREATE" | "UPDATE" | "DELETE";
   kind: ServedKind;

@@ -78,13 +78,13 @@ export async function commit(core: Core, change: Change, expect: number | "absen
   return change.object;
 }
 
-/** An object as it already was. Nobody is shown what a power loss could still take back, even if it is another's write. */
+/** An unchanged object. No client is shown what a power loss could still revert, even if it is another's write. */
 export async function shown(core: Core, live: KubeObject): Promise<KubeObject> {
   await core.store.durable(Number(live.metadata.resourceVersion));
   return live;
 }
 
-/** The synchronous half of a commit: in memory, hooks told, not yet durable. */
+/** The synchronous half of a commit: in memory, hooks called, not yet durable. */
 export function putNow(core: Core, change: Change, expect: number | "absent"): Stored {
   const { kind, object } = change;
   const kept = kind.storageVersion && kind.storageVersion !== kind.version ? inStorageVersion(kind, object) : object;
@@ -94,7 +94,7 @@ export function putNow(core: Core, change: Change, expect: number | "absent"): S
   return stored;
 }
 
-/** Removes an object for good and tells the hooks. */
+/** Removes an object for good and calls the hooks. */
 export function removeNow(core: Core, change: Change, expect: number): Stored {
   const { kind, object } = change;
   const stored = core.store.remove(storageKey(kind), object.metadata.namespace ?? "", object.metadata.name, expect);

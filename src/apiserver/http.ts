@@ -78,12 +78,12 @@ export async function listen(handler: Handler, authenticate: Authenticate, optio
   return { host: options.host, port, url, close: () => closed(server) };
 }
 
-/** Not yet listening. `trust` is asked for each new connection; `setSecureContext(contextOf(trust))` tells TLS when it has changed. */
+/** Not yet listening. `trust` is read for each new connection; `setSecureContext(contextOf(trust))` updates TLS when it has changed. */
 export function secureListener(handler: Handler, authenticate: Authenticate, trust: () => TlsTrust): SecureServer {
   const options = {
     ...contextOf(trust()),
     requestCert: true,
-    // Who presents no certificate, or a wrong one, is told so by the API and not by a broken handshake.
+    // A client without a certificate, or with a wrong one, gets an API error and not a broken handshake.
     rejectUnauthorized: false,
   };
   const server = withTimeouts(createServer(options, answering(handler, authenticate, trust)));
@@ -162,7 +162,7 @@ async function serve(
   const departure = new Departure(response);
   const signal = () => departure.signal;
   try {
-    // Repeated headers arrive joined by commas already; `set-cookie` alone does not, and nobody sends it here.
+    // Repeated headers arrive joined by commas already; `set-cookie` alone does not, and no client sends it here.
     const headers = request.headers as Record<string, string | undefined>;
     const user = authenticate(credentialsOf(request, trust, headers));
     const hasBody = request.method !== "GET" && request.method !== "HEAD" && !upgraded;
@@ -190,7 +190,7 @@ async function serve(
   }
 }
 
-/** Tells that the client has left. Made when somebody asks: most requests are over before, and a signal costs more than a get. */
+/** Aborts when the client has left. Created on demand: most requests are over before, and a signal costs more than a get. */
 class Departure {
   readonly #response: ServerResponse;
   #controller: AbortController | undefined;

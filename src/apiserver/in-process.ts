@@ -30,7 +30,7 @@ const LONGEST_BREATH_MS = 10;
 let lastBreath = 0;
 let breathing: Promise<void> | undefined;
 
-/** Lets everybody else have a turn, if none was had for a while. */
+/** Yields to the event loop, if that was not done for a while. */
 function breath(): Promise<void> | undefined {
   if (performance.now() - lastBreath < LONGEST_BREATH_MS) return breathing;
   breathing ??= new Promise((resolve) =>
@@ -76,7 +76,7 @@ function bodyText(body: Reply["body"]): string {
 
 /** Above this many unread lines a reader is too slow, as one behind a full socket would be. */
 const UNREAD_LIMIT = 100_000;
-/** Who can wait is told to when this many lie unread. */
+/** Writers that can wait are paused when this many lie unread. */
 const ENOUGH = 1_000;
 
 async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string> {
@@ -114,7 +114,7 @@ async function* linesOf(reply: Reply, signal: AbortSignal): AsyncIterable<string
       wake();
     },
   };
-  // The server's own signal outlives many answers: what listens to it is taken back.
+  // The server's own signal outlives many answers: the listener is removed.
   const woken = () => wake();
   signal.addEventListener("abort", woken, { once: true });
   reply.stream(sink);

@@ -85,7 +85,7 @@ function isQualifiedName(key: string): boolean {
   return prefix === undefined || (prefix.length <= 253 && SUBDOMAIN.test(prefix));
 }
 
-/** A deleted object may lose finalizers, never gain them: whoever deletes it must be able to know what it waits for. */
+/** A deleted object may lose finalizers, never gain them: its deleter must be able to know what it waits for. */
 function finalizerProblems(finalizers: string[] | undefined, old: KubeObject | undefined): StatusCause[] {
   const causes = (finalizers ?? [])
     .filter((name) => !isQualifiedName(name))

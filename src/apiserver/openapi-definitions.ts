@@ -104,7 +104,7 @@ function forV2Schema(schema: Schema): Schema {
   return descend(made as Schema, forV2Schema);
 }
 
-/** A type as OpenAPI v3 says it: references move, and what is said beside one goes into `allOf`. */
+/** A type in OpenAPI v3: references move, and sibling keywords of one go into `allOf`. */
 export function forV3(schema: Document): Document {
   return forV3Schema(schema as Schema) as Document;
 }

@@ -85,7 +85,7 @@ function sharedPiece(name: string, type: Document): Piece {
   return made;
 }
 
-/** What other servers serve is laid beside our own; where both describe a type, ours is taken. */
+/** Definitions of other servers are merged with our own; where both describe a type, ours is taken. */
 export function openApiV2(kinds: readonly ServedKind[], foreign: readonly ForeignOpenApi[] = []): OpenApiV2 {
   let parts: { paths: Piece[]; types: Piece[] } | undefined;
   const assembled = () => {

@@ -47,7 +47,7 @@ export function namespaceOf(call: Call): string | undefined {
   return call.kind.namespaced && call.namespace !== "" ? call.namespace : undefined;
 }
 
-/** GET of one object. Nobody is shown what a power loss could still take back. */
+/** GET of one object. No client is shown what a power loss could still revert. */
 export async function get(core: Core, call: Call): Promise<Reply> {
   const wanted = negotiate(call.headers["accept"]);
   const stored = findStored(core, call.kind, call.namespace, call.name);

@@ -1,7 +1,7 @@
 import { groupVersion } from "../api/object.ts";
 import type { ServedKind } from "./resource.ts";
 
-/** Which kinds this server serves right now. CRDs come and go; whoever caches what follows from it compares `generation`. */
+/** Which kinds this server serves right now. CRDs come and go; caches compare `generation`. */
 export class Registry {
   readonly #kinds = new Map<string, ServedKind>();
   #generation = 0;

@@ -1,7 +1,7 @@
 import type { Verb } from "./resource.ts";
 import { badRequest } from "./status-errors.ts";
 
-/** What a URL asks for, before anybody knows whether it exists. */
+/** What a URL asks for, before it is known whether it exists. */
 export type RequestInfo =
   | {
       resource: true;

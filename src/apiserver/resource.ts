@@ -18,7 +18,7 @@ export interface ServedKind extends ResourceKind {
   /** Fields a client may select by beyond `metadata.name` and `metadata.namespace`. */
   selectable: Readonly<Record<string, (object: KubeObject) => string>>;
   strategy: Strategy;
-  /** The version objects are kept in; this one unless told. Versions differ in nothing but their name. */
+  /** The version objects are stored in (default: this one). Versions differ in nothing but their name. */
   storageVersion?: string;
   /** True where a client described the schema (a CRD): problems are then 422s with fields, as for any custom resource. */
   custom?: boolean;
@@ -64,6 +64,6 @@ export interface Strategy {
   validateUpdate?(object: KubeObject, old: KubeObject): StatusCause[];
   /** Fills defaults a schema cannot express (those that depend on other fields). Runs on every write, after schema defaults. */
   setDefaults?(object: KubeObject): void;
-  /** Seconds a deleted object lingers with a deletionTimestamp until somebody (a kubelet) deletes it with grace 0. */
+  /** Seconds a deleted object lingers with a deletionTimestamp until the kubelet deletes it with grace 0. */
   gracePeriodSeconds?(object: KubeObject): number;
 }

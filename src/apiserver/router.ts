@@ -194,7 +194,7 @@ function answerReview(call: Call, review: Reviews[string]): Reply {
   return { status: 201, body: JSON.stringify(review(call, object)) };
 }
 
-/** Whatever went wrong, as a Status. What nobody foresaw says so and nothing more. */
+/** Any error as a Status. An unexpected one is a 500 without details. */
 export function refusal(error: unknown): Reply {
   const status = asStatus(error);
   const headers: Record<string, string> = {};

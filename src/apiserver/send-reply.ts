@@ -54,7 +54,7 @@ async function sendInPieces(response: ServerResponse, parts: readonly Buffer[]):
   response.end(piece.subarray(0, filled));
 }
 
-/** Resolves when the bytes are nobody's concern any more; false when there is nobody left to write to. */
+/** Resolves when the bytes are sent; false when the client has left. */
 function written(response: ServerResponse, bytes: Buffer): Promise<boolean> {
   return new Promise((resolve) => {
     const left = () => resolve(false);
@@ -68,7 +68,7 @@ function written(response: ServerResponse, bytes: Buffer): Promise<boolean> {
 
 const NOW = Promise.resolve();
 
-/** Resolves when there is room again, or nobody left to write to. */
+/** Resolves when the buffer has space again, or the client has left. */
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

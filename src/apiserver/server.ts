@@ -29,7 +29,7 @@ export interface ApiServerOptions {
   authorization?: "rbac" | "none";
   /** Hooks that see every write, in order; made once what was stored before is there to be read. */
   admissions?: (store: Store) => readonly Admission[];
-  /** Subresources beyond those the kinds bring: logs and exec of whoever runs pods. */
+  /** Subresources beyond those the kinds bring: logs and exec of the runtime. */
   subresources?: readonly Subresource[];
   serviceAccounts?: { key: string; issuer: string };
   staticTokens?: ReadonlyMap<string, UserInfo>;
@@ -40,7 +40,7 @@ export interface ApiServerOptions {
 }
 
 export interface ApiServer {
-  /** Requests straight into this process, as this user; the cluster's administrator unless told. */
+  /** Requests straight into this process, as this user (default: the cluster's administrator). */
   transport(user?: UserInfo): Transport;
   listen(options: ListenOptions): Promise<Listening>;
   store: Store;

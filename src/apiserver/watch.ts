@@ -72,12 +72,12 @@ class EventStream {
       if (start.marksEnd) this.#bookmark(start.from, { "k8s.io/initial-events-end": "true" });
       if (!this.#ended) this.#follow(start.from, match);
     } catch {
-      // The disk refused what this watch was about to show. Whoever asks again hears why.
+      // The disk refused what this watch was about to show. The next request gets the reason.
       this.#end();
     }
   }
 
-  /** As fast as the reader takes it, however much it is; and nothing that a power loss could still take back. */
+  /** As fast as the reader takes it, however much it is; and nothing that a power loss could still revert. */
   async #sendState({ from, present }: Start): Promise<void> {
     await this.#core.store.durable(from);
     for (const stored of present) {

@@ -161,7 +161,7 @@ function sameButForTimes(next: KubeObject, live: KubeObject): boolean {
   return isDeepStrictEqual(untimed(next), untimed(live));
 }
 
-/** What a client may not change, put back; and the half of the object its endpoint does not write. */
+/** What a client may not change, restored; and the half of the object its endpoint does not write. */
 function keepServerFields(call: Call, live: KubeObject, given: KubeObject): KubeObject {
   const { kind, subresource } = call;
   const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation } = live.metadata;

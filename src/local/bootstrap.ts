@@ -6,7 +6,7 @@ import { addressIn } from "./platform-profiles/server-names.ts";
 import { systemNamespaces } from "./platform-profiles/system-namespaces.ts";
 import { bootstrapRoles } from "./rbac-bootstrap.ts";
 
-/** What every cluster has before anybody uses it, in the order it must come. */
+/** The initial objects of every cluster, in the order they must be created. */
 export function bootstrapObjects(keys: ClusterKeys, apiPort: number, serviceCidr: string): KubeObject[] {
   return [
     ...systemNamespaces(),

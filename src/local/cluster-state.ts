@@ -10,7 +10,7 @@ export interface ClusterRecord {
   kind: string;
   nodes: number;
   pid: number;
-  /** Tells this process from a later one with the same number. */
+  /** Distinguishes this process from a later one with the same number. */
   processStart: string;
   server: string;
   ready: boolean;
@@ -74,7 +74,7 @@ export function clusterNames(): string[] {
   return existsSync(folder) ? readdirSync(folder).sort() : [];
 }
 
-/** Never half a file: whoever reads sees the old one or the new one. Holds secrets, so only for its owner. */
+/** Never half a file: a reader sees the old one or the new one. Holds secrets, so only for its owner. */
 function writeWhole(path: string, text: string): void {
   try {
     writeFileSync(`${path}.new`, text, { mode: 0o600 });

@@ -36,14 +36,14 @@ export interface ClusterOptions {
   oldNodes?: number;
   windowsNodes?: number;
   dualStack?: boolean;
-  /** Nodes on paper unless told; real ones need root and a kernel that can make them. */
+  /** Default: simulated nodes; real ones need root and a kernel that supports them. */
   runtime?: "paper" | "netns";
   /** Real nodes in turn on so many subnets, with a router between them. */
   subnets?: number;
   /** Seed it as an older version of the service left it. */
   installed?: Omit<InstalledOptions, "kind" | "nodes">;
   dataDir?: string;
-  /** 127.0.0.1 and any free port unless told. */
+  /** Default: 127.0.0.1 and any free port. */
   host?: string;
   port?: number;
   /** The cluster's keys from a former life; new ones otherwise. */
@@ -52,7 +52,7 @@ export interface ClusterOptions {
   programs?: ProgramTable;
   clock?: Clock;
   log?: Log;
-  /** Told what is being done, for whoever waits. */
+  /** Called with progress messages. */
   report?: (step: ClusterStep, state: "running" | "done") => void;
 }
 
@@ -169,7 +169,7 @@ async function startServer(options: ClusterOptions, profile: PlatformProfile, gr
     subnets: options.subnets ?? 1,
   };
   const asked: PlatformProfileOptions = { ...chosen, apiAddress: ground.apiAddress({ host, port }) };
-  // What the platform cannot be is refused here, before there is anything to take back.
+  // Options the platform does not support are refused here, before there is anything to undo.
   profile.nodes(asked);
   profile.objects(asked);
   const names = profile.serverNames(asked);

@@ -84,7 +84,7 @@ export async function up(asked: UpOptions, run: Run): Promise<{ cluster: Cluster
   const { runtime, why } = await chooseRuntime(asked);
   const options = { ...asked, runtime };
   const chosen = { ...clusterOptions(options), runtime };
-  // What a cluster that is no more has left. Without a record the folder is new, made by whoever started us.
+  // Leftovers of a cluster that is gone. Without a record the folder is new, made by our parent.
   if (before) folder.remove();
   folder.create();
   if (why !== undefined) run.report({ event: "note", text: `nodes are simulated, everything but packets: ${why}` });

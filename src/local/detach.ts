@@ -57,7 +57,7 @@ function upArguments(options: UpOptions): string[] {
   return ["cluster", "up", ...flags];
 }
 
-/** The child's own coded error where it left one, so that whoever waits hears the reason and not "it died". */
+/** The child's own coded error where it left one, so that the caller gets the reason and not "it died". */
 function endedEarly(name: string, log: string): CodedError {
   const last = log.trimEnd().split("\n").at(-1) ?? "";
   try {

@@ -8,7 +8,7 @@ import type { PlatformProfile, PlatformProfileOptions } from "./platform-profile
 import type { ProgramRunner } from "./programs/program-runner.ts";
 import type { NodeRuntime, NodeSpec } from "./runtime/node-runtime.ts";
 
-/** What a cluster stands on: paper, or this machine's kernel. */
+/** What a cluster runs on: simulated nodes, or this machine's kernel. */
 export interface Infrastructure {
   readonly runtime: NodeRuntime;
   /** Our own programs, which really run in their pods on either ground. */

@@ -101,7 +101,7 @@ function smallest(name: string): PlatformProfileOptions {
   return { name, nodes: 1, apiAddress: { host: "", port: API_PORT }, ...none };
 }
 
-/** Nobody serves names on real nodes: those of the API server are written down, as the platform's own name server would give them. */
+/** There is no DNS server on real nodes: names of the API server are in the hosts file, as the platform's own name server would resolve them. */
 function hostsFile(profile: PlatformProfile, name: string, router: string): string {
   const { host } = profile.endpoint(smallest(name));
   const clusterIP = addressIn(profile.serviceCidrs[0] as string, 1);

@@ -12,7 +12,7 @@ import { mke } from "./platform-profiles/mke.ts";
 import { openshift } from "./platform-profiles/openshift.ts";
 import type { NodeSpec } from "./runtime/node-runtime.ts";
 
-/** What whoever makes a cluster may choose. */
+/** The user's choices for a cluster. */
 export interface PlatformProfileOptions {
   name: string;
   /** All nodes; those too old and those with Windows are the last of them. */
@@ -40,7 +40,7 @@ export interface PlatformProfile {
   readonly podCidrs: readonly string[];
   /** The modes the platform offers, its own choice first. */
   readonly proxies: readonly [ProxyChoice, ...ProxyChoice[]];
-  /** Where people are told to reach the API server; not where it listens on this machine. */
+  /** The published address of the API server; not where it listens on this machine. */
   endpoint(options: PlatformProfileOptions): { host: string; port: number };
   /** Names and addresses the API server's certificate must answer to. */
   serverNames(options: PlatformProfileOptions): string[];

@@ -143,7 +143,7 @@ function clusterRoleBinding(name: string, roleName: string, groups: readonly str
   );
 }
 
-/** Lets an aggregated API server read how this one tells users apart. */
+/** Lets an aggregated API server read this one's authentication configuration. */
 function authenticationReader(): KubeObject {
   const rules = [
     { apiGroups: [""], resources: ["configmaps"], resourceNames: ["extension-apiserver-authentication"], verbs: READ },

@@ -21,7 +21,7 @@ const MOST_REAL_NODES = 16;
 const ONE_FILE = "this vendorctl is the self-contained file of a release; run it from a checkout or from the image";
 const isSingleFile = () => embeddedFiles() !== undefined;
 
-/** What nodes will be; and why on paper, where that was not what was asked for. What was asked for and cannot be is refused. */
+/** The runtime of nodes; and why it is simulated, if that was not requested. A requested runtime that is not possible is refused. */
 export async function chooseRuntime(asked: NodeRequirements): Promise<{ runtime: "netns" | "paper"; why?: string }> {
   if (asked.runtime === "paper") return { runtime: "paper" };
   const why = whySimulated(asked) ?? (await notHere());
@@ -31,7 +31,7 @@ export async function chooseRuntime(asked: NodeRequirements): Promise<{ runtime:
 }
 
 function whySimulated({ nodes, kind, installed, oldNodes, windowsNodes }: NodeRequirements): string | undefined {
-  // Without a service proxy nobody answers at the API server's cluster IP before the network does, and its operator asks there.
+  // Without kube-proxy the API server's cluster IP does not work before the network does, and its operator uses it.
   if (kind !== undefined && isClusterKind(kind) && CLUSTER_KINDS[kind].platformServesServices)
     return "real nodes do not support the kube-proxy of this platform";
   if (installed !== undefined) return "programs of older versions can only be played";

@@ -9,7 +9,7 @@ import { PROGRAMS, type ProgramTable } from "./programs/program-table.ts";
 import { SimulatedAgents } from "./programs/simulated-agents.ts";
 import { simulatedRuntime } from "./runtime/simulated-runtime.ts";
 
-/** Nodes on paper: pods are ready by rule, our programs run inside this process, and agents are played. Needs no rights. */
+/** Simulated nodes: pods are ready by rule, our programs run inside this process, and agents are simulated. Needs no rights. */
 export function simulatedInfrastructure({
   clock,
   programs: extra,

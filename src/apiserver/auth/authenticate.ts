@@ -26,7 +26,7 @@ export interface AuthenticateOptions {
 export const ANONYMOUS: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
 const AUTHENTICATED = "system:authenticated";
 
-/** A wrong credential is refused; none at all is the anonymous user, who may do what RBAC lets everybody do. */
+/** A wrong credential is refused; none at all is the anonymous user, who has the rights RBAC gives to system:unauthenticated. */
 export function authenticate(credentials: Credentials, options: AuthenticateOptions): UserInfo {
   const proven = userOfConnection(credentials);
   if (proven) return proven;

@@ -17,14 +17,14 @@ interface Binding extends KubeObject {
 /** How a role that is bound is found. */
 export type RulesOfRole = (ref: Binding["roleRef"], namespace: string) => readonly PolicyRule[] | undefined;
 
-/** Whoever decides which roles an aggregated one has in future gives away everything. */
+/** A user who chooses the roles an aggregated one will have could grant everything. */
 const EVERYTHING: readonly PolicyRule[] = [
   { apiGroups: ["*"], resources: ["*"], verbs: ["*"] },
   { nonResourceURLs: ["*"], verbs: ["*"] },
 ];
 
 /**
- * Nobody gives away more than they have: neither by writing a role nor by binding one. Those who may `escalate` a role
+ * No user grants more than they have: neither by writing a role nor by binding one. Those who may `escalate` a role
  * or `bind` it are excepted. Throws.
  */
 export function refuseEscalation(change: Change, authorizer: Authorizer, rulesOfRole: RulesOfRole): void {

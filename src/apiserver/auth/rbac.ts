@@ -25,7 +25,7 @@ interface Binding {
   rules: readonly PolicyRule[];
 }
 
-/** For an API that leaves authorization to somebody else. */
+/** For an API that delegates authorization. */
 export const allowEverything: Authorizer = {
   authorize: () => ({ allowed: true, reason: "" }),
   rulesFor: () => [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }],

@@ -43,7 +43,7 @@ export class ServiceAccountTokens {
     return `${text}.${signature.toString("base64url")}`;
   }
 
-  /** The claims of a token that is ours and still valid, else undefined: whoever presents another is nobody. */
+  /** The claims of a token that is ours and still valid, else undefined: any other token is not authenticated. */
   read(token: string, now: Date): ServiceAccountClaims | undefined {
     const [head, body, signature] = token.split(".");
     if (!head || !body || !signature) return undefined;

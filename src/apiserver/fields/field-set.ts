@@ -6,7 +6,7 @@ import { comparePathElements, type PathElement, readPathElement } from "./path-e
  * translated on the way in or out. Sets are never changed after they are made, and share their branches.
  *
  * A branch that is `{}` is a member; one that is a member and has children starts with `".": {}`; one without `"."`
- * only leads to its children. At the root, `{}` is the empty set: nobody owns "the whole object".
+ * only leads to its children. At the root, `{}` is the empty set: "the whole object" has no owner.
  * Siblings stand in path-element order, so equal sets have equal texts.
  */
 export interface FieldSet {

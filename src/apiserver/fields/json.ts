@@ -1,4 +1,4 @@
-/** What this room needs to know of plain JSON values. `undefined` always means "absent"; `null` is a value. */
+/** What this module needs of plain JSON values. `undefined` always means "absent"; `null` is a value. */
 export type JsonMap = Readonly<Record<string, unknown>>;
 
 export function isMap(value: unknown): value is JsonMap {

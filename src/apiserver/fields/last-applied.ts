@@ -14,7 +14,7 @@ export const KUBECTL = "kubectl";
 const ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration";
 const MAX_ANNOTATIONS_BYTES = 256 * 1024;
 
-/** The fields client-side apply set and nobody changed since; undefined when the object does not come from it. */
+/** The fields client-side apply set and no other manager changed since; undefined when the object does not come from it. */
 export function ownedByClientSideApply(type: TypeNode, live: KubeObject, apiVersion: string): FieldSet | undefined {
   const text = live.metadata.annotations?.[ANNOTATION];
   if (!text) return undefined;
@@ -33,7 +33,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The object with its annotation, if it has one, telling of the configuration just applied. */
+/** The object with its annotation, if it has one, set to the configuration just applied. */
 export function withLastApplied(object: KubeObject, config: KubeObject): KubeObject {
   const annotations = object.metadata.annotations;
   if (!annotations?.[ANNOTATION]) return object;

@@ -2,7 +2,7 @@ import { canonicalText, isMap, own } from "./json.ts";
 import type { PathElement } from "./path-element.ts";
 import type { ListType } from "./type-node.ts";
 
-/** A value that its type cannot place: which list item it is cannot be told. */
+/** A value that its type cannot place: its list item is unknown. */
 export class UntypableValue extends Error {
   override name = "UntypableValue";
 }

@@ -14,7 +14,7 @@ export interface Owner extends Owned {
 
 export type Owners = ReadonlyMap<string, Owner>;
 
-/** What tells entries apart: never the time, and for appliers not the version, so that they keep one entry across versions. */
+/** The key of an entry: never the time, and for appliers not the version, so that they keep one entry across versions. */
 export function ownerId(owner: Omit<Owner, "set" | "time" | "entry">): string {
   const { manager, applied, version, subresource } = owner;
   return applied

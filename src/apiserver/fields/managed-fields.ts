@@ -40,7 +40,7 @@ export interface FieldOwnership {
   apply(live: KubeObject | undefined, config: KubeObject, who: Who, options: { force: boolean }): KubeObject;
 }
 
-/** Nobody owns what identifies an object or what only the server sets. */
+/** The identity of an object and what only the server sets have no owner. */
 const NEVER_OWNED_METADATA: ReadonlySet<string> = new Set([
   "name",
   "namespace",
@@ -76,7 +76,7 @@ class OwnershipKeeper {
   private readonly type: TypeNode;
   /** What a new object is compared with. */
   private readonly blank: JsonMap;
-  /** Fields an endpoint puts back whatever the client sent, so that nobody comes to own them through it. */
+  /** Fields an endpoint resets whatever the client sent, so that no manager comes to own them through it. */
   private readonly notThroughMain: FieldSet;
   private readonly notThroughStatus: FieldSet;
 
@@ -90,7 +90,7 @@ class OwnershipKeeper {
 
   update(live: KubeObject | undefined, next: KubeObject, who: Who): KubeObject {
     const owners = startingOwners(live, next, who);
-    // Ownership nobody recorded from the start would be wrong half-way in; the first apply starts it.
+    // Ownership that was not recorded from the start would be wrong half-way in; the first apply starts it.
     if (live !== undefined && owners.size === 0) return withEntries(next, owners);
     try {
       const after = this.afterUpdate(live, next, owners, who);
@@ -172,7 +172,7 @@ class OwnershipKeeper {
     return left.length > 0 ? new OwnershipConflict(new Map(left)) : undefined;
   }
 
-  /** The owners after a write that is not an apply; the very same map when it changed nothing anybody owns. */
+  /** The owners after a write that is not an apply; the very same map when it changed no owned field. */
   private afterUpdate(live: KubeObject | undefined, next: KubeObject, owners: Owners, who: Who): Owners {
     const { ours, foreign } = byGroup(owners, who);
     const { managers } = update(
@@ -278,7 +278,7 @@ function sameOwners(a: Owners, b: Owners): boolean {
   return true;
 }
 
-/** The object without what nobody owns, for a comparison that has only changes of ownership in it. */
+/** The object without fields that have no owner, for a comparison that has only changes of ownership in it. */
 function ownable(object: KubeObject): Record<string, unknown> {
   const view: Record<string, unknown> = {};
   for (const name in object) if (name !== "apiVersion" && name !== "kind") view[name] = object[name];

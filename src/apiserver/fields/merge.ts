@@ -31,8 +31,8 @@ function mergeMembers(map: MapType, live: JsonMap, config: JsonMap): JsonMap {
 }
 
 /**
- * The configuration decides the order of the items it names; live items it does not name keep their place among those
- * they stood beside. Live duplicates cannot be told apart, so a configuration that names them replaces them.
+ * The configuration decides the order of the items it names; live items it does not name stay next to
+ * their former neighbours. Live duplicates cannot be distinguished, so a configuration that names them replaces them.
  */
 function mergeItems(list: ListType, live: readonly unknown[], config: readonly unknown[]): unknown[] {
   const liveElements = live.map((item) => itemElement(list, item));

@@ -14,7 +14,7 @@ export function reconcile(type: TypeNode, set: FieldSet): FieldSet {
   return builder.build(false)!;
 }
 
-/** How a type wants what is below a field to be owned; null stands for "no value to tell by": the first form it has. */
+/** How a type owns what is below a field; null stands for "no value to decide by": the first form it has. */
 function granularity(type: TypeNode): "whole" | "apart" | "unknown" {
   switch (kindOf(type, null)) {
     case "map":

@@ -18,7 +18,7 @@ export type ScalarType = "string" | "numeric" | "boolean" | "untyped";
 
 export interface ListType {
   readonly element: () => TypeNode;
-  /** Atomic: owned as one value. Otherwise a set of scalars, or, with keys, a list of maps told apart by them. */
+  /** Atomic: owned as one value. Otherwise a set of scalars, or, with keys, a list of maps. */
   readonly atomic: boolean;
   /** In order of name. */
   readonly keys: readonly string[];

@@ -26,7 +26,7 @@ export type Managers = ReadonlyMap<string, Owned>;
 export interface Versions {
   /** The object in another version; undefined when that version is no longer served. */
   convert(object: TypedValue, version: string): TypedValue | undefined;
-  /** Fields nobody may own in a version, each with all that is below it. */
+  /** Fields without an owner in a version, each with all that is below it. */
   ignored(version: string): FieldSet;
 }
 
@@ -43,7 +43,7 @@ export class OwnershipConflict extends Error {
 
 /**
  * Records a write that is not an apply: what it added or changed goes to its manager and is taken from all others;
- * what it removed is taken from everybody.
+ * what it removed is removed from all managers.
  */
 export function update(
   versions: Versions,
@@ -65,7 +65,7 @@ export function update(
 
 /**
  * Server-side apply: lays the configuration over the live object, removes what this manager applied before and now left
- * out (unless somebody else owns it), and makes it the owner of exactly what the configuration mentions.
+ * out (unless another manager owns it), and makes it the owner of exactly what the configuration mentions.
  * `object` is undefined when nothing changed. Throws OwnershipConflict unless forced.
  */
 export function apply(
@@ -175,7 +175,7 @@ function namedFieldsOf(object: TypedValue): FieldSet {
   return withNamedFields(object.type, toFieldSet(object.type, object.value));
 }
 
-/** Puts back what pruning took although some manager, or this manager's new configuration, owns it. */
+/** Restores what pruning removed although some manager, or this manager's new configuration, owns it. */
 function addBackOwned(versions: Versions, merged: TypedValue, pruned: TypedValue, managers: Managers): TypedValue {
   const byVersion = new Map<string, FieldSet>();
   for (const { version, set } of managers.values()) {
@@ -194,7 +194,7 @@ function addBackOwned(versions: Versions, merged: TypedValue, pruned: TypedValue
   return result;
 }
 
-/** Puts back what this manager never owned: fields nobody owns only lose a value when their owner removes them. */
+/** Restores what this manager never owned: fields without an owner only lose a value when their owner removes them. */
 function addBackDangling(versions: Versions, merged: TypedValue, pruned: TypedValue, last: Owned): TypedValue {
   const part = versions.convert(pruned, last.version);
   if (part === undefined) return merged;

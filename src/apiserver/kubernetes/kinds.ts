@@ -8,7 +8,7 @@ import { DEFINITIONS, packageOf, typeNamed } from "./types.ts";
 /** One row of the table below. Namespaced, with all verbs and no status, unless it says otherwise. */
 interface Row {
   kind: string;
-  /** The kind in lower case with an `s`, unless told. */
+  /** Default: the kind in lower case with an `s`. */
   plural?: string;
   short?: readonly string[];
   categories?: readonly string[];

@@ -5,7 +5,7 @@ import numbers from "./protobuf.gen.json" with { type: "json" };
 import { DEFINITIONS, packageOf } from "./types.ts";
 
 /**
- * Request bodies in protobuf: newer clients send Kubernetes' own kinds so. Answers stay JSON, which every client accepts beside it.
+ * Request bodies in protobuf: newer clients send Kubernetes' own kinds so. Answers stay JSON, which every client accepts too.
  * The wire says only field numbers; names come from the numbers table, meaning from the types.
  */
 export const PROTOBUF = "application/vnd.kubernetes.protobuf";

@@ -10,7 +10,7 @@ import { badRequest, conflict } from "../status-errors.ts";
 import type { Subresource } from "../subresource.ts";
 import { updateObject } from "../write.ts";
 
-/** The subresources Kubernetes' own kinds have beyond status and scale. Logs and exec belong to whoever runs the pods. */
+/** The subresources Kubernetes' own kinds have beyond status and scale. Logs and exec belong to the runtime. */
 export function kubernetesSubresources(tokens: ServiceAccountTokens): Subresource[] {
   return [
     {

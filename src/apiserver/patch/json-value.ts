@@ -10,7 +10,7 @@ export function isObject(value: unknown): value is JsonObject {
 }
 
 /**
- * A copy that shares nothing with its source, so whoever gets the result of a patch may change it.
+ * A copy that shares nothing with its source, so the caller may change the result of a patch.
  * `__proto__` is refused rather than carried along: one careless assignment downstream and its fields would be inherited,
  * seen by readers but not by validation.
  */

@@ -2,7 +2,7 @@ import { isDeletion, PATCH, SET_ELEMENT_ORDER } from "./directives.ts";
 import { isObject, type JsonObject } from "./json-value.ts";
 import { malformed, unfit } from "./patch-error.ts";
 
-/** What tells an item of a merging list from the others: the value of its merge key, or the item itself. */
+/** The key of an item of a merging list: the value of its merge key, or the item itself. */
 type KeyOf = (item: unknown) => unknown;
 
 /** How the items of one list are merged: an item both sides have, and an item only the patch has. */
@@ -23,7 +23,7 @@ export function keyReader(mergeKey: string | undefined): KeyOf {
   };
 }
 
-/** Are these lists of objects? Throws where the items are not alike, since then there is no telling how to merge them. */
+/** Are these lists of objects? Throws where the items are not alike, since then they cannot be merged. */
 function holdObjects(...lists: readonly (readonly unknown[])[]): boolean {
   const items = lists.flat(1);
   // flat(1) opens the lists given, not lists within them: those are what is looked for here.

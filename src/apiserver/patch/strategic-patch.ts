@@ -23,7 +23,7 @@ export interface PatchField {
   strategy: "merge" | "replace" | "default";
   /** A patch of this field says which keys the result may have, with `$retainKeys`. */
   retainKeys: boolean;
-  /** The field that tells the items of a merging list apart; none for a list of scalars. */
+  /** The merge key of a list; none for a list of scalars. */
   mergeKey: string | undefined;
   /** Of the object, or of each item of the list. */
   type: PatchType;

@@ -5,7 +5,7 @@ import { errors } from "./errors.ts";
 
 /**
  * One process owns a data directory at a time: the file `lock` names it. A lock is stale when its process is no longer there,
- * told from another process of the same number by when that started and in which boot of the machine. Processes see each other
+ * distinguished from another process of the same number by its start and the boot of the machine. Processes see each other
  * only within one PID namespace: two containers sharing a volume are beyond this lock.
  */
 export async function lockDirectory(path: string): Promise<() => Promise<void>> {

@@ -11,7 +11,7 @@ type NameChange = (names: Names) => void;
 
 /**
  * A disk as bad as a real one is allowed to be: what was not synced may be there after a power loss, or in part, or not at all.
- * It can also fail at a chosen operation, which is how a story stops a server exactly there.
+ * It can also fail at a chosen operation, which is how a test stops a server exactly there.
  */
 export class FakeDisk implements Disk {
   readonly path = "fake";

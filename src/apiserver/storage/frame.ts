@@ -6,7 +6,7 @@ import { crc32 } from "node:zlib";
  *   magic 4 | length of the payload 4 | crc32 of number and payload 4 | number 8 | payload
  *
  * A frame is written only when the one before it is on disk. So a damaged frame with a good one after it was acknowledged once,
- * and is an error; a damaged frame with nothing good after it is a write the crash cut off, which nobody was promised.
+ * and is an error; a damaged frame with nothing good after it is a write the crash cut off, which was never acknowledged.
  * The magic is no part of any UTF-8 text, so no object can hold something that looks like a frame.
  */
 export interface Frame {

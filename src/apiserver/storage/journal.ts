@@ -100,7 +100,7 @@ export class DiskJournal implements Journal {
     this.#bytes += frame.length;
   }
 
-  /** After this nothing is written any more: what is on disk behind a failed write is anybody's guess. */
+  /** After this nothing is written any more: what is on disk behind a failed write is unknown. */
   #fail(cause: unknown): CodedError {
     const { code, message } = cause as NodeJS.ErrnoException;
     this.#failure ??= errors.STORE_WRITE_FAILED(this.#disk.path, code ?? message).from(cause);
@@ -116,7 +116,7 @@ export class DiskJournal implements Journal {
     return { revision: this.#state.revision, resources };
   }
 
-  /** Begins a new log file and, beside the writes that go on, saves the state before it. */
+  /** Begins a new log file and, in parallel with further writes, saves the state before it. */
   async #cut(captured: Captured): Promise<void> {
     const log = this.#names.logs.at(-1)! + 1;
     try {

@@ -31,7 +31,7 @@ interface Batch {
 
 /**
  * The store. A write changes the state at once and joins the next batch; one loop makes batch after batch durable, and only
- * then tells watchers and whoever waits. While a batch is on its way to the disk the next one fills: that is the group commit.
+ * then notifies watchers and waiters. While a batch is on its way to the disk the next one fills: that is the group commit.
  */
 export class ObjectStore implements Store {
   readonly #state: StoreState;
@@ -156,7 +156,7 @@ export class ObjectStore implements Store {
   }
 
   async #writeBatches(): Promise<void> {
-    // Never inside the write itself: whoever writes sees its result before any watcher does, and writes of one turn go together.
+    // Never inside the write itself: the writer sees its result before any watcher does, and writes of one turn go together.
     if (this.#journal === undefined) await DONE;
     else await new Promise(setImmediate);
     for (let batch = this.#next; batch !== undefined; batch = this.#next) {
@@ -181,7 +181,7 @@ export class ObjectStore implements Store {
     batch.written.resolve();
   }
 
-  /** The disk refused: what was not acknowledged is taken back, and the store only answers reads from here on. */
+  /** The disk refused: what was not acknowledged is reverted, and the store only answers reads from here on. */
   #fail(error: CodedError): void {
     this.#refusal ??= error;
     for (const event of this.#undurable().toReversed()) this.#state.undo(event);
@@ -218,7 +218,7 @@ function promiseWithResolver(): PromiseWithResolver {
     resolve = onResolve;
     reject = onReject;
   });
-  // A batch nobody waits for may fail without ending the process.
+  // A batch without a waiter may fail without ending the process.
   promise.catch(() => {});
   return { promise, resolve, reject };
 }

@@ -6,7 +6,7 @@ import { WatchSet } from "./watch-set.ts";
 
 interface ResourceState {
   readonly objects: ObjectTable;
-  /** What watchers may be told: durable events only. */
+  /** What watchers may see: durable events only. */
   readonly history: EventHistory;
   readonly watches: WatchSet;
 }
@@ -33,7 +33,7 @@ export class StoreState {
     this.#historyLimit = historyLimit;
   }
 
-  /** A resource exists as soon as somebody writes or watches it. */
+  /** A resource exists as soon as it is written or watched. */
   resource(name: string): ResourceState {
     let state = this.#resources.get(name);
     if (state === undefined) {
@@ -60,7 +60,7 @@ export class StoreState {
     this.revision = stored.revision;
   }
 
-  /** Takes back the newest event. */
+  /** Reverts the newest event. */
   undo({ resource, stored, previous }: WatchEvent): void {
     const { objects } = this.resource(resource);
     if (previous === undefined) objects.delete(stored.namespace, stored.name);

@@ -4,7 +4,7 @@ import { openNodeDisk } from "./node-disk.ts";
 import { ObjectStore } from "./object-store.ts";
 import { StoreState } from "./store-state.ts";
 
-/** One object as it is kept: its JSON, and beside it what selectors ask for, so that nobody parses to select. */
+/** One stored object: its JSON, and an index of what selectors need, so that a selection does not parse. */
 export interface Stored {
   readonly namespace: string;
   readonly name: string;
@@ -42,7 +42,7 @@ export interface Watch {
 /**
  * Every object of an API server, in memory, and on disk when there is a data directory.
  * `resource` is `group/plural` (`/pods` for the core group). One counter gives every write its revision.
- * Reads see a write at once; whoever answers a client first waits for `durable`.
+ * Reads see a write at once; a server waits for `durable` before it answers a client.
  */
 export interface Store {
   /** The newest revision handed out. */
@@ -73,13 +73,13 @@ export interface Store {
 export interface StoreOptions {
   /** Where to keep the objects; without it they live as long as the process. */
   dataDir?: string;
-  /** Events kept per resource for watches to resume from; 4096 unless told. */
+  /** Events kept per resource for watches to resume from (default: 4096). */
   historyPerResource?: number;
-  /** How often `onBookmark` is called; a minute unless told. */
+  /** How often `onBookmark` is called (default: a minute). */
   bookmarkEveryMs?: number;
   /** The revision a store that holds nothing starts at. A server without a data directory gives one that grows with time, so that clients of its former life relist. */
   firstRevision?: number;
-  /** How much log is written before a snapshot replaces it; 16 MiB unless told. */
+  /** How much log is written before a snapshot replaces it (default: 16 MiB). */
   snapshotAfterBytes?: number;
 }
 

@@ -19,9 +19,9 @@ export interface ControllerLoop {
   name: string;
   /** How many keys are worked on at once. */
   workers: number;
-  /** Tells which keys to look at; called once, before the first reconcile. */
+  /** Registers the sources of keys; called once, before the first reconcile. */
   watch(enqueue: (key: string) => void): void;
-  /** Brings one key nearer to what it should be. Answers in how many milliseconds to look again without being told. */
+  /** Reconciles one key. Returns in how many milliseconds to reconcile again without an event. */
   reconcile(key: string): Promise<number | undefined>;
   /** About how many objects a look at this key goes through; large ones are looked at less often. */
   weight?(key: string): number;

@@ -8,7 +8,7 @@ import { timestamp } from "./timestamp.ts";
 
 export type EventType = "Normal" | "Warning";
 
-/** Tells people what a controller does (`kubectl describe`, `kubectl get events`). Never waits and never fails: events are not state. */
+/** Records events of a controller (`kubectl describe`, `kubectl get events`). Never waits and never fails: events are not state. */
 export interface EventRecorder {
   record(about: KubeObject, type: EventType, reason: string, message: string): void;
   /** Resolves when what was recorded is written. */

@@ -5,7 +5,7 @@ import type { Pool } from "./address-objects.ts";
 
 const { manifests } = vendorNames;
 
-/** What whoever installed wrote into the manifest before applying it: where etcd is, its certificates, and the pods' addresses. */
+/** What the user wrote into the manifest before applying it: etcd's endpoints and certificates, and the pods' addresses. */
 export function installEdits(objects: readonly KubeObject[], pool: Pool | undefined): KubeObject[] {
   return objects.map((object) => {
     if (object.metadata.name === manifests.configMap) return withData(object, settings(object, pool));

@@ -5,7 +5,7 @@ import { errors } from "./errors.ts";
 interface MethodRow extends Layout {
   /** The same way with the etcd datastore, where there was one. */
   onEtcd?: string;
-  /** Whose name the first writes carry, as the object's managed fields tell. */
+  /** The manager of the first writes, as in the object's managed fields. */
   manager: "kubectl-create" | "helm" | "kubectl-client-side-apply";
 }
 
@@ -23,7 +23,7 @@ export const INSTALL_METHODS = {
 
 export type InstallMethod = keyof typeof INSTALL_METHODS;
 
-/** The method somebody asked for. On the etcd datastore there is only that of the plain manifests. */
+/** The requested method. On the etcd datastore there is only that of the plain manifests. */
 export function installMethod(text: string | undefined, datastore: "api" | "etcd" | undefined): InstallMethod {
   const asked = text ?? (datastore === "etcd" ? "manifest" : "operator");
   if (!isMethod(asked)) throw errors.INSTALL_METHOD_UNKNOWN(asked, Object.keys(INSTALL_METHODS).join(", "));

@@ -1,7 +1,7 @@
 import { findRelease, type OldRelease } from "../../releases/old-release.ts";
 import { errors } from "./errors.ts";
 
-/** The release somebody asked to find installed. */
+/** The release that was requested as installed. */
 export function oldRelease(text: string): OldRelease {
   const found = findRelease(text);
   switch (found.is) {

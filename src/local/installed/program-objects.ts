@@ -12,7 +12,7 @@ export function apiServerObjects(release: OldRelease, pair: KeyPair): KubeObject
   const certificates = { name: `${place.name}-certs`, namespace: place.namespace };
   const service = { name: "vendor-api", namespace: place.namespace };
   const container = {
-    // What it did is what `vendor apiserver` does: the embedded cluster runs that in its stead, as the version it is.
+    // It did what `vendor apiserver` does: the embedded cluster runs that instead, under its version.
     command: ["vendor", "apiserver"],
     ports: [{ name: "https", containerPort: 5443 }],
     volumeMounts: [{ name: "certs", mountPath: "/code/apiserver.local.config/certificates", readOnly: true }],

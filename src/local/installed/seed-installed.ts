@@ -32,11 +32,11 @@ export interface InstalledOptions {
   kind: ClusterKind;
   /** Names of the cluster's nodes. */
   nodes: readonly string[];
-  /** Whether the controllers made host endpoints; they did unless told. */
+  /** Whether the controllers created host endpoints (default: yes). */
   autoHostEndpoints?: boolean;
   /** Whether the cluster was once older than v3.14, and still has the temporary policy of that upgrade. */
   cameFromBeforeV314?: boolean;
-  /** Whether somebody changed things by hand after the installation. */
+  /** Whether objects were edited by hand after the installation. */
   userEdits?: boolean;
 }
 
@@ -149,7 +149,7 @@ async function seedOperator(
   );
 }
 
-/** Nobody checked it: the operator of that time announced its API as one whose certificate is not verified. */
+/** Not verified: the operator of that time registered its API with insecureSkipTLSVerify. */
 function apiServerPair(): KeyPair {
   const now = new Date();
   const subject = { commonName: vendorNames.workloads.apiServer };

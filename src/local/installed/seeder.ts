@@ -7,7 +7,7 @@ import { MANAGER } from "../../operator/apply.ts";
 export const OPERATOR = MANAGER;
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** Writes objects as somebody else once did, and leaves alone what is there. */
+/** Writes objects as an earlier manager did, and leaves existing ones alone. */
 export interface Seeder {
   /** Answers with the object as the server has it, its UID included. */
   put(object: KubeObject, manager?: string): Promise<KubeObject>;

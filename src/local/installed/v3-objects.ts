@@ -8,7 +8,7 @@ import type { InstalledNode } from "./installed-node.ts";
 import { storedPolicyName, v3Object } from "./v3-object.ts";
 
 const { singleton, labels, hostEndpoints, variant } = vendorNames;
-/** A team's namespace, whose policy the stories of owner references are about. */
+/** A team's namespace, whose policy the tests of owner references are about. */
 export const TEAM_NAMESPACE = "shop";
 export const TEAM_POLICY = "allow-web";
 export const GLOBAL_POLICY = "deny-instance-metadata";

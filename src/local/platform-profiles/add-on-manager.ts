@@ -12,7 +12,7 @@ import { KUBE_SYSTEM } from "./system-namespaces.ts";
 
 const ADD_ON = vendorNames.serviceProxy.daemonSet;
 const MANIFESTS = "add-on-manager";
-/** Long enough that a person sees their change work, short enough that nobody builds on it. */
+/** Long enough that a user sees their change work, short enough that they do not rely on it. */
 const REACTION_MS = 1000;
 const LEAVING_MS = 200;
 const RESYNC_MS = 30_000;

@@ -55,7 +55,7 @@ function endpoint({ name }: PlatformProfileOptions): { host: string; port: numbe
   return { host: `${name}-dns-7c1d2f3a.hcp.${REGION}.azmk8s.internal`, port: 443 };
 }
 
-/** The address the cluster-info command prints, where anybody may read it. */
+/** The address the cluster-info command prints, readable by any user. */
 function clusterInfo(options: PlatformProfileOptions): KubeObject {
   const { host, port } = endpoint(options);
   const kubeconfig = stringify({

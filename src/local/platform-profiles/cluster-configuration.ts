@@ -4,7 +4,7 @@ import { errors } from "./errors.ts";
 
 /** What the infrastructure-as-code tool keeps of a cluster, as far as a rollout acts on it. */
 export interface ClusterConfiguration {
-  /** What pods are told the API server is: its load balancer's name and port. */
+  /** The API server's address for pods: its load balancer's name and port. */
   server: string;
   podCidr: string;
   proxy: ProxyChoice;

@@ -17,7 +17,7 @@ import { KUBE_SYSTEM } from "./system-namespaces.ts";
 export const CONFIGURATION = { name: "cluster-configuration", namespace: KUBE_SYSTEM } as const;
 export const CONFIGURATION_KEY = "cluster.yaml";
 const STATUS_KEY = "status.yaml";
-/** Asks for a rollout, by any value it did not have before: our stand-in for the tool's `update cluster`. */
+/** Requests a rollout, by any value it did not have before: our replacement for the tool's `update cluster`. */
 const REQUESTED = "local.vendor.io/rollout";
 /** The last rollout that came to its end, well or not. */
 const ROLLED_OUT = "local.vendor.io/rolled-out";
@@ -85,7 +85,7 @@ async function putProxy(client: Client, configuration: ClusterConfiguration): Pr
   return true;
 }
 
-/** The roles stay: they give nothing to anybody without the account's pods, and the way back is shorter. */
+/** The roles stay: without the account's pods they grant nothing, and a rollback is shorter. */
 async function removeProxy(client: Client): Promise<void> {
   const ignoreGone = (error: unknown) => {
     if (!isNotFound(error)) throw error;

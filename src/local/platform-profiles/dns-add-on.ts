@@ -72,7 +72,7 @@ function dnsService(clusterIP: string, labels: Record<string, string>): KubeObje
 
 function deployment(nodes: number): object {
   return {
-    // Two, so that one node may go; on a single node the second would only stand beside the first.
+    // Two, so that one node may go; on a single node the second has no use.
     replicas: Math.min(2, nodes),
     selector: { matchLabels: SELECTOR },
     template: {

@@ -12,7 +12,7 @@ const SERVICE_CIDRS = ["172.30.0.0/16", "fd02::/112"];
 const POD_CIDRS = ["10.128.0.0/14", "fd01::/48"];
 const GROUP = "config.openshift.io";
 
-/** The enterprise platform: it has no service proxy, says in its own resources what it is, and needs no address told. */
+/** The enterprise platform: it has no kube-proxy, identifies itself by its own resources, and needs no configured address. */
 export const openshift: PlatformProfile = {
   kind: "openshift",
   serviceCidrs: SERVICE_CIDRS,

@@ -12,7 +12,7 @@ export const KUBERNETES_VERSION = "v1.36.4";
 /** How a platform runs the service proxy. */
 export interface ServiceProxyAddOn {
   mode: ProxyMode;
-  /** URL of the API server, as the proxy is told it. */
+  /** URL of the API server, as in kube-proxy's kubeconfig. */
   server: string;
   clusterCidr: string;
   /** Where the platform writes the proxy's settings: a config map's key, or flags on its command line. */

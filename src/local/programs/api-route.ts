@@ -1,16 +1,16 @@
 /** Where a pod may find the API server, and what it takes to get there from each kind of address. */
 export interface ApiAddresses {
-  /** The address of the `kubernetes` service: somebody on the node must translate it. */
+  /** The address of the `kubernetes` service: a data plane on the node must translate it. */
   clusterIPs: readonly string[];
   /** Its names, which the cluster's own name server knows. */
   serviceNames: readonly string[];
-  /** What the platform tells people to use: a load balancer, or a proxy on each node. */
+  /** The address the platform publishes: a load balancer, or a proxy on each node. */
   platform: { host: string; port: number; found: PlatformLookup };
   /** Where it really listens, and the names that lead there. */
   server: { hosts: readonly string[]; port: number };
 }
 
-/** Who can find the platform's address: anybody, pods that ask the cloud's name server, pods in their node's network. */
+/** Which pods can resolve the platform's address: all, pods that use the cloud's name server, pods in their node's network. */
 export type PlatformLookup = { by: "anybody" } | { by: "nameserver"; address: string } | { by: "nodeNetwork" };
 
 /** What of a pod decides where it gets. */

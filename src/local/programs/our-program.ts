@@ -22,8 +22,8 @@ export function ourProgram({ image = "", command, args }: Container): OurProgram
 
 /**
  * Only this release's programs are here to be run, and they stand in for other releases of their line: those differ by mended faults alone,
- * and each program says the version it is told to be. The aggregated API has told the same kinds since the first release, and how it makes
- * UIDs follows the version it is told to be, so this one can stand in for any older one.
+ * and each program reports the version it is configured with. The aggregated API has served the same kinds since the first release, and how it makes
+ * UIDs follows that version, so this one can replace any older one.
  */
 export function canRunInstead({ name, version }: OurProgram): boolean {
   const [theirs, ours] = [parseVersion(version), parseVersion(VERSION)];

@@ -28,7 +28,7 @@ function lookupOf({ kind }: PlatformProfile): PlatformLookup {
 }
 
 /**
- * The OpenShift-like platform has no service proxy and tells nobody an address: its own balancer on each node is what serves the
+ * The OpenShift-like platform has no kube-proxy and publishes no address: its own balancer on each node is what serves the
  * API server's cluster IP until our data plane does.
  */
 export function platformServesClusterIP({ kind }: PlatformProfile): boolean {

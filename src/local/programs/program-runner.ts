@@ -183,7 +183,7 @@ class ProgramContainer implements RunningContainer {
     this.#given.report({ is: "exited", exitCode: KILLED });
   }
 
-  /** From here on nothing the program does reaches anybody. */
+  /** From here on nothing the program does has an effect. */
   #cutOff(): void {
     this.#dead = true;
     this.#over.abort();

@@ -30,10 +30,10 @@ export interface ReadinessOptions {
   signal: AbortSignal;
 }
 
-/** A container that is not ready yet is asked this often, so that a roll-out on paper does not take as long as on machines. */
+/** A container that is not ready yet is probed this often, so that a simulated rollout does not take as long as a real one. */
 const IMPATIENT_MS = 100;
 
-/** Tells whether the container is ready, whenever that changes, by its own probe. Without one it is ready as soon as it runs. */
+/** Reports whether the container is ready, whenever that changes, by its own probe. Without one it is ready as soon as it runs. */
 export async function watchReadiness({ container, addressOf, report, clock, signal }: ReadinessOptions): Promise<void> {
   const probe = (container.readinessProbe ?? {}) as HttpProbe;
   const port = probe.httpGet && portNumber(container, probe.httpGet.port);

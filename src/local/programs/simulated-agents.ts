@@ -34,7 +34,7 @@ const MOMENT_MS = 150;
 const PROGRAM = "node";
 
 /**
- * Plays `vendor node` on all paper nodes at once: says in the annotations of each agent's pod what that agent would say. It is told of
+ * Simulates `vendor node` on all simulated nodes at once: writes the annotations of each agent's pod that the agent would write. It is notified of
  * writes by the server itself and reads what is stored, so a thousand nodes cost it nothing while nothing changes.
  */
 export class SimulatedAgents implements Admission {

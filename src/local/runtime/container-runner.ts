@@ -1,9 +1,9 @@
 import type { Container, Pod } from "../controllers/workload-types.ts";
 import type { ContainerEvent } from "./node-runtime.ts";
 
-/** Runs for real what a paper node would otherwise only say runs. */
+/** Runs for real what a simulated node would otherwise only report as running. */
 export interface ContainerRunner {
-  /** Undefined: it has nothing to run for this container, which then stays on paper. */
+  /** Undefined: it has nothing to run for this container, which is then simulated. */
   run(start: ContainerStart): Promise<RunningContainer> | undefined;
 }
 

@@ -142,7 +142,7 @@ interface PodLoopOptions {
 
 interface PodLoop {
   enqueue(key: string): void;
-  /** Stops the pods of a node without telling anyone, as a machine does that loses power. */
+  /** Stops the pods of a node without any report, as a machine does that loses power. */
   abandon(node: string): void;
   stop(): Promise<void>;
 }

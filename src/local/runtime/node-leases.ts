@@ -7,7 +7,7 @@ import { microTimestamp } from "../controllers/timestamp.ts";
 import type { Node } from "../controllers/workload-types.ts";
 import { leaseObject } from "./node-object.ts";
 
-/** A node is given up after 40 s, so half of that leaves room for one missed renewal. */
+/** A node becomes Unknown after 40 s, so half of that leaves time for one missed renewal. */
 const MIN_PERIOD_MS = 10_000;
 const MAX_PERIOD_MS = 20_000;
 /** Budget per renewal: a thousand nodes cost fifty small writes a second, spread evenly. */

@@ -3,7 +3,7 @@ import type { Container, Labels, Pod, Taint } from "../controllers/workload-type
 
 /**
  * What runs pods. The kubelet knows the life of a pod (init containers in order, restarts, status); a runtime knows how to give it
- * a network and how to run one container of it. `paper` only says that it did; `netns` uses network namespaces and processes.
+ * a network and how to run one container of it. `paper`, the simulated one, only reports that it did; `netns` uses network namespaces and processes.
  */
 export interface NodeRuntime {
   readonly kind: "paper" | "netns";
@@ -15,7 +15,7 @@ export interface NodeRuntime {
   stopPod(uid: string, graceSeconds: number): Promise<void>;
   /** Lines as they came, each behind its time (RFC 3339) and a space. */
   logs(uid: string, container: string, options: LogOptions): AsyncIterable<string>;
-  /** Runs a command beside the container's program, in the same world. */
+  /** Runs a command in the container, with the same namespaces and files. */
   exec(uid: string, container: string, command: ExecCommand): Promise<ExecSession>;
   /** A connection to a port of the pod, from inside it. */
   connect(uid: string, port: number): Promise<Duplex>;

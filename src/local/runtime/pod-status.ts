@@ -31,7 +31,7 @@ export const FRESH: ContainerLifecycle = {
   imageID: "",
 };
 
-/** What the API is told of a pod. Pure: the same life gives the same words. */
+/** The status of a pod in the API. Pure: the same events give the same status. */
 export function podStatus(pod: Pod, life: PodLifecycle, now: number): PodStatus {
   const inits = pod.spec.initContainers ?? [];
   const main = pod.spec.containers.map((container) => containerStatus(container, life, false));

@@ -24,7 +24,7 @@ export interface PodWorkerOptions {
 
 /** What a kubelet waits before it tries again: 10 s, 20 s, … 5 min. A container's first end costs it nothing. */
 const RETRY: Backoff = { initialMs: 10_000, maxMs: 300_000, jitter: 0 };
-/** A container that ran this long starts its back-off anew. */
+/** A container that ran this long resets its back-off. */
 const BACKOFF_RESET_MS = 600_000;
 const SANDBOX_RETRY_MS = 1_000;
 const REFERENCES_RETRY_MS = 1_000;
@@ -90,7 +90,7 @@ export class PodWorker {
     this.#end(graceSeconds);
   }
 
-  /** Ends it at once and tells nobody, as a machine does that loses power. */
+  /** Ends it at once without a report, as a machine does that loses power. */
   halt(): void {
     if (this.#stopped !== "no") return;
     this.#stopped = "stopping";
@@ -159,7 +159,7 @@ export class PodWorker {
     return false;
   }
 
-  /** A sidecar runs beside everything that follows; the next container waits only until it has started. */
+  /** A sidecar runs in parallel with everything that follows; the next container waits only until it has started. */
   async #startSidecar(handle: PodHandle, container: Container): Promise<void> {
     await new Promise<void>((started) => {
       void this.#runUntilDone(handle, container, "Always", started).then(() => started());
@@ -239,7 +239,7 @@ export class PodWorker {
       ...run,
       state: { at: "running", since, ready: false },
     });
-    // What it said before we were back is part of the first thing told about it.
+    // Events that arrived before start returned are part of the first report.
     started = true;
     for (const event of early) report(event);
     this.#options.changed();
@@ -285,7 +285,7 @@ export class PodWorker {
     await sleep(clock, delay, this.#stopping.signal);
   }
 
-  /** What a container refers to may come any moment, made by whoever made the pod; a kubelet looks again at every sync. */
+  /** What a container refers to may be created at any moment; a kubelet checks again at every sync. */
   async #waitForReferences(container: Container, error: ContainerStartError): Promise<void> {
     const { recorder, clock } = this.#options;
     const text = error.event === "Failed" ? `Error: ${error.message}` : error.message;

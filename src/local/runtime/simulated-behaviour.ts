@@ -1,6 +1,6 @@
 import type { Container, Pod } from "../controllers/workload-types.ts";
 
-/** What a container on a paper node does. Everything is well unless an annotation or a rule asks for trouble. */
+/** What a container on a simulated node does. It is healthy unless an annotation or a rule says otherwise. */
 export type Behaviour =
   | { does: "run" }
   | { does: "runUnready" }

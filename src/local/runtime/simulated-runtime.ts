@@ -149,7 +149,7 @@ function poolFor(cidr: string): AddressPool {
   return pool;
 }
 
-/** A pod that comes back after a restart keeps the addresses it told everybody. */
+/** A pod that comes back after a restart keeps its published addresses. */
 function addressesFor(pod: Pod, ranges: readonly AddressPool[]): string[] {
   const before = pod.status?.podIPs?.map(({ ip }) => ip) ?? [];
   return ranges.flatMap((pool) => {

@@ -5,7 +5,7 @@ import type { ExecSession } from "../runtime/node-runtime.ts";
 import type { SpdyStream } from "./spdy-connection.ts";
 import { spdyUpgrade } from "./upgrade.ts";
 
-/** Those in which the end of a command is told as a Status, newest first. */
+/** Those in which the end of a command is sent as a Status, newest first. */
 const PROTOCOLS = ["v4.channel.k8s.io"];
 
 export interface ExecRequest {

@@ -58,7 +58,7 @@ export class SpdyConnection {
   readonly #streams = new Map<number, SpdyStream>();
   readonly #inflate: Inflate = createInflate({ dictionary: SPDY_DICTIONARY });
   #saidAnything = false;
-  /** Resolves when there is nobody at the other end any more. */
+  /** Resolves when the other end is gone. */
   readonly closed: Promise<void>;
 
   constructor(socket: Duplex, onStream: (stream: SpdyStream) => void) {

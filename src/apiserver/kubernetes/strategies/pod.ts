@@ -47,7 +47,7 @@ export const podStrategy: Strategy = {
   validate: (pod) => podSpecProblems(specOf<PodSpec>(pod), "spec"),
   validateUpdate: updateProblems,
   gracePeriodSeconds(pod) {
-    // Nobody has to stop a pod that was never placed or has already ended.
+    // A pod that was never scheduled or has already ended needs no kubelet to stop it.
     const phase = (pod["status"] as { phase?: string } | undefined)?.phase;
     const spec = specOf<PodSpec>(pod);
     if (!spec.nodeName || phase === "Succeeded" || phase === "Failed") return 0;
@@ -72,7 +72,7 @@ function withPatience(tolerations: readonly Toleration[]): Toleration[] {
   return [...tolerations, ...added];
 }
 
-/** Guaranteed: limits are what is requested, everywhere. BestEffort: nobody asks for anything. Burstable: the rest. */
+/** Guaranteed: limits equal requests, everywhere. BestEffort: no requests. Burstable: the rest. */
 function qosClass(spec: PodSpec): string {
   let guaranteed = true;
   let asks = false;

@@ -23,7 +23,7 @@ const UNKNOWN_RECHECK_MS = 5_000;
 const MAX_ABSENT = 1_000;
 
 /**
- * Deletes what nobody owns any longer. The graph only says where to look: before anything is deleted, the object and each of its
+ * Deletes objects whose owners are gone. The graph only suggests candidates: before anything is deleted, the object and each of its
  * owners are read live, by name and UID. An owner of the same name with another UID is another object: its dependents go.
  * An owner that cannot be read (its API is missing, down, or forbids it) keeps its dependents.
  */

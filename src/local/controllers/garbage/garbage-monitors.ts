@@ -46,7 +46,7 @@ export class GarbageMonitors {
     return this.#kinds.get(`${apiVersion} ${kind}`);
   }
 
-  /** Reads discovery anew. A resource that is gone from it is no longer followed; what was known of it stays known. */
+  /** Reads discovery again. A resource that is gone from it is no longer watched; what was known of it stays known. */
   async refresh(): Promise<void> {
     const resources = await this.#client.resources();
     this.#kinds = new Map(resources.map((resource) => [`${groupVersion(resource)} ${resource.kind}`, resource]));

@@ -7,7 +7,7 @@ import { isNamespaceLeaving } from "../workloads/replica-set.ts";
 
 const ROOT_CA = "kube-root-ca.crt";
 
-/** Every namespace has a `default` service account, put back when it is deleted. */
+/** Every namespace has a `default` service account, which is created again when it is deleted. */
 export function serviceAccountLoop(context: ControllerContext): ControllerLoop {
   const { informers } = context;
   const client = context.clientFor("service-account-controller");

@@ -71,7 +71,7 @@ function isReadyNode(node: Node): boolean {
   return node.status?.conditions?.find((condition) => condition.type === "Ready")?.status === "True";
 }
 
-/** Nobody reports for these pods any longer, so they must not be sent traffic. */
+/** No kubelet reports for these pods any longer, so they must not be sent traffic. */
 async function markNotReady(client: Client, pods: readonly Pod[], now: number): Promise<void> {
   for (const pod of pods) {
     const ready = readyCondition(pod);
@@ -86,7 +86,7 @@ async function markNotReady(client: Client, pods: readonly Pod[], now: number): 
   }
 }
 
-/** The node object is deleted: its pods have nobody left to end them. */
+/** The node object is deleted: its pods have no kubelet left to end them. */
 async function sweepPods(client: Client, pods: readonly Pod[]): Promise<void> {
   for (const pod of pods) await client.delete(PODS, pod.metadata, { gracePeriodSeconds: 0 }).catch(ignoreGone);
 }

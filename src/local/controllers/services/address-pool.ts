@@ -13,7 +13,7 @@ export class AddressPool {
     if (!cidr) throw new Error(`"${range}" is not an address range`);
     this.cidr = cidr;
     const all = 1n << BigInt(cidr.family.bits - cidr.length);
-    // The network's own address is no service's, nor is IPv4's broadcast. More than 2^16 addresses nobody will use.
+    // The network's own address is no service's, nor is IPv4's broadcast. More than 2^16 addresses are never used.
     this.#first = cidr.base + 1n;
     const usable = cidr.family === V4 ? all - 2n : all - 1n;
     this.#size = usable > 65_536n ? 65_536n : usable;
@@ -30,7 +30,7 @@ export class AddressPool {
     return address !== undefined && contains(this.cidr, address) && address.value !== this.cidr.base;
   }
 
-  /** False when somebody has it already. */
+  /** False when it is taken already. */
   allocate(ip: string): boolean {
     const value = parseAddress(ip)?.value;
     if (value === undefined || this.#taken.has(value)) return false;

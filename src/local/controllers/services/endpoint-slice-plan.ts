@@ -49,7 +49,7 @@ interface PortGroup {
 function planFamily(observed: ObservedService, family: "IPv4" | "IPv6", plan: SlicePlan): void {
   const { service, slices } = observed;
   const groups = groupEndpoints(observed, family);
-  // With nothing behind it a service still has one slice, so that a reader can tell "none" from "not looked at yet".
+  // A service without endpoints still has one slice, so that a reader can distinguish "none" from "not reconciled yet".
   if (groups.size === 0) groups.set("[]", { ports: [], endpoints: new Map() });
   const existing = new Map<string, EndpointSlice[]>();
   for (const slice of slices) {

@@ -17,7 +17,7 @@ import {
   type SlicePlan,
 } from "./endpoint-slice-plan.ts";
 
-/** Tells which pods stand behind a service: as slices, and as the older Endpoints object. */
+/** Publishes the pods of a service: as EndpointSlices, and as the older Endpoints object. */
 export function endpointSliceLoop(context: ControllerContext): ControllerLoop {
   const { informers } = context;
   const client = context.clientFor("endpointslice-controller");

@@ -20,7 +20,7 @@ export function portsOf({ spec }: Service): number[] {
 
 /**
  * Clients that replace a service often leave out what the server gave it; those values stay. And what a change of type makes
- * meaningless is dropped, unless the writer asked for it anew.
+ * meaningless is dropped, unless the writer asked for it again.
  */
 export function keepAllocated(service: Service, old: Service): void {
   if (needsClusterIP(service) && needsClusterIP(old)) keepAddresses(service, old);

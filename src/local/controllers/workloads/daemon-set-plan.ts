@@ -24,7 +24,7 @@ export interface DaemonSetPlan {
   recheckMs: number | undefined;
 }
 
-/** What a daemon's pod endures without being told to: it must be there before its node is in order. */
+/** Default tolerations of a daemon's pod: it must run before its node is ready. */
 const DAEMON_TOLERATIONS: readonly Toleration[] = [
   { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute" },
   { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute" },
@@ -114,7 +114,7 @@ function verdict(spec: PodSpec, node: Node): { shouldRun: boolean; mayStay: bool
   return { shouldRun: false, mayStay: !firstUntolerated(spec.tolerations, taints, ["NoExecute"]) };
 }
 
-/** Pods whose node is gone and that were never bound to it: nobody else will clean them up. */
+/** Pods whose node is gone and that were never bound to it: no other controller cleans them up. */
 function strayPods({ pods }: ObservedDaemonSet, places: Map<string, Place>): Pod[] {
   return pods.filter((pod) => {
     const target = targetNode(pod);

@@ -38,7 +38,7 @@ export function capacityForCurrent(
   return size + Math.min(room, bounds.replicas - size);
 }
 
-/** Someone changed `spec.replicas`: told by the sets still carrying the number they were last sized for. */
+/** `spec.replicas` was changed: the sets still carry the number they were last sized for. */
 export function isScaling(deployment: Deployment, { current, old }: ReplicaSets): boolean {
   return [...old, ...(current ? [current] : [])].some((set) => {
     const sizedFor = set.metadata.annotations?.[DESIRED_REPLICAS];

@@ -8,7 +8,7 @@ import type { LabelSelector, Pod } from "../workload-types.ts";
 export interface AdoptedPods {
   /** Owned and matching. */
   mine: Pod[];
-  /** Matching and owned by nobody: to be adopted. */
+  /** Matching and without an owner: to be adopted. */
   adopt: Pod[];
   /** Owned, but their labels no longer match: to be let go. */
   release: Pod[];

@@ -71,7 +71,7 @@ export function replicaSetLoop(context: ControllerContext): ControllerLoop {
   };
 }
 
-/** A pod that nobody owns may be for any set of its namespace whose selector it matches. */
+/** A pod without an owner may be for any set of its namespace whose selector it matches. */
 function setsFor({ informers }: ControllerContext, pod: Pod): string[] {
   const owner = controllerOf(pod);
   if (owner) return owner.kind === "ReplicaSet" ? [`${pod.metadata.namespace}/${owner.name}`] : [];

@@ -22,7 +22,7 @@ export async function removeAll(kernel: Kernel, places: Places): Promise<void> {
   rmSync(places.directory, { recursive: true, force: true });
 }
 
-/** What a cluster of this name left that nobody looks after any more. Whether there was any. */
+/** Removes what a dead cluster of this name left. Whether there was any. */
 export async function removeLeftovers(kernel: Kernel, cluster: string): Promise<boolean> {
   const places = placesOf(cluster, kernel.cgroup.root() ?? "");
   const isThere = existsSync(places.directory) || kernel.netns.names().some((name) => places.owns(name));
@@ -31,7 +31,7 @@ export async function removeLeftovers(kernel: Kernel, cluster: string): Promise<
   return true;
 }
 
-/** The process that has it now; undefined when that is nobody, or nobody who lives. */
+/** The process that owns it now; undefined without one, or if it is dead. */
 function ownerOf(places: Places): number | undefined {
   if (!existsSync(places.owner)) return undefined;
   const [pid = "", start = ""] = readFileSync(places.owner, "utf8").split(" ");

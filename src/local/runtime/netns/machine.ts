@@ -18,7 +18,7 @@ export interface Machine {
   readonly cgroup: string;
   /** Where a path of the node is for us. */
   path(path: string): string;
-  /** Words to put before a command so that it runs on the node; in another network namespace than the node's if told. */
+  /** The prefix of a command that runs on the node; optionally in another network namespace. */
   on(netns?: string): string[];
   run(command: readonly string[], options?: RunOptions): Promise<Ran>;
   /** Ends everything on it. What it held is gone with it. */

@@ -62,7 +62,7 @@ export function overlayLine(lower: string, base: string): string {
   return shellLine("mount", "-t", "overlay", "overlay", "-o", layers, `${base}/root`);
 }
 
-/** What every root has beside files. In the network namespace it is for: `/sys` shows the devices of where it was mounted. */
+/** What every root has in addition to files. In the network namespace it is for: `/sys` shows the devices of where it was mounted. */
 export function systemLines(): string[] {
   return [
     shellLine("mkdir", "-p", "proc", "sys", "dev", "run", "tmp"),

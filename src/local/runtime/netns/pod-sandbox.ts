@@ -46,7 +46,7 @@ export async function createSandbox(
     links.close();
     result = await addToNetwork(machine, attachment);
   } catch (error) {
-    // What failed halfway is taken back before anybody tries again.
+    // What failed halfway is undone before the next try.
     await remove();
     throw error;
   }
@@ -67,6 +67,6 @@ async function untilDone(act: () => Promise<void>, stays: () => boolean): Promis
   }
 }
 
-/** One that a killed predecessor left is not taken over: nobody knows how far it got. */
+/** One that a killed predecessor left is not taken over: its state is unknown. */
 const REMOVE = '[ ! -e "$0" ] || { umount "$0" 2>/dev/null || true; rm -f "$0"; }';
 const MAKE = `${REMOVE}; : > "$0"; unshare --net="$0" true`;

@@ -171,7 +171,7 @@ function chosen<T>(
   );
 }
 
-/** Whoever reads sees the old file or the new one. */
+/** A reader sees the old file or the new one. */
 function write(machine: Machine, path: string, content: string | Buffer): void {
   const there = machine.path(path);
   mkdirSync(dirname(there), { recursive: true });

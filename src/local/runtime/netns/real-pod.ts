@@ -26,7 +26,7 @@ export interface PodContext extends VolumeSources {
   hosts: string;
   /** The address of the `kubernetes` service. */
   apiService: { host: string; port: number };
-  /** Serves the cluster's services on a node as the pod is told to; what it returns stops that. */
+  /** Serves the cluster's services on a node as the pod is configured; what it returns stops that. */
   serveServices(machine: Machine, pod: Pod): () => Promise<void>;
 }
 

@@ -13,7 +13,7 @@ export interface RunOptions {
   timeoutMs?: number;
 }
 
-/** What the tools of the system are looked for in, whoever started us. */
+/** The search path of the system's tools, independent of our parent. */
 export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Runs a program to its end. Never throws: what went wrong is in the answer. */

@@ -15,7 +15,7 @@ export interface Segment {
   close(): void;
 }
 
-/** Documentation ranges: whoever meets them in a rule knows that they are nobody's. */
+/** Documentation ranges: recognisable in a rule, and never routed. */
 const OUTSIDE_ADDRESSES = ["203.0.113.2", "2001:db8:ffff::2"] as const;
 const OUTSIDE_NETWORKS = ["203.0.113.0/24", "2001:db8:ffff::/64"];
 const BY_HAND = 3;

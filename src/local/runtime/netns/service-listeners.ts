@@ -46,7 +46,7 @@ export class ServiceListeners {
     return { host: "127.0.0.1", port: (server.address() as AddressInfo).port };
   }
 
-  /** By a bound socket, since whoever asks for the door wants its number at once. */
+  /** By a bound socket, since the caller needs its number at once. */
   #open(find: () => Target | undefined): Server {
     const here = this.#kernel.netns.openPath("/proc/self/ns/net");
     const fd = this.#kernel.netns.bind(here, { kind: "stream", address: "127.0.0.1", port: 0 });

@@ -1,4 +1,4 @@
-/** What the proxy of one node must know beside services. */
+/** What kube-proxy of one node must know in addition to services. */
 export interface ProxyNode {
   /** The pods' own networks: who asks a cluster address from outside of them looks like the node afterwards. */
   clusterCidrs: readonly string[];

@@ -9,11 +9,11 @@ export interface ServiceChoice {
   /** Asked on any other. */
   outside: Policy;
   backends: Readonly<Record<Policy, readonly ServiceBackend[]>>;
-  /** Lists that something leads to, with somebody in them. */
+  /** Lists that are referenced and not empty. */
   inUse: readonly Policy[];
-  /** Has addresses beside its cluster address. */
+  /** Has addresses in addition to its cluster IP. */
   isExternal: boolean;
-  /** Somebody, here or elsewhere, may answer. */
+  /** There are backends, here or elsewhere. */
   reachable: boolean;
 }
 

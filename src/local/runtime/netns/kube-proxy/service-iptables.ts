@@ -12,7 +12,7 @@ import { type Policy, type ServiceChoice, serviceChoice } from "./service-choice
 
 /**
  * Services as chains and rules of iptables, in the shape of the orchestrator's own proxy: the same chains, names, marks, matches and order,
- * so that whoever looks for such a proxy's rules, or lives beside them, meets here what they meet on a cluster.
+ * so that code that detects kube-proxy's rules, or runs next to them, meets here what it meets on a cluster.
  */
 export interface RestoreQuestion {
   family: 4 | 6;
@@ -65,7 +65,7 @@ const JUMPS = {
   ],
 } as const;
 
-/** Whether the rules are all there still: the proxy looks for a chain that nobody but a flush would take away, in every table. */
+/** Whether the rules are all there still: kube-proxy checks for a chain that only a flush would remove, in every table. */
 export function hasCanaries(saved: string): boolean {
   return (saved.match(/^:KUBE-PROXY-CANARY /gm) ?? []).length === Object.keys(CHAINS).length;
 }
@@ -184,7 +184,7 @@ class ServiceWriter {
     return `-m ${protocol} -p ${protocol} -d ${address} --dport ${this.#row.port}`;
   }
 
-  /** Nobody anywhere is told at once; nobody here leaves the caller to the load balancer, which will not ask here again. */
+  /** Without any backend the client is refused at once; without a local one the packet is dropped, and the load balancer stops sending here. */
   #nobody(policy: Policy): string {
     const { shown } = this.#name;
     if (this.#row.anyBackends && policy === "Local") return `${comment(`${shown} has no local endpoints`)} -j DROP`;

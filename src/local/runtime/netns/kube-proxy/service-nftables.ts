@@ -123,7 +123,7 @@ class ServiceRenderer {
     return `${address} . ${this.#name.protocol} . ${this.#row.port}`;
   }
 
-  /** Nobody anywhere is told at once; nobody here leaves the caller to the load balancer, which will not ask here again. */
+  /** Without any backend the client is refused at once; without a local one the packet is dropped, and the load balancer stops sending here. */
   get #nobody(): string {
     return this.#row.anyBackends ? "drop" : "goto reject-chain";
   }

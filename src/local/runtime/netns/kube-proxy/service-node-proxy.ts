@@ -69,7 +69,7 @@ export class NodeProxy {
     this.#changed();
   }
 
-  /** After it was told of everything there is. */
+  /** After the first full sync. */
   start(): void {
     const { kernel, machine, clock, log, isNodeEligible } = this.#options;
     this.#running = true;
@@ -132,14 +132,14 @@ export class NodeProxy {
     await this.#health.update(healthCheckedServices(this.#rows.values()));
   }
 
-  /** What a proxy in another mode left here would be asked first, and nobody updates it. */
+  /** Rules of another mode would match first, and are never updated. */
   async #takeOver(): Promise<void> {
     const { kernel, machine, mode } = this.#options;
     const others = mode === "iptables" ? "nftables" : "iptables";
     await removeProxyRules({ kernel, netns: machine.netns, mode: others });
   }
 
-  /** Rules somebody took away are written again: the proxy knows no other owner of them. */
+  /** Rules that were removed are written again: kube-proxy knows no other owner of them. */
   #look(): void {
     this.#later(() => {
       this.#turn = this.#turn.then(async () => {

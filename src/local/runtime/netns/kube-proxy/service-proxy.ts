@@ -35,7 +35,7 @@ export class ServiceProxy {
     this.#synced = Promise.all(this.#informers.map(({ synced }) => synced));
   }
 
-  /** Like the service proxies people have, it leaves its rules when it stops: connections go on, and nobody updates them. */
+  /** Like the real kube-proxy, it leaves its rules when it stops: connections continue, and the rules are no longer updated. */
   serve(machine: Machine, pod: Pod): () => Promise<void> {
     const stopping = new AbortController();
     const serving = this.#serve(machine, pod, stopping.signal).catch((error: unknown) => {
@@ -72,7 +72,7 @@ export class ServiceProxy {
     await proxy.stop();
   }
 
-  /** As its pod was told: by flags, or by a config map. */
+  /** As its pod is configured: by flags, or by a ConfigMap. */
   async #settingsOf({ metadata, spec }: Pod): Promise<{ mode: ProxySettings["mode"]; clusterCidrs: string[] }> {
     const namespace = metadata.namespace ?? vendorNames.namespaces.orchestratorSystem;
     const maps = (await this.#options.client.list<KubeObject>(CONFIG_MAPS, { namespace })).items;

@@ -52,7 +52,7 @@ interface Together {
   elements: Map<string, { set: string; key: string; text: string }>;
 }
 
-/** Where two services claim one place the first has it, as ordered by their names: whoever looks twice finds the same. */
+/** Where two services claim one address the first by name has it: the result is stable. */
 function together(services: readonly ServiceObjects[]): Together {
   const all: Together = { affinities: new Map(), chains: new Map(), elements: new Map() };
   for (const { affinities, chains, elements } of services) {

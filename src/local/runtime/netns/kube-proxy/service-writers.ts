@@ -10,7 +10,7 @@ import { serviceTransaction } from "./service-transaction.ts";
 /** Puts the services of one node into its kernel. What it wrote stays when it stops. */
 export interface ServiceRulesWriter {
   write(rows: ReadonlyMap<string, ServicePort>): Promise<void>;
-  /** Whether somebody took the rules away. */
+  /** Whether the rules were removed. */
   areRemoved(): Promise<boolean>;
   close(): void;
 }
@@ -21,7 +21,7 @@ export type RunOnNode = (command: readonly string[], input?: string) => Promise<
 /** Which of the two iptables: `iptables` is the one the system chose. */
 export type IptablesVariant = "iptables" | "iptables-legacy" | "iptables-nft";
 
-/** Everything is written anew at every change, in one transaction per table and family, as the proxy's first mode does. */
+/** Everything is written at every change, in one transaction per table and family, as kube-proxy's iptables mode does. */
 export function iptablesWriter(
   run: RunOnNode,
   node: ProxyNode,
@@ -51,7 +51,7 @@ export function iptablesWriter(
   };
 }
 
-/** Only what differs is written. A table somebody changed or took away is written whole. */
+/** Only what differs is written. A table that another program changed or removed is written whole. */
 export function nftablesWriter(nft: NftPort, node: ProxyNode): ServiceRulesWriter {
   let written: ReadonlyMap<ServicePort, ServiceObjects> | undefined;
   const whole = (objects: readonly ServiceObjects[]) =>
