@@ -5,6 +5,7 @@
 const ROOT = [
   "test/{ebpf,switchover,kernel,netns}/**/*.test.ts",
   "test/agent/{api-outage,lifecycle,two-nodes}.test.ts",
+  "test/attacks/health-ports.test.ts",
   "test/nft/{kernel-accepts,lifecycle,live,overlay,random-packets}.test.ts",
   "test/procedures/switch-canary.test.ts",
   "tools/{kernels/this-kernel,test-run/fresh-machine}.test.mjs",
@@ -20,7 +21,7 @@ const CLUSTER = [
   "src/{apiserver/storage/store-model,procedures/merge/merge-manifest}.test.ts",
 ];
 
-const UNIT = ["src/**/*.test.ts", "test/{conformance,calc,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
+const UNIT = ["src/**/*.test.ts", "test/{attacks,conformance,calc,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
 
 export const PROJECTS = [
   {
