@@ -1,4 +1,4 @@
-import { CNI_CODES, type CniAnswer, type CniError, type CniRequest } from "../api/protocol/cni.ts";
+import { CNI_CODES, CNI_COMMANDS, type CniAnswer, type CniError, type CniRequest } from "../api/protocol/cni.ts";
 import { StatusError } from "../api/status.ts";
 import { isUnreachable } from "../cluster/failures.ts";
 import type { Clock } from "../kit/clock.ts";
@@ -23,7 +23,10 @@ export interface CniServiceOptions {
 export function cniService(options: CniServiceOptions): (question: unknown) => Promise<CniAnswer> {
   const { metrics, clock, log } = options;
   return async (question) => {
-    const request = question as CniRequest;
+    if (!isRequest(question)) {
+      return { error: { code: CNI_CODES.invalidEnvironment, msg: "this is not a request of the plugin" } };
+    }
+    const request = question;
     const { command, containerId, args } = request;
     const began = clock.now();
     const pod = args?.["K8S_POD_NAME"] && `${args["K8S_POD_NAMESPACE"]}/${args["K8S_POD_NAME"]}`;
@@ -69,6 +72,15 @@ async function act({ pods, notReady, impaired }: CniServiceOptions, request: Cni
     default:
       return { error: { code: CNI_CODES.invalidEnvironment, msg: `command ${String(request.command)} is unknown` } };
   }
+}
+
+/** The socket is root's; a request of an older or a broken plugin is answered all the same, and not acted on. */
+function isRequest(question: unknown): question is CniRequest {
+  if (typeof question !== "object" || question === null) return false;
+  const { command, containerId, netns, ifname, args, config } = question as Record<string, unknown>;
+  const texts = [containerId, netns, ifname].every((text) => text === undefined || typeof text === "string");
+  const maps = [args, config].every((map) => map === undefined || (typeof map === "object" && map !== null));
+  return (CNI_COMMANDS as readonly unknown[]).includes(command) && texts && maps;
 }
 
 /** Worth another try by itself: nothing about the pod is wrong. */

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { vendorNames } from "../api/names.ts";
+import { LOOPBACK } from "../cluster/program.ts";
 import { errors } from "./errors.ts";
 
 /** What the container's environment says, read once. What the cluster says (DataplaneConfiguration) is followed, not configured. */
@@ -8,9 +9,11 @@ export interface AgentConfig {
   podName: string;
   namespace: string;
   version: string;
+  healthHost: string;
   healthPort: number;
-  /** Undefined: metrics are served on the health port. */
+  /** Undefined: no metrics are served. */
   metricsPort: number | undefined;
+  metricsHost: string;
   /** Whether pods are connected by us; otherwise only policy is ours. */
   connectsPods: boolean;
   /** 0: found from the uplink. */
@@ -42,8 +45,10 @@ export function readAgentConfig(env: Env): AgentConfig {
     podName: env["POD_NAME"] || "",
     namespace: env["NAMESPACE"] || vendorNames.namespaces.system,
     version: env["VENDOR_VERSION"] || "",
+    healthHost: env["HEALTH_HOST"] || LOOPBACK,
     healthPort: number(env, "HEALTH_PORT", 9099, 65_535),
     metricsPort: env["METRICS_PORT"] ? number(env, "METRICS_PORT", 0, 65_535) : undefined,
+    metricsHost: env["METRICS_HOST"] || LOOPBACK,
     connectsPods: (env["CNI_TYPE"] || "Vendor") === "Vendor",
     mtu: number(env, "MTU", 0, 65_535),
     autodetection: {

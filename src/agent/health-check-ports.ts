@@ -1,5 +1,6 @@
-import { createServer, type Server } from "node:http";
+import type { Server } from "node:http";
 import type { ServicePort } from "../calc/model.ts";
+import { httpFront } from "../kit/http-front.ts";
 import type { Log } from "../kit/log.ts";
 
 /** Makes a server listen on a port of the node; rejects where it cannot. A test, or the embedded cluster, listens in a namespace. */
@@ -84,17 +85,18 @@ export class HealthCheckPorts {
   }
 
   #server(port: number): Server {
-    return createServer((_, response) => {
-      const service = this.#services.get(port);
-      const { namespace = "", name = "", localEndpoints = 0 } = service ?? {};
-      const serviceProxyHealthy = this.#options.healthy();
-      response.writeHead(localEndpoints > 0 && serviceProxyHealthy ? 200 : 503, {
-        "content-type": "application/json",
-        "x-content-type-options": "nosniff",
-        "x-load-balancing-endpoint-weight": String(localEndpoints),
-      });
-      response.end(JSON.stringify({ service: { namespace, name }, localEndpoints, serviceProxyHealthy }));
-    });
+    const { healthy, log } = this.#options;
+    const answer = () => {
+      const { namespace = "", name = "", localEndpoints = 0 } = this.#services.get(port) ?? {};
+      const serviceProxyHealthy = healthy();
+      return {
+        status: localEndpoints > 0 && serviceProxyHealthy ? 200 : 503,
+        type: "application/json",
+        headers: { "x-load-balancing-endpoint-weight": String(localEndpoints) },
+        body: JSON.stringify({ service: { namespace, name }, localEndpoints, serviceProxyHealthy }),
+      };
+    };
+    return httpFront({ answer, log });
   }
 }
 

@@ -1,5 +1,6 @@
-import { createServer, type Server } from "node:http";
+import type { Server } from "node:http";
 import { type Clock, sleep } from "../kit/clock.ts";
+import { httpFront } from "../kit/http-front.ts";
 import type { Log } from "../kit/log.ts";
 import { closed, type ListenOnNode } from "./health-check-ports.ts";
 
@@ -28,21 +29,17 @@ export function isNodeEligible(
 }
 
 /** `/healthz` for load balancers, which also asks about the node, and `/livez`, which is about the proxy alone. */
-function proxyHealthServer(state: () => ProxyHealthState, clock: Clock): Server {
-  return createServer((request, response) => {
-    const path = new URL(request.url ?? "/", "http://local").pathname;
-    if (path !== "/healthz" && path !== "/livez") {
-      response.writeHead(404, { "content-type": "text/plain; charset=utf-8" }).end("there is /healthz and /livez\n");
-      return;
-    }
-    const { lastUpdated, healthy, nodeEligible } = state();
-    const isWell = path === "/healthz" ? healthy && nodeEligible : healthy;
-    response.writeHead(isWell ? 200 : 503, {
-      "content-type": "application/json",
-      "x-content-type-options": "nosniff",
-    });
-    const times = { lastUpdated: new Date(lastUpdated), currentTime: new Date(clock.now()) };
-    response.end(JSON.stringify({ ...times, ...(path === "/healthz" && { nodeEligible }) }));
+export function proxyHealthServer(state: () => ProxyHealthState, clock: Clock, log: Log): Server {
+  return httpFront({
+    log,
+    answer: ({ path }) => {
+      if (path !== "/healthz" && path !== "/livez") return { status: 404, body: "there is /healthz and /livez\n" };
+      const { lastUpdated, healthy, nodeEligible } = state();
+      const isWell = path === "/healthz" ? healthy && nodeEligible : healthy;
+      const times = { lastUpdated: new Date(lastUpdated), currentTime: new Date(clock.now()) };
+      const body = JSON.stringify({ ...times, ...(path === "/healthz" && { nodeEligible }) });
+      return { status: isWell ? 200 : 503, body, type: "application/json" };
+    },
   });
 }
 
@@ -68,7 +65,7 @@ export async function serveProxyHealth(options: ProxyHealthOptions): Promise<voi
   if (port === 0) return;
   let logged = false;
   while (!signal.aborted) {
-    const server = proxyHealthServer(state, clock);
+    const server = proxyHealthServer(state, clock, log);
     try {
       await listen(server, port);
       log.info({ port }, "serving the health checks of Services on this node");

@@ -1,13 +1,11 @@
 import { spawn } from "node:child_process";
-import { createServer } from "node:http";
 import { join } from "node:path";
 import { clusterEnv } from "../cluster/config.ts";
 import { httpsTransport } from "../cluster/https-transport.ts";
 import { loadConnection } from "../cluster/kubeconfig.ts";
 import type { Program, ProgramContext } from "../cluster/program.ts";
 import { realKernel } from "../kernel/kernel.ts";
-import { healthServer } from "../kit/health-server.ts";
-import { METRICS_CONTENT_TYPE, type Metrics } from "../kit/metrics.ts";
+import { healthServer, metricsServer } from "../kit/health-server.ts";
 import { type AgentConfig, readAgentConfig } from "./config.ts";
 import { openDataplanes } from "./dataplanes.ts";
 import { type RunningAgent, startAgent } from "./start-agent.ts";
@@ -52,19 +50,14 @@ function startWatchdog({ log }: ProgramContext): void {
 async function serveHealth(world: ProgramContext, config: AgentConfig, agent: RunningAgent): Promise<void> {
   const live = { loops: () => agent.stuck() };
   const ready = { model: () => agent.notReady() };
-  const metrics = config.metricsPort === undefined ? { metrics: agent.metrics } : {};
-  await world.listen(healthServer({ live, ready, ...metrics }), config.healthPort);
-  if (config.metricsPort !== undefined) await world.listen(metricsServer(agent), config.metricsPort);
-}
-
-function metricsServer(agent: RunningAgent) {
-  const text = (metrics: Metrics) => metrics.text();
-  return createServer((_request, response) => {
-    void agent.refreshMetrics().then(
-      () => response.writeHead(200, { "content-type": METRICS_CONTENT_TYPE }).end(text(agent.metrics)),
-      (error: unknown) => response.writeHead(500).end(String(error)),
-    );
-  });
+  const { log } = world;
+  await world.listen(healthServer({ live, ready, log }), config.healthPort, config.healthHost);
+  if (config.metricsPort === undefined) return;
+  const text = async () => {
+    await agent.refreshMetrics();
+    return agent.metrics.text();
+  };
+  await world.listen(metricsServer(text, log), config.metricsPort, config.metricsHost);
 }
 
 function untilAborted(signal: AbortSignal): Promise<void> {

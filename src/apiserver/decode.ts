@@ -21,6 +21,14 @@ export function fieldValidationOf(query: URLSearchParams): FieldValidation {
   throw badRequest(`invalid fieldValidation "${asked}": must be one of Ignore, Warn or Strict`);
 }
 
+/** An alias of aliases grows exponentially; so many copies of one node are no document of a person. */
+const MOST_ALIASES = 100;
+
+const MOST_DEPTH = 1_000;
+const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP, DASH, QUESTION, SPACE] = [..."[]{}-? "].map((letter) =>
+  letter.charCodeAt(0),
+);
+
 const JSON_TYPES = ["application/json", "application/yaml", "application/apply-patch+yaml"];
 
 /** The body as plain data. YAML is welcome wherever JSON is. */
@@ -38,10 +46,34 @@ export function parseBody(body: Buffer, contentType: string | undefined): unknow
 }
 
 function parseYaml(text: string): unknown {
-  const document = parseDocument(text, { prettyErrors: true, uniqueKeys: true });
-  const problem = document.errors[0];
-  if (problem) throw badRequest(`error parsing YAML: ${problem.message.split("\n")[0]}`);
-  return document.toJS();
+  if (nestsDeeply(text)) throw badRequest(`error parsing YAML: exceeded max depth ${MOST_DEPTH}`);
+  try {
+    const document = parseDocument(text, { prettyErrors: true, uniqueKeys: true });
+    const problem = document.errors[0];
+    if (problem) throw problem;
+    return document.toJS({ maxAliasCount: MOST_ALIASES });
+  } catch (cause) {
+    // Aliases that multiply, or nesting that is too deep, are found only when values are made.
+    throw badRequest(`error parsing YAML: ${(cause as Error).message.split("\n")[0]}`);
+  }
+}
+
+/**
+ * Whether brackets or list markers open more levels than any document has. The parser needs time by the square of the depth, so it must not
+ * see such a text. Quotes are not looked at: text that opens so many brackets and closes none is refused, too.
+ */
+function nestsDeeply(text: string): boolean {
+  let depth = 0;
+  let markers = 0;
+  for (let at = 0; at < text.length; at++) {
+    const letter = text.charCodeAt(at);
+    if (letter === OPEN_LIST || letter === OPEN_MAP) depth++;
+    else if (letter === CLOSE_LIST || letter === CLOSE_MAP) depth = Math.max(0, depth - 1);
+    if (letter === DASH || letter === QUESTION) markers++;
+    else if (letter !== SPACE) markers = 0;
+    if (depth > MOST_DEPTH || markers > MOST_DEPTH) return true;
+  }
+  return false;
 }
 
 /** An object of this kind out of a request body, unknown fields dealt with as asked. */

@@ -21,10 +21,11 @@ export interface ProgramContext {
   signal: AbortSignal;
   log: Log;
   /**
-   * Starts listening; in a pod on the port named, elsewhere on any free loopback port. Says where. The world closes what listens
-   * when the program has ended; a program that must finish answers first closes its server itself.
+   * Starts listening; in a pod on the port and address named, elsewhere on any free loopback port. Without an address, on every one of
+   * the pod's. Says where. The world closes what listens when the program has ended; a program that must finish answers first closes
+   * its server itself.
    */
-  listen(server: HttpServer | HttpsServer, port: number): Promise<ListenAddress>;
+  listen(server: HttpServer | HttpsServer, port: number, host?: string): Promise<ListenAddress>;
 }
 
 export interface ListenAddress {
@@ -34,6 +35,9 @@ export interface ListenAddress {
 
 /** Resolves after a graceful stop. Throws a `CodedError` to end with its exit code, anything else to end with 1. */
 export type Program = (world: ProgramContext) => Promise<void>;
+
+/** Where a program answers health if its environment does not say: the platform's manifests name the pod's address where it is to be reached. */
+export const LOOPBACK = "127.0.0.1";
 
 /** The world of a real pod, or of a developer's shell with a kubeconfig. */
 export function podContext(
@@ -46,7 +50,7 @@ export function podContext(
     signal,
     log,
     transport: () => httpsTransport(loadConnection({}, clusterEnv(env, false))),
-    listen: (server, port) => listenOn(server, { port }),
+    listen: (server, port, host) => listenOn(server, { port, ...(host !== undefined && { host }) }),
   };
 }
 

@@ -35,7 +35,9 @@ export async function runPlugin(env: PluginEnv, input: string, ask: RequestAgent
     return await answered(request, ask);
   } catch (error) {
     if (error instanceof Refusal) return fail(error.problem, error.cniVersion);
-    throw error;
+    // A runtime reads nothing but JSON: a defect of ours is one answer, too.
+    const details = error instanceof Error ? error.message : String(error);
+    return fail({ code: CNI_CODES.failed, msg: "the plugin failed", details }, CNI_VERSIONS.at(-1) as string);
   }
 }
 
@@ -51,6 +53,10 @@ async function answered(request: CniRequest, ask: RequestAgent): Promise<PluginE
     const code = command === "STATUS" ? CNI_CODES.notAvailable : CNI_CODES.tryAgainLater;
     const details = error instanceof Error ? error.message : String(error);
     throw new Refusal({ code, msg: "the node's agent does not answer", details }, config.cniVersion);
+  }
+  if (typeof answer !== "object" || answer === null) {
+    const problem = { code: CNI_CODES.failed, msg: "the node's agent gave an answer that cannot be read" };
+    throw new Refusal(problem, config.cniVersion);
   }
   if ("error" in answer) throw new Refusal(answer.error, config.cniVersion);
   return command === "ADD" && answer.result

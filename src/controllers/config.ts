@@ -1,10 +1,12 @@
 import { vendorNames } from "../api/names.ts";
+import { LOOPBACK } from "../cluster/program.ts";
 import { errors } from "./errors.ts";
 
 /** What the container's environment says, read once. What it says about the work wins over the configuration resource. */
 export interface ControllersConfig {
   podName: string;
   namespace: string;
+  healthHost: string;
   healthPort: number;
   /** Where the service keeps its objects. We work on those in the orchestrator; of etcd we know nothing. */
   datastore: "orchestrator" | "etcd";
@@ -27,6 +29,7 @@ export function readControllersConfig(env: Env): ControllersConfig {
   return {
     podName: env["POD_NAME"] || vendorNames.workloads.kubeControllers,
     namespace: env["NAMESPACE"] || vendorNames.namespaces.system,
+    healthHost: env["HEALTH_HOST"] || LOOPBACK,
     healthPort: port(env, "HEALTH_PORT", 9094),
     datastore: env["DATASTORE_TYPE"]?.startsWith("etcd") ? "etcd" : "orchestrator",
     overrides: { enabled: controllerNames(env), autoHostEndpoints: onOff(env, "AUTO_HOST_ENDPOINTS") },

@@ -1,16 +1,21 @@
-import { createServer, type Server } from "node:http";
+import type { Server } from "node:http";
 import type { ProgramContext } from "../cluster/program.ts";
-import { METRICS_CONTENT_TYPE, type Metrics } from "../kit/metrics.ts";
+import { metricsServer } from "../kit/health-server.ts";
+import type { Metrics } from "../kit/metrics.ts";
 
 /** Serves metrics on the port the settings name, and moves when they do. 0 is off. */
 export interface MetricsPort {
   /** What to print on the port health is answered on: nothing unless it is that one. */
-  alongside: Metrics;
+  alongside(): string;
   use(port: number): void;
   close(): void;
 }
 
-export function metricsPort(world: ProgramContext, metrics: Metrics, healthPort: number): MetricsPort {
+export function metricsPort(
+  world: ProgramContext,
+  metrics: Metrics,
+  { healthHost, healthPort }: { healthHost: string; healthPort: number },
+): MetricsPort {
   let port = healthPort;
   let server: Server | undefined;
   const close = () => {
@@ -19,16 +24,16 @@ export function metricsPort(world: ProgramContext, metrics: Metrics, healthPort:
     server = undefined;
   };
   return {
-    alongside: { ...metrics, text: () => (port === healthPort ? metrics.text() : "") },
+    alongside: () => (port === healthPort ? metrics.text() : ""),
     use(wanted) {
       if (wanted === port) return;
       close();
       port = wanted;
       if (port === 0 || port === healthPort) return;
-      server = createServer((_request, response) => {
-        response.writeHead(200, { "content-type": METRICS_CONTENT_TYPE }).end(metrics.text());
-      });
-      world.listen(server, port).catch((error: unknown) => world.log.error({ port, error }, "cannot serve metrics"));
+      server = metricsServer(() => metrics.text(), world.log);
+      world
+        .listen(server, port, healthHost)
+        .catch((error: unknown) => world.log.error({ port, error }, "cannot serve metrics"));
     },
     close,
   };

@@ -23,7 +23,7 @@ export const controllersProgram: Program = async (world) => {
   const config = readControllersConfig(world.env);
   const allMetrics = createMetrics();
   const metrics = controllersMetrics(allMetrics);
-  const serving = metricsPort(world, allMetrics, config.healthPort);
+  const serving = metricsPort(world, allMetrics, config);
   let severity: Settings["logSeverityScreen"] = "Info";
   const log = severityLog(world.log, () => severity);
   const client = createClient(world.transport(), { userAgent: NAME });
@@ -41,7 +41,8 @@ export const controllersProgram: Program = async (world) => {
       return kinds.length === 0 ? undefined : `waiting for the first list of ${kinds.join(", ")}`;
     },
   };
-  await world.listen(healthServer({ ready, metrics: serving.alongside }), config.healthPort);
+  const health = healthServer({ ready, metrics: serving.alongside, log: world.log });
+  await world.listen(health, config.healthPort, config.healthHost);
 
   const lead = async (signal: AbortSignal): Promise<void> => {
     log.info({}, "leading");

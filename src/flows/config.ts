@@ -1,14 +1,20 @@
+import { LOOPBACK } from "../cluster/program.ts";
 import { errors } from "./errors.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
 export interface FlowsConfig {
   port: number;
+  healthHost: string;
   healthPort: number;
 }
 
 export function readFlowsConfig(env: Env, port: number): FlowsConfig {
-  return { port: portOf(env, "PORT", port), healthPort: portOf(env, "HEALTH_PORT", 8080) };
+  return {
+    healthHost: env["HEALTH_HOST"] || LOOPBACK,
+    port: portOf(env, "PORT", port),
+    healthPort: portOf(env, "HEALTH_PORT", 8080),
+  };
 }
 
 function portOf(env: Env, name: string, otherwise: number): number {

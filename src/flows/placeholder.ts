@@ -1,8 +1,8 @@
-import { createServer, type RequestListener, type Server } from "node:http";
-import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import type { Server } from "node:http";
 import type { Program, ProgramContext } from "../cluster/program.ts";
 import { programTls } from "../cluster/program-tls.ts";
 import { healthServer } from "../kit/health-server.ts";
+import { httpFront } from "../kit/http-front.ts";
 import { readFlowsConfig } from "./config.ts";
 
 /**
@@ -23,20 +23,21 @@ interface Part {
 }
 
 async function placeholder(world: ProgramContext, part: Part): Promise<void> {
-  const { port, healthPort } = readFlowsConfig(world.env, part.port);
+  const { log } = world;
+  const { port, healthHost, healthPort } = readFlowsConfig(world.env, part.port);
   await world.listen(answeringServer(world, part), port);
-  await world.listen(healthServer({}), healthPort);
-  world.log.info({ port, healthPort }, `answering health, and 501 to everything else: ${part.message}`);
+  await world.listen(healthServer({ log }), healthPort, healthHost);
+  log.info({ port, healthPort }, `answering health, and 501 to everything else: ${part.message}`);
   if (world.signal.aborted) return;
   await new Promise<void>((resolve) => world.signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-function answeringServer({ env }: ProgramContext, { message, tls }: Part): Server | TlsServer {
+function answeringServer({ env, log }: ProgramContext, { message, tls }: Part): Server {
   const body = `${JSON.stringify({ code: 501, reason: "NotImplemented", message })}\n`;
-  const answer: RequestListener = (_request, response) => {
-    response.writeHead(501, { "content-type": "application/json" });
-    response.end(body);
-  };
   const pair = tls ? programTls(env) : undefined;
-  return pair ? createTlsServer({ cert: pair.certificate, key: pair.key }, answer) : createServer(answer);
+  return httpFront({
+    answer: () => ({ status: 501, body, type: "application/json" }),
+    log,
+    ...(pair && { tls: { cert: pair.certificate, key: pair.key } }),
+  });
 }

@@ -45,6 +45,10 @@ export const errors = defineErrors({
     args: ["why"],
     say: (why: string) => `this is not a BPF object that can be loaded: ${why}`,
   },
+  KERNEL_BROKEN_MESSAGE: {
+    args: ["what"],
+    say: (what: string) => `the kernel sent a message about ${what} that cannot be read`,
+  },
   KERNEL_NO_FUNCTION: {
     args: ["name"],
     say: (name: string) => `the kernel has no function ${name} that programs may call`,

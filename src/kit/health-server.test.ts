@@ -61,7 +61,7 @@ describe("a health server", () => {
   it("prints metrics where there are any, and nothing else", async () => {
     const metrics = createMetrics();
     metrics.counter("starts_total", "Starts.").add();
-    const get = await serve({ metrics });
+    const get = await serve({ metrics: () => metrics.text() });
     const answer = await get("/metrics");
     expect(answer.text).toContain("starts_total 1");
     expect(answer.type).toContain("version=0.0.4");

@@ -1,5 +1,7 @@
-import { createServer, type Server, type ServerResponse } from "node:http";
-import { METRICS_CONTENT_TYPE, type Metrics } from "./metrics.ts";
+import type { Server } from "node:http";
+import { type FrontReply, type FrontRequest, httpFront } from "./http-front.ts";
+import type { Log } from "./log.ts";
+import { METRICS_CONTENT_TYPE } from "./metrics.ts";
 
 /** Nothing when all is well, else one sentence that says what is not. A check that throws is not well either. */
 export type HealthCheck = () => string | undefined | Promise<string | undefined>;
@@ -10,31 +12,43 @@ export interface HealthServerOptions {
   live?: HealthChecks;
   /** What must be so before others should rely on us. */
   ready?: HealthChecks;
-  metrics?: Metrics;
+  /** The text of `/metrics`; left out, there is none on this port. */
+  metrics?: () => string | Promise<string>;
+  log?: Pick<Log, "warn">;
 }
 
 /**
  * `/livez` and `/readyz` answer 200 or 503, with one line per check (`[+]leader ok`, `[-]informers failed: …`) when something is wrong or
- * `?verbose` is asked for; `/livez/NAME` and `/readyz/NAME` ask one check. `/metrics` prints the metrics. Not started: `world.listen` does.
+ * `?verbose` is asked for; `/livez/NAME` and `/readyz/NAME` ask one check. `/metrics` prints the metrics if there are any. Not started: `world.listen` does.
  */
-export function healthServer({ live = {}, ready = {}, metrics }: HealthServerOptions): Server {
-  return createServer((request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? "/", "http://local");
-    const [, first = "", ...rest] = pathname.split("/");
+export function healthServer({ live = {}, ready = {}, metrics, log }: HealthServerOptions): Server {
+  const answer = async ({ path, query }: FrontRequest): Promise<FrontReply> => {
+    const [, first = "", ...rest] = path.split("/");
     const only = rest.join("/");
-    if (request.method !== "GET" && request.method !== "HEAD")
-      return answer(response, 405, "only GET is served here\n");
-    if (first === "metrics" && metrics) return answer(response, 200, metrics.text(), METRICS_CONTENT_TYPE);
+    if (first === "metrics" && only === "" && metrics) return metricsReply(await metrics());
     const checks = first === "livez" ? live : first === "readyz" ? ready : undefined;
     const asked = checks && only !== "" ? one(checks, only) : checks;
-    if (!asked) return answer(response, 404, "there is /livez, /readyz and /metrics\n");
-    void runHealthChecks(asked).then(({ well, lines }) => {
-      const text =
-        well && !searchParams.has("verbose") ? "ok" : `${lines.join("\n")}\n${first} ${well ? "passed" : "failed"}\n`;
-      answer(response, well ? 200 : 503, text);
-    });
-    return undefined;
+    if (!asked) return { status: 404, body: `there is /livez${metrics ? ", /readyz and /metrics" : " and /readyz"}\n` };
+    const { well, lines } = await runHealthChecks(asked);
+    const body = well && !query.has("verbose") ? "ok" : `${lines.join("\n")}\n${first} ${well ? "passed" : "failed"}\n`;
+    return { status: well ? 200 : 503, body };
+  };
+  return httpFront({ answer, ...(log && { log }) });
+}
+
+/** `/metrics`, and nothing else. */
+export function metricsServer(metrics: () => string | Promise<string>, log?: Pick<Log, "warn">): Server {
+  return httpFront({
+    answer: async ({ path }) =>
+      path === "/metrics" || path === "/"
+        ? metricsReply(await metrics())
+        : { status: 404, body: "there is /metrics\n" },
+    ...(log && { log }),
   });
+}
+
+function metricsReply(body: string): FrontReply {
+  return { status: 200, body, type: METRICS_CONTENT_TYPE };
 }
 
 function one(checks: HealthChecks, name: string): HealthChecks | undefined {
@@ -61,9 +75,4 @@ async function problemOf(check: HealthCheck): Promise<string | undefined> {
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
-}
-
-function answer(response: ServerResponse, status: number, body: string, type = "text/plain; charset=utf-8"): void {
-  response.writeHead(status, { "content-type": type, "x-content-type-options": "nosniff" });
-  response.end(body);
 }

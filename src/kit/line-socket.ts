@@ -10,6 +10,8 @@ export interface LineServer {
 /** A request longer than this is not from a client of ours. */
 const LONGEST = 4 * 1024 * 1024;
 
+const QUESTION_MS = 10_000;
+
 /**
  * Listens at `path`, replacing an earlier socket: a process that was killed leaves its socket behind.
  * Only the user we run as may connect. What `replyTo` throws ends the connection without an answer.
@@ -76,12 +78,18 @@ async function answerOne(socket: Socket, answer: (question: unknown) => Promise<
 async function lineFrom(socket: Socket): Promise<string> {
   let text = "";
   socket.setEncoding("utf8");
+  // A connection on which no whole question comes would stay for ever.
+  socket.setTimeout(QUESTION_MS, () => socket.destroy());
   for await (const part of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<string>) {
     text += part;
     if (text.length > LONGEST) throw new Error("the question is too long");
     const end = text.indexOf("\n");
-    if (end >= 0) return text.slice(0, end);
+    if (end >= 0) {
+      socket.setTimeout(0);
+      return text.slice(0, end);
+    }
   }
+  socket.setTimeout(0);
   return text;
 }
 

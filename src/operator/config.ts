@@ -1,6 +1,7 @@
 import { vendorNames } from "../api/names.ts";
 import { parseVersion } from "../api/tables/version.ts";
 import { INSTALLED_RELEASE } from "../api/tables/version-gates.ts";
+import { LOOPBACK } from "../cluster/program.ts";
 import { errors } from "./errors.ts";
 
 /** The environment of the operator's Deployment. */
@@ -11,7 +12,11 @@ export interface OperatorConfig {
   identity: string;
   /** The release this operator installs. */
   version: string;
+  healthHost: string;
   healthPort: number;
+  /** Undefined: no metrics are served. */
+  metricsPort: number | undefined;
+  metricsHost: string;
 }
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -27,7 +32,10 @@ export function readOperatorConfig(env: Env): OperatorConfig {
     namespace,
     identity: `${env["POD_NAME"] || "vendor-operator"}_${crypto.randomUUID()}`,
     version,
+    healthHost: env["HEALTH_HOST"] || LOOPBACK,
     healthPort: port(env, "HEALTH_PORT", HEALTH_PORT),
+    metricsPort: env["METRICS_PORT"] ? port(env, "METRICS_PORT", HEALTH_PORT) : undefined,
+    metricsHost: env["METRICS_HOST"] || LOOPBACK,
   });
 }
 

@@ -2,7 +2,7 @@ import { type Client, createClient } from "../cluster/client.ts";
 import { electLeader } from "../cluster/leader.ts";
 import type { Program } from "../cluster/program.ts";
 import { systemClock } from "../kit/clock.ts";
-import { healthServer } from "../kit/health-server.ts";
+import { healthServer, metricsServer } from "../kit/health-server.ts";
 import { createMetrics } from "../kit/metrics.ts";
 import { MANAGER } from "./apply.ts";
 import { type OperatorConfig, readOperatorConfig } from "./config.ts";
@@ -51,7 +51,14 @@ export const operatorProgram: Program = async (world) => {
 
   await refuseToBeSecond(client, config);
   const ready = () => readiness(observer, running);
-  await world.listen(healthServer({ ready: { operator: ready }, metrics: registry }), config.healthPort);
+  await world.listen(healthServer({ ready: { operator: ready }, log }), config.healthPort, config.healthHost);
+  if (config.metricsPort !== undefined) {
+    await world.listen(
+      metricsServer(() => registry.text(), log),
+      config.metricsPort,
+      config.metricsHost,
+    );
+  }
   const election = electLeader(
     {
       client,

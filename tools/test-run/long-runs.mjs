@@ -104,6 +104,13 @@ export const LONG_RUNS = [
     minutes: 20,
   },
   {
+    name: "fuzz",
+    proves: "every listener and parser survives a million hostile inputs in all: no process ends, memory stays flat",
+    files: ["test/attacks/fuzz-parsers", "test/attacks/fuzz-listeners"],
+    env: { FUZZ_INPUTS: "1000000" },
+    minutes: 60,
+  },
+  {
     name: "operator-faults",
     proves: "an operator killed after each single write of an installation ends in the same state",
     files: ["src/operator/faults", "test/operator/faults"],

@@ -5,6 +5,7 @@
 const ROOT = [
   "test/{ebpf,switchover,kernel,netns}/**/*.test.ts",
   "test/agent/{api-outage,lifecycle,two-nodes}.test.ts",
+  "test/attacks/health-ports.test.ts",
   "test/nft/{kernel-accepts,lifecycle,live,overlay,random-packets}.test.ts",
   "test/procedures/switch-canary.test.ts",
   "tools/{kernels/this-kernel,test-run/fresh-machine}.test.mjs",
@@ -16,7 +17,7 @@ const CLUSTER = [
   "src/{local/installed/seed-installed,procedures/run/cut}.test.ts",
   "tools/{containerfile,test-run/whole-run}.test.mjs",
   // Plain calculations, but on thousands of random inputs.
-  "test/{agent/ipam,nft/differential,calc/determinism,calc/differential}.test.ts",
+  "test/{agent/ipam,attacks/fuzz-listeners,attacks/fuzz-parsers,nft/differential,calc/determinism,calc/differential}.test.ts",
   "src/{apiserver/storage/store-model,procedures/merge/merge-manifest}.test.ts",
 ];
 
@@ -27,7 +28,7 @@ const MINUTES = 60_000;
  */
 const STUCK = 10 * MINUTES;
 
-const UNIT = ["src/**/*.test.ts", "test/{conformance,calc,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
+const UNIT = ["src/**/*.test.ts", "test/{attacks,conformance,calc,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
 
 export const PROJECTS = [
   {

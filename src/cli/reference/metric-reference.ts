@@ -15,13 +15,15 @@ const METRIC_SOURCES: Readonly<Record<string, Source>> = {
   "vendor-node": {
     title: "Node agent",
     where:
-      "`/metrics` on the agent's health port (9099; 9199 on `openshift`), on every node. " +
-      "With `nodeMetricsPort` of the Installation they are on that port instead.",
+      "`/metrics` on the port that `nodeMetricsPort` of the Installation names, at the InternalIP of every node. " +
+      "Without it the agent serves no metrics.",
     declare: agentMetrics,
   },
   "vendor-operator": {
     title: "Operator",
-    where: "`/metrics` on port 9440 of the operator's node.",
+    where:
+      "`/metrics` on the port that `METRICS_PORT` in the environment of the operator's container names, on loopback; `METRICS_HOST` " +
+      "chooses another address of the node. Without it the operator serves no metrics.",
     declare: operatorMetrics,
   },
   "vendor-kube-controllers": {

@@ -27,6 +27,9 @@ export const KIND = {
 /** Kinds that say something about a type, but are not a type themselves. */
 const MODIFIERS: readonly number[] = [KIND.typedef, KIND.volatile, KIND.const, KIND.restrict, KIND.typeTag];
 
+/** As the kernel has it: types nest this deep at most. */
+const MOST_MODIFIERS = 32;
+
 export interface BtfMember {
   readonly name: string;
   readonly type: number;
@@ -112,15 +115,19 @@ export class Btf {
   /** The type itself, behind typedefs, const and the like. */
   resolve(id: number): BtfType | undefined {
     let type = this.type(id);
-    while (type && MODIFIERS.includes(type.kind)) type = this.type(type.sizeOrType);
+    for (let steps = 0; type && MODIFIERS.includes(type.kind); steps++) {
+      if (steps > MOST_MODIFIERS) throw errors.KERNEL_BROKEN_OBJECT("a type in its BTF is made of itself");
+      type = this.type(type.sizeOrType);
+    }
     return type;
   }
 
-  sizeOf(id: number): number {
+  sizeOf(id: number, depth = 0): number {
+    if (depth > MOST_MODIFIERS) throw errors.KERNEL_BROKEN_OBJECT("a type in its BTF is made of itself");
     const type = this.resolve(id);
     if (!type) return 0;
     if (type.kind === KIND.pointer) return 8;
-    if (type.array) return type.array.length * this.sizeOf(type.array.element);
+    if (type.array) return type.array.length * this.sizeOf(type.array.element, depth + 1);
     return type.sizeOrType;
   }
 

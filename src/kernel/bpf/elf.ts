@@ -36,6 +36,8 @@ export interface ElfObject {
 
 const HEADER_BYTES = 64;
 const MACHINE_BPF = 247;
+/** A section of zeroes is not in the file; its size is a claim. */
+const MOST_ZEROES = 16 * 1024 * 1024;
 
 export function readElf(file: Uint8Array): ElfObject {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.length);
@@ -68,6 +70,8 @@ function readSections(bytes: Buffer): ElfSection[] {
     const offset = Number(bytes.readBigUInt64LE(at + 24));
     const size = Number(bytes.readBigUInt64LE(at + 32));
     if (type !== SECTION.noBits && offset + size > bytes.length) throw new RangeError("section past the end");
+    if (type === SECTION.noBits && size > MOST_ZEROES)
+      throw errors.KERNEL_BROKEN_OBJECT("a section of it is too large");
     return {
       index,
       nameAt: bytes.readUInt32LE(at),
@@ -86,7 +90,7 @@ function readSymbols(sections: readonly ElfSection[]): ElfSymbol[] {
   const table = sections.find((section) => section.type === SECTION.symbols);
   if (!table) throw errors.KERNEL_BROKEN_OBJECT("it has no symbols");
   const names = sections[table.link]?.data ?? Buffer.alloc(1);
-  return Array.from({ length: table.data.length / 24 }, (_, index) => {
+  return Array.from({ length: Math.floor(table.data.length / 24) }, (_, index) => {
     const at = index * 24;
     const info = table.data.readUInt8(at + 4);
     return {

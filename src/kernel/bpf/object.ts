@@ -88,6 +88,16 @@ const UNTYPED: readonly MapType[] = [
 ];
 
 export function loadObject(bpf: BpfPort, bytes: Uint8Array, options: LoadOptions = {}): BpfObject {
+  try {
+    return loadParts(bpf, bytes, options);
+  } catch (error) {
+    // Offsets and counts in it lead past its end.
+    if (error instanceof RangeError) throw errors.KERNEL_BROKEN_OBJECT("it contradicts itself").from(error);
+    throw error;
+  }
+}
+
+function loadParts(bpf: BpfPort, bytes: Uint8Array, options: LoadOptions): BpfObject {
   const elf = readElf(bytes);
   const types = elf.section(".BTF");
   if (!types) throw errors.KERNEL_BROKEN_OBJECT("it was compiled without types (-g)");

@@ -10,6 +10,7 @@ import {
   NESTED,
   nested,
   readAttributes,
+  reader,
   u8,
   u16be,
 } from "../netlink/netlink-message.ts";
@@ -88,7 +89,7 @@ function encodePorts(tuple: ConntrackTuple): Buffer[] {
   return [u16be(id, sourcePort), u8(type, icmp.type), u8(code, icmp.code)];
 }
 
-export function readEntry({ body }: NetlinkMessage): ConntrackEntry {
+export const readEntry = reader("a connection", ({ body }: NetlinkMessage): ConntrackEntry => {
   const attributes = readAttributes(body, 4);
   const status = attributes.get(ATTR.status)?.readUInt32BE(0) ?? 0;
   const tcp = readAttributes(readAttributes(attributes.get(ATTR.protocolInfo) ?? EMPTY).get(1) ?? EMPTY);
@@ -105,7 +106,7 @@ export function readEntry({ body }: NetlinkMessage): ConntrackEntry {
     tcpState: tcpState === undefined ? undefined : TCP_STATES[tcpState],
     packets: countersOf(attributes),
   };
-}
+});
 
 function countersOf(attributes: Attributes): number | undefined {
   const both = [attributes.get(ATTR.countersOriginal), attributes.get(ATTR.countersReply)];

@@ -1,6 +1,6 @@
 import { errnoOf } from "../errors.ts";
 import { type NetlinkMessage, NetlinkSocket, PROTOCOL } from "../netlink/netlink.ts";
-import { AF_INET, AF_INET6, addressBytes, addressText } from "../netlink/netlink-message.ts";
+import { AF_INET, AF_INET6, addressBytes, addressText, reader } from "../netlink/netlink-message.ts";
 import { inside } from "../netns/netns.ts";
 import type { Netns } from "../netns/netns-port.ts";
 import type { OpenSocket, SocketsPort } from "./sockets-port.ts";
@@ -25,7 +25,7 @@ export function realSockets(netns?: Netns): SocketsPort {
   const list = (protocol: "tcp" | "udp", family: number) =>
     socket
       .dump("listing sockets", MESSAGE.byFamily, request(family, protocol))
-      .map((message) => read(message, protocol));
+      .map((message) => ({ protocol, ...readId(message) }));
   return {
     connected: (protocol, family) =>
       list(protocol, family === 4 ? AF_INET : AF_INET6)
@@ -65,12 +65,11 @@ function request(family: number, protocol: "tcp" | "udp", id?: Buffer): Buffer {
   return bytes;
 }
 
-function read({ body }: NetlinkMessage, protocol: "tcp" | "udp"): Found {
+const readId = reader("a socket", ({ body }: NetlinkMessage): Omit<Found, "protocol"> => {
   const family = body.readUInt8(0);
   const id = Buffer.from(body.subarray(ID.inAnswer, ID.inAnswer + ID.length));
   const length = family === AF_INET ? 4 : 16;
   return {
-    protocol,
     family,
     id,
     cookie: id.readBigUInt64LE(ID.cookie),
@@ -79,7 +78,7 @@ function read({ body }: NetlinkMessage, protocol: "tcp" | "udp"): Found {
     source: addressText(id.subarray(4, 4 + length)),
     destination: addressText(id.subarray(20, 20 + length)),
   };
-}
+});
 
 function destroyed(socket: NetlinkSocket, found: Found): boolean {
   try {

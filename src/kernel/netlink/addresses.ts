@@ -1,6 +1,14 @@
 import { errnoOf } from "../errors.ts";
 import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
-import { addressText, attribute, FLAGS, interfaceAddressBytes, readAttributes, u32 } from "./netlink-message.ts";
+import {
+  addressText,
+  attribute,
+  FLAGS,
+  interfaceAddressBytes,
+  readAttributes,
+  reader,
+  u32,
+} from "./netlink-message.ts";
 import type { InterfaceAddress, NetlinkPort } from "./netlink-port.ts";
 
 export const ADDRESS_MESSAGE = { set: 20, remove: 21, get: 22 } as const;
@@ -42,9 +50,9 @@ function encode({ device, address }: InterfaceAddress, isNew: boolean): Buffer[]
   return [header, attribute(ATTR.local, bytes), attribute(ATTR.address, bytes), ...flags];
 }
 
-export function readAddress({ body }: NetlinkMessage): InterfaceAddress {
+export const readAddress = reader("an address", ({ body }: NetlinkMessage): InterfaceAddress => {
   const attributes = readAttributes(body, 8);
   // On a point-to-point link `address` is the other side's; `local` is ours wherever both are given.
   const bytes = attributes.get(ATTR.local) ?? attributes.get(ATTR.address) ?? Buffer.alloc(4);
   return { device: body.readUInt32LE(4), address: `${addressText(bytes)}/${body.readUInt8(1)}` };
-}
+});

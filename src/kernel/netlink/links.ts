@@ -11,6 +11,7 @@ import {
   macText,
   nested,
   readAttributes,
+  reader,
   text,
   textOf,
   u8,
@@ -126,7 +127,7 @@ function changes(change: LinkChange): Buffer[] {
   return made;
 }
 
-export function readLink({ body }: NetlinkMessage): Link {
+export const readLink = reader("a link", ({ body }: NetlinkMessage): Link => {
   const attributes = readAttributes(body, 16);
   const info = readAttributes(attributes.get(ATTR.info) ?? Buffer.alloc(0));
   const kind = info.has(INFO.kind) ? textOf(info.get(INFO.kind)) : undefined;
@@ -142,7 +143,7 @@ export function readLink({ body }: NetlinkMessage): Link {
     master: attributes.get(ATTR.master)?.readUInt32LE(0),
     vxlan: kind === "vxlan" && data ? readVxlan(readAttributes(data)) : undefined,
   };
-}
+});
 
 function readVxlan(data: Attributes): VxlanSettings {
   const local = data.get(VXLAN.local) ?? data.get(VXLAN.local6);

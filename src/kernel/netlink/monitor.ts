@@ -1,3 +1,4 @@
+import { CodedError } from "../../kit/errors.ts";
 import { type Watch, whenReadable } from "../sys.ts";
 import { ADDRESS_MESSAGE, readAddress } from "./addresses.ts";
 import { LINK_MESSAGE, readLink } from "./links.ts";
@@ -15,7 +16,7 @@ export function monitorHere(onEvent: (event: NetlinkEvent) => void): Watch {
   let open = true;
   const watch = whenReadable(socket.fd, () => {
     const messages = socket.notifications();
-    const events = messages === "lost" ? [{ kind: "lost" } as const] : messages.flatMap(eventOf);
+    const events = messages === "lost" ? [LOST] : messages.flatMap(eventOrLost);
     for (const event of events) if (open) onEvent(event);
   });
   return {
@@ -26,6 +27,18 @@ export function monitorHere(onEvent: (event: NetlinkEvent) => void): Watch {
       socket.close();
     },
   };
+}
+
+const LOST = { kind: "lost" } as const;
+
+/** A message that cannot be read is a change that was missed: whoever follows lists everything again. */
+function eventOrLost(message: NetlinkMessage): NetlinkEvent[] {
+  try {
+    return eventOf(message);
+  } catch (error) {
+    if (error instanceof CodedError) return [LOST];
+    throw error;
+  }
 }
 
 function eventOf(message: NetlinkMessage): NetlinkEvent[] {

@@ -1,7 +1,16 @@
 /** Two tables of one message: neighbours (an address's MAC) and, for tunnels and bridges, forwarding (a MAC's address). */
 import { errnoOf } from "../errors.ts";
 import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
-import { addressBytes, addressText, attribute, FLAGS, macBytes, macText, readAttributes } from "./netlink-message.ts";
+import {
+  addressBytes,
+  addressText,
+  attribute,
+  FLAGS,
+  macBytes,
+  macText,
+  readAttributes,
+  reader,
+} from "./netlink-message.ts";
 import type { ForwardingEntry, Neighbour, NetlinkPort } from "./netlink-port.ts";
 
 export const NEIGHBOUR_MESSAGE = { set: 28, remove: 29, get: 30 } as const;
@@ -68,10 +77,10 @@ function encodeForwarding({ device, mac, destination }: ForwardingEntry): Buffer
 
 /** Multicast and loopback entries, which are no neighbours. */
 export function isForPeople({ body }: NetlinkMessage): boolean {
-  return body.readUInt8(0) !== AF_BRIDGE && (body.readUInt16LE(8) & STATE.noArp) === 0;
+  return body.length >= 12 && body.readUInt8(0) !== AF_BRIDGE && (body.readUInt16LE(8) & STATE.noArp) === 0;
 }
 
-export function readNeighbour({ body }: NetlinkMessage): Neighbour {
+export const readNeighbour = reader("a neighbour", ({ body }: NetlinkMessage): Neighbour => {
   const attributes = readAttributes(body, 12);
   const address = attributes.get(ATTR.address);
   return {
@@ -80,7 +89,7 @@ export function readNeighbour({ body }: NetlinkMessage): Neighbour {
     mac: macText(attributes.get(ATTR.mac)),
     state: stateOf(body.readUInt16LE(8)),
   };
-}
+});
 
 function stateOf(bits: number): Neighbour["state"] {
   const names = ["permanent", "reachable", "stale", "failed"] as const;

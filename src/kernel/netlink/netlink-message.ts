@@ -74,6 +74,20 @@ export function readAttributes(bytes: Buffer, from = 0): Attributes {
   return found;
 }
 
+/** A reader of messages for which one that is too short, or of a shape it does not know, is an error with a code. */
+export function reader<M, T>(what: string, read: (message: M) => T): (message: M) => T {
+  return (message) => {
+    try {
+      return read(message);
+    } catch (error) {
+      if (error instanceof RangeError || error instanceof SyntaxError || error instanceof TypeError) {
+        throw errors.KERNEL_BROKEN_MESSAGE(what).from(error);
+      }
+      throw error;
+    }
+  };
+}
+
 export function textOf(bytes: Buffer | undefined): string {
   return bytes?.toString("latin1").replace(/\0.*/s, "") ?? "";
 }

@@ -14,6 +14,7 @@ const OPTION = { capAck: 10, extendedAck: 11, strictCheck: 12 } as const;
 const MESSAGE = { error: 2, done: 3 } as const;
 const ACK_FLAGS = { capped: 0x100, attributes: 0x200 } as const;
 const HEADER = 16;
+const EIO = 5;
 const RECEIVE_BYTES = 1 << 18;
 /** A dump is cut short when what it shows changes meanwhile; under steady change the last one is as good as any. */
 const DUMP_ATTEMPTS = 5;
@@ -114,7 +115,7 @@ export class NetlinkSocket {
         if (errno === "ENOBUFS") return "lost";
         throw kernelError("netlink notifications", errno);
       }
-      for (const message of parse(this.buffer.subarray(0, length))) {
+      for (const message of parseMessages(this.buffer.subarray(0, length))) {
         found.push({ ...message, body: Buffer.from(message.body) });
       }
     }
@@ -148,7 +149,7 @@ export class NetlinkSocket {
     for (;;) {
       for (const message of this.receive(operation)) {
         if (message.sequence !== sequence || message.type !== MESSAGE.error) continue;
-        if (message.body.readInt32LE(0) !== 0) throwError(operation, message);
+        if (message.body.length < 4 || message.body.readInt32LE(0) !== 0) throwError(operation, message);
         return;
       }
     }
@@ -157,16 +158,17 @@ export class NetlinkSocket {
   private receive(operation: string): NetlinkMessage[] {
     for (;;) {
       const length = receive(this.fd, this.buffer);
-      if (length >= 0) return [...parse(this.buffer.subarray(0, length))];
+      if (length >= 0) return [...parseMessages(this.buffer.subarray(0, length))];
       if (errnoName(length) !== "EINTR") throw kernelError(operation, errnoName(length));
     }
   }
 }
 
-function* parse(bytes: Buffer): Generator<NetlinkMessage> {
+/** The whole messages of a datagram; one that claims more bytes than there are ends it. */
+export function* parseMessages(bytes: Buffer): Generator<NetlinkMessage> {
   for (let at = 0; at + HEADER <= bytes.length; ) {
     const length = bytes.readUInt32LE(at);
-    if (length < HEADER) return;
+    if (length < HEADER || length > bytes.length - at) return;
     yield {
       type: bytes.readUInt16LE(at + 4),
       flags: bytes.readUInt16LE(at + 6),
@@ -179,7 +181,7 @@ function* parse(bytes: Buffer): Generator<NetlinkMessage> {
 
 function throwError(operation: string, message: NetlinkMessage): never {
   const { body, flags, type } = message;
-  const errno = errnoName(body.readInt32LE(0));
+  const errno = errnoName(body.length >= 4 ? body.readInt32LE(0) : -EIO);
   // Behind an error stands the request it is about, whole or only its header; the kernel's words stand behind that.
   const requestBytes = (flags & ACK_FLAGS.capped) !== 0 ? HEADER : align(body.length >= 8 ? body.readUInt32LE(4) : 0);
   const wordsAt = type === MESSAGE.done ? 4 : 4 + requestBytes;

@@ -11,6 +11,7 @@ import {
   nested,
   prefixBytes,
   readAttributes,
+  reader,
   u32,
 } from "./netlink-message.ts";
 import {
@@ -124,7 +125,7 @@ function scopeOf(route: Route): number {
   return route.type === "unicast" && route.gateway === undefined ? SCOPE.link : SCOPE.everywhere;
 }
 
-export function readRoute({ body }: NetlinkMessage): Route {
+export const readRoute = reader("a route", ({ body }: NetlinkMessage): Route => {
   const attributes = readAttributes(body, 12);
   const isV4 = body.readUInt8(0) === AF_INET;
   const type = nameOf(ROUTE_TYPES, body.readUInt8(7)) as RouteType;
@@ -147,7 +148,7 @@ export function readRoute({ body }: NetlinkMessage): Route {
     metric: !isV4 && metric === DEFAULT_METRIC_V6 ? undefined : metric,
     mtu: metrics.get(METRIC_MTU)?.readUInt32LE(0),
   });
-}
+});
 
 /** So that a route that was read equals the one that was written. */
 function withoutUndefined<T extends object>(value: T): T {

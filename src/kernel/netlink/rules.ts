@@ -8,6 +8,7 @@ import {
   FLAGS,
   prefixBytes,
   readAttributes,
+  reader,
   text,
   textOf,
   u32,
@@ -69,7 +70,7 @@ function encode(rule: RoutingRule): Buffer[] {
   return parts;
 }
 
-function readRule({ body }: NetlinkMessage): RoutingRule {
+export const readRule = reader("a rule", ({ body }: NetlinkMessage): RoutingRule => {
   const attributes = readAttributes(body, 12);
   const [source, destination] = [attributes.get(ATTR.source), attributes.get(ATTR.destination)];
   const mark = attributes.get(ATTR.mark)?.readUInt32LE(0);
@@ -84,4 +85,4 @@ function readRule({ body }: NetlinkMessage): RoutingRule {
     ...(destination ? { destination: `${addressText(destination)}/${body.readUInt8(1)}` } : {}),
     ...(attributes.has(ATTR.inputInterface) ? { inputInterface: textOf(attributes.get(ATTR.inputInterface)) } : {}),
   };
-}
+});

@@ -4,12 +4,12 @@ import { customResourceDefinitions } from "../../api/schema/crd.ts";
 import { kubeControllersRights, nodeAgentRights, type Rights, stored } from "../render/component-rules.ts";
 import { controlPlaneReplicas, deployment, selectorOf } from "../render/control-plane.ts";
 import { disruptionBudget } from "../render/disruption-budget.ts";
-import { variable } from "../render/environment.ts";
+import { HEALTH_ON_POD, variable } from "../render/environment.ts";
 import type { RenderInputs } from "../render/inputs.ts";
 import { CONTROLLERS_PORT } from "../render/kube-controllers.ts";
 import { nodePaths } from "../render/node-paths.ts";
 import { AS_ROOT, cniInstall, healthPortOf, nodePodSpec } from "../render/node-pod.ts";
-import { BRIEF_RESOURCES, containerPort } from "../render/pod-parts.ts";
+import { BRIEF_RESOURCES, containerPort, HEALTH_ON_NODE } from "../render/pod-parts.ts";
 import { CLUSTER_PRIORITY } from "../render/priority-classes.ts";
 import { accountWithRights, READ, rule } from "../render/rbac.ts";
 import { CNI_CONFIG_KEY, datastoreEnv, datastoreVolumes, fromSettings, manifestSettings } from "./manifest-settings.ts";
@@ -111,7 +111,7 @@ function nodePod(inputs: RenderInputs, variant: ManifestVariant, account: string
  * node pods are 1/2, and that is as it should be.
  */
 function servicesProbe(inputs: RenderInputs): object {
-  const httpGet = { host: "localhost", port: healthPortOf(inputs), path: "/readyz/services", scheme: "HTTP" };
+  const httpGet = { host: HEALTH_ON_NODE, port: healthPortOf(inputs), path: "/readyz/services", scheme: "HTTP" };
   return { httpGet, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 };
 }
 
@@ -146,7 +146,7 @@ function controllersObjects(inputs: RenderInputs, variant: ManifestVariant): Kub
       replicas: controlPlaneReplicas(inputs),
       priorityClassName: CLUSTER_PRIORITY,
       certificate: undefined,
-      env: [...datastoreEnv(names, variant), ...variable("HEALTH_PORT", CONTROLLERS_PORT)],
+      env: [...datastoreEnv(names, variant), HEALTH_ON_POD, ...variable("HEALTH_PORT", CONTROLLERS_PORT)],
       ports: [containerPort("health", CONTROLLERS_PORT)],
       probe: { port: "health" },
       also: { ...datastoreVolumes(variant), envFrom: endpointMap(names) },

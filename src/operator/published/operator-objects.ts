@@ -3,7 +3,7 @@ import type { KubeObject } from "../../api/object.ts";
 import { selectorOf } from "../render/control-plane.ts";
 import { POD_IDENTITY, variable } from "../render/environment.ts";
 import { namespaceObject } from "../render/namespaces.ts";
-import { containerPort, probes, RESTRICTED_CONTAINER, RESTRICTED_POD } from "../render/pod-parts.ts";
+import { containerPort, HEALTH_ON_NODE, probes, RESTRICTED_CONTAINER, RESTRICTED_POD } from "../render/pod-parts.ts";
 import { CLUSTER_PRIORITY } from "../render/priority-classes.ts";
 import {
   clusterRole,
@@ -102,11 +102,11 @@ function operatorContainer({ image, resources }: OperatorSettings, { workloads, 
     name: workloads.operator,
     image,
     command: ["vendor", "operator"],
-    env: [...POD_IDENTITY, ...variable("HEALTH_PORT", HEALTH_PORT)],
+    env: [...POD_IDENTITY, ...variable("HEALTH_HOST", HEALTH_ON_NODE), ...variable("HEALTH_PORT", HEALTH_PORT)],
     // The API server's real address, if it is configured: step 2 of the installation.
     envFrom: [{ configMapRef: { name: endpointMap.name, optional: true } }],
     ports: [containerPort("health", HEALTH_PORT)],
-    ...probes({ host: "localhost", port: HEALTH_PORT }),
+    ...probes({ host: HEALTH_ON_NODE, port: HEALTH_PORT }),
     resources,
     securityContext: RESTRICTED_CONTAINER,
   };

@@ -18,6 +18,12 @@ export const POD_IDENTITY: readonly EnvVar[] = [
   fromField("NAMESPACE", "metadata.namespace"),
 ];
 
+/** Health and metrics of a pod in a network of its own answer at the address its probes ask. */
+export const HEALTH_ON_POD: EnvVar = fromField("HEALTH_HOST", "status.podIP");
+
+/** For scrapers outside the node; not on addresses the node has for other purposes. */
+export const METRICS_ON_NODE: EnvVar = fromField("METRICS_HOST", "status.hostIP");
+
 /** The API server's real address, for pods that can use it. */
 export function apiEndpointEnv(
   { apiEndpoint, names, kind }: Pick<RenderInputs, "apiEndpoint" | "names" | "kind">,

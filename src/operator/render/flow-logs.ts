@@ -2,7 +2,7 @@ import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { deployment, selectorOf } from "./control-plane.ts";
 import { disruptionBudget } from "./disruption-budget.ts";
-import { variable } from "./environment.ts";
+import { HEALTH_ON_POD, variable } from "./environment.ts";
 import type { RenderInputs } from "./inputs.ts";
 import { allow, TO_DNS } from "./network-policies.ts";
 import { containerPort } from "./pod-parts.ts";
@@ -43,7 +43,7 @@ export function flowLogs(inputs: RenderInputs): KubeObject[] {
       strategy: { type: "Recreate" },
       priorityClassName: OPTIONAL_PRIORITY,
       certificate: inputs.certificates.flowLogs,
-      env: [...variable("PORT", FLOW_LOGS_PORT), ...variable("HEALTH_PORT", HEALTH_PORT)],
+      env: [...variable("PORT", FLOW_LOGS_PORT), HEALTH_ON_POD, ...variable("HEALTH_PORT", HEALTH_PORT)],
       ports: [containerPort("https", FLOW_LOGS_PORT), containerPort("health", HEALTH_PORT)],
       probe: { port: "health" },
       usesApi: false,

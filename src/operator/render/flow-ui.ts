@@ -1,7 +1,7 @@
 import type { KubeObject } from "../../api/object.ts";
 import { deployment, selectorOf } from "./control-plane.ts";
 import { disruptionBudget } from "./disruption-budget.ts";
-import { variable } from "./environment.ts";
+import { HEALTH_ON_POD, variable } from "./environment.ts";
 import { FLOW_LOGS_PORT, flowLogsAddress } from "./flow-logs.ts";
 import type { RenderInputs } from "./inputs.ts";
 import { allow, TO_DNS } from "./network-policies.ts";
@@ -39,6 +39,7 @@ export function flowUI(inputs: RenderInputs): KubeObject[] {
       certificate: inputs.certificates.flowUI,
       env: [
         ...variable("PORT", PORT),
+        HEALTH_ON_POD,
         ...variable("HEALTH_PORT", HEALTH_PORT),
         ...variable("FLOW_LOGS_SERVER", flowLogsAddress(names)),
         ...variable("NOTIFICATIONS", inputs.uiNotifications ?? "Enabled"),

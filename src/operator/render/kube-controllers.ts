@@ -2,7 +2,7 @@ import type { KubeObject } from "../../api/object.ts";
 import { kubeControllersRights } from "./component-rules.ts";
 import { controlPlaneReplicas, deployment } from "./control-plane.ts";
 import { disruptionBudget } from "./disruption-budget.ts";
-import { variable } from "./environment.ts";
+import { HEALTH_ON_POD, variable } from "./environment.ts";
 import type { RenderInputs } from "./inputs.ts";
 import { allow, toApiServer } from "./network-policies.ts";
 import { containerPort } from "./pod-parts.ts";
@@ -28,7 +28,7 @@ export function kubeControllers(inputs: RenderInputs): KubeObject[] {
       replicas: controlPlaneReplicas(inputs),
       priorityClassName: CLUSTER_PRIORITY,
       certificate: inputs.certificates.kubeControllers,
-      env: variable("HEALTH_PORT", CONTROLLERS_PORT),
+      env: [HEALTH_ON_POD, ...variable("HEALTH_PORT", CONTROLLERS_PORT)],
       ports: [containerPort("health", CONTROLLERS_PORT)],
       probe: { port: "health" },
       usesApi: true,

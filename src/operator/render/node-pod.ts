@@ -1,6 +1,6 @@
 import { autodetectionMethod } from "./address-autodetection.ts";
 import { CNI_CONFIG } from "./cni-config.ts";
-import { apiEndpointEnv, type EnvVar, POD_IDENTITY, variable } from "./environment.ts";
+import { apiEndpointEnv, type EnvVar, METRICS_ON_NODE, POD_IDENTITY, variable } from "./environment.ts";
 import { imageFor } from "./image.ts";
 import type { CertificateRef, RenderInputs } from "./inputs.ts";
 import { agentPaths, cniPaths, initPaths, mountsOf, type NodePaths, volumesOf } from "./node-paths.ts";
@@ -8,6 +8,7 @@ import { platformOf } from "./platform.ts";
 import {
   BRIEF_RESOURCES,
   containerPort,
+  HEALTH_ON_NODE,
   probes,
   pullSecrets,
   resourcesOf,
@@ -79,8 +80,7 @@ function agent(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): obj
     env: [...agentEnv(inputs, paths), ...parts.env, ...(parts.certificate ? TLS_ENV : [])],
     ...(parts.envFrom ? { envFrom: parts.envFrom } : {}),
     ports: [containerPort("health", healthPort), ...(metrics ? [containerPort("metrics", metrics)] : [])],
-    // On the node's network the port is the node's: it is asked, and answers, on loopback only.
-    ...probes({ host: "localhost", port: healthPort }),
+    ...probes({ host: HEALTH_ON_NODE, port: healthPort }),
     resources: resourcesOf(inputs, "Node"),
     securityContext: paths.ebpf
       ? { ...AS_ROOT, privileged: true }
@@ -106,8 +106,9 @@ function agentEnv(inputs: RenderInputs, paths: NodePaths): EnvVar[] {
     ...variable("VENDOR_VERSION", version),
     ...apiEndpointEnv(inputs, true),
     ...variable("CLUSTER_KIND", kind),
+    ...variable("HEALTH_HOST", HEALTH_ON_NODE),
     ...variable("HEALTH_PORT", healthPortOf(inputs)),
-    ...variable("METRICS_PORT", nodeMetricsPort),
+    ...(nodeMetricsPort ? [...variable("METRICS_PORT", nodeMetricsPort), METRICS_ON_NODE] : []),
     ...variable("CNI_TYPE", cni?.type),
     ...variable("IPAM_TYPE", cni?.ipam?.type),
     ...(cni?.type === "Vendor" ? [] : variable("POD_INTERFACE_PREFIX", podInterfacePrefix)),

@@ -76,6 +76,9 @@ export interface ProbeTarget {
   scheme?: "HTTP" | "HTTPS";
 }
 
+/** The node's network is shared: health is asked, and answered, on its loopback only. A name would leave the address family to the resolver. */
+export const HEALTH_ON_NODE = "127.0.0.1";
+
 /** Every program answers `/livez` and `/readyz`. A slow start is not a dead one: liveness waits for it. */
 export function probes(target: ProbeTarget): { livenessProbe: object; readinessProbe: object; startupProbe: object } {
   const ask = (path: string) => ({ httpGet: { path, scheme: "HTTP", ...target } });

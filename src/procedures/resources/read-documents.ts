@@ -67,9 +67,18 @@ function objectsIn(file: string, text: string): ReadObject[] {
     const where = index === 0 ? file : `${file}, document ${index + 1}`;
     const [problem] = document.errors;
     if (problem) throw errors.RESOURCE_FILE_BAD(where, problem.message.split("\n", 1)[0]!);
-    const value: unknown = document.toJS({ maxAliasCount: 100 });
+    const value = plainValue(document, where);
     return value === null || value === undefined ? [] : itemsOf(value, where);
   });
+}
+
+/** Aliases that multiply are found only when values are made. */
+function plainValue(document: { toJS(options: { maxAliasCount: number }): unknown }, where: string): unknown {
+  try {
+    return document.toJS({ maxAliasCount: 100 });
+  } catch (error) {
+    throw errors.RESOURCE_FILE_BAD(where, error instanceof Error ? error.message : String(error)).from(error);
+  }
 }
 
 function itemsOf(value: unknown, where: string): ReadObject[] {

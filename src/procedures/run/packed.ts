@@ -4,6 +4,9 @@ import { gunzipSync, gzipSync } from "node:zlib";
 /** A Secret holds a mebibyte, by some counts of its base64; a request to store it a little more. */
 const PART_BYTES = 700 * 1024;
 
+/** What is unpacked is at most this large: some bytes unpack to a thousand times as many. */
+const MOST_BYTES = 256 * 1024 * 1024;
+
 export interface Packed {
   parts: Buffer[];
   /** Of the parts together. */
@@ -22,7 +25,12 @@ export function pack(value: unknown, partBytes = PART_BYTES): Packed {
 export function unpack({ parts, sha256: expected }: Packed): unknown {
   const whole = Buffer.concat(parts);
   if (sha256(whole) !== expected) return undefined;
-  return JSON.parse(gunzipSync(whole).toString());
+  try {
+    return JSON.parse(gunzipSync(whole, { maxOutputLength: MOST_BYTES }).toString());
+  } catch {
+    // The digest is beside the bytes, so whoever altered one may have altered both.
+    return undefined;
+  }
 }
 
 const sha256 = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");

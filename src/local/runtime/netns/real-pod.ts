@@ -144,7 +144,8 @@ export class RealPod {
     const ended = new AbortController();
     this.#over.signal.addEventListener("abort", () => ended.abort(), { once: true });
     const probe = container.readinessProbe as { httpGet?: { host?: string } } | undefined;
-    const host = probe?.httpGet?.host === "localhost" ? "127.0.0.1" : podIP;
+    const asked = probe?.httpGet?.host;
+    const host = asked === "localhost" ? "127.0.0.1" : (asked ?? podIP);
     void watchReadiness({
       container,
       addressOf: (port) => ({ host, port, connect: () => dial(kernel, this.machine.netns, { host, port }) }),
