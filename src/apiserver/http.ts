@@ -38,6 +38,7 @@ export interface ListenOptions {
   fd?: number;
   /** Without it the server speaks plain HTTP: for tests on loopback only. */
   tls?: TlsTrust;
+  limits?: RequestLimits;
 }
 
 /** Who this server is, and whose certificates it takes. Authorities are PEM, one or several in a row. */
@@ -63,14 +64,23 @@ export interface Handler {
   handle(incoming: Incoming): Promise<Reply>;
 }
 
+/** How long a client may take to send the headers, and the whole, of a request. Answers, such as watches, take as long as they take. */
+interface RequestLimits {
+  headersMs: number;
+  requestMs: number;
+}
+
+const LIMITS: RequestLimits = { headersMs: 10_000, requestMs: 60_000 };
+
 /** Kubernetes takes bodies up to this size. */
 const BODY_LIMIT = 3 * 1024 * 1024;
 
 export async function listen(handler: Handler, authenticate: Authenticate, options: ListenOptions): Promise<Listening> {
-  const { tls } = options;
+  const { tls, limits = LIMITS } = options;
+  const plain = () => createPlainServer(timeouts(limits), answering(handler, authenticate, undefined));
   const server = tls
     ? secureListener(handler, authenticate, () => tls)
-    : withUpgrades(withTimeouts(createPlainServer(answering(handler, authenticate, undefined))), handler, authenticate);
+    : withUpgrades(withoutCrashes(plain()), handler, authenticate);
   await started(server, options);
   const { port } = server.address() as AddressInfo;
   const shown = options.host.includes(":") ? `[${options.host}]` : options.host;
@@ -81,12 +91,13 @@ export async function listen(handler: Handler, authenticate: Authenticate, optio
 /** Not yet listening. `trust` is read for each new connection; `setSecureContext(contextOf(trust))` updates TLS when it has changed. */
 export function secureListener(handler: Handler, authenticate: Authenticate, trust: () => TlsTrust): SecureServer {
   const options = {
+    ...timeouts(LIMITS),
     ...contextOf(trust()),
     requestCert: true,
     // A client without a certificate, or with a wrong one, gets an API error and not a broken handshake.
     rejectUnauthorized: false,
   };
-  const server = withTimeouts(createServer(options, answering(handler, authenticate, trust)));
+  const server = withoutCrashes(createServer(options, answering(handler, authenticate, trust)));
   return withUpgrades(server, handler, authenticate, trust);
 }
 
@@ -119,10 +130,19 @@ export function contextOf({ server, clientAuthority, frontProxyAuthority }: TlsT
   return { cert: server.certificate, key: server.key, ca };
 }
 
-function withTimeouts<S extends Server>(server: S): S {
-  server.keepAliveTimeout = 120_000;
-  server.headersTimeout = 60_000;
-  server.requestTimeout = 0;
+function timeouts({ headersMs, requestMs }: RequestLimits) {
+  return {
+    keepAliveTimeout: 120_000,
+    headersTimeout: headersMs,
+    requestTimeout: requestMs,
+    connectionsCheckingInterval: Math.min(5_000, headersMs),
+    handshakeTimeout: headersMs,
+  };
+}
+
+/** A connection that cannot be accepted, for want of descriptors say, must not end the process: others may come. */
+function withoutCrashes<S extends Server>(server: S): S {
+  server.on("error", () => {});
   return server;
 }
 

@@ -52,6 +52,17 @@ function namespacedRules(verbs: string[]): Rule[] {
   return Object.entries(NAMESPACED).map(([group, resources]) => ({ apiGroups: [group], resources, verbs }));
 }
 
+/** Logs and statuses are read, not written: a status is what a controller or a kubelet reports. */
+const isWritten = (resource: string) => !resource.endsWith("/status") && !resource.endsWith("/log");
+
+function writableRules(): Rule[] {
+  return Object.entries(NAMESPACED).map(([group, resources]) => ({
+    apiGroups: [group],
+    resources: resources.filter(isWritten),
+    verbs: WRITE,
+  }));
+}
+
 const EVERYTHING: Rule[] = [
   { apiGroups: ["*"], resources: ["*"], verbs: ["*"] },
   { nonResourceURLs: ["*"], verbs: ["*"] },
@@ -83,10 +94,7 @@ export function bootstrapRoles(): KubeObject[] {
     clusterRole("system:aggregate-to-view", namespacedRules(READ), aggregateTo("view")),
     clusterRole(
       "system:aggregate-to-edit",
-      [
-        ...namespacedRules([...READ, ...WRITE]),
-        { apiGroups: [""], resources: ["secrets"], verbs: [...READ, ...WRITE] },
-      ],
+      [...writableRules(), { apiGroups: [""], resources: ["secrets"], verbs: [...READ, ...WRITE] }],
       aggregateTo("edit"),
     ),
     clusterRole(

@@ -1,7 +1,7 @@
 import type { Server } from "node:https";
 import { Translator } from "../api/resources/v3-translate.ts";
 import { parseVersion } from "../api/tables/version.ts";
-import { ANONYMOUS, userOfConnection } from "../apiserver/auth/authenticate.ts";
+import { userBehindProxy } from "../apiserver/auth/authenticate.ts";
 import { Documents } from "../apiserver/documents.ts";
 import { contextOf, secureListener, type TlsTrust } from "../apiserver/http.ts";
 import { Registry } from "../apiserver/registry.ts";
@@ -41,11 +41,7 @@ export const apiServerProgram: Program = async (world) => {
     if (!trust) return;
     const state = { builtIn: false };
     const front = assemble(world, clock, config.version, new Backend(transport), () => state.builtIn);
-    const server = secureListener(
-      front,
-      (credentials) => userOfConnection(credentials) ?? ANONYMOUS,
-      () => trust!,
-    );
+    const server = secureListener(front, userBehindProxy, () => trust!);
     const address = await world.listen(server, config.port);
     log.info({ ...address, version: config.version }, "serving vendor.io/v3");
     const kept = keepTrust(clock, world, read, (next) => {

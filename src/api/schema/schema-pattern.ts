@@ -1,23 +1,32 @@
-const patterns = new Map<string, RegExp>();
+import { RE2JS } from "re2js";
 
-/** Kubernetes' patterns are RE2; those that JavaScript cannot read accept everything rather than fail every object. */
-export function pattern(source: string): RegExp {
+/** A pattern of a schema. Matching takes time linear in the text, whoever wrote the pattern. */
+export interface Pattern {
+  test(text: string): boolean;
+}
+
+/** Of schemas that were accepted, so as many as there are. */
+const patterns = new Map<string, Pattern>();
+
+/** What a pattern that is no regular expression matches: everything, rather than fail every object of a kind that is there already. */
+const ANYTHING: Pattern = { test: () => true };
+
+/** Kubernetes' patterns are RE2, matched anywhere in the text. */
+export function pattern(source: string): Pattern {
   let made = patterns.get(source);
   if (!made) {
-    try {
-      made = new RegExp(source, "u");
-    } catch {
-      made = tolerant(source);
-    }
+    made = patternProblem(source) === undefined ? RE2JS.compile(source) : ANYTHING;
     patterns.set(source, made);
   }
   return made;
 }
 
-function tolerant(source: string): RegExp {
+/** Why this is not a regular expression of RE2; undefined where it is one. */
+export function patternProblem(source: string): string | undefined {
   try {
-    return new RegExp(source.replaceAll("\\z", "$").replaceAll("\\A", "^"));
-  } catch {
-    return /(?:)/;
+    RE2JS.compile(source);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
   }
 }

@@ -1,5 +1,6 @@
 import type { Schema } from "./schema.ts";
 import { invalidMessage, requiredMessage, unsupportedMessage } from "./schema-cause.ts";
+import { patternProblem } from "./schema-pattern.ts";
 import { applyDefaults, pruneUnknown, type SchemaProblem, validateAgainst } from "./schema-walk.ts";
 
 const TYPES = ["array", "boolean", "integer", "number", "object", "string"];
@@ -181,12 +182,10 @@ function keyProblems(items: Schema, key: string, path: string, report: Report): 
 
 function patternProblems(schema: Schema, path: string, report: Report): void {
   if (schema.pattern === undefined) return;
-  try {
-    new RegExp(schema.pattern);
-  } catch (error) {
-    const why = `must be a valid regular expression, but isn't: ${(error as Error).message}`;
-    report(`${path}.pattern`, "pattern", invalidMessage(schema.pattern, why), schema.pattern);
-  }
+  const problem = patternProblem(schema.pattern);
+  if (problem === undefined) return;
+  const why = `must be a valid regular expression, but isn't: ${problem}`;
+  report(`${path}.pattern`, "pattern", invalidMessage(schema.pattern, why), schema.pattern);
 }
 
 /** A default must be a value the schema itself would accept. */

@@ -23,7 +23,7 @@ export interface AuthenticateOptions {
   now(): Date;
 }
 
-export const ANONYMOUS: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
+const ANONYMOUS: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
 const AUTHENTICATED = "system:authenticated";
 
 /** A wrong credential is refused; none at all is the anonymous user, who has the rights RBAC gives to system:unauthenticated. */
@@ -39,10 +39,17 @@ export function authenticate(credentials: Credentials, options: AuthenticateOpti
 }
 
 /** Who is there by the connection's certificate; undefined when it has none. */
-export function userOfConnection({ certificate, frontProxy, stranger, headers }: Credentials): UserInfo | undefined {
+function userOfConnection({ certificate, frontProxy, stranger, headers }: Credentials): UserInfo | undefined {
   if (stranger) throw unauthorized();
   if (frontProxy && headers["x-remote-user"]) return remoteUser(headers);
   return certificate && { name: certificate.commonName, groups: [...certificate.organizations, AUTHENTICATED] };
+}
+
+/** For a server behind the front proxy, which knows no tokens itself: one that is presented to it directly proves nothing, and is refused. */
+export function userBehindProxy(credentials: Credentials): UserInfo {
+  const proven = userOfConnection(credentials);
+  if (!proven && credentials.headers["authorization"] !== undefined) throw unauthorized();
+  return proven ?? ANONYMOUS;
 }
 
 /** Who a token stands for; undefined when it is not one of ours, has ended, or its account is gone. */
@@ -68,13 +75,22 @@ function remoteUser(headers: Credentials["headers"]): UserInfo {
   if (!groups.includes(AUTHENTICATED) && headers["x-remote-user"] !== ANONYMOUS.name) groups.push(AUTHENTICATED);
   const extra = Object.entries(headers)
     .filter(([name]) => name.startsWith(EXTRA))
-    .map(([name, value]) => [decodeURIComponent(name.slice(EXTRA.length)), listIn(value)] as const);
+    .map(([name, value]) => [decoded(name.slice(EXTRA.length)), listIn(value)] as const);
   return {
     name: headers["x-remote-user"]!,
     ...(headers["x-remote-uid"] && { uid: headers["x-remote-uid"] }),
     groups,
     ...(extra.length > 0 && { extra: Object.fromEntries(extra) }),
   };
+}
+
+/** As it is where its escapes mean nothing. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
 }
 
 function listIn(header: string | undefined): string[] {

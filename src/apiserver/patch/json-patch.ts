@@ -1,4 +1,4 @@
-import { checkedKey, copyJson, isObject, jsonEqual } from "./json-value.ts";
+import { copyJson, isObject, jsonEqual, setMember } from "./json-value.ts";
 import { malformed, PatchError, unfit } from "./patch-error.ts";
 
 const MAX_OPERATIONS = 10_000;
@@ -82,7 +82,7 @@ function parsePointer(text: string): string[] {
     .split("/")
     .map((token) => {
       if (/~(?![01])/.test(token)) throw malformed(`path ${JSON.stringify(text)} has a ~ that is neither ~0 nor ~1`);
-      return checkedKey(token.replaceAll("~1", "/").replaceAll("~0", "~"));
+      return token.replaceAll("~1", "/").replaceAll("~0", "~");
     });
 }
 
@@ -122,7 +122,7 @@ function add(document: unknown, path: string[], value: unknown, operation: Opera
     const index = last === "-" ? parent.length : indexIn(last, parent.length + 1, operation);
     parent.splice(index, 0, value);
   } else if (isObject(parent)) {
-    parent[last] = value;
+    setMember(parent, last, value);
   } else {
     throw missing(operation);
   }
@@ -145,7 +145,7 @@ function replace(document: unknown, path: string[], operation: Operation): unkno
   const parent = lookup(document, path.slice(0, -1), operation);
   const last = path.at(-1)!;
   if (Array.isArray(parent)) parent[Number(last)] = operation.value;
-  else (parent as Record<string, unknown>)[last] = operation.value;
+  else setMember(parent as Record<string, unknown>, last, operation.value);
   return document;
 }
 

@@ -11,8 +11,7 @@ export function isObject(value: unknown): value is JsonObject {
 
 /**
  * A copy that shares nothing with its source, so the caller may change the result of a patch.
- * `__proto__` is refused rather than carried along: one careless assignment downstream and its fields would be inherited,
- * seen by readers but not by validation.
+ * `__proto__` is a name like any other, as in Kubernetes: it becomes a member of its own, never the prototype.
  */
 export function copyJson<T>(value: T, depth = 0): T {
   if (typeof value !== "object" || value === null) return value;
@@ -20,15 +19,16 @@ export function copyJson<T>(value: T, depth = 0): T {
   if (Array.isArray(value)) return value.map((item) => copyJson(item, depth + 1)) as T;
   const copy: JsonObject = {};
   for (const key of Object.keys(value)) {
-    const field = (value as JsonObject)[checkedKey(key)];
-    if (field !== undefined) copy[key] = copyJson(field, depth + 1);
+    const field = (value as JsonObject)[key];
+    if (field !== undefined) setMember(copy, key, copyJson(field, depth + 1));
   }
   return copy as T;
 }
 
-export function checkedKey(key: string): string {
-  if (key === "__proto__") throw malformed('"__proto__" is not accepted as the name of a field');
-  return key;
+/** A plain assignment of `__proto__` would change the object's prototype, whose fields readers see and validation does not. */
+export function setMember(object: JsonObject, key: string, value: unknown): void {
+  if (key !== "__proto__") object[key] = value;
+  else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
 /** Equality of JSON: the order of fields does not matter, that of items does; numbers compare as numbers. */

@@ -1,4 +1,4 @@
-import { copyJson, isObject, type JsonObject } from "./json-value.ts";
+import { copyJson, isObject, type JsonObject, setMember } from "./json-value.ts";
 
 /**
  * RFC 7386: fields are merged, null removes, anything else replaces. As the RFC says, a patch that is not an object
@@ -13,7 +13,7 @@ function merge(target: unknown, patch: unknown): unknown {
   const result: JsonObject = isObject(target) ? target : {};
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) delete result[key];
-    else result[key] = merge(Object.hasOwn(result, key) ? result[key] : undefined, value);
+    else setMember(result, key, merge(Object.hasOwn(result, key) ? result[key] : undefined, value));
   }
   return result;
 }

@@ -8,7 +8,7 @@ import {
   retainedKeys,
   SET_ELEMENT_ORDER,
 } from "./directives.ts";
-import { copyJson, isObject, type JsonObject } from "./json-value.ts";
+import { copyJson, isObject, type JsonObject, setMember } from "./json-value.ts";
 import { malformed } from "./patch-error.ts";
 import { arrange, checkOrder, isOrder, keyReader, mergeLists, seatsAfter } from "./strategic-lists.ts";
 
@@ -90,7 +90,7 @@ function obeyElementOrders(original: JsonObject, patch: JsonObject, type: PatchT
     const seats = seatsAfter(live ?? [], changes ?? [], keyOf);
     delete patch[name];
     const merged = live && changes ? mergeListField(live, changes, field) : (live ?? added(changes, field));
-    if (Array.isArray(merged)) original[name] = arrange(merged, order, seats, keyOf);
+    if (Array.isArray(merged)) setMember(original, name, arrange(merged, order, seats, keyOf));
   }
 }
 
@@ -117,7 +117,7 @@ function mergeField(original: JsonObject, key: string, value: unknown, type: Pat
     result = added(value, field);
   }
   if (result === undefined) delete original[key];
-  else original[key] = result;
+  else setMember(original, key, result);
 }
 
 function mergeListField(live: unknown[], changes: unknown[], field: PatchField): unknown[] {
@@ -133,7 +133,12 @@ function deleteFromList(original: JsonObject, name: string, unwanted: unknown): 
   if (!Array.isArray(unwanted)) throw malformed(`${DELETE_FROM_PRIMITIVE_LIST}/${name} must be a list`);
   const list = Object.hasOwn(original, name) ? original[name] : undefined;
   const gone = new Set(unwanted);
-  if (Array.isArray(list)) original[name] = list.filter((item) => !gone.has(item));
+  if (Array.isArray(list))
+    setMember(
+      original,
+      name,
+      list.filter((item) => !gone.has(item)),
+    );
 }
 
 /** A value the original does not have; undefined when it was only an order to delete what is not there. */
@@ -154,7 +159,7 @@ function contentOf(patch: JsonObject, type: PatchType): JsonObject {
   for (const [key, value] of Object.entries(patch)) {
     if (value === null || isDirective(key)) continue;
     const kept = added(value, type.field(key) ?? FREE_FIELD);
-    if (kept !== undefined) content[key] = kept;
+    if (kept !== undefined) setMember(content, key, kept);
   }
   return content;
 }

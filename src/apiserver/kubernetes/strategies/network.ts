@@ -4,7 +4,7 @@ import type { StatusCause } from "../../../api/status.ts";
 import type { Strategy } from "../../resource.ts";
 import { ownSpec, specOf } from "../shapes.ts";
 import { freshStatus } from "./fresh-status.ts";
-import { causes, immutable, invalid, required } from "./rules.ts";
+import { causes, immutable, invalid, required, routableAddress } from "./rules.ts";
 
 interface PolicyPeer {
   ipBlock?: { cidr?: string; except?: string[] };
@@ -73,6 +73,13 @@ export const endpointSliceStrategy: Strategy = {
       port.protocol ||= "TCP";
     }
   },
+  validate(slice) {
+    if (slice["addressType"] === "FQDN" || isOfApiServer(slice)) return [];
+    const endpoints = (slice["endpoints"] ?? []) as { addresses?: string[] }[];
+    return endpoints.flatMap(({ addresses = [] }, i) =>
+      addresses.flatMap((address, j) => routableAddress(`endpoints[${i}].addresses[${j}]`, address)),
+    );
+  },
   validateUpdate: (next, old) => immutable("addressType", next["addressType"], old["addressType"]),
 };
 
@@ -82,7 +89,24 @@ export const endpointsStrategy: Strategy = {
       for (const port of ports ?? []) port.protocol ||= "TCP";
     }
   },
+  validate(endpoints) {
+    if (isOfApiServer(endpoints)) return [];
+    const subsets = (endpoints["subsets"] ?? []) as Record<
+      "addresses" | "notReadyAddresses",
+      { ip: string }[] | undefined
+    >[];
+    return subsets.flatMap((subset, i) =>
+      (["addresses", "notReadyAddresses"] as const).flatMap((list) =>
+        (subset[list] ?? []).flatMap(({ ip }, j) => routableAddress(`subsets[${i}].${list}[${j}].ip`, ip)),
+      ),
+    );
+  },
 };
+
+/** An embedded cluster without nodes of its own is on loopback, and so is its API server. */
+function isOfApiServer({ metadata: { namespace, name } }: KubeObject): boolean {
+  return namespace === "default" && name === "kubernetes";
+}
 
 export const ingressStrategy: Strategy = {
   prepareForCreate: freshStatus({ loadBalancer: {} }),

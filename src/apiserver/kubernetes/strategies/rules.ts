@@ -7,6 +7,7 @@ import {
   unsupportedMessage,
 } from "../../../api/schema/schema-cause.ts";
 import type { StatusCause } from "../../../api/status.ts";
+import { type Cidr, contains, parseAddress, parseCidr } from "../../../kit/ip.ts";
 
 /** The rules that come back in many kinds, in the words Kubernetes uses for them. */
 
@@ -43,6 +44,22 @@ export function dnsLabel(field: string, name: string | undefined): StatusCause[]
 export function portNumber(field: string, port: number | undefined): StatusCause[] {
   if (port !== undefined && port >= 1 && port <= 65535) return [];
   return [invalid(field, port ?? 0, "must be between 1 and 65535, inclusive")];
+}
+
+const SPECIAL = [
+  [["0.0.0.0/32", "::/128"], "may not be unspecified (0.0.0.0 or ::)"],
+  [["127.0.0.0/8", "::1/128"], "may not be in the loopback range (127.0.0.0/8, ::1/128)"],
+  [["169.254.0.0/16", "fe80::/10"], "may not be in the link-local range (169.254.0.0/16, fe80::/10)"],
+  [["224.0.0.0/24", "ff02::/16"], "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"],
+] as const;
+
+/** An address to send to from anywhere: not one that means something else on every machine. An IPv4 address inside IPv6 is that address. */
+export function routableAddress(field: string, text: string): StatusCause[] {
+  const address = parseAddress(text.replace(/^::ffff:(?=\d+\.)/i, ""));
+  if (!address) return [invalid(field, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")];
+  return SPECIAL.flatMap(([ranges, why]) =>
+    ranges.some((range) => contains(parseCidr(range) as Cidr, address)) ? [invalid(field, text, why)] : [],
+  );
 }
 
 /** Names of ports are IANA service names: short, lower case, with a letter in them. */

@@ -3,7 +3,18 @@ import type { StatusCause } from "../../../api/status.ts";
 import type { Strategy } from "../../resource.ts";
 import { ownSpec, type ServicePort, type ServiceSpec, specOf } from "../shapes.ts";
 import { freshStatus } from "./fresh-status.ts";
-import { causes, dnsLabel, duplicate, forbidden, invalid, portName, portNumber, required, unique } from "./rules.ts";
+import {
+  causes,
+  dnsLabel,
+  duplicate,
+  forbidden,
+  invalid,
+  portName,
+  portNumber,
+  required,
+  routableAddress,
+  unique,
+} from "./rules.ts";
 
 const STICKY_S = 10_800;
 const HAS_NODE_PORTS = ["NodePort", "LoadBalancer"];
@@ -40,6 +51,7 @@ export const serviceStrategy: Strategy = {
         (i) => `spec.ports[${i}].name`,
       ),
       samePortTwice(ports),
+      (spec.externalIPs ?? []).flatMap((ip, i) => routableAddress(`spec.externalIPs[${i}]`, ip)),
     );
   },
   validateUpdate(service, old) {
