@@ -381,14 +381,10 @@ function together(filter: ModelTarget, network: ModelTarget): ModelTarget {
 }
 
 async function openSockets(
-  options: Omit<Parameters<typeof cniService>[0], "impaired"> & { config: AgentConfig },
+  options: Parameters<typeof cniService>[0] & { config: AgentConfig },
   { filter, loop, records }: { filter: DataplaneSwitch; loop: ModelLoop; records: PodRecords },
 ) {
   const { config } = options;
-  const impaired = () => {
-    const failed = loop.problems();
-    return failed.length > 0 ? `${failed.length} objects are not in effect` : undefined;
-  };
   const admin = adminService({
     dataplane: () => filter.acting(),
     show: (table) => filter.show(table),
@@ -402,7 +398,7 @@ async function openSockets(
   });
   const opened = [await serveLines(adminSocket(config.directories.run), admin)];
   if (config.connectsPods) {
-    opened.push(await serveLines(join(config.directories.run, "cni.sock"), cniService({ ...options, impaired })));
+    opened.push(await serveLines(join(config.directories.run, "cni.sock"), cniService(options)));
   }
   return opened;
 }

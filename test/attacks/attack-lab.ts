@@ -1,5 +1,7 @@
+import { createSocket, type RemoteInfo } from "node:dgram";
 import type { KubeObject } from "../../src/api/object.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
+import { realKernel } from "../../src/kernel/kernel.ts";
 import { inside, type LabOptions, type LabPod, type NodeLab, nodeLab, whyNoNodes } from "../agent/node-lab.ts";
 
 /** Why no attack can be tried here; undefined where it can. */
@@ -75,7 +77,55 @@ export async function requestAs(
   return ok ? output.trim() : undefined;
 }
 
+/** A UDP socket in a pod, on a node or outside, that notes what it hears. */
+export interface Ear {
+  readonly heard: { text: string; from: RemoteInfo }[];
+  send(text: string, address: string, port: number): void;
+  close(): void;
+}
+
+const kernel = realKernel();
+
+/** `answer`: what is sent back for each datagram; nothing where absent. */
+export async function udp(on: Pick<LabPod, "netns">, port: number, answer?: string): Promise<Ear> {
+  const socket = createSocket("udp4");
+  const heard: Ear["heard"] = [];
+  // What cannot be sent is not heard: the test says what that means.
+  socket.on("error", () => {});
+  socket.on("message", (bytes, from) => {
+    heard.push({ text: String(bytes), from });
+    if (answer !== undefined) socket.send(answer, from.port, from.address);
+  });
+  const fd = kernel.netns.bind(on.netns, { kind: "datagram", address: "0.0.0.0", port });
+  await new Promise<void>((resolve) => socket.bind({ fd }, resolve));
+  return {
+    heard,
+    send: (text, address, to) => socket.send(text, to, address, () => {}),
+    close: () => socket.close(),
+  };
+}
+
 /** The node's own routes, one per line. */
 export async function routesOf(node: { netns: { name: string } }): Promise<string> {
   return (await inside(node.netns.name, "ip", "route", "show")).output;
+}
+
+export const ENDPOINT_SLICES = {
+  group: "discovery.k8s.io",
+  version: "v1",
+  kind: "EndpointSlice",
+  plural: "endpointslices",
+  namespaced: true,
+} as const;
+
+/** As whoever may write in the namespace could write it. */
+export function sliceOf(name: string, service: string, addresses: readonly string[], port: number): KubeObject {
+  return {
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: { name, namespace: "default", labels: { "kubernetes.io/service-name": service } },
+    addressType: "IPv4",
+    endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
+    ports: [{ name: "http", port, protocol: "TCP" }],
+  };
 }
