@@ -11,6 +11,7 @@ import { profileName, profileSource } from "../api/resources/profile-names.ts";
 import type { Tier } from "../api/resources/tier.ts";
 import { type LocalPod, PodAddresses } from "./addresses/pod-addresses.ts";
 import { ReservedAddresses } from "./addresses/reserved-addresses.ts";
+import { unclaimableAddress } from "./addresses/special-addresses.ts";
 import { calculatorKinds, type InputName } from "./calculator-kinds.ts";
 import { InputTable, keyOf } from "./input-table.ts";
 import type {
@@ -83,6 +84,8 @@ const API_SERVER_SLICE = "default/kubernetes";
 export interface CalculationOptions {
   /** Another CNI plugin gives pods their addresses: there are no pools or blocks that could contradict their status. */
   foreignAddresses?: boolean;
+  /** Services may claim any address, as with Kubernetes' own kube-proxy. */
+  unguardedServices?: boolean;
 }
 
 /**
@@ -119,6 +122,7 @@ export class Calculation {
   readonly #nodes: Nodes;
   readonly #reserved = new ReservedAddresses();
   readonly #podAddresses: PodAddresses;
+  readonly #released = new Set<Net>();
   readonly #problemsOf = new Map<string, string[]>();
   readonly #policyIds = new Map<string, string>();
   /** Keys of pods and network sets by their namespace: what a namespace's labels are handed on to. */
@@ -127,14 +131,21 @@ export class Calculation {
   #toldInSync = false;
   #settled = false;
 
-  constructor(node: string, names: Names, { foreignAddresses = false }: CalculationOptions = {}) {
+  constructor(
+    node: string,
+    names: Names,
+    { foreignAddresses = false, unguardedServices = false }: CalculationOptions = {},
+  ) {
     this.#node = node;
     this.#podAddresses = new PodAddresses(node, this.#reserved, foreignAddresses);
     this.#names = names;
     const kinds = [...calculatorKinds(names).keys()];
     this.#inputs = Object.fromEntries(kinds.map((name) => [name, new InputTable()])) as Inputs;
     this.#endpoints = new Endpoints(this.#sets, this.#tables);
-    this.#services = new Services(node, this.#tables.services, (service) => this.#backends.slicesOf(service));
+    this.#services = new Services(node, this.#tables.services, {
+      slicesOf: (service) => this.#backends.slicesOf(service),
+      holder: (net) => (unguardedServices ? undefined : this.#holder(net)),
+    });
     this.#routes = new Routes(node, this.#tables.routes);
     this.#nodes = new Nodes(node, names.namespaces.system, this.#tables.nodes, this.#routes);
     const { allowAllProfile: id } = names.hostEndpoints;
@@ -178,8 +189,10 @@ export class Calculation {
       routes: routes.takeDelta(),
       services: services.takeDelta(),
       problems: problems.takeDelta(),
+      ...(this.#released.size > 0 ? { released: [...this.#released].sort() } : {}),
       ...(newSettings ? { settings: newSettings } : {}),
     };
+    this.#released.clear();
     const changed = this.#inSync !== this.#toldInSync || !isEmpty(delta);
     this.#toldInSync = this.#inSync;
     return changed ? delta : undefined;
@@ -283,14 +296,30 @@ export class Calculation {
   #reserve(source: string, nets: readonly Net[], holder: string): void {
     for (const net of this.#reserved.set(source, nets, holder)) {
       for (const pod of this.#podAddresses.claimants(net)) this.#inputs.pods.touch(pod);
+      for (const service of this.#services.claimants(net)) this.#inputs.services.touch(service);
     }
+  }
+
+  /** Whose an address is that no Service may claim; undefined: it may be claimed. */
+  #holder(net: Net): string | undefined {
+    const pod = this.#podAddresses.holder(net);
+    return unclaimableAddress(addressOf(net)) ?? this.#reserved.holder(net) ?? (pod && `the address of pod ${pod}`);
   }
 
   #settlePod(key: string): void {
     const pod = this.#inputs.pods.get(key);
     this.#nodes.setPod(key, pod);
     const { namespace: within = "" } = pod?.metadata ?? {};
-    const { nets, mac, refused } = this.#podAddresses.settle(key, pod, pod !== undefined && hasOwnNetwork(pod));
+    const { nets, mac, refused, changed } = this.#podAddresses.settle(
+      key,
+      pod,
+      pod !== undefined && hasOwnNetwork(pod),
+    );
+    for (const net of changed) {
+      if (!nets.includes(net)) this.#released.add(net);
+      // A Service that claims it may have to let it go, or may have it now.
+      for (const service of this.#services.claimants(net)) this.#inputs.services.touch(service);
+    }
     const namespace = this.#inputs.namespaces.get(within);
     const account = pod && this.#inputs.serviceAccounts.get(`${within}/${serviceAccountOf(pod)}`);
     const workload = pod && workloadOf(pod, { namespace, account, nets, mac });
@@ -423,9 +452,13 @@ interface Affinity {
   deleted?: boolean;
 }
 
-function isEmpty({ ipSets, settings, inSync: _, ...tables }: ModelDelta): boolean {
+function isEmpty({ ipSets, settings, released, inSync: _, ...tables }: ModelDelta): boolean {
   const untouched = (table: TableDelta<unknown>) => table.set.length === 0 && table.remove.length === 0;
   return (
-    settings === undefined && untouched(ipSets) && ipSets.change.length === 0 && Object.values(tables).every(untouched)
+    settings === undefined &&
+    released === undefined &&
+    untouched(ipSets) &&
+    ipSets.change.length === 0 &&
+    Object.values(tables).every(untouched)
   );
 }

@@ -103,8 +103,8 @@ describe("pods and policies", () => {
       ["10.0.9.2/32"],
       ["10.0.9.2/32,tcp:8080"],
     ]);
-    const { ipSets: _, inSync: __, settings, ...tables } = delta;
-    expect(settings).toBeUndefined();
+    const { ipSets: _, inSync: __, settings, released, ...tables } = delta;
+    expect([settings, released]).toEqual([undefined, undefined]);
     expect(Object.values(tables).every(({ set, remove }) => set.length + remove.length === 0)).toBe(true);
   });
 

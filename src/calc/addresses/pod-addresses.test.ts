@@ -137,6 +137,64 @@ describe("addresses of pods of this node", () => {
   });
 });
 
+describe("addresses pods had", () => {
+  it("are released when the pod goes, also where another has them by now", () => {
+    const { calculator } = node();
+    const far = (name: string) => pod(name, { node: "there", status: ["10.0.1.3"] });
+    const take = () => calculator.takeDelta()?.released;
+    for (const object of [...base, block({ 3: { pod: "one", node: "there" } }), far("one"), far("two")])
+      calculator.set(object);
+    expect(take()).toBeUndefined();
+    calculator.set(block({ 3: { pod: "two", node: "there" } }));
+    expect(take()).toEqual(["10.0.1.3/32"]);
+    calculator.set(core("Node", "there", { status: { addresses: [] } }));
+    expect(take()).toBeUndefined();
+  });
+});
+
+describe("addresses Services claim", () => {
+  const service = (externalIPs: string[], ingress: string[] = []): KubeObject => ({
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: "web", namespace: "shop" },
+    spec: { clusterIP: "10.96.0.9", clusterIPs: ["10.96.0.9"], ports: [{ name: "http", port: 80 }], externalIPs },
+    status: { loadBalancer: { ingress: ingress.map((ip) => ({ ip })) } },
+  });
+  const served = (at: ReturnType<typeof node>) => {
+    const [row] = at.model.services.values();
+    return [...(row?.externalAddresses ?? []), ...(row?.loadBalancerAddresses ?? [])];
+  };
+
+  it("are not served where they are a node's, a pod's, the API server's or special, and the Service is named", () => {
+    const at = node();
+    const claims = ["172.16.0.2", "172.16.0.100", "10.0.0.200", "169.254.169.254", "127.0.0.1", "192.0.2.7"];
+    at.tell(...base, service(claims, ["172.16.0.1", "192.0.2.8"]));
+    expect(served(at)).toEqual(["192.0.2.7", "192.0.2.8"]);
+    expect([...at.model.problems.keys()]).toEqual(["Service shop/web SERVICE_ADDRESS_REFUSED"]);
+    expect(at.problems()[0]).toContain("10.0.0.200 is the address of pod shop/mine");
+    expect(at.problems()[0]).toContain("172.16.0.1 is an address of node here");
+    at.tell(service(["192.0.2.7"]));
+    expect(at.problems()).toEqual([]);
+  });
+
+  it("are served once nothing else has them, and no longer once something does", () => {
+    const at = node();
+    at.tell(...base, service(["10.0.0.200", "172.16.0.9"]));
+    expect(served(at)).toEqual(["172.16.0.9"]);
+    at.forget(mine);
+    expect(served(at)).toEqual(["10.0.0.200", "172.16.0.9"]);
+    at.calculator.setApiServers(["172.16.0.9"]);
+    at.tell();
+    expect(served(at)).toEqual(["10.0.0.200"]);
+  });
+
+  it("are all served for kube-proxy, which does not compare", () => {
+    const at = node({ unguardedServices: true });
+    at.tell(...base, service(["172.16.0.2"]));
+    expect(served(at)).toEqual(["172.16.0.2"]);
+  });
+});
+
 describe("addresses of pods of other nodes", () => {
   it("are what IPAM gave them, before any status and whatever the annotation claims", () => {
     const at = node();

@@ -11,6 +11,7 @@ export type ProblemCode =
   | "IPIP_UNSUPPORTED"
   | "POD_ADDRESS_REFUSED"
   | "SCTP_SERVICE_UNSUPPORTED"
+  | "SERVICE_ADDRESS_REFUSED"
   | "SETTINGS_WITHOUT_EFFECT";
 
 /** Carries a problem out of the depth of a translation; never leaves this room. */

@@ -348,8 +348,8 @@ describe("one change", () => {
     );
     const delta = tell(slice("web-1", [endpoint("10.0.0.2", "here")]))!;
     expect(delta.services.set.map(({ id }) => id)).toEqual(["shop/web:http/tcp/4"]);
-    const { services: _, inSync: __, ipSets: ___, settings, ...tables } = delta;
-    expect(settings).toBeUndefined();
+    const { services: _, inSync: __, ipSets: ___, settings, released, ...tables } = delta;
+    expect([settings, released]).toEqual([undefined, undefined]);
     expect(Object.values(tables).every(({ set, remove }) => set.length + remove.length === 0)).toBe(true);
   });
 
