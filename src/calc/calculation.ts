@@ -176,6 +176,8 @@ export class Calculation {
 
   takeDelta(): ModelDelta | undefined {
     this.#settle();
+    // While lists come in, whose an address is may look one way and then the other; and nothing was in effect before.
+    if (!this.#toldInSync) this.#released.clear();
     const { endpoints, hostEndpoints, policies, profiles, nodes, routes, services, problems, settings } = this.#tables;
     const [newSettings] = settings.takeDelta().set;
     const delta: ModelDelta = {

@@ -144,6 +144,7 @@ describe("addresses pods had", () => {
     const take = () => calculator.takeDelta()?.released;
     for (const object of [...base, block({ 3: { pod: "one", node: "there" } }), far("one"), far("two")])
       calculator.set(object);
+    calculator.inSync();
     expect(take()).toBeUndefined();
     calculator.set(block({ 3: { pod: "two", node: "there" } }));
     expect(take()).toEqual(["10.0.1.3/32"]);
