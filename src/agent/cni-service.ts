@@ -12,8 +12,6 @@ export interface CniServiceOptions {
   pods: PodNetwork;
   /** Why no pod can be connected now; undefined: pods can. */
   notReady(): string | undefined;
-  /** Why pods that are connected may be worse off; undefined: they are not. */
-  impaired(): string | undefined;
   metrics: AgentMetrics;
   clock: Clock;
   log: Log;
@@ -45,7 +43,7 @@ export function cniService(options: CniServiceOptions): (question: unknown) => P
   };
 }
 
-async function act({ pods, notReady, impaired }: CniServiceOptions, request: CniRequest): Promise<CniAnswer> {
+async function act({ pods, notReady }: CniServiceOptions, request: CniRequest): Promise<CniAnswer> {
   const missing = notReady();
   switch (request.command) {
     case "ADD":
@@ -64,11 +62,9 @@ async function act({ pods, notReady, impaired }: CniServiceOptions, request: Cni
       if (valid) await pods.removeOthers(valid);
       return {};
     }
-    case "STATUS": {
-      if (missing) return { error: { code: CNI_CODES.notAvailable, msg: missing } };
-      const worse = impaired();
-      return worse ? { error: { code: CNI_CODES.notAvailableForSome, msg: worse } } : {};
-    }
+    case "STATUS":
+      // Single objects that are not in effect are no reason: a runtime takes any error for "start no pod here".
+      return missing ? { error: { code: CNI_CODES.notAvailable, msg: missing } } : {};
     default:
       return { error: { code: CNI_CODES.invalidEnvironment, msg: `command ${String(request.command)} is unknown` } };
   }

@@ -18,7 +18,7 @@ function start() {
   const stop = new AbortController();
   let [failing, throwing, sweeps, resyncs] = [false, false, 0, 0];
   const loop = new ModelLoop({
-    calculator: { set() {}, remove() {}, inSync() {}, takeDelta: () => waiting.shift() },
+    calculator: { takeDelta: () => waiting.shift() },
     target: {
       async apply(delta) {
         if (throwing) throw new Error("the kernel is away");

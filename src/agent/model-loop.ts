@@ -18,7 +18,7 @@ export interface ModelTarget {
 }
 
 export interface ModelLoopOptions {
-  calculator: Calculator;
+  calculator: Pick<Calculator, "takeDelta">;
   target: ModelTarget;
   clock: Clock;
   log: Log;

@@ -3,7 +3,7 @@ import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
 import type { AgentReport } from "../api/protocol/agent-report.ts";
 import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
-import { createCalculator } from "../calc/calculator.ts";
+import { type Calculator, createCalculator } from "../calc/calculator.ts";
 import { createClient } from "../cluster/client.ts";
 import { NODES } from "../cluster/kinds.ts";
 import type { ProgramContext } from "../cluster/program.ts";
@@ -18,6 +18,7 @@ import { adminService, adminSocket } from "./admin.ts";
 import { type AgentMetrics, agentMetrics } from "./agent-metrics.ts";
 import { apiAddresses } from "./api-addresses.ts";
 import { type FailoverOptions, failoverTransport, saveAddresses } from "./api-failover.ts";
+import { apiServerHosts } from "./api-server-hosts.ts";
 import { cniService } from "./cni-service.ts";
 import type { AgentConfig } from "./config.ts";
 import { type DataplaneSwitch, dataplaneSwitch } from "./dataplane-switch.ts";
@@ -34,7 +35,7 @@ import { type PeriodicTask, type PeriodicTasks, startPeriodicTasks } from "./per
 import { podMtu } from "./pod-mtu.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
 import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
-import { type PodRecords, podRecords } from "./pods/pod-records.ts";
+import { type PodRecord, type PodRecords, podRecords } from "./pods/pod-records.ts";
 import { rollbackWatchdog } from "./rollback-watchdog.ts";
 import { probeServices } from "./service-probe.ts";
 import { probeServicesForever, type ServiceProbeLoop } from "./service-probe-loop.ts";
@@ -77,7 +78,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   const metrics = agentMetrics(allMetrics);
   const transport = parts.failover ? failoverTransport(parts.failover, log) : world.transport();
   const client = createClient(transport, { userAgent: vendorNames.workloads.node });
-  const calculator = createCalculator(config.nodeName, vendorNames);
+  const calculator = createCalculator(config.nodeName, vendorNames, { foreignAddresses: !config.connectsPods });
   // Notified when the reported state may have changed; no listener yet.
   const changes = { notify: (): void => {} };
   const proxyRules = new ServiceProxyRules({ kernel, clock, log });
@@ -102,6 +103,15 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   });
   const netlink = kernel.netlink();
   const records = podRecords(join(config.directories.state, "pods"));
+  followRecords(records, calculator, () => loop.poke());
+  const reserveApiServers = async () => {
+    const addresses = await apiServerHosts(world.env);
+    // A name that does not resolve for a moment must not give the addresses away.
+    if (addresses.length === 0) return;
+    calculator.setApiServers(addresses);
+    loop.poke();
+  };
+  void reserveApiServers();
   const pods = podNetwork({
     ...{ client, node: config.nodeName, ipam, records, loop, log },
     interfaces: podInterfaces(kernel, config.directories.sysctl),
@@ -135,7 +145,10 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     startPeriodicTasks(
       periodicTasks(
         { ...parts, clock },
-        { client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop, metrics },
+        {
+          ...{ client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop, metrics },
+          reserveApiServers,
+        },
       ),
       { clock, log, signal: stopping.signal },
     ),
@@ -216,7 +229,24 @@ async function objectsKnown(
   return held;
 }
 
+/** The calculation knows from the start what this node's plugin has made, and hears of each change. */
+function followRecords(records: PodRecords, calculator: Calculator, changed: () => void): void {
+  const set = ({ namespace, pod }: Pick<PodRecord, "namespace" | "pod">) => {
+    const record = records.ofPod(namespace, pod);
+    const { addresses = [], mac = "" } = record ?? {};
+    const local = record && { addresses, mac, connected: record.state !== "removing" };
+    calculator.setLocalPod(`${namespace}/${pod}`, local);
+  };
+  for (const record of records.list()) set(record);
+  records.onChange((record) => {
+    set(record);
+    changed();
+  });
+}
+
 interface TaskParts {
+  /** Resolves the API server's names again. */
+  reserveApiServers(): Promise<void>;
   client: ReturnType<typeof createClient>;
   objects: WatchedObjects;
   ipam: Ipam;
@@ -319,7 +349,10 @@ function periodicTasks(
     },
     {
       name: "API addresses",
-      run: async () => failover && saveAddresses(failover.file, apiAddresses(objects.endpointSlices.list("default"))),
+      async run() {
+        await parts.reserveApiServers();
+        if (failover) saveAddresses(failover.file, apiAddresses(objects.endpointSlices.list("default")));
+      },
     },
     { name: "metrics", run: () => refreshMetrics(parts.metrics, { filter, loop, proving }) },
     { name: "late releases", run: () => pods.releaseLate() },
@@ -348,14 +381,10 @@ function together(filter: ModelTarget, network: ModelTarget): ModelTarget {
 }
 
 async function openSockets(
-  options: Omit<Parameters<typeof cniService>[0], "impaired"> & { config: AgentConfig },
+  options: Parameters<typeof cniService>[0] & { config: AgentConfig },
   { filter, loop, records }: { filter: DataplaneSwitch; loop: ModelLoop; records: PodRecords },
 ) {
   const { config } = options;
-  const impaired = () => {
-    const failed = loop.problems();
-    return failed.length > 0 ? `${failed.length} objects are not in effect` : undefined;
-  };
   const admin = adminService({
     dataplane: () => filter.acting(),
     show: (table) => filter.show(table),
@@ -369,7 +398,7 @@ async function openSockets(
   });
   const opened = [await serveLines(adminSocket(config.directories.run), admin)];
   if (config.connectsPods) {
-    opened.push(await serveLines(join(config.directories.run, "cni.sock"), cniService({ ...options, impaired })));
+    opened.push(await serveLines(join(config.directories.run, "cni.sock"), cniService(options)));
   }
   return opened;
 }

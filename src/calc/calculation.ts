@@ -9,6 +9,9 @@ import type { NetworkSet } from "../api/resources/network-set.ts";
 import type { Profile as ProfileResource } from "../api/resources/profile.ts";
 import { profileName, profileSource } from "../api/resources/profile-names.ts";
 import type { Tier } from "../api/resources/tier.ts";
+import { type LocalPod, PodAddresses } from "./addresses/pod-addresses.ts";
+import { ReservedAddresses } from "./addresses/reserved-addresses.ts";
+import { unclaimableAddress } from "./addresses/special-addresses.ts";
 import { calculatorKinds, type InputName } from "./calculator-kinds.ts";
 import { InputTable, keyOf } from "./input-table.ts";
 import type {
@@ -16,6 +19,7 @@ import type {
   HostEndpoint,
   ModelDelta,
   ModelProblem,
+  Net,
   Policy,
   Profile,
   Route,
@@ -24,16 +28,23 @@ import type {
   TableDelta,
   WorkloadEndpoint,
 } from "./model.ts";
-import { toNet } from "./nets.ts";
+import { addressOf, toNet, toNets } from "./nets.ts";
 import { orMake } from "./or-make.ts";
 import { Endpoints } from "./policy/endpoints.ts";
 import { IpSets } from "./policy/ip-sets.ts";
-import { labeledHostEndpoint, labeledNetworkSet, serviceAccountOf, workloadOf } from "./policy/labeled-endpoints.ts";
+import {
+  hasOwnNetwork,
+  labeledHostEndpoint,
+  labeledNetworkSet,
+  serviceAccountOf,
+  workloadOf,
+} from "./policy/labeled-endpoints.ts";
 import { translateKubernetesPolicy } from "./policy/translate-kubernetes-policy.ts";
 import { translatePolicy } from "./policy/translate-policy.ts";
 import { allowAllProfile, translateProfile } from "./policy/translate-profile.ts";
 import type { Translation } from "./policy/translated-policy.ts";
 import { problem } from "./policy/untranslatable.ts";
+import { nodeNets } from "./routes/cluster-node.ts";
 import { Nodes } from "./routes/nodes.ts";
 import { blockFacts, Routes } from "./routes/routes.ts";
 import { Backends } from "./services/service-backends.ts";
@@ -66,11 +77,23 @@ interface InputObjects extends Record<InputName, object> {
 
 type Inputs = { readonly [Name in InputName]: InputTable<InputObjects[Name]> };
 
+/** Written by the API server itself. Further slices of its service could be anybody's who may write in the namespace. */
+const API_SERVER_SLICE = "default/kubernetes";
+
+/** What differs between those who calculate. */
+export interface CalculationOptions {
+  /** Another CNI plugin gives pods their addresses: there are no pools or blocks that could contradict their status. */
+  foreignAddresses?: boolean;
+  /** Services may claim any address, as with Kubernetes' own kube-proxy. */
+  unguardedServices?: boolean;
+}
+
 /**
  * The wiring: which input touches which part of the model. Inputs are looked at in the order below, each key once, so a part always sees
  * what it depends on as it is now:
  *
  *   namespaces, accounts -> pods, network sets        profiles -> host endpoints        (labels and profiles handed on)
+ *   local records, blocks, pools, nodes, API server -> which addresses are a pod's
  *   pods, network sets, host endpoints -> who is in sets; of this node: endpoints
  *   policies, tiers, profiles -> endpoints -> policies and profiles in use -> sets in use
  *   services, endpoint slices, this node's zone -> ports of services
@@ -97,6 +120,9 @@ export class Calculation {
   readonly #services: Services;
   readonly #routes: Routes;
   readonly #nodes: Nodes;
+  readonly #reserved = new ReservedAddresses();
+  readonly #podAddresses: PodAddresses;
+  readonly #released = new Set<Net>();
   readonly #problemsOf = new Map<string, string[]>();
   readonly #policyIds = new Map<string, string>();
   /** Keys of pods and network sets by their namespace: what a namespace's labels are handed on to. */
@@ -105,13 +131,21 @@ export class Calculation {
   #toldInSync = false;
   #settled = false;
 
-  constructor(node: string, names: Names) {
+  constructor(
+    node: string,
+    names: Names,
+    { foreignAddresses = false, unguardedServices = false }: CalculationOptions = {},
+  ) {
     this.#node = node;
+    this.#podAddresses = new PodAddresses(node, this.#reserved, foreignAddresses);
     this.#names = names;
     const kinds = [...calculatorKinds(names).keys()];
     this.#inputs = Object.fromEntries(kinds.map((name) => [name, new InputTable()])) as Inputs;
     this.#endpoints = new Endpoints(this.#sets, this.#tables);
-    this.#services = new Services(node, this.#tables.services, (service) => this.#backends.slicesOf(service));
+    this.#services = new Services(node, this.#tables.services, {
+      slicesOf: (service) => this.#backends.slicesOf(service),
+      holder: (net) => (unguardedServices ? undefined : this.#holder(net)),
+    });
     this.#routes = new Routes(node, this.#tables.routes);
     this.#nodes = new Nodes(node, names.namespaces.system, this.#tables.nodes, this.#routes);
     const { allowAllProfile: id } = names.hostEndpoints;
@@ -127,12 +161,23 @@ export class Calculation {
     this.#inputs[input].remove(key);
   }
 
+  setLocalPod(key: string, record: LocalPod | undefined): void {
+    this.#podAddresses.setLocal(key, record);
+    this.#inputs.pods.touch(key);
+  }
+
+  setApiServers(addresses: readonly string[]): void {
+    this.#reserve("API server by configuration", toNets(addresses), "an address of the API server");
+  }
+
   inSync(): void {
     this.#inSync = true;
   }
 
   takeDelta(): ModelDelta | undefined {
     this.#settle();
+    // While lists come in, whose an address is may look one way and then the other; and nothing was in effect before.
+    if (!this.#toldInSync) this.#released.clear();
     const { endpoints, hostEndpoints, policies, profiles, nodes, routes, services, problems, settings } = this.#tables;
     const [newSettings] = settings.takeDelta().set;
     const delta: ModelDelta = {
@@ -146,8 +191,10 @@ export class Calculation {
       routes: routes.takeDelta(),
       services: services.takeDelta(),
       problems: problems.takeDelta(),
+      ...(this.#released.size > 0 ? { released: [...this.#released].sort() } : {}),
       ...(newSettings ? { settings: newSettings } : {}),
     };
+    this.#released.clear();
     const changed = this.#inSync !== this.#toldInSync || !isEmpty(delta);
     this.#toldInSync = this.#inSync;
     return changed ? delta : undefined;
@@ -155,6 +202,7 @@ export class Calculation {
 
   #settle(): void {
     this.#settleHandedOn();
+    this.#settleAddresses();
     for (const key of this.#inputs.pods.takeDirty()) this.#settlePod(key);
     for (const name of ["networkSets", "globalNetworkSets"] as const) this.#settleNetworkSets(name);
     for (const key of this.#inputs.hostEndpoints.takeDirty()) this.#settleHostEndpoint(key);
@@ -223,18 +271,64 @@ export class Calculation {
     }
   }
 
+  /** Whose an address is must be known before pods and services are looked at; routes take the same changes afterwards. */
+  #settleAddresses(): void {
+    const { pods, nodes, blocks, pools, endpointSlices } = this.#inputs;
+    for (const name of nodes.dirtyKeys()) {
+      const node = nodes.get(name);
+      this.#reserve(`node ${name}`, node ? nodeNets(node) : [], `an address of node ${name}`);
+      const { podCIDRs = [] } = (node?.["spec"] ?? {}) as { podCIDRs?: string[] };
+      if (this.#podAddresses.setPodCidrs(name, podCIDRs)) for (const key of pods.keys()) pods.touch(key);
+    }
+    for (const key of endpointSlices.dirtyKeys()) {
+      if (key !== API_SERVER_SLICE) continue;
+      const { endpoints = [] } = (endpointSlices.get(key) ?? {}) as { endpoints?: { addresses?: string[] }[] | null };
+      const addresses = (endpoints ?? []).flatMap((endpoint) => endpoint.addresses ?? []);
+      this.#reserve("API server by its slice", toNets(addresses), "an address of the API server");
+    }
+    for (const key of blocks.dirtyKeys()) {
+      for (const pod of this.#podAddresses.setBlock(key, blocks.get(key))) pods.touch(pod);
+    }
+    if (pools.dirtyKeys().length > 0) {
+      this.#podAddresses.setPools(toNets([...pools.values()].map(({ spec }) => spec.cidr)));
+      for (const key of pods.keys()) pods.touch(key);
+    }
+  }
+
+  #reserve(source: string, nets: readonly Net[], holder: string): void {
+    for (const net of this.#reserved.set(source, nets, holder)) {
+      for (const pod of this.#podAddresses.claimants(net)) this.#inputs.pods.touch(pod);
+      for (const service of this.#services.claimants(net)) this.#inputs.services.touch(service);
+    }
+  }
+
+  /** Whose an address is that no Service may claim; undefined: it may be claimed. */
+  #holder(net: Net): string | undefined {
+    const pod = this.#podAddresses.holder(net);
+    return unclaimableAddress(addressOf(net)) ?? this.#reserved.holder(net) ?? (pod && `the address of pod ${pod}`);
+  }
+
   #settlePod(key: string): void {
     const pod = this.#inputs.pods.get(key);
     this.#nodes.setPod(key, pod);
-    const { namespace = "" } = pod?.metadata ?? {};
-    const workload =
-      pod &&
-      workloadOf(
-        pod,
-        this.#inputs.namespaces.get(namespace),
-        this.#inputs.serviceAccounts.get(`${namespace}/${serviceAccountOf(pod)}`),
-      );
+    const { namespace: within = "" } = pod?.metadata ?? {};
+    const { nets, mac, refused, changed } = this.#podAddresses.settle(
+      key,
+      pod,
+      pod !== undefined && hasOwnNetwork(pod),
+    );
+    for (const net of changed) {
+      if (!nets.includes(net)) this.#released.add(net);
+      // A Service that claims it may have to let it go, or may have it now.
+      for (const service of this.#services.claimants(net)) this.#inputs.services.touch(service);
+    }
+    const namespace = this.#inputs.namespaces.get(within);
+    const account = pod && this.#inputs.serviceAccounts.get(`${within}/${serviceAccountOf(pod)}`);
+    const workload = pod && workloadOf(pod, { namespace, account, nets, mac });
     const id = `pod ${key}`;
+    const claims = refused.map(({ net, why }) => `${addressOf(net)} is ${why}`).join("; ");
+    const message = `the pod claims addresses that are not its own: ${claims}`;
+    this.#report(id, pod && claims ? [problem("Pod", pod.metadata, "POD_ADDRESS_REFUSED", message)] : []);
     if (workload) this.#sets.setEndpoint(workload);
     else this.#sets.removeEndpoint(id);
     const local = workload?.node === this.#node ? workload : undefined;
@@ -360,9 +454,13 @@ interface Affinity {
   deleted?: boolean;
 }
 
-function isEmpty({ ipSets, settings, inSync: _, ...tables }: ModelDelta): boolean {
+function isEmpty({ ipSets, settings, released, inSync: _, ...tables }: ModelDelta): boolean {
   const untouched = (table: TableDelta<unknown>) => table.set.length === 0 && table.remove.length === 0;
   return (
-    settings === undefined && untouched(ipSets) && ipSets.change.length === 0 && Object.values(tables).every(untouched)
+    settings === undefined &&
+    released === undefined &&
+    untouched(ipSets) &&
+    ipSets.change.length === 0 &&
+    Object.values(tables).every(untouched)
   );
 }

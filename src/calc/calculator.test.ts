@@ -103,8 +103,8 @@ describe("pods and policies", () => {
       ["10.0.9.2/32"],
       ["10.0.9.2/32,tcp:8080"],
     ]);
-    const { ipSets: _, inSync: __, settings, ...tables } = delta;
-    expect(settings).toBeUndefined();
+    const { ipSets: _, inSync: __, settings, released, ...tables } = delta;
+    expect([settings, released]).toEqual([undefined, undefined]);
     expect(Object.values(tables).every(({ set, remove }) => set.length + remove.length === 0)).toBe(true);
   });
 
@@ -125,10 +125,12 @@ describe("pods and policies", () => {
     expect([...model.endpoints.keys()]).toEqual([]);
   });
 
-  it("a pod is known by what its agent wrote, before the orchestrator writes its status", () => {
-    const early = pod("early", "", {}, "here", { annotations: { "cni.vendor.io/podIPs": "10.0.0.7,fd00::7" } });
-    const { model } = nodeThatKnows(namespace("shop"), { ...early, status: { phase: "Pending" } });
-    expect(model.endpoints.get("shop/early")?.addresses).toEqual(["10.0.0.7/32", "fd00::7/128"]);
+  it("a pod is known by what this node's plugin made, before the orchestrator writes its status", () => {
+    const { calculator, model, tell } = nodeThatKnows(namespace("shop"));
+    calculator.setLocalPod("shop/early", { addresses: ["10.0.0.7", "fd00::7"], mac: "ee:00", connected: true });
+    tell({ ...pod("early", ""), status: { phase: "Pending" } });
+    const { addresses, mac } = model.endpoints.get("shop/early") ?? {};
+    expect({ addresses, mac }).toEqual({ addresses: ["10.0.0.7/32", "fd00::7/128"], mac: "ee:00" });
   });
 
   it("no pod passes for one of another namespace by its own labels", () => {
@@ -140,6 +142,27 @@ describe("pods and policies", () => {
     const { model } = nodeThatKnows(namespace("shop"), liar, allowOps);
     expect([...model.ipSets.values()].map(({ members }) => members)).toEqual([[]]);
   });
+
+  it.each(["pcns.access", "pcsa.access", "vendor.io/serviceaccount", "projectcalico.org/namespace"])(
+    "the label %s selects no pod, network set or host endpoint that was given it by hand",
+    (label) => {
+      const policy = stored("GlobalNetworkPolicy", "default.ops", {
+        selector: "all()",
+        ingress: [{ action: "Allow", source: { selector: `${label} == "db"` } }],
+      });
+      const labels = { [label]: "db" };
+      const host = { node: "here", interfaceName: "eth0", expectedIPs: ["192.0.2.1"] };
+      const { model } = nodeThatKnows(
+        namespace("shop"),
+        pod("liar", "10.0.0.9", labels),
+        stored("NetworkSet", "liar", { nets: ["192.0.2.0/24"] }, { namespace: "shop", labels }),
+        stored("GlobalNetworkSet", "liar", { nets: ["192.0.2.0/24"] }, { labels }),
+        stored("HostEndpoint", "liar", host, { labels }),
+        policy,
+      );
+      expect([...model.ipSets.values()].map(({ members }) => members)).toEqual([[]]);
+    },
+  );
 });
 
 describe("what cannot be put into effect", () => {
@@ -201,7 +224,10 @@ describe("routes", () => {
     const { model } = nodeThatKnows(
       pool("Always"),
       ...cluster,
-      block("10.0.0.0/26", "here"),
+      stored("IPAMBlock", "10.0.0.0/26", {
+        ...{ cidr: "10.0.0.0/26", affinity: "host:here", unallocated: [], allocations: [null, 0] },
+        attributes: [{ handle_id: "h", secondary: { namespace: "shop", pod: "db", node: "here" } }],
+      }),
       namespace("shop"),
       pod("db", "10.0.0.1"),
     );

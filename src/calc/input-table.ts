@@ -27,6 +27,15 @@ export class InputTable<T> {
     this.#dirty.add(key);
   }
 
+  /** Those `takeDirty` will give: for a part that must know of them before the part that takes them. */
+  dirtyKeys(): string[] {
+    return [...this.#dirty].sort();
+  }
+
+  keys(): IterableIterator<string> {
+    return this.#objects.keys();
+  }
+
   /** In the order of their keys, so that nothing depends on the order of arrival. */
   takeDirty(): string[] {
     const keys = [...this.#dirty].sort();

@@ -47,6 +47,11 @@ export interface ModelDelta {
   routes: TableDelta<Route>;
   services: TableDelta<ServicePort>;
   problems: TableDelta<ModelProblem>;
+  /**
+   * Addresses that ceased to be a pod's, of whatever node, also where another pod has them by now: what connection tracking has of them is the
+   * old owner's. Ordered; absent where there are none.
+   */
+  released?: Net[];
   /** The new settings, whole; absent where they did not change. */
   settings?: Settings;
 }

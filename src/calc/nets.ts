@@ -51,6 +51,15 @@ export class NetTable<T = true> {
     orMake(lengths, cidr.length, () => new Map<bigint, T>()).set(cidr.base, value);
   }
 
+  remove(net: Net): void {
+    const cidr = parseCidr(net);
+    if (!cidr) return;
+    const lengths = cidr.family === V4 ? this.#v4 : this.#v6;
+    const bases = lengths.get(cidr.length);
+    bases?.delete(cidr.base);
+    if (bases?.size === 0) lengths.delete(cidr.length);
+  }
+
   /** What the longest prefix around the address has; undefined where none is around it. */
   find({ family, value }: Address): T | undefined {
     let best = -1;

@@ -65,6 +65,24 @@ describe("addresses", () => {
       },
     ));
 
+  it("are not given again right after their release, from a full block and by the next agent neither", () =>
+    withLab([{ cidr: "10.0.0.0/29", blockSize: 30 }], async (lab) => {
+      const a = await lab.agent("a");
+      const ask = async (agent: IpamAgent, name: string) =>
+        (await agent.ipam.assign({ owner: owner(name, "a"), v4: lab.pools, v6: [] }))[0];
+      const full: (string | undefined)[] = [];
+      for (const name of ["one", "two", "three", "four"]) full.push(await ask(a, name));
+      await a.ipam.release("k8s-pod-network.two", []);
+      await a.stop();
+      const next = await lab.agent("a");
+      const others: (string | undefined)[] = [];
+      for (const name of ["five", "six", "seven", "eight"]) others.push(await ask(next, name));
+      expect(others.filter((address) => full.includes(address))).toEqual([]);
+      // Rather than none at all, it is.
+      expect(await ask(next, "nine")).toBe(full[1]);
+      await next.stop();
+    }));
+
   it("are borrowed from other nodes when every block is taken, unless that is forbidden", () =>
     withLab([{ cidr: "10.0.0.0/30", blockSize: 30 }], async (lab) => {
       const [a, b] = [await lab.agent("a"), await lab.agent("b")];

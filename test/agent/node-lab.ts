@@ -31,7 +31,12 @@ export interface NodeLab {
   outside: { name: string; netns: Netns; addresses: { v4: string; v6: string } };
   /** Nobody reaches the API server, or everybody again. */
   cutApi(cut: boolean): void;
-  addPod(name: string, node: LabNode, labels?: Record<string, string>): Promise<LabPod>;
+  addPod(
+    name: string,
+    node: LabNode,
+    labels?: Record<string, string>,
+    annotations?: Record<string, string>,
+  ): Promise<LabPod>;
   removePod(pod: LabPod): Promise<void>;
   close(): Promise<void>;
 }
@@ -132,8 +137,8 @@ export async function nodeLab({ bpf, pools, nodes: count = 2, env, groups }: Lab
         api.cut = cut;
         if (cut) for (const socket of api.open) socket.destroy();
       },
-      addPod: async (name, node, labels = {}) => {
-        const pod = await makePod(client, id, name, node, labels);
+      addPod: async (name, node, labels = {}, annotations = {}) => {
+        const pod = await makePod(client, id, node, { name, namespace: "default", labels, annotations });
         pods.add(pod);
         const { code, output } = await node.cni("ADD", pod);
         if (code !== 0) throw new Error(`ADD failed: ${JSON.stringify(output)}\n${node.log()}`);
@@ -338,17 +343,12 @@ async function callPlugin(directory: string, env: Record<string, string>, config
   return { code, output: text ? (JSON.parse(text) as Record<string, unknown>) : undefined };
 }
 
-async function makePod(
-  client: Client,
-  id: string,
-  name: string,
-  node: LabNode,
-  labels: Record<string, string>,
-): Promise<LabPod> {
+async function makePod(client: Client, id: string, node: LabNode, metadata: KubeObject["metadata"]): Promise<LabPod> {
+  const { name } = metadata;
   const pod: KubeObject = {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name, namespace: "default", labels },
+    metadata,
     spec: { nodeName: node.name, containers: [{ name: "main", image: "pause" }] },
   };
   await client.create(PODS, pod);

@@ -88,7 +88,6 @@ describe("every listener", () => {
     const answer = cniService({
       pods: pods as unknown as PodNetwork,
       notReady: () => undefined,
-      impaired: () => undefined,
       metrics: agentMetrics(createMetrics()),
       clock: systemClock,
       log: silentLog,

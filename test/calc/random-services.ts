@@ -6,6 +6,9 @@ const ZONES = ["a", "b"];
 const NODES = ["node-a", "node-b"];
 const PORTS = ["http", "dns"];
 
+/** Free ones, one that pods have, and one of a node: what becomes of them must not depend on who came first. */
+const CLAIMED = ["192.0.2.1", "2001:db8::1", "10.0.0.1", "10.9.0.1", "172.16.0.2"];
+
 /** Services with everything they can ask for, and slices that rarely agree with each other. */
 export function serviceObjects(random: Random): KubeObject[] {
   return [
@@ -44,7 +47,7 @@ function service(random: Random, metadata: { name: string; namespace: string }, 
         protocol: random.of(["TCP", "TCP", "UDP", "SCTP"]),
         ...random.maybe(50, "nodePort", () => 30_000 + index * 2 + at),
       })),
-      ...random.maybe(30, "externalIPs", () => random.some(0, 2, () => random.of(["192.0.2.1", "2001:db8::1"]))),
+      ...random.maybe(30, "externalIPs", () => random.some(0, 2, () => random.of(CLAIMED))),
       ...random.maybe(30, "internalTrafficPolicy", () => random.of(["Local", "Cluster"])),
       ...random.maybe(40, "externalTrafficPolicy", () => random.of(["Local", "Cluster"])),
       ...random.maybe(40, "healthCheckNodePort", () => 32_000 + index),

@@ -41,9 +41,49 @@ export function isEmpty({ spec }: Block): boolean {
   return spec.allocations.every((index) => index === null);
 }
 
+/**
+ * On a block, by offset: when addresses were released, in seconds since 1970, as JSON. An annotation, so that agents of older releases and
+ * schemas that do not know it leave it alone; what it says is forgotten with the next change after `REST_MS`.
+ */
+const RELEASED_ANNOTATION = "vendor.io/released-addresses";
+
+/** How long an address rests: longer than peers take to hear that its pod is gone, and than most of what was on its way to it. */
+export const REST_MS = 30_000;
+
 /** The address free for longest is given out next, so that a freed one is reused as late as possible. */
 export function firstFree({ spec }: Block): number | undefined {
   return spec.unallocated[0];
+}
+
+/** As `firstFree`, of those that were not released just now. */
+export function firstRested(block: Block, now: number): number | undefined {
+  const released = releasedIn(block, now);
+  return block.spec.unallocated.find((ordinal) => released[ordinal] === undefined);
+}
+
+/** Of this block, what still rests: seconds of release by offset. */
+function releasedIn({ metadata }: Block, now: number): Record<string, number> {
+  const text = metadata.annotations?.[RELEASED_ANNOTATION];
+  if (text === undefined) return {};
+  try {
+    const read: unknown = JSON.parse(text);
+    const entries = Object.entries((read ?? {}) as Record<string, unknown>);
+    const resting = entries.filter(([, at]) => typeof at === "number" && Math.abs(now - at * 1000) < REST_MS);
+    return Object.fromEntries(resting) as Record<string, number>;
+  } catch {
+    // Written by hand: nothing can be taken from it, and the next release replaces it.
+    return {};
+  }
+}
+
+function withReleased(block: Block, ordinals: Iterable<number>, now: number): Block {
+  const released = { ...releasedIn(block, now) };
+  for (const ordinal of ordinals) released[ordinal] = Math.round(now / 1000);
+  const { annotations, ...metadata } = block.metadata;
+  return {
+    ...block,
+    metadata: { ...metadata, annotations: { ...annotations, [RELEASED_ANNOTATION]: JSON.stringify(released) } },
+  };
 }
 
 export function ordinalOf({ spec }: Block, address: string): number | undefined {
@@ -74,7 +114,7 @@ export function withAddress(block: Block, ordinal: number, { handle, facts }: Ow
 }
 
 /** The block without what was given out under a handle; itself where that is nothing. */
-export function withoutHandle(block: Block, handle: string): Block {
+export function withoutHandle(block: Block, handle: string, now: number): Block {
   const mine = new Set(ofHandle(block, handle).map(({ ordinal }) => ordinal));
   if (mine.size === 0) return block;
   const { spec } = block;
@@ -83,7 +123,7 @@ export function withoutHandle(block: Block, handle: string): Block {
   const place = new Map(used.map((index, at) => [index, at]));
   const sequences = Object.entries(spec.sequenceNumberForAllocation ?? {});
   return {
-    ...block,
+    ...withReleased(block, mine, now),
     spec: {
       ...spec,
       allocations: kept.map((index) => (index === null ? null : (place.get(index) as number))),

@@ -10,6 +10,7 @@ import {
   addressAt,
   blockName,
   firstFree,
+  firstRested,
   isEmpty,
   type Owner,
   ofHandle,
@@ -50,8 +51,8 @@ export interface IpamCopy {
   configuration(): IpamConfiguration["spec"] | undefined;
 }
 
-export function createIpam(client: Client, node: string, copy: IpamCopy): Ipam {
-  const ipam = new NodeIpam(client, node, copy);
+export function createIpam(client: Client, node: string, copy: IpamCopy, now: () => number = Date.now): Ipam {
+  const ipam = new NodeIpam(client, node, copy, now);
   let last: Promise<unknown> = Promise.resolve();
   // One after the other: two of ours at once would only race each other for the same block.
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
@@ -68,13 +69,15 @@ export function createIpam(client: Client, node: string, copy: IpamCopy): Ipam {
 }
 
 class NodeIpam {
+  readonly #now: () => number;
   readonly #node: string;
   readonly #copy: IpamCopy;
   readonly #blocks: NewestBlocks;
   readonly #handles: Handles;
   readonly #claims: BlockAffinities;
 
-  constructor(client: Client, node: string, copy: IpamCopy) {
+  constructor(client: Client, node: string, copy: IpamCopy, now: () => number) {
+    this.#now = now;
     this.#node = node;
     this.#copy = copy;
     this.#blocks = new NewestBlocks(client, () => copy.blocks());
@@ -106,7 +109,7 @@ class NodeIpam {
   async release(handle: string, known: readonly string[]): Promise<void> {
     for (const name of await this.#blocksOf(handle, known)) {
       const before = this.#blocks.list().find(({ metadata }) => metadata.name === name);
-      const after = await this.#blocks.edit(name, (block) => withoutHandle(block, handle));
+      const after = await this.#blocks.edit(name, (block) => withoutHandle(block, handle, this.#now()));
       if (after && after !== before) await this.#giveBackIfSpare(after);
     }
     await this.#handles.end(handle);
@@ -137,12 +140,19 @@ class NodeIpam {
   }
 
   async #assignAny(pools: readonly Pool[], owner: Owner): Promise<string> {
-    for (const block of this.#in(pools, this.#blocks.ofNode(this.#node))) {
-      const address = await this.#take(block, owner);
+    const rested = (block: Block) => firstRested(block, this.#now());
+    const own = () => this.#in(pools, this.#blocks.ofNode(this.#node));
+    for (const block of own()) {
+      const address = await this.#take(block, owner, rested);
       if (address) return address;
     }
     const fromNew = await this.#fromNewBlock(pools, owner);
     if (typeof fromNew === "string") return fromNew;
+    // Better an address that was released just now than a pod that does not start.
+    for (const block of own()) {
+      const address = await this.#take(block, owner);
+      if (address) return address;
+    }
     if (this.#copy.configuration()?.strictAffinity) throw this.#exhausted(pools, fromNew.why);
     for (const block of this.#in(pools, this.#blocks.list())) {
       const address = await this.#take(block, owner);
@@ -186,21 +196,19 @@ class NodeIpam {
     if (!block) throw errors.IPAM_BUSY(`block ${name}`);
     const strict = this.#copy.configuration()?.strictAffinity === true;
     if (strict && affineNode(block) !== this.#node) throw errors.IPAM_ADDRESS_TAKEN(address, block.spec.affinity ?? "");
-    const taken = await this.#take(block, owner, address);
+    if (ofHandle(block, owner.handle).some((allocation) => allocation.address === address)) return address;
+    const taken = await this.#take(block, owner, (now) => {
+      const ordinal = ordinalOf(now, address);
+      return ordinal !== undefined && now.spec.allocations[ordinal] === null ? ordinal : undefined;
+    });
     if (taken) return taken;
     const holder = ownerText((await this.#blocks.read(name)) ?? block, address);
     throw errors.IPAM_ADDRESS_TAKEN(address, holder);
   }
 
-  /** An address of this block, the one asked for or any; undefined where it has none to give. */
-  async #take(block: Block, owner: Owner, wanted?: string): Promise<string | undefined> {
+  /** The address of this block that `choose` names by its offset; undefined where it names none that is free. */
+  async #take(block: Block, owner: Owner, choose = firstFree): Promise<string | undefined> {
     const { cidr } = block.spec;
-    const choose = (now: Block): number | undefined => {
-      if (wanted === undefined) return firstFree(now);
-      const ordinal = ordinalOf(now, wanted);
-      return ordinal !== undefined && now.spec.allocations[ordinal] === null ? ordinal : undefined;
-    };
-    if (wanted !== undefined && ofHandle(block, owner.handle).some(({ address }) => address === wanted)) return wanted;
     if (choose(block) === undefined) return undefined;
     await this.#handles.raise(owner.handle, cidr);
     let chosen: number | undefined;

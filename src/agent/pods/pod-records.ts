@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** What this node has made for one interface of one container: enough to know it again, and to undo it, with no memory and no API server. */
@@ -20,35 +20,59 @@ export interface PodRecord {
 }
 
 export interface PodRecords {
+  /** The one written last comes last. */
   list(): PodRecord[];
+  /** The record that speaks for a pod: of several sandboxes the newest has the interface. */
+  ofPod(namespace: string, pod: string): PodRecord | undefined;
+  /** Calls with every record that is written or removed from now on. */
+  onChange(changed: (record: Pick<PodRecord, "namespace" | "pod">) => void): void;
   get(containerId: string, ifname: string): PodRecord | undefined;
   put(record: PodRecord): void;
-  remove(record: Pick<PodRecord, "containerId" | "ifname">): void;
+  remove(record: PodRecord): void;
 }
 
 /** One file each, written whole or not at all. */
 export function podRecords(directory: string): PodRecords {
   const records = new Map<string, PodRecord>();
-  for (const name of existsSync(directory) ? readdirSync(directory) : []) {
-    const record = name.endsWith(".json") ? readRecord(join(directory, name)) : undefined;
+  const listeners: ((record: PodRecord) => void)[] = [];
+  for (const path of filesByAge(directory)) {
+    const record = readRecord(path);
     if (record) records.set(keyOf(record), record);
   }
   const pathOf = (record: Pick<PodRecord, "containerId" | "ifname">) => join(directory, `${keyOf(record)}.json`);
   return {
     list: () => [...records.values()],
+    ofPod(namespace, pod) {
+      const all = [...records.values()].filter((one) => one.namespace === namespace && one.pod === pod);
+      return all.filter(({ state }) => state !== "removing").at(-1) ?? all.at(-1);
+    },
+    onChange: (changed) => void listeners.push(changed),
     get: (containerId, ifname) => records.get(keyOf({ containerId, ifname })),
     put(record) {
       mkdirSync(directory, { recursive: true, mode: 0o700 });
       const fresh = `${pathOf(record)}.new`;
       writeFileSync(fresh, JSON.stringify(record), { mode: 0o600, flush: true });
       renameSync(fresh, pathOf(record));
+      records.delete(keyOf(record));
       records.set(keyOf(record), record);
+      for (const changed of listeners) changed(record);
     },
     remove(record) {
       rmSync(pathOf(record), { force: true });
       records.delete(keyOf(record));
+      for (const changed of listeners) changed(record);
     },
   };
+}
+
+/** The oldest first, as they were written. */
+function filesByAge(directory: string): string[] {
+  const names = existsSync(directory) ? readdirSync(directory).filter((name) => name.endsWith(".json")) : [];
+  const written = names.sort().map((name) => {
+    const path = join(directory, name);
+    return { path, at: statSync(path).mtimeMs };
+  });
+  return written.sort((a, b) => a.at - b.at).map(({ path }) => path);
 }
 
 function keyOf({ containerId, ifname }: Pick<PodRecord, "containerId" | "ifname">): string {

@@ -3,7 +3,7 @@ import type { KubeObject } from "../object.ts";
 import { holdAnnotations, isHold, nodeHold, releaseAnnotations } from "./node-hold.ts";
 import { nodeInterfaces, nodeInterfacesAnnotations } from "./node-interfaces.ts";
 import { nodeNetworkAnnotations, readNodeNetwork } from "./node-network.ts";
-import { podAddresses, podMac, podNetworkAnnotations } from "./pod-network.ts";
+import { annotatedAddresses, podMac, podNetworkAnnotations } from "./pod-network.ts";
 import { isSimulatedNode, simulatedNodeAnnotations } from "./simulated-node.ts";
 import { formatSnapshot, parseSnapshot } from "./traffic-report.ts";
 
@@ -59,7 +59,7 @@ describe("annotations are written and read as clusters have them", () => {
   it("of a pod's interface", () => {
     const written = podNetworkAnnotations(["10.244.0.5", "fd00::5"], "EE:00:00:00:00:01");
     expect(written).toEqual({ "cni.vendor.io/podIPs": "10.244.0.5,fd00::5", "cni.vendor.io/mac": "EE:00:00:00:00:01" });
-    expect(podAddresses(annotated(written))).toEqual(["10.244.0.5/32", "fd00::5/128"]);
+    expect(annotatedAddresses(annotated(written))).toEqual(["10.244.0.5/32", "fd00::5/128"]);
     expect(podMac(annotated(written))).toBe("ee:00:00:00:00:01");
   });
 });

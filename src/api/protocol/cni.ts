@@ -16,7 +16,7 @@ export const CNI_CODES = {
   invalidConfiguration: 7,
   tryAgainLater: 11,
   notAvailable: 50,
-  notAvailableForSome: 51,
+
   failed: 100,
 } as const;
 

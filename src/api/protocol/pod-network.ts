@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
 import type { KubeObject } from "../object.ts";
 
-/** Of a Pod, written by its node's agent when the pod's interface is made: sooner than the orchestrator writes its status. */
+/** Of a Pod, written by its node's agent when the pod's interface is made: for people, and for agents of older releases. */
 const POD_NETWORK = {
   /** Its addresses, separated by commas: `10.244.0.5,fd00::5`. */
   addresses: "cni.vendor.io/podIPs",
@@ -30,17 +30,24 @@ export function podNetworkAnnotations(addresses: readonly string[], mac: string)
   return { [POD_NETWORK.addresses]: addresses.join(","), [POD_NETWORK.mac]: mac };
 }
 
-/** MAC of its interface, if its agent has reported it. */
+/** MAC in the annotation. A tenant may write it: it counts only where the node has no record of its own. */
 export function podMac(pod: KubeObject): string | undefined {
   return pod.metadata.annotations?.[POD_NETWORK.mac]?.toLowerCase();
 }
 
-/** A pod's own addresses as prefixes, ordered and each once; from its status and, before that is written, from its agent. */
-export function podAddresses(pod: KubeObject): string[] {
+/** Addresses in a pod's status, as prefixes, ordered and each once. The orchestrator lets only kubelets write them. */
+export function statusAddresses(pod: KubeObject): string[] {
   const status = (pod["status"] ?? {}) as { podIP?: string; podIPs?: { ip?: string }[] };
-  const told = (pod.metadata.annotations?.[POD_NETWORK.addresses] ?? "").split(",");
-  const found = [...told, ...(status.podIPs ?? []).map(({ ip }) => ip ?? ""), status.podIP ?? ""];
-  return [...new Set(found.flatMap((text) => hostPrefix(text.trim())))].sort();
+  return prefixes([...(status.podIPs ?? []).map(({ ip }) => ip ?? ""), status.podIP ?? ""]);
+}
+
+/** Addresses in the annotation. Whoever may write the pod may write it: for people to read, never to program. */
+export function annotatedAddresses(pod: KubeObject): string[] {
+  return prefixes((pod.metadata.annotations?.[POD_NETWORK.addresses] ?? "").split(","));
+}
+
+function prefixes(texts: readonly string[]): string[] {
+  return [...new Set(texts.flatMap((text) => hostPrefix(text.trim())))].sort();
 }
 
 /** `10.0.0.1` and `10.0.0.1/32` as `10.0.0.1/32`; nothing for what is no single address. */

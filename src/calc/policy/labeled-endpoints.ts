@@ -1,6 +1,6 @@
 import type { KubeObject } from "../../api/object.ts";
-import { podAddresses, podInterfaceName, podMac } from "../../api/protocol/pod-network.ts";
-import { DERIVED_LABELS, ORCHESTRATOR } from "../../api/resources/derived-labels.ts";
+import { podInterfaceName, podMac } from "../../api/protocol/pod-network.ts";
+import { DERIVED_LABELS, isDerivedLabel, ORCHESTRATOR } from "../../api/resources/derived-labels.ts";
 import type { HostEndpoint } from "../../api/resources/host-endpoint.ts";
 import type { NetworkSet } from "../../api/resources/network-set.ts";
 import {
@@ -51,24 +51,31 @@ interface Container {
   ports?: { name?: string; containerPort?: number; protocol?: string }[];
 }
 
-/** Undefined for pods without a network of their own: on the host's, not placed yet, without an address yet, or finished. */
-export function workloadOf(
-  pod: KubeObject,
-  namespace: KubeObject | undefined,
-  account: KubeObject | undefined,
-): Workload | undefined {
+/** What a pod hands its labels on from, and what it has by the rules of `PodAddresses`. */
+export interface PodFacts {
+  namespace: KubeObject | undefined;
+  account: KubeObject | undefined;
+  nets: Net[];
+  mac: string | null;
+}
+
+/** Not so of pods on the host's network, not placed yet, or finished. */
+export function hasOwnNetwork(pod: KubeObject): boolean {
   const spec = (pod["spec"] ?? {}) as PodSpec;
   const phase = ((pod["status"] ?? {}) as { phase?: string }).phase;
-  if (spec.hostNetwork || !spec.nodeName || phase === "Succeeded" || phase === "Failed") return undefined;
-  const nets = podAddresses(pod);
-  if (nets.length === 0) return undefined;
+  return !spec.hostNetwork && Boolean(spec.nodeName) && phase !== "Succeeded" && phase !== "Failed";
+}
+
+/** Undefined for pods without a network of their own, or without an address yet. */
+export function workloadOf(pod: KubeObject, { namespace, account, nets, mac }: PodFacts): Workload | undefined {
+  const spec = (pod["spec"] ?? {}) as PodSpec;
+  if (nets.length === 0 || !spec.nodeName || !hasOwnNetwork(pod)) return undefined;
   const { name, namespace: within = "default", labels } = pod.metadata;
   const accountName = serviceAccountOf(pod);
   return {
     id: `pod ${within}/${name}`,
-    // What the service derives comes last: a label of a pod's own must not let it pass for another's.
     labels: {
-      ...labels,
+      ...ownLabels(labels),
       ...handedOn(NAMESPACE_LABEL_PREFIX, namespace),
       ...handedOn(SERVICE_ACCOUNT_LABEL_PREFIX, account),
       [DERIVED_LABELS.namespace]: within,
@@ -80,7 +87,7 @@ export function workloadOf(
     endpoint: `${within}/${name}`,
     node: spec.nodeName,
     interfaceName: podInterfaceName(within, name),
-    mac: podMac(pod) ?? null,
+    mac: mac ?? podMac(pod) ?? null,
     profiles: [
       profileName({ of: "namespace", namespace: within }),
       profileName({ of: "serviceAccount", namespace: within, name: accountName }),
@@ -98,7 +105,7 @@ export function labeledNetworkSet(set: NetworkSet, namespace: KubeObject | undef
     within === undefined ? {} : { ...handedOn(NAMESPACE_LABEL_PREFIX, namespace), [DERIVED_LABELS.namespace]: within };
   return {
     id: within === undefined ? `gns ${name}` : `ns ${within}/${name}`,
-    labels: { ...labels, ...derived },
+    labels: { ...ownLabels(labels), ...derived },
     nets: toNets(set.spec?.nets),
     ports: [],
   };
@@ -113,13 +120,18 @@ export function labeledHostEndpoint(
   const inherited = [...(endpoint.spec.profiles ?? [])].reverse().map(labelsOfProfile);
   return {
     id: `hep ${name}`,
-    labels: Object.assign({}, ...inherited, labels) as Record<string, string>,
+    labels: ownLabels(Object.assign({}, ...inherited, labels) as Record<string, string>),
     nets: toNets(endpoint.spec.expectedIPs),
     ports: (endpoint.spec.ports ?? []).flatMap(({ name: port, port: number, protocol }) => {
       const known = protocolNumber(protocol);
       return known === undefined ? [] : [{ name: port, protocol: known, port: number }];
     }),
   };
+}
+
+/** Without the keys the service derives: set by hand they would let a thing pass for one of another namespace or account. */
+function ownLabels(labels: Readonly<Record<string, string>> | undefined): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !isDerivedLabel(key)));
 }
 
 /** Labels of a namespace or an account as its pods have them; its name is one of them. */

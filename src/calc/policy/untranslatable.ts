@@ -9,7 +9,9 @@ export type ProblemCode =
   | "RULE_UNREADABLE"
   | "DO_NOT_TRACK_UNSUPPORTED"
   | "IPIP_UNSUPPORTED"
+  | "POD_ADDRESS_REFUSED"
   | "SCTP_SERVICE_UNSUPPORTED"
+  | "SERVICE_ADDRESS_REFUSED"
   | "SETTINGS_WITHOUT_EFFECT";
 
 /** Carries a problem out of the depth of a translation; never leaves this module. */

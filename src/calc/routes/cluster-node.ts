@@ -40,6 +40,12 @@ export function clusterNode(node: KubeObject, facts: NodeFacts): ClusterNode {
   };
 }
 
+/** Every address by which a Node is reached, its tunnel's included. */
+export function nodeNets(node: KubeObject): Net[] {
+  const { addresses, vtep } = clusterNode(node, { local: false, tunnelAddresses: [], dataplane: null });
+  return toNets([...addresses, ...[vtep.addressV4, vtep.addressV6].flatMap((address) => address ?? [])]);
+}
+
 /** A unicast address of our own giving, the same wherever it is derived. */
 function derivedMac(node: string): string {
   const bytes = createHash("sha256").update(`vxlan ${node}`).digest().subarray(0, 6);

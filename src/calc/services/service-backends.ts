@@ -1,6 +1,7 @@
 import type { KubeObject } from "../../api/object.ts";
 import { protocolNumber } from "../../api/tables/protocols.ts";
 import { parseAddress } from "../../kit/ip.ts";
+import { specialAddress } from "../addresses/special-addresses.ts";
 import { hostNet } from "../nets.ts";
 import { orMake } from "../or-make.ts";
 import { portMember, type ServiceBackends } from "../policy/ip-sets.ts";
@@ -49,7 +50,7 @@ export class Backends {
       const { endpoints, ports } = slice as unknown as Slice;
       for (const text of (endpoints ?? []).flatMap(({ addresses }) => addresses ?? [])) {
         const address = parseAddress(text);
-        if (!address) continue;
+        if (!address || specialAddress(text) !== undefined) continue;
         nets.add(hostNet(address));
         for (const { port, protocol } of ports ?? []) {
           const number = protocolNumber(protocol ?? "TCP");

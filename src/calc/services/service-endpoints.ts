@@ -1,4 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
+import { specialAddress } from "../addresses/special-addresses.ts";
 import { isV4, toAddress } from "../nets.ts";
 import { orMake } from "../or-make.ts";
 import type { ServiceEndpoint } from "./endpoint-selection.ts";
@@ -57,7 +58,8 @@ function read(
   node: string,
 ): ServiceEndpoint | undefined {
   const address = toAddress(addresses?.[0] ?? "");
-  return address === undefined
+  // As Kubernetes' own validation: a Service must not lead to the node's loopback or its link.
+  return address === undefined || specialAddress(address) !== undefined
     ? undefined
     : {
         address,

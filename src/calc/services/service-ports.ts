@@ -36,12 +36,23 @@ const AFFINITY_SECONDS = 10_800;
 /** Who has such a label is served by another proxy, or by none. */
 const NOT_OURS = ["service.kubernetes.io/service-proxy-name", "service.kubernetes.io/headless"];
 
-/** Rows of one service, from the endpoint slices that name it, ordered by their names. */
-export function servicePorts(service: Service, slices: readonly KubeObject[], vantage: Vantage): ServicePort[] {
+/** Addresses a service asks for itself, in its spec or by way of a load balancer; each once. */
+export function claimedAddresses(service: Service): string[] {
+  if (clusterAddresses(service).length === 0) return [];
+  return unique([...addressesIn(service.spec?.externalIPs), ...balancerAddresses(service)]);
+}
+
+/** Rows of one service, from the endpoint slices that name it, ordered by their names. It is not asked at `refused`. */
+export function servicePorts(
+  service: Service,
+  slices: readonly KubeObject[],
+  vantage: Vantage,
+  refused: ReadonlySet<string> = new Set(),
+): ServicePort[] {
   const ours = slices.filter(isOurs);
   return clusterAddresses(service).flatMap(({ family, text }) => {
     const endpoints = endpointsByPort(ours, family, vantage.node);
-    return portsOfFamily(service, { family, clusterAddress: text, endpoints, vantage });
+    return portsOfFamily(service, { family, clusterAddress: text, endpoints, vantage, refused });
   });
 }
 
@@ -72,13 +83,16 @@ interface InFamily {
   clusterAddress: string;
   endpoints: ReadonlyMap<string, ServiceEndpoint[]>;
   vantage: Vantage;
+  refused: ReadonlySet<string>;
 }
 
-function portsOfFamily(service: Service, { family, clusterAddress, endpoints, vantage }: InFamily): ServicePort[] {
-  const { metadata, spec = {}, status } = service;
-  const externalAddresses = unique(ofFamily(addressesIn(spec.externalIPs), family));
-  const delivered = (status?.loadBalancer?.ingress ?? []).filter(({ ipMode }) => (ipMode ?? "VIP") === "VIP");
-  const loadBalancerAddresses = unique(ofFamily(addressesIn(delivered.map(({ ip }) => ip ?? "")), family));
+function portsOfFamily(service: Service, inFamily: InFamily): ServicePort[] {
+  const { family, clusterAddress, endpoints, vantage, refused } = inFamily;
+  const { metadata, spec = {} } = service;
+  const served = (addresses: readonly string[]) =>
+    unique(ofFamily(addresses, family)).filter((address) => !refused.has(address));
+  const externalAddresses = served(addressesIn(spec.externalIPs));
+  const loadBalancerAddresses = served(balancerAddresses(service));
   const health = healthCheck(spec, endpoints);
   const wantsLocal = spec.externalTrafficPolicy === "Local";
   const internalLocal = spec.internalTrafficPolicy === "Local";
@@ -107,6 +121,12 @@ function portsOfFamily(service: Service, { family, clusterAddress, endpoints, va
       anyBackends: selection.any,
     };
   });
+}
+
+/** Those a load balancer delivers packets to unchanged. */
+function balancerAddresses({ status }: Service): string[] {
+  const delivered = (status?.loadBalancer?.ingress ?? []).filter(({ ipMode }) => (ipMode ?? "VIP") === "VIP");
+  return addressesIn(delivered.map(({ ip }) => ip ?? ""));
 }
 
 /** Balancers ask only where packets must not leave this node. */

@@ -105,6 +105,12 @@ describe("what a service is asked at", () => {
     });
   });
 
+  it("endpoints of a slice that are loopback, link-local, multicast or unspecified are left out", () => {
+    const odd = ["127.0.0.1", "169.254.169.254", "224.0.0.1", "0.0.0.0"].map((address) => endpoint(address, "here"));
+    const { web } = nodeThatKnows(service(), slice("web-1", [...odd, endpoint("10.0.0.1", "here")]));
+    expect(addresses(web().clusterBackends)).toEqual(["10.0.0.1"]);
+  });
+
   it("a family the service has no cluster address of has nothing, even with an external address of it", () => {
     const { model } = nodeThatKnows(service({ spec: { externalIPs: ["2001:db8::2"] } }));
     expect([...model.services.keys()]).toEqual(["shop/web:http/tcp/4"]);
@@ -342,8 +348,8 @@ describe("one change", () => {
     );
     const delta = tell(slice("web-1", [endpoint("10.0.0.2", "here")]))!;
     expect(delta.services.set.map(({ id }) => id)).toEqual(["shop/web:http/tcp/4"]);
-    const { services: _, inSync: __, ipSets: ___, settings, ...tables } = delta;
-    expect(settings).toBeUndefined();
+    const { services: _, inSync: __, ipSets: ___, settings, released, ...tables } = delta;
+    expect([settings, released]).toEqual([undefined, undefined]);
     expect(Object.values(tables).every(({ set, remove }) => set.length + remove.length === 0)).toBe(true);
   });
 

@@ -1,23 +1,39 @@
 import type { KubeObject } from "../../api/object.ts";
-import type { ModelProblem, ServicePort } from "../model.ts";
+import type { ModelProblem, Net, ServicePort } from "../model.ts";
+import { addressOf, toNet } from "../nets.ts";
+import { orMake } from "../or-make.ts";
 import { problem } from "../policy/untranslatable.ts";
 import type { TableDiff } from "../table-diff.ts";
-import { type Service, sctpPorts, servicePorts } from "./service-ports.ts";
+import { claimedAddresses, type Service, sctpPorts, servicePorts } from "./service-ports.ts";
 
 const ZONE_LABEL = "topology.kubernetes.io/zone";
+
+/** What services are calculated from, in addition to themselves. */
+interface ServiceParts {
+  slicesOf(service: string): readonly KubeObject[];
+  /** Whose an address is, as in "ADDRESS is an address of node a"; undefined: a Service may have it. */
+  holder(net: Net): string | undefined;
+}
 
 /** Ports of services, each service by itself: a change affects no other service. */
 export class Services {
   readonly #node: string;
   readonly #table: TableDiff<ServicePort>;
-  readonly #slicesOf: (service: string) => readonly KubeObject[];
+  readonly #parts: ServiceParts;
+  /** By address, the services that want to be asked there, whether they are or not. */
+  readonly #claims = new Map<Net, Set<string>>();
+  readonly #claimsOf = new Map<string, readonly Net[]>();
   readonly #rowsOf = new Map<string, string[]>();
   #zone = "";
 
-  constructor(node: string, table: TableDiff<ServicePort>, slicesOf: (service: string) => readonly KubeObject[]) {
+  constructor(node: string, table: TableDiff<ServicePort>, parts: ServiceParts) {
     this.#node = node;
     this.#table = table;
-    this.#slicesOf = slicesOf;
+    this.#parts = parts;
+  }
+
+  claimants(net: Net): Iterable<string> {
+    return this.#claims.get(net) ?? [];
   }
 
   /** Takes this node's zone from its labels; whether it is another than before, so that every service is worth another look. */
@@ -31,14 +47,40 @@ export class Services {
   /** A service, or one of its slices, changed; undefined where it is gone. Gives what is wrong with it now. */
   set(key: string, service: Service | undefined): ModelProblem[] {
     const vantage = { node: this.#node, zone: this.#zone };
-    const rows = service ? servicePorts(service, this.#slicesOf(key), vantage) : [];
+    const claims = service ? claimedAddresses(service).flatMap((address) => toNet(address) ?? []) : [];
+    this.#noteClaims(key, claims);
+    const refused = claims.flatMap((net) => {
+      const holder = this.#parts.holder(net);
+      return holder === undefined ? [] : [{ address: addressOf(net), holder }];
+    });
+    const without = new Set(refused.map(({ address }) => address));
+    const rows = service ? servicePorts(service, this.#parts.slicesOf(key), vantage, without) : [];
     const ids = new Set(rows.map(({ id }) => id));
     for (const id of this.#rowsOf.get(key) ?? []) if (!ids.has(id)) this.#table.set(id, undefined);
     for (const row of rows) this.#table.set(row.id, row);
     if (rows.length > 0) this.#rowsOf.set(key, [...ids]);
     else this.#rowsOf.delete(key);
-    return service ? problemsOf(service) : [];
+    return service ? [...problemsOf(service), ...refusalOf(service, refused)] : [];
   }
+
+  #noteClaims(key: string, claims: readonly Net[]): void {
+    for (const net of this.#claimsOf.get(key) ?? []) {
+      const services = this.#claims.get(net);
+      services?.delete(key);
+      if (services?.size === 0) this.#claims.delete(net);
+    }
+    for (const net of claims) orMake(this.#claims, net, () => new Set<string>()).add(key);
+    if (claims.length > 0) this.#claimsOf.set(key, claims);
+    else this.#claimsOf.delete(key);
+  }
+}
+
+/** Whoever writes a Service may write any address into it: one that is somebody's stays theirs. */
+function refusalOf(service: Service, refused: readonly { address: string; holder: string }[]): ModelProblem[] {
+  if (refused.length === 0) return [];
+  const claims = refused.map(({ address, holder }) => `${address} is ${holder}`).join("; ");
+  const message = `external addresses of this Service are not served: ${claims}`;
+  return [problem("Service", service.metadata, "SERVICE_ADDRESS_REFUSED", message)];
 }
 
 function problemsOf(service: Service): ModelProblem[] {

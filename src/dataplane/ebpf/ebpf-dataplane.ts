@@ -1,13 +1,16 @@
 import type { DataplaneState } from "../../api/dataplane.ts";
 import type { ModelDelta, Net } from "../../calc/model.ts";
 import { ModelCopy } from "../../calc/model-copy.ts";
+import { addressOf, NetTable } from "../../calc/nets.ts";
 import { type CONFIGURATION, interfaceLayout, workloadLayout } from "../../gen/bpf/layout.gen.ts";
 import type { LoadOptions } from "../../kernel/bpf/object.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
 import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { CodedError } from "../../kit/errors.ts";
+import { parseAddress } from "../../kit/ip.ts";
 import type { ApplyReport, DataplaneDriver, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
+import { deletePodConntrack, deletePodNfConntrack } from "./conntrack/delete-pod-conntrack.ts";
 import { expireConntrack } from "./conntrack/expire-conntrack.ts";
 import { ConntrackMigration, hasConntrack } from "./conntrack/migrate-conntrack.ts";
 import { errors } from "./errors.ts";
@@ -98,6 +101,8 @@ class KernelDataplane implements EbpfDataplane {
   private state: State | undefined;
   private services: EbpfServices | undefined;
   private counted: readonly MapFill[] = [];
+  /** Addresses whose pods are gone and whose conntrack entries may not be. */
+  private readonly released = new Set<string>();
 
   constructor(
     options: EbpfOptions,
@@ -111,6 +116,7 @@ class KernelDataplane implements EbpfDataplane {
 
   async apply(delta: ModelDelta): Promise<ApplyReport> {
     this.model.apply(delta);
+    for (const net of delta.released ?? []) this.released.add(addressOf(net));
     for (const { id } of [...delta.policies.set, ...delta.profiles.set]) {
       this.versions.set(id, (this.versions.get(id) ?? 0) + 1);
     }
@@ -246,6 +252,8 @@ class KernelDataplane implements EbpfDataplane {
     await this.moveIn(state, outcomes);
     outcomes.push(...((await this.services?.attach()) ?? []));
     await this.letGo(state, gone);
+    // When no packet can bring an entry back, and before a new owner of the address may send.
+    await this.forgetPods(state, fresh);
     await this.dropSets(state);
     return [...outcomes, ...otherOutcomes(delta)];
   }
@@ -400,6 +408,21 @@ class KernelDataplane implements EbpfDataplane {
     }
   }
 
+  /** Not one entry passes for a connection of whoever has the address next. A new life knows by itself only of this node's own blocks. */
+  private async forgetPods({ programs }: State, fresh: boolean): Promise<void> {
+    if (this.released.size === 0 && !fresh) return;
+    const empty = fresh ? emptyAddresses(this.model) : () => false;
+    const isGone = (address: string) => this.released.has(address) || empty(address);
+    await deletePodConntrack(isGone, (name) => programs.map(name));
+    const conntrack = this.options.kernel.conntrack(this.options.netns);
+    try {
+      await deletePodNfConntrack(isGone, conntrack);
+    } finally {
+      conntrack.close();
+    }
+    this.released.clear();
+  }
+
   private async letGo(state: State, gone: Set<string>): Promise<void> {
     for (const name of gone) {
       const held = this.held.get(name)!;
@@ -486,6 +509,17 @@ class State {
   flush(): void {
     this.retired = this.policies.flush(this.retired);
   }
+}
+
+/** Addresses of this node's own blocks that nothing has: neither a pod nor the node's tunnel. */
+function emptyAddresses({ routes }: ModelCopy): (address: string) => boolean {
+  const blocks = new NetTable();
+  for (const { cidr, kind } of routes.values()) if (kind === "blackhole") blocks.add(cidr, true);
+  return (text) => {
+    const address = parseAddress(text);
+    if (!address || !blocks.find(address)) return false;
+    return !routes.has(`${text}/${address.family.bits}`);
+  };
 }
 
 function interfaceBytes(

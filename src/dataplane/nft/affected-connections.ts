@@ -46,6 +46,8 @@ export function touchedBy(
     if (isChanged(before.get(endpoint.id), endpoint)) endpoints.add(endpoint.id);
   const gone = new Set([...before.values()].flatMap(({ addresses }) => addresses).map(addressOf));
   for (const { addresses } of delta.endpoints.set) for (const net of addresses) gone.delete(addressOf(net));
+  // Pods of other nodes, too; and what a new owner has by now was still another's.
+  for (const net of delta.released ?? []) gone.add(addressOf(net));
   const all = hosts || set.length > 0 || remove.length > 0 || delta.settings !== undefined;
   return { all, endpoints, gone };
 }

@@ -3,7 +3,7 @@ import type { Dataplane } from "../../api/dataplane.ts";
 import type { DataplaneModel, ServicePort } from "../../calc/model.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
-import type { ApplyReport, DataplaneDriver } from "../contract.ts";
+import type { ApplyReport, DataplaneDriver, ObjectOutcome } from "../contract.ts";
 import type { Affinity } from "../kube-proxy/proxy-affinities.ts";
 import { wholeDelta } from "../model-delta.ts";
 import { errors } from "./errors.ts";
@@ -224,15 +224,20 @@ class NodeSwitchover implements Switchover {
     }
   }
 
-  /** Whole, or not at all: a plane that cannot carry every pod's policy never acts. */
+  /**
+   * While the other plane filters, whole or not at all: nothing is gained by a plane that carries less. A pod without an interface does not
+   * count: no packet of it passes in either. With no plane to fall back on, as after a reboot, each object is programmed for itself: what fails
+   * is closed and reported, and keeps nothing else from working.
+   */
   private async program(kind: Dataplane, model: DataplaneModel): Promise<ApplyReport> {
     const plane = await this.parts.open[kind]();
     try {
       const report = await plane.apply(wholeDelta(model, true));
-      const failed = report.objects.find((one) => one.kind === "endpoint" && one.failed);
-      const standsAlready =
-        kind === "BPF" ? this.mode() === "Active" || this.mode() === "Draining" : await this.parts.kernel.filter();
-      if (failed?.failed && !standsAlready) throw failed.failed;
+      const failed = report.objects.find((one) => one.kind === "endpoint" && one.failed && !isWithoutInterface(one));
+      const acts = this.mode() === "Active" || this.mode() === "Draining";
+      const filters = await this.parts.kernel.filter();
+      const [standsAlready, otherFilters] = kind === "BPF" ? [acts, filters] : [filters, acts];
+      if (failed?.failed && !standsAlready && otherFilters) throw failed.failed;
       this.dataplanes.set(kind, plane);
       return report;
     } catch (error) {
@@ -289,6 +294,11 @@ class NodeSwitchover implements Switchover {
     drain.given = true;
     return given;
   }
+}
+
+/** It may never come back (a pod that ended with the node), or comes with the pod's next sandbox. */
+function isWithoutInterface({ failed }: ObjectOutcome): boolean {
+  return failed?.code === "EBPF_INTERFACE_ABSENT";
 }
 
 /** Of the cluster's services. */

@@ -48,7 +48,7 @@ export class NodeProxy {
   constructor(options: NodeProxyOptions) {
     const { kernel, machine, mode, clusterCidrs, log } = options;
     this.#options = options;
-    this.#calculator = createCalculator(machine.spec.name, vendorNames);
+    this.#calculator = createCalculator(machine.spec.name, vendorNames, { unguardedServices: true });
     const node: ProxyNode = { clusterCidrs, addresses: machine.spec.internalIPs };
     // Without the kernel's own balancer, which the third mode needs, services are served all the same.
     this.#writer =
