@@ -40,6 +40,9 @@ SEC("tc") int from_workload(struct __sk_buff *skb)
 	enum reason reason = frame == FRAME_ARP ? check_arp(skb, w, interface) : parse(skb, w, type);
 	if (frame == FRAME_IP && !reason)
 		reason = check_source(skb, w);
+	/* In the tunnel it could claim any source, and behind a masquerade it would be a node's. */
+	if (frame == FRAME_IP && !reason && is_overlay_port(&w->packet))
+		reason = DROP_TUNNEL_SOURCE;
 	if (reason >= FIRST_DROP)
 		return drop(w, hook, reason);
 	if (reason)

@@ -35,6 +35,11 @@ INLINE int has_ports(__u8 protocol)
 	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP;
 }
 
+INLINE int is_overlay_port(const struct five_tuple *packet)
+{
+	return packet->protocol == IPPROTO_UDP && packet->dport == vxlan_port;
+}
+
 INLINE int is_icmp(__u8 protocol)
 {
 	return protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6;

@@ -46,7 +46,7 @@ INLINE enum reason policy_drop(enum hook hook, const struct work *w)
 /* The overlay's own packets, between this node and others of the cluster. */
 INLINE int is_overlay_packet(struct work *w, enum hook hook)
 {
-	if (w->packet.protocol != IPPROTO_UDP || w->packet.dport != vxlan_port)
+	if (!is_overlay_port(&w->packet))
 		return 0;
 	return route_kind_of(w, arrives(hook) ? &w->packet.src : &w->packet.dst) == ROUTE_REMOTE_HOST;
 }

@@ -3,7 +3,7 @@
  * A folder is listed whole; a file is named where it needs more than its folder does.
  */
 const ROOT = [
-  "test/{ebpf,switchover,kernel,netns}/**/*.test.ts",
+  "test/{attacks,ebpf,switchover,kernel,netns}/**/*.test.ts",
   "test/agent/{api-outage,lifecycle,two-nodes}.test.ts",
   "test/nft/{kernel-accepts,lifecycle,live,overlay,random-packets}.test.ts",
   "test/procedures/switch-canary.test.ts",

@@ -3,7 +3,15 @@ import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { DataplaneModel, FailsafePort } from "../../calc/model.ts";
 import { FAMILIES } from "./model-sets.ts";
 import { familyOf } from "./names.ts";
-import { type BaseHook, type Condition, MARK, type NftChain, type NftRule, type PacketDirection } from "./ruleset.ts";
+import {
+  type BaseHook,
+  type Condition,
+  type IpFamily,
+  MARK,
+  type NftChain,
+  type NftRule,
+  type PacketDirection,
+} from "./ruleset.ts";
 
 /** Policy of the node's own interfaces, for one question: the map has those with an endpoint of their own. */
 export interface HostDispatch {
@@ -21,7 +29,16 @@ export interface HostDispatches {
 }
 
 /** Before connection tracking, before services are translated, after them, and where the source is. */
-const PRIORITY = { raw: -300, beforeTranslation: -150, host: -6, forwardOut: -4, fromPod: -5, toPod: -3, source: 100 };
+const PRIORITY = {
+  raw: -300,
+  beforeTranslation: -150,
+  overlay: -7,
+  host: -6,
+  forwardOut: -4,
+  fromPod: -5,
+  toPod: -3,
+  source: 100,
+};
 
 /** What neighbours and listeners on a link say; router advertisements and redirects are not among it. */
 const NEIGHBOUR_TALK = [130, 131, 132, 133, 135, 136, 143];
@@ -37,6 +54,7 @@ const ITSELF: NftRule = {
 export function baseChains(model: DataplaneModel, hosts: HostDispatches): NftChain[] {
   return [
     spoofing(),
+    ...overlayGuard(model),
     fromPod(),
     toPod(),
     podToHost(model),
@@ -198,6 +216,40 @@ function failsafeRule({ protocol, port, net }: FailsafePort, remote: "source" | 
 
 function addressIn(side: "source" | "destination", net: string): Condition {
   return { on: "address", side, family: familyOf(net), among: [net] };
+}
+
+/**
+ * Only nodes of the cluster send to the overlay's port: what is in the tunnel is believed to be from where it says. After services are
+ * translated, since a Service may have a node as backend; before the masquerade, which makes a pod's packet a node's.
+ */
+export function overlayGuard({ settings }: DataplaneModel): NftChain[] {
+  const { port, vni } = settings.vxlan;
+  const toOverlay: Condition[] = [
+    { on: "protocol", among: [17] },
+    { on: "port", side: "destination", among: [[port, port]] },
+  ];
+  const fromPod = drop("to the overlay from a pod", ...toOverlay, pod("in"));
+  // Another tunnel of that port is not ours to close.
+  const foreign = (where: (family: IpFamily) => Condition) =>
+    FAMILIES.map((family) =>
+      drop("to the overlay from no node", ...toOverlay, { on: "vni", is: vni }, where(family), {
+        on: "addressSet",
+        side: "source",
+        family,
+        set: `nodes-${family}`,
+        not: true,
+      }),
+    );
+  return [
+    base("overlay-input", "input", PRIORITY.overlay, [
+      fromPod,
+      ...foreign(() => ({ on: "interface", way: "in", name: "lo", not: true })),
+    ]),
+    base("overlay-forward", "forward", PRIORITY.overlay, [
+      fromPod,
+      ...foreign((family) => ({ on: "addressSet", side: "destination", family, set: `nodes-${family}` })),
+    ]),
+  ];
 }
 
 /** Nodes carry pods' packets to each other, whatever policy their own interfaces have: what is inside has its own. */

@@ -21,6 +21,8 @@ export type Condition =
   | { on: "portSet"; side: Side; family: IpFamily; set: string; not?: true }
   /** Only after a condition that leaves ICMP or ICMPv6. */
   | { on: "icmp"; byte: "type" | "code"; among: readonly number[]; not?: true }
+  /** The network identifier of VXLAN. Only after a condition that leaves UDP to the port of an overlay. */
+  | { on: "vni"; is: number }
   /** A name that ends in `*` means all that begin so. */
   | { on: "interface"; way: PacketDirection; name: string; not?: true }
   /** Comes in by an interface and from an address that are one member. */
