@@ -147,6 +147,9 @@ class Run {
       case "mark":
         return (this.mark & condition.bits) === condition.bits;
       case "established":
+      case "establishedMidstream":
+      case "midstream":
+      case "connectionMark":
         return false;
       case "local":
         return given.nodeAddresses.includes(packet.destination);
