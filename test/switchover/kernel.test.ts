@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { netBytes } from "../../src/dataplane/ebpf/net-bytes.ts";
+import { CONNECTION_MARK } from "../../src/dataplane/nft/ruleset.ts";
 import { exportConntrack, exportIdleConntrack } from "../../src/dataplane/switchover/export-conntrack.ts";
 import { importNfConntrack } from "../../src/dataplane/switchover/import-nf-conntrack.ts";
 import {
@@ -36,6 +37,7 @@ interface Carried {
   port: number;
   flags?: number;
   path?: number;
+  denied?: number;
 }
 
 /** What the kernel makes of what the programs carry, in a namespace of its own. */
@@ -66,7 +68,7 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
     const sizes = { keySize: fiveTupleLayout.size, valueSize: conntrackEntryLayout.size, maxEntries: 65_536 };
     const map = kernel.bpf.createMap({ name: "story_flows", type: "lruHash", ...sizes });
     maps.push(map);
-    for (const { source, port, flags = CONNTRACK_FLAG.CT_NAT, path = FORWARD_PATH.PATH_LOCAL } of carried) {
+    for (const { source, port, flags = CONNTRACK_FLAG.CT_NAT, path = FORWARD_PATH.PATH_LOCAL, denied = 0 } of carried) {
       const key = { src: bytes(source), dst: bytes("10.96.0.1"), sport: port, dport: 80, protocol: TCP };
       const to = { ...key, dst: bytes("10.244.2.2"), dport: 8080 };
       const rest = {
@@ -79,7 +81,7 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
         mac: new Uint8Array(6),
         pad2: 0,
       };
-      const state = { lastSeen: kernelTime(), state: CONNTRACK_STATE.CT_ESTABLISHED, path, flags };
+      const state = { lastSeen: kernelTime(), state: CONNTRACK_STATE.CT_ESTABLISHED, path, flags, denied };
       map.update(fiveTupleLayout.write(key), conntrackEntryLayout.write({ ...rest, ...state, to } as never));
     }
     return map;
@@ -95,19 +97,25 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
 
   it("a translated flow is the kernel's, with its translation and the drain's mark", async () => {
     const flows = flowsOf({ source: "10.244.1.1", port: 1001 });
-    expect(await exportConntrack(give(flows, 3), true)).toEqual({ given: 1, refused: 0, staying: 0 });
+    expect(await exportConntrack(give(flows, 3), true)).toEqual({ exported: 1, refused: 0, staying: 0 });
     expect(conntrack.find(asked("10.244.1.1", 1001))).toMatchObject({
       ...{ mark: 3 * 0x1_0000, destinationNat: true, tcpState: "established", assured: true },
       reply: { source: "10.244.2.2", sourcePort: 8080, destination: "10.244.1.1", destinationPort: 1001 },
     });
   });
 
+  it("a flow that policy denies is the kernel's as one that is dropped there", async () => {
+    const flows = flowsOf({ source: "10.244.1.1", port: 1011, denied: 1 });
+    expect(await exportConntrack(give(flows, 3), true)).toEqual({ exported: 1, refused: 0, staying: 0 });
+    expect(conntrack.find(asked("10.244.1.1", 1011))?.mark).toBe(3 * 0x1_0000 + CONNECTION_MARK.denied);
+  });
+
   it("what the kernel has of an earlier life goes before the drain, and is left alone after it", async () => {
     const flows = flowsOf({ source: "10.244.1.1", port: 1002 });
     conntrack.insert({ original: asked("10.244.1.1", 1002), timeout: 600 });
-    expect(await exportConntrack(give(flows, 4), false)).toEqual({ given: 0, refused: 1, staying: 0 });
+    expect(await exportConntrack(give(flows, 4), false)).toEqual({ exported: 0, refused: 1, staying: 0 });
     expect(conntrack.find(asked("10.244.1.1", 1002))?.mark).toBe(0);
-    expect(await exportConntrack(give(flows, 4), true)).toEqual({ given: 1, refused: 0, staying: 0 });
+    expect(await exportConntrack(give(flows, 4), true)).toEqual({ exported: 1, refused: 0, staying: 0 });
     expect(conntrack.find(asked("10.244.1.1", 1002))?.mark).toBe(4 * 0x1_0000);
   });
 
@@ -115,9 +123,9 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
     const flows = flowsOf({ source: "10.244.1.1", port: 1007 });
     const over = { ...asked("10.244.1.1", 1007), destination: "10.244.2.2", destinationPort: 8080 };
     conntrack.insert({ original: over, timeout: 120, tcpState: "timeWait" });
-    expect(await exportConntrack(give(flows, 8), false)).toEqual({ given: 0, refused: 1, staying: 0 });
+    expect(await exportConntrack(give(flows, 8), false)).toEqual({ exported: 0, refused: 1, staying: 0 });
     expect(conntrack.find(over)?.tcpState).toBe("timeWait");
-    expect(await exportConntrack(give(flows, 8), true)).toEqual({ given: 1, refused: 0, staying: 0 });
+    expect(await exportConntrack(give(flows, 8), true)).toEqual({ exported: 1, refused: 0, staying: 0 });
     expect(conntrack.find(asked("10.244.1.1", 1007))?.reply).toMatchObject({
       ...{ source: "10.244.2.2", sourcePort: 8080, destination: "10.244.1.1", destinationPort: 1007 },
     });
@@ -139,14 +147,14 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
     const known = new Set<string>();
     await exportConntrack(give(flows, 6, known), true);
     expect(conntrack.find(asked("10.244.1.1", 1004))?.timeout).toBeLessThanOrEqual(120);
-    expect(await exportIdleConntrack(give(flows, 6, known))).toEqual({ given: 1, refused: 0, staying: 0 });
+    expect(await exportIdleConntrack(give(flows, 6, known))).toEqual({ exported: 1, refused: 0, staying: 0 });
     expect(conntrack.find(asked("10.244.1.1", 1004))?.timeout).toBeGreaterThan(400_000);
     expect(flows.entries()).toEqual([]);
   });
 
   it("a client's kept address through the overlay stays with the programs", async () => {
     const flows = flowsOf({ source: "192.0.2.9", port: 1005, path: FORWARD_PATH.PATH_OVERLAY });
-    expect(await exportConntrack(give(flows, 7), true)).toEqual({ given: 0, refused: 0, staying: 1 });
+    expect(await exportConntrack(give(flows, 7), true)).toEqual({ exported: 0, refused: 0, staying: 1 });
     expect(flows.entries()).toHaveLength(1);
   });
 
@@ -164,8 +172,8 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
     conntrack.insert({ original: behind("192.0.2.9", 1008), timeout: 600, sourceNat: masqueraded });
     conntrack.insert({ original: behind("10.244.1.1", 1009), timeout: 600 });
     // Not before programs leave to the kernel what they do not know.
-    expect(await exportConntrack(give(flows, 9), true)).toEqual({ given: 0, refused: 2, staying: 0 });
-    expect(await exportConntrack(give(flows, 9), false)).toEqual({ given: 2, refused: 0, staying: 0 });
+    expect(await exportConntrack(give(flows, 9), true)).toEqual({ exported: 0, refused: 2, staying: 0 });
+    expect(await exportConntrack(give(flows, 9), false)).toEqual({ exported: 2, refused: 0, staying: 0 });
     expect(flows.entries()).toEqual([]);
     const backend = { source: "10.244.2.2", sourcePort: 8080 };
     expect(conntrack.find(asked("192.0.2.9", 1008))?.reply).toMatchObject({
@@ -182,8 +190,8 @@ describe.skipIf(why !== undefined)(`flows and rules of a hand-over, in the kerne
   it("one that was not answered yet when the others were given is given when it is idle", async () => {
     const flows = flowsOf({ source: "10.244.1.1", port: 1010 });
     const known = new Set<string>();
-    expect(await exportIdleConntrack(give(flows, 10, known))).toEqual({ given: 0, refused: 1, staying: 0 });
-    expect(await exportIdleConntrack(give(flows, 10, known))).toEqual({ given: 1, refused: 0, staying: 0 });
+    expect(await exportIdleConntrack(give(flows, 10, known))).toEqual({ exported: 0, refused: 1, staying: 0 });
+    expect(await exportIdleConntrack(give(flows, 10, known))).toEqual({ exported: 1, refused: 0, staying: 0 });
     expect(flows.entries()).toEqual([]);
   });
 
