@@ -12,7 +12,7 @@
 INLINE int is_foreign_tunnel(struct __sk_buff *skb, struct work *w, enum hook hook)
 {
 	__u8 identifier[3];
-	if (!arrives(hook) || w->packet.protocol != IPPROTO_UDP || w->packet.dport != vxlan_port || (w->flags & WORK_LATER_FRAGMENT))
+	if (!arrives(hook) || !is_overlay_port(&w->packet) || (w->flags & WORK_LATER_FRAGMENT))
 		return 0;
 	if (!node_field(NODE_OVERLAY) || route_kind_of(w, &w->packet.dst) != ROUTE_LOCAL_HOST)
 		return 0;
@@ -31,7 +31,7 @@ INLINE int needs_processing(struct work *w, enum hook hook, const struct interfa
 		return 1;
 	if (!arrives(hook))
 		return host_initiated_to_service(w, interface);
-	if (w->packet.protocol == IPPROTO_UDP && w->packet.dport == vxlan_port)
+	if (is_overlay_port(&w->packet))
 		return 1;
 	return find_frontend(w, interface) || is_missing_port(w);
 }

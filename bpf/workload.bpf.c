@@ -3,14 +3,25 @@
 #include "lib/reject.h"
 #include "lib/pipeline.h"
 
-/* A pod speaks with its own addresses only, and about its link only for itself. REASON_NONE: an ordinary packet of its own. */
-INLINE enum reason check_source(struct __sk_buff *skb, const struct work *w)
+/* Messages of the link end there: at its neighbours, its groups, or this node. To any other address they are packets for policy. */
+INLINE int stays_on_link(struct work *w)
 {
-	if (is_neighbour_discovery(skb, w))
-		return check_neighbour_discovery(skb, w);
+	const struct ip_address *dst = &w->packet.dst;
+	return is_link_local_v6(dst) || is_link_multicast(dst) || route_kind_of(w, dst) == ROUTE_LOCAL_HOST;
+}
+
+/* A pod speaks with its own addresses only, and about its link only for itself. REASON_NONE: an ordinary packet of its own. */
+INLINE enum reason check_source(struct __sk_buff *skb, struct work *w)
+{
+	if (is_neighbour_discovery(skb, w)) {
+		enum reason reason = check_neighbour_discovery(skb, w);
+		if (reason >= FIRST_DROP || stays_on_link(w))
+			return reason;
+	}
 	if (is_behind(&w->packet.src, w->ifindex))
 		return REASON_NONE;
-	if (w->ip_version == 6 && is_listener_report(w) && (is_link_local_v6(&w->packet.src) || is_unspecified(&w->packet.src)))
+	if (w->ip_version == 6 && is_listener_report(w) && (is_link_local_v6(&w->packet.src) || is_unspecified(&w->packet.src)) &&
+	    stays_on_link(w))
 		return PASS_NEIGHBOUR_DISCOVERY;
 	return DROP_SPOOFED_SOURCE;
 }
@@ -40,6 +51,9 @@ SEC("tc") int from_workload(struct __sk_buff *skb)
 	enum reason reason = frame == FRAME_ARP ? check_arp(skb, w, interface) : parse(skb, w, type);
 	if (frame == FRAME_IP && !reason)
 		reason = check_source(skb, w);
+	/* In the tunnel it could claim any source, and behind a masquerade it would be a node's. */
+	if (frame == FRAME_IP && !reason && is_overlay_port(&w->packet))
+		reason = DROP_TUNNEL_SOURCE;
 	if (reason >= FIRST_DROP)
 		return drop(w, hook, reason);
 	if (reason)

@@ -37,6 +37,12 @@ INLINE int is_link_local_v6(const struct ip_address *a)
 	return (a->word[0] & htonl(0xffc00000)) == htonl(0xfe800000);
 }
 
+/* ff02::/16: no router sends it on. */
+INLINE int is_link_multicast(const struct ip_address *a)
+{
+	return (a->word[0] & htonl(0xffff0000)) == htonl(0xff020000);
+}
+
 INLINE void reverse(struct five_tuple *to, const struct five_tuple *from)
 {
 	to->src = from->dst;

@@ -34,7 +34,8 @@ INLINE int is_reverse_of(const struct conntrack_entry *entry, const struct five_
 INLINE struct conntrack_entry *find_reverse_entry(const struct work *w, const struct conntrack_entry *entry)
 {
 	struct conntrack_entry *other = bpf_map_lookup_elem(&flows, &w->reply);
-	if (!other || ((other->flags ^ entry->flags) & (CT_NF_CONNTRACK | CT_NAT)))
+	/* Two that go the same way are two flows, each met in its middle: see is_met_midstream. */
+	if (!other || ((other->flags ^ entry->flags) & (CT_NF_CONNTRACK | CT_NAT | CT_REPLY)) != CT_REPLY)
 		return 0;
 	return !(other->flags & CT_NAT) || is_reverse_of(other, &w->packet) ? other : 0;
 }
@@ -78,10 +79,12 @@ INLINE struct conntrack_entry *find_entry(struct work *w, int leaving, __u64 now
 	int lives = elapsed(now, entry->last_seen) <= timeout_of(w->packet.protocol, entry->state);
 	if (lives && !is_reused(w, entry, leaving))
 		return entry;
+	/* What policy ended makes room when policy allows what begins; a SYN that is denied leaves it. */
+	int stays = lives && entry->denied && !leaving;
 	/* Where its answers came from it may be remembered, and must not be met by others. */
-	if (lives && entry->state == CT_CLOSING && (entry->flags & CT_NAT))
+	if (lives && entry->state == CT_CLOSING && (entry->flags & CT_NAT) && !stays)
 		bpf_map_delete_elem(&flows, &w->packet);
-	else
+	else if (!stays)
 		delete_entries(w, entry);
 	reverse(&w->reply, &w->packet);
 	return 0;
@@ -151,6 +154,7 @@ INLINE void approve_entries(const struct work *w)
 		entry->approved_in = w->epoch_in;
 	if (w->epoch_out)
 		entry->approved_out = w->epoch_out;
+	entry->denied = 0;
 	struct conntrack_entry *answer = find_reverse_entry(w, entry);
 	if (!answer)
 		return;
@@ -158,6 +162,22 @@ INLINE void approve_entries(const struct work *w)
 		answer->approved_out = w->epoch_in;
 	if (w->epoch_out)
 		answer->approved_in = w->epoch_out;
+	answer->denied = 0;
+}
+
+/*
+ * Policy denies the flow. What stands of it stays: without an entry the next packet of the other side would begin a flow of its own, whose
+ * answers are what policy denies. Each packet asks policy again, as no epoch approves of it.
+ */
+INLINE void deny_entries(const struct work *w)
+{
+	struct conntrack_entry *entry = bpf_map_lookup_elem(&flows, &w->packet);
+	if (!entry)
+		return;
+	entry->denied = 1;
+	struct conntrack_entry *answer = find_reverse_entry(w, entry);
+	if (answer)
+		answer->denied = 1;
 }
 
 INLINE __u8 entry_flags_of(const struct work *w)
@@ -165,6 +185,16 @@ INLINE __u8 entry_flags_of(const struct work *w)
 	return (w->flags & WORK_FROM_HOST ? CT_FROM_HOST : 0) | (w->flags & WORK_TO_HOST ? CT_TO_HOST : 0) |
 	       (w->flags & WORK_NAT ? CT_NAT : 0) | (w->flags & WORK_MASQUERADE ? CT_MASQUERADE : 0) |
 	       (w->flags & WORK_DSR ? CT_DSR : 0) | (w->flags & WORK_NF_CONNTRACK ? CT_NF_CONNTRACK : 0);
+}
+
+/*
+ * A segment in the middle of a connection between pods that no entry knows: it does not say which of them opened it. Each direction is
+ * judged by itself, and is a flow of its own. What goes through the stack the kernel knows, and a client outside has one way back.
+ */
+INLINE int is_met_midstream(const struct work *w)
+{
+	return w->packet.protocol == IPPROTO_TCP && (w->tcp_flags & (TCP_SYN | TCP_ACK)) != TCP_SYN && w->path != PATH_STACK &&
+	       !(w->flags & (WORK_NAT | WORK_EXTERNAL | WORK_FROM_HOST));
 }
 
 /* 0 when both directions are in the table, or the kernel has them. A translated flow of which only one were would be worse than none. */
@@ -189,6 +219,8 @@ INLINE long create_entries(struct work *w, __u32 in_ifindex, __u32 length, __u64
 		entry->state = CT_ESTABLISHED;
 	if (bpf_map_update_elem(&flows, &w->packet, entry, BPF_ANY))
 		return -1;
+	if (is_met_midstream(w))
+		return 0;
 	entry->packets = 0;
 	entry->bytes = 0;
 	entry->approved_in = w->epoch_out;

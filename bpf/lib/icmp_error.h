@@ -41,11 +41,11 @@ INLINE __u32 tuple_of_error(struct __sk_buff *skb, struct work *w, struct five_t
 	if (!same_address(&key->dst, &w->packet.dst))
 		return 0;
 	key->protocol = protocol;
-	if (!has_ports(protocol) && !is_icmp(protocol))
+	if (!has_policy_ports(protocol) && !is_icmp(protocol))
 		return at;
 	if (bpf_skb_load_bytes(skb, at, ports, sizeof(ports)))
 		return 0;
-	if (has_ports(protocol)) {
+	if (has_policy_ports(protocol)) {
 		key->dport = ports[0] << 8 | ports[1];
 		key->sport = ports[2] << 8 | ports[3];
 		return at;

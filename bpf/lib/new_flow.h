@@ -166,6 +166,9 @@ INLINE enum reason translate_service(struct __sk_buff *skb, struct work *w, enum
 	enum reason bad = choose_backend(w, frontend, handed);
 	if (bad)
 		return bad;
+	/* Whoever may write a Service chooses its backends: none of them is the overlay of a node. */
+	if (is_overlay_port(&w->to))
+		return DROP_TUNNEL_SOURCE;
 	w->service = frontend->service;
 	w->flags |= WORK_NAT;
 	choose_path(skb, w, hook, interface);

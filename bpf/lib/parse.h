@@ -30,9 +30,21 @@ struct fragment_info {
 	__u8 later;
 };
 
+/* Protocols of services, which NAT translates and the kernel is asked about. */
 INLINE int has_ports(__u8 protocol)
 {
 	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP;
+}
+
+/* Protocols whose ports policy is asked about: SCTP has them where the others do. */
+INLINE int has_policy_ports(__u8 protocol)
+{
+	return has_ports(protocol) || protocol == IPPROTO_SCTP;
+}
+
+INLINE int is_overlay_port(const struct five_tuple *packet)
+{
+	return packet->protocol == IPPROTO_UDP && packet->dport == vxlan_port;
 }
 
 INLINE int is_icmp(__u8 protocol)
@@ -63,12 +75,12 @@ INLINE void icmp_ports(struct work *w, __u8 type, __u16 id)
 
 INLINE enum reason parse_transport(struct __sk_buff *skb, struct work *w)
 {
-	/* Enough of each: ports and flags of TCP, ports of UDP, type, code and id of ICMP. */
+	/* Enough of each: ports and flags of TCP, ports of UDP and SCTP, type, code and id of ICMP. */
 	__u8 header[14] = {};
 	__u8 protocol = w->packet.protocol;
 	__u32 end = ETHERNET + w->length;
-	__u32 need = protocol == IPPROTO_TCP ? 20 : 8;
-	if (!has_ports(protocol) && !is_icmp(protocol))
+	__u32 need = protocol == IPPROTO_TCP ? 20 : protocol == IPPROTO_SCTP ? 12 : 8;
+	if (!has_policy_ports(protocol) && !is_icmp(protocol))
 		return REASON_NONE;
 	if (w->transport + need > end)
 		return DROP_TRUNCATED;
@@ -79,7 +91,7 @@ INLINE enum reason parse_transport(struct __sk_buff *skb, struct work *w)
 	} else if (bpf_skb_load_bytes(skb, w->transport, header, 8)) {
 		return DROP_TRUNCATED;
 	}
-	if (has_ports(protocol)) {
+	if (has_policy_ports(protocol)) {
 		w->packet.sport = header[0] << 8 | header[1];
 		w->packet.dport = header[2] << 8 | header[3];
 		return REASON_NONE;
@@ -102,7 +114,7 @@ INLINE enum reason find_first_fragment(struct work *w, __u32 id)
 {
 	struct fragment_key *key = &w->scratch.fragment_key;
 	w->flags |= WORK_LATER_FRAGMENT;
-	if (!has_ports(w->packet.protocol) && !is_icmp(w->packet.protocol))
+	if (!has_policy_ports(w->packet.protocol) && !is_icmp(w->packet.protocol))
 		return REASON_NONE;
 	fragment_key_of(key, w, id);
 	struct fragment *first = bpf_map_lookup_elem(&fragments, key);
@@ -275,7 +287,7 @@ INLINE void start(struct __sk_buff *skb, struct work *w)
 /* What policy will be asked about. The original destination is the one before translation. */
 INLINE void set_policy_tuple(struct work *w, const struct five_tuple *tuple)
 {
-	int ports = has_ports(tuple->protocol);
+	int ports = has_policy_ports(tuple->protocol);
 	w->policy_tuple = *tuple;
 	w->sport = ports ? tuple->sport : 0;
 	w->dport = ports ? tuple->dport : 0;

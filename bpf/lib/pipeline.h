@@ -46,7 +46,7 @@ INLINE enum reason policy_drop(enum hook hook, const struct work *w)
 /* The overlay's own packets, between this node and others of the cluster. */
 INLINE int is_overlay_packet(struct work *w, enum hook hook)
 {
-	if (w->packet.protocol != IPPROTO_UDP || w->packet.dport != vxlan_port)
+	if (!is_overlay_port(&w->packet))
 		return 0;
 	return route_kind_of(w, arrives(hook) ? &w->packet.src : &w->packet.dst) == ROUTE_REMOTE_HOST;
 }
@@ -152,6 +152,19 @@ INLINE int run_policy(struct __sk_buff *skb, struct work *w, enum hook hook, con
 	return drop(w, hook, DROP_POLICY_MISSING);
 }
 
+/* A flow of the kernel's gets entries too: the kernel forgets it when its packets end here. */
+INLINE void revoke(struct work *w)
+{
+	if (w->flags & WORK_UNTRACKED)
+		return;
+	if ((w->flags & (WORK_KNOWN | WORK_NF_CONNTRACK)) == WORK_NF_CONNTRACK) {
+		w->epoch_in = 0;
+		w->epoch_out = 0;
+		create_entries(w, w->ifindex, w->frame, bpf_ktime_get_ns());
+	}
+	deny_entries(w);
+}
+
 /* Where a policy program comes back to. */
 INLINE int after_policy(struct __sk_buff *skb, enum hook hook)
 {
@@ -159,9 +172,7 @@ INLINE int after_policy(struct __sk_buff *skb, enum hook hook)
 	if (!w)
 		return DROP;
 	if (w->verdict != VERDICT_ALLOW) {
-		struct conntrack_entry *entry = w->flags & WORK_KNOWN ? bpf_map_lookup_elem(&flows, &w->packet) : 0;
-		if (entry)
-			delete_entries(w, entry);
+		revoke(w);
 		return drop(w, hook, policy_drop(hook, w));
 	}
 	if (arrives(hook) && w->stage == STAGE_IN && w->path == PATH_LOCAL && w->out_slot) {
@@ -340,7 +351,7 @@ INLINE enum reason established_verdict(struct __sk_buff *skb, struct work *w, en
 			delete_entries(w, entry);
 			return PASS_GIVEN;
 		}
-		if ((entry->flags & CT_NF_CONNTRACK) && !found) {
+		if ((entry->flags & CT_NF_CONNTRACK) && !found && !entry->denied) {
 			delete_entries(w, entry);
 			return REASON_NONE;
 		}

@@ -65,7 +65,7 @@ struct conntrack_entry {
 	__u8 state;
 	__u8 path;
 	__u8 flags;
-	__u8 pad;
+	__u8 denied; /* 1: policy allowed the flow and denies it now. Stays until policy allows it again, or nobody sends any more */
 	/*
 	 * With CT_NAT: what the packet becomes. The flow's other entry is under its reverse, and says how answers are turned back. Without: what
 	 * policy was asked about, which is what others make of it.

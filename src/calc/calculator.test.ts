@@ -327,3 +327,48 @@ describe("being in sync", () => {
     expect(calculator.takeDelta()).toBeUndefined();
   });
 });
+
+describe("a field of a later release", () => {
+  const web = pod("web", "10.0.0.1", { app: "web" });
+  const ruleOf = (object: KubeObject, id: string) => {
+    const { model } = nodeThatKnows(namespace("shop"), web, object);
+    const { ingress } = model.policies.get(id)!;
+    return { ingress, problems: [...model.problems.values()].map(({ code, message }) => `${code} ${message}`) };
+  };
+
+  it("makes a rule deny, since without it the rule would match too much", () => {
+    for (const rule of [
+      { action: "Allow", hostName: "example.org" },
+      { action: "Allow", source: { domains: ["example.org"] } },
+    ]) {
+      const policy = stored("GlobalNetworkPolicy", "default.later", {
+        tier: "default",
+        types: ["Ingress"],
+        ingress: [rule],
+      });
+      const { ingress, problems } = ruleOf(policy, "gnp/default.later");
+      expect(ingress).toEqual([{ id: "gnp/default.later;ingress;0", action: "deny" }]);
+      expect(problems).toEqual([expect.stringMatching(/^RULE_UNREADABLE .*(hostName|domains)/)]);
+    }
+  });
+
+  it("makes a NetworkPolicy of the orchestrator allow nothing in that direction", () => {
+    for (const rule of [
+      { from: [{ podSelector: {}, accounts: [] }] },
+      { from: [{ podSelector: {} }], methods: ["GET"] },
+      { from: [{ podSelector: {} }], ports: [{ protocol: "TCP", port: 80, direction: "in" }] },
+    ]) {
+      const policy: KubeObject = {
+        ...{
+          apiVersion: "networking.k8s.io/v1",
+          kind: "NetworkPolicy",
+          metadata: { name: "later", namespace: "shop" },
+        },
+        spec: { podSelector: {}, ingress: [rule] },
+      };
+      const { ingress, problems } = ruleOf(policy, "knp/shop/later");
+      expect(ingress).toEqual([]);
+      expect(problems).toEqual([expect.stringMatching(/^RULE_UNREADABLE /)]);
+    }
+  });
+});

@@ -315,8 +315,6 @@ export interface Settings {
   vxlan: { vni: number; port: number /** 0: find it from the uplink. */; mtuV4: number; mtuV6: number };
   /** Host policy never closes these. */
   failsafe: { inbound: FailsafePort[]; outbound: FailsafePort[] };
-  /** How the source of packets arriving at host interfaces is checked; a workload's is always checked strictly. */
-  rpf: "strict" | "loose" | "disabled";
   /** A workload to its own node, after the workload's egress allowed it. `return`: the policy of the `*` host endpoint decides, else accept. */
   endpointToHost: "accept" | "drop" | "return";
   /** Every pool, ordered by prefix: packets from a `natOutgoing` pool to outside of all of them take the node's address. */

@@ -15,11 +15,9 @@ const VXLAN = { vni: 4096, port: 4789 };
 /** Fields that agents, or the operator, act on. The others are accepted too, so that clusters can move here with what they have. */
 export const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
   "bpfEnabled",
-  "bpfEnforceRPF",
   "bpfExternalServiceMode",
   "bpfDSROptoutCIDRs",
   "bpfDataIfacePattern",
-  "bpfHostConntrackBypass",
   "bpfServiceProxyHealthzPort",
   "bpfServiceProxyIptablesCleanupEnabled",
   "cgroupV2Path",
@@ -27,7 +25,6 @@ export const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
   "defaultEndpointToHostAction",
   "failsafeInboundHostPorts",
   "failsafeOutboundHostPorts",
-  "floatingIPs",
   "healthPort",
   "ipv6Support",
   "natOutgoingAddress",
@@ -37,12 +34,20 @@ export const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
   "vxlanMTUV6",
 ]);
 
+/** Values that request the only behaviour there is: not to check reverse paths, to let the kernel track the node's connections, no floating IPs. */
+const AS_IT_IS: Configuration = { bpfEnforceRPF: "Disabled", bpfHostConntrackBypass: false, floatingIPs: "Disabled" };
+
 /** Fields that are set and have no effect: they are reported. */
 export function withoutEffect({ kind, metadata, spec }: DataplaneConfiguration): ModelProblem[] {
-  const fields = Object.keys(spec).filter((name) => !EFFECTIVE.has(name));
+  const isIdle = (name: string) => !EFFECTIVE.has(name) && !isAsItIs(name as keyof Configuration, spec);
+  const fields = Object.keys(spec).filter(isIdle);
   if (fields.length === 0) return [];
   const message = `in this release these settings have no effect: ${fields.sort().join(", ")}`;
   return [problem(kind, metadata, "SETTINGS_WITHOUT_EFFECT", message)];
+}
+
+function isAsItIs(name: keyof Configuration, spec: Configuration): boolean {
+  return AS_IT_IS[name] !== undefined && AS_IT_IS[name] === spec[name];
 }
 
 /** The default's fields, each overridden by the node's own. */
@@ -65,7 +70,6 @@ export function settingsOf(
       inbound: failsafe(configuration.failsafeInboundHostPorts ?? FAILSAFE_PORTS.inbound),
       outbound: failsafe(configuration.failsafeOutboundHostPorts ?? FAILSAFE_PORTS.outbound),
     },
-    rpf: ({ Strict: "strict", Loose: "loose", Disabled: "disabled" } as const)[configuration.bpfEnforceRPF ?? "Loose"],
     endpointToHost: ({ Accept: "accept", Drop: "drop", Return: "return" } as const)[
       configuration.defaultEndpointToHostAction ?? "Accept"
     ],

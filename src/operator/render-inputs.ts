@@ -50,6 +50,7 @@ export function prepareRendering(
       bpf,
       nodes: { linux: linuxNodes(observed).length },
       ...(cgroupV2Path ? { cgroupV2Path } : {}),
+      ...(dataplane?.healthPort ? { healthPort: dataplane.healthPort } : {}),
       flowLogs: flowLogs !== undefined && !isLeaving(flowLogs),
       ...(notifications === "Enabled" || notifications === "Disabled" ? { uiNotifications: notifications } : {}),
     },

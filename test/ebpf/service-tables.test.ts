@@ -321,6 +321,7 @@ describe.skipIf(missing)(`services in the maps${missing ? ` (${missing})` : ""}`
         out: 0,
         state: 0,
         path: 0,
+        denied: 0,
       };
       const value = { ...nothing, flags: CONNTRACK_FLAG.CT_NAT, to, service: number, mac: Buffer.alloc(6), pad2: 0 };
       const answer = { src: BACKEND, dst: CLIENT, sport: 8080, dport: key.sport, protocol };

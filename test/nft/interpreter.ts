@@ -133,6 +133,9 @@ class Run {
       case "icmp":
         if (packet.protocol !== 1 && packet.protocol !== 58) throw new Error("reads ICMP from something else");
         return condition.among.includes((condition.byte === "type" ? packet.icmpType : packet.icmpCode) ?? 0);
+      case "vni":
+        // Packets of the models have no payload.
+        return false;
       case "interface":
         return isNamed((condition.way === "in" ? given.in : given.out) ?? "", condition.name);
       case "interfaceAddress":
@@ -144,6 +147,9 @@ class Run {
       case "mark":
         return (this.mark & condition.bits) === condition.bits;
       case "established":
+      case "establishedMidstream":
+      case "midstream":
+      case "connectionMark":
         return false;
       case "local":
         return given.nodeAddresses.includes(packet.destination);

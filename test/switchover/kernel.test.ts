@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { netBytes } from "../../src/dataplane/ebpf/net-bytes.ts";
+import { CONNECTION_MARK } from "../../src/dataplane/nft/ruleset.ts";
 import { exportConntrack, exportIdleConntrack } from "../../src/dataplane/switchover/export-conntrack.ts";
 import { importNfConntrack } from "../../src/dataplane/switchover/import-nf-conntrack.ts";
 import {
@@ -36,6 +37,7 @@ interface Carried {
   port: number;
   flags?: number;
   path?: number;
+  denied?: number;
 }
 
 /** What the kernel makes of what the programs carry, in a namespace of its own. */
@@ -68,7 +70,13 @@ describe.skipIf(why !== undefined)(
       const sizes = { keySize: fiveTupleLayout.size, valueSize: conntrackEntryLayout.size, maxEntries: 65_536 };
       const map = kernel.bpf.createMap({ name: "story_flows", type: "lruHash", ...sizes });
       maps.push(map);
-      for (const { source, port, flags = CONNTRACK_FLAG.CT_NAT, path = FORWARD_PATH.PATH_LOCAL } of carried) {
+      for (const {
+        source,
+        port,
+        flags = CONNTRACK_FLAG.CT_NAT,
+        path = FORWARD_PATH.PATH_LOCAL,
+        denied = 0,
+      } of carried) {
         const key = { src: bytes(source), dst: bytes("10.96.0.1"), sport: port, dport: 80, protocol: TCP };
         const to = { ...key, dst: bytes("10.244.2.2"), dport: 8080 };
         const rest = {
@@ -81,7 +89,7 @@ describe.skipIf(why !== undefined)(
           mac: new Uint8Array(6),
           pad2: 0,
         };
-        const state = { lastSeen: kernelTime(), state: CONNTRACK_STATE.CT_ESTABLISHED, path, flags };
+        const state = { lastSeen: kernelTime(), state: CONNTRACK_STATE.CT_ESTABLISHED, path, flags, denied };
         map.update(fiveTupleLayout.write(key), conntrackEntryLayout.write({ ...rest, ...state, to } as never));
       }
       return map;
@@ -102,6 +110,12 @@ describe.skipIf(why !== undefined)(
         ...{ mark: 3 * 0x1_0000, destinationNat: true, tcpState: "established", assured: true },
         reply: { source: "10.244.2.2", sourcePort: 8080, destination: "10.244.1.1", destinationPort: 1001 },
       });
+    });
+
+    it("a flow that policy denies is the kernel's as one that is dropped there", async () => {
+      const flows = flowsOf({ source: "10.244.1.1", port: 1011, denied: 1 });
+      expect(await exportConntrack(give(flows, 3), true)).toEqual({ exported: 1, refused: 0, staying: 0 });
+      expect(conntrack.find(asked("10.244.1.1", 1011))?.mark).toBe(3 * 0x1_0000 + CONNECTION_MARK.denied);
     });
 
     it("what the kernel has of an earlier life goes before the drain, and is left alone after it", async () => {

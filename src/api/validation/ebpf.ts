@@ -52,7 +52,7 @@ export const EBPF_PROBLEMS = {
   },
   EBPF_SCTP: {
     title: "eBPF with SCTP",
-    why: "The eBPF data plane does not read SCTP ports, so services and port rules for it do nothing.",
+    why: "The eBPF data plane does not serve SCTP Services. It enforces rules with SCTP ports, but SCTP is not supported there.",
     fix: "Remove the SCTP services and rules, or stay on the nftables data plane.",
     rule: PLATFORM_LIMITS.sctp.because,
   },

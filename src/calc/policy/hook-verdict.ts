@@ -1,7 +1,8 @@
 import type { DataplaneModel, Direction, FailsafePort, Packet, Rule, TierPolicies } from "../model.ts";
 import { NetTable } from "../nets.ts";
+import { enforceable } from "./criteria.ts";
 import type { HookPolicy, HostPart, WorkloadPart } from "./hook-policy.ts";
-import { matchesRule, type ReadPacket, readPacket } from "./match-rule.ts";
+import { MATCHED_CRITERIA, matchesRule, type ReadPacket, readPacket } from "./match-rule.ts";
 
 export interface Verdict {
   action: "allow" | "deny";
@@ -90,7 +91,8 @@ function firstMatch(
   rules: Iterable<Rule>,
   packet: ReadPacket,
 ): { id: string; action: "allow" | "deny" | "pass" } | undefined {
-  for (const rule of rules) {
+  for (const given of rules) {
+    const rule = enforceable(given, MATCHED_CRITERIA);
     if (!matchesRule(rule, packet, model.ipSets)) continue;
     hits.push(rule.id);
     if (rule.action !== "log") return { id: rule.id, action: rule.action };

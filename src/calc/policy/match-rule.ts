@@ -3,6 +3,7 @@ import { type Address, parseAddress } from "../../kit/ip.ts";
 import type { DataplaneModel, IcmpMatch, IpSet, Net, Packet, PortRange, RuleMatch } from "../model.ts";
 import { NetTable } from "../nets.ts";
 import { orMake } from "../or-make.ts";
+import type { Criterion, HandledCriteria } from "./criteria.ts";
 
 /** A packet read once, so that rules only compare. */
 export interface ReadPacket {
@@ -36,50 +37,61 @@ export function readPacket(packet: Packet, original = false): ReadPacket | undef
   };
 }
 
+type Matches = (rule: RuleMatch, packet: ReadPacket, sets: Sets) => boolean;
+
+const sourcePorts: Matches = (rule, { source, protocol }, sets) =>
+  hasPort(rule.srcPorts, rule.srcNamedPortSets, source, protocol, sets);
+const destinationPorts: Matches = (rule, { destination, protocol }, sets) =>
+  hasPort(rule.dstPorts, rule.dstNamedPortSets, destination, protocol, sets);
+
+/** What each criterion means, where a rule has it. Numeric and named ports of one side are one "or", so both call the same. */
+const CRITERIA: { readonly [K in Criterion]: Matches } = {
+  ipVersion: (rule, packet) => rule.ipVersion === packet.ipVersion,
+  protocol: (rule, packet) => rule.protocol === packet.protocol,
+  notProtocol: (rule, packet) => rule.notProtocol !== packet.protocol,
+  srcNets: ({ srcNets }, { source }) => isInNets(srcNets, source.address),
+  notSrcNets: ({ notSrcNets }, { source }) => !isInNets(notSrcNets, source.address),
+  dstNets: ({ dstNets }, { destination }) => isInNets(dstNets, destination.address),
+  notDstNets: ({ notDstNets }, { destination }) => !isInNets(notDstNets, destination.address),
+  srcSets: ({ srcSets = [] }, { source }, sets) => srcSets.every((id) => isInSet(id, source.address, sets)),
+  notSrcSets: ({ notSrcSets = [] }, { source }, sets) => !notSrcSets.some((id) => isInSet(id, source.address, sets)),
+  dstSets: ({ dstSets = [] }, { destination }, sets) => dstSets.every((id) => isInSet(id, destination.address, sets)),
+  notDstSets: ({ notDstSets = [] }, { destination }, sets) =>
+    !notDstSets.some((id) => isInSet(id, destination.address, sets)),
+  srcPorts: sourcePorts,
+  srcNamedPortSets: sourcePorts,
+  dstPorts: destinationPorts,
+  dstNamedPortSets: destinationPorts,
+  notSrcPorts: ({ notSrcPorts }, { source, protocol }, sets) =>
+    !hasPort(notSrcPorts, undefined, source, protocol, sets),
+  notSrcNamedPortSets: ({ notSrcNamedPortSets }, { source, protocol }, sets) =>
+    !hasPort(undefined, notSrcNamedPortSets, source, protocol, sets),
+  notDstPorts: ({ notDstPorts }, { destination, protocol }, sets) =>
+    !hasPort(notDstPorts, undefined, destination, protocol, sets),
+  notDstNamedPortSets: ({ notDstNamedPortSets }, { destination, protocol }, sets) =>
+    !hasPort(undefined, notDstNamedPortSets, destination, protocol, sets),
+  icmp: ({ icmp }, packet) => icmp !== undefined && isIcmp(icmp, packet),
+  notIcmp: ({ notIcmp }, packet) => notIcmp === undefined || !isIcmp(notIcmp, packet),
+};
+const ALL_CRITERIA = Object.entries(CRITERIA) as [Criterion, Matches][];
+
+/** For `enforceable`. */
+export const MATCHED_CRITERIA = Object.fromEntries(ALL_CRITERIA.map(([name]) => [name, true])) as HandledCriteria;
+
 /** Whether every criterion of the rule holds. A set that is not in the model is empty. */
-export function matchesRule(rule: RuleMatch, packet: ReadPacket, sets: DataplaneModel["ipSets"]): boolean {
-  if (rule.ipVersion !== undefined && rule.ipVersion !== packet.ipVersion) return false;
-  if (rule.protocol !== undefined && rule.protocol !== packet.protocol) return false;
-  if (rule.notProtocol !== undefined && rule.notProtocol === packet.protocol) return false;
-  const { source, destination } = packet;
-  return (
-    matchesNets(rule.srcNets, rule.notSrcNets, source.address) &&
-    matchesNets(rule.dstNets, rule.notDstNets, destination.address) &&
-    matchesSets(rule.srcSets, rule.notSrcSets, source.address, sets) &&
-    matchesSets(rule.dstSets, rule.notDstSets, destination.address, sets) &&
-    matchesPorts(rule.srcPorts, rule.srcNamedPortSets, source, packet.protocol, sets) &&
-    matchesPorts(rule.dstPorts, rule.dstNamedPortSets, destination, packet.protocol, sets) &&
-    !hasPort(rule.notSrcPorts, rule.notSrcNamedPortSets, source, packet.protocol, sets) &&
-    !hasPort(rule.notDstPorts, rule.notDstNamedPortSets, destination, packet.protocol, sets) &&
-    (rule.icmp === undefined || isIcmp(rule.icmp, packet)) &&
-    (rule.notIcmp === undefined || !isIcmp(rule.notIcmp, packet))
-  );
+export function matchesRule(rule: RuleMatch, packet: ReadPacket, sets: Sets): boolean {
+  return ALL_CRITERIA.every(([name, holds]) => rule[name] === undefined || holds(rule, packet, sets));
 }
 
-function matchesNets(nets: Net[] | undefined, notNets: Net[] | undefined, address: Address): boolean {
-  if (nets && !tableOf(nets, nets).find(address)) return false;
-  return !(notNets && tableOf(notNets, notNets).find(address));
+function isInNets(nets: Net[] | undefined, address: Address): boolean {
+  return nets !== undefined && tableOf(nets, nets).find(address) !== undefined;
 }
 
 type Sets = DataplaneModel["ipSets"];
 
-function matchesSets(ids: string[] | undefined, notIds: string[] | undefined, address: Address, sets: Sets): boolean {
-  const holds = (id: string) => {
-    const set = sets.get(id);
-    return set !== undefined && tableOf(set, set.members).find(address) !== undefined;
-  };
-  return (ids ?? []).every(holds) && !(notIds ?? []).some(holds);
-}
-
-function matchesPorts(
-  ranges: PortRange[] | undefined,
-  named: string[] | undefined,
-  side: Side,
-  protocol: number,
-  sets: Sets,
-): boolean {
-  if (!ranges && !named) return true;
-  return hasPort(ranges, named, side, protocol, sets);
+function isInSet(id: string, address: Address, sets: Sets): boolean {
+  const set = sets.get(id);
+  return set !== undefined && tableOf(set, set.members).find(address) !== undefined;
 }
 
 function hasPort(

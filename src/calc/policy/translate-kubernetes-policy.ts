@@ -8,7 +8,7 @@ import { SetCollector } from "./set-source.ts";
 import { tieBreak } from "./translate-policy.ts";
 import { netsOf, portsOf, ruleId, withoutAbsent } from "./translate-rule.ts";
 import type { Translation } from "./translated-policy.ts";
-import { problem, Untranslatable } from "./untranslatable.ts";
+import { problem, refuseUnknown, Untranslatable } from "./untranslatable.ts";
 
 /** The orchestrator's own NetworkPolicy, as far as it is read here. */
 interface KubernetesPolicySpec {
@@ -94,6 +94,7 @@ interface Place {
 
 /** One rule of the orchestrator's is "any peer and any port": every pair of them is a rule of ours. */
 function matchesOf(rule: { from?: Peer[]; to?: Peer[]; ports?: Port[] }, place: Place): RuleMatch[] {
+  refuseUnknown(rule, { from: true, to: true, ports: true });
   const peers = (place.direction === "ingress" ? rule.from : rule.to) ?? [];
   return peersOf(peers, place).flatMap((peer) =>
     portGroups(rule.ports ?? []).map((group) =>
@@ -110,6 +111,10 @@ interface PeerMatch {
 
 function peersOf(peers: readonly Peer[], place: Place): PeerMatch[] {
   if (peers.length === 0) return [{ match: {}, scope: EVERYTHING }];
+  for (const peer of peers) {
+    refuseUnknown(peer, { podSelector: true, namespaceSelector: true, ipBlock: true });
+    refuseUnknown(peer.ipBlock, { cidr: true, except: true });
+  }
   const side = place.direction === "ingress" ? "src" : "dst";
   const plain = peers.flatMap(({ ipBlock }) => (ipBlock && (ipBlock.except ?? []).length === 0 ? [ipBlock.cidr] : []));
   const nets = netsOf(plain);
@@ -142,7 +147,9 @@ function portGroups(ports: readonly Port[]): PortGroup[] {
   if (ports.length === 0) return [{ match: {}, ports: [] }];
   const groups = new Map<number, PortGroup>();
   const whole = new Set<number>();
-  for (const { protocol = "TCP", port, endPort } of ports) {
+  for (const one of ports) {
+    refuseUnknown(one, { protocol: true, port: true, endPort: true });
+    const { protocol = "TCP", port, endPort } = one;
     const number = protocolNumber(protocol);
     if (number === undefined) throw new Untranslatable("RULE_UNREADABLE", `"${protocol}" is not a protocol`);
     const group = groups.get(number) ?? { match: { protocol: number }, ports: [] };
@@ -166,6 +173,7 @@ function portsFor(
 }
 
 function labelSelector(selector: LabelSelector | undefined): SelectorExpression {
+  refuseUnknown(selector, { matchLabels: true, matchExpressions: true });
   const labels = Object.entries(selector?.matchLabels ?? {}).map(([key, value]) => equals(key, value));
   return allOf([...labels, ...(selector?.matchExpressions ?? []).map(requirement)]);
 }

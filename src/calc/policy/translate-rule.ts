@@ -6,7 +6,7 @@ import type { Direction, Net, PortRange, Rule, RuleMatch } from "../model.ts";
 import { isV4, toNet } from "../nets.ts";
 import { allOf, EVERYTHING, inNamespace, ofNamespace, ofServiceAccount, oneOf, readSelector } from "./selectors.ts";
 import type { SetCollector } from "./set-source.ts";
-import { Untranslatable } from "./untranslatable.ts";
+import { type KnownFields, refuseUnknown, Untranslatable } from "./untranslatable.ts";
 
 /** Where a rule stands: what its selectors are limited to depends on it. */
 export interface RulePlace {
@@ -47,7 +47,19 @@ function actionOf(action: PolicyRule["action"]): Rule["action"] {
   return found;
 }
 
+const RULE_FIELDS: KnownFields<PolicyRule> = {
+  ...{ action: true, ipVersion: true, protocol: true, notProtocol: true, icmp: true, notICMP: true },
+  ...{ source: true, destination: true, http: true, metadata: true },
+};
+const ICMP_FIELDS: KnownFields<NonNullable<PolicyRule["icmp"]>> = { type: true, code: true };
+const ENTITY_FIELDS: KnownFields<RuleEntity> = {
+  ...{ nets: true, notNets: true, selector: true, notSelector: true, namespaceSelector: true },
+  ...{ ports: true, notPorts: true, serviceAccounts: true, services: true },
+};
+
 function matchOf(rule: PolicyRule, place: RulePlace): RuleMatch {
+  refuseUnknown(rule, RULE_FIELDS);
+  for (const icmp of [rule.icmp, rule.notICMP]) refuseUnknown(icmp, ICMP_FIELDS);
   const protocol = readProtocol(rule.protocol);
   const source = sideOf(rule.source, "source", protocol, place);
   const destination = sideOf(rule.destination, "destination", protocol, place);
@@ -100,6 +112,9 @@ type Which = "source" | "destination";
 
 function sideOf(entity: RuleEntity | undefined, which: Which, protocol: number | undefined, place: RulePlace): Side {
   if (!entity) return {};
+  refuseUnknown(entity, ENTITY_FIELDS);
+  refuseUnknown(entity.serviceAccounts, { names: true, selector: true });
+  refuseUnknown(entity.services, { name: true, namespace: true });
   const selector = selectorOf(entity, place);
   const not = readSelector(entity.notSelector);
   const ports = portsOf(entity.ports, portScope(selector, which, place), protocol, place.sets);

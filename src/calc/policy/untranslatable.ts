@@ -24,6 +24,16 @@ export class Untranslatable extends Error {
   }
 }
 
+/** Every field of an object, for `refuseUnknown`: does not compile while one is missing. */
+export type KnownFields<T> = { readonly [K in keyof T]-?: true };
+
+/** A field of a later release may narrow what a rule matches. Without it the rule would match too much. */
+export function refuseUnknown<T extends object>(value: T | undefined, known: KnownFields<T>): void {
+  const unknown = Object.keys(value ?? {}).filter((field) => !Object.hasOwn(known, field));
+  if (unknown.length === 0) return;
+  throw new Untranslatable("RULE_UNREADABLE", `this release does not know the field ${unknown.sort().join(", ")}`);
+}
+
 export function problem(
   kind: string,
   object: { name: string; namespace?: string },

@@ -16,9 +16,6 @@ export function resourceReference(folder: string): Record<string, string> {
 const RULE = "rule.md";
 const SOURCE = GENERATED("src/api/resources");
 
-/** Agents read these and nothing acts on them, so they are not reported as without effect either. */
-const READ_WITHOUT_EFFECT: ReadonlySet<string> = new Set(["bpfEnforceRPF", "bpfHostConntrackBypass"]);
-
 function index(): string {
   const rows = RESOURCES.map((resource) => {
     const { served } = placesOf(resource, vendorNames);
@@ -62,7 +59,7 @@ function specSection(resource: Resource): string[] {
   if (fields.length === 0) return ["## Spec\n", "The spec has no fields.\n"];
   const settings = resource.noun === "dataplaneConfiguration";
   const top = (path: string) => path.split(".")[1] as string;
-  const acts = ({ path }: Field) => !settings || (EFFECTIVE.has(top(path)) && !READ_WITHOUT_EFFECT.has(top(path)));
+  const acts = ({ path }: Field) => !settings || EFFECTIVE.has(top(path));
   const defaults = fieldDefaults(resource.noun);
   const idle = fields.filter((field) => !acts(field));
   return [
@@ -74,7 +71,7 @@ function specSection(resource: Resource): string[] {
           "## Fields without effect in this release\n",
           "They are accepted, so that existing configurations can be applied, and nothing acts on them. " +
             "`vendor node show problems` names those that are set (`SETTINGS_WITHOUT_EFFECT`), " +
-            `except ${[...READ_WITHOUT_EFFECT].map(code).join(" and ")}.\n`,
+            "unless to a value that asks for what happens anyway.\n",
           fieldTable(idle, new Map()),
         ]),
   ];

@@ -3,7 +3,16 @@ import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { DataplaneModel, FailsafePort } from "../../calc/model.ts";
 import { FAMILIES } from "./model-sets.ts";
 import { familyOf } from "./names.ts";
-import { type BaseHook, type Condition, MARK, type NftChain, type NftRule, type PacketDirection } from "./ruleset.ts";
+import {
+  type BaseHook,
+  CONNECTION_MARK,
+  type Condition,
+  type IpFamily,
+  MARK,
+  type NftChain,
+  type NftRule,
+  type PacketDirection,
+} from "./ruleset.ts";
 
 /** Policy of the node's own interfaces, for one question: the map has those with an endpoint of their own. */
 export interface HostDispatch {
@@ -21,13 +30,23 @@ export interface HostDispatches {
 }
 
 /** Before connection tracking, before services are translated, after them, and where the source is. */
-const PRIORITY = { raw: -300, beforeTranslation: -150, host: -6, forwardOut: -4, fromPod: -5, toPod: -3, source: 100 };
+const PRIORITY = {
+  raw: -300,
+  connections: -160,
+  beforeTranslation: -150,
+  overlay: -7,
+  host: -6,
+  forwardOut: -4,
+  fromPod: -5,
+  toPod: -3,
+  source: 100,
+};
 
 /** What neighbours and listeners on a link say; router advertisements and redirects are not among it. */
 const NEIGHBOUR_TALK = [130, 131, 132, 133, 135, 136, 143];
 const ROUTER_TALK = [134, 137];
 const ICMPV6: Condition = { on: "protocol", among: [58] };
-const ESTABLISHED: Condition = { on: "established" };
+const ESTABLISHED: readonly Condition[] = [{ on: "established" }, { on: "establishedMidstream" }];
 const ITSELF: NftRule = {
   when: [{ on: "interfacePair", set: "pod-itself" }],
   mark: { set: MARK.allowed },
@@ -37,6 +56,9 @@ const ITSELF: NftRule = {
 export function baseChains(model: DataplaneModel, hosts: HostDispatches): NftChain[] {
   return [
     spoofing(),
+    denied("prerouting"),
+    denied("output"),
+    ...overlayGuard(model),
     fromPod(),
     toPod(),
     podToHost(model),
@@ -64,7 +86,7 @@ function spoofing(): NftChain {
 function fromPod(): NftChain {
   return base("from-pod", "forward", PRIORITY.fromPod, [
     accept(notPod("in")),
-    { when: [ESTABLISHED], mark: { set: MARK.allowed }, verdict: { is: "accept" } },
+    ...established({ set: MARK.allowed }),
     ITSELF,
     dispatch("in", "from-pod"),
     drop("from a pod that is not known"),
@@ -74,7 +96,7 @@ function fromPod(): NftChain {
 function toPod(): NftChain {
   return base("to-pod", "forward", PRIORITY.toPod, [
     accept(notPod("out")),
-    { when: [ESTABLISHED], mark: { set: MARK.allowed }, verdict: { is: "accept" } },
+    ...established({ set: MARK.allowed }),
     ITSELF,
     dispatch("out", "to-pod"),
     drop("to a pod that is not known"),
@@ -84,7 +106,7 @@ function toPod(): NftChain {
 function podToHost({ settings }: DataplaneModel): NftChain {
   return base("pod-to-host", "input", PRIORITY.fromPod, [
     accept(notPod("in")),
-    accept(ESTABLISHED),
+    ...established(),
     neighbours(),
     ...(settings.endpointToHost === "drop" ? [drop("pods may not reach their node")] : [dispatch("in", "from-pod")]),
     drop("from a pod that is not known"),
@@ -95,7 +117,7 @@ function preDNAT({ settings }: DataplaneModel, host: HostDispatch): NftChain {
   const failsafe = settings.failsafe.inbound.map((port) => failsafeRule(port, "source", { on: "local" }));
   return base("before-translation", "prerouting", PRIORITY.beforeTranslation, [
     accept({ on: "interface", way: "in", name: "lo" }),
-    accept(ESTABLISHED),
+    ...established(),
     neighbours(),
     ...failsafe,
     ...hostDispatch("in", host),
@@ -105,7 +127,7 @@ function preDNAT({ settings }: DataplaneModel, host: HostDispatch): NftChain {
 function hostInput({ settings }: DataplaneModel, host: HostDispatch): NftChain {
   return base("host-input", "input", PRIORITY.host, [
     accept({ on: "interface", way: "in", name: "lo" }),
-    accept(ESTABLISHED),
+    ...established(),
     neighbours(...ROUTER_TALK),
     accept({ on: "mark", bits: MARK.beforeTranslation }),
     ...settings.failsafe.inbound.map((port) => failsafeRule(port, "source")),
@@ -119,7 +141,7 @@ function hostInput({ settings }: DataplaneModel, host: HostDispatch): NftChain {
 function hostOutput({ settings }: DataplaneModel, host: HostDispatch): NftChain {
   return base("host-output", "output", PRIORITY.host, [
     accept({ on: "interface", way: "out", name: "lo" }),
-    accept(ESTABLISHED),
+    ...established(),
     neighbours(...ROUTER_TALK),
     ...settings.failsafe.outbound.map((port) => failsafeRule(port, "destination")),
     ...overlay(settings.vxlan.port, "destination"),
@@ -131,7 +153,7 @@ function hostOutput({ settings }: DataplaneModel, host: HostDispatch): NftChain 
 function hostForward(way: PacketDirection, host: HostDispatch): NftChain {
   const priority = way === "in" ? PRIORITY.host : PRIORITY.forwardOut;
   return base(`host-forward-${way}`, "forward", priority, [
-    accept(ESTABLISHED),
+    ...established(),
     ITSELF,
     ...(way === "in" ? [accept({ on: "mark", bits: MARK.beforeTranslation })] : []),
     ...hostDispatch(way, host),
@@ -153,8 +175,20 @@ export function natOutgoing({ settings }: DataplaneModel): NftChain {
   return { name: "nat-outgoing", base: { type: "nat", hook: "postrouting", priority: PRIORITY.source }, rules };
 }
 
+/** Comes before every rule that accepts what is established: also in a connection that has ended for policy both sides may go on sending. */
+function denied(hook: "prerouting" | "output"): NftChain {
+  return base(`denied-${hook}`, hook, PRIORITY.connections, [
+    drop("policy denies the connection now", { on: "connectionMark", bits: CONNECTION_MARK.denied }),
+    { when: [{ on: "midstream" }], connectionMark: { set: CONNECTION_MARK.midstream } },
+  ]);
+}
+
 function base(name: string, hook: BaseHook["hook"], priority: number, rules: NftRule[]): NftChain {
   return { name, base: { type: "filter", hook, priority }, rules };
+}
+
+function established(mark?: NftRule["mark"]): NftRule[] {
+  return ESTABLISHED.map((condition) => ({ when: [condition], ...(mark ? { mark } : {}), verdict: { is: "accept" } }));
 }
 
 function accept(...when: Condition[]): NftRule {
@@ -198,6 +232,40 @@ function failsafeRule({ protocol, port, net }: FailsafePort, remote: "source" | 
 
 function addressIn(side: "source" | "destination", net: string): Condition {
   return { on: "address", side, family: familyOf(net), among: [net] };
+}
+
+/**
+ * Only nodes of the cluster send to the overlay's port: what is in the tunnel is believed to be from where it says. After services are
+ * translated, since a Service may have a node as backend; before the masquerade, which makes a pod's packet a node's.
+ */
+export function overlayGuard({ settings }: DataplaneModel): NftChain[] {
+  const { port, vni } = settings.vxlan;
+  const toOverlay: Condition[] = [
+    { on: "protocol", among: [17] },
+    { on: "port", side: "destination", among: [[port, port]] },
+  ];
+  const fromPod = drop("to the overlay from a pod", ...toOverlay, pod("in"));
+  // Another tunnel of that port is not ours to close.
+  const foreign = (where: (family: IpFamily) => Condition) =>
+    FAMILIES.map((family) =>
+      drop("to the overlay from no node", ...toOverlay, { on: "vni", is: vni }, where(family), {
+        on: "addressSet",
+        side: "source",
+        family,
+        set: `nodes-${family}`,
+        not: true,
+      }),
+    );
+  return [
+    base("overlay-input", "input", PRIORITY.overlay, [
+      fromPod,
+      ...foreign(() => ({ on: "interface", way: "in", name: "lo", not: true })),
+    ]),
+    base("overlay-forward", "forward", PRIORITY.overlay, [
+      fromPod,
+      ...foreign((family) => ({ on: "addressSet", side: "destination", family, set: `nodes-${family}` })),
+    ]),
+  ];
 }
 
 /** Nodes carry pods' packets to each other, whatever policy their own interfaces have: what is inside has its own. */

@@ -4,14 +4,14 @@ import type { Kernel } from "../../kernel/kernel.ts";
 import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { NftPort } from "../../kernel/nft/nft-port.ts";
 import { readActualRuleset } from "./actual-ruleset.ts";
-import { natOutgoing } from "./base-chains.ts";
+import { natOutgoing, overlayGuard } from "./base-chains.ts";
 import { nodeSets } from "./desired-ruleset.ts";
 import type { Ruleset } from "./ruleset.ts";
 import { transaction, type Written } from "./transaction.ts";
 
 /**
- * SNAT of packets that leave the pools, and nothing else of nftables: for the eBPF data plane. While it exists, the
- * kernel tracks connections and translates them.
+ * SNAT of packets that leave the pools, and the guard of the overlay port at every interface (programs are attached to uplinks only): for the
+ * eBPF data plane, nothing else of nftables. While it exists, the kernel tracks connections and translates them.
  */
 export interface NatTable {
   apply(delta: ModelDelta): Promise<void>;
@@ -34,7 +34,8 @@ export function createNatTable({ kernel, table, netns }: { kernel: Kernel; table
   return {
     async apply(delta) {
       model.apply(delta);
-      if (model.inSync && (delta.settings || !written)) await write();
+      const nodes = delta.nodes.set.length + delta.nodes.remove.length > 0;
+      if (model.inSync && (delta.settings || nodes || !written)) await write();
     },
     async resync() {
       written = undefined;
@@ -49,9 +50,11 @@ export function createNatTable({ kernel, table, netns }: { kernel: Kernel; table
 }
 
 function wanted(model: ModelCopy): Ruleset {
-  const chain = natOutgoing(model);
-  const sets = nodeSets(model).filter(({ name }) => /^(?:nat-)?pools-/.test(name));
-  return { chains: new Map([[chain.name, chain]]), sets: new Map(sets.map((set) => [set.name, set])) };
+  const chains = [natOutgoing(model), ...overlayGuard(model)];
+  return {
+    chains: new Map(chains.map((chain) => [chain.name, chain])),
+    sets: new Map(nodeSets(model).map((set) => [set.name, set])),
+  };
 }
 
 async function listed(nft: NftPort, table: string) {

@@ -5,6 +5,7 @@ import { createCalculator } from "../../calc/calculator.ts";
 import type { ConntrackTuple } from "../../kernel/conntrack/conntrack-port.ts";
 import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
 import { createNftDataplane } from "./nft-dataplane.ts";
+import { CONNECTION_MARK } from "./ruleset.ts";
 
 const STORED = `${vendorNames.groups.stored.group}/${vendorNames.groups.stored.version}`;
 
@@ -161,7 +162,10 @@ describe("the nftables data plane", () => {
       ...{ protocol: 6, source, destination, sourcePort: 40_000, destinationPort: 80 },
     });
     const left = async () =>
-      (await conntrack.list()).map(({ original }) => `${original.source} ${original.destination}`).sort();
+      (await conntrack.list())
+        .filter(({ mark }) => (mark & CONNECTION_MARK.denied) === 0)
+        .map(({ original }) => `${original.source} ${original.destination}`)
+        .sort();
     for (const [from, to] of [
       ["10.0.0.2", "10.0.0.1"],
       ["192.0.2.1", "10.0.0.1"],
@@ -175,6 +179,14 @@ describe("the nftables data plane", () => {
     calculator.remove({ group: "", kind: "Pod" }, { name: "b", namespace: "default" });
     await settle();
     expect(await left()).toEqual(["192.0.2.1 192.0.2.2"]);
+    // Denied, not forgotten; and a connection again when policy allows it.
+    expect(await conntrack.list()).toHaveLength(2);
+    calculator.remove(
+      { group: vendorNames.groups.stored.group, kind: vendorNames.kinds.globalNetworkPolicy.kind },
+      { name: "default.web" },
+    );
+    await settle();
+    expect(await left()).toEqual(["192.0.2.1 10.0.0.1", "192.0.2.1 192.0.2.2"]);
   });
 
   it("prints the same tables for the same state", async () => {

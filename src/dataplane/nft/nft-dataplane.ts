@@ -10,11 +10,11 @@ import type { Watch } from "../../kernel/sys.ts";
 import type { ApplyReport, DataplaneDriver, SweepReport, Table, TableName } from "../contract.ts";
 import { readActualRuleset } from "./actual-ruleset.ts";
 import { EVERYTHING, type Touched, touchedBy } from "./affected-connections.ts";
-import { deleteConntrack } from "./delete-conntrack.ts";
 import { desiredRuleset, type HostInterface } from "./desired-ruleset.ts";
 import { closeForeignForward, openForeignForward } from "./foreign-forward.ts";
 import { isOfPolicy } from "./policy-chains.ts";
 import { applyReport } from "./report.ts";
+import { revokeConnections } from "./revoke-connections.ts";
 import type { NftChain } from "./ruleset.ts";
 import { showTable } from "./show.ts";
 import { NOTHING, stampOf, transaction, type Written } from "./transaction.ts";
@@ -45,6 +45,8 @@ class NftDataplane implements DataplaneDriver {
   private readonly refused = new Map<string, Error>();
   /** What an earlier process left; reported by `sweep`. */
   private leftovers: string[] = [];
+  /** Whether connection tracking has connections that policy denies now. */
+  private anyDenied = true;
   private started = false;
   private closed = false;
   private turn: Promise<unknown> = Promise.resolve();
@@ -128,7 +130,8 @@ class NftDataplane implements DataplaneDriver {
       await openForeignForward(this.nft, this.table);
     }
     const { conntrack, netlink } = this;
-    await deleteConntrack(this.model, touched, { conntrack, netlink });
+    const { anyDenied } = this;
+    this.anyDenied = await revokeConnections(this.model, { ...touched, anyDenied }, { conntrack, netlink });
     return undefined;
   }
 

@@ -3,8 +3,9 @@
  * tiers and of endpoints are named after what they hold, so pods with the same policies share them too.
  */
 import type { DataplaneModel, Direction, Policy, Profile, Rule, TierPolicies } from "../../calc/model.ts";
+import { enforceable } from "../../calc/policy/criteria.ts";
 import { hashed, setName } from "./names.ts";
-import { ruleLines, setsOf } from "./rule-lines.ts";
+import { CRITERIA, ruleLines, setsOf } from "./rule-lines.ts";
 import { MARK, type NftChain, type NftRule } from "./ruleset.ts";
 
 /** Before services are translated an allow means something else: to skip the rest of host policy. */
@@ -111,7 +112,8 @@ function tierChain({ name, endAction }: TierPolicies, policies: readonly string[
 
 function ruledChain(name: string, rules: readonly Rule[], actions: Actions, model: DataplaneModel): NftChain {
   const act = (rule: Rule) => (rule.action === "log" ? { log: rule.id } : actions[rule.action]);
-  const lines = rules.flatMap((rule) =>
+  const known = rules.map((rule) => enforceable(rule, CRITERIA));
+  const lines = known.flatMap((rule) =>
     ruleLines(rule, model.ipSets).map((when): NftRule => ({ when, ...act(rule), comment: rule.id })),
   );
   return { name, rules: lines };

@@ -3,6 +3,7 @@
  * there is one line for each; where it means both families and asks for addresses, one for each family.
  */
 import type { DataplaneModel, PortRange, RuleMatch } from "../../calc/model.ts";
+import type { HandledCriteria } from "../../calc/policy/criteria.ts";
 import { familyOf, setName } from "./names.ts";
 import { covering, joinedRanges } from "./prefixes.ts";
 import type { Condition, IpFamily, Side } from "./ruleset.ts";
@@ -17,6 +18,15 @@ const SIDES = [
   { side: "source", field: "src" },
   { side: "destination", field: "dst" },
 ] as const;
+
+/** What becomes conditions below. */
+export const CRITERIA: HandledCriteria = {
+  ...{ ipVersion: true, protocol: true, notProtocol: true, icmp: true, notIcmp: true },
+  ...{ srcNets: true, notSrcNets: true, dstNets: true, notDstNets: true },
+  ...{ srcPorts: true, notSrcPorts: true, dstPorts: true, notDstPorts: true },
+  ...{ srcSets: true, notSrcSets: true, dstSets: true, notDstSets: true },
+  ...{ srcNamedPortSets: true, notSrcNamedPortSets: true, dstNamedPortSets: true, notDstNamedPortSets: true },
+};
 
 /** A packet matches the rule when it satisfies one of the lines. */
 export function ruleLines(rule: RuleMatch, sets: Sets): Line[] {

@@ -1,6 +1,13 @@
 /** Rules in nft's language. */
 import { prefixText } from "./prefixes.ts";
-import type { BaseHook, Condition, IpFamily, NftRule, Verdict } from "./ruleset.ts";
+import {
+  type BaseHook,
+  CONNECTION_MARK,
+  type Condition,
+  type IpFamily,
+  type NftRule,
+  type Verdict,
+} from "./ruleset.ts";
 
 const FAMILY = { 4: { nft: "ip", protocol: "ipv4" }, 6: { nft: "ip6", protocol: "ipv6" } } as const;
 const ADDRESS = { source: "saddr", destination: "daddr" } as const;
@@ -8,6 +15,8 @@ const PORT = { source: "sport", destination: "dport" } as const;
 const INTERFACE = { in: "iifname", out: "oifname" } as const;
 /** Bit offsets in the header after IP's. Read as plain bytes: nft's own words for them drag in conditions on protocol and family. */
 const ICMP_BYTE = { type: "@th,0,8", code: "@th,8,8" } as const;
+/** Behind the eight bytes of UDP's header, in the second word of VXLAN's. */
+const VNI = "@th,96,24";
 const ALL_BITS = 0xffff_ffff;
 /** What the kernel stores with a rule has 128 bytes. */
 const LONGEST_COMMENT = 110;
@@ -15,12 +24,13 @@ const LONGEST_PREFIX = 100;
 
 /** `stamp` stands before the comment: what the whole chain is known by when it is read back. */
 export function ruleText(rule: NftRule, stamp?: string): string {
-  const { when, log, mark, verdict, comment } = rule;
+  const { when, log, mark, connectionMark, verdict, comment } = rule;
   const remark = [stamp, comment].filter((part) => part !== undefined).join(" ");
   const parts = [
     ...when.map(conditionText),
     ...(log === undefined ? [] : [`log prefix "${readable(log, LONGEST_PREFIX)}: " level info`]),
     ...(mark ? [markText(mark)] : []),
+    ...(connectionMark ? [`ct mark set ct mark | ${hex(connectionMark.set)}`] : []),
     ...(verdict && comment !== undefined && isCounted(verdict) ? ["counter"] : []),
     ...(verdict ? [verdictText(verdict)] : []),
     ...(remark === "" ? [] : [`comment "${readable(remark, LONGEST_COMMENT)}"`]),
@@ -68,6 +78,8 @@ function conditionText(condition: Condition): string {
       return `${addressText(condition)} . meta l4proto . th ${PORT[condition.side]} ${not}@${condition.set}`;
     case "icmp":
       return `${ICMP_BYTE[condition.byte]} ${not}${listText(condition.among.map(String))}`;
+    case "vni":
+      return `${VNI} ${hex(condition.is)}`;
     case "interface":
       return `${INTERFACE[condition.way]} ${not}"${condition.name}"`;
     case "interfaceAddress":
@@ -77,7 +89,13 @@ function conditionText(condition: Condition): string {
     case "mark":
       return `meta mark & ${hex(condition.bits)} == ${hex(condition.bits)}`;
     case "established":
-      return "ct state established,related";
+      return `ct state established,related ct mark & ${hex(CONNECTION_MARK.midstream)} == 0x0`;
+    case "establishedMidstream":
+      return "ct state established,related ct direction original";
+    case "midstream":
+      return "meta l4proto 6 ct state new tcp flags & (syn | ack) != syn";
+    case "connectionMark":
+      return `ct mark & ${hex(condition.bits)} == ${hex(condition.bits)}`;
     case "local":
       return "fib daddr type local";
   }

@@ -21,6 +21,8 @@ export type Condition =
   | { on: "portSet"; side: Side; family: IpFamily; set: string; not?: true }
   /** Only after a condition that leaves ICMP or ICMPv6. */
   | { on: "icmp"; byte: "type" | "code"; among: readonly number[]; not?: true }
+  /** The network identifier of VXLAN. Only after a condition that leaves UDP to the port of an overlay. */
+  | { on: "vni"; is: number }
   /** A name that ends in `*` means all that begin so. */
   | { on: "interface"; way: PacketDirection; name: string; not?: true }
   /** Comes in by an interface and from an address that are one member. */
@@ -28,7 +30,13 @@ export type Condition =
   /** Comes in and goes out by interfaces that are one member. */
   | { on: "interfacePair"; set: string }
   | { on: "mark"; bits: number }
+  /** Part of a connection that was allowed. */
   | { on: "established" }
+  /** The same of one met in its middle, in the direction that was asked about. */
+  | { on: "establishedMidstream" }
+  /** The first packet of a TCP connection that connection tracking sees is not its SYN. */
+  | { on: "midstream" }
+  | { on: "connectionMark"; bits: number }
   /** Its destination, as it is now, is an address of this node. */
   | { on: "local" };
 
@@ -44,6 +52,8 @@ export interface NftRule {
   when: readonly Condition[];
   log?: string;
   mark?: { set: number } | { clear: number };
+  /** Of the connection. */
+  connectionMark?: { set: number };
   verdict?: Verdict;
   /** For people. Rules with a verdict that has one are counted. */
   comment?: string;
@@ -85,3 +95,10 @@ export interface Ruleset {
  * - `beforeTranslation`: allowed before services were translated, so the rest of the arriving interface's policy is not asked.
  */
 export const MARK = { allowed: 0x1_0000, passed: 0x2_0000, beforeTranslation: 0x4_0000 } as const;
+
+/**
+ * Bits of a connection's mark that are ours. The upper half is the generation of a switchover's drain, see `bpf/lib/nf_conntrack.h`.
+ * - `denied`: policy allowed it once and denies it now; it stays in connection tracking, so that neither side opens it as its own.
+ * - `midstream`: met in its middle. Nobody knows which side opened it, so each direction is asked about by itself.
+ */
+export const CONNECTION_MARK = { denied: 0x1000, midstream: 0x2000 } as const;

@@ -31,6 +31,7 @@ import { kernelTime } from "../../kernel/kernel-time.ts";
 import { parseAddress } from "../../kit/ip.ts";
 import { expireConntrack } from "../ebpf/conntrack/expire-conntrack.ts";
 import { addressText, reversedKey } from "../ebpf/net-bytes.ts";
+import { CONNECTION_MARK } from "../nft/ruleset.ts";
 
 export interface ExportOptions {
   flows: BpfMap;
@@ -100,7 +101,7 @@ export async function exportIdleConntrack(options: ExportOptions): Promise<Expor
   const toExchange: ExportedEntry[] = [];
   const give = (one: ExportedEntry) => {
     const there = conntrack.find(one.original);
-    const ours = there?.mark === generationMark(generation);
+    const ours = there !== undefined && isOfGeneration(there.mark, generation);
     if (!ours && !known.has(one.name)) {
       // It had not been answered yet when the others were given.
       if (one.inKernel) toExchange.push(one);
@@ -176,6 +177,8 @@ interface ExportedEntry {
   original: ConntrackTuple;
   /** As the programs send it on. */
   translated: ConntrackTuple;
+  /** Policy allowed it once, and denies it now. */
+  denied: boolean;
   /** The kernel has it all along, as it looks before or behind the programs. */
   inKernel: boolean;
 }
@@ -216,10 +219,11 @@ function exportableEntry([key, value]: MapEntry): ExportedEntry | undefined {
   if (path === FORWARD_PATH.PATH_STACK && !(flags & FLOW_NAT)) return undefined;
   const inKernel = path === FORWARD_PATH.PATH_STACK || (flags & FLOW_FROM_HOST) !== 0;
   const { at } = conntrackEntryLayout;
+  const denied = value.readUInt8(at.denied) !== 0;
   const to = flags & FLOW_NAT ? value.subarray(at.to, at.to + fiveTupleLayout.size) : key;
   return {
     ...{ name: key.toString("latin1"), key, reply: reversedKey(to), protocol },
-    ...{ original: tupleOf(key), translated: tupleOf(to), inKernel },
+    ...{ original: tupleOf(key), translated: tupleOf(to), inKernel, denied },
   };
 }
 
@@ -233,13 +237,14 @@ function isBound([, value]: MapEntry, flow: ExportedEntry, flows: BpfMap, pods: 
   return isOverlay(value) || isOverlay(flows.lookup(flow.reply));
 }
 
-function newNfEntry({ original, translated, protocol }: ExportedEntry, generation: number): NewConntrackEntry {
+function newNfEntry({ original, translated, protocol, denied }: ExportedEntry, generation: number): NewConntrackEntry {
   const destination: Endpoint = { address: translated.destination, port: translated.destinationPort };
   const source: Endpoint = { address: translated.source, port: translated.sourcePort };
   return {
     original,
     timeout: SECONDS[protocol],
-    mark: generationMark(generation),
+    // What policy ended stays ended: as a connection of the kernel's it is dropped by this mark until policy allows it.
+    mark: generationMark(generation) + (denied ? CONNECTION_MARK.denied : 0),
     ...(differs(destination, original.destination, original.destinationPort) ? { destinationNat: destination } : {}),
     ...(differs(source, original.source, original.sourcePort) ? { sourceNat: source } : {}),
   };
@@ -248,6 +253,10 @@ function newNfEntry({ original, translated, protocol }: ExportedEntry, generatio
 /** The upper half: the lower one is the service proxy's. */
 function generationMark(generation: number): number {
   return generation * 0x1_0000;
+}
+
+function isOfGeneration(mark: number, generation: number): boolean {
+  return mark >>> 16 === generation;
 }
 
 function differs({ address, port }: Endpoint, otherAddress: string, otherPort: number): boolean {

@@ -42,6 +42,7 @@ export interface ConntrackEntry {
   state: number;
   path: number;
   flags: number;
+  denied: number;
   to: FiveTuple;
   service: number;
   mac: Uint8Array;
@@ -49,7 +50,7 @@ export interface ConntrackEntry {
 
 export const conntrackEntryLayout = {
   size: 96,
-  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38, to: 40, service: 80, mac: 84 },
+  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38, denied: 39, to: 40, service: 80, mac: 84 },
   read(bytes: Buffer): ConntrackEntry {
     return {
       lastSeen: bytes.readBigUInt64LE(0),
@@ -61,6 +62,7 @@ export const conntrackEntryLayout = {
       state: bytes.readUInt8(36),
       path: bytes.readUInt8(37),
       flags: bytes.readUInt8(38),
+      denied: bytes.readUInt8(39),
       to: fiveTupleLayout.read(bytes.subarray(40, 80)),
       service: bytes.readUInt32LE(80),
       mac: bytes.subarray(84, 90),
@@ -77,6 +79,7 @@ export const conntrackEntryLayout = {
     bytes.writeUInt8(value.state, 36);
     bytes.writeUInt8(value.path, 37);
     bytes.writeUInt8(value.flags, 38);
+    bytes.writeUInt8(value.denied, 39);
     bytes.set(fiveTupleLayout.write(value.to), 40);
     bytes.writeUInt32LE(value.service, 80);
     bytes.set(value.mac, 84);
@@ -953,4 +956,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "39d58cd593a4";
+export const LAYOUT_DIGEST = "065daa6834f0";

@@ -65,7 +65,9 @@ export interface ConntrackChange {
 
 export interface ConntrackFilter {
   readonly family?: 4 | 6;
+  /** The mark, or those of its bits. */
   readonly mark?: number;
+  readonly markMask?: number;
 }
 
 export interface ConntrackPort {

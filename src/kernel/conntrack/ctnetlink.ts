@@ -40,14 +40,14 @@ export function realConntrack(netns?: Netns): ConntrackPort {
   const openThere = () => (netns ? inside(netns.fd, open) : open());
   const socket = openThere();
   return {
-    list: async ({ family, mark } = {}) => {
+    list: async ({ family, mark, markMask = 0xffff_ffff } = {}) => {
       // A socket of its own: others may ask something between two pieces.
       const own = openThere();
       try {
         const found = [];
         const families = family === undefined ? [0] : [family === 4 ? AF_INET : AF_INET6];
         for (const number of families) {
-          const filter = mark === undefined ? [] : [u32be(ATTR.mark, mark), u32be(ATTR.markMask, 0xffff_ffff)];
+          const filter = mark === undefined ? [] : [u32be(ATTR.mark, mark), u32be(ATTR.markMask, markMask)];
           for (const { messages } of own.dumpParts(
             "listing conntrack entries",
             MESSAGE.get,
@@ -58,7 +58,7 @@ export function realConntrack(netns?: Netns): ConntrackPort {
             await nextTurn();
           }
         }
-        return found.filter((flow) => mark === undefined || flow.mark === mark);
+        return found.filter((flow) => mark === undefined || (flow.mark & markMask) >>> 0 === mark);
       } finally {
         own.close();
       }

@@ -15,10 +15,10 @@ export function fakeConntrack(namespace: FakeNamespace): ConntrackPort {
     );
   };
   return {
-    list: async ({ family, mark } = {}) =>
+    list: async ({ family, mark, markMask = 0xffff_ffff } = {}) =>
       namespace.conntrack.filter(
         (flow) =>
-          (mark === undefined || flow.mark === mark) &&
+          (mark === undefined || (flow.mark & markMask) >>> 0 === mark) &&
           (family === undefined || flow.original.source.includes(":") === (family === 6)),
       ),
     find,

@@ -1,4 +1,5 @@
 import type { DataplaneModel, Direction, FailsafePort, Rule, RuleMatch, TierPolicies } from "../../../calc/model.ts";
+import { type Criterion, enforceable, type HandledCriteria } from "../../../calc/policy/criteria.ts";
 import type { HookPolicy, HostPart, WorkloadPart } from "../../../calc/policy/hook-policy.ts";
 import { WORK_FLAG } from "../../../gen/bpf/layout.gen.ts";
 
@@ -21,21 +22,15 @@ export interface ListOptions {
   endpointToHost: "accept" | "drop" | "return";
 }
 
-const CRITERIA = [
-  ...(["ipVersion", "protocol", "notProtocol", "srcNets", "notSrcNets", "dstNets", "notDstNets"] as const),
-  ...([
-    "srcPorts",
-    "notSrcPorts",
-    "dstPorts",
-    "notDstPorts",
-    "srcSets",
-    "notSrcSets",
-    "dstSets",
-    "notDstSets",
-  ] as const),
-  ...(["srcNamedPortSets", "notSrcNamedPortSets", "dstNamedPortSets", "notDstNamedPortSets"] as const),
-  ...(["icmp", "notIcmp"] as const),
-] satisfies (keyof RuleMatch)[];
+/** What `match-code.ts` has instructions for. */
+const CRITERIA: HandledCriteria = {
+  ...{ ipVersion: true, protocol: true, notProtocol: true, icmp: true, notIcmp: true },
+  ...{ srcNets: true, notSrcNets: true, dstNets: true, notDstNets: true },
+  ...{ srcPorts: true, notSrcPorts: true, dstPorts: true, notDstPorts: true },
+  ...{ srcSets: true, notSrcSets: true, dstSets: true, notDstSets: true },
+  ...{ srcNamedPortSets: true, notSrcNamedPortSets: true, dstNamedPortSets: true, notDstNamedPortSets: true },
+};
+const CRITERION_NAMES = Object.keys(CRITERIA) as Criterion[];
 
 type Rules = Pick<DataplaneModel, "policies" | "profiles">;
 
@@ -59,7 +54,7 @@ export function targetsOf(item: PolicyItem): Target[] {
 /** Whether a packet can come past the item. */
 export function fallsThrough(item: PolicyItem): boolean {
   if (item.kind !== "rule") return item.kind === "group";
-  return item.then === "next item" || CRITERIA.some((criterion) => item.match[criterion] !== undefined);
+  return item.then === "next item" || CRITERION_NAMES.some((criterion) => item.match[criterion] !== undefined);
 }
 
 /** The kernel refuses programs with code nothing leads to. All ways lead forward, so one look is enough. */
@@ -149,7 +144,7 @@ class ListBuilder {
     for (const tier of tiers) {
       const next = this.reserve();
       for (const id of tier.policies) {
-        const rules = this.model.policies.get(id)?.[direction] ?? [];
+        const rules = rulesOf(this.model.policies.get(id)?.[direction]);
         for (const rule of rules) this.rule(rule, thenOf(rule, { allow, pass: next }), rule.id, original);
       }
       this.end(tier.endAction === "deny" ? "deny" : next, `${tier.name};end`);
@@ -159,11 +154,15 @@ class ListBuilder {
 
   profiles(ids: string[], direction: Direction, allow: Target): void {
     for (const id of ids) {
-      const rules = this.model.profiles.get(id)?.[direction] ?? [];
+      const rules = rulesOf(this.model.profiles.get(id)?.[direction]);
       for (const rule of rules) this.rule(rule, thenOf(rule, { allow, pass: "deny" }), rule.id);
     }
     this.end("deny", ";no-profile");
   }
+}
+
+function rulesOf(rules: readonly Rule[] = []): Rule[] {
+  return rules.map((rule) => enforceable(rule, CRITERIA));
 }
 
 function thenOf({ action }: Rule, to: { allow: Target; pass: Target }): Target | "next item" {

@@ -1,4 +1,7 @@
-/** Deletes nf_conntrack entries that policy now denies: the next packet is evaluated as a first one, and dropped. */
+/**
+ * Connections that policy denies now. Their nf_conntrack entries stay, marked, and every packet of them is dropped, whichever side sends it:
+ * without an entry the next packet of the other side would open a connection of its own, whose replies are what policy denies.
+ */
 
 import type { DataplaneModel, Packet } from "../../calc/model.ts";
 import { NetTable } from "../../calc/nets.ts";
@@ -8,32 +11,50 @@ import type { ConntrackEntry, ConntrackPort } from "../../kernel/conntrack/connt
 import type { Link, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
 import { parseAddress } from "../../kit/ip.ts";
 import { addressOf, isNothing, type Touched } from "./affected-connections.ts";
+import { CONNECTION_MARK } from "./ruleset.ts";
 
 const UDP = 17;
 
-/** How many were cut. */
-export async function deleteConntrack(
+/** Whether any connection is left that policy denies: then the next change may be the one that allows it again. */
+export async function revokeConnections(
   model: DataplaneModel,
-  touched: Touched,
+  touched: Touched & { anyDenied: boolean },
   { conntrack, netlink }: { conntrack: ConntrackPort; netlink: NetlinkPort },
-): Promise<number> {
-  if (isNothing(touched)) return 0;
+): Promise<boolean> {
+  const nothing = isNothing(touched);
+  if (nothing && !touched.anyDenied) return false;
   const places = new Places(model, netlink);
-  const forbidden = (await conntrack.list()).filter((flow) => isForbidden(model, touched, places, flow));
-  return forbidden.filter(({ original }) => conntrack.delete(original)).length;
+  const { denied } = CONNECTION_MARK;
+  const flows = await conntrack.list(nothing ? { mark: denied, markMask: denied } : {});
+  let left = false;
+  for (const flow of flows) {
+    const packet = packetOf(flow);
+    const isDenied = (flow.mark & denied) !== 0;
+    if (touched.gone.has(packet.source) || touched.gone.has(packet.destination)) {
+      conntrack.delete(flow.original);
+      continue;
+    }
+    if (!isDenied && !isTouched(touched, places, packet)) continue;
+    const deny = isForbidden(model, places, packet);
+    left ||= deny;
+    const mark = (deny ? flow.mark | denied : flow.mark & ~denied) >>> 0;
+    if (mark !== flow.mark) conntrack.update(flow.original, { mark });
+  }
+  return left;
 }
 
-function isForbidden(model: DataplaneModel, touched: Touched, places: Places, flow: ConntrackEntry): boolean {
-  const packet = packetOf(flow);
+function isTouched({ all, endpoints }: Touched, places: Places, { source, destination }: Packet): boolean {
+  if (all) return true;
+  return [source, destination].some((address) => endpoints.has(places.podAt(address) ?? ""));
+}
+
+function isForbidden(model: DataplaneModel, places: Places, packet: Packet): boolean {
   const { source, destination } = packet;
-  if (touched.gone.has(source) || touched.gone.has(destination)) return true;
-  const pods = [places.podAt(source), places.podAt(destination)];
-  if (!touched.all && !pods.some((id) => id !== undefined && touched.endpoints.has(id))) return false;
   const path = { from: places.of(source), to: places.of(destination) };
   if (path.from.at === "host" && path.to.at === "host") return false;
   // Encapsulated traffic between nodes is evaluated by its inner packet.
   const carried = packet.protocol === UDP && packet.destinationPort === model.settings.vxlan.port;
-  if (carried && pods.every((id) => id === undefined)) return false;
+  if (carried && [source, destination].every((address) => places.podAt(address) === undefined)) return false;
   return evaluate(model, packet, path).action === "deny";
 }
 
