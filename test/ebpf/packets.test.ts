@@ -232,7 +232,7 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
     const sctp = ports(132, 40000, 80, Buffer.alloc(12));
     await lab.apply({ aEgress: [allow()], bIngress: [allow({ protocol: 6 }), allow({ protocol: 17 })] });
     expect(said(fromA(v4(A_TO_B, sctp)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
-    await lab.apply({ aEgress: [allow()], bIngress: [allow({ protocol: 132, dstPorts: [[80, 80]] })] });
+    await lab.apply({ aEgress: [allow()], bIngress: [allow({ protocol: 132, dstPorts: [[81, 81]] })] });
     expect(said(fromA(v4(A_TO_B, sctp)))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
     await lab.apply({ aEgress: [allow()], bIngress: [allow({ protocol: 132 })] });
     expect(said(fromA(v4(A_TO_B, sctp)))).toBe("redirect PASS_POLICY");
