@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { type Cidr, parseCidr } from "../../kit/ip.ts";
-import { firstFree, firstRested, newBlock, REST_MS, withAddress, withoutHandle } from "./block-edits.ts";
+import { firstFree, firstRested, newBlock, withAddress, withoutHandle } from "./block-edits.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
+/** As long as an address rests. */
+const REST_MS = 30_000;
 
 describe("an address that was released", () => {
   const full = [0, 1, 2, 3].reduce(

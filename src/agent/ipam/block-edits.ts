@@ -48,7 +48,7 @@ export function isEmpty({ spec }: Block): boolean {
 const RELEASED_ANNOTATION = "vendor.io/released-addresses";
 
 /** How long an address rests: longer than peers take to hear that its pod is gone, and than most of what was on its way to it. */
-export const REST_MS = 30_000;
+const REST_MS = 30_000;
 
 /** The address free for longest is given out next, so that a freed one is reused as late as possible. */
 export function firstFree({ spec }: Block): number | undefined {
