@@ -1,3 +1,4 @@
+import { backoffDelay } from "../kit/backoff.ts";
 import { type Clock, sleep, systemClock } from "../kit/clock.ts";
 import type { Client } from "./client.ts";
 import { deadline } from "./deadline.ts";
@@ -42,6 +43,8 @@ export function electLeader(options: LeaderOptions, lead: (signal: AbortSignal) 
   const stopping = new AbortController();
   const candidate = createCandidate(options, leaseMs, clock);
   let leading = false;
+  /** In a row, of looks and renewals. */
+  let failures = 0;
 
   /** The moment we asked, if we hold the lease as of then. */
   const attempt = async (signal: AbortSignal): Promise<number | undefined> => {
@@ -50,6 +53,7 @@ export function electLeader(options: LeaderOptions, lead: (signal: AbortSignal) 
     try {
       return (await candidate.takeOrRenew(limit.signal)) ? askedAt : undefined;
     } catch (error) {
+      failures++;
       if (!signal.aborted) options.onError?.(error);
       return undefined;
     } finally {
@@ -86,10 +90,14 @@ export function electLeader(options: LeaderOptions, lead: (signal: AbortSignal) 
   };
 
   const run = async (): Promise<void> => {
+    const backoff = { initialMs: retryMs, maxMs: leaseMs, jitter: 0.5 };
     while (!stopping.signal.aborted) {
+      const failed = failures;
       const since = await attempt(stopping.signal);
+      if (failures === failed) failures = 0;
       if (since !== undefined) await term(since);
-      await sleep(clock, retryMs, stopping.signal);
+      // A candidate that only waits comes back as usual; one that is not answered lets the server recover.
+      await sleep(clock, failures === 0 ? retryMs : backoffDelay(backoff, failures, Math.random()), stopping.signal);
     }
     // Only after the work has ended: the next leader must find us done.
     const limit = deadline(clock, renewDeadlineMs);

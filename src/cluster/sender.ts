@@ -3,6 +3,7 @@ import { backoffDelay } from "../kit/backoff.ts";
 import { type Clock, sleep } from "../kit/clock.ts";
 import { errors } from "./errors.ts";
 import { statusError } from "./failures.ts";
+import { retryBudget } from "./retry-budget.ts";
 
 /** Requests with our name on them, and answers with failures turned into errors. */
 export interface Sender {
@@ -19,6 +20,7 @@ const BUSY_BACKOFF = { initialMs: 500, maxMs: 30_000, jitter: 0.3 };
 
 export function createSender(transport: Transport, options: { userAgent: string; clock: Clock }): Sender {
   const { userAgent, clock } = options;
+  const budget = retryBudget(() => clock.now());
 
   const raw = (request: ApiRequest): Promise<ApiResponse> =>
     transport.request({
@@ -32,7 +34,7 @@ export function createSender(transport: Transport, options: { userAgent: string;
       if (response.status < 300) return response;
       const body = await response.text();
       const busy = response.status === 429 || response.status === 503;
-      if (!busy || attempt > retries) throw statusError(response.status, body);
+      if (!busy || attempt > retries || !budget.take()) throw statusError(response.status, body);
       await sleep(clock, busyDelay(response, attempt), request.signal);
       request.signal?.throwIfAborted();
     }

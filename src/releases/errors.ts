@@ -11,6 +11,24 @@ export const errors = defineErrors({
       "give --manifest-url an address such as https://example.com/v3.31.3, without /manifests and the file's name",
     exitCode: 64,
   },
+  MANIFEST_NOT_PINNED: {
+    args: ["address"],
+    say: (address: string) => `${address} is not trusted: manifests need https and a pinned digest`,
+    fix: () =>
+      "give --manifest-sha256 DIGEST for each file with an https address, or --insecure to take what it serves",
+    exitCode: 64,
+  },
+  MANIFEST_OTHER_DIGEST: {
+    args: ["name", "digest"],
+    say: (name: string, digest: string) => `${name} has the digest ${digest}, which is not one of those given`,
+    fix: () => "compare it with the publisher's, then give it with --manifest-sha256",
+  },
+  MANIFEST_DIGEST_UNUSABLE: {
+    args: ["text"],
+    say: (text: string) => `"${text}" is not a SHA-256 digest`,
+    fix: () => "give 64 hexadecimal digits, as sha256sum prints them",
+    exitCode: 64,
+  },
   MANIFEST_NAME_UNUSABLE: {
     args: ["name"],
     say: (name: string) => `"${name}" is not the name of a published file`,

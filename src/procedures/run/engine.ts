@@ -11,6 +11,7 @@ import { choose } from "./choose-run.ts";
 import { type Drive, drive } from "./drive.ts";
 import { errors } from "./errors.ts";
 import { eventStream } from "./event-stream.ts";
+import { fencedClient } from "./fenced-client.ts";
 import { holdLease } from "./hold-lease.ts";
 import { newHolder } from "./holder.ts";
 import { type FoundRun, type Journal, openJournal } from "./journal.ts";
@@ -47,19 +48,19 @@ const KEPT = 20;
 
 /** Runs a plan from its first step. Refused while an earlier run is not finished. */
 export function startRun(engine: Engine, plan: Plan, options: RunOptions = {}): AsyncIterable<StepEvent> {
-  return working(engine, async (journal, lost, emit) => {
+  return working(engine, async (held, journal, lost, emit) => {
     for (const step of plan.steps) actionOf(step, actionsOf(engine));
     const found = await pruneRuns(journal);
     const record = newRecord(plan, { tool: engine.tool, now: engine.clock.now() });
     await journal.keepOnly([record.id, ...found]).catch(() => {});
     await journal.begin(record, plan);
-    await drive(record, { ...driving(engine, journal, plan, lost, emit), ...options, resumed: false });
+    await drive(record, { ...driving(held, journal, plan, lost, emit), ...options, resumed: false });
   });
 }
 
 /** Continues a run that was cut off, stopped or partly rolled back, in its direction. */
 export function resumeRun(engine: Engine, options: RunOptions & { run?: string } = {}): AsyncIterable<StepEvent> {
-  return working(engine, async (journal, lost, emit) => {
+  return working(engine, async (held, journal, lost, emit) => {
     const record = choose(await journal.list(), "resume", options.run);
     const plan = await journal.plan(record);
     if (record.tool !== engine.tool) {
@@ -70,7 +71,7 @@ export function resumeRun(engine: Engine, options: RunOptions & { run?: string }
     }
     const next: RunRecord = { ...record, outcome: "running" };
     await journal.write(next);
-    await drive(next, { ...driving(engine, journal, plan, lost, emit), ...options, resumed: true });
+    await drive(next, { ...driving(held, journal, plan, lost, emit), ...options, resumed: true });
   });
 }
 
@@ -84,14 +85,14 @@ export interface RollbackOptions {
 
 /** Undoes the steps of a run, the last first. */
 export function rollbackRun(engine: Engine, options: RollbackOptions = {}): AsyncIterable<StepEvent> {
-  return working(engine, async (journal, lost, emit) => {
+  return working(engine, async (held, journal, lost, emit) => {
     const record = choose(await journal.list(), "roll back", options.run);
     const plan = await journal.plan(record);
     const keep = stepsToKeep(record, options.toStep);
     if (!options.keepIrreversible) refuseIrreversible(record, plan, keep);
     const next: RunRecord = { ...record, heading: "back", keep, outcome: "running" };
     await journal.write(next);
-    await drive(next, { ...driving(engine, journal, plan, lost, emit), resumed: false });
+    await drive(next, { ...driving(held, journal, plan, lost, emit), resumed: false });
   });
 }
 
@@ -127,11 +128,14 @@ const leaseOf = ({ client, clock, signal }: Engine, identity: string) => {
 
 function working(
   engine: Engine,
-  work: (journal: Journal, lost: AbortSignal, emit: (event: StepEvent) => void) => Promise<void>,
+  work: (held: Engine, journal: Journal, lost: AbortSignal, emit: (event: StepEvent) => void) => Promise<void>,
 ): AsyncIterable<StepEvent> {
   const identity = newHolder();
   return eventStream((emit) =>
-    holdLease(leaseOf(engine, identity), (lost) => work(journalOf(engine, identity), lost, emit)),
+    holdLease(leaseOf(engine, identity), (lost, fence) => {
+      const held: Engine = { ...engine, client: fencedClient(engine.client, fence) };
+      return work(held, journalOf(held, identity), lost, emit);
+    }),
   );
 }
 

@@ -17,6 +17,11 @@ export const errors = defineErrors({
     say: () => "another vendorctl has taken over this run",
     fix: () => "vendorctl history",
   },
+  RUN_API_SILENT: {
+    args: ["seconds"],
+    say: (seconds: number) => `the API server did not answer for ${seconds} s`,
+    fix: () => "check the API server, then vendorctl resume",
+  },
   RUN_UNFINISHED: {
     args: ["id", "title", "at"],
     say: (id: string, title: string, at: string) => `an earlier run is not finished: ${id} (${title}), ${at}`,

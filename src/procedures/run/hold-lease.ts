@@ -1,5 +1,5 @@
 import type { Client } from "../../cluster/client.ts";
-import { isAlreadyExists, isConflict } from "../../cluster/failures.ts";
+import { isAlreadyExists, isConflict, isUnreachable } from "../../cluster/failures.ts";
 import { createInformer } from "../../cluster/informer.ts";
 import { LEASES } from "../../cluster/kinds.ts";
 import { acquired, type Lease, released } from "../../cluster/lease.ts";
@@ -25,17 +25,25 @@ const RENEW_MS = 3_000;
 /**
  * Runs work that only one vendorctl may do at a time. A holder that renews the lease keeps it, and we refuse;
  * one whose process is gone, or who does not renew for the whole duration, is succeeded. The signal aborts when the lease is lost.
+ *
+ * An API server that does not answer takes the lease from no one. But it may be given away as soon as it answers, so until the lease was
+ * seen to be ours and renewed, `fence` lets no write pass.
  */
-export async function holdLease<T>(options: LeaseOptions, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function holdLease<T>(
+  options: LeaseOptions,
+  work: (signal: AbortSignal, fence: () => Promise<void>) => Promise<T>,
+): Promise<T> {
   await acquire(options);
-  const lost = new AbortController();
+  const held = new HeldLease(options);
+  const { lost } = held;
   const stopped = new AbortController();
-  const renewing = renew(options, lost, stopped.signal);
+  const renewing = renew(options, held, stopped.signal);
   try {
-    return await work(lost.signal);
+    return await work(lost.signal, () => held.fence());
   } finally {
     stopped.abort();
     await renewing;
+    held.close();
     if (!lost.signal.aborted) await releaseLease(options);
   }
 }
@@ -100,9 +108,59 @@ async function acquireFrom(options: LeaseOptions, seen: Lease["spec"]): Promise<
   await tryAcquire(options, lease);
 }
 
-async function renew(options: LeaseOptions, lost: AbortController, stopped: AbortSignal): Promise<void> {
-  const { clock, identity, leaseMs = LEASE_MS, renewMs = RENEW_MS } = options;
-  let renewedAt = clock.now();
+/** What is known of the lease we hold: when it was last renewed, and whether somebody else has it. */
+class HeldLease {
+  readonly lost = new AbortController();
+  readonly #options: LeaseOptions;
+  readonly #waiting = new Set<(unanswered?: unknown) => void>();
+  readonly #interrupted = () => this.#wake();
+  #renewedAt: number;
+
+  constructor(options: LeaseOptions) {
+    this.#options = options;
+    this.#renewedAt = options.clock.now();
+    options.signal.addEventListener("abort", this.#interrupted);
+  }
+
+  close(): void {
+    this.#options.signal.removeEventListener("abort", this.#interrupted);
+  }
+
+  renewed(at: number): void {
+    this.#renewedAt = at;
+    this.#wake();
+  }
+
+  taken(): void {
+    this.lost.abort(errors.RUN_TAKEN_OVER());
+    this.#wake();
+  }
+
+  /** A renewal was not answered. Who waits at the fence learns it, and comes back by its own back-off. */
+  unanswered(error: unknown): void {
+    if (isUnreachable(error)) this.#wake(error);
+  }
+
+  /** Passes at once while others must still wait for us. */
+  async fence(): Promise<void> {
+    const { clock, signal, leaseMs = LEASE_MS, renewMs = RENEW_MS } = this.#options;
+    for (;;) {
+      this.lost.signal.throwIfAborted();
+      signal.throwIfAborted();
+      if (clock.now() - this.#renewedAt <= leaseMs - renewMs) return;
+      const unanswered = await new Promise<unknown>((resolve) => this.#waiting.add(resolve));
+      if (unanswered !== undefined) throw unanswered;
+    }
+  }
+
+  #wake(unanswered?: unknown): void {
+    for (const resolve of this.#waiting) resolve(unanswered);
+    this.#waiting.clear();
+  }
+}
+
+async function renew(options: LeaseOptions, held: HeldLease, stopped: AbortSignal): Promise<void> {
+  const { clock, identity, renewMs = RENEW_MS } = options;
   while (!stopped.aborted) {
     await sleep(clock, renewMs, stopped);
     if (stopped.aborted) return;
@@ -110,11 +168,11 @@ async function renew(options: LeaseOptions, lost: AbortController, stopped: Abor
     try {
       const lease = await read({ ...options, signal: stopped });
       const ours = lease?.spec?.holderIdentity === identity;
-      if (ours && (await tryAcquire(options, lease))) renewedAt = askedAt;
-      else if (!ours) return lost.abort(errors.RUN_TAKEN_OVER());
-    } catch {
-      // No answer. Others count from our last renewal, so we must have ended before they may begin.
-      if (!stopped.aborted && clock.now() - renewedAt > leaseMs - renewMs) return lost.abort(errors.RUN_TAKEN_OVER());
+      if (ours && (await tryAcquire(options, lease))) held.renewed(askedAt);
+      else if (!ours) return held.taken();
+    } catch (error) {
+      // Nothing is known of the lease then: the fence closes by itself, and the next look decides.
+      held.unanswered(error);
     }
   }
 }

@@ -184,18 +184,27 @@ function onlyWaits({ steps }: RunRecord, { plan, actions }: StepsOptions): boole
 }
 
 const BACKOFF = { initialMs: 250, maxMs: 5_000, jitter: 0.2 };
-const PATIENCE_MS = 60_000;
+/** Longer than an API server needs to restart on a slow machine. The lease is checked before anything is written after it. */
+const PATIENCE_MS = 10 * 60_000;
+const REPORT_MS = 60_000;
 
 /** An API server that restarts is part of some procedures: every step can be done twice, so it is asked again for a while. */
 async function patiently<T>({ work, emit }: StepsOptions, call: () => Promise<T>): Promise<T> {
   const { clock, signal } = work;
   const since = clock.now();
+  let reportedAt = since;
   for (let attempt = 1; ; attempt++) {
     try {
       return await call();
     } catch (error) {
-      if (!isUnreachable(error) || signal.aborted || clock.now() - since > PATIENCE_MS) throw error;
+      if (!isUnreachable(error) || signal.aborted) throw error;
+      const silent = errors.RUN_API_SILENT(Math.round((clock.now() - since) / 1_000)).from(error);
+      if (clock.now() - since > PATIENCE_MS) throw silent;
       if (attempt === 1) emit({ event: "note", text: `${(error as Error).message}; retrying` });
+      if (clock.now() - reportedAt >= REPORT_MS) {
+        reportedAt = clock.now();
+        emit({ event: "note", text: `${silent.message}; still retrying` });
+      }
       await sleep(clock, backoffDelay(BACKOFF, attempt, Math.random()), signal);
     }
   }

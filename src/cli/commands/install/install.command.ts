@@ -3,7 +3,7 @@ import { CLUSTER_KINDS, type ClusterKind } from "../../../api/tables/cluster-kin
 import { dataplane, oneOf, someText } from "../../flags.ts";
 import { document } from "../../help.ts";
 import type { Start } from "../../program.ts";
-import { addProcedureFlags } from "../runs/procedure.flags.ts";
+import { addManifestFlags, addProcedureFlags } from "../runs/procedure.flags.ts";
 import { addTrafficFlags, addWaveFlags } from "../switch/switch.flags.ts";
 import { cidr, fieldEdits, hostAndPort } from "./install.flags.ts";
 
@@ -22,7 +22,7 @@ export function addInstallCommand(program: Command, start: Start): void {
       ],
     ],
   });
-  addInstallFlags(addFileFlags(addKindFlag(addProcedureFlags(installing)))).action(
+  addInstallFlags(addManifestFlags(addKindFlag(addProcedureFlags(installing)))).action(
     start(async () => (await import("./install.run.ts")).install),
   );
 }
@@ -51,7 +51,7 @@ export function addUninstallCommand(program: Command, start: Start): void {
       ["Remove the CRDs too, and with them all policies and pools", "vendorctl uninstall --remove-crds"],
     ],
   });
-  addFileFlags(addKindFlag(addProcedureFlags(removing)))
+  addManifestFlags(addKindFlag(addProcedureFlags(removing)))
     .option("--remove-crds", "remove the CRDs too, and with them every policy and pool")
     .action(start(async () => (await import("./uninstall.run.ts")).uninstall));
 }
@@ -134,13 +134,5 @@ function addKindFlag(command: Command): Command {
     "--kind <kind>",
     `kind of cluster: ${KINDS.join(", ")} (default: detected)`,
     oneOf("--kind", KINDS),
-  );
-}
-
-function addFileFlags(command: Command): Command {
-  return command.option(
-    "--manifest-url <url>",
-    "URL of the release's files (default: the copies in this tool)",
-    someText("--manifest-url", "the address the files of a release are published at"),
   );
 }

@@ -7,13 +7,15 @@ import type { Engine } from "../../../procedures/run/engine.ts";
 import { localCopyIn } from "../../../procedures/run/local-copy.ts";
 import { toolsOnPath } from "../../../procedures/tools-on-path.ts";
 import { openReleaseFiles } from "../../../releases/open-release-files.ts";
+import { trustedFiles } from "../../../releases/trusted-files.ts";
 import { withCluster } from "../../connect.ts";
 import type { Session } from "../../session.ts";
+import type { ManifestFlags } from "./procedure.flags.ts";
 
 /** Does something with an engine for the cluster the flags name. How long it may take, the engine sees to: it has a journal to save. */
 export function withEngine<T>(
   session: Session,
-  options: { manifestUrl?: string },
+  options: ManifestFlags,
   work: (engine: Engine, server: string) => Promise<T>,
 ): Promise<T> {
   const { timeout: _, ...flags } = session.flags;
@@ -22,13 +24,18 @@ export function withEngine<T>(
   );
 }
 
-function openEngine(session: Session, client: Client, options: { manifestUrl?: string }): Engine {
+function openFiles({ manifestUrl, manifestSha256 = [], insecure }: ManifestFlags, signal: AbortSignal) {
+  if (manifestUrl === undefined) return openReleaseFiles({ signal });
+  const files = openReleaseFiles({ signal, manifestUrl });
+  return trustedFiles(files, manifestUrl, { sha256: manifestSha256, insecure: insecure === true });
+}
+
+function openEngine(session: Session, client: Client, options: ManifestFlags): Engine {
   const { signal } = session;
-  const { manifestUrl } = options;
   return {
     client,
     clock: systemClock,
-    files: openReleaseFiles({ signal, ...(manifestUrl === undefined ? {} : { manifestUrl }) }),
+    files: openFiles(options, signal),
     tools: toolsOnPath(readProgramPath()),
     tool: VERSION,
     local: localCopyIn(stateDirectory(), (error) =>

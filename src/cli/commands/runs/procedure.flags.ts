@@ -14,6 +14,23 @@ export interface ProcedureFlags {
   suppress?: string[];
   /** Where the files of a release are published (default: those that came with the tool). */
   manifestUrl?: string;
+  /** Digests that files from there may have. */
+  manifestSha256?: string[];
+  insecure?: true;
+}
+
+/** Where the files of a release come from, and why they are trusted. */
+export type ManifestFlags = Pick<ProcedureFlags, "manifestUrl" | "manifestSha256" | "insecure">;
+
+export function addManifestFlags(command: Command): Command {
+  return command
+    .option(
+      "--manifest-url <url>",
+      "URL of the release's files (default: the copies in this tool)",
+      someText("--manifest-url", "the address the files of a release are published at"),
+    )
+    .option("--manifest-sha256 <digest>", "SHA-256 digest of a file at --manifest-url (repeatable)", repeatedDigests)
+    .option("--insecure", "take files of --manifest-url without https or without a digest");
 }
 
 const DRY_RUNS = ["client", "server"] as const;
@@ -48,6 +65,10 @@ export function addWaitFlag(command: Command): Command {
     }),
   );
 }
+
+const repeatedDigests = (text: string, before: string[] = []): string[] => {
+  return [...before, someText("--manifest-sha256", "a digest")(text)];
+};
 
 const repeatedCodes = completedWith("checks", (text: string, before: string[] = []): string[] => {
   return [...before, someText("--suppress", "the code of a check")(text)];

@@ -3,7 +3,7 @@ import { errors } from "../../errors.ts";
 import { oneOf, someText } from "../../flags.ts";
 import { document } from "../../help.ts";
 import type { Start } from "../../program.ts";
-import { addProcedureFlags } from "../runs/procedure.flags.ts";
+import { addManifestFlags, addProcedureFlags } from "../runs/procedure.flags.ts";
 
 const PHASES = ["before", "after"] as const;
 
@@ -46,18 +46,15 @@ export function addMigrateCommands(program: Command, start: Start): void {
     .option("--delete-temporary-policy", "delete the temporary policy of upgrades from before v3.14 at the end")
     .action(start(async () => (await load()).hostEndpoints));
 
-  addProcedureFlags(
-    document(migrate.command("sidecars"), {
-      short: "Update the mesh's sidecar injector and restart its workloads",
-      examples: [["For version 1.15 of the mesh", "vendorctl migrate sidecars --mesh-version 1.15"]],
-    }),
+  addManifestFlags(
+    addProcedureFlags(
+      document(migrate.command("sidecars"), {
+        short: "Update the mesh's sidecar injector and restart its workloads",
+        examples: [["For version 1.15 of the mesh", "vendorctl migrate sidecars --mesh-version 1.15"]],
+      }),
+    ),
   )
     .requiredOption("--mesh-version <version>", "version of the mesh", meshVersion)
-    .option(
-      "--manifest-url <url>",
-      "URL of the release's files (default: the copies in this tool)",
-      someText("--manifest-url", "an address"),
-    )
     .action(start(async () => (await load()).sidecars));
 }
 

@@ -3,7 +3,7 @@ import { errors } from "../../errors.ts";
 import { oneOf, release, someText } from "../../flags.ts";
 import { document } from "../../help.ts";
 import type { Start } from "../../program.ts";
-import { addProcedureFlags } from "../runs/procedure.flags.ts";
+import { addManifestFlags, addProcedureFlags } from "../runs/procedure.flags.ts";
 import { addTrafficFlags } from "../switch/switch.flags.ts";
 
 const METHODS = ["chart", "operator", "manifest"] as const;
@@ -18,7 +18,7 @@ export function addUpgradeCommand(program: Command, start: Start): void {
       ["Upgrade, and measure canary traffic meanwhile", "vendorctl upgrade --canary-traffic auto"],
     ],
   });
-  addTrafficFlags(addProcedureFlags(upgrading), "off")
+  addManifestFlags(addTrafficFlags(addProcedureFlags(upgrading), "off"))
     .option("--to <version>", "version to upgrade to (default: the version of this tool)", release("--to"))
     .option("--from <version>", "installed version (default: detected)", release("--from"))
     .option("--method <method>", `${METHODS.join(", ")} (default: detected)`, oneOf("--method", METHODS))
@@ -40,11 +40,6 @@ export function addUpgradeCommand(program: Command, start: Start): void {
     )
     .option("--values <file>", "values of the chart (default: those of the Helm release)", someText("--values", path))
     .option("--chart <chart>", "folder, archive or reference of the chart", someText("--chart", "where the chart is"))
-    .option(
-      "--manifest-url <url>",
-      "URL of the release's files (default: the copies in this tool)",
-      someText("--manifest-url", "the address the files of a release are published at"),
-    )
     .action(start(async () => (await import("./upgrade.run.ts")).upgrade));
 }
 
