@@ -28,7 +28,10 @@ export function isNodeEligible(
   return node.metadata.deletionTimestamp === undefined && !leaves;
 }
 
-/** `/healthz` for load balancers, which also asks about the node, and `/livez`, which is about the proxy alone. */
+/**
+ * `/healthz` for load balancers, which also depends on the node, and `/livez`, which is about the proxy alone.
+ * @internal exported for its tests: they send what no load balancer sends.
+ */
 export function proxyHealthServer(state: () => ProxyHealthState, clock: Clock, log: Log): Server {
   return httpFront({
     log,

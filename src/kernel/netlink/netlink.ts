@@ -164,7 +164,10 @@ export class NetlinkSocket {
   }
 }
 
-/** The whole messages of a datagram; one that claims more bytes than there are ends it. */
+/**
+ * The whole messages of a datagram; one that claims more bytes than there are ends it.
+ * @internal exported for its tests: no kernel sends such messages.
+ */
 export function* parseMessages(bytes: Buffer): Generator<NetlinkMessage> {
   for (let at = 0; at + HEADER <= bytes.length; ) {
     const length = bytes.readUInt32LE(at);

@@ -70,6 +70,7 @@ function encode(rule: RoutingRule): Buffer[] {
   return parts;
 }
 
+/** @internal exported for its tests: no kernel sends malformed rules. */
 export const readRule = reader("a rule", ({ body }: NetlinkMessage): RoutingRule => {
   const attributes = readAttributes(body, 12);
   const [source, destination] = [attributes.get(ATTR.source), attributes.get(ATTR.destination)];
