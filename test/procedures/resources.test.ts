@@ -143,7 +143,7 @@ describe.each(PLACES)("v3 resources $where", ({ open, needsEtcd }) => {
     expect(await ok("get", "gnp")).toMatch(
       /^NAME +TIER +ORDER +SELECTOR +AGE\ndeny-metadata +default +100 +all\(\) +\d+s$/m,
     );
-    expect(await ok("get", "gnp", "-o", "wide")).toContain('["Egress"]');
+    expect(await ok("get", "gnp", "-o", "wide")).toContain(" Egress\n");
     expect(await ok("get", "GlobalNetworkPolicy.vendor.io", "-o", "name")).toBe(
       "globalnetworkpolicy.vendor.io/deny-metadata\n",
     );

@@ -34,7 +34,7 @@ function openEngine(session: Session, client: Client, options: ManifestFlags): E
   const { signal } = session;
   return {
     client,
-    clock: systemClock,
+    clock: session.clock ?? systemClock,
     files: openFiles(options, signal),
     tools: toolsOnPath(readProgramPath()),
     tool: VERSION,
