@@ -105,6 +105,8 @@ export class GoldenSession {
       .replace(/\b([a-z]+-)[0-9a-f]{8}(-[0-9a-z]{8})?\b/g, (_, procedure: string, time?: string) => {
         return `${procedure}xxxxxxxx${time === undefined ? "" : "-xxxxxxxx"}`;
       })
+      // Of files that every change of a manifest or a program changes.
+      .replace(/\bsha256:[0-9a-f]{12}\b/g, "sha256:xxxxxxxxxxxx")
       .replace(/\d{5}/g, (port) => (this.#ports.has(port) ? "PPPPP" : port))
       .replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z/g, (time) => time.replace(/\d/g, "0"))
       .replace(new RegExp(`process \\d+ on ${hostname()}`, "g"), "process PID on HOST")

@@ -146,8 +146,9 @@ class HeldLease {
     const { clock, signal, leaseMs = LEASE_MS, renewMs = RENEW_MS } = this.#options;
     for (;;) {
       this.lost.signal.throwIfAborted();
-      signal.throwIfAborted();
       if (clock.now() - this.#renewedAt <= leaseMs - renewMs) return;
+      // Only who would have to wait: an interrupted run still records that it stopped.
+      signal.throwIfAborted();
       const unanswered = await new Promise<unknown>((resolve) => this.#waiting.add(resolve));
       if (unanswered !== undefined) throw unanswered;
     }
