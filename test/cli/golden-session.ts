@@ -106,7 +106,7 @@ export class GoldenSession {
         return `${procedure}xxxxxxxx${time === undefined ? "" : "-xxxxxxxx"}`;
       })
       // Of files that every change of a manifest or a program changes.
-      .replace(/\bsha256:[0-9a-f]{12}\b/g, "sha256:xxxxxxxxxxxx")
+      .replace(/\bsha256:[0-9a-f]{12,64}\b/g, (digest) => `sha256:${"x".repeat(digest.length - 7)}`)
       .replace(/\d{5}/g, (port) => (this.#ports.has(port) ? "PPPPP" : port))
       .replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z/g, (time) => time.replace(/\d/g, "0"))
       .replace(new RegExp(`process \\d+ on ${hostname()}`, "g"), "process PID on HOST")
