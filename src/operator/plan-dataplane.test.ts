@@ -48,6 +48,11 @@ describe("where a switch is", () => {
       { agents: [loads, { ...acting, node: "c", held: true }] },
       { at: "leaving", nodes: [], held: ["c"] },
     ],
+    [
+      "back, a node still carries connections by eBPF",
+      { agents: [loads, { ...loads, node: "c", draining: true }] },
+      { at: "draining", nodes: ["c"] },
+    ],
     ["all load", { wanted: "BPF" }, { at: "enable" }],
     [
       "one acts, one has not proven services",

@@ -53,7 +53,9 @@ export type Phase =
   | { at: "restoringProxy"; waitingFor: string }
   | { at: "proxyMissing" }
   | { at: "disable" }
-  | { at: "leaving"; nodes: string[]; held: string[] };
+  | { at: "leaving"; nodes: string[]; held: string[] }
+  /** The standard data plane acts everywhere, but agents still need their rights for eBPF: when they are done, they are rolled out once more. */
+  | { at: "draining"; nodes: string[] };
 
 export function planDataplane(view: DataplaneView): Phase {
   return view.wanted === "BPF" ? towardsEbpf(view) : towardsStandard(view);
@@ -84,7 +86,9 @@ function towardsStandard({ bpfEnabled, agents, proxy, needsProxy }: DataplaneVie
     return proxy.is === "absent" && needsProxy ? { at: "proxyMissing" } : { at: "disable" };
   }
   const leaving = agents.filter(({ dataplane }) => dataplane === "BPF");
-  return leaving.length > 0 ? { at: "leaving", ...byWhetherHeld(leaving) } : { at: "standard" };
+  if (leaving.length > 0) return { at: "leaving", ...byWhetherHeld(leaving) };
+  const draining = namesOf(agents.filter((agent) => agent.draining === true));
+  return draining.length > 0 ? { at: "draining", nodes: draining } : { at: "standard" };
 }
 
 /** Which nodes are switching, and which are held for now. */

@@ -5,7 +5,7 @@ import type { Pod, Workload } from "../api/workload-objects.ts";
 import { findCondition } from "../cluster/conditions.ts";
 import { DAEMON_SETS, NODES, PODS } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
-import { REFUSE_PROGRAMS } from "./testing/fake-workloads.ts";
+import { KEEP_DRAINING, REFUSE_PROGRAMS } from "./testing/fake-workloads.ts";
 import { type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
 
 let world: OperatorLab;
@@ -93,6 +93,32 @@ describe("a switch of the data plane", () => {
     expect(await proxySelector()).toEqual({ "kubernetes.io/os": "linux" });
     await world.untilStatus("network", "Available");
     await world.untilStatus("service-proxy", "Available");
+  });
+
+  it("back is Available only after the last node has drained and the agents were rolled out without eBPF", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    await world.installation({ vendorNetwork: { ...STANDARD.vendorNetwork, linuxDataplane: "BPF" } });
+    await world.untilStatus("network", "Available");
+    const drains = (value: string | null) => ({ metadata: { annotations: { [KEEP_DRAINING]: value } } });
+    await world.kubectl.patch(NODES, { name: "node-1" }, { type: "merge", patch: drains("true") });
+    await world.patchInstallation({ linuxDataplane: "Nftables" });
+    const agents = () => world.get<Workload>(DAEMON_SETS, { namespace: "vendor-system", name: "vendor-node" });
+    const isPrivileged = (found: Workload | undefined) =>
+      JSON.stringify(found?.spec?.template?.spec).includes('"privileged":true');
+    const waiting = "connections that only eBPF carries to end on node-1";
+    await world.until(
+      async () => (await world.untilStatus("network", "Progressing")).message,
+      (message) => message?.includes(waiting) === true,
+    );
+    // Its rights for eBPF are still needed.
+    expect(isPrivileged(await agents())).toBe(true);
+    await world.kubectl.patch(NODES, { name: "node-1" }, { type: "merge", patch: drains(null) });
+    await world.untilStatus("network", "Available");
+    const settled = await agents();
+    expect(isPrivileged(settled)).toBe(false);
+    await world.settled();
+    expect((await agents())?.metadata.generation).toBe(settled?.metadata.generation);
   });
 
   it("a node whose maps are full is named with them, until there is room", async () => {

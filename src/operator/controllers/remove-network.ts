@@ -75,6 +75,8 @@ async function leaveEbpf(
       return "eBPF to be disabled";
     case "leaving":
       return `the agents on ${[...phase.nodes, ...phase.held].join(", ")} to disable eBPF`;
+    case "draining":
+      return `connections that only eBPF carries to end on ${phase.nodes.join(", ")}`;
     default:
       return undefined;
   }

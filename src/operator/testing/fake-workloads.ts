@@ -10,6 +10,9 @@ import { MANAGED_KINDS, storedKind } from "../managed-kinds.ts";
 /** Makes the agent of a node refuse, as on the embedded cluster. */
 export const REFUSE_PROGRAMS = "local.vendor.io/refuse-programs";
 
+/** Makes the agent of a node say that it still carries connections by eBPF after that was disabled. */
+export const KEEP_DRAINING = "local.vendor.io/keep-draining";
+
 /**
  * What a cluster does around the operator, in the smallest honest form: pods of daemon sets come and go with nodes and templates,
  * deployments become available, agents say what they find, and deleted namespaces empty.
@@ -139,7 +142,7 @@ async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean
     ...said
   } = agentReportAnnotations({
     programs: refusal ? { refused: { code: "EbpfProgramsRefused", why: refusal } } : "loads",
-    dataplane: bpf ? "BPF" : "Nftables",
+    dataplane: bpf ? "BPF" : node?.metadata.annotations?.[KEEP_DRAINING] ? "DrainingBPF" : "Nftables",
     servicesProven: bpf,
     proxyRules: undefined,
     fullMaps: [],

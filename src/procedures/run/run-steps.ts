@@ -3,6 +3,7 @@ import { backoffDelay } from "../../kit/backoff.ts";
 import { sleep } from "../../kit/clock.ts";
 import type { Action, Reports, Work } from "../action.ts";
 import type { Plan, Step } from "../plan.ts";
+import { awaitServedApi } from "./await-served-api.ts";
 import { errors } from "./errors.ts";
 import type { Journal } from "./journal.ts";
 import { ended, isTouched, nextMove, type RunRecord, type StepRecord, withStep } from "./run-record.ts";
@@ -36,6 +37,7 @@ export async function runSteps(from: RunRecord, options: StepsOptions): Promise<
   for (;;) {
     const move = nextMove(record);
     if (move.do === "end") {
+      await awaitServedApi(record, work, (text) => options.emit({ event: "note", text }));
       await write(ended(record));
       return record;
     }
