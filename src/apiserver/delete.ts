@@ -3,6 +3,7 @@ import type { Call, Change, Reply } from "./call.ts";
 import { type Core, changeOf, commit, findStored, objectOf, removeNow, shown, timestamp } from "./core.ts";
 import { parseBody } from "./decode.ts";
 import { selectStored } from "./read.ts";
+import { storageKey } from "./registry.ts";
 import type { ServedKind } from "./resource.ts";
 import { badRequest, conflict, forbidden } from "./status-errors.ts";
 
@@ -33,7 +34,10 @@ export async function remove(core: Core, call: Call): Promise<Reply> {
 export async function removeCollection(core: Core, call: Call): Promise<Reply> {
   const options = deleteOptions(call);
   const items: KubeObject[] = [];
-  for (const stored of selectStored(core, call)) {
+  for (const { metadata } of selectStored(core, call).map((stored) => objectOf(call.kind, stored))) {
+    // As it is now: others write while the objects before it become durable.
+    const stored = core.store.get(storageKey(call.kind), metadata.namespace ?? "", metadata.name);
+    if (!stored) continue;
     const live = objectOf(call.kind, stored);
     items.push((await deleteOne(core, call, live, options)) ?? live);
   }
@@ -110,7 +114,7 @@ function finalizersFor(live: KubeObject, propagation: Propagation): string[] {
 }
 
 /** Nothing holds it back any longer: no finalizer, no grace period, and (a namespace) no content left to clear. */
-function isReadyToGo(kind: ServedKind, object: KubeObject): boolean {
+export function isReadyToGo(kind: ServedKind, object: KubeObject): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds, finalizers } = object.metadata;
   if (deletionTimestamp === undefined || (deletionGracePeriodSeconds ?? 0) > 0) return false;
   if ((finalizers?.length ?? 0) > 0) return false;
@@ -122,9 +126,8 @@ function isNamespace(kind: ServedKind): boolean {
   return kind.kind === "Namespace" && kind.group === "";
 }
 
-/** An update that takes the last finalizer from a deleted object removes it; then this answers with its last state. */
-export async function finishDeletionIfDue(core: Core, change: Change): Promise<KubeObject | undefined> {
-  if (!isReadyToGo(change.kind, change.object) || change.dryRun) return undefined;
+/** The end of an update that takes the last finalizer from a deleted object: it is removed, and this answers with its last state. */
+export async function finishDeletion(core: Core, change: Change): Promise<KubeObject> {
   const expect = Number(change.old?.metadata.resourceVersion);
   const stored = removeNow(core, { ...change, operation: "DELETE" }, expect);
   await core.store.durable(stored.revision);

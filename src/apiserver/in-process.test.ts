@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { createClient } from "../cluster/client.ts";
-import { CONFIG_MAPS } from "../cluster/kinds.ts";
+import { CONFIG_MAPS, NAMESPACES } from "../cluster/kinds.ts";
 import { kubernetesKinds } from "./kubernetes/kinds.ts";
 import { createApiServer } from "./server.ts";
 
@@ -18,5 +18,19 @@ it("callers in the server's own process, who need no socket, do not keep those o
   heard = true;
   await asking;
   expect(Date.now()).toBeLessThan(end);
+  await server.close();
+});
+
+it("patches of one object at the same time, that name no resourceVersion, all succeed", async () => {
+  const server = await createApiServer({ kinds: kubernetesKinds() });
+  const client = createClient(server.transport(), { userAgent: "many" });
+  const at = { name: "counts" };
+  await client.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: at });
+  const keys = Array.from({ length: 20 }, (_, index) => `key${index}`);
+  const annotate = (key: string) =>
+    client.patch(NAMESPACES, at, { type: "merge", patch: { metadata: { annotations: { [key]: "yes" } } } });
+  await Promise.all(keys.map(annotate));
+  const { metadata } = await client.get(NAMESPACES, at);
+  expect(Object.keys(metadata.annotations ?? {}).sort()).toEqual(keys.sort());
   await server.close();
 });

@@ -17,7 +17,7 @@ import {
   timestamp,
 } from "./core.ts";
 import { decodeObject, fieldValidationOf } from "./decode.ts";
-import { finishDeletionIfDue } from "./delete.ts";
+import { finishDeletion, isReadyToGo } from "./delete.ts";
 import type { Who } from "./fields/managed-fields.ts";
 import { ownershipOf } from "./kind-cache.ts";
 import { storageKey } from "./registry.ts";
@@ -118,6 +118,7 @@ function conflictUnversioned(kind: ServedKind, name: string): Error {
 /**
  * Brings `next` into the store in place of `live`: the shared end of PUT, every patch type, and scale.
  * `owned` says that server-side apply has already settled who owns what.
+ * Nothing is awaited between the caller's read of `live` and the write: a request that names no resourceVersion meets no conflict.
  */
 export async function updateObject(
   core: Core,
@@ -143,8 +144,8 @@ export async function updateObject(
     abandon(core, change);
     return await shown(core, live);
   }
-  const finished = await finishDeletionIfDue(core, change);
-  return finished ?? (await commit(core, change, Number(live.metadata.resourceVersion)));
+  if (isReadyToGo(kind, change.object) && !change.dryRun) return await finishDeletion(core, change);
+  return await commit(core, change, Number(live.metadata.resourceVersion));
 }
 
 function sameObject(next: KubeObject, live: KubeObject): boolean {

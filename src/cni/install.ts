@@ -1,4 +1,5 @@
 import {
+  chmodSync,
   constants,
   copyFileSync,
   existsSync,
@@ -85,7 +86,11 @@ function conflistOf({ networkConfig, socket }: InstallConfig): string {
 
 function writeIfOther(path: string, text: string, mode: number): string[] {
   if (existsSync(path) && readFileSync(path, "utf8") === text && (statSync(path).mode & 0o777) === mode) return [];
-  return putting(path, (fresh) => writeFileSync(fresh, text, { mode }));
+  return putting(path, (fresh) => {
+    writeFileSync(fresh, text, { mode });
+    // The umask of the process must not decide who may run the plugin.
+    chmodSync(fresh, mode);
+  });
 }
 
 /** It is large, so on one file system it is not copied; a copy is recognised by its size and age. */

@@ -96,9 +96,7 @@ describe("whatever happens to the operator", () => {
     console.log(`operator killed ${kills} times, after every ${STRIDE}. of ${total} writes of an installation`);
   });
 
-  it("with every third write refused by 409, 429 or 500 it installs and removes all the same", {
-    timeout: 120_000,
-  }, async () => {
+  it("with every third write refused by 409, 429 or 500 it installs and removes all the same", async () => {
     world = await operatorLab({ nodes: 2 });
     let faults = 0;
     world.startOperator({ transport: (real) => flaky(real, 3, () => faults++) });

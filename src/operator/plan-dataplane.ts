@@ -54,7 +54,7 @@ export type Phase =
   | { at: "proxyMissing" }
   | { at: "disable" }
   | { at: "leaving"; nodes: string[]; held: string[] }
-  /** The standard data plane acts everywhere, but agents still need their rights for eBPF: when they are done, they are rolled out once more. */
+  /** nftables filters on every node, but agents still need their privileges for eBPF. When the last has drained, they are rolled out once more without. */
   | { at: "draining"; nodes: string[] };
 
 export function planDataplane(view: DataplaneView): Phase {

@@ -40,9 +40,7 @@ describe("vendorctl cluster", () => {
     expect((await tool.run("cluster", "list")).out).toContain("no clusters");
   });
 
-  it("runs the demo of npm start, and shows the running cluster the second time", {
-    timeout: 180_000,
-  }, async () => {
+  it("runs the demo of npm start, and shows the running cluster the second time", async () => {
     const first = await tool.run("start-demo", "--simulated");
     expect(first, first.err).toMatchObject({ status: 0 });
     for (const line of [

@@ -21,9 +21,7 @@ const CREATED_BY = { "vendor.io/created-by": "vendor-kube-controllers" };
 type Endpoint = KubeObject & HostEndpoint;
 type Labels = Record<string, string>;
 
-it("loses no host endpoint and touches no foreign one under churn, faults and kills", {
-  timeout: 240_000,
-}, async () => {
+it("loses no host endpoint and touches no foreign one under churn, faults and kills", async () => {
   const seed = Number(process.env["CHURN_SEED"] ?? Date.now() % 2 ** 31);
   const random = randomFrom(seed);
   const world = await controllersLab();

@@ -13,7 +13,6 @@ const missing = whyNoPrograms();
 const FULL = process.env["FULL_TABLES"] === "full";
 /** As on a node, where the size is what the programs say. */
 const FLOWS = FULL ? 1_000_000 : 100_000;
-const TIMEOUT_MS = FULL ? 300_000 : 60_000;
 const VIP = "10.96.0.10";
 const WEB = servicePort("web", [`*${POD_B.v4}:8080`], { clusterAddress: VIP, nodePort: 30_080 });
 /** Of an IPv4 address in the sixteen bytes both families have. */
@@ -36,55 +35,51 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
   ];
   const fillOf = (map: string) => lab.packets.dataplane.fill().find((one) => one.map === map)!;
 
-  it(
-    "of flows: a new one begins, those in use go on, and those not used longest make room, and are told so when they speak",
-    async () => {
-      lab = await ServiceLab.open({}, { flows: FLOWS });
-      await lab.serve([WEB]);
-      const flows = lab.packets.map("flows");
-      expect(flows.info.maxEntries).toBe(FLOWS);
-      // More than the kernel keeps apart for each processor, out of the order in which they make room.
-      const idle = Array.from({ length: 400 }, (_, at) => 5_000 + at);
-      for (const port of idle) openFlow(port);
-      const like = pairOf(flows);
-      const busy = Array.from({ length: 20 }, (_, at) => 2_000 + at);
-      for (const port of busy) expect(openFlow(port)).toEqual(OPENED(port));
-      const use = () => {
-        const seen = busy.flatMap((port) => [asks(port, TCP.ack), answers(port, TCP.ack)]);
-        expect(seen.filter((one) => !one.startsWith("redirect PASS_ESTABLISHED"))).toEqual([]);
-      };
-      const began = performance.now();
-      // Half as much again as there is room for: what is there was all written since.
-      await fill({ flows, like, entries: FLOWS * 1.5, between: use });
-      const filledMs = performance.now() - began;
-      use();
-      for (let port = 10_000; port < 10_200; port++) expect(openFlow(port)).toEqual(OPENED(port));
-      // Now by flows that are used too: of those nobody uses any more most make room.
-      await fill({ flows, like, entries: FLOWS * 1.5, between: use, used: true });
-      const seen = idle.map((port) => asks(port, TCP.ack));
-      const gone = seen.filter((one) => one.startsWith("redirect REJECT_UNKNOWN_FLOW"));
-      expect(gone.length).toBeGreaterThan(idle.length / 2);
-      const lookedAt = performance.now();
-      await lab.packets.dataplane.resync();
-      const { entries, max } = fillOf("flows");
-      process.stdout.write(
-        `${entries} of ${max} flows, ${gone.length} of ${idle.length} idle ones gone, filled in ${Math.round(filledMs)} ms, counted in ${Math.round(performance.now() - lookedAt)} ms, ${memoryOf(flows)} MB\n`,
-      );
-      expect(entries / max).toBeGreaterThan(0.95);
-      expect(entries).toBeLessThanOrEqual(max);
-      // Entries cannot be older than the machine, which may have just booted: the timeout is shorter from here on.
-      await lab.packets.restart({ timeout_tcp_established: Number(SHORT_TIMEOUT_NS) });
-      await lab.serve([WEB], { keepConntrack: true });
-      // A restarted agent begins a new policy epoch: the first packet each way is checked against policy once more.
-      for (const port of busy) expect([asks(port, TCP.ack), answers(port, TCP.ack)].join()).toContain("PASS_POLICY");
-      await fill({ flows, like, entries: FLOWS / 2, between: use, age: 2n * SHORT_TIMEOUT_NS });
-      await lab.packets.dataplane.resync();
-      expect(fillOf("flows").entries / max).toBeLessThan(0.6);
-      use();
-      flows.close();
-    },
-    TIMEOUT_MS,
-  );
+  it("of flows: a new one begins, those in use go on, and those not used longest make room, and are told so when they speak", async () => {
+    lab = await ServiceLab.open({}, { flows: FLOWS });
+    await lab.serve([WEB]);
+    const flows = lab.packets.map("flows");
+    expect(flows.info.maxEntries).toBe(FLOWS);
+    // More than the kernel keeps apart for each processor, out of the order in which they make room.
+    const idle = Array.from({ length: 400 }, (_, at) => 5_000 + at);
+    for (const port of idle) openFlow(port);
+    const like = pairOf(flows);
+    const busy = Array.from({ length: 20 }, (_, at) => 2_000 + at);
+    for (const port of busy) expect(openFlow(port)).toEqual(OPENED(port));
+    const use = () => {
+      const seen = busy.flatMap((port) => [asks(port, TCP.ack), answers(port, TCP.ack)]);
+      expect(seen.filter((one) => !one.startsWith("redirect PASS_ESTABLISHED"))).toEqual([]);
+    };
+    const began = performance.now();
+    // Half as much again as there is room for: what is there was all written since.
+    await fill({ flows, like, entries: FLOWS * 1.5, between: use });
+    const filledMs = performance.now() - began;
+    use();
+    for (let port = 10_000; port < 10_200; port++) expect(openFlow(port)).toEqual(OPENED(port));
+    // Now by flows that are used too: of those nobody uses any more most make room.
+    await fill({ flows, like, entries: FLOWS * 1.5, between: use, used: true });
+    const seen = idle.map((port) => asks(port, TCP.ack));
+    const gone = seen.filter((one) => one.startsWith("redirect REJECT_UNKNOWN_FLOW"));
+    expect(gone.length).toBeGreaterThan(idle.length / 2);
+    const lookedAt = performance.now();
+    await lab.packets.dataplane.resync();
+    const { entries, max } = fillOf("flows");
+    process.stdout.write(
+      `${entries} of ${max} flows, ${gone.length} of ${idle.length} idle ones gone, filled in ${Math.round(filledMs)} ms, counted in ${Math.round(performance.now() - lookedAt)} ms, ${memoryOf(flows)} MB\n`,
+    );
+    expect(entries / max).toBeGreaterThan(0.95);
+    expect(entries).toBeLessThanOrEqual(max);
+    // Entries cannot be older than the machine, which may have just booted: the timeout is shorter from here on.
+    await lab.packets.restart({ timeout_tcp_established: Number(SHORT_TIMEOUT_NS) });
+    await lab.serve([WEB], { keepConntrack: true });
+    // A restarted agent begins a new policy epoch: the first packet each way is checked against policy once more.
+    for (const port of busy) expect([asks(port, TCP.ack), answers(port, TCP.ack)].join()).toContain("PASS_POLICY");
+    await fill({ flows, like, entries: FLOWS / 2, between: use, age: 2n * SHORT_TIMEOUT_NS });
+    await lab.packets.dataplane.resync();
+    expect(fillOf("flows").entries / max).toBeLessThan(0.6);
+    use();
+    flows.close();
+  });
 
   it("of ports: a flow that finds none is dropped and counted, and nobody else's is", async () => {
     lab = await ServiceLab.open({}, { flows: 65_536 });
@@ -136,41 +131,37 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
     affinities.close();
   });
 
-  it(
-    "of services: one that does not fit is named and refuses, the others are served, and it comes in when there is room",
-    async () => {
-      lab = await ServiceLab.open({}, FULL ? {} : { frontends: 64 });
-      await lab.serve([WEB]);
-      const most = fillOf("frontends").max;
-      const many = Array.from({ length: most }, (_, at) => {
-        const address = `10.${112 + (at >> 16)}.${(at >> 8) & 255}.${at & 255}`;
-        return servicePort(`many-${at}`, at % 8 === 0 ? [`*${POD_B.v4}:9000`] : [], { clusterAddress: address });
-      });
-      const began = performance.now();
-      // At full size there are more cluster addresses than fit, too, which is told beside.
-      const told = (await apply(many, [])).filter((one) => !one.startsWith("(cluster addresses)"));
-      process.stdout.write(
-        `${most} services, ${told.length} did not fit, in ${Math.round(performance.now() - began)} ms\n`,
+  it("of services: one that does not fit is named and refuses, the others are served, and it comes in when there is room", async () => {
+    lab = await ServiceLab.open({}, FULL ? {} : { frontends: 64 });
+    await lab.serve([WEB]);
+    const most = fillOf("frontends").max;
+    const many = Array.from({ length: most }, (_, at) => {
+      const address = `10.${112 + (at >> 16)}.${(at >> 8) & 255}.${at & 255}`;
+      return servicePort(`many-${at}`, at % 8 === 0 ? [`*${POD_B.v4}:9000`] : [], { clusterAddress: address });
+    });
+    const began = performance.now();
+    // At full size there are more cluster addresses than fit, too, which is told beside.
+    const told = (await apply(many, [])).filter((one) => !one.startsWith("(cluster addresses)"));
+    process.stdout.write(
+      `${most} services, ${told.length} did not fit, in ${Math.round(performance.now() - began)} ms\n`,
+    );
+    expect(told.length).toBeGreaterThan(0);
+    expect(told.length).toBeLessThan(most / 10);
+    for (const one of told)
+      expect(one).toMatch(
+        /^many-\d+: SERVICE_MAP_FULL: many-\d+ does not fit: all \d+ entries of the map frontends are taken$/,
       );
-      expect(told.length).toBeGreaterThan(0);
-      expect(told.length).toBeLessThan(most / 10);
-      for (const one of told)
-        expect(one).toMatch(
-          /^many-\d+: SERVICE_MAP_FULL: many-\d+ does not fit: all \d+ entries of the map frontends are taken$/,
-        );
-      expect(fillOf("frontends").entries / most).toBeGreaterThan(0.95);
-      expect(openFlow(1_000)).toEqual(OPENED(1_000));
-      const left = many.find(({ id }) => told[0]!.startsWith(`${id}:`))!;
-      const asksLeft = () => line("a", v4(to(POD_A.v4, left.clusterAddress!), tcp(1_000, 80)));
-      expect(asksLeft()).toMatch(/^redirect REJECT_NO_PORT/);
-      await apply([], many.filter((one) => one !== left).slice(0, told.length));
-      // What waited is tried again with the next change, and by the agent also without one.
-      const answered = servicePort(left.id, [`*${POD_B.v4}:9000`], { clusterAddress: left.clusterAddress });
-      expect(await apply([answered], [])).toEqual([]);
-      expect(asksLeft()).toBe("redirect PASS_POLICY | tcp 10.65.0.1:1000 > 10.65.0.2:9000");
-    },
-    TIMEOUT_MS,
-  );
+    expect(fillOf("frontends").entries / most).toBeGreaterThan(0.95);
+    expect(openFlow(1_000)).toEqual(OPENED(1_000));
+    const left = many.find(({ id }) => told[0]!.startsWith(`${id}:`))!;
+    const asksLeft = () => line("a", v4(to(POD_A.v4, left.clusterAddress!), tcp(1_000, 80)));
+    expect(asksLeft()).toMatch(/^redirect REJECT_NO_PORT/);
+    await apply([], many.filter((one) => one !== left).slice(0, told.length));
+    // What waited is tried again with the next change, and by the agent also without one.
+    const answered = servicePort(left.id, [`*${POD_B.v4}:9000`], { clusterAddress: left.clusterAddress });
+    expect(await apply([answered], [])).toEqual([]);
+    expect(asksLeft()).toBe("redirect PASS_POLICY | tcp 10.65.0.1:1000 > 10.65.0.2:9000");
+  });
 
   it("of addresses of services: it is told while so, and no longer", async () => {
     lab = await ServiceLab.open({}, { cluster_addresses: 2 });

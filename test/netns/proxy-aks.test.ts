@@ -13,7 +13,7 @@ import { lossesOf, NOTHING_LOST, type SteadyTraffic, steadyTraffic } from "./ste
 /** Waits on the proxy itself, which looks every thirty seconds: minutes. */
 const why =
   whyNoRealNodes ?? (process.env["NETNS_PROXY"] === "full" ? undefined : "a long run: npm run test:long -- proxy");
-const PATIENCE = { interval: 1_000 };
+const EVERY = { interval: 1_000 };
 const PROXY = { namespace: "kube-system", name: "kube-proxy" };
 
 describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: ${why}` : ""}`, () => {
@@ -43,8 +43,8 @@ describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: 
 
   it("its rules are kept from the beginning, and both are well", async () => {
     expect(await cleanup()).toBe(false);
-    await expect.poll(words, PATIENCE).toEqual(["left alone", "left alone"]);
-    await expect.poll(status, PATIENCE).toMatchObject({ available: true, degraded: false });
+    await expect.poll(words, EVERY).toEqual(["left alone", "left alone"]);
+    await expect.poll(status, EVERY).toMatchObject({ available: true, degraded: false });
     expect((await status())?.message).toContain("its rules are kept");
     const asked = await tool.run("proxy", "status");
     expect([asked.status, asked.out]).toEqual([0, expect.stringMatching(/verdict: +ok/)]);
@@ -58,21 +58,21 @@ describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: 
       const selected = (spec.template.spec as { nodeSelector?: Record<string, string> }).nodeSelector ?? {};
       return [(now.generation ?? 0) > (metadata.generation ?? 0), selected["non-vendor"], said?.numberReady];
     };
-    await expect.poll(back, PATIENCE).toEqual([true, undefined, 2]);
-    await expect.poll(words, PATIENCE).toEqual(["left alone", "left alone"]);
-    await expect.poll(status, PATIENCE).toMatchObject({ available: true, degraded: false });
+    await expect.poll(back, EVERY).toEqual([true, undefined, 2]);
+    await expect.poll(words, EVERY).toEqual(["left alone", "left alone"]);
+    await expect.poll(status, EVERY).toMatchObject({ available: true, degraded: false });
     expect(await lost()).toEqual(NOTHING_LOST);
   });
 
   it("told to remove its rules, agents fight with it: status is degraded with the one way out, and services are served", async () => {
     const patch = { spec: { bpfServiceProxyIptablesCleanupEnabled: true } };
     await cluster.client.patch(configuration, { name: "default" }, { type: "merge", patch });
-    await expect.poll(status, PATIENCE).toMatchObject({ degraded: true, reason: "ServiceProxyConflict" });
+    await expect.poll(status, EVERY).toMatchObject({ degraded: true, reason: "ServiceProxyConflict" });
     const asked = await tool.run("proxy", "status");
     expect([asked.status, asked.out]).toEqual([3, expect.stringMatching(/verdict: +conflict/)]);
     const conflict = expect.stringMatching(/^conflict: .* wrote its rules again/);
-    await expect.poll(words, PATIENCE).toEqual([conflict, conflict]);
-    await expect.poll(async () => (await status())?.message, PATIENCE).toMatch(/writes them again on 2 nodes/);
+    await expect.poll(words, EVERY).toEqual([conflict, conflict]);
+    await expect.poll(async () => (await status())?.message, EVERY).toMatch(/writes them again on 2 nodes/);
     const { out } = await tool.run("status");
     expect(out).toMatch(/kube-proxy: degraded[\s\S]*cannot be disabled[\s\S]*bpfServiceProxyIptablesCleanupEnabled/);
     expect(await cleanup()).toBe(true);
@@ -84,8 +84,8 @@ describe.skipIf(why)(`where an add-on manager keeps the service proxy${why ? `: 
     expect(command?.[1]).toContain("dataplaneconfigurations");
     const patch = JSON.parse(command?.[2] ?? "{}") as object;
     await cluster.client.patch(configuration, { name: "default" }, { type: "merge", patch });
-    await expect.poll(status, PATIENCE).toMatchObject({ available: true, degraded: false });
-    await expect.poll(words, PATIENCE).toEqual(["left alone", "left alone"]);
+    await expect.poll(status, EVERY).toMatchObject({ available: true, degraded: false });
+    await expect.poll(words, EVERY).toEqual(["left alone", "left alone"]);
     const asked = await tool.run("proxy", "status");
     expect([asked.status, asked.out]).toEqual([0, expect.stringMatching(/verdict: +ok/)]);
     expect(await lost()).toEqual(NOTHING_LOST);

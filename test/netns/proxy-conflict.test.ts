@@ -8,7 +8,7 @@ import { installNetwork, proxyRuleReports, type RealCluster, startReal, whyNoRea
 /** Waits on the proxy itself, which looks every thirty seconds: minutes. */
 const why =
   whyNoRealNodes ?? (process.env["NETNS_PROXY"] === "full" ? undefined : "a long run: npm run test:long -- proxy");
-const PATIENCE = { interval: 1_000 };
+const EVERY = { interval: 1_000 };
 
 const CONFLICT = expect.stringMatching(/^conflict: .* wrote its rules again/);
 
@@ -36,8 +36,8 @@ describe.skipIf(why)(`where the service proxy runs on beside eBPF${why ? `: ${wh
 
   it("it fights with agents that remove its rules: each says so, and status, with the fix", async () => {
     await cleanup(true);
-    await expect.poll(words, PATIENCE).toEqual([CONFLICT, CONFLICT]);
-    await expect.poll(status, PATIENCE).toMatchObject({
+    await expect.poll(words, EVERY).toEqual([CONFLICT, CONFLICT]);
+    await expect.poll(status, EVERY).toMatchObject({
       degraded: true,
       message: expect.stringContaining('"bpfServiceProxyIptablesCleanupEnabled":false'),
     });
@@ -45,8 +45,8 @@ describe.skipIf(why)(`where the service proxy runs on beside eBPF${why ? `: ${wh
 
   it("with its rules left alone the two live side by side", async () => {
     await cleanup(false);
-    await expect.poll(words, PATIENCE).toEqual(["left alone", "left alone"]);
-    await expect.poll(chains, PATIENCE).toBeGreaterThan(0);
-    await expect.poll(async () => (await status())?.degraded ?? false, PATIENCE).toBe(false);
+    await expect.poll(words, EVERY).toEqual(["left alone", "left alone"]);
+    await expect.poll(chains, EVERY).toBeGreaterThan(0);
+    await expect.poll(async () => (await status())?.degraded ?? false, EVERY).toBe(false);
   });
 });

@@ -11,7 +11,7 @@ import { lossesOf, NOTHING_LOST, type SteadyTraffic, steadyTraffic } from "./ste
 /** Agents of three nodes are rolled out several times, one after another: minutes. */
 const why =
   whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: npm run test:long -- switch");
-const PATIENCE = { interval: 500 };
+const EVERY = { interval: 500 };
 const AGENTS = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
 /** The traffic that is looked at here is that of somebody else. */
 const SWITCH = ["switch", "--to", "BPF", "-y", "--canary-traffic", "off"];
@@ -63,9 +63,9 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
     expect(status).toBe(1);
     expect(err).toMatch(/node \S+-worker-2 cannot run eBPF: .*\[STEP_NODE_REFUSES_EBPF\]\n {2}fix: .*vendorctl resume/);
     // The roll-out goes on: an agent that cannot load programs is a good one otherwise.
-    await expect.poll(planes, PATIENCE).toEqual(["Nftables", "Nftables", "Nftables"]);
+    await expect.poll(planes, EVERY).toEqual(["Nftables", "Nftables", "Nftables"]);
     expect(await proxies()).toBe(3);
-    await expect.poll(network, PATIENCE).toMatchObject({ degraded: true, reason: "EbpfProgramsRefused" });
+    await expect.poll(network, EVERY).toMatchObject({ degraded: true, reason: "EbpfProgramsRefused" });
     const { out } = await tool.run("status");
     expect(out).toMatch(/eBPF is not enabled and kube-proxy is unchanged\. Node \S+-worker-2: \S/);
     expect(await lost()).toEqual(NOTHING_LOST);
@@ -74,12 +74,12 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
   it("does not keep the cluster from going back", async () => {
     await ok("rollback", "-y");
     // An agent that has just been started has not said anything yet.
-    await expect.poll(planes, PATIENCE).toEqual(["Nftables", "Nftables", "Nftables"]);
-    await expect.poll(network, PATIENCE).toMatchObject({ available: true, degraded: false });
+    await expect.poll(planes, EVERY).toEqual(["Nftables", "Nftables", "Nftables"]);
+    await expect.poll(network, EVERY).toMatchObject({ available: true, degraded: false });
     await allowPrograms(machine());
     await restartAgent();
     const well = async () => (await tool.run("plan", "switch", "--to", "BPF")).status;
-    await expect.poll(well, PATIENCE).toBe(0);
+    await expect.poll(well, EVERY).toBe(0);
     expect(await lost()).toEqual(NOTHING_LOST);
   });
 
@@ -91,11 +91,11 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
     const { status, err } = await switching.ended;
     expect(status).toBe(1);
     expect(err).toMatch(/node \S+-worker-2 cannot run eBPF: .*\[STEP_NODE_REFUSES_EBPF\]/);
-    await expect.poll(() => planeOn(canary()), PATIENCE).toBe("BPF");
-    await expect.poll(() => planeOn(other()), PATIENCE).toBe("Nftables");
+    await expect.poll(() => planeOn(canary()), EVERY).toBe("BPF");
+    await expect.poll(() => planeOn(other()), EVERY).toBe("Nftables");
     expect(await proxies()).toBe(3);
     await expect
-      .poll(async () => (await network())?.message, PATIENCE)
+      .poll(async () => (await network())?.message, EVERY)
       .toMatch(/do not load on 1 node; eBPF runs on 1 others, and kube-proxy stays on all\. Node \S+-worker-2: \S/);
     expect(await lost()).toEqual(NOTHING_LOST);
   });
@@ -105,8 +105,8 @@ describe.skipIf(why)(`a node whose kernel refuses the programs${why ? `: ${why}`
     await restartAgent();
     await ok("resume", "-y");
     expect(await planes()).toEqual(["BPF", "BPF", "BPF"]);
-    await expect.poll(proxies, PATIENCE).toBe(0);
-    await expect.poll(network, PATIENCE).toMatchObject({ available: true, degraded: false });
+    await expect.poll(proxies, EVERY).toBe(0);
+    await expect.poll(network, EVERY).toMatchObject({ available: true, degraded: false });
     expect(await lost()).toEqual(NOTHING_LOST);
   });
 });

@@ -11,7 +11,7 @@ import { measuredIn } from "./steady-traffic.ts";
 /** Several switches with traffic measured: minutes. */
 const why =
   whyNoRealNodes ?? (process.env["NETNS_SWITCH"] === "full" ? undefined : "a long run: npm run test:long -- switch");
-const PATIENCE = { interval: 250 };
+const EVERY = { interval: 250 };
 const AGENTS = { namespace: "vendor-system", labelSelector: "k8s-app=vendor-node" };
 /** A machine with other things to do may be late; a connection is lost or it is not. */
 const LENIENT = ["--budget", "connections=0,silence=20s,datagrams=5%"];
@@ -45,15 +45,15 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
       const agents = items.flatMap(({ spec }) => spec.containers);
       return agents.map((agent) => (agent["securityContext"] as { privileged?: boolean }).privileged);
     };
-    await expect.poll(privileged, PATIENCE).toEqual([false, false]);
+    await expect.poll(privileged, EVERY).toEqual([false, false]);
     const plan = async () => (await tool.run("plan", "switch", "--to", "BPF")).status;
-    await expect.poll(plan, PATIENCE).toBe(0);
+    await expect.poll(plan, EVERY).toBe(0);
   }
   /** Somebody begins a switch, and it is cut off without a last word as soon as it has said this, or the cluster shows that. */
   async function killed(to: "BPF" | "standard", when: RegExp | (() => Promise<boolean>)): Promise<void> {
     const switching = tool.start("switch", "--to", to, "-y", ...LENIENT);
     if (when instanceof RegExp) await switching.said(when);
-    else await expect.poll(when, PATIENCE).toBe(true);
+    else await expect.poll(when, EVERY).toBe(true);
     await switching.kill();
   }
 

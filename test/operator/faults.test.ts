@@ -56,9 +56,7 @@ describe("an operator that is disturbed", () => {
     await killThrough(7);
   });
 
-  it("refused at random, kept waiting, cut off, and its API server restarted, ends there too", {
-    timeout: 300_000,
-  }, async () => {
+  it("refused at random, kept waiting, cut off, and its API server restarted, ends there too", async () => {
     const random = randomFrom(20_240_229);
     world.proxy.fault = (request) => {
       const fault = faultFor(request, random);

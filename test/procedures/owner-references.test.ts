@@ -86,9 +86,7 @@ const upgradeTo = async (version: string) => {
 };
 
 describe("an upgrade across v3.28 with the garbage collector running", () => {
-  it(`loses none of ${OWNED} owned objects with the rescue, and without it all that have no other owner`, {
-    timeout: 300_000,
-  }, async () => {
+  it(`loses none of ${OWNED} owned objects with the rescue, and without it all that have no other owner`, async () => {
     const set = await owner(SETS, "partners", { nets: ["192.0.2.0/24"] });
     const policy = await owner(POLICIES, "allow-web", { selector: "app == 'web'" });
     const root = await client.create<KubeObject>(SECRETS, {

@@ -2,8 +2,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type ChartTool, startChartTool } from "../support/chart-tool.ts";
 import { type UpgradeScenario, upgradeScenario } from "../support/upgrade-scenario.ts";
 
-const TIMEOUT = 120_000;
-
 describe("upgrading a chart's release where the chart tool is", () => {
   let story: UpgradeScenario;
   let tool: ChartTool;
@@ -12,16 +10,14 @@ describe("upgrading a chart's release where the chart tool is", () => {
     story = await upgradeScenario("v3.29", "chart");
     tool = await startChartTool(() => story.cluster);
     process.env["PATH"] = `${tool.folder}:${path}`;
-  }, TIMEOUT);
+  });
   afterAll(async () => {
     process.env["PATH"] = path;
     await tool.close();
     await story.close();
   });
 
-  it("the definitions come first: the tool never upgrades them. A failure of the tool is told in its words", {
-    timeout: TIMEOUT,
-  }, async () => {
+  it("the definitions come first: the tool never upgrades them. A failure of the tool is told in its words", async () => {
     tool.answer = { exitCode: 1, stderr: 'Error: repo "vendor" not found\n' };
     const { exit, err } = await story.run("upgrade", "-y");
     expect(exit).toBe(1);
@@ -30,7 +26,7 @@ describe("upgrading a chart's release where the chart tool is", () => {
     expect(err).toContain("vendorctl resume");
   });
 
-  it("the run goes on where it stood, with the release's own values", { timeout: TIMEOUT }, async () => {
+  it("the run goes on where it stood, with the release's own values", async () => {
     tool.answer = { exitCode: 0, stderr: "" };
     await story.ok("resume", "-y");
     const { args, input } = tool.calls.at(-1)!;
@@ -41,7 +37,7 @@ describe("upgrading a chart's release where the chart tool is", () => {
     expect(await story.ok("version")).toContain("v3.31.3");
   });
 
-  it("flow logs and their page are enabled, and disabled again", { timeout: TIMEOUT }, async () => {
+  it("flow logs and their page are enabled, and disabled again", async () => {
     await story.ok("flows", "enable", "--ui", "-y");
     expect(await story.ok("flows", "enable", "--ui", "-y")).not.toContain("error");
     await story.ok("flows", "disable", "-y");

@@ -9,7 +9,6 @@ import { clusterState, stateDifferences } from "../support/procedure-state.ts";
 import { type UpgradeScenario, upgradeScenario } from "../support/upgrade-scenario.ts";
 
 const SYSTEM = "kube-system";
-const TIMEOUT = 120_000;
 const published = (file: "policyAndNetworking" | "policyAndNetworkingEtcd") => {
   const found = findRelease("v3.27");
   if (found.is !== "known") throw new Error("v3.27 is not known");
@@ -29,10 +28,10 @@ describe("somebody who edited the manifest and kept the file", () => {
         "        - operator: Exists\n        - key: dedicated\n          value: net\n",
       );
     mine = story.file("mine.yaml", edited);
-  }, TIMEOUT);
+  });
   afterAll(() => story.close());
 
-  it("sees in the plan what is carried over, and whose fields are taken", { timeout: TIMEOUT }, async () => {
+  it("sees in the plan what is carried over, and whose fields are taken", async () => {
     const { out } = await story.run("plan", "upgrade", "--manifest", mine);
     expect(out).toContain(`3 edits are carried over from ${mine}, and 2 of your comments:`);
     expect(out).toContain('ConfigMap/kube-system/vendor-config:data.veth_mtu: "1400" instead of "0"');
@@ -41,9 +40,7 @@ describe("somebody who edited the manifest and kept the file", () => {
     );
   });
 
-  it("is stopped by an edit that clashes, with both sides shown and nothing changed", {
-    timeout: TIMEOUT,
-  }, async () => {
+  it("is stopped by an edit that clashes, with both sides shown and nothing changed", async () => {
     const before = await clusterState(story.cluster.client);
     const text = readFileSync(mine, "utf8").replace("replicas: 1", "replicas: 3").replace("- -ready", "- -ready-fast");
     const clashing = story.file("clashing.yaml", text);
@@ -57,9 +54,7 @@ describe("somebody who edited the manifest and kept the file", () => {
     expect(stateDifferences(before, await clusterState(story.cluster.client))).toEqual([]);
   });
 
-  it("decides, saves the new manifest with its comments, and finds all of it in the cluster", {
-    timeout: TIMEOUT,
-  }, async () => {
+  it("decides, saves the new manifest with its comments, and finds all of it in the cluster", async () => {
     const text = readFileSync(mine, "utf8").replace("replicas: 1", "replicas: 3");
     const decided = story.file("decided.yaml", text);
     const saved = story.file("new.yaml", "");
@@ -80,7 +75,7 @@ describe("somebody who edited the manifest and kept the file", () => {
     expect(controllers["spec"]).toMatchObject({ replicas: 3 });
   });
 
-  it("runs the upgrade again, and there is nothing left to do", { timeout: TIMEOUT }, async () => {
+  it("runs the upgrade again, and there is nothing left to do", async () => {
     const before = await clusterState(story.cluster.client);
     await story.ok("upgrade", "-y");
     expect(stateDifferences(before, await clusterState(story.cluster.client))).toEqual([]);
@@ -88,7 +83,7 @@ describe("somebody who edited the manifest and kept the file", () => {
 });
 
 describe("somebody whose etcd needs certificates", () => {
-  it("keeps them, and no plan shows or holds them", { timeout: TIMEOUT }, async () => {
+  it("keeps them, and no plan shows or holds them", async () => {
     const story = await upgradeScenario("v3.27", "manifest-etcd");
     try {
       const read = () =>

@@ -19,7 +19,6 @@ const rows = (methods: readonly InstallMethod[]) =>
   VERSIONS.flatMap((version, at) =>
     methods.filter((_, method) => FULL || method === at % methods.length).map((method) => [version, method] as const),
   );
-const TIMEOUT = 120_000;
 
 async function told(story: UpgradeScenario): Promise<void> {
   try {
@@ -50,7 +49,6 @@ const statusesOf = async ({ cluster }: UpgradeScenario) => {
 describe("upgrading a cluster with an operator", () => {
   it.each(rows(BY_OPERATOR))(
     "from %s by %s: our operator runs it, says so, and nothing is lost",
-    { timeout: TIMEOUT },
     async (version, method) => {
       const story = await upgradeScenario(version, method, { seed: { userEdits: true } });
       await told(story);
@@ -84,7 +82,6 @@ describe("upgrading a cluster with plain manifests", () => {
 
   it.each(rows(BY_MANIFEST))(
     "from %s by %s: pods are 2/2, edits are kept, nothing is lost",
-    { timeout: TIMEOUT },
     async (version, method) => {
       const story = await upgradeScenario(version, method, { seed: { userEdits: true } });
       await told(story);
@@ -102,7 +99,6 @@ describe("upgrading a cluster with plain manifests", () => {
 
   it.each(rows(BY_MANIFEST_ON_ETCD))(
     "from %s by %s: pods are 1/2, and etcd is found where it was",
-    { timeout: TIMEOUT },
     async (version, method) => {
       const story = await upgradeScenario(version, method, { seed: { userEdits: true } });
       await told(story);
@@ -122,7 +118,7 @@ describe("upgrading a cluster with plain manifests", () => {
 
 describe("going back after an upgrade", () => {
   const METHODS = FULL ? ["operator", "chart", "manifest", "manifest-canal-etcd"] : ["operator", "manifest-canal-etcd"];
-  it.each(METHODS as InstallMethod[])("by %s: every object is as it was", { timeout: TIMEOUT }, async (method) => {
+  it.each(METHODS as InstallMethod[])("by %s: every object is as it was", async (method) => {
     const story = await upgradeScenario("v3.27", method, { seed: { userEdits: true, cameFromBeforeV314: true } });
     try {
       const initial = await settledState(story.cluster.client);

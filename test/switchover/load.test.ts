@@ -13,7 +13,6 @@ const SCALED = FULL ? 3 : 1;
 const SETTLED = FULL ? 1_000 : 50;
 /** How long after a backend was said to end nobody begins anything with it. */
 const PROMISED_MS = 1_000;
-const TIMEOUT_MS = FULL ? 500_000 : 60_000;
 
 /** The same structures, and programs that differ by a number. */
 const OTHER_PROGRAMS = [{ file: "lib/conntrack.h", from: "(SECOND / 8)", to: "(SECOND / 16)" }];
@@ -57,7 +56,7 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
     for (const node of lab.nodes) await act(node);
   };
 
-  it("an agent that is killed, and starts again, loses no connection", { timeout: TIMEOUT_MS }, async () => {
+  it("an agent that is killed, and starts again, loses no connection", async () => {
     const times = Array.from({ length: KILLS });
     const killed = eachNode(async (node) => {
       for (const _ of times) {
@@ -68,7 +67,7 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
     await losesNothing(`killed ${KILLS} times on each node`, killed);
   });
 
-  it("an agent that is told to end, and starts again, loses no connection", { timeout: TIMEOUT_MS }, async () => {
+  it("an agent that is told to end, and starts again, loses no connection", async () => {
     const stopped = eachNode(async (node) => {
       await node.stop();
       await node.start();
@@ -76,7 +75,7 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
     await losesNothing("ended and started on each node", stopped);
   });
 
-  it("an upgrade to other programs, and back, loses no connection", { timeout: TIMEOUT_MS }, async () => {
+  it("an upgrade to other programs, and back, loses no connection", async () => {
     const before = await programsOf(lab.nodes[0]!);
     await losesNothing("other programs on each node", eachNode(upgraded(releases.programs)));
     const now = await programsOf(lab.nodes[0]!);
@@ -86,37 +85,23 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
     expect(await programsOf(lab.nodes[0]!)).toEqual(before);
   });
 
-  it.runIf(FULL)(
-    `an upgrade that changes the layout of the maps, and back, loses no connection${LONG}`,
-    {
-      timeout: TIMEOUT_MS,
-    },
-    async () => {
-      const before = await programsOf(lab.nodes[0]!);
-      await losesNothing("maps of another layout on each node", eachNode(upgraded(releases.layout)));
-      const now = await programsOf(lab.nodes[0]!);
-      expect(now.layouts).toHaveLength(1);
-      expect(now.layouts).not.toEqual(before.layouts);
-      await losesNothing("maps of the layout before on each node", eachNode(upgraded()));
-      expect(await programsOf(lab.nodes[0]!)).toEqual(before);
-    },
-  );
+  it.runIf(FULL)(`an upgrade that changes the layout of the maps, and back, loses no connection${LONG}`, async () => {
+    const before = await programsOf(lab.nodes[0]!);
+    await losesNothing("maps of another layout on each node", eachNode(upgraded(releases.layout)));
+    const now = await programsOf(lab.nodes[0]!);
+    expect(now.layouts).toHaveLength(1);
+    expect(now.layouts).not.toEqual(before.layouts);
+    await losesNothing("maps of the layout before on each node", eachNode(upgraded()));
+    expect(await programsOf(lab.nodes[0]!)).toEqual(before);
+  });
 
-  it.runIf(FULL)(
-    `such an upgrade that is killed on the way, and goes on, loses no connection${LONG}`,
-    {
-      timeout: TIMEOUT_MS,
-    },
-    async () => {
-      const killedOnce = eachNode(upgradedAtLast(releases.layout!));
-      await losesNothing("killed on the way to another layout on each node", killedOnce);
-      await losesNothing("and back on each node", eachNode(upgraded()));
-    },
-  );
+  it.runIf(FULL)(`such an upgrade that is killed on the way, and goes on, loses no connection${LONG}`, async () => {
+    const killedOnce = eachNode(upgradedAtLast(releases.layout!));
+    await losesNothing("killed on the way to another layout on each node", killedOnce);
+    await losesNothing("and back on each node", eachNode(upgraded()));
+  });
 
-  it("backends that come and go lose no connection: one that ends gets no new ones, and ends those it has", {
-    timeout: TIMEOUT_MS,
-  }, async () => {
+  it("backends that come and go lose no connection: one that ends gets no new ones, and ends those it has", async () => {
     await losesNothing(
       `${SCALED} backends came and went on each node`,
       eachNode(async (node) => {

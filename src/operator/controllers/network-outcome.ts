@@ -147,7 +147,7 @@ function phaseOutcome(phase: Phase, managed: boolean): Outcome | undefined {
       if (phase.nodes.length === 0) return progressing(heldNodes(phase.held));
       return progressing(`the agents on ${named(phase.nodes)} to disable eBPF`);
     case "draining":
-      // Not Available before the last roll-out is over: whoever waits for it would meet agents that restart.
+      // Not Available before the last rollout is complete: a command that waits for it would meet agents that restart.
       return progressing(`connections that only eBPF carries to end on ${named(phase.nodes)}`);
     case "standard":
     case "ebpf":
