@@ -29,7 +29,7 @@ export function isNodeEligible(
 }
 
 /** `/healthz` for load balancers, which also asks about the node, and `/livez`, which is about the proxy alone. */
-export function proxyHealthServer(state: () => ProxyHealthState, clock: Clock, log: Log): Server {
+function proxyHealthServer(state: () => ProxyHealthState, clock: Clock, log: Log): Server {
   return httpFront({
     log,
     answer: ({ path }) => {

@@ -7,7 +7,7 @@ import { Random } from "../calc/random.ts";
 
 /** `FUZZ_INPUTS` are shared by all targets by weight: 1000000 is the long run. `FUZZ_SEED` begins elsewhere. */
 const INPUTS = Number(process.env["FUZZ_INPUTS"] ?? 20_000);
-export const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
+const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
 
 /** The sum of all weights, by target. A heavy parser gets fewer inputs. */
 const WEIGHTS = {
@@ -31,7 +31,7 @@ const WEIGHTS = {
 } as const;
 export type Target = keyof typeof WEIGHTS;
 
-export function inputsFor(target: Target): number {
+function inputsFor(target: Target): number {
   const all = Object.values(WEIGHTS).reduce((sum, weight) => sum + weight, 0);
   return Math.max(50, Math.ceil((INPUTS * WEIGHTS[target]) / all));
 }
@@ -63,7 +63,7 @@ const WORDS = [
 ];
 
 /** Changes a sample in one to eight ways, as a hostile or a broken peer might. */
-export function mutate(random: Random, sample: Buffer): Buffer {
+function mutate(random: Random, sample: Buffer): Buffer {
   let bytes: Buffer = Buffer.from(sample);
   for (let times = 1 + random.below(8); times > 0; times--) bytes = mutateOnce(random, bytes);
   return bytes;
