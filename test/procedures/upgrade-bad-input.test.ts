@@ -77,7 +77,12 @@ describe("on a cluster with v3.27 from plain manifests", () => {
     ],
     ["upgrade --manifest-url file:///nowhere", 1, "MANIFEST_NOT_FOUND", /vendor\.yaml is not at/],
     ["upgrade --manifest-url http://127.0.0.1:1/", 64, "MANIFEST_NOT_PINNED", /need https and a pinned digest/],
-    ["upgrade --insecure --manifest-url http://127.0.0.1:1/", 69, "MANIFEST_NOT_SERVED", /could not be read: ECONNREFUSED/],
+    [
+      "upgrade --insecure --manifest-url http://127.0.0.1:1/",
+      69,
+      "MANIFEST_NOT_SERVED",
+      /could not be read: ECONNREFUSED/,
+    ],
     ["flows enable", 3, "FLOW_RESOURCES_TOO_EARLY", /v3\.30/],
     ["flows disable", 3, "FLOW_RESOURCES_TOO_EARLY", /v3\.30/],
   ])("vendorctl %s is refused, and nothing has changed", async (line, exit, code, sentence) => {
