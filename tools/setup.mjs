@@ -62,7 +62,7 @@ function installPackages() {
   // npm writes this file last, so it also tells an installation that was cut off from a complete one.
   if (packagesMatch(wanted, readJson("node_modules/.package-lock.json"))) return;
   say("setup: installing npm packages (once)");
-  const done = run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
+  const done = run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
   if (done.ok) return;
   throw new Problem(
     `npm ci failed: ${npmReason(done.text)}`,

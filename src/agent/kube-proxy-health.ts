@@ -28,11 +28,8 @@ export function isNodeEligible(
   return node.metadata.deletionTimestamp === undefined && !leaves;
 }
 
-/**
- * `/healthz` for load balancers, which also depends on the node, and `/livez`, which is about the proxy alone.
- * @internal exported for its tests: they send what no load balancer sends.
- */
-export function proxyHealthServer(state: () => ProxyHealthState, clock: Clock, log: Log): Server {
+/** `/healthz` for load balancers, which also asks about the node, and `/livez`, which is about the proxy alone. */
+function proxyHealthServer(state: () => ProxyHealthState, clock: Clock, log: Log): Server {
   return httpFront({
     log,
     answer: ({ path }) => {
@@ -49,7 +46,7 @@ export function proxyHealthServer(state: () => ProxyHealthState, clock: Clock, l
 export interface ProxyHealthOptions {
   state(): ProxyHealthState;
   listen: ListenOnNode;
-  /** 0: health checks are not answered here. */
+  /** 0: nobody is to answer here. */
   port?: number;
   clock: Clock;
   log: Log;
@@ -62,11 +59,11 @@ export interface ProxyHealthOptions {
 /** The port is the proxy's until it leaves; balancers ask every ten seconds or so, and should not miss two answers. */
 const RETRY_MS = 2_000;
 
-/** Binds the port as soon as it is free, and answers there until stopped. */
+/** Takes the port as soon as nobody else has it, and answers there until stopped. */
 export async function serveProxyHealth(options: ProxyHealthOptions): Promise<void> {
   const { state, listen, port = PROXY_HEALTH_PORT, clock, log, signal } = options;
   if (port === 0) return;
-  let logged = false;
+  let told = false;
   while (!signal.aborted) {
     const server = proxyHealthServer(state, clock, log);
     try {
@@ -77,9 +74,9 @@ export async function serveProxyHealth(options: ProxyHealthOptions): Promise<voi
       await closed(server);
       return;
     } catch (error) {
-      if (!logged)
+      if (!told)
         log.info({ port, error }, "another program serves the health checks of Services on this node; retrying");
-      logged = true;
+      told = true;
     }
     await sleep(clock, RETRY_MS, signal);
   }

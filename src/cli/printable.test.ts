@@ -28,6 +28,13 @@ it("keeps the value of YAML", () => {
   expect(parse(printable(toYaml(value)))).toEqual(value);
 });
 
+it("cleans questions, too", async () => {
+  const asked: string[] = [];
+  const prompt = async (question: string) => String(asked.push(question));
+  await guarded({ out() {}, err() {}, prompt }).prompt("Delete pool \x1b[8mevil\x1b[0m?");
+  expect(asked).toEqual(["Delete pool \\u001b[8mevil\\u001b[0m?"]);
+});
+
 it("lets only styles of our own pass the last stop", () => {
   const printed: string[] = [];
   const print = (text: string | Styled) => void printed.push(String(text));

@@ -46,10 +46,17 @@ export function styled(parts: TemplateStringsArray, ...values: readonly (string 
 interface Output {
   out(text: string | Styled): void;
   err(text: string | Styled): void;
+  prompt?(question: string): Promise<string>;
 }
 
 /** The last stop of everything that is printed: nothing passes it but plain text and what this program styled itself. */
 export function guarded<World extends Output>(world: World): World {
   const clean = (text: string | Styled) => (text instanceof Styled ? text : printable(text));
-  return { ...world, out: (text) => world.out(clean(text)), err: (text) => world.err(clean(text)) };
+  const { prompt } = world;
+  return {
+    ...world,
+    out: (text) => world.out(clean(text)),
+    err: (text) => world.err(clean(text)),
+    ...(prompt && { prompt: (question: string) => prompt(printable(question)) }),
+  };
 }

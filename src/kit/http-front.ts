@@ -83,11 +83,8 @@ export function httpFront({ answer, log, limits: some, tls }: HttpFrontOptions):
   return server;
 }
 
-/**
- * The path and query of a request target. An absolute target (`http://host/path`) keeps its path only.
- * @internal exported for its tests.
- */
-export function parseTarget(target: string | undefined): { path: string; query: URLSearchParams } {
+/** The path and query of a request target. An absolute target (`http://host/path`) keeps its path only. */
+function parseTarget(target: string | undefined): { path: string; query: URLSearchParams } {
   const text = target ?? "/";
   const absolute = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i.exec(text);
   const rest = absolute ? text.slice(absolute[0].length) || "/" : text;

@@ -21,6 +21,12 @@ describe("a log", () => {
     });
   });
 
+  it("as text for people never holds what controls a terminal, or another line", async () => {
+    const { log, lines } = await logTo({ format: "text" });
+    log.info({ pod: "a\x1b[2J", why: "x\u202ey" }, "pod \x9b31m\nforged");
+    expect(lines[0]).toMatch(/pod \\u009b31m\\u000aforged pod=a\\u001b\[2J why=x\\u202ey\n$/);
+  });
+
   it("keeps quiet below its level", async () => {
     const { log, lines } = await logTo({ level: "warn" });
     log.debug({}, "a");

@@ -48,7 +48,15 @@ function asText(line: string): string {
   const clock = String(time).slice(11, 23);
   const pairs = Object.entries(fields).map(([name, value]) => ` ${name}=${levelName(value)}`);
   const cause = error === undefined ? "" : ` error=${levelName((error as { message?: unknown }).message ?? error)}`;
-  return `${clock} ${String(level).padEnd(5)} ${message}${pairs.join("")}${cause}\n`;
+  return `${withoutControls(`${clock} ${String(level).padEnd(5)} ${message}${pairs.join("")}${cause}`)}\n`;
+}
+
+/** People read it in a terminal: what names and messages of a cluster hold must not control it, nor begin a line. */
+function withoutControls(text: string): string {
+  return text.replace(
+    /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu,
+    (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 function levelName(value: unknown): string {

@@ -80,6 +80,15 @@ describe("an installation", () => {
     await world.installation();
     await world.untilStatus("network", "Available");
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    expect((await fetch(`${url}/metrics`)).status).toBe(404);
+  });
+
+  it("has metrics on the port that its environment asks for", async () => {
+    world = await operatorLab();
+    const operator = world.startOperator({ env: { METRICS_PORT: "9441" } });
+    await world.installation();
+    await world.untilStatus("network", "Available");
+    const url = operator.urlOf(9441);
     expect(await (await fetch(`${url}/metrics`)).text()).toContain("vendor_operator_leader 1");
   });
 

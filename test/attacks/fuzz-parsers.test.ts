@@ -31,10 +31,19 @@ import { fakeKernel } from "../../src/kernel/fake/fake-kernel.ts";
 import { readAddress } from "../../src/kernel/netlink/addresses.ts";
 import { readLink } from "../../src/kernel/netlink/links.ts";
 import { readNeighbour } from "../../src/kernel/netlink/neighbours.ts";
-import { parseMessages } from "../../src/kernel/netlink/netlink.ts";
-import { addressBytes, attribute, nested, text, u32, u32be } from "../../src/kernel/netlink/netlink-message.ts";
+import type { NetlinkSocket } from "../../src/kernel/netlink/netlink.ts";
+import {
+  addressBytes,
+  attribute,
+  type NetlinkMessage,
+  nested,
+  parseMessages,
+  text,
+  u32,
+  u32be,
+} from "../../src/kernel/netlink/netlink-message.ts";
 import { readRoute } from "../../src/kernel/netlink/routes.ts";
-import { readRule } from "../../src/kernel/netlink/rules.ts";
+import { rulesOn } from "../../src/kernel/netlink/rules.ts";
 import { isUnaltered, makePlan } from "../../src/procedures/make-plan.ts";
 import type { Plan } from "../../src/procedures/plan.ts";
 import { readDocuments } from "../../src/procedures/resources/read-documents.ts";
@@ -64,7 +73,8 @@ describe("what the kernel sends", () => {
       message(28, Buffer.alloc(12, 2), address, attribute(2, Buffer.alloc(6, 1))),
       message(32, Buffer.from([2, 0, 0, 0, 254, 0, 0, 1, 0, 0, 0, 0]), u32(6, 100), u32(15, 200)),
     ];
-    const readers = [readLink, readAddress, readRoute, readNeighbour, readRule];
+    const rules = (one: NetlinkMessage) => rulesOn({ dump: () => [one] } as unknown as NetlinkSocket).rules();
+    const readers = [readLink, readAddress, readRoute, readNeighbour, rules];
     await fuzz("netlink message", samples, (input) => {
       for (const one of parseMessages(input)) for (const read of readers) attempt(() => read(one));
     });

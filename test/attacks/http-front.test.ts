@@ -1,10 +1,10 @@
 import type { Server } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import { HealthCheckPorts } from "../../src/agent/health-check-ports.ts";
-import { proxyHealthServer } from "../../src/agent/kube-proxy-health.ts";
+import { serveProxyHealth } from "../../src/agent/kube-proxy-health.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import { healthServer, metricsServer } from "../../src/kit/health-server.ts";
-import { httpFront, parseTarget } from "../../src/kit/http-front.ts";
+import { httpFront } from "../../src/kit/http-front.ts";
 import { silentLog } from "../../src/kit/log.ts";
 import { closed, type RawPort, rawPort } from "./raw-http.ts";
 
@@ -37,15 +37,23 @@ async function healthCheckPort(): Promise<Server> {
   return made as Server;
 }
 
+function proxyHealthPort(): Promise<Server> {
+  return new Promise((resolve) => {
+    void serveProxyHealth({
+      state: () => ({ lastUpdated: 0, healthy: true, nodeEligible: true }),
+      listen: async (server) => resolve(server),
+      clock: systemClock,
+      log: silentLog,
+      signal: new AbortController().signal,
+    });
+  });
+}
+
 /** Each listener for health and metrics, with a target it answers 200. */
 const LISTENERS: readonly [string, string, () => Server | Promise<Server>][] = [
   ["health of a program", "/readyz", () => healthServer({ ready: { api: () => undefined }, metrics: () => "up 1\n" })],
   ["metrics of a program", "/metrics", () => metricsServer(() => "up 1\n")],
-  [
-    "kube-proxy's health port",
-    "/healthz",
-    () => proxyHealthServer(() => ({ lastUpdated: 0, healthy: true, nodeEligible: true }), systemClock, silentLog),
-  ],
+  ["kube-proxy's health port", "/healthz", proxyHealthPort],
   ["the health-check port of a Service", "/", healthCheckPort],
 ];
 
@@ -172,9 +180,10 @@ describe("the HTTP front", () => {
     ["http://10.0.0.1", "/", ""],
     ["//", "//", ""],
     ["*", "*", ""],
-    [undefined, "/", ""],
-  ])("reads %j as path %j with query %j", (target, path, query) => {
-    const parsed = parseTarget(target);
-    expect([parsed.path, parsed.query.toString()]).toEqual([path, query]);
+  ])("reads %j as path %j with query %j", async (target, path, query) => {
+    const front = httpFront({
+      answer: (asked) => ({ status: 200, body: JSON.stringify([asked.path, String(asked.query)]) }),
+    });
+    expect(await (await serve(front)).send(get(target))).toContain(JSON.stringify([path, query]));
   });
 });

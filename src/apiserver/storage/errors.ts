@@ -8,6 +8,12 @@ export const errors = defineErrors({
     say: (path: string) => `the data directory ${path} is not a directory`,
     fix: () => "give the path of a directory, or of one that does not exist yet",
   },
+  STORE_FOREIGN: {
+    args: ["path", "file"],
+    say: (path: string, file: string) =>
+      `the directory ${path} is not a data directory: it has other files, such as ${file}`,
+    fix: () => "give an empty directory, one that does not exist yet, or one that a cluster has used before",
+  },
   STORE_NO_PERMISSION: {
     args: ["path"],
     say: (path: string) => `no permission to read and write the data directory ${path}`,

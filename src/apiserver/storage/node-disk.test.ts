@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -61,6 +61,24 @@ describe("a data directory", () => {
         message: `the data directory ${dataDir} is not a directory`,
       });
     }
+  });
+
+  it("that holds files of something else is refused, and none of ours is put there", async () => {
+    const dataDir = join(base, "home");
+    await mkdir(dataDir);
+    await writeFile(join(dataDir, "thesis.tex"), "");
+    await expect(openStore({ dataDir })).rejects.toMatchObject({
+      code: "STORE_FOREIGN",
+      message: `the directory ${dataDir} is not a data directory: it has other files, such as thesis.tex`,
+    });
+    expect(await readdir(dataDir)).toEqual(["thesis.tex"]);
+  });
+
+  it("that was used before may have other files, too", async () => {
+    const dataDir = join(base, "used");
+    await (await openStore({ dataDir })).close();
+    await writeFile(join(dataDir, "notes.txt"), "");
+    await (await openStore({ dataDir })).close();
   });
 
   it("without permission is refused", async () => {

@@ -4,15 +4,27 @@ import { CodedError } from "../../kit/errors.ts";
 import { lockDirectory } from "./directory-lock.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 import { errors } from "./errors.ts";
+import { sortNames } from "./journal-names.ts";
 
 /** A directory of this machine, made when it does not exist, for this process alone. */
 export async function openNodeDisk(path: string): Promise<Disk> {
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
+    refuseForeign(path, await readdir(path));
     return nodeDisk(path, await lockDirectory(path));
   } catch (error) {
     throw diskError(path, error);
   }
+}
+
+/** Also what the cluster keeps beside the store, and what a new file system has. */
+const OURS = /^(?:(?:log|snapshot)-\d{10}(?:\.tmp)?|lock(?:\..+)?|keys\.json(?:\.new)?|lost\+found)$/;
+
+/** A directory of something else is left alone: a path with a typing error must not be filled with our files. One that has a log is ours. */
+function refuseForeign(path: string, names: readonly string[]): void {
+  const { logs, snapshots } = sortNames(names);
+  const foreign = names.find((name) => !OURS.test(name));
+  if (foreign !== undefined && logs.length + snapshots.length === 0) throw errors.STORE_FOREIGN(path, foreign);
 }
 
 /** Why a directory cannot be used, in the words of its owner. */

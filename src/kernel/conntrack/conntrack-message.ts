@@ -1,6 +1,5 @@
 /** Flows of connection tracking as bytes. Pure. */
 
-import type { NetlinkMessage } from "../netlink/netlink.ts";
 import {
   AF_INET,
   type Attributes,
@@ -8,6 +7,7 @@ import {
   addressText,
   attribute,
   NESTED,
+  type NetlinkMessage,
   nested,
   readAttributes,
   reader,

@@ -1,6 +1,13 @@
 import { errnoOf } from "../errors.ts";
-import { type NetlinkMessage, NetlinkSocket, PROTOCOL } from "../netlink/netlink.ts";
-import { AF_INET, AF_INET6, addressBytes, addressText, reader } from "../netlink/netlink-message.ts";
+import { NetlinkSocket, PROTOCOL } from "../netlink/netlink.ts";
+import {
+  AF_INET,
+  AF_INET6,
+  addressBytes,
+  addressText,
+  type NetlinkMessage,
+  reader,
+} from "../netlink/netlink-message.ts";
 import { inside } from "../netns/netns.ts";
 import type { Netns } from "../netns/netns-port.ts";
 import type { OpenSocket, SocketsPort } from "./sockets-port.ts";

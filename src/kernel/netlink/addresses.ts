@@ -1,10 +1,11 @@
 import { errnoOf } from "../errors.ts";
-import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
+import type { NetlinkSocket } from "./netlink.ts";
 import {
   addressText,
   attribute,
   FLAGS,
   interfaceAddressBytes,
+  type NetlinkMessage,
   readAttributes,
   reader,
   u32,

@@ -1,8 +1,8 @@
 /** Programs at the traffic hooks of kernels before TCX: a `clsact` discipline on the interface, and filters that act themselves. */
 import type { Direction } from "../bpf/bpf-port.ts";
 import { errnoOf } from "../errors.ts";
-import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
-import { FLAGS, nested, readAttributes, text, textOf, u32 } from "./netlink-message.ts";
+import type { NetlinkSocket } from "./netlink.ts";
+import { FLAGS, type NetlinkMessage, nested, readAttributes, text, textOf, u32 } from "./netlink-message.ts";
 import type { FilterSpec, NetlinkPort, TrafficFilter } from "./netlink-port.ts";
 
 const QDISC = { set: 36, remove: 37 } as const;

@@ -1,5 +1,5 @@
 import { errnoOf } from "../errors.ts";
-import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
+import type { NetlinkSocket } from "./netlink.ts";
 import {
   AF_INET,
   type Attributes,
@@ -9,6 +9,7 @@ import {
   FLAGS,
   macBytes,
   macText,
+  type NetlinkMessage,
   nested,
   readAttributes,
   reader,

@@ -3,7 +3,8 @@ import { type Watch, whenReadable } from "../sys.ts";
 import { ADDRESS_MESSAGE, readAddress } from "./addresses.ts";
 import { LINK_MESSAGE, readLink } from "./links.ts";
 import { isForPeople, NEIGHBOUR_MESSAGE, readNeighbour } from "./neighbours.ts";
-import { type NetlinkMessage, NetlinkSocket, PROTOCOL } from "./netlink.ts";
+import { NetlinkSocket, PROTOCOL } from "./netlink.ts";
+import type { NetlinkMessage } from "./netlink-message.ts";
 import type { NetlinkEvent } from "./netlink-port.ts";
 import { ROUTE_MESSAGE, readRoute } from "./routes.ts";
 

@@ -1,6 +1,6 @@
 /** Two tables of one message: neighbours (an address's MAC) and, for tunnels and bridges, forwarding (a MAC's address). */
 import { errnoOf } from "../errors.ts";
-import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
+import type { NetlinkSocket } from "./netlink.ts";
 import {
   addressBytes,
   addressText,
@@ -8,6 +8,7 @@ import {
   FLAGS,
   macBytes,
   macText,
+  type NetlinkMessage,
   readAttributes,
   reader,
 } from "./netlink-message.ts";

@@ -74,6 +74,31 @@ export function readAttributes(bytes: Buffer, from = 0): Attributes {
   return found;
 }
 
+/** Bytes of the header that every message begins with. */
+export const HEADER = 16;
+
+export interface NetlinkMessage {
+  readonly type: number;
+  readonly flags: number;
+  readonly sequence: number;
+  readonly body: Buffer;
+}
+
+/** The whole messages of a datagram; one that claims more bytes than there are ends it. */
+export function* parseMessages(bytes: Buffer): Generator<NetlinkMessage> {
+  for (let at = 0; at + HEADER <= bytes.length; ) {
+    const length = bytes.readUInt32LE(at);
+    if (length < HEADER || length > bytes.length - at) return;
+    yield {
+      type: bytes.readUInt16LE(at + 4),
+      flags: bytes.readUInt16LE(at + 6),
+      sequence: bytes.readUInt32LE(at + 8),
+      body: bytes.subarray(at + HEADER, at + length),
+    };
+    at += align(length);
+  }
+}
+
 /** A reader of messages for which one that is too short, or of a shape it does not know, is an error with a code. */
 export function reader<M, T>(what: string, read: (message: M) => T): (message: M) => T {
   return (message) => {

@@ -1,7 +1,7 @@
 /** A netlink socket: requests that are answered, dumps, and the kernel's own words when it refuses. */
 import { kernelError } from "../errors.ts";
 import { bind, close, errnoName, type Fd, receive, send, sendAsync, setsockopt, socket } from "../sys.ts";
-import { align, FLAGS, readAttributes, textOf } from "./netlink-message.ts";
+import { align, FLAGS, HEADER, type NetlinkMessage, parseMessages, readAttributes, textOf } from "./netlink-message.ts";
 
 export const PROTOCOL = { route: 0, sockDiag: 4, netfilter: 12 } as const;
 
@@ -13,18 +13,10 @@ const SOL_NETLINK = 270;
 const OPTION = { capAck: 10, extendedAck: 11, strictCheck: 12 } as const;
 const MESSAGE = { error: 2, done: 3 } as const;
 const ACK_FLAGS = { capped: 0x100, attributes: 0x200 } as const;
-const HEADER = 16;
 const EIO = 5;
 const RECEIVE_BYTES = 1 << 18;
 /** A dump is cut short when what it shows changes meanwhile; under steady change the last one is as good as any. */
 const DUMP_ATTEMPTS = 5;
-
-export interface NetlinkMessage {
-  readonly type: number;
-  readonly flags: number;
-  readonly sequence: number;
-  readonly body: Buffer;
-}
 
 /** Belongs for life to the network namespace the thread was in when it was opened. */
 export class NetlinkSocket {
@@ -161,24 +153,6 @@ export class NetlinkSocket {
       if (length >= 0) return [...parseMessages(this.buffer.subarray(0, length))];
       if (errnoName(length) !== "EINTR") throw kernelError(operation, errnoName(length));
     }
-  }
-}
-
-/**
- * The whole messages of a datagram; one that claims more bytes than there are ends it.
- * @internal exported for its tests: no kernel sends such messages.
- */
-export function* parseMessages(bytes: Buffer): Generator<NetlinkMessage> {
-  for (let at = 0; at + HEADER <= bytes.length; ) {
-    const length = bytes.readUInt32LE(at);
-    if (length < HEADER || length > bytes.length - at) return;
-    yield {
-      type: bytes.readUInt16LE(at + 4),
-      flags: bytes.readUInt16LE(at + 6),
-      sequence: bytes.readUInt32LE(at + 8),
-      body: bytes.subarray(at + HEADER, at + length),
-    };
-    at += align(length);
   }
 }
 

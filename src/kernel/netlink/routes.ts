@@ -1,6 +1,6 @@
 import { nameOf } from "../bpf/bpf-constants.ts";
 import { errnoOf } from "../errors.ts";
-import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
+import type { NetlinkSocket } from "./netlink.ts";
 import {
   AF_INET,
   AF_INET6,
@@ -8,6 +8,7 @@ import {
   addressText,
   attribute,
   FLAGS,
+  type NetlinkMessage,
   nested,
   prefixBytes,
   readAttributes,

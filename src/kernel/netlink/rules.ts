@@ -1,11 +1,12 @@
 import { errnoOf } from "../errors.ts";
-import type { NetlinkMessage, NetlinkSocket } from "./netlink.ts";
+import type { NetlinkSocket } from "./netlink.ts";
 import {
   AF_INET,
   AF_INET6,
   addressText,
   attribute,
   FLAGS,
+  type NetlinkMessage,
   prefixBytes,
   readAttributes,
   reader,
@@ -70,8 +71,7 @@ function encode(rule: RoutingRule): Buffer[] {
   return parts;
 }
 
-/** @internal exported for its tests: no kernel sends malformed rules. */
-export const readRule = reader("a rule", ({ body }: NetlinkMessage): RoutingRule => {
+const readRule = reader("a rule", ({ body }: NetlinkMessage): RoutingRule => {
   const attributes = readAttributes(body, 12);
   const [source, destination] = [attributes.get(ATTR.source), attributes.get(ATTR.destination)];
   const mark = attributes.get(ATTR.mark)?.readUInt32LE(0);

@@ -69,8 +69,10 @@ export interface RunningOperator {
   /** How it ended, when it has. */
   ended: Promise<unknown>;
   stop(): Promise<void>;
-  /** Where its health and metrics are. */
+  /** Where its health is. */
   url(): Promise<string>;
+  /** Where it answers for a port; undefined while it does not. */
+  urlOf(port: number): string | undefined;
 }
 
 export interface OperatorLabOptions {
@@ -192,6 +194,7 @@ function partStatus(conditions: readonly Condition[]): PartStatus {
 function runOperator(transport: Transport, env: Record<string, string>, warnings: string[]): RunningOperator {
   const stopping = new AbortController();
   const servers: { close(): void }[] = [];
+  const urls = new Map<number, string>();
   let told: (url: string) => void = () => {};
   const address = new Promise<string>((resolve) => {
     told = resolve;
@@ -201,9 +204,10 @@ function runOperator(transport: Transport, env: Record<string, string>, warnings
     transport: () => transport,
     signal: stopping.signal,
     log: warningLog(warnings),
-    async listen(server) {
+    async listen(server, port) {
       servers.push(server);
       const at = await listenOn(server, { host: "127.0.0.1", port: 0 });
+      urls.set(port, `http://127.0.0.1:${at.port}`);
       told(`http://127.0.0.1:${at.port}`);
       return at;
     },
@@ -215,6 +219,7 @@ function runOperator(transport: Transport, env: Record<string, string>, warnings
   return {
     ended,
     url: () => address,
+    urlOf: (port) => urls.get(port),
     async stop() {
       stopping.abort();
       await ended;

@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { LAST_APPLIED } from "../last-applied.ts";
 
 /**
  * The journal a second time, on the machine that runs vendorctl: for reading where the cluster has lost its own, or is lost itself.
@@ -43,6 +44,10 @@ export function localCopyIn(directory: string, onError: (error: unknown) => void
   };
 }
 
+function holdsSecret(text: unknown): boolean {
+  return typeof text === "string" && /"kind"\s*:\s*"Secret"/.test(text);
+}
+
 /** Takes out what Secrets hold, wherever in a value they are. */
 function withoutSecrets(value: unknown): { kept: unknown; complete: boolean } {
   let complete = true;
@@ -50,7 +55,11 @@ function withoutSecrets(value: unknown): { kept: unknown; complete: boolean } {
     if (Array.isArray(inner)) return inner.map(walk);
     if (typeof inner !== "object" || inner === null) return inner;
     const isSecret = (inner as { kind?: unknown }).kind === "Secret";
-    const entries = Object.entries(inner).filter(([key]) => !(isSecret && (key === "data" || key === "stringData")));
+    const entries = Object.entries(inner).filter(
+      // The annotation of kubectl apply repeats the whole object as text.
+      ([key, each]) =>
+        !(isSecret && (key === "data" || key === "stringData")) && !(key === LAST_APPLIED && holdsSecret(each)),
+    );
     if (entries.length < Object.keys(inner).length) complete = false;
     return Object.fromEntries(entries.map(([key, each]) => [key, walk(each)]));
   };
