@@ -17,6 +17,6 @@ export function clusterVersions(session: Session): Promise<{ server: ServerVersi
 export function adviseMismatch(cluster: string | undefined, tool: string): string | undefined {
   const difference = versionDifference(cluster, tool);
   if (cluster === undefined || difference === undefined || difference === "same line") return undefined;
-  if (difference === "cluster older") return "vendorctl check --for upgrade, then vendorctl upgrade";
+  if (difference === "cluster older") return "vendorctl check --for upgrade && vendorctl upgrade";
   throw errors.VERSION_MISMATCH(tool, cluster, lineOf(cluster), difference);
 }

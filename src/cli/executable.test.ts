@@ -13,7 +13,7 @@ describe("bin/vendorctl, the real executable", () => {
   it("runs from anywhere, built from the sources as they are", () => {
     expect(run("version", "--client")).toEqual({
       status: 0,
-      stdout: expect.stringMatching(/^PROGRAM +VERSION\nvendorctl +v\d/),
+      stdout: expect.stringMatching(/^COMPONENT +VERSION\nvendorctl +v\d/),
       stderr: "",
     });
   });

@@ -73,6 +73,8 @@ function helpOfCommand(command: Command, help: Help, width: number): string {
     ...commandGroups(command, help, width).flatMap((lines) => ["", ...lines]),
     ...section("Arguments:", args, width, help),
     ...section("Options:", optionItems(help.visibleOptions(command)), width, help),
+    // vendorctl has a command for them; the tools of a node have few.
+    ...(shared ? [] : section("Global Options:", optionItems(globalOptions(command)), width, help)),
     "",
     "Usage:",
     `  ${path}${requiredOptions(command)}${usageOf(command, help)}`,
@@ -87,6 +89,10 @@ export function helpOfOptions(program: Command, columns: number): string {
   const width = Number.isFinite(columns) ? Math.min(columns, MOST) : WIDTH;
   const lines = section("", optionItems(help.visibleOptions(program)), width, help).slice(2);
   return `The following options can be passed to any command:\n\n${lines.join("\n")}\n`;
+}
+
+function globalOptions(command: Command): readonly Option[] {
+  return (command.parent?.options ?? []).filter(({ long, hidden }) => long !== "--version" && !hidden);
 }
 
 type Item = readonly [term: string, text: string];
@@ -112,11 +118,17 @@ function section(heading: string, items: readonly Item[], width: number, help: H
 }
 
 const WIDEST_TERM = 26;
+/** In place of a space at which no line is broken: a word joiner, which is no white space and as wide for the wrapping. */
+const JOINED = "\u2060";
 
 /** The term, and its text beside it; below it where the term is too long. */
 function itemLines([term, text]: Item, widest: number, width: number, help: Help): string[] {
   const indent = " ".repeat(widest + 4);
-  const lines = help.boxWrap(text, width - indent.length).split("\n");
+  const whole = text.replace(/\(default: [^)]{1,30}\)/g, (value) => value.replaceAll(" ", JOINED));
+  const lines = help
+    .boxWrap(whole, width - indent.length)
+    .replaceAll(JOINED, " ")
+    .split("\n");
   const [first = "", ...rest] = term.length > widest ? ["", ...lines] : lines;
   return [`  ${term.padEnd(widest)}  ${first}`.trimEnd(), ...rest.map((line) => `${indent}${line}`)];
 }

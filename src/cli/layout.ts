@@ -31,10 +31,14 @@ export function hang(first: string, text: string, width: number, below?: string)
   return wrap(text, width - indent).map((line, index) => `${index === 0 ? first : rest}${line}`);
 }
 
+export function fits(text: string, width: number): boolean {
+  return stringWidth(text) <= width;
+}
+
 /** One line of at most `width` columns; what does not fit is cut. */
 export function cut(text: string, width: number): string {
   if (stringWidth(text) <= width) return text;
-  const [line = ""] = wrapAnsi(text, Math.max(width - 1, 1), { hard: true, wordWrap: false, trim: true }).split("\n");
+  const [line = ""] = wrapAnsi(text, Math.max(width - 1, 1), { hard: true, wordWrap: false, trim: false }).split("\n");
   return `${line.trimEnd()}…`;
 }
 

@@ -9,6 +9,8 @@ export interface Table {
   rows: readonly (readonly string[])[];
   /** Printed instead of a table without rows. */
   empty?: string;
+  /** Columns left out one after the other, in this order, until the table fits the terminal; `-o yaml` has all. */
+  optional?: readonly string[];
 }
 
 /** Prints a result the way `-o` asks for. The table is only made when it is printed. */
@@ -33,14 +35,23 @@ async function render(session: Session, value: unknown, table: () => Table): Pro
 }
 
 /** Columns as wide as their widest cell, or narrower and wrapped where the terminal is; no space at the end of a line. */
-export async function formatTable({ columns, rows, empty }: Table, width = Number.POSITIVE_INFINITY): Promise<string> {
+export async function formatTable(table: Table, width = Number.POSITIVE_INFINITY): Promise<string> {
+  const { columns, rows, empty, optional = [] } = table;
   if (rows.length === 0 && empty !== undefined) return `${empty}\n`;
   const lines = [columns, ...rows].map((line) => columns.map((_, column) => printableLine(line[column] ?? "")));
   const plain = plainLines(lines);
   if (plain?.every((line) => line.length <= width)) return `${plain.join("\n")}\n`;
+  const [first, ...others] = optional;
+  if (first !== undefined && Number.isFinite(width)) return formatTable(without(table, first, others), width);
   // Loaded only when a table does not fit or has more than ASCII in it: the libraries cost as much as starting Node.
   const { layTable } = await import("./layout.ts");
   return `${layTable(lines, Number.isFinite(width) ? NARROW_GAP : GAP, width).join("\n")}\n`;
+}
+
+function without(table: Table, column: string, optional: readonly string[]): Table {
+  const at = table.columns.indexOf(column);
+  const keep = (line: readonly string[]) => line.filter((_, index) => index !== at);
+  return { ...table, columns: keep(table.columns), rows: table.rows.map(keep), optional };
 }
 
 /** The table as it is when there is room for it; nothing where a sign may take more than one column. */
@@ -84,7 +95,7 @@ export function wrapLine(
   line: string,
   { first, width }: { first: string; width: number },
 ): string[] {
-  return COMMAND.test(line) ? brokenCommand(line, first, width) : hang(first, line, width);
+  return isCommand(line) ? brokenCommand(line, first, width) : hang(first, line, width);
 }
 
 /** A line that starts with something styled, in the terminal's width; the lines after it start with `below`. */
@@ -100,6 +111,12 @@ export async function hanging(
 }
 
 const COMMAND = /^(?:\S*\/)?(?:vendorctl|vendor|kubectl|helm|kubeadm|export) \S/;
+/** Words around a command, `vendorctl resume, or vendorctl rollback`, make a sentence of it. */
+const SENTENCE = /[,;:.] |\.$| or vendorctl /;
+
+function isCommand(line: string): boolean {
+  return COMMAND.test(line) && !SENTENCE.test(line.replace(/'[^']*'|"[^"]*"/g, ""));
+}
 
 /** At spaces that no quotes are around, each line but the last ended by a backslash. */
 function brokenCommand(command: string, first: string, width: number): string[] {

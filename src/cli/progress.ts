@@ -11,6 +11,8 @@ export type ProgressEvent =
       text: string;
       /** What a running step waits for: on a line of its own, and nowhere once it is settled. */
       waitingFor?: string;
+      /** Where a settled step did it: behind its text, if there is room for it. */
+      detail?: string;
     }
   | { event: "note"; text: string };
 
@@ -81,7 +83,7 @@ function plainLines({ err, flags }: Session, symbol: Paint): Progress {
       }
       open.delete(event.id);
       if (open.size === 0) stop();
-      put(event.id, styled`${symbol(event.state)}  ${event.text}\n`);
+      put(event.id, styled`${symbol(event.state)}  ${withDetail(event)}\n`);
     },
     result() {},
     close: stop,
@@ -130,11 +132,16 @@ function liveLines({ err, config }: Session, symbol: Paint, layout: typeof impor
       // A settled step leaves the part that is redrawn, so the screen keeps it whatever comes after.
       open.delete(event.id);
       if (open.size === 0) stop();
-      draw(line(symbol(event.state), event.text));
+      const whole = withDetail(event);
+      draw(line(symbol(event.state), layout.fits(whole, width - MARK) ? whole : event.text));
     },
     result() {},
     close: stop,
   };
+}
+
+function withDetail({ text, detail }: Step): string {
+  return detail === undefined ? text : `${text}  ${detail}`;
 }
 
 /** Nothing within the first second: most steps are over by then. */

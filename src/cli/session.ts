@@ -1,3 +1,4 @@
+import type { Clock } from "../kit/clock.ts";
 import type { ClusterCommands } from "./commands/cluster/cluster-commands.ts";
 import type { CliConfig } from "./config.ts";
 import type { Styled } from "./printable.ts";
@@ -43,6 +44,8 @@ export interface CliContext {
   /** The command line, as it was given. */
   argv?: readonly string[];
   intent?: Intent;
+  /** The time of runs; the system's if left out. */
+  clock?: Clock;
   loadClusterCommands(): Promise<ClusterCommands>;
 }
 

@@ -71,9 +71,9 @@ export interface ClusterSummary {
 
 const STEPS: Record<ClusterStep, string> = {
   api: "API server",
-  platform: "what the platform brings",
+  platform: "platform objects",
   nodes: "nodes",
-  installed: "the older installation",
+  installed: "older installation",
   ready: "nodes and system pods ready",
 };
 

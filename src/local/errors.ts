@@ -10,17 +10,17 @@ export const errors = defineErrors({
   CLUSTER_RUNNING: {
     args: ["name"],
     say: (name: string) => `the cluster ${name} is already running`,
-    fix: (name: string) => `use it, take it down with: vendorctl cluster down --name ${name}, or choose another --name`,
+    fix: (name: string) => `vendorctl cluster down --name ${name}`,
   },
   CLUSTER_NOT_FOUND: {
     args: ["name"],
     say: (name: string) => `there is no cluster ${name}`,
-    fix: () => "see what there is with: vendorctl cluster list",
+    fix: () => "vendorctl cluster list",
   },
   CLUSTER_DIED: {
     args: ["name", "last"],
     say: (name: string, last: string) => `the cluster ${name} ended before it was ready: ${last}`,
-    fix: (name: string) => `read its log: vendorctl cluster logs --name ${name}`,
+    fix: (name: string) => `vendorctl cluster logs --name ${name}`,
   },
   CLUSTER_WILL_NOT_STOP: {
     args: ["name", "pid"],

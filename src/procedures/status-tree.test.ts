@@ -67,7 +67,7 @@ describe("status", () => {
   });
 
   it.each<[string, Differently, object]>([
-    ["nothing is installed", {}, { state: "not installed", next: "vendorctl check --pre, then vendorctl install" }],
+    ["nothing is installed", {}, { state: "not installed", next: "vendorctl check --pre && vendorctl install" }],
     ["the operator is gone", differing({ operator: undefined }), { state: "degraded", next: "vendorctl install" }],
     [
       "a rollout goes on",
@@ -82,7 +82,7 @@ describe("status", () => {
     [
       "the cluster is older than the tool",
       differing({ version: "v3.27.5" }),
-      { state: "ok", next: "vendorctl check --for upgrade, then vendorctl upgrade" },
+      { state: "ok", next: "vendorctl check --for upgrade && vendorctl upgrade" },
     ],
   ])("when %s", (_what, differently, expected) => {
     expect(statusTree(observed(differently))).toMatchObject(expected);

@@ -171,7 +171,7 @@ function versionsPart({ service, tool }: Observation): StatusPart {
 }
 
 function nextCommand(seen: Observation, state: PartState, cause: StatusPart | undefined): string {
-  if (state === "not installed") return "vendorctl check --pre, then vendorctl install";
+  if (state === "not installed") return "vendorctl check --pre && vendorctl install";
   const fix = fixIn(cause?.text);
   if (fix) return fix;
   if (cause?.name === "kube-proxy") return "vendorctl proxy status";
@@ -179,9 +179,9 @@ function nextCommand(seen: Observation, state: PartState, cause: StatusPart | un
   if (state === "progressing") return "vendorctl status --watch";
   if (state === "degraded") return "vendorctl check";
   const difference = versionDifference(seen.service.version, seen.tool.version);
-  if (difference === "cluster older") return "vendorctl check --for upgrade, then vendorctl upgrade";
+  if (difference === "cluster older") return "vendorctl check --for upgrade && vendorctl upgrade";
   return requestedDataplane(seen) === "Nftables" && seen.service.method !== "manifest"
-    ? "vendorctl check --for switch, then vendorctl switch --to bpf"
+    ? "vendorctl check --for switch && vendorctl switch --to bpf"
     : "vendorctl check";
 }
 

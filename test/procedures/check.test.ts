@@ -67,7 +67,7 @@ describe("a cluster that is ready for eBPF", () => {
     const { exit, out } = await world.run("status");
     expect(exit).toBe(0);
     expect(out).toContain("-- not installed\n├─ -- operator: not installed\n");
-    expect(out).toMatch(/\nnext: {2}vendorctl check --pre, then vendorctl install\n$/);
+    expect(out).toMatch(/\nnext: {2}vendorctl check --pre && vendorctl install\n$/);
     expect((await world.run("version")).out).toMatch(/service +not installed\n/);
   });
 });
@@ -132,7 +132,7 @@ describe("a cluster with an older version", () => {
   it("has a version this tool must not write to, and version names the upgrade", async () => {
     const { exit, out, err } = await world.run("version");
     expect({ exit, out }).toEqual({ exit: 0, out: expect.stringMatching(/service +v3\.27\.5\n/) });
-    expect(err).toBe("next: vendorctl check --for upgrade, then vendorctl upgrade\n");
+    expect(err).toBe("next: vendorctl check --for upgrade && vendorctl upgrade\n");
     expect((await world.run("version --client")).exit).toBe(0);
   });
 

@@ -19,7 +19,7 @@ export const errors = defineErrors({
   CANARY_SILENT: {
     args: ["client", "why"],
     say: (client: string, why: string) => `canary pod ${client} does not report: ${why}`,
-    fix: () => "kubectl -n vendor-canary describe pods; then vendorctl resume, or run again with --canary-traffic off",
+    fix: () => "kubectl -n vendor-canary describe pods",
   },
   CANARY_OVER_BUDGET: {
     args: ["what"],

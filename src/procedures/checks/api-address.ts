@@ -211,6 +211,15 @@ function operatorNameserver(seen: Observation): string | undefined {
   return row.operatorNameserver;
 }
 
+/** How far a probe came. */
+const STAGE: Readonly<Record<Proof["outcome"], number>> = {
+  unresolved: 0,
+  unreachable: 1,
+  "wrong certificate": 2,
+  "another server": 2,
+  proven: 3,
+};
+
 function proved(
   seen: Observation,
   proofs: readonly Proof[],
@@ -221,6 +230,8 @@ function proved(
   if (!address) return skip("no address is known");
   const proof = proofs.find(({ host, port }) => host === address.host && port === address.port);
   if (!proof) return skip(`${address.host}:${address.port} was not probed`);
+  // What stopped the probe earlier left this unknown.
+  if (STAGE[proof.outcome] < Math.min(...bad.map((outcome) => STAGE[outcome]))) return skip(proof.evidence);
   if (!bad.includes(proof.outcome)) return ok(proof.evidence);
   return as === "warn" ? warn([proof.evidence]) : fail([proof.evidence]);
 }

@@ -61,8 +61,8 @@ export const LEFTOVER_CHECKS: readonly Check[] = [
   {
     code: "RUN_IN_PROGRESS",
     title: "Another vendorctl run is in progress",
-    why: "Two runs at once would conflict.",
-    fix: "vendorctl history; if it was interrupted, vendorctl resume or vendorctl rollback",
+    why: "Two runs at once would conflict. A run that was interrupted is continued with vendorctl resume or undone with vendorctl rollback.",
+    fix: "vendorctl history",
     rule: "A Lease lets one run change a cluster at a time. See docs/guide/plans-and-runs.md#a-run.",
     group: "leftovers",
     for: ["running", ...CHANGES],

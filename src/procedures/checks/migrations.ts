@@ -28,7 +28,7 @@ export const MIGRATION_CHECKS: readonly Check[] = [
   {
     code: "TEMPORARY_UPGRADE_POLICY",
     title: "Temporary upgrade policy still exists",
-    why: "It allows all traffic to and from nodes, in spite of other policies.",
+    why: "It allows all traffic to and from nodes, in spite of other policies. Review its logs and add the policies you need before you delete it.",
     fix: "Review its logs, add the policies you need, then delete it.",
     rule: `${VERSION_GATES.hostEndpointSteps.because} See docs/guide/host-endpoints.md#the-temporary-policy.`,
     group: "versions",
@@ -41,7 +41,7 @@ export const MIGRATION_CHECKS: readonly Check[] = [
       );
       if (!there) return OK;
       const command = deleteCommand(seen.names, "globalNetworkPolicy", there.metadata.name);
-      return warn([`${there.kind} ${there.metadata.name}`], `review its logs, then: ${command}`);
+      return warn([`${there.kind} ${there.metadata.name}`], command);
     },
   },
   {

@@ -90,8 +90,8 @@ export const VERSION_CHECKS: readonly Check[] = [
   {
     code: "OWNER_REFERENCES_AT_RISK",
     title: "Owners of objects will change their UIDs",
-    why: "The garbage collector deletes objects whose owner's UID no longer exists.",
-    fix: "vendorctl upgrade, which saves and restores them; or vendorctl migrate owner-references",
+    why: "The garbage collector deletes objects whose owner's UID no longer exists. vendorctl upgrade saves and restores the references; with another tool, run vendorctl migrate owner-references.",
+    fix: "vendorctl upgrade",
     rule: "From v3.28 on v3 resources have new UIDs. See docs/guide/owner-references.md.",
     group: "versions",
     for: ["upgrade"],

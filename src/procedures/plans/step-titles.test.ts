@@ -44,7 +44,7 @@ function atItsLongest(title: string): string {
 }
 
 const folder = new URL("./", import.meta.url);
-const ALL = readdirSync(folder)
+const ALL = readdirSync(folder, { recursive: true, encoding: "utf8" })
   .filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"))
   .flatMap((name) => titles(readFileSync(new URL(name, folder), "utf8")).map((title) => [name, title] as const));
 

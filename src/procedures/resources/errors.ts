@@ -64,10 +64,17 @@ export const errors = defineErrors({
     fix: () => "nothing was changed; repair the file and run the command again",
     exitCode: USAGE,
   },
+  RESOURCE_KIND_NOT_SERVED: {
+    args: ["resource"],
+    say: (resource: string) => `the server has no resource type "${resource}"; the installed version may be older`,
+    fix: () => "vendorctl version",
+    exitCode: CHECK_FAILED,
+  },
   RESOURCES_NOT_SERVED: {
     args: ["group"],
-    say: (group: string) => `this cluster has no v3 resources: ${group} is not served, and its CRDs do not exist`,
-    fix: () => "vendorctl install; for resources in etcd add --datastore etcd",
+    say: (group: string) =>
+      `this cluster has no v3 resources: ${group} is not served, and its CRDs do not exist (for resources in etcd, add --datastore etcd)`,
+    fix: () => "vendorctl install",
     exitCode: CHECK_FAILED,
   },
   TOOL_VERSION_MISMATCH: {

@@ -108,6 +108,16 @@ export async function abortRun(engine: Engine, options: { run?: string } = {}): 
   });
 }
 
+/**
+ * Refuses what `startRun` would refuse, before a user is asked to confirm it. A run whose record says that it runs is left to the Lease, which
+ * knows whether its process is alive.
+ */
+export async function refuseStopped(engine: Engine): Promise<void> {
+  for (const run of await listRuns(engine)) {
+    if ("record" in run && run.record.outcome === "stopped") refuseUnfinished(run.record);
+  }
+}
+
 /** All runs, newest first. */
 export function listRuns(engine: Engine): Promise<FoundRun[]> {
   return journalOf(engine, newHolder()).list();
@@ -148,17 +158,21 @@ function driving(
   return { plan, journal, work, emit: tell, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
 }
 
+/** A run that changed nothing may stay as it is. */
+function refuseUnfinished(record: RunRecord): void {
+  const at = record.steps.filter(({ state }) => isTouched(state)).at(-1);
+  if (at === undefined) return;
+  const when = record.changedAt.replace(/\.\d+Z$/, "Z");
+  throw errors.RUN_UNFINISHED(record.id, record.plan.title, `stopped at step "${at.id}" at ${when}`);
+}
+
 /** The runs to keep. A run that changed nothing is in nobody's way; any other that is not finished is. */
 async function pruneRuns(journal: Journal): Promise<string[]> {
   const found = await journal.list();
   for (const run of found) {
     if ("damaged" in run) {
       if (!run.over) throw run.damaged;
-    } else if (isUnfinished(run.record) && run.record.steps.some(({ state }) => isTouched(state))) {
-      const { record } = run;
-      const at = record.steps.filter(({ state }) => isTouched(state)).at(-1);
-      throw errors.RUN_UNFINISHED(record.id, record.plan.title, `at step "${at?.id}" since ${record.changedAt}`);
-    }
+    } else if (isUnfinished(run.record)) refuseUnfinished(run.record);
   }
   const over = found.filter((run) => "damaged" in run || !isUnfinished(run.record));
   return over.slice(0, KEPT).map(({ id }) => id);

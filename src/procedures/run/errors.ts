@@ -19,7 +19,7 @@ export const errors = defineErrors({
   },
   RUN_UNFINISHED: {
     args: ["id", "title", "at"],
-    say: (id: string, title: string, at: string) => `an earlier run is not finished: ${id} (${title}), ${at}`,
+    say: (id: string, title: string, at: string) => `an earlier run is not finished: ${id}, ${title}, ${at}`,
     fix: () => "vendorctl resume, vendorctl rollback or vendorctl abort",
   },
   RUN_NONE: {

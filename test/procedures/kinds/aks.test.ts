@@ -22,7 +22,7 @@ describe("aks: the managed service with an add-on manager", () => {
         "prove-dataplane",
         "proxy-settled",
       ]);
-      expect(made.steps[1]?.title).toContain("story-dns-7c1d2f3a.hcp.westeurope.azmk8s.internal:443");
+      expect(made.steps[1]?.where).toContain("story-dns-7c1d2f3a.hcp.westeurope.azmk8s.internal:443");
       expect(made.steps[5]?.inputs["text"]).toMatch(/linuxDataplane: BPF/);
     },
   );

@@ -51,7 +51,7 @@ async function longReport(session: Session, report: CheckReport): Promise<Styled
     if (results.length === 0) return [];
     // With -v 1, what passed is listed too.
     const shown = results.filter(({ status }) => session.flags.v > 0 || status === "warn" || status === "fail");
-    const findings = await Promise.all(shown.map((result) => findingLines(result, mark, width)));
+    const findings = await Promise.all(alike(shown).map((same) => findingLines(same, mark, width)));
     return [groupLine(group, results, mark), ...findings.flat()];
   });
   const lines = (await Promise.all(groups)).flat();
@@ -72,7 +72,27 @@ function column(status: CheckResult["status"], mark: Mark, indent = ""): Styled 
 
 const INDENT = " ".repeat(WIDTH + 4);
 
-async function findingLines(result: CheckResult, mark: Mark, width: number): Promise<string[]> {
+/** Neighbours that are skipped for the same reason are listed together: the reason is what a reader needs once. */
+function alike(results: readonly CheckResult[]): CheckResult[][] {
+  const groups: CheckResult[][] = [];
+  for (const result of results) {
+    const last = groups.at(-1);
+    const same = last?.[0]?.status === "skip" && result.status === "skip" && reasonOf(last[0]) === reasonOf(result);
+    if (last && same) last.push(result);
+    else groups.push([result]);
+  }
+  return groups;
+}
+
+const reasonOf = ({ evidence }: CheckResult) => evidence.join("; ");
+
+async function findingLines(same: readonly CheckResult[], mark: Mark, width: number): Promise<string[]> {
+  const [result, ...others] = same;
+  if (!result) return [];
+  if (others.length > 0) {
+    const codes = same.map(({ code }) => code).join(", ");
+    return await hanging(column("skip", mark, "  "), `${same.length} checks, ${reasonOf(result)}: ${codes}`, { width });
+  }
   const { status, title, code, evidence, reason, fix, rule } = result;
   if (status === "ok" || status === "skip") {
     const read = evidence.length === 0 ? "" : `: ${evidence.join("; ")}`;

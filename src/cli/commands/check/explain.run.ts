@@ -57,7 +57,7 @@ function refusalOfAnApi(code: string): Explanation | undefined {
   const reason = reasonOfApiCode(code);
   if (!reason) return undefined;
   const fix = FIX_BY_REASON[reason];
-  const title = `the API server refused, with the reason ${reason}; its sentence is the error's`;
+  const title = `the API server refused the request, with the reason ${reason}; the error has its message`;
   return { code, title, ...(fix ? { fix } : {}), exitCode: 1 };
 }
 

@@ -44,7 +44,7 @@ it("tells the server's version and the service's beside its own", async () => {
 it.each([
   ["v3.31.0", 0, ""],
   ["3.31.9", 0, ""],
-  ["v3.27.5", 0, "next: vendorctl check --for upgrade, then vendorctl upgrade\n"],
+  ["v3.27.5", 0, "next: vendorctl check --for upgrade && vendorctl upgrade\n"],
   ["v3.32.0", 3, "fix: use vendorctl v3.32"],
 ])("beside a cluster of %s exits with %i", async (vendorVersion, status, fix) => {
   const file = await clusterThat((request, response) => {

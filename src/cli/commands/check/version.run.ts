@@ -21,4 +21,4 @@ export async function version(session: Session, options: { client?: true }): Pro
   if (next !== undefined && !session.flags.quiet) session.err(`next: ${next}\n`);
 }
 
-const COLUMNS = ["PROGRAM", "VERSION"];
+const COLUMNS = ["COMPONENT", "VERSION"];

@@ -1,10 +1,10 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { CLUSTER_KINDS, type ClusterKind } from "../../../api/tables/cluster-kinds.ts";
 import { completedWith, dnsLabel, oneOf, release, someText, wholeNumber } from "../../flags.ts";
 import { document } from "../../help.ts";
 import type { Start } from "../../program.ts";
 
-const DEFAULT_NAME = "demo";
+export const DEFAULT_NAME = "demo";
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
 const PROXIES = ["iptables", "nftables", "ipvs", "none"] as const;
 const RUNTIMES = ["auto", "netns", "paper"] as const;
@@ -73,7 +73,7 @@ function addUpFlags(command: Command): Command {
       "netns: real nodes, needs root; simulated: everything but packets; auto: netns where possible (default: auto)",
       runtime,
     )
-    .option("--paper", "the same as --runtime simulated")
+    .addOption(new Option("--paper", "the same as --runtime simulated").hideHelp())
     .option(
       "--subnets <count>",
       "spread real nodes over this many subnets (default: 1)",

@@ -16,7 +16,7 @@ describe("vendorctl cluster", () => {
       "cluster:    demo (aks), 2 of 2 nodes ready\n" +
         "API server: https://127.0.0.1:6443\n" +
         "kubeconfig: /tmp/demo/kubeconfig\n" +
-        "next:       export KUBECONFIG=/tmp/demo/kubeconfig\n",
+        "next:       export KUBECONFIG=$(vendorctl cluster kubeconfig)\n",
     );
     expect(calls).toEqual([["up", { name: "demo", kind: "aks", nodes: 2, runtime: "paper", detach: true }]]);
   });

@@ -3,6 +3,7 @@ import { formatPairs, print } from "../../printer.ts";
 import { openProgress } from "../../progress.ts";
 import type { Session } from "../../session.ts";
 import { withinTimeout } from "../../within-timeout.ts";
+import { DEFAULT_NAME } from "./cluster.command.ts";
 import type { ClusterSummary, UpOptions } from "./cluster-commands.ts";
 
 interface Named {
@@ -56,8 +57,14 @@ function describeCluster(cluster: ClusterSummary): [string, string][] {
     ["cluster", `${cluster.name} (${cluster.kind}), ${cluster.nodesReady} of ${cluster.nodes} nodes ready`],
     ["API server", cluster.server],
     ["kubeconfig", cluster.kubeconfig],
-    ["next", `export KUBECONFIG=${cluster.kubeconfig}`],
+    ["next", useCommand(cluster.name)],
   ];
+}
+
+/** Shorter than the path, which may be wider than a terminal. */
+function useCommand(name: string): string {
+  const named = name === DEFAULT_NAME ? "" : ` --name ${name}`;
+  return `export KUBECONFIG=$(vendorctl cluster kubeconfig${named})`;
 }
 
 export async function down(session: Session, { name }: Named): Promise<void> {

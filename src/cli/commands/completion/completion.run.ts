@@ -5,7 +5,8 @@ import type { Session } from "../../session.ts";
 const SCRIPTS = {
   bash: `_vendorctl() {
   local IFS=$'\\n'
-  COMPREPLY=($(vendorctl complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  local words=("\${COMP_WORDS[@]:1:COMP_CWORD}")
+  COMPREPLY=($(vendorctl complete -- "\${words[@]}" 2>/dev/null))
 }
 complete -o default -F _vendorctl vendorctl
 `,
@@ -17,7 +18,10 @@ _vendorctl() {
 }
 compdef _vendorctl vendorctl
 `,
-  fish: `complete -c vendorctl -f -a '(vendorctl complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+  fish: `function __vendorctl
+  vendorctl complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null
+end
+complete -c vendorctl -f -a '(__vendorctl)'
 `,
 } as const;
 

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { VERSION } from "../../../api/tables/release.ts";
 import { oneOf, wholeNumber } from "../../flags.ts";
+import { document, formatHelpFor } from "../../help.ts";
 import { guarded } from "../../printable.ts";
 import { type CliContext, type GlobalFlags, OUTPUT_FORMATS, type Session } from "../../session.ts";
 import { runProgramTree } from "../../vendorctl.ts";
@@ -16,7 +17,6 @@ export function buildNodeProgram(world: CliContext): Command {
     .description("Show or remove what this node's agent has written to the kernel.")
     .exitOverride()
     .configureOutput({ writeOut: world.out, writeErr: world.out, outputError: () => {} })
-    .configureHelp({ showGlobalOptions: true })
     .version(VERSION, "--version", "print the version")
     .option("-o, --output <format>", "table, json or yaml", oneOf("--output", OUTPUT_FORMATS), "table" as const)
     .option(
@@ -25,22 +25,33 @@ export function buildNodeProgram(world: CliContext): Command {
       wholeNumber("--v", 0, 10),
       0,
     );
+  formatHelpFor(program, world.config.outColumns);
   const session = (): Session => ({ ...world, flags: { ...program.opts<GlobalFlags>(), color: false } });
-  program
-    .command("show")
-    .description(
-      "print a table: endpoints, policies, ip-sets, routes, conntrack, counters, pods, services, settings or problems",
+  document(program.command("show"), {
+    short: "Print a table of this node's agent",
+    long: "Print a table of what this node's agent has written to the kernel, or of what it knows.",
+    examples: [
+      ["Print the endpoints of this node", "vendor node show endpoints"],
+      ["Print what the agent could not do", "vendor node show problems"],
+    ],
+  })
+    .argument(
+      "<table>",
+      "endpoints, policies, ip-sets, routes, conntrack, counters, pods, services, settings or problems",
     )
-    .argument("<table>", "which one")
     .action(async (table: string) => (await import("./node-show.run.ts")).nodeShow(session(), table));
-  program
-    .command("remove")
-    .description("remove programs, tables, routes, pod interfaces and the CNI plugin from this node")
+  document(program.command("remove"), {
+    short: "Remove everything the agent has written to this node",
+    long: "Remove programs, tables, routes, pod interfaces and the CNI plugin from this node. Run it after vendorctl uninstall.",
+    examples: [["Remove everything", "vendor node remove --yes"]],
+  })
     .option("--yes", "confirm; pods of this node lose their network")
     .action(async (options: { yes?: true }) => (await import("./node-remove.run.ts")).nodeRemove(session(), options));
-  program
-    .command("rescue")
-    .description("disable eBPF and remove the tables on this node, without the API server")
+  document(program.command("rescue"), {
+    short: "Disable eBPF on this node without the API server",
+    long: "Disable eBPF and remove the tables on this node, without the API server.",
+    examples: [["Let eBPF be enabled again", "vendor node rescue --over"]],
+  })
     .option("--over", "end the rescue: eBPF may be enabled again on this node")
     .action(async (options: { over?: true }) => (await import("./node-rescue.run.ts")).nodeRescue(session(), options));
   program

@@ -58,8 +58,7 @@ function tableOf(place: V3Place, objects: readonly KubeObject[], options: TableO
   const columns = columnsOf(place).filter(({ priority }) => priority === 0 || options.wide);
   const now = new Date();
   const namespaced = options.namespaces && place.served.namespaced;
-  const cell = (value: unknown) =>
-    value === null || value === undefined ? "" : Array.isArray(value) ? value.map(String).join(",") : String(value);
+  const cell = (value: unknown) => (value === null || value === undefined ? "" : listText(String(value)));
   return {
     columns: [...(namespaced ? ["NAMESPACE"] : []), ...columns.map(({ name }) => name.toUpperCase())],
     rows: objects.map((object) => {
@@ -68,6 +67,11 @@ function tableOf(place: V3Place, objects: readonly KubeObject[], options: TableO
       return [...(namespaced ? [object.metadata.namespace ?? ""] : []), shown, ...rest];
     }),
   };
+}
+
+/** A list is printed without its JSON: `Ingress,Egress`. */
+function listText(text: string): string {
+  return /^\["[^"\\]*"(?:,"[^"\\]*")*\]$/.test(text) ? (JSON.parse(text) as string[]).join(",") : text;
 }
 
 /** Made like the columns of a definition, so that kubectl and this tool print the same. */

@@ -3,6 +3,7 @@ import { parse } from "yaml";
 import type { KubeObject, ObjectRef } from "../../../api/object.ts";
 import type { V3Place } from "../../../api/resources/v3-places.ts";
 import type { JsonPatchOperation } from "../../../cluster/client.ts";
+import { isNotFound } from "../../../cluster/failures.ts";
 import type { Plan } from "../../../procedures/plan.ts";
 import { refuseOtherVersions } from "../../../procedures/resources/cluster-version.ts";
 import { errors } from "../../../procedures/resources/errors.ts";
@@ -272,7 +273,13 @@ async function select({ store, namespace }: Resources, asked: readonly Asked[], 
     const inside = place.served.namespaced ? (own ?? namespace) : undefined;
     if (name === undefined) {
       const options = { ...(flags.allNamespaces ? {} : { namespace: inside }), labelSelector: flags.selector };
-      found.push(...(await store.list(place, defined(options))).map((object) => ({ place, object })));
+      const objects = await store.list(place, defined(options)).catch((error: unknown) => {
+        // A list is not found where its kind is not served.
+        if (isNotFound(error))
+          throw errors.RESOURCE_KIND_NOT_SERVED(`${place.served.plural}.${place.served.group}`).from(error);
+        throw error;
+      });
+      found.push(...objects.map((object) => ({ place, object })));
       continue;
     }
     const object = await store.get(place, { name, ...(inside && { namespace: inside }) });

@@ -27,7 +27,7 @@ function openEngine(session: Session, client: Client, options: { manifestUrl?: s
   const { manifestUrl } = options;
   return {
     client,
-    clock: systemClock,
+    clock: session.clock ?? systemClock,
     files: openReleaseFiles({ signal, ...(manifestUrl === undefined ? {} : { manifestUrl }) }),
     tools: toolsOnPath(readProgramPath()),
     tool: VERSION,

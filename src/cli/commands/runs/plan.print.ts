@@ -5,14 +5,20 @@ import type { Session } from "../../session.ts";
 /** A plan for a person: its steps, what to know, and nothing else. */
 export async function planText(plan: Plan, width = Number.POSITIVE_INFINITY): Promise<string> {
   const title = await wrapped(plan.steps.length === 0 ? `${plan.title}: nothing to do` : plan.title, { width });
-  const notes = await Promise.all(plan.notes.map((note) => wrapped(shortHashes(note), { first: "note: ", width })));
+  const notes = await Promise.all(plan.notes.map((note) => noteLines(shortHashes(note), width)));
   if (plan.steps.length === 0) return `${[...title, ...notes.flat()].join("\n")}\n`;
   const rows = plan.steps.map(({ title: what, where, risk, reversible }, index) => {
     return [String(index + 1), what, shortHashes(where), risk, reversible === true ? "yes" : `no: ${reversible}`];
   });
   const table = await formatTable({ columns: ["STEP", "WHAT", "WHERE", "RISK", "REVERSIBLE"], rows }, width);
-  const head = [...title, `plan ${plan.id}, ${plan.hash.slice(0, SHORT)}`, ""];
+  const head = [...title, `plan ${plan.id}`, ""];
   return `${head.join("\n")}\n${table}${notes.length === 0 ? "" : `\n${notes.flat().join("\n")}\n`}`;
+}
+
+/** An item of the note before it starts with spaces, and stands below it. */
+function noteLines(note: string, width: number): Promise<string[]> {
+  const item = note.trimStart();
+  return wrapped(item, { first: item === note ? "note: " : " ".repeat("note: ".length + 2), width });
 }
 
 const SHORT = 12;

@@ -10,7 +10,7 @@ import type { Observation } from "../../../procedures/observation.ts";
 import { observe } from "../../../procedures/observe.ts";
 import type { OtherTools } from "../../../procedures/other-tools.ts";
 import type { Plan, Procedure } from "../../../procedures/plan.ts";
-import { type Engine, startRun } from "../../../procedures/run/engine.ts";
+import { type Engine, refuseStopped, startRun } from "../../../procedures/run/engine.ts";
 import { errors as runErrors } from "../../../procedures/run/errors.ts";
 import type { ReleaseFiles } from "../../../releases/release-files.ts";
 import { commandLine } from "../../command-line.ts";
@@ -119,6 +119,7 @@ async function decide(
     return await refusePending(engine, plan);
   }
   if (plan.steps.length === 0) return printPlan(session, plan);
+  await refuseStopped(engine);
   await confirm(session, flags, await planText(plan, session.config.columns), plan.title);
   const { wait, rollbackOnFailure = false } = flags;
   const report = await showRun(session, startRun(engine, plan, { wait, rollbackOnFailure }));

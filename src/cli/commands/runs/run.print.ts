@@ -20,7 +20,7 @@ export interface RunReport {
 export async function showRun(session: Session, events: AsyncIterable<StepEvent>): Promise<RunReport> {
   const report: RunReport = { end: undefined, measured: [], traffic: undefined };
   const progress = await openProgress(session);
-  const show = session.flags.output === "json" ? jsonLines(session) : asProgress(session, progress);
+  const show = session.flags.output === "json" ? jsonLines(session) : asProgress(progress);
   try {
     for await (const event of events) {
       if (event.event === "say" && event.kind === "measured") report.measured.push(event.text);
@@ -29,6 +29,7 @@ export async function showRun(session: Session, events: AsyncIterable<StepEvent>
       show(event);
     }
   } catch (error) {
+    if (session.flags.output !== "json") for (const text of report.measured) session.err(`measured: ${text}\n`);
     if (report.traffic && session.flags.output !== "json")
       session.err(await trafficText(report.traffic, session.config.columns));
     throw error;
@@ -44,19 +45,21 @@ function jsonLines({ out, flags }: Session): (event: StepEvent) => void {
   };
 }
 
-function asProgress(session: Session, progress: Progress): (event: StepEvent) => void {
+function asProgress(progress: Progress): (event: StepEvent) => void {
   let running = "";
   const line = (number: number, of: number, text: string) =>
     `${String(number).padStart(String(of).length)}/${of}  ${text}`;
   return (event) => {
     switch (event.event) {
       case "run":
-        return progress.report({ event: "note", text: `${verbOf(event)} ${event.title} (run ${event.run})` });
+        return progress.report({ event: "note", text: headOf(event) });
       case "note":
         return progress.report(event);
       case "traffic":
         return;
       case "say":
+        // The result has it; a run that fails has none.
+        if (event.kind === "measured") return;
         if (event.kind !== "waiting") return progress.report({ event: "note", text: `      ${event.text}` });
         return progress.report({
           event: "step",
@@ -68,18 +71,20 @@ function asProgress(session: Session, progress: Progress): (event: StepEvent) =>
       case "step": {
         const text = line(event.number, event.of, `${event.title}${suffix(event)}`);
         if (event.state === "running" || event.state === "undoing") running = text;
-        return progress.report({ event: "step", id: event.id, state: progressState(event.state), text });
+        const detail = event.state === "done" || event.state === "failed" ? { detail: event.where } : {};
+        return progress.report({ event: "step", id: event.id, state: progressState(event.state), text, ...detail });
       }
       case "end":
-        if (event.outcome === "stopped" && !session.flags.quiet) session.err(`${stopped(event)}\n`);
+        if (event.outcome === "stopped") progress.report({ event: "note", text: stopped(event) });
         return;
     }
   };
 }
 
-function verbOf({ heading, resumed }: Extract<StepEvent, { event: "run" }>): string {
-  if (heading === "back") return resumed ? "resuming the rollback of:" : "rolling back:";
-  return resumed ? "resuming:" : "running:";
+/** The title is not repeated: it is the first line of the plan above. */
+function headOf({ heading, resumed, run }: Extract<StepEvent, { event: "run" }>): string {
+  if (heading === "back") return resumed ? `rollback of run ${run} resumed` : `rolling back run ${run}`;
+  return `run ${run} ${resumed ? "resumed" : "started"}`;
 }
 
 function progressState(state: Extract<StepEvent, { event: "step" }>["state"]): "running" | "done" | "failed" {
@@ -87,18 +92,17 @@ function progressState(state: Extract<StepEvent, { event: "step" }>["state"]): "
   return state === "done" || state === "skipped" || state === "undone" ? "done" : "running";
 }
 
-function suffix({ state, ms, where }: Extract<StepEvent, { event: "step" }>): string {
+function suffix({ state, ms }: Extract<StepEvent, { event: "step" }>): string {
   if (state === "skipped") return "  skipped: already done";
   if (state === "undoing") return "  rolling back";
   if (state === "undone") return "  rolled back";
   if (state === "running") return "";
-  // The time first: where a line is cut, the place is what can be missed.
-  return `${ms === undefined ? "" : `  ${seconds(ms)}`}  ${where}`;
+  return ms === undefined ? "" : `  ${seconds(ms)}`;
 }
 
 function stopped({ run, done, skipped, pending }: End): string {
   const total = done + skipped + pending;
-  return `run ${run} stopped: ${done + skipped} of ${total} steps done; continue with vendorctl resume, or undo with vendorctl rollback`;
+  return `run ${run} stopped: ${done + skipped} of ${total} steps done; vendorctl resume continues it, vendorctl rollback undoes it`;
 }
 
 export function seconds(ms: number): string {
@@ -131,7 +135,8 @@ export async function printReport(
     ...(done > 0 ? [`${done} done`] : []),
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
     ...(undone > 0 ? [`${undone} rolled back`] : []),
-    ...(pending > 0 ? [`${pending} left`] : []),
+    // What a rollback never had to undo is not left to do.
+    ...(pending > 0 && outcome !== "rolled-back" ? [`${pending} left`] : []),
   ];
   const width = session.config.outColumns;
   const lines = [

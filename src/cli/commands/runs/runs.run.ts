@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "../../../kit/clock.ts";
 import type { Plan } from "../../../procedures/plan.ts";
 import { choose } from "../../../procedures/run/choose-run.ts";
 import {
@@ -44,7 +45,9 @@ export async function rollback(
   await withEngine(session, {}, async (engine) => {
     const record = choose(await listRuns(engine), "roll back", flags.run);
     const plan = await planOfRun(engine, record);
-    if (flags.dryRun) return await preview(session, record, plan, "would undo", toUndo(record, flags.toStep));
+    // A step that does not exist is refused before anything is asked.
+    const undone = toUndo(record, flags.toStep);
+    if (flags.dryRun) return await preview(session, record, plan, "would undo", undone);
     await confirm(session, flags, await stepsText(session, record, plan), `rolling back ${record.id}`);
     const { toStep, keepIrreversible = false } = flags;
     const options = { run: record.id, keepIrreversible, ...(toStep === undefined ? {} : { toStep }) };
@@ -61,9 +64,9 @@ export async function abort(session: Session, flags: Which): Promise<void> {
     if (flags.dryRun) return session.out(`${text}\nwould abandon run ${record.id}; nothing was changed\n`);
     await confirm(session, flags, text, `abandoning ${record.id}`);
     const aborted = await abortRun(engine, { run: record.id });
-    await print(session, aborted, () => stepsTable(aborted, plan));
-    if (session.flags.output !== "table") return;
-    session.out(`run ${aborted.id} is abandoned; the cluster stays as the table shows\nnext: vendorctl check\n`);
+    // The steps were shown when the user was asked.
+    if (session.flags.output !== "table") return await print(session, aborted, () => stepsTable(aborted, plan));
+    session.out(`run ${aborted.id} is abandoned; the cluster stays as it is\nnext: vendorctl check\n`);
   });
 }
 
@@ -72,7 +75,7 @@ export async function history(session: Session, _flags: object, run: string | un
     const runs = await listRuns(engine);
     if (run !== undefined) return await showOne(session, engine, runs, run);
     const listed = runs.map((found) => ("record" in found ? found.record : brief(found)));
-    await print(session, listed, () => historyTable(runs));
+    await print(session, listed, () => historyTable(runs, session.clock));
   });
 }
 
@@ -113,26 +116,25 @@ const brief = ({ id, startedAt, ...found }: FoundRun) => {
   return { id, startedAt, outcome: "unreadable", why };
 };
 
-function historyTable(runs: readonly FoundRun[]): Table {
+function historyTable(runs: readonly FoundRun[], clock: Clock = systemClock): Table {
   const rows = runs.map((run) => {
-    if ("damaged" in run) return [run.id, "?", "unreadable", "?", ageOf(run.startedAt), run.damaged.message];
+    if ("damaged" in run) return [run.id, "unreadable", "?", ageOf(run.startedAt, clock), run.damaged.message];
     const { record } = run;
     const done = record.steps.filter(({ state }) => state === "confirmed" || state === "skipped").length;
     return [
       record.id,
-      record.plan.procedure,
       record.outcome,
       `${done}/${record.steps.length}`,
-      ageOf(record.startedAt),
+      ageOf(record.startedAt, clock),
       record.plan.title,
     ];
   });
-  return { columns: ["RUN", "PROCEDURE", "OUTCOME", "STEPS", "AGE", "WHAT"], rows, empty: "no runs yet" };
+  return { columns: ["RUN", "OUTCOME", "STEPS", "AGE", "WHAT"], rows, empty: "no runs yet" };
 }
 
 /** As kubectl prints it: `45s`, `12m`, `3h`, `9d`. */
-function ageOf(startedAt: string): string {
-  const age = Math.max(0, Math.floor((Date.now() - Date.parse(startedAt)) / 1000));
+function ageOf(startedAt: string, clock: Clock): string {
+  const age = Math.max(0, Math.floor((clock.now() - Date.parse(startedAt)) / 1000));
   if (!Number.isFinite(age)) return "<unknown>";
   if (age < 120) return `${age}s`;
   if (age < 2 * 3600) return `${Math.floor(age / 60)}m`;
@@ -151,7 +153,12 @@ function stepsTable(record: RunRecord, plan: Plan | undefined): Table {
   const rows = stepRows(record, plan).map(({ number, id, title, state, at = "", ms }) => {
     return [String(number), id, title, state, at.replace(/\.\d+Z$/, "Z"), ms === undefined ? "" : seconds(ms)];
   });
-  return { columns: ["STEP", "ID", "WHAT", "STATE", "AT", "TOOK"], rows, empty: "no steps can be read" };
+  return {
+    columns: ["STEP", "ID", "WHAT", "STATE", "AT", "TOOK"],
+    rows,
+    empty: "no steps can be read",
+    optional: ["ID", "AT"],
+  };
 }
 
 async function stepsText({ config }: Session, record: RunRecord, plan: Plan, width = config.columns): Promise<string> {
@@ -195,7 +202,10 @@ async function preview(
   if (session.flags.output !== "table")
     return await print(session, { run: record.id, steps }, () => ({ columns: [], rows: [] }));
   const rows = steps.map(({ number, id, title, reversible }) => [String(number), id, title, reversible]);
-  const table = await formatTable({ columns: ["STEP", "ID", "WHAT", "REVERSIBLE"], rows }, session.config.outColumns);
+  const table = await formatTable(
+    { columns: ["STEP", "ID", "WHAT", "REVERSIBLE"], rows, optional: ["ID"] },
+    session.config.outColumns,
+  );
   const count = `${steps.length} ${steps.length === 1 ? "step" : "steps"}`;
   const lines = [
     ...(await wrapped(`${record.plan.title} (run ${record.id})`, { width: session.config.outColumns })),

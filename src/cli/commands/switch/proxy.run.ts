@@ -76,7 +76,7 @@ function statusText(found: ReturnType<typeof proxyStatus>, width: number): Promi
     ["managed by", owner ?? (managed ? "the operator" : "you")],
     ["data plane", dataplane],
     ["its rules", rules === "left alone" ? "kept" : "removed with eBPF"],
-    ["to disable", way],
+    ...(state === "running" ? [["to disable", way] as [string, string]] : []),
     ["verdict", `${VERDICTS[verdict]}: ${says}`],
     ...(next === undefined ? [] : [["next", next] as [string, string]]),
   ];

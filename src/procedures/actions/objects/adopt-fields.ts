@@ -3,6 +3,7 @@ import type { JsonPatchOperation } from "../../../cluster/client.ts";
 import { isConflict } from "../../../cluster/failures.ts";
 import type { Action, Work } from "../../action.ts";
 import { LAST_APPLIED } from "../../last-applied.ts";
+import { namesByKind } from "../../names-by-kind.ts";
 import { kindOf, nameOf, readTarget, type Target } from "./target.ts";
 
 export type AdoptFieldsInputs = {
@@ -27,18 +28,24 @@ export const adoptFields: Action<AdoptFieldsInputs> = {
     return false;
   },
   async apply({ objects, managers }, work) {
-    for (const target of objects) await adopt(target, managers, work);
+    const adopted: string[] = [];
+    try {
+      for (const target of objects) if (await adopt(target, managers, work)) adopted.push(nameOf(target));
+    } finally {
+      if (adopted.length > 0) work.say(`fields are owned by ${MANAGER} now: ${namesByKind(adopted)}`);
+    }
   },
   // Who owns a field is put back with the field.
   undo: async () => {},
 };
 
-async function adopt(target: Target, managers: readonly string[], work: Work): Promise<void> {
+/** Whether anything of it was theirs. */
+async function adopt(target: Target, managers: readonly string[], work: Work): Promise<boolean> {
   const { client, signal } = work;
   const kind = await kindOf(client, target);
   for (;;) {
     const live = await readTarget(work, target);
-    if (kind === undefined || !live || !(isTheirs(live, managers) || isRemembered(live))) return;
+    if (kind === undefined || !live || !(isTheirs(live, managers) || isRemembered(live))) return false;
     const operations: JsonPatchOperation[] = [
       { op: "replace", path: "/metadata/resourceVersion", value: live.metadata.resourceVersion },
       ...(isTheirs(live, managers)
@@ -50,8 +57,7 @@ async function adopt(target: Target, managers: readonly string[], work: Work): P
     ];
     try {
       await client.patch(kind, target, { type: "json", operations }, { fieldManager: MANAGER, signal });
-      work.say(`${nameOf(target)}: fields are owned by ${MANAGER} now`);
-      return;
+      return true;
     } catch (error) {
       // Somebody wrote meanwhile: look again.
       if (!isConflict(error)) throw error;

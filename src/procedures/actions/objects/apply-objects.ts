@@ -5,6 +5,7 @@ import { findCondition } from "../../../cluster/conditions.ts";
 import { isConflict, isNotFound } from "../../../cluster/failures.ts";
 import { CRDS } from "../../../cluster/kinds.ts";
 import type { Action, Preview, Work } from "../../action.ts";
+import { namesByKind } from "../../names-by-kind.ts";
 import { errors } from "../errors.ts";
 import { imageOf, restored } from "../image.ts";
 import { awaitObjects } from "./await-objects.ts";
@@ -41,9 +42,14 @@ export const applyObjects: Action<ApplyObjectsInputs, Before> = {
   },
 
   async apply({ objects, force = true }, work) {
-    for (const object of objects) {
-      const applied = await applyOne(object, force, work);
-      if (applied.kind === CRDS.kind) await awaitEstablished(applied.metadata.name, work);
+    const taken: TakenOver = new Map();
+    try {
+      for (const object of objects) {
+        const applied = await applyOne(object, { force, taken }, work);
+        if (applied.kind === CRDS.kind) await awaitEstablished(applied.metadata.name, work);
+      }
+    } finally {
+      for (const [field, names] of taken) work.say(`${namesByKind(names)}: takes over ${field}`);
     }
   },
 
@@ -83,7 +89,14 @@ async function previewOne(object: KubeObject, work: Work): Promise<Preview> {
   }
 }
 
-async function applyOne(object: KubeObject, force: boolean, work: Work): Promise<KubeObject> {
+/** The objects by the field that was taken from another manager: CRDs mostly lose the same one. */
+type TakenOver = Map<string, string[]>;
+
+async function applyOne(
+  object: KubeObject,
+  { force, taken }: { force: boolean; taken: TakenOver },
+  work: Work,
+): Promise<KubeObject> {
   const { client, signal } = work;
   const kind = await client.resourceFor(object);
   try {
@@ -92,7 +105,8 @@ async function applyOne(object: KubeObject, force: boolean, work: Work): Promise
     if (!isConflict(error)) throw error;
     const fields = conflictsIn(error as StatusError);
     if (!force) throw errors.STEP_CONFLICT(nameOf(targetOf(object)), fields.join("; ")).from(error);
-    for (const field of fields) work.say(`${nameOf(targetOf(object))}: takes over ${field}`);
+    const name = nameOf(targetOf(object));
+    for (const field of fields) taken.set(field, [...(taken.get(field) ?? []), name]);
     return client.apply<KubeObject>(kind, object, { force: true, signal });
   }
 }

@@ -243,5 +243,6 @@ function notesOf(observation: Observation, { removeCrds }: UninstallInputs): str
       `The CRDs stay, with ${lost.length === 0 ? "no resource of yours" : count(lost.length)}. To remove them too: vendorctl uninstall --remove-crds`,
     );
   } else if (lost.length > 0) notes.push(`Deleted with the CRDs, without a rollback: ${namesOf(lost)}.`);
+  notes.push("Nodes keep what their agents wrote to the kernel. Afterwards, on each node: vendor node remove --yes");
   return notes;
 }

@@ -1,4 +1,5 @@
 import { VERSION_GATES } from "../../../api/tables/version-gates.ts";
+import { namesByKind } from "../../names-by-kind.ts";
 import type { Observation } from "../../observation.ts";
 import { brief, type UpgradeFacts } from "./upgrade.ts";
 import type { UpgradePath } from "./upgrade-path.ts";
@@ -45,7 +46,7 @@ function takeOverNotes({ takeOvers }: UpgradeFacts): string[] {
     const what = `${fields.length === 1 ? "1 field" : `${fields.length} fields`} of ${owner} ${fields.length === 1 ? "is" : "are"} taken over by force-conflicts: ${fields.join(", ")}`;
     alike.set(what, [...(alike.get(what) ?? []), object]);
   }
-  return [...alike].map(([what, objects]) => `${objects.join(", ")}: ${what}`);
+  return [...alike].map(([what, objects]) => `${namesByKind(objects)}: ${what}`);
 }
 
 /** Each gate that is passed is a step or a word. */
