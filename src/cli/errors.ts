@@ -90,7 +90,7 @@ export const errors = defineErrors({
     say: (tool: string, cluster: string, _line: string, _difference: string) =>
       `vendorctl is ${tool} and the cluster ${cluster}: vendorctl writes to clusters of its own minor version only`,
     fix: (_tool, _cluster, line, difference) =>
-      difference === "cluster newer" ? `use vendorctl ${line}` : `vendorctl upgrade, or use vendorctl ${line}`,
+      difference === "cluster newer" ? `use vendorctl ${line}` : `vendorctl upgrade   # or use vendorctl ${line}`,
     exitCode: EXIT.checkFailed,
   },
   STORY_STOPPED: {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { formatPairs, formatTable, wrapped } from "./printer.ts";
+import { formatPairs, formatTable, isCommand, wrapped } from "./printer.ts";
 
 it("makes columns as wide as their widest cell, with no space at the end of a line", async () => {
   const rows = [
@@ -69,4 +69,39 @@ it("breaks a command so that it can still be pasted, and a sentence at its words
     "     three",
     "     four",
   ]);
+});
+
+it("leaves optional columns out, in their order, where the table does not fit", async () => {
+  const table = {
+    columns: ["STEP", "ID", "WHAT", "AT"],
+    rows: [["1", "apply-crds", "Apply the CRDs", "2026-01-01T00:00:00Z"]],
+    optional: ["ID", "AT"],
+  };
+  const heads = async (width?: number) => (await formatTable(table, width)).split("\n")[0]?.split(/ +/);
+  expect(await heads()).toEqual(["STEP", "ID", "WHAT", "AT"]);
+  expect(await heads(60)).toEqual(["STEP", "ID", "WHAT", "AT"]);
+  expect(await heads(50)).toEqual(["STEP", "WHAT", "AT"]);
+  expect(await heads(30)).toEqual(["STEP", "WHAT"]);
+});
+
+it.each([
+  ["vendorctl resume", true],
+  ["vendorctl resume   # or: vendorctl rollback, vendorctl abort", true],
+  ["vendorctl check --for upgrade && vendorctl upgrade", true],
+  [`kubectl patch installation default --type merge -p '{"spec": {"a": 1}}'`, true],
+  ["vendorctl resume, or vendorctl rollback", false],
+  ["vendorctl upgrade, which saves them", false],
+  ["check the load balancer", false],
+])("%s: a shell takes it: %s", (line, is) => {
+  expect(isCommand(line)).toBe(is);
+});
+
+it("breaks a command so that it can be pasted, its comment behind it, and a sentence at its words", async () => {
+  const width = 40;
+  expect(
+    await wrapped("vendorctl rollback --run switch-0123   # or: vendorctl abort", { first: "fix: ", width }),
+  ).toEqual(["fix: vendorctl rollback --run \\", "       switch-0123", "     # or: vendorctl abort"]);
+  expect(
+    await wrapped("vendorctl resume, or vendorctl rollback with another --to-step", { first: "fix: ", width }),
+  ).toEqual(["fix: vendorctl resume, or vendorctl", "     rollback with another --to-step"]);
 });

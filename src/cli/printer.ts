@@ -95,7 +95,14 @@ export function wrapLine(
   line: string,
   { first, width }: { first: string; width: number },
 ): string[] {
-  return isCommand(line) ? brokenCommand(line, first, width) : hang(first, line, width);
+  if (!isCommand(line)) return hang(first, line, width);
+  // A comment ends with its line, so it has its own.
+  const [command = "", comment] = line.split(COMMENT);
+  const indent = " ".repeat(first.length);
+  return [
+    ...brokenCommand(command, first, width),
+    ...(comment === undefined ? [] : hang(`${indent}# `, comment.slice(2), width, `${indent}# `)),
+  ];
 }
 
 /** A line that starts with something styled, in the terminal's width; the lines after it start with `below`. */
@@ -111,11 +118,14 @@ export async function hanging(
 }
 
 const COMMAND = /^(?:\S*\/)?(?:vendorctl|vendor|kubectl|helm|kubeadm|export) \S/;
-/** Words around a command, `vendorctl resume, or vendorctl rollback`, make a sentence of it. */
+/** Words around a command, `vendorctl resume, or vendorctl rollback`, make a sentence of it; behind a `#` they are the shell's comment. */
 const SENTENCE = /[,;:.] |\.$| or vendorctl /;
+const COMMENT = / +(?=# )/;
 
-function isCommand(line: string): boolean {
-  return COMMAND.test(line) && !SENTENCE.test(line.replace(/'[^']*'|"[^"]*"/g, ""));
+/** Whether a shell takes the line as it is. */
+export function isCommand(line: string): boolean {
+  const [command = ""] = line.replace(/'[^']*'|"[^"]*"/g, "").split(COMMENT);
+  return COMMAND.test(line) && !SENTENCE.test(command);
 }
 
 /** At spaces that no quotes are around, each line but the last ended by a backslash. */

@@ -129,3 +129,20 @@ it("never prints a control character that came in a text", async () => {
 it("colours only where it is asked to", async () => {
   expect(await shown(false, [done], true)).toBe("\x1b[32mok\x1b[39m  3 nodes\n");
 });
+
+it("keeps the numbers of steps aligned, and leaves out where a step was done if that does not fit", async () => {
+  const step = (id: string, text: string, detail: string): ProgressEvent => ({
+    event: "step",
+    id,
+    state: "done",
+    text,
+    detail,
+  });
+  const events = [
+    step("a", " 9/13  Wait", "a"),
+    step("b", "10/13  Wait", "a long name of an object"),
+    step("c", " 1/13  Wait for the rollout", ""),
+  ];
+  expect(screen(await shown(true, events))).toEqual(["ok   9/13  Wait  a", "ok  10/13  Wait", "ok   1/13  Wait fo…"]);
+  expect(screen(await shown(false, events.slice(1, 2)))).toEqual(["ok  10/13  Wait  a long name of an object"]);
+});

@@ -163,7 +163,7 @@ describe("a run", () => {
     const { status, err } = await running.ended;
     expect(status).toBe(130);
     expect(err).toMatch(
-      /error: interrupted at step "Wait for a sign"; the journal of run (\S+) is saved \[RUN_INTERRUPTED\]\n {2}fix: vendorctl resume, or vendorctl rollback/,
+      /error: interrupted at step "Wait for a sign"; the journal of run (\S+) is saved \[RUN_INTERRUPTED\]\n {2}fix: vendorctl resume {3}# or: vendorctl rollback/,
     );
     const [run] = readdirSync(join(tool.home, "runs")) as [string];
     const copy = readFileSync(join(tool.home, "runs", run, "before-3.json"), "utf8");

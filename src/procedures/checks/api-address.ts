@@ -96,7 +96,7 @@ export const API_ADDRESS_CHECKS: readonly Check[] = [
       );
       const fix =
         purpose === "install"
-          ? "vendorctl install --dataplane standard; later vendorctl switch --to bpf --api-server HOST:PORT"
+          ? "vendorctl install --dataplane standard   # later: vendorctl switch --to bpf --api-server HOST:PORT"
           : "vendorctl switch --to bpf --api-server HOST:PORT";
       return fail([...tried, `it would be ${ENDPOINT_RULES[kind].address}`], fix);
     },

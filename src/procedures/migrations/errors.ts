@@ -65,7 +65,7 @@ export const errors = defineErrors({
   HOST_ENDPOINT_POLICIES_BITE: {
     args: ["what"],
     say: (what: string) => `policies would start to apply to nodes: ${what}`,
-    fix: () => "vendorctl plan migrate host-endpoints shows them; change the policies, or add --accept-policies",
+    fix: () => "change the policies, or add --accept-policies; to see them: vendorctl plan migrate host-endpoints",
     exitCode: CHECK_FAILED,
   },
   HOST_ENDPOINTS_NEED_API: {

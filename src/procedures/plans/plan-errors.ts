@@ -45,7 +45,7 @@ export const errors = defineErrors({
     fix: (method) =>
       method === "manifest"
         ? "vendorctl upgrade"
-        : `vendorctl install --method ${method}, or vendorctl uninstall first`,
+        : `vendorctl install --method ${method}   # or first: vendorctl uninstall`,
     exitCode: CHECK_FAILED,
   },
   INSTALL_OTHER_DATAPLANE: {
@@ -109,7 +109,7 @@ export const errors = defineErrors({
   },
   PROXY_WOULD_FIGHT: {
     say: () => "eBPF is enabled and removes kube-proxy's rules: the two would conflict",
-    fix: () => "vendorctl switch --to standard, or vendorctl proxy restore --leave-rules",
+    fix: () => "vendorctl switch --to standard   # or: vendorctl proxy restore --leave-rules",
     exitCode: CHECK_FAILED,
   },
   PROXY_KEPT_BY_OPERATOR: {
@@ -128,7 +128,7 @@ export const errors = defineErrors({
   },
   UNINSTALL_BY_HAND: {
     say: () => "the service was installed from plain manifests, which vendorctl does not remove",
-    fix: () => "kubectl delete -f FILE, with the manifest it was installed from",
+    fix: () => "kubectl delete -f FILE   # the manifest it was installed from",
     exitCode: CHECK_FAILED,
   },
 });

@@ -16,7 +16,7 @@ export const errors = defineErrors({
   RESOURCE_INVALID: {
     args: ["name", "problems"],
     say: (name: string, problems: string) => `${name} cannot be stored: ${problems}`,
-    fix: () => "vendorctl explain CODE, with the code in brackets",
+    fix: () => "vendorctl explain CODE   # the code in brackets",
   },
   RESOURCE_NOT_YOURS: {
     args: ["name", "why"],

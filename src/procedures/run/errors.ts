@@ -25,7 +25,7 @@ export const errors = defineErrors({
   RUN_UNFINISHED: {
     args: ["id", "title", "at"],
     say: (id: string, title: string, at: string) => `an earlier run is not finished: ${id}, ${title}, ${at}`,
-    fix: () => "vendorctl resume, vendorctl rollback or vendorctl abort",
+    fix: () => "vendorctl resume   # or: vendorctl rollback, vendorctl abort",
   },
   RUN_NONE: {
     args: ["verb"],
@@ -70,13 +70,13 @@ export const errors = defineErrors({
   RUN_INTERRUPTED: {
     args: ["id", "step"],
     say: (id: string, step: string) => `interrupted at step "${step}"; the journal of run ${id} is saved`,
-    fix: () => "vendorctl resume, or vendorctl rollback",
+    fix: () => "vendorctl resume   # or: vendorctl rollback",
     exitCode: INTERRUPTED,
   },
   RUN_STILL_PROGRESSING: {
     args: ["id", "step"],
     say: (id: string, step: string) => `not finished in time; run ${id} is at step "${step}"`,
-    fix: () => "vendorctl resume, with a longer --timeout",
+    fix: () => "vendorctl resume   # with a longer --timeout",
     exitCode: STILL_PROGRESSING,
   },
   JOURNAL_NEWER: {
