@@ -52,8 +52,8 @@ describe("an operator that is disturbed", () => {
     expect(count.kills).toBeGreaterThan(100);
   });
 
-  it("killed after every seventh of its writes, ends there too", async () => {
-    await killThrough(7);
+  it("killed after every thirteenth of its writes, ends there too", async () => {
+    await killThrough(13);
   });
 
   it("refused at random, kept waiting, cut off, and its API server restarted, ends there too", async () => {

@@ -67,7 +67,8 @@ describe.skipIf(why !== undefined)(`services under load${why ? ` (${why})` : ""}
     await losesNothing(`killed ${KILLS} times on each node`, killed);
   });
 
-  it("an agent that is told to end, and starts again, loses no connection", async () => {
+  // What stops and starts with an upgrade, below, also stops and starts.
+  it.runIf(FULL)(`an agent that is told to end, and starts again, loses no connection${LONG}`, async () => {
     const stopped = eachNode(async (node) => {
       await node.stop();
       await node.start();

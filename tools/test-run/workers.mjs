@@ -5,10 +5,13 @@ const GIB = 2 ** 30;
 /** What one test file may need with all of its children: an embedded cluster with three agents stays below it. */
 const GIB_EACH = 2;
 
-/** How many busy processes this machine takes at once: one per core, as long as each has its memory. */
+/**
+ * How many test files this machine runs at once: one more than it has cores, because a file waits for its children and for timers a quarter
+ * of its time; fewer where memory is short.
+ */
 export function workersHere(cores = availableParallelism(), memory = memoryHere()) {
   // A machine sold with 4 GiB reports a little less, so the quotient is rounded.
-  return Math.max(1, Math.min(cores, Math.round(memory / GIB / GIB_EACH)));
+  return Math.max(1, Math.min(cores + 1, Math.round(memory / GIB / GIB_EACH)));
 }
 
 /** A container may have less memory than the machine. Without a limit Node reports 0 or a number beyond any machine. */
