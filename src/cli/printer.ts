@@ -123,7 +123,7 @@ const SENTENCE = /[,;:.] |\.$| or vendorctl /;
 const COMMENT = / +(?=# )/;
 
 /** Whether a shell takes the line as it is. */
-export function isCommand(line: string): boolean {
+function isCommand(line: string): boolean {
   const [command = ""] = line.replace(/'[^']*'|"[^"]*"/g, "").split(COMMENT);
   return COMMAND.test(line) && !SENTENCE.test(command);
 }
