@@ -33,7 +33,7 @@ export function reasonOfApiCode(code: string): string | undefined {
 export const FIX_BY_REASON: Record<string, string> = {
   Unauthorized: "check the credentials of the kubeconfig's context",
   Forbidden: "ask the cluster's owner for the right it names, or use another --context",
-  Conflict: "run the command again: the object has changed meanwhile",
+  Conflict: "run the command again; if the message names what is in the way, change that first",
 };
 
 type Shown = Pick<GlobalFlags, "output" | "v">;
