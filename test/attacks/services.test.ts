@@ -42,16 +42,19 @@ describe.skipIf(whyNoAttacks !== undefined)(
       const { attacker, victim, client } = pods as Record<string, LabPod>;
       const [api, node, pod] = [lab.outside.addresses.v4, two.addresses.v4, victim!.addresses[0]!];
       await lab.client.create(ENDPOINT_SLICES, sliceOf("trap", "trap", attacker!.addresses, 8080));
-      await lab.client.create(SERVICES, {
+      const trap = (externalIPs: string[]) => ({
         apiVersion: "v1",
         kind: "Service",
         metadata: { name: "trap", namespace: "default" },
         spec: {
           ...{ type: "ClusterIP", clusterIP: CLUSTER_ADDRESS, clusterIPs: [CLUSTER_ADDRESS], ipFamilies: ["IPv4"] },
           ports: [{ name: "http", port: 8080, protocol: "TCP", targetPort: 8080 }],
-          externalIPs: [api, node, pod, "169.254.169.254", FREE_ADDRESS],
+          externalIPs,
         },
       });
+      // The API server refuses this one by itself, as Kubernetes does.
+      await expect(lab.client.create(SERVICES, trap(["169.254.169.254"]))).rejects.toThrow(/link-local/);
+      await lab.client.create(SERVICES, trap([api, node, pod, FREE_ADDRESS]));
       await until(
         async () => (await request(client!, FREE_ADDRESS, 8080, 1)) !== undefined,
         async () => `${await one.vendor("node", "show", "services")}\n${await problems()}`,
