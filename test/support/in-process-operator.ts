@@ -14,6 +14,9 @@ export interface InProcessOperator {
   stop(): Promise<void>;
 }
 
+/** What it asks for; it gets a free one. */
+const METRICS_PORT = 9441;
+
 export function startInProcessOperator(server: ApiServer, env: Record<string, string> = {}): InProcessOperator {
   const real = server.transport(OPERATOR_ACCOUNT);
   const writes: string[] = [];
@@ -30,14 +33,14 @@ export function startInProcessOperator(server: ApiServer, env: Record<string, st
     listening = resolve;
   });
   const running = operatorProgram({
-    env: { NAMESPACE: "vendor-operator", ...env },
+    env: { NAMESPACE: "vendor-operator", METRICS_PORT: String(METRICS_PORT), ...env },
     transport: () => counting,
     signal: stopping.signal,
     log: silentLog,
-    async listen(health) {
-      const address = await listenOn(health, { host: "127.0.0.1", port: 0 });
-      stopping.signal.addEventListener("abort", () => health.close());
-      listening(`http://127.0.0.1:${address.port}`);
+    async listen(listener, port) {
+      const address = await listenOn(listener, { host: "127.0.0.1", port: 0 });
+      stopping.signal.addEventListener("abort", () => listener.close());
+      if (port === METRICS_PORT) listening(`http://127.0.0.1:${address.port}`);
       return address;
     },
   });
