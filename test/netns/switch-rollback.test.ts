@@ -93,7 +93,7 @@ describe.skipIf(why)(`a vendorctl that is killed while its canary runs${why ? `:
   });
 
   it("on the way to the nftables data plane is taken back with the same pods, and then they go", async () => {
-    await killed("standard", /^ok +\d+\/\d+ +Release the canary node/m);
+    await killed("standard", /^ok +\d+\/\d+ +Switch the canary node/m);
     const before = await canary();
     const back = tool.start("rollback", "-y", "-o", "json");
     await back.said(/"id":"release-canary".*"state":"undoing"/);
