@@ -1,8 +1,10 @@
 import type { TrafficRow } from "../../../api/protocol/traffic-report.ts";
+import { CodedError } from "../../../kit/errors.ts";
 import type { StepEvent } from "../../../procedures/run/step-event.ts";
 import { errors } from "../../errors.ts";
+import { printFailureNow } from "../../failure.ts";
 import { wrapped } from "../../printer.ts";
-import { openProgress } from "../../progress.ts";
+import { openProgress, type ProgressEvent } from "../../progress.ts";
 import type { Session } from "../../session.ts";
 import { runVendorctl } from "../../vendorctl.ts";
 import type { ClusterCommands } from "../cluster/cluster-commands.ts";
@@ -19,8 +21,8 @@ const WIDTH = 80;
 /** A command as a user would type it, and how much of its output the demo shows. */
 interface Typed {
   words: readonly string[];
-  /** A run is summed up in a line or two; of other output, all or the last lines are shown. */
-  shows: "all" | "the run" | { last: number };
+  /** Steps and runs are summed up in a line or two; of other output, all or the last line is shown. */
+  shows: "all" | "last line" | "the steps" | "the run";
 }
 
 /** One cluster of the demo: how it is made, and what is run on it. */
@@ -42,7 +44,7 @@ const CHAPTERS: readonly Chapter[] = [
       "A new cluster: install with eBPF, switch to the nftables data plane and back, upgrade. Canary traffic is measured all the while. The release before this one is this build under the older version.",
     up: ["--kind", "generic", "--nodes", "3"],
     commands: [
-      typed("check --pre", { last: 2 }),
+      typed("check --pre", "last line"),
       typed(`install -y --manifest-url ${RELEASE_BEFORE}`, "the run"),
       typed("switch --to standard -y", "the run"),
       typed("switch --to bpf -y", "the run"),
@@ -54,9 +56,9 @@ const CHAPTERS: readonly Chapter[] = [
   {
     name: OLD,
     intro:
-      "A cluster with v3.27. v3 resources own objects in it, and their UIDs change with v3.28: a manual upgrade would lose those objects.",
+      "A cluster with v3.27, upgraded to this release. v3 resources own objects in it, and their UIDs change with v3.28: a manual upgrade would lose those objects.",
     up: ["--kind", "generic", "--nodes", "2", "--installed", "v3.27", "--method", "operator"],
-    commands: [typed("check --for upgrade", { last: 2 }), typed("upgrade -y", "the run"), typed("version")],
+    commands: [typed("check --for upgrade", "last line"), typed("upgrade -y", "the run")],
     again: [typed("version"), typed("history")],
   },
 ];
@@ -85,7 +87,7 @@ async function play(session: Session, commands: ClusterCommands, chapter: Chapte
   else
     await printLine(session, {
       words: ["cluster", "up", "--name", name, ...chapter.up, "--detach"],
-      shows: { last: 0 },
+      shows: "the steps",
     });
   const kubeconfig = await commands.kubeconfig({ name });
   const { url } = await commands.releaseBefore();
@@ -100,8 +102,7 @@ async function printLine(session: Session, { words, shows }: Typed, kubeconfig?:
   const where = kubeconfig === undefined ? "" : `KUBECONFIG=${kubeconfig} `;
   session.out(`\n$ ${where}${TOOL} ${words.join(" ")}\n`);
   const flags = kubeconfig === undefined ? [] : ["--kubeconfig", kubeconfig];
-  const exitCode =
-    shows === "the run" ? await sumUp(session, [...words, ...flags]) : await show(session, [...words, ...flags], shows);
+  const exitCode = await HOW[shows](session, [...words, ...flags]);
   if (exitCode !== 0) throw errors.STORY_STOPPED(words.join(" "), exitCode);
 }
 
@@ -109,20 +110,61 @@ async function printLine(session: Session, { words, shows }: Typed, kubeconfig?:
 function run(session: Session, argv: readonly string[], out: (text: string) => void, quiet: boolean): Promise<number> {
   const { flags: _flags, argv: _argv, ...world } = session;
   const failures = (text: Parameters<Session["err"]>[0]) => {
-    if (!quiet || /^error: /.test(String(text))) session.err(text);
+    if (!quiet) session.err(text);
+    else printFailureIn(session, String(text));
   };
   return runVendorctl(argv, { ...world, out: (text) => out(String(text)), err: failures });
 }
 
-async function show(session: Session, argv: readonly string[], shows: "all" | { last: number }): Promise<number> {
+/** With `-o json`, an error is an object on a line of its own. */
+function printFailureIn(session: Session, text: string): void {
+  for (const line of text.split("\n").filter((one) => one.startsWith('{"event":"error"'))) {
+    const { code, message, fix } = JSON.parse(line) as { code: string; message: string; fix?: string };
+    printFailureNow(session, new CodedError(code, message, { fix }));
+  }
+}
+
+type How = (session: Session, argv: readonly string[]) => Promise<number>;
+
+const HOW: Readonly<Record<Typed["shows"], How>> = {
+  all: (session, argv) => show(session, argv),
+  "last line": (session, argv) => show(session, argv, 1),
+  "the steps": sumUpSteps,
+  "the run": sumUpRun,
+};
+
+/** Without what the command suggests to run next: the demo has its own order, and a suggestion lacks the cluster. */
+async function show(session: Session, argv: readonly string[], last = Number.POSITIVE_INFINITY): Promise<number> {
   let text = "";
   const keep = (part: string) => {
     text += part;
   };
   const exitCode = await run(session, argv, keep, false);
   const lines = text.trimEnd().split("\n");
-  const shown = shows === "all" || exitCode !== 0 ? lines : shows.last === 0 ? [] : lines.slice(-shows.last);
-  session.out(shown.map((line) => `${line}\n`).join(""));
+  const ordinary = lines.filter((line) => !line.startsWith("next:")).slice(-last);
+  session.out((exitCode === 0 ? ordinary : lines).map((line) => `${line}\n`).join(""));
+  return exitCode;
+}
+
+/** Steps of a command that is no run: how many there were and how long they took. */
+async function sumUpSteps(session: Session, argv: readonly string[]): Promise<number> {
+  const progress = await openProgress({ ...session, flags: { ...session.flags, output: "table" } });
+  const id = argv.slice(0, 2).join(" ");
+  const began = performance.now();
+  let done = 0;
+  const follow = (text: string) => {
+    for (const line of text.split("\n").filter(Boolean)) {
+      const event = JSON.parse(line) as ProgressEvent | { event: "result" };
+      if (event.event === "note") progress.report(event);
+      if (event.event !== "step") continue;
+      if (event.state === "done") done++;
+      else progress.report({ event: "step", id, state: "running", text: id, waitingFor: event.text });
+    }
+  };
+  const exitCode = await run(session, [...argv, "-o", "json"], follow, true);
+  const text = exitCode === 0 ? `${done} steps in ${seconds(performance.now() - began)}` : "failed";
+  progress.report({ event: "step", id, state: exitCode === 0 ? "done" : "failed", text });
+  progress.close();
   return exitCode;
 }
 
@@ -132,7 +174,7 @@ interface Result extends Omit<Extract<StepEvent, { event: "end" }>, "event"> {
 }
 
 /** Steps are shown while they run, on a terminal; what stays is how long it took and what traffic lost. */
-async function sumUp(session: Session, argv: readonly string[]): Promise<number> {
+async function sumUpRun(session: Session, argv: readonly string[]): Promise<number> {
   const progress = await openProgress({ ...session, flags: { ...session.flags, output: "table" } });
   const id = argv[0] ?? "";
   let result: Result | undefined;
