@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
-import { describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { agentMetrics } from "../../src/agent/agent-metrics.ts";
 import { cniService } from "../../src/agent/cni-service.ts";
 import type { PodNetwork } from "../../src/agent/pods/pod-network.ts";
@@ -16,10 +16,11 @@ import { silentLog } from "../../src/kit/log.ts";
 import { createMetrics } from "../../src/kit/metrics.ts";
 import { startApi } from "../support/api.ts";
 import { frontProxy, requestDirectly, startV3Api } from "../support/v3-api.ts";
-import { FUZZ_TIMEOUT_MS, fuzz } from "./fuzz.ts";
+import { FUZZ_TIMEOUT_MS, fuzz, printTotal } from "./fuzz.ts";
 import { type RawPort, rawPort, rawPortAt } from "./raw-http.ts";
 
 const options = { timeout: FUZZ_TIMEOUT_MS };
+afterAll(printTotal);
 const head = "host: x\r\nconnection: close\r\n";
 const json = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"a":"b"}},"data":{"x":"y"}}';
 const withBody = (method: string, target: string, type: string, body: string) =>

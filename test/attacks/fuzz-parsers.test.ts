@@ -50,9 +50,10 @@ import { readDocuments } from "../../src/procedures/resources/read-documents.ts"
 import { openJournal } from "../../src/procedures/run/journal.ts";
 import { pack, unpack } from "../../src/procedures/run/packed.ts";
 import { type Api, startApi } from "../support/api.ts";
-import { FUZZ_TIMEOUT_MS, fuzz } from "./fuzz.ts";
+import { FUZZ_TIMEOUT_MS, fuzz, printTotal } from "./fuzz.ts";
 
 const options = { timeout: FUZZ_TIMEOUT_MS };
+afterAll(printTotal);
 
 function message(type: number, ...parts: Uint8Array[]): Buffer {
   const body = Buffer.concat(parts);

@@ -111,6 +111,16 @@ function isTyped(error: unknown): boolean {
 /** No single input may take longer: one request must not hold up the others. */
 const LONGEST_MS = 2_000;
 
+/** What a run came to, summed over the targets of a file for the last line. */
+interface Figures {
+  inputs: number;
+  refused: number;
+  rejections: number;
+  uncaught: number;
+}
+
+const TOTAL: Figures = { inputs: 0, refused: 0, rejections: 0, uncaught: 0 };
+
 /**
  * Gives a parser samples and what mutation makes of them. It must answer, or refuse with a typed error; anything else fails the test with
  * the seed and the input. Memory must not grow from the second fifth of the run on.
@@ -123,11 +133,9 @@ export async function fuzz(
   const count = inputsFor(target);
   const random = new Random(SEED);
   const sources = samples.map((sample) => (typeof sample === "string" ? Buffer.from(sample) : sample));
-  const rejections: unknown[] = [];
-  const onRejection = (error: unknown) => rejections.push(error);
-  process.on("unhandledRejection", onRejection);
-  console.log(`${target}: ${count} inputs with seed ${SEED}`);
-  let settled = 0;
+  const figures: Figures = { inputs: 0, refused: 0, rejections: 0, uncaught: 0 };
+  const unwatch = watchProcess(figures);
+  const memory = { before: memoryNow(), settled: memoryNow() };
   try {
     for (let index = 0; index < count; index++) {
       const input = index < sources.length ? (sources[index] as Buffer) : mutate(random, random.of(sources));
@@ -137,17 +145,46 @@ export async function fuzz(
       } catch (error) {
         if (!isTyped(error))
           throw new Error(`${target}, input ${index} of seed ${SEED}: ${shown(input)}`, { cause: error });
+        figures.refused++;
       }
+      figures.inputs++;
       const took = performance.now() - began;
       if (took > LONGEST_MS)
         throw new Error(`${target}, input ${index} of seed ${SEED} took ${Math.round(took)} ms: ${shown(input)}`);
-      if (index === Math.floor(count / 5)) settled = heapBytes();
+      if (index === Math.floor(count / 5)) memory.settled = memoryNow();
     }
-    expect(rejections).toEqual([]);
-    expect(heapBytes() - settled, "bytes of memory that stay").toBeLessThan(48 * 1024 * 1024);
+    const after = memoryNow();
+    console.log(`${target}: ${shownFigures(figures)}, RSS ${mib(memory.before.rss)} -> ${mib(after.rss)} MiB`);
+    expect(figures).toMatchObject({ rejections: 0, uncaught: 0 });
+    expect(after.heap - memory.settled.heap, "bytes of memory that stay").toBeLessThan(48 * 1024 * 1024);
   } finally {
-    process.off("unhandledRejection", onRejection);
+    unwatch();
+    for (const key of Object.keys(TOTAL) as (keyof Figures)[]) TOTAL[key] += figures[key];
   }
+}
+
+/** The last line of a file: what all its targets came to. */
+export function printTotal(): void {
+  console.log(`all of this file: ${shownFigures(TOTAL)}, RSS at the end ${mib(memoryNow().rss)} MiB`);
+  // Files share a process.
+  Object.assign(TOTAL, { inputs: 0, refused: 0, rejections: 0, uncaught: 0 });
+}
+
+/** Counts what would end a process that carries traffic. The monitor sees an exception before the test runner's own handler takes it. */
+function watchProcess(figures: Figures): () => void {
+  const onRejection = () => void figures.rejections++;
+  const onException = () => void figures.uncaught++;
+  process.on("unhandledRejection", onRejection);
+  process.on("uncaughtExceptionMonitor", onException);
+  return () => {
+    process.off("unhandledRejection", onRejection);
+    process.off("uncaughtExceptionMonitor", onException);
+  };
+}
+
+function shownFigures({ inputs, refused, rejections, uncaught }: Figures): string {
+  const ends = `process ends ${uncaught}, unhandled rejections ${rejections}`;
+  return `${inputs} inputs with seed ${SEED}, ${refused} refused with a typed error, ${ends}`;
 }
 
 function shown(input: Buffer): string {
@@ -156,12 +193,16 @@ function shown(input: Buffer): string {
 
 let collect: (() => void) | undefined;
 
-function heapBytes(): number {
+function memoryNow(): { heap: number; rss: number } {
   if (!collect) {
     setFlagsFromString("--expose-gc");
     collect = runInNewContext("gc") as () => void;
   }
   collect();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
+  const { heapUsed, external, rss } = process.memoryUsage();
+  return { heap: heapUsed + external, rss };
+}
+
+function mib(bytes: number): number {
+  return Math.round(bytes / 1024 / 1024);
 }
