@@ -14,6 +14,7 @@ const COMMON = {
 export default defineConfig({
   test: {
     maxWorkers: workersHere(),
+    reporters: ["default", "./tools/test-run/attack-list.mjs"],
     sequence: { shuffle: { files: true }, sequencer: SlowFilesFirst },
     projects: PROJECTS.map((project) => ({ test: { ...COMMON, ...project, hookTimeout: project.testTimeout } })),
   },

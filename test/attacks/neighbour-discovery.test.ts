@@ -11,7 +11,7 @@ const LISTENER_REPORT = 143;
 const SOLICITED_NODE = "ff02::1:ff00:1";
 
 /** In a message of the link a pod may carry what it likes: such messages must not be a way past its egress policy. */
-describe.skipIf(missing)(`neighbour discovery of a pod${missing ? ` (${missing})` : ""}`, () => {
+describe.skipIf(missing)(`neighbour discovery of a pod, eBPF${missing ? ` (${missing})` : ""}`, () => {
   let lab: PacketLab;
   beforeAll(async () => {
     lab = await PacketLab.open();

@@ -12,7 +12,7 @@ const FAMILIES = [
 
 /** Pod a was let into pod b and no longer is; b may open connections to a. What is left of the old ones must not pass for such a one. */
 describe.skipIf(missing).each(FAMILIES)(
-  `entries of connections that policy ended, $name${missing ? ` (${missing})` : ""}`,
+  `entries of connections that policy ended, eBPF, $name${missing ? ` (${missing})` : ""}`,
   ({ wrap, a, b }) => {
     let lab: PacketLab;
     beforeAll(async () => {

@@ -14,7 +14,7 @@ const FAMILIES = [
 ] as const;
 
 /** A rule that a data plane cannot enforce must not be one that it ignores. */
-describe.skipIf(missing)(`rules that programs could ignore${missing ? ` (${missing})` : ""}`, () => {
+describe.skipIf(missing)(`rules that programs could ignore, eBPF${missing ? ` (${missing})` : ""}`, () => {
   let lab: PacketLab;
   beforeAll(async () => {
     lab = await PacketLab.open();

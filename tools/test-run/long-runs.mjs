@@ -111,6 +111,13 @@ export const LONG_RUNS = [
     minutes: 60,
   },
   {
+    name: "frames",
+    proves: "100,000 mutated frames of a hostile pod per data plane: nothing that policy denies is heard anywhere",
+    files: ["test/attacks/frames"],
+    env: { FRAMES_MUTATED: "100000" },
+    minutes: 10,
+  },
+  {
     name: "operator-faults",
     proves: "an operator killed after each single write of an installation ends in the same state",
     files: ["src/operator/faults", "test/operator/faults"],

@@ -1,6 +1,7 @@
 import { Console } from "node:console";
 import { relative } from "node:path";
 import pc from "picocolors";
+import { attackListOf } from "./attack-list.mjs";
 import { recordDurations, secondsOf } from "./durations.mjs";
 import { inMinutes, secondsLeft } from "./estimate.mjs";
 import { FileOutput, OUTPUT } from "./file-output.mjs";
@@ -149,6 +150,7 @@ export default class TestReporter {
     const seconds = (this.#now() - this.#startedAt) / 1000;
     const { seed } = this.#vitest.config.sequence;
     return [
+      ...attackListOf(modules, this.#vitest.config.root),
       ...(slowest.length > 1 ? ["", "slowest files:"] : []),
       ...(slowest.length > 1 ? slowest.map(([path, s]) => `${s.toFixed(1).padStart(8)}s  ${path}`) : []),
       ...(skips.size > 0 ? ["", ...skipLines(skips)] : []),

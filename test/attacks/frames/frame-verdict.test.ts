@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { icmp, tcp, udp } from "../../ebpf/frames.ts";
+import { ethernet, packet, TYPE } from "./build-frame.ts";
+import { FrameVerdict, OPEN_PORTS, OPEN_TCP, OPEN_UDP, type Place, type Speaker } from "./frame-verdict.ts";
+
+const HOST = "ee:ee:ee:ee:ee:ee";
+const [ME, VICTIM, OTHER] = ["10.88.0.2", "10.88.0.3", "10.88.0.4"];
+const speaker: Speaker = { name: "attacker", addresses: [ME], egress: "all" };
+const place: Place = {
+  ...{ name: "victim", addresses: [VICTIM], ingress: OPEN_PORTS, masquerade: [], tunnelsFrom: [] },
+  neighbour: { mac: HOST, addresses: ["10.99.0.1"] },
+};
+const link = { to: "02:00:00:00:00:03", from: HOST };
+
+/** Verdicts of frames heard one after the other. */
+function verdicts(...packets: Buffer[]): string[] {
+  const verdict = new FrameVerdict();
+  return packets.map(
+    (bytes) => verdict.ofFrame(ethernet(link, TYPE.v4, bytes), place, speaker)?.split(":")[0] ?? "may be heard",
+  );
+}
+
+describe("what a test of frames holds against a data plane", () => {
+  it("a closed port, another protocol, another's address", () => {
+    expect(
+      verdicts(
+        packet(ME, VICTIM, tcp(4000, OPEN_TCP)),
+        packet(ME, VICTIM, tcp(4000, 22)),
+        packet(ME, VICTIM, udp(4000, OPEN_TCP)),
+        packet(ME, VICTIM, icmp(1, 8)),
+        packet(OTHER, VICTIM, tcp(4000, OPEN_TCP)),
+      ),
+    ).toEqual([
+      ...["may be heard", "denied by policy", "denied by policy", "denied by policy"],
+      "a source that attacker does not own",
+    ]);
+  });
+
+  it("a later fragment whose first one was not admitted", () => {
+    const later = (id: number) => packet(ME, VICTIM, { protocol: 17, bytes: Buffer.alloc(16) }, { id, offset: 5 });
+    const first = packet(ME, VICTIM, udp(4000, OPEN_UDP, "x".repeat(32)), { id: 7, more: true });
+    expect(verdicts(later(7), first, later(7), later(8))).toEqual([
+      ...["denied by policy", "may be heard", "may be heard", "denied by policy"],
+    ]);
+  });
+
+  it("an error about a connection that is not the receiver's", () => {
+    const about = (port: number) => packet(ME, VICTIM, icmp(1, 3, 4, 0, packet(VICTIM, ME, tcp(OPEN_TCP, port, 16))));
+    expect(verdicts(packet(ME, VICTIM, tcp(4000, OPEN_TCP)), about(4000), about(4001))).toEqual([
+      ...["may be heard", "may be heard", "denied by policy"],
+    ]);
+  });
+
+  it("a frame that the router did not send, and ARP for others", () => {
+    const verdict = new FrameVerdict();
+    const bytes = packet(ME, VICTIM, tcp(4000, OPEN_TCP));
+    expect(verdict.ofFrame(ethernet({ ...link, from: "02:00:00:00:00:02" }, TYPE.v4, bytes), place, speaker)).toContain(
+      "not the neighbour",
+    );
+    expect(verdict.ofFrame(ethernet(link, 0x88cc, bytes), place, speaker)).toBe("ethertype 0x88cc");
+    const arp = Buffer.concat([
+      Buffer.alloc(8),
+      Buffer.from("eeeeeeeeeeee", "hex"),
+      Buffer.from([10, 88, 0, 4]),
+      Buffer.alloc(10),
+    ]);
+    expect(verdict.ofFrame(ethernet(link, TYPE.arp, arp), place, speaker)).toBe(`ARP for ${OTHER} at ${HOST}`);
+  });
+});

@@ -1,0 +1,132 @@
+import {
+  addressOf,
+  ICMP,
+  ICMPV6,
+  isError,
+  OVERLAY_PORT,
+  type Packet,
+  parseFrame,
+  shownPacket,
+  TCP,
+  UDP,
+  withTransport,
+} from "./parse-frame.ts";
+import type { Delivery } from "./raw-sockets.ts";
+
+/** What the policy of one end admits: everything, nothing, or connections to these ports, `6/8080`. */
+export type Admits = "all" | "none" | readonly string[];
+export const [OPEN_TCP, OPEN_UDP] = [8080, 9090];
+export const OPEN_PORTS = [`${TCP}/${OPEN_TCP}`, `${UDP}/${OPEN_UDP}`];
+
+/** The pod that sends now. Only one does at a time, so that what a masquerade hides is still known to be its. */
+export interface Speaker {
+  name: string;
+  addresses: readonly string[];
+  egress: Admits;
+}
+
+/** Where frames are heard. */
+export interface Place {
+  name: string;
+  addresses: readonly string[];
+  ingress: Admits;
+  /** Who is on this link, and speaks for itself there. Of a node's raw sockets: all that are on any of its links, with any link-local address. */
+  neighbour: { mac: string; addresses: readonly string[]; linkLocal?: true };
+  /** Addresses a masquerade gives to the speaker's packets on their way here. */
+  masquerade: readonly string[];
+  /** Nodes whose tunnel passes here. */
+  tunnelsFrom: readonly string[];
+}
+
+/** What may be said between neighbours without any policy: listener reports, solicitations, advertisements. Not a router's messages. */
+const NEIGHBOUR_TALK = new Set([130, 131, 132, 133, 135, 136, 143]);
+const [IPV4, IPV6, ARP] = [0x0800, 0x86dd, 0x0806];
+
+/**
+ * Says of what was heard whether policy admits it, from its own bytes. It knows the policies as the test wrote them and nothing of what the
+ * data planes calculate.
+ */
+export class FrameVerdict {
+  /** Connections and first fragments that policy admits and that were heard: what belongs to them is admitted, too. */
+  readonly #connections = new Set<string>();
+  readonly #fragments = new Set<string>();
+
+  /** Why a frame must not be heard; undefined where it may be. */
+  ofFrame(frame: Buffer, place: Place, speaker: Speaker): string | undefined {
+    const { etherType, sourceMac, packet, sender } = parseFrame(frame);
+    if (sourceMac !== place.neighbour.mac) return `from ${sourceMac}, which is not the neighbour`;
+    if (etherType === ARP) {
+      const isOwn = sender?.mac === place.neighbour.mac && place.neighbour.addresses.includes(sender.address);
+      return isOwn ? undefined : `ARP for ${sender?.address} at ${sender?.mac}`;
+    }
+    if (etherType !== IPV4 && etherType !== IPV6) return `ethertype 0x${etherType.toString(16)}`;
+    const why = packet ? this.ofPacket(packet, place, speaker) : "a packet without a header";
+    return why && `${why} (${frame.subarray(0, 160).toString("hex")})`;
+  }
+
+  ofDelivery({ family, protocol, source, bytes }: Delivery, place: Place, speaker: Speaker): string | undefined {
+    const packet = withTransport({ family, protocol, source: addressOf(source), destination: place.name }, bytes);
+    // The raw socket does not say to which of the node's addresses it was.
+    if (packet.inner && place.addresses.includes(packet.inner.source)) packet.inner.source = place.name;
+    return this.ofPacket(packet, place, speaker);
+  }
+
+  ofPacket(packet: Packet, place: Place, speaker: Speaker): string | undefined {
+    const { neighbour, masquerade } = place;
+    const isLinkLocal = packet.source === "::" || packet.source.startsWith("fe80:");
+    const isNeighbour =
+      neighbour.addresses.includes(packet.source) || (neighbour.linkLocal !== undefined && isLinkLocal);
+    if (isNeighbour && packet.protocol === ICMPV6 && NEIGHBOUR_TALK.has(packet.type ?? -1)) return undefined;
+    if (packet.protocol === UDP && packet.dport === OVERLAY_PORT) return this.#ofTunnel(packet, place, speaker);
+    if (!speaker.addresses.includes(packet.source) && !masquerade.includes(packet.source)) {
+      return `a source that ${speaker.name} does not own: ${shownPacket(packet)}`;
+    }
+    if (this.#isAdmitted(packet, [speaker.egress, place.ingress])) return undefined;
+    return `denied by policy: ${shownPacket(packet)}`;
+  }
+
+  /** Nodes carry packets to each other; what is inside has to be the speaker's own. */
+  #ofTunnel(packet: Packet, place: Place, speaker: Speaker): string | undefined {
+    if (!place.tunnelsFrom.includes(packet.source)) return `to the overlay port: ${shownPacket(packet)}`;
+    if (!packet.inner) return `no packet in the tunnel: ${shownPacket(packet)}`;
+    if (this.#isAnswer(packet.inner)) return undefined;
+    return this.ofPacket(packet.inner, { ...place, ingress: "all", masquerade: [] }, speaker);
+  }
+
+  #isAdmitted(packet: Packet, policies: readonly Admits[]): boolean {
+    const { source, destination, protocol, sport, dport, fragment } = packet;
+    const ofFragment = fragment && `${source} ${destination} ${fragment.id}`;
+    if (fragment?.later && policies.some((one) => one !== "all")) return this.#fragments.has(ofFragment!);
+    if (isError(packet) && this.#isAboutKnown(packet)) return true;
+    if (!policies.every((one) => one === "all" || (one !== "none" && one.includes(`${protocol}/${dport}`))))
+      return false;
+    this.#connections.add(connection(protocol, [source, sport], [destination, dport]));
+    if (ofFragment) this.#fragments.add(ofFragment);
+    return true;
+  }
+
+  /** From the other end of a connection that policy admits, or an error about one. */
+  #isAnswer(packet: Packet): boolean {
+    const { protocol, source, sport, destination, dport, inner } = packet;
+    if (!isError(packet)) return this.#connections.has(connection(protocol, [destination, dport], [source, sport]));
+    if (!inner) return false;
+    const [from, to] = [
+      [inner.source, inner.sport],
+      [inner.destination, inner.dport],
+    ] as const;
+    return this.#connections.has(connection(inner.protocol, from, to));
+  }
+
+  /** It quotes an answer that its receiver gave in a connection that policy admits. */
+  #isAboutKnown({ destination, inner }: Packet): boolean {
+    if (!inner || inner.source !== destination) return false;
+    const { protocol, source, sport, dport } = inner;
+    return this.#connections.has(connection(protocol, [inner.destination, dport], [source, sport]));
+  }
+}
+
+type End = readonly [address: string, port: number | undefined];
+
+function connection(protocol: number, from: End, to: End): string {
+  return [protocol === ICMP ? "icmp" : protocol, ...from, ...to].join(" ");
+}
