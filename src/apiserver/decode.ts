@@ -48,7 +48,8 @@ export function parseBody(body: Buffer, contentType: string | undefined): unknow
 function parseYaml(text: string): unknown {
   if (nestsDeeply(text)) throw badRequest(`error parsing YAML: exceeded max depth ${MOST_DEPTH}`);
   try {
-    const document = parseDocument(text, { prettyErrors: true, uniqueKeys: true });
+    // A key that is a list or a map is no JSON. The parser would make text of it, with a warning of this process that holds the client's bytes.
+    const document = parseDocument(text, { prettyErrors: true, uniqueKeys: true, stringKeys: true });
     const problem = document.errors[0];
     if (problem) throw problem;
     return document.toJS({ maxAliasCount: MOST_ALIASES });

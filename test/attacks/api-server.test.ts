@@ -75,6 +75,7 @@ describe("the embedded API server", () => {
     ],
     ["a list of lists of lists", "[".repeat(2_000_000)],
     ["list markers in a row", "- ".repeat(1_000_000)],
+    ["a map as a key", 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: keyed}\ndata: {? {x: "\\e[31m"} : y}\n'],
   ])("answers 400 to YAML with %s", async (_, body) => {
     const answer = await api.call("POST", MAPS, { body, type: "application/yaml" });
     expect([answer.status, answer.body.reason]).toEqual([400, "BadRequest"]);

@@ -43,19 +43,22 @@ describe.skipIf(why !== undefined).each(PLANES)(
 
     it("malformed frames, at least 200 in each family", async () => {
       const figures = begin();
+      const catalogue = new Map<string, number>();
       for (const speaker of SPEAKERS) {
         await lab.speakAs(speaker);
-        for (const { family } of FAMILIES) {
+        for (const { family, name } of FAMILIES) {
           for (const to of DESTINATIONS) {
             const all = malformedFrames(lab.ends(speaker, to, family));
             expect(new Set(all.map(({ name }) => name)).size).toBe(all.length);
             expect(all.length).toBeGreaterThanOrEqual(200);
+            catalogue.set(name, all.length);
             for (const { frames, offload } of all) for (const frame of frames) lab.send(frame, offload);
             await lab.fence();
           }
         }
       }
-      finish("malformed frames", figures);
+      const attempts = [...catalogue].map(([name, count]) => `${count} attempts of ${name}`);
+      finish(`malformed frames (${attempts.join(", ")}, each to every destination)`, figures);
     });
 
     it(`${MUTATED} mutated frames of seed ${SEED}`, { timeout: 300_000 + MUTATED * 10 }, async () => {

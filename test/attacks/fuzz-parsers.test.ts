@@ -177,11 +177,15 @@ describe("files", () => {
       ...({ procedure: "switch", names: "vendor", title: "t", command: "c", observed: { a: "b" }, notes: [] } as const),
       steps: [step as Plan["steps"][number]],
     });
-    await fuzz("plan file", [JSON.stringify(plan), "apiVersion: v1\nkind: List\nitems: []\n"], async (input) => {
-      writeFileSync(path, input);
-      const read = await readDocuments([path]);
-      for (const { object } of read) isUnaltered(object as unknown as Plan);
-    });
+    await fuzz(
+      "plan file",
+      [JSON.stringify(plan), "apiVersion: v1\nkind: List\nitems: []\n", "? {a: b}\n: [c]\n"],
+      async (input) => {
+        writeFileSync(path, input);
+        const read = await readDocuments([path]);
+        for (const { object } of read) isUnaltered(object as unknown as Plan);
+      },
+    );
   });
 });
 
@@ -220,6 +224,7 @@ describe("what clients and runtimes send", () => {
       JSON.stringify(pod),
       "apiVersion: v1\nkind: Pod\nmetadata: {name: &n a, labels: {x: *n}}\n",
       bomb,
+      "? {a: b}\n: [c]\n",
       "[".repeat(20_000),
     ];
     const types = [

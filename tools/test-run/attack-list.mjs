@@ -1,6 +1,6 @@
-import { relative } from "node:path";
+import { dirname, relative } from "node:path";
 
-const FOLDER = "test/attacks/";
+const FOLDER = "test/attacks";
 /** Suites of one data plane have its name in their title, in quotes where vitest filled it in. */
 const PLANES = { NFTABLES: /,? '?nftables\b'?/, EBPF: /,? '?eBPF\b'?/ };
 const ANY = "ANY PLANE";
@@ -27,9 +27,11 @@ export default class AttackList {
 
 /** Every attack case with its verdict on each data plane; nothing where the run had other tests, too. */
 export function attackListOf(modules, root) {
-  const isAttack = ({ moduleId }) => relative(root, moduleId).startsWith(FOLDER);
-  if (modules.length === 0 || !modules.every(isAttack)) return [];
-  const cases = modules.flatMap((module) =>
+  const pathOf = ({ moduleId }) => relative(root, moduleId);
+  // Below the folder are tests of what the attacks are made with.
+  const attacks = modules.filter((module) => dirname(pathOf(module)) === FOLDER);
+  if (attacks.length === 0 || !modules.every((module) => pathOf(module).startsWith(`${FOLDER}/`))) return [];
+  const cases = attacks.flatMap((module) =>
     [...module.children.allTests()].map((test) => caseOf(test.fullName, test.result().state)),
   );
   return ["", ...attackLines(cases)];

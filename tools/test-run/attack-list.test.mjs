@@ -33,7 +33,10 @@ it("has a row per attack, and a verdict per data plane", () => {
 
 it("is printed for runs of attacks only", () => {
   const attack = module("test/attacks/a.test.ts", [["front > GET //", "passed"]]);
+  const tool = module("test/attacks/frames/b.test.ts", [["a verdict > of a frame", "passed"]]);
   expect(printed(attack)).toContain("1 attacks, 1 cases: 1 held, 0 fell");
+  expect(printed(attack, tool)).toBe(printed(attack));
+  expect(printed(tool)).toBe("");
   expect(printed(attack, module("test/nft/a.test.ts", []))).toBe("");
   expect(printed()).toBe("");
 });

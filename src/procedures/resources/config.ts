@@ -124,7 +124,7 @@ function readConfigFile(given: string | undefined, environment: Environment): Da
 const FIELDS = { endpoints: "etcdEndpoints", ca: "etcdCa", cert: "etcdCert", key: "etcdKey" } as const;
 
 function parseConfigFile(path: string, text: string): DatastoreFlags {
-  const document = parseDocument(text);
+  const document = parseDocument(text, { stringKeys: true });
   const [problem] = document.errors;
   if (problem) throw errors.DATASTORE_CONFIG_BAD(path, problem.message.split("\n", 1)[0]!);
   const { datastore, etcd = {}, ...others } = section(path, "the file", document.toJS() ?? {});

@@ -63,7 +63,8 @@ function attempt<T>(path: string, read: () => T): T {
 }
 
 function objectsIn(file: string, text: string): ReadObject[] {
-  return parseAllDocuments(text).flatMap((document, index) => {
+  // Otherwise a key that is a list or a map becomes text, with a warning on the terminal that holds bytes of the file.
+  return parseAllDocuments(text, { stringKeys: true }).flatMap((document, index) => {
     const where = index === 0 ? file : `${file}, document ${index + 1}`;
     const [problem] = document.errors;
     if (problem) throw errors.RESOURCE_FILE_BAD(where, problem.message.split("\n", 1)[0]!);

@@ -51,7 +51,7 @@ function untagged(frame: Buffer): { etherType: number; rest: Buffer } {
   return { etherType: frame.readUInt16BE(16), rest: frame.subarray(ETHERNET + 4) };
 }
 
-export function parsePacket(bytes: Buffer): Packet | undefined {
+function parsePacket(bytes: Buffer): Packet | undefined {
   const version = bytes.length > 0 ? bytes[0]! >> 4 : 0;
   if (version === 4 && bytes.length >= 20) return parseV4(bytes);
   if (version === 6 && bytes.length >= 40) return parseV6(bytes);
