@@ -4,6 +4,7 @@ import { vendorNames } from "../api/names.ts";
 import type { AgentReport } from "../api/protocol/agent-report.ts";
 import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
 import { type Calculator, createCalculator } from "../calc/calculator.ts";
+import { apiServerNames, resolveHosts } from "../cluster/api-server-hosts.ts";
 import { createClient } from "../cluster/client.ts";
 import { NODES } from "../cluster/kinds.ts";
 import type { ProgramContext } from "../cluster/program.ts";
@@ -18,7 +19,6 @@ import { adminService, adminSocket } from "./admin.ts";
 import { type AgentMetrics, agentMetrics } from "./agent-metrics.ts";
 import { apiAddresses } from "./api-addresses.ts";
 import { type FailoverOptions, failoverTransport, saveAddresses } from "./api-failover.ts";
-import { apiServerHosts } from "./api-server-hosts.ts";
 import { cniService } from "./cni-service.ts";
 import type { AgentConfig } from "./config.ts";
 import { type DataplaneSwitch, dataplaneSwitch } from "./dataplane-switch.ts";
@@ -105,7 +105,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   const records = podRecords(join(config.directories.state, "pods"));
   followRecords(records, calculator, () => loop.poke());
   const reserveApiServers = async () => {
-    const addresses = await apiServerHosts(world.env);
+    const addresses = await resolveHosts(apiServerNames(world.env));
     // A name that does not resolve for a moment must not give the addresses away.
     if (addresses.length === 0) return;
     calculator.setApiServers(addresses);

@@ -1,3 +1,4 @@
+import { parseFieldSelector } from "../api/schema/field-selector.ts";
 import type { Verb } from "./resource.ts";
 import { badRequest } from "./status-errors.ts";
 
@@ -42,6 +43,14 @@ export function requestInfo(method: string, path: string, query: URLSearchParams
   if (core && plural === "namespaces") namespace = name;
   const target = { group: group!, version: version!, plural: plural!, namespace, name, subresource: sub.join("/") };
   return { resource: true, verb: verbFor(method, name, query), ...target };
+}
+
+/** What rules are compared with. A list of one name is a request for that object, as in Kubernetes: `resourceNames` can allow it. */
+export function asksFor(info: RequestInfo, query: URLSearchParams): RequestInfo {
+  const selector = query.get("fieldSelector");
+  if (!info.resource || info.name !== "" || info.verb === "create" || !selector) return info;
+  const named = parseFieldSelector(selector).find(({ path, op }) => path === "metadata.name" && op === "=");
+  return named ? { ...info, name: named.value } : info;
 }
 
 function partsOf(path: string): string[] {

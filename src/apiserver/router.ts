@@ -11,7 +11,7 @@ import { remove, removeCollection } from "./delete.ts";
 import type { Documents } from "./documents.ts";
 import { patch } from "./patch-request.ts";
 import { get, list } from "./read.ts";
-import { type ResourceRequest, requestInfo } from "./request-info.ts";
+import { asksFor, type ResourceRequest, requestInfo } from "./request-info.ts";
 import type { ServedKind } from "./resource.ts";
 import { scale } from "./scale.ts";
 import { badRequest, forbidden, forbiddenPath, methodNotAllowed, noSuchPath } from "./status-errors.ts";
@@ -49,7 +49,7 @@ export class Router {
     const query = new URLSearchParams(incoming.search);
     const info = requestInfo(incoming.method, incoming.path, query);
     const user = this.#actingUser(incoming);
-    this.#authorize(user, info);
+    this.#authorize(user, asksFor(info, query));
     const { aggregation, core } = this.#parts;
     if (!info.resource) {
       const [, group, version] = /^\/openapi\/v3\/apis\/([^/]+)\/([^/]+)$/.exec(info.path) ?? [];

@@ -1,4 +1,5 @@
 import { vendorNames } from "../api/names.ts";
+import { apiServerNames } from "../cluster/api-server-hosts.ts";
 import { LOOPBACK } from "../cluster/program.ts";
 import { errors } from "./errors.ts";
 
@@ -11,6 +12,10 @@ export interface ControllersConfig {
   /** Where the service keeps its objects. We work on those in the orchestrator; of etcd we know nothing. */
   datastore: "orchestrator" | "etcd";
   overrides: Overrides;
+  /** Another CNI plugin gives pods their addresses. */
+  foreignAddresses: boolean;
+  /** Names or addresses of the API server. */
+  apiServers: readonly string[];
 }
 
 /** Undefined where the environment is silent and the resource decides. */
@@ -33,6 +38,8 @@ export function readControllersConfig(env: Env): ControllersConfig {
     healthPort: port(env, "HEALTH_PORT", 9094),
     datastore: env["DATASTORE_TYPE"]?.startsWith("etcd") ? "etcd" : "orchestrator",
     overrides: { enabled: controllerNames(env), autoHostEndpoints: onOff(env, "AUTO_HOST_ENDPOINTS") },
+    foreignAddresses: (env["CNI_TYPE"] || "Vendor") !== "Vendor",
+    apiServers: apiServerNames(env),
   };
 }
 

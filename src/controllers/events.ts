@@ -44,12 +44,13 @@ interface EventText {
 }
 
 function eventOf({ apiVersion, kind, metadata }: KubeObject, saying: EventText): KubeObject {
+  const { name, namespace, uid } = metadata;
   const time = new Date(saying.now).toISOString().replace(/\.\d+Z$/, "Z");
   return {
     apiVersion: "v1",
     kind: "Event",
-    metadata: { name: `${metadata.name.slice(0, 230)}.${saying.suffix}`, namespace: NAMESPACE },
-    involvedObject: { apiVersion, kind, name: metadata.name, uid: metadata.uid },
+    metadata: { name: `${name.slice(0, 230)}.${saying.suffix}`, namespace: namespace ?? NAMESPACE },
+    involvedObject: { apiVersion, kind, name, ...(namespace === undefined ? {} : { namespace }), uid },
     type: "Warning",
     reason: saying.reason,
     message: saying.message.slice(0, 1_000),

@@ -1,19 +1,32 @@
 import type { KubeObject, ResourceKind } from "../api/object.ts";
+import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import type { HostEndpoint } from "../api/resources/host-endpoint.ts";
+import type { IPPool } from "../api/resources/ip-pool.ts";
 import type { blockAffinity, IPAMBlock, ipamHandle } from "../api/resources/ipam.ts";
 import type { KubeControllersConfiguration } from "../api/resources/kube-controllers-configuration.ts";
 import type { Profile } from "../api/resources/profile.ts";
 import type { ObjectOf } from "../api/resources/resource.ts";
 import type { Client } from "../cluster/client.ts";
 import { createInformer, type Informer } from "../cluster/informer.ts";
-import { NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS } from "../cluster/kinds.ts";
+import { ENDPOINT_SLICES, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, SERVICES } from "../cluster/kinds.ts";
+import type { ListWatchOptions } from "../cluster/list-watch.ts";
 import { slimReading } from "../cluster/slim-reading.ts";
 import type { Log } from "../kit/log.ts";
-import { type Node, type Pod, slimHead, slimNode, slimPod } from "./orchestrator-objects.ts";
+import {
+  type Node,
+  type Pod,
+  type ServiceObject,
+  slimHead,
+  slimNode,
+  slimPod,
+  slimService,
+} from "./orchestrator-objects.ts";
 import {
   BLOCK_AFFINITIES,
   CONFIGURATIONS,
+  DATAPLANE_CONFIGURATIONS,
   HOST_ENDPOINTS,
+  IP_POOLS,
   IPAM_BLOCKS,
   IPAM_HANDLES,
   PROFILES,
@@ -35,6 +48,11 @@ export interface Informers {
   affinities: Informer<BlockAffinity>;
   handles: Informer<IPAMHandle>;
   configurations: Informer<Stored<KubeControllersConfiguration>>;
+  services: Informer<ServiceObject>;
+  pools: Informer<Stored<IPPool>>;
+  dataplaneConfigurations: Informer<Stored<DataplaneConfiguration>>;
+  /** The one slice in which the API server names its own addresses. */
+  apiServerSlice: Informer<KubeObject>;
 }
 
 export interface RunningInformers {
@@ -47,9 +65,13 @@ export interface RunningInformers {
 export function startInformers(client: Client, log: Log): RunningInformers {
   const waiting = new Set<string>();
   const running: Informer<never>[] = [];
-  const follow = <T extends KubeObject>(kind: ResourceKind, slim: (object: T) => KubeObject): Informer<T> => {
+  const follow = <T extends KubeObject>(
+    kind: ResourceKind,
+    slim: (object: T) => KubeObject,
+    selection: Pick<ListWatchOptions, "namespace" | "fieldSelector"> = {},
+  ): Informer<T> => {
     const onError = (error: unknown) => log.warn({ kind: kind.plural, error }, "watch failed, retrying");
-    const informer = createInformer<T>(slimReading<T>(client, slim), kind, { onError });
+    const informer = createInformer<T>(slimReading<T>(client, slim), kind, { ...selection, onError });
     waiting.add(kind.plural);
     void informer.synced.then(() => waiting.delete(kind.plural));
     running.push(informer as unknown as Informer<never>);
@@ -66,6 +88,13 @@ export function startInformers(client: Client, log: Log): RunningInformers {
     affinities: follow(BLOCK_AFFINITIES, withoutManagedFields),
     handles: follow(IPAM_HANDLES, withoutManagedFields),
     configurations: follow(CONFIGURATIONS, withoutManagedFields),
+    services: follow(SERVICES, slimService),
+    pools: follow(IP_POOLS, withoutManagedFields),
+    dataplaneConfigurations: follow(DATAPLANE_CONFIGURATIONS, withoutManagedFields),
+    apiServerSlice: follow(ENDPOINT_SLICES, withoutManagedFields, {
+      namespace: "default",
+      fieldSelector: "metadata.name=kubernetes",
+    }),
   };
   return {
     informers,

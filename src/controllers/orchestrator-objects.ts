@@ -1,13 +1,20 @@
-import type { KubeObject, ObjectMeta } from "../api/object.ts";
+import type { Condition, KubeObject, ObjectMeta } from "../api/object.ts";
+import type { Service } from "../calc/services/service-ports.ts";
 
 /** What the controllers read of the orchestrator's own kinds, and all they keep of them: a thousand nodes run many pods. */
 export interface Node extends KubeObject {
+  spec?: { podCIDRs?: string[] };
   status?: { addresses?: { type: string; address: string }[] };
 }
 
 export interface Pod extends KubeObject {
-  spec?: { nodeName?: string };
+  spec?: { nodeName?: string; hostNetwork?: boolean };
   status?: { phase?: string; podIP?: string; podIPs?: { ip?: string }[] };
+}
+
+/** Of a Service, all that decides which addresses it claims, and what is reported about that. */
+export interface ServiceObject extends Service {
+  status?: Service["status"] & { conditions?: Condition[] };
 }
 
 /** Further networks of a pod, by the convention of plugins that attach them; their addresses are not in the pod's status. */
@@ -15,7 +22,12 @@ export const FURTHER_NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks";
 
 export function slimNode(node: Node): Node {
   const { addresses } = node.status ?? {};
-  return { ...head(node, node.metadata.annotations), status: { addresses: addresses ?? [] } };
+  const { podCIDRs } = node.spec ?? {};
+  return {
+    ...head(node, node.metadata.annotations),
+    ...(podCIDRs ? { spec: { podCIDRs } } : {}),
+    status: { addresses: addresses ?? [] },
+  };
 }
 
 export function slimPod(pod: Pod): Pod {
@@ -23,8 +35,21 @@ export function slimPod(pod: Pod): Pod {
   const { phase, podIP, podIPs } = pod.status ?? {};
   return {
     ...head(pod, networks === undefined ? undefined : { [FURTHER_NETWORKS_ANNOTATION]: networks }),
-    spec: { nodeName: pod.spec?.nodeName },
+    spec: { nodeName: pod.spec?.nodeName, ...(pod.spec?.hostNetwork ? { hostNetwork: true } : {}) },
     status: { phase, podIP, podIPs },
+  };
+}
+
+/** Without ports, selectors and annotations: whose endpoints it has does not matter here. */
+export function slimService(service: ServiceObject): ServiceObject {
+  const { type, clusterIP, clusterIPs, externalIPs } = service.spec ?? {};
+  const { generation } = service.metadata;
+  const slim = head(service, undefined);
+  return {
+    ...slim,
+    metadata: { ...slim.metadata, ...(generation === undefined ? {} : { generation }) },
+    spec: { type, clusterIP, clusterIPs, externalIPs },
+    status: service.status ?? {},
   };
 }
 

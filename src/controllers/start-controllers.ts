@@ -10,6 +10,7 @@ import { hostEndpointController } from "./host-endpoints/host-endpoint-controlle
 import { startInformers } from "./informers.ts";
 import { ipamController } from "./ipam/ipam-controller.ts";
 import { profileController } from "./profiles/profile-controller.ts";
+import { serviceAddressController } from "./services/service-address-controller.ts";
 import { settingsController } from "./settings/settings-controller.ts";
 import { type SettingsStore, settingsStore } from "./settings/settings-holder.ts";
 
@@ -38,6 +39,7 @@ export function startControllers({ client, config, metrics, clock, log }: Contro
     profileController(context),
     hostEndpointController(context),
     ipamController(context),
+    serviceAddressController(context),
     // Last: it notifies the others of the settings it finds.
     settingsController(context),
   ];

@@ -1,6 +1,8 @@
 import { vendorNames } from "../api/names.ts";
 import { groupVersion, type KubeObject, type ResourceKind } from "../api/object.ts";
+import { dataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import { hostEndpoint } from "../api/resources/host-endpoint.ts";
+import { ipPool } from "../api/resources/ip-pool.ts";
 import { blockAffinity, ipamBlock, ipamHandle } from "../api/resources/ipam.ts";
 import { kubeControllersConfiguration } from "../api/resources/kube-controllers-configuration.ts";
 import { profile } from "../api/resources/profile.ts";
@@ -12,6 +14,8 @@ const stored = (resource: Resource): ResourceKind => placesOf(resource, vendorNa
 export const HOST_ENDPOINTS = stored(hostEndpoint);
 export const PROFILES = stored(profile);
 export const CONFIGURATIONS = stored(kubeControllersConfiguration);
+export const DATAPLANE_CONFIGURATIONS = stored(dataplaneConfiguration);
+export const IP_POOLS = stored(ipPool);
 export const IPAM_BLOCKS = stored(ipamBlock);
 export const BLOCK_AFFINITIES = stored(blockAffinity);
 export const IPAM_HANDLES = stored(ipamHandle);

@@ -181,6 +181,26 @@ describe("roles", () => {
     expect((await ask(bob, "GET", "/api/v1/namespaces/default/pods")).status).toBe(403);
   });
 
+  it("a rule for one name allows a list or watch of that name alone, as in Kubernetes", async () => {
+    const group = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    const type = { apiVersion: "rbac.authorization.k8s.io/v1", metadata: { name: "bob-one" } };
+    const rules = [{ apiGroups: [""], resources: ["configmaps"], verbs: ["list", "watch"], resourceNames: ["one"] }];
+    await ask(admin, "POST", `${group}/roles`, { ...type, kind: "Role", rules });
+    await ask(admin, "POST", `${group}/rolebindings`, {
+      ...{ ...type, kind: "RoleBinding" },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "bob-one" },
+      subjects: [{ kind: "Group", name: "team", apiGroup: "rbac.authorization.k8s.io" }],
+    });
+    const list = async (selector: string) =>
+      (await ask(bob, "GET", `/api/v1/namespaces/default/configmaps${selector}`)).status;
+    expect(await list("?fieldSelector=metadata.name%3Done")).toBe(200);
+    expect(await list("?fieldSelector=metadata.name%3Done&watch=true&timeoutSeconds=1")).toBe(200);
+    expect(await list("?fieldSelector=metadata.name%3Dtwo")).toBe(403);
+    expect(await list("?fieldSelector=metadata.name!%3Done")).toBe(403);
+    expect(await list("")).toBe(403);
+    await ask(admin, "DELETE", `${group}/rolebindings/bob-one`);
+  });
+
   it("nobody gives away more than they have, unless they were given that right itself", async () => {
     const rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     const role = (name: string, rules: object[]) => ({

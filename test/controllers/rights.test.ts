@@ -10,8 +10,14 @@ import {
   ROLE_BINDINGS,
   ROLES,
   SERVICE_ACCOUNTS,
+  SERVICES,
 } from "../../src/cluster/kinds.ts";
-import { CONFIGURATIONS, HOST_ENDPOINTS, typeOf } from "../../src/controllers/stored-kinds.ts";
+import {
+  CONFIGURATIONS,
+  DATAPLANE_CONFIGURATIONS,
+  HOST_ENDPOINTS,
+  typeOf,
+} from "../../src/controllers/stored-kinds.ts";
 import { kubeControllersRights } from "../../src/operator/render/component-rules.ts";
 import { accountWithRights } from "../../src/operator/render/rbac.ts";
 import { addNode, type ControllersLab, controllersLab, eventually } from "./controllers-lab.ts";
@@ -107,6 +113,7 @@ async function everythingHappens(world: ControllersLab): Promise<void> {
     async () => (await world.endpoints()).map(({ metadata }) => metadata.name),
     (names) => !names.includes("a-auto-hep") && !names.includes("going-auto-hep"),
   );
+  await serviceIsRefused(client);
   const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "bot", namespace: "default" } };
   await client.create(SERVICE_ACCOUNTS, account);
   const hasProfile = async () => (await world.profiles()).some(({ metadata }) => metadata.name === "ksa.default.bot");
@@ -132,6 +139,24 @@ async function everythingHappens(world: ControllersLab): Promise<void> {
   await eventually(
     async () => (await client.list<KubeObject>(EVENTS, { namespace: "default" })).items.length,
     (count) => count > 0,
+  );
+}
+
+async function serviceIsRefused(client: ControllersLab["client"]): Promise<void> {
+  const enabled = { ...typeOf(DATAPLANE_CONFIGURATIONS), metadata: { name: "default" }, spec: { bpfEnabled: true } };
+  await client.create(DATAPLANE_CONFIGURATIONS, enabled);
+  await client.create(SERVICES, {
+    ...{ apiVersion: "v1", kind: "Service", metadata: { name: "claims", namespace: "default" } },
+    spec: {
+      clusterIP: "10.96.0.9",
+      clusterIPs: ["10.96.0.9"],
+      ports: [{ port: 80 }],
+      externalIPs: ["100.100.100.200"],
+    },
+  });
+  await eventually(
+    () => client.get<KubeObject>(SERVICES, { namespace: "default", name: "claims" }),
+    (service) => JSON.stringify(service["status"]).includes("AddressRefused"),
   );
 }
 

@@ -51,11 +51,16 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
   };
 }
 
-/** It reads what it watches, and replaces whole objects at the version it has read: no patches. */
+/** It reads what it watches, and replaces whole objects at the version it has read. Of a Service's status it patches one condition, which is its own. */
 export function kubeControllersRights(names: Names): Rights {
   return {
     everywhere: [
       rule("", ["nodes", "pods", "namespaces", "serviceaccounts"], READ),
+      rule("", ["services"], ["list", "watch"]),
+      rule("", ["services/status"], ["patch"]),
+      // Where the API server names its own addresses.
+      rule("discovery.k8s.io", ["endpointslices"], ["list", "watch"], ["kubernetes"]),
+      stored(names, ["dataplaneConfiguration", "ipPool"], ["list", "watch"]),
       // What only people can mend is said as an event.
       rule("", ["events"], ["create"]),
       stored(names, ["hostEndpoint", "profile"], [...READ, "create", "update", "delete"]),

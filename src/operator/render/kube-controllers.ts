@@ -28,7 +28,11 @@ export function kubeControllers(inputs: RenderInputs): KubeObject[] {
       replicas: controlPlaneReplicas(inputs),
       priorityClassName: CLUSTER_PRIORITY,
       certificate: inputs.certificates.kubeControllers,
-      env: [HEALTH_ON_POD, ...variable("HEALTH_PORT", CONTROLLERS_PORT)],
+      env: [
+        HEALTH_ON_POD,
+        ...variable("HEALTH_PORT", CONTROLLERS_PORT),
+        ...variable("CNI_TYPE", inputs.installation.cni?.type),
+      ],
       ports: [containerPort("health", CONTROLLERS_PORT)],
       probe: { port: "health" },
       usesApi: true,

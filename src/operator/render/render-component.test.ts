@@ -228,7 +228,14 @@ describe("rights", () => {
     );
     const foreign = [...written].filter((each) => !each.endsWith(".crd.vendor.io")).sort();
     expect(rules.flatMap(({ resources }) => resources)).not.toContain("secrets");
-    expect(foreign).toEqual(["events.", "leases.coordination.k8s.io", "nodes/status.", "pods.", "pods/status."]);
+    expect(foreign).toEqual([
+      "events.",
+      "leases.coordination.k8s.io",
+      "nodes/status.",
+      "pods.",
+      "pods/status.",
+      "services/status.",
+    ]);
   });
 });
 
