@@ -22,6 +22,7 @@ class Node {
   carried = 0;
   proxyRules = false;
   proxyRuns = false;
+  apiAnswers = true;
   failing: Dataplane | undefined;
   /** The fewest planes that filtered at once since the first did. */
   fewest = Number.POSITIVE_INFINITY;
@@ -120,6 +121,7 @@ class Node {
         clock,
         log: silentLog,
         proxyLeft: () => !this.proxyRuns,
+        apiAnswers: async () => this.apiAnswers,
       },
     });
   }
@@ -253,6 +255,48 @@ describe("two data planes", () => {
     await want("Nftables");
     await want("BPF");
     expect(both.acting()).toBe("BPF");
+  });
+
+  it("eBPF does not begin to act while the API server does not answer, since it could not be confirmed", async () => {
+    const { node, both, want, clock } = start();
+    await want("Nftables");
+    node.apiAnswers = false;
+    await want("BPF");
+    await clock.advance(60_000);
+    expect(both.state()).toMatchObject({ wanted: "BPF", mode: "Off", next: "api" });
+    expect([node.filtering(), node.armed]).toEqual([["Nftables"], false]);
+    node.apiAnswers = true;
+    await clock.advance(2_000);
+    expect(both.acting()).toBe("BPF");
+  });
+
+  it("eBPF that was reverted while the API server was away is tried again when it answers, once", async () => {
+    const { node, both, want, clock, worksIn } = start();
+    const revert = async (apiAnswers: boolean) => {
+      Object.assign(node, { mode: "Off", armed: false, heldBack: "not confirmed in time", apiAnswers });
+      await clock.advance(10_000);
+    };
+    await want("Nftables");
+    await want("BPF");
+    await revert(false);
+    expect(both.state()).toMatchObject({ wanted: "BPF", next: "api", heldBack: undefined });
+    node.apiAnswers = true;
+    await clock.advance(2_000);
+    expect(both.acting()).toBe("BPF");
+    await revert(false);
+    expect(both.state().heldBack).toBe("not confirmed in time");
+    // Confirmed, it has every right to another try.
+    node.heldBack = undefined;
+    node.apiAnswers = true;
+    await want("BPF");
+    await worksIn(2_000);
+    expect(both.acting()).toBe("BPF");
+    await want("Nftables");
+    both.announced("LeavingBPF");
+    await clock.advance(5_000);
+    await want("BPF");
+    await revert(false);
+    expect(both.state().heldBack).toBeUndefined();
   });
 
   it("an agent that starts in the middle goes on from what the kernel has", async () => {

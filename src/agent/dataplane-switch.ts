@@ -7,7 +7,7 @@ import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
 import type { Next } from "../dataplane/switchover/next-step.ts";
 import { createSwitchover, type RollbackWatchdog, type SwitchoverOptions } from "../dataplane/switchover/switchover.ts";
-import type { Clock } from "../kit/clock.ts";
+import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import type { MeasuredDataplane } from "./dataplanes.ts";
 
@@ -77,8 +77,17 @@ const DRAIN_POLL_MS = 2_000;
 const PROXY_MS = 2_000;
 /** After something failed. */
 const AGAIN_MS = 10_000;
+/** While the API server does not answer. */
+const API_POLL_MS = 1_000;
+/** So often it must stay silent after eBPF was reverted for eBPF not to be the cause. */
+const SILENT_TIMES = 2;
 /** How long kube-proxy may take to stop: until then it would only write its rules again. */
 const PROXY_LEAVES_MS = 60_000;
+
+function pollTime(next: Exclude<Next, "settled">): number {
+  if (!("wait" in next)) return POLL_MS;
+  return next.wait === "flows" ? DRAIN_POLL_MS : next.wait === "api" ? API_POLL_MS : POLL_MS;
+}
 
 export function dataplaneSwitch(options: DataplaneSwitchOptions): DataplaneSwitch {
   return new NodeDataplaneSwitch(options);
@@ -95,6 +104,8 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
   private confirmed = false;
   private confirmedAt = 0;
   private acknowledged: { what: DataplaneAnnouncement; at: number } | undefined;
+  /** eBPF was tried again after an outage of the API server, and has not been confirmed since. */
+  private triedAgain = false;
   private lane: Promise<unknown> = Promise.resolve();
   private cancelPoll: (() => void) | undefined;
   private closed = false;
@@ -174,7 +185,10 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
   confirm(works: boolean): void {
     if (this.confirmed === works) return;
     this.confirmed = works;
-    if (works) this.confirmedAt = this.options.clock.now();
+    if (works) {
+      this.confirmedAt = this.options.clock.now();
+      this.triedAgain = false;
+    }
     this.pollSoon(0);
   }
 
@@ -240,7 +254,7 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
       if (done.includes("flip")) this.confirmed = false;
       this.next = next;
       this.failure = undefined;
-      if (next !== "settled") this.pollSoon("wait" in next && next.wait === "flows" ? DRAIN_POLL_MS : POLL_MS);
+      if (next !== "settled") this.pollSoon(pollTime(next));
       else if (this.waitsForProxy()) this.pollSoon(PROXY_MS);
       return report;
     } catch (error) {
@@ -253,9 +267,28 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
     } finally {
       // The mode may change without us, too: the rollback watchdog is a separate process.
       const now = this.announcement();
-      if (now !== this.lastAnnouncement) onChange?.();
+      const before = this.lastAnnouncement;
       this.lastAnnouncement = now;
+      if (now !== before) onChange?.();
+      if (before === "BPF" && now === "Nftables") void this.findCause();
     }
+  }
+
+  /**
+   * The watchdog reverted the node because eBPF was not confirmed, and does not know why. Where the API server does not answer by way of
+   * the old data plane either, it is the API server: eBPF is tried again when it answers, once.
+   */
+  private async findCause(): Promise<void> {
+    const { watchdog, apiAnswers, clock, log } = this.options;
+    if (this.triedAgain || !apiAnswers || watchdog.blocked() === undefined) return;
+    for (let silent = 0; silent < SILENT_TIMES; silent++) {
+      if (this.closed || (await apiAnswers())) return;
+      await sleep(clock, API_POLL_MS);
+    }
+    this.triedAgain = true;
+    watchdog.unblock();
+    log.warn({}, "the API server does not answer without eBPF either: eBPF is tried again when it does");
+    this.pollSoon(API_POLL_MS);
   }
 
   /** Connections that the kernel handles while programs are active must follow the model, too. */

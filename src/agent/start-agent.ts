@@ -5,7 +5,7 @@ import type { AgentReport } from "../api/protocol/agent-report.ts";
 import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
 import { type Calculator, createCalculator } from "../calc/calculator.ts";
 import { apiServerNames, resolveHosts } from "../cluster/api-server-hosts.ts";
-import { createClient } from "../cluster/client.ts";
+import { type Client, createClient } from "../cluster/client.ts";
 import { NODES } from "../cluster/kinds.ts";
 import type { ProgramContext } from "../cluster/program.ts";
 import { isFull } from "../dataplane/ebpf/map-fill.ts";
@@ -66,6 +66,8 @@ export interface RunningAgent {
   stop(): Promise<void>;
 }
 
+/** A server that takes longer does not answer: a report is sent again then, since the next may reach another server. */
+const API_ANSWER_MS = 5_000;
 /** A turn of any loop that takes longer than this will not end. */
 const STUCK_MS = 120_000;
 
@@ -92,6 +94,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       log,
     }),
     proxyLeft: () => proxyCompat.answers(),
+    apiAnswers: () => answers(client),
     onChange: () => changes.notify(),
   });
   const loop = new ModelLoop({ calculator, target: together(filter, planes.network), clock, log, metrics });
@@ -292,6 +295,17 @@ async function refreshMetrics(
   }
 }
 
+/** Any answer will do. */
+async function answers(client: Client): Promise<boolean> {
+  try {
+    const signal = AbortSignal.timeout(API_ANSWER_MS);
+    await (await client.raw({ method: "GET", path: "/version", signal })).text();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** The new data plane is confirmed when services are proven and its activation has been published since. */
 function confirmIfProven(filter: DataplaneSwitch, proving: ServiceProbeLoop): void {
   filter.confirm(proving.noObjection() && filter.announcedLast() === "BPF");
@@ -340,7 +354,10 @@ function periodicTasks(
         };
         if (reported === JSON.stringify(report)) return;
         if (config.podName === "") await client.get(NODES, { name: config.nodeName });
-        else await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, report);
+        else {
+          const pod = { name: config.podName, namespace: config.namespace };
+          await reportOwnPod(client, pod, report, AbortSignal.timeout(API_ANSWER_MS));
+        }
         reported = JSON.stringify(report);
         if (acting === undefined) return;
         filter.announced(acting);

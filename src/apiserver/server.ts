@@ -11,7 +11,7 @@ import type { Core } from "./core.ts";
 import { CustomResources } from "./custom-resources.ts";
 import type { ServedSubresource } from "./discovery.ts";
 import { Documents, type VersionInfo } from "./documents.ts";
-import { type Listening, type ListenOptions, listen } from "./http.ts";
+import { type Handler, type Listening, type ListenOptions, listen } from "./http.ts";
 import { inProcessTransport } from "./in-process.ts";
 import { kubernetesSubresources } from "./kubernetes/subresources.ts";
 import { LocalApiServices } from "./local-api-services.ts";
@@ -36,6 +36,8 @@ export interface ApiServerOptions {
   resolveService?: ResolveService;
   frontProxy?: KeyPair;
   now?: () => Date;
+  /** What stands in front of everything that listens: a server that is slow or overloaded, say. Requests inside the process do not pass it. */
+  front?: (handler: Handler) => Handler;
   version?: VersionInfo;
 }
 
@@ -87,6 +89,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   const authorizer = rbac ?? allowEverything;
   const asked = reviews(authorizer, (token) => userOfToken(token, identity));
   const router = new Router({ core, authorizer, reviews: asked, subresources, aggregation, documents });
+  const front = options.front?.(router) ?? router;
   const closing = new AbortController();
   const listeners: Listening[] = [];
   return {
@@ -94,7 +97,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     registry,
     transport: (user = ADMIN) => inProcessTransport(router, user, closing.signal),
     listen: async (listenOptions) => {
-      const listening = await listen(router, (credentials) => authenticate(credentials, identity), listenOptions);
+      const listening = await listen(front, (credentials) => authenticate(credentials, identity), listenOptions);
       documents.address = `${listening.host}:${listening.port}`;
       listeners.push(listening);
       return listening;

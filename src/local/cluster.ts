@@ -1,6 +1,6 @@
 import type { KubeObject } from "../api/object.ts";
 import { kubernetesKinds } from "../apiserver/kubernetes/kinds.ts";
-import { type ApiServer, createApiServer } from "../apiserver/server.ts";
+import { type ApiServer, type ApiServerOptions, createApiServer } from "../apiserver/server.ts";
 import type { Store } from "../apiserver/storage/store.ts";
 import { type Client, createClient } from "../cluster/client.ts";
 import { createInformer, type Informer } from "../cluster/informer.ts";
@@ -50,6 +50,8 @@ export interface ClusterOptions {
   keys?: ClusterKeys;
   /** Programs of the one image beyond our own, or in their place. */
   programs?: ProgramTable;
+  /** What stands in front of the API server for everything outside this process. */
+  front?: ApiServerOptions["front"];
   clock?: Clock;
   log?: Log;
   /** Called with progress messages. */
@@ -189,6 +191,7 @@ async function startServer(options: ClusterOptions, profile: PlatformProfile, gr
     subresources: podSubresources(ground.runtime),
     serviceAccounts: { key: keys.serviceAccountKey, issuer: "https://kubernetes.default.svc.cluster.local" },
     frontProxy: keys.frontProxy,
+    ...(options.front && { front: options.front }),
     now: () => new Date(clock.now()),
   });
   try {

@@ -1,7 +1,8 @@
 import { vi } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
 import { parseSnapshot, type TrafficRow, type TrafficSnapshot } from "../../src/api/protocol/traffic-report.ts";
-import { NAMESPACES, SERVICES } from "../../src/cluster/kinds.ts";
+import { NAMESPACES, NETWORK_POLICIES, PODS, SERVICES } from "../../src/cluster/kinds.ts";
+import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { together } from "../../src/procedures/canary/figures.ts";
 import { createPod, type RealCluster, readyPods } from "./real-cluster.ts";
 
@@ -15,6 +16,8 @@ const PATIENCE = { timeout: 60_000, interval: 500 };
 export interface SteadyTraffic {
   /** Everything that was counted so far, with what is overdue by now. */
   figures(): Promise<TrafficRow[]>;
+  /** Whether the pod that no one may reach ever answered the client that asks it all the time. */
+  deniedHeard(): Promise<boolean>;
 }
 
 /**
@@ -40,7 +43,9 @@ export async function steadyTraffic(cluster: RealCluster, node: string): Promise
   await put(cluster, { name: "outer-client", node: next, command: measure(byDoor) });
   const byHost = measure(byAddress.replace("cluster", "host-to-cluster"));
   await put(cluster, { name: "host-client", node, command: byHost, spec: { hostNetwork: true } });
-  await readyPods(cluster, NAMESPACE, nodeNames.length + 3);
+  const closed = await closedPod(cluster, next);
+  await put(cluster, { name: "denied-client", node, command: measure(`denied=${closed}:${PORT}/${PORT}`) });
+  await readyPods(cluster, NAMESPACE, nodeNames.length + 5);
   const clients = ["pod-client", "outer-client", "host-client"];
   const until = (enough: (word: TrafficSnapshot, at: number) => boolean) =>
     vi.waitFor(async () => {
@@ -55,7 +60,29 @@ export async function steadyTraffic(cluster: RealCluster, node: string): Promise
       const now = await until(() => true);
       return together(await until(({ seconds }, at) => seconds >= (now[at]?.seconds ?? 0) + OVERDUE_SECONDS));
     },
+    async deniedHeard() {
+      const word = await lastWord(cluster, "denied-client");
+      if (!word) throw new Error("the denied client reports nothing");
+      return word.rows.some(({ reached }) => reached);
+    },
   };
+}
+
+/** A pod that policy closes to everyone, with its address. */
+async function closedPod(cluster: RealCluster, node: string): Promise<string> {
+  await cluster.client.create(NETWORK_POLICIES, {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: { name: "closed", namespace: NAMESPACE },
+    spec: { podSelector: { matchLabels: { app: "closed" } }, policyTypes: ["Ingress"] },
+  });
+  const command = ["vendor", "probe", "serve", "--tcp", `${PORT}`, "--udp", `${PORT}`];
+  await put(cluster, { name: "closed", node, command, labels: { app: "closed" } });
+  return await vi.waitFor(async () => {
+    const { status } = await cluster.client.get<Pod>(PODS, { namespace: NAMESPACE, name: "closed" });
+    if (!status?.podIP) throw new Error("the closed pod has no address");
+    return status.podIP;
+  }, PATIENCE);
 }
 
 /** Of all ways together: connections and datagrams that were lost, and that there were some. */

@@ -26,6 +26,14 @@ export const LONG_RUNS = [
     minutes: 10,
   },
   {
+    name: "outage",
+    proves:
+      "an API server that is silent for 10 s to 5 min, expires watches or is slow in the middle of a switch: nothing is lost, the run succeeds",
+    files: ["test/netns/switch-outage"],
+    env: { API_OUTAGE: "full" },
+    minutes: 30,
+  },
+  {
     name: "proxy",
     proves: "kube-proxy that runs on beside eBPF, or that an add-on manager keeps, is reported and does no harm",
     files: ["test/netns/proxy-conflict", "test/netns/proxy-aks"],

@@ -7,8 +7,9 @@ export async function reportOwnPod(
   client: Client,
   pod: { name: string; namespace: string },
   report: AgentReport,
+  signal?: AbortSignal,
 ): Promise<void> {
   if (pod.name === "") return;
   const annotations = agentReportAnnotations(report);
-  await client.patch(PODS, pod, { type: "merge", patch: { metadata: { annotations } } });
+  await client.patch(PODS, pod, { type: "merge", patch: { metadata: { annotations } } }, { ...(signal && { signal }) });
 }

@@ -8,6 +8,7 @@ const NODE: SwitchoverState = {
   filter: false,
   keep: "absent",
   watchdogArmed: false,
+  apiAnswers: true,
   importedConntrack: false,
   confirmed: true,
   peersKnow: true,
@@ -40,6 +41,7 @@ const EFFECTS: Record<StepName, (seen: SwitchoverState) => Partial<SwitchoverSta
 
 /** What comes true by itself when it is waited for. */
 const WAITS: Record<string, (seen: SwitchoverState) => Partial<SwitchoverState>> = {
+  api: () => ({ apiAnswers: true }),
   confirmation: () => ({ confirmed: true }),
   quiet: ({ proxy }) => ({ proxy: { ...proxy, quiet: true } }),
   peers: () => ({ peersKnow: true }),
@@ -88,6 +90,16 @@ describe("the order of a switchover", () => {
       "removeProxyRules",
       "settled",
     ]);
+  });
+
+  it("to eBPF: nothing begins while the API server does not answer; where there is no old plane to revert to it is not asked", () => {
+    expect(walk("BPF", { ...STANDARD, apiAnswers: false }).steps.slice(0, 3)).toEqual([
+      "programEbpf",
+      "wait for api",
+      "keep",
+    ]);
+    expect(walk("BPF", { ...NODE, apiAnswers: false }).steps).not.toContain("wait for api");
+    expect(walk("BPF", { ...ON_EBPF, apiAnswers: false }).steps).toEqual(["settled"]);
   });
 
   it("back: peers and the proxy first, then the kernel is given everything, and programs stay until their last flow has ended", () => {

@@ -16,6 +16,8 @@ export interface SwitchoverState {
   keep: NatKeepaliveState;
   /** Whether the rollback watchdog is armed. */
   watchdogArmed: boolean;
+  /** The API server answers now, by way of the old data plane. */
+  apiAnswers: boolean;
   /** The nf_conntrack entries have been imported. */
   importedConntrack: boolean;
   /** The API server was reached, and a service by way of the programs, since they act. */
@@ -63,7 +65,7 @@ export const STEPS = [
 export type StepName = (typeof STEPS)[number];
 
 /** What is waited for: nothing can be done until it is so, or time is over. */
-export type Wait = "confirmation" | "quiet" | "peers" | "proxy" | "flows";
+export type Wait = "api" | "confirmation" | "quiet" | "peers" | "proxy" | "flows";
 
 export type Next = { do: StepName } | { wait: Wait } | "settled";
 
@@ -77,6 +79,8 @@ function towardsEbpf({ mode, programmed, filter, keep, watchdogArmed, proxy, ...
   // The nftables filter must follow the model until it is removed.
   if (filter && !programmed.Nftables) return { do: "programNft" };
   if (mode !== "Active") {
+    // Without an answer the new data plane could not be confirmed, and would be reverted for nothing.
+    if (filter && !watchdogArmed && !seen.apiAnswers) return { wait: "api" };
     if (keep === "absent") return { do: "keep" };
     if (keep === "gated") return { do: "openGate" };
     if (!seen.importedConntrack) return { do: "importConntrack" };

@@ -45,6 +45,8 @@ export interface SwitchoverOptions {
   kernel: SwitchoverKernel;
   proxy: ProxyRules;
   watchdog: RollbackWatchdog;
+  /** Whether the API server answers now. Without it, it is taken to. */
+  apiAnswers?: () => Promise<boolean>;
   clock: Clock;
   log: Log;
 }
@@ -108,10 +110,13 @@ class NodeSwitchover implements Switchover {
   async advance(wanted: Dataplane, model: DataplaneModel, facts: SwitchoverFacts): Promise<Advance> {
     const done: StepName[] = [];
     let report: ApplyReport | undefined;
+    const apiAnswers = await this.asksApi(wanted);
     try {
       for (;;) {
         this.keepTime(wanted);
-        const next = nextStep(wanted, await this.observe(model, facts));
+        const next = nextStep(wanted, { ...(await this.observe(model, facts)), apiAnswers });
+        // Connections begin while it is waited: they are imported when it goes on.
+        if (next !== "settled" && "wait" in next && next.wait === "api") this.importedConntrack = false;
         if (next === "settled" || "wait" in next) return { next, done, ...(report ? { report } : {}) };
         // What a step was to make so must be so after it: else it would be done for ever.
         if (done.at(-1) === next.do) throw errors.HANDOVER_STEP_WITHOUT_EFFECT(next.do);
@@ -131,6 +136,13 @@ class NodeSwitchover implements Switchover {
     this.parts.kernel.close();
   }
 
+  /** Once for all steps up to the flip: a slow server makes each question cost seconds. */
+  private async asksApi(wanted: Dataplane): Promise<boolean> {
+    const { watchdog, apiAnswers } = this.parts;
+    if (wanted !== "BPF" || this.mode() === "Active" || watchdog.armed()) return true;
+    return (await apiAnswers?.()) ?? true;
+  }
+
   private keepTime(wanted: Dataplane): void {
     const now = this.parts.clock.now();
     const mode = this.mode();
@@ -141,7 +153,7 @@ class NodeSwitchover implements Switchover {
     } else this.drain = undefined;
   }
 
-  private async observe(model: DataplaneModel, facts: SwitchoverFacts): Promise<SwitchoverState> {
+  private async observe(model: DataplaneModel, facts: SwitchoverFacts): Promise<Omit<SwitchoverState, "apiAnswers">> {
     const { kernel: ground, proxy, watchdog, clock } = this.parts;
     const since = (at: number | undefined) => (at === undefined ? 0 : clock.now() - at);
     const left = since(this.leavingSince);
