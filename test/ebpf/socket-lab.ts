@@ -66,14 +66,14 @@ export class SocketLab {
     return lab;
   }
 
-  /** A life of the agent. */
-  async start(maps = "maps", before: string[] = []): Promise<void> {
+  /** A life of the agent. `cgroup`: where it looks for the node's group, unless it is there. */
+  async start(maps = "maps", before: string[] = [], cgroup = this.group): Promise<void> {
     const load = { pinDirectory: `${this.directory}/${maps}` };
     this.kernel.bpf.makePinDirectory(load.pinDirectory);
     const object = this.kernel.loadObject(objectBytes("socket"), load);
     this.object = object;
     this.dataplane = await EbpfServices.open({
-      ...{ kernel: this.kernel, netns: this.netns, cgroup: this.group, load },
+      ...{ kernel: this.kernel, netns: this.netns, cgroup, load },
       pinDirectory: this.directory,
       map: (name) => object.map(name),
       before: before.map((name) => `${this.directory}/${name}`),

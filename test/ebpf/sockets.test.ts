@@ -1,3 +1,5 @@
+import { mkdirSync, rmdirSync } from "node:fs";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fiveTupleLayout, nfConntrackEntryLayout, socketKeyLayout } from "../../src/gen/bpf/layout.gen.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
@@ -212,6 +214,25 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
     expect(await connected("10.96.0.53", 53)).toEqual(settled);
     expect(await udp("10.96.0.53", 53, "loose")).toEqual(loose);
     expect(await lab.dataplane.sweep()).toBe(0);
+  });
+
+  it("keep their hooks when the cgroup file system is no longer mounted, which is reported", async () => {
+    await lab.serve(service(WEB, ONE));
+    const web = await tcp("10.96.0.10");
+    await lab.stop();
+    const unmounted = join(lab.directory, "..", `${basename(lab.directory)}-cgroup`);
+    mkdirSync(unmounted);
+    try {
+      await lab.start("maps", [], unmounted);
+      await expect(lab.serve(service(WEB, ONE))).rejects.toThrow(/no cgroup2 is mounted there/);
+      expect(await tcp("10.96.0.10", 80, "unmounted")).toEqual(web);
+      await lab.stop();
+    } finally {
+      rmdirSync(unmounted);
+    }
+    await lab.start();
+    await lab.serve(service(WEB, ONE));
+    expect(await tcp("10.96.0.10", 80, "mounted again")).toEqual(web);
   });
 
   it("notice nothing of a release whose maps are others: services keep their numbers, clients their backends", async () => {

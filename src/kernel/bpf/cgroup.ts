@@ -1,5 +1,5 @@
 /** Groups of processes of the unified hierarchy, at which socket programs are attached. */
-import { mkdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmdirSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { kernelError } from "../errors.ts";
 import type { MountsPort } from "../netns/mounts-port.ts";
 import type { AttachType } from "./bpf-constants.ts";
@@ -18,13 +18,23 @@ export interface CgroupPort {
   attach(path: string, programs: readonly SocketProgram[]): Promise<BpfLink[]>;
 }
 
+const CGROUP2_MAGIC = 0x63677270;
+
 export type SocketProgram = readonly [AttachType, BpfProgram];
 
 export function realCgroup(mounts: MountsPort, bpf: BpfPort): CgroupPort {
   return {
     root: () => mounts.mounted().find(({ type }) => type === "cgroup2")?.path,
     create: (path) => inFileSystem(`cgroup ${path}`, () => void mkdirSync(path, { recursive: true })),
-    id: (path) => inFileSystem(`cgroup ${path}`, () => statSync(path, { bigint: true }).ino),
+    id: (path) => {
+      const { type, ino } = inFileSystem(`cgroup ${path}`, () => ({
+        type: statfsSync(path).type,
+        ino: statSync(path, { bigint: true }).ino,
+      }));
+      // An empty directory is left where the hierarchy was unmounted: its number would be taken for another cgroup's.
+      if (type !== CGROUP2_MAGIC) throw kernelError(`cgroup ${path}`, "EOPNOTSUPP", "no cgroup2 is mounted there");
+      return ino;
+    },
     remove: (path) => {
       try {
         rmdirSync(path);
