@@ -48,6 +48,8 @@ export interface ClusterOptions {
   port?: number;
   /** The cluster's keys from a former life; new ones otherwise. */
   keys?: ClusterKeys;
+  /** By version, a built checkout: real nodes run its programs under that version. Without one, ours run instead. */
+  releases?: Readonly<Record<string, string>>;
   /** Programs of the one image beyond our own, or in their place. */
   programs?: ProgramTable;
   /** What stands in front of the API server for everything outside this process. */
@@ -156,7 +158,7 @@ async function infrastructureOf(
   if (options.runtime !== "netns")
     return simulatedInfrastructure({ clock, ...(options.programs && { programs: options.programs }) });
   const { netnsInfrastructure } = await import("./netns-infrastructure.ts");
-  return await netnsInfrastructure({ name: options.name, profile, clock, log });
+  return await netnsInfrastructure({ name: options.name, profile, releases: options.releases ?? {}, clock, log });
 }
 
 async function startServer(options: ClusterOptions, profile: PlatformProfile, ground: Infrastructure) {

@@ -15,7 +15,7 @@ import { ServiceProxy } from "./runtime/netns/kube-proxy/service-proxy.ts";
 import { claim, removeAll } from "./runtime/netns/leftovers.ts";
 import { netnsRuntime } from "./runtime/netns/netns-runtime.ts";
 import { unpackImage } from "./runtime/netns/our-image.ts";
-import { placesOf } from "./runtime/netns/places.ts";
+import { placesOf, releaseDirectory } from "./runtime/netns/places.ts";
 import type { PodContext } from "./runtime/netns/real-pod.ts";
 import { createSegment, routerIn } from "./runtime/netns/segment.ts";
 import { ServiceListeners } from "./runtime/netns/service-listeners.ts";
@@ -25,6 +25,8 @@ import type { NodeSpec } from "./runtime/node-runtime.ts";
 export interface NetnsInfrastructureOptions {
   name: string;
   profile: PlatformProfile;
+  /** By version, a built checkout. */
+  releases: Readonly<Record<string, string>>;
   clock: Clock;
   log: Log;
 }
@@ -36,6 +38,7 @@ const API_PORT = 6443;
 export async function netnsInfrastructure({
   name,
   profile,
+  releases,
   clock,
   log,
 }: NetnsInfrastructureOptions): Promise<Infrastructure> {
@@ -49,6 +52,8 @@ export async function netnsInfrastructure({
   let attached: (AttachedCluster & { proxy: ServiceProxy }) | undefined;
   try {
     await unpackImage(places.image);
+    for (const [version, checkout] of Object.entries(releases))
+      await unpackImage(releaseDirectory(places.image, version), checkout);
     const segment = createSegment(kernel, places);
     const runtime = netnsRuntime({
       ...{ kernel, places, segment, hosts, also: outsideRoot(process.execPath) },
@@ -57,7 +62,7 @@ export async function netnsInfrastructure({
     });
     const doors = new ServiceListeners(kernel, () => runtime.pods());
     const worldOf = ({ client, proxy }: AttachedCluster & { proxy: ServiceProxy }): PodContext => ({
-      ...{ kernel, clock, log, hosts },
+      ...{ kernel, clock, log, hosts, releases: new Set(Object.keys(releases)) },
       references: referencesOf(client),
       token: (pod) => requestToken(client, pod),
       apiService: { host: addressIn(profile.serviceCidrs[0] as string, 1), port: 443 },

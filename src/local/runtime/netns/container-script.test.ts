@@ -7,6 +7,7 @@ const frame: ContainerFrame = {
   id: "abc",
   hostname: "pod-a",
   hosts: "127.0.0.1 localhost\n",
+  files: "/opt/vendor",
   mounts: [],
   workingDir: "/",
   command: ["sleep", "infinity"],

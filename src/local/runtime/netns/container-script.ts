@@ -6,6 +6,8 @@ export interface ContainerFrame {
   id: string;
   hostname: string;
   hosts: string;
+  /** Where the node has the files of the one image. */
+  files: string;
   mounts: readonly FrameMount[];
   workingDir: string;
   command: readonly string[];
@@ -28,7 +30,7 @@ export const STARTED_FD = 3;
  * What a process of a node runs to become a container: a file system of its own over the image, volumes mounted, and in the end the program
  * in its place. It runs on the node, in the network namespace of the pod.
  */
-export function containerScript({ id, hostname, hosts, mounts, workingDir, command }: ContainerFrame): string {
+export function containerScript({ id, hostname, hosts, files, mounts, workingDir, command }: ContainerFrame): string {
   const base = `/run/containers/${id}`;
   return [
     shellLine("mkdir", "-p", base),
@@ -38,7 +40,7 @@ export function containerScript({ id, hostname, hosts, mounts, workingDir, comma
     shellLine("cd", `${base}/root`),
     shellLine("mkdir", "-p", ".old", OUR_IMAGE.slice(1)),
     ...systemLines(),
-    shellLine("mount", "--rbind", OUR_IMAGE, OUR_IMAGE.slice(1)),
+    shellLine("mount", "--rbind", files, OUR_IMAGE.slice(1)),
     ...writeLines("etc/hosts", hosts),
     ...[...mounts].sort((a, b) => (a.to < b.to ? -1 : 1)).flatMap(mountLines),
     shellLine("hostname", hostname),

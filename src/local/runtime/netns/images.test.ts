@@ -20,6 +20,13 @@ it.each([
   expect(imageRun({ name: "main", ...container })).toMatchObject({ is: "process", command });
 });
 
+it("a release whose own programs are here runs them, and not ours", () => {
+  const container = { name: "main", image: "vendor:v3.20.0", command: ["vendor", "node"] };
+  const env = { VENDOR_VERSION: "v3.20.0" };
+  expect(imageRun(container, new Set(["v3.20.0"]))).toMatchObject({ env, files: "/opt/vendor/releases/v3.20.0" });
+  expect(imageRun({ ...container, image: ours }, new Set(["v3.20.0"]))).toMatchObject({ files: "/opt/vendor" });
+});
+
 it("kube-proxy is imitated, the platform's name server is simulated", () => {
   expect(
     imageRun({ name: "p", image: "registry.local/kube-proxy:v1.36.4", command: ["/usr/local/bin/kube-proxy"] }),

@@ -4,12 +4,13 @@ import type { Container } from "../../controllers/workload-types.ts";
 import { canRunInstead, ourProgram } from "../../programs/our-program.ts";
 import { ImageError } from "../node-runtime.ts";
 import { OUR_IMAGE } from "./node-script.ts";
+import { releaseDirectory } from "./places.ts";
 import { SYSTEM_PATH } from "./run-command.ts";
 import { isProgram } from "./why-not-real.ts";
 
 /** What a container is on real nodes. There is no registry: an image is a name, and all have the files of this machine. */
 export type ImageRun =
-  | { is: "process"; command: string[]; env: Record<string, string> }
+  | { is: "process"; command: string[]; env: Record<string, string>; files: string }
   /** Done for the node by the cluster itself. */
   | { is: "service-proxy" }
   /** Of the platform, and nothing here depends on it. */
@@ -17,16 +18,21 @@ export type ImageRun =
 
 export const CONTAINER_PATH = `${OUR_IMAGE}/bin:${SYSTEM_PATH}`;
 
+const NONE: ReadonlySet<string> = new Set();
 const SIMULATED = new Set(["coredns"]);
 
-export function imageRun(container: Container): ImageRun {
+/** `releases`: versions of other releases whose own programs are here. */
+export function imageRun(container: Container, releases: ReadonlySet<string> = NONE): ImageRun {
   const ours = ourProgram(container);
   const command = [...(container.command ?? []), ...(container.args ?? [])];
   if (ours) {
+    const env = { VENDOR_VERSION: ours.version };
+    if (releases.has(ours.version))
+      return { is: "process", command, env, files: releaseDirectory(OUR_IMAGE, ours.version) };
     if (!canRunInstead(ours)) {
       throw new ImageError(`image "${container.image}" is of release ${ours.version}; ${VERSION} is here`);
     }
-    return { is: "process", command, env: { VENDOR_VERSION: ours.version } };
+    return { is: "process", command, env, files: OUR_IMAGE };
   }
   const name = nameOf(container.image ?? "");
   if (name === vendorNames.serviceProxy.daemonSet) return { is: "service-proxy" };
@@ -43,7 +49,7 @@ export function imageRun(container: Container): ImageRun {
 }
 
 function plain(command: string[]): ImageRun {
-  return { is: "process", command, env: {} };
+  return { is: "process", command, env: {}, files: OUR_IMAGE };
 }
 
 /** `registry.local:5000/some/name:tag@digest` -> `name`. */

@@ -19,11 +19,10 @@ import { runCommand } from "./run-command.ts";
 const PACKAGES = ["koffi", "@koromix"];
 
 /**
- * The one image as a directory, from the release this process is of. A copy, since a checkout may be built again while programs that run
- * from it still load their parts.
+ * The one image as a directory, from the release this process is of or from another checkout. A copy, since a checkout may be built again
+ * while programs that run from it still load their parts.
  */
-export async function unpackImage(target: string): Promise<void> {
-  const root = packageRoot();
+export async function unpackImage(target: string, root: string = packageRoot()): Promise<void> {
   await buildIfStale(root);
   if (!existsSync(join(root, "dist/main.js"))) throw errors.OUR_IMAGE_INCOMPLETE(join(root, "dist/main.js"));
   copyTree(join(root, "dist"), join(target, "dist"));

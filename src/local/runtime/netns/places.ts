@@ -39,6 +39,11 @@ export function placesOf(cluster: string, cgroupRoot: string): Places {
   };
 }
 
+/** Where an image has the files of another release, which containers of that version see in place of its own. */
+export function releaseDirectory(image: string, version: string): string {
+  return `${image}/releases/${version}`;
+}
+
 /** The name of a pod's network namespace on its node; the same every time, so that a second attempt finds the first. */
 export function podNetns(uid: string): string {
   return `cni-${createHash("sha256").update(uid).digest("hex").slice(0, 24)}`;

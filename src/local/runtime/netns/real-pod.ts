@@ -24,6 +24,8 @@ export interface PodContext extends VolumeSources {
   log: Log;
   /** Lines of `/etc/hosts`. */
   hosts: string;
+  /** Versions of other releases whose own programs are here. */
+  releases: ReadonlySet<string>;
   /** The address of the `kubernetes` service. */
   apiService: { host: string; port: number };
   /** Serves the cluster's services on a node as the pod is configured; what it returns stops that. */
@@ -68,7 +70,7 @@ export class RealPod {
   }
 
   async run(container: Container, report: Report): Promise<ContainerRun> {
-    const image = imageRun(container);
+    const image = imageRun(container, this.#world.releases);
     const id = randomBytes(32).toString("hex");
     this.log(container.name).startRun();
     if (image.is === "process") await this.#start(container, id, image, report);
@@ -122,6 +124,7 @@ export class RealPod {
       id: id.slice(0, 12),
       hostname: hostname.slice(0, 63),
       hosts: `${this.#world.hosts}${podIPs.map((ip) => `${ip} ${hostname}\n`).join("")}`,
+      files: image.files,
       mounts,
       workingDir: (container["workingDir"] as string | undefined) ?? "/",
       command: image.command,

@@ -22,6 +22,7 @@ export class ServiceListeners {
   readonly #kernel: Kernel;
   readonly #pods: () => Iterable<RealPod>;
   readonly #doors = new Map<string, Server>();
+  #closed = false;
 
   constructor(kernel: Kernel, pods: () => Iterable<RealPod>) {
     this.#kernel = kernel;
@@ -30,6 +31,8 @@ export class ServiceListeners {
 
   resolver(store: () => Store | undefined): ResolveService {
     return (namespace, name, port) => {
+      // The API server ends later than its nodes, and still probes what it aggregates.
+      if (this.#closed) return undefined;
       const open = store();
       const find = () => open && this.#target(open, namespace, name, port);
       return find() && this.#door(`${namespace}/${name}:${port}`, find);
@@ -37,6 +40,7 @@ export class ServiceListeners {
   }
 
   close(): void {
+    this.#closed = true;
     for (const server of this.#doors.values()) server.close();
   }
 
