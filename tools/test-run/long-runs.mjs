@@ -34,6 +34,14 @@ export const LONG_RUNS = [
     minutes: 30,
   },
   {
+    name: "earlier-programs",
+    proves:
+      "programs of an earlier commit (EARLIER=COMMIT) are upgraded to this one under traffic, and its unfinished runs are ended",
+    files: ["test/upgrade/earlier-programs"],
+    env: { EARLIER_PROGRAMS: "full" },
+    minutes: 10,
+  },
+  {
     name: "proxy",
     proves: "kube-proxy that runs on beside eBPF, or that an add-on manager keeps, is reported and does no harm",
     files: ["test/netns/proxy-conflict", "test/netns/proxy-aks"],

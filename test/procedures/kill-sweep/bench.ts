@@ -33,7 +33,7 @@ export async function openBench(procedure: SweptProcedure): Promise<Bench> {
   const cluster = await startCluster({ name: "sweep", ...procedure.cluster });
   const proxy = await startCountingProxy(cluster);
   const programs = await procedure.programs?.(cluster);
-  const tool = openTool(kubeconfigFor("sweep", proxy.url, cluster.keys), programs?.folder);
+  const tool = openTool(kubeconfigFor("sweep", proxy.url, cluster.keys), { programs: programs?.folder });
   const close = async () => {
     tool.close();
     await programs?.close();

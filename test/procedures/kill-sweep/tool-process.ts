@@ -28,15 +28,25 @@ export interface Tool {
   close(): void;
 }
 
-/** The real executable with a kubeconfig and a state directory of its own, and the programs of this machine; those of a folder come first. */
-export function openTool(kubeconfig: string, programs = "/nowhere"): Tool {
-  const home = mkdtempSync(join(tmpdir(), "kill-sweep-"));
+export interface ToolOptions {
+  /** A folder whose programs come before those of this machine. */
+  programs?: string | undefined;
+  /** Default: this checkout's. */
+  executable?: string;
+  /** The state directory of another tool, shared with it. Default: one of its own. */
+  home?: string;
+}
+
+/** The real executable with a kubeconfig and a state directory, and the programs of this machine. */
+export function openTool(kubeconfig: string, options: ToolOptions = {}): Tool {
+  const { programs = "/nowhere", executable = resolve("bin/vendorctl") } = options;
+  const home = options.home ?? mkdtempSync(join(tmpdir(), "kill-sweep-"));
   const file = join(home, "kubeconfig");
   writeFileSync(file, kubeconfig);
   const env = { PATH: `${programs}:${process.env["PATH"] ?? ""}`, HOME: home, VENDORCTL_HOME: home, KUBECONFIG: file };
   const running = new Set<ChildProcess>();
   const start: Tool["start"] = (...args) => {
-    const child = spawn(process.execPath, [resolve("bin/vendorctl"), ...args], {
+    const child = spawn(process.execPath, [executable, ...args], {
       env,
       stdio: ["ignore", "pipe", "pipe"],
     });
