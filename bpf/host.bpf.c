@@ -59,6 +59,8 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 	if (frame != FRAME_IP)
 		return pass(w, hook, frame == FRAME_ARP ? PASS_ARP : PASS_OTHER_PROTOCOL);
 	enum reason bad = parse(skb, w, type);
+	if (!bad)
+		save_first_fragment(w);
 	struct workload *theirs = bpf_map_lookup_elem(&workloads, arrives(hook) ? &w->packet.dst : &w->packet.src);
 	if (!theirs && !has_policy(interface) && (bad || !needs_processing(w, hook, interface))) {
 		if (!bad && has_ports(w->packet.protocol) && is_loop(skb, w, hook, interface))

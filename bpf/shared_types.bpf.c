@@ -10,6 +10,7 @@
 
 EXPORT(struct five_tuple, five_tuple);
 EXPORT(struct conntrack_entry, entry);
+EXPORT(struct workload_share, workload_share);
 EXPORT(struct interface, interface);
 EXPORT(struct workload, workload);
 EXPORT(struct route_key, route_key);

@@ -26,6 +26,24 @@ INLINE enum reason check_source(struct __sk_buff *skb, struct work *w)
 	return DROP_SPOOFED_SOURCE;
 }
 
+/* Later fragments are looked up in one table of all pods: who floods it with first ones loses its own. */
+INLINE enum reason accept_fragment(struct work *w)
+{
+	struct workload_share *share = w->flags & WORK_FIRST_FRAGMENT ? share_of(w->ifindex) : 0;
+	if (share) {
+		__u64 second = bpf_ktime_get_ns() / SECOND;
+		if (share->fragment_second != second) {
+			share->fragment_second = second;
+			share->fragments = 0;
+		}
+		if (share->fragments >= fragments_per_second)
+			return DROP_FRAGMENT_LIMIT;
+		__sync_fetch_and_add(&share->fragments, 1);
+	}
+	save_first_fragment(w);
+	return REASON_NONE;
+}
+
 SEC("tc") int from_workload(struct __sk_buff *skb)
 {
 	const enum hook hook = HOOK_FROM_WORKLOAD;
@@ -54,6 +72,8 @@ SEC("tc") int from_workload(struct __sk_buff *skb)
 	/* In the tunnel it could claim any source, and behind a masquerade it would be a node's. */
 	if (frame == FRAME_IP && !reason && is_overlay_port(&w->packet))
 		reason = DROP_TUNNEL_SOURCE;
+	if (frame == FRAME_IP && !reason)
+		reason = accept_fragment(w);
 	if (reason >= FIRST_DROP)
 		return drop(w, hook, reason);
 	if (reason)
@@ -90,6 +110,7 @@ SEC("tc") int to_workload(struct __sk_buff *skb)
 	enum reason bad = parse(skb, w, type);
 	if (bad)
 		return drop(w, hook, bad);
+	save_first_fragment(w);
 	/* Only this node itself can be the pod's neighbour. */
 	if (is_neighbour_discovery(skb, w) && !w->from)
 		return pass(w, hook, PASS_NEIGHBOUR_DISCOVERY);

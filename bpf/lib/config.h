@@ -21,6 +21,8 @@ CONFIG(__u64, timeout_udp) = 120 * SECOND;
 CONFIG(__u64, timeout_icmp) = 10 * SECOND;
 CONFIG(__u64, timeout_other) = 600 * SECOND;
 CONFIG(__u64, timeout_fragment) = 30 * SECOND;
+/* First fragments of one pod in a second. A quarter of `fragments`, so that one pod alone evicts no entry that is younger than four seconds. */
+CONFIG(__u32, fragments_per_second) = 16384;
 /* Whether the kernel can put a packet straight into a pod (5.10), and send one on that still needs a neighbour (5.10). */
 CONFIG(__u8, has_redirect_peer) = 1;
 CONFIG(__u8, has_redirect_neigh) = 1;

@@ -40,11 +40,36 @@ INLINE struct conntrack_entry *find_reverse_entry(const struct work *w, const st
 	return !(other->flags & CT_NAT) || is_reverse_of(other, &w->packet) ? other : 0;
 }
 
-INLINE void delete_entries(const struct work *w, const struct conntrack_entry *entry)
+INLINE struct workload_share *share_of(__u32 ifindex)
 {
-	if (find_reverse_entry(w, entry))
+	return bpf_map_lookup_elem(&workload_shares, &ifindex);
+}
+
+/* Entries of a connection that the sender of the packet opened are gone, where it arrived. What others delete is counted by the agent. */
+INLINE void release_share(const struct work *w, int opened, int entries)
+{
+	struct workload_share *share = opened ? share_of(w->ifindex) : 0;
+	if (share)
+		__sync_fetch_and_add(&share->entries, -entries);
+}
+
+/* Returns how many there were. */
+INLINE int delete_entries(const struct work *w, const struct conntrack_entry *entry)
+{
+	int deleted = 1;
+	if (find_reverse_entry(w, entry)) {
 		bpf_map_delete_elem(&flows, &w->reply);
+		deleted = 2;
+	}
 	bpf_map_delete_elem(&flows, &w->packet);
+	return deleted;
+}
+
+/* At a hook where packets arrive. */
+INLINE void end_connection(const struct work *w, const struct conntrack_entry *entry)
+{
+	int opened = !(entry->flags & CT_REPLY);
+	release_share(w, opened, delete_entries(w, entry));
 }
 
 /* Whether packets of that entry are translated where they arrive and go past the stack: what looks so where it leaves is another flow's. */
@@ -81,11 +106,14 @@ INLINE struct conntrack_entry *find_entry(struct work *w, int leaving, __u64 now
 		return entry;
 	/* What policy ended makes room when policy allows what begins; a SYN that is denied leaves it. */
 	int stays = lives && entry->denied && !leaving;
+	int opened = !leaving && !(entry->flags & CT_REPLY);
+	int deleted = 0;
 	/* Where its answers came from it may be remembered, and must not be met by others. */
 	if (lives && entry->state == CT_CLOSING && (entry->flags & CT_NAT) && !stays)
-		bpf_map_delete_elem(&flows, &w->packet);
+		deleted = !bpf_map_delete_elem(&flows, &w->packet);
 	else if (!stays)
-		delete_entries(w, entry);
+		deleted = delete_entries(w, entry);
+	release_share(w, opened, deleted);
 	reverse(&w->reply, &w->packet);
 	return 0;
 }
@@ -197,15 +225,29 @@ INLINE int is_met_midstream(const struct work *w)
 	       !(w->flags & (WORK_NAT | WORK_EXTERNAL | WORK_FROM_HOST));
 }
 
-/* 0 when both directions are in the table, or the kernel has them. A translated flow of which only one were would be worse than none. */
-INLINE long create_entries(struct work *w, __u32 in_ifindex, __u32 length, __u64 now)
+/* One that is new is charged, one that is replaced was. */
+INLINE long write_entry(const struct five_tuple *key, const struct conntrack_entry *entry, struct workload_share *share)
 {
+	if (bpf_map_update_elem(&flows, key, entry, BPF_NOEXIST))
+		return bpf_map_update_elem(&flows, key, entry, BPF_ANY);
+	if (share)
+		__sync_fetch_and_add(&share->entries, 1);
+	return 0;
+}
+
+/*
+ * 0 when both directions are in the table, or the kernel has them. A translated flow of which only one were would be worse than none.
+ * `share`: of the pod that is charged; 0 is none.
+ */
+INLINE long create_entries(struct work *w, struct workload_share *share, __u64 now)
+{
+	__u32 in_ifindex = w->ifindex;
 	struct conntrack_entry *entry = &w->scratch.entry;
 	__u8 reply = w->flags & WORK_REPLY ? CT_REPLY : 0;
 	__builtin_memset(entry, 0, sizeof(*entry));
 	entry->last_seen = now;
 	entry->packets = 1;
-	entry->bytes = length;
+	entry->bytes = w->frame;
 	entry->approved_in = w->epoch_in;
 	entry->approved_out = w->epoch_out;
 	entry->out = w->out;
@@ -217,7 +259,7 @@ INLINE long create_entries(struct work *w, __u32 in_ifindex, __u32 length, __u64
 	/* Met in the middle: it was there before us. */
 	if (w->packet.protocol == IPPROTO_TCP && !(w->tcp_flags & TCP_SYN))
 		entry->state = CT_ESTABLISHED;
-	if (bpf_map_update_elem(&flows, &w->packet, entry, BPF_ANY))
+	if (write_entry(&w->packet, entry, share))
 		return -1;
 	if (is_met_midstream(w))
 		return 0;
@@ -236,7 +278,7 @@ INLINE long create_entries(struct work *w, __u32 in_ifindex, __u32 length, __u64
 		bpf_map_update_elem(&flows, &w->reply, entry, BPF_NOEXIST);
 		return 0;
 	}
-	if (!bpf_map_update_elem(&flows, &w->reply, entry, BPF_ANY))
+	if (!write_entry(&w->reply, entry, share))
 		return 0;
 	bpf_map_delete_elem(&flows, &w->packet);
 	return -1;

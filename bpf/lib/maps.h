@@ -22,7 +22,9 @@ MAP(routes, BPF_MAP_TYPE_LPM_TRIE, struct route_key, struct route, 262144, BPF_F
 MAP(ip_sets, BPF_MAP_TYPE_LPM_TRIE, struct set_key, struct set_member, 1048576, BPF_F_NO_PREALLOC);
 /* Written by the programs; the agent removes what is over. */
 MAP(flows, BPF_MAP_TYPE_LRU_HASH, struct five_tuple, struct conntrack_entry, 1000000, 0);
-MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 8192, 0);
+MAP(fragments, BPF_MAP_TYPE_LRU_HASH, struct fragment_key, struct fragment, 65536, 0);
+/* Of this node's pods: limits by the agent, counts by the programs. Not carried over to another layout: the agent counts again. */
+MAP(workload_shares, BPF_MAP_TYPE_HASH, __u32, struct workload_share, 4096, 0);
 MAP(frontends, BPF_MAP_TYPE_HASH, struct frontend_key, struct frontend, 262144, BPF_F_NO_PREALLOC);
 /* Cluster addresses of services: a port they do not have is refused. */
 MAP(cluster_addresses, BPF_MAP_TYPE_HASH, struct ip_address, struct cluster_address, 262144, BPF_F_NO_PREALLOC);

@@ -136,15 +136,25 @@ INLINE enum reason parse_transport_or_fragment(struct __sk_buff *skb, struct wor
 	enum reason bad = parse_transport(skb, w);
 	if (bad || !info->first)
 		return bad;
+	w->flags |= WORK_FIRST_FRAGMENT;
+	w->fragment_id = info->id;
+	return REASON_NONE;
+}
+
+/* For the fragments that follow. Only once the sender is known to be who it says: else a pod would write the ports of another's packets. */
+INLINE void save_first_fragment(struct work *w)
+{
 	struct fragment *value = &w->scratch.fragment;
+	if (!(w->flags & WORK_FIRST_FRAGMENT))
+		return;
+	__builtin_memset(value, 0, sizeof(*value));
 	value->seen = bpf_ktime_get_ns();
 	value->sport = w->packet.sport;
 	value->dport = w->packet.dport;
 	value->icmp_type = w->icmp_type;
 	value->icmp_code = w->icmp_code;
-	fragment_key_of(&w->scratch.fragment_key, w, info->id);
+	fragment_key_of(&w->scratch.fragment_key, w, w->fragment_id);
 	bpf_map_update_elem(&fragments, &w->scratch.fragment_key, value, BPF_ANY);
-	return REASON_NONE;
 }
 
 /* What the header says must be there must be there. Packets above 64 KiB, which only offloading makes, say 0. */

@@ -84,12 +84,27 @@ INLINE int send_on(struct __sk_buff *skb, struct work *w, enum hook hook, enum r
 	return forward(skb, w, hook, reason, pod);
 }
 
+/*
+ * The first packet of a connection that policy allows. A pod has a share of the table: what it opens beyond that is dropped, so that no other
+ * pod's entry is evicted for it.
+ */
+INLINE enum reason track(struct work *w, enum hook hook)
+{
+	struct workload_share *share = hook == HOOK_FROM_WORKLOAD && !(w->flags & WORK_REPLY) ? share_of(w->ifindex) : 0;
+	if (share && share->entries >= share->limit)
+		return DROP_WORKLOAD_LIMIT;
+	return create_entries(w, share, bpf_ktime_get_ns()) ? DROP_FLOWS_FULL : REASON_NONE;
+}
+
 INLINE int finish(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
 {
+	enum reason bad = REASON_NONE;
 	if (w->flags & WORK_KNOWN)
 		approve_entries(w);
-	else if (!(w->flags & WORK_UNTRACKED) && create_entries(w, w->ifindex, w->frame, bpf_ktime_get_ns()))
-		return drop(w, hook, DROP_FLOWS_FULL);
+	else if (!(w->flags & WORK_UNTRACKED))
+		bad = track(w, hook);
+	if (bad)
+		return drop(w, hook, bad);
 	emit_event(w, hook, reason);
 	return send_on(skb, w, hook, reason, 0);
 }
@@ -160,7 +175,7 @@ INLINE void revoke(struct work *w)
 	if ((w->flags & (WORK_KNOWN | WORK_NF_CONNTRACK)) == WORK_NF_CONNTRACK) {
 		w->epoch_in = 0;
 		w->epoch_out = 0;
-		create_entries(w, w->ifindex, w->frame, bpf_ktime_get_ns());
+		create_entries(w, 0, bpf_ktime_get_ns());
 	}
 	deny_entries(w);
 }
@@ -348,11 +363,11 @@ INLINE enum reason established_verdict(struct __sk_buff *skb, struct work *w, en
 	if (arrives(hook) && (draining || (entry->flags & CT_NF_CONNTRACK))) {
 		int found = find_nf_conntrack(skb, w, &w->packet);
 		if (draining && found && is_exported(w, entry)) {
-			delete_entries(w, entry);
+			end_connection(w, entry);
 			return PASS_GIVEN;
 		}
 		if ((entry->flags & CT_NF_CONNTRACK) && !found && !entry->denied) {
-			delete_entries(w, entry);
+			end_connection(w, entry);
 			return REASON_NONE;
 		}
 	}

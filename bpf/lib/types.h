@@ -77,6 +77,19 @@ struct conntrack_entry {
 };
 
 /*
+ * What a pod uses of the tables that all pods of the node share; the key is its interface. A connection is charged to the pod that opened it, and to
+ * no pod when it was opened elsewhere. The agent counts the entries again whenever it expires them, so that no error stays. Signed: an entry that was
+ * never counted may end.
+ */
+struct workload_share {
+	__s32 entries; /* in `flows`; most connections have two */
+	__s32 limit;
+	__u64 fragment_second;
+	__u32 fragments; /* first fragments in that second */
+	__u32 pad;
+};
+
+/*
  * Who answers for an address and port. A node port has the address 0.0.0.0 (as IPv4: ::ffff:0.0.0.0) or ::, which is every address
  * of this node. Ports are in host order.
  */
@@ -360,6 +373,8 @@ enum reason {
 	REJECT_HOP_LIMIT = 57,
 	REJECT_NO_PORT = 59,      /* a cluster address that has no such port */
 	DROP_FLOWS_MOVING = 60,   /* TCP in the middle of a flow that may be on its way here: it is sent again */
+	DROP_WORKLOAD_LIMIT = 61, /* the pod has its share of conntrack entries: it opens no more connections */
+	DROP_FRAGMENT_LIMIT = 62, /* the pod sends more fragmented packets than its share */
 	REJECT_UNKNOWN_FLOW = 58, /* TCP to a service, in the middle of a connection: its backend is unknown */
 	REASONS = 64,
 };
@@ -411,6 +426,7 @@ enum work_flag {
 	WORK_NF_CONNTRACK = 2048, /* as CT_NF_CONNTRACK */
 	WORK_HOST_NAT = 8192,     /* of this node itself, translated where it leaves */
 	WORK_EXTERNAL = 4096, /* from outside of the cluster */
+	WORK_FIRST_FRAGMENT = 16384, /* others follow, which have no transport header */
 };
 
 #define RULES_REMEMBERED 32
@@ -456,6 +472,7 @@ struct work {
 	__u32 pass_reason;  /* reason it goes on for, once policy allowed it */
 	__u32 reject_reason; /* reason the packet is answered for */
 	__u32 mtu;     /* that it would have had to fit */
+	__u32 fragment_id; /* with WORK_FIRST_FRAGMENT */
 	__u8 mac[6];
 	__u8 reply_mac[6];
 	/* Where policy programs put together what they look up. */

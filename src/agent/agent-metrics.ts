@@ -11,6 +11,8 @@ export interface AgentMetrics {
   ready: Gauge;
   mapEntries: Gauge;
   mapMost: Gauge;
+  workloadEntries: Gauge;
+  workloadLimit: Gauge;
   proxyConflicts: Counter;
   dataplaneMode: Gauge;
   servicesProven: Gauge;
@@ -29,6 +31,11 @@ export function agentMetrics(metrics: Metrics): AgentMetrics {
     drops: metrics.gauge("vendor_node_packets", "Packets since the programs were loaded, by hook and reason."),
     mapEntries: metrics.gauge("vendor_node_map_entries", "Entries of the BPF maps of Services and connections."),
     mapMost: metrics.gauge("vendor_node_map_max_entries", "How many entries each of those maps can have."),
+    workloadEntries: metrics.gauge(
+      "vendor_node_workload_conntrack_entries",
+      "Entries of a pod that has its share of a connection table, so that its new connections are dropped.",
+    ),
+    workloadLimit: metrics.gauge("vendor_node_workload_conntrack_limit", "How many entries such a pod may have."),
     proxyConflicts: metrics.counter(
       "vendor_node_service_proxy_conflicts_total",
       "How often kube-proxy wrote rules again that were removed.",

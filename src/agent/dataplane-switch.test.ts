@@ -51,6 +51,7 @@ class Node {
       },
       resync: async () => {},
       sweep: async () => ({ removed: [] }),
+      checkShares: async () => [],
       show: async () => ({ columns: [kind], rows: [] }),
       close: async () => {},
       remove: async () => {

@@ -2,7 +2,14 @@ import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
 import type { DataplaneAnnouncement, Refusal } from "../api/protocol/agent-report.ts";
 import type { ModelDelta } from "../calc/model.ts";
 import { ModelCopy } from "../calc/model-copy.ts";
-import type { ApplyReport, DataplaneDriver, SweepReport, Table, TableName } from "../dataplane/contract.ts";
+import type {
+  ApplyReport,
+  DataplaneDriver,
+  LimitedWorkload,
+  SweepReport,
+  Table,
+  TableName,
+} from "../dataplane/contract.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
 import type { Next } from "../dataplane/switchover/next-step.ts";
@@ -36,6 +43,8 @@ export interface DataplaneSwitch {
   removesProxyRules(): boolean;
   /** How full the maps are. */
   fill(): MapFill[];
+  /** Counts where that may be necessary; pods that have their share of a connection table. */
+  checkShares(): Promise<LimitedWorkload[]>;
   /** For people: what is wanted, what is so, what comes next. */
   state(): SwitchoverReport;
   close(): Promise<void>;
@@ -199,6 +208,14 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
   fill(): MapFill[] {
     const plane = this.switchover.dataplanes.get("BPF") as Partial<MeasuredDataplane> | undefined;
     return plane?.fill?.() ?? [];
+  }
+
+  checkShares(): Promise<LimitedWorkload[]> {
+    return this.inTurn(async () => {
+      const limited = [];
+      for (const plane of this.switchover.dataplanes.values()) limited.push(...(await plane.checkShares()));
+      return limited;
+    });
   }
 
   state(): SwitchoverReport {

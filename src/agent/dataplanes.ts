@@ -84,6 +84,7 @@ async function ebpfDataplane(
     },
     sweep: () => programs.sweep(),
     fill: () => programs.fill(),
+    checkShares: async () => [...(await programs.checkShares()), ...(await nat.checkShares())],
     show: (table) => programs.show(table),
     async close() {
       await programs.close();

@@ -24,6 +24,13 @@ export const errors = defineErrors({
     fix: () =>
       "run fewer Services, backends or connections on this node; vendor node show problems lists the full maps",
   },
+  WORKLOAD_CONNTRACK_LIMIT: {
+    args: ["pod", "table", "entries", "limit"],
+    say: (pod: string, table: string, entries: number, limit: number) =>
+      `pod ${pod} has ${entries} of at most ${limit} entries in ${table} of this node: new connections that it opens are dropped`,
+    fix: () =>
+      "find out why the pod opens so many connections; if they are legitimate, let it reuse connections, spread it over more nodes, or raise spec.workloadConntrackPercent of the DataplaneConfiguration",
+  },
   AGENT_NOT_READY: {
     args: ["why"],
     say: (why: string) => `the node's agent is not ready: ${why}`,

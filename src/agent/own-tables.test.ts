@@ -46,7 +46,18 @@ it("the table of problems names maps that are full, and none that are not", () =
     { map: "flows", entries: 999_700, max: 1_000_000 },
     { map: "affinities", entries: 40_000, max: 65_536 },
   ];
-  expect(problemsTable(new ModelCopy(), [], fill).rows).toEqual([
+  expect(problemsTable({ model: new ModelCopy(), failed: [], fill, limited: [] }).rows).toEqual([
     ["map flows", "AGENT_MAP_FULL", "BPF map flows has 999700 of at most 1000000 entries"],
+  ]);
+});
+
+it("the table of problems names the pod that fills a connection table", () => {
+  const limited = [{ id: "shop/loader", table: "conntrack" as const, entries: 249_990, limit: 250_000 }];
+  expect(problemsTable({ model: new ModelCopy(), failed: [], fill: [], limited }).rows).toEqual([
+    [
+      "pod shop/loader",
+      "WORKLOAD_CONNTRACK_LIMIT",
+      "pod shop/loader has 249990 of at most 250000 entries in conntrack of this node: new connections that it opens are dropped",
+    ],
   ]);
 });

@@ -1,5 +1,5 @@
 import type { DataplaneModel, ServiceBackend, ServicePort } from "../calc/model.ts";
-import type { ObjectOutcome, Table } from "../dataplane/contract.ts";
+import type { LimitedWorkload, ObjectOutcome, Table } from "../dataplane/contract.ts";
 import { isFull, type MapFill } from "../dataplane/ebpf/map-fill.ts";
 import type { SwitchoverReport } from "./dataplane-switch.ts";
 import { errors } from "./errors.ts";
@@ -72,12 +72,18 @@ function at(address: string, port: number): string {
   return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
-/** Objects that are not in effect: those that cannot be understood, and those the kernel would not take; and maps that are full. */
-export function problemsTable(
-  model: DataplaneModel,
-  failed: readonly ObjectOutcome[],
-  fill: readonly MapFill[],
-): Table {
+export interface NodeProblems {
+  model: DataplaneModel;
+  failed: readonly ObjectOutcome[];
+  fill: readonly MapFill[];
+  limited: readonly LimitedWorkload[];
+}
+
+/**
+ * Objects that are not in effect: those that cannot be understood, and those the kernel would not take; maps that are full; and pods that have
+ * their share of a connection table.
+ */
+export function problemsTable({ model, failed, fill, limited }: NodeProblems): Table {
   return {
     columns: ["object", "code", "problem"],
     rows: ordered([
@@ -90,6 +96,10 @@ export function problemsTable(
       ...fill.filter(isFull).map(({ map, entries, max }) => {
         const { code, message } = errors.AGENT_MAP_FULL(map, entries, max);
         return [`map ${map}`, code, message];
+      }),
+      ...limited.map(({ id, table, entries, limit }) => {
+        const { code, message } = errors.WORKLOAD_CONNTRACK_LIMIT(id, table, entries, limit);
+        return [`pod ${id}`, code, message];
       }),
     ]),
   };

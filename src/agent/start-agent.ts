@@ -39,6 +39,7 @@ import { type PodRecord, type PodRecords, podRecords } from "./pods/pod-records.
 import { rollbackWatchdog } from "./rollback-watchdog.ts";
 import { probeServices } from "./service-probe.ts";
 import { probeServicesForever, type ServiceProbeLoop } from "./service-probe-loop.ts";
+import { type ShareWatch, watchShares } from "./share-watch.ts";
 import { type WatchedObjects, watchObjects } from "./watch-objects.ts";
 
 /** What the agent stands on; a test brings a kernel and data planes of its own. */
@@ -144,13 +145,17 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     healthy: () => proving.noObjection(),
     onChange: () => changes.notify(),
   });
+  const shares = watchShares({
+    ...{ filter, metrics, clock, log, signal: stopping.signal },
+    onChange: () => changes.notify(),
+  });
   const upkeep = await objectsKnown(objects, stopping.signal, () =>
     startPeriodicTasks(
       periodicTasks(
         { ...parts, clock },
         {
           ...{ client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop, metrics },
-          reserveApiServers,
+          ...{ shares, reserveApiServers },
         },
       ),
       { clock, log, signal: stopping.signal },
@@ -168,7 +173,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     objects.pools.onChange(() => upkeep.current?.poke()),
   ];
   const turning = loop.run(stopping.signal);
-  const sockets = await openSockets({ config, pods, notReady, metrics, clock, log }, { filter, loop, records });
+  const sockets = await openSockets({ config, pods, notReady, metrics, clock, log }, { filter, loop, records, shares });
   return {
     notReady,
     stuck: () => loop.stuck(STUCK_MS) ?? stuckTasks(upkeep.current, clock),
@@ -180,7 +185,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       for (const end of ends) end();
       watch.close();
       await Promise.all(sockets.map((socket) => socket.close()));
-      await Promise.all([turning, upkeep.current?.done, proving.done, proxyCompat.done, objects.stop()]);
+      await Promise.all([turning, upkeep.current?.done, proving.done, proxyCompat.done, shares.done, objects.stop()]);
       proxyRules.close();
       await filter.close();
       await planes.network.close();
@@ -257,6 +262,7 @@ interface TaskParts {
   filter: DataplaneSwitch;
   proving: ServiceProbeLoop;
   kubeProxyCompat: KubeProxyCompat;
+  shares: ShareWatch;
   netlink: NetlinkPort;
   loop: ModelLoop;
   metrics: AgentMetrics;
@@ -351,6 +357,7 @@ function periodicTasks(
           servicesProven: proving.proven() && acting === "BPF",
           proxyRules,
           fullMaps,
+          limitedWorkloads: [...new Set(parts.shares.limited().map(({ id }) => id))].sort(),
         };
         if (reported === JSON.stringify(report)) return;
         if (config.podName === "") await client.get(NODES, { name: config.nodeName });
@@ -399,7 +406,12 @@ function together(filter: ModelTarget, network: ModelTarget): ModelTarget {
 
 async function openSockets(
   options: Parameters<typeof cniService>[0] & { config: AgentConfig },
-  { filter, loop, records }: { filter: DataplaneSwitch; loop: ModelLoop; records: PodRecords },
+  {
+    filter,
+    loop,
+    records,
+    shares,
+  }: { filter: DataplaneSwitch; loop: ModelLoop; records: PodRecords; shares: ShareWatch },
 ) {
   const { config } = options;
   const admin = adminService({
@@ -409,7 +421,11 @@ async function openSockets(
       pods: () => podsTable(records.list()),
       services: () => servicesTable(loop.model),
       settings: () => settingsTable(loop.model),
-      problems: () => problemsTable(loop.model, loop.problems(), filter.fill()),
+      problems: () =>
+        problemsTable({
+          ...{ model: loop.model, failed: loop.problems(), fill: filter.fill() },
+          limited: shares.limited(),
+        }),
       switchover: () => switchoverTable(filter.state()),
     },
   });

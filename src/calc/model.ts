@@ -321,6 +321,8 @@ export interface Settings {
   pools: { cidr: Net; natOutgoing: boolean }[];
   /** The address they take; null is the one the kernel would choose. */
   natOutgoingAddress: string | null;
+  /** How much of a connection table of the node connections that one pod opens may fill. */
+  workloadConntrackPercent: number;
   /** The rest as configured for this node: the default's fields, overridden by the node's own. */
   configuration: DataplaneConfiguration["spec"];
 }

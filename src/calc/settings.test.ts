@@ -26,6 +26,7 @@ const OTHER: Spec = {
   vxlanPort: 1,
   vxlanMTU: 1,
   vxlanMTUV6: 1,
+  workloadConntrackPercent: 1,
 };
 
 const ROOT = new URL("..", import.meta.url).pathname;

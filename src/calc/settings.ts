@@ -11,6 +11,8 @@ type Configuration = DataplaneConfiguration["spec"];
 const TCP = 6;
 
 const VXLAN = { vni: 4096, port: 4789 };
+/** Three pods that open as many connections as they can leave a quarter to all others. */
+const WORKLOAD_CONNTRACK_PERCENT = 25;
 
 /** Fields that agents, or the operator, act on. The others are accepted too, so that clusters can move here with what they have. */
 export const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
@@ -32,6 +34,7 @@ export const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
   "vxlanPort",
   "vxlanMTU",
   "vxlanMTUV6",
+  "workloadConntrackPercent",
 ]);
 
 /** Values that request the only behaviour there is: not to check reverse paths, to let the kernel track the node's connections, no floating IPs. */
@@ -75,6 +78,7 @@ export function settingsOf(
     ],
     pools: poolsOf(pools),
     natOutgoingAddress: configuration.natOutgoingAddress || null,
+    workloadConntrackPercent: configuration.workloadConntrackPercent ?? WORKLOAD_CONNTRACK_PERCENT,
     configuration: sorted(configuration),
   };
 }

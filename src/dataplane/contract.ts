@@ -12,6 +12,8 @@ export interface DataplaneDriver {
   /** Removes what an earlier life of ours left and nothing wants now. Only after a delta that was in sync: before, what is absent may only be late. */
   sweep(): Promise<SweepReport>;
   show(table: TableName): Promise<Table>;
+  /** Counts what pods use of the connection tables where that may be too much; those that have their share, and open no connections until some of their own end. */
+  checkShares(): Promise<LimitedWorkload[]>;
   /** Lets go; what is in the kernel stays and goes on working. */
   close(): Promise<void>;
   /** Takes everything of ours off the node. */
@@ -29,6 +31,19 @@ export interface ObjectOutcome {
   /** Absent: it is in effect. */
   failed?: CodedError;
 }
+
+/** A pod that has its share of a connection table of this node. */
+export interface LimitedWorkload {
+  /** `NAMESPACE/POD`. */
+  id: string;
+  /** The table of the eBPF programs, or the kernel's; or the ports of the node's address towards one destination. */
+  table: "conntrack" | "nf_conntrack" | "source ports";
+  entries: number;
+  limit: number;
+}
+
+/** From here on a pod counts as limited: entries that end and entries that begin would have it come and go. */
+export const LIMITED_FROM = 0.95;
 
 export interface SweepReport {
   /** What was removed, one line each. */

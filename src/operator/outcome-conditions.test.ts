@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Condition } from "../api/object.ts";
-import { degraded, notInstalled, type Outcome, progressing, ready, refused } from "./outcome.ts";
+import { degraded, degradedInPart, notInstalled, type Outcome, progressing, ready, refused } from "./outcome.ts";
 import { conditionsOf } from "./outcome-conditions.ts";
 
 const at = (now: string, generation = 1) => ({ main: "Available" as const, now: Date.parse(now), generation });
@@ -32,6 +32,11 @@ describe("what an outcome says", () => {
       "degraded",
       degraded("PodFailed", "y"),
       "Available=False(PodFailed) Progressing=False(PodFailed) Degraded=True(PodFailed)",
+    ],
+    [
+      "degraded",
+      degradedInPart("WorkloadLimited", "y"),
+      "Available=True(AllObjectsAvailable) Progressing=False(WorkloadLimited) Degraded=True(WorkloadLimited)",
     ],
   ])("%s", (_kind, outcome, conditions) => {
     if (outcome.kind === "absent") throw new TypeError("has no conditions");

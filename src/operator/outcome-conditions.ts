@@ -61,7 +61,7 @@ function conditionText(outcome: Exclude<Outcome, { kind: "absent" }>): {
     }
     case "degraded":
       return {
-        main: no(outcome.reason, outcome.message),
+        main: outcome.available ? yes("AllObjectsAvailable", outcome.message) : no(outcome.reason, outcome.message),
         progressing: no(outcome.reason),
         degraded: yes(outcome.reason, outcome.message),
       };

@@ -18,8 +18,15 @@ export type Outcome =
   /** An optional part that is not requested. */
   | { kind: "notInstalled"; message: string }
   | { kind: "progressing"; waitingFor: string; recheckMs?: number; computed?: InstallationSpec }
-  /** `retry`: look again soon though nothing we watch may change. */
-  | { kind: "degraded"; reason: string; message: string; retry: boolean; computed?: InstallationSpec };
+  /** `retry`: look again soon though nothing we watch may change. `available`: it concerns a part of the cluster, and the rest works. */
+  | {
+      kind: "degraded";
+      reason: string;
+      message: string;
+      retry: boolean;
+      available?: boolean;
+      computed?: InstallationSpec;
+    };
 
 export const ready = (message: string): Outcome => ({ kind: "ready", message });
 export const absent = (): Outcome => ({ kind: "absent" });
@@ -35,6 +42,12 @@ export const degraded = (reason: StatusReason | { code: string }, message: strin
   reason: typeof reason === "string" ? reason : reasonOf(reason.code),
   message,
   retry,
+});
+
+/** Some nodes or pods do not get what they ask for; the others do. */
+export const degradedInPart = (reason: StatusReason, message: string): Outcome => ({
+  ...{ kind: "degraded", reason, message, retry: false },
+  available: true,
 });
 
 /** What the user asked for cannot be done: named by its first problem, with every fix. Nothing was changed. `retry` as in an outcome. */

@@ -18,6 +18,8 @@ export interface AgentView {
   proxyConflict?: boolean;
   /** Maps of eBPF there that are full. */
   fullMaps?: readonly string[];
+  /** Pods there that have their share of a connection table, as `NAMESPACE/POD`. */
+  limitedWorkloads?: readonly string[];
   /** Its own data plane configuration keeps the node on the other data plane, as a switch in waves does for a while. */
   held: boolean;
 }
@@ -160,6 +162,7 @@ function viewAgent(node: string, pod: Pod | undefined): Omit<AgentView, "held"> 
     servicesProven,
     proxyRules,
     fullMaps,
+    limitedWorkloads,
   } = readAgentReport(pod?.metadata.annotations);
   return {
     node,
@@ -169,5 +172,6 @@ function viewAgent(node: string, pod: Pod | undefined): Omit<AgentView, "held"> 
     serviceRouting: servicesProven,
     proxyConflict: typeof proxyRules === "object",
     fullMaps,
+    limitedWorkloads,
   };
 }

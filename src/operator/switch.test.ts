@@ -137,6 +137,29 @@ describe("a switch of the data plane", () => {
     await say("flows, frontends");
     const status = await world.untilStatus("network", "Degraded", "MapFull");
     expect(status.message).toContain("full on node-1 (flows, frontends): ");
+    // One node of several: the network is there.
+    expect(status.available).toBe(true);
+    await say(null);
+    await world.untilStatus("network", "Available");
+  });
+
+  it("a pod that fills a connection table is named with its node, and the network stays available", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    await world.installation(STANDARD);
+    await world.untilStatus("network", "Available");
+    const agents = (await world.kubectl.list(PODS)).items as Pod[];
+    const agent = agents.find(
+      ({ spec, metadata }) => spec?.nodeName === "node-1" && metadata.name.startsWith("vendor-node"),
+    );
+    const say = (pods: string | null) =>
+      world.kubectl.patch(PODS, agent!.metadata, {
+        ...{ type: "merge", patch: { metadata: { annotations: { "vendor.io/limited-workloads": pods } } } },
+      });
+    await say("shop/loader");
+    const status = await world.untilStatus("network", "Degraded", "WorkloadLimited");
+    expect(status.message).toContain("open no more connections: shop/loader on node-1.");
+    expect(status.available).toBe(true);
     await say(null);
     await world.untilStatus("network", "Available");
   });

@@ -55,6 +55,34 @@ const acts = {
       listeners.set(name, state);
       server.listen({ port, host: "::" }, () => resolve(true));
     }),
+  // A TCP server that says everything again, to any number of clients.
+  echo: ({ port }) =>
+    new Promise((resolve) => {
+      const server = createServer((socket) => {
+        socket.on("error", () => socket.destroy());
+        socket.pipe(socket);
+      });
+      server.listen({ port, host: "::" }, () => resolve(true));
+    }),
+  // A datagram for each of so many connections: from several ports to many. How many could be sent.
+  flood: async ({ family, address, count, from }) => {
+    const senders = Array.from({ length: from }, () => createSocket(family === 6 ? "udp6" : "udp4"));
+    await Promise.all(senders.map((socket) => new Promise((resolve) => socket.bind({ port: 0 }, resolve))));
+    let sent = 0;
+    const send = (at) =>
+      new Promise((resolve) => {
+        senders[at % from].send("flood", 1024 + Math.floor(at / from), address, (error) => {
+          sent += error ? 0 : 1;
+          resolve();
+        });
+      });
+    const AT_ONCE = 256;
+    for (let first = 0; first < count; first += AT_ONCE) {
+      await Promise.all(Array.from({ length: Math.min(AT_ONCE, count - first) }, (_, at) => send(first + at)));
+    }
+    for (const socket of senders) socket.close();
+    return sent;
+  },
   connect: ({ name, address, port, patience }) =>
     new Promise((resolve) => {
       const socket = connect({ host: address, port });

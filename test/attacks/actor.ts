@@ -53,6 +53,16 @@ export class Actor {
     return this.order<boolean>({ do: "serve", name, port });
   }
 
+  /** A server that says everything again. */
+  echo(port: number): Promise<boolean> {
+    return this.order<boolean>({ do: "echo", port });
+  }
+
+  /** One datagram for each of so many connections, from so many ports; how many were sent. */
+  flood(family: 4 | 6, address: string, count: number, from: number): Promise<number> {
+    return this.order<number>({ do: "flood", family, address, count, from });
+  }
+
   connect(name: string, address: string, port: number, patience = 5_000): Promise<boolean> {
     return this.order<boolean>({ do: "connect", name, address, port, patience });
   }

@@ -148,6 +148,9 @@ class Run {
         return (this.mark & condition.bits) === condition.bits;
       case "established":
       case "establishedMidstream":
+      case "newConnection":
+      case "interfaceSet":
+      case "overRate":
       case "midstream":
       case "connectionMark":
         return false;

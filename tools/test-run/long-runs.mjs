@@ -84,6 +84,13 @@ export const LONG_RUNS = [
     minutes: 10,
   },
   {
+    name: "flood",
+    proves: "600,000 connections opened by one pod cost no other pod a connection, on both data planes",
+    files: ["test/attacks/flood.test", "test/attacks/flood-entries"],
+    env: { FLOOD: "full" },
+    minutes: 10,
+  },
+  {
     name: "agent-kills",
     proves: "an agent killed 50 times while policies are swapped never lets denied traffic pass",
     files: ["test/agent/lifecycle"],

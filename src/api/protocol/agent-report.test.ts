@@ -7,6 +7,7 @@ const NOTHING: AgentReport = {
   servicesProven: false,
   proxyRules: undefined,
   fullMaps: [],
+  limitedWorkloads: [],
 };
 
 describe("what an older agent wrote is read as it was meant", () => {
@@ -44,6 +45,11 @@ describe("what an older agent wrote is read as it was meant", () => {
       { "vendor.io/service-proxy-rules": "conflict: the service proxy wrote its rules again" },
       { proxyRules: { conflict: "the service proxy wrote its rules again" } },
     ],
+    [
+      "pods that fill a connection table",
+      { "vendor.io/limited-workloads": "default/loader, shop/web" },
+      { limitedWorkloads: ["default/loader", "shop/web"] },
+    ],
     ["full maps", { "vendor.io/full-maps": "flows, frontends" }, { fullMaps: ["flows", "frontends"] }],
   ])("%s", (_, annotations, expected) => {
     expect(readAgentReport(annotations)).toEqual({ ...NOTHING, ...expected });
@@ -67,6 +73,7 @@ describe("what an agent writes now", () => {
       servicesProven: false,
       proxyRules: { conflict: "the service proxy wrote its rules again" },
       fullMaps: ["flows", "frontends"],
+      limitedWorkloads: ["shop/web"],
     };
     expect(agentReportAnnotations(report)).toEqual({
       "vendor.io/programs": "refused: /usr/x is read-only",
@@ -75,6 +82,7 @@ describe("what an agent writes now", () => {
       "vendor.io/service-routing": null,
       "vendor.io/service-proxy-rules": "conflict: the service proxy wrote its rules again",
       "vendor.io/full-maps": "flows, frontends",
+      "vendor.io/limited-workloads": "shop/web",
     });
     expect(agentReportAnnotations({ ...NOTHING, programs: "loads", dataplane: "BPF", servicesProven: true })).toEqual({
       "vendor.io/programs": "loads",
@@ -83,6 +91,7 @@ describe("what an agent writes now", () => {
       "vendor.io/service-routing": "proven",
       "vendor.io/service-proxy-rules": null,
       "vendor.io/full-maps": null,
+      "vendor.io/limited-workloads": null,
     });
   });
 

@@ -20,6 +20,8 @@ const AGENT_ANNOTATIONS = {
   serviceProxyRules: "vendor.io/service-proxy-rules",
   /** Maps of eBPF that are full, one after the other: `flows, frontends`. */
   fullMaps: "vendor.io/full-maps",
+  /** Pods that have their share of a connection table: `default/loader, shop/web`. */
+  limitedWorkloads: "vendor.io/limited-workloads",
 } as const;
 
 /**
@@ -58,6 +60,8 @@ export interface AgentReport {
   proxyRules: "left alone" | { conflict: string } | undefined;
   /** BPF maps that are full, by name. */
   fullMaps: readonly string[];
+  /** Pods that open no connections because they have their share of a connection table, as `NAMESPACE/POD`. */
+  limitedWorkloads: readonly string[];
 }
 
 type Annotations = Readonly<Record<string, string>> | undefined;
@@ -72,7 +76,8 @@ export function readAgentReport(annotations: Annotations): AgentReport {
     dataplane: announcedDataplane(said),
     servicesProven: said[AGENT_ANNOTATIONS.serviceRouting] === "proven",
     proxyRules: readProxyRules(said[AGENT_ANNOTATIONS.serviceProxyRules]),
-    fullMaps: (said[AGENT_ANNOTATIONS.fullMaps] ?? "").split(", ").filter((map) => map !== ""),
+    fullMaps: readList(said[AGENT_ANNOTATIONS.fullMaps]),
+    limitedWorkloads: readList(said[AGENT_ANNOTATIONS.limitedWorkloads]),
   };
 }
 
@@ -85,7 +90,7 @@ export function announcedDataplane(annotations: Annotations): AgentReport["datap
 
 /** As annotations for a merge patch: null where there must be none. */
 export function agentReportAnnotations(report: AgentReport): Record<string, string | null> {
-  const { programs, dataplane, servicesProven, proxyRules, fullMaps } = report;
+  const { programs, dataplane, servicesProven, proxyRules, fullMaps, limitedWorkloads } = report;
   const refused = typeof programs === "object" ? programs.refused : undefined;
   return {
     [AGENT_ANNOTATIONS.programs]: refused ? `refused: ${refused.why}` : programs === "loads" ? "loads" : null,
@@ -94,8 +99,17 @@ export function agentReportAnnotations(report: AgentReport): Record<string, stri
     [AGENT_ANNOTATIONS.serviceRouting]: servicesProven ? "proven" : null,
     [AGENT_ANNOTATIONS.serviceProxyRules]:
       typeof proxyRules === "object" ? `conflict: ${proxyRules.conflict}` : (proxyRules ?? null),
-    [AGENT_ANNOTATIONS.fullMaps]: fullMaps.length === 0 ? null : fullMaps.join(", "),
+    [AGENT_ANNOTATIONS.fullMaps]: listText(fullMaps),
+    [AGENT_ANNOTATIONS.limitedWorkloads]: listText(limitedWorkloads),
   };
+}
+
+function readList(text: string | undefined): string[] {
+  return (text ?? "").split(", ").filter((item) => item !== "");
+}
+
+function listText(items: readonly string[]): string | null {
+  return items.length === 0 ? null : items.join(", ");
 }
 
 function readPrograms(text: string | undefined, code: string | undefined): AgentReport["programs"] {

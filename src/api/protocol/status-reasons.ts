@@ -28,6 +28,7 @@ const REASONS = {
   ServiceProxyMissing: "transient",
   ServiceProxyParked: "transient",
   MapFull: "transient",
+  WorkloadLimited: "transient",
   NameNotDefault: "transient",
   RequestFailed: "transient",
   SecondOperator: "transient",

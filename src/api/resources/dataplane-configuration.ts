@@ -123,6 +123,10 @@ const spec = object("How the node agent works.", {
     "Reject",
     "Disabled",
   ]),
+  workloadConntrackPercent: integer(
+    "How much of the node's conntrack tables connections that one pod opens may fill, in percent.",
+    { minimum: 1, maximum: 100 },
+  ),
   natOutgoingAddress: text("Address outgoing traffic takes instead of the node's."),
   nodePortRanges: list(
     "Ports that services may open on nodes.",

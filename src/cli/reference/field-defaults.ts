@@ -57,6 +57,7 @@ function dataplaneConfiguration(): Defaults {
     "spec.failsafeInboundHostPorts": ports(settings.failsafe.inbound),
     "spec.failsafeOutboundHostPorts": ports(settings.failsafe.outbound),
     "spec.natOutgoingAddress": "the node's address",
+    "spec.workloadConntrackPercent": String(settings.workloadConntrackPercent),
   };
 }
 

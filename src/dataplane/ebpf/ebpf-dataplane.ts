@@ -2,17 +2,27 @@ import type { DataplaneState } from "../../api/dataplane.ts";
 import type { ModelDelta, Net } from "../../calc/model.ts";
 import { ModelCopy } from "../../calc/model-copy.ts";
 import { addressOf, NetTable } from "../../calc/nets.ts";
-import { type CONFIGURATION, interfaceLayout, workloadLayout } from "../../gen/bpf/layout.gen.ts";
+import { type CONFIGURATION, INTERFACE_KIND, interfaceLayout, workloadLayout } from "../../gen/bpf/layout.gen.ts";
 import type { LoadOptions } from "../../kernel/bpf/object.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
 import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { CodedError } from "../../kit/errors.ts";
 import { parseAddress } from "../../kit/ip.ts";
-import type { ApplyReport, DataplaneDriver, ObjectOutcome, SweepReport, Table, TableName } from "../contract.ts";
+import {
+  type ApplyReport,
+  type DataplaneDriver,
+  LIMITED_FROM,
+  type LimitedWorkload,
+  type ObjectOutcome,
+  type SweepReport,
+  type Table,
+  type TableName,
+} from "../contract.ts";
 import { deletePodConntrack, deletePodNfConntrack } from "./conntrack/delete-pod-conntrack.ts";
-import { expireConntrack } from "./conntrack/expire-conntrack.ts";
+import { addressKey, expireConntrack } from "./conntrack/expire-conntrack.ts";
 import { ConntrackMigration, hasConntrack } from "./conntrack/migrate-conntrack.ts";
+import { WorkloadShares } from "./conntrack/workload-shares.ts";
 import { errors } from "./errors.ts";
 import { countLearnt, fillOf, type MapFill } from "./map-fill.ts";
 import { MapTable, wrapped } from "./map-table.ts";
@@ -79,6 +89,8 @@ export async function createEbpfDataplane(options: EbpfOptions): Promise<EbpfDat
 
 /** How our filters are known where there are no links; no brand, as pins have none. */
 const FILTER_NAME = "node_programs";
+/** A table that a pod floods has to be looked through to see what ended; not so often that this costs the pods' processors more than the flood. */
+const RECOUNT_MS = 10_000;
 
 interface HeldInterface {
   ifindex: number;
@@ -101,6 +113,7 @@ class KernelDataplane implements EbpfDataplane {
   private state: State | undefined;
   private services: EbpfServices | undefined;
   private counted: readonly MapFill[] = [];
+  private expiredAt = 0;
   /** Addresses whose pods are gone and whose conntrack entries may not be. */
   private readonly released = new Set<string>();
 
@@ -127,15 +140,26 @@ class KernelDataplane implements EbpfDataplane {
 
   async resync(): Promise<void> {
     if (!this.state) return;
-    const { tables, sets, clusterAddresses, programs } = this.state;
+    const { tables, sets, shares, clusterAddresses, programs } = this.state;
+    shares.resync();
     for (const table of Object.values(tables)) table.resync();
     clusterAddresses.resync();
     await sets.resync();
     for (const held of this.held.values()) held.attached = false;
     await this.realize();
     const map = (name: string) => programs.map(name);
-    const { left } = await expireConntrack(map("flows"), this.options.configuration ?? {});
-    this.counted = [fillOf(map("flows"), left), ...(await countLearnt(map))];
+    this.counted = [await this.expire(this.state), ...(await countLearnt(map))];
+  }
+
+  async checkShares(): Promise<LimitedWorkload[]> {
+    if (!this.state) return [];
+    const isDue = performance.now() - this.expiredAt > RECOUNT_MS;
+    // Of what is over, the programs take no notice, but it counts until it is removed.
+    if (isDue && this.limited(this.state).length > 0) {
+      const conntrack = await this.expire(this.state);
+      this.counted = this.counted.map((one) => (one.map === conntrack.map ? conntrack : one));
+    }
+    return this.limited(this.state);
   }
 
   async sweep(): Promise<SweepReport> {
@@ -290,6 +314,32 @@ class KernelDataplane implements EbpfDataplane {
     return { ...this.fit.load, pinDirectory: mapDirectory(pinDirectory), variables, maxEntries };
   }
 
+  private async expire({ programs, shares }: State): Promise<MapFill> {
+    const before = shares.read();
+    const flows = programs.map("flows");
+    const { left, opened } = await expireConntrack(flows, this.options.configuration ?? {}, this.podsByAddress());
+    shares.recount(opened, before);
+    this.expiredAt = performance.now();
+    return fillOf(flows, left);
+  }
+
+  private podsByAddress(): Map<string, number> {
+    const found = new Map<string, number>();
+    for (const { interfaceName, addresses } of this.model.endpoints.values()) {
+      const ifindex = this.held.get(interfaceName)?.ifindex;
+      if (ifindex !== undefined) for (const net of addresses) found.set(addressKey(netBytes(net).bytes), ifindex);
+    }
+    return found;
+  }
+
+  private limited({ shares }: State): LimitedWorkload[] {
+    const read = shares.read();
+    return [...this.model.endpoints.values()].flatMap(({ id, interfaceName }): LimitedWorkload[] => {
+      const share = read.get(this.held.get(interfaceName)?.ifindex ?? 0);
+      return share && share.entries >= share.limit * LIMITED_FROM ? [{ id, table: "conntrack", ...share }] : [];
+    });
+  }
+
   /** Ids of the sets whose members changed. */
   private async writeSets({ sets }: State): Promise<Set<string>> {
     const changed = new Set<string>();
@@ -340,7 +390,14 @@ class KernelDataplane implements EbpfDataplane {
     }
   }
 
-  private writeTables({ tables }: State, addresses: readonly InterfaceAddress[]): void {
+  private writeTables({ tables, shares, programs }: State, addresses: readonly InterfaceAddress[]): void {
+    const { maxEntries } = programs.map("flows").info;
+    const limit = Math.max(2, Math.floor((maxEntries * this.model.settings.workloadConntrackPercent) / 100));
+    const workloads = [...this.held.values()].filter(({ wanted }) => wanted.kind === INTERFACE_KIND.INTERFACE_WORKLOAD);
+    shares.wantOnly(
+      workloads.map(({ ifindex }) => ifindex),
+      limit,
+    );
     tables.workloads.wantOnly(
       [...this.model.endpoints.values()].flatMap(({ interfaceName, addresses }) => {
         const ifindex = this.held.get(interfaceName)?.ifindex;
@@ -443,6 +500,7 @@ class State {
   readonly clusterAddresses: ClusterAddresses;
   readonly policies: PolicyPrograms;
   readonly sets: SetMap;
+  readonly shares: WorkloadShares;
   readonly tables: Record<"interfaces" | "workloads" | "routes", MapTable>;
   private epoch: number;
   private retired: readonly number[] = [];
@@ -459,6 +517,7 @@ class State {
       ...{ policies: map("policies"), ip_sets: map("ip_sets") },
     });
     this.sets = new SetMap(map("ip_sets"));
+    this.shares = new WorkloadShares(map("workload_shares"));
     const tables = { interfaces: map("interfaces"), workloads: map("workloads"), routes: map("routes") };
     this.tables = {
       interfaces: new MapTable(tables.interfaces),

@@ -54,7 +54,9 @@ function readChain({ type, hook, prio }: ListedChain, rules: readonly ListedRule
 
 function readSet({ name, type, flags, elem = [] }: ListedSet, kind: "set" | "map"): NftSet {
   const types = Array.isArray(type) ? type : type.split(/\s*\.\s*/);
-  const elements = elem.map((item): [string, string] => {
+  // nft lists the flag `timeout`, which only dynamic sets of ours have; older releases leave `dynamic` out.
+  const dynamic = flags?.some((flag) => flag === "dynamic" || flag === "timeout") ?? false;
+  const elements = (dynamic ? [] : elem).map((item): [string, string] => {
     const [key, value] = kind === "map" ? (item as [unknown, unknown]) : [item, ""];
     return [keyText(key, types), verdictOf(value)];
   });
@@ -63,6 +65,7 @@ function readSet({ name, type, flags, elem = [] }: ListedSet, kind: "set" | "map
     kind,
     type: types.join(" . ") + (kind === "map" ? " : verdict" : ""),
     interval: flags?.includes("interval") ?? false,
+    ...(dynamic ? { dynamic } : {}),
     elements: new Map(elements),
   };
 }

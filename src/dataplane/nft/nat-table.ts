@@ -3,8 +3,10 @@ import { ModelCopy } from "../../calc/model-copy.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { NftPort } from "../../kernel/nft/nft-port.ts";
+import type { LimitedWorkload } from "../contract.ts";
 import { readActualRuleset } from "./actual-ruleset.ts";
 import { natOutgoing, overlayGuard } from "./base-chains.ts";
+import { ConnectionShares, withConnectionLimit } from "./connection-limit.ts";
 import { nodeSets } from "./desired-ruleset.ts";
 import type { Ruleset } from "./ruleset.ts";
 import { transaction, type Written } from "./transaction.ts";
@@ -14,6 +16,8 @@ import { transaction, type Written } from "./transaction.ts";
  * eBPF data plane, nothing else of nftables. While it exists, the kernel tracks connections and translates them.
  */
 export interface NatTable {
+  /** As the data plane's: what programs leave to the kernel, such as ICMP that is no echo, is in nf_conntrack only. */
+  checkShares(): Promise<LimitedWorkload[]>;
   apply(delta: ModelDelta): Promise<void>;
   resync(): Promise<void>;
   close(): void;
@@ -23,11 +27,13 @@ export interface NatTable {
 export function createNatTable({ kernel, table, netns }: { kernel: Kernel; table: string; netns?: Netns }): NatTable {
   const nft = kernel.nft(netns);
   const model = new ModelCopy();
+  const conntrack = kernel.conntrack(netns);
+  const shares = new ConnectionShares(conntrack);
   let written: Written | undefined;
   const write = async (): Promise<void> => {
     const found = written ?? readActualRuleset(await listed(nft, table));
     written = undefined;
-    const { commands, after } = transaction(table, wanted(model), found);
+    const { commands, after } = transaction(table, withConnectionLimit(wanted(model), shares.limit(model)), found);
     if (commands.length > 0) await nft.run(commands.join("\n"));
     written = after;
   };
@@ -37,11 +43,18 @@ export function createNatTable({ kernel, table, netns }: { kernel: Kernel; table
       const nodes = delta.nodes.set.length + delta.nodes.remove.length > 0;
       if (model.inSync && (delta.settings || nodes || !written)) await write();
     },
+    async checkShares() {
+      if (model.inSync && (await shares.check(model))) await write();
+      return shares.limited;
+    },
     async resync() {
       written = undefined;
       if (model.inSync) await write();
     },
-    close: () => nft.close(),
+    close() {
+      nft.close();
+      conntrack.close();
+    },
     async remove() {
       written = undefined;
       await nft.run(`add table inet ${table}\ndelete table inet ${table}`);

@@ -7,9 +7,10 @@ import type { NetlinkEvent, NetlinkPort } from "../../kernel/netlink/netlink-por
 import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { NftObject, NftPort } from "../../kernel/nft/nft-port.ts";
 import type { Watch } from "../../kernel/sys.ts";
-import type { ApplyReport, DataplaneDriver, SweepReport, Table, TableName } from "../contract.ts";
+import type { ApplyReport, DataplaneDriver, LimitedWorkload, SweepReport, Table, TableName } from "../contract.ts";
 import { readActualRuleset } from "./actual-ruleset.ts";
 import { EVERYTHING, type Touched, touchedBy } from "./affected-connections.ts";
+import { ConnectionShares, withConnectionLimit } from "./connection-limit.ts";
 import { desiredRuleset, type HostInterface } from "./desired-ruleset.ts";
 import { closeForeignForward, openForeignForward } from "./foreign-forward.ts";
 import { isOfPolicy } from "./policy-chains.ts";
@@ -37,6 +38,7 @@ class NftDataplane implements DataplaneDriver {
   private readonly nft: NftPort;
   private readonly netlink: NetlinkPort;
   private readonly conntrack: ConntrackPort;
+  private readonly shares: ConnectionShares;
   private readonly watch: Watch;
   private readonly model = new ModelCopy();
   /** Undefined: not looked yet, or not sure any more. */
@@ -56,6 +58,7 @@ class NftDataplane implements DataplaneDriver {
     this.nft = kernel.nft(netns);
     this.netlink = kernel.netlink(netns);
     this.conntrack = kernel.conntrack(netns);
+    this.shares = new ConnectionShares(this.conntrack);
     this.watch = this.netlink.monitor((event) => this.onEvent(event));
   }
 
@@ -81,6 +84,17 @@ class NftDataplane implements DataplaneDriver {
       const failed = await this.realize(EVERYTHING);
       if (failed) throw failed;
       await openForeignForward(this.nft, this.table);
+    });
+  }
+
+  checkShares(): Promise<LimitedWorkload[]> {
+    return this.inTurn(async () => {
+      if (!this.started) return [];
+      if (await this.shares.check(this.model)) {
+        const failed = await this.write();
+        if (failed) throw failed;
+      }
+      return this.shares.limited;
     });
   }
 
@@ -187,7 +201,8 @@ class NftDataplane implements DataplaneDriver {
   }
 
   private wanted(closed: ReadonlySet<string>) {
-    return desiredRuleset(this.model, { hostInterfaces: hostInterfaces(this.netlink), closed });
+    const rules = desiredRuleset(this.model, { hostInterfaces: hostInterfaces(this.netlink), closed });
+    return withConnectionLimit(rules, this.shares.limit(this.model));
   }
 
   private async listed(): Promise<NftObject[]> {

@@ -86,6 +86,14 @@ function conditionText(condition: Condition): string {
       return `iifname . ${FAMILY[condition.family].nft} saddr @${condition.set}`;
     case "interfacePair":
       return `iifname . oifname @${condition.set}`;
+    case "interfaceSet":
+      return `${INTERFACE[condition.way]} @${condition.set}`;
+    case "newConnection":
+      return "ct state new";
+    case "overRate": {
+      const { set, perSecond, burst } = condition;
+      return `update @${set} { iifname limit rate over ${perSecond}/second burst ${burst} packets }`;
+    }
     case "mark":
       return `meta mark & ${hex(condition.bits)} == ${hex(condition.bits)}`;
     case "established":

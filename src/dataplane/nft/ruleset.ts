@@ -29,6 +29,11 @@ export type Condition =
   | { on: "interfaceAddress"; family: IpFamily; set: string }
   /** Comes in and goes out by interfaces that are one member. */
   | { on: "interfacePair"; set: string }
+  | { on: "interfaceSet"; way: PacketDirection; set: string }
+  /** The first packet of a connection. */
+  | { on: "newConnection" }
+  /** More than so many of those that this condition is asked about, for each interface they come in by. The set keeps the counts. */
+  | { on: "overRate"; set: string; perSecond: number; burst: number }
   | { on: "mark"; bits: number }
   /** Part of a connection that was allowed. */
   | { on: "established" }
@@ -79,6 +84,8 @@ export interface NftSet {
   type: string;
   /** Whether members may be prefixes: such sets are slow to change, so only where they must be. */
   interval: boolean;
+  /** Rules write the elements, not we; one that no packet touches goes after a while. */
+  dynamic?: true;
   /** By key, in nft's text; of a map, the verdict. */
   elements: ReadonlyMap<string, string>;
 }

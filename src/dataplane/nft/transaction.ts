@@ -73,19 +73,26 @@ function isReshaped(wanted: Ruleset, written: Written): boolean {
     const there = written.chains.get(name);
     return there !== undefined && hookKey(there.base) !== hookKey(base);
   });
-  const set = [...wanted.sets.values()].some(({ name, kind, type, interval }) => {
-    const there = written.sets.get(name);
-    return there !== undefined && (there.kind !== kind || there.type !== type || there.interval !== interval);
+  const set = [...wanted.sets.values()].some((set) => {
+    const there = written.sets.get(set.name);
+    return there !== undefined && shapeOf(there) !== shapeOf(set);
   });
   return chain || set;
+}
+
+function shapeOf({ kind, type, interval, dynamic }: NftSet): string {
+  return JSON.stringify([kind, type, interval, dynamic ?? false]);
 }
 
 function hookKey(base: BaseHook | undefined): string {
   return base ? `${base.type} ${base.hook} ${base.priority}` : "";
 }
 
-function declaration({ type, interval }: NftSet): string {
-  return `{ type ${type};${interval ? " flags interval;" : ""} }`;
+/** Of a dynamic set: as many as there can be interfaces of pods, and how long one is kept that opens no connections. */
+const DYNAMIC = " size 65535; flags dynamic,timeout; timeout 1h;";
+
+function declaration({ type, interval, dynamic }: NftSet): string {
+  return `{ type ${type};${interval ? " flags interval;" : ""}${dynamic ? DYNAMIC : ""} }`;
 }
 
 function elementCommands(set: NftSet, there: NftSet | undefined, at: (kind: string, name: string) => string) {

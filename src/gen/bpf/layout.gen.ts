@@ -87,6 +87,34 @@ export const conntrackEntryLayout = {
   },
 } as const;
 
+export interface WorkloadShare {
+  entries: number;
+  limit: number;
+  fragmentSecond: bigint;
+  fragments: number;
+}
+
+export const workloadShareLayout = {
+  size: 24,
+  at: { entries: 0, limit: 4, fragmentSecond: 8, fragments: 16 },
+  read(bytes: Buffer): WorkloadShare {
+    return {
+      entries: bytes.readUInt32LE(0),
+      limit: bytes.readUInt32LE(4),
+      fragmentSecond: bytes.readBigUInt64LE(8),
+      fragments: bytes.readUInt32LE(16),
+    };
+  },
+  write(value: WorkloadShare): Buffer {
+    const bytes = Buffer.alloc(24);
+    bytes.writeUInt32LE(value.entries, 0);
+    bytes.writeUInt32LE(value.limit, 4);
+    bytes.writeBigUInt64LE(value.fragmentSecond, 8);
+    bytes.writeUInt32LE(value.fragments, 16);
+    return bytes;
+  },
+} as const;
+
 export interface Interface {
   kind: number;
   epoch: number;
@@ -299,6 +327,7 @@ export interface Work {
   passReason: number;
   rejectReason: number;
   mtu: number;
+  fragmentId: number;
   mac: Uint8Array;
   replyMac: Uint8Array;
   member: SetKey;
@@ -309,7 +338,7 @@ export interface Work {
 
 export const workLayout = {
   size: 1368,
-  at: { packet: 0, reply: 40, to: 80, policyTuple: 120, originalDst: 160, sport: 176, dport: 178, originalDport: 180, ipVersion: 182, icmpType: 183, icmpCode: 184, tcpFlags: 185, transport: 186, flags: 188, length: 192, frame: 196, segment: 200, ifindex: 204, from: 208, step: 212, stage: 216, verdict: 220, entry: 224, epochIn: 228, epochOut: 232, out: 236, outSlot: 240, path: 244, replyPath: 248, rulesHit: 252, mode: 256, service: 260, hook: 264, passReason: 268, rejectReason: 272, mtu: 276, mac: 280, replyMac: 286, member: 292, rules: 328, eventsSecond: 584, eventsLeft: 592 },
+  at: { packet: 0, reply: 40, to: 80, policyTuple: 120, originalDst: 160, sport: 176, dport: 178, originalDport: 180, ipVersion: 182, icmpType: 183, icmpCode: 184, tcpFlags: 185, transport: 186, flags: 188, length: 192, frame: 196, segment: 200, ifindex: 204, from: 208, step: 212, stage: 216, verdict: 220, entry: 224, epochIn: 228, epochOut: 232, out: 236, outSlot: 240, path: 244, replyPath: 248, rulesHit: 252, mode: 256, service: 260, hook: 264, passReason: 268, rejectReason: 272, mtu: 276, fragmentId: 280, mac: 284, replyMac: 290, member: 296, rules: 328, eventsSecond: 584, eventsLeft: 592 },
   read(bytes: Buffer): Work {
     return {
       packet: fiveTupleLayout.read(bytes.subarray(0, 40)),
@@ -348,9 +377,10 @@ export const workLayout = {
       passReason: bytes.readUInt32LE(268),
       rejectReason: bytes.readUInt32LE(272),
       mtu: bytes.readUInt32LE(276),
-      mac: bytes.subarray(280, 286),
-      replyMac: bytes.subarray(286, 292),
-      member: setKeyLayout.read(bytes.subarray(292, 324)),
+      fragmentId: bytes.readUInt32LE(280),
+      mac: bytes.subarray(284, 290),
+      replyMac: bytes.subarray(290, 296),
+      member: setKeyLayout.read(bytes.subarray(296, 328)),
       rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(328 + i * 8)),
       eventsSecond: bytes.readBigUInt64LE(584),
       eventsLeft: bytes.readBigUInt64LE(592),
@@ -394,9 +424,10 @@ export const workLayout = {
     bytes.writeUInt32LE(value.passReason, 268);
     bytes.writeUInt32LE(value.rejectReason, 272);
     bytes.writeUInt32LE(value.mtu, 276);
-    bytes.set(value.mac, 280);
-    bytes.set(value.replyMac, 286);
-    bytes.set(setKeyLayout.write(value.member), 292);
+    bytes.writeUInt32LE(value.fragmentId, 280);
+    bytes.set(value.mac, 284);
+    bytes.set(value.replyMac, 290);
+    bytes.set(setKeyLayout.write(value.member), 296);
     for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 328 + i * 8);
     bytes.writeBigUInt64LE(value.eventsSecond, 584);
     bytes.writeBigUInt64LE(value.eventsLeft, 592);
@@ -896,6 +927,8 @@ export const REASON = {
   REJECT_HOP_LIMIT: 57,
   REJECT_NO_PORT: 59,
   DROP_FLOWS_MOVING: 60,
+  DROP_WORKLOAD_LIMIT: 61,
+  DROP_FRAGMENT_LIMIT: 62,
   REJECT_UNKNOWN_FLOW: 58,
   REASONS: 64,
 } as const;
@@ -933,6 +966,7 @@ export const WORK_FLAG = {
   WORK_NF_CONNTRACK: 2048,
   WORK_HOST_NAT: 8192,
   WORK_EXTERNAL: 4096,
+  WORK_FIRST_FRAGMENT: 16384,
 } as const;
 
 /** What is fixed when the programs are loaded, with what it is unless told: times in nanoseconds, switches 0 or 1. */
@@ -944,6 +978,7 @@ export const CONFIGURATION = {
   timeout_icmp: 10000000000,
   timeout_other: 600000000000,
   timeout_fragment: 30000000000,
+  fragments_per_second: 16384,
   has_redirect_peer: 1,
   has_redirect_neigh: 1,
   has_ct_lookup: 0,
@@ -956,4 +991,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "065daa6834f0";
+export const LAYOUT_DIGEST = "f56ab7b30196";

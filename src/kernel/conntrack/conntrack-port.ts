@@ -70,7 +70,15 @@ export interface ConntrackFilter {
   readonly markMask?: number;
 }
 
+export interface ConntrackFill {
+  readonly entries: number;
+  /** Undefined: this kernel does not say. */
+  readonly max: number | undefined;
+}
+
 export interface ConntrackPort {
+  /** How many there are, without reading them. */
+  fill(): ConntrackFill;
   /** All of it may be large: read in pieces, the event loop runs between them. */
   list(filter?: ConntrackFilter): Promise<ConntrackEntry[]>;
   /** The flow that packets of this kind belong to, of either direction; so are all here. */

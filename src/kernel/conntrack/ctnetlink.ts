@@ -9,6 +9,7 @@ import {
   FLAGS,
   NESTED,
   nested,
+  readAttributes,
   u8,
   u16be,
   u32be,
@@ -25,7 +26,8 @@ import {
 } from "./conntrack-port.ts";
 
 const SUBSYSTEM = 1 << 8;
-const MESSAGE = { set: SUBSYSTEM, get: SUBSYSTEM | 1, remove: SUBSYSTEM | 2 } as const;
+const MESSAGE = { set: SUBSYSTEM, get: SUBSYSTEM | 1, remove: SUBSYSTEM | 2, fill: SUBSYSTEM | 5 } as const;
+const FILL = { entries: 1, max: 2 } as const;
 const TCP = 6;
 const NAT = { v4Min: 1, v4Max: 2, ports: 3, v6Min: 4, v6Max: 5 } as const;
 const NAT_PORTS = { min: 1, max: 2 } as const;
@@ -40,6 +42,14 @@ export function realConntrack(netns?: Netns): ConntrackPort {
   const openThere = () => (netns ? inside(netns.fd, open) : open());
   const socket = openThere();
   return {
+    fill: () => {
+      const { body } = socket.query("size of conntrack", MESSAGE.fill, header(0));
+      const attributes = readAttributes(body.subarray(header(0).length));
+      return {
+        entries: attributes.get(FILL.entries)?.readUInt32BE() ?? 0,
+        max: attributes.get(FILL.max)?.readUInt32BE(),
+      };
+    },
     list: async ({ family, mark, markMask = 0xffff_ffff } = {}) => {
       // A socket of its own: others may ask something between two pieces.
       const own = openThere();

@@ -15,6 +15,7 @@ export function fakeConntrack(namespace: FakeNamespace): ConntrackPort {
     );
   };
   return {
+    fill: () => ({ entries: namespace.conntrack.length, max: 262_144 }),
     list: async ({ family, mark, markMask = 0xffff_ffff } = {}) =>
       namespace.conntrack.filter(
         (flow) =>

@@ -32,6 +32,7 @@ export function agentReport(node: AgentNode, settings: AgentSettings, kind: Clus
     servicesProven: acts,
     proxyRules: undefined,
     fullMaps: [],
+    limitedWorkloads: [],
   });
 }
 

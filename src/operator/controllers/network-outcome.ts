@@ -7,7 +7,7 @@ import type { Effective } from "../effective.ts";
 import { ownedBy, whoChanged } from "../field-diff.ts";
 import { objectName } from "../managed-kinds.ts";
 import { type Observed, theOne } from "../observed.ts";
-import { degraded, type Outcome, progressing, ready } from "../outcome.ts";
+import { degraded, degradedInPart, type Outcome, progressing, ready } from "../outcome.ts";
 import { linuxNodes, type Phase, planDataplane, viewDataplane } from "../plan-dataplane.ts";
 import { RESTORE } from "../plan-service-proxy.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
@@ -38,7 +38,11 @@ export async function networkOutcome(
   const full = view.agents.flatMap(({ node, fullMaps = [] }) =>
     fullMaps.length > 0 ? [`${node} (${fullMaps.join(", ")})`] : [],
   );
-  if (full.length > 0) return mapsFull(full);
+  const limited = view.agents.flatMap(({ node, limitedWorkloads = [] }) =>
+    limitedWorkloads.map((pod) => `${pod} on ${node}`),
+  );
+  if (full.length > 0) return mapsFull(full, full.length < view.agents.length, limited);
+  if (limited.length > 0) return workloadsLimited(limited);
   const plane = wanted === "BPF" ? "eBPF" : "The nftables data plane";
   return ready(`${plane} runs on ${countOf(linuxNodes(observed).length, "node")}.${note ? ` ${note}` : ""}`);
 }
@@ -100,12 +104,24 @@ function refusedByNodes({ nodes, acting }: Extract<Phase, { at: "refused" }>): O
   return degraded(cgroup ? "CgroupPathNotWritable" : "EbpfProgramsRefused", message);
 }
 
-function mapsFull(nodes: readonly string[]): Outcome {
-  return degraded(
-    "MapFull",
+const SHOW_PROBLEMS = "kubectl -n vendor-system exec ds/vendor-node -- vendor node show problems";
+
+/** Nodes whose maps are not full serve all Services, and keep all connections. */
+function mapsFull(nodes: readonly string[], someAreNot: boolean, limited: readonly string[]): Outcome {
+  const culprits = limited.length > 0 ? ` Pods that open the most connections: ${named(limited)}.` : "";
+  const message = withFix(
+    `BPF maps are full on ${named(nodes)}: Services that do not fit are not served, and the least recently used connections are dropped. Run fewer Services, backends or connections on these nodes.${culprits}`,
+    SHOW_PROBLEMS,
+  );
+  return someAreNot ? degradedInPart("MapFull", message) : degraded("MapFull", message);
+}
+
+function workloadsLimited(pods: readonly string[]): Outcome {
+  return degradedInPart(
+    "WorkloadLimited",
     withFix(
-      `BPF maps are full on ${named(nodes)}: Services that do not fit are not served, and the least recently used connections are dropped. Run fewer Services, backends or connections on these nodes.`,
-      "kubectl -n vendor-system exec ds/vendor-node -- vendor node show problems",
+      `Pods have their share of a connection table of their node, and open no more connections: ${named(pods)}. All other pods are unaffected.`,
+      SHOW_PROBLEMS,
     ),
   );
 }

@@ -135,10 +135,11 @@ async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean
   if (pod.metadata.ownerReferences?.[0]?.name !== "vendor-node" || pod.metadata.deletionTimestamp) return;
   const node = nodes.find(({ metadata }) => metadata.name === pod.spec?.nodeName);
   const refusal = node?.metadata.annotations?.[REFUSE_PROGRAMS];
-  // As an agent of an older release speaks, which gives no code of its refusal. Full maps are for tests to report.
+  // As an agent of an older release speaks, which gives no code of its refusal. Full maps and limited pods are for tests to report.
   const {
     "vendor.io/full-maps": _,
     "vendor.io/programs-refusal": __,
+    "vendor.io/limited-workloads": ___,
     ...said
   } = agentReportAnnotations({
     programs: refusal ? { refused: { code: "EbpfProgramsRefused", why: refusal } } : "loads",
@@ -146,6 +147,7 @@ async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean
     servicesProven: bpf,
     proxyRules: undefined,
     fullMaps: [],
+    limitedWorkloads: [],
   });
   const now = pod.metadata.annotations ?? {};
   if (Object.entries(said).every(([key, value]) => (now[key] ?? null) === value)) return;
