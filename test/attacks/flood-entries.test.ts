@@ -4,7 +4,7 @@ import { kernelTime } from "../../src/kernel/kernel-time.ts";
 import { frame, TCP, tcp, udp, v4 } from "../ebpf/frames.ts";
 import { whyNoPrograms } from "../ebpf/kernel-needed.ts";
 import { OUTSIDE, POD_A, POD_B, REMOTE } from "../ebpf/packet-lab.ts";
-import { ServiceLab, servicePort } from "../ebpf/service-lab.ts";
+import { ANY_CLIENT, ServiceLab, servicePort } from "../ebpf/service-lab.ts";
 
 const missing = whyNoPrograms();
 const FULL = process.env["FLOOD"] === "full";
@@ -36,7 +36,7 @@ describe.skipIf(missing)(`a pod that floods the conntrack table${missing ? ` (${
   };
   const start = async () => {
     lab = await ServiceLab.open({}, { flows: FLOWS });
-    await lab.serve([WEB]);
+    await lab.serve([WEB], { rules: { ...ANY_CLIENT, settings: { workloadConntrackPercent: 25 } } });
     // What was opened before the table was emptied is counted no more.
     await lab.packets.dataplane.resync();
   };

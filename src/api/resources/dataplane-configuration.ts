@@ -124,7 +124,7 @@ const spec = object("How the node agent works.", {
     "Disabled",
   ]),
   workloadConntrackPercent: integer(
-    "How much of the node's conntrack tables connections that one pod opens may fill, in percent.",
+    "How much of the node's conntrack tables connections that one pod opens may fill, in percent; 100 is no limit.",
     { minimum: 1, maximum: 100 },
   ),
   natOutgoingAddress: text("Address outgoing traffic takes instead of the node's."),

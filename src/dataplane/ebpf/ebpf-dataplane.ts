@@ -43,6 +43,9 @@ import { showTable } from "./show.ts";
 import { STATE_NUMBERS, stateOfNumber } from "./state-number.ts";
 import { readVerdict, type VerdictEvent } from "./verdict-events.ts";
 
+/** More entries than any map has. */
+const UNLIMITED = 2 ** 31 - 1;
+
 export interface EbpfOptions {
   kernel: Kernel;
   /** On a BPF file system: everything of ours that outlives the process is below it, and nothing else is. */
@@ -392,7 +395,8 @@ class KernelDataplane implements EbpfDataplane {
 
   private writeTables({ tables, shares, programs }: State, addresses: readonly InterfaceAddress[]): void {
     const { maxEntries } = programs.map("flows").info;
-    const limit = Math.max(2, Math.floor((maxEntries * this.model.settings.workloadConntrackPercent) / 100));
+    const percent = this.model.settings.workloadConntrackPercent;
+    const limit = percent < 100 ? Math.max(2, Math.floor((maxEntries * percent) / 100)) : UNLIMITED;
     const workloads = [...this.held.values()].filter(({ wanted }) => wanted.kind === INTERFACE_KIND.INTERFACE_WORKLOAD);
     shares.wantOnly(
       workloads.map(({ ifindex }) => ifindex),

@@ -109,8 +109,10 @@ export class ConnectionShares {
   }
 }
 
+/** Undefined: no limit. */
 function entriesOf({ max }: ConntrackFill, { settings }: DataplaneModel): number | undefined {
-  return max && Math.max(1, Math.floor((max * settings.workloadConntrackPercent) / 100));
+  const percent = settings.workloadConntrackPercent;
+  return max && percent < 100 ? Math.max(1, Math.floor((max * percent) / 100)) : undefined;
 }
 
 function textOf({ entries, flooding }: ConnectionLimit): string {
