@@ -86,7 +86,7 @@ export const LONG_RUNS = [
   {
     name: "flood",
     proves: "600,000 connections opened by one pod cost no other pod a connection, on both data planes",
-    files: ["test/attacks/flood.test", "test/attacks/flood-entries"],
+    files: ["test/attacks/flood", "test/attacks/flood-entries"],
     env: { FLOOD: "full" },
     minutes: 10,
   },

@@ -17,6 +17,7 @@ const NOTHING_ELSE = {
   "vendor.io/programs-refusal": null,
   "vendor.io/service-proxy-rules": null,
   "vendor.io/full-maps": null,
+  "vendor.io/limited-workloads": null,
 };
 
 describe("what a simulated agent reports about its node", () => {
