@@ -125,7 +125,8 @@ function sysctlsBelow(directory: string): Sysctls {
 async function programsRefusal(kernel: Kernel): Promise<Refusal | undefined> {
   try {
     const { configuration, load } = fitToKernel(await kernel.features(), kernel.bpf);
-    for (const name of OBJECTS) kernel.loadObject(objectBytes(name), { ...load, variables: configuration }).close();
+    const options = { ...load, variables: configuration, smallestTables: true };
+    for (const name of OBJECTS) kernel.loadObject(objectBytes(name), options).close();
     return undefined;
   } catch (error) {
     const [first = ""] = (error instanceof Error ? error.message : String(error)).split("\n", 1);

@@ -26,6 +26,8 @@ export interface LoadOptions {
   readonly variables?: Variables;
   /** Larger or smaller than the object says. */
   readonly maxEntries?: Readonly<Record<string, number>>;
+  /** Tables as small as they can be: whether programs load does not depend on it, and the large ones take hundreds of megabytes. */
+  readonly smallestTables?: boolean;
   /** Maps that are there already, in place of the object's own. They stay the caller's, also when the object is closed. */
   readonly maps?: Readonly<Record<string, BpfMap>>;
   /** Only these programs; the rest of the object is not even verified. */
@@ -87,6 +89,9 @@ const UNTYPED: readonly MapType[] = [
   "ringBuffer",
 ];
 
+/** Types whose number of entries the verifier does not look at. Of arrays it does: an index within them needs no check. */
+const TABLES: readonly MapType[] = ["hash", "lruHash", "lpmTrie"];
+
 export function loadObject(bpf: BpfPort, bytes: Uint8Array, options: LoadOptions = {}): BpfObject {
   try {
     return loadParts(bpf, bytes, options);
@@ -136,7 +141,7 @@ class Loading implements BpfObject {
   load(): void {
     this.btfFd = this.loadTypes();
     for (const definition of [...declaredMaps(this.btf), ...variableMaps(this.btf, this.elf)]) {
-      const maxEntries = this.options.maxEntries?.[definition.name] ?? definition.maxEntries;
+      const maxEntries = this.entriesOf(definition);
       this.maps.set(
         definition.name,
         this.openMap({ ...definition, maxEntries, ...this.options.shapes?.[definition.name] }),
@@ -175,6 +180,11 @@ class Loading implements BpfObject {
     this.programs.clear();
     if (this.btfFd !== undefined) this.bpf.closeBtf(this.btfFd);
     this.btfFd = undefined;
+  }
+
+  private entriesOf({ name, type, maxEntries }: MapDefinition): number {
+    if (this.options.smallestTables && TABLES.includes(type)) return 1;
+    return this.options.maxEntries?.[name] ?? maxEntries;
   }
 
   /** Old kernels may not know a kind of type we use. Without types everything still works, but for names in logs and kernel functions. */
