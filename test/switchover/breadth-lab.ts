@@ -139,7 +139,7 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
           ...guarded.map((pod) => ({ host: addressOf(pod, family), port: PORT })),
           { host: ipOf("guarded", family), port: 80 },
         ]);
-        const args = ["knock", JSON.stringify({ doors, intervalMs: 10 })];
+        const args = ["knock", JSON.stringify({ doors, intervalMs: 25 })];
         const talker = await startTrafficProcess(pods["stranger"]!.netns, undefined, args);
         ends.push(talker.stop);
         return talker;

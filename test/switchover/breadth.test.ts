@@ -17,7 +17,7 @@ const LABS = FULL
       { proxy: "iptables", withoutLookup: "everywhere", idle: { there: 40_000, back: 0 } },
     ]
   : [{ proxy: "iptables", withoutLookup: "on node-3", idle: SHORT }];
-const INTERVAL_MS = FULL ? 100 : 200;
+const INTERVAL_MS = FULL ? 100 : 400;
 const MINUTES = 60_000;
 
 type Phase = "before" | "in eBPF" | "after";

@@ -6,7 +6,7 @@ import { allEnded, answeredMore, type LoadLab, loadLab, programsOf } from "./loa
 const why = whyNoNodes();
 const FULL = process.env["SERVICE_LOAD"] === "full";
 const LONG = FULL ? "" : " (a long run: npm run test:long -- load)";
-const PER_SECOND = FULL ? 2_000 : 400;
+const PER_SECOND = FULL ? 2_000 : 200;
 const KILLS = FULL ? 3 : 1;
 const SCALED = FULL ? 3 : 1;
 /** On every way, before and after whatever happens. */
