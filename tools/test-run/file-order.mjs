@@ -1,6 +1,7 @@
 import { relative } from "node:path";
 import { BaseSequencer } from "vitest/node";
 import { secondsOf } from "./durations.mjs";
+import { PROJECTS } from "./projects.mjs";
 import { randomFrom } from "./random.mjs";
 
 /** From here on a file that starts last would leave the other workers idle at the end of a run. */
@@ -10,8 +11,8 @@ const SLOW_SECONDS = 5;
 const JITTER = 0.25;
 
 /**
- * Files in random order, so that none comes to depend on the one before it, except that slow files start first,
- * the slowest ahead, so that all workers end together. A seed repeats the order.
+ * Files of a project in random order, so that none comes to depend on the one before it, except that slow files start
+ * first, the slowest ahead, so that all workers end together. A seed repeats the order.
  * @param {string[]} paths
  * @param {number} seed
  * @param {(path: string) => number} seconds
@@ -36,8 +37,9 @@ export class SlowFilesFirst extends BaseSequencer {
       const byPath = new Map(some.map((file) => [relative(root, file.moduleId), file]));
       return orderFiles([...byPath.keys()], sequence.seed, secondsOf).map((path) => byPath.get(path));
     };
-    // Files that share a process come last and together: vitest ends the process when a file comes that wants its own.
-    const isolated = (file) => file.project.config.isolate;
-    return [...ordered(files.filter(isolated)), ...ordered(files.filter((file) => !isolated(file)))];
+    // One project after the other, unit last: files share a process only with the next ones of their project, and short files fill the gaps.
+    const place = (name) => PROJECTS.findIndex((project) => project.name === name);
+    const names = [...new Set(files.map(({ project }) => project.name))].sort((a, b) => place(b) - place(a));
+    return names.flatMap((name) => ordered(files.filter(({ project }) => project.name === name)));
   }
 }

@@ -30,10 +30,10 @@ it("slow files of about the same length change places from run to run", () => {
   expect(firsts).toEqual(new Set(["a", "b"]));
 });
 
-it("files that share a process come last", async () => {
+it("one project follows the other, so that files share a process with those before them, unit last", async () => {
   const sequencer = new SlowFilesFirst({ config: { root: "/project", sequence: { seed: 3 } } });
-  const file = (path, isolate) => ({ moduleId: `/project/${path}`, project: { config: { isolate } } });
-  const files = [file("a", false), file("b", true), file("c", false), file("d", true)];
-  const order = (await sequencer.sort(files)).map(({ project }) => project.config.isolate);
-  expect(order).toEqual([true, true, false, false]);
+  const file = (path, name) => ({ moduleId: `/project/${path}`, project: { name } });
+  const files = [file("a", "unit"), file("b", "root"), file("c", "unit"), file("d", "cluster"), file("e", "root")];
+  const order = (await sequencer.sort(files)).map(({ project }) => project.name);
+  expect(order).toEqual(["root", "root", "cluster", "unit", "unit"]);
 });
