@@ -61,6 +61,12 @@ function installPackages() {
   const wanted = readJson("package-lock.json");
   // npm writes this file last, so it also tells an installation that was cut off from a complete one.
   if (packagesMatch(wanted, readJson("node_modules/.package-lock.json"))) return;
+  const unknown = withoutDigest(wanted, process.platform, process.arch);
+  if (unknown.length > 0)
+    throw new Problem(
+      `the lock file has no digest of ${unknown[0]}, so what npm would install for ${process.platform} ${process.arch} cannot be checked`,
+      "use Linux on x64 or arm64",
+    );
   say("setup: installing npm packages (once)");
   const done = run("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
   if (done.ok) return;
@@ -77,6 +83,14 @@ export function packagesMatch(wanted, installed) {
     const there = installed.packages[path];
     return path === "" || (there ? there.version === version : optional === true);
   });
+}
+
+/** Packages that npm would install on such a machine unchecked. Optional parts for other platforms are in every lock file. */
+export function withoutDigest({ packages }, platform, arch) {
+  const fits = (list, value) => list === undefined || list.includes(value);
+  return Object.entries(packages)
+    .filter(([path, { integrity, os, cpu }]) => path !== "" && !integrity && fits(os, platform) && fits(cpu, arch))
+    .map(([path]) => path.replace(/.*node_modules\//, ""));
 }
 
 function installPrograms() {
