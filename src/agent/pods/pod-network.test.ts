@@ -95,6 +95,8 @@ class Stage {
       },
       addressesOf: async () => [],
       repair: async () => {},
+      claimInUse: async () => {},
+      conflicts: () => [],
     };
   }
 }

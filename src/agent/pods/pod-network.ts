@@ -130,6 +130,7 @@ async function prepare(parts: PodNetworkParts, request: CniRequest, pod: KubeObj
     mtu: request.config.mtu || parts.mtu(),
     handle,
     addresses: parts.records.get(containerId, ifname)?.addresses ?? [],
+    ...(isHostLocal(request) && { hostLocal: true }),
     state: "adding",
   };
   parts.records.put(blank);
@@ -139,14 +140,19 @@ async function prepare(parts: PodNetworkParts, request: CniRequest, pod: KubeObj
   return record;
 }
 
+function isHostLocal({ config }: CniRequest): boolean {
+  return config.ipam?.type === "host-local";
+}
+
 async function assignAddresses(
   parts: PodNetworkParts,
-  { config, containerId, ifname }: CniRequest,
+  request: CniRequest,
   pod: KubeObject,
   handle: string,
 ): Promise<string[]> {
   const { namespace = "default", name } = pod.metadata;
-  if (config.ipam?.type === "host-local") {
+  if (isHostLocal(request)) {
+    const { containerId, ifname } = request;
     const { fromNodeCidrs } = await import("./node-cidrs.ts");
     const others = parts.records.list().filter((one) => one.containerId !== containerId || one.ifname !== ifname);
     const mine = parts.records.get(containerId, ifname)?.addresses ?? [];
