@@ -35,6 +35,7 @@ import { podsTable, problemsTable, servicesTable, settingsTable, switchoverTable
 import { type PeriodicTask, type PeriodicTasks, startPeriodicTasks } from "./periodic-tasks.ts";
 import { podMtu } from "./pod-mtu.ts";
 import { addressesOfNode } from "./pods/addresses-of-node.ts";
+import { notedDeletions } from "./pods/noted-deletions.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
 import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
 import { type PodRecord, type PodRecords, podRecords } from "./pods/pod-records.ts";
@@ -124,6 +125,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   void reserveApiServers();
   const pods = podNetwork({
     ...{ client, node: config.nodeName, ipam, records, loop, log },
+    notes: notedDeletions(config.directories.run),
     interfaces: podInterfaces(kernel, config.directories.sysctl),
     ...factsForPods(config, objects, netlink, loop),
   });
@@ -179,10 +181,14 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     objects.pools.onChange(() => upkeep.current?.poke()),
   ];
   const turning = loop.run(stopping.signal);
+  // Before the first ADD, which may use a container id again.
+  if (config.connectsPods) await pods.removeNoted();
   const sockets = await openSockets(
     { config, pods, notReady, metrics, clock, log },
     { filter, loop, records, shares, ipam },
   );
+  // A DEL that found no socket until now has written its note by now, or calls the socket next.
+  if (config.connectsPods) await pods.removeNoted();
   return {
     notReady,
     stuck: () => loop.stuck(STUCK_MS) ?? stuckTasks(upkeep.current, clock),
