@@ -103,6 +103,12 @@ export const errors = defineErrors({
     say: (address: string, by: string) => `address ${address} is taken by ${by}`,
     fix: () => "request another address, or delete what has this one",
   },
+  IPAM_ADDRESS_CONFLICT: {
+    args: ["address", "pod", "other"],
+    say: (address: string, pod: string, other: string) =>
+      `pod ${pod} has address ${address}, which is allocated to ${other}`,
+    fix: () => "delete one of the two pods; its replacement gets another address",
+  },
   IPAM_BUSY: {
     args: ["what"],
     say: (what: string) => `${what} was changed concurrently at every attempt`,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ModelCopy } from "../calc/model-copy.ts";
 import { plainServicePort } from "../calc/testing/service-port.ts";
-import { problemsTable, servicesTable } from "./own-tables.ts";
+import { type NodeProblems, problemsTable, servicesTable } from "./own-tables.ts";
 
 const SERVICE = plainServicePort({
   clusterBackends: [
@@ -41,23 +41,32 @@ it("the table of services says where each is asked, by which rules, and who answ
   });
 });
 
+const NONE: NodeProblems = { model: new ModelCopy(), failed: [], fill: [], limited: [], conflicts: [] };
+
 it("the table of problems names maps that are full, and none that are not", () => {
   const fill = [
     { map: "flows", entries: 999_700, max: 1_000_000 },
     { map: "affinities", entries: 40_000, max: 65_536 },
   ];
-  expect(problemsTable({ model: new ModelCopy(), failed: [], fill, limited: [] }).rows).toEqual([
+  expect(problemsTable({ ...NONE, fill }).rows).toEqual([
     ["map flows", "AGENT_MAP_FULL", "BPF map flows has 999700 of at most 1000000 entries"],
   ]);
 });
 
 it("the table of problems names the pod that fills a connection table", () => {
   const limited = [{ id: "shop/loader", table: "conntrack" as const, entries: 249_990, limit: 250_000 }];
-  expect(problemsTable({ model: new ModelCopy(), failed: [], fill: [], limited }).rows).toEqual([
+  expect(problemsTable({ ...NONE, limited }).rows).toEqual([
     [
       "pod shop/loader",
       "WORKLOAD_CONNTRACK_LIMIT",
       "pod shop/loader has 249990 of at most 250000 entries in conntrack of this node: new connections that it opens are dropped",
     ],
+  ]);
+});
+
+it("the table of problems names a pod whose address is allocated to another", () => {
+  const conflicts = [{ address: "10.0.0.7", pod: "shop/web", allocatedTo: "pod shop/late" }];
+  expect(problemsTable({ ...NONE, conflicts }).rows).toEqual([
+    ["pod shop/web", "IPAM_ADDRESS_CONFLICT", "pod shop/web has address 10.0.0.7, which is allocated to pod shop/late"],
   ]);
 });

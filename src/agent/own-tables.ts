@@ -3,6 +3,7 @@ import type { LimitedWorkload, ObjectOutcome, Table } from "../dataplane/contrac
 import { isFull, type MapFill } from "../dataplane/ebpf/map-fill.ts";
 import type { SwitchoverReport } from "./dataplane-switch.ts";
 import { errors } from "./errors.ts";
+import type { AddressConflict } from "./ipam/ipam.ts";
 import type { PodRecord } from "./pods/pod-records.ts";
 
 export function podsTable(records: readonly PodRecord[]): Table {
@@ -77,13 +78,14 @@ export interface NodeProblems {
   failed: readonly ObjectOutcome[];
   fill: readonly MapFill[];
   limited: readonly LimitedWorkload[];
+  conflicts: readonly AddressConflict[];
 }
 
 /**
- * Objects that are not in effect: those that cannot be understood, and those the kernel would not take; maps that are full; and pods that have
- * their share of a connection table.
+ * Objects that are not in effect: those that cannot be understood, and those the kernel would not take; maps that are full; pods that have
+ * their share of a connection table; and addresses of two pods.
  */
-export function problemsTable({ model, failed, fill, limited }: NodeProblems): Table {
+export function problemsTable({ model, failed, fill, limited, conflicts }: NodeProblems): Table {
   return {
     columns: ["object", "code", "problem"],
     rows: ordered([
@@ -100,6 +102,10 @@ export function problemsTable({ model, failed, fill, limited }: NodeProblems): T
       ...limited.map(({ id, table, entries, limit }) => {
         const { code, message } = errors.WORKLOAD_CONNTRACK_LIMIT(id, table, entries, limit);
         return [`pod ${id}`, code, message];
+      }),
+      ...conflicts.map(({ address, pod, allocatedTo }) => {
+        const { code, message } = errors.IPAM_ADDRESS_CONFLICT(address, pod, allocatedTo);
+        return [`pod ${pod}`, code, message];
       }),
     ]),
   };

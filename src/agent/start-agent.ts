@@ -23,6 +23,7 @@ import { cniService } from "./cni-service.ts";
 import type { AgentConfig } from "./config.ts";
 import { type DataplaneSwitch, dataplaneSwitch } from "./dataplane-switch.ts";
 import { type NodeDataplanes, OVERLAY } from "./dataplanes.ts";
+import { NOTHING_IN_USE } from "./ipam/addresses-in-use.ts";
 import { createIpam, type Ipam } from "./ipam/ipam.ts";
 import { type KubeProxyCompat, kubeProxyCompat } from "./kube-proxy-compat.ts";
 import { ModelLoop, type ModelTarget } from "./model-loop.ts";
@@ -33,6 +34,8 @@ import { tunnelAddresses } from "./node/tunnel-addresses.ts";
 import { podsTable, problemsTable, servicesTable, settingsTable, switchoverTable } from "./own-tables.ts";
 import { type PeriodicTask, type PeriodicTasks, startPeriodicTasks } from "./periodic-tasks.ts";
 import { podMtu } from "./pod-mtu.ts";
+import { addressesOfNode } from "./pods/addresses-of-node.ts";
+import { notedDeletions } from "./pods/noted-deletions.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
 import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
 import { type PodRecord, type PodRecords, podRecords } from "./pods/pod-records.ts";
@@ -100,13 +103,17 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   });
   const loop = new ModelLoop({ calculator, target: together(filter, planes.network), clock, log, metrics });
   const objects = watchObjects(client, calculator, () => loop.poke(), log);
+  const netlink = kernel.netlink();
+  const records = podRecords(join(config.directories.state, "pods"));
+  const nodeAddresses = addressesOfNode(config.nodeName, { records, netlink, pods: () => objects.pods.list() });
   const ipam = createIpam(client, config.nodeName, {
     blocks: () => objects.blocks.list(),
     affinities: () => objects.affinities.list(),
     configuration: () => objects.ipamConfigurations.get(vendorNames.singleton)?.spec,
+    pools: () => objects.pools.list(),
+    reservations: () => objects.reservations.list(),
+    inUse: () => (config.connectsPods ? nodeAddresses() : NOTHING_IN_USE),
   });
-  const netlink = kernel.netlink();
-  const records = podRecords(join(config.directories.state, "pods"));
   followRecords(records, calculator, () => loop.poke());
   const reserveApiServers = async () => {
     const addresses = await resolveHosts(apiServerNames(world.env));
@@ -118,6 +125,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   void reserveApiServers();
   const pods = podNetwork({
     ...{ client, node: config.nodeName, ipam, records, loop, log },
+    notes: notedDeletions(config.directories.run),
     interfaces: podInterfaces(kernel, config.directories.sysctl),
     ...factsForPods(config, objects, netlink, loop),
   });
@@ -173,7 +181,14 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     objects.pools.onChange(() => upkeep.current?.poke()),
   ];
   const turning = loop.run(stopping.signal);
-  const sockets = await openSockets({ config, pods, notReady, metrics, clock, log }, { filter, loop, records, shares });
+  // Before the first ADD, which may use a container id again.
+  if (config.connectsPods) await pods.removeNoted();
+  const sockets = await openSockets(
+    { config, pods, notReady, metrics, clock, log },
+    { filter, loop, records, shares, ipam },
+  );
+  // A DEL that found no socket until now has written its note by now, or calls the socket next.
+  if (config.connectsPods) await pods.removeNoted();
   return {
     notReady,
     stuck: () => loop.stuck(STUCK_MS) ?? stuckTasks(upkeep.current, clock),
@@ -331,6 +346,7 @@ function periodicTasks(
   let reported: string | undefined;
   return [
     { name: "unfinished claims", run: () => ipam.repair() },
+    { name: "addresses in use", run: () => ipam.claimInUse() },
     {
       name: "node",
       async run() {
@@ -411,7 +427,8 @@ async function openSockets(
     loop,
     records,
     shares,
-  }: { filter: DataplaneSwitch; loop: ModelLoop; records: PodRecords; shares: ShareWatch },
+    ipam,
+  }: { filter: DataplaneSwitch; loop: ModelLoop; records: PodRecords; shares: ShareWatch; ipam: Ipam },
 ) {
   const { config } = options;
   const admin = adminService({
@@ -424,7 +441,7 @@ async function openSockets(
       problems: () =>
         problemsTable({
           ...{ model: loop.model, failed: loop.problems(), fill: filter.fill() },
-          limited: shares.limited(),
+          ...{ limited: shares.limited(), conflicts: ipam.conflicts() },
         }),
       switchover: () => switchoverTable(filter.state()),
     },

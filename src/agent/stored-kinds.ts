@@ -2,6 +2,7 @@ import { vendorNames } from "../api/names.ts";
 import { groupVersion, type KubeObject, type ResourceKind } from "../api/object.ts";
 import { clusterInformation } from "../api/resources/cluster-information.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
+import { type IPReservation, ipReservation } from "../api/resources/ip-reservation.ts";
 import { blockAffinity, type IPAMBlock, ipamBlock, ipamConfiguration, ipamHandle } from "../api/resources/ipam.ts";
 import { type ObjectOf, placesOf, type Resource } from "../api/resources/resource.ts";
 
@@ -12,12 +13,14 @@ export const IPAM_BLOCKS = stored(ipamBlock);
 export const BLOCK_AFFINITIES = stored(blockAffinity);
 export const IPAM_HANDLES = stored(ipamHandle);
 export const IPAM_CONFIGURATIONS = stored(ipamConfiguration);
+export const IP_RESERVATIONS = stored(ipReservation);
 export const CLUSTER_INFORMATION = stored(clusterInformation);
 
 export type Block = KubeObject & IPAMBlock;
 export type Affinity = KubeObject & ObjectOf<typeof blockAffinity>;
 export type Handle = KubeObject & ObjectOf<typeof ipamHandle>;
 export type IpamConfiguration = KubeObject & ObjectOf<typeof ipamConfiguration>;
+export type Reservation = KubeObject & IPReservation;
 export type Pool = KubeObject & IPPool;
 
 /** The head of a new object. */

@@ -6,7 +6,15 @@ import type { Client } from "../cluster/client.ts";
 import { createInformer, type Informer } from "../cluster/informer.ts";
 import { slimReading } from "../cluster/slim-reading.ts";
 import type { Log } from "../kit/log.ts";
-import { type Affinity, type Block, IPAM_CONFIGURATIONS, type IpamConfiguration, type Pool } from "./stored-kinds.ts";
+import {
+  type Affinity,
+  type Block,
+  IP_RESERVATIONS,
+  IPAM_CONFIGURATIONS,
+  type IpamConfiguration,
+  type Pool,
+  type Reservation,
+} from "./stored-kinds.ts";
 
 /** Everything the agent follows of its cluster, one copy of each kind. What it knows it keeps while the API server is away. */
 export interface WatchedObjects {
@@ -17,6 +25,7 @@ export interface WatchedObjects {
   blocks: Informer<Block>;
   affinities: Informer<Affinity>;
   ipamConfigurations: Informer<IpamConfiguration>;
+  reservations: Informer<Reservation>;
   endpointSlices: Informer<KubeObject>;
   /** Kinds whose first list is not in yet. */
   waitingFor(): string[];
@@ -49,6 +58,7 @@ export function watchObjects(client: Client, calculator: Calculator, changed: ()
     });
   }
   const ipamConfigurations = follow(IPAM_CONFIGURATIONS) as unknown as Informer<IpamConfiguration>;
+  const reservations = follow(IP_RESERVATIONS) as unknown as Informer<Reservation>;
   const of = <T extends KubeObject>(name: InputName) => inputs.get(name) as unknown as Informer<T>;
   const synced = Promise.all(all.map((informer) => informer.synced)).then(() => {
     calculator.inSync();
@@ -62,6 +72,7 @@ export function watchObjects(client: Client, calculator: Calculator, changed: ()
     blocks: of("blocks"),
     affinities: of("affinities"),
     ipamConfigurations,
+    reservations,
     endpointSlices: of("endpointSlices"),
     waitingFor: () => [...waiting],
     synced,

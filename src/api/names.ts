@@ -81,6 +81,7 @@ export type Noun =
   | "tier"
   | "profile"
   | "ipPool"
+  | "ipReservation"
   | "clusterInformation"
   | "ipamBlock"
   | "blockAffinity"
@@ -159,6 +160,7 @@ export const vendorNames: Names = {
     tier: { kind: "Tier", plural: "tiers", shortNames: [] },
     profile: { kind: "Profile", plural: "profiles", shortNames: [] },
     ipPool: { kind: "IPPool", plural: "ippools", shortNames: ["pool"] },
+    ipReservation: { kind: "IPReservation", plural: "ipreservations", shortNames: [] },
     clusterInformation: { kind: "ClusterInformation", plural: "clusterinformations", shortNames: ["clusterinfo"] },
     ipamBlock: { kind: "IPAMBlock", plural: "ipamblocks", shortNames: [] },
     blockAffinity: { kind: "BlockAffinity", plural: "blockaffinities", shortNames: [] },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { CniAnswer, CniRequest, CniResult } from "../api/protocol/cni.ts";
+import type { CniAnswer, CniDeletion, CniRequest, CniResult } from "../api/protocol/cni.ts";
 import { readPluginEnv } from "./config.ts";
 import { runPlugin } from "./plugin.ts";
 
@@ -27,15 +27,18 @@ async function call(
   env: Partial<typeof ENV>,
   config: object | string,
   answer: CniAnswer | Error = { result: RESULT },
-): Promise<{ exitCode: number; output: Record<string, unknown>; asked: CniRequest[] }> {
+): Promise<{ exitCode: number; output: Record<string, unknown>; asked: CniRequest[]; noted: CniDeletion[] }> {
   const asked: CniRequest[] = [];
+  const noted: CniDeletion[] = [];
   const input = typeof config === "string" ? config : JSON.stringify({ name: "vendor", type: "vendor", ...config });
-  const { exitCode, output } = await runPlugin(readPluginEnv({ ...ENV, ...env }), input, async (_socket, request) => {
+  const ask = async (_socket: string, request: CniRequest) => {
     asked.push(request);
     if (answer instanceof Error) throw answer;
     return answer;
-  });
-  return { exitCode, output: output ? (JSON.parse(output) as Record<string, unknown>) : {}, asked };
+  };
+  const note = (_socket: string, deletion: CniDeletion) => void noted.push(deletion);
+  const { exitCode, output } = await runPlugin(readPluginEnv({ ...ENV, ...env }), input, ask, note);
+  return { exitCode, output: output ? (JSON.parse(output) as Record<string, unknown>) : {}, asked, noted };
 }
 
 describe("the plugin", () => {
@@ -66,13 +69,38 @@ describe("the plugin", () => {
 
   it.each([
     ["an agent that is down", "ADD", 11],
-    ["an agent that is down, on removal", "DEL", 11],
+    ["an agent that does not answer, on removal", "DEL", 11],
     ["an agent that is down, asked for its status", "STATUS", 50],
   ])("%s: %s fails with code %d", async (_case, command, code) => {
     const down = new Error("connect ECONNREFUSED");
     const { exitCode, output } = await call({ CNI_COMMAND: command }, { cniVersion: "1.1.0" }, down);
     expect(exitCode).toBe(1);
     expect(output).toMatchObject({ code, details: "connect ECONNREFUSED" });
+  });
+
+  it("removal without an agent succeeds, and is noted for the next one", async () => {
+    const down = Object.assign(new Error("connect ENOENT"), { code: "ENOENT" });
+    const { exitCode, output, asked, noted } = await call({ CNI_COMMAND: "DEL" }, { cniVersion: "1.1.0" }, down);
+    expect([exitCode, output, noted]).toEqual([0, {}, [{ containerId: "abc", ifname: "eth0" }]]);
+    expect(asked).toHaveLength(2);
+    expect(await call({}, { cniVersion: "1.1.0" }, down)).toMatchObject({
+      exitCode: 1,
+      output: { code: 11 },
+      noted: [],
+    });
+  });
+
+  it("removal is requested again after it was noted: the agent may have read the notes before", async () => {
+    const happened: string[] = [];
+    const ask = async () => {
+      happened.push("request");
+      if (happened.length === 1) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+      return {};
+    };
+    const input = JSON.stringify({ name: "vendor", type: "vendor", cniVersion: "1.1.0" });
+    const env = readPluginEnv({ ...ENV, CNI_COMMAND: "DEL" });
+    expect(await runPlugin(env, input, ask, () => void happened.push("note"))).toEqual({ output: "", exitCode: 0 });
+    expect(happened).toEqual(["request", "note", "request"]);
   });
 
   it("passes on the agent's own code", async () => {

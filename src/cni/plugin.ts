@@ -4,6 +4,7 @@ import {
   CNI_VERSIONS,
   type CniAnswer,
   type CniConfig,
+  type CniDeletion,
   type CniError,
   type CniRequest,
 } from "../api/protocol/cni.ts";
@@ -18,13 +19,21 @@ export interface PluginEnd {
 
 export type RequestAgent = (socket: string, request: CniRequest, timeoutMs: number) => Promise<unknown>;
 
+/** Leaves a note for the next agent, next to the socket where it will listen: an interface whose DEL found no agent. */
+type NoteDeletion = (socket: string, deletion: CniDeletion) => void;
+
 const SOCKET = "/var/run/vendor/cni.sock";
 /** Longer than the agent itself waits for anything: its answer says more than our giving up. */
 const PATIENCE_MS = 90_000;
 const STATUS_MS = 10_000;
 
 /** One call, from what the runtime said to what it reads. Everything is done by the node's agent. */
-export async function runPlugin(env: PluginEnv, input: string, ask: RequestAgent): Promise<PluginEnd> {
+export async function runPlugin(
+  env: PluginEnv,
+  input: string,
+  ask: RequestAgent,
+  note: NoteDeletion,
+): Promise<PluginEnd> {
   try {
     if (env.command === "VERSION") {
       const asked = parseConfig(input || "{}").cniVersion ?? CNI_VERSIONS.at(-1);
@@ -32,7 +41,7 @@ export async function runPlugin(env: PluginEnv, input: string, ask: RequestAgent
     }
     const config = checkedConfig(input);
     const request = requestOf(env, config);
-    return await answered(request, ask);
+    return await answered(request, ask, note);
   } catch (error) {
     if (error instanceof Refusal) return fail(error.problem, error.cniVersion);
     // A runtime reads nothing but JSON: a defect of ours is one answer, too.
@@ -41,7 +50,12 @@ export async function runPlugin(env: PluginEnv, input: string, ask: RequestAgent
   }
 }
 
-async function answered(request: CniRequest, ask: RequestAgent): Promise<PluginEnd> {
+async function answered(
+  request: CniRequest,
+  ask: RequestAgent,
+  note: NoteDeletion,
+  isNoted = false,
+): Promise<PluginEnd> {
   const { command, config } = request;
   const socket = config.socket || SOCKET;
   const patience = PATIENCE_MS + (config.policy_setup_timeout_seconds ?? 0) * 1000;
@@ -49,6 +63,13 @@ async function answered(request: CniRequest, ask: RequestAgent): Promise<PluginE
   try {
     answer = (await ask(socket, request, command === "STATUS" ? STATUS_MS : patience)) as CniAnswer;
   } catch (error) {
+    if (command === "DEL" && isWithoutAgent(error)) {
+      // A pod must be deletable without an agent, also after the service was removed. The next agent, if there is one, carries the DEL out.
+      if (isNoted) return { output: "", exitCode: 0 };
+      note(socket, { containerId: request.containerId, ifname: request.ifname });
+      // Requested once more: an agent that has started since then may have read the notes before this one was written.
+      return await answered(request, ask, note, true);
+    }
     // The agent is down: "try again later" is all a runtime can act on, but for STATUS it is the answer itself.
     const code = command === "STATUS" ? CNI_CODES.notAvailable : CNI_CODES.tryAgainLater;
     const details = error instanceof Error ? error.message : String(error);
@@ -62,6 +83,11 @@ async function answered(request: CniRequest, ask: RequestAgent): Promise<PluginE
   return command === "ADD" && answer.result
     ? succeed(resultForm(answer.result, config.cniVersion))
     : { output: "", exitCode: 0 };
+}
+
+/** No process listens, in contrast to one that is slow or answers wrongly. */
+function isWithoutAgent(error: unknown): boolean {
+  return ["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes((error as { code?: string } | undefined)?.code ?? "");
 }
 
 function checkedConfig(input: string): CniConfig {

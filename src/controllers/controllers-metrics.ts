@@ -8,6 +8,7 @@ export interface ControllersMetrics {
   hostEndpointConflicts: Gauge;
   released: Counter;
   suspects: Gauge;
+  duplicates: Gauge;
 }
 
 export function controllersMetrics(metrics: Metrics): ControllersMetrics {
@@ -23,6 +24,10 @@ export function controllersMetrics(metrics: Metrics): ControllersMetrics {
     suspects: metrics.gauge(
       "vendor_controllers_ipam_suspects",
       "Suspected IPAM leaks within the grace period, by kind",
+    ),
+    duplicates: metrics.gauge(
+      "vendor_controllers_ipam_duplicate_addresses",
+      "Addresses that more than one running pod has",
     ),
   };
 }

@@ -9,6 +9,7 @@ import { createEvents } from "./events.ts";
 import { hostEndpointController } from "./host-endpoints/host-endpoint-controller.ts";
 import { startInformers } from "./informers.ts";
 import { ipamController } from "./ipam/ipam-controller.ts";
+import { ipamReportController } from "./ipam/ipam-report-controller.ts";
 import { profileController } from "./profiles/profile-controller.ts";
 import { serviceAddressController } from "./services/service-address-controller.ts";
 import { settingsController } from "./settings/settings-controller.ts";
@@ -39,6 +40,7 @@ export function startControllers({ client, config, metrics, clock, log }: Contro
     profileController(context),
     hostEndpointController(context),
     ipamController(context),
+    ipamReportController(context),
     serviceAddressController(context),
     // Last: it notifies the others of the settings it finds.
     settingsController(context),

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
+import { type IpamReport, ipamReportAnnotations } from "../api/protocol/ipam-report.ts";
+import { PODS } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
 
@@ -72,5 +74,30 @@ describe("IP pools", () => {
     // Blocks are not watched: another look comes within seconds.
     await world.until(pools, (left) => left.length === 1);
     await world.untilStatus("ippools", "Available");
+  });
+
+  it("with an address that two pods have are Degraded until one of them is gone", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    await world.installation({ vendorNetwork: network({ cidr: "10.1.0.0/16" }) });
+    await world.untilStatus("ippools", "Available");
+    const ref = { namespace: "vendor-system", name: "vendor-kube-controllers-1" };
+    const spec = { containers: [{ name: "main", image: "vendor" }] };
+    await world.kubectl.create(PODS, { apiVersion: "v1", kind: "Pod", metadata: ref, spec });
+    const report = (duplicates: IpamReport["duplicates"], leakedAddresses = 0) =>
+      world.kubectl.patch(PODS, ref, {
+        type: "merge",
+        patch: {
+          metadata: { annotations: ipamReportAnnotations({ duplicates, leakedAddresses, blocksWithoutNode: 0 }) },
+        },
+      });
+    await report([{ address: "10.1.0.7", pods: ["shop/late", "shop/web"] }]);
+    const status = await world.untilStatus("ippools", "Degraded", "AddressDuplicate");
+    expect(status.message).toBe(
+      "10.1.0.7 is the address of shop/late and shop/web. Fix: kubectl -n shop delete pod web",
+    );
+    await report([], 3);
+    await world.untilStatus("ippools", "Available");
+    expect((await world.statusOf("ippools"))?.message).toContain("3 addresses without a pod will be released.");
   });
 });

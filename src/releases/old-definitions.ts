@@ -7,7 +7,12 @@ import type { OldRelease } from "./old-release.ts";
 type Since = Parameters<OldRelease["hasSince"]>[0];
 
 /** Kinds that came later than the oldest release we know. */
-const KINDS_SINCE: Partial<Record<Noun, Since>> = { tier: "v3.29", flowLogs: "v3.30", flowUI: "v3.30" };
+const KINDS_SINCE: Partial<Record<Noun, Since>> = {
+  ipReservation: "v3.22",
+  tier: "v3.29",
+  flowLogs: "v3.30",
+  flowUI: "v3.30",
+};
 
 /** Fields that came later, by their path; lists are walked into. A path that is not here was there from the start. */
 const FIELDS_SINCE: Partial<Record<Noun, Readonly<Record<string, Since>>>> = {

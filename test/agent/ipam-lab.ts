@@ -1,14 +1,17 @@
+import { addressesInUse } from "../../src/agent/ipam/addresses-in-use.ts";
 import { createIpam, type Ipam } from "../../src/agent/ipam/ipam.ts";
 import {
   type Affinity,
   BLOCK_AFFINITIES,
   type Block,
   type Handle,
+  IP_RESERVATIONS,
   IPAM_BLOCKS,
   IPAM_CONFIGURATIONS,
   IPAM_HANDLES,
   type IpamConfiguration,
   type Pool,
+  type Reservation,
   typeOf,
 } from "../../src/agent/stored-kinds.ts";
 import { vendorNames } from "../../src/api/names.ts";
@@ -20,7 +23,7 @@ import type { Transport } from "../../src/api/transport.ts";
 import { type Client, createClient } from "../../src/cluster/client.ts";
 import { errors } from "../../src/cluster/errors.ts";
 import { createInformer } from "../../src/cluster/informer.ts";
-import { NODES } from "../../src/cluster/kinds.ts";
+import { NODES, PODS } from "../../src/cluster/kinds.ts";
 import type { ControllersLab } from "../controllers/controllers-lab.ts";
 
 const POOLS = placesOf(ipPool, vendorNames).stored;
@@ -28,14 +31,18 @@ const POOLS = placesOf(ipPool, vendorNames).stored;
 /** Address management of some nodes over one API server, each node's agent killed at any write. */
 export interface IpamLab {
   pools: Pool[];
-  agent(node: string): Promise<IpamAgent>;
+  agent(node: string, found?: FoundOnNode): Promise<IpamAgent>;
   blocks(): Promise<Block[]>;
   handles(): Promise<Handle[]>;
   affinities(): Promise<Affinity[]>;
   /** `ADDRESS HANDLE` of everything given out, ordered. */
   givenOut(): Promise<string[]>;
   configure(spec: Partial<IpamConfiguration["spec"]>): Promise<void>;
+  reserve(...reservedCIDRs: string[]): Promise<void>;
 }
+
+/** What an agent finds on its node when it starts. */
+type FoundOnNode = Partial<Pick<Parameters<typeof addressesInUse>[0], "records" | "routes">>;
 
 export interface IpamAgent {
   ipam: Ipam;
@@ -71,14 +78,19 @@ export async function ipamLab(world: ControllersLab, cidrs: { cidr: string; bloc
         spec,
       } as unknown as KubeObject);
     },
-    async agent(node) {
+    async reserve(...reservedCIDRs) {
+      const metadata = { name: "reserved" };
+      const object = { ...typeOf(IP_RESERVATIONS), metadata, spec: { reservedCIDRs } };
+      await client.create(IP_RESERVATIONS, object as unknown as KubeObject);
+    },
+    async agent(node, found = {}) {
       await client.create(NODES, { apiVersion: "v1", kind: "Node", metadata: { name: node } }).catch(() => {});
-      return await startAgent(world.server.transport(), node);
+      return await startAgent(world.server.transport(), node, found);
     },
   };
 }
 
-async function startAgent(transport: Transport, node: string): Promise<IpamAgent> {
+async function startAgent(transport: Transport, node: string, found: FoundOnNode): Promise<IpamAgent> {
   let [left, lastIsDone, dead] = [Number.POSITIVE_INFINITY, false, false];
   const lost = () => errors.CLUSTER_CONNECTION_LOST("the server", "it was killed");
   const mortal: Transport = {
@@ -98,12 +110,23 @@ async function startAgent(transport: Transport, node: string): Promise<IpamAgent
   const blocks = createInformer<Block>(reading, IPAM_BLOCKS);
   const affinities = createInformer<Affinity>(reading, BLOCK_AFFINITIES);
   const configurations = createInformer<IpamConfiguration>(reading, IPAM_CONFIGURATIONS);
-  const informers = [blocks, affinities, configurations];
+  const pools = createInformer<Pool>(reading, POOLS);
+  const pods = createInformer<KubeObject>(reading, PODS);
+  const reservations = createInformer<Reservation>(reading, IP_RESERVATIONS);
+  const informers = [blocks, affinities, configurations, pools, pods, reservations];
   await Promise.all(informers.map(({ synced }) => synced));
   const ipam = createIpam(client, node, {
     blocks: () => blocks.list(),
     affinities: () => affinities.list(),
     configuration: () => configurations.get("default")?.spec,
+    pools: () => pools.list(),
+    reservations: () => reservations.list(),
+    inUse: () =>
+      addressesInUse({
+        ...{ node, pods: pods.list(), wasDisconnected: () => false },
+        records: found.records ?? [],
+        routes: found.routes ?? [],
+      }),
   });
   return {
     ipam,

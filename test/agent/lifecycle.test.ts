@@ -1,7 +1,9 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
+import { DELETIONS_DIRECTORY, deletionFile } from "../../src/api/protocol/cni.ts";
+import { podInterfaceName } from "../../src/api/protocol/pod-network.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
 import { NETWORK_POLICIES, NODES } from "../../src/cluster/kinds.ts";
@@ -170,6 +172,30 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     expect(await request(client!, server!.addresses[0]!, 8080)).toMatch(/^server saw/);
     expect(await node.vendor("node", "show", "pods")).toContain("default/server");
     await node.start();
+  });
+
+  it("a pod can be deleted while the agent is down, and an ADD with its container id keeps its interface", async () => {
+    const pod = await lab.addPod("retried", node);
+    const notes = join(node.directory, "run", DELETIONS_DIRECTORY);
+    const deletion = { containerId: pod.containerId, ifname: "eth0" };
+    const hostInterfaces = async () => (await inside(node.netns.name, "ip", "-o", "link")).output;
+    const interfaceName = podInterfaceName("default", "retried");
+    await node.kill();
+    expect(await node.cni("DEL", pod)).toMatchObject({ code: 0 });
+    expect(readdirSync(notes)).toEqual([deletionFile(deletion)]);
+    expect(await hostInterfaces()).toContain(interfaceName);
+    await node.start();
+    expect(await hostInterfaces()).not.toContain(interfaceName);
+    expect(readdirSync(notes)).toEqual([]);
+    expect((await node.cni("ADD", pod)).code).toBe(0);
+    // A note that the running agent has not seen, as when it started while the plugin wrote it.
+    mkdirSync(notes, { recursive: true });
+    writeFileSync(join(notes, deletionFile(deletion)), "");
+    expect((await node.cni("ADD", pod)).code).toBe(0);
+    await node.kill();
+    await node.start();
+    expect(await node.cni("CHECK", pod), node.log().slice(-3000)).toEqual({ code: 0, output: undefined });
+    await lab.removePod(pod);
   });
 
   it("GC removes what no runtime knows any more, and nothing else", async () => {

@@ -202,9 +202,8 @@ describe("what clients and runtimes send", () => {
     const answers = [{}, null, 7, { error: { code: 7, msg: "no" } }, { result: {} }, { result: { ips: 3 } }, "x"];
     await fuzz("CNI standard input", [sample, "{}", "null", "[1]"], async (input, random) => {
       const command = random.of(["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION", "", "\0"]);
-      const { exitCode, output } = await runPlugin({ ...env, command }, input.toString(), async () =>
-        random.of(answers),
-      );
+      const answer = async () => random.of(answers);
+      const { exitCode, output } = await runPlugin({ ...env, command }, input.toString(), answer, () => {});
       // A runtime reads an error as JSON.
       if (exitCode === 1) expect(JSON.parse(output)).toHaveProperty("code");
     });

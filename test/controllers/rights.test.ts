@@ -36,7 +36,7 @@ const KINDS: Record<string, Parameters<ControllersLab["client"]["create"]>[0]> =
 };
 
 /** Used only in cases no story waits for, or part of a rule that others of the operator share. */
-const SELDOM = ["update ipamhandles", "update blockaffinities", "patch leases"];
+const SELDOM = ["patch pods/status", "update ipamhandles", "update blockaffinities", "patch leases"];
 
 describe("the rights of the controllers", () => {
   it("are enough for all they do, and none is refused", async () => {

@@ -51,14 +51,18 @@ const RELEASED_ANNOTATION = "vendor.io/released-addresses";
 const REST_MS = 30_000;
 
 /** The address free for longest is given out next, so that a freed one is reused as late as possible. */
-export function firstFree({ spec }: Block): number | undefined {
-  return spec.unallocated[0];
+export function firstFree(block: Block, may: (address: string) => boolean = () => true): number | undefined {
+  return block.spec.unallocated.find((ordinal) => may(addressAt(block, ordinal)));
 }
 
 /** As `firstFree`, of those that were not released just now. */
-export function firstRested(block: Block, now: number): number | undefined {
+export function firstRested(
+  block: Block,
+  now: number,
+  may: (address: string) => boolean = () => true,
+): number | undefined {
   const released = releasedIn(block, now);
-  return block.spec.unallocated.find((ordinal) => released[ordinal] === undefined);
+  return block.spec.unallocated.find((ordinal) => released[ordinal] === undefined && may(addressAt(block, ordinal)));
 }
 
 /** Of this block, what still rests: seconds of release by offset. */

@@ -1,9 +1,10 @@
-import { affineNode } from "../../api/resources/ipam-allocation.ts";
+import { type Allocation, affineNode, allocationsOf } from "../../api/resources/ipam-allocation.ts";
 import type { Client } from "../../cluster/client.ts";
 import { CodedError } from "../../kit/errors.ts";
-import { contains, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
+import { type Cidr, contains, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
 import { errors } from "../errors.ts";
-import type { Affinity, Block, IpamConfiguration, Pool } from "../stored-kinds.ts";
+import type { Affinity, Block, IpamConfiguration, Pool, Reservation } from "../stored-kinds.ts";
+import type { AddressesInUse, LocalAddress } from "./addresses-in-use.ts";
 import { BlockAffinities } from "./block-affinities.ts";
 import { blockCandidates, blockOfAddress } from "./block-candidates.ts";
 import {
@@ -19,6 +20,7 @@ import {
   withoutHandle,
 } from "./block-edits.ts";
 import { poolOf } from "./choose-pools.ts";
+import { blocksOfOthers, type Givable, givableTo } from "./givable.ts";
 import { Handles } from "./handles.ts";
 import { NewestBlocks } from "./newest-blocks.ts";
 
@@ -34,6 +36,17 @@ export interface Ipam {
   addressesOf(handle: string): Promise<string[]>;
   /** Ends what an earlier life of this agent was stopped in. */
   repair(): Promise<void>;
+  /** Allocates the addresses that pods of this node have, if no block says so. `assign` does it first, each time. */
+  claimInUse(): Promise<void>;
+  /** Addresses of pods of this node that are allocated to another owner, as of the last claim. */
+  conflicts(): readonly AddressConflict[];
+}
+
+/** Two pods have, or are about to have, one address. */
+export interface AddressConflict {
+  address: string;
+  pod: string;
+  allocatedTo: string;
 }
 
 export interface AssignRequest {
@@ -49,6 +62,10 @@ export interface IpamCopy {
   blocks(): readonly Block[];
   affinities(): readonly Affinity[];
   configuration(): IpamConfiguration["spec"] | undefined;
+  /** Every pool, usable or not: a pod keeps an address of a pool that was disabled since. */
+  pools(): readonly Pool[];
+  reservations(): readonly Reservation[];
+  inUse(): AddressesInUse;
 }
 
 export function createIpam(client: Client, node: string, copy: IpamCopy, now: () => number = Date.now): Ipam {
@@ -65,10 +82,13 @@ export function createIpam(client: Client, node: string, copy: IpamCopy, now: ()
     release: (handle, known) => inTurn(() => ipam.release(handle, known)),
     addressesOf: (handle) => inTurn(() => ipam.addressesOf(handle)),
     repair: () => inTurn(() => ipam.repair()),
+    claimInUse: () => inTurn(() => ipam.claim(copy.inUse())),
+    conflicts: () => ipam.conflicts,
   };
 }
 
 class NodeIpam {
+  conflicts: readonly AddressConflict[] = [];
   readonly #now: () => number;
   readonly #node: string;
   readonly #copy: IpamCopy;
@@ -86,16 +106,18 @@ class NodeIpam {
   }
 
   async assign({ owner, v4, v6, addresses = [] }: AssignRequest): Promise<string[]> {
-    this.#blocks.forgetOld();
+    const inUse = this.#copy.inUse();
+    await this.claim(inUse);
+    const request: Request = { owner, inUse, givable: givableTo(owner, inUse, this.#copy.reservations()) };
     const have = await this.addressesOf(owner.handle);
     const given: string[] = [];
     try {
       if (addresses.length > 0) {
-        for (const address of addresses) given.push(await this.#assignThis(address, [...v4, ...v6], owner));
+        for (const address of addresses) given.push(await this.#assignThis(address, [...v4, ...v6], request));
       } else {
         for (const pools of [v4, v6]) {
           const kept = have.find((address) => poolOf(pools, address) !== undefined);
-          if (pools.length > 0) given.push(kept ?? (await this.#assignAny(pools, owner)));
+          if (pools.length > 0) given.push(kept ?? (await this.#assignAny(pools, request)));
         }
       }
       return given;
@@ -128,6 +150,38 @@ class NodeIpam {
     await this.#claims.repair(this.#copy.affinities());
   }
 
+  /**
+   * Compares what is in use with the blocks, in memory; only what is missing costs a request. So it holds at the first assignment of an agent's
+   * life, and after blocks were deleted or restored from a backup.
+   */
+  async claim({ local }: AddressesInUse): Promise<void> {
+    this.#blocks.forgetOld();
+    if (local.length === 0) {
+      this.conflicts = [];
+      return;
+    }
+    const allocated = new Map(
+      this.#blocks.list().flatMap((block) => allocationsOf(block).map((one) => [one.address, one])),
+    );
+    const conflicts: AddressConflict[] = [];
+    for (const use of local) {
+      const allocation = allocated.get(use.address) ?? (await this.#claimThis(use));
+      if (allocation && !isSameOwner(allocation, use.owner)) conflicts.push(conflictOf(use, allocation));
+    }
+    this.conflicts = conflicts;
+  }
+
+  /** The allocation there is now. Limits on blocks do not count: the address is in use already. */
+  async #claimThis({ address, owner }: LocalAddress): Promise<Allocation | undefined> {
+    const pool = poolOf(this.#copy.pools(), address);
+    const cidr = pool && blockOfAddress(pool, address);
+    if (!cidr) return undefined;
+    const block = await this.#blockFor(cidr);
+    await this.#take(block, owner, (now) => freeOrdinal(now, address));
+    const now = await this.#blocks.read(block.metadata.name);
+    return now && allocationsOf(now).find((one) => one.address === address);
+  }
+
   /** By what the handle says, by what blocks are seen to say, and by what the caller knows: any of them may be behind. */
   async #blocksOf(handle: string, known: readonly string[]): Promise<Set<string>> {
     const said = Object.keys((await this.#handles.read(handle))?.spec.block ?? {}).map(blockName);
@@ -139,75 +193,94 @@ class NodeIpam {
     return new Set([...said, ...seen.map(({ metadata }) => metadata.name)]);
   }
 
-  async #assignAny(pools: readonly Pool[], owner: Owner): Promise<string> {
-    const rested = (block: Block) => firstRested(block, this.#now());
+  async #assignAny(pools: readonly Pool[], request: Request): Promise<string> {
+    const { owner, givable } = request;
+    const rested = (block: Block) => firstRested(block, this.#now(), givable.may);
+    const free = (block: Block) => firstFree(block, givable.may);
     const own = () => this.#in(pools, this.#blocks.ofNode(this.#node));
     for (const block of own()) {
       const address = await this.#take(block, owner, rested);
       if (address) return address;
     }
-    const fromNew = await this.#fromNewBlock(pools, owner);
+    const fromNew = await this.#fromNewBlock(pools, request);
     if (typeof fromNew === "string") return fromNew;
     // Better an address that was released just now than a pod that does not start.
     for (const block of own()) {
-      const address = await this.#take(block, owner);
+      const address = await this.#take(block, owner, free);
       if (address) return address;
     }
     if (this.#copy.configuration()?.strictAffinity) throw this.#exhausted(pools, fromNew.why);
     for (const block of this.#in(pools, this.#blocks.list())) {
-      const address = await this.#take(block, owner);
+      const address = await this.#take(block, owner, free);
       if (address) return address;
     }
     throw this.#exhausted(pools, fromNew.why);
   }
 
-  async #fromNewBlock(pools: readonly Pool[], owner: Owner): Promise<string | { why: string }> {
+  async #fromNewBlock(pools: readonly Pool[], request: Request): Promise<string | { why: string }> {
     const { autoAllocateBlocks = true, maxBlocksPerHost = 0 } = this.#copy.configuration() ?? {};
     if (!autoAllocateBlocks) return { why: "nodes may not take blocks" };
     for (const pool of pools) {
-      for (const cidr of this.#free(pool)) {
+      for (const cidr of this.#free(pool, request)) {
         if (maxBlocksPerHost > 0 && this.#blocks.ofNode(this.#node).length >= maxBlocksPerHost) {
           return { why: `the node has the ${maxBlocksPerHost} blocks it may have` };
         }
         const block = await this.#claims.claim(cidr);
-        const address = block && (await this.#take(block, owner));
+        const { owner, givable } = request;
+        const address = block && (await this.#take(block, owner, (now) => firstFree(now, givable.may)));
         if (address) return address;
       }
     }
     return { why: "every block is taken" };
   }
 
-  /** Blocks that do not exist yet, and those without affinity. */
-  *#free(pool: Pool) {
+  /** Blocks that do not exist yet, and those without affinity; last those in which other nodes' pods have addresses. */
+  *#free(pool: Pool, { givable, inUse }: Request) {
     const taken = new Map(this.#blocks.list().map((block) => [block.spec.cidr, block]));
-    yield* blockCandidates(pool, this.#node, (cidr) => {
+    const others = blocksOfOthers(pool, inUse);
+    const later: Cidr[] = [];
+    const candidates = blockCandidates(pool, this.#node, (cidr) => {
       const block = taken.get(cidr);
-      return block !== undefined && (Boolean(block.spec.affinity) || firstFree(block) === undefined);
+      return block !== undefined && (Boolean(block.spec.affinity) || firstFree(block, givable.may) === undefined);
     });
+    for (const candidate of candidates) {
+      if (!givable.someOf(candidate)) continue;
+      if (others.has(candidate.base)) later.push(candidate);
+      else yield candidate;
+    }
+    yield* later;
   }
 
-  async #assignThis(address: string, pools: readonly Pool[], owner: Owner): Promise<string> {
-    const pool = poolOf(pools, address);
-    const cidr = pool && blockOfAddress(pool, address);
-    if (!cidr) throw this.#exhausted(pools, `${address} is in none of them`);
+  /** The block of this prefix: ours, or another node's if that has it. */
+  async #blockFor(cidr: Cidr): Promise<Block> {
     const name = blockName(formatCidr(cidr));
     const there = await this.#blocks.read(name);
     const block = there?.spec.affinity ? there : ((await this.#claims.claim(cidr)) ?? (await this.#blocks.read(name)));
     if (!block) throw errors.IPAM_BUSY(`block ${name}`);
+    return block;
+  }
+
+  async #assignThis(address: string, pools: readonly Pool[], { owner, givable }: Request): Promise<string> {
+    const pool = poolOf(pools, address);
+    const cidr = pool && blockOfAddress(pool, address);
+    if (!cidr) throw this.#exhausted(pools, `${address} is in none of them`);
+    const user = givable.userOf(address);
+    if (user !== undefined) {
+      throw errors.IPAM_ADDRESS_TAKEN(address, user.includes("/") ? `pod ${user}` : `interface ${user}`);
+    }
+    const block = await this.#blockFor(cidr);
+    const { name } = block.metadata;
     const strict = this.#copy.configuration()?.strictAffinity === true;
     if (strict && affineNode(block) !== this.#node) throw errors.IPAM_ADDRESS_TAKEN(address, block.spec.affinity ?? "");
     if (ofHandle(block, owner.handle).some((allocation) => allocation.address === address)) return address;
-    const taken = await this.#take(block, owner, (now) => {
-      const ordinal = ordinalOf(now, address);
-      return ordinal !== undefined && now.spec.allocations[ordinal] === null ? ordinal : undefined;
-    });
+    const taken = await this.#take(block, owner, (now) => freeOrdinal(now, address));
     if (taken) return taken;
     const holder = ownerText((await this.#blocks.read(name)) ?? block, address);
     throw errors.IPAM_ADDRESS_TAKEN(address, holder);
   }
 
   /** The address of this block that `choose` names by its offset; undefined where it names none that is free. */
-  async #take(block: Block, owner: Owner, choose = firstFree): Promise<string | undefined> {
+  async #take(block: Block, owner: Owner, choose: (block: Block) => number | undefined): Promise<string | undefined> {
     const { cidr } = block.spec;
     if (choose(block) === undefined) return undefined;
     await this.#handles.raise(owner.handle, cidr);
@@ -253,12 +326,36 @@ class NodeIpam {
   }
 }
 
+/** What one call of `assign` decides by. */
+interface Request {
+  owner: Owner;
+  inUse: AddressesInUse;
+  givable: Givable;
+}
+
+/** The same pod under another handle is no conflict: the handle may be an earlier container's. */
+function isSameOwner({ handle, owner }: Allocation, { handle: own, facts }: Owner): boolean {
+  if (handle === own) return true;
+  return owner.kind === "pod" && owner.namespace === facts["namespace"] && owner.name === facts["pod"];
+}
+
+function conflictOf({ address, owner: { facts } }: LocalAddress, { owner, handle }: Allocation): AddressConflict {
+  const allocatedTo = owner.kind === "pod" ? `pod ${owner.namespace}/${owner.name}` : handle;
+  return { address, pod: `${facts["namespace"]}/${facts["pod"]}`, allocatedTo };
+}
+
+function freeOrdinal(block: Block, address: string): number | undefined {
+  const ordinal = ordinalOf(block, address);
+  return ordinal !== undefined && block.spec.allocations[ordinal] === null ? ordinal : undefined;
+}
+
 function sameFamily(cidr: string, address: string): boolean {
   return cidr.includes(":") === address.includes(":");
 }
 
 function ownerText(block: Block, address: string): string {
   const index = block.spec.allocations[ordinalOf(block, address) ?? -1];
-  const { secondary = {}, handle_id = "somebody" } = (typeof index === "number" && block.spec.attributes[index]) || {};
+  const { secondary = {}, handle_id = "an unknown owner" } =
+    (typeof index === "number" && block.spec.attributes[index]) || {};
   return secondary["pod"] ? `pod ${secondary["namespace"]}/${secondary["pod"]}` : handle_id;
 }

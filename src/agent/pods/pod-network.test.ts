@@ -1,8 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { CniRequest } from "../../api/protocol/cni.ts";
+import { type CniRequest, DELETIONS_DIRECTORY, deletionFile } from "../../api/protocol/cni.ts";
 import { podInterfaceName } from "../../api/protocol/pod-network.ts";
 import type { Transport } from "../../api/transport.ts";
 import { kubernetesKinds } from "../../apiserver/kubernetes/kinds.ts";
@@ -14,6 +14,7 @@ import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
 import { silentLog } from "../../kit/log.ts";
 import type { Ipam } from "../ipam/ipam.ts";
 import type { Pool } from "../stored-kinds.ts";
+import { notedDeletions } from "./noted-deletions.ts";
 import { podInterfaces } from "./pod-interface.ts";
 import { type PodNetwork, podNetwork } from "./pod-network.ts";
 import { podRecords } from "./pod-records.ts";
@@ -54,6 +55,7 @@ class Stage {
       node: "n",
       ipam: this.ipam(),
       records: podRecords(join(this.directory, "pods")),
+      notes: notedDeletions(this.directory),
       interfaces: podInterfaces(this.kernel, "/nowhere"),
       loop: { inEffect: () => this.policy(), poke() {} },
       pools: () => [{ metadata: { name: "pool" }, spec: { cidr: "10.0.0.0/24" } } as unknown as Pool],
@@ -71,6 +73,31 @@ class Stage {
       .links()
       .map(({ name }) => name)
       .filter((name) => name !== "lo");
+  }
+
+  /** What the plugin leaves of a DEL that found no agent. */
+  note(containerId: string): void {
+    const directory = join(this.directory, DELETIONS_DIRECTORY);
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, deletionFile({ containerId, ifname: "eth0" })), "");
+  }
+
+  notes(): string[] {
+    return notedDeletions(this.directory)
+      .list()
+      .map(({ containerId }) => containerId);
+  }
+
+  /** Policy is in effect only after `open`. `reached` resolves when an ADD waits for it. */
+  holdPolicy(): { reached: Promise<void>; open(): void } {
+    let [open, reach] = [(): void => {}, (): void => {}];
+    const opened = new Promise<void>((resolve) => (open = resolve));
+    const reached = new Promise<void>((resolve) => (reach = resolve));
+    this.policy = () => {
+      reach();
+      return opened;
+    };
+    return { reached, open };
   }
 
   async pod(name: string): Promise<void> {
@@ -95,6 +122,8 @@ class Stage {
       },
       addressesOf: async () => [],
       repair: async () => {},
+      claimInUse: async () => {},
+      conflicts: () => [],
     };
   }
 }
@@ -191,6 +220,72 @@ describe("connecting pods", () => {
     await life.add(request("kept", "c2", "two"));
     await life.removeOthers([{ containerID: "c2", ifname: "eth0" }]);
     expect(on.links()).toEqual([podInterfaceName("shop", "kept")]);
+  });
+
+  it("a DEL noted while no agent ran is carried out without an API server, and the address released later", async () => {
+    await on.start().add(request("web", "c1", "one"));
+    on.note("c1");
+    on.note("unknown");
+    on.apiDown = true;
+    const life = on.start();
+    await life.removeNoted();
+    expect([on.links(), on.notes(), on.given.size]).toEqual([[], [], 1]);
+    on.apiDown = false;
+    await life.releaseLate();
+    expect(on.given.size).toBe(0);
+  });
+
+  it("a DEL noted before an ADD with the same container id leaves the interface of that ADD alone", async () => {
+    await on.start().add(request("web", "c1", "one"));
+    on.note("c1");
+    const life = on.start();
+    await life.add(request("web", "c1", "one"));
+    expect(on.notes()).toEqual([]);
+    for (const later of [life, on.start()]) {
+      await later.removeNoted();
+      await later.releaseLate();
+      later.check(request("web", "c1", "one"));
+    }
+    expect([...on.given.keys()]).toEqual(["k8s-pod-network.c1"]);
+  });
+
+  it("a noted DEL whose turn comes after an ADD with the same container id does nothing", async () => {
+    on.note("c1");
+    const life = on.start();
+    const policy = on.holdPolicy();
+    const adding = life.add(request("web", "c1", "one"));
+    const removing = life.removeNoted();
+    policy.open();
+    await Promise.all([adding, removing]);
+    life.check(request("web", "c1", "one"));
+  });
+
+  it("a served DEL drops its note", async () => {
+    const life = on.start();
+    await life.add(request("web", "c1", "one"));
+    on.note("c1");
+    await life.remove({ containerId: "c1", ifname: "eth0" });
+    expect(on.notes()).toEqual([]);
+  });
+
+  it.each([
+    ["a late release", (life: PodNetwork) => life.releaseLate()],
+    ["GC", (life: PodNetwork) => life.removeOthers([])],
+  ])("%s whose turn comes after an ADD with the same container id does nothing", async (_what, act) => {
+    const life = on.start();
+    await life.add(request("web", "c1", "one"));
+    on.apiDown = true;
+    await life.remove({ containerId: "c1", ifname: "eth0" });
+    on.apiDown = false;
+    const policy = on.holdPolicy();
+    const adding = life.add(request("web", "c1", "one"));
+    // The record of the DEL is still the one it sees, and the ADD is before it.
+    const acting = act(life);
+    await policy.reached;
+    policy.open();
+    await Promise.all([adding, acting]);
+    life.check(request("web", "c1", "one"));
+    expect([...on.given.keys()]).toEqual(["k8s-pod-network.c1"]);
   });
 
   it.each([

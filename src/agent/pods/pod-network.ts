@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { KubeObject } from "../../api/object.ts";
-import type { CniRequest, CniResult } from "../../api/protocol/cni.ts";
+import type { CniDeletion, CniRequest, CniResult } from "../../api/protocol/cni.ts";
 import { podInterfaceName, podNetworkAnnotations } from "../../api/protocol/pod-network.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
@@ -12,6 +12,7 @@ import { handleId } from "../ipam/handles.ts";
 import type { Ipam } from "../ipam/ipam.ts";
 import type { ModelLoop } from "../model-loop.ts";
 import type { Pool } from "../stored-kinds.ts";
+import type { NotedDeletions } from "./noted-deletions.ts";
 import { GATEWAYS, type PodInterfaces } from "./pod-interface.ts";
 import type { PodRecord, PodRecords } from "./pod-records.ts";
 
@@ -20,6 +21,7 @@ export interface PodNetworkParts {
   node: string;
   ipam: Ipam;
   records: PodRecords;
+  notes: NotedDeletions;
   interfaces: PodInterfaces;
   loop: Pick<ModelLoop, "inEffect" | "poke">;
   /** What is followed of the cluster. */
@@ -36,6 +38,8 @@ export interface PodNetwork {
   add(request: CniRequest): Promise<CniResult>;
   remove(request: Pick<CniRequest, "containerId" | "ifname">): Promise<void>;
   check(request: CniRequest): void;
+  /** Carries out the DELs that were noted while no agent listened, but for the addresses, which `releaseLate` releases. Needs no API server. */
+  removeNoted(): Promise<void>;
   /** Removes every interface but these. */
   removeOthers(valid: readonly { containerID: string; ifname: string }[]): Promise<void>;
   /** Gives back what could not be given back when it should have been. */
@@ -73,20 +77,41 @@ export function podNetwork(parts: PodNetworkParts): PodNetwork {
     async removeOthers(valid) {
       const keep = new Set(valid.map(({ containerID, ifname }) => `${containerID}/${ifname}`));
       const others = parts.records.list().filter((one) => !keep.has(`${one.containerId}/${one.ifname}`));
-      for (const { containerId, ifname } of others) {
-        await inTurn(containerId, () => removePod(parts, containerId, ifname));
+      for (const record of others) {
+        const { containerId, ifname } = record;
+        await inTurn(containerId, async () => {
+          if (isCurrent(parts, record)) await removePod(parts, containerId, ifname);
+        });
+      }
+    },
+    async removeNoted() {
+      for (const deletion of parts.notes.list()) {
+        await inTurn(deletion.containerId, async () => {
+          // An ADD or DEL that had its turn first has carried it out.
+          if (parts.notes.has(deletion)) await disconnect(parts, deletion);
+        }).catch((error: unknown) => parts.log.warn({ ...deletion, error }, "a noted DEL failed"));
       }
     },
     async releaseLate() {
       for (const record of parts.records.list()) {
-        if (record.state === "removing") await inTurn(record.containerId, () => releaseAddresses(parts, record));
+        if (record.state !== "removing") continue;
+        await inTurn(record.containerId, async () => {
+          if (isCurrent(parts, record)) await releaseAddresses(parts, record);
+        });
       }
     },
   };
 }
 
+/** False once an ADD or DEL of the same interface had its turn: what was decided by the record before no longer holds. */
+function isCurrent({ records }: Pick<PodNetworkParts, "records">, record: PodRecord): boolean {
+  return records.get(record.containerId, record.ifname) === record;
+}
+
 async function addPod(parts: PodNetworkParts, request: CniRequest): Promise<CniResult> {
-  const { client, records, interfaces, loop } = parts;
+  const { client, records, interfaces, loop, notes } = parts;
+  // The DEL came first: carried out later, it would remove what is added now.
+  if (notes.has(request)) await removePod(parts, request.containerId, request.ifname);
   const { namespace, pod: name } = podOf(request);
   const pod = await readPod(client, namespace, name);
   const known = records.get(request.containerId, request.ifname);
@@ -130,6 +155,7 @@ async function prepare(parts: PodNetworkParts, request: CniRequest, pod: KubeObj
     mtu: request.config.mtu || parts.mtu(),
     handle,
     addresses: parts.records.get(containerId, ifname)?.addresses ?? [],
+    ...(isHostLocal(request) && { hostLocal: true }),
     state: "adding",
   };
   parts.records.put(blank);
@@ -139,14 +165,19 @@ async function prepare(parts: PodNetworkParts, request: CniRequest, pod: KubeObj
   return record;
 }
 
+function isHostLocal({ config }: CniRequest): boolean {
+  return config.ipam?.type === "host-local";
+}
+
 async function assignAddresses(
   parts: PodNetworkParts,
-  { config, containerId, ifname }: CniRequest,
+  request: CniRequest,
   pod: KubeObject,
   handle: string,
 ): Promise<string[]> {
   const { namespace = "default", name } = pod.metadata;
-  if (config.ipam?.type === "host-local") {
+  if (isHostLocal(request)) {
+    const { containerId, ifname } = request;
     const { fromNodeCidrs } = await import("./node-cidrs.ts");
     const others = parts.records.list().filter((one) => one.containerId !== containerId || one.ifname !== ifname);
     const mine = parts.records.get(containerId, ifname)?.addresses ?? [];
@@ -169,24 +200,39 @@ async function reportToCluster(client: Client, pod: KubeObject, { addresses, mac
 }
 
 async function removePod(parts: PodNetworkParts, containerId: string, ifname: string): Promise<void> {
-  const { records, interfaces } = parts;
-  const record = records.get(containerId, ifname);
+  const removing = await disconnect(parts, { containerId, ifname });
   // Nothing was made here, or all of it is undone: both are what was asked for.
-  if (!record) return;
-  const isNowAnothers = records
-    .list()
-    .some((other) => other !== record && other.interfaceName === record.interfaceName && other.state !== "removing");
-  if (!isNowAnothers && record.state !== "removing") await interfaces.remove(record);
-  const removing: PodRecord = { ...record, state: "removing" };
-  records.put(removing);
+  if (!removing) return;
   await releaseAddresses(parts, removing);
   parts.loop.poke();
 }
 
+/** Removes the interface. The record stays, for the addresses; a note of the DEL goes, since the record says the same now. */
+async function disconnect(
+  { records, interfaces, notes }: PodNetworkParts,
+  deletion: CniDeletion,
+): Promise<PodRecord | undefined> {
+  const record = records.get(deletion.containerId, deletion.ifname);
+  const removing: PodRecord | undefined = record && { ...record, state: "removing" };
+  if (record && removing) {
+    const isNowAnothers = records
+      .list()
+      .some((other) => other !== record && other.interfaceName === record.interfaceName && other.state !== "removing");
+    if (!isNowAnothers && record.state !== "removing") await interfaces.remove(record);
+    records.put(removing);
+  }
+  notes.drop(deletion);
+  return removing;
+}
+
 /** The record is deleted last: it lists what is still to be released. Without an API server it stays. */
-async function releaseAddresses({ ipam, records, log }: PodNetworkParts, record: PodRecord): Promise<void> {
+async function releaseAddresses(parts: PodNetworkParts, record: PodRecord): Promise<void> {
+  const { ipam, records, log } = parts;
   const released = ipam.release(record.handle, record.addresses).then(
-    () => records.remove(record),
+    () => {
+      // It may end after this turn, in that of an ADD, whose record this is not.
+      if (isCurrent(parts, record)) records.remove(record);
+    },
     (error: unknown) => log.warn({ pod: `${record.namespace}/${record.pod}`, error }, "addresses are released later"),
   );
   let timer: NodeJS.Timeout | undefined;

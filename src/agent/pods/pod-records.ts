@@ -15,6 +15,8 @@ export interface PodRecord {
   mtu: number;
   handle: string;
   addresses: string[];
+  /** The addresses are of the node's own prefix, and in no block. */
+  hostLocal?: true;
   /** `adding`: begun, and maybe never ended. `removing`: the interface is gone, the addresses are not given back yet. */
   state: "adding" | "ready" | "removing";
 }

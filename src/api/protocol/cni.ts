@@ -86,3 +86,23 @@ export interface CniRoute {
   dst: string;
   gw?: string;
 }
+
+/** An interface whose DEL found no agent: the plugin notes it in a file next to the socket, the next agent acts on it. */
+export interface CniDeletion {
+  containerId: string;
+  ifname: string;
+}
+
+/** In the directory of the socket. */
+export const DELETIONS_DIRECTORY = "deleted";
+
+/** The name says it all, so that no note can be half written. The plugin accepts neither a container id nor an interface with a colon. */
+export function deletionFile({ containerId, ifname }: CniDeletion): string {
+  return `${containerId}:${ifname}`;
+}
+
+/** Undefined for a file that is no note. */
+export function readDeletionFile(name: string): CniDeletion | undefined {
+  const [containerId, ifname, ...more] = name.split(":");
+  return containerId && ifname && more.length === 0 ? { containerId, ifname } : undefined;
+}

@@ -29,6 +29,7 @@ const REASONS = {
   ServiceProxyParked: "transient",
   MapFull: "transient",
   WorkloadLimited: "transient",
+  AddressDuplicate: "transient",
   NameNotDefault: "transient",
   RequestFailed: "transient",
   SecondOperator: "transient",

@@ -6,6 +6,7 @@ import { flowUI } from "./flow-ui.ts";
 import { hostEndpoint } from "./host-endpoint.ts";
 import { installation } from "./installation.ts";
 import { ipPool } from "./ip-pool.ts";
+import { ipReservation } from "./ip-reservation.ts";
 import { blockAffinity, ipamBlock, ipamConfiguration, ipamHandle } from "./ipam.ts";
 import { kubeControllersConfiguration } from "./kube-controllers-configuration.ts";
 import { globalNetworkPolicy, networkPolicy } from "./network-policy.ts";
@@ -33,6 +34,7 @@ export const RESOURCES: readonly Resource[] = [
   profile,
   hostEndpoint,
   ipPool,
+  ipReservation,
   ipamConfiguration,
   ipamBlock,
   blockAffinity,

@@ -73,6 +73,7 @@ describe("all definitions together", () => {
         "Profile",
         "HostEndpoint",
         "IPPool",
+        "IPReservation",
         "IPAMConfiguration",
         "IPAMBlock",
         "BlockAffinity",

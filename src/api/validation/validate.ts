@@ -7,6 +7,7 @@ import type { DataplaneConfiguration } from "../resources/dataplane-configuratio
 import type { HostEndpoint } from "../resources/host-endpoint.ts";
 import type { Installation } from "../resources/installation.ts";
 import type { IPPool } from "../resources/ip-pool.ts";
+import type { IPReservation } from "../resources/ip-reservation.ts";
 import type { KubeControllersConfiguration } from "../resources/kube-controllers-configuration.ts";
 import type { GlobalNetworkPolicy, NetworkPolicy } from "../resources/network-policy.ts";
 import type { NetworkSet } from "../resources/network-set.ts";
@@ -21,6 +22,7 @@ import { flowResourceProblems } from "./flow-resources.ts";
 import { hostEndpointProblems } from "./host-endpoint.ts";
 import { installationProblems } from "./installation.ts";
 import { ipPoolProblems } from "./ip-pool.ts";
+import { ipReservationProblems } from "./ip-reservation.ts";
 import { kubeControllersConfigurationProblems } from "./kube-controllers-configuration.ts";
 import { networkSetProblems, profileProblems } from "./network-set.ts";
 import { globalNetworkPolicyProblems, networkPolicyProblems } from "./policy.ts";
@@ -82,6 +84,8 @@ function ruleProblemsOf(noun: Noun, object: unknown, facts: ClusterFacts): Probl
       return tierProblems(object as Tier);
     case "ipPool":
       return ipPoolProblems(object as IPPool);
+    case "ipReservation":
+      return ipReservationProblems(object as IPReservation);
     case "flowLogs":
     case "flowUI":
       return flowResourceProblems((object as KubeObject).metadata.name, facts);

@@ -2,12 +2,12 @@ import type { IPAMBlock } from "../../api/resources/ipam.ts";
 import type { Allocation } from "../../api/resources/ipam-allocation.ts";
 import { type Controller, runController } from "../../cluster/controller.ts";
 import { awaiting, type ControllerContext, observed, queueOf } from "../controller-context.ts";
-import type { Informers, Stored } from "../informers.ts";
+import type { Stored } from "../informers.ts";
 import { isRace } from "../race.ts";
 import { durationMs } from "../settings/duration.ts";
 import { type Abandoned, findAbandoned } from "./abandoned.ts";
 import { liveChecks } from "./live-checks.ts";
-import { type LiveObjects, reportedAddresses } from "./live-objects.ts";
+import { liveObjects } from "./live-objects.ts";
 import {
   type ReleaseContext,
   releaseAddresses,
@@ -60,7 +60,7 @@ export function ipamController(context: ControllerContext): Controller {
 async function sweep(context: ControllerContext, waiting: Suspects, graceMs: number): Promise<void> {
   const { client, informers, clock, metrics, log } = context;
   const { blocks, affinities, handles } = informers;
-  const world = livingWorld(informers);
+  const world = liveObjects(informers);
   const found = findAbandoned({
     blocks: blocks.list(),
     affinities: affinities.list(),
@@ -127,13 +127,4 @@ function addressesByBlock(due: readonly Abandoned[]): Map<Stored<IPAMBlock>, All
 
 function addressKey(block: Stored<IPAMBlock>, { ordinal, handle, sequence }: Allocation): string {
   return `${block.metadata.uid}/${ordinal}/${handle}/${sequence ?? ""}`;
-}
-
-function livingWorld({ nodes, pods }: Informers): LiveObjects {
-  const reported = reportedAddresses(pods.list());
-  return {
-    hasNode: (name) => nodes.get(name) !== undefined,
-    pod: (namespace, name) => pods.get(`${namespace}/${name}`),
-    isReported: (address) => reported.has(address),
-  };
 }

@@ -1,4 +1,5 @@
 import type { Allocation } from "../../api/resources/ipam-allocation.ts";
+import type { Informers } from "../informers.ts";
 import { FURTHER_NETWORKS_ANNOTATION, type Pod } from "../orchestrator-objects.ts";
 
 /** What is alive, as far as addresses are concerned. */
@@ -39,17 +40,26 @@ export function mayHave(pod: Pod, address: string, node: string | undefined): bo
   return addresses.length === 0 || pod.metadata.annotations?.[FURTHER_NETWORKS_ANNOTATION] !== undefined;
 }
 
+export function liveObjects({ nodes, pods }: Pick<Informers, "nodes" | "pods">): LiveObjects {
+  const reported = reportedAddresses(pods.list());
+  return {
+    hasNode: (name) => nodes.get(name) !== undefined,
+    pod: (namespace, name) => pods.get(`${namespace}/${name}`),
+    isReported: (address) => reported.has(address),
+  };
+}
+
 /** Every address a living pod says it has. */
 export function reportedAddresses(pods: readonly Pod[]): Set<string> {
   return new Set(pods.flatMap((pod) => (isFinished(pod) ? [] : addressesOf(pod))));
 }
 
 /** Its network is gone for good; the object stays only to be read. */
-function isFinished({ status }: Pod): boolean {
+export function isFinished({ status }: Pod): boolean {
   return status?.phase === "Succeeded" || status?.phase === "Failed";
 }
 
-function addressesOf({ status }: Pod): string[] {
+export function addressesOf({ status }: Pod): string[] {
   const all = [...(status?.podIPs ?? []).map(({ ip }) => ip), status?.podIP];
   return all.filter((address): address is string => address !== undefined && address !== "");
 }

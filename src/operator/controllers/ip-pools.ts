@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { KubeObject } from "../../api/object.ts";
+import { type IpamReport, readIpamReport } from "../../api/protocol/ipam-report.ts";
+import { withFix } from "../../api/protocol/status-message.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
 import type { IPPool } from "../../api/resources/ip-pool.ts";
 import { overlaps, parseCidr } from "../../kit/ip.ts";
@@ -26,9 +28,35 @@ export async function reconcileIpPools(observed: Observed, hands: ReconcileConte
   for (const pool of plan.apply) await applyObject(hands.tools, pool);
   const waiting = await retire(hands, plan.retire);
   if (waiting) return progressing(waiting, 5_000);
+  const report = ipamReportOf(observed);
+  if (report && report.duplicates.length > 0) return degraded("AddressDuplicate", duplicatesMessage(report));
   return ready(
-    `${plan.apply.length} ${plan.apply.length === 1 ? "pool" : "pools"}${plan.apply.length === 0 ? ": created by others" : `: ${plan.apply.map(({ spec }) => spec.cidr).join(", ")}`}.`,
+    `${plan.apply.length} ${plan.apply.length === 1 ? "pool" : "pools"}${plan.apply.length === 0 ? ": created by others" : `: ${plan.apply.map(({ spec }) => spec.cidr).join(", ")}`}.${leaksMessage(report)}`,
   );
+}
+
+/** Of the copy of vendor-kube-controllers that reports: the one with the lease. */
+function ipamReportOf({ pods }: Observed): IpamReport | undefined {
+  const running = pods.filter((pod) => !isLeaving(pod));
+  return running.map(({ metadata }) => readIpamReport(metadata.annotations)).find((report) => report !== undefined);
+}
+
+function duplicatesMessage({ duplicates }: IpamReport): string {
+  const [namespace, name] = (duplicates[0]?.pods.at(-1) ?? "").split("/");
+  const [first, ...more] = duplicates.map(({ address, pods }) => `${address} is the address of ${pods.join(" and ")}`);
+  return withFix(
+    `${first}${more.length > 0 ? `, and ${more.length} more addresses are duplicate` : ""}.`,
+    `kubectl -n ${namespace} delete pod ${name}`,
+  );
+}
+
+function leaksMessage(report: IpamReport | undefined): string {
+  const { leakedAddresses = 0, blocksWithoutNode = 0 } = report ?? {};
+  const parts = [
+    leakedAddresses > 0 ? `${leakedAddresses} addresses without a pod` : [],
+    blocksWithoutNode > 0 ? `${blocksWithoutNode} blocks without a node` : [],
+  ].flat();
+  return parts.length === 0 ? "" : ` ${parts.join(" and ")} will be released.`;
 }
 
 /** First no new addresses, then, when none is in use, away with it. */

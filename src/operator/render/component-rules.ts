@@ -35,6 +35,7 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
           "profile",
           "hostEndpoint",
           "ipPool",
+          "ipReservation",
           "ipamConfiguration",
         ],
         READ,
@@ -68,7 +69,8 @@ export function kubeControllersRights(names: Names): Rights {
       stored(names, ["kubeControllersConfiguration"], [...READ, "create"]),
       stored(names, ["kubeControllersConfiguration"], ["update"], "/status"),
     ],
-    atHome: leaseRules(names.workloads.kubeControllers),
+    // Reports duplicate and leaked addresses in its own pod's annotations. By the status: it must not change what another pod runs.
+    atHome: [...leaseRules(names.workloads.kubeControllers), rule("", ["pods/status"], ["patch"])],
   };
 }
 
