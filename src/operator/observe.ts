@@ -30,6 +30,7 @@ import type { Log } from "../kit/log.ts";
 import { MANAGER } from "./apply.ts";
 import type { OperatorConfig } from "./config.ts";
 import { errors } from "./errors.ts";
+import { lastAnnouncements } from "./last-announcements.ts";
 import { type LiveObjects, liveObjects } from "./live-objects.ts";
 import { storedKind } from "./managed-kinds.ts";
 import type { Observed } from "./observed.ts";
@@ -145,6 +146,7 @@ export interface ObserverOptions {
 export function createObserver(options: ObserverOptions): Observer {
   const { client, config, clock, log } = options;
   const live = liveObjects();
+  const announcements = lastAnnouncements(() => clock.now());
   const outside: Following[] = [];
   let inside: Following[] | undefined;
   let entered = false;
@@ -161,6 +163,7 @@ export function createObserver(options: ObserverOptions): Observer {
     });
     const end = live.follow(kind, informer);
     informer.onChange(({ object, old }) => {
+      if (kind === PODS) announcements.note(object);
       if (!old || old === object || matters(kind, object, old)) options.onChange();
     });
     return { plural: kind.plural, informer, end };
@@ -202,7 +205,7 @@ export function createObserver(options: ObserverOptions): Observer {
       await end(inside ?? []);
       inside = undefined;
     },
-    snapshot: () => snapshot(live, config, clock.now()),
+    snapshot: () => ({ ...snapshot(live, config, clock.now()), lastAnnouncements: announcements.recent() }),
     async stop() {
       await end([...outside, ...(inside ?? [])]);
     },
@@ -279,7 +282,7 @@ function essenceOf({ metadata, status }: KubeObject): unknown {
   return [metadata.labels, metadata.annotations, nodeInfo, addresses];
 }
 
-function snapshot(live: LiveObjects, config: OperatorConfig, now: number): Observed {
+function snapshot(live: LiveObjects, config: OperatorConfig, now: number): Omit<Observed, "lastAnnouncements"> {
   const inOrchestrator = (object: KubeObject) => object.metadata.namespace === namespaces.orchestratorSystem;
   const inSystem = (object: KubeObject) => object.metadata.namespace === namespaces.system;
   return {

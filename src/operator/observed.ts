@@ -1,5 +1,6 @@
 import { vendorNames } from "../api/names.ts";
 import type { Condition, KubeObject } from "../api/object.ts";
+import type { DataplaneAnnouncement } from "../api/protocol/agent-report.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import type { Installation } from "../api/resources/installation.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
@@ -31,6 +32,8 @@ export interface Observed {
   nodes: readonly KubeObject[];
   /** Of the system namespace. */
   pods: readonly Pod[];
+  /** What agents announced last, by node, also those whose pods have just gone. */
+  lastAnnouncements: ReadonlyMap<string, DataplaneAnnouncement>;
   /** Of the system namespace. */
   workloads: readonly Workload[];
   dataplaneConfigurations: readonly (DataplaneConfiguration & KubeObject)[];

@@ -1,10 +1,11 @@
 import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
-import { ACTING, type Refusal, readAgentReport } from "../api/protocol/agent-report.ts";
+import { ACTING, type DataplaneAnnouncement, type Refusal, readAgentReport } from "../api/protocol/agent-report.ts";
 import { type ProxyView, viewServiceProxy } from "../api/protocol/kube-proxy-view.ts";
 import { rolloutProgress } from "../api/protocol/rollout.ts";
 import { CLUSTER_KINDS, type ClusterKind } from "../api/tables/cluster-kinds.ts";
 import type { Pod } from "../api/workload-objects.ts";
+import { isAgent } from "./last-announcements.ts";
 import { nodeAgents, type Observed, serviceProxyOf, theOne } from "./observed.ts";
 
 export interface AgentView {
@@ -140,7 +141,7 @@ function viewAgents(observed: Observed, wanted: DataplaneView["wanted"]): AgentV
     if (node && isAgent(pod) && pod.metadata.deletionTimestamp === undefined) byNode.set(node, pod);
   }
   return linuxNodes(observed).map((node) => ({
-    ...viewAgent(node, byNode.get(node)),
+    ...viewAgent(node, byNode.get(node), observed.lastAnnouncements.get(node)),
     held: isHeld(observed, node, wanted),
   }));
 }
@@ -150,15 +151,15 @@ function isHeld({ dataplaneConfigurations }: Observed, node: string, wanted: Dat
   return own !== undefined && own !== (wanted === "BPF");
 }
 
-function isAgent({ metadata }: Pod): boolean {
-  const { node } = vendorNames.workloads;
-  return (metadata.ownerReferences ?? []).some(({ kind, name }) => kind === "DaemonSet" && name === node);
-}
-
-function viewAgent(node: string, pod: Pod | undefined): Omit<AgentView, "held"> {
+/** While an agent is replaced, its node is as the agent before it announced: what drains needs the same privileges of the next one. */
+function viewAgent(
+  node: string,
+  pod: Pod | undefined,
+  before: DataplaneAnnouncement | undefined,
+): Omit<AgentView, "held"> {
   const {
     programs,
-    dataplane = "unknown",
+    dataplane = before ?? "unknown",
     servicesProven,
     proxyRules,
     fullMaps,

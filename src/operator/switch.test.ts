@@ -5,7 +5,7 @@ import type { Pod, Workload } from "../api/workload-objects.ts";
 import { findCondition } from "../cluster/conditions.ts";
 import { DAEMON_SETS, NODES, PODS } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
-import { KEEP_DRAINING, REFUSE_PROGRAMS } from "./testing/fake-workloads.ts";
+import { KEEP_DRAINING, REFUSE_PROGRAMS, STARTS_SLOWLY } from "./testing/fake-workloads.ts";
 import { type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
 
 let world: OperatorLab;
@@ -127,6 +127,37 @@ describe("a switch of the data plane", () => {
     expect(isPrivileged(settled)).toBe(false);
     await world.settled();
     expect((await agents())?.metadata.generation).toBe(settled?.metadata.generation);
+  });
+
+  it("an agent that is replaced while its node drains keeps the privileges it needs for that", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    await world.installation({ vendorNetwork: { ...STANDARD.vendorNetwork, linuxDataplane: "BPF" } });
+    await world.untilStatus("network", "Available");
+    const annotate = (annotations: Record<string, string | null>) =>
+      world.kubectl.patch(NODES, { name: "node-1" }, { type: "merge", patch: { metadata: { annotations } } });
+    const agents = () => world.get<Workload>(DAEMON_SETS, { namespace: "vendor-system", name: "vendor-node" });
+    const agent = async () =>
+      (await world.kubectl.list<Pod>(PODS)).items.find(
+        ({ metadata, spec }) => metadata.name.startsWith("vendor-node-") && spec?.nodeName === "node-1",
+      );
+    await annotate({ [KEEP_DRAINING]: "true" });
+    await world.patchInstallation({ linuxDataplane: "Nftables" });
+    await world.until(
+      () => world.statusOf("network"),
+      (status) => status?.message.includes("connections that only eBPF carries to end on node-1") === true,
+    );
+    await world.settled();
+    const draining = await agents();
+    const before = await agent();
+    await annotate({ [STARTS_SLOWLY]: "true" });
+    await world.kubectl.delete(PODS, before!.metadata, { gracePeriodSeconds: 0 });
+    await world.until(agent, (next) => next !== undefined && next.metadata.uid !== before?.metadata.uid);
+    await world.settled();
+    expect((await agents())?.metadata.generation).toBe(draining?.metadata.generation);
+    await annotate({ [STARTS_SLOWLY]: null, [KEEP_DRAINING]: null });
+    await world.untilStatus("network", "Available");
+    expect((await agents())?.metadata.generation).toBe((draining?.metadata.generation ?? 0) + 1);
   });
 
   it("a node whose maps are full is named with them, until there is room", async () => {

@@ -24,6 +24,8 @@ export interface EarlierRelease {
   version: string;
   /** For `--manifest-url`. */
   url: string;
+  /** For `--base`: its files are not built in. */
+  operatorFile: string;
   remove(): void;
 }
 
@@ -49,7 +51,7 @@ export async function buildEarlier(): Promise<EarlierRelease> {
 }
 
 /** Its manifests as it published them. A commit of the same version as ours becomes the patch release before: an upgrade needs two versions. */
-function publish(root: string, releases: string): { version: string; url: string } {
+function publish(root: string, releases: string): Pick<EarlierRelease, "version" | "url" | "operatorFile"> {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
   const own = `v${version}`;
   const published = own === VERSION ? patchBefore(own) : own;
@@ -59,7 +61,8 @@ function publish(root: string, releases: string): { version: string; url: string
     const text = readFileSync(join(root, "manifests", name), "utf8");
     writeFileSync(join(folder, name), text.replaceAll(own, published));
   }
-  return { version: published, url: pathToFileURL(join(releases, published)).href };
+  const operatorFile = join(folder, "vendor-operator.yaml");
+  return { version: published, url: pathToFileURL(join(releases, published)).href, operatorFile };
 }
 
 function patchBefore(version: string): string {

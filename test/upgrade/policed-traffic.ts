@@ -38,6 +38,8 @@ export interface Figures {
   silenceMs: number;
   lost: number;
   unanswered: number;
+  /** Where something was lost. */
+  lossy: string[];
   /** Paths that were allowed and not answered at all. */
   silent: string[];
   /** Paths that were denied and answered. */
@@ -46,7 +48,7 @@ export interface Figures {
 }
 
 /** What no upgrade may do. */
-export const NOTHING_LOST = { lost: 0, unanswered: 0, silent: [], passed: [] };
+export const NOTHING_LOST = { lost: 0, unanswered: 0, lossy: [], silent: [], passed: [] };
 
 export async function policedTraffic(cluster: RealCluster): Promise<PolicedTraffic> {
   const { client, nodeNames } = cluster;
@@ -130,6 +132,7 @@ function figuresOf(rows: readonly TrafficRow[]): Figures {
     ...{ paths: allowed.length, connections: sum("opened"), datagrams: sum("sent") },
     silenceMs: Math.max(...allowed.map(({ silenceMs }) => silenceMs)),
     ...{ lost: sum("lost"), unanswered: sum("unanswered") },
+    lossy: allowed.filter(({ lost, unanswered }) => lost + unanswered > 0).map(name),
     silent: allowed.filter(({ opened, sent }) => opened + sent < 10).map(name),
     passed: denied.filter(({ reached }) => reached).map(name),
     denied: denied.length,

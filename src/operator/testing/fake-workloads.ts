@@ -13,6 +13,9 @@ export const REFUSE_PROGRAMS = "local.vendor.io/refuse-programs";
 /** Makes the agent of a node say that it still carries connections by eBPF after that was disabled. */
 export const KEEP_DRAINING = "local.vendor.io/keep-draining";
 
+/** Makes the next agent of a node report nothing, as one that is still starting. */
+export const STARTS_SLOWLY = "local.vendor.io/starts-slowly";
+
 /**
  * What a cluster does around the operator, in the smallest honest form: pods of daemon sets come and go with nodes and templates,
  * deployments become available, agents say what they find, and deleted namespaces empty.
@@ -134,6 +137,7 @@ async function report(
 async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean): Promise<void> {
   if (pod.metadata.ownerReferences?.[0]?.name !== "vendor-node" || pod.metadata.deletionTimestamp) return;
   const node = nodes.find(({ metadata }) => metadata.name === pod.spec?.nodeName);
+  if (node?.metadata.annotations?.[STARTS_SLOWLY]) return;
   const refusal = node?.metadata.annotations?.[REFUSE_PROGRAMS];
   // As an agent of an older release speaks, which gives no code of its refusal. Full maps and limited pods are for tests to report.
   const {

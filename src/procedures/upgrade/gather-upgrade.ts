@@ -107,6 +107,7 @@ async function mergedFacts(
 ): Promise<NonNullable<UpgradeFacts["merged"]>> {
   const { files } = sources;
   const ours = await published(files, file);
+  const isGuessed = given.base === undefined && isWithinLine(names, path);
   const base = given.base?.text ?? (await publishedBase(names, path, file, ours.text, sources));
   const theirs = given.manifest ?? { objects: await liveObjects(base, sources) };
   const merged = mergeManifest({ base, theirs, ours: ours.text, take: given.take, leave: DEFINITION });
@@ -123,7 +124,13 @@ async function mergedFacts(
     text: merged.text,
     objects: await withoutSettledSecrets(merged, sources),
     editsFrom: given.manifest?.file ?? "the cluster",
+    ...(isGuessed && { baseGuessed: true as const }),
   };
+}
+
+/** Files of another release of our own line are not built in. */
+function isWithinLine({ dialect }: Names, { from, to, file }: UpgradePath): boolean {
+  return dialect === "vendor" && file !== undefined && findRelease(from).is === "notOlder" && from !== to;
 }
 
 /** What the version that runs published: ours to know in our own dialect, and otherwise at the same address under its version. */
@@ -137,7 +144,7 @@ async function publishedBase(
   const found = findRelease(from);
   if (names.dialect === "vendor" && role !== undefined) {
     if (found.is === "known") return publishedText(role, found.release, { without: DEFINITION });
-    // Within a line the files differ by their version alone; taken as they are, the old version would pass for a person's edit, and stay.
+    // Within a line the files are taken to differ by their version alone. Where they differ in more, the plan's notes name `--base`.
     if (found.is === "notOlder") return ours.replaceAll(to, found.version);
   }
   const there = files.from.includes(to) ? files.from.replaceAll(to, from) : undefined;

@@ -88,7 +88,7 @@ function resultOf(
   });
   if (late.length === 0) return "done";
   const proof = ebpf ? "verify Services in eBPF" : `run ${wanted}`;
-  return { waitingFor: `${late.length} of ${asked.length} nodes to ${proof}: ${namesOf(late)}` };
+  return { waitingFor: `${late.length} of ${asked.length} nodes to ${proof}: ${namesOf(late.map(nameOf))}` };
 }
 
 /** All that can be seen of an agent that does not say what it does. */
@@ -97,7 +97,7 @@ function readyAgents(nodes: readonly KubeObject[], pods: readonly Pod[], names: 
     pods.filter((pod) => isAgent(pod, names) && isReady(pod)).map(({ spec }) => spec?.nodeName ?? ""),
   );
   const late = nodes.filter(({ metadata }) => !ready.has(metadata.name));
-  return late.length === 0 ? "done" : { waitingFor: `the agents on ${namesOf(late)} to be ready` };
+  return late.length === 0 ? "done" : { waitingFor: `the agents on ${namesOf(late.map(nameOf))} to be ready` };
 }
 
 function isReady({ status, metadata }: Pod): boolean {
@@ -105,7 +105,7 @@ function isReady({ status, metadata }: Pod): boolean {
   return metadata.deletionTimestamp === undefined && findCondition(conditions, "Ready")?.status === "True";
 }
 
-function isAgent({ metadata }: KubeObject, { workloads }: Names): boolean {
+export function isAgent({ metadata }: KubeObject, { workloads }: Names): boolean {
   return (metadata.ownerReferences ?? []).some(({ kind, name }) => kind === "DaemonSet" && name === workloads.node);
 }
 
@@ -116,8 +116,10 @@ function isLinux(node: KubeObject): boolean {
 
 const MOST_NAMED = 5;
 
-function namesOf(nodes: readonly KubeObject[]): string {
+const nameOf = ({ metadata }: KubeObject): string => metadata.name;
+
+export function namesOf(nodes: readonly string[]): string {
   const more = nodes.length - MOST_NAMED;
-  const shown = nodes.slice(0, MOST_NAMED).map(({ metadata }) => metadata.name);
+  const shown = nodes.slice(0, MOST_NAMED);
   return `${shown.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -4,6 +4,7 @@ import { fieldAt } from "../../field-at.ts";
 import { type MergePatchInputs, mergePatch } from "../objects/merge-patch.ts";
 import { settled } from "../objects/settle.ts";
 import { nameOf, undefinedIfNotFound } from "../objects/target.ts";
+import { awaitDrained } from "./await-drained.ts";
 
 export type SelectDataplaneInputs = MergePatchInputs & {
   /** Dotted path of the field that selects the data plane. */
@@ -25,6 +26,8 @@ export const selectDataplane: Action<SelectDataplaneInputs, Before> = {
   confirm: async (inputs, work, before) => mergePatch.confirm?.(inputs, work, before),
   preview: async (inputs, work) => (await mergePatch.preview?.(inputs, work)) ?? [],
   async undo({ target, field, was, afterUndo }, work, { inverse }) {
+    // The patch restarts every agent.
+    if (was !== work.names.dataplanes.ebpf) await awaitDrained(work);
     if (!(await patched(target, withField(inverse, field, was), work))) return;
     await settled(afterUndo, work);
     if (fieldAt(inverse, field) !== null) return;

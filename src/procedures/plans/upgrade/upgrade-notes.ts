@@ -7,7 +7,7 @@ import type { UpgradePath } from "./upgrade-path.ts";
 /** What to know that no step does. */
 export function upgradeNotes(observation: Observation, path: UpgradePath, facts: UpgradeFacts): string[] {
   return [
-    ...editNotes(facts),
+    ...editNotes(facts, path),
     ...takeOverNotes(facts),
     ...gateNotes(observation, path),
     ...recommendations(observation),
@@ -15,9 +15,9 @@ export function upgradeNotes(observation: Observation, path: UpgradePath, facts:
   ];
 }
 
-function editNotes({ merged }: UpgradeFacts): string[] {
+function editNotes({ merged }: UpgradeFacts, { from, to }: UpgradePath): string[] {
   if (!merged) return [];
-  const { edits, comments, dropped, editsFrom, objects } = merged;
+  const { edits, comments, dropped, editsFrom, objects, file, baseGuessed } = merged;
   const kept = comments === 0 ? "" : `, and ${comments} of your comments`;
   const found =
     edits.length === 0 && comments === 0
@@ -31,6 +31,12 @@ function editNotes({ merged }: UpgradeFacts): string[] {
       if (to === undefined) return `  ${path}: removed, as you did`;
       return `  ${path}: ${brief(to, path)}${from === undefined ? "" : ` instead of ${brief(from, path)}`}`;
     }),
+    // Else a right that the new version needs would be kept away from it, as if the user had removed it.
+    ...(baseGuessed && edits.length > 0
+      ? [
+          `${file} of ${from} is not built in, and was compared as if it differed from ${to} by the version alone. If an edit above is not yours, give the file as ${from} published it: --base FILE`,
+        ]
+      : []),
     ...dropped.map(
       (object) =>
         `${object} is not in the new version's file; it stays as it is, and may be deleted when nothing needs it.`,

@@ -53,6 +53,16 @@ const OWNED: OwnedThroughV3 = {
   reference: { apiVersion: "vendor.io/v3", kind: "NetworkPolicy", name: "web", uid: "p" },
 };
 
+it("edits that may be of another release of the line are named as such", () => {
+  const seen = cluster(vendorNames, { method: "operator", version: "v3.31.2" });
+  const edits = [{ path: "ClusterRole/vendor-operator:rules[a]", from: "a", to: undefined }];
+  const notes = (more: Parameters<typeof merged>[0]) => plan(seen, { merged: merged(more) }).notes.join("\n");
+  const named = "If an edit above is not yours, give the file as v3.31.2 published it: --base FILE";
+  expect(notes({ edits, baseGuessed: true })).toContain(named);
+  expect(notes({ edits })).not.toContain("--base");
+  expect(notes({ baseGuessed: true })).not.toContain("--base");
+});
+
 describe.each(DIALECTS)("an upgrade in the words of $dialect", (names) => {
   const agents = object("DaemonSet", names.workloads.node, {}, "apps/v1");
 

@@ -45,6 +45,8 @@ export interface UpgradeFacts {
     /** To apply: all but definitions, and Secrets that already hold what they should. */
     objects: readonly KubeObject[];
     editsFrom: string;
+    /** What the running version published is not known: it was taken to be the new files with the old version. */
+    baseGuessed?: true;
   };
   takeOvers: readonly FieldTakeover[];
   /** Managers whose fields become ours first, so that what the new release no longer has goes. */
