@@ -62,7 +62,8 @@ SEC("tc") int from_workload(struct __sk_buff *skb)
 		return drop(w, hook, DROP_INTERFACE_NOT_READY);
 
 	enum frame frame = frame_of(skb, w, &type);
-	if (frame == FRAME_VLAN)
+	/* Also a tag that only carries a priority: a pod has no use for one, and a redirect would carry it into the tunnel or another pod. */
+	if (frame == FRAME_VLAN || skb->vlan_present)
 		return drop(w, hook, DROP_VLAN);
 	if (frame == FRAME_OTHER)
 		return drop(w, hook, DROP_NOT_IP);

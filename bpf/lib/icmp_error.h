@@ -9,12 +9,14 @@
 INLINE __u32 tuple_of_error(struct __sk_buff *skb, struct work *w, struct five_tuple *key)
 {
 	__u32 at = w->transport + 8;
+	/* What follows in the frame is no part of the packet: the stack cuts it off, and the receiver would not see what was quoted. */
+	__u32 end = ETHERNET + w->length;
 	__builtin_memset(key, 0, sizeof(*key));
 	__u8 ports[8];
 	__u8 protocol;
 	if (w->ip_version == 4) {
 		struct iphdr *ip = &w->scratch.header.v4;
-		if (bpf_skb_load_bytes(skb, at, ip, sizeof(*ip)) || ip->version != 4 || ip->ihl < 5 ||
+		if (at + sizeof(*ip) > end || bpf_skb_load_bytes(skb, at, ip, sizeof(*ip)) || ip->version != 4 || ip->ihl < 5 ||
 		    (ip->frag_off & htons(0x1fff)))
 			return 0;
 		address_from_v4(&key->dst, ip->saddr);
@@ -23,7 +25,7 @@ INLINE __u32 tuple_of_error(struct __sk_buff *skb, struct work *w, struct five_t
 		at += ip->ihl * 4;
 	} else {
 		struct ipv6hdr *ip = &w->scratch.header.v6;
-		if (bpf_skb_load_bytes(skb, at, ip, sizeof(*ip)) || ip->version != 6)
+		if (at + sizeof(*ip) > end || bpf_skb_load_bytes(skb, at, ip, sizeof(*ip)) || ip->version != 6)
 			return 0;
 		address_from_v6(&key->dst, &ip->saddr);
 		address_from_v6(&key->src, &ip->daddr);
@@ -43,7 +45,7 @@ INLINE __u32 tuple_of_error(struct __sk_buff *skb, struct work *w, struct five_t
 	key->protocol = protocol;
 	if (!has_policy_ports(protocol) && !is_icmp(protocol))
 		return at;
-	if (bpf_skb_load_bytes(skb, at, ports, sizeof(ports)))
+	if (at + sizeof(ports) > end || bpf_skb_load_bytes(skb, at, ports, sizeof(ports)))
 		return 0;
 	if (has_policy_ports(protocol)) {
 		key->dport = ports[0] << 8 | ports[1];

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { whyNoNodes } from "../agent/node-lab.ts";
 import { Random } from "../calc/random.ts";
+import { typeOf } from "./frames/attempt.ts";
+import { ethernet } from "./frames/build-frame.ts";
 import { DESTINATIONS, type Figures, FrameLab } from "./frames/frame-lab.ts";
+import { halves } from "./frames/malformed-fragments.ts";
 import { malformedFrames } from "./frames/malformed-frames.ts";
 import { mutateFrame, validFrames } from "./frames/mutated-frames.ts";
 import { FAMILIES, PLANES } from "./packet-lab.ts";
@@ -61,6 +64,28 @@ describe.skipIf(why !== undefined).each(PLANES)(
       finish(`malformed frames (${attempts.join(", ")}, each to every destination)`, figures);
     });
 
+    /** Nodes reassemble fragments; the pieces of one packet must all be from the pod whose source they have. */
+    it("a fragment with a forged source is no part of another pod's packet", async () => {
+      const figures = begin();
+      const [forgery, rest] = ["forged by another pod".padEnd(32), "of the pod itself".padEnd(32)];
+      await lab.speakAs("jailed");
+      for (const { family } of FAMILIES) {
+        for (const to of ["victim", "open", "far", "node-1", "node-2"] as const) {
+          const ends = lab.ends("jailed", to, family);
+          const forger = lab.ends("attacker", to, family).ethernet;
+          // The pod's own fragment is the last to arrive, so that the whole packet seems to be from its interface.
+          for (const forgesFirst of [true, false]) {
+            const [first, last] = halves(ends, forgesFirst ? forgery + rest : rest + forgery);
+            const [forged, own] = forgesFirst ? [first, last] : [last, first];
+            lab.sendForged("attacker", ethernet(forger, typeOf(forged), forged), Buffer.from(forgery));
+            lab.send(ethernet(ends.ethernet, typeOf(own), own));
+          }
+          await lab.fence();
+        }
+      }
+      finish("fragments", figures);
+    });
+
     it(`${MUTATED} mutated frames of seed ${SEED}`, { timeout: 300_000 + MUTATED * 10 }, async () => {
       const figures = begin();
       const random = new Random(SEED);
@@ -73,9 +98,10 @@ describe.skipIf(why !== undefined).each(PLANES)(
         const samples = FAMILIES.flatMap(({ family }) =>
           DESTINATIONS.flatMap((to) => validFrames(lab.ends(speaker, to, family))),
         );
-        for (let count = 0; count < MUTATED / SPEAKERS.length; count++) {
+        const before = figures.sent;
+        for (let count = 1; figures.sent - before < MUTATED / SPEAKERS.length; count++) {
           lab.send(mutateFrame(random, samples, addresses));
-          if (count % BATCH === BATCH - 1) await lab.fence();
+          if (count % BATCH === 0) await lab.fence();
         }
       }
       await lab.fence();

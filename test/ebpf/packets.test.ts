@@ -214,6 +214,11 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
     expect(said(fromB(v4(B_TO_A, about(v4(A_TO_B, tcp(40000, 81))))))).toBe("drop DROP_POLICY_WORKLOAD_EGRESS");
     const elsewhere = { ...A_TO_B, source: "10.65.0.9" };
     expect(said(fromB(v4(B_TO_A, about(v4(elsewhere, tcp(40000, 80))))))).toBe("drop DROP_POLICY_WORKLOAD_EGRESS");
+    // What is quoted behind the packet's end is not part of it.
+    for (const length of [28, 47, 48, 55]) {
+      const cut = v4({ ...B_TO_A, length }, about(v4(A_TO_B, tcp(40000, 80))));
+      expect([length, said(fromB(cut))]).toEqual([length, "drop DROP_POLICY_WORKLOAD_EGRESS"]);
+    }
     fromA(v6(A_TO_B6, tcp(40000, 80)));
     const inner = v6(A_TO_B6, tcp(40000, 80)).bytes.subarray(0, 48);
     const error6 = v6({ source: POD_B.v6, destination: POD_A.v6 }, icmp(58, 2, 0, 0, inner));

@@ -133,6 +133,7 @@ class Run {
       case "icmp":
         if (packet.protocol !== 1 && packet.protocol !== 58) throw new Error("reads ICMP from something else");
         return condition.among.includes((condition.byte === "type" ? packet.icmpType : packet.icmpCode) ?? 0);
+      case "quotedHeader":
       case "vni":
         // Packets of the models have no payload.
         return false;

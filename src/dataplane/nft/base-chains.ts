@@ -29,8 +29,9 @@ export interface HostDispatches {
   forwardOut?: HostDispatch;
 }
 
-/** Before connection tracking, before services are translated, after them, and where the source is. */
+/** Before fragments are reassembled, before connection tracking, before services are translated, after them, and where the source is. */
 const PRIORITY = {
+  beforeDefrag: -450,
   raw: -300,
   connections: -160,
   beforeTranslation: -150,
@@ -45,6 +46,8 @@ const PRIORITY = {
 /** What neighbours and listeners on a link say; router advertisements and redirects are not among it. */
 const NEIGHBOUR_TALK = [130, 131, 132, 133, 135, 136, 143];
 const ROUTER_TALK = [134, 137];
+const PARAMETER_PROBLEM = 4;
+const HOP_BY_HOP = 0;
 const ICMPV6: Condition = { on: "protocol", among: [58] };
 const ESTABLISHED: readonly Condition[] = [{ on: "established" }, { on: "establishedMidstream" }];
 const ITSELF: NftRule = {
@@ -55,7 +58,9 @@ const ITSELF: NftRule = {
 
 export function baseChains(model: DataplaneModel, hosts: HostDispatches): NftChain[] {
   return [
+    podSource(),
     spoofing(),
+    hopByHop(),
     denied("prerouting"),
     denied("output"),
     ...overlayGuard(model),
@@ -71,15 +76,34 @@ export function baseChains(model: DataplaneModel, hosts: HostDispatches): NftCha
   ];
 }
 
-/** A pod sends from its own addresses, and is no router. */
-function spoofing(): NftChain {
+/**
+ * A pod sends from its own addresses. Asked before fragments are reassembled: behind that, a fragment with a forged source would be part of
+ * another pod's packet, or the stack would report its timeout to that source.
+ */
+function podSource(): NftChain {
   const linkLocal: Condition[] = [ICMPV6, { on: "icmp", byte: "type", among: NEIGHBOUR_TALK }];
-  return base("spoofing", "prerouting", PRIORITY.raw, [
+  return base("pod-source", "prerouting", PRIORITY.beforeDefrag, [
     accept(notPod("in")),
-    drop("a pod is no router", ICMPV6, { on: "icmp", byte: "type", among: ROUTER_TALK }),
     ...FAMILIES.map((family) => accept({ on: "interfaceAddress", family, set: `pod-addresses-${family}` })),
     accept({ on: "address", side: "source", family: 6, among: ["::/128", "fe80::/10"] }, ...linkLocal),
     drop("not an address of the pod"),
+  ]);
+}
+
+/** A pod is no router. Asked of whole packets: a first fragment need not reach as far as the type. */
+function spoofing(): NftChain {
+  const routerTalk: Condition = { on: "icmp", byte: "type", among: ROUTER_TALK };
+  return base("spoofing", "prerouting", PRIORITY.raw, [drop("a pod is no router", pod("in"), ICMPV6, routerTalk)]);
+}
+
+/**
+ * The stack reads hop-by-hop options before the first hook, so before the source is known to be the sender's. What it reports of them would
+ * reach whoever a pod names as the source. Such a report is dropped, whatever its destination.
+ */
+function hopByHop(): NftChain {
+  const problem: Condition = { on: "icmp", byte: "type", among: [PARAMETER_PROBLEM] };
+  return base("hop-by-hop", "output", PRIORITY.raw, [
+    drop("an error about hop-by-hop options", ICMPV6, problem, { on: "quotedHeader", is: HOP_BY_HOP }),
   ]);
 }
 

@@ -15,6 +15,8 @@ const PORT = { source: "sport", destination: "dport" } as const;
 const INTERFACE = { in: "iifname", out: "oifname" } as const;
 /** Bit offsets in the header after IP's. Read as plain bytes: nft's own words for them drag in conditions on protocol and family. */
 const ICMP_BYTE = { type: "@th,0,8", code: "@th,8,8" } as const;
+/** Behind the eight bytes of ICMPv6's header, in the second word of IPv6's. */
+const QUOTED_HEADER = "@th,112,8";
 /** Behind the eight bytes of UDP's header, in the second word of VXLAN's. */
 const VNI = "@th,96,24";
 const ALL_BITS = 0xffff_ffff;
@@ -78,6 +80,8 @@ function conditionText(condition: Condition): string {
       return `${addressText(condition)} . meta l4proto . th ${PORT[condition.side]} ${not}@${condition.set}`;
     case "icmp":
       return `${ICMP_BYTE[condition.byte]} ${not}${listText(condition.among.map(String))}`;
+    case "quotedHeader":
+      return `${QUOTED_HEADER} ${hex(condition.is)}`;
     case "vni":
       return `${VNI} ${hex(condition.is)}`;
     case "interface":

@@ -21,6 +21,8 @@ export type Condition =
   | { on: "portSet"; side: Side; family: IpFamily; set: string; not?: true }
   /** Only after a condition that leaves ICMP or ICMPv6. */
   | { on: "icmp"; byte: "type" | "code"; among: readonly number[]; not?: true }
+  /** What follows the IPv6 header of the packet that an error quotes. Only after a condition that leaves errors of ICMPv6. */
+  | { on: "quotedHeader"; is: number }
   /** The network identifier of VXLAN. Only after a condition that leaves UDP to the port of an overlay. */
   | { on: "vni"; is: number }
   /** A name that ends in `*` means all that begin so. */

@@ -34,6 +34,8 @@ const FENCE_PORT = 9999;
 interface Ear {
   place: Place;
   tap: FrameTap | DeliveryTap;
+  /** Hears only frames with a VLAN tag, which is not among the bytes that the other one reads. */
+  tagged?: FrameTap;
 }
 
 export interface Figures {
@@ -61,6 +63,8 @@ export class FrameLab {
   #fences = 0;
   #arrived = new Set<string>();
   #fence = Buffer.alloc(0);
+  /** Bytes that must not be heard, whatever packet they are in. */
+  #forbidden: Buffer | undefined;
   figures: Figures = { sent: 0, refused: 0, heard: {}, denied: [] };
 
   static async open(bpf: boolean): Promise<FrameLab> {
@@ -108,6 +112,7 @@ export class FrameLab {
       return {
         place: { name, addresses, ingress, neighbour, masquerade: [], tunnelsFrom: [] },
         tap: new FrameTap(netns, "eth0"),
+        tagged: new FrameTap(netns, "eth0", { onlyTagged: true }),
       };
     };
     const everyone = [...Object.values(this.#pods), ...this.#lab.nodes].map(({ netns }) => addressesOf(netns));
@@ -138,6 +143,7 @@ export class FrameLab {
           tunnelsFrom: Object.values(one.addresses),
         },
         tap: new FrameTap(outside.netns, "port1"),
+        tagged: new FrameTap(outside.netns, "port1", { onlyTagged: true }),
       },
     ];
   }
@@ -177,17 +183,29 @@ export class FrameLab {
 
   send(frame: Buffer, offload?: Buffer): void {
     const sender = this.#senders[this.#speaker.name as "attacker" | "jailed"];
+    this.#verdict.sends(frame, this.#speaker);
     if (sender.send(frame, offload)) this.figures.sent++;
     else this.figures.refused++;
+  }
+
+  /** As a pod that is not the speaker. What it says is not known to the verdict: its bytes must not be heard. */
+  sendForged(by: "attacker" | "jailed", frame: Buffer, forbidden: Buffer): void {
+    this.#forbidden = forbidden;
+    if (this.#senders[by].send(frame)) this.figures.sent++;
   }
 
   /** Takes what was heard so far. */
   #listen(): void {
     const speaker = this.#speaker;
-    for (const { place, tap } of this.#ears) {
+    for (const { place, tap, tagged } of this.#ears) {
+      const by = `${place.name} heard of ${speaker.name}`;
+      tagged?.drain((frame) =>
+        this.figures.denied.push(`${by}: a VLAN tag (${frame.subarray(0, 64).toString("hex")})`),
+      );
       const note = (bytes: Buffer, verdict: () => string | undefined) => {
         this.figures.heard[place.name] = (this.figures.heard[place.name] ?? 0) + 1;
         if (this.#fence.length > 0 && bytes.includes(this.#fence)) this.#arrived.add(place.name);
+        if (this.#forbidden && bytes.includes(this.#forbidden)) this.figures.denied.push(`${by}: ${this.#forbidden}`);
         if (verdict() !== undefined) this.#suspects.push({ place: place.name, verdict });
       };
       if (tap instanceof FrameTap)
@@ -226,7 +244,10 @@ export class FrameLab {
   }
 
   async close(): Promise<void> {
-    for (const { tap } of this.#ears) tap.close();
+    for (const { tap, tagged } of this.#ears) {
+      tap.close();
+      tagged?.close();
+    }
     for (const sender of Object.values(this.#senders)) sender.close();
     await this.#lab.close();
   }

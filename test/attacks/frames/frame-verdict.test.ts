@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { icmp, tcp, udp } from "../../ebpf/frames.ts";
-import { ethernet, packet, TYPE } from "./build-frame.ts";
+import { icmp, ipBytes, ports, tcp, udp } from "../../ebpf/frames.ts";
+import { ethernet, packet, TYPE, u16 } from "./build-frame.ts";
 import { FrameVerdict, OPEN_PORTS, OPEN_TCP, OPEN_UDP, type Place, type Speaker } from "./frame-verdict.ts";
 
 const HOST = "ee:ee:ee:ee:ee:ee";
@@ -42,6 +42,45 @@ describe("what a test of frames holds against a data plane", () => {
     expect(verdicts(later(7), first, later(7), later(8))).toEqual([
       ...["denied by policy", "may be heard", "may be heard", "denied by policy"],
     ]);
+  });
+
+  it("a later fragment whose first one was sent to a port that the place does not admit", () => {
+    const later = ethernet(
+      link,
+      TYPE.v4,
+      packet(ME, VICTIM, { protocol: 17, bytes: Buffer.alloc(16) }, { id: 7, offset: 5 }),
+    );
+    const heardAfter = (port: number) => {
+      const verdict = new FrameVerdict();
+      const first = packet(ME, VICTIM, udp(4000, port, "x".repeat(32)), { id: 7, more: true });
+      verdict.sends(ethernet(link, TYPE.v4, first), speaker);
+      return verdict.ofFrame(later, place, speaker)?.split(":")[0];
+    };
+    expect([heardAfter(OPEN_UDP), heardAfter(22)]).toEqual([undefined, "denied by policy"]);
+  });
+
+  it("what is behind extension headers, of each of which IPv6 makes a delivery", () => {
+    const [node, me] = ["node-1", { ...speaker, addresses: ["fd88::2"] }];
+    const heard = (port: number) => {
+      const bytes = Buffer.concat([Buffer.from([17, 0, 1, 4, 0, 0, 0, 0]), udp(4000, port).bytes]);
+      const delivery = { family: 6, protocol: 60, source: ipBytes("fd88::2"), bytes } as const;
+      return new FrameVerdict().ofDelivery(delivery, { ...place, name: node }, me)?.split(":")[0];
+    };
+    expect([heard(OPEN_UDP), heard(22)]).toEqual([undefined, "denied by policy"]);
+  });
+
+  it("a VLAN tag in the tunnel", () => {
+    const [here, there] = ["10.99.0.1", "10.99.0.2"];
+    const inTunnel = (type: number, rest: Buffer) => {
+      const inside = Buffer.concat([Buffer.alloc(8), ethernet(link, type, rest)]);
+      const datagram = ports(17, 5000, 4789, Buffer.concat([u16(8 + inside.length, 0), inside]));
+      const outer = packet(here, there, datagram);
+      const wire = { ...place, name: "wire", ingress: "all" as const, tunnelsFrom: [here] };
+      return new FrameVerdict().ofFrame(ethernet(link, TYPE.v4, outer), wire, speaker)?.split(":")[0];
+    };
+    const bytes = packet(ME, VICTIM, udp(4000, OPEN_UDP, "x"));
+    expect(inTunnel(TYPE.v4, bytes)).toBeUndefined();
+    expect(inTunnel(0x8100, Buffer.concat([Buffer.from([0, 0, 8, 0]), bytes]))).toBe("a VLAN tag in the tunnel");
   });
 
   it("an error about a connection that is not the receiver's", () => {

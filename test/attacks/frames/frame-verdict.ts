@@ -1,5 +1,6 @@
 import {
   addressOf,
+  behindExtensions,
   ICMP,
   ICMPV6,
   isError,
@@ -9,7 +10,6 @@ import {
   shownPacket,
   TCP,
   UDP,
-  withTransport,
 } from "./parse-frame.ts";
 import type { Delivery } from "./raw-sockets.ts";
 
@@ -47,9 +47,31 @@ const [IPV4, IPV6, ARP] = [0x0800, 0x86dd, 0x0806];
  * data planes calculate.
  */
 export class FrameVerdict {
-  /** Connections and first fragments that policy admits and that were heard: what belongs to them is admitted, too. */
+  /** Connections that policy admits and that were heard: what belongs to them is admitted, too. */
   readonly #connections = new Set<string>();
-  readonly #fragments = new Set<string>();
+  /** Where first fragments go that the speaker may send, `6/8080`: the ports that later ones have, too. */
+  readonly #fragments = new Map<string, Set<string>>();
+  /** Connections the speaker began by its own egress policy: what it says about them may leave, whoever else denies them. */
+  readonly #begun = new Set<string>();
+
+  /**
+   * Notes what is sent. A first fragment or the beginning of a connection may be admitted by policy and still be lost, such as with a bad
+   * checksum; what belongs to it is admitted all the same.
+   */
+  sends(frame: Buffer, speaker: Speaker): void {
+    const { packet } = parseFrame(frame);
+    if (!packet || !speaker.addresses.includes(packet.source)) return;
+    const { source, destination, protocol, sport, dport, fragment } = packet;
+    if (fragment?.later || !admits(speaker.egress, packet)) return;
+    this.#begun.add(connection(protocol, [source, sport], [destination, dport]));
+    if (fragment) this.#saveFirst(packet, fragment.id);
+  }
+
+  #saveFirst(packet: Packet, id: number): void {
+    const key = fragmentKey(packet, id);
+    const ports = this.#fragments.get(key) ?? new Set();
+    this.#fragments.set(key, ports.add(portOf(packet)));
+  }
 
   /** Why a frame must not be heard; undefined where it may be. */
   ofFrame(frame: Buffer, place: Place, speaker: Speaker): string | undefined {
@@ -65,7 +87,8 @@ export class FrameVerdict {
   }
 
   ofDelivery({ family, protocol, source, bytes }: Delivery, place: Place, speaker: Speaker): string | undefined {
-    const packet = withTransport({ family, protocol, source: addressOf(source), destination: place.name }, bytes);
+    // IPv6 delivers a packet once for each of its headers.
+    const packet = behindExtensions({ family, protocol, source: addressOf(source), destination: place.name }, bytes);
     // The raw socket does not say to which of the node's addresses it was.
     if (packet.inner && place.addresses.includes(packet.inner.source)) packet.inner.source = place.name;
     return this.ofPacket(packet, place, speaker);
@@ -81,27 +104,30 @@ export class FrameVerdict {
     if (!speaker.addresses.includes(packet.source) && !masquerade.includes(packet.source)) {
       return `a source that ${speaker.name} does not own: ${shownPacket(packet)}`;
     }
-    if (this.#isAdmitted(packet, [speaker.egress, place.ingress])) return undefined;
+    if (this.#isAdmitted(packet, speaker, place.ingress)) return undefined;
     return `denied by policy: ${shownPacket(packet)}`;
   }
 
   /** Nodes carry packets to each other; what is inside has to be the speaker's own. */
   #ofTunnel(packet: Packet, place: Place, speaker: Speaker): string | undefined {
     if (!place.tunnelsFrom.includes(packet.source)) return `to the overlay port: ${shownPacket(packet)}`;
+    if (packet.innerTagged) return `a VLAN tag in the tunnel: ${shownPacket(packet)}`;
     if (!packet.inner) return `no packet in the tunnel: ${shownPacket(packet)}`;
     if (this.#isAnswer(packet.inner)) return undefined;
     return this.ofPacket(packet.inner, { ...place, ingress: "all", masquerade: [] }, speaker);
   }
 
-  #isAdmitted(packet: Packet, policies: readonly Admits[]): boolean {
+  #isAdmitted(packet: Packet, speaker: Speaker, ingress: Admits): boolean {
     const { source, destination, protocol, sport, dport, fragment } = packet;
-    const ofFragment = fragment && `${source} ${destination} ${fragment.id}`;
-    if (fragment?.later && policies.some((one) => one !== "all")) return this.#fragments.has(ofFragment!);
-    if (isError(packet) && this.#isAboutKnown(packet)) return true;
-    if (!policies.every((one) => one === "all" || (one !== "none" && one.includes(`${protocol}/${dport}`))))
-      return false;
+    const policies = [speaker.egress, ingress];
+    if (fragment?.later && policies.some((one) => one !== "all")) {
+      const ports = [...(this.#fragments.get(fragmentKey(packet, fragment.id)) ?? [])];
+      return ports.some((port) => policies.every((one) => admitsPort(one, port)));
+    }
+    if (isError(packet) && this.#isAboutKnown(packet, ingress)) return true;
+    if (!policies.every((one) => admits(one, packet))) return false;
     this.#connections.add(connection(protocol, [source, sport], [destination, dport]));
-    if (ofFragment) this.#fragments.add(ofFragment);
+    if (fragment) this.#saveFirst(packet, fragment.id);
     return true;
   }
 
@@ -118,11 +144,29 @@ export class FrameVerdict {
   }
 
   /** It quotes an answer that its receiver gave in a connection that policy admits. */
-  #isAboutKnown({ destination, inner }: Packet): boolean {
+  #isAboutKnown({ destination, inner }: Packet, ingress: Admits): boolean {
     if (!inner || inner.source !== destination) return false;
     const { protocol, source, sport, dport } = inner;
-    return this.#connections.has(connection(protocol, [inner.destination, dport], [source, sport]));
+    const about = connection(protocol, [inner.destination, dport], [source, sport]);
+    return this.#connections.has(about) || (ingress === "all" && this.#begun.has(about));
   }
+}
+
+function admits(policy: Admits, packet: Packet): boolean {
+  return admitsPort(policy, portOf(packet));
+}
+
+function admitsPort(policy: Admits, port: string): boolean {
+  return policy === "all" || (policy !== "none" && policy.includes(port));
+}
+
+function portOf({ protocol, dport }: Packet): string {
+  return `${protocol}/${dport}`;
+}
+
+/** Not by protocol: of IPv6 each fragment names the first header behind it, which may be an extension. */
+function fragmentKey({ source, destination }: Packet, id: number): string {
+  return `${source} ${destination} ${id}`;
 }
 
 type End = readonly [address: string, port: number | undefined];

@@ -1,6 +1,6 @@
 import { icmp, type Payload, ports, tcp, udp } from "../../ebpf/frames.ts";
 import { ask, CLOSED, type Ends, entry, FROM, KNOCK, type Malformed, SYN, typeOf } from "./attempt.ts";
-import { ethernet, packet, u16 } from "./build-frame.ts";
+import { changed, ethernet, packet, u16 } from "./build-frame.ts";
 import { OPEN_TCP, OPEN_UDP } from "./frame-verdict.ts";
 import { OVERLAY_PORT } from "./parse-frame.ts";
 
@@ -50,7 +50,16 @@ export function errors(ends: Ends): Malformed[] {
   const plain = isV6
     ? [0, 100, 128, 129, 130, 133, 134, 137, 138, 139, 141, 143, 151, 255]
     : [0, 1, 8, 9, 10, 13, 15, 17, 30, 42, 255];
+  const [header, at] = isV6 ? [40, 4] : [20, 2];
+  const answer = packet(ends.destination, ends.source, tcp(OPEN_TCP, FROM, 16));
+  const whole = ask(ends, icmp(protocol, isV6 ? 1 : 3, 1, 0, answer));
+  const ended = (quote: number) => changed(whole, at, u16((isV6 ? 0 : header) + 8 + quote));
+  // The quote goes on behind what the packet says is its end: an error without ports is about no connection.
+  const behindEnd = [0, header - 1, header, header + 7].map((quote) =>
+    entry(ends, `ICMP that ends after ${quote} bytes of its quote`, ask(ends, tcp(FROM, OPEN_TCP)), ended(quote)),
+  );
   return [
+    ...behindEnd,
     ...types.flatMap((type) =>
       quoted.map(([what, bytes]) =>
         entry(ends, `ICMP ${type} about ${what}`, ask(ends, icmp(protocol, type, type === 3 ? 4 : 0, 0, bytes))),

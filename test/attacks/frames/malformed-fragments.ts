@@ -14,12 +14,28 @@ interface Piece {
 let identifiers = 0x4000;
 
 export function fragmentsV4(ends: Ends): Malformed[] {
-  return fragmentAttempts(ends, ({ protocol, bytes }, pieces) => {
+  return fragmentAttempts(ends, splitV4(ends));
+}
+
+export function fragmentsV6(ends: Ends): Malformed[] {
+  return fragmentAttempts(ends, splitV6(ends));
+}
+
+/** A datagram to an open port in two fragments. The first one has 32 bytes of the text. */
+export function halves(ends: Ends, text: string): [first: Buffer, last: Buffer] {
+  const whole = transport(ends.source, ends.destination, udp(FROM, OPEN_UDP, text));
+  const split = ends.destination.includes(":") ? splitV6(ends) : splitV4(ends);
+  const [first, last] = split(whole, [{ from: 0, to: 40, more: true }, { from: 40 }]);
+  return [first!, last!];
+}
+
+function splitV4(ends: Ends): Split {
+  return ({ protocol, bytes }, pieces) => {
     const id = identifiers++ & 0xffff;
     return pieces.map(({ from, to, more = false, at = from }) =>
       packetPart(ends, { protocol, bytes: bytes.subarray(from, to) }, { id, more, offset: at >> 3 }),
     );
-  });
+  };
 }
 
 function packetPart(
@@ -32,17 +48,18 @@ function packetPart(
   return changed(part, 9, protocol);
 }
 
-export function fragmentsV6(ends: Ends): Malformed[] {
-  return fragmentAttempts(ends, ({ protocol, bytes }, pieces) => {
+function splitV6(ends: Ends): Split {
+  return ({ protocol, bytes }, pieces) => {
     const id = identifiers++;
     return pieces.map(({ from, to, more = false, at = from }) => {
       const header = Buffer.concat([Buffer.from([protocol, 0]), u16((at & 0xfff8) | (more ? 1 : 0), 0, id)]);
       return chained(ends.source, ends.destination, 44, Buffer.concat([header, bytes.subarray(from, to)]));
     });
-  });
+  };
 }
 
 type Split = (payload: Payload, pieces: readonly Piece[]) => Buffer[];
+
 function fragmentAttempts(ends: Ends, split: Split): Malformed[] {
   const knock = transport(ends.source, ends.destination, udp(FROM, CLOSED, "x".repeat(64)));
   const open = transport(ends.source, ends.destination, udp(FROM, OPEN_UDP, "x".repeat(64)));

@@ -172,7 +172,12 @@ export function extensions(ends: Ends): Malformed[] {
     ]),
     ["every header", chain([hop, options, routing(4, 0), atomic, options])],
   ];
-  return all.map(([name, bytes]) => entry(ends, `extension: ${name}`, bytes));
+  // The stack reads hop-by-hop options before any filter sees the packet, and would report to the source that it names.
+  const reported = Object.entries(ends.others).map(([name, source]): [string, Buffer] => {
+    const options = Buffer.from([17, 0, 0xbe, 4, 0, 0, 0, 0]);
+    return [`unknown option, report to ${name}`, chained(source, ends.destination, 0, Buffer.concat([options, knock]))];
+  });
+  return [...all, ...reported].map(([name, bytes]) => entry(ends, `extension: ${name}`, bytes));
 }
 
 /** A pod can hand over what its device would have cut and summed; type 1 is TCP over IPv4, 4 over IPv6, 3 and 5 are UDP. */

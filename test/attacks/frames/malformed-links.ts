@@ -94,6 +94,13 @@ export function linkLayer(ends: Ends): Malformed[] {
   return [
     ...[0, 1, 5, 4095].map((id) => as(`VLAN ${id}`, 0x8100, tag(id, type))),
     as("VLAN with priority only", 0x8100, tag(0xe000, type)),
+    // To a port that is open: it arrives where the tag is taken off, and must arrive nowhere with it.
+    as("VLAN 0 to an open port", 0x8100, Buffer.concat([u16(0, type), ask(ends, udp(FROM, OPEN_UDP))])),
+    as(
+      "VLAN with priority to an open port",
+      0x8100,
+      Buffer.concat([u16(0xe000, type), ask(ends, udp(FROM, OPEN_UDP))]),
+    ),
     as("QinQ", 0x88a8, tag(1, 0x8100, 2, type)),
     as("two priority tags", 0x8100, tag(0, 0x8100, 0, type)),
     as("old QinQ", 0x9100, tag(1, 0x8100, 2, type)),

@@ -158,7 +158,8 @@ function rightSums(frame: Buffer): Buffer {
   const inner = bytes.subarray(ETHERNET);
   const isV6 = isV6Frame(bytes);
   const least = isV6 ? 40 : 20;
-  if (inner.length < least) return bytes;
+  // A packet of another version has no place for a checksum.
+  if (inner.length < least || (!isV6 && inner[0]! >> 4 !== 4)) return bytes;
   const at = isV6 ? 40 : (inner[0]! & 15) * 4;
   const said = isV6 ? 40 + inner.readUInt16BE(4) : inner.readUInt16BE(2);
   // The longest way to a checksum is TCP's.

@@ -12,6 +12,8 @@ export interface Packet {
   type?: number;
   /** The packet an ICMP error quotes, or the one in our tunnel. */
   inner?: Packet;
+  /** The frame in our tunnel has a VLAN tag. */
+  innerTagged?: true;
   fragment?: { id: number; later: boolean };
 }
 
@@ -44,11 +46,12 @@ export function parseFrame(frame: Buffer): Parsed {
 }
 
 /** What is behind the Ethernet header. A tag that has only a priority is none: stacks take it off. */
-function untagged(frame: Buffer): { etherType: number; rest: Buffer } {
+function untagged(frame: Buffer): { etherType: number; rest: Buffer; tagged: boolean } {
   const etherType = frame.length >= ETHERNET ? frame.readUInt16BE(12) : 0;
   const isPriority = etherType === 0x8100 && frame.length >= ETHERNET + 4 && (frame.readUInt16BE(14) & 0xfff) === 0;
-  if (!isPriority) return { etherType, rest: frame.subarray(ETHERNET) };
-  return { etherType: frame.readUInt16BE(16), rest: frame.subarray(ETHERNET + 4) };
+  const tagged = etherType === 0x8100 || etherType === 0x88a8;
+  if (!isPriority) return { etherType, tagged, rest: frame.subarray(ETHERNET) };
+  return { etherType: frame.readUInt16BE(16), tagged, rest: frame.subarray(ETHERNET + 4) };
 }
 
 function parsePacket(bytes: Buffer): Packet | undefined {
@@ -73,7 +76,12 @@ function parseV6(bytes: Buffer): Packet {
     ...{ family: 6, protocol: bytes[6]! },
     ...{ source: addressOf(bytes.subarray(8, 24)), destination: addressOf(bytes.subarray(24, 40)) },
   };
-  let rest = bytes.subarray(40);
+  return behindExtensions(packet, bytes.subarray(40));
+}
+
+/** Steps over extension headers: `bytes` begin with the header that `protocol` names. */
+export function behindExtensions(packet: Packet, bytes: Buffer): Packet {
+  let rest = bytes;
   while (rest.length >= 8) {
     if (packet.protocol === 44) {
       packet.fragment = { id: rest.readUInt32BE(4), later: (rest.readUInt16BE(2) & 0xfff8) !== 0 };
@@ -90,7 +98,7 @@ function parseV6(bytes: Buffer): Packet {
 }
 
 /** Ports, type, and what is inside. */
-export function withTransport(packet: Packet, bytes: Buffer): Packet {
+function withTransport(packet: Packet, bytes: Buffer): Packet {
   if (packet.fragment?.later) return packet;
   if (HAS_PORTS.has(packet.protocol) && bytes.length >= 4) {
     packet.sport = bytes.readUInt16BE(0);
@@ -101,19 +109,19 @@ export function withTransport(packet: Packet, bytes: Buffer): Packet {
     // Of an echo: its identifier, which makes it one conversation.
     if (bytes.length >= 6) packet.sport = bytes.readUInt16BE(4);
   }
-  const inside = isError(packet)
-    ? bytes.subarray(8)
-    : packet.protocol === UDP && packet.dport === OVERLAY_PORT
-      ? untagged(bytes.subarray(8 + VXLAN_HEADER)).rest
-      : undefined;
+  const isTunnel = packet.protocol === UDP && packet.dport === OVERLAY_PORT;
+  const frame = isTunnel ? untagged(bytes.subarray(8 + VXLAN_HEADER)) : undefined;
+  if (frame?.tagged) packet.innerTagged = true;
+  const inside = isError(packet) ? bytes.subarray(8) : frame?.rest;
   const inner = inside && parsePacket(inside);
   if (inner) packet.inner = inner;
   return packet;
 }
 
+/** Of ICMPv6 the first half of all types are errors, also those that are not assigned. */
 export function isError({ protocol, type }: Packet): boolean {
   if (type === undefined) return false;
-  return protocol === ICMPV6 ? type >= 1 && type <= 4 : protocol === ICMP && [3, 4, 5, 11, 12].includes(type);
+  return protocol === ICMPV6 ? type < 128 : protocol === ICMP && [3, 4, 5, 11, 12].includes(type);
 }
 
 export function addressOf(bytes: Buffer): string {

@@ -1,6 +1,17 @@
 import { realKernel } from "../../../src/kernel/kernel.ts";
 import type { Netns } from "../../../src/kernel/netns/netns-port.ts";
-import { bind, close, type Fd, openLibrary, receive, send, setsockopt, socket } from "../../../src/kernel/sys.ts";
+import {
+  addressOf,
+  bind,
+  close,
+  type Fd,
+  openLibrary,
+  receive,
+  send,
+  setsockopt,
+  socket,
+} from "../../../src/kernel/sys.ts";
+import { TCP } from "./parse-frame.ts";
 
 /**
  * Sockets that are opened inside a namespace stay there for life, so one process sends from a pod and listens in all the others, without an
@@ -14,6 +25,22 @@ const RECEIVE_BUFFER = 32 * 1024 * 1024;
 /** Raw sockets are opened for one protocol each. 255 cannot be received on. */
 const PROTOCOLS = Array.from({ length: 254 }, (_, at) => at + 1);
 const MSG_DONTWAIT = 0x40;
+const SO_ATTACH_FILTER = 26;
+/** Filters of sockets, as instructions. Whether a frame has a tag is kept apart from its bytes. */
+type SocketFilter = readonly (readonly [operation: number, yes: number, no: number, operand: number])[];
+const ONLY_TAGGED: SocketFilter = [
+  [0x20, 0, 0, 0xfffff030],
+  [0x15, 0, 1, 1],
+  [0x06, 0, 0, 0xffffffff],
+  [0x06, 0, 0, 0],
+];
+/** Not by the first interface of a namespace, which is `lo`. */
+const NOT_LOOPBACK: SocketFilter = [
+  [0x20, 0, 0, 0xfffff008],
+  [0x15, 1, 0, 1],
+  [0x06, 0, 0, 0xffffffff],
+  [0x06, 0, 0, 0],
+];
 
 const kernel = realKernel();
 const buffer = Buffer.alloc(128 * 1024);
@@ -77,12 +104,31 @@ function packetSocket(netns: Netns, index: number, protocol: number): Fd {
   return fd;
 }
 
-/** Every frame that arrives at an interface, before the stack of its namespace sees it. */
+function attachFilter(fd: Fd, filter: SocketFilter): void {
+  const { setsockopt: attach } = openLibrary("libc.so.6", {
+    setsockopt: "int setsockopt(int fd, int level, int option, void *value, uint length)",
+  });
+  const code = Buffer.alloc(8 * filter.length);
+  for (const [at, [operation, yes, no, operand]] of filter.entries()) {
+    code.writeUInt16LE(operation, 8 * at);
+    code.set([yes, no], 8 * at + 2);
+    code.writeUInt32LE(operand, 8 * at + 4);
+  }
+  const program = Buffer.alloc(16);
+  program.writeUInt16LE(filter.length, 0);
+  program.writeBigUInt64LE(addressOf(code), 8);
+  const result = Number(attach(fd, SOL_SOCKET, SO_ATTACH_FILTER, program, program.length));
+  // `code` is read here too, so that it lives until the kernel has copied it.
+  if (result < 0) throw new Error(`a filter of ${code.length / 8} instructions was refused`);
+}
+
+/** Every frame that arrives at an interface, before the stack of its namespace sees it; or only those with a VLAN tag. */
 export class FrameTap {
   readonly #fd: Fd;
 
-  constructor(netns: Netns, name: string) {
+  constructor(netns: Netns, name: string, { onlyTagged = false } = {}) {
     this.#fd = packetSocket(netns, linkOf(netns, name).index, ETH_P_ALL);
+    if (onlyTagged) attachFilter(this.#fd, ONLY_TAGGED);
   }
 
   drain(onFrame: (frame: Buffer) => void): void {
@@ -121,6 +167,8 @@ export class DeliveryTap {
         PROTOCOLS.map((protocol) => {
           const fd = socket(family === 4 ? AF_INET : AF_INET6, SOCK_RAW, protocol);
           setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER);
+          // What the node's own programs say to each other is no pod's: the agent asks the API server by loopback.
+          if (protocol === TCP) attachFilter(fd, NOT_LOOPBACK);
           return { fd, family, protocol };
         }),
       ),
