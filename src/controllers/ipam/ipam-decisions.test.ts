@@ -4,7 +4,7 @@ import type { IPAMBlock } from "../../api/resources/ipam.ts";
 import { type AllocationOwner, allocationsOf } from "../../api/resources/ipam-allocation.ts";
 import type { Pod } from "../orchestrator-objects.ts";
 import { withoutAddresses } from "./block-edits.ts";
-import { type LiveObjects, mayBeInUse, reportedAddresses } from "./live-objects.ts";
+import { type LiveObjects, liveObjects, mayBeInUse } from "./live-objects.ts";
 import { suspects } from "./suspects.ts";
 
 const ADDRESS = "10.0.0.5";
@@ -21,12 +21,11 @@ function pod(parts: { node?: string; ips?: string[]; phase?: string; networks?: 
 }
 
 function world(pods: Pod[], nodes: string[] = ["a"]): LiveObjects {
-  const reported = reportedAddresses(pods);
-  return {
-    hasNode: (name) => nodes.includes(name),
-    pod: (namespace, name) => pods.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name),
-    isReported: (address) => reported.has(address),
-  };
+  const byKey = new Map(pods.map((one) => [`${one.metadata.namespace}/${one.metadata.name}`, one]));
+  return liveObjects({
+    nodes: { get: (name) => nodes.find((one) => one === name) },
+    pods: { get: (key) => byKey.get(key), list: () => pods },
+  });
 }
 
 const POD: AllocationOwner = { kind: "pod", namespace: "shop", name: "web-0", node: "a" };

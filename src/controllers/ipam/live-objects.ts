@@ -1,5 +1,4 @@
 import type { Allocation } from "../../api/resources/ipam-allocation.ts";
-import type { Informers } from "../informers.ts";
 import { FURTHER_NETWORKS_ANNOTATION, type Pod } from "../orchestrator-objects.ts";
 
 /** What is alive, as far as addresses are concerned. */
@@ -40,7 +39,13 @@ export function mayHave(pod: Pod, address: string, node: string | undefined): bo
   return addresses.length === 0 || pod.metadata.annotations?.[FURTHER_NETWORKS_ANNOTATION] !== undefined;
 }
 
-export function liveObjects({ nodes, pods }: Pick<Informers, "nodes" | "pods">): LiveObjects {
+interface Watched {
+  nodes: { get(name: string): unknown };
+  /** By `NAMESPACE/NAME`. */
+  pods: { get(key: string): Pod | undefined; list(): readonly Pod[] };
+}
+
+export function liveObjects({ nodes, pods }: Watched): LiveObjects {
   const reported = reportedAddresses(pods.list());
   return {
     hasNode: (name) => nodes.get(name) !== undefined,
@@ -50,7 +55,7 @@ export function liveObjects({ nodes, pods }: Pick<Informers, "nodes" | "pods">):
 }
 
 /** Every address a living pod says it has. */
-export function reportedAddresses(pods: readonly Pod[]): Set<string> {
+function reportedAddresses(pods: readonly Pod[]): Set<string> {
   return new Set(pods.flatMap((pod) => (isFinished(pod) ? [] : addressesOf(pod))));
 }
 
