@@ -90,6 +90,21 @@ describe("what a test of frames holds against a data plane", () => {
     ]);
   });
 
+  it("an answer in the tunnel about a fragment that was not sent", () => {
+    const [here, there, far] = ["10.99.0.1", "10.99.0.2", "10.88.1.3"];
+    const part = (id: number, more: object) => packet(ME, far, udp(4000, OPEN_UDP, "x".repeat(32)), { id, ...more });
+    const verdict = new FrameVerdict();
+    verdict.sends(ethernet(link, TYPE.v4, part(7, { more: true })), speaker);
+    const answered = [7, 8].map((id) => {
+      const inner = packet(far, ME, icmp(1, 11, 1, 0, part(id, { offset: 5 })));
+      const inside = Buffer.concat([Buffer.alloc(8), ethernet(link, TYPE.v4, inner)]);
+      const outer = ports(17, 5000, 4789, Buffer.concat([u16(8 + inside.length, 0), inside]));
+      const node = { ...place, name: "node-1", tunnelsFrom: [there] };
+      return verdict.ofFrame(ethernet(link, TYPE.v4, packet(there, here, outer)), node, speaker)?.split(":")[0];
+    });
+    expect(answered).toEqual([undefined, "a source that attacker does not own"]);
+  });
+
   it("a frame that the router did not send, and ARP for others", () => {
     const verdict = new FrameVerdict();
     const bytes = packet(ME, VICTIM, tcp(4000, OPEN_TCP));

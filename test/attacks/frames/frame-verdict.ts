@@ -136,6 +136,8 @@ export class FrameVerdict {
     const { protocol, source, sport, destination, dport, inner } = packet;
     if (!isError(packet)) return this.#connections.has(connection(protocol, [destination, dport], [source, sport]));
     if (!inner) return false;
+    // Only the first fragment has ports: an error about a later one belongs to the packet they are both of.
+    if (inner.fragment?.later) return this.#fragments.has(fragmentKey(inner, inner.fragment.id));
     const [from, to] = [
       [inner.source, inner.sport],
       [inner.destination, inner.dport],
