@@ -22,6 +22,7 @@ class Node {
   carried = 0;
   proxyRules = false;
   proxyRuns = false;
+  proxyScheduled = false;
   apiAnswers = true;
   failing: Dataplane | undefined;
   /** The fewest planes that filtered at once since the first did. */
@@ -122,6 +123,7 @@ class Node {
         clock,
         log: silentLog,
         proxyLeft: () => !this.proxyRuns,
+        proxyScheduled: () => this.proxyScheduled,
         apiAnswers: async () => this.apiAnswers,
       },
     });
@@ -207,6 +209,21 @@ describe("two data planes", () => {
     node.proxyRuns = false;
     await clock.advance(3_000);
     expect(node.did).toContain("remove proxy rules");
+  });
+
+  it("a node that joined or rebooted while eBPF served waits for kube-proxy if the cluster has it there", async () => {
+    const { node, both, want, clock, worksIn } = start();
+    await want("BPF");
+    await worksIn(1_000);
+    node.proxyScheduled = true;
+    await want("Nftables");
+    both.announced("LeavingBPF");
+    await clock.advance(20_000);
+    expect(both.state()).toMatchObject({ mode: "Active", next: "proxy" });
+    expect(node.filtering()).toEqual(["BPF"]);
+    node.proxyRules = true;
+    await clock.advance(2_000);
+    expect(node.filtering()).toEqual(["Nftables"]);
   });
 
   it("programs stay until the last connection that only they can carry has ended", async () => {

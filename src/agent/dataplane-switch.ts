@@ -67,6 +67,8 @@ export interface DataplaneSwitchOptions extends Omit<SwitchoverOptions, "clock" 
   log: Log;
   /** Whether no service proxy runs on this node any more, as far as can be seen. */
   proxyLeft?: () => boolean;
+  /** Whether the cluster runs kube-proxy on this node, or is about to. */
+  proxyScheduled?: () => boolean;
   /** The reported state may have changed. */
   onChange?: () => void;
 }
@@ -264,6 +266,7 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
       confirmed: this.confirmed && this.filtering() === "BPF",
       peersNotifiedAt: this.acknowledged?.what === "LeavingBPF" ? this.acknowledged.at : undefined,
       cleanup: this.cleans(),
+      proxyScheduled: this.options.proxyScheduled?.() ?? false,
     };
     try {
       const { next, report, done } = await this.switchover.advance(this.wanted(), this.model, facts);

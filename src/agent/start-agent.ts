@@ -26,6 +26,7 @@ import { type NodeDataplanes, OVERLAY } from "./dataplanes.ts";
 import { NOTHING_IN_USE } from "./ipam/addresses-in-use.ts";
 import { createIpam, type Ipam } from "./ipam/ipam.ts";
 import { type KubeProxyCompat, kubeProxyCompat } from "./kube-proxy-compat.ts";
+import { isKubeProxyScheduled } from "./kube-proxy-pods.ts";
 import { ModelLoop, type ModelTarget } from "./model-loop.ts";
 import { ensureClusterInformation } from "./node/cluster-information.ts";
 import { networkCondition, nodeAnnotations, reportNode } from "./node/node-report.ts";
@@ -98,6 +99,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       log,
     }),
     proxyLeft: () => proxyCompat.answers(),
+    proxyScheduled: () => isKubeProxyScheduled(objects.pods.list(), config.nodeName),
     apiAnswers: () => answers(client),
     onChange: () => changes.notify(),
   });

@@ -6,7 +6,7 @@ import { DELETIONS_DIRECTORY, deletionFile } from "../../src/api/protocol/cni.ts
 import { podInterfaceName } from "../../src/api/protocol/pod-network.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
-import { NETWORK_POLICIES, NODES } from "../../src/cluster/kinds.ts";
+import { NETWORK_POLICIES, NODES, PODS, SERVICES } from "../../src/cluster/kinds.ts";
 import { type ConnectLoop, connectLoop, datagramStream, type Stream, stream } from "./lab-traffic.ts";
 import {
   inside,
@@ -150,6 +150,32 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     },
     60_000 + KILLS * 20_000,
   );
+
+  it("leaves eBPF only when kube-proxy serves, if the cluster has it on this node and the kernel knows of none", async () => {
+    const ref = { namespace: "kube-system", name: "kube-proxy-here" };
+    const spec = { nodeName: node.name, hostNetwork: true, containers: [{ name: "main", image: "kube-proxy" }] };
+    const metadata = { ...ref, labels: { "k8s-app": "kube-proxy" } };
+    const show = async (): Promise<string> => await node.vendor("node", "show", "switchover", "-o", "json");
+    const setBpf = (bpfEnabled: boolean) =>
+      lab.client.patch(SETTINGS, { name: "default" }, { type: "merge", patch: { spec: { bpfEnabled } } });
+    await setBpf(true);
+    await until(async () => (await show()).includes('"Active"'), show);
+    await lab.client.create(SERVICES, {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "any", namespace: "default" },
+      spec: { clusterIP: "10.96.0.99", ports: [{ port: 80 }] },
+    });
+    await lab.client.create(PODS, { apiVersion: "v1", kind: "Pod", metadata, spec });
+    await setBpf(false);
+    await until(async () => /"proxy"|"Draining"|"none"/.test(await show()), show);
+    expect(await show()).toMatch(/"Active".*"proxy"/s);
+    await lab.client.delete(PODS, ref, { gracePeriodSeconds: 0 });
+    await until(async () => (await show()).includes('"none"'), show);
+    await lab.client.delete(SERVICES, { namespace: "default", name: "any" });
+    await setBpf(true);
+    await until(async () => (await show()).includes('"Active"'), show);
+  }, 90_000);
 
   it("CHECK is well of what it made, and says what is missing after somebody took it away", async () => {
     expect(await node.cni("CHECK", server!)).toEqual({ code: 0, output: undefined });

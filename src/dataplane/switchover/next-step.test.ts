@@ -12,7 +12,7 @@ const NODE: SwitchoverState = {
   importedConntrack: false,
   confirmed: true,
   peersKnow: true,
-  proxy: { rules: true, serves: true, wasHere: true, ours: true, quiet: true, givenUp: false },
+  proxy: { rules: true, serves: true, expected: true, ours: true, quiet: true, givenUp: false },
   drain: { given: false, left: false },
 };
 
@@ -118,14 +118,14 @@ describe("the order of a switchover", () => {
   });
 
   it("back: rules of a proxy that has written only some of them are not enough", () => {
-    const proxy = { ...ON_EBPF.proxy, rules: true, serves: false, wasHere: true };
+    const proxy = { ...ON_EBPF.proxy, rules: true, serves: false, expected: true };
     expect(walk("Nftables", { ...ON_EBPF, proxy }).steps.slice(0, 2)).toEqual(["wait for proxy", "openGate"]);
   });
 
   it("a node that never had another plane has nothing to be put back to, and waits for nobody", () => {
     const first = walk("BPF", {
       ...NODE,
-      proxy: { rules: false, serves: false, wasHere: false, ours: true, quiet: true, givenUp: false },
+      proxy: { rules: false, serves: false, expected: false, ours: true, quiet: true, givenUp: false },
     });
     expect(first.steps).toEqual(["programEbpf", "keep", "importConntrack", "flip", "closeGate", "settled"]);
     expect(walk("Nftables", NODE).steps).toEqual(["programNft", "settled"]);

@@ -28,7 +28,8 @@ export interface SwitchoverState {
     rules: boolean;
     /** On a switch back: they are complete, in every family that services have. */
     serves: boolean;
-    wasHere: boolean;
+    /** It has a pod on this node, or had rules here when eBPF began to act. */
+    expected: boolean;
     /** They are ours to remove, and no longer needed. */
     ours: boolean;
     /** The programs have acted long enough that nothing is on its way through them. */
@@ -101,7 +102,7 @@ function towardsEbpf({ mode, programmed, filter, keep, watchdogArmed, proxy, ...
 function towardsNft({ mode, programmed, keep, proxy, drain, watchdogArmed, ...seen }: SwitchoverState): Next {
   if (mode === "Active") {
     if (!seen.peersKnow) return { wait: "peers" };
-    if (proxy.wasHere && !proxy.serves && !proxy.givenUp) return { wait: "proxy" };
+    if (proxy.expected && !proxy.serves && !proxy.givenUp) return { wait: "proxy" };
     if (keep !== "open") return { do: "openGate" };
     if (!programmed.Nftables) return { do: "programNft" };
     return { do: "drain" };

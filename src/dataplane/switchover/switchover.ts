@@ -38,6 +38,8 @@ export interface SwitchoverFacts {
   peersNotifiedAt: number | undefined;
   /** Whether the proxy's rules are ours to remove. */
   cleanup: boolean;
+  /** Whether the cluster runs kube-proxy on this node, or is about to. The kernel does not know after a reboot. */
+  proxyScheduled: boolean;
 }
 
 export interface SwitchoverOptions {
@@ -170,7 +172,7 @@ class NodeSwitchover implements Switchover {
       proxy: {
         rules: await proxy.present(),
         serves: this.leavingSince !== undefined && (await proxy.serves(familiesOf(model))),
-        wasHere: await ground.keep.proxyWasHere(),
+        expected: facts.proxyScheduled || (await ground.keep.proxyWasHere()),
         ours: facts.cleanup && facts.confirmed,
         quiet: since(this.flippedAt) > PROXY_RULES_MS,
         givenUp: left > PROXY_MOST_MS,
