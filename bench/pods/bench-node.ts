@@ -4,6 +4,7 @@ import { POD_INTERFACE_PREFIX, podInterfaceName } from "../../src/api/protocol/p
 import type { ModelDelta } from "../../src/calc/model.ts";
 import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { createEbpfDataplane } from "../../src/dataplane/ebpf/ebpf-dataplane.ts";
+import { mapDirectory } from "../../src/dataplane/ebpf/programs/programs.ts";
 import { createNodeNetwork } from "../../src/dataplane/net/node-network.ts";
 import { createNatTable } from "../../src/dataplane/nft/nat-table.ts";
 import { createNftDataplane } from "../../src/dataplane/nft/nft-dataplane.ts";
@@ -13,8 +14,8 @@ import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { type BenchPod, CLIENT, NEIGHBOUR_PODS, NODE, type Policies, SERVER } from "./cluster.ts";
 import { iptablesRules } from "./iptables.ts";
 
-/** `plain` forwards and filters nothing: what the others are measured against. */
-export type DataplaneName = "plain" | "ebpf" | "nft" | "iptables";
+/** `plain` forwards and filters nothing: what the others are measured against. `...NoShare`: connections of pods are not counted and not limited. */
+export type DataplaneName = "plain" | "ebpf" | "nft" | "iptables" | "ebpfNoShare" | "nftNoShare";
 
 /** A node with two pods that speak, and neighbours of theirs, under one plane. */
 export interface BenchNode {
@@ -72,6 +73,17 @@ type Open = (node: Netns, delta: ModelDelta, id: string) => Promise<() => Promis
 const OPEN: Record<DataplaneName, Open> = {
   plain: async () => async () => {},
 
+  async ebpfNoShare(netns, delta, id) {
+    const close = await OPEN.ebpf(netns, delta, id);
+    // Without an entry of the interface nothing is counted; a setting of 100 percent only raises the limit.
+    const shares = kernel.bpf.openMap(`${mapDirectory(`/sys/fs/bpf/${id}`)}/workload_shares`);
+    for (const [key] of [...shares.entries()]) shares.delete(key);
+    shares.close();
+    return close;
+  },
+
+  nftNoShare: (netns, delta, id) => OPEN.nft(netns, withoutShares(delta), id),
+
   async ebpf(netns, delta, id) {
     const directory = `/sys/fs/bpf/${id}`;
     kernel.mounts.ensure("bpf", "/sys/fs/bpf");
@@ -113,6 +125,11 @@ const OPEN: Record<DataplaneName, Open> = {
     return async () => {};
   },
 };
+
+function withoutShares(delta: ModelDelta): ModelDelta {
+  const settings = delta.settings && { ...delta.settings, workloadConntrackPercent: 100 };
+  return { ...delta, ...(settings && { settings }) };
+}
 
 function mustAll(objects: readonly { failed?: Error; kind: string; id: string }[]): void {
   const bad = objects.find(({ failed }) => failed);

@@ -8,6 +8,8 @@ export const DATAPLANES: Record<DataplaneName, string> = {
   ebpf: "eBPF",
   nft: "nftables",
   iptables: "iptables",
+  ebpfNoShare: "eBPF that does not count connections of pods",
+  nftNoShare: "nftables that does not count connections of pods",
 };
 
 export const FIGURES: Record<Figure, { name: string; unit: string; digits: number }> = {
@@ -74,12 +76,23 @@ export function aimsOf(results: readonly TrafficResult[]): Aim[] {
   const aim = (name: string, least: number, ratio: (of: "median" | "best") => number): Aim => {
     return { name, least, median: ratio("median"), best: ratio("best") };
   };
-  return variantsOf(results).flatMap((variant) => [
+  const share = (plane: "ebpf" | "nft", figure: Figure, of: "median" | "best") => {
+    const without = results.find((one) => one.plane === `${plane}NoShare`)!;
+    const { count, variant } = without.policies;
+    return figureOf(find(results, plane, count, variant)!, figure, of) / figureOf(without, figure, of);
+  };
+  const shares = (["ebpf", "nft"] as const).flatMap((plane) =>
+    (["crr", "rr"] as const).map((figure) =>
+      aim(`${FIGURES[figure].name}, ${DATAPLANES[plane]} to not counting them`, 0.98, (of) => share(plane, figure, of)),
+    ),
+  );
+  const ofPolicies = variantsOf(results).flatMap((variant) => [
     aim(`connections, eBPF to nftables, policies ${variant}`, 1.15, (of) => worst("crr", "nft", of, variant)),
     aim(`connections, eBPF to iptables, policies ${variant}`, 1.15, (of) => worst("crr", "iptables", of, variant)),
     aim(`throughput, eBPF to no filter, policies ${variant}`, 0.95, (of) => worst("gbps", "plain", of, variant)),
     aim(`connections, eBPF, ${counts.at(-1)} policies to ${counts[0]}, ${variant}`, 0.95, (of) => flat(of, variant)),
   ]);
+  return [...ofPolicies, ...shares];
 }
 
 export function rowsOf(results: readonly TrafficResult[], reactions: readonly ReactionResult[]): Row[] {
