@@ -1,6 +1,6 @@
-import { chmodSync, mkdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 
 /** One question and one answer per connection over a unix socket, each one line of JSON. */
 export interface LineServer {
@@ -25,11 +25,17 @@ export async function serveLines(path: string, answer: (question: unknown) => Pr
     void answerOne(socket, answer);
   });
   mkdirSync(dirname(path), { recursive: true });
-  rmSync(path, { force: true });
-  await listening(server, path);
-  chmodSync(path, 0o600);
+  // Closing a server deletes the file of the name it was opened with: under the final name that may be the socket of our successor by then.
+  // The name is short, since the path of a socket is limited.
+  const opening = join(dirname(path), `.${process.pid}`);
+  rmSync(opening, { force: true });
+  await listening(server, opening);
+  chmodSync(opening, 0o600);
+  const { ino } = statSync(opening);
+  renameSync(opening, path);
   return {
     async close() {
+      if (statSync(path, { throwIfNoEntry: false })?.ino === ino) rmSync(path, { force: true });
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const socket of open) socket.destroy();
       await closed;
