@@ -42,7 +42,7 @@ describe.skipIf(why !== undefined).each(PLANES)(`a flood from one pod, $plane${w
       async () => lab.actors.near.connect("first", VIP, PORT, 500),
       () => "the Service does not answer",
     );
-  }, 240_000);
+  });
   afterAll(() => lab?.close());
 
   const first = () => lab.nodes.nodes[0]!;
@@ -116,5 +116,5 @@ describe.skipIf(why !== undefined).each(PLANES)(`a flood from one pod, $plane${w
     );
     // The receiving node is not the flood's either.
     expect(await lab.nodes.nodes[1]!.vendor("node", "show", "problems")).not.toContain("WORKLOAD_CONNTRACK_LIMIT");
-  }, 240_000);
+  });
 });

@@ -25,7 +25,7 @@ describe.skipIf(why !== undefined).each(PLANES)(
     beforeAll(async () => {
       lab = await FrameLab.open(bpf);
       await lab.fence();
-    }, 240_000);
+    });
     afterAll(() => lab?.close());
 
     function begin(): Figures {

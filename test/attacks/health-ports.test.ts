@@ -41,8 +41,8 @@ describe.skipIf(whyNoRealNodes)(`health ports of a node${whyNoRealNodes ? ` (${w
   beforeAll(async () => {
     cluster = await startReal({ nodes: 2, proxy: "nftables" });
     await installNetwork(cluster, { dataplane: "Nftables", encapsulation: "VXLAN", families: [4] });
-  }, 180_000);
-  afterAll(async () => await cluster?.close(), 60_000);
+  });
+  afterAll(async () => await cluster?.close());
 
   it("answer on loopback, as the kubelet asks, and nowhere else", async () => {
     expect(await ask(node(1).netns, "127.0.0.1", AGENT, "/readyz")).toMatch(/^HTTP\/1\.1 200/);

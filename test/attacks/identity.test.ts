@@ -40,7 +40,7 @@ describe.skipIf(whyNoAttacks !== undefined).each(DATAPLANES)(
         async () => (await request(pods["client"]!, pods["victim"]!.addresses[0]!, 8080)) !== undefined,
         () => one.log(),
       );
-    }, 120_000);
+    });
     afterAll(async () => {
       for (const end of ends) end();
       await lab?.close();

@@ -44,7 +44,7 @@ describe.skipIf(why !== undefined).each(PLANES)(`the overlay's port, $plane${why
       return mac!;
     });
     await fence();
-  }, 240_000);
+  });
   afterAll(() => lab?.close());
 
   /** What was sent before has arrived, or never will: a datagram that policy allows comes through the tunnel after it. */

@@ -54,7 +54,7 @@ describe.skipIf(whyNoAttacks !== undefined).each(DATAPLANES)(
       });
       const { addresses } = pods["server"]!;
       await lab.client.create(ENDPOINT_SLICES, sliceOf("web", "web", addresses, 8080));
-    }, 120_000);
+    });
     afterAll(async () => {
       for (const end of ends) end();
       await lab?.close();

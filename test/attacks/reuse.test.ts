@@ -21,7 +21,7 @@ describe.skipIf(whyNoAttacks !== undefined).each(DATAPLANES)(
       await lab.client.create(POLICIES, onlyFrom("victim", "victim", { app: "client" }));
       client = await lab.addPod("client", two, { app: "client" });
       await writeStatus(lab, client);
-    }, 120_000);
+    });
     afterAll(async () => {
       for (const ear of ears) ear.close();
       await lab?.close();

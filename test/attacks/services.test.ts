@@ -30,7 +30,7 @@ describe.skipIf(whyNoAttacks !== undefined)(
       ends.push(await serve(lab.outside, 8080, 4), await serve(two, 8080, 4));
       // The machine outside stands for the API server.
       await lab.client.create(ENDPOINT_SLICES, sliceOf("kubernetes", "kubernetes", [lab.outside.addresses.v4], 8080));
-    }, 120_000);
+    });
     afterAll(async () => {
       for (const end of ends) end();
       await lab?.close();

@@ -7,6 +7,10 @@ import { describeWarnings, isForeign } from "./warnings.mjs";
 const seen = [];
 const keep = (warning) => void (isForeign(warning) || seen.push(warning));
 
+// Files share a process, and the hooks of one whose tests are all skipped do not run: its listener goes here.
+const LISTENER = Symbol.for("test file's listener for warnings");
+if (process[LISTENER]) process.off("warning", process[LISTENER]);
+process[LISTENER] = keep;
 process.on("warning", keep);
 
 // Hooks end in the reverse order of their registration: this one, registered first, is the last.

@@ -112,3 +112,13 @@ it("where files share a process, only the file with the warning fails, and only 
   expect(run.text).toContain("1 warning of this process:\nLeakWarning: a leak");
   expect(run.text.match(/^printed by .*$/gm)).toEqual(["printed by leak"]);
 });
+
+it("files of which everything is skipped leave nothing in a process that they share", () => {
+  const many = Array.from({ length: 12 }, (_, at) => at);
+  const files = [
+    ...many.map((at) => [`s${at}.test.mjs`, 'it.skip("needs root", () => {})']),
+    ...many.map((at) => [`t${at}.test.mjs`, PASSES]),
+  ];
+  const run = runFiles(Object.fromEntries(files), "isolate: false, fileParallelism: false,");
+  expect(run).toMatchObject({ status: 0, lastLine: "12 passed, 0 failed, 12 skipped" });
+});
