@@ -103,9 +103,9 @@ function report(flows) {
 function start({ name, protocol, host, port, connected = true, size = 0, idle = false, expects = "" }) {
   const servers = new Set();
   let [sent, answered, last, longestMs, lost, astray, open, told] = [0, 0, 0, 0, "", 0, false, 0];
-  let sinceAnswer = 0;
+  let [sinceAnswer, askedAt] = [0, 0];
   const words = () => {
-    sinceAnswer++;
+    if (sinceAnswer++ === 0) askedAt = performance.now();
     return `${++sent}`.padEnd(size, ".");
   };
   const hear = (line) => {
@@ -129,7 +129,7 @@ function start({ name, protocol, host, port, connected = true, size = 0, idle = 
   };
   // Nobody ends it, and nobody answers: as lost as one that was reset. A single datagram may be lost; TCP would send it again.
   const isSilent = () => sinceAnswer >= (protocol === "udp" ? 3 : 1);
-  const hung = () => (open && isSilent() && performance.now() - last > HUNG_MS ? "hangs" : "");
+  const hung = () => (open && isSilent() && performance.now() - askedAt > HUNG_MS ? "hangs" : "");
   const state = () => ({ sent, answered, longestMs, lost: lost || hung(), astray, servers, told });
   // Where nobody listens it is enough to be told so.
   const isOpen = () => open || (expects === "ECONNREFUSED" && told > 0);
