@@ -156,6 +156,28 @@ describe("what the operator refuses", () => {
     await world.untilStatus("network", "Available");
   });
 
+  it("half an endpoint map on a running cluster: no part is rolled out without the address of the API server", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    await world.installation({ vendorNetwork: { linuxDataplane: "Nftables" } });
+    await world.request("apiServer");
+    for (const part of ["network", "apiserver"]) await world.untilStatus(part, "Available");
+    await world.settled();
+    const before = world.writes.length;
+    const map = { namespace: "vendor-operator", name: "orchestrator-services-endpoint" };
+    const port = (value: string | null) =>
+      world.kubectl.patch(CONFIG_MAPS, map, {
+        type: "merge",
+        patch: { data: { ORCHESTRATOR_SERVICE_PORT: value } },
+      });
+    await port(null);
+    for (const part of ["network", "apiserver"]) await world.untilStatus(part, "Degraded", "EndpointKeyMissing");
+    await world.settled();
+    expect(world.writes.slice(before).filter((write) => !write.endsWith("/status"))).toEqual([]);
+    await port("6443");
+    for (const part of ["network", "apiserver"]) await world.untilStatus(part, "Available");
+  });
+
   it("an Installation under another name: its own status and that of the network say so", async () => {
     world = await operatorLab();
     world.startOperator();

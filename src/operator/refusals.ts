@@ -2,6 +2,7 @@ import { vendorNames } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import type { Installation } from "../api/resources/installation.ts";
 import { ebpfObjectProblems } from "../api/validation/ebpf.ts";
+import { endpointMapProblems } from "../api/validation/endpoint-map.ts";
 import type { Problem } from "../api/validation/problem.ts";
 import { validateSet } from "../api/validation/validate-set.ts";
 import { clusterFacts } from "./cluster-facts.ts";
@@ -36,6 +37,12 @@ export function networkRefusals(
     ),
     ...(ebpf ? ebpfObjectProblems([...foreignPools(observed, effective), ...carried]) : []),
   ];
+}
+
+/** Why the address of the API server cannot be read from its map. Whatever needs the address stays as it is meanwhile. */
+export function endpointRefusals(observed: Observed): Problem[] {
+  const { endpointMap: map } = observed;
+  return map ? endpointMapProblems(inUsualPlace(map, observed), clusterFacts(observed)) : [];
 }
 
 /** The user's spec, without fields of the server. */

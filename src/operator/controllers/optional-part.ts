@@ -5,6 +5,7 @@ import { hasAuthority } from "../certificates.ts";
 import { isLeaving, type Observed, type Request, theOne } from "../observed.ts";
 import { absent, degraded, notInstalled, type Outcome, progressing, ready, refused } from "../outcome.ts";
 import { dropFinalizer, keepFinalizer, type ReconcileContext } from "../reconcile-context.ts";
+import { endpointRefusals } from "../refusals.ts";
 import { isOutOfPatience, removeComponent } from "../removal.ts";
 import type { Component } from "../render/inputs.ts";
 import { renderComponent } from "../render/render-component.ts";
@@ -34,7 +35,7 @@ export function reconcileOptional(
     const installation = theOne(observed.installations);
     if (!request || isLeaving(request) || !installation || isLeaving(installation))
       return remove(part, observed, hands);
-    const problems = part.problems(observed);
+    const problems = [...part.problems(observed), ...endpointRefusals(observed)];
     if (problems.length > 0) return refused(problems);
     const spec = installation.status?.computed as InstallationSpec | undefined;
     const { secrets, self } = observed;
