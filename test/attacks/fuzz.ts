@@ -6,7 +6,7 @@ import { CodedError } from "../../src/kit/errors.ts";
 import { Random } from "../calc/random.ts";
 
 /** `FUZZ_INPUTS` are shared by all targets by weight: 1000000 is the long run. `FUZZ_SEED` begins elsewhere. */
-const INPUTS = Number(process.env["FUZZ_INPUTS"] ?? 20_000);
+const INPUTS = Number(process.env["FUZZ_INPUTS"] ?? 10_000);
 const SEED = Number(process.env["FUZZ_SEED"] ?? 1);
 
 /** The sum of all weights, by target. A heavy parser gets fewer inputs. */

@@ -11,7 +11,7 @@ import { referenceVerdict } from "./reference-evaluator.ts";
 
 /** `POLICY_SEED` and `POLICY_WORLDS` repeat one failure, or run for longer. */
 const FIRST_SEED = Number(process.env["POLICY_SEED"] ?? 1);
-const WORLDS = Number(process.env["POLICY_WORLDS"] ?? 2_000);
+const WORLDS = Number(process.env["POLICY_WORLDS"] ?? 800);
 const PACKETS = 60;
 /** Twenty seconds on an idle machine; a run that is told to be longer takes longer. */
 const PATIENCE = 120 * WORLDS + 60_000;

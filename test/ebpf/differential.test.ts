@@ -15,7 +15,7 @@ import { hitNumber, PolicyLab } from "./policy-lab.ts";
 
 /** `EBPF_SEED` repeats one failure; `EBPF_TRIPLES` runs for longer: 100000 is the nightly run. */
 const FIRST_SEED = Number(process.env["EBPF_SEED"] ?? 1);
-const TRIPLES = Number(process.env["EBPF_TRIPLES"] ?? 20_000);
+const TRIPLES = Number(process.env["EBPF_TRIPLES"] ?? 8_000);
 const PACKETS = 100;
 const WORLDS = Math.ceil(TRIPLES / PACKETS);
 const SCTP = 132;

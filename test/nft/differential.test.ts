@@ -9,7 +9,7 @@ import { modelOf } from "./random-model.ts";
 
 /** `NFT_SEED` and `NFT_WORLDS` repeat one failure, or run for longer. */
 const FIRST_SEED = Number(process.env["NFT_SEED"] ?? 1);
-const WORLDS = Number(process.env["NFT_WORLDS"] ?? 2_000);
+const WORLDS = Number(process.env["NFT_WORLDS"] ?? 800);
 const PACKETS = 60;
 const PATIENCE = 240 * WORLDS + 60_000;
 
