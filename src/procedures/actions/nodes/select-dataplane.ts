@@ -1,9 +1,10 @@
 import type { KubeObject } from "../../../api/object.ts";
+import { compareVersions, parseVersion } from "../../../api/tables/version.ts";
 import type { Action, Work } from "../../action.ts";
 import { fieldAt } from "../../field-at.ts";
 import { type MergePatchInputs, mergePatch } from "../objects/merge-patch.ts";
 import { settled } from "../objects/settle.ts";
-import { nameOf, undefinedIfNotFound } from "../objects/target.ts";
+import { nameOf, readTarget, undefinedIfNotFound } from "../objects/target.ts";
 import { awaitDrained } from "./await-drained.ts";
 
 export type SelectDataplaneInputs = MergePatchInputs & {
@@ -12,6 +13,8 @@ export type SelectDataplaneInputs = MergePatchInputs & {
   /** The data plane that acts before the patch, in the operator's word: it may be there by default, with nothing written. */
   was: string;
 };
+
+const DRAINS_SINCE = { major: 3, minor: 31, patch: 3 };
 
 type Before = { inverse: object };
 
@@ -26,8 +29,7 @@ export const selectDataplane: Action<SelectDataplaneInputs, Before> = {
   confirm: async (inputs, work, before) => mergePatch.confirm?.(inputs, work, before),
   preview: async (inputs, work) => (await mergePatch.preview?.(inputs, work)) ?? [],
   async undo({ target, field, was, afterUndo }, work, { inverse }) {
-    // The patch restarts every agent.
-    if (was !== work.names.dataplanes.ebpf) await awaitDrained(work);
+    if (was !== work.names.dataplanes.ebpf && (await losesDrains(target, work))) await awaitDrained(work);
     if (!(await patched(target, withField(inverse, field, was), work))) return;
     await settled(afterUndo, work);
     if (fieldAt(inverse, field) !== null) return;
@@ -35,6 +37,14 @@ export const selectDataplane: Action<SelectDataplaneInputs, Before> = {
     await settled(afterUndo, work);
   },
 };
+
+/** Selecting a data plane restarts every agent, and an operator of before this release never ends a drain in which agents restart. */
+async function losesDrains(target: MergePatchInputs["target"], work: Work): Promise<boolean> {
+  const installation = await readTarget(work, target);
+  const { version } = (installation?.["status"] ?? {}) as { version?: string };
+  const installed = version === undefined ? undefined : parseVersion(version);
+  return installed !== undefined && compareVersions(installed, DRAINS_SINCE) < 0;
+}
 
 async function patched(target: MergePatchInputs["target"], patch: object, work: Work): Promise<boolean> {
   const { client, signal } = work;

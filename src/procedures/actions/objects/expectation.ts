@@ -12,6 +12,8 @@ export type Expectation = { target: Target } & (
   | { path: readonly string[]; equals: unknown }
   /** The text at the path is matched by this regular expression. */
   | { path: readonly string[]; matches: string }
+  /** There is an object, and no text or key below the path is this. */
+  | { path: readonly string[]; lacks: string }
 );
 
 /** What is not yet as expected, in words; undefined when all is. */
@@ -26,6 +28,10 @@ function unmet(expectation: Expectation, object: KubeObject | undefined): string
   if ("matches" in expectation) {
     const matched = typeof value === "string" && new RegExp(expectation.matches, "m").test(value);
     return matched ? undefined : `${path} of ${name} to match ${expectation.matches}`;
+  }
+  if ("lacks" in expectation) {
+    const isGone = object !== undefined && !JSON.stringify(value ?? null).includes(JSON.stringify(expectation.lacks));
+    return isGone ? undefined : `${path} of ${name} to have no ${expectation.lacks}`;
   }
   if (isDeepStrictEqual(value ?? null, expectation.equals)) return undefined;
   const wanted = expectation.equals === null ? "be unset" : `be ${JSON.stringify(expectation.equals)}`;

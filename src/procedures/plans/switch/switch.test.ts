@@ -173,6 +173,15 @@ describe.each(TALKS)("the steps of a switch in the %s dialect", (dialect) => {
       expect: [{ path: ["spec", "bpfEnabled"], equals: false }],
     });
   });
+
+  it("the address of the API server taken back, it waits until agents run without it", () => {
+    expect(inputsOf(to("BPF", cluster("generic", names, { map: false })), "endpoint-map")?.["afterUndo"]).toMatchObject(
+      {
+        expect: [{ target: { kind: "DaemonSet" }, lacks: names.endpointMap.hostKey }],
+        rollouts: [{ workload: { kind: "DaemonSet" } }],
+      },
+    );
+  });
 });
 
 describe("a switch says", () => {

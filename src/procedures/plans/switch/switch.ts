@@ -3,6 +3,7 @@ import type { Condition, KubeObject } from "../../../api/object.ts";
 import { CLUSTER_KINDS } from "../../../api/tables/cluster-kinds.ts";
 import { SERVICE_PROXY } from "../../../api/tables/kube-proxy.ts";
 import type { CanaryWatch } from "../../actions/canary/watch-canary.ts";
+import type { Settle } from "../../actions/objects/settle.ts";
 import { nameOf } from "../../actions/objects/target.ts";
 import type { Budget } from "../../canary/budget.ts";
 import { type CanaryChoice, chooseCanary } from "../../canary/canary-plan.ts";
@@ -161,11 +162,25 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
     ? []
     : [
         endpointMapStep(observation, choice.address, choice.from, {
-          afterUndo: { status: { statuses: partsThere(observation) } },
+          afterUndo: { status: { statuses: partsThere(observation) }, ...withoutAddress(observation) },
         }),
       ];
   // The operator resolves the name before the ConfigMap names it, and after an undo too.
   return [...operatorNameserverSteps(observation, "wait after undo"), ...map];
+}
+
+/**
+ * Removing the map restarts the agents, but changes no generation of the Installation that their status could be compared with: what is
+ * waited for is the operator's own change. If there was a map before, agents keep its address.
+ */
+function withoutAddress({ names, service }: Observation): Pick<Settle, "expect" | "rollouts"> {
+  if (service.endpointMap) return {};
+  const agents = { namespace: names.namespaces.system, name: names.workloads.node };
+  const target = { apiVersion: "apps/v1", kind: "DaemonSet", ...agents };
+  return {
+    expect: [{ target, path: ["spec", "template", "spec"], lacks: names.endpointMap.hostKey }],
+    rollouts: [{ workload: target }],
+  };
 }
 
 function towardsStandard(observation: Observation, choice: Choice): Part {
