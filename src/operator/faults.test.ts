@@ -115,7 +115,7 @@ describe("whatever happens to the operator", () => {
 });
 
 /** A kill after each write takes minutes; CI takes them all, a desk takes samples. */
-const STRIDE = process.env["FAULTS"] === "all" ? 1 : 9;
+const STRIDE = process.env["FAULTS"] === "all" ? 1 : 15;
 
 function startDoomed(write: number): { ended: Promise<void>; stop(): Promise<void> } {
   let killed: () => void = () => {};
