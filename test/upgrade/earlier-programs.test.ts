@@ -92,8 +92,7 @@ describe.skipIf(why)(`programs of ${EARLIER} on real nodes${why ? `: ${why}` : "
     });
 
     it("an upgrade replaces every program, one node after another, and nothing is lost", async () => {
-      const base = ["--base", earlier.operatorFile];
-      const out = await ok("upgrade", "-y", ...base, "--canary-traffic", "auto", ...BUDGET);
+      const out = await ok("upgrade", "-y", "--canary-traffic", "auto", ...BUDGET);
       await expect.poll(agents, EVERY).toEqual(all(VERSION));
       expect(await programs()).toEqual({ ours: EVERY_PROGRAM, theirs: [], plugins: "ours" });
       const figures = await traffic.figures();

@@ -24,8 +24,6 @@ export interface EarlierRelease {
   version: string;
   /** For `--manifest-url`. */
   url: string;
-  /** For `--base`: its files are not built in. */
-  operatorFile: string;
   remove(): void;
 }
 
@@ -51,7 +49,7 @@ export async function buildEarlier(): Promise<EarlierRelease> {
 }
 
 /** Its manifests as it published them. A commit of the same version as ours becomes the patch release before: an upgrade needs two versions. */
-function publish(root: string, releases: string): Pick<EarlierRelease, "version" | "url" | "operatorFile"> {
+function publish(root: string, releases: string): { version: string; url: string } {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
   const own = `v${version}`;
   const published = own === VERSION ? patchBefore(own) : own;
@@ -61,8 +59,7 @@ function publish(root: string, releases: string): Pick<EarlierRelease, "version"
     const text = readFileSync(join(root, "manifests", name), "utf8");
     writeFileSync(join(folder, name), text.replaceAll(own, published));
   }
-  const operatorFile = join(folder, "vendor-operator.yaml");
-  return { version: published, url: pathToFileURL(join(releases, published)).href, operatorFile };
+  return { version: published, url: pathToFileURL(join(releases, published)).href };
 }
 
 function patchBefore(version: string): string {

@@ -488,6 +488,30 @@ describe("what both changed, or is gone", () => {
   });
 });
 
+describe("a base that is only close to what was published", () => {
+  const role = (resources: string, also = "") =>
+    `apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: vendor-operator\nrules:\n- apiGroups: [""]\n  resources: [${resources}]\n  verbs: [get]\n${also}`;
+  const settings = (data: string) =>
+    `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: vendor-config\ndata:\n${data}`;
+  const own = '- apiGroups: ["batch"]\n  resources: [jobs]\n  verbs: [get]\n';
+  const ours = `${role("services, services/status")}---\n${settings('  a: "1"\n  b: "2"\n')}`;
+  const theirs = { file: "mine.yaml", text: `${role("services", own)}---\n${settings('  a: "1"\n')}` };
+  const rulesOf = (merged: MergedManifest) =>
+    (find(merged, "ClusterRole", "vendor-operator")["rules"] as { resources: string[] }[]).flatMap(
+      ({ resources }) => resources,
+    );
+
+  it("does not keep a right away that the new version needs, and keeps the rights people added", () => {
+    const merged = mergeManifest({ base: ours, baseGuessed: true, theirs, ours, take: {} });
+    expect(rulesOf(merged)).toEqual(expect.arrayContaining(["services/status", "jobs"]));
+    expect(data(merged)).toEqual({ a: "1" });
+  });
+
+  it("as published, a right that is missing was removed by somebody", () => {
+    expect(rulesOf(mergeManifest({ base: ours, theirs, ours, take: {} }))).not.toContain("services/status");
+  });
+});
+
 describe("a file that cannot be merged", () => {
   it.each([
     ["not YAML", "a: [", "MERGE_FILE_UNREADABLE"],

@@ -9,6 +9,11 @@ import { makeEdit, nodeAt } from "./yaml-nodes.ts";
 export interface MergeInputs {
   /** What the version that runs published. */
   base: string;
+  /**
+   * The base is not what was published but close to it. Rights that are in it and not in theirs are then new in this version rather than removed by
+   * the person, and are not kept away from it.
+   */
+  baseGuessed?: boolean;
   /** What the person made of it: their file, or the objects as they are in the cluster. */
   theirs: { file: string; text: string } | { objects: readonly KubeObject[] };
   /** What the new version published. */
@@ -51,6 +56,7 @@ export interface MergedManifest {
 
 interface Merging {
   take: MergeInputs["take"];
+  baseGuessed: boolean;
   taken: Set<string>;
   edits: CarriedEdit[];
   conflicts: MergeConflict[];
@@ -63,8 +69,11 @@ interface Merging {
  * Finds what a person changed in the manifest of the version they run, and makes the same changes in the new one. Both having
  * changed one field, or the new one no longer having what was changed, is a conflict: reported, and never decided here.
  */
-export function mergeManifest({ base, theirs, ours, take, leave }: MergeInputs): MergedManifest {
-  const merging: Merging = { take, taken: new Set(), edits: [], conflicts: [], comments: 0, edited: new Set() };
+export function mergeManifest({ base, baseGuessed, theirs, ours, take, leave }: MergeInputs): MergedManifest {
+  const merging: Merging = {
+    ...{ take, baseGuessed: baseGuessed ?? false, taken: new Set() },
+    ...{ edits: [], conflicts: [], comments: 0, edited: new Set() },
+  };
   const published = manifestDocuments("the published manifest", base);
   const own = "text" in theirs ? manifestDocuments(theirs.file, theirs.text) : fromObjects(theirs.objects);
   const result = manifestDocuments("the new manifest", ours);
@@ -101,7 +110,7 @@ interface Pair {
 function mergeOne(merging: Merging, key: string, { base, theirs }: Pair, result: Map<string, ManifestDocument>): void {
   const ours = result.get(key);
   if (theirs === undefined) {
-    if (base && ours) leftOut(merging, key, { base, ours }, result);
+    if (base && ours && mayRemove(merging, base.name)) leftOut(merging, key, { base, ours }, result);
     return;
   }
   if (ours === undefined) {
@@ -116,7 +125,8 @@ function mergeOne(merging: Merging, key: string, { base, theirs }: Pair, result:
   const found = mergeValues([], [base?.object ?? {}, theirs.object, ours.object], (path) =>
     decided(merging, label(path)),
   );
-  for (const edit of found.edits) {
+  const edits = found.edits.filter(({ to }) => to !== undefined || mayRemove(merging, name));
+  for (const edit of edits) {
     const given = nodeAt(theirs.document, edit.path);
     makeEdit(ours.document, edit, sameValue(given, theirs.document, edit.to) ? given : undefined);
     merging.edits.push({ path: label(edit.path), from: edit.from, to: edit.to });
@@ -124,7 +134,14 @@ function mergeOne(merging: Merging, key: string, { base, theirs }: Pair, result:
   merging.conflicts.push(...found.clashes.map((clash) => ({ ...clash, path: label(clash.path) })));
   const comments = carryComments(base?.document, theirs.document, ours.document).length;
   merging.comments += comments;
-  if (comments > 0 || found.edits.length > 0) merging.edited.add(ours);
+  if (comments > 0 || edits.length > 0) merging.edited.add(ours);
+}
+
+const RIGHTS = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
+
+/** Whether what is missing was removed by the person. */
+function mayRemove({ baseGuessed }: Merging, name: string): boolean {
+  return !(baseGuessed && RIGHTS.some((kind) => isOfKind(name, kind)));
 }
 
 function decided({ take, taken }: Merging, path: string): "mine" | "new" | undefined {

@@ -110,7 +110,10 @@ async function mergedFacts(
   const isGuessed = given.base === undefined && isWithinLine(names, path);
   const base = given.base?.text ?? (await publishedBase(names, path, file, ours.text, sources));
   const theirs = given.manifest ?? { objects: await liveObjects(base, sources) };
-  const merged = mergeManifest({ base, theirs, ours: ours.text, take: given.take, leave: DEFINITION });
+  const merged = mergeManifest({
+    ...{ base, baseGuessed: isGuessed, theirs, ours: ours.text },
+    ...{ take: given.take, leave: DEFINITION },
+  });
   const { edits, conflicts, comments, dropped, untaken } = merged;
   return {
     edits,
