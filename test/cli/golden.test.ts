@@ -1,5 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, it, vi } from "vitest";
+import { rolloutProgress } from "../../src/api/protocol/rollout.ts";
+import type { Workload } from "../../src/api/workload-objects.ts";
+import { createClient } from "../../src/cluster/client.ts";
+import { httpsTransport } from "../../src/cluster/https-transport.ts";
+import { DAEMON_SETS } from "../../src/cluster/kinds.ts";
+import { loadConnection } from "../../src/cluster/kubeconfig.ts";
 import * as clusterCommands from "../../src/local/commands.ts";
 import { GoldenFolder, shownAt } from "../support/golden.ts";
 import { type Case, describeCases, GoldenSession } from "./golden-session.ts";
@@ -81,6 +87,21 @@ const askForNames = () =>
     if (!namesOffered.includes("deny-metadata")) throw new Error(`no name is offered: ${namesOffered}`);
   }, PATIENCE_MS);
 
+/** The step that was done before the run was aborted restarts the agents, and a switch starts only when they are ready. */
+async function agentsHaveAddress(): Promise<void> {
+  const transport = httpsTransport(loadConnection({ kubeconfig: `${session.home}/clusters/demo/kubeconfig` }));
+  const client = createClient(transport, { userAgent: "golden" });
+  try {
+    await vi.waitFor(async () => {
+      const agents = await client.get<Workload>(DAEMON_SETS, { namespace: "vendor-system", name: "vendor-node" });
+      expect(JSON.stringify(agents.spec)).toContain("ORCHESTRATOR_SERVICE_HOST");
+      expect(rolloutProgress(agents)).toBeUndefined();
+    }, PATIENCE_MS);
+  } finally {
+    transport.close();
+  }
+}
+
 const CASES: Case[] = [
   {
     line: "cluster up --runtime simulated --nodes 2",
@@ -138,7 +159,7 @@ const CASES: Case[] = [
   { line: "rollback -y", runs: true },
   { line: "switch --to bpf -y", name: "switch-to-be-aborted", runs: { interruptAfter: 1 } },
   { line: "abort -y", runs: true },
-  { line: "switch --to bpf -y", runs: true },
+  { line: "switch --to bpf -y", runs: true, before: agentsHaveAddress },
   { line: "history" },
   { line: "rollback --dry-run" },
   { line: "rollback", name: "rollback-not-confirmed" },
