@@ -41,7 +41,8 @@ function output(plugin: ExecPlugin, env: NodeJS.ProcessEnv, interactive: boolean
       complaint += chunk;
     });
     child.on("error", (error: NodeJS.ErrnoException) => {
-      const missing = error.code === "ENOENT";
+      // A folder of the path that this user may not read makes the search end with EACCES, though the command is in none.
+      const missing = error.code === "ENOENT" || (error.code === "EACCES" && !command.includes("/"));
       const coded = missing
         ? withHint(command, installHint)
         : errors.EXEC_PLUGIN_FAILED(command, error.code ?? error.message);
