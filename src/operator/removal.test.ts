@@ -35,6 +35,24 @@ describe("removal", () => {
     );
   });
 
+  it("drops the installation's finalizer last: who waits for that may remove the operator", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    await installAll();
+    for (const noun of ["flowUI", "flowLogs", "apiServer"] as const) {
+      const request = { kind: storedKind(noun), name: "default" };
+      await world.kubectl.delete(request.kind, request);
+      await world.until(
+        () => world.get(request.kind, request),
+        (object) => object === undefined,
+      );
+    }
+    await world.kubectl.delete(storedKind("installation"), { name: "default" });
+    await world.until(gone, (is) => is);
+    await world.settled();
+    expect(world.writes.at(-1)).toMatch(/^PATCH .*\/installations\/default/);
+  });
+
   it("takes the aggregated API back before its pods, and rights only after the pods that use them", async () => {
     world = await operatorLab();
     world.startOperator();

@@ -7,7 +7,7 @@ import { misnamedOutcome } from "./controllers/misnamed.ts";
 import type { Drift } from "./field-diff.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { type Observed, theOne } from "./observed.ts";
-import type { Outcome, Part } from "./outcome.ts";
+import { type Outcome, PARTS, type Part } from "./outcome.ts";
 import { conditionsOf } from "./outcome-conditions.ts";
 
 const STATUSES = storedKind("status");
@@ -41,6 +41,15 @@ export async function reportOutcome(
   for (const object of request.of(observed)) {
     const mine = object.metadata.name === vendorNames.singleton;
     await reportOnRequest(tools, request.kind, object, mine ? reported : misnamedOutcome(object), observed);
+  }
+}
+
+/** With the installation go the reports of every part that no resource requests any more. */
+export async function removeReports(tools: ApplyTools, observed: Observed): Promise<void> {
+  for (const part of PARTS) {
+    const requests = part === "network" ? [] : (REQUESTS[part]?.of(observed) ?? []);
+    const live = tools.live.get(STATUSES, { name: part });
+    if (live && requests.length === 0) await removeStatus(tools, live);
   }
 }
 

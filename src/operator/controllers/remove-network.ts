@@ -9,11 +9,12 @@ import { storedKind } from "../managed-kinds.ts";
 import { nodeAgents, type Observed, theOne } from "../observed.ts";
 import { absent, type Outcome, progressing } from "../outcome.ts";
 import { type Phase, planDataplane, viewDataplane } from "../plan-dataplane.ts";
-import { ADOPTED, isOurs } from "../plan-ip-pools.ts";
+import { isOurs } from "../plan-ip-pools.ts";
 import { dropFinalizer, type ReconcileContext } from "../reconcile-context.ts";
 import { isOutOfPatience, removeComponent } from "../removal.ts";
 import type { Component } from "../render/inputs.ts";
 import { ACTIVE_OPERATOR } from "../single-operator.ts";
+import { removeReports } from "../status.ts";
 import { enterSystem } from "./enter-system.ts";
 import { writeSettings } from "./network-outcome.ts";
 import { removeLeftovers } from "./remove-leftovers.ts";
@@ -36,13 +37,15 @@ export async function removeNetwork(
     othersLeft(hands) ??
     (await leaveEbpf(hands, effective, impatient)) ??
     (await removeComponent(hands, "network", { keep: belongsToNamespace, impatient })) ??
-    poolsLeft(hands.observe()) ??
+    (impatient ? undefined : poolsLeft(hands.observe())) ??
     (await removeSettings(hands));
   if (waitingFor) return progressing(waitingFor, 1_000);
   await removeLeftovers(hands);
   const closing = await removeNamespace(hands);
   if (closing) return progressing(closing, 1_000);
   await hands.leaveNamespace();
+  // Nothing is left to do when the finalizer is gone: who waits for it may remove the operator right then.
+  await removeReports(hands.tools, observed);
   await dropFinalizer(hands, storedKind("installation"), installation, vendorNames.finalizers.installation);
   return absent();
 }
@@ -92,10 +95,8 @@ function belongsToNamespace({ kind, metadata }: KubeObject): boolean {
 }
 
 function poolsLeft(observed: Observed): string | undefined {
-  const left = observed.pools.filter((pool) => isOurs(pool) && !pool.metadata.annotations?.[ADOPTED]);
-  return left.length > 0
-    ? `IP pools to be removed: ${left.map(({ metadata }) => metadata.name).join(", ")}`
-    : undefined;
+  const left = observed.pools.filter(isOurs).map(({ metadata }) => metadata.name);
+  return left.length > 0 ? `IP pools to be removed or released: ${left.join(", ")}` : undefined;
 }
 
 /** Our fields of the data plane configuration are removed; if no other manager has any in it, it is deleted. */
