@@ -38,6 +38,8 @@ export interface BreadthLab {
   knock(): Promise<TrafficProcess>;
   /** Datagrams that arrived, and that nobody took in time: sockets have no room for more. */
   overflown(): Promise<number>;
+  /** Entries of every node's connection tracking, the kernel's and the programs', that have this port. */
+  traces(port: number): Promise<string[]>;
   /** Packets that reached the pods behind the policy. */
   heard(): Promise<Record<"stranger" | "friend", number>>;
   close(): Promise<void>;
@@ -145,6 +147,7 @@ export async function breadthLab({ proxy, withoutLookup }: BreadthOptions): Prom
         return talker;
       },
       heard: () => heardBy(guarded),
+      traces: async (port) => (await Promise.all(nodes.map((node) => tracesOn(node, port)))).flat(),
       overflown: () => {
         const places = [...Object.values(pods), lab.outside, { netns: world.outsider }, ...nodes];
         return overflownIn(places.map(({ netns }) => netns));
@@ -269,4 +272,16 @@ async function heardBy(guarded: readonly LabPod[]): Promise<Record<"stranger" | 
     nft.close();
   }
   return heard;
+}
+
+async function tracesOn(node: LabNode, port: number): Promise<string[]> {
+  const conntrack = kernel.conntrack(node.netns);
+  const flows = await conntrack.list().finally(() => conntrack.close());
+  const isOfPort = ({ original, reply }: (typeof flows)[number]) =>
+    [original, reply].some(({ sourcePort, destinationPort }) => sourcePort === port || destinationPort === port);
+  const programs = await node.vendor("node", "show", "conntrack").catch(String);
+  return [
+    ...flows.filter(isOfPort).map((flow) => `${node.name} nf_conntrack ${JSON.stringify(flow)}`),
+    ...programs.split("\n").flatMap((line) => (line.includes(`${port}`) ? [`${node.name} programs ${line}`] : [])),
+  ];
 }

@@ -151,6 +151,7 @@ async function travel(world: BreadthLab, idle: Record<"there" | "back", number>)
     seen.pathMtus[phase] = await world.pathMtus();
     seen.sticky[phase] = await world.sticky();
     seen.refusals[phase] = await old.report();
+    await printTracesOfLost(world, seen.refusals[phase], phase);
   };
   await look("before");
   let quietSince = Date.now();
@@ -169,6 +170,14 @@ async function travel(world: BreadthLab, idle: Record<"there" | "back", number>)
   const overflown = await world.overflown();
   const [oldRows, bornRows] = [await lastWords(old), await lastWords(born)];
   return { ...seen, old: oldRows, born: bornRows, knocks, heard, overflown };
+}
+
+/** What the kernel and the programs of each node have of a flow that hangs, while it does. */
+async function printTracesOfLost(world: BreadthLab, rows: Record<string, TrafficRow>, phase: Phase): Promise<void> {
+  for (const [name, { why: reasons }] of Object.entries(rows)) {
+    for (const port of reasons.flatMap((reason) => /from port (\d+)/.exec(reason)?.[1] ?? []))
+      process.stdout.write(`${phase}, ${name}, port ${port}:\n${(await world.traces(Number(port))).join("\n")}\n`);
+  }
 }
 
 async function idleUntil(when: number): Promise<void> {

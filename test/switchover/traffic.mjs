@@ -129,7 +129,8 @@ function start({ name, protocol, host, port, connected = true, size = 0, idle = 
   };
   // Nobody ends it, and nobody answers: as lost as one that was reset. A single datagram may be lost; TCP would send it again.
   const isSilent = () => sinceAnswer >= (protocol === "udp" ? 3 : 1);
-  const hung = () => (open && isSilent() && performance.now() - askedAt > HUNG_MS ? "hangs" : "");
+  let from = () => 0;
+  const hung = () => (open && isSilent() && performance.now() - askedAt > HUNG_MS ? `hangs, from port ${from()}` : "");
   const state = () => ({ sent, answered, longestMs, lost: lost || hung(), astray, servers, told });
   // Where nobody listens it is enough to be told so.
   const isOpen = () => open || (expects === "ECONNREFUSED" && told > 0);
@@ -141,6 +142,7 @@ function start({ name, protocol, host, port, connected = true, size = 0, idle = 
       hear(String(message));
     });
     if (connected) socket.connect(port, host);
+    from = () => socket.address().port;
     const tick = () => {
       if (connected) socket.send(words(), fail);
       else socket.send(words(), port, host, () => {});
@@ -148,6 +150,7 @@ function start({ name, protocol, host, port, connected = true, size = 0, idle = 
     return { name, protocol, state, tick, isOpen, idle };
   }
   const socket = connect({ host, port });
+  from = () => socket.localPort;
   let text = "";
   let up = false;
   socket.setNoDelay(true);
