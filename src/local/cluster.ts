@@ -25,6 +25,7 @@ import {
 import { podSubresources } from "./pod-subresources.ts";
 import type { ProgramTable } from "./programs/program-table.ts";
 import { type Kubelet, startKubelet } from "./runtime/kubelet.ts";
+import type { NodeSpec } from "./runtime/node-runtime.ts";
 import { simulatedInfrastructure } from "./simulated-infrastructure.ts";
 
 export interface ClusterOptions {
@@ -40,6 +41,8 @@ export interface ClusterOptions {
   runtime?: "paper" | "netns";
   /** Real nodes in turn on so many subnets, with a router between them. */
   subnets?: number;
+  /** Nodes whose image brings a CNI; otherwise they are not ready until one is installed. Simulated nodes only. */
+  cni?: "preinstalled";
   /** Seed it as an older version of the service left it. */
   installed?: Omit<InstalledOptions, "kind" | "nodes">;
   dataDir?: string;
@@ -124,7 +127,7 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
     ground.attach({ server, client, profile, platform, clock, log });
     const kubelet = startKubelet({ transport: server.transport(), runtime, clock, log });
     closers.push(() => kubelet.stop());
-    const nodes = ground.nodes(profile.nodes(platform));
+    const nodes = ground.nodes(profile.nodes(platform)).map((node) => withCni(node, options));
     await Promise.all(nodes.map((node) => kubelet.addNode(node)));
     report("nodes", "done");
 
@@ -138,7 +141,7 @@ export async function startCluster(options: ClusterOptions): Promise<LocalCluste
       report("installed", "done");
     }
     report("ready", "running");
-    await settled(client, nodes.length, ground.podsBecomeReady);
+    await settled(client, nodes.length, { withPods: ground.podsBecomeReady, networkReady: runtime.networkReady });
     report("ready", "done");
     const kubeconfig = kubeconfigFor(options.name, url, keys);
     const nodeNames = nodes.map(({ name }) => name);
@@ -217,19 +220,40 @@ function storedServices(store: Store): KubeObject[] {
   return store.list("/services").map((stored) => JSON.parse(stored.body.toString()) as KubeObject);
 }
 
-/** Waits until what was asked for is there: nodes ready, workloads rolled out, no pod still on its way. */
-async function settled(client: Client, nodeCount: number, withPods: boolean): Promise<void> {
+/** An older installation left its CNI configuration on the nodes. Windows nodes bring their own. */
+function withCni(node: NodeSpec, { cni, installed }: ClusterOptions): NodeSpec {
+  const configured = cni === "preinstalled" || installed !== undefined || node.operatingSystem === "windows";
+  return configured ? { ...node, cniConfigured: true } : node;
+}
+
+interface Settling {
+  withPods: boolean;
+  networkReady(node: string): boolean;
+}
+
+/**
+ * Waits until what was asked for is there: nodes registered, and ready where there is a CNI; workloads rolled out; no pod still on its
+ * way but those that wait for a CNI.
+ */
+async function settled(client: Client, nodeCount: number, { withPods, networkReady }: Settling): Promise<void> {
   const nodes = createInformer<Node>(client, NODES);
   const pods = createInformer<Pod>(client, PODS);
   const deployments = createInformer<Deployment>(client, DEPLOYMENTS);
   const daemonSets = createInformer<DaemonSet>(client, DAEMON_SETS);
   const all: Informer<never>[] = [nodes, pods, deployments, daemonSets] as unknown as Informer<never>[];
+  const registered = () =>
+    nodes.list().filter((node) => isNodeReady(node) === networkReady(node.metadata.name)).length >= nodeCount;
+  const waitsForNetwork = (pod: Pod) =>
+    pod.spec.hostNetwork !== true &&
+    (pod.spec.nodeName
+      ? !networkReady(pod.spec.nodeName)
+      : isUnschedulable(pod) && nodes.list().some(({ metadata }) => !networkReady(metadata.name)));
   const isSettled = () =>
-    nodes.list().filter(isNodeReady).length >= nodeCount &&
+    registered() &&
     (!withPods ||
       (deployments.list().every(isRolledOut) &&
         daemonSets.list().every(isSpreadOut) &&
-        pods.list().every((pod) => pod.status?.phase !== undefined && pod.status.phase !== "Pending")));
+        pods.list().every((pod) => isStarted(pod) || waitsForNetwork(pod))));
   try {
     await Promise.all(all.map((informer) => informer.synced));
     await new Promise<void>((resolve) => {
@@ -253,6 +277,14 @@ async function settled(client: Client, nodeCount: number, withPods: boolean): Pr
 
 function isNodeReady(node: Node): boolean {
   return node.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+}
+
+function isStarted({ status }: Pod): boolean {
+  return status?.phase !== undefined && status.phase !== "Pending";
+}
+
+function isUnschedulable({ status }: Pod): boolean {
+  return status?.conditions?.some(({ reason }) => reason === "Unschedulable") ?? false;
 }
 
 function isRolledOut({ metadata, spec, status }: Deployment): boolean {

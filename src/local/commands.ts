@@ -74,7 +74,7 @@ const STEPS: Record<ClusterStep, string> = {
   platform: "platform objects",
   nodes: "nodes",
   installed: "older installation",
-  ready: "nodes and system pods ready",
+  ready: "nodes and system pods started",
 };
 
 export async function up(asked: UpOptions, run: Run): Promise<{ cluster: ClusterSummary; stopped?: Promise<void> }> {

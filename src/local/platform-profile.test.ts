@@ -58,7 +58,7 @@ describe.each(KINDS)("a cluster of kind %s", (kind) => {
   it("has nodes the API server accepts, with the last of them too old and the very last on Windows", async () => {
     const specs = personality.nodes({ ...asked, nodes: 8, oldNodes: 5, windowsNodes: 1, dualStack: true });
     for (const spec of specs) {
-      const node = nodeObject(spec, Date.now());
+      const node = nodeObject(spec, true, Date.now());
       await server.client.create(await server.client.resourceFor(node), node, { fieldValidation: "Strict" });
     }
     expect(new Set(specs.map(({ name }) => name)).size).toBe(8);

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { vendorNames } from "../api/names.ts";
-import type { KubeObject, ResourceKind } from "../api/object.ts";
+import type { Condition, KubeObject, ResourceKind } from "../api/object.ts";
 import { customResourceDefinitions } from "../api/schema/crd.ts";
 import type { Client } from "../cluster/client.ts";
 import { createInformer, type Informer } from "../cluster/informer.ts";
@@ -114,9 +114,18 @@ function placeOf(spec: unknown): object {
   return { nodeName: (spec as { nodeName?: string } | undefined)?.nodeName };
 }
 
+/** Of the conditions only Ready, without its heartbeat. */
 function systemOf(status: unknown): object {
-  const { nodeInfo, addresses } = (status ?? {}) as { nodeInfo?: unknown; addresses?: unknown };
-  return { nodeInfo, addresses };
+  const { nodeInfo, addresses, conditions = [] } = (status ?? {}) as NodeStatus;
+  const ready = conditions.find(({ type }) => type === "Ready");
+  const kept = ready && { type: ready.type, status: ready.status, lastTransitionTime: ready.lastTransitionTime };
+  return { nodeInfo, addresses, ...(kept ? { conditions: [kept] } : {}) };
+}
+
+interface NodeStatus {
+  nodeInfo?: unknown;
+  addresses?: unknown;
+  conditions?: Condition[];
 }
 
 export interface Observer {
@@ -278,8 +287,8 @@ function matters(kind: ResourceKind, object: KubeObject, old: KubeObject): boole
 }
 
 function essenceOf({ metadata, status }: KubeObject): unknown {
-  const { nodeInfo, addresses } = (status ?? {}) as { nodeInfo?: unknown; addresses?: unknown };
-  return [metadata.labels, metadata.annotations, nodeInfo, addresses];
+  const { nodeInfo, addresses, conditions } = (status ?? {}) as NodeStatus;
+  return [metadata.labels, metadata.annotations, nodeInfo, addresses, conditions];
 }
 
 function snapshot(live: LiveObjects, config: OperatorConfig, now: number): Omit<Observed, "lastAnnouncements"> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Pod, Workload } from "../api/workload-objects.ts";
-import { workloadHealth } from "./workload-health.ts";
+import { podsToAssess, workloadHealth } from "./workload-health.ts";
 
 const NAMES = ["DaemonSet vendor-node"];
 
@@ -113,5 +113,24 @@ describe("the health of a workload", () => {
     ["running, and not ready yet", [agents(3, 2)], [pod({ ...running, conditions: soon })], { is: "progressing" }],
   ])("%s", (_what, workloads, pods, health) => {
     expect(workloadHealth(NAMES, workloads, pods, () => "Back-off", NOW)).toMatchObject(health);
+  });
+});
+
+describe("a pod that cannot be scheduled", () => {
+  const node = (status: "True" | "False", lastTransitionTime: string) => ({
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "node-7" },
+    status: { conditions: [{ type: "Ready", status, lastTransitionTime }] },
+  });
+  const pods = [pod(unschedulable), pod(crash)];
+
+  it.each([
+    ["waits while no node is Ready, which is how an installation begins", [node("False", "2030-01-01T09:00:00Z")], 1],
+    ["is given a moment after the first node became Ready", [node("True", "2030-01-01T10:04:50Z")], 1],
+    ["is reported when there is a node that should take it", [node("True", "2030-01-01T10:04:00Z")], 2],
+    ["is reported when there are no nodes at all", [], 2],
+  ])("%s", (_what, nodes, assessed) => {
+    expect(podsToAssess(pods, nodes, NOW)).toHaveLength(assessed);
   });
 });

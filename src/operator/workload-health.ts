@@ -1,4 +1,4 @@
-import type { KubeObject } from "../api/object.ts";
+import type { Condition, KubeObject } from "../api/object.ts";
 import { rolledOut, rolloutProgress } from "../api/protocol/rollout.ts";
 import type { StatusReason } from "../api/protocol/status-reasons.ts";
 import type { ContainerStatus, Pod, Workload } from "../api/workload-objects.ts";
@@ -17,6 +17,23 @@ export interface PodTrouble {
   since: string | undefined;
   /** The next thing a person would type. */
   next: string;
+}
+
+/** After a node became Ready, its taint goes and the scheduler tries again: the pods that waited are placed within this time. */
+const SCHEDULED_WITHIN_MS = 15_000;
+
+/**
+ * While no node is Ready, no pod outside the host network can be scheduled. That is the normal course of an installation: nodes become
+ * Ready through the agents' CNI configuration. So unscheduled pods count only once a node has been Ready for a while.
+ */
+export function podsToAssess(pods: readonly Pod[], nodes: readonly KubeObject[], now: number): readonly Pod[] {
+  const anyReady = nodes.some((node) => {
+    const { conditions = [] } = (node["status"] ?? {}) as { conditions?: Condition[] };
+    const ready = conditions.find(({ type }) => type === "Ready");
+    // A time that is not known is long ago.
+    return ready?.status === "True" && !(now - Date.parse(ready.lastTransitionTime ?? "") < SCHEDULED_WITHIN_MS);
+  });
+  return anyReady || nodes.length === 0 ? pods : pods.filter((pod) => unscheduled(pod) === undefined);
 }
 
 /** How workloads are doing, from the first that is not well. Pods are looked at only where a roll-out is not done. */
@@ -81,12 +98,10 @@ const READY_WITHIN_MS = 60_000;
 function podTrouble(pod: Pod, now: number): PodTrouble | undefined {
   const { namespace, name } = pod.metadata;
   const describe = `kubectl -n ${namespace} describe pod ${name}`;
-  const unscheduled = pod.status?.conditions?.find(
-    ({ type, status, reason }) => type === "PodScheduled" && status === "False" && reason === "Unschedulable",
-  );
-  if (unscheduled) {
-    const what = `cannot be scheduled: ${unscheduled.message ?? "no node fits"}`;
-    return { pod, reason: "PodUnschedulable", what, since: unscheduled.lastTransitionTime, next: describe };
+  const waits = unscheduled(pod);
+  if (waits) {
+    const what = `cannot be scheduled: ${waits.message ?? "no node fits"}`;
+    return { pod, reason: "PodUnschedulable", what, since: waits.lastTransitionTime, next: describe };
   }
   const init = pod.status?.initContainerStatuses ?? [];
   const failing = [...init, ...(pod.status?.containerStatuses ?? [])].find(({ state }) =>
@@ -101,6 +116,13 @@ function podTrouble(pod: Pod, now: number): PodTrouble | undefined {
   if (!unready || now - Date.parse(since ?? "") < READY_WITHIN_MS) return undefined;
   const next = `kubectl -n ${namespace} logs ${name} -c ${unready.name}`;
   return { pod, reason: "PodNotReady", what: `container ${unready.name} runs and is not ready,`, since, next };
+}
+
+function unscheduled({ status }: Pod) {
+  return status?.conditions?.find(
+    (condition) =>
+      condition.type === "PodScheduled" && condition.status === "False" && condition.reason === "Unschedulable",
+  );
 }
 
 function containerTrouble(pod: Pod, container: ContainerStatus, describe: string): PodTrouble {

@@ -51,6 +51,8 @@ export interface SeenKind {
 
 export interface SeenNode extends ObservedNode {
   ready: boolean;
+  /** Not ready only because its kubelet finds no CNI configuration: the state of every node before a CNI is installed. */
+  waitsForCni: boolean;
   statusAddresses: readonly { type: string; address: string }[];
   controlPlane: boolean;
   labels: Readonly<Record<string, string>>;

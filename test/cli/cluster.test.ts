@@ -19,11 +19,11 @@ describe("vendorctl cluster", () => {
   it("brings a cluster up in the background, shows it, and takes it down", async () => {
     const up = await tool.run("cluster", "up", "--paper", "--detach");
     expect(up).toMatchObject({ status: 0 });
-    expect(up.out).toContain("demo (generic), 3 of 3 nodes ready");
+    expect(up.out).toContain("demo (generic), 0 of 3 nodes ready; 3 wait for a CNI");
 
     const listed = await tool.run("cluster", "list");
     expect(listed.out).toMatch(
-      /^NAME +KIND +STATE +NODES +SERVER\ndemo +generic +running +3\/3 +https:\/\/127\.0\.0\.1:\d+\n$/,
+      /^NAME +KIND +STATE +NODES +SERVER\ndemo +generic +running +0\/3 +https:\/\/127\.0\.0\.1:\d+\n$/,
     );
     const path = (await tool.run("cluster", "kubeconfig")).out.trim();
     const client = clientOf(path);

@@ -23,7 +23,7 @@ export function runScenario(program: KubectlProgram, chapters: readonly Chapter[
   let cluster: LocalCluster | undefined;
   let kubectl: Kubectl;
   beforeAll(async () => {
-    cluster = await startCluster({ name: "story", kind: "generic", nodes: 3 });
+    cluster = await startCluster({ name: "story", kind: "generic", nodes: 3, cni: "preinstalled" });
     kubectl = openKubectl(program, cluster.kubeconfig);
   });
   afterAll(async () => {

@@ -20,7 +20,7 @@ const settings = {
 describe("the agents of simulated nodes", () => {
   let cluster: LocalCluster;
   beforeAll(async () => {
-    cluster = await startCluster({ name: "agents", kind: "generic", nodes: 3, oldNodes: 1 });
+    cluster = await startCluster({ name: "agents", kind: "generic", nodes: 3, oldNodes: 1, cni: "preinstalled" });
     const group = "rbac.authorization.k8s.io";
     const rules = [{ apiGroups: [""], resources: ["pods"], verbs: ["patch"] }];
     const roleRef = { apiGroup: group, kind: "Role", name: place.name };

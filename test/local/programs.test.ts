@@ -69,7 +69,7 @@ const envFrom = [{ prefix: "FROM_MAP_", configMapRef: { name: "settings" } }];
 
 let cluster: LocalCluster;
 beforeAll(async () => {
-  cluster = await startCluster({ name: "programs", kind: "generic", nodes: 2, programs });
+  cluster = await startCluster({ name: "programs", kind: "generic", nodes: 2, programs, cni: "preinstalled" });
   const { client } = cluster;
   const make = async (object: { apiVersion: string; kind: string; metadata: { name: string; namespace?: string } }) =>
     client.create(await client.resourceFor(object), object);

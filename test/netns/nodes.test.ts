@@ -41,12 +41,17 @@ describe.skipIf(whyNoRealNodes)(`nodes that are namespaces${whyNoRealNodes ? `: 
   });
 
   it("keep pods waiting until a network is installed, and say what for", async () => {
-    await createPod(cluster, { name: "waiting" });
+    const node = cluster.nodeNames[0] as string;
+    const ready = (await cluster.client.get<Node>(NODES, { name: node })).status?.conditions?.find(
+      ({ type }) => type === "Ready",
+    );
+    expect(ready).toMatchObject({ status: "False", reason: "KubeletNotReady" });
+    await createPod(cluster, { name: "waiting", node });
     const events = await eventually(
       async () => (await cluster.client.list(EVENTS, { namespace: "default" })).items,
-      (items) => items.some(({ reason }) => (reason as string) === "FailedCreatePodSandBox"),
+      (items) => items.some(({ reason }) => (reason as string) === "NetworkNotReady"),
     );
-    const why = events.find(({ reason }) => (reason as string) === "FailedCreatePodSandBox");
+    const why = events.find(({ reason }) => (reason as string) === "NetworkNotReady");
     expect(JSON.stringify(why)).toContain("cni plugin not initialized");
     const pod = await cluster.client.get<Pod>(PODS, { name: "waiting", namespace: "default" });
     expect(pod.status?.containerStatuses?.[0]?.state.waiting?.reason).toBe("ContainerCreating");

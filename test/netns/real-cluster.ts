@@ -90,8 +90,11 @@ export interface PodChoice {
   node?: string;
   image?: string;
   labels?: Record<string, string>;
-  spec?: object;
+  spec?: { hostNetwork?: boolean; [field: string]: unknown };
 }
+
+/** A pod in the host network runs before a CNI is there, as an agent does. */
+const BEFORE_CNI = [{ key: "node.kubernetes.io/not-ready", operator: "Exists" }];
 
 export async function createPod({ client }: LocalCluster, choice: PodChoice): Promise<void> {
   const { name, namespace = "default", node, image = "pause", labels = {}, spec = {} } = choice;
@@ -104,6 +107,7 @@ export async function createPod({ client }: LocalCluster, choice: PodChoice): Pr
       terminationGracePeriodSeconds: 0,
       automountServiceAccountToken: false,
       containers: [{ name: "main", image }],
+      ...(spec.hostNetwork && { tolerations: BEFORE_CNI }),
       ...spec,
     },
   } as KubeObject);

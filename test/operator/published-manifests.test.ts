@@ -17,7 +17,9 @@ describe.each(manifestVariants(vendorNames))("installing $file with kubectl alon
 
   beforeAll(async () => {
     if (!program) return;
-    cluster = await startCluster({ name: "manifests", kind: "generic", nodes: NODES });
+    // Where only policy is ours, another plugin is there before.
+    const cni = variant.networking === "foreign" ? { cni: "preinstalled" as const } : {};
+    cluster = await startCluster({ name: "manifests", kind: "generic", nodes: NODES, ...cni });
     started = openKubectl(program, cluster.kubeconfig);
   });
   afterAll(async () => {

@@ -6,7 +6,7 @@ import { seedCalico, startCalicoOperator } from "../support/calico-cluster.ts";
 import { describeKind } from "../support/kind-scenario.ts";
 
 describe("a cluster of the public system, with --names calico", () => {
-  const story = describeKind({ kind: "generic" });
+  const story = describeKind({ kind: "generic", cni: "preinstalled" });
   const { step, ok, plan, run } = story;
   let operator: { stop(): Promise<void> } | undefined;
 

@@ -19,7 +19,7 @@ describe("sidecars of application layer policy", () => {
   let tool: InProcessVendorctl;
   let before: ClusterState;
   beforeAll(async () => {
-    cluster = await startCluster({ name: "mesh", kind: "generic", nodes: 2 });
+    cluster = await startCluster({ name: "mesh", kind: "generic", nodes: 2, cni: "preinstalled" });
     for (const name of ["mesh-system", "shop"]) {
       await cluster.client.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
     }

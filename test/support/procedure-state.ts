@@ -20,9 +20,16 @@ function stateOf(objects: ReadonlyMap<string, KubeObject>): ClusterState {
   for (const [name, object] of objects) {
     if (FOLLOWING.has(object.kind) || isJournal(object)) continue;
     if (object.kind === "Pod") count(state, podName(object));
-    else state.set(name, essence(object));
+    else state.set(name, essence(object.kind === "Node" ? withoutHealth(object) : object));
   }
   return state;
+}
+
+/** The taints that follow from a node's conditions: a rollback does not remove the CNI that made it ready. */
+function withoutHealth(node: KubeObject): KubeObject {
+  const { taints = [], ...spec } = (node["spec"] ?? {}) as { taints?: { key: string }[] };
+  const kept = taints.filter(({ key }) => !key.startsWith("node.kubernetes.io/"));
+  return { ...node, spec: { ...spec, ...(kept.length > 0 ? { taints: kept } : {}) } };
 }
 
 /** Where two states differ, as `name: what field: this instead of that`; nothing where they are the same. */

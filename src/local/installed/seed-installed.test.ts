@@ -37,10 +37,10 @@ describe("a cluster as an older version left it", () => {
     for (const object of generic.objects(chosen))
       await server.client.create(await server.client.resourceFor(object), object);
     const specs = generic.nodes(chosen);
-    for (const spec of specs) await server.client.create<Node>(NODES, nodeObject(spec, Date.now()));
+    for (const spec of specs) await server.client.create<Node>(NODES, nodeObject(spec, true, Date.now()));
     // The API server's own rule: a status is written through its subresource.
     for (const spec of specs) {
-      const { status } = nodeObject(spec, Date.now());
+      const { status } = nodeObject(spec, true, Date.now());
       await server.client.patch(NODES, spec, { type: "merge", patch: { status } }, { subresource: "status" });
     }
     nodes = specs.map(({ name }) => name);

@@ -107,7 +107,14 @@ function cniPlugin(): KubeObject[] {
             serviceAccountName: "aws-node",
             nodeSelector: { "kubernetes.io/os": "linux" },
             tolerations: [{ operator: "Exists" }],
-            containers: [{ name: "aws-node", image: "registry.local/vpc-cni:v1.20.1" }],
+            containers: [
+              {
+                name: "aws-node",
+                image: "registry.local/vpc-cni:v1.20.1",
+                volumeMounts: [{ name: "cni-net-dir", mountPath: "/host/etc/cni/net.d" }],
+              },
+            ],
+            volumes: [{ name: "cni-net-dir", hostPath: { path: "/etc/cni/net.d" } }],
           },
         },
       },

@@ -14,7 +14,7 @@ import { isFinished } from "../controllers/pod-state.ts";
 import { semanticEqual } from "../controllers/semantic-equal.ts";
 import type { Node, Pod, PodStatus } from "../controllers/workload-types.ts";
 import { NodeLeases } from "./node-leases.ts";
-import { healthyConditions, nodeObject, nodeStatus } from "./node-object.ts";
+import { kubeletConditions, nodeObject, nodeStatus } from "./node-object.ts";
 import type { NodeRuntime, NodeSpec } from "./node-runtime.ts";
 import { PodWorker } from "./pod-worker.ts";
 
@@ -62,15 +62,17 @@ export function startKubelet(options: KubeletOptions): Kubelet {
     watches: [watching(nodeObjects, (node) => [node.metadata.name])],
     reconcile: async (name) => {
       const node = nodeObjects.get(name);
-      if (node && nodes.get(name)?.on && isUnhealthy(node)) await writeHealthy(client, node, clock);
+      if (node && nodes.get(name)?.on) await reportConditions(client, node, runtime.networkReady(name), clock);
     },
   });
+  runtime.onNetworkChange(healing.enqueue);
 
   return {
     synced: Promise.all([pods.synced, nodeObjects.synced]).then(() => undefined),
     async addNode(spec) {
-      await runtime.addNode(spec);
-      await register(client, spec, clock);
+      const before = await client.get<Node>(NODES, { name: spec.name }).catch(undefinedIfGone);
+      await runtime.addNode({ ...spec, cniConfigured: spec.cniConfigured || hadNetwork(before) });
+      await register(client, spec, runtime.networkReady(spec.name), clock);
       nodes.set(spec.name, { spec, on: true });
       await leases.keep(spec.name);
       wakePods(spec.name);
@@ -93,7 +95,7 @@ export function startKubelet(options: KubeletOptions): Kubelet {
       node.on = true;
       await leases.keep(name);
       const object = nodeObjects.get(name);
-      if (object && isUnhealthy(object)) await writeHealthy(client, object, clock);
+      if (object) await reportConditions(client, object, runtime.networkReady(name), clock);
       wakePods(name);
     },
     async stop() {
@@ -104,8 +106,18 @@ export function startKubelet(options: KubeletOptions): Kubelet {
   };
 }
 
-async function register(client: Client, spec: NodeSpec, clock: Clock): Promise<void> {
-  const wanted = nodeObject(spec, clock.now());
+function undefinedIfGone(error: unknown): undefined {
+  if (!isNotFound(error)) throw error;
+}
+
+/** The disk of a node that comes back still has the CNI configuration, if it had one. */
+function hadNetwork(node: Node | undefined): boolean {
+  const ready = node?.status?.conditions?.find(({ type }) => type === "Ready");
+  return ready !== undefined && ready.reason !== "KubeletNotReady";
+}
+
+async function register(client: Client, spec: NodeSpec, networkReady: boolean, clock: Clock): Promise<void> {
+  const wanted = nodeObject(spec, networkReady, clock.now());
   try {
     await client.create(NODES, wanted);
   } catch (error) {
@@ -113,21 +125,25 @@ async function register(client: Client, spec: NodeSpec, clock: Clock): Promise<v
     const patch = { metadata: { labels: wanted.metadata.labels } };
     await client.patch(NODES, wanted.metadata, { type: "merge", patch });
   }
-  const status = nodeStatus(spec, clock.now());
+  const status = nodeStatus(spec, networkReady, clock.now());
   await client.patch(NODES, wanted.metadata, { type: "merge", patch: { status } }, { subresource: "status" });
 }
 
-function isUnhealthy(node: Node): boolean {
-  const conditions = node.status?.conditions ?? [];
-  return healthyConditions(0).some(
-    ({ type, status }) => conditions.find((condition) => condition.type === type)?.status !== status,
-  );
-}
-
-async function writeHealthy(client: Client, node: Node, clock: Clock): Promise<void> {
-  const healthy = healthyConditions(clock.now());
-  const foreign = (node.status?.conditions ?? []).filter(({ type }) => !healthy.some((own) => own.type === type));
-  const patch = { status: { conditions: [...healthy, ...foreign] } };
+/** Writes the kubelet's conditions where the Node differs; those of others stay. */
+async function reportConditions(client: Client, node: Node, networkReady: boolean, clock: Clock): Promise<void> {
+  const before = node.status?.conditions ?? [];
+  const beforeOf = (type: string) => before.find((condition) => condition.type === type);
+  const own = kubeletConditions(networkReady, clock.now());
+  if (own.every(({ type, status, reason }) => beforeOf(type)?.status === status && beforeOf(type)?.reason === reason))
+    return;
+  const kept = own.map((condition) => {
+    const last = beforeOf(condition.type);
+    return last?.status === condition.status
+      ? { ...condition, lastTransitionTime: last.lastTransitionTime ?? condition.lastTransitionTime }
+      : condition;
+  });
+  const foreign = before.filter(({ type }) => !own.some((condition) => condition.type === type));
+  const patch = { status: { conditions: [...kept, ...foreign] } };
   await client.patch(NODES, node.metadata, { type: "merge", patch }, { subresource: "status" });
 }
 

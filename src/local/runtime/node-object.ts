@@ -1,10 +1,15 @@
 import type { Condition } from "../../api/object.ts";
 import { microTimestamp, timestamp } from "../controllers/timestamp.ts";
-import type { Lease, Node } from "../controllers/workload-types.ts";
+import type { Lease, Node, Taint } from "../controllers/workload-types.ts";
+import { NETWORK_NOT_READY } from "./cni-configuration.ts";
 import type { NodeSpec } from "./node-runtime.ts";
 
-/** The Node object a kubelet registers. Its network is the cluster's business, so that condition is not set here. */
-export function nodeObject(spec: NodeSpec, now: number): Node {
+/** Also written by the API server's admission, so that nothing is scheduled before the node was ready once. */
+const NOT_READY: Taint = { key: "node.kubernetes.io/not-ready", effect: "NoSchedule" };
+
+/** The Node object a kubelet registers. The condition NetworkUnavailable is a CNI's or a cloud's to set. */
+export function nodeObject(spec: NodeSpec, networkReady: boolean, now: number): Node {
+  const taints = [...(spec.taints ?? []), ...(networkReady ? [] : [NOT_READY])];
   return {
     apiVersion: "v1",
     kind: "Node",
@@ -13,9 +18,9 @@ export function nodeObject(spec: NodeSpec, now: number): Node {
       podCIDR: spec.podCIDRs[0],
       podCIDRs: [...spec.podCIDRs],
       ...(spec.providerID ? { providerID: spec.providerID } : {}),
-      ...(spec.taints?.length ? { taints: [...spec.taints] } : {}),
+      ...(taints.length > 0 ? { taints } : {}),
     },
-    status: nodeStatus(spec, now),
+    status: nodeStatus(spec, networkReady, now),
   };
 }
 
@@ -31,7 +36,7 @@ function nodeLabels(spec: NodeSpec): Record<string, string> {
   };
 }
 
-export function nodeStatus(spec: NodeSpec, now: number): NonNullable<Node["status"]> {
+export function nodeStatus(spec: NodeSpec, networkReady: boolean, now: number): NonNullable<Node["status"]> {
   const capacity = { cpu: "4", memory: "8Gi", pods: "110", "ephemeral-storage": "50Gi", ...spec.capacity };
   const address = (type: string) => (ip: string) => ({ type, address: ip });
   return {
@@ -42,7 +47,7 @@ export function nodeStatus(spec: NodeSpec, now: number): NonNullable<Node["statu
     ],
     capacity,
     allocatable: capacity,
-    conditions: healthyConditions(now),
+    conditions: kubeletConditions(networkReady, now),
     daemonEndpoints: { kubeletEndpoint: { Port: 10250 } },
     nodeInfo: {
       machineID: idFor(spec.name, "machine").replaceAll("-", ""),
@@ -59,9 +64,13 @@ export function nodeStatus(spec: NodeSpec, now: number): NonNullable<Node["statu
   };
 }
 
-export function healthyConditions(now: number): (Condition & { lastHeartbeatTime: string })[] {
+/** The conditions a kubelet that is alive reports. */
+export function kubeletConditions(
+  networkReady: boolean,
+  now: number,
+): (Condition & { reason: string; lastHeartbeatTime: string })[] {
   const at = timestamp(now);
-  const healthy = (type: string, status: "True" | "False", reason: string, message: string) => ({
+  const report = (type: string, status: "True" | "False", reason: string, message: string) => ({
     type,
     status,
     reason,
@@ -70,10 +79,12 @@ export function healthyConditions(now: number): (Condition & { lastHeartbeatTime
     lastTransitionTime: at,
   });
   return [
-    healthy("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    healthy("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    healthy("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    healthy("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    report("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    report("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    report("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    networkReady
+      ? report("Ready", "True", "KubeletReady", "kubelet is posting ready status")
+      : report("Ready", "False", "KubeletNotReady", NETWORK_NOT_READY),
   ];
 }
 

@@ -9,6 +9,10 @@ export interface NodeRuntime {
   readonly kind: "paper" | "netns";
   addNode(spec: NodeSpec): Promise<void>;
   removeNode(name: string): Promise<void>;
+  /** Whether the node has a CNI configuration. Without one its container runtime connects no pod, and its kubelet is not ready. */
+  networkReady(node: string): boolean;
+  /** Calls the listener with the name of a node whose network became ready, or is no longer. */
+  onNetworkChange(listener: (node: string) => void): void;
   /** Prepares the pod's sandbox. Starting one that was started before, by a process that is gone, takes it over. */
   startPod(pod: Pod, node: string): Promise<PodHandle>;
   /** Ends whatever of the pod runs, within the grace period, and gives its addresses back. A pod that is not there is no error. */
@@ -43,6 +47,8 @@ export interface NodeSpec {
   taints?: readonly Taint[];
   providerID?: string;
   capacity?: Record<string, string>;
+  /** A simulated node has a CNI configuration from the start: of its image, or of an installation before. */
+  cniConfigured?: boolean;
 }
 
 export interface PodHandle {

@@ -2,6 +2,7 @@ import { type Backoff, backoffDelay } from "../../kit/backoff.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import type { EventRecorder } from "../controllers/event-recorder.ts";
 import type { Container, Pod, PodStatus } from "../controllers/workload-types.ts";
+import { NETWORK_NOT_READY } from "./cni-configuration.ts";
 import {
   type ContainerEvent,
   type ContainerRun,
@@ -132,6 +133,12 @@ export class PodWorker {
   async #sandbox(): Promise<PodHandle | undefined> {
     const { runtime, node, recorder, clock } = this.#options;
     while (!this.#stopping.signal.aborted) {
+      if (!this.#pod.spec.hostNetwork && !runtime.networkReady(node)) {
+        recorder.record(this.#pod, "Warning", "NetworkNotReady", `network is not ready: ${NETWORK_NOT_READY}`);
+        this.#options.changed();
+        await sleep(clock, SANDBOX_RETRY_MS, this.#stopping.signal);
+        continue;
+      }
       try {
         return await runtime.startPod(this.#pod, node);
       } catch (error) {

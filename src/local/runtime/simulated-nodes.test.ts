@@ -163,3 +163,82 @@ describe("a simulated node", () => {
     );
   });
 });
+
+describe("a node without a CNI configuration", () => {
+  let cluster: SmallCluster;
+  afterEach(() => cluster.stop());
+  const ready = (node: Node) => node.status?.conditions?.find(({ type }) => type === "Ready");
+  const taints = (node: Node) => (node.spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`);
+  const named = (name: string, spec: Partial<PodSpec>): Pod => ({
+    ...pod(undefined, spec),
+    metadata: { name, namespace: "default" },
+  });
+  /** What every CNI is: in the host network, tolerating everything, with the node's directory of configurations mounted. */
+  const cni = named("cni", {
+    hostNetwork: true,
+    tolerations: [{ operator: "Exists" }],
+    initContainers: [{ name: "install-cni", image: "cni:1", volumeMounts: [{ name: "net", mountPath: "/host/net" }] }],
+    volumes: [{ name: "net", hostPath: { path: "/etc/cni/net.d" } }],
+  });
+
+  it("is not ready, with the kubelet's reason and the taints of the node lifecycle controller", async () => {
+    cluster = await smallCluster({ nodes: 1, cni: "none" });
+    const node = await cluster.until<Node>(NODES, { name: "node-0" }, (seen) => taints(seen).length === 2);
+    expect(ready(node)).toMatchObject({
+      status: "False",
+      reason: "KubeletNotReady",
+      message:
+        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized",
+    });
+    expect(taints(node)).toEqual(["node.kubernetes.io/not-ready:NoSchedule", "node.kubernetes.io/not-ready:NoExecute"]);
+  });
+
+  it("gets no pods, starts none that are bound to it, and runs both once a CNI is installed", async () => {
+    cluster = await smallCluster({ nodes: 1, cni: "none" });
+    const byName = (name: string) => ({ name, namespace: "default" });
+    await cluster.client.create(PODS, named("waits", {}));
+    await cluster.client.create(PODS, named("bound", { nodeName: "node-0" }));
+    const waits = await cluster.until<Pod>(PODS, byName("waits"), (seen) => seen.status?.conditions !== undefined);
+    expect(waits.status?.conditions).toContainEqual(
+      expect.objectContaining({
+        type: "PodScheduled",
+        reason: "Unschedulable",
+        message: expect.stringContaining("untolerated taint {node.kubernetes.io/not-ready: }"),
+      }),
+    );
+    const bound = await cluster.until<Pod>(PODS, byName("bound"), (seen) => main(seen) !== undefined);
+    expect([bound.status?.phase, main(bound)?.state.waiting?.reason]).toEqual(["Pending", "ContainerCreating"]);
+    await expect
+      .poll(async () => (await cluster.client.list<KubeObject>(EVENTS, { namespace: "default" })).items)
+      .toContainEqual(
+        expect.objectContaining({
+          reason: "NetworkNotReady",
+          message: expect.stringMatching(/^network is not ready: container runtime network not ready: /),
+        }),
+      );
+
+    await cluster.client.create(PODS, cni);
+    await cluster.untilPods((pods) => pods.length === 3 && pods.every(isReady));
+    const node = await cluster.client.get<Node>(NODES, { name: "node-0" });
+    expect([ready(node)?.status, taints(node)]).toEqual(["True", []]);
+  });
+
+  it("still reports its pods of the host network as ready, and keeps the configuration when the CNI's pod goes", async () => {
+    cluster = await smallCluster({ nodes: 1, cni: "none" });
+    const host = named("host", { hostNetwork: true, tolerations: [{ operator: "Exists" }] });
+    await cluster.client.create(PODS, host);
+    await cluster.until<Pod>(PODS, host.metadata, isReady);
+    // A change of the node makes the node lifecycle controller look at its pods again.
+    await cluster.client.patch(
+      NODES,
+      { name: "node-0" },
+      { type: "merge", patch: { metadata: { labels: { a: "b" } } } },
+    );
+    await cluster.client.create(PODS, cni);
+    await cluster.untilPods((pods) => pods.length === 2 && pods.every(isReady));
+    await cluster.client.delete(PODS, cni.metadata);
+    await cluster.untilGone(PODS, cni.metadata);
+    const node = await cluster.until<Node>(NODES, { name: "node-0" }, (seen) => taints(seen).length === 0);
+    expect(ready(node)?.status).toBe("True");
+  });
+});

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../kit/clock.ts";
 import { AddressPool } from "../controllers/services/address-pool.ts";
 import type { Container, Pod } from "../controllers/workload-types.ts";
+import { installsCni } from "./cni-configuration.ts";
 import { ContainerLog } from "./container-log.ts";
 import type { ContainerRunner, RunningContainer } from "./container-runner.ts";
 import { errors } from "./errors.ts";
@@ -18,6 +19,8 @@ export interface SimulatedRuntimeOptions {
 interface SimulatedNode {
   spec: NodeSpec;
   pools: readonly AddressPool[];
+  /** On its disk, so that it outlives the pod that installed it. */
+  cniConfigured: boolean;
 }
 
 interface SimulatedPod {
@@ -38,7 +41,13 @@ export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRun
   const { clock = systemClock, rules = [], runner } = options;
   const nodes = new Map<string, SimulatedNode>();
   const pods = new Map<string, SimulatedPod>();
+  const listeners: ((node: string) => void)[] = [];
 
+  const configureCni = (node: SimulatedNode) => {
+    if (node.cniConfigured) return;
+    node.cniConfigured = true;
+    for (const listener of listeners) listener(node.spec.name);
+  };
   const find = (uid: string): SimulatedPod => {
     const found = pods.get(uid);
     if (!found) throw errors.POD_NOT_ON_NODE(uid);
@@ -66,12 +75,18 @@ export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRun
   return {
     kind: "paper",
     async addNode(spec) {
-      nodes.set(spec.name, { spec, pools: spec.podCIDRs.map(poolFor) });
+      nodes.set(spec.name, {
+        spec,
+        pools: spec.podCIDRs.map(poolFor),
+        cniConfigured: spec.cniConfigured ?? false,
+      });
     },
     async removeNode(name) {
       await endAll((simulated) => simulated.node === name);
       nodes.delete(name);
     },
+    networkReady: (name) => nodes.get(name)?.cniConfigured ?? false,
+    onNetworkChange: (listener) => void listeners.push(listener),
     async startPod(pod, name) {
       const node = nodes.get(name);
       if (!node) throw errors.NODE_UNKNOWN(name);
@@ -88,7 +103,13 @@ export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRun
         ended: false,
       };
       pods.set(uid, simulated);
-      const run = async (container: Container, report: (event: ContainerEvent) => void) => {
+      const run = async (container: Container, heard: (event: ContainerEvent) => void) => {
+        const report = installsCni(pod, container)
+          ? (event: ContainerEvent) => {
+              if (event.is === "ready" || (event.is === "exited" && event.exitCode === 0)) configureCni(node);
+              heard(event);
+            }
+          : heard;
         const real = runner && (await startForReal(runner, { simulated, node: node.spec, clock }, container, report));
         return real ?? simulate(simulated, container, rules, clock, report);
       };

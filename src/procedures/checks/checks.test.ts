@@ -69,6 +69,14 @@ describe("what keeps a procedure from starting", () => {
     expect(codes(old, "install", { dataplane: "Nftables" })).toEqual([]);
   });
 
+  it("is not that nodes wait for a CNI, which is what an installation brings them", () => {
+    const waiting = ["a", "b"].map((name) => node(name, { ready: false, waitsForCni: true }));
+    expect(codes({ nodes: waiting }, "install")).toEqual([]);
+    expect(verdictOf(runChecks(observed({ nodes: waiting }), "install", { now: NOW }))).toBe("ok");
+    const down = [node("a", { ready: false })];
+    expect(codes({ nodes: down }, "install")).toEqual(["NO_ROOM_FOR_PODS"]);
+  });
+
   it("is not what its own plan does first", () => {
     const ipvs = { ...{ service: running() }, proxy: { mode: "ipvs", modeEvidence: "a flag" } } as const;
     expect(codes(ipvs, "switch")).toEqual([]);

@@ -1,5 +1,6 @@
 import type { KubeObject } from "../../api/object.ts";
 import { fieldAt } from "../field-at.ts";
+import type { SeenNode, SeenService } from "../observation.ts";
 import { type Check, fail, OK, ok, skip, some, warn } from "./check.ts";
 
 const ROLLING = "Node agents are replaced by a rolling update, one node after another. See docs/guide/upgrade.md.";
@@ -16,8 +17,11 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
     group: capacity.group,
     for: ["running", ...capacity.for],
     run: ({ nodes, service }, { purpose }) => {
-      const down = nodes.filter(({ ready }) => !ready).map(({ name }) => name);
-      if (down.length === 0) return ok(`${nodes.length} nodes`);
+      const waiting = nodes.filter((node) => isBeforeCni(node, service)).length;
+      const down = nodes.filter((node) => !node.ready && !isBeforeCni(node, service)).map(({ name }) => name);
+      if (down.length === 0) {
+        return ok(waiting > 0 ? `${waiting} of ${nodes.length} nodes wait for a CNI` : `${nodes.length} nodes`);
+      }
       const lines = some(down.map((name) => `node ${name} is not ready`));
       const allowed = unavailableAllowed(service.nodeAgents, nodes.length);
       const stuck = (purpose === "upgrade" || purpose === "switch") && service.nodeAgents && down.length >= allowed;
@@ -34,9 +38,9 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
     fix: "kubectl uncordon NODE",
     rule: ROLLING,
     ...capacity,
-    run: ({ nodes }) => {
+    run: ({ nodes, service }) => {
       const open = nodes.filter(
-        ({ schedulable, ready, operatingSystem }) => schedulable && ready && operatingSystem !== "windows",
+        (node) => node.schedulable && (node.ready || isBeforeCni(node, service)) && node.operatingSystem !== "windows",
       );
       if (open.length > 0) return ok(`${open.length} of ${nodes.length} nodes`);
       const [cordoned] = nodes.filter(({ schedulable }) => !schedulable);
@@ -89,6 +93,11 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
     },
   },
 ];
+
+/** Nodes become ready through the CNI that is about to be installed; the operator and the agents tolerate that they are not. */
+function isBeforeCni({ waitsForCni }: SeenNode, { nodeAgents }: SeenService): boolean {
+  return waitsForCni && nodeAgents === undefined;
+}
 
 /** How many nodes may be without an agent during a rolling update, as the daemon set says it. */
 function unavailableAllowed(agents: KubeObject | undefined, nodes: number): number {

@@ -8,11 +8,16 @@ interface NodeParts {
   status?: { conditions?: Condition[]; addresses?: { type: string; address: string }[] };
 }
 
+/** The kubelet has no other field for it: its runtime reports `reason:NetworkPluginNotReady`, CRI-O and containerd alike. */
+const CNI_MISSING = /\breason:NetworkPluginNotReady\b/;
+
 export function seeNode(node: KubeObject, names: Names): SeenNode {
   const { spec = {}, status = {} } = node as NodeParts;
+  const ready = status.conditions?.find(({ type }) => type === "Ready");
   return {
     ...observeNode(node, names),
-    ready: (status.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True"),
+    ready: ready?.status === "True",
+    waitsForCni: ready?.status === "False" && CNI_MISSING.test(ready.message ?? ""),
     statusAddresses: status.addresses ?? [],
     labels: node.metadata.labels ?? {},
     annotations: node.metadata.annotations ?? {},

@@ -7,14 +7,15 @@ export const ROLLOUT_ROWS: readonly Row[] = [
     for: "upgrade",
     as: "fail",
     like: { service: { ...running(), nodeAgents: agents() } },
-    wrong: { nodes: [node("a"), node("b", { ready: false })] },
+    wrong: { nodes: [node("a"), node("b", { ready: false, waitsForCni: true })] },
     names: "node b",
   },
   {
     code: "NO_ROOM_FOR_PODS",
     for: "install",
     as: "fail",
-    wrong: { nodes: [node("a", { schedulable: false })] },
+    wrong: { nodes: [node("a", { schedulable: false, ready: false, waitsForCni: true })] },
+    fine: { nodes: [node("a", { ready: false, waitsForCni: true })] },
     names: "1 nodes",
   },
   {

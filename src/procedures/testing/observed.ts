@@ -47,6 +47,7 @@ export function node(name: string, differently: Partial<SeenNode> = {}): SeenNod
     controlPlane: false,
     addressAssignment: "unknown",
     ready: true,
+    waitsForCni: false,
     statusAddresses: addresses.map((address) => ({ type: "InternalIP", address })),
     labels: { "kubernetes.io/os": "linux", "kubernetes.io/hostname": name },
     annotations: {},

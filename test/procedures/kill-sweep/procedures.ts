@@ -81,7 +81,7 @@ export const SWEPT: readonly SweptProcedure[] = [
   },
   {
     name: "migrate sidecars",
-    cluster: SIMULATED,
+    cluster: { ...SIMULATED, cni: "preinstalled" },
     seed: hasMesh,
     argv: ["migrate", "sidecars", "--mesh-version", "1.15"],
   },

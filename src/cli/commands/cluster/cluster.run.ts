@@ -53,8 +53,11 @@ async function show(session: Session, cluster: ClusterSummary): Promise<void> {
 }
 
 function describeCluster(cluster: ClusterSummary): [string, string][] {
+  // Nodes that are registered lack nothing but a CNI.
+  const count = cluster.nodes - cluster.nodesReady;
+  const waiting = count > 0 ? `; ${count} wait for a CNI` : "";
   return [
-    ["cluster", `${cluster.name} (${cluster.kind}), ${cluster.nodesReady} of ${cluster.nodes} nodes ready`],
+    ["cluster", `${cluster.name} (${cluster.kind}), ${cluster.nodesReady} of ${cluster.nodes} nodes ready${waiting}`],
     ["API server", cluster.server],
     ["kubeconfig", cluster.kubeconfig],
     ["next", useCommand(cluster.name)],

@@ -6,6 +6,8 @@ const GRACE_MS = 40_000;
 
 const NOT_READY = "node.kubernetes.io/not-ready";
 const UNREACHABLE = "node.kubernetes.io/unreachable";
+const NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable";
+const OURS: readonly string[] = [NOT_READY, UNREACHABLE, NETWORK_UNAVAILABLE];
 const CONDITION_TYPES = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
 export interface NodeHealth {
@@ -20,8 +22,10 @@ export function nodeHealth(node: Node, lease: Lease | undefined, now: number): N
   const silent = now - lastSign(node, lease);
   const lost = silent >= GRACE_MS;
   const conditions = lost ? unknownConditions(node, now) : undefined;
-  const ready = (conditions ?? node.status?.conditions)?.find((condition) => condition.type === "Ready")?.status;
-  return { conditions, taints: wantedTaints(node, ready, now), recheckMs: lost ? undefined : GRACE_MS - silent };
+  const statusOf = (type: string) =>
+    (conditions ?? node.status?.conditions)?.find((condition) => condition.type === type)?.status;
+  const wanted = wantedTaints(statusOf("Ready"), statusOf("NetworkUnavailable"));
+  return { conditions, taints: changedTaints(node, wanted, now), recheckMs: lost ? undefined : GRACE_MS - silent };
 }
 
 function lastSign(node: Node, lease: Lease | undefined): number {
@@ -53,14 +57,20 @@ function unknownConditions(node: Node, now: number) {
   return [...others, ...unknown];
 }
 
-function wantedTaints(node: Node, ready: string | undefined, now: number): Taint[] | undefined {
+/** Taints by condition, as the node lifecycle controller keeps them. */
+function wantedTaints(ready: string | undefined, networkUnavailable: string | undefined): Taint[] {
   const key = ready === "True" ? undefined : ready === "Unknown" ? UNREACHABLE : NOT_READY;
+  return [
+    ...(key === undefined ? [] : (["NoSchedule", "NoExecute"] as const).map((effect) => ({ key, effect }))),
+    ...(networkUnavailable === "True" ? [{ key: NETWORK_UNAVAILABLE, effect: "NoSchedule" as const }] : []),
+  ];
+}
+
+function changedTaints(node: Node, wanted: readonly Taint[], now: number): Taint[] | undefined {
   const before = node.spec?.taints ?? [];
-  const ours = before.filter((taint) => taint.key === NOT_READY || taint.key === UNREACHABLE);
-  const right = key === undefined ? ours.length === 0 : ours.length === 2 && ours.every((taint) => taint.key === key);
-  if (right) return undefined;
-  const others = before.filter((taint) => taint.key !== NOT_READY && taint.key !== UNREACHABLE);
-  if (key === undefined) return others;
-  const timeAdded = timestamp(now);
-  return [...others, { key, effect: "NoSchedule", timeAdded }, { key, effect: "NoExecute", timeAdded }];
+  const ours = before.filter(({ key }) => OURS.includes(key));
+  const has = ({ key, effect }: Taint) => ours.find((taint) => taint.key === key && taint.effect === effect);
+  if (ours.length === wanted.length && wanted.every(has)) return undefined;
+  const others = before.filter(({ key }) => !OURS.includes(key));
+  return [...others, ...wanted.map((taint) => has(taint) ?? { ...taint, timeAdded: timestamp(now) })];
 }

@@ -36,7 +36,7 @@ export function nodeLifeCycleLoop(context: ControllerContext): ControllerLoop {
       // A lease only matters when its node was given up: then a renewal is the sign of life.
       informers.leases.onChange(({ object }) => {
         const node = informers.nodes.get(object.metadata.name);
-        if (object.metadata.namespace === "kube-node-lease" && node && !isReadyNode(node)) {
+        if (object.metadata.namespace === "kube-node-lease" && node && readiness(node) === "Unknown") {
           enqueue(object.metadata.name);
         }
       });
@@ -61,14 +61,15 @@ export function nodeLifeCycleLoop(context: ControllerContext): ControllerLoop {
       goneSince.delete(name);
       const health = nodeHealth(node, informers.leases.get(`kube-node-lease/${name}`), clock.now());
       await carryOut(node, health);
-      if (!isReadyNode(node) || health.conditions) await markNotReady(client, pods, clock.now());
+      // A kubelet that reports itself not ready still reports its pods; only one that is silent cannot.
+      if (readiness(node) === "Unknown" || health.conditions) await markNotReady(client, pods, clock.now());
       return health.recheckMs;
     },
   };
 }
 
-function isReadyNode(node: Node): boolean {
-  return node.status?.conditions?.find((condition) => condition.type === "Ready")?.status === "True";
+function readiness(node: Node): string | undefined {
+  return node.status?.conditions?.find((condition) => condition.type === "Ready")?.status;
 }
 
 /** No kubelet reports for these pods any longer, so they must not be sent traffic. */

@@ -28,6 +28,8 @@ export interface SmallCluster {
 
 export interface SmallClusterOptions extends Omit<ControllersOptions, "transport"> {
   nodes?: number;
+  /** Nodes without a CNI configuration, as the kubelet of a new machine finds them. */
+  cni?: "none";
 }
 
 const GIVE_UP_MS = 15_000;
@@ -41,7 +43,8 @@ export async function smallCluster(options: SmallClusterOptions = {}): Promise<S
   const runtime = simulatedRuntime({ clock });
   const kubelet = startKubelet({ transport, runtime, clock });
   const controllers = startControllers({ ...options, transport });
-  for (let i = 0; i < (options.nodes ?? 3); i++) await kubelet.addNode(nodeSpec(i));
+  const cniConfigured = options.cni !== "none";
+  for (let i = 0; i < (options.nodes ?? 3); i++) await kubelet.addNode({ ...nodeSpec(i), cniConfigured });
   await Promise.all([controllers.synced, kubelet.synced]);
 
   const pods = async (namespace = "default") => (await client.list<Pod>(PODS, { namespace })).items;

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { CniCommand, CniResult } from "../../../api/protocol/cni.ts";
 import type { Pod } from "../../controllers/workload-types.ts";
+import { CNI_CONF_DIRS } from "../cni-configuration.ts";
 import { errors } from "./errors.ts";
 import type { Machine } from "./machine.ts";
 
@@ -25,21 +26,29 @@ interface NetworkList {
   plugins: PluginConfig[];
 }
 
-const CONF_DIRS = ["/etc/cni/net.d", "/var/run/multus/cni/net.d"];
 const BIN_DIRS = ["/opt/cni/bin", "/var/lib/cni/bin"];
 const INTERFACE = "eth0";
 
 export async function addToNetwork(machine: Machine, attachment: CniAttachment): Promise<CniResult> {
   const list = networkOf(machine);
-  if (!list) throw errors.CNI_NOT_INSTALLED(CONF_DIRS[0] as string);
+  if (!list) throw errors.CNI_NOT_INSTALLED(CNI_CONF_DIRS[0]);
   let result: CniResult | undefined;
   for (const plugin of list.plugins) {
     if (isNotNeeded(machine, plugin, attachment.pod)) continue;
     const output = await call(machine, "ADD", list, plugin, attachment, result);
     result = JSON.parse(output) as CniResult;
   }
-  if (!result) throw errors.CNI_NOT_INSTALLED(CONF_DIRS[0] as string);
+  if (!result) throw errors.CNI_NOT_INSTALLED(CNI_CONF_DIRS[0]);
   return result;
+}
+
+/** Whether the node's container runtime finds a network: a file that is being written is none yet. */
+export function hasNetwork(machine: Machine): boolean {
+  try {
+    return networkOf(machine) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 /** In the reverse order. A network that is configured no more has nothing to give back to. */
@@ -57,7 +66,7 @@ export async function removeFromNetwork(
 
 /** The first file by name, as container runtimes take it. */
 function networkOf(machine: Machine): NetworkList | undefined {
-  for (const directory of CONF_DIRS) {
+  for (const directory of CNI_CONF_DIRS) {
     const path = machine.path(directory);
     if (!existsSync(path)) continue;
     const [file] = readdirSync(path)

@@ -3,6 +3,7 @@ import type { Netns } from "../../../kernel/netns/netns-port.ts";
 import type { Pod } from "../../controllers/workload-types.ts";
 import { errors as runtimeErrors } from "../errors.ts";
 import type { NodeRuntime } from "../node-runtime.ts";
+import { hasNetwork } from "./cni-runtime.ts";
 import { dial } from "./dial.ts";
 import { errors } from "./errors.ts";
 import { removeAll } from "./leftovers.ts";
@@ -26,6 +27,9 @@ export interface NetnsRuntime extends NodeRuntime {
   kill(uid: string): boolean;
 }
 
+/** How often a container runtime looks at the directories of CNI configurations. */
+const LOOK_MS = 250;
+
 interface Entry {
   starting: Promise<RealPod>;
   ending?: Promise<void>;
@@ -37,7 +41,20 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
   const machines = new Map<string, Machine>();
   const entries = new Map<string, Entry>();
   const running = new Map<string, RealPod>();
+  const connected = new Set<string>();
+  const listeners: ((node: string) => void)[] = [];
   let closing = false;
+
+  const look = () => {
+    for (const [name, on] of machines) {
+      const found = hasNetwork(on);
+      if (found === connected.has(name)) continue;
+      if (found) connected.add(name);
+      else connected.delete(name);
+      for (const listener of listeners) listener(name);
+    }
+  };
+  const looking = setInterval(look, LOOK_MS).unref();
 
   const machine = (name: string): Machine => {
     const found = machines.get(name);
@@ -83,9 +100,12 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
     async removeNode(name) {
       const going = machine(name);
       machines.delete(name);
+      connected.delete(name);
       await endAll((pod) => pod.machine === going);
       await going.close();
     },
+    networkReady: (name) => connected.has(name),
+    onNetworkChange: (listener) => void listeners.push(listener),
     async startPod(pod, node) {
       const uid = pod.metadata.uid ?? "";
       await end(uid, 0);
@@ -116,6 +136,7 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
     kill: (uid) => running.get(uid)?.kill() ?? false,
     async close() {
       closing = true;
+      clearInterval(looking);
       await endAll(() => true);
       await Promise.allSettled([...entries.keys()].map((uid) => end(uid, 0)));
       segment.close();
