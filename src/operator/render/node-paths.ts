@@ -14,6 +14,7 @@ export interface NodePaths {
 interface NodePath {
   name: string;
   path: string;
+  /** `Directory` only for what the kernel itself serves: where it is absent the pod would not start. */
   type: "Directory" | "DirectoryOrCreate" | "FileOrCreate";
   /** Where the container sees it; at the same path where it is left out. */
   at?: string;
@@ -41,7 +42,8 @@ export function nodePaths(inputs: RenderInputs): NodePaths {
 /** The agent: its own directories, pods' network namespaces, and what eBPF needs. */
 export function agentPaths(paths: NodePaths): NodePath[] {
   return [
-    { name: "lib-modules", path: "/lib/modules", type: "Directory", readOnly: true },
+    // A kernel without modules has no such directory.
+    { name: "lib-modules", path: "/lib/modules", ...DIRECTORY, readOnly: true },
     { name: "xtables-lock", path: "/run/xtables.lock", type: "FileOrCreate" },
     { name: "var-run-vendor", path: "/var/run/vendor", ...DIRECTORY },
     { name: "var-lib-vendor", path: "/var/lib/vendor", ...DIRECTORY },

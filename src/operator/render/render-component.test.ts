@@ -372,3 +372,13 @@ it("renders a component in less than two milliseconds", () => {
   // The quickest: others may use the machine meanwhile, and rendering cannot take less than it takes.
   expect(Math.min(...times)).toBeLessThan(2);
 });
+
+describe("what the agent mounts from its node", () => {
+  it.each(KINDS)("%s: need not be there before, but for what the kernel itself serves", (kind) => {
+    const { volumes = [] } = workload(renderComponent("network", inputsFor({ kind, bpf: true })), "vendor-node");
+    const paths = (volumes as { hostPath?: { path: string; type: string } }[]).flatMap(({ hostPath = [] }) => hostPath);
+    const needed = paths.filter(({ type }) => !type.endsWith("OrCreate")).map(({ path }) => path);
+    expect(needed.filter((path) => !/^\/(proc|sys)(\/|$)/.test(path))).toEqual([]);
+    expect(paths.map(({ path }) => path)).toContain("/lib/modules");
+  });
+});

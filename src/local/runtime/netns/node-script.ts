@@ -44,7 +44,7 @@ export function nodeScript({ name, base, image, also, cgroup, cgroupPath, hosts 
     ...also.flatMap((path) => bindFile(path, inside(path))),
     ...systemLines(),
     shellLine("rm", "-rf", ...NOT_ITS_OWN),
-    shellLine("mkdir", "-p", ...NOT_ITS_OWN, "usr/lib/modules", "run/netns", inside(cgroupPath)),
+    shellLine("mkdir", "-p", ...NOT_ITS_OWN, "run/netns", inside(cgroupPath)),
     shellLine("mount", "-t", "tmpfs", "tmpfs", "run/netns"),
     shellLine("mount", "-t", "bpf", "bpf", "sys/fs/bpf"),
     shellLine("mount", "--bind", cgroup, inside(cgroupPath)),

@@ -5,6 +5,7 @@ import { fieldValue, type References } from "../../programs/container-env.ts";
 import type { ContainerStart } from "../container-runner.ts";
 import { ContainerStartError } from "../node-runtime.ts";
 import type { FrameMount } from "./container-script.ts";
+import { hostPathFailure } from "./host-path.ts";
 import type { Machine } from "./machine.ts";
 
 interface KeyPath {
@@ -104,17 +105,8 @@ async function onNode(
 }
 
 function hostPath(machine: Machine, name: string, { path, type = "" }: NonNullable<Volume["hostPath"]>): string {
-  const there = machine.path(path);
-  if (type === "DirectoryOrCreate") mkdirSync(there, { recursive: true });
-  if (type === "FileOrCreate") {
-    mkdirSync(dirname(there), { recursive: true });
-    writeFileSync(there, "", { flag: "a" });
-  }
-  const found = statSync(there, { throwIfNoEntry: false });
-  if (!found) throw failure(name, `hostPath type check failed: ${path} is not there`);
-  if (type.startsWith("Directory") && !found.isDirectory()) {
-    throw failure(name, `hostPath type check failed: ${path} is not a directory`);
-  }
+  const why = hostPathFailure(machine.path(path), path, type);
+  if (why !== undefined) throw failure(name, why);
   return path;
 }
 
