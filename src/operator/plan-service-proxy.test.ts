@@ -34,9 +34,27 @@ describe("the service proxy, per kind of cluster", () => {
     "%s: nothing where there is no proxy, and nothing by us where nobody asked",
     (kind) => {
       expect(planServiceProxy({ ...acting, kind, proxy: { is: "absent" } })).toMatchObject({ do: "nothing" });
-      expect(planServiceProxy({ ...acting, kind, managed: false })).toMatchObject({ do: "unmanaged" });
+      const before = { ...acting, kind, managed: false, phase: "confirming" as const };
+      expect(planServiceProxy(before)).toMatchObject({ do: "unmanaged" });
+      const kept = { ...acting, kind, managed: false, cleanup: false };
+      expect(planServiceProxy(kept)).toMatchObject({
+        do: "unmanaged",
+        next: expect.stringContaining("rules are kept"),
+      });
     },
   );
+
+  it.each<[ClusterKind, RegExp]>([
+    ["generic", /Fix: kubectl -n kube-system patch daemonset kube-proxy /],
+    ["iac", /Fix: set kubeProxy.enabled to false/],
+    ["aks", /Fix: kubectl patch dataplaneconfigurations/],
+    ["eks", /Fix: kubectl -n kube-system patch daemonset kube-proxy /],
+    ["mke", /Fix: kubectl patch dataplaneconfigurations/],
+  ])("%s: with management Disabled, one that runs once eBPF serves is a conflict, with what ends it", (kind, fix) => {
+    const plan = planServiceProxy({ ...acting, kind, managed: false });
+    expect(plan).toMatchObject({ do: "refuse", reason: "ServiceProxyConflict", message: expect.stringMatching(fix) });
+    expect(planServiceProxy({ ...acting, kind, managed: false, cleanup: false })).toMatchObject({ do: "unmanaged" });
+  });
 
   it.each<[string, ProxyQuestion, object]>([
     ["before every node has proven itself", { ...acting, phase: "confirming" }, { do: "wait" }],
@@ -57,7 +75,7 @@ describe("the service proxy, per kind of cluster", () => {
     [
       "coming back against the agents, by nobody's order",
       { ...acting, managed: false, conflicts: ["n1", "n2"] },
-      { do: "refuse", reason: "ServiceProxyConflict" },
+      { do: "refuse", reason: "ServiceProxyConflict", message: expect.stringMatching(/again on 2 nodes, n1 among/) },
     ],
     ["coming back against the agents before it is parked", { ...acting, conflicts: ["n1"] }, { do: "park" }],
     [

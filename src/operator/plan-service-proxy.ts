@@ -47,7 +47,7 @@ const RULES_LEFT = "kube-proxy stays, and its rules are kept";
 export function planServiceProxy(question: ProxyQuestion): ProxyPlan {
   if (question.wanted !== "BPF")
     return question.managed ? towardsStandard(question) : { do: "unmanaged", next: nextByHand(question) };
-  const plan: ProxyPlan = question.managed ? towardsEbpf(question) : { do: "unmanaged", next: nextByHand(question) };
+  const plan: ProxyPlan = question.managed ? towardsEbpf(question) : byHand(question);
   // Whatever ends the contradiction comes before talk of it.
   return plan.do === "nothing" || plan.do === "unmanaged" ? (contradiction(question) ?? plan) : plan;
 }
@@ -145,21 +145,29 @@ function towardsStandard({ proxy }: ProxyQuestion): ProxyPlan {
   return refuse("ServiceProxyOfAnother", message);
 }
 
-function nextByHand({ kind, wanted, proxy, cleanup, phase }: ProxyQuestion): string {
+/** Once eBPF serves, agents remove the rules that a running kube-proxy writes again: a conflict from the first resync on. */
+function byHand(question: ProxyQuestion): ProxyPlan {
+  const { proxy, phase, cleanup, conflicts } = question;
+  const fights = phase === "ebpf" && proxy.is === "running" && cleanup !== false;
+  if (!fights) return { do: "unmanaged", next: nextByHand(question) };
+  const seen = conflicts.length === 0 ? "" : ` It writes them again on ${placesOf(conflicts)}.`;
+  const what = "serviceProxyManagement is Disabled. kube-proxy still runs, and node agents remove its rules.";
+  return refuse("ServiceProxyConflict", withFix(`${what}${seen}`, endByHand(question)));
+}
+
+/** Where it cannot be disabled, keeping its rules is the only way the two do not conflict. */
+function endByHand({ kind, proxy }: ProxyQuestion): string {
+  const row = SERVICE_PROXY[kind].afterInstall;
+  if (row.action === "leave-its-rules-alone" || row.action === "not-shown") return LEAVE_RULES;
+  if (row.action !== "park-by-node-selector") return `${row.how}.`;
+  return proxy.is !== "absent" && proxy.owner ? `${proxy.owner.how}.` : PARK;
+}
+
+function nextByHand({ wanted, proxy, phase }: ProxyQuestion): string {
   if (wanted !== "BPF")
     return proxy.is === "parked" ? `kube-proxy is disabled; restore it: ${RESTORE}` : "kube-proxy is not changed.";
   if (proxy.is !== "running") return "kube-proxy does not run.";
-  if (phase !== "ebpf") return "kube-proxy is not changed until eBPF serves.";
-  const row = SERVICE_PROXY[kind].afterInstall;
-  // Where it cannot be disabled, leaving its rules alone is the only way the two do not conflict.
-  if (row.action === "leave-its-rules-alone" || row.action === "not-shown") {
-    return cleanup === false
-      ? "kube-proxy runs, and its rules are kept."
-      : `kube-proxy runs and its rules would be removed; next: ${LEAVE_RULES}`;
-  }
-  if (row.action === "park-by-node-selector")
-    return `kube-proxy still runs; next: ${proxy.owner ? proxy.owner.how : PARK}`;
-  return `kube-proxy still runs; next: ${row.how}.`;
+  return phase === "ebpf" ? "kube-proxy runs, and its rules are kept." : "kube-proxy is not changed until eBPF serves.";
 }
 
 function refuse(reason: StatusReason, message: string): ProxyPlan {

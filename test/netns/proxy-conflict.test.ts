@@ -35,7 +35,6 @@ describe.skipIf(why)(`where the service proxy runs on beside eBPF${why ? `: ${wh
   afterAll(() => cluster?.close());
 
   it("it fights with agents that remove its rules: each says so, and status, with the fix", async () => {
-    await cleanup(true);
     await expect.poll(words, EVERY).toEqual([CONFLICT, CONFLICT]);
     await expect.poll(status, EVERY).toMatchObject({
       degraded: true,

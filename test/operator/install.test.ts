@@ -46,7 +46,7 @@ const withTheTool = (enabled: boolean) => async (story: OperatorScenario) => {
 };
 
 const PARKED_BY_SELECTOR: Proxy = {
-  says: /^serviceProxyManagement is Disabled\. kube-proxy still runs; next: kubectl -n kube-system patch /,
+  says: /^serviceProxyManagement is Disabled\. kube-proxy still runs, .* Fix: kubectl -n kube-system patch /,
   byHand: asTold,
   ends: /kube-proxy does not run\.$/,
   left: PARKED,
@@ -55,7 +55,7 @@ const PARKED_BY_SELECTOR: Proxy = {
 };
 
 const RULES_LEFT_ALONE: Proxy = {
-  says: /next: kubectl patch dataplaneconfigurations\.crd\.vendor\.io default /,
+  says: /Fix: kubectl patch dataplaneconfigurations\.crd\.vendor\.io default /,
   byHand: asTold,
   ends: /its rules are kept/,
   left: RUNS,
