@@ -73,6 +73,15 @@ export const errors = defineErrors({
     fix: (_says, next) => next,
     exitCode: EXIT.checkFailed,
   },
+  SERVICE_DEGRADED: {
+    say: () => "a component is degraded",
+    fix: () => "vendorctl status names the cause and the next command",
+  },
+  SERVICE_STATE_UNKNOWN: {
+    say: () => "the state of a component is not known",
+    fix: () => "vendorctl status names the component",
+    exitCode: EXIT.unknown,
+  },
   CHECKS_FAILED: {
     args: ["count"],
     say: (count: number) => `${count} ${count === 1 ? "check" : "checks"} failed`,

@@ -2,6 +2,7 @@
 export const EXIT = {
   failed: 1,
   changesPending: 2,
+  unknown: 2,
   checkFailed: 3,
   warnings: 4,
   stillProgressing: 5,

@@ -12,6 +12,9 @@ export async function runVendorctl(argv: readonly string[], world: CliContext): 
   return await runProgramTree(buildProgram({ argv, ...safe }), argv, safe);
 }
 
+/** What --detailed-exitcode and `status` report is a status, not a failure: it is printed already. */
+const STATUSES: ReadonlySet<string> = new Set(["CHANGES_PENDING", "SERVICE_DEGRADED", "SERVICE_STATE_UNKNOWN"]);
+
 /** Any tree of commands of ours: the same flags, the same errors, the same exits. */
 export async function runProgramTree(program: Command, argv: readonly string[], world: CliContext): Promise<number> {
   try {
@@ -20,8 +23,7 @@ export async function runProgramTree(program: Command, argv: readonly string[], 
   } catch (error) {
     const failure = isCommanderError(error) ? fromCommander(error) : asCoded(error);
     if (failure === "help was shown") return 0;
-    // What --detailed-exitcode reports is a status, not a failure.
-    if (failure.code === "CHANGES_PENDING") return failure.exitCode;
+    if (STATUSES.has(failure.code)) return failure.exitCode;
     await printFailure(world, errorFlags(program, argv), failure);
     return failure.exitCode;
   }

@@ -82,6 +82,8 @@ export interface SeenService {
   clusterInformation: KubeObject | undefined;
   pools: readonly KubeObject[];
   operator: KubeObject | undefined;
+  /** Its leader election; absent where it was never leader, or may not be read. */
+  operatorLease: { holder: string; renewed: string | undefined } | undefined;
   /** The node agents' daemon set, wherever it is. */
   nodeAgents: KubeObject | undefined;
   /** Their pods: node, phase, READY as kubectl counts it, what the agent reports. */

@@ -1,10 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { Condition } from "../api/object.ts";
-import { statusTree } from "./status-tree.ts";
-import { acting, agent, agents, parked, running } from "./testing/checked-clusters.ts";
+import type { Observation } from "./observation.ts";
+import { statusTree as treeAt } from "./status-tree.ts";
+import { acting, agent, agents, dataplane, parked, running } from "./testing/checked-clusters.ts";
 import { type Differently, node, object, observed } from "./testing/observed.ts";
 
 const SINCE = "2026-01-01T00:00:00Z";
+const NOW = Date.parse("2026-01-01T01:00:00Z");
+const statusTree = (seen: Observation) => treeAt(seen, NOW);
 const status = (name: string, type: string, message: string) => {
   const condition: Condition = { type, status: "True", message, lastTransitionTime: SINCE };
   return object("VendorStatus", name, { status: { conditions: [condition] } });
@@ -69,6 +72,54 @@ describe("status", () => {
   it.each<[string, Differently, object]>([
     ["nothing is installed", {}, { state: "not installed", next: "vendorctl check --pre && vendorctl install" }],
     ["the operator is gone", differing({ operator: undefined }), { state: "degraded", next: "vendorctl install" }],
+    [
+      "the operator has no replicas",
+      differing({ operator: { ...running().operator!, spec: { replicas: 0 }, status: { observedGeneration: 1 } } }),
+      {
+        state: "degraded",
+        rootCause: { part: "operator", text: expect.stringContaining("has 0 replicas") },
+        next: "kubectl -n vendor-operator scale deployment vendor-operator --replicas=1",
+      },
+    ],
+    [
+      "the operator is silent",
+      differing({ operatorLease: { holder: "gone", renewed: "2026-01-01T00:57:00Z" } }),
+      {
+        state: "degraded",
+        rootCause: { part: "operator", text: expect.stringContaining("lease since 2026-01-01T00:57:00Z") },
+        next: "kubectl -n vendor-operator logs deployment/vendor-operator",
+      },
+    ],
+    [
+      "the operator renews its lease",
+      differing({ operatorLease: { holder: "here", renewed: "2026-01-01T00:59:50Z" } }),
+      { state: "ok" },
+    ],
+    [
+      "the operator has not reported on a part",
+      differing({ apiServer: object("APIServer", "default") }),
+      { state: "unknown", rootCause: { part: "API server", text: "the operator has not reported" } },
+    ],
+    [
+      "flow logs are enabled, whose program answers 501",
+      differing({ statuses: well(["network", "ippools", "flow-logs"]) }),
+      { state: "degraded", rootCause: { part: "flow logs" }, next: "vendorctl flows disable" },
+    ],
+    [
+      "kube-proxy runs while eBPF serves",
+      { ...healthy, proxy: { parked: undefined, pods: { wanted: 2, ready: 2 } } },
+      { state: "degraded", rootCause: { part: "kube-proxy" }, next: "vendorctl proxy status" },
+    ],
+    [
+      "kube-proxy runs, and its rules are kept",
+      {
+        ...differing({
+          dataplaneConfiguration: dataplane({ bpfEnabled: true, bpfServiceProxyIptablesCleanupEnabled: false }),
+        }),
+        proxy: { parked: undefined, pods: { wanted: 2, ready: 2 } },
+      },
+      { state: "ok" },
+    ],
     [
       "a rollout goes on",
       differing({ nodeAgents: agents({ status: { ...rolledOut, updatedNumberScheduled: 1 } }) }),

@@ -1,12 +1,12 @@
 import type { Names } from "../api/names.ts";
 import type { Condition, KubeObject } from "../api/object.ts";
 import { rolloutProgress } from "../api/protocol/rollout.ts";
-import { fixIn } from "../api/protocol/status-message.ts";
+import { fixIn, withFix } from "../api/protocol/status-message.ts";
 import type { Workload } from "../api/workload-objects.ts";
 import { isAgentHealthy, refusingAgents } from "./agent-ready.ts";
 import { versionDifference } from "./checks/versions.ts";
 import type { Observation } from "./observation.ts";
-import { isEbpfOn, requestedDataplane } from "./plans/cluster-view.ts";
+import { isEbpfOn, leavesProxyRules, requestedDataplane } from "./plans/cluster-view.ts";
 
 export type PartState = "ok" | "progressing" | "degraded" | "not installed" | "unknown";
 
@@ -31,21 +31,25 @@ export interface StatusTree {
   next: string;
 }
 
+/** Worst first. What is not known is not ok. */
+const NOT_OK: readonly PartState[] = ["degraded", "progressing", "unknown"];
+
 /** How everything is, in the order one part depends on another: the first that is not well is the cause of the rest. */
-export function statusTree(seen: Observation): StatusTree {
+export function statusTree(seen: Observation, now: number): StatusTree {
   const { service } = seen;
   const parts = [
-    operatorPart(seen),
+    operatorPart(seen, now),
     statusPart(seen, "network", seen.names.statuses.network, seen.service.installation),
     statusPart(seen, "IP pools", seen.names.statuses.ipPools, undefined),
     agentsPart(seen),
     proxyPart(seen),
     statusPart(seen, "API server", seen.names.statuses.apiServer, service.apiServer),
-    statusPart(seen, "flow logs", seen.names.statuses.flowLogs, service.flowLogs),
-    statusPart(seen, "flow UI", seen.names.statuses.flowUI, service.flowUI),
+    placeholderPart(seen, "flow logs", seen.names.statuses.flowLogs, service.flowLogs),
+    placeholderPart(seen, "flow UI", seen.names.statuses.flowUI, service.flowUI),
     versionsPart(seen),
   ].filter((part) => part !== undefined);
-  const cause = parts.find(({ state }) => state === "degraded") ?? parts.find(({ state }) => state === "progressing");
+  const worst = NOT_OK.find((one) => parts.some(({ state }) => state === one));
+  const cause = parts.find(({ state }) => state === worst);
   const state = service.method === "none" ? "not installed" : (cause?.state ?? "ok");
   return {
     state,
@@ -69,7 +73,10 @@ function deepest(part: StatusPart): string {
   return below ? `${below.name}: ${deepest(below)}` : part.text;
 }
 
-function operatorPart({ service, names }: Observation): StatusPart {
+/** The operator renews its lease every few seconds. The clocks of this machine and of the cluster may differ by less than this. */
+const SILENT_MS = 120_000;
+
+function operatorPart({ service, names }: Observation, now: number): StatusPart {
   const { operator, method } = service;
   const name = "operator";
   if (!operator) {
@@ -81,8 +88,19 @@ function operatorPart({ service, names }: Observation): StatusPart {
         : "";
     return { name, state: needed ? "degraded" : "not installed", text, parts: [] };
   }
+  const { namespace, name: deployment } = operator.metadata;
+  const where = `${namespace}/${deployment}`;
+  const renewed = service.operatorLease?.renewed;
+  const stale = `the other components are as the operator reported them${renewed ? ` until ${renewed}` : ""}.`;
+  if ((operator as Workload).spec?.replicas === 0) {
+    const fix = `kubectl -n ${namespace} scale deployment ${deployment} --replicas=1`;
+    return part(name, "degraded", withFix(`Deployment ${where} has 0 replicas: ${stale}`, fix));
+  }
   const waiting = rolloutProgress(operator as Workload);
-  const where = `${operator.metadata.namespace}/${operator.metadata.name}`;
+  if (renewed !== undefined && now - Date.parse(renewed) > SILENT_MS) {
+    const why = `the operator has not renewed its lease since ${renewed}: ${stale}`;
+    return part(name, "degraded", withFix(why, `kubectl -n ${namespace} logs deployment/${deployment}`));
+  }
   return { name, state: waiting ? "progressing" : "ok", text: waiting ?? where, parts: [] };
 }
 
@@ -114,6 +132,19 @@ function statusPart(
   if (available?.status === "True") return say("ok", available);
   if (available?.reason === NOT_INSTALLED) return part(name, "not installed", "");
   return say("unknown", available);
+}
+
+/** In this release a placeholder: its pods are healthy, and its program answers 501 (`src/flows`). */
+function placeholderPart(
+  seen: Observation,
+  name: string,
+  status: string,
+  asked: KubeObject | undefined,
+): StatusPart | undefined {
+  const reported = statusPart(seen, name, status, asked);
+  const ofThisRelease = versionDifference(seen.service.version, seen.tool.version) === "same line";
+  if (reported?.state !== "ok" || !ofThisRelease || seen.names.dialect !== "vendor") return reported;
+  return part(name, "degraded", withFix("not in this release: the program answers 501.", "vendorctl flows disable"));
 }
 
 function agentsPart(seen: Observation): StatusPart {
@@ -154,6 +185,9 @@ function proxyPart(seen: Observation): StatusPart {
     if (isEbpfOn(seen)) return say("ok", `${parkedBy(proxy.parked)}; eBPF serves Services`);
     return say("degraded", `${parkedBy(proxy.parked)}, and eBPF is disabled: Services do not work`);
   }
+  // Operators of earlier releases do not report it.
+  if (isEbpfOn(seen) && !leavesProxyRules(seen))
+    return say("degraded", "kube-proxy runs, and node agents remove its rules: eBPF serves Services");
   const { ready, wanted } = proxy.pods;
   const text = `${proxy.mode} mode, ready on ${ready} of ${wanted} nodes`;
   return say(ready < wanted ? "degraded" : "ok", text);

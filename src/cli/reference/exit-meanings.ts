@@ -2,7 +2,7 @@
 export const EXIT_MEANINGS: Readonly<Record<number, string>> = {
   0: "success",
   1: "failed",
-  2: "changes are pending (`--detailed-exitcode`)",
+  2: "changes are pending (`--detailed-exitcode`), or the state is not known (`status`)",
   3: "a check failed, or the command was refused before it changed anything",
   4: "warnings, with `--strict`",
   5: "timed out; the cluster still works on it, `vendorctl resume` continues",

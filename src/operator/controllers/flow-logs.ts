@@ -9,7 +9,10 @@ export const reconcileFlowLogs = reconcileOptional({
   kind: storedKind("flowLogs"),
   finalizer: vendorNames.finalizers.flowLogs,
   workload: vendorNames.workloads.flowLogs,
-  message: { ready: "Flows are collected.", notInstalled: "There is no FlowLogs named default." },
+  message: {
+    ready: "Deployed; the program of this release answers 501: flows are not collected.",
+    notInstalled: "There is no FlowLogs named default.",
+  },
   requests: ({ flowLogs }) => flowLogs,
   problems: ({ self }) => flowResourceProblems(vendorNames.singleton, { version: self.version }),
 });

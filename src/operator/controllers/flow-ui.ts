@@ -10,7 +10,10 @@ export const reconcileFlowUI = reconcileOptional({
   kind: storedKind("flowUI"),
   finalizer: vendorNames.finalizers.flowUI,
   workload: vendorNames.workloads.flowUI,
-  message: { ready: "The flow UI is served.", notInstalled: "There is no FlowUI named default." },
+  message: {
+    ready: "Deployed; the program of this release answers 501: no page is served.",
+    notInstalled: "There is no FlowUI named default.",
+  },
   requests: ({ flowUIs }) => flowUIs,
   problems: ({ self, flowLogs }) => {
     const logs = theOne(flowLogs);

@@ -37,6 +37,7 @@ export interface ClusterObjects {
   apiServiceOfV3: KubeObject | undefined;
   apiEndpoints: readonly KubeObject[];
   lease: KubeObject | undefined;
+  operatorLease: KubeObject | undefined;
   ours: Readonly<Record<ObservedNoun, readonly KubeObject[]>>;
   /** What the enterprise platform says of itself. */
   infrastructure: KubeObject | undefined;
@@ -87,6 +88,8 @@ export async function readCluster(reader: Reader, names: Names): Promise<Cluster
       labelSelector: "kubernetes.io/service-name=kubernetes",
     }),
     lease: reader.get(LEASES, { ...system, name: LEASE_NAME }),
+    // The lease of our own operator has the name of its Deployment.
+    operatorLease: reader.getIfAllowed(LEASES, { namespace: namespaces.operator, name: workloads.operator }),
   };
   const seen = await all(first);
   const defined = new Set(seen.definitions.map(({ metadata }) => metadata.name));

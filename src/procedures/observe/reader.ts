@@ -11,6 +11,8 @@ const MANY = 100;
 export interface Reader {
   list<T extends KubeObject>(kind: ResourceKind, options?: ListOptions): Promise<T[]>;
   get<T extends KubeObject>(kind: ResourceKind, ref: ObjectRef): Promise<T | undefined>;
+  /** For what an observation can do without: undefined also where the user may not read it. */
+  getIfAllowed<T extends KubeObject>(kind: ResourceKind, ref: ObjectRef): Promise<T | undefined>;
 }
 
 /** `aggregated` is the group another server answers for; while that one is away, nothing of it can be seen. */
@@ -34,6 +36,11 @@ export function createReader(client: Client, aggregated: string, signal: AbortSi
       client.get<T>(kind, ref, signal ? { signal } : {}).catch((error: unknown) => {
         if (isAbsent(error, kind)) return undefined;
         throw named(error, "get", kind, ref.namespace);
+      }),
+    getIfAllowed: <T extends KubeObject>(kind: ResourceKind, ref: ObjectRef) =>
+      client.get<T>(kind, ref, signal ? { signal } : {}).catch((error: unknown) => {
+        if (isAbsent(error, kind) || (error instanceof StatusError && error.code === 403)) return undefined;
+        throw error;
       }),
   };
 }

@@ -35,6 +35,7 @@ export function seeService(seen: ClusterObjects, names: Names): SeenService {
     clusterInformation,
     pools: ours.ipPool,
     operator: anyOperator,
+    operatorLease: leaseOf(seen.operatorLease),
     nodeAgents,
     agents: seen.agentPods.filter(({ metadata }) => !metadata.deletionTimestamp).map(seeAgent),
     endpointMap: endpointMapOf(seen, anyOperator, names),
@@ -42,6 +43,12 @@ export function seeService(seen: ClusterObjects, names: Names): SeenService {
     settings,
     injectors: seen.injectors,
   };
+}
+
+function leaseOf(lease: KubeObject | undefined): SeenService["operatorLease"] {
+  if (!lease) return undefined;
+  const { holderIdentity = "", renewTime } = (lease["spec"] ?? {}) as { holderIdentity?: string; renewTime?: string };
+  return { holder: holderIdentity, renewed: renewTime };
 }
 
 /** The one in the operator's namespace counts; one elsewhere is shown, so that a check can report the wrong place. */

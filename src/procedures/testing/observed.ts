@@ -76,6 +76,7 @@ const nothingInstalled: SeenService = {
   clusterInformation: undefined,
   pools: [],
   operator: undefined,
+  operatorLease: undefined,
   nodeAgents: undefined,
   agents: [],
   endpointMap: undefined,

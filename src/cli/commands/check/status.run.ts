@@ -3,6 +3,7 @@ import { observe } from "../../../procedures/observe.ts";
 import { statusEvents } from "../../../procedures/status-events.ts";
 import { type StatusTree, statusTree } from "../../../procedures/status-tree.ts";
 import { withCluster } from "../../connect.ts";
+import { errors } from "../../errors.ts";
 import { nameSet } from "../../name-set.ts";
 import { Styled, styled } from "../../printable.ts";
 import type { Session } from "../../session.ts";
@@ -12,7 +13,13 @@ import { formatStatus } from "./status.print.ts";
 export async function status(session: Session, flags: { watch?: true }): Promise<void> {
   await withCluster(session, async (client, signal, server) => {
     const look = () => observeOnce(client, session, server, signal);
-    if (!flags.watch) return await show(session, await look());
+    if (!flags.watch) {
+      const tree = await look();
+      await show(session, tree);
+      if (tree.state === "degraded") throw errors.SERVICE_DEGRADED();
+      if (tree.state === "unknown") throw errors.SERVICE_STATE_UNKNOWN();
+      return;
+    }
     const redraw = watching(session);
     let shown = "";
     for await (const _change of statusEvents(client, nameSet(session), signal)) {
@@ -26,7 +33,7 @@ export async function status(session: Session, flags: { watch?: true }): Promise
 }
 
 async function observeOnce(client: Client, session: Session, server: string, signal: AbortSignal): Promise<StatusTree> {
-  return statusTree(await observe(client, nameSet(session), { server, signal }));
+  return statusTree(await observe(client, nameSet(session), { server, signal }), Date.now());
 }
 
 /** One report is indented for people; of many, each is a line. */

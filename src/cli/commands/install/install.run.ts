@@ -89,6 +89,8 @@ function yamlValue(text: string): unknown {
 
 async function save(file: string, { steps }: Plan): Promise<void> {
   const text = steps.find(({ id }) => id === "custom-resources")?.inputs["text"];
+  // Nothing is created where everything is there already.
+  if (text === undefined) return;
   try {
     await writeFile(file, String(text));
   } catch (error) {

@@ -1,11 +1,15 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Dataplane } from "../../../api/dataplane.ts";
-import type { KubeObject } from "../../../api/object.ts";
+import type { Condition, KubeObject } from "../../../api/object.ts";
+import { rolledOut } from "../../../api/protocol/rollout.ts";
 import { CLUSTER_KINDS, type ClusterKind } from "../../../api/tables/cluster-kinds.ts";
 import { ENDPOINT_RULES, type EndpointRule } from "../../../api/tables/endpoint-rules.ts";
 import { SERVICE_PROXY } from "../../../api/tables/kube-proxy.ts";
 import { INSTALLED_RELEASE } from "../../../api/tables/version-gates.ts";
+import type { Workload } from "../../../api/workload-objects.ts";
 import { nameOf, targetOf } from "../../actions/objects/target.ts";
 import { kindOf } from "../../cluster-facts.ts";
+import { fieldAt } from "../../field-at.ts";
 import { fingerprint } from "../../fingerprint.ts";
 import { makePlan } from "../../make-plan.ts";
 import type { Observation } from "../../observation.ts";
@@ -51,6 +55,18 @@ interface Decision {
 /** The specification's eight steps of installation, as this cluster needs them. */
 export function planInstall(observation: Observation, inputs: InstallInputs): Plan {
   refuseOther(observation, inputs);
+  if (isInstalled(observation, inputs)) {
+    const runs = requestedDataplane(observation) ?? "BPF";
+    return makePlan({
+      procedure: "install",
+      names: observation.names.dialect,
+      title: `${releaseOf(inputs)} is installed already, with ${dataplaneTitle(runs)}`,
+      command: inputs.command,
+      observed: fingerprint(observation),
+      steps: [],
+      notes: [],
+    });
+  }
   const decision = decide(observation, inputs);
   const text = customResources(observation, inputs.files.customResources.text, {
     ...inputs,
@@ -67,6 +83,26 @@ export function planInstall(observation: Observation, inputs: InstallInputs): Pl
     steps: stepsOf(observation, inputs, decision, text),
     notes: notesOf(observation, inputs, decision, text),
   });
+}
+
+/** Whether an installation is complete and has all that is asked for; one that is not is completed. */
+function isInstalled(observation: Observation, inputs: InstallInputs): boolean {
+  const { service, names } = observation;
+  const { edits, apiServer, podCidr, flowLogs, flowUI } = inputs;
+  if (!service.installation || !service.apiServer || service.version !== releaseOf(inputs)) return false;
+  if (apiServer !== undefined || podCidr !== undefined) return false;
+  if ((flowLogs && !service.flowLogs) || (flowUI && !service.flowUI)) return false;
+  if (!edits.every(({ path, value }) => isDeepStrictEqual(fieldAt(service.installation, path.join(".")), value)))
+    return false;
+  const { network, ipPools, apiServer: api } = names.statuses;
+  const isAvailable = (name: string) => {
+    const status = service.statuses.find(({ metadata }) => metadata.name === name);
+    const conditions = (fieldAt(status, "status.conditions") ?? []) as Condition[];
+    return conditions.some(({ type, status: is }) => type === "Available" && is === "True");
+  };
+  const operator = service.operator as Workload | undefined;
+  const operates = operator !== undefined && operator.spec?.replicas !== 0 && rolledOut(operator);
+  return operates && [network, ipPools, api].every(isAvailable);
 }
 
 function decide(observation: Observation, inputs: InstallInputs): Decision {
