@@ -39,7 +39,7 @@ describe("a daemon set", () => {
     await cluster.client.patch(NODES, { name: "node-1" }, { type: "merge", patch: { spec: { unschedulable: true } } });
     await cluster.client.create(DAEMON_SETS, daemonSet());
     await settle();
-    await cluster.kubelet.addNode(nodeSpec(2));
+    await cluster.kubelet.addNode({ ...nodeSpec(2), cniConfigured: true });
     await cluster.until<DaemonSet>(DAEMON_SETS, agent, ({ status }) => status?.numberAvailable === 3);
     expect(nodesOf(await cluster.pods())).toEqual(["node-0", "node-1", "node-2"]);
   });
