@@ -36,6 +36,7 @@ export interface NodeLab {
     node: LabNode,
     labels?: Record<string, string>,
     annotations?: Record<string, string>,
+    namespace?: string,
   ): Promise<LabPod>;
   removePod(pod: LabPod): Promise<void>;
   close(): Promise<void>;
@@ -49,6 +50,8 @@ export interface LabNode {
   /** The group its own processes are in. */
   group: string | undefined;
   log(): string;
+  /** Of the agent; undefined while there is none. */
+  pid(): number | undefined;
   /** `unblockEbpf`: the directory of another one than this. */
   start(release?: string): Promise<void>;
   /** As `kill -9`. */
@@ -67,6 +70,7 @@ export interface CniEnd {
 
 export interface LabPod {
   name: string;
+  namespace: string;
   node: LabNode;
   containerId: string;
   netnsName: string;
@@ -137,8 +141,8 @@ export async function nodeLab({ bpf, pools, nodes: count = 2, env, groups }: Lab
         api.cut = cut;
         if (cut) for (const socket of api.open) socket.destroy();
       },
-      addPod: async (name, node, labels = {}, annotations = {}) => {
-        const pod = await makePod(client, id, node, { name, namespace: "default", labels, annotations });
+      addPod: async (name, node, labels = {}, annotations = {}, namespace = "default") => {
+        const pod = await makePod(client, id, node, { name, namespace, labels, annotations });
         pods.add(pod);
         const { code, output } = await node.cni("ADD", pod);
         if (code !== 0) throw new Error(`ADD failed: ${JSON.stringify(output)}\n${node.log()}`);
@@ -150,7 +154,7 @@ export async function nodeLab({ bpf, pools, nodes: count = 2, env, groups }: Lab
         if (code !== 0) throw new Error(`DEL failed: ${JSON.stringify(output)}`);
         pods.delete(pod);
         removeNetns(pod.netns);
-        await client.delete(PODS, { namespace: "default", name: pod.name }, { gracePeriodSeconds: 0 });
+        await client.delete(PODS, { namespace: pod.namespace, name: pod.name }, { gracePeriodSeconds: 0 });
       },
       close,
     };
@@ -294,6 +298,7 @@ function nodeAgent(plan: NodeFacts, more: () => Record<string, string>): LabNode
   return {
     ...plan,
     log: () => lines,
+    pid: () => child?.pid,
     async start(release = ROOT) {
       const stdio = ["ignore", "pipe", "pipe"] as ["ignore", "pipe", "pipe"];
       const started = spawn("nsenter", [...intoRelease(release), "node"], { env: env(), stdio });
@@ -319,7 +324,7 @@ function nodeAgent(plan: NodeFacts, more: () => Record<string, string>): LabNode
           CNI_CONTAINERID: pod.containerId,
           CNI_NETNS: `/run/netns/${pod.netnsName}`,
           CNI_IFNAME: "eth0",
-          CNI_ARGS: `K8S_POD_NAMESPACE=default;K8S_POD_NAME=${pod.name}`,
+          CNI_ARGS: `K8S_POD_NAMESPACE=${pod.namespace};K8S_POD_NAME=${pod.name}`,
         },
         config,
       ),
@@ -344,7 +349,7 @@ async function callPlugin(directory: string, env: Record<string, string>, config
 }
 
 async function makePod(client: Client, id: string, node: LabNode, metadata: KubeObject["metadata"]): Promise<LabPod> {
-  const { name } = metadata;
+  const { name, namespace = "default" } = metadata;
   const pod: KubeObject = {
     apiVersion: "v1",
     kind: "Pod",
@@ -354,7 +359,7 @@ async function makePod(client: Client, id: string, node: LabNode, metadata: Kube
   await client.create(PODS, pod);
   const netnsName = `${id}-${name}`;
   const netns = kernel.netns.create(netnsName);
-  return { name, node, containerId: randomBytes(16).toString("hex"), netnsName, netns, addresses: [] };
+  return { name, namespace, node, containerId: randomBytes(16).toString("hex"), netnsName, netns, addresses: [] };
 }
 
 function removeNetns(netns: Netns): void {

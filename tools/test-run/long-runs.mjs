@@ -98,6 +98,14 @@ export const LONG_RUNS = [
     minutes: 15,
   },
   {
+    name: "agent-churn",
+    proves:
+      "30 minutes of changes to 500 pods and 1,000 policies, agents killed: their memory, descriptors and kernel objects stay flat",
+    files: ["test/agent/agent-churn"],
+    env: { AGENT_CHURN: "full" },
+    minutes: 45,
+  },
+  {
     name: "ipam",
     proves: "500 random histories of allocations and crashes give no address to two pods and leak none",
     files: ["test/agent/ipam"],
