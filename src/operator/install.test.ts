@@ -21,10 +21,10 @@ describe("an installation", () => {
   it("with BPF and the v3 API ends with every part available, and then costs no more writes", async () => {
     world = await operatorLab();
     world.startOperator();
-    await world.installation({ vendorNetwork: { linuxDataplane: "BPF" } });
+    await world.installation({ vendorNetwork: { linuxDataplane: "BPF", serviceProxyManagement: "Enabled" } });
     await world.request("apiServer");
-    for (const part of ["network", "apiserver", "ippools"]) await world.untilStatus(part, "Available");
-    for (const part of ["flow-logs", "flow-ui", "service-proxy"]) await world.untilStatus(part, "NotInstalled");
+    for (const part of ["network", "apiserver", "ippools", "service-proxy"]) await world.untilStatus(part, "Available");
+    for (const part of ["flow-logs", "flow-ui"]) await world.untilStatus(part, "NotInstalled");
     await world.settled();
     const before = world.writes.length;
     // Anything that changes makes the operator look at every part again.

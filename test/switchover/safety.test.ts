@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Dataplane } from "../../src/api/dataplane.ts";
+import type { StepName } from "../../src/dataplane/switchover/next-step.ts";
 import { pinnedMode } from "../../src/dataplane/switchover/node-mode.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { inside, type LabNode, until, whyNoNodes } from "../agent/node-lab.ts";
@@ -10,12 +12,12 @@ import type { Traffic } from "./traffic.ts";
 const why = whyNoNodes();
 const FULL = process.env["HANDOVER"] === "full";
 const kernel = realKernel();
-const KILLED_AT = {
+const KILLED_AT: Record<Dataplane, readonly StepName[]> = {
   BPF: FULL
-    ? ["programEbpf", "keep", "tellOldFlows", "armDeadMan", "flip", "closeGate", "confirm", "dropFilter"]
+    ? ["programEbpf", "keep", "importConntrack", "armWatchdog", "flip", "closeGate", "confirm", "dropFilter"]
     : ["flip"],
-  Nftables: FULL ? ["openGate", "programNft", "drain", "turnOff", "removeEbpf", "removeKeep"] : ["drain"],
-} as const;
+  Nftables: FULL ? ["openGate", "programNft", "drain", "turnOff", "removeEbpf", "removeNatKeepalive"] : ["drain"],
+};
 
 /** Traffic costs more of the processor than all else here: often enough to meet every step. */
 const INTERVAL_MS = FULL ? 40 : 100;
