@@ -6,12 +6,12 @@ const GIB = 2 ** 30;
 const GIB_EACH = 2;
 
 /**
- * How many test files this machine runs at once: one more than it has cores, because a file waits for its children and for timers a quarter
- * of its time; fewer where memory is short. With two for a core, two cores took as long, and each test twice as long.
+ * How many test files this machine runs at once: two more than it has cores, because a file waits for its children and for timers a third
+ * of its time; fewer where memory is short.
  */
 export function workersHere(cores = availableParallelism(), memory = memoryHere()) {
   // A machine sold with 4 GiB reports a little less, so the quotient is rounded.
-  return Math.max(1, Math.min(cores + 1, Math.round(memory / GIB / GIB_EACH)));
+  return Math.max(1, Math.min(cores + 2, Math.round(memory / GIB / GIB_EACH)));
 }
 
 /** A container may have less memory than the machine. Without a limit Node reports 0 or a number beyond any machine. */
