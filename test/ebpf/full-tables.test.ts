@@ -205,13 +205,16 @@ interface FillOptions {
   used?: boolean;
 }
 
-/** Live flows of other clients, like one that is there: two entries each. `between`: again and again meanwhile. */
+/**
+ * Live flows of other clients, like one that is there: two entries each. `between`: again and again meanwhile, after a twentieth of the map at
+ * most. The kernel only approximates which entries were used last: after a third of the map it may have forgotten.
+ */
 async function fill({ flows, like, entries, between, age = 0n, used = false }: FillOptions): Promise<void> {
   const [asked, answered] = like;
   const { src, dst } = fiveTupleLayout.at;
   const { to: becomes, lastSeen } = conntrackEntryLayout.at;
   const at = { asked: [src, becomes + src], answered: [dst, becomes + dst] };
-  const CLIENTS = 16_384;
+  const CLIENTS = Math.floor(flows.info.maxEntries / 40);
   for (let first = 0; first * 2 < entries; first += CLIENTS) {
     const seen = sinceBoot(kernelTime(), age);
     const write = ([key, value]: MapEntry, [inKey, inValue]: number[]) => {

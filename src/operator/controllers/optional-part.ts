@@ -71,5 +71,6 @@ async function remove(part: OptionalPart, observed: Observed, hands: ReconcileCo
   if (waitingFor) return progressing(waitingFor, 1_000);
   if (request && isLeaving(request)) await dropFinalizer(hands, part.kind, request, part.finalizer);
   else if (request) return progressing("an Installation named default");
-  return misnamed(part.requests(observed)) ?? (installation ? notInstalled(part.message.notInstalled) : absent());
+  const stays = installation !== undefined && !isLeaving(installation);
+  return misnamed(part.requests(observed)) ?? (stays ? notInstalled(part.message.notInstalled) : absent());
 }
