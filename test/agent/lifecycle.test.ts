@@ -24,7 +24,7 @@ import { CANARY_PORT, PolicySwaps } from "./policy-swaps.ts";
 const why = whyNoNodes();
 const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
 /** A few every time; 50 in the long run, which also says how much was tried. */
-const KILLS = Number(process.env["AGENT_KILLS"] ?? 4);
+const KILLS = Number(process.env["AGENT_KILLS"] ?? 2);
 const isLong = process.env["AGENT_KILLS"] !== undefined;
 
 /** An agent that is killed, started again and told to change its data plane: what was denied stays denied, what was open stays open. */

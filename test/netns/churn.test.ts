@@ -12,7 +12,7 @@ import { createPod, installNetwork, type RealCluster, startReal, whyNoRealNodes 
 
 /** 2,000 in the long run, with an agent killed at every hundredth; some of it every time. */
 const isLong = process.env["NETNS_CHURN"] === "full";
-const PODS_IN_ALL = isLong ? 2000 : 16;
+const PODS_IN_ALL = isLong ? 2000 : 8;
 const AT_ONCE = isLong ? 20 : 8;
 const KILL_EVERY = isLong ? 5 : 1;
 

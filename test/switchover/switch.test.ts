@@ -4,15 +4,16 @@ import { hasProxyRules } from "./lab-cluster.ts";
 import { type SwitchLab, switchLab } from "./switch-lab.ts";
 import type { Traffic, TrafficRow } from "./traffic.ts";
 
-const why = whyNoNodes();
+/** Once there and back, with connections of every kind, is in breadth.test.ts. */
 const FULL = process.env["HANDOVER"] === "full";
+const why = whyNoNodes() ?? (FULL ? undefined : "a long run: npm run test:long -- switchover");
 /** The older kind also drops by default whatever nobody allows to be forwarded. */
-const PROXIES = FULL ? (["nftables", "iptables"] as const) : (["iptables"] as const);
-const ROUNDS = FULL ? 10 : 1;
+const PROXIES = ["nftables", "iptables"] as const;
+const ROUNDS = 10;
 /** 1,000 connections in all: eight ways. */
-const FLOWS = FULL ? { tcp: 125, udp: 2 } : { tcp: 4, udp: 2 };
-const BORN = FULL ? { tcp: 12, udp: 2 } : FLOWS;
-const INTERVAL_MS = FULL ? 400 : 40;
+const FLOWS = { tcp: 125, udp: 2 };
+const BORN = { tcp: 12, udp: 2 };
+const INTERVAL_MS = 400;
 
 /** Connections of every kind live through a change of the data plane on every node, there and back. */
 describe.skipIf(why !== undefined).each(PROXIES)(
@@ -30,37 +31,32 @@ describe.skipIf(why !== undefined).each(PROXIES)(
       await lab?.close();
     });
 
-    it(
-      `loses no connection, ${ROUNDS} times there and back`,
-      async () => {
-        const born: Traffic[] = [];
-        for (let round = 0; round < ROUNDS; round++) {
-          await lab.switchTo("BPF");
-          await lab.stopProxies();
-          // The agents take its rules away now that nobody needs them.
-          for (const node of lab.nodes)
-            await until(
-              async () => !(await hasProxyRules(node, proxy)),
-              () => node.log(),
-            );
-          born.push(await lab.talk(INTERVAL_MS, BORN));
-          await lab.switchTo("Nftables");
-          await settled([traffic, ...born]);
-          check("from before", await drained(traffic));
-          // Each goes through three changes, which is enough; and what talks takes time from what is measured.
-          for (const one of born) check("begun in eBPF", await drained(one));
-          for (const one of born.splice(0, born.length - 1)) one.stop();
-        }
-        for (const one of born) one.stop();
-        if (!FULL) return;
-        // Connections that keep a client's address to another node were the last that eBPF carried.
-        for (const node of lab.nodes) {
-          const isBack = async () => (await lab.reports(node)).dataplane === "Nftables";
-          await until(isBack, () => node.log().slice(-3_000), 90_000);
-        }
-      },
-      FULL ? 540_000 : 120_000,
-    );
+    it(`loses no connection, ${ROUNDS} times there and back`, async () => {
+      const born: Traffic[] = [];
+      for (let round = 0; round < ROUNDS; round++) {
+        await lab.switchTo("BPF");
+        await lab.stopProxies();
+        // The agents take its rules away now that nobody needs them.
+        for (const node of lab.nodes)
+          await until(
+            async () => !(await hasProxyRules(node, proxy)),
+            () => node.log(),
+          );
+        born.push(await lab.talk(INTERVAL_MS, BORN));
+        await lab.switchTo("Nftables");
+        await settled([traffic, ...born]);
+        check("from before", await drained(traffic));
+        // Each goes through three changes, which is enough; and what talks takes time from what is measured.
+        for (const one of born) check("begun in eBPF", await drained(one));
+        for (const one of born.splice(0, born.length - 1)) one.stop();
+      }
+      for (const one of born) one.stop();
+      // Connections that keep a client's address to another node were the last that eBPF carried.
+      for (const node of lab.nodes) {
+        const isBack = async () => (await lab.reports(node)).dataplane === "Nftables";
+        await until(isBack, () => node.log().slice(-3_000), 90_000);
+      }
+    }, 540_000);
   },
 );
 
