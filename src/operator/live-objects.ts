@@ -22,7 +22,10 @@ type Note = { did: "wrote"; object: KubeObject } | { did: "deleted"; uid: string
 export function liveObjects(): LiveObjects {
   const informers = new Map<string, Set<Informer<KubeObject>>>();
   const notes = new Map<string, Map<string, Note>>();
+  /** By kind and name: the uid that informers saw go last. */
+  const gone = new Map<string, Map<string, string>>();
   const notesOf = (kind: ResourceKind) => entryOf(notes, kindKey(kind), () => new Map<string, Note>());
+  const goneOf = (kind: ResourceKind) => entryOf(gone, kindKey(kind), () => new Map<string, string>());
   const informersOf = (kind: ResourceKind) => entryOf(informers, kindKey(kind), () => new Set<Informer<KubeObject>>());
 
   const seen = (kind: ResourceKind, key: string): KubeObject | undefined => {
@@ -33,39 +36,49 @@ export function liveObjects(): LiveObjects {
     return undefined;
   };
 
+  /** The answer to a write may come after what an informer saw since: then it says nothing new, and nothing would ever overtake it. */
+  const note = (kind: ResourceKind, { metadata }: KubeObject, written: Note) => {
+    const key = refKey(metadata);
+    const object = seen(kind, key);
+    const isOld = object ? overtakes("modified", object, written) : goneOf(kind).get(key) === (metadata.uid ?? "");
+    if (!isOld) notesOf(kind).set(key, written);
+  };
+
   return {
     get(kind, ref) {
       const key = refKey(ref);
-      const note = notesOf(kind).get(key);
+      const known = notesOf(kind).get(key);
       const object = seen(kind, key);
-      if (note?.did === "wrote") return note.object;
-      return note?.did === "deleted" && object ? leaving(object) : object;
+      if (known?.did === "wrote") return known.object;
+      return known?.did === "deleted" && object ? leaving(object) : object;
     },
     list<T extends KubeObject>(kind: ResourceKind) {
       const found = new Map<string, KubeObject>();
       for (const informer of informersOf(kind)) {
         for (const object of informer.list()) found.set(refKey(object.metadata), object);
       }
-      for (const [key, note] of notesOf(kind)) {
+      for (const [key, known] of notesOf(kind)) {
         const object = found.get(key);
-        if (note.did === "wrote") found.set(key, note.object);
+        if (known.did === "wrote") found.set(key, known.object);
         else if (object) found.set(key, leaving(object));
       }
       return [...found.values()] as T[];
     },
-    wrote: (kind, object) => void notesOf(kind).set(refKey(object.metadata), { did: "wrote", object }),
-    deleted: (kind, object) =>
-      void notesOf(kind).set(refKey(object.metadata), { did: "deleted", uid: object.metadata.uid }),
+    wrote: (kind, object) => note(kind, object, { did: "wrote", object }),
+    deleted: (kind, object) => note(kind, object, { did: "deleted", uid: object.metadata.uid }),
     follow(kind, informer) {
       informersOf(kind).add(informer);
       const end = informer.onChange(({ type, key, object }) => {
-        const note = notesOf(kind).get(key);
-        if (note && overtakes(type, object, note)) notesOf(kind).delete(key);
+        if (type === "deleted") goneOf(kind).set(key, object.metadata.uid ?? "");
+        else goneOf(kind).delete(key);
+        const known = notesOf(kind).get(key);
+        if (known && overtakes(type, object, known)) notesOf(kind).delete(key);
       });
       return () => {
         end();
         informersOf(kind).delete(informer);
         notesOf(kind).clear();
+        goneOf(kind).clear();
       };
     },
   };
