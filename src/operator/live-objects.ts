@@ -17,12 +17,15 @@ export interface LiveObjects {
   follow(kind: ResourceKind, informer: Informer<KubeObject>): () => void;
 }
 
+/** Pods come and go for as long as an operator runs. */
+const MOST_GONE = 100;
+
 type Note = { did: "wrote"; object: KubeObject } | { did: "deleted"; uid: string | undefined };
 
 export function liveObjects(): LiveObjects {
   const informers = new Map<string, Set<Informer<KubeObject>>>();
   const notes = new Map<string, Map<string, Note>>();
-  /** By kind and name: the uid that informers saw go last. */
+  /** By kind and name: the uid that informers saw go last. Only of those that went last: an answer is late by seconds. */
   const gone = new Map<string, Map<string, string>>();
   const notesOf = (kind: ResourceKind) => entryOf(notes, kindKey(kind), () => new Map<string, Note>());
   const goneOf = (kind: ResourceKind) => entryOf(gone, kindKey(kind), () => new Map<string, string>());
@@ -69,8 +72,11 @@ export function liveObjects(): LiveObjects {
     follow(kind, informer) {
       informersOf(kind).add(informer);
       const end = informer.onChange(({ type, key, object }) => {
-        if (type === "deleted") goneOf(kind).set(key, object.metadata.uid ?? "");
-        else goneOf(kind).delete(key);
+        const went = goneOf(kind);
+        went.delete(key);
+        if (type === "deleted") went.set(key, object.metadata.uid ?? "");
+        const [oldest] = went.keys();
+        if (oldest !== undefined && went.size > MOST_GONE) went.delete(oldest);
         const known = notesOf(kind).get(key);
         if (known && overtakes(type, object, known)) notesOf(kind).delete(key);
       });
