@@ -3,7 +3,8 @@ import type { Pod } from "../../../api/workload-objects.ts";
 import { PODS } from "../../../cluster/kinds.ts";
 import type { Work } from "../../action.ts";
 import { awaitObjects } from "../objects/await-objects.ts";
-import { isAgent, namesOf } from "./prove-dataplane.ts";
+import { isAgent } from "./agents.ts";
+import { namesOf } from "./prove-dataplane.ts";
 
 /**
  * Waits until no agent reports that eBPF still carries connections on its node. An operator of before v3.31.3 takes an agent that restarts

@@ -1,7 +1,6 @@
 import { dataplaneOf, type WrittenDataplane } from "../../../api/dataplane.ts";
 import type { Names } from "../../../api/names.ts";
 import { type Condition, groupVersion, type KubeObject } from "../../../api/object.ts";
-import { readAgentReport } from "../../../api/protocol/agent-report.ts";
 import type { Pod } from "../../../api/workload-objects.ts";
 import { findCondition } from "../../../cluster/conditions.ts";
 import { NODES, PODS } from "../../../cluster/kinds.ts";
@@ -10,6 +9,7 @@ import { fieldAt } from "../../field-at.ts";
 import { errors } from "../errors.ts";
 import { awaitObjects, type Verdict } from "../objects/await-objects.ts";
 import { kindOf } from "../objects/target.ts";
+import { agentReports, isAgent } from "./agents.ts";
 import { awaitRollout } from "./wait-for-rollout.ts";
 import { statusReader } from "./wait-for-status.ts";
 
@@ -68,11 +68,7 @@ function resultOf(
   { names }: Work,
 ): Verdict {
   const ebpf = dataplaneOf(to) === "BPF";
-  const agents = new Map(
-    (found.pods as Pod[])
-      .filter((pod) => isAgent(pod, names) && pod.metadata.deletionTimestamp === undefined)
-      .map((pod) => [pod.spec?.nodeName ?? "", readAgentReport(pod.metadata.annotations)]),
-  );
+  const agents = agentReports(found.pods, names);
   for (const [node, { programs }] of agents) {
     if (ebpf && typeof programs === "object")
       return { hopeless: errors.STEP_NODE_REFUSES_EBPF(node, programs.refused.why) };
@@ -103,10 +99,6 @@ function readyAgents(nodes: readonly KubeObject[], pods: readonly Pod[], names: 
 function isReady({ status, metadata }: Pod): boolean {
   const { conditions } = (status ?? {}) as { conditions?: Condition[] };
   return metadata.deletionTimestamp === undefined && findCondition(conditions, "Ready")?.status === "True";
-}
-
-export function isAgent({ metadata }: KubeObject, { workloads }: Names): boolean {
-  return (metadata.ownerReferences ?? []).some(({ kind, name }) => kind === "DaemonSet" && name === workloads.node);
 }
 
 function isLinux(node: KubeObject): boolean {

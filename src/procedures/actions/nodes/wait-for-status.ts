@@ -2,10 +2,12 @@ import type { Noun } from "../../../api/names.ts";
 import { type Condition, groupVersion, type KubeObject, type ResourceKind } from "../../../api/object.ts";
 import { isReportedByAgents, isTerminal } from "../../../api/protocol/status-reasons.ts";
 import { findCondition } from "../../../cluster/conditions.ts";
+import { PODS } from "../../../cluster/kinds.ts";
 import type { Action, Work } from "../../action.ts";
 import { errors } from "../errors.ts";
-import { awaitObjects, type Verdict } from "../objects/await-objects.ts";
+import { awaitObjects, type Source, type Verdict } from "../objects/await-objects.ts";
 import { kindOf, readTarget } from "../objects/target.ts";
+import { agentReports } from "./agents.ts";
 
 export type WaitForStatusInputs = {
   /** Names of the status resources, `network` or `apiserver`, that must all say Available of what was last asked for. */
@@ -41,6 +43,10 @@ function repeatsAgents(status: KubeObject | undefined): boolean {
   return isReportedByAgents(findCondition(conditions, "Degraded")?.reason);
 }
 
+function anyRefuses(pods: readonly KubeObject[], { names }: Work): boolean {
+  return [...agentReports(pods, names).values()].some(({ programs }) => typeof programs === "object");
+}
+
 async function statusKind({ names, client }: Work): Promise<ResourceKind> {
   const label = names.kinds.status.kind;
   const kind = await kindOf(client, { apiVersion: groupVersion(names.groups.operator), kind: label });
@@ -53,9 +59,12 @@ export async function awaitStatuses(inputs: WaitForStatusInputs, work: Work): Pr
   const kind = await statusKind(work);
   const wanted: { name: string; generation: number }[] = [];
   for (const name of inputs.statuses) wanted.push({ name, generation: await generationBehind(name, work) });
-  await awaitObjects(work, [{ kind }], ([statuses = []]) => {
+  const agents: Source = { kind: PODS, namespace: work.names.namespaces.system };
+  await awaitObjects(work, [{ kind }, agents], ([statuses = [], pods = []]) => {
     for (const { name, generation } of wanted) {
       const status = statuses.find(({ metadata }) => metadata.name === name);
+      if (repeatsAgents(status) && !anyRefuses(pods, work))
+        return { waitingFor: `${label} ${name} to observe that no agent refuses any more` };
       const verdict = resultOf(`${label} ${name}`, status, generation, inputs.fresh);
       if (verdict !== "done") return verdict;
     }
