@@ -2,7 +2,7 @@
  * An upgrade from an earlier commit, with its own programs: real nodes run what was built from that commit, installed by its own vendorctl. Then
  * this tree's vendorctl ends what the earlier one left unfinished, and upgrades: operator, controllers, API server, plugin, and each agent.
  */
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readAgentReport } from "../../src/api/protocol/agent-report.ts";
@@ -43,6 +43,9 @@ describe.skipIf(why)(`programs of ${EARLIER} on real nodes${why ? `: ${why}` : "
 
     beforeAll(async () => {
       cluster = await startReal({ nodes: 3, proxy: "iptables", releases: { [earlier.version]: earlier.root } });
+      // Earlier agents start only where this directory is.
+      for (const node of cluster.nodeNames)
+        mkdirSync(cluster.runtime.machine(node).path("/lib/modules"), { recursive: true });
       ours = openTool(cluster.kubeconfig);
       theirs = openTool(cluster.kubeconfig, { executable: earlier.vendorctl, home: ours.home });
     });
