@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Dataplane } from "../api/dataplane.ts";
 import type { Refusal } from "../api/protocol/agent-report.ts";
 import type { DataplaneDriver } from "../dataplane/contract.ts";
@@ -12,9 +13,10 @@ import { createNatTable } from "../dataplane/nft/nat-table.ts";
 import { createNftDataplane } from "../dataplane/nft/nft-dataplane.ts";
 import { type SwitchoverKernel, switchoverKernel } from "../dataplane/switchover/switchover-kernel.ts";
 import type { Kernel } from "../kernel/kernel.ts";
-import type { AgentConfig } from "./config.ts";
+import type { AgentConfig, AgentDirectories } from "./config.ts";
 import type { OpenDataplane } from "./dataplane-switch.ts";
 import type { ModelTarget } from "./model-loop.ts";
+import { rememberedSysctls, restoreSysctls } from "./remembered-sysctls.ts";
 
 /** Everything the model is carried out by on this node. */
 export interface NodeDataplanes {
@@ -40,6 +42,8 @@ export interface AgentNetwork extends ModelTarget {
 export const OVERLAY = "vxlan.vendor";
 /** nftables tables, all of family `inet`: policy, SNAT of outgoing packets with eBPF, and the table of a switchover. */
 export const TABLES = { filter: "vendor", nat: "vendor-nat", keep: "vendor-keep" } as const;
+/** In the state directory. */
+const SYSCTLS_FILE = "sysctls.json";
 const OBJECTS: readonly ObjectName[] = ["workload", "host"];
 
 export async function openDataplanes(
@@ -53,7 +57,7 @@ export async function openDataplanes(
     },
     kernel: switchoverKernel({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
     refusal: await programsRefusal(kernel),
-    network: agentNetwork(kernel, directories.sysctl),
+    network: agentNetwork(kernel, directories),
   };
 }
 
@@ -97,14 +101,19 @@ async function ebpfDataplane(
   };
 }
 
-function agentNetwork(kernel: Kernel, sysctlDir: string): AgentNetwork {
-  const network = createNodeNetwork({ kernel, overlay: OVERLAY, sysctls: sysctlsBelow(sysctlDir) });
+function agentNetwork(kernel: Kernel, directories: AgentDirectories): AgentNetwork {
+  const file = join(directories.state, SYSCTLS_FILE);
+  const plain = sysctlsBelow(directories.sysctl);
+  const network = createNodeNetwork({ kernel, overlay: OVERLAY, sysctls: rememberedSysctls(plain, file) });
   return {
     apply: async (delta) => network.apply(delta),
     resync: async () => void network.resync(),
     sweep: async () => network.sweep(),
     close: async () => network.close(),
-    remove: () => network.remove(),
+    async remove() {
+      await network.remove();
+      restoreSysctls(plain, file);
+    },
   };
 }
 

@@ -50,6 +50,11 @@ export const errors = defineErrors({
     fix: () => "delete its DaemonSet first; the agent would restore what is removed",
     exitCode: CONFIG,
   },
+  NODE_NOT_CLEAN: {
+    args: ["left"],
+    say: (left: readonly string[]) => `still on this node: ${left.join(", ")}`,
+    fix: () => "vendor node remove --yes again, or reboot the node",
+  },
   AGENT_NO_TABLE: {
     args: ["name", "known"],
     say: (name: string, _known: readonly string[]) => `there is no table "${name}"`,

@@ -51,14 +51,18 @@ export function installCni(config: InstallConfig, { interpreter, bundle }: Insta
   ];
 }
 
-/** In the reverse order, so that no runtime calls what is no longer there. */
-export function uninstallCni({
+/** Every file of ours on a node; other plugins and their configurations are not ours. */
+export function cniFiles({
   binDir,
   confDir,
   confName,
 }: Pick<InstallConfig, "binDir" | "confDir" | "confName">): string[] {
-  const paths = [join(confDir, confName), join(binDir, PLUGIN), join(binDir, INTERPRETER_DIR)];
-  return paths.filter((path) => {
+  return [join(confDir, confName), join(binDir, PLUGIN), join(binDir, INTERPRETER_DIR)];
+}
+
+/** In the reverse order, so that no runtime calls what is no longer there. */
+export function uninstallCni(config: Pick<InstallConfig, "binDir" | "confDir" | "confName">): string[] {
+  return cniFiles(config).filter((path) => {
     const there = existsSync(path);
     rmSync(path, { recursive: true, force: true });
     return there;

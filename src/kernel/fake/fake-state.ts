@@ -52,9 +52,9 @@ export class FakeState {
   readonly objects = new Map<number, FakeObject>();
   readonly pins = new Map<string, FakeObject>();
   readonly pinDirectories = new Set<string>(["/sys/fs/bpf"]);
-  readonly mounts: { path: string; type: string }[] = [
-    { path: "/sys/fs/bpf", type: "bpf" },
-    { path: "/sys/fs/cgroup", type: "cgroup2" },
+  readonly mounts: { path: string; type: string; root: string }[] = [
+    { path: "/sys/fs/bpf", type: "bpf", root: "/" },
+    { path: "/sys/fs/cgroup", type: "cgroup2", root: "/" },
   ];
   readonly cgroups = new Map<string, Set<number>>([["/sys/fs/cgroup", new Set()]]);
   private readonly numbers = new WeakMap<object, bigint>();

@@ -1,6 +1,8 @@
 export interface MountedFileSystem {
   readonly path: string;
   readonly type: string;
+  /** Which directory of the file system is mounted: `/`, unless a part of it was bound. */
+  readonly root: string;
 }
 
 export interface MountsPort {

@@ -33,9 +33,14 @@ function readMounts(text: string): MountedFileSystem[] {
     .filter((line) => line !== "")
     .map((line) => {
       const fields = line.split(" ");
-      const path = (fields[4] ?? "").replace(/\\(\d{3})/g, (_, octal) =>
-        String.fromCharCode(Number.parseInt(octal, 8)),
-      );
-      return { path, type: fields[fields.indexOf("-") + 1] ?? "" };
+      return {
+        path: unescaped(fields[4] ?? ""),
+        root: unescaped(fields[3] ?? ""),
+        type: fields[fields.indexOf("-") + 1] ?? "",
+      };
     });
+}
+
+function unescaped(text: string): string {
+  return text.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
 }

@@ -1,14 +1,18 @@
 import { shellDirectories } from "../../../agent/config.ts";
-import { removeFromNode } from "../../../agent/remove-from-node.ts";
+import { agentStopped, removeFromNode } from "../../../agent/remove-from-node.ts";
 import { readInstallConfig } from "../../../cni/config.ts";
-import { uninstallCni } from "../../../cni/install.ts";
+import { cniFiles, uninstallCni } from "../../../cni/install.ts";
 import { errors } from "../../errors.ts";
 import type { Session } from "../../session.ts";
 
-/** What an uninstalled service leaves nothing behind by. Its agent must not run: it would put all of it back. */
-export async function nodeRemove(session: Session, { yes }: { yes?: true }): Promise<void> {
+/** Removes everything of the service from this node. Its agent must not run: it would restore all of it. */
+export async function nodeRemove(session: Session, { yes, wait }: { yes?: true; wait: number }): Promise<void> {
   if (!yes) throw errors.USAGE("this removes the network of this node's pods", "add --yes");
-  const plugin = uninstallCni(readInstallConfig());
-  const removed = await removeFromNode(shellDirectories());
+  const config = readInstallConfig();
+  const directories = shellDirectories();
+  await agentStopped(directories, { waitMs: wait * 1000, signal: session.signal });
+  const plugin = uninstallCni(config);
+  const removed = await removeFromNode(directories, { cniFiles: cniFiles(config) });
   for (const line of [...plugin, ...removed]) session.out(`removed ${line}\n`);
+  session.out("nothing of the service is left on this node\n");
 }

@@ -42,11 +42,19 @@ export function buildNodeProgram(world: CliContext): Command {
     .action(async (table: string) => (await import("./node-show.run.ts")).nodeShow(session(), table));
   document(program.command("remove"), {
     short: "Remove everything the agent has written to this node",
-    long: "Remove programs, tables, routes, pod interfaces and the CNI plugin from this node. Run it after vendorctl uninstall.",
+    long: "Remove programs, tables, routes, pod interfaces and the CNI plugin from this node, and verify that nothing is left. vendorctl uninstall runs it on every node; run it on a node that was down.",
     examples: [["Remove everything", "vendor node remove --yes"]],
   })
     .option("--yes", "confirm; pods of this node lose their network")
-    .action(async (options: { yes?: true }) => (await import("./node-remove.run.ts")).nodeRemove(session(), options));
+    .option(
+      "--wait <seconds>",
+      "how long to wait for a running agent to stop (default: 0)",
+      wholeNumber("--wait", 0, 3_600),
+      0,
+    )
+    .action(async (options: { yes?: true; wait: number }) =>
+      (await import("./node-remove.run.ts")).nodeRemove(session(), options),
+    );
   document(program.command("rescue"), {
     short: "Disable eBPF on this node without the API server",
     long: "Disable eBPF and remove the tables on this node, without the API server.",
