@@ -15,8 +15,10 @@ const EXECUTABLE = "vendor";
 /** The program a container asks for, whether or not we can run it; undefined when the image is not ours. */
 export function ourProgram({ image = "", command, args }: Container): OurProgram | undefined {
   const version = IMAGE.exec(image)?.[1];
-  const [executable, name] = [...(command ?? []), ...(args ?? [])];
+  const [executable, name, word] = [...(command ?? []), ...(args ?? [])];
   if (version === undefined || executable !== EXECUTABLE || name === undefined) return undefined;
+  // `vendor node remove` and its like are commands, and end; `vendor node` alone is the agent.
+  if (name === "node" && word !== undefined) return undefined;
   return { name, version };
 }
 

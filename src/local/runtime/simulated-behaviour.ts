@@ -18,7 +18,12 @@ export function behaviourOf(pod: Pod, container: Container, rules: readonly Cont
   const ruled = rules.find(([which]) =>
     typeof which === "function" ? which(pod, container) : which.test(container.image ?? ""),
   )?.[1];
-  return parseBehaviour(asked ?? ruled ?? "run");
+  return parseBehaviour(asked ?? ruled ?? (isNodeRemoval(container) ? "complete" : "run"));
+}
+
+/** `vendor node remove`: a simulated node has nothing in its kernel, so it is done at once. */
+function isNodeRemoval({ command = [], args = [] }: Container): boolean {
+  return [...command, ...args].slice(0, 3).join(" ") === "vendor node remove";
 }
 
 /** `crash`, `never-ready`, `pull-error`, `slow:500`, `exit:3`, `complete`. What makes no sense is taken for `run`. */
