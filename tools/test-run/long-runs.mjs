@@ -70,6 +70,14 @@ export const LONG_RUNS = [
     minutes: 60,
   },
   {
+    name: "uninstall",
+    proves:
+      "uninstall leaves nothing on real nodes with pods, in either data plane, and installing again assigns no address twice",
+    files: ["test/netns/uninstall"],
+    env: { NETNS_UNINSTALL: "full" },
+    minutes: 10,
+  },
+  {
     name: "direct",
     proves: "answers to clients outside leave by the right node, with ten times the connections of npm test",
     files: ["test/netns/service-direct"],

@@ -8,6 +8,8 @@ import { proveOwnedObjects } from "./migrations/prove-owned-objects.ts";
 import { restoreOwnerReferences } from "./migrations/restore-owner-references.ts";
 import { saveOwnerReferences } from "./migrations/save-owner-references.ts";
 import { stripOwnerReferences } from "./migrations/strip-owner-references.ts";
+import { cleanNodes } from "./nodes/clean-nodes.ts";
+import { forgetLostPods } from "./nodes/forget-lost-pods.ts";
 import { holdNodes } from "./nodes/hold-nodes.ts";
 import { labelNodes } from "./nodes/label-nodes.ts";
 import { proveDataplane } from "./nodes/prove-dataplane.ts";
@@ -25,6 +27,7 @@ import { deleteObjects } from "./objects/delete-objects.ts";
 import { mergePatch } from "./objects/merge-patch.ts";
 import { migrateStoredVersions } from "./objects/migrate-stored-versions.ts";
 import { removeCustomResource } from "./objects/remove-custom-resource.ts";
+import { removeOrphans } from "./objects/remove-orphans.ts";
 import { proveRemoved } from "./prove-removed.ts";
 import { runTool } from "./run-tool.ts";
 import { saveService } from "./save-service.ts";
@@ -49,6 +52,9 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "prove-dataplane": proveDataplane,
   "prove-removed": proveRemoved,
   "remove-custom-resource": removeCustomResource,
+  "clean-nodes": cleanNodes,
+  "forget-lost-pods": forgetLostPods,
+  "remove-orphans": removeOrphans,
   "select-dataplane": selectDataplane,
   "set-proxy-mode": setProxyMode,
   "adopt-fields": adoptFields,

@@ -42,6 +42,16 @@ export const errors = defineErrors({
     say: (map: string) => `the configuration of kube-proxy is not in ConfigMap ${map}`,
     fix: () => "switch kube-proxy to iptables mode in the platform's configuration, then vendorctl resume",
   },
+  STEP_NODE_NOT_CLEAN: {
+    args: ["node", "why"],
+    say: (node: string, why: string) => `node ${node} could not be cleaned: ${why}`,
+    fix: () => "run vendor node remove --yes on the node, or reboot it, then vendorctl resume",
+  },
+  STEP_NAMESPACE_TAKEN: {
+    args: ["namespace"],
+    say: (namespace: string) => `namespace ${namespace} exists and was not created by vendorctl`,
+    fix: (namespace: string) => `kubectl delete namespace ${namespace}, then vendorctl resume`,
+  },
   STEP_RESIDUE: {
     args: ["count", "named"],
     say: (count: number, named: string) => `${count} objects of the service still exist: ${named}`,

@@ -85,7 +85,8 @@ export const INSTALLATION_CHECKS: readonly Check[] = [
     fix: "vendorctl install",
     rule: "The operator reconciles the custom resources. See docs/guide/operator.md.",
     group: "installation",
-    for: ["running", "switch", "upgrade", "uninstall"],
+    // An uninstall copes without it.
+    for: ["running", "switch", "upgrade"],
     run: ({ service, names }) => {
       if (!service.installation) return skip("there is no installation");
       if (service.operator) return ok(`${service.operator.metadata.namespace}/${service.operator.metadata.name}`);

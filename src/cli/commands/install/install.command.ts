@@ -45,7 +45,7 @@ export function addSwitchCommand(program: Command, start: Start): void {
 export function addUninstallCommand(program: Command, start: Start): void {
   const removing = document(program.command("uninstall"), {
     short: "Remove the service, in order, and verify that it is gone",
-    long: "Remove the service's objects from the cluster, in order, and verify that none is left. Run vendor node remove on each node to remove what its agent wrote to the kernel.",
+    long: "Remove the service's objects from the cluster, in order, remove from every node what its agent wrote to the kernel and to disk, and verify that nothing is left.",
     examples: [
       ["Show what would be removed", "vendorctl plan uninstall"],
       ["Remove the CRDs too, and with them all policies and pools", "vendorctl uninstall --remove-crds"],

@@ -6,17 +6,24 @@ import { awaitObjects } from "./await-objects.ts";
 import { type DeleteObjectInputs, deleteObject } from "./delete-object.ts";
 import { kindOf, nameOf, readTarget, type Target, undefinedIfNotFound } from "./target.ts";
 
+type RemoveCustomResourceInputs = DeleteObjectInputs & {
+  /** No operator runs, so the finalizers are removed here. What it installed is removed by a later step. */
+  withoutOperator?: boolean;
+};
+
 type Before = { uid: string; image: KubeObject } | null;
 
 /**
  * Deletes a custom resource and waits while the operator takes away what it brought, saying all the time who holds it and what the
- * operator says it waits for. The operator must still be there: no other program removes the finalizer.
+ * operator says it waits for. Only where the plan found no operator, the finalizers are removed here.
  */
-export const removeCustomResource: Action<DeleteObjectInputs, Before> = {
+export const removeCustomResource: Action<RemoveCustomResourceInputs, Before> = {
   needed: deleteObject.needed,
-  before: deleteObject.before as NonNullable<Action<DeleteObjectInputs, Before>["before"]>,
-  async apply({ target }, work, before) {
-    if (before !== null) await requestDeletion(target, before.uid, work);
+  before: deleteObject.before as NonNullable<Action<RemoveCustomResourceInputs, Before>["before"]>,
+  async apply({ target, withoutOperator }, work, before) {
+    if (before === null) return;
+    await requestDeletion(target, before.uid, work);
+    if (withoutOperator) await removeFinalizers(target, before.uid, work);
   },
   async confirm({ target }, work, before) {
     const kind = await kindOf(work.client, target);
@@ -29,7 +36,7 @@ export const removeCustomResource: Action<DeleteObjectInputs, Before> = {
     });
   },
   preview: async (inputs, work) => (await deleteObject.preview?.(inputs, work)) ?? [],
-  undo: deleteObject.undo as NonNullable<Action<DeleteObjectInputs, Before>["undo"]>,
+  undo: deleteObject.undo as NonNullable<Action<RemoveCustomResourceInputs, Before>["undo"]>,
 };
 
 async function requestDeletion(target: Target, uid: string, work: Work): Promise<void> {
@@ -43,6 +50,15 @@ async function requestDeletion(target: Target, uid: string, work: Work): Promise
     if (isConflict(error)) return requestDeletion(target, uid, work);
     undefinedIfNotFound(error);
   }
+}
+
+async function removeFinalizers(target: Target, uid: string, work: Work): Promise<void> {
+  const { client, signal } = work;
+  const [kind, live] = [await kindOf(client, target), await readTarget(work, target)];
+  if (kind === undefined || live?.metadata.uid !== uid || !live.metadata.finalizers?.length) return;
+  work.say(`no operator runs: finalizers ${live.metadata.finalizers.join(", ")} are removed`);
+  const patch = { metadata: { uid, finalizers: null } };
+  await client.patch(kind, target, { type: "merge", patch }, { signal }).catch(undefinedIfNotFound);
 }
 
 async function statusKind({ client, names }: Work) {

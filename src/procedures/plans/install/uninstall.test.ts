@@ -18,6 +18,7 @@ function installed(names: Names, service: Differently["service"] = {}, more: Dif
     apiVersion: "apps/v1",
     kind: "Deployment",
     metadata: { name: names.workloads.operator, namespace: names.namespaces.operator },
+    spec: { template: { spec: { containers: [{ name: "operator", image: "registry/vendor:v3.31.3" }] } } },
   };
   const endpointMap = {
     apiVersion: "v1",
@@ -52,12 +53,14 @@ function plan(observation: Observation, inputs: Partial<UninstallInputs> = {}): 
 
 const ids = ({ steps }: Plan) => steps.map(({ id }) => id);
 const REST = ["remove-operator", "remove-endpoint-map", "remove-namespaces"];
+/** Nodes of the public system are its own tools' to clean. */
+const LAST = { vendor: ["clean-nodes", "prove-removed"], calico: ["prove-removed"] } as const;
 
 describe.each(["vendor", "calico"] as const)("taking everything away, in the %s dialect", (dialect) => {
   const names = dialect === "calico" ? calicoNames : vendorNames;
 
   it("custom resources first, the last of them first; then the operator, and a proof at the end", () => {
-    expect(ids(plan(installed(names)))).toEqual(["remove-apiserver", "remove-installation", ...REST, "prove-removed"]);
+    expect(ids(plan(installed(names)))).toEqual(["remove-apiserver", "remove-installation", ...REST, ...LAST[dialect]]);
     const flowUI = { apiVersion: "x/v1", kind: names.kinds.flowUI.kind, metadata: { name: "default" } };
     const flowLogs = { ...flowUI, kind: names.kinds.flowLogs.kind };
     const [first, second] = ids(plan(installed(names, { flowUI, flowLogs })));
@@ -99,7 +102,8 @@ describe.each(["vendor", "calico"] as const)("taking everything away, in the %s 
     };
     const seen = installed(names, {}, { v3: { globalNetworkPolicies: [policy], hostEndpoints: [auto] } });
     const kept = plan(seen);
-    expect(kept.steps.every(({ reversible }) => reversible === true)).toBe(true);
+    const lasting = kept.steps.filter(({ reversible }) => reversible !== true).map(({ id }) => id);
+    expect(lasting).toEqual(dialect === "vendor" ? ["clean-nodes"] : []);
     expect(kept.notes.join("\n")).toContain("The CRDs stay, with 1 resource of yours.");
     const step = plan(seen, { removeCrds: true }).steps.find(({ id }) => id === "remove-definitions");
     expect(step).toMatchObject({ risk: "high", reversible: "cannot be restored: GlobalNetworkPolicy deny-all" });
@@ -131,7 +135,42 @@ describe("uninstall", () => {
 
   it("goes on after one that was given up: what is left is taken away", () => {
     const left = installed(vendorNames, { installation: undefined, apiServer: undefined });
-    expect(ids(plan(left))).toEqual([...REST, "prove-removed"]);
+    expect(ids(plan(left))).toEqual([...REST, ...LAST.vendor]);
+  });
+
+  it("without an operator the finalizers and what it installed are removed here, and kube-proxy is restored first", () => {
+    for (const operator of [
+      undefined,
+      { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "o" }, spec: { replicas: 0 } },
+    ]) {
+      const made = plan(installed(vendorNames, { operator }));
+      expect(ids(made)).toContain("remove-orphans");
+      expect(made.steps.find(({ id }) => id === "remove-installation")?.inputs).toMatchObject({
+        withoutOperator: true,
+      });
+    }
+    expect(ids(plan(installed(vendorNames)))).not.toContain("remove-orphans");
+  });
+
+  it("cleans every node with the agents' image, where the agents' plugin is; nodes that are not ready are named", () => {
+    const hostPath = (name: string, path: string) => ({ name, hostPath: { path } });
+    const spec = {
+      containers: [{ name: "vendor-node", image: "mirror/vendor:v3.31.3" }],
+      volumes: [hostPath("cni-bin-dir", "/var/lib/cni/bin"), hostPath("cni-conf-dir", "/etc/kubernetes/cni/net.d")],
+    };
+    const nodeAgents = { apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name: "vendor-node" } };
+    const seen = installed(vendorNames, { nodeAgents: { ...nodeAgents, spec: { template: { spec } } } as KubeObject });
+    const nodes = seen.nodes.map((node, at) => ({ ...node, ready: at !== 2 }));
+    const made = plan({ ...seen, nodes });
+    expect(made.steps.find(({ id }) => id === "clean-nodes")).toMatchObject({
+      risk: "high",
+      inputs: {
+        image: "mirror/vendor:v3.31.3",
+        nodes: ["control-plane", "worker-1", "worker-2"],
+        cni: { binDir: "/var/lib/cni/bin", confDir: "/etc/kubernetes/cni/net.d" },
+      },
+    });
+    expect(made.notes.join("\n")).toContain("Not ready: worker-2.");
   });
 
   it.each([

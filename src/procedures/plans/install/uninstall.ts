@@ -40,8 +40,11 @@ export function planUninstall(observation: Observation, inputs: UninstallInputs)
       ...proxySteps(observation),
       ...customResourceSteps(observation),
       ...operatorSteps(observation, inputs),
+      ...orphanSteps(observation),
       ...endpointMapSteps(observation),
+      ...lostPodSteps(observation),
       ...namespaceSteps(observation, inputs),
+      ...cleanNodesSteps(observation, inputs),
       ...definitionSteps(observation, inputs),
       provedStep(inputs),
     ],
@@ -53,12 +56,19 @@ export function planUninstall(observation: Observation, inputs: UninstallInputs)
 function proxySteps(observation: Observation): Step[] {
   const way = proxyMethod(observation);
   if (!isEbpfOn(observation) && !observation.proxy.parked) return [];
-  if (isProxyManaged(observation) && operatorHandles(observation, way)) return [];
+  if (hasOperator(observation) && isProxyManaged(observation) && operatorHandles(observation, way)) return [];
   return restoreProxySteps(observation, way);
 }
 
+/** A Deployment without replicas removes nothing, and no finalizer. */
+function hasOperator({ service: { operator } }: Observation): boolean {
+  return operator !== undefined && (operator["spec"] as { replicas?: number } | undefined)?.replicas !== 0;
+}
+
 /** The last first: what was built on the others goes before them. */
-function customResourceSteps({ names, service }: Observation): Step[] {
+function customResourceSteps(observation: Observation): Step[] {
+  const { names, service } = observation;
+  const withoutOperator = !hasOperator(observation);
   const all = [
     { noun: "flowUI", object: service.flowUI, risk: "low" },
     { noun: "flowLogs", object: service.flowLogs, risk: "low" },
@@ -74,12 +84,14 @@ function customResourceSteps({ names, service }: Observation): Step[] {
         id: `remove-${names.kinds[noun].kind.toLowerCase()}`,
         title: `Remove ${target.kind} ${target.name}`,
         where: nameOf(target),
-        because:
-          "The operator removes what it installed and then the finalizer, so custom resources go before the operator. See docs/guide/operator.md#remove.",
+        because: withoutOperator
+          ? "No operator runs to remove its finalizers, so they are removed here. See docs/guide/install.md#uninstall."
+          : "The operator removes what it installed and then the finalizer, so custom resources go before the operator. See docs/guide/operator.md#remove.",
         risk,
       };
       return step("remove-custom-resource", said, {
         target,
+        ...(withoutOperator && { withoutOperator }),
         afterUndo: { status: { statuses: [names.statuses[status[noun]]] } },
       });
     });
@@ -121,6 +133,24 @@ function chartStep(
   );
 }
 
+/** What the operator would have removed. */
+function orphanSteps(observation: Observation): Step[] {
+  if (hasOperator(observation)) return [];
+  return [
+    step(
+      "remove-orphans",
+      {
+        id: "remove-orphans",
+        title: "Remove what the operator installed",
+        where: "the whole cluster",
+        because: "No operator runs that would remove it. See docs/guide/install.md#uninstall.",
+        risk: "high",
+      },
+      {},
+    ),
+  ];
+}
+
 function endpointMapSteps({ names, service }: Observation): Step[] {
   const { endpointMap } = service;
   if (!endpointMap || endpointMap.metadata.namespace !== names.namespaces.operator) return [];
@@ -134,6 +164,26 @@ function endpointMapSteps({ names, service }: Observation): Step[] {
         because: "Only the operator reads it, and the operator is removed.",
       },
       { target },
+    ),
+  ];
+}
+
+/** A namespace is not gone while a kubelet that is down still has to confirm its pods. */
+function lostPodSteps({ nodes, names }: Observation): Step[] {
+  const late = nodes.filter(({ ready }) => !ready).map(({ name }) => name);
+  if (late.length === 0) return [];
+  const { operator, system, apiServerBeforeV331 } = names.namespaces;
+  return [
+    step(
+      "forget-lost-pods",
+      {
+        id: "forget-lost-pods",
+        title: "Delete the service's pods on nodes that are down",
+        where: late.join(", "),
+        because: "A namespace is deleted only after its pods, and a kubelet that is down confirms none.",
+        risk: "low",
+      },
+      { namespaces: [operator, system, apiServerBeforeV331] },
     ),
   ];
 }
@@ -159,6 +209,58 @@ function namespaceSteps({ names }: Observation, { files }: UninstallInputs): Ste
       { targets },
     ),
   ];
+}
+
+/** After everything that can be rolled back, and when no agent is left that would restore what is removed. */
+function cleanNodesSteps(observation: Observation, inputs: UninstallInputs): Step[] {
+  const { nodes, names, service } = observation;
+  // Nodes of the public system are cleaned by its own tools.
+  const targets = nodes.filter(({ labels }) => labels["kubernetes.io/os"] !== "windows").map(({ name }) => name);
+  const image = agentImage(observation, inputs);
+  if (names.dialect !== "vendor" || targets.length === 0 || image === undefined) return [];
+  const cni = {
+    binDir: hostPathOf(service.nodeAgents, "cni-bin-dir") ?? "/opt/cni/bin",
+    confDir: hostPathOf(service.nodeAgents, "cni-conf-dir") ?? "/etc/cni/net.d",
+  };
+  return [
+    step(
+      "clean-nodes",
+      {
+        id: "clean-nodes",
+        title: `Clean ${targets.length} ${targets.length === 1 ? "node" : "nodes"}`,
+        where: targets.length > MOST_NAMED ? `${targets.length} nodes` : targets.join(", "),
+        because:
+          "Agents leave interfaces, routes, nftables tables, BPF programs and CNI files in place when they stop, so that traffic goes on. See docs/guide/install.md#uninstall.",
+        risk: "high",
+        reversible: "pods that have addresses of the service lose their network, and must be restarted",
+      },
+      { image, nodes: targets, cni },
+    ),
+  ];
+}
+
+interface PodTemplate {
+  template?: {
+    spec?: {
+      containers?: { image?: string }[];
+      volumes?: { name: string; hostPath?: { path?: string } }[];
+    };
+  };
+}
+
+const templateOf = (workload: KubeObject | undefined) =>
+  (workload?.["spec"] as PodTemplate | undefined)?.template?.spec;
+
+function hostPathOf(workload: KubeObject | undefined, volume: string): string | undefined {
+  return templateOf(workload)?.volumes?.find(({ name }) => name === volume)?.hostPath?.path;
+}
+
+/** The image that the nodes have: the agents', else the operator's, else the published one. */
+function agentImage({ service }: Observation, { files }: UninstallInputs): string | undefined {
+  const published = manifestObjects(files.operator.name, files.operator.text).find(({ kind }) => kind === "Deployment");
+  return [service.nodeAgents, service.operator, published]
+    .map((workload) => templateOf(workload)?.containers?.[0]?.image)
+    .find((image) => image !== undefined);
 }
 
 function definitionSteps(observation: Observation, { removeCrds, files }: UninstallInputs): Step[] {
@@ -226,7 +328,7 @@ function provedStep({ removeCrds }: UninstallInputs): Step {
       title: "Verify that no object is left",
       where: "the whole cluster",
       because:
-        "An uninstall is complete when the API server has no object of the service. Nodes are cleaned by vendor node remove. See docs/guide/install.md#uninstall.",
+        "An uninstall is complete when the API server has no object of the service. See docs/guide/install.md#uninstall.",
     },
     { definitionsStay: !removeCrds },
   );
@@ -234,7 +336,9 @@ function provedStep({ removeCrds }: UninstallInputs): Step {
 
 function notesOf(observation: Observation, { removeCrds }: UninstallInputs): string[] {
   const lost = userResources(observation);
-  const notes = ["Pods keep their addresses until they are restarted; new pods wait for another network."];
+  const notes = [
+    "Pods keep their network until the nodes are cleaned. Then restart them; they and new pods wait for another network.",
+  ];
   if (isEbpfOn(observation) && isProxyManaged(observation) && observation.proxy.parked) {
     notes.push("The operator restores kube-proxy before it disables eBPF.");
   }
@@ -243,6 +347,11 @@ function notesOf(observation: Observation, { removeCrds }: UninstallInputs): str
       `The CRDs stay, with ${lost.length === 0 ? "no resource of yours" : count(lost.length)}. To remove them too: vendorctl uninstall --remove-crds`,
     );
   } else if (lost.length > 0) notes.push(`Deleted with the CRDs, without a rollback: ${namesOf(lost)}.`);
-  notes.push("Nodes keep what their agents wrote to the kernel. Afterwards, on each node: vendor node remove --yes");
+  const down = observation.nodes.filter(({ ready }) => !ready).map(({ name }) => name);
+  if (down.length > 0) {
+    notes.push(
+      `Not ready: ${down.join(", ")}. A node that is down is cleaned when it returns, or by vendor node remove --yes on it.`,
+    );
+  }
   return notes;
 }
