@@ -178,7 +178,7 @@ function lostPodSteps({ nodes, names }: Observation): Step[] {
       "forget-lost-pods",
       {
         id: "forget-lost-pods",
-        title: "Delete the service's pods on nodes that are down",
+        title: "Delete pods on nodes that are down",
         where: late.join(", "),
         because: "A namespace is deleted only after its pods, and a kubelet that is down confirms none.",
         risk: "low",
@@ -227,7 +227,7 @@ function cleanNodesSteps(observation: Observation, inputs: UninstallInputs): Ste
       "clean-nodes",
       {
         id: "clean-nodes",
-        title: `Clean ${targets.length} ${targets.length === 1 ? "node" : "nodes"}`,
+        title: "Remove the service from every node",
         where: targets.length > MOST_NAMED ? `${targets.length} nodes` : targets.join(", "),
         because:
           "Agents leave interfaces, routes, nftables tables, BPF programs and CNI files in place when they stop, so that traffic goes on. See docs/guide/install.md#uninstall.",
