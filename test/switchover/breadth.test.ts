@@ -145,7 +145,12 @@ async function travel(world: BreadthLab, idle: Record<"there" | "back", number>)
     refusals: {} as Journey["refusals"],
   };
   const knocking = await world.knock();
-  const old = await switching.converse(world.paths(), INTERVAL_MS);
+  const converse = () =>
+    switching.converse(world.paths(), INTERVAL_MS).catch(async (error: Error) => {
+      for (const [, port] of error.message.matchAll(/from port (\d+)/g)) await printTraces(world, error.message, port);
+      throw error;
+    });
+  const old = await converse();
   const look = async (phase: Phase) => {
     seen.told[phase] = await world.imported();
     seen.pathMtus[phase] = await world.pathMtus();
@@ -158,7 +163,7 @@ async function travel(world: BreadthLab, idle: Record<"there" | "back", number>)
   for (const node of switching.nodes) await switching.switchNode("BPF", node);
   await idleUntil(quietSince + idle.there);
   await wakeUp([old]);
-  const born = await switching.converse(world.paths(), INTERVAL_MS);
+  const born = await converse();
   await look("in eBPF");
   quietSince = Date.now();
   for (const node of switching.nodes) await switching.switchNode("Nftables", node);
@@ -176,8 +181,12 @@ async function travel(world: BreadthLab, idle: Record<"there" | "back", number>)
 async function printTracesOfLost(world: BreadthLab, rows: Record<string, TrafficRow>, phase: Phase): Promise<void> {
   for (const [name, { why: reasons }] of Object.entries(rows)) {
     for (const port of reasons.flatMap((reason) => /from port (\d+)/.exec(reason)?.[1] ?? []))
-      process.stdout.write(`${phase}, ${name}, port ${port}:\n${(await world.traces(Number(port))).join("\n")}\n`);
+      await printTraces(world, `${phase}, ${name}`, port);
   }
+}
+
+async function printTraces(world: BreadthLab, of: string, port: string | undefined): Promise<void> {
+  process.stdout.write(`${of}, port ${port}:\n${(await world.traces(Number(port))).join("\n")}\n`);
 }
 
 async function idleUntil(when: number): Promise<void> {

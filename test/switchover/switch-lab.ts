@@ -138,6 +138,8 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
     for (const { name } of [pods["client"]!.netns, outside, ...nodes.map(({ netns }) => netns)]) {
       await inside(name, "sysctl", "-qw", `net.ipv4.ip_local_port_range=${PORTS.join(" ")}`);
     }
+    // Whoever asks often is told each time.
+    for (const { netns } of nodes) await inside(netns.name, "sysctl", "-qw", "net.ipv4.icmp_ratelimit=0");
     await exposePods("local", { ...LOCAL, port: 80 }, here);
     await exposePods("remote", { ...REMOTE, port: 80 }, there);
     const proxies = new Map<LabNode, NodeProxy>();

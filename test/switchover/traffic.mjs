@@ -130,7 +130,10 @@ function start({ name, protocol, host, port, connected = true, size = 0, idle = 
   // Nobody ends it, and nobody answers: as lost as one that was reset. A single datagram may be lost; TCP would send it again.
   const isSilent = () => sinceAnswer >= (protocol === "udp" ? 3 : 1);
   let from = () => 0;
-  const hung = () => (open && isSilent() && performance.now() - askedAt > HUNG_MS ? `hangs, from port ${from()}` : "");
+  const hung = () => {
+    if ((expects && !open) || !isSilent() || performance.now() - askedAt <= HUNG_MS) return "";
+    return `${open ? "hangs" : "was never answered"}, from port ${from()}`;
+  };
   const state = () => ({ sent, answered, longestMs, lost: lost || hung(), astray, servers, told });
   // Where nobody listens it is enough to be told so.
   const isOpen = () => open || (expects === "ECONNREFUSED" && told > 0);

@@ -86,7 +86,7 @@ export async function startTrafficProcess(
   const stop = () => void child.kill("SIGKILL");
   if (first !== "ready") {
     stop();
-    throw new Error(`not ready: ${args.join(" ")}: ${first}`);
+    throw new Error(`not ready: ${notReady(first)}`);
   }
   return {
     tell,
@@ -97,6 +97,17 @@ export async function startTrafficProcess(
       return JSON.parse(await answer) as T;
     },
   };
+}
+
+/** Of a report: the ways that do not work yet, each with the port it is tried from. */
+function notReady(report: string): string {
+  try {
+    const rows = Object.entries(JSON.parse(report) as Record<string, TrafficRow>);
+    const late = rows.filter(([, { sent, unanswered, told }]) => unanswered === sent && told === 0);
+    return late.map(([name, { sent, why }]) => `${name}: ${why.join() || `sent ${sent}`}`).join("; ");
+  } catch {
+    return report;
+  }
 }
 
 /** Resolves when everybody was answered, or told what they expect. */
