@@ -175,8 +175,9 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
 
   it("a node that is cut off is taken back to plain networking without agent and API server, as often as it is asked", async () => {
     await lab.want("BPF");
+    // Over: until then an agent that is killed leaves the way back to the watchdog.
     await until(
-      async () => (await lab.reports(node)).proven,
+      async () => (await lab.reports(node)).proven && (await stateOf(node))["next"] === "nothing",
       () => node.log().slice(-3_000),
     );
     const born = await lab.talk(INTERVAL_MS, { tcp: 2, udp: 1 }, "pod to");
