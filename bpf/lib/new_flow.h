@@ -15,6 +15,13 @@
 #define PORT_TRIES 16
 #define FIRST_PORT 32768
 #define PORTS 28232
+/*
+ * Of flows that the node itself opens to a service. What the kernel masquerades keeps the port that a pod or a client chose, below these, and the
+ * kernel does not know which ports of the node we took: two flows to one backend would be one on the wire.
+ */
+#define FIRST_HOST_PORT 61000
+#define HOST_PORTS 4536
+#define HOST_PORT_TRIES 12
 
 /* Packets with a client's own address come out of the overlay only from nodes that want the answer there. */
 INLINE void reply_through_overlay(struct __sk_buff *skb, struct work *w)
@@ -110,10 +117,12 @@ INLINE enum use use_of(struct __sk_buff *skb, struct work *w, const struct five_
  * One pod may ask two services that have the same backend, from the same port: behind the translation those would be one flow. Where most
  * ports are used up, one that is over has to do: its ends may ask for a second try.
  */
-INLINE int find_free_port(struct __sk_buff *skb, struct work *w)
+INLINE int find_free_port(struct __sk_buff *skb, struct work *w, int of_host)
 {
 	__u64 now = bpf_ktime_get_ns();
 	__u16 over = 0;
+	if (of_host)
+		w->to.sport = FIRST_HOST_PORT + bpf_get_prandom_u32() % HOST_PORTS;
 #pragma clang loop unroll(full)
 	for (int i = 0; i < PORT_TRIES; i++) {
 		reverse(&w->reply, &w->to);
@@ -122,7 +131,10 @@ INLINE int find_free_port(struct __sk_buff *skb, struct work *w)
 			return 1;
 		if (use == OVER && !over)
 			over = w->to.sport;
-		w->to.sport = FIRST_PORT + bpf_get_prandom_u32() % PORTS;
+		if (of_host && i < HOST_PORT_TRIES)
+			w->to.sport = FIRST_HOST_PORT + bpf_get_prandom_u32() % HOST_PORTS;
+		else
+			w->to.sport = FIRST_PORT + bpf_get_prandom_u32() % PORTS;
 	}
 	w->to.sport = over;
 	reverse(&w->reply, &w->to);
@@ -186,7 +198,7 @@ INLINE enum reason translate_service(struct __sk_buff *skb, struct work *w, enum
 		w->flags = (w->flags & ~WORK_NAT) | (straight ? WORK_DSR : 0);
 		return REASON_NONE;
 	}
-	if (!find_free_port(skb, w))
+	if (!find_free_port(skb, w, 0))
 		return DROP_NO_FREE_PORT;
 	return REASON_NONE;
 }
@@ -200,7 +212,7 @@ INLINE enum reason snat_on_collision(struct __sk_buff *skb, struct work *w)
 	/* The kernel does not have this flow, so what it has under its answers is one that it translates. */
 	if (!(other && (other->flags & CT_NAT)) && !find_nf_conntrack(skb, w, &w->reply))
 		return REASON_NONE;
-	if (!find_free_port(skb, w))
+	if (!find_free_port(skb, w, 0))
 		return DROP_NO_FREE_PORT;
 	if (w->to.sport != w->packet.sport)
 		w->flags |= WORK_NAT;

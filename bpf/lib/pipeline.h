@@ -422,7 +422,7 @@ INLINE int new_flow_from_host(struct __sk_buff *skb)
 		return reject(skb, w, HOOK_TO_HOST, bad);
 	w->service = frontend->service;
 	choose_host_path(w);
-	if (!bad && !find_free_port(skb, w))
+	if (!bad && !find_free_port(skb, w, w->path != PATH_HOST))
 		bad = DROP_NO_FREE_PORT;
 	if (bad)
 		return drop(w, HOOK_TO_HOST, bad);
