@@ -174,6 +174,9 @@ describe.skipIf(why !== undefined)(`a change that goes wrong${why ? ` (${why})` 
   );
 
   it("a node that is cut off is taken back to plain networking without agent and API server, as often as it is asked", async () => {
+    watchdogSeconds = LONG_SECONDS;
+    await node.stop();
+    await node.start();
     await lab.want("BPF");
     // Over: until then an agent that is killed leaves the way back to the watchdog.
     await until(
