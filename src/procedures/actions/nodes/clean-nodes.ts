@@ -1,7 +1,11 @@
 import type { KubeObject } from "../../../api/object.ts";
-import { isAlreadyExists, isNotFound } from "../../../cluster/failures.ts";
+import { isAlreadyExists } from "../../../cluster/failures.ts";
 import { NAMESPACES, NODES, PODS } from "../../../cluster/kinds.ts";
 import type { Action, Work } from "../../action.ts";
+import { errors } from "../errors.ts";
+import { awaitObjects, type Verdict } from "../objects/await-objects.ts";
+import { removeAndAwait } from "../objects/remove.ts";
+import { undefinedIfNotFound } from "../objects/target.ts";
 import {
   CLEANUP_NAMESPACE,
   type CleanNodesInputs,
@@ -9,12 +13,8 @@ import {
   cleanerPod,
   cleanupNamespace,
   isOurNamespace,
-} from "../../nodes/cleaner-pod.ts";
-import { isDown } from "../../nodes/node-down.ts";
-import { errors } from "../errors.ts";
-import { awaitObjects, type Verdict } from "../objects/await-objects.ts";
-import { removeAndAwait } from "../objects/remove.ts";
-import { undefinedIfNotFound } from "../objects/target.ts";
+} from "./cleaner-pod.ts";
+import { isDown } from "./node-down.ts";
 
 interface SeenPod extends KubeObject {
   status?: {
@@ -136,10 +136,7 @@ async function ensureNamespace(work: Work): Promise<void> {
 async function ensureCleaner(inputs: CleanNodesInputs, at: number, work: Work): Promise<void> {
   const { client, signal } = work;
   const ref = { namespace: CLEANUP_NAMESPACE, name: cleanerName(at) };
-  const found = await client.get<SeenPod>(PODS, ref, { signal }).catch((error: unknown) => {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  });
+  const found = await client.get<SeenPod>(PODS, ref, { signal }).catch(undefinedIfNotFound);
   if (found?.status?.phase === "Failed") await removeAndAwait({ apiVersion: "v1", kind: "Pod", ...ref }, work);
   await client.create(PODS, cleanerPod(inputs, at), { signal }).catch((error: unknown) => {
     if (!isAlreadyExists(error)) throw error;

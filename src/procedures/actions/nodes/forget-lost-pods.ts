@@ -1,8 +1,8 @@
 import type { KubeObject } from "../../../api/object.ts";
 import { NODES, PODS } from "../../../cluster/kinds.ts";
 import type { Action, Work } from "../../action.ts";
-import { isDown } from "../../nodes/node-down.ts";
 import { undefinedIfNotFound } from "../objects/target.ts";
+import { isDown } from "./node-down.ts";
 
 type ForgetLostPodsInputs = { namespaces: string[] };
 

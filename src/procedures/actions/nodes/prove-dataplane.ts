@@ -34,7 +34,7 @@ export const proveDataplane: Action<ProveDataplaneInputs> = {
   },
 };
 
-/** `acquired`: the nodes have a choice of their own, so what is asked of all does not matter. */
+/** `held`: the nodes have a choice of their own, so what is asked of all does not matter. */
 export async function awaitNodes(inputs: ProveDataplaneInputs & { held?: true }, work: Work): Promise<void> {
   const { names, client } = work;
   const label = names.kinds.dataplaneConfiguration.kind;

@@ -1,4 +1,4 @@
-import type { KubeObject } from "../../api/object.ts";
+import type { KubeObject } from "../../../api/object.ts";
 
 /** Pods that clean nodes are in a namespace of their own: those of the service are removed before. */
 export const CLEANUP_NAMESPACE = "vendor-cleanup";
