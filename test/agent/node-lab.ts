@@ -5,6 +5,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { requestAgent } from "../../src/agent/admin.ts";
 import { typeOf } from "../../src/agent/stored-kinds.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
@@ -308,6 +309,8 @@ function nodeAgent(plan: NodeFacts, more: () => Record<string, string>): LabNode
       await until(
         async () => {
           if (started.exitCode !== null || started.signalCode !== null) throw new Error(`the agent ended: ${lines}`);
+          // Before its socket is there, the plugin need not be asked: each time is a process.
+          if (!(await isRunning(join(directory, "run")))) return false;
           const { code } = await callPlugin(directory, { CNI_COMMAND: "STATUS" }, {});
           return code === 0;
         },
@@ -330,6 +333,13 @@ function nodeAgent(plan: NodeFacts, more: () => Record<string, string>): LabNode
       ),
     vendor: async (...args) => (await run("nsenter", [...intoRelease(ROOT), ...args], { env: env() })).stdout,
   };
+}
+
+function isRunning(runDir: string): Promise<boolean> {
+  return requestAgent(runDir, { show: "pods" }).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function callPlugin(directory: string, env: Record<string, string>, config: object): Promise<CniEnd> {

@@ -1,3 +1,5 @@
+import { join } from "node:path";
+import { requestAgent } from "../../src/agent/admin.ts";
 import { typeOf } from "../../src/agent/stored-kinds.ts";
 import type { Dataplane } from "../../src/api/dataplane.ts";
 import { vendorNames } from "../../src/api/names.ts";
@@ -241,13 +243,10 @@ export async function switchLab(options: SwitchLabOptions): Promise<SwitchLab> {
   }
 }
 
-/** What `vendor node show switchover` prints. */
+/** What `vendor node show switchover` prints. Tests ask again and again: a process for each would be most of the load. */
 export async function stateOf(node: LabNode): Promise<Record<string, string>> {
-  const rows = JSON.parse(await node.vendor("node", "show", "switchover", "-o", "json")) as {
-    what: string;
-    is: string;
-  }[];
-  return Object.fromEntries(rows.map(({ what, is }) => [what, is]));
+  const { table } = await requestAgent(join(node.directory, "run"), { show: "switchover" });
+  return Object.fromEntries(table.rows);
 }
 
 export interface PathOptions {
