@@ -32,7 +32,14 @@ import { ensureClusterInformation } from "./node/cluster-information.ts";
 import { networkCondition, nodeAnnotations, reportNode } from "./node/node-report.ts";
 import { reportOwnPod } from "./node/own-pod-report.ts";
 import { tunnelAddresses } from "./node/tunnel-addresses.ts";
-import { podsTable, problemsTable, servicesTable, settingsTable, switchoverTable } from "./own-tables.ts";
+import {
+  type NodeProblems,
+  podsTable,
+  problemsTable,
+  servicesTable,
+  settingsTable,
+  switchoverTable,
+} from "./own-tables.ts";
 import { type PeriodicTask, type PeriodicTasks, startPeriodicTasks } from "./periodic-tasks.ts";
 import { podMtu } from "./pod-mtu.ts";
 import { addressesOfNode } from "./pods/addresses-of-node.ts";
@@ -40,6 +47,7 @@ import { notedDeletions } from "./pods/noted-deletions.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
 import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
 import { type PodRecord, type PodRecords, podRecords } from "./pods/pod-records.ts";
+import { type ProblemWatch, watchProblems } from "./problem-watch.ts";
 import { rollbackWatchdog } from "./rollback-watchdog.ts";
 import { probeServices } from "./service-probe.ts";
 import { probeServicesForever, type ServiceProbeLoop } from "./service-probe-loop.ts";
@@ -159,13 +167,23 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     ...{ filter, metrics, clock, log, signal: stopping.signal },
     onChange: () => changes.notify(),
   });
+  const allProblems = () => ({
+    ...{ model: loop.model, failed: loop.problems(), fill: filter.fill() },
+    ...{ limited: shares.limited(), conflicts: ipam.conflicts() },
+  });
+  const problems = watchProblems({
+    // What is full and who is limited is reported by itself.
+    problems: () => problemsTable({ ...allProblems(), fill: [], limited: [] }).rows,
+    ...{ clock, signal: stopping.signal },
+    onChange: () => changes.notify(),
+  });
   const upkeep = await objectsKnown(objects, stopping.signal, () =>
     startPeriodicTasks(
       periodicTasks(
         { ...parts, clock },
         {
           ...{ client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop, metrics },
-          ...{ shares, reserveApiServers },
+          ...{ shares, problems, reserveApiServers },
         },
       ),
       { clock, log, signal: stopping.signal },
@@ -187,7 +205,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   if (config.connectsPods) await pods.removeNoted();
   const sockets = await openSockets(
     { config, pods, notReady, metrics, clock, log },
-    { filter, loop, records, shares, ipam },
+    { filter, loop, records, problems: allProblems },
   );
   // A DEL that found no socket until now has written its note by now, or calls the socket next.
   if (config.connectsPods) await pods.removeNoted();
@@ -202,7 +220,15 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       for (const end of ends) end();
       watch.close();
       await Promise.all(sockets.map((socket) => socket.close()));
-      await Promise.all([turning, upkeep.current?.done, proving.done, proxyCompat.done, shares.done, objects.stop()]);
+      await Promise.all([
+        turning,
+        upkeep.current?.done,
+        proving.done,
+        proxyCompat.done,
+        shares.done,
+        problems.done,
+        objects.stop(),
+      ]);
       proxyRules.close();
       await filter.close();
       await planes.network.close();
@@ -280,6 +306,7 @@ interface TaskParts {
   proving: ServiceProbeLoop;
   kubeProxyCompat: KubeProxyCompat;
   shares: ShareWatch;
+  problems: ProblemWatch;
   netlink: NetlinkPort;
   loop: ModelLoop;
   metrics: AgentMetrics;
@@ -376,6 +403,7 @@ function periodicTasks(
           proxyRules,
           fullMaps,
           limitedWorkloads: [...new Set(parts.shares.limited().map(({ id }) => id))].sort(),
+          problems: parts.problems.lasting(),
         };
         if (reported === JSON.stringify(report)) return;
         if (config.podName === "") await client.get(NODES, { name: config.nodeName });
@@ -428,9 +456,8 @@ async function openSockets(
     filter,
     loop,
     records,
-    shares,
-    ipam,
-  }: { filter: DataplaneSwitch; loop: ModelLoop; records: PodRecords; shares: ShareWatch; ipam: Ipam },
+    problems,
+  }: { filter: DataplaneSwitch; loop: ModelLoop; records: PodRecords; problems: () => NodeProblems },
 ) {
   const { config } = options;
   const admin = adminService({
@@ -440,11 +467,7 @@ async function openSockets(
       pods: () => podsTable(records.list()),
       services: () => servicesTable(loop.model),
       settings: () => settingsTable(loop.model),
-      problems: () =>
-        problemsTable({
-          ...{ model: loop.model, failed: loop.problems(), fill: filter.fill() },
-          ...{ limited: shares.limited(), conflicts: ipam.conflicts() },
-        }),
+      problems: () => problemsTable(problems()),
       switchover: () => switchoverTable(filter.state()),
     },
   });

@@ -21,6 +21,8 @@ export interface AgentView {
   fullMaps?: readonly string[];
   /** Pods there that have their share of a connection table, as `NAMESPACE/POD`. */
   limitedWorkloads?: readonly string[];
+  /** Objects that are not in effect there, as `OBJECT CODE`. */
+  problems?: readonly string[];
   /** Its own data plane configuration keeps the node on the other data plane, as a switch in waves does for a while. */
   held: boolean;
 }
@@ -164,6 +166,7 @@ function viewAgent(
     proxyRules,
     fullMaps,
     limitedWorkloads,
+    problems,
   } = readAgentReport(pod?.metadata.annotations);
   return {
     node,
@@ -174,5 +177,6 @@ function viewAgent(
     proxyConflict: typeof proxyRules === "object",
     fullMaps,
     limitedWorkloads,
+    problems,
   };
 }

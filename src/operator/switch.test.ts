@@ -203,6 +203,28 @@ describe("a switch of the data plane", () => {
     await world.untilStatus("network", "Available");
   });
 
+  it("an object that is not in effect on a node is named, and the network stays available", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    await world.installation(STANDARD);
+    await world.untilStatus("network", "Available");
+    const agents = ((await world.kubectl.list(PODS)).items as Pod[]).filter(({ metadata }) =>
+      metadata.name.startsWith("vendor-node"),
+    );
+    const say = async (problems: string | null) => {
+      for (const { metadata } of agents) {
+        const patch = { metadata: { annotations: { "vendor.io/problems": problems } } };
+        await world.kubectl.patch(PODS, metadata, { type: "merge", patch });
+      }
+    };
+    await say("Service shop/web SERVICE_ADDRESS_REFUSED");
+    const status = await world.untilStatus("network", "Degraded", "NodeProblems");
+    expect(status.message).toMatch(/not in effect on nodes: Service shop\/web SERVICE_ADDRESS_REFUSED on \d nodes\./);
+    expect(status.available).toBe(true);
+    await say(null);
+    await world.untilStatus("network", "Available");
+  });
+
   it("stops at a node whose agent refuses, names it, and does not touch the proxy; it goes on when the node is well", async () => {
     world = await operatorLab();
     const patch = (why: string | null) => ({ metadata: { annotations: { [REFUSE_PROGRAMS]: why } } });

@@ -8,6 +8,7 @@ const NOTHING: AgentReport = {
   proxyRules: undefined,
   fullMaps: [],
   limitedWorkloads: [],
+  problems: [],
 };
 
 describe("what an older agent wrote is read as it was meant", () => {
@@ -50,6 +51,11 @@ describe("what an older agent wrote is read as it was meant", () => {
       { "vendor.io/limited-workloads": "default/loader, shop/web" },
       { limitedWorkloads: ["default/loader", "shop/web"] },
     ],
+    [
+      "objects that are not in effect",
+      { "vendor.io/problems": "interface wg0 EBPF_INTERFACE_NOT_ETHERNET, 2 more" },
+      { problems: ["interface wg0 EBPF_INTERFACE_NOT_ETHERNET", "2 more"] },
+    ],
     ["full maps", { "vendor.io/full-maps": "flows, frontends" }, { fullMaps: ["flows", "frontends"] }],
   ])("%s", (_, annotations, expected) => {
     expect(readAgentReport(annotations)).toEqual({ ...NOTHING, ...expected });
@@ -74,6 +80,7 @@ describe("what an agent writes now", () => {
       proxyRules: { conflict: "the service proxy wrote its rules again" },
       fullMaps: ["flows", "frontends"],
       limitedWorkloads: ["shop/web"],
+      problems: Array.from({ length: 12 }, (_, at) => `Service shop/s${at} SERVICE_ADDRESS_REFUSED`),
     };
     expect(agentReportAnnotations(report)).toEqual({
       "vendor.io/programs": "refused: /usr/x is read-only",
@@ -83,6 +90,7 @@ describe("what an agent writes now", () => {
       "vendor.io/service-proxy-rules": "conflict: the service proxy wrote its rules again",
       "vendor.io/full-maps": "flows, frontends",
       "vendor.io/limited-workloads": "shop/web",
+      "vendor.io/problems": expect.stringMatching(/^Service shop\/s0 SERVICE_ADDRESS_REFUSED, .*, 2 more$/),
     });
     expect(agentReportAnnotations({ ...NOTHING, programs: "loads", dataplane: "BPF", servicesProven: true })).toEqual({
       "vendor.io/programs": "loads",
@@ -92,6 +100,7 @@ describe("what an agent writes now", () => {
       "vendor.io/service-proxy-rules": null,
       "vendor.io/full-maps": null,
       "vendor.io/limited-workloads": null,
+      "vendor.io/problems": null,
     });
   });
 

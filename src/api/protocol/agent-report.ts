@@ -22,6 +22,8 @@ const AGENT_ANNOTATIONS = {
   fullMaps: "vendor.io/full-maps",
   /** Pods that have their share of a connection table: `default/loader, shop/web`. */
   limitedWorkloads: "vendor.io/limited-workloads",
+  /** Objects that are not in effect on the node, with codes: `interface wg0 EBPF_INTERFACE_NOT_ETHERNET, 2 more`. */
+  problems: "vendor.io/problems",
 } as const;
 
 /**
@@ -62,7 +64,12 @@ export interface AgentReport {
   fullMaps: readonly string[];
   /** Pods that open no connections because they have their share of a connection table, as `NAMESPACE/POD`. */
   limitedWorkloads: readonly string[];
+  /** Objects that are not in effect on the node and stay so, as `OBJECT CODE`. */
+  problems: readonly string[];
 }
+
+/** The table of the node has all of them. */
+const MOST_PROBLEMS = 10;
 
 type Annotations = Readonly<Record<string, string>> | undefined;
 
@@ -78,6 +85,7 @@ export function readAgentReport(annotations: Annotations): AgentReport {
     proxyRules: readProxyRules(said[AGENT_ANNOTATIONS.serviceProxyRules]),
     fullMaps: readList(said[AGENT_ANNOTATIONS.fullMaps]),
     limitedWorkloads: readList(said[AGENT_ANNOTATIONS.limitedWorkloads]),
+    problems: readList(said[AGENT_ANNOTATIONS.problems]),
   };
 }
 
@@ -90,7 +98,8 @@ export function announcedDataplane(annotations: Annotations): AgentReport["datap
 
 /** As annotations for a merge patch: null where there must be none. */
 export function agentReportAnnotations(report: AgentReport): Record<string, string | null> {
-  const { programs, dataplane, servicesProven, proxyRules, fullMaps, limitedWorkloads } = report;
+  const { programs, dataplane, servicesProven, proxyRules, fullMaps, limitedWorkloads, problems } = report;
+  const unnamed = problems.length - MOST_PROBLEMS;
   const refused = typeof programs === "object" ? programs.refused : undefined;
   return {
     [AGENT_ANNOTATIONS.programs]: refused ? `refused: ${refused.why}` : programs === "loads" ? "loads" : null,
@@ -101,6 +110,9 @@ export function agentReportAnnotations(report: AgentReport): Record<string, stri
       typeof proxyRules === "object" ? `conflict: ${proxyRules.conflict}` : (proxyRules ?? null),
     [AGENT_ANNOTATIONS.fullMaps]: listText(fullMaps),
     [AGENT_ANNOTATIONS.limitedWorkloads]: listText(limitedWorkloads),
+    [AGENT_ANNOTATIONS.problems]: listText(
+      unnamed > 0 ? [...problems.slice(0, MOST_PROBLEMS), `${unnamed} more`] : problems,
+    ),
   };
 }
 

@@ -6,8 +6,11 @@
 import { EXPLANATIONS } from "../validation/explain.ts";
 import { REFUSAL_CODES, type RefusalCode } from "./agent-report.ts";
 
-/** `terminal`: only a change by a person ends it. `transient`: it may end by itself, or by what another part does. */
-type Nature = "terminal" | "transient";
+/**
+ * `terminal`: only a change by a person ends it. `transient`: it may end by itself, or by what another part does. `partial`: single objects are
+ * not in effect, often through what their owners wrote; the part of the service works.
+ */
+type Nature = "terminal" | "transient" | "partial";
 
 const REASONS = {
   EbpfProgramsRefused: "terminal",
@@ -28,7 +31,8 @@ const REASONS = {
   ServiceProxyMissing: "transient",
   ServiceProxyParked: "transient",
   MapFull: "transient",
-  WorkloadLimited: "transient",
+  WorkloadLimited: "partial",
+  NodeProblems: "partial",
   AddressDuplicate: "transient",
   NameNotDefault: "transient",
   RequestFailed: "transient",
@@ -71,6 +75,11 @@ const TERMINAL: ReadonlySet<string> = new Set([
 /** Whether a Degraded condition with this reason ends only when a person changes something. */
 export function isTerminal(reason: string | undefined): boolean {
   return reason !== undefined && TERMINAL.has(reason);
+}
+
+/** Whether only single objects are not in effect: what waits for the service need not wait for them. */
+export function isPartial(reason: string | undefined): boolean {
+  return REASONS[reason as StatusReason] === "partial";
 }
 
 /** Whether a reason repeats what an agent reports itself, and sooner. */

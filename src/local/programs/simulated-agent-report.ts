@@ -33,6 +33,7 @@ export function agentReport(node: AgentNode, settings: AgentSettings, kind: Clus
     proxyRules: undefined,
     fullMaps: [],
     limitedWorkloads: [],
+    problems: [],
   });
 }
 

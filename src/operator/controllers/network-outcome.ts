@@ -8,7 +8,7 @@ import { ownedBy, whoChanged } from "../field-diff.ts";
 import { objectName } from "../managed-kinds.ts";
 import { type Observed, theOne } from "../observed.ts";
 import { degraded, degradedInPart, type Outcome, progressing, ready } from "../outcome.ts";
-import { linuxNodes, type Phase, planDataplane, viewDataplane } from "../plan-dataplane.ts";
+import { type AgentView, linuxNodes, type Phase, planDataplane, viewDataplane } from "../plan-dataplane.ts";
 import { RESTORE } from "../plan-service-proxy.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
 import { healthOf } from "./health.ts";
@@ -43,6 +43,8 @@ export async function networkOutcome(
   );
   if (full.length > 0) return mapsFull(full, full.length < view.agents.length, limited);
   if (limited.length > 0) return workloadsLimited(limited);
+  const problems = problemsOf(view.agents);
+  if (problems.length > 0) return objectsNotInEffect(problems);
   const plane = wanted === "BPF" ? "eBPF" : "The nftables data plane";
   return ready(`${plane} runs on ${countOf(linuxNodes(observed).length, "node")}.${note ? ` ${note}` : ""}`);
 }
@@ -123,6 +125,22 @@ function workloadsLimited(pods: readonly string[]): Outcome {
       `Pods have their share of a connection table of their node, and open no more connections: ${named(pods)}. All other pods are unaffected.`,
       SHOW_PROBLEMS,
     ),
+  );
+}
+
+/** Each once: what is wrong with an object of the cluster is so on every node. */
+function problemsOf(agents: readonly AgentView[]): string[] {
+  const nodes = new Map<string, string[]>();
+  for (const { node, problems = [] } of agents) {
+    for (const problem of problems) nodes.set(problem, [...(nodes.get(problem) ?? []), node]);
+  }
+  return [...nodes].map(([problem, on]) => `${problem} on ${on.length > 1 ? countOf(on.length, "node") : on[0]}`);
+}
+
+function objectsNotInEffect(problems: readonly string[]): Outcome {
+  return degradedInPart(
+    "NodeProblems",
+    withFix(`Objects are not in effect on nodes: ${named(problems)}. Everything else is.`, SHOW_PROBLEMS),
   );
 }
 

@@ -139,11 +139,12 @@ async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean
   const node = nodes.find(({ metadata }) => metadata.name === pod.spec?.nodeName);
   if (node?.metadata.annotations?.[STARTS_SLOWLY]) return;
   const refusal = node?.metadata.annotations?.[REFUSE_PROGRAMS];
-  // As an agent of an older release speaks, which gives no code of its refusal. Full maps and limited pods are for tests to report.
+  // As an agent of an older release speaks, which gives no code of its refusal. Full maps, limited pods and problems are for tests to report.
   const {
     "vendor.io/full-maps": _,
     "vendor.io/programs-refusal": __,
     "vendor.io/limited-workloads": ___,
+    "vendor.io/problems": ____,
     ...said
   } = agentReportAnnotations({
     programs: refusal ? { refused: { code: "EbpfProgramsRefused", why: refusal } } : "loads",
@@ -152,6 +153,7 @@ async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean
     proxyRules: undefined,
     fullMaps: [],
     limitedWorkloads: [],
+    problems: [],
   });
   const now = pod.metadata.annotations ?? {};
   if (Object.entries(said).every(([key, value]) => (now[key] ?? null) === value)) return;

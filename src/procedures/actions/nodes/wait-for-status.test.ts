@@ -37,8 +37,11 @@ describe("a wait for a status that says what an agent refused", () => {
   });
   afterEach(() => cluster.close());
 
-  async function says(degraded: "True" | "False", reason: string): Promise<void> {
-    const available = degraded === "True" ? "False" : "True";
+  async function says(
+    degraded: "True" | "False",
+    reason: string,
+    available = degraded === "True" ? "False" : "True",
+  ): Promise<void> {
     const message = degraded === "True" ? "eBPF programs do not load on 1 node" : "";
     const lastTransitionTime = "2026-01-01T00:00:00Z";
     const conditions = [
@@ -66,5 +69,11 @@ describe("a wait for a status that says what an agent refused", () => {
     await expect.poll(() => waits).toEqual(["VendorStatus network to observe that no agent refuses any more"]);
     await says("False", "AllAvailable");
     await done;
+  });
+
+  it("is over when only single objects are not in effect: their owners may leave them so", async () => {
+    await says("True", "NodeProblems", "True");
+    await waited();
+    expect(waits).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import type { Noun } from "../../../api/names.ts";
 import { type Condition, groupVersion, type KubeObject, type ResourceKind } from "../../../api/object.ts";
-import { isReportedByAgents, isTerminal } from "../../../api/protocol/status-reasons.ts";
+import { isPartial, isReportedByAgents, isTerminal } from "../../../api/protocol/status-reasons.ts";
 import { findCondition } from "../../../cluster/conditions.ts";
 import { PODS } from "../../../cluster/kinds.ts";
 import type { Action, Work } from "../../action.ts";
@@ -93,7 +93,7 @@ function resultOf(label: string, status: KubeObject | undefined, generation: num
   // What it says of an older request is no answer to ours.
   if ((available.observedGeneration ?? (fresh ? 0 : generation)) < generation)
     return { waitingFor: `${label} to observe the change` };
-  if (degraded?.status === "True") {
+  if (degraded?.status === "True" && !isPartial(degraded.reason)) {
     const why = `${degraded.message ?? ""} (${degraded.reason})`.trim();
     if (isTerminal(degraded.reason)) return { hopeless: errors.STEP_HOPELESS(label, why) };
     return { waitingFor: `${label}: ${why}` };
