@@ -171,6 +171,11 @@ export class ModelLoop {
     for (const id of delta?.endpoints.remove ?? []) this.#failed.delete(`endpoint ${id}`);
     for (const id of delta?.hostEndpoints.remove ?? []) this.#failed.delete(`hostEndpoint ${id}`);
     for (const id of delta?.routes.remove ?? []) this.#failed.delete(`route ${id}`);
+    // Interfaces of the node come and go without a delta, and each report has all of them.
+    const reported = new Set(objects.map(({ kind, id }) => `${kind} ${id}`));
+    for (const [key, { kind }] of this.#failed) {
+      if (kind === "interface" && !reported.has(key)) this.#failed.delete(key);
+    }
     for (const outcome of objects) {
       const key = `${outcome.kind} ${outcome.id}`;
       if (!outcome.failed) this.#failed.delete(key);

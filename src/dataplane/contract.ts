@@ -26,7 +26,8 @@ export interface ApplyReport {
 }
 
 export interface ObjectOutcome {
-  kind: "endpoint" | "hostEndpoint" | "policy" | "profile" | "ipSet" | "route" | "service";
+  /** `interface`: one of the node itself, by its name; each report has all of them. */
+  kind: "endpoint" | "hostEndpoint" | "interface" | "policy" | "profile" | "ipSet" | "route" | "service";
   id: string;
   /** Absent: it is in effect. */
   failed?: CodedError;

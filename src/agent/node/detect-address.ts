@@ -1,6 +1,7 @@
 import type { KubeObject } from "../../api/object.ts";
+import { isGlobal, leadsInside } from "../../dataplane/net/uplinks.ts";
 import type { InterfaceAddress, Link, Route } from "../../kernel/netlink/netlink-port.ts";
-import { contains, type Family, parseAddress, parseCidr, V6 } from "../../kit/ip.ts";
+import { contains, type Family, parseAddress, parseCidr } from "../../kit/ip.ts";
 
 /** What of the node decides which of its addresses others reach it by. */
 export interface NodeInterfaces {
@@ -10,10 +11,6 @@ export interface NodeInterfaces {
   /** The Node, where it is known. */
   node: KubeObject | undefined;
 }
-
-/** Interfaces that lead to pods and containers, not to other nodes. */
-const NOT_UPLINKS =
-  /^(?:lo|docker\d*|cbr\d*|dummy\d*|virbr|lxcbr|veth|lxc|ven|vxlan|tunl|flannel|cni|br-|weave|kube-ipvs|nodelocaldns|cilium|geneve|wg)/;
 
 /** The node's address with the length of its subnet, by the method the operator renders; undefined where there is none. */
 export function detectAddress(method: string, family: Family, on: NodeInterfaces): string | undefined {
@@ -27,13 +24,13 @@ export function detectAddress(method: string, family: Family, on: NodeInterfaces
     case "interface":
       return usable.find(({ link }) => named(what, link.name))?.text;
     case "skip-interface":
-      return usable.find(({ link }) => !NOT_UPLINKS.test(link.name) && !named(what, link.name))?.text;
+      return usable.find(({ link }) => !leadsInside(link.name) && !named(what, link.name))?.text;
     case "cidr":
       return usable.find(({ text }) => what.split(",").some((cidr) => isIn(cidr, text)))?.text;
     case "can-reach":
       return routeTo(what, family, on, usable);
     default:
-      return usable.find(({ link }) => !NOT_UPLINKS.test(link.name))?.text;
+      return usable.find(({ link }) => !leadsInside(link.name))?.text;
   }
 }
 
@@ -84,14 +81,6 @@ function named(patterns: string, name: string): boolean {
 function isIn(cidr: string, text: string): boolean {
   const [prefix, address] = [parseCidr(cidr), parseAddress(hostOf(text))];
   return prefix !== undefined && address !== undefined && contains(prefix, address);
-}
-
-/** Not of one link or one machine only. */
-function isGlobal(address: string): boolean {
-  const parsed = parseAddress(address);
-  if (!parsed) return false;
-  const local = parsed.family === V6 ? ["fe80::/10", "::1/128"] : ["169.254.0.0/16", "127.0.0.0/8"];
-  return !local.some((cidr) => isIn(cidr, address));
 }
 
 function split(method: string): [string, string] {

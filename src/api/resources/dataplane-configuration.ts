@@ -48,7 +48,9 @@ const ebpf = {
     "Enabled",
     "Disabled",
   ]),
-  bpfDataIfacePattern: text("Regular expression for the node's own interfaces to attach to."),
+  bpfDataIfacePattern: text(
+    "Regular expression for interfaces of the node to attach to, in addition to those that have an address or a default route.",
+  ),
   bpfL3IfacePattern: text("Regular expression for further interfaces without link-layer headers."),
   bpfLogLevel: choice("How much the eBPF programs write to the kernel's trace pipe.", ["Off", "Info", "Debug"]),
   bpfDisableUnprivileged: flag("Whether only privileged processes may load eBPF programs."),

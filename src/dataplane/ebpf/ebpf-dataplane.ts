@@ -31,7 +31,12 @@ import { type ListOptions, policyItems } from "./policy/policy-items.ts";
 import { type PolicyProgram, PolicyPrograms } from "./policy/policy-programs.ts";
 import { SetMap } from "./policy/set-map.ts";
 import { type Attachments, ClsactAttachments, TcxAttachments } from "./programs/attachments.ts";
-import { type DesiredInterface, desiredInterfaces, policyKey } from "./programs/desired-interfaces.ts";
+import {
+  type DesiredInterface,
+  desiredInterfaces,
+  policyKey,
+  unservedInterfaces,
+} from "./programs/desired-interfaces.ts";
 import { type Fit, fitToKernel } from "./programs/fit-to-kernel.ts";
 import { NodeState } from "./programs/node-state.ts";
 import { mapDirectory, otherMapDirectories, Programs, u32 } from "./programs/programs.ts";
@@ -260,16 +265,14 @@ class KernelDataplane implements EbpfDataplane {
     const changed = await this.writeSets(state);
     const links = new Map(this.netlink.links().map((link) => [link.name, link]));
     const addresses = this.netlink.addresses();
-    const wanted = desiredInterfaces(this.model, {
-      links: [...links.values()],
-      addresses,
-      overlay: this.options.overlay,
-    });
+    const node = { links: [...links.values()], addresses, routes: () => this.netlink.routes() };
+    const wanted = desiredInterfaces(this.model, { ...node, overlay: this.options.overlay });
+    outcomes.push(...unservedInterfaces(this.model, node));
     const gone = new Set(this.held.keys());
     for (const one of wanted) {
       gone.delete(one.name);
       const failed = this.hold(state, one, links.get(one.name), changed);
-      if (one.object) outcomes.push(failed ? { ...one.object, failed } : one.object);
+      outcomes.push(...one.objects.map((object) => (failed ? { ...object, failed } : object)));
     }
     for (const [id, nets] of state.policies.netSets()) await state.sets.put(id, "net", nets);
     this.writeTables(state, addresses);
@@ -463,8 +466,10 @@ class KernelDataplane implements EbpfDataplane {
         }
         held.attached = true;
       } catch (error) {
-        const outcome = outcomes.find(({ id, kind }) => id === wanted.object?.id && kind === wanted.object?.kind);
-        if (outcome) outcome.failed ??= wrapped(`programs at ${wanted.name}`, error);
+        const failed = wrapped(`programs at ${wanted.name}`, error);
+        const isOfIt = ({ kind, id }: ObjectOutcome) =>
+          wanted.objects.some((object) => object.kind === kind && object.id === id);
+        for (const outcome of outcomes) if (isOfIt(outcome)) outcome.failed ??= failed;
       }
     }
   }
@@ -487,10 +492,12 @@ class KernelDataplane implements EbpfDataplane {
   private async letGo(state: State, gone: Set<string>): Promise<void> {
     for (const name of gone) {
       const held = this.held.get(name)!;
+      this.held.delete(name);
+      state.give(held);
+      // It may only have got another name.
+      if ([...this.held.values()].some(({ ifindex }) => ifindex === held.ifindex)) continue;
       for (const direction of ["ingress", "egress"] as const) await this.attachments.detach(held.ifindex, direction);
       state.tables.interfaces.unwant(u32(held.ifindex));
-      state.give(held);
-      this.held.delete(name);
     }
     state.tables.interfaces.remove();
     state.flush();

@@ -21,6 +21,12 @@ export const errors = defineErrors({
     args: ["name"],
     say: (name: string) => `there is no interface ${name} on this node`,
   },
+  EBPF_INTERFACE_NOT_ETHERNET: {
+    args: ["name", "address"],
+    say: (name: string, address: string) =>
+      `the interface ${name} has the node's address ${address} and no Ethernet headers: eBPF serves nothing there`,
+    fix: () => "give the Node an InternalIP of an Ethernet interface, or use the nftables data plane on this node",
+  },
   EBPF_KERNEL_LACKS: {
     args: ["what"],
     say: (what: string) => `this kernel has no ${what}, which this needs`,

@@ -247,7 +247,8 @@ class NodeSwitchover implements Switchover {
     const plane = await this.parts.open[kind]();
     try {
       const report = await plane.apply(wholeDelta(model, true));
-      const failed = report.objects.find((one) => one.kind === "endpoint" && one.failed && !isWithoutInterface(one));
+      const carries = ({ kind }: ObjectOutcome) => kind === "endpoint" || kind === "interface";
+      const failed = report.objects.find((one) => carries(one) && one.failed && !isWithoutInterface(one));
       const acts = this.mode() === "Active" || this.mode() === "Draining";
       const filters = await this.parts.kernel.filter();
       const [standsAlready, otherFilters] = kind === "BPF" ? [acts, filters] : [filters, acts];

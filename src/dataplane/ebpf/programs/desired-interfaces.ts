@@ -1,8 +1,9 @@
 import type { DataplaneModel } from "../../../calc/model.ts";
 import { type HookPolicy, hostEndpointOf, hostHook, workloadHook } from "../../../calc/policy/hook-policy.ts";
 import { INTERFACE_KIND } from "../../../gen/bpf/layout.gen.ts";
-import type { InterfaceAddress, Link } from "../../../kernel/netlink/netlink-port.ts";
 import type { ObjectOutcome } from "../../contract.ts";
+import { type NodeLinks, uplinks, withoutEthernet } from "../../net/uplinks.ts";
+import { errors } from "../errors.ts";
 import type { ListOptions } from "../policy/policy-items.ts";
 
 /** An interface our programs should be at, with what it runs. */
@@ -15,17 +16,20 @@ export interface DesiredInterface {
   arrive: HookPolicy | null;
   leave: HookPolicy | null;
   /** The objects to report on. */
-  object: Pick<ObjectOutcome, "kind" | "id"> | undefined;
+  objects: readonly Pick<ObjectOutcome, "kind" | "id">[];
 }
 
-/** Interfaces of the node that lead to other machines, unless the configuration names them. */
-const UPLINKS = /^(?:(?:en|wl|ww|sl|ib)[a-z0-9]*|eth\d+|bond\d+|team\d+)$/;
-
-export function desiredInterfaces(
-  model: DataplaneModel,
-  node: { links: readonly Link[]; addresses: readonly InterfaceAddress[]; overlay: string },
-): DesiredInterface[] {
+export function desiredInterfaces(model: DataplaneModel, node: NodeLinks & { overlay: string }): DesiredInterface[] {
   return [...workloads(model), ...hosts(model, node)];
+}
+
+/** Interfaces with an address of the node that programs cannot be at: what is sent to that address would pass them. */
+export function unservedInterfaces(model: DataplaneModel, node: NodeLinks): ObjectOutcome[] {
+  const { addressV4, addressV6 } = [...model.nodes.values()].find(({ local }) => local) ?? {};
+  return withoutEthernet(node, [addressV4 ?? [], addressV6 ?? []].flat()).map(({ link: { name }, address }) => ({
+    ...interfaceObject(name),
+    failed: errors.EBPF_INTERFACE_NOT_ETHERNET(name, address),
+  }));
 }
 
 function workloads(model: DataplaneModel): DesiredInterface[] {
@@ -36,20 +40,19 @@ function workloads(model: DataplaneModel): DesiredInterface[] {
     mac: endpoint.mac,
     arrive: workloadHook(model, endpoint, "egress"),
     leave: workloadHook(model, endpoint, "ingress"),
-    object: { kind: "endpoint", id: endpoint.id },
+    objects: [{ kind: "endpoint", id: endpoint.id }],
   }));
 }
 
-function hosts(
-  model: DataplaneModel,
-  { links, addresses, overlay }: { links: readonly Link[]; addresses: readonly InterfaceAddress[]; overlay: string },
-): DesiredInterface[] {
-  const pattern = model.settings.configuration?.bpfDataIfacePattern;
-  const isUplink = pattern ? new RegExp(pattern) : UPLINKS;
+function hosts(model: DataplaneModel, node: NodeLinks & { overlay: string }): DesiredInterface[] {
   const pods = new Set([...model.endpoints.values()].map(({ interfaceName }) => interfaceName));
-  const own = links.filter(
-    ({ name, master }) => name === overlay || (isUplink.test(name) && !pods.has(name) && !master),
-  );
+  const { links, addresses, overlay } = node;
+  const own = [
+    ...links.filter(({ name }) => name === overlay),
+    ...uplinks(node, model.settings.configuration?.bpfDataIfacePattern).filter(
+      ({ name }) => name !== overlay && !pods.has(name),
+    ),
+  ];
   return own.map((link) => {
     const texts = addresses.filter(({ device }) => device === link.index).map(({ address }) => address);
     const endpoint = hostEndpointOf(model, { name: link.name, addresses: texts });
@@ -60,9 +63,13 @@ function hosts(
       mac: null,
       arrive: endpoint ? hostHook(endpoint, "ingress") : null,
       leave: endpoint ? hostHook(endpoint, "egress") : null,
-      object: endpoint && { kind: "hostEndpoint", id: endpoint.id },
+      objects: [interfaceObject(link.name), ...(endpoint ? [{ kind: "hostEndpoint" as const, id: endpoint.id }] : [])],
     };
   });
+}
+
+function interfaceObject(name: string): Pick<ObjectOutcome, "kind" | "id"> {
+  return { kind: "interface", id: name };
 }
 
 /** Two interfaces with the same key run the same program. Policies are named with how often they changed, so the key need not hold their rules. */
