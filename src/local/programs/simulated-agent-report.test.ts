@@ -18,6 +18,7 @@ const NOTHING_ELSE = {
   "vendor.io/service-proxy-rules": null,
   "vendor.io/full-maps": null,
   "vendor.io/limited-workloads": null,
+  "vendor.io/problems": null,
 };
 
 describe("what a simulated agent reports about its node", () => {
