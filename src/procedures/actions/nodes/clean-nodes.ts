@@ -44,6 +44,7 @@ export const cleanNodes: Action<CleanNodesInputs> = {
 
   async confirm(inputs, work) {
     const left: { at: number; node: string }[] = [];
+    let gone: string[] = [];
     await awaitObjects(
       work,
       [{ kind: PODS, namespace: CLEANUP_NAMESPACE }, { kind: NODES }],
@@ -51,9 +52,11 @@ export const cleanNodes: Action<CleanNodesInputs> = {
         const nodes = new Map(found.map((node) => [node.metadata.name, node]));
         const waiting: string[] = [];
         left.length = 0;
+        gone = inputs.nodes.filter((name) => !nodes.has(name));
         for (const [at, name] of inputs.nodes.entries()) {
           const [node, pod] = [nodes.get(name), pods.find(({ metadata }) => metadata.name === cleanerName(at))];
-          const verdict = node ? look(name, node, pod as SeenPod | undefined) : "clean";
+          if (!node) continue;
+          const verdict = look(name, node, pod as SeenPod | undefined);
           if (typeof verdict === "object") return verdict;
           if (verdict === "down") left.push({ at, node: name });
           if (verdict === "waiting") waiting.push(name);
@@ -63,8 +66,9 @@ export const cleanNodes: Action<CleanNodesInputs> = {
     ).catch(async (error: unknown) => {
       throw error instanceof FailedCleaner ? await failureOf(error, work) : error;
     });
-    const clean = inputs.nodes.length - left.length;
+    const clean = inputs.nodes.length - left.length - gone.length;
     work.measured(`nothing of the service is left on ${clean} of ${inputs.nodes.length} nodes`);
+    if (gone.length > 0) work.measured(`no longer in the cluster, and not cleaned: ${gone.join(", ")}`);
     await removeCleaners(left, inputs, work);
   },
 };
