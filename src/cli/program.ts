@@ -161,7 +161,7 @@ function addGlobalFlags(program: Command, world: CliContext): void {
     )
     .option(
       "--timeout <time>",
-      "stop waiting after this time, such as 30s or 5m (default: no limit)",
+      "stop waiting after this time, such as 30s or 5m (default: after 10 minutes without progress)",
       duration("--timeout"),
     );
   // Without --no-color the environment decides; it is not simply on.

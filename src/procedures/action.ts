@@ -14,6 +14,8 @@ export interface Work extends Reports {
   signal: AbortSignal;
   files: ReleaseFiles;
   tools: OtherTools;
+  /** How long a wait may go on without any change of what it waits for; undefined: without end. */
+  stallMs?: number;
 }
 
 /** How an action reports. These become events of the run, with the step's name; nothing reads their wording. */

@@ -17,6 +17,11 @@ export const errors = defineErrors({
     say: (what: string, why: string) => `${what} cannot recover by itself: ${why}`,
     fix: () => "repair it, then vendorctl resume; or vendorctl rollback",
   },
+  STEP_STALLED: {
+    args: ["what", "minutes"],
+    say: (what: string, minutes: number) => `nothing has changed for ${minutes} minutes, still waiting for ${what}`,
+    fix: () => "vendorctl status names the cause; repair it, then vendorctl resume (--timeout to wait longer)",
+  },
   STEP_TOOL_MISSING: {
     args: ["program", "hint"],
     say: (program: string, _hint: string) => `${program} is needed for this step and is not installed`,

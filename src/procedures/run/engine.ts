@@ -128,6 +128,9 @@ export function planOfRun(engine: Engine, record: RunRecord): Promise<Plan> {
   return journalOf(engine, newHolder()).plan(record);
 }
 
+/** How long a step waits without any progress, unless the user says how long the run may take. */
+const STALL_MS = 10 * 60_000;
+
 const NAMESPACE = vendorNames.namespaces.orchestratorSystem;
 const actionsOf = ({ actions = ACTIONS }: Engine) => actions;
 const journalOf = ({ client, tool, local }: Engine, identity: string): Journal =>
@@ -158,7 +161,8 @@ function driving(
 ): Omit<Drive, "resumed"> {
   const { client, clock, files, tools, signal, timeoutMs } = engine;
   const names = plan.names === "calico" ? calicoNames : vendorNames;
-  const work: Omit<Work, keyof Reports | "signal"> = { client, clock, files, tools, names };
+  const stall = timeoutMs === undefined ? { stallMs: STALL_MS } : {};
+  const work: Omit<Work, keyof Reports | "signal"> = { client, clock, files, tools, names, ...stall };
   return { plan, journal, work, emit, lost, interrupted: signal, actions: actionsOf(engine), timeoutMs };
 }
 

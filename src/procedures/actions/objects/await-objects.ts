@@ -2,6 +2,7 @@ import type { KubeObject, ResourceKind } from "../../../api/object.ts";
 import { StatusError } from "../../../api/status.ts";
 import { createInformer, type Informer } from "../../../cluster/informer.ts";
 import type { Work } from "../../action.ts";
+import { errors } from "../errors.ts";
 
 /** A part of the cluster to look at: one object, or all that a selector finds. */
 export interface Source {
@@ -16,7 +17,7 @@ export type Verdict = "done" | { waitingFor: string } | { hopeless: Error };
 
 /**
  * Waits until a look at the objects is content: a look at every change, none in between. A server that cannot be reached for a
- * while is waited for; one that forbids looking is not.
+ * while is waited for; one that forbids looking is not. A wait for the same, in the same words, ends after `stallMs`.
  */
 export async function awaitObjects(
   work: Work,
@@ -32,10 +33,12 @@ export async function awaitObjects(
   const stopped = () => fail(work.signal.reason ?? new DOMException("stopped", "AbortError"));
   work.signal.addEventListener("abort", stopped, { once: true });
   if (work.signal.aborted) stopped();
+  const limit = stallLimit(work, fail);
   try {
     await Promise.race([Promise.all(informers.map(({ synced }) => synced)), failed]);
-    await Promise.race([untilContent(work, informers, look), failed]);
+    await Promise.race([untilContent(work, informers, look, limit), failed]);
   } finally {
+    limit.disarm();
     work.signal.removeEventListener("abort", stopped);
     await Promise.all(informers.map((informer) => informer.stop()));
   }
@@ -54,19 +57,42 @@ function openInformer(work: Work, source: Source, fail: (error: unknown) => void
   });
 }
 
+interface StallLimit {
+  /** It waits for this from now on. */
+  begin(what: string): void;
+  disarm(): void;
+}
+
+function stallLimit({ clock, stallMs }: Work, fail: (error: unknown) => void): StallLimit {
+  let disarm = (): void => {};
+  return {
+    begin(what) {
+      disarm();
+      if (stallMs === undefined) return;
+      disarm = clock.setTimeout(() => fail(errors.STEP_STALLED(what, Math.round(stallMs / 60_000))), stallMs);
+    },
+    disarm: () => disarm(),
+  };
+}
+
 function untilContent(
   work: Work,
   informers: readonly Informer<KubeObject>[],
   look: (found: readonly KubeObject[][]) => Verdict,
+  limit: StallLimit,
 ): Promise<void> {
-  return new Promise((resolve, reject) => {
+  return new Promise<void>((resolve, reject) => {
     let said = "";
+    const say = (what: string) => {
+      said = what;
+      work.waitingFor(what);
+      limit.begin(what);
+    };
     const judge = () => {
       const verdict = look(informers.map((informer) => informer.list()));
       if (verdict === "done") return resolve();
       if ("hopeless" in verdict) return reject(verdict.hopeless);
-      if (verdict.waitingFor !== said) work.waitingFor(verdict.waitingFor);
-      said = verdict.waitingFor;
+      if (verdict.waitingFor !== said) say(verdict.waitingFor);
     };
     for (const informer of informers) informer.onChange(judge);
     // Without any object there is no event.
