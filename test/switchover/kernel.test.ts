@@ -30,6 +30,7 @@ const why = whyNoNodes();
 const kernel = realKernel();
 const POOLS = ["10.244.0.0/16"];
 const TCP = 6;
+const UDP = 17;
 const bytes = (address: string) => netBytes(`${address}/32`).bytes;
 
 interface Carried {
@@ -38,6 +39,7 @@ interface Carried {
   flags?: number;
   path?: number;
   denied?: number;
+  protocol?: number;
 }
 
 /** What the kernel makes of what the programs carry, in a namespace of its own. */
@@ -76,8 +78,9 @@ describe.skipIf(why !== undefined)(
         flags = CONNTRACK_FLAG.CT_NAT,
         path = FORWARD_PATH.PATH_LOCAL,
         denied = 0,
+        protocol = TCP,
       } of carried) {
-        const key = { src: bytes(source), dst: bytes("10.96.0.1"), sport: port, dport: 80, protocol: TCP };
+        const key = { src: bytes(source), dst: bytes("10.96.0.1"), sport: port, dport: 80, protocol };
         const to = { ...key, dst: bytes("10.244.2.2"), dport: 8080 };
         const rest = {
           packets: 1n,
@@ -193,6 +196,13 @@ describe.skipIf(why !== undefined)(
       expect(conntrack.find(asked("10.244.1.1", 1009))?.timeout).toBeGreaterThan(500);
       expect(conntrack.find(behind("192.0.2.9", 1008))).toBeUndefined();
       expect(conntrack.find(behind("10.244.1.1", 1009))).toBeUndefined();
+    });
+
+    it("datagrams that the kernel has forgotten begin a new flow there: nobody knows which address they left with", async () => {
+      const flows = flowsOf({ source: "10.244.1.1", port: 1013, path: FORWARD_PATH.PATH_STACK, protocol: UDP });
+      expect(await exportConntrack(give(flows, 9), false)).toEqual({ exported: 1, refused: 0, staying: 0 });
+      expect(flows.entries()).toEqual([]);
+      expect(conntrack.find({ ...asked("10.244.1.1", 1013), protocol: UDP })).toBeUndefined();
     });
 
     it("one that was not answered yet when the others were given is given when it is idle", async () => {

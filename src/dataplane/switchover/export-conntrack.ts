@@ -135,6 +135,12 @@ async function exchange(
   for (const [at, one] of all.entries()) {
     if (at % AT_ONCE === 0) await nextTurn();
     const known = conntrack.find(one.translated);
+    // Forgotten there, and with it the address it left with. A next datagram begins a new flow, which the kernel translates whole.
+    if (!known && one.protocol === UDP && one.isBehind) {
+      forget(flows, one);
+      exchanged++;
+      continue;
+    }
     const { source, sourcePort } = known ? inverse(known.reply) : one.translated;
     const translated = { ...one.translated, source, sourcePort };
     for (const packets of [one.original, one.translated, inverse(translated)]) conntrack.delete(packets);
@@ -181,6 +187,8 @@ interface ExportedEntry {
   denied: boolean;
   /** The kernel has it all along, as it looks before or behind the programs. */
   inKernel: boolean;
+  /** As it looks behind them, that is. */
+  isBehind: boolean;
 }
 
 async function eachEntry(
@@ -217,13 +225,14 @@ function exportableEntry([key, value]: MapEntry): ExportedEntry | undefined {
   if (flags & FLOW_REPLY || state === CONNTRACK_STATE.CT_CLOSING) return undefined;
   if (protocol === TCP && state === CONNTRACK_STATE.CT_OPENING) return undefined;
   if (path === FORWARD_PATH.PATH_STACK && !(flags & FLOW_NAT)) return undefined;
-  const inKernel = path === FORWARD_PATH.PATH_STACK || (flags & FLOW_FROM_HOST) !== 0;
+  const isFromHost = (flags & FLOW_FROM_HOST) !== 0;
+  const inKernel = path === FORWARD_PATH.PATH_STACK || isFromHost;
   const { at } = conntrackEntryLayout;
   const denied = value.readUInt8(at.denied) !== 0;
   const to = flags & FLOW_NAT ? value.subarray(at.to, at.to + fiveTupleLayout.size) : key;
   return {
     ...{ name: key.toString("latin1"), key, reply: reversedKey(to), protocol },
-    ...{ original: tupleOf(key), translated: tupleOf(to), inKernel, denied },
+    ...{ original: tupleOf(key), translated: tupleOf(to), inKernel, isBehind: inKernel && !isFromHost, denied },
   };
 }
 
