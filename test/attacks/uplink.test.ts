@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SERVICES } from "../../src/cluster/kinds.ts";
+import { inside, type LabNode, type LabPod, type NodeLab, request, serve, until } from "../agent/node-lab.ts";
 import {
   attackLab,
   DATAPLANES,
@@ -9,8 +10,7 @@ import {
   sliceOf,
   whyNoAttacks,
   writeStatus,
-} from "../attacks/attack-lab.ts";
-import { inside, type LabNode, type LabPod, type NodeLab, request, serve, until } from "./node-lab.ts";
+} from "./attack-lab.ts";
 
 /** Well before the next periodic resync. */
 const RECOVERY_MS = 30_000;
