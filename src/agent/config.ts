@@ -16,6 +16,8 @@ export interface AgentConfig {
   metricsHost: string;
   /** Whether pods are connected by us; otherwise only policy is ours. */
   connectsPods: boolean;
+  /** Whether host ports of pods are served; by us, as far as pods are connected by us. */
+  hostPorts: boolean;
   /** 0: found from the uplink. */
   mtu: number;
   autodetection: { v4: string; v6: string | undefined };
@@ -50,6 +52,7 @@ export function readAgentConfig(env: Env): AgentConfig {
     metricsPort: env["METRICS_PORT"] ? number(env, "METRICS_PORT", 0, 65_535) : undefined,
     metricsHost: env["METRICS_HOST"] || LOOPBACK,
     connectsPods: (env["CNI_TYPE"] || "Vendor") === "Vendor",
+    hostPorts: env["HOST_PORTS"] !== "Disabled",
     mtu: number(env, "MTU", 0, 65_535),
     autodetection: {
       v4: env["IP_AUTODETECTION_METHOD"] || "first-found",

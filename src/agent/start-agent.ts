@@ -47,6 +47,7 @@ import { notedDeletions } from "./pods/noted-deletions.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
 import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
 import { type PodRecord, type PodRecords, podRecords } from "./pods/pod-records.ts";
+import { removePortmapRules } from "./pods/portmap-rules.ts";
 import { type ProblemWatch, watchProblems } from "./problem-watch.ts";
 import { rollbackWatchdog } from "./rollback-watchdog.ts";
 import { probeServices } from "./service-probe.ts";
@@ -93,7 +94,10 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   const metrics = agentMetrics(allMetrics);
   const transport = parts.failover ? failoverTransport(parts.failover, log) : world.transport();
   const client = createClient(transport, { userAgent: vendorNames.workloads.node });
-  const calculator = createCalculator(config.nodeName, vendorNames, { foreignAddresses: !config.connectsPods });
+  const calculator = createCalculator(config.nodeName, vendorNames, {
+    foreignAddresses: !config.connectsPods,
+    hostPorts: config.connectsPods && config.hostPorts,
+  });
   // Notified when the reported state may have changed; no listener yet.
   const changes = { notify: (): void => {} };
   const proxyRules = new ServiceProxyRules({ kernel, clock, log });
@@ -137,6 +141,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     ...{ client, node: config.nodeName, ipam, records, loop, log },
     notes: notedDeletions(config.directories.run),
     interfaces: podInterfaces(kernel, config.directories.sysctl),
+    removePortmapRules: (containerId) => removePortmapRules(kernel, containerId),
     ...factsForPods(config, objects, netlink, loop),
   });
   const notReady = (): string | undefined => {

@@ -47,6 +47,7 @@ import { problem } from "./policy/untranslatable.ts";
 import { nodeNets } from "./routes/cluster-node.ts";
 import { Nodes } from "./routes/nodes.ts";
 import { blockFacts, Routes } from "./routes/routes.ts";
+import { HostPorts } from "./services/host-ports.ts";
 import { Backends } from "./services/service-backends.ts";
 import type { Service } from "./services/service-ports.ts";
 import { Services } from "./services/services.ts";
@@ -86,6 +87,8 @@ export interface CalculationOptions {
   foreignAddresses?: boolean;
   /** Services may claim any address, as with Kubernetes' own kube-proxy. */
   unguardedServices?: boolean;
+  /** Host ports of this node's pods are served. */
+  hostPorts?: boolean;
 }
 
 /**
@@ -96,7 +99,7 @@ export interface CalculationOptions {
  *   local records, blocks, pools, nodes, API server -> which addresses are a pod's
  *   pods, network sets, host endpoints -> who is in sets; of this node: endpoints
  *   policies, tiers, profiles -> endpoints -> policies and profiles in use -> sets in use
- *   services, endpoint slices, this node's zone -> ports of services
+ *   services, endpoint slices, this node's zone -> ports of services; pods of this node -> host ports
  *   blocks, affinities, pools, nodes, pods of this node -> routes
  */
 export class Calculation {
@@ -118,6 +121,7 @@ export class Calculation {
   readonly #sets = new IpSets((service) => this.#backends.of(service));
   readonly #endpoints: Endpoints;
   readonly #services: Services;
+  readonly #hostPorts: HostPorts | undefined;
   readonly #routes: Routes;
   readonly #nodes: Nodes;
   readonly #reserved = new ReservedAddresses();
@@ -134,7 +138,7 @@ export class Calculation {
   constructor(
     node: string,
     names: Names,
-    { foreignAddresses = false, unguardedServices = false }: CalculationOptions = {},
+    { foreignAddresses = false, unguardedServices = false, hostPorts = false }: CalculationOptions = {},
   ) {
     this.#node = node;
     this.#podAddresses = new PodAddresses(node, this.#reserved, foreignAddresses);
@@ -146,6 +150,7 @@ export class Calculation {
       slicesOf: (service) => this.#backends.slicesOf(service),
       holder: (net) => (unguardedServices ? undefined : this.#holder(net)),
     });
+    this.#hostPorts = hostPorts ? new HostPorts(this.#tables.services) : undefined;
     this.#routes = new Routes(node, this.#tables.routes);
     this.#nodes = new Nodes(node, names.namespaces.system, this.#tables.nodes, this.#routes);
     const { allowAllProfile: id } = names.hostEndpoints;
@@ -276,7 +281,9 @@ export class Calculation {
     const { pods, nodes, blocks, pools, endpointSlices } = this.#inputs;
     for (const name of nodes.dirtyKeys()) {
       const node = nodes.get(name);
-      this.#reserve(`node ${name}`, node ? nodeNets(node) : [], `an address of node ${name}`);
+      const nets = node ? nodeNets(node) : [];
+      this.#reserve(`node ${name}`, nets, `an address of node ${name}`);
+      if (name === this.#node) for (const key of this.#hostPorts?.standsAt(nets.map(addressOf)) ?? []) pods.touch(key);
       const { podCIDRs = [] } = (node?.["spec"] ?? {}) as { podCIDRs?: string[] };
       if (this.#podAddresses.setPodCidrs(name, podCIDRs)) for (const key of pods.keys()) pods.touch(key);
     }
@@ -328,10 +335,13 @@ export class Calculation {
     const id = `pod ${key}`;
     const claims = refused.map(({ net, why }) => `${addressOf(net)} is ${why}`).join("; ");
     const message = `the pod claims addresses that are not its own: ${claims}`;
-    this.#report(id, pod && claims ? [problem("Pod", pod.metadata, "POD_ADDRESS_REFUSED", message)] : []);
     if (workload) this.#sets.setEndpoint(workload);
     else this.#sets.removeEndpoint(id);
     const local = workload?.node === this.#node ? workload : undefined;
+    this.#report(id, [
+      ...(pod && claims ? [problem("Pod", pod.metadata, "POD_ADDRESS_REFUSED", message)] : []),
+      ...(this.#hostPorts?.set(key, local && pod, nets) ?? []),
+    ]);
     if (local) this.#endpoints.set({ is: "workload", thing: local });
     else this.#endpoints.remove(id);
     const interfaceName = local?.interfaceName ?? "";

@@ -263,12 +263,14 @@ export interface Vtep {
 }
 
 /**
- * One port of a service in one family, and who answers there. Headless services, ExternalName ones, those another proxy serves and SCTP
+ * One port of a service in one family, or of the node that a pod has as its `hostPort`, and who answers there. Headless services, ExternalName ones, those another proxy serves and SCTP
  * ports are not here.
  */
 export interface ServicePort {
   /** `NAMESPACE/NAME:PORTNAME/tcp/4`; the name of a port may be empty. */
   id: string;
+  /** A pod's own: kube-proxy does not serve it, so every data plane does. */
+  hostPort?: true;
   protocol: 6 | 17;
   family: 4 | 6;
   /** Null where the service has none of this family. */

@@ -5,7 +5,7 @@ import { realKernel } from "../../src/kernel/kernel.ts";
 import { patience } from "../../src/kit/testing/patience.ts";
 import { type LabPod, request } from "./node-lab.ts";
 
-/** One long connection from a pod to another, asked now and then whether it still is one. */
+/** One long connection to a pod, asked now and then whether it still is one. */
 export interface Stream {
   alive(): Promise<boolean>;
   close(): void;
@@ -13,7 +13,13 @@ export interface Stream {
 
 const kernel = realKernel();
 
-export async function stream(from: LabPod, to: LabPod, port: number): Promise<Stream> {
+/** To a port of the pod; by way of another address and port that lead there, where given. */
+export async function stream(
+  from: Pick<LabPod, "netns">,
+  to: LabPod,
+  port: number,
+  way: { address?: string; port: number } = { port },
+): Promise<Stream> {
   const fd = kernel.netns.bind(to.netns, { kind: "stream", address: "0.0.0.0", port });
   let other: Socket | undefined;
   const server = createServer((socket) => {
@@ -25,7 +31,7 @@ export async function stream(from: LabPod, to: LabPod, port: number): Promise<St
   });
   await new Promise<void>((resolve) => server.listen({ fd }, resolve));
   // Says back each line it is told.
-  const script = `exec 3<>/dev/tcp/${to.addresses[0]}/${port}; while read -r line <&3; do echo "$line" >&3; done`;
+  const script = `exec 3<>/dev/tcp/${way.address ?? to.addresses[0]}/${way.port}; while read -r line <&3; do echo "$line" >&3; done`;
   const child: ChildProcess = spawn("nsenter", [`--net=/run/netns/${from.netns.name}`, "bash", "--norc", "-c", script]);
   const began = Date.now();
   while (!other && Date.now() - began < patience(5_000)) await new Promise((resolve) => setTimeout(resolve, 10));

@@ -38,6 +38,7 @@ export interface NodeLab {
     labels?: Record<string, string>,
     annotations?: Record<string, string>,
     namespace?: string,
+    ports?: readonly ContainerPort[],
   ): Promise<LabPod>;
   removePod(pod: LabPod): Promise<void>;
   close(): Promise<void>;
@@ -77,6 +78,13 @@ export interface LabPod {
   netnsName: string;
   netns: Netns;
   addresses: string[];
+}
+
+export interface ContainerPort {
+  containerPort: number;
+  hostPort?: number;
+  hostIP?: string;
+  protocol?: string;
 }
 
 export interface LabOptions {
@@ -142,8 +150,8 @@ export async function nodeLab({ bpf, pools, nodes: count = 2, env, groups }: Lab
         api.cut = cut;
         if (cut) for (const socket of api.open) socket.destroy();
       },
-      addPod: async (name, node, labels = {}, annotations = {}, namespace = "default") => {
-        const pod = await makePod(client, id, node, { name, namespace, labels, annotations });
+      addPod: async (name, node, labels = {}, annotations = {}, namespace = "default", ports = []) => {
+        const pod = await makePod(client, id, node, { name, namespace, labels, annotations }, ports);
         pods.add(pod);
         const { code, output } = await node.cni("ADD", pod);
         if (code !== 0) throw new Error(`ADD failed: ${JSON.stringify(output)}\n${node.log()}`);
@@ -282,9 +290,8 @@ function nodeAgent(plan: NodeFacts, more: () => Record<string, string>): LabNode
     ...(group ? { CGROUP_V2_PATH: group } : {}),
     ...more(),
   });
-  const entering = group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
   const intoRelease = (root: string) => [
-    ...[`--net=/run/netns/${netns.name}`, ...entering, process.execPath, join(root, "bin/vendor")],
+    ...[`--net=/run/netns/${netns.name}`, ...enteringGroup(group), process.execPath, join(root, "bin/vendor")],
   ];
   let child: ChildProcess | undefined;
   let lines = "";
@@ -335,6 +342,11 @@ function nodeAgent(plan: NodeFacts, more: () => Record<string, string>): LabNode
   };
 }
 
+/** What starts a command as a process of the group. */
+function enteringGroup(group: string | undefined): string[] {
+  return group ? ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', group] : [];
+}
+
 function isRunning(runDir: string): Promise<boolean> {
   return requestAgent(runDir, { show: "pods" }).then(
     () => true,
@@ -358,13 +370,19 @@ async function callPlugin(directory: string, env: Record<string, string>, config
   return { code, output: text ? (JSON.parse(text) as Record<string, unknown>) : undefined };
 }
 
-async function makePod(client: Client, id: string, node: LabNode, metadata: KubeObject["metadata"]): Promise<LabPod> {
+async function makePod(
+  client: Client,
+  id: string,
+  node: LabNode,
+  metadata: KubeObject["metadata"],
+  ports: readonly ContainerPort[],
+): Promise<LabPod> {
   const { name, namespace = "default" } = metadata;
   const pod: KubeObject = {
     apiVersion: "v1",
     kind: "Pod",
     metadata,
-    spec: { nodeName: node.name, containers: [{ name: "main", image: "pause" }] },
+    spec: { nodeName: node.name, containers: [{ name: "main", image: "pause", ports }] },
   };
   await client.create(PODS, pod);
   const netnsName = `${id}-${name}`;
@@ -388,9 +406,9 @@ export async function serve(on: Pick<LabPod, "name" | "netns">, port: number, fa
   return () => void server.close();
 }
 
-/** What is answered at this address, asked from a pod or a node; undefined: nothing. */
+/** What is answered at this address, asked from a pod or a node, as one of its processes; undefined: nothing. */
 export async function request(
-  from: Pick<LabPod, "netns">,
+  from: Pick<LabPod, "netns"> & Partial<Pick<LabNode, "group">>,
   address: string,
   port: number,
   seconds = 3,
@@ -398,7 +416,8 @@ export async function request(
   const script = `exec 3<>/dev/tcp/${address}/${port} && head -n 1 <&3`;
   // Told not to, since a shell whose input is a socket takes it for a remote user's and reads what that user set up.
   try {
-    const command = [`--net=/run/netns/${from.netns.name}`, "timeout", String(seconds), "bash", "--norc", "-c", script];
+    const into = [`--net=/run/netns/${from.netns.name}`, ...enteringGroup(from.group)];
+    const command = [...into, "timeout", String(seconds), "bash", "--norc", "-c", script];
     return (await run("nsenter", command)).stdout.trim() || undefined;
   } catch {
     return undefined;

@@ -57,6 +57,7 @@ class Stage {
       records: podRecords(join(this.directory, "pods")),
       notes: notedDeletions(this.directory),
       interfaces: podInterfaces(this.kernel, "/nowhere"),
+      removePortmapRules: async () => [],
       loop: { inEffect: () => this.policy(), poke() {} },
       pools: () => [{ metadata: { name: "pool" }, spec: { cidr: "10.0.0.0/24" } } as unknown as Pool],
       namespace: () => undefined,

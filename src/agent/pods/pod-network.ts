@@ -23,6 +23,8 @@ export interface PodNetworkParts {
   records: PodRecords;
   notes: NotedDeletions;
   interfaces: PodInterfaces;
+  /** Removes rules for host ports that the plugin of earlier releases wrote for a container; gives the chains that went. */
+  removePortmapRules(containerId: string): Promise<string[]>;
   loop: Pick<ModelLoop, "inEffect" | "poke">;
   /** What is followed of the cluster. */
   pools(): readonly Pool[];
@@ -208,10 +210,9 @@ async function removePod(parts: PodNetworkParts, containerId: string, ifname: st
 }
 
 /** Removes the interface. The record stays, for the addresses; a note of the DEL goes, since the record says the same now. */
-async function disconnect(
-  { records, interfaces, notes }: PodNetworkParts,
-  deletion: CniDeletion,
-): Promise<PodRecord | undefined> {
+async function disconnect(parts: PodNetworkParts, deletion: CniDeletion): Promise<PodRecord | undefined> {
+  const { records, interfaces, notes } = parts;
+  await dropPortmapRules(parts, deletion.containerId);
   const record = records.get(deletion.containerId, deletion.ifname);
   const removing: PodRecord | undefined = record && { ...record, state: "removing" };
   if (record && removing) {
@@ -223,6 +224,16 @@ async function disconnect(
   }
   notes.drop(deletion);
   return removing;
+}
+
+/** Also of a container without a record, which another CNI plugin connected before us. What cannot be removed does not keep the pod. */
+async function dropPortmapRules({ removePortmapRules, log }: PodNetworkParts, containerId: string): Promise<void> {
+  try {
+    const chains = await removePortmapRules(containerId);
+    if (chains.length > 0) log.info({ containerId, chains }, "removed rules of the plugin portmap");
+  } catch (error) {
+    log.warn({ containerId, error }, "rules of the plugin portmap were not removed");
+  }
 }
 
 /** The record is deleted last: it lists what is still to be released. Without an API server it stays. */

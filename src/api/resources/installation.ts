@@ -85,11 +85,8 @@ const vendorNetwork = object("Networking of pods, services and policy.", {
     "Nftables",
   ]),
   hostPorts: nullable(
-    object("Ports of pods opened on their node; null, as eBPF needs it, turns the port mapper off.", {
-      portMapping: choice("Whether the port mapper serves hostPort on the nftables data plane.", [
-        "Enabled",
-        "Disabled",
-      ]),
+    object("Ports of pods on their node (hostPort); null with eBPF, which always serves them.", {
+      portMapping: choice("Whether hostPort is served on the nftables data plane.", ["Enabled", "Disabled"]),
     }),
   ),
   flexVolumePath: text(

@@ -40,7 +40,7 @@ export const EBPF_PROBLEMS = {
   },
   EBPF_HOST_PORTS_SET: {
     title: "eBPF with host ports set",
-    why: "The port mapper depends on rules that eBPF bypasses.",
+    why: "eBPF always serves host ports; the setting is of the nftables data plane.",
     fix: "Set spec.vendorNetwork.hostPorts to null.",
     rule: "With eBPF hostPorts is null. See docs/guide/switch.md#to-ebpf.",
   },

@@ -152,11 +152,19 @@ class KernelNetwork implements NodeNetwork {
   }
 
   private settleInterfaces(links: ReadonlyMap<string, Link>): void {
-    for (const { interfaceName } of this.model.endpoints.values()) {
+    for (const { interfaceName, addresses } of this.model.endpoints.values()) {
       const link = links.get(interfaceName);
       if (!link || this.links.get(interfaceName)?.index === link.index) continue;
-      settleSysctls(this.sysctls, podSysctls(interfaceName, this.model.settings.ipv6));
+      const hasHostPorts = this.hasHostPorts(addresses);
+      settleSysctls(this.sysctls, podSysctls(interfaceName, { ipv6: this.model.settings.ipv6, hasHostPorts }));
     }
+  }
+
+  private hasHostPorts(nets: readonly string[]): boolean {
+    const own = new Set(nets.map((net) => net.split("/")[0]));
+    return [...this.model.services.values()].some(
+      ({ hostPort, localBackends }) => hostPort === true && localBackends.some(({ address }) => own.has(address)),
+    );
   }
 
   private onEvent(event: NetlinkEvent): void {

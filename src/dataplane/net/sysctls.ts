@@ -43,15 +43,20 @@ export function nodeSysctls(ipv6: boolean): [path: string, value: string][] {
 
 /**
  * At a pod's interface: packets from other addresses are dropped; the node answers ARP for the gateway, which is no real address, without delay;
- * router advertisements of a pod are ignored.
+ * router advertisements of a pod are ignored. With host ports, the node's own processes reach it from 127.0.0.1; `pod-loopback` of nftables keeps
+ * the pod from the other direction.
  */
-export function podSysctls(interfaceName: string, ipv6: boolean): [path: string, value: string][] {
+export function podSysctls(
+  interfaceName: string,
+  { ipv6, hasHostPorts }: { ipv6: boolean; hasHostPorts: boolean },
+): [path: string, value: string][] {
   const v4 = `ipv4/conf/${interfaceName}`;
   const v6 = `ipv6/conf/${interfaceName}`;
   return [
     [`${v4}/rp_filter`, "1"],
     [`${v4}/proxy_arp`, "1"],
     [`${v4}/forwarding`, "1"],
+    ...(hasHostPorts ? [[`${v4}/route_localnet`, "1"] as [string, string]] : []),
     [`ipv4/neigh/${interfaceName}/proxy_delay`, "0"],
     ...(ipv6
       ? ([

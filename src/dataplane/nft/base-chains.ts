@@ -1,6 +1,7 @@
 /** The questions asked of a packet, in the order of `priority` at each hook. All come before 0, where other filters stand. */
 import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { DataplaneModel, FailsafePort } from "../../calc/model.ts";
+import { hostPortChains, hostPortSource } from "./host-ports.ts";
 import { FAMILIES } from "./model-sets.ts";
 import { familyOf } from "./names.ts";
 import {
@@ -61,6 +62,7 @@ export function baseChains(model: DataplaneModel, hosts: HostDispatches): NftCha
     podSource(),
     spoofing(),
     hopByHop(),
+    loopbackGuard(),
     denied("prerouting"),
     denied("output"),
     ...overlayGuard(model),
@@ -72,6 +74,7 @@ export function baseChains(model: DataplaneModel, hosts: HostDispatches): NftCha
     ...(hosts.output ? [hostOutput(model, hosts.output)] : []),
     ...(hosts.forwardIn ? [hostForward("in", hosts.forwardIn)] : []),
     ...(hosts.forwardOut ? [hostForward("out", hosts.forwardOut)] : []),
+    ...hostPortChains(model),
     natOutgoing(model),
   ];
 }
@@ -94,6 +97,15 @@ function podSource(): NftChain {
 function spoofing(): NftChain {
   const routerTalk: Condition = { on: "icmp", byte: "type", among: ROUTER_TALK };
   return base("spoofing", "prerouting", PRIORITY.raw, [drop("a pod is no router", pod("in"), ICMPV6, routerTalk)]);
+}
+
+/**
+ * Interfaces of pods with host ports let loopback addresses through, for what the node itself sends from 127.0.0.1. So that pods do not reach
+ * what listens there, in either data plane.
+ */
+export function loopbackGuard(): NftChain {
+  const loopback: Condition = { on: "address", side: "destination", family: 4, among: ["127.0.0.0/8"] };
+  return base("pod-loopback", "prerouting", PRIORITY.raw, [drop("to the node's loopback", pod("in"), loopback)]);
 }
 
 /**
@@ -185,8 +197,8 @@ function hostForward(way: PacketDirection, host: HostDispatch): NftChain {
 }
 
 /** Also there if nothing is translated: one NAT chain and one `ct state` rule keep NAT registered, also for others' connections. */
-export function natOutgoing({ settings }: DataplaneModel): NftChain {
-  const to = settings.natOutgoingAddress;
+export function natOutgoing(model: DataplaneModel): NftChain {
+  const to = model.settings.natOutgoingAddress;
   const rules = FAMILIES.map(
     (family): NftRule => ({
       when: [
@@ -196,7 +208,8 @@ export function natOutgoing({ settings }: DataplaneModel): NftChain {
       verdict: to !== null && familyOf(to) === family ? { is: "snat", to } : { is: "masquerade" },
     }),
   );
-  return { name: "nat-outgoing", base: { type: "nat", hook: "postrouting", priority: PRIORITY.source }, rules };
+  const base: BaseHook = { type: "nat", hook: "postrouting", priority: PRIORITY.source };
+  return { name: "nat-outgoing", base, rules: [...hostPortSource(model), ...rules] };
 }
 
 /** Comes before every rule that accepts what is established: also in a connection that has ended for policy both sides may go on sending. */

@@ -5,14 +5,14 @@ import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { NftPort } from "../../kernel/nft/nft-port.ts";
 import type { LimitedWorkload } from "../contract.ts";
 import { readActualRuleset } from "./actual-ruleset.ts";
-import { natOutgoing, overlayGuard } from "./base-chains.ts";
+import { loopbackGuard, natOutgoing, overlayGuard } from "./base-chains.ts";
 import { ConnectionShares, withConnectionLimit } from "./connection-limit.ts";
 import { nodeSets } from "./desired-ruleset.ts";
 import type { Ruleset } from "./ruleset.ts";
 import { transaction, type Written } from "./transaction.ts";
 
 /**
- * SNAT of packets that leave the pools, and the guard of the overlay port at every interface (programs are attached to uplinks only): for the
+ * SNAT of packets that leave the pools, and the guards of the overlay port and of the node's loopback at every interface (programs are attached to uplinks only): for the
  * eBPF data plane, nothing else of nftables. While it exists, the kernel tracks connections and translates them.
  */
 export interface NatTable {
@@ -63,7 +63,7 @@ export function createNatTable({ kernel, table, netns }: { kernel: Kernel; table
 }
 
 function wanted(model: ModelCopy): Ruleset {
-  const chains = [natOutgoing(model), ...overlayGuard(model)];
+  const chains = [natOutgoing(model), loopbackGuard(), ...overlayGuard(model)];
   return {
     chains: new Map(chains.map((chain) => [chain.name, chain])),
     sets: new Map(nodeSets(model).map((set) => [set.name, set])),

@@ -54,6 +54,10 @@ function verdictText(verdict: Verdict): string {
       return `${INTERFACE[verdict.by]} vmap @${verdict.map}`;
     case "snat":
       return `snat ${verdict.to.includes(":") ? "ip6" : "ip"} to ${verdict.to}`;
+    case "dnat": {
+      const { to, port } = verdict;
+      return to.includes(":") ? `dnat ip6 to [${to}]:${port}` : `dnat ip to ${to}:${port}`;
+    }
     default:
       return verdict.is;
   }

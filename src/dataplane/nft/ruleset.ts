@@ -50,6 +50,7 @@ export type Condition =
 export type Verdict =
   | { is: "accept" | "drop" | "return" | "masquerade" }
   | { is: "snat"; to: string }
+  | { is: "dnat"; to: string; port: number }
   | { is: "jump" | "goto"; chain: string }
   /** Goes to the chain the map has for the interface; on to the next rule where it has none. */
   | { is: "dispatch"; by: PacketDirection; map: string };
@@ -101,9 +102,10 @@ export interface Ruleset {
  * Bits of a packet's mark that are ours. kube-proxy uses 0x4000 and 0x8000, the switchover to eBPF 0xf00.
  * - `allowed`: our policy let it through; a foreign filter may trust it.
  * - `passed`: a rule said pass; lives from the policy's chain to its tier's.
+ * - `masquerade`: it leaves with the node's address, so that it is answered by way of the node.
  * - `beforeTranslation`: allowed before services were translated, so the rest of the arriving interface's policy is not asked.
  */
-export const MARK = { allowed: 0x1_0000, passed: 0x2_0000, beforeTranslation: 0x4_0000 } as const;
+export const MARK = { allowed: 0x1_0000, passed: 0x2_0000, beforeTranslation: 0x4_0000, masquerade: 0x8_0000 } as const;
 
 /**
  * Bits of a connection's mark that are ours. The upper half is the generation of a switchover's drain, see `bpf/lib/nf_conntrack.h`.

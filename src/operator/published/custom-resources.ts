@@ -25,7 +25,7 @@ export function customResourcesBpfFile(names: Names = vendorNames): string {
   return `${HEAD}${installation(
     names,
     `    linuxDataplane: ${names.dataplanes.ebpf}
-    # eBPF serves host ports itself, so the portmap plugin is disabled.
+    # eBPF always serves host ports; the setting is of the nftables data plane.
     hostPorts: null
     # The operator disables kube-proxy when every node has verified that eBPF serves Services, and restores it before it disables eBPF.
     serviceProxyManagement: Enabled

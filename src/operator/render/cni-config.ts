@@ -4,7 +4,10 @@ import type { RenderInputs } from "./inputs.ts";
 
 export const CNI_CONFIG = { name: "vendor-cni-config", key: "config", file: "10-vendor.conflist" } as const;
 
-/** The conflist `cni-install` puts on nodes. The plugin only calls the agent on its node: it needs no credentials. */
+/**
+ * The conflist `cni-install` puts on nodes. The plugin only calls the agent on its node: it needs no credentials, and no plugin of others, which
+ * a node may not have. Host ports are the agent's too, so that they go with the pod in whichever data plane.
+ */
 export function cniConfigList({ installation }: Pick<RenderInputs, "installation">): string {
   const { cni, vendorNetwork: network = {} } = installation;
   const vendor = {
@@ -15,9 +18,7 @@ export function cniConfigList({ installation }: Pick<RenderInputs, "installation
     container_settings: { allow_ip_forwarding: network.containerIPForwarding === "Enabled" },
     policy_setup_timeout_seconds: network.linuxPolicySetupTimeoutSeconds ?? 0,
   };
-  const portMapping = { type: "portmap", capabilities: { portMappings: true }, snat: true };
-  const plugins = network.hostPorts?.portMapping === "Enabled" ? [vendor, portMapping] : [vendor];
-  return `${JSON.stringify({ name: "vendor", cniVersion: "1.0.0", plugins }, undefined, 2)}\n`;
+  return `${JSON.stringify({ name: "vendor", cniVersion: "1.0.0", plugins: [vendor] }, undefined, 2)}\n`;
 }
 
 export function cniConfigMap(inputs: RenderInputs): KubeObject {

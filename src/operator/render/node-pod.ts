@@ -111,12 +111,22 @@ function agentEnv(inputs: RenderInputs, paths: NodePaths): EnvVar[] {
     ...(nodeMetricsPort ? [...variable("METRICS_PORT", nodeMetricsPort), METRICS_ON_NODE] : []),
     ...variable("CNI_TYPE", cni?.type),
     ...variable("IPAM_TYPE", cni?.ipam?.type),
-    ...(cni?.type === "Vendor" ? [] : variable("POD_INTERFACE_PREFIX", podInterfacePrefix)),
+    ...(cni?.type === "Vendor"
+      ? variable("HOST_PORTS", servesHostPorts(network) ? undefined : "Disabled")
+      : variable("POD_INTERFACE_PREFIX", podInterfacePrefix)),
     ...variable("MTU", network.mtu),
     ...variable("IP_AUTODETECTION_METHOD", autodetectionMethod(network.nodeAddressAutodetectionV4)),
     ...variable("IP6_AUTODETECTION_METHOD", autodetectionMethod(network.nodeAddressAutodetectionV6)),
     ...variable("CGROUP_V2_PATH", paths.ebpf?.cgroupV2Path),
   ];
+}
+
+/** With eBPF `hostPorts` is null, and host ports are served. */
+function servesHostPorts({
+  linuxDataplane,
+  hostPorts,
+}: NonNullable<RenderInputs["installation"]["vendorNetwork"]>): boolean {
+  return linuxDataplane === "BPF" || hostPorts?.portMapping === "Enabled";
 }
 
 function nodeInit(inputs: RenderInputs, paths: NodePaths): object[] {

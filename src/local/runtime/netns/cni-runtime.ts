@@ -34,7 +34,6 @@ export async function addToNetwork(machine: Machine, attachment: CniAttachment):
   if (!list) throw errors.CNI_NOT_INSTALLED(CNI_CONF_DIRS[0]);
   let result: CniResult | undefined;
   for (const plugin of list.plugins) {
-    if (isNotNeeded(machine, plugin, attachment.pod)) continue;
     const output = await call(machine, "ADD", list, plugin, attachment, result);
     result = JSON.parse(output) as CniResult;
   }
@@ -59,7 +58,6 @@ export async function removeFromNetwork(
 ): Promise<void> {
   const list = networkOf(machine);
   for (const plugin of [...(list?.plugins ?? [])].reverse()) {
-    if (isNotNeeded(machine, plugin, attachment.pod)) continue;
     await call(machine, "DEL", list as NetworkList, plugin, attachment, result);
   }
 }
@@ -75,12 +73,6 @@ function networkOf(machine: Machine): NetworkList | undefined {
     if (file) return JSON.parse(readFileSync(`${path}/${file}`, "utf8")) as NetworkList;
   }
   return undefined;
-}
-
-/** The plugin for host ports is not ours and may not be installed; a pod without any can do without it. */
-function isNotNeeded(machine: Machine, plugin: PluginConfig, pod: Pod): boolean {
-  const wanted = pod.spec.containers.some(({ ports }) => ports?.some(({ hostPort }) => hostPort !== undefined));
-  return plugin.capabilities?.portMappings === true && !wanted && pathOf(machine, plugin.type) === undefined;
 }
 
 function pathOf(machine: Machine, type: string): string | undefined {

@@ -225,7 +225,7 @@ function selectStep(observation: Observation, to: Dataplane): Step {
       title: `Set linuxDataplane to ${word}`,
       where: nameOf(target),
       because:
-        "The operator switches the data plane when linuxDataplane of the Installation changes; eBPF serves host ports itself, so hostPorts becomes null with it. See docs/guide/switch.md.",
+        "The operator switches the data plane when linuxDataplane of the Installation changes; eBPF always serves host ports, so hostPorts becomes null with it. See docs/guide/switch.md.",
       risk: "medium",
     },
     {
@@ -321,13 +321,13 @@ function hostPortsNote({ service, names }: Observation): string[] {
   const was = fieldAt(service.installation, names.fields.hostPorts);
   if (was === undefined || was === null) return [];
   return [
-    `hostPorts is ${JSON.stringify(was)} and becomes null, because eBPF serves host ports itself; vendorctl rollback restores it.`,
+    `hostPorts is ${JSON.stringify(was)} and becomes null, because eBPF always serves host ports; vendorctl rollback restores it.`,
   ];
 }
 
 function hostPortsBackNote({ service, names }: Observation): string[] {
   if (names.dialect === "calico" || fieldAt(service.installation, names.fields.hostPorts) !== undefined) return [];
-  return ["hostPorts is not set, so the portmap plugin is enabled with the nftables data plane."];
+  return ["hostPorts is not set, so host ports are served with the nftables data plane too."];
 }
 
 function proxyNotes(observation: Observation, way: ProxyMethod, managed: boolean): string[] {
