@@ -31,6 +31,12 @@ export async function patch(core: Core, call: Call): Promise<Reply> {
   return { status: 200, headers: warningHeader(warnings), body: JSON.stringify(updated) };
 }
 
+/** Whether this is an apply of an object that is not there. It creates one, and Kubernetes asks for that right too. */
+export function createsByApply(core: Core, call: Call): boolean {
+  const type = (call.headers["content-type"] ?? "").split(";")[0]!.trim();
+  return type === APPLY && findLive(core, call) === undefined;
+}
+
 function findLive(core: Core, call: Call): KubeObject | undefined {
   const namespace = call.kind.namespaced ? call.namespace : "";
   const stored = core.store.get(storageKey(call.kind), namespace, call.name);

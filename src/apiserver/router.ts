@@ -9,7 +9,7 @@ import type { Core } from "./core.ts";
 import { decodeObject, fieldValidationOf } from "./decode.ts";
 import { remove, removeCollection } from "./delete.ts";
 import type { Documents } from "./documents.ts";
-import { patch } from "./patch-request.ts";
+import { createsByApply, patch } from "./patch-request.ts";
 import { get, list } from "./read.ts";
 import { asksFor, type ResourceRequest, requestInfo } from "./request-info.ts";
 import type { ServedKind } from "./resource.ts";
@@ -136,6 +136,7 @@ export class Router {
       case "update":
         return await update(core, call);
       case "patch":
+        if (createsByApply(core, call)) this.#authorize(call.user, { ...info, verb: "create" });
         return await patch(core, call);
       case "delete":
         return await remove(core, call);

@@ -181,6 +181,25 @@ describe("roles", () => {
     expect((await ask(bob, "GET", "/api/v1/namespaces/default/pods")).status).toBe(403);
   });
 
+  it("an aggregated role has the rules of aggregated roles it selects: edit reads what view reads", async () => {
+    const bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    for (const name of ["edit", "admin"]) {
+      await ask(admin, "POST", bindings, {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "RoleBinding",
+        metadata: { name: "bob-has" },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name },
+        subjects: [{ kind: "User", name: "bob", apiGroup: "rbac.authorization.k8s.io" }],
+      });
+      expect([name, (await can("list", "pods")).allowed, (await can("delete", "pods")).allowed]).toEqual([
+        name,
+        true,
+        true,
+      ]);
+      await ask(admin, "DELETE", `${bindings}/bob-has`);
+    }
+  });
+
   it("a rule for one name allows a list or watch of that name alone, as in Kubernetes", async () => {
     const group = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
     const type = { apiVersion: "rbac.authorization.k8s.io/v1", metadata: { name: "bob-one" } };

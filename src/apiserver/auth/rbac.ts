@@ -120,13 +120,14 @@ interface Role extends KubeObject {
   aggregationRule?: { clusterRoleSelectors?: LabelSelector[] };
 }
 
-/** An aggregated role has the rules of every role its selectors find. */
-function rulesOf(role: Role, all: readonly Role[]): PolicyRule[] {
+/** An aggregated role has the rules of every role its selectors find. Those may be aggregated too: `admin` has all of `edit`, which has all of `view`. */
+function rulesOf(role: Role, all: readonly Role[], within: readonly Role[] = []): PolicyRule[] {
   const selectors = role.aggregationRule?.clusterRoleSelectors;
   if (!selectors) return role.rules ?? [];
+  const above = [...within, role];
   return all
-    .filter((other) => other !== role && selectors.some((selector) => selects(selector, other)))
-    .flatMap((other) => other.rules ?? []);
+    .filter((other) => !above.includes(other) && selectors.some((selector) => selects(selector, other)))
+    .flatMap((other) => rulesOf(other, all, above));
 }
 
 function selects(selector: LabelSelector, role: Role): boolean {

@@ -15,6 +15,7 @@ import {
   serviceAccount,
 } from "../render/rbac.ts";
 import { operatorRights, systemRoleName } from "./operator-rights.ts";
+import { userRoles } from "./user-roles.ts";
 
 /** What of the operator's Deployment the chart lets people set. */
 export interface OperatorSettings {
@@ -46,6 +47,7 @@ export function operatorObjects(settings: OperatorSettings, names: Names = vendo
     namespaceObject(place.namespace, "generic"),
     serviceAccount(place),
     ...rights(names, place),
+    ...userRoles(names),
     operatorDeployment(settings, names, place),
   ];
 }

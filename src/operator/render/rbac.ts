@@ -25,8 +25,8 @@ export function serviceAccount(place: Place): KubeObject {
   return { apiVersion: "v1", kind: "ServiceAccount", metadata: { ...place } };
 }
 
-export function clusterRole(name: string, rules: readonly Rule[]): KubeObject {
-  return { apiVersion: `${GROUP}/v1`, kind: "ClusterRole", metadata: { name }, rules };
+export function clusterRole(name: string, rules: readonly Rule[], labels?: Record<string, string>): KubeObject {
+  return { apiVersion: `${GROUP}/v1`, kind: "ClusterRole", metadata: { name, ...(labels && { labels }) }, rules };
 }
 
 export function role(place: Place, rules: readonly Rule[]): KubeObject {
@@ -52,6 +52,17 @@ function binding(kind: string, metadata: KubeObject["metadata"], roleRef: object
     metadata: { ...metadata },
     roleRef: { apiGroup: GROUP, ...roleRef },
     subjects: [{ kind: "ServiceAccount", name: account.name, namespace: account.namespace }],
+  };
+}
+
+/** Binds a ClusterRole to every member of a group. */
+export function groupBinding(name: string, roleName: string, group: string): KubeObject {
+  return {
+    apiVersion: `${GROUP}/v1`,
+    kind: "ClusterRoleBinding",
+    metadata: { name },
+    roleRef: { apiGroup: GROUP, kind: "ClusterRole", name: roleName },
+    subjects: [{ apiGroup: GROUP, kind: "Group", name: group }],
   };
 }
 
