@@ -7,7 +7,8 @@ const HEADER = "# Generated from src/api/resources. Do not edit: change the reso
 export function renderGeneratedFiles(): Record<string, string> {
   // Resources share parts (rules, conditions); a manifest must not, so no aliases.
   const documents = customResourceDefinitions().map((crd) =>
-    stringify(crd, { aliasDuplicateObjects: false, lineWidth: 0 }),
+    // kubectl and helm read YAML 1.1, in which a plain `Off` is a boolean.
+    stringify(crd, { aliasDuplicateObjects: false, lineWidth: 0, compat: "yaml-1.1" }),
   );
   return { "manifests/operator-crds.yaml": HEADER + documents.map((document) => `---\n${document}`).join("") };
 }

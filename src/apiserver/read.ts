@@ -62,7 +62,9 @@ export async function get(core: Core, call: Call): Promise<Reply> {
 
 function shaped(value: unknown, wanted: RequestedFormat): Reply {
   if (!wanted.yaml) return { status: 200, body: JSON.stringify(value) };
-  return { status: 200, headers: { "content-type": "application/yaml" }, body: stringify(value) };
+  // kubectl reads YAML 1.1, in which a plain `Off` is a boolean.
+  const body = stringify(value, { compat: "yaml-1.1" });
+  return { status: 200, headers: { "content-type": "application/yaml" }, body };
 }
 
 function tableFor(

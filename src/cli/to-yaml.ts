@@ -3,7 +3,8 @@ import { printable } from "./printable.ts";
 
 /** In a file of its own, so that the library is loaded only for `-o yaml`. */
 export function toYaml(value: unknown): string {
-  const document = new Document(value);
+  // kubectl reads YAML 1.1, in which a plain `Off` is a boolean.
+  const document = new Document(value, { compat: "yaml-1.1" });
   // Quoted, a control character is an escape sequence; plain, it would be itself.
   visit(document, {
     Scalar(_key, node) {

@@ -53,5 +53,7 @@ export function statusReply(status: Status, code = 200): Reply {
 
 function printed(value: unknown, wanted: RequestedFormat, status = 200, headers: Record<string, string> = {}): Reply {
   if (!wanted.yaml) return { status, headers, body: JSON.stringify(value) };
-  return { status, headers: { ...headers, "content-type": "application/yaml" }, body: stringify(value) };
+  // kubectl reads YAML 1.1, in which a plain `Off` is a boolean.
+  const body = stringify(value, { compat: "yaml-1.1" });
+  return { status, headers: { ...headers, "content-type": "application/yaml" }, body };
 }

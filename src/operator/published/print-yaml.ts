@@ -6,8 +6,9 @@ export function printYaml(header: string, documents: readonly unknown[]): string
   return `${comment(header)}${printed.join("")}`;
 }
 
+/** kubectl and helm read YAML 1.1, in which a plain `Off` is a boolean: what the two versions read differently is quoted. */
 export function printDocument(document: unknown): string {
-  return stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 });
+  return stringify(document, { aliasDuplicateObjects: false, lineWidth: 0, compat: "yaml-1.1" });
 }
 
 export function comment(text: string): string {

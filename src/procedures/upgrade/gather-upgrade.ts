@@ -240,7 +240,7 @@ async function chartFacts(
   const kept = service.release ? await releaseValues(client, service.release, signal) : {};
   return {
     tool: (await tools.find(CHART_TOOL)) !== undefined,
-    values: values?.text ?? stringify(kept),
+    values: values?.text ?? stringify(kept, { compat: "yaml-1.1" }),
     chart,
     connection,
   };
