@@ -5,6 +5,7 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   apiserver: "Serve the v3 API",
   "flow-logs": "Collect flow logs",
   "flow-ui": "Serve the flow UI",
+  "pre-delete": "Delete the custom resources before helm removes the operator",
   node: "Run the node agent",
   "node-init": "Prepare a node: mount the BPF file system and cgroup v2",
   "cni-install": "Install the CNI plugin on a node",

@@ -39,6 +39,28 @@ export function readOperatorConfig(env: Env): OperatorConfig {
   });
 }
 
+/** The environment of the pre-delete Job of the chart. */
+interface PreDeleteConfig {
+  /** The operator's, and its own. */
+  namespace: string;
+  timeoutMs: number;
+  version: string;
+}
+
+const TIMEOUT_SECONDS = 240;
+
+export function readPreDeleteConfig(env: Env): PreDeleteConfig {
+  const text = env["TIMEOUT_SECONDS"] || String(TIMEOUT_SECONDS);
+  const seconds = Number(text);
+  if (!Number.isInteger(seconds) || seconds < 1)
+    throw errors.OPERATOR_CONFIG("TIMEOUT_SECONDS", `is "${text}", which is not a number of seconds`);
+  return Object.freeze({
+    namespace: env["NAMESPACE"] || vendorNames.namespaces.operator,
+    timeoutMs: seconds * 1_000,
+    version: env["VENDOR_VERSION"] || INSTALLED_RELEASE,
+  });
+}
+
 function port(env: Env, name: string, usual: number): number {
   const text = env[name];
   if (!text) return usual;

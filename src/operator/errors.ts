@@ -29,6 +29,24 @@ export const errors = defineErrors({
     say: (plurals: string) => `the operator cannot see ${plurals} in the namespace it manages`,
     fix: () => "use Kubernetes 1.21 or later, and the RBAC of the published manifest; see the log of the operator",
   },
+  PRE_DELETE_TIMEOUT: {
+    args: ["seconds", "what"],
+    say: (seconds: number, what: string) => `after ${seconds} seconds the removal still waits for ${what}`,
+    fix: () =>
+      "see kubectl get vendorstatus and the log of the operator, then run helm uninstall again, with a larger uninstall.timeoutSeconds and --timeout if it only needs longer; or vendorctl uninstall",
+  },
+  PRE_DELETE_NO_OPERATOR: {
+    args: ["object", "finalizers"],
+    say: (object: string, finalizers: string) =>
+      `${object} has the finalizers ${finalizers}, and no operator runs that would remove them`,
+    fix: () =>
+      "start the operator (kubectl -n vendor-operator scale deployment vendor-operator --replicas=1) and run helm uninstall again; or vendorctl uninstall, which removes what the operator installed",
+  },
+  PRE_DELETE_STOPPED: {
+    args: ["what"],
+    say: (what: string) => `stopped while the removal waited for ${what}`,
+    fix: () => "run helm uninstall again",
+  },
   KIND_NOT_MANAGED: {
     args: ["kind", "api version"],
     say: (kind: string, apiVersion: string) => `${kind} in ${apiVersion} is not a kind the operator creates`,

@@ -14,6 +14,7 @@ const HOW_TO_RUN = [
   [/kubectl of/, "connect the machine to its package source, then node tools/newer-kubectl.mjs"],
   [/kubectl [\d.]+ has no/, "nothing to do: a newer kubectl runs it"],
   [/no kubectl|needs kubectl/, "apt-get install kubernetes-client"],
+  [/needs helm/, "put helm on the PATH"],
   [/needs etcd/, "apt-get install etcd-server"],
   [/needs iptables/, "apt-get install iptables"],
   [/needs clang/, "apt-get install clang"],

@@ -8,6 +8,7 @@ export const PROGRAMS: ProgramTable = {
   controllers: async () => (await import("../../controllers/program.ts")).controllersProgram,
   apiserver: async () => (await import("../../v3api/program.ts")).apiServerProgram,
   "flow-logs": async () => (await import("../../flows/placeholder.ts")).flowLogsPlaceholder,
+  "pre-delete": async () => (await import("../../operator/pre-delete.ts")).preDeleteProgram,
   "flow-ui": async () => (await import("../../flows/placeholder.ts")).flowUIPlaceholder,
 };
 

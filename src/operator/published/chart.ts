@@ -1,26 +1,41 @@
 import type { Names } from "../../api/names.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
-import { OPERATOR_DEFAULTS, type OperatorSettings, operatorObjects } from "./operator-objects.ts";
-import { comment, printDocument } from "./print-yaml.ts";
+import { customResourceDefinitions } from "../../api/schema/crd.ts";
+import { chartNotes } from "./chart-notes.ts";
+import { chartLabels, template, templatedPod, value, valueInQuotes } from "./chart-template.ts";
+import { chartValues, type ValuesSection } from "./chart-values.ts";
+import { operatorObjects } from "./operator-objects.ts";
+import { preDeleteHook } from "./pre-delete-hook.ts";
+import { comment, printDocument, printYaml } from "./print-yaml.ts";
+import { valuesSchema } from "./values-schema.ts";
 
 /**
- * The chart. Its templates use only `{{ .Values.path }}`, `{{- if .Values.path }}` … `{{- end }}` and `toYaml … | nindent N`: what is printed
- * from tables needs no cleverer language. CRDs are not in it: they are applied first, by themselves, because the package manager never
- * upgrades CRDs it has installed.
+ * The chart. It installs and uninstalls alone: the CRDs are in its `crds/`, which helm creates and never upgrades or deletes, and a
+ * pre-delete hook removes the custom resources while the operator still runs.
  */
 export function chartFiles(version: string, names: Names): Record<string, string> {
-  const dir = `charts/${names.chart.name}`;
-  const objects = operatorObjects(TEMPLATED, names);
+  const sections = chartValues(version, names);
+  const objects = operatorObjects(templatedPod(names), names).map((object) => chartLabels(object, names));
   const rights = objects.filter(({ kind }) => kind !== "Namespace" && kind !== "Deployment");
-  return {
-    [`${dir}/Chart.yaml`]: printDocument(chartDescription(version, names)),
-    [`${dir}/values.yaml`]: valuesFile(version, names),
-    [`${dir}/templates/rights.yaml`]: template(rights),
-    [`${dir}/templates/operator.yaml`]: template(objects.filter(({ kind }) => kind === "Deployment")),
-    [`${dir}/templates/endpoint-map.yaml`]: endpointMapTemplate(names),
-    [`${dir}/templates/custom-resources.yaml`]: customResourcesTemplate(names),
+  const files = {
+    "Chart.yaml": printDocument(chartDescription(version, names)),
+    "values.yaml": valuesFile(sections),
+    "values.schema.json": schemaFile(sections),
+    [`crds/${names.manifests.operatorCrds}`]: printYaml(CRDS_HEADER, customResourceDefinitions(names)),
+    "templates/NOTES.txt": chartNotes(names),
+    "templates/release-namespace.yaml": releaseNamespaceTemplate(names),
+    "templates/rights.yaml": template(rights),
+    "templates/operator.yaml": template(objects.filter(({ kind }) => kind === "Deployment")),
+    "templates/endpoint-map.yaml": endpointMapTemplate(names),
+    "templates/custom-resources.yaml": customResourcesTemplate(names),
+    "templates/pre-delete-hook.yaml": hookTemplate(names),
   };
+  const dir = `charts/${names.chart.name}`;
+  return Object.fromEntries(Object.entries(files).map(([path, text]) => [`${dir}/${path}`, text]));
 }
+
+const CRDS_HEADER =
+  "Generated from src/api/resources. Helm creates these CRDs and never upgrades them: before an upgrade of the release, apply this file.";
 
 function chartDescription(version: string, { chart }: Names): object {
   return {
@@ -34,96 +49,67 @@ function chartDescription(version: string, { chart }: Names): object {
   };
 }
 
-/** A whole value of the chart's, printed as YAML; `template` below finds it by these marks. */
-function value(path: string): string {
-  return `@@${path}@@`;
+/** Rights in the system namespace are bound to the operator's account by name, and vendorctl looks for the operator here. */
+function releaseNamespaceTemplate({ namespaces, chart }: Names): string {
+  const { operator } = namespaces;
+  const refusal = `The operator runs in the namespace ${operator} only. Install with: helm install ${chart.release} CHART --namespace ${operator} --create-namespace`;
+  return `{{- if ne .Release.Namespace "${operator}" }}\n{{- fail "${refusal}" }}\n{{- end }}\n`;
 }
 
-const TEMPLATED: OperatorSettings = {
-  image:
-    "{{ .Values.image.registry }}/{{ .Values.image.path }}/{{ .Values.image.prefix }}vendor:{{ .Values.image.tag }}",
-  resources: value("resources"),
-  tolerations: value("tolerations"),
-  nodeSelector: value("nodeSelector"),
-  dnsPolicy: "{{ .Values.dnsPolicy }}",
-  dnsConfig: value("dnsConfig"),
-  imagePullSecrets: value("imagePullSecrets"),
-};
-
-function template(objects: readonly KubeObject[]): string {
-  const text = objects.map((object) => `---\n${printDocument(object)}`).join("");
-  return text.replace(
-    /^( *)(\w+): "?@@([\w.]+)@@"?$/gm,
-    (_line, indent: string, key: string, path: string) =>
-      `${indent}${key}:\n${indent}  {{- toYaml .Values.${path} | nindent ${indent.length + 2} }}`,
-  );
-}
-
-function endpointMapTemplate({ endpointMap, namespaces }: Names): string {
-  const { name, hostKey, portKey } = endpointMap;
+function endpointMapTemplate(names: Names): string {
+  const { name, hostKey, portKey } = names.endpointMap;
   const map = {
     apiVersion: "v1",
     kind: "ConfigMap",
-    metadata: { name, namespace: namespaces.operator },
-    data: { [hostKey]: "{{ .Values.apiEndpoint.host }}", [portKey]: "{{ .Values.apiEndpoint.port }}" },
+    metadata: { name, namespace: names.namespaces.operator },
+    data: { [hostKey]: valueInQuotes("apiEndpoint.host"), [portKey]: valueInQuotes("apiEndpoint.port") },
   };
-  return `{{- if .Values.apiEndpoint.host }}\n---\n${printDocument(map)}{{- end }}\n`;
+  return onlyIf("apiEndpoint.host", [chartLabels(map, names)]);
 }
 
-function customResourcesTemplate({ groups, kinds, singleton }: Names): string {
-  const resource = (key: string, kind: string) => {
+function onlyIf(path: string, objects: readonly KubeObject[]): string {
+  return `{{- if .Values.${path} }}\n${template(objects)}{{- end }}\n`;
+}
+
+function customResourcesTemplate(names: Names): string {
+  const { groups, kinds, singleton } = names;
+  const resource = (key: string, kind: string, annotations?: Record<string, string>) => {
     const object = {
       apiVersion: groupVersion(groups.operator),
       kind,
-      metadata: { name: singleton },
+      metadata: { name: singleton, ...(annotations ? { annotations } : {}) },
       spec: value(`${key}.spec`),
     };
-    return `{{- if .Values.${key}.enabled }}\n${template([object])}{{- end }}\n`;
+    return onlyIf(`${key}.enabled`, [chartLabels(object, names)]);
   };
   return [
-    resource("installation", kinds.installation.kind),
+    // An upgrade or a rollback of the release must not remove the network; helm uninstall does, by its hook.
+    resource("installation", kinds.installation.kind, { "helm.sh/resource-policy": "keep" }),
     resource("apiServer", kinds.apiServer.kind),
     resource("flowLogs", kinds.flowLogs.kind),
     resource("flowUI", kinds.flowUI.kind),
   ].join("");
 }
 
-function valuesFile(version: string, { variant }: Names): string {
-  const section = (why: string, values: object) => `${comment(why)}${printDocument(values)}\n`;
-  return [
-    section("The image of the operator. The images of what it installs are set in installation.spec.", {
-      image: { registry: "registry.vendor.io", path: "vendor", prefix: "", tag: version },
-    }),
-    section("Image pull secrets of the operator, in its namespace.", { imagePullSecrets: [] }),
-    section(
-      "The API server's stable address, for eBPF: the load balancer's name or a stable IP, and the port in quotes. With a host here, the chart\ncreates the API endpoint ConfigMap; leave it empty if you create it yourself.",
-      { apiEndpoint: { host: "", port: "443" } },
-    ),
-    section("DNS of the operator's pod. In AWS-like clouds set dnsConfig to {nameservers: [169.254.169.253]}.", {
-      dnsPolicy: OPERATOR_DEFAULTS.dnsPolicy,
-      dnsConfig: {},
-    }),
-    section("The operator's pod.", {
-      resources: OPERATOR_DEFAULTS.resources,
-      tolerations: OPERATOR_DEFAULTS.tolerations,
-      nodeSelector: OPERATOR_DEFAULTS.nodeSelector,
-    }),
-    section(
-      "What the operator installs; disable it to create the custom resources yourself. To run eBPF add linuxDataplane: BPF to vendorNetwork.",
-      {
-        installation: {
-          enabled: true,
-          spec: { variant, vendorNetwork: { serviceProxyManagement: "Disabled" } },
-        },
-      },
-    ),
-    section("The aggregated v3 API.", { apiServer: { enabled: true, spec: {} } }),
-    section("Flow logs, and the flow UI, which needs them.", {
-      flowLogs: { enabled: false, spec: {} },
-      flowUI: { enabled: false, spec: {} },
-    }),
-  ]
-    .join("")
-    .trimEnd()
-    .concat("\n");
+function hookTemplate(names: Names): string {
+  const timeoutSeconds = valueInQuotes("uninstall.timeoutSeconds");
+  const hook = preDeleteHook({ ...templatedPod(names), timeoutSeconds }, names);
+  return onlyIf(
+    "uninstall.enabled",
+    hook.map((object) => chartLabels(object, names)),
+  );
+}
+
+function valuesFile(sections: readonly ValuesSection[]): string {
+  const printed = sections.map(({ why, values }) => {
+    const defaults = Object.fromEntries(Object.entries(values).map(([key, each]) => [key, each.default]));
+    return `${comment(why)}${printDocument(defaults)}`;
+  });
+  return printed.join("\n");
+}
+
+function schemaFile(sections: readonly ValuesSection[]): string {
+  const values = sections.flatMap((section) => Object.entries(section.values));
+  const schema = valuesSchema(Object.fromEntries(values.map(([key, each]) => [key, each.schema])));
+  return `${JSON.stringify(schema, undefined, 2)}\n`;
 }

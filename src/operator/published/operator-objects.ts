@@ -24,9 +24,15 @@ export interface OperatorSettings {
   tolerations: unknown;
   nodeSelector: unknown;
   dnsPolicy: string;
+  priorityClassName: string;
   /** None in the manifest: step 4 of the installation adds it where a platform needs it. */
   dnsConfig?: unknown;
   imagePullSecrets?: unknown;
+  affinity?: unknown;
+  podAnnotations?: unknown;
+  /** In addition to the label of the selector. */
+  podLabels?: Readonly<Record<string, string>>;
+  extraEnv?: readonly unknown[];
 }
 
 const HEALTH_PORT = 9440;
@@ -38,6 +44,7 @@ export const OPERATOR_DEFAULTS = {
   nodeSelector: { "kubernetes.io/os": "linux" },
   // The node's own name servers: those of the cluster need the network that is to be installed.
   dnsPolicy: "Default",
+  priorityClassName: CLUSTER_PRIORITY,
 } as const;
 
 /** The operator and everything it needs to start, its Deployment last. */
@@ -69,7 +76,7 @@ function rights(names: Names, place: Place): KubeObject[] {
 
 function operatorDeployment(settings: OperatorSettings, names: Names, place: Place): KubeObject {
   const labels = selectorOf(place.name);
-  const { dnsPolicy, dnsConfig, nodeSelector, tolerations, imagePullSecrets } = settings;
+  const { dnsPolicy, dnsConfig, nodeSelector, tolerations, imagePullSecrets, affinity, podAnnotations } = settings;
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -80,14 +87,18 @@ function operatorDeployment(settings: OperatorSettings, names: Names, place: Pla
       // On the node's network two copies cannot share a node's port.
       strategy: { type: "Recreate" },
       template: {
-        metadata: { labels },
+        metadata: {
+          labels: { ...labels, ...settings.podLabels },
+          ...(podAnnotations ? { annotations: podAnnotations } : {}),
+        },
         spec: {
           serviceAccountName: place.name,
           hostNetwork: true,
           dnsPolicy,
           ...(dnsConfig ? { dnsConfig } : {}),
-          priorityClassName: CLUSTER_PRIORITY,
+          priorityClassName: settings.priorityClassName,
           nodeSelector,
+          ...(affinity ? { affinity } : {}),
           tolerations,
           ...(imagePullSecrets ? { imagePullSecrets } : {}),
           securityContext: RESTRICTED_POD,
@@ -99,12 +110,20 @@ function operatorDeployment(settings: OperatorSettings, names: Names, place: Pla
   };
 }
 
-function operatorContainer({ image, resources }: OperatorSettings, { workloads, endpointMap }: Names): object {
+function operatorContainer(
+  { image, resources, extraEnv = [] }: OperatorSettings,
+  { workloads, endpointMap }: Names,
+): object {
   return {
     name: workloads.operator,
     image,
     command: ["vendor", "operator"],
-    env: [...POD_IDENTITY, ...variable("HEALTH_HOST", HEALTH_ON_NODE), ...variable("HEALTH_PORT", HEALTH_PORT)],
+    env: [
+      ...POD_IDENTITY,
+      ...variable("HEALTH_HOST", HEALTH_ON_NODE),
+      ...variable("HEALTH_PORT", HEALTH_PORT),
+      ...extraEnv,
+    ],
     // The API server's real address, if it is configured: step 2 of the installation.
     envFrom: [{ configMapRef: { name: endpointMap.name, optional: true } }],
     ports: [containerPort("health", HEALTH_PORT)],

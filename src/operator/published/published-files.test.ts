@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import { renderGeneratedFiles as crds } from "../../api/generated-files.ts";
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { VERSION } from "../../api/tables/release.ts";
@@ -7,7 +8,6 @@ import { validateObject } from "../../api/validation/validate.ts";
 import { imageFor } from "../render/image.ts";
 import { manifestVariants } from "./manifest-variants.ts";
 import { renderGeneratedFiles } from "./published-files.ts";
-import { renderTemplate, withValues } from "./testing-chart.fixture.ts";
 
 const files = renderGeneratedFiles();
 const { manifests, ready } = vendorNames;
@@ -173,68 +173,13 @@ describe("the mesh's injector maps", () => {
   });
 });
 
-describe("the chart", () => {
-  const chart = (path: string) => fileText(`charts/vendor-operator/${path}`);
-  const templates = Object.keys(files).filter((path) => path.startsWith("charts/vendor-operator/templates/"));
-  const install = (set: Parameters<typeof withValues>[1]) => {
-    const values = withValues(chart("values.yaml"), set);
-    return templates.flatMap((path) => documents(renderTemplate(fileText(path), values)));
-  };
-  const spec = (objects: KubeObject[]) =>
-    (objects.find(({ kind }) => kind === "Deployment") as Workload).spec.template.spec as unknown as Record<
-      string,
-      unknown
-    >;
+describe("every published file", () => {
+  const published = Object.entries({ ...crds(), ...files }).filter(
+    ([path]) => path.endsWith(".yaml") && !path.includes("/templates/"),
+  );
 
-  it("has the version of the product, and no CRDs", () => {
-    expect(parse(chart("Chart.yaml"))).toMatchObject({
-      name: "vendor-operator",
-      version: VERSION,
-      appVersion: VERSION,
-    });
-    expect(install(() => {}).filter(({ kind }) => kind === "CustomResourceDefinition")).toEqual([]);
-  });
-
-  it("installs with its own values what the manifest and the custom resources install", () => {
-    const objects = install(() => {});
-    const wanted = [...manifest(manifests.operator), ...manifest(manifests.customResources)];
-    expect(names(objects).sort()).toEqual(
-      names(wanted)
-        .filter((name) => !name.startsWith("Namespace"))
-        .sort(),
-    );
-    for (const object of objects) {
-      const same = wanted.find(
-        (other) => names([other])[0] === names([object])[0] && other.metadata.namespace === object.metadata.namespace,
-      );
-      const { dnsConfig: _dns, imagePullSecrets: _pull, ...pod } = object.kind === "Deployment" ? spec([object]) : {};
-      if (object.kind === "Deployment") expect(pod).toEqual(spec([same as KubeObject]));
-      else expect(object).toEqual(same);
-    }
-  });
-
-  it("writes the endpoint map, patches the operator's DNS and takes another image, when it is told to", () => {
-    const objects = install((values) => {
-      values.apiEndpoint = { host: "api.example.test", port: "6443" };
-      values.dnsConfig = { nameservers: ["169.254.169.253"] };
-      values.image.registry = "mirror.example.test";
-    });
-    expect(objects.find(({ metadata }) => metadata.name === "orchestrator-services-endpoint")).toMatchObject({
-      metadata: { namespace: "vendor-operator" },
-      data: { ORCHESTRATOR_SERVICE_HOST: "api.example.test", ORCHESTRATOR_SERVICE_PORT: "6443" },
-    });
-    expect(spec(objects)).toMatchObject({
-      dnsConfig: { nameservers: ["169.254.169.253"] },
-      containers: [{ image: imageFor({ registry: "mirror.example.test" }, VERSION) }],
-    });
-  });
-
-  it("leaves the custom resources to whoever disables them, and adds those that are asked for", () => {
-    const kinds = (set: Parameters<typeof withValues>[1]) =>
-      install(set)
-        .filter(({ apiVersion }) => apiVersion === "operator.vendor.io/v1")
-        .map(({ kind }) => kind);
-    expect(kinds((values) => Object.assign(values.installation, { enabled: false }))).toEqual(["APIServer"]);
-    expect(kinds((values) => Object.assign(values.flowLogs, { enabled: true }))).toContain("FlowLogs");
+  it.each(published)("%s reads the same in YAML 1.1, which kubectl and helm read, and in YAML 1.2", (_path, text) => {
+    const read = (version: "1.1" | "1.2") => parseAllDocuments(text, { version }).map((each) => each.toJS() as unknown);
+    expect(read("1.1")).toEqual(read("1.2"));
   });
 });

@@ -1,3 +1,4 @@
+import type { Names } from "../../../api/names.ts";
 import { INSTALLED_RELEASE } from "../../../api/tables/version-gates.ts";
 import type { ApplyManifestInputs } from "../../actions/objects/apply-manifest.ts";
 import { nameOf } from "../../actions/objects/target.ts";
@@ -22,6 +23,11 @@ export interface InstallFiles {
 }
 
 export const CHART_TOOL = "helm";
+
+/** Earlier steps have deleted the custom resources, which is all that the hook of the chart does: no pod must start for it. */
+export function withoutHooks({ dialect }: Names): string[] {
+  return dialect === "vendor" ? ["--no-hooks"] : [];
+}
 
 /** What a plan knows of the chart tool. */
 interface ChartInputs {
@@ -109,6 +115,6 @@ function chartCommands(
       ...dns,
       ...connection,
     ],
-    back: ["uninstall", release, "--namespace", namespace, "--wait", ...connection],
+    back: ["uninstall", release, "--namespace", namespace, "--wait", ...withoutHooks(names), ...connection],
   };
 }

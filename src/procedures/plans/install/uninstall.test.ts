@@ -125,11 +125,11 @@ describe("uninstall", () => {
     const step = (chartTool: boolean) => plan(seen, { chartTool }).steps.find(({ id }) => id === "remove-operator");
     expect(step(true)).toMatchObject({
       action: "run-tool",
-      inputs: { args: ["uninstall", "mine", "--namespace", "vendor-operator", "--wait"] },
+      inputs: { args: ["uninstall", "mine", "--namespace", "vendor-operator", "--wait", "--no-hooks"] },
     });
     expect(step(false)).toMatchObject({
       action: "wait-outside",
-      inputs: { tell: ["helm uninstall mine --namespace vendor-operator --wait"] },
+      inputs: { tell: ["helm uninstall mine --namespace vendor-operator --wait --no-hooks"] },
     });
   });
 

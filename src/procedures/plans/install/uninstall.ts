@@ -12,7 +12,7 @@ import { errors } from "../plan-errors.ts";
 import { deleteObjectStep, runToolStep, type StepText, step, waitOutsideStep } from "../steps.ts";
 import { operatorHandles } from "../switch/switch.ts";
 import { manifestObjects } from "./edit-manifest.ts";
-import { CHART_TOOL, type ReadFile } from "./install-operator.ts";
+import { CHART_TOOL, type ReadFile, withoutHooks } from "./install-operator.ts";
 
 export interface UninstallInputs {
   removeCrds: boolean;
@@ -120,7 +120,15 @@ function chartStep(
   { chartTool, connection = [] }: UninstallInputs,
 ): Step {
   const release = service.release ?? { name: names.chart.release, namespace: names.namespaces.operator };
-  const args = ["uninstall", release.name, "--namespace", release.namespace, "--wait", ...connection];
+  const args = [
+    "uninstall",
+    release.name,
+    "--namespace",
+    release.namespace,
+    "--wait",
+    ...withoutHooks(names),
+    ...connection,
+  ];
   const until = [{ target: operatorTarget(names), exists: false } as const];
   const reversible = "Helm deletes the record of the release; vendorctl install --method chart installs it again";
   const command = `${CHART_TOOL} ${args.join(" ")}`;

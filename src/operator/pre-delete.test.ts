@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { KubeObject } from "../api/object.ts";
+import { StatusError } from "../api/status.ts";
+import type { Client } from "../cluster/client.ts";
+import { DEPLOYMENTS, NAMESPACES } from "../cluster/kinds.ts";
+import { systemClock } from "../kit/clock.ts";
+import { silentLog } from "../kit/log.ts";
+import { storedKind } from "./managed-kinds.ts";
+import { removeCustomResources } from "./pre-delete.ts";
+import { type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
+
+const OPERATOR = { namespace: "vendor-operator", name: "vendor-operator" };
+
+let lab: OperatorLab;
+let stop: AbortController;
+beforeEach(async () => {
+  lab = await operatorLab();
+  stop = new AbortController();
+});
+afterEach(() => lab.stop());
+
+const remove = (options: { client?: Client; timeoutMs?: number } = {}) =>
+  removeCustomResources({
+    client: lab.kubectl,
+    clock: systemClock,
+    log: silentLog,
+    signal: stop.signal,
+    namespace: OPERATOR.namespace,
+    timeoutMs: 60_000,
+    ...options,
+  });
+
+/** Of its own, because the operator of the lab is a program without a Deployment. */
+async function deployment(replicas: number): Promise<void> {
+  const labels = { "k8s-app": OPERATOR.name };
+  const object: KubeObject = {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: OPERATOR,
+    spec: {
+      replicas,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: "operator", image: "vendor" }] } },
+    },
+  };
+  await lab.kubectl.apply(DEPLOYMENTS, object, { fieldManager: "test", force: true });
+}
+
+async function install(): Promise<void> {
+  lab.startOperator();
+  await lab.installation();
+  await lab.request("apiServer");
+  for (const part of ["network", "ippools", "apiserver"]) await lab.untilStatus(part, "Available");
+}
+
+const left = async () =>
+  (await Promise.all((["installation", "apiServer"] as const).map((noun) => lab.get(storedKind(noun), { name: "default" }))))
+    .filter((object) => object !== undefined)
+    .map(({ kind }) => kind);
+
+describe("before helm deletes the operator", () => {
+  it("the custom resources are deleted, and the operator has removed what it installed", async () => {
+    await deployment(1);
+    await install();
+    await remove();
+    expect(await left()).toEqual([]);
+    expect(await lab.get(NAMESPACES, { name: "vendor-system" })).toBeUndefined();
+    await remove();
+  });
+
+  it("a server that is out of reach for a moment is asked again", async () => {
+    await deployment(1);
+    await install();
+    let refused = 0;
+    const client: Client = {
+      ...lab.kubectl,
+      get: (...args) => {
+        refused += 1;
+        if (refused % 2 === 1) return Promise.reject(new StatusError(503, "ServiceUnavailable", "busy"));
+        return lab.kubectl.get(...args);
+      },
+    };
+    await remove({ client });
+    expect(await left()).toEqual([]);
+    expect(refused).toBeGreaterThan(2);
+  });
+
+  it("nothing is deleted while no operator would remove the finalizers", async () => {
+    await deployment(0);
+    await install();
+    await expect(remove()).rejects.toMatchObject({ code: "PRE_DELETE_NO_OPERATOR" });
+    const found = await lab.get<KubeObject>(storedKind("apiServer"), { name: "default" });
+    expect(found?.metadata.deletionTimestamp).toBeUndefined();
+  });
+
+  it("a limit and a stop end with a failure that names what it waited for, because success would let helm go on", async () => {
+    await deployment(1);
+    const kind = storedKind("installation");
+    const apiVersion = `${kind.group}/${kind.version}`;
+    const metadata = { name: "default", finalizers: ["example.test/mine"] };
+    await lab.kubectl.create(kind, { apiVersion, kind: kind.kind, metadata, spec: { variant: "OpenSource" } });
+    const named = expect.stringContaining("Installation default to be deleted") as string;
+    await expect(remove({ timeoutMs: 1 })).rejects.toMatchObject({ code: "PRE_DELETE_TIMEOUT", message: named });
+    stop.abort();
+    await expect(remove()).rejects.toMatchObject({ code: "PRE_DELETE_STOPPED", message: named });
+    await lab.kubectl.patch(kind, metadata, { type: "merge", patch: { metadata: { finalizers: null } } });
+  });
+});
