@@ -53,10 +53,11 @@ async function install(): Promise<void> {
   for (const part of ["network", "ippools", "apiserver"]) await lab.untilStatus(part, "Available");
 }
 
-const left = async () =>
-  (await Promise.all((["installation", "apiServer"] as const).map((noun) => lab.get(storedKind(noun), { name: "default" }))))
-    .filter((object) => object !== undefined)
-    .map(({ kind }) => kind);
+async function left(): Promise<string[]> {
+  const kinds = (["installation", "apiServer"] as const).map(storedKind);
+  const found = await Promise.all(kinds.map((kind) => lab.get(kind, { name: "default" })));
+  return found.flatMap((object) => (object ? [object.kind] : []));
+}
 
 describe("before helm deletes the operator", () => {
   it("the custom resources are deleted, and the operator has removed what it installed", async () => {

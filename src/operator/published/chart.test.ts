@@ -53,12 +53,13 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Without a cluster, helm takes the version it was built with. */
-const KUBERNETES = ["--kube-version", "1.31.0"];
+const helmTemplate = (...args: string[]) =>
+  helm("template", "vendor", join(folder, CHART), "--kube-version", "1.31.0", ...args);
 
 function byHelm(values: ChartValues): string {
   const file = join(folder, "values.json");
   writeFileSync(file, JSON.stringify(values));
-  const made = helm("template", "vendor", join(folder, CHART), ...KUBERNETES, "--namespace", "vendor-operator", "--values", file);
+  const made = helmTemplate("--namespace", "vendor-operator", "--values", file);
   if (made.status !== 0) throw new Error(made.stderr);
   return made.stdout;
 }
@@ -277,8 +278,6 @@ describe("the schema of the values", () => {
 });
 
 describe.skipIf(!withHelm)(`helm with the chart${withHelm ? "" : " (needs helm)"}`, () => {
-  const template = (...args: string[]) => helm("template", "vendor", join(folder, CHART), ...KUBERNETES, "-n", "vendor-operator", ...args);
-
   it("finds no fault in it", () => {
     const { status, stdout } = helm("lint", "--strict", join(folder, CHART), "--namespace", "vendor-operator");
     expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringContaining("0 chart(s) failed") });
@@ -292,14 +291,14 @@ describe.skipIf(!withHelm)(`helm with the chart${withHelm ? "" : " (needs helm)"
     ["whisker.enabled=true", "whisker"],
     ["podLabels.k8s-app=other", "podLabels"],
   ])("refuses --set %s", (value, named) => {
-    const { status, stderr } = template("--set", value);
+    const { status, stderr } = helmTemplate("--namespace", "vendor-operator", "--set", value);
     expect(status).toBe(1);
     expect(stderr).toContain("values don't meet the specifications of the schema");
     expect(stderr).toContain(named);
   });
 
   it("refuses another namespace", () => {
-    const { status, stderr } = helm("template", "vendor", join(folder, CHART), ...KUBERNETES, "--namespace", "net");
+    const { status, stderr } = helmTemplate("--namespace", "net");
     expect({ status, stderr }).toEqual({
       status: 1,
       stderr: expect.stringContaining("runs in the namespace vendor-operator only"),

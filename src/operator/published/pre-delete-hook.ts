@@ -2,6 +2,7 @@ import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { selectorOf } from "../render/control-plane.ts";
 import { POD_IDENTITY } from "../render/environment.ts";
+import { platformOf } from "../render/platform.ts";
 import { BRIEF_RESOURCES, RESTRICTED_CONTAINER, RESTRICTED_POD } from "../render/pod-parts.ts";
 import {
   clusterRole,
@@ -40,6 +41,7 @@ function hooked(object: KubeObject, weight: string): KubeObject {
 
 function rightsOf({ groups, kinds, singleton, workloads }: Names, place: Place): KubeObject[] {
   const { group } = groups.operator;
+  const { constraints } = platformOf("openshift");
   const deleted = [kinds.installation, kinds.apiServer, kinds.flowLogs, kinds.flowUI].map(({ plural }) => plural);
   return [
     clusterRole(place.name, [
@@ -47,7 +49,13 @@ function rightsOf({ groups, kinds, singleton, workloads }: Names, place: Place):
       rule(group, [kinds.status.plural], ["list"]),
     ]),
     clusterRoleBinding(place.name, place.name, place),
-    role(place, [rule("apps", ["deployments"], ["get"], [workloads.operator])]),
+    role(place, [
+      rule("apps", ["deployments"], ["get"], [workloads.operator]),
+      // Of the platform's own constraints only this one admits the node's network with a fixed user, as for the operator.
+      ...(constraints
+        ? [rule("security.openshift.io", ["securitycontextconstraints"], ["use"], [constraints.privileged])]
+        : []),
+    ]),
     roleBinding(place, { kind: "Role", name: place.name }, place),
   ];
 }
