@@ -50,7 +50,7 @@ for (const { by, skip, open } of TOOLS) {
 
     it("is not uninstalled while no operator runs: the Job fails with the reason, and the operator stays", async () => {
       await scale(0);
-      await expect(release.uninstall()).rejects.toThrow(/vendor-operator-pre-delete failed: BackoffLimitExceeded/);
+      await expect(release.uninstall()).rejects.toThrow(/vendor-operator-pre-delete.* [Ff]ailed/);
       const { items } = await cluster.client.list<KubeObject>(PODS, {
         namespace: OPERATOR.namespace,
         labelSelector: "k8s-app=vendor-operator-pre-delete",
