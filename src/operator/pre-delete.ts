@@ -12,8 +12,13 @@ import { readPreDeleteConfig } from "./config.ts";
 import { errors } from "./errors.ts";
 import { objectName, storedKind } from "./managed-kinds.ts";
 
-/** What runs on the network goes before the network. */
-const ORDER: readonly Noun[] = ["flowUI", "flowLogs", "apiServer", "installation"];
+/** What runs on the network goes before the network. `parts` are the names of the statuses that tell how far the removal is. */
+const ORDER: readonly { noun: Noun; parts: readonly string[] }[] = [
+  { noun: "flowUI", parts: [vendorNames.statuses.flowUI] },
+  { noun: "flowLogs", parts: [vendorNames.statuses.flowLogs] },
+  { noun: "apiServer", parts: [vendorNames.statuses.apiServer] },
+  { noun: "installation", parts: [vendorNames.statuses.network, vendorNames.statuses.ipPools] },
+];
 const POLL_MS = 1_000;
 
 interface Removal {
@@ -44,10 +49,11 @@ export const preDeleteProgram: Program = async ({ env, log, signal, transport })
 export async function removeCustomResources(removal: Removal): Promise<void> {
   const { clock, log, signal, timeoutMs } = removal;
   const limit = clock.now() + timeoutMs;
-  for (const kind of ORDER.map(storedKind)) {
+  for (const { noun, parts } of ORDER) {
+    const kind = storedKind(noun);
     let reported: string | undefined;
     for (;;) {
-      const waitingFor = await retryable(() => deleteOne(removal, kind));
+      const waitingFor = await retryable(() => deleteOne(removal, kind, parts));
       if (waitingFor === undefined) break;
       if (waitingFor !== reported) log.info({}, `waiting for ${waitingFor}`);
       reported = waitingFor;
@@ -72,7 +78,11 @@ async function retryable(attempt: () => Promise<string | undefined>): Promise<st
 }
 
 /** What is waited for; undefined when the resource is gone. */
-async function deleteOne({ client, namespace }: Removal, kind: ResourceKind): Promise<string | undefined> {
+async function deleteOne(
+  { client, namespace }: Removal,
+  kind: ResourceKind,
+  parts: readonly string[],
+): Promise<string | undefined> {
   const ref = { name: vendorNames.singleton };
   const live = await read(client, kind, ref);
   if (live === undefined) return undefined;
@@ -88,7 +98,7 @@ async function deleteOne({ client, namespace }: Removal, kind: ResourceKind): Pr
         if (!isConflict(error) && !isNotFound(error)) throw error;
       });
   }
-  return [`${objectName(live)} to be deleted`, ...(await reasons(client))].join("; ");
+  return [`${objectName(live)} to be deleted`, ...(await reasons(client, parts))].join("; ");
 }
 
 /** A Deployment without replicas removes nothing, and no finalizer. */
@@ -98,9 +108,10 @@ async function operatorRuns(client: Client, namespace: string): Promise<boolean>
 }
 
 /** What the operator reports of the removal. */
-async function reasons(client: Client): Promise<string[]> {
+async function reasons(client: Client, parts: readonly string[]): Promise<string[]> {
   const { items } = await client.list<KubeObject>(storedKind("status"));
   return items.flatMap(({ metadata, status }) => {
+    if (!parts.includes(metadata.name)) return [];
     const { conditions } = (status ?? {}) as { conditions?: Condition[] };
     const found = ["Degraded", "Progressing"]
       .map((type) => findCondition(conditions, type))

@@ -14,7 +14,7 @@ const ROOT = [
 
 const CLUSTER = [
   "test/{apiserver,cli,contract,controllers,crash,docs,kubectl,local,operator,procedures,v3api}/**/*.test.ts",
-  "src/operator/{faults,install,ip-pools,refusals,removal,switch}.test.ts",
+  "src/operator/{faults,install,ip-pools,pre-delete,refusals,removal,switch}.test.ts",
   "src/{local/installed/seed-installed,procedures/run/cut}.test.ts",
   "tools/{containerfile,test-run/whole-run}.test.mjs",
   // Plain calculations, but on thousands of random inputs.

@@ -213,7 +213,11 @@ for (const { by, render, skip } of RENDERERS) {
 
 describe("the chart", () => {
   it("has the version of the product, and the CRDs that are published", () => {
-    expect(parse(chart("Chart.yaml"))).toMatchObject({ name: "vendor-operator", version: VERSION, appVersion: VERSION });
+    expect(parse(chart("Chart.yaml"))).toMatchObject({
+      name: "vendor-operator",
+      version: VERSION,
+      appVersion: VERSION,
+    });
     expect(documents(chart("crds/operator-crds.yaml"))).toEqual(
       JSON.parse(JSON.stringify(customResourceDefinitions())) as unknown,
     );

@@ -60,7 +60,8 @@ function apply(words: readonly string[], last: readonly unknown[], scope: object
   const args = [...rest.map((word) => operand(word, scope)), ...last];
   const call = FUNCTIONS[name];
   if (call) return call(...args);
-  if (rest.length > 0 || last.length > 0) throw new Error(`the chart says ${name}, which this test does not understand`);
+  if (rest.length > 0 || last.length > 0)
+    throw new Error(`the chart says ${name}, which this test does not understand`);
   return operand(name, scope);
 }
 

@@ -14,7 +14,16 @@ export function valuesSchema(values: Readonly<Record<string, Schema>>): JsonSche
   };
 }
 
-const KEPT = ["description", "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"] as const;
+const KEPT = [
+  "description",
+  "pattern",
+  "minLength",
+  "maxLength",
+  "minimum",
+  "maximum",
+  "minItems",
+  "maxItems",
+] as const;
 
 /** From the dialect of CRDs. A field that an object does not list is refused: the API server would drop it. */
 function jsonSchema(schema: Schema): JsonSchema {
