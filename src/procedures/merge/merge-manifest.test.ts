@@ -142,7 +142,7 @@ const SURVIVES: readonly (readonly [
     "a plugin of their own",
     [['"mtu": 0\n        }', '"mtu": 0\n        },\n        { "type": "bandwidth" }']],
     (m) => JSON.parse(data(m)["cni_network_config"]!).plugins.map((plugin: { type: string }) => plugin.type),
-    ["vendor", "portmap", "bandwidth"],
+    ["vendor", "bandwidth"],
   ],
   [
     "an extra key of the settings",
