@@ -24,10 +24,11 @@ export function commandLine(argv: readonly string[]): string {
       if (word === flag) at += ASIDE[flag] ?? 0;
     } else kept.push(word);
   }
-  // The first word that is no flag, or a flag's value, is the command; `plan` and `diff` stand before it.
-  const first = kept.findIndex((word) => word === "plan" || word === "diff");
-  const words =
-    first >= 0 && kept.slice(0, first).every((word) => word.startsWith("-")) ? kept.toSpliced(first, 1) : kept;
+  // The first word that is no flag, or a flag's value, is the command; `plan`, `diff` and `auth can-i` stand before it.
+  const first = kept.findIndex((word) => word === "plan" || word === "diff" || word === "auth");
+  const asked = kept[first] === "auth" ? 2 : 1;
+  const isFirst = first >= 0 && kept.slice(0, first).every((word) => word.startsWith("-"));
+  const words = isFirst ? kept.toSpliced(first, asked).filter((word) => asked === 1 || word !== "--list") : kept;
   return ["vendorctl", ...words.map(quoted)].join(" ");
 }
 

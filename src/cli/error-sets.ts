@@ -28,6 +28,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "procedures/canary/errors.ts": () => import("../procedures/canary/errors.ts"),
   "procedures/actions/errors.ts": () => import("../procedures/actions/errors.ts"),
   "procedures/plans/plan-errors.ts": () => import("../procedures/plans/plan-errors.ts"),
+  "procedures/rights/errors.ts": () => import("../procedures/rights/errors.ts"),
   "procedures/observe/errors.ts": () => import("../procedures/observe/errors.ts"),
   "procedures/run/errors.ts": () => import("../procedures/run/errors.ts"),
   "procedures/migrations/errors.ts": () => import("../procedures/migrations/errors.ts"),

@@ -56,6 +56,12 @@ export const errors = defineErrors({
     say: (count: number) => `${count} ${count === 1 ? "change is" : "changes are"} pending`,
     exitCode: EXIT.changesPending,
   },
+  CAN_I_NOT: {
+    args: ["count"],
+    say: (count: number) => `${count} ${count === 1 ? "right is" : "rights are"} missing`,
+    fix: () => "have an administrator apply the role that vendorctl auth can-i --list -o yaml prints for the command",
+    exitCode: EXIT.failed,
+  },
   FILE_NOT_READ: {
     args: ["flag", "file", "why"],
     say: (flag: string, file: string, why: string) => `${flag}: ${file} could not be read: ${why}`,

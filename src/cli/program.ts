@@ -1,5 +1,6 @@
 import { Command, Option } from "commander";
 import { VERSION } from "../api/tables/release.ts";
+import { addAuthCommands } from "./commands/auth/auth.command.ts";
 import { addCheckCommand, addStatusCommands } from "./commands/check/check.command.ts";
 import { addClusterCommands } from "./commands/cluster/cluster.command.ts";
 import {
@@ -42,6 +43,7 @@ export function buildProgram(world: CliContext): Command {
       const command = args.at(-1) as Command;
       const flags = program.opts<GlobalFlags>();
       refuseFormat(command.name(), flags.output);
+      refuseIntent(command, world.intent);
       const action = await load();
       await action({ ...world, flags }, command.opts<never>(), args[0] as string);
     };
@@ -67,6 +69,7 @@ export function buildProgram(world: CliContext): Command {
 }
 
 function addOtherCommands(program: Command, world: CliContext, start: Start): void {
+  addAuthCommands(program, world);
   document(program.command("explain"), {
     short: "Explain an error or check code, offline",
     examples: [["Explain the code at the end of an error", "vendorctl explain KUBECONFIG_MISSING"]],
@@ -113,6 +116,24 @@ function refuseFormat(command: string, output: GlobalFlags["output"]): void {
   const commands = FORMS_OF[output];
   if (!commands || commands.includes(command)) return;
   throw errors.USAGE(`-o ${output} is for ${commands.join(", ")}, not for ${command}`, "use table, json or yaml");
+}
+
+/** Commands that know how to be asked for something else than to run. Any other would simply run. */
+const PLANNED = ["install", "switch", "proxy", "upgrade", "migrate", "flows", "uninstall", "apply"];
+const INTENDED: Readonly<Record<NonNullable<CliContext["intent"]>, readonly string[]>> = {
+  plan: PLANNED,
+  diff: PLANNED,
+  "can-i": [...PLANNED, "resume", "rollback", "check"],
+  "can-i --list": [...PLANNED, "resume", "rollback", "check"],
+};
+
+function refuseIntent(command: Command, intent: CliContext["intent"]): void {
+  if (intent === undefined) return;
+  const name = command.parent?.parent ? command.parent.name() : command.name();
+  const known = INTENDED[intent];
+  if (known.includes(name)) return;
+  const asked = intent.startsWith("can-i") ? `auth ${intent}` : intent;
+  throw errors.USAGE(`${asked} is not for ${name}`, `use it for ${known.join(", ")}`);
 }
 
 function addGlobalFlags(program: Command, world: CliContext): void {

@@ -4,7 +4,7 @@ import type { CliConfig } from "./config.ts";
 import type { Styled } from "./printable.ts";
 
 /** What the commands that change a cluster are asked for, where it is not to do it. */
-type Intent = "plan" | "diff";
+type Intent = "plan" | "diff" | "can-i" | "can-i --list";
 
 export const NAME_SETS = ["vendor", "calico"] as const;
 type NameSetName = (typeof NAME_SETS)[number];

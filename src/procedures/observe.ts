@@ -1,10 +1,12 @@
 import type { Names } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
+import { StatusError } from "../api/status.ts";
 import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
 import { detectClusterKind } from "../api/tables/detect-cluster-kind.ts";
 import { VERSION } from "../api/tables/release.ts";
 import type { Client } from "../cluster/client.ts";
 import { statusError } from "../cluster/failures.ts";
+import { CodedError } from "../kit/errors.ts";
 import { clusterFacts, kindOf } from "./cluster-facts.ts";
 import type { Observation, SeenKind, SeenV3 } from "./observation.ts";
 import { type ClusterObjects, readCluster } from "./observe/cluster-objects.ts";
@@ -18,6 +20,10 @@ import { seeProxy } from "./observe/see-proxy.ts";
 import { seeService } from "./observe/see-service.ts";
 import { seeUnsupported } from "./observe/see-unsupported.ts";
 import { ownedThroughV3 } from "./owned-through-v3.ts";
+import { missingRights } from "./rights/missing-rights.ts";
+import { observationRights, ownedRights } from "./rights/observation-rights.ts";
+import { rightsMissing } from "./rights/require-rights.ts";
+import type { Right } from "./rights/right.ts";
 
 export interface ObserveOptions {
   /** The API server's address as the kubeconfig has it. */
@@ -26,6 +32,8 @@ export interface ObserveOptions {
   kind?: ClusterKind;
   /** Also what is owned through v3 resources, which means reading the metadata of every kind there is. */
   owned?: boolean;
+  /** The words of the command that observes, for the role to ask an administrator for. */
+  command?: string;
   signal?: AbortSignal;
 }
 
@@ -36,9 +44,28 @@ export async function observe(client: Client, names: Names, options: ObserveOpti
     readCluster(reader, names),
     serverVersion(client, options.signal),
     options.owned ? ownedThroughV3(client, names, options) : undefined,
-  ]);
+  ]).catch(async (error: unknown) => {
+    throw (await everyMissingRight(client, names, options, error)) ?? error;
+  });
   const server = { version, ...(hostAndPort(options.server) ?? { host: "", port: "" }) };
   return { ...describe(seen, names, server, options.kind), ...(owned ? { owned } : {}) };
+}
+
+/** Where one right is missing others may be: they are named together, not one after the other. */
+async function everyMissingRight(
+  client: Client,
+  names: Names,
+  { owned, command = "", signal }: ObserveOptions,
+  error: unknown,
+): Promise<Error | undefined> {
+  const forbidden = error instanceof StatusError && error.code === 403;
+  if (!forbidden && !(error instanceof CodedError && error.code === "OBSERVE_FORBIDDEN")) return undefined;
+  const served = await client.resources();
+  const isServed = ({ group, resource }: Right) =>
+    resource === "*" || served.some((one) => one.group === group && one.plural === resource);
+  const rights = [...observationRights(names), ...(owned ? ownedRights() : [])].filter(isServed);
+  const missing = await missingRights(client, rights, signal);
+  return missing.length === 0 ? undefined : rightsMissing(missing, command);
 }
 
 function describe(

@@ -44,6 +44,9 @@ const IN_NAMESPACES: readonly ResourceKind[] = [
   DEPLOYMENTS,
 ];
 
+/** The same, for who needs to know what is listed. */
+export const SERVICE_KINDS = { clusterWide: CLUSTER_WIDE, inNamespaces: IN_NAMESPACES } as const;
+
 const LISTS_AT_ONCE = 8;
 
 /**

@@ -34,7 +34,7 @@ import { saveService } from "./save-service.ts";
 import { verifyVersion } from "./verify-version.ts";
 
 /** Every action a step can name. A name is kept for good: journals and saved plans have it. */
-export const ACTIONS: Readonly<Record<string, Action>> = {
+const all = {
   "apply-objects": applyObjects,
   "delete-object": deleteObject,
   "merge-patch": mergePatch,
@@ -68,4 +68,9 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   "release-nodes": releaseNodes,
   "start-canary": startCanary,
   "stop-canary": stopCanary,
-};
+} satisfies Readonly<Record<string, Action>>;
+
+export type ActionName = keyof typeof all;
+
+/** By any text: a journal or a saved plan may name an action of a newer release. */
+export const ACTIONS: Readonly<Record<string, Action>> = all;

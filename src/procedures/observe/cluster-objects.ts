@@ -58,7 +58,8 @@ const V3_NOUNS = [
   "tier",
   "profile",
 ] as const;
-export type ObservedNoun = (typeof OPERATOR_NOUNS)[number] | (typeof V3_NOUNS)[number];
+export const OBSERVED_NOUNS = [...OPERATOR_NOUNS, ...V3_NOUNS] as const;
+export type ObservedNoun = (typeof OBSERVED_NOUNS)[number];
 
 const NAMESPACED: readonly Noun[] = ["networkPolicy"];
 
@@ -116,7 +117,7 @@ async function readOurs(
   defined: ReadonlySet<string>,
   served: boolean,
 ): Promise<Record<ObservedNoun, KubeObject[]>> {
-  const lists = [...OPERATOR_NOUNS, ...V3_NOUNS].map(async (noun) => {
+  const lists = OBSERVED_NOUNS.map(async (noun) => {
     const stored = storedKindOf(names, noun);
     if (defined.has(`${stored.plural}.${stored.group}`)) return [noun, await reader.list(stored)] as const;
     // With another datastore the definitions are nowhere, and the API in front of it may still be there.

@@ -13,6 +13,7 @@ import { withCluster } from "../../connect.ts";
 import { errors } from "../../errors.ts";
 import { nameSet } from "../../name-set.ts";
 import type { Session } from "../../session.ts";
+import { canIRead, isCanI } from "../auth/can-i.ts";
 import { type CheckReport, printChecks } from "./check.print.ts";
 
 interface CheckFlags {
@@ -26,6 +27,7 @@ interface CheckFlags {
 }
 
 export async function check(session: Session, flags: CheckFlags): Promise<void> {
+  if (isCanI(session)) return await withCluster(session, (client, signal) => canIRead(session, client, signal));
   const purpose = purposeOf(flags);
   const suppress = flags.suppress ?? [];
   const unknown = suppress.find((code) => !CHECKS.some((one) => one.code === code));

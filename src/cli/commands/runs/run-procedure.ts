@@ -10,6 +10,8 @@ import type { Observation } from "../../../procedures/observation.ts";
 import { observe } from "../../../procedures/observe.ts";
 import type { OtherTools } from "../../../procedures/other-tools.ts";
 import type { Plan, Procedure } from "../../../procedures/plan.ts";
+import { namesOf, planRights } from "../../../procedures/rights/plan-rights.ts";
+import { requireRights } from "../../../procedures/rights/require-rights.ts";
 import { type Engine, refuseStopped, startRun } from "../../../procedures/run/engine.ts";
 import { errors as runErrors } from "../../../procedures/run/errors.ts";
 import type { ReleaseFiles } from "../../../releases/release-files.ts";
@@ -17,6 +19,7 @@ import { commandLine } from "../../command-line.ts";
 import { errors } from "../../errors.ts";
 import { EXIT } from "../../exit-status.ts";
 import type { Session } from "../../session.ts";
+import { answerCanI, canIRead, isCanI } from "../auth/can-i.ts";
 import { withEngine } from "./open-engine.ts";
 import { planText, printPlan } from "./plan.print.ts";
 import type { ProcedureFlags } from "./procedure.flags.ts";
@@ -49,9 +52,17 @@ export interface ProcedureRequest {
 export async function runProcedure(session: Session, flags: ProcedureFlags, request: ProcedureRequest): Promise<void> {
   await withEngine(session, flags, async (engine, server) => {
     const { client, files, tools, signal } = engine;
-    const observation = await observeCluster(session, engine, server, request);
-    refuseBlocked(observation, request, flags);
     const command = commandLine(session.argv ?? [request.procedure]);
+    const observation = await observeCluster(session, engine, server, { ...request, command }).catch(
+      async (error: unknown) => {
+        // What the steps need is known only from a plan, and that from an observation.
+        if (isCanI(session) && error instanceof CodedError && error.code === "RIGHTS_MISSING") {
+          await canIRead(session, client, signal);
+        }
+        throw error;
+      },
+    );
+    if (!isCanI(session)) refuseBlocked(observation, request, flags);
     const plan = await request.makePlan(observation, { command, client, files, tools, signal });
     await decide(session, flags, engine, plan, request.next);
   });
@@ -63,7 +74,8 @@ export async function applyPlan(session: Session, flags: ProcedureFlags, plan: P
   const spoken: Session = { ...session, flags: { ...session.flags, names: plan.names } };
   await withEngine(spoken, flags, async (engine, server) => {
     const owned = plan.observed["owner references"] !== "not read";
-    const observation = await observeCluster(spoken, engine, server, { procedure: plan.procedure, owned });
+    const { procedure, command } = plan;
+    const observation = await observeCluster(spoken, engine, server, { procedure, owned, command });
     const drift = driftSince(plan.observed, fingerprint(observation));
     const facts = drift.map(({ fact, was, is }) => `${fact} was ${was} and is ${is}`);
     if (facts.length > 0) throw runErrors.PLAN_DRIFTED(plan.id, facts);
@@ -75,13 +87,14 @@ function observeCluster(
   session: Session,
   { client, signal }: Engine,
   server: string,
-  request: Pick<ProcedureRequest, "procedure" | "kind" | "owned">,
+  request: Pick<ProcedureRequest, "procedure" | "kind" | "owned"> & { command: string },
 ): Promise<Observation> {
   const names = session.flags.names === "calico" ? calicoNames : vendorNames;
-  const { kind, owned } = request;
+  const { kind, owned, command } = request;
   return observe(client, names, {
     server,
     signal,
+    command: forAnother(command),
     ...(kind === undefined ? {} : { kind }),
     ...(owned === undefined ? {} : { owned }),
   });
@@ -108,6 +121,7 @@ async function decide(
   plan: Plan,
   next: readonly string[] = ["vendorctl status"],
 ): Promise<void> {
+  if (isCanI(session)) return await canIRun(session, engine, plan);
   if (session.intent === "diff" || flags.dryRun === "server") {
     const { printDiff } = await import("./diff.print.ts");
     return await printDiff(session, engine, plan, flags.detailedExitcode ?? false);
@@ -119,6 +133,8 @@ async function decide(
     return await refusePending(engine, plan);
   }
   if (plan.steps.length === 0) return printPlan(session, plan);
+  const { run, undo } = await planRights(plan, engine);
+  await requireRights(engine.client, [...run, ...undo], forAnother(plan.command), engine.signal);
   await refuseStopped(engine);
   await confirm(session, flags, await planText(plan, session.config.columns), plan.title);
   const { wait, rollbackOnFailure = false } = flags;
@@ -126,6 +142,24 @@ async function decide(
   const unfinished = report.end?.outcome === "stopped" ? ["vendorctl resume"] : next;
   await printReport(session, report, [...unfinished]);
 }
+
+/** Whether the user may run this plan, and undo it. */
+export async function canIRun(session: Session, engine: Engine, plan: Plan): Promise<void> {
+  const { read, run, undo } = await planRights(plan, engine);
+  const question = { rights: [...read, ...run, ...undo], name: `vendorctl-${plan.procedure}`, names: namesOf(plan) };
+  await answerCanI(session, engine.client, question, engine.signal);
+}
+
+/** Where the cluster is and who asks: an administrator has their own. */
+const CONNECTION =
+  /(?<=^| )(?:--(?:kubeconfig|context|as|as-group|namespace|timeout)|-n)[ =](?:'(?:[^']|'\\'')*'|\S+) ?/g;
+
+/** The words of a command for another user. */
+const forAnother = (command: string): string =>
+  command
+    .replace(/^vendorctl /, "")
+    .replace(CONNECTION, "")
+    .trim();
 
 /** Shows what is about to happen and asks for a yes. */
 export async function confirm(session: Session, flags: { yes?: true }, text: string, what: string): Promise<void> {

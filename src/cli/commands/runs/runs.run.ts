@@ -1,5 +1,7 @@
 import { type Clock, systemClock } from "../../../kit/clock.ts";
 import type { Plan } from "../../../procedures/plan.ts";
+import { planRights } from "../../../procedures/rights/plan-rights.ts";
+import { requireRights } from "../../../procedures/rights/require-rights.ts";
 import { choose } from "../../../procedures/run/choose-run.ts";
 import {
   abortRun,
@@ -16,10 +18,11 @@ import type { FoundRun } from "../../../procedures/run/journal.ts";
 import { isTouched, nextMove, type RunRecord, type StepRecord } from "../../../procedures/run/run-record.ts";
 import { formatPairs, formatTable, print, type Table, wrapped } from "../../printer.ts";
 import type { Session } from "../../session.ts";
+import { isCanI } from "../auth/can-i.ts";
 import { trafficText } from "../switch/traffic.print.ts";
 import { withEngine } from "./open-engine.ts";
 import { printReport, seconds, showRun } from "./run.print.ts";
-import { confirm } from "./run-procedure.ts";
+import { canIRun, confirm } from "./run-procedure.ts";
 
 interface Which {
   run?: string;
@@ -32,7 +35,13 @@ export async function resume(session: Session, flags: Which & { wait: boolean; m
   await withEngine(session, { ...flags, insecure: true }, async (engine) => {
     const record = choose(await listRuns(engine), "resume", flags.run);
     const plan = await planOfRun(engine, record);
+    if (isCanI(session)) return await canIRun(session, engine, plan);
     if (flags.dryRun) return await preview(session, record, plan, "would continue with", leftToDo(record));
+    const isBack = record.heading === "back";
+    const left = isBack ? toUndo(record, String(record.keep)) : leftToDo(record);
+    const { run, undo } = await planRights(withSteps(plan, left), engine);
+    const needed = isBack ? undo : [...run, ...undo];
+    await requireRights(engine.client, needed, `resume --run ${record.id}`, engine.signal);
     await confirm(session, flags, await stepsText(session, record, plan), `resuming ${record.id}`);
     const report = await showRun(session, resumeRun(engine, { run: record.id, wait: flags.wait }));
     await printReport(session, report, report.end?.outcome === "stopped" ? ["vendorctl resume"] : ["vendorctl status"]);
@@ -48,7 +57,10 @@ export async function rollback(
     const plan = await planOfRun(engine, record);
     // A step that does not exist is refused before anything is asked.
     const undone = toUndo(record, flags.toStep);
+    if (isCanI(session)) return await canIRun(session, engine, plan);
     if (flags.dryRun) return await preview(session, record, plan, "would undo", undone);
+    const { undo } = await planRights(withSteps(plan, undone), engine);
+    await requireRights(engine.client, undo, `rollback --run ${record.id}`, engine.signal);
     await confirm(session, flags, await stepsText(session, record, plan), `rolling back ${record.id}`);
     const { toStep, keepIrreversible = false } = flags;
     const options = { run: record.id, keepIrreversible, ...(toStep === undefined ? {} : { toStep }) };
@@ -189,6 +201,11 @@ const leftToDo = ({ steps }: RunRecord) =>
 function toUndo(record: RunRecord, toStep: string | undefined): number[] {
   const keep = stepsToKeep(record, toStep);
   return record.steps.flatMap(({ state }, at) => (at >= keep && isTouched(state) ? [at] : [])).reverse();
+}
+
+/** The plan with these steps alone: what is over, or was never begun, needs no rights. */
+function withSteps(plan: Plan, indexes: readonly number[]): Plan {
+  return { ...plan, steps: plan.steps.filter((_, index) => indexes.includes(index)) };
 }
 
 /** What a command about a run would do, with nothing done. */

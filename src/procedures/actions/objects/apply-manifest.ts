@@ -34,10 +34,12 @@ export const applyManifest: Action<ApplyManifestInputs, Before> = {
   },
 };
 
+type Reading = Pick<Work, "files" | "signal">;
+
 /** A step is asked several times about the same long file; it is read once for each place it comes from. */
 const read = new WeakMap<ReleaseFiles, Map<string, readonly KubeObject[]>>();
 
-async function objectsOf(inputs: ApplyManifestInputs, work: Work): Promise<KubeObject[]> {
+export async function objectsOf(inputs: ApplyManifestInputs, work: Reading): Promise<KubeObject[]> {
   const { only, digest } = inputs;
   const known = read.get(work.files) ?? new Map<string, readonly KubeObject[]>();
   read.set(work.files, known);
@@ -47,7 +49,7 @@ async function objectsOf(inputs: ApplyManifestInputs, work: Work): Promise<KubeO
 }
 
 /** A file that is no longer the same is not what the plan showed. */
-async function readObjects({ file, from, digest }: ApplyManifestInputs, work: Work): Promise<KubeObject[]> {
+async function readObjects({ file, from, digest }: ApplyManifestInputs, work: Reading): Promise<KubeObject[]> {
   const files =
     from === work.files.from
       ? work.files
