@@ -17,6 +17,7 @@ function start() {
   const applied: ModelDelta[] = [];
   const stop = new AbortController();
   let [failing, throwing, sweeps, resyncs] = [false, false, 0, 0];
+  let waits: ObjectOutcome[] = [];
   const loop = new ModelLoop({
     calculator: { takeDelta: () => waiting.shift() },
     target: {
@@ -24,7 +25,8 @@ function start() {
         if (throwing) throw new Error("the kernel is away");
         applied.push(delta);
         const outcome: ObjectOutcome = { kind: "endpoint", id: POD.id };
-        return { objects: [failing ? { ...outcome, failed: errors.AGENT_NOT_READY("no interface") } : outcome] };
+        const own = failing ? { ...outcome, failed: errors.AGENT_NOT_READY("no interface") } : outcome;
+        return { objects: [own, ...waits] };
       },
       async resync() {
         resyncs++;
@@ -47,6 +49,9 @@ function start() {
     },
     fail: (now: boolean) => {
       failing = now;
+    },
+    waitFor: (objects: ObjectOutcome[]) => {
+      waits = objects;
     },
     break: (now: boolean) => {
       throwing = now;
@@ -114,6 +119,18 @@ describe("carrying the model out", () => {
     await on.clock.advance(60_000);
     expect(on.loop.ready).toBe(true);
     expect(on.loop.model.endpoints.get(POD.id)).toBe(POD);
+    await on.stop();
+  });
+
+  it("a route is no problem any more when its interface came, which no delta says", async () => {
+    const on = start();
+    on.waitFor([{ kind: "route", id: "10.0.0.1/32", failed: errors.AGENT_NOT_READY("no interface") }]);
+    on.tell({});
+    await on.clock.advance(1_000);
+    expect(on.loop.problems()).toHaveLength(1);
+    on.waitFor([]);
+    await on.clock.advance(60_000);
+    expect(on.loop.problems()).toEqual([]);
     await on.stop();
   });
 

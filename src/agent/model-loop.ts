@@ -29,6 +29,12 @@ const BACKOFF: Backoff = { initialMs: 100, maxMs: 30_000, jitter: 0.2 };
 /** Now and then everything is compared with the kernel: others change it too. */
 const RESYNC_MS = 90_000;
 
+/**
+ * What of these kinds is not in a report has not failed: interfaces come and go without a delta, with them the routes that wait for them, and each
+ * report has all of both.
+ */
+const REPORTED_WHOLE: readonly ObjectOutcome["kind"][] = ["interface", "route"];
+
 /** Carries what the calculation says into the kernel, one delta after the other, and tries again what failed. */
 export class ModelLoop {
   readonly #options: ModelLoopOptions;
@@ -171,10 +177,9 @@ export class ModelLoop {
     for (const id of delta?.endpoints.remove ?? []) this.#failed.delete(`endpoint ${id}`);
     for (const id of delta?.hostEndpoints.remove ?? []) this.#failed.delete(`hostEndpoint ${id}`);
     for (const id of delta?.routes.remove ?? []) this.#failed.delete(`route ${id}`);
-    // Interfaces of the node come and go without a delta, and each report has all of them.
     const reported = new Set(objects.map(({ kind, id }) => `${kind} ${id}`));
     for (const [key, { kind }] of this.#failed) {
-      if (kind === "interface" && !reported.has(key)) this.#failed.delete(key);
+      if (REPORTED_WHOLE.includes(kind) && !reported.has(key)) this.#failed.delete(key);
     }
     for (const outcome of objects) {
       const key = `${outcome.kind} ${outcome.id}`;

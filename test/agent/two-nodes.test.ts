@@ -1,4 +1,6 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { requestAgent } from "../../src/agent/admin.ts";
 import { type LabPod, type NodeLab, nodeLab, request, serve, until, whyNoNodes } from "./node-lab.ts";
 
 const why = whyNoNodes();
@@ -57,6 +59,16 @@ describe.skipIf(why !== undefined).each(ROWS)(
       expect(await request(c!, a!.addresses[at]!, PORTS[at])).toBe(`a saw ${c!.addresses[at]}`);
       expect(await request(node, b!.addresses[at]!, PORTS[at])).toMatch(/^b saw /);
       expect(await request(a!, at === 0 ? node.addresses.v4 : node.addresses.v6, PORTS[at])).toMatch(/^node-1 saw /);
+    });
+
+    it("no problem is left of what had to wait while pods were connected", async () => {
+      for (const { directory } of lab.nodes) {
+        const rows = async () => (await requestAgent(join(directory, "run"), { show: "problems" })).table.rows;
+        await until(
+          async () => (await rows()).length === 0,
+          async () => JSON.stringify(await rows()),
+        );
+      }
     });
 
     it("a pod that leaves the pools takes its node's address, and one that does not keeps its own", async () => {
