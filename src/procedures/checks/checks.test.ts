@@ -96,6 +96,14 @@ describe("what keeps a procedure from starting", () => {
     expect(codes({ service }, "switch", { dataplane: "Nftables" })).toEqual([]);
     expect(codes({ service }, "switch")).toEqual(["STATUS_DEGRADED"]);
   });
+
+  it("is no single object that is not in effect: any tenant could keep the cluster from a switch", () => {
+    const partial = status("network", "Degraded", "a pod claims another's address", "NodeProblems");
+    const service = { ...running(), statuses: [partial] };
+    expect(codes({ service }, "switch")).toEqual([]);
+    const both = { ...service, statuses: [partial, status("ippools", "Degraded", "it is ill")] };
+    expect(codes({ service: both }, "switch")).toEqual(["STATUS_DEGRADED"]);
+  });
 });
 
 it("takes a private name that only this machine cannot resolve for no finding", () => {

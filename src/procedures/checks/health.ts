@@ -1,4 +1,5 @@
 import type { Condition, KubeObject } from "../../api/object.ts";
+import { isPartial } from "../../api/protocol/status-reasons.ts";
 import { isAgentHealthy } from "../agent-ready.ts";
 import { isEbpfOn } from "../plans/cluster-view.ts";
 import { type Check, fail, OK, ok, type Situation, skip, some, warn } from "./check.ts";
@@ -16,13 +17,14 @@ export const HEALTH_CHECKS: readonly Check[] = [
     rule: STATUS,
     ...health,
     run: ({ service }, situation) => {
-      const bad = service.statuses.flatMap((status) => {
+      const found = service.statuses.flatMap((status) => {
         const condition = conditionOf(status, "Degraded");
-        return condition
-          ? [`${status.metadata.name}: ${condition.reason ?? "Degraded"}: ${condition.message ?? ""}`.trim()]
-          : [];
+        return condition ? [{ name: status.metadata.name, ...condition }] : [];
       });
-      return asBad(situation)(bad, "vendorctl status");
+      const bad = found.map(({ name, reason, message }) => `${name}: ${reason || "Degraded"}: ${message ?? ""}`.trim());
+      // What users of a namespace wrote must not keep the cluster from a switch.
+      const isPart = situation.purpose === "switch" && found.every(({ reason }) => isPartial(reason));
+      return (isPart ? warn : asBad(situation))(bad, "vendorctl status");
     },
   },
   {

@@ -42,8 +42,8 @@ export const agent = (
   report: { ...readAgentReport({}), ...report },
   ...differently,
 });
-export const status = (name: string, type: string, message: string) =>
-  object("VendorStatus", name, { status: { conditions: [{ type, status: "True", reason: "Because", message }] } });
+export const status = (name: string, type: string, message: string, reason = "Because") =>
+  object("VendorStatus", name, { status: { conditions: [{ type, status: "True", reason, message }] } });
 export const running = (spec: object = {}): Partial<SeenService> => ({
   method: "operator",
   datastore: "api",
