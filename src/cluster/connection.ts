@@ -29,7 +29,8 @@ export type Auth =
   /** Read again every minute: service-account tokens are replaced while a program runs. */
   | { kind: "tokenFile"; path: string }
   | { kind: "basic"; username: string; password: string }
-  | { kind: "exec"; plugin: ExecPlugin };
+  | { kind: "exec"; plugin: ExecPlugin }
+  | { kind: "oidc"; provider: OidcProvider };
 
 export interface Impersonation {
   user: string;
@@ -51,4 +52,19 @@ export interface ExecPlugin {
   installHint?: string;
   /** Passed to the plugin if it asks for it. */
   cluster?: Record<string, unknown>;
+}
+
+/** `auth-provider: oidc` of a user: tokens that a login at an OpenID Connect issuer left in the kubeconfig. */
+export interface OidcProvider {
+  issuer: string;
+  clientId: string;
+  clientSecret?: string;
+  idToken?: string;
+  refreshToken?: string;
+  /** PEM of the issuer's authority; the system's where there is none. */
+  ca?: string;
+  proxy?: string;
+  /** The kubeconfig and the name of the user in it, where new tokens are written. */
+  file: string;
+  user: string;
 }

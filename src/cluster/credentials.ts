@@ -3,6 +3,7 @@ import { type Clock, systemClock } from "../kit/clock.ts";
 import type { Auth, Connection } from "./connection.ts";
 import { errors } from "./errors.ts";
 import { runExecPlugin } from "./exec-plugin.ts";
+import { oidcTokens } from "./oidc.ts";
 
 /** Who we are, for one request. */
 export interface Identity {
@@ -61,6 +62,13 @@ function sourceOf(auth: Auth): Identity | ((now: number) => Promise<Fresh>) {
         };
         return { identity, validMs: expiresAt === undefined ? Infinity : expiresAt - now - EXPIRY_MARGIN_MS };
       };
+    case "oidc": {
+      const tokens = oidcTokens(auth.provider, EXPIRY_MARGIN_MS);
+      return async (now) => {
+        const { token, expiresAt } = await tokens(now);
+        return { identity: bearer(token), validMs: expiresAt - now - EXPIRY_MARGIN_MS };
+      };
+    }
   }
 }
 

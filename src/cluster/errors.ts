@@ -150,6 +150,31 @@ export const errors = defineErrors({
     fix: () => "use the provider's exec plugin (client.authentication.k8s.io/v1) instead",
     exitCode: CONFIG,
   },
+  OIDC_LOGIN_NEEDED: {
+    args: ["user", "what"],
+    say: (user: string, what: string) => `the id-token of user "${user}" ${what}, and there is no refresh-token`,
+    fix: () => "log in again with the tool that wrote the kubeconfig",
+    exitCode: NO_PERMISSION,
+  },
+  OIDC_TOKEN_BAD: {
+    args: ["user"],
+    say: (user: string) => `the id-token of user "${user}" is no JSON Web Token with an expiry`,
+    fix: () => "log in again with the tool that wrote the kubeconfig",
+    exitCode: CONFIG,
+  },
+  OIDC_REFRESH_FAILED: {
+    args: ["issuer", "why"],
+    say: (issuer: string, why: string) => `${issuer} gave no new id-token: ${why}`,
+    fix: () =>
+      "log in again with the tool that wrote the kubeconfig; idp-certificate-authority names the issuer's authority",
+    exitCode: NO_PERMISSION,
+  },
+  OIDC_NOT_SAVED: {
+    args: ["file", "why"],
+    say: (file: string, why: string) => `the new tokens could not be written to ${file}: ${why}`,
+    fix: () => "make the file writable and log in again: the issuer may accept the old refresh-token no more",
+    exitCode: CONFIG,
+  },
   EXEC_PLUGIN_MISSING: {
     args: ["command", "hint"],
     say: (command: string, _hint?: string) => `the credential plugin ${command} is not installed`,

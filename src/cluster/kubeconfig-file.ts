@@ -5,6 +5,8 @@ import { errors } from "./errors.ts";
 
 /** One map of a kubeconfig: reads fields with their type checked, and says where in the file a wrong one is. */
 export interface Section {
+  /** Where it is. */
+  file: string;
   text(field: string): string | undefined;
   flag(field: string): boolean;
   texts(field: string): string[];
@@ -81,6 +83,7 @@ function section(node: Node | null, place: Place): Section {
   };
 
   return {
+    file: place.file,
     text,
     path,
     flag(field) {

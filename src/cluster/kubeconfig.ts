@@ -5,6 +5,7 @@ import { errors } from "./errors.ts";
 import { execPluginOf } from "./exec-config.ts";
 import { inClusterConnection } from "./in-cluster.ts";
 import { readKubeconfigFile, type Section } from "./kubeconfig-file.ts";
+import { oidcProviderOf } from "./oidc-config.ts";
 import { checkProxy } from "./proxy.ts";
 import { proxyFromEnv } from "./proxy-env.ts";
 
@@ -127,8 +128,9 @@ function authOf(user: Section, name: string, cluster: Section, env: ClusterEnv):
   const exec = user.section("exec");
   if (exec !== undefined) return { kind: "exec", plugin: execPluginOf(exec, cluster, env) };
   const provider = user.section("auth-provider");
-  if (provider !== undefined) throw errors.KUBECONFIG_AUTH_PROVIDER(name, provider.text("name") ?? "");
-  return { kind: "none" };
+  if (provider === undefined) return { kind: "none" };
+  if (provider.text("name") === "oidc") return { kind: "oidc", provider: oidcProviderOf(provider, name, env) };
+  throw errors.KUBECONFIG_AUTH_PROVIDER(name, provider.text("name") ?? "");
 }
 
 function impersonationOf(user: Section): Impersonation | undefined {
