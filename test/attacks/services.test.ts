@@ -5,6 +5,8 @@ import { attackLab, ENDPOINT_SLICES, sliceOf, whyNoAttacks, writeStatus } from "
 
 const CLUSTER_ADDRESS = "10.96.0.9";
 const FREE_ADDRESS = "192.0.2.7";
+/** Of a cloud that does not use a link-local one, so that no API server refuses it. */
+const METADATA_ADDRESS = "100.100.100.200";
 
 /** A tenant's Service claims addresses of others. On nftables Services are kube-proxy's, which does not compare; so eBPF alone. */
 describe.skipIf(whyNoAttacks !== undefined)(
@@ -54,16 +56,25 @@ describe.skipIf(whyNoAttacks !== undefined)(
       });
       // The API server refuses this one by itself, as Kubernetes does.
       await expect(lab.client.create(SERVICES, trap(["169.254.169.254"]))).rejects.toThrow(/link-local/);
-      await lab.client.create(SERVICES, trap([api, node, pod, FREE_ADDRESS]));
+      await lab.client.create(SERVICES, trap([api, node, pod, METADATA_ADDRESS, FREE_ADDRESS]));
       await until(
         async () => (await request(client!, FREE_ADDRESS, 8080, 1)) !== undefined,
         async () => `${await one.vendor("node", "show", "services")}\n${await problems()}`,
       );
       expect(await request(client!, FREE_ADDRESS, 8080)).toMatch(/^attacker saw/);
       expect(await request(client!, CLUSTER_ADDRESS, 8080)).toMatch(/^attacker saw/);
-      expect(await request(client!, api, 8080)).toMatch(/^outside saw/);
-      expect(await request(client!, node, 8080)).toMatch(/^node-2 saw/);
-      expect(await request(client!, pod, 8080)).toMatch(/^victim saw/);
+      const asked = {
+        api: await request(client!, api, 8080),
+        node: await request(client!, node, 8080),
+        pod: await request(client!, pod, 8080),
+        metadata: await request(client!, METADATA_ADDRESS, 8080, 1),
+      };
+      expect(asked).toEqual({
+        api: expect.stringMatching(/^outside saw/),
+        node: expect.stringMatching(/^node-2 saw/),
+        pod: expect.stringMatching(/^victim saw/),
+        metadata: undefined,
+      });
       expect(await problems()).toMatch(/Service default\/trap +SERVICE_ADDRESS_REFUSED/);
     });
 
