@@ -94,7 +94,7 @@ function npmProblems([verb, name]: readonly string[], scripts: ReadonlySet<strin
   return ["ci", "install"].includes(verb ?? "") ? [] : [`npm ${verb} is not used here`];
 }
 
-/** Follows the words down the tree; `plan` and `diff` are followed by another command. */
+/** Follows the words down the tree; `plan`, `diff` and `auth can-i` are followed by another command. */
 function treeProblems(program: Command, words: readonly string[]): string[] {
   const problems: string[] = [];
   let command = program;
@@ -106,6 +106,8 @@ function treeProblems(program: Command, words: readonly string[]): string[] {
       if (option && takesValue(option, word, words[at + 1])) at++;
     } else if (command.parent === null && ["plan", "diff"].includes(word)) {
       return [...problems, ...treeProblems(program, words.slice(at + 1))];
+    } else if (command.name() === "can-i") {
+      return [...problems, ...treeProblems(program, words.slice(at))];
     } else if (command.commands.length > 0) {
       const below = command.commands.find((child) => child.name() === word || child.aliases().includes(word));
       if (!below) return [...problems, `${nameOf(command)} has no command ${word}`];
