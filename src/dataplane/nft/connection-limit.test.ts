@@ -86,8 +86,9 @@ it("drops what pods over their share open, and what any pod opens too fast, and 
     "connection-limit-input input -4",
   ]);
   expect(chains.get("connection-limit-forward")!.rules.map((rule) => ruleText(rule))).toEqual([
-    'iifname "ven*" ct state new iifname @flooding-pods counter drop comment "the pod has its share of connections"',
-    'iifname "ven*" ct state new update @new-connections-6553-32256 { iifname limit rate over 6553/second burst 32256 packets } counter drop comment "the pod opens connections too fast"',
+    "ct state != new accept",
+    'iifname "ven*" iifname @flooding-pods counter drop comment "the pod has its share of connections"',
+    'iifname "ven*" update @new-connections-6553-32256 { iifname limit rate over 6553/second burst 32256 packets } counter drop comment "the pod opens connections too fast"',
   ]);
   expect([...sets.get("flooding-pods")!.elements.keys()]).toEqual(['"ven-loader"']);
   // A kernel that does not say how large its table is.

@@ -33,14 +33,13 @@ function connectionLimit({ entries, flooding }: ConnectionLimit): { chains: NftC
   const perSecond = Math.max(1, Math.floor(entries / SHORTEST_TIMEOUT_SECONDS));
   // The kernel copies the limit into the element of each pod: another limit needs another set.
   const buckets = `new-connections-${perSecond}-${burst}`;
-  const opens: Condition[] = [
-    { on: "interface", way: "in", name: `${POD_INTERFACE_PREFIX}*` },
-    { on: "newConnection" },
-  ];
+  const pod: Condition = { on: "interface", way: "in", name: `${POD_INTERFACE_PREFIX}*` };
   const drop = (comment: string, condition: Condition): NftRule => ({
-    ...{ when: [...opens, condition], verdict: { is: "drop" }, comment },
+    ...{ when: [pod, condition], verdict: { is: "drop" }, comment },
   });
-  const rules = [
+  const rules: NftRule[] = [
+    // One question for all packets but the first of a connection: most of what the limit costs is here.
+    { when: [{ on: "newConnection", not: true }], verdict: { is: "accept" } },
     drop("the pod has its share of connections", { on: "interfaceSet", way: "in", set: FLOODING }),
     drop("the pod opens connections too fast", { on: "overRate", set: buckets, perSecond, burst }),
   ];

@@ -97,7 +97,7 @@ function conditionText(condition: Condition): string {
     case "interfaceSet":
       return `${INTERFACE[condition.way]} @${condition.set}`;
     case "newConnection":
-      return "ct state new";
+      return `ct state ${condition.not ? "!= " : ""}new`;
     case "overRate": {
       const { set, perSecond, burst } = condition;
       return `update @${set} { iifname limit rate over ${perSecond}/second burst ${burst} packets }`;

@@ -33,7 +33,7 @@ export type Condition =
   | { on: "interfacePair"; set: string }
   | { on: "interfaceSet"; way: PacketDirection; set: string }
   /** The first packet of a connection. */
-  | { on: "newConnection" }
+  | { on: "newConnection"; not?: true }
   /** More than so many of those that this condition is asked about, for each interface they come in by. The set keeps the counts. */
   | { on: "overRate"; set: string; perSecond: number; burst: number }
   | { on: "mark"; bits: number }
