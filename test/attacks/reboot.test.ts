@@ -1,7 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { requestAgent } from "../../src/agent/admin.ts";
+import { vendorNames } from "../../src/api/names.ts";
 import { podInterfaceName } from "../../src/api/protocol/pod-network.ts";
+import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
+import { placesOf } from "../../src/api/resources/resource.ts";
 import { SERVICES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { inside, type LabNode, type LabPod, type NodeLab, request, serve, until } from "../agent/node-lab.ts";
@@ -18,6 +22,7 @@ import {
 
 const kernel = realKernel();
 const CLUSTER_ADDRESS = "10.96.0.9";
+const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
 
 /** A node reboots: its kernel state is gone, the Pod objects, the records on disk and one pod that never comes back are not. */
 describe.skipIf(whyNoAttacks !== undefined).each(DATAPLANES)(
@@ -80,12 +85,9 @@ describe.skipIf(whyNoAttacks !== undefined).each(DATAPLANES)(
       await writeStatus(lab, pod);
     };
 
-    it("pods, Services and policy are back without a person, though one pod is not", async () => {
-      const { server, client, stranger, far } = pods as Record<string, LabPod>;
-      await until(
-        async () => (await request(far!, server!.addresses[0]!, 8080, 1)) !== undefined,
-        () => one.log(),
-      );
+    /** Reboots the first node; all its pods but one get a new sandbox. */
+    const rebootFirst = async () => {
+      const { server, client, stranger } = pods as Record<string, LabPod>;
       for (const end of ends) end();
       await reboot(one, ["server", "client", "stranger", "lost"]);
       await one.start();
@@ -96,6 +98,11 @@ describe.skipIf(whyNoAttacks !== undefined).each(DATAPLANES)(
         { namespace: "default", name: "web" },
         { type: "merge", patch: { endpoints: [{ addresses: server!.addresses, conditions: { ready: true } }] } },
       );
+    };
+
+    /** Kernel rules of a kube-proxy are not in this lab, so Services are there with eBPF alone. */
+    const expectBack = async ({ services }: { services: boolean }) => {
+      const { server, client, stranger, far } = pods as Record<string, LabPod>;
       const [address] = server!.addresses as [string];
       for (const from of [client!, far!])
         await until(
@@ -103,14 +110,48 @@ describe.skipIf(whyNoAttacks !== undefined).each(DATAPLANES)(
           () => one.log(),
         );
       expect(await request(stranger!, address, 8080, 1)).toBeUndefined();
-      if (bpf) {
-        await until(
-          async () => (await request(client!, CLUSTER_ADDRESS, 80, 1)) !== undefined,
-          () => one.vendor("node", "show", "services"),
-        );
-        expect(await request(stranger!, CLUSTER_ADDRESS, 80, 1)).toBeUndefined();
-        expect(await one.vendor("node", "show", "problems")).toContain("default/lost");
-      }
+      if (!services) return;
+      await until(
+        async () => (await request(client!, CLUSTER_ADDRESS, 80, 1)) !== undefined,
+        () => one.vendor("node", "show", "services"),
+      );
+      expect(await request(stranger!, CLUSTER_ADDRESS, 80, 1)).toBeUndefined();
+    };
+
+    const switchover = async () => {
+      const { table, dataplane } = await requestAgent(join(one.directory, "run"), { show: "switchover" });
+      return { dataplane, next: Object.fromEntries(table.rows)["next"] };
+    };
+
+    it("pods, Services and policy are back without a person, though one pod is not", async () => {
+      const { server, far } = pods as Record<string, LabPod>;
+      await until(
+        async () => (await request(far!, server!.addresses[0]!, 8080, 1)) !== undefined,
+        () => one.log(),
+      );
+      await rebootFirst();
+      await expectBack({ services: bpf });
+      if (bpf) expect(await one.vendor("node", "show", "problems")).toContain("default/lost");
+    });
+
+    it("in the middle of a switch: they are back, and the node has the data plane that is asked for", async () => {
+      const wanted = bpf ? "Nftables" : "BPF";
+      const patch = { spec: { bpfEnabled: !bpf } };
+      await lab.client.patch(SETTINGS, { name: "default" }, { type: "merge", patch });
+      await until(
+        async () => (await switchover()).next !== "nothing",
+        () => one.log(),
+      );
+      await rebootFirst();
+      await until(
+        async () => {
+          const { dataplane, next } = await switchover();
+          return dataplane === wanted && next === "nothing";
+        },
+        () => one.log().slice(-3_000),
+        60_000,
+      );
+      await expectBack({ services: !bpf });
     });
   },
 );
