@@ -184,8 +184,12 @@ describe("what the operator refuses", () => {
     await world.installation({}, "mine");
     const status = await world.untilStatus("network", "Degraded", "NameNotDefault");
     expect(status.message).toContain("Installation mine is ignored");
-    const mine = await world.get<KubeObject>(storedKind("installation"), { name: "mine" });
-    expect(JSON.stringify(mine?.["status"])).toContain("NameNotDefault");
+    // Written after that of the network.
+    const mine = async () => {
+      const object = await world.get<KubeObject>(storedKind("installation"), { name: "mine" });
+      return JSON.stringify(object?.["status"] ?? {});
+    };
+    await expect.poll(mine, { timeout: 30_000 }).toContain("NameNotDefault");
     expect(await world.get(NAMESPACES, { name: "vendor-system" })).toBeUndefined();
   });
 
