@@ -1,12 +1,11 @@
 import { join } from "node:path";
 import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
-import type { AgentReport } from "../api/protocol/agent-report.ts";
+import { type AgentReport, dataplaneAnnotation } from "../api/protocol/agent-report.ts";
 import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
 import { type Calculator, createCalculator } from "../calc/calculator.ts";
 import { apiServerNames, resolveHosts } from "../cluster/api-server-hosts.ts";
 import { type Client, createClient } from "../cluster/client.ts";
-import { NODES } from "../cluster/kinds.ts";
 import type { ProgramContext } from "../cluster/program.ts";
 import { isFull } from "../dataplane/ebpf/map-fill.ts";
 import { ServiceProxyRules } from "../dataplane/kube-proxy/proxy-rules.ts";
@@ -29,7 +28,7 @@ import { type KubeProxyCompat, kubeProxyCompat } from "./kube-proxy-compat.ts";
 import { isKubeProxyScheduled } from "./kube-proxy-pods.ts";
 import { ModelLoop, type ModelTarget } from "./model-loop.ts";
 import { ensureClusterInformation } from "./node/cluster-information.ts";
-import { networkCondition, nodeAnnotations, reportNode } from "./node/node-report.ts";
+import { announceDataplane, networkCondition, nodeAnnotations, reportNode } from "./node/node-report.ts";
 import { reportOwnPod } from "./node/own-pod-report.ts";
 import { tunnelAddresses } from "./node/tunnel-addresses.ts";
 import {
@@ -391,7 +390,12 @@ function periodicTasks(
           : { v4: undefined, v6: undefined };
         const tunnel = { ...addresses, mac: netlink.link(OVERLAY)?.mac };
         const condition = loop.ready ? networkCondition(vendorNames.workloads.node, clock.now()) : undefined;
-        await reportNode(client, node, nodeAnnotations(config, netlink, node, tunnel), condition);
+        const announced = filter.announcedLast();
+        const annotations = {
+          ...nodeAnnotations(config, netlink, node, tunnel),
+          ...(announced && dataplaneAnnotation(announced)),
+        };
+        await reportNode(client, node, annotations, condition);
         if (!condition) throw new Error("the desired state is not applied yet");
       },
     },
@@ -411,10 +415,10 @@ function periodicTasks(
           problems: parts.problems.lasting(),
         };
         if (reported === JSON.stringify(report)) return;
-        if (config.podName === "") await client.get(NODES, { name: config.nodeName });
-        else {
-          const pod = { name: config.podName, namespace: config.namespace };
-          await reportOwnPod(client, pod, report, AbortSignal.timeout(API_ANSWER_MS));
+        const signal = AbortSignal.timeout(API_ANSWER_MS);
+        await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, report, signal);
+        if (acting !== undefined && acting !== filter.announcedLast()) {
+          await announceDataplane(client, config.nodeName, acting, signal);
         }
         reported = JSON.stringify(report);
         if (acting === undefined) return;

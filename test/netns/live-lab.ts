@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { vendorNames } from "../../src/api/names.ts";
+import { type DataplaneAnnouncement, dataplaneAnnotation } from "../../src/api/protocol/agent-report.ts";
 import {
   type DataplaneConfiguration,
   dataplaneConfiguration,
@@ -37,6 +38,8 @@ export interface LiveLab {
   forgetPaths(): Promise<void>;
   /** Resolves when every node acts so. */
   configure(spec: AnswerSettings): Promise<void>;
+  /** Runs while the second node has no agent and no pod of it, and the first node has heard that the pod is gone. */
+  replacingAgent(run: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -128,6 +131,7 @@ export async function liveLab(): Promise<LiveLab> {
       netnsOf: (client) => clients.get(client)!.netns,
       forgetPaths: () => forgetPaths([distant, ...[...places.values()].map(({ netns }) => netns)]),
       configure: (spec) => configure(lab, spec),
+      replacingAgent: (run) => replacingAgent(lab, run),
     };
   } catch (error) {
     await close();
@@ -282,6 +286,30 @@ async function configure({ client, nodes }: NodeLab, spec: AnswerSettings): Prom
     () => nodes.every(isSo),
     () => nodes.map((node) => node.log().slice(-2_000)).join("\n"),
   );
+}
+
+async function replacingAgent({ client, nodes }: NodeLab, run: () => Promise<void>): Promise<void> {
+  const [first, second, third] = nodes as [LabNode, LabNode, LabNode];
+  await second.kill();
+  await client.delete(PODS, agentPod(second.name).metadata, { gracePeriodSeconds: 0 });
+  // What is heard of the third node's pod is heard after that.
+  await announce(client, third, "Nftables");
+  await until(
+    () => !knowsItsPeers(first),
+    () => first.log().slice(-2_000),
+  );
+  await announce(client, third, "BPF");
+  try {
+    await run();
+  } finally {
+    await client.create(PODS, agentPod(second.name));
+    await second.start();
+  }
+}
+
+async function announce(client: NodeLab["client"], { name }: LabNode, dataplane: DataplaneAnnouncement): Promise<void> {
+  const patch = { metadata: { annotations: dataplaneAnnotation(dataplane) } };
+  await client.patch(PODS, agentPod(name).metadata, { type: "merge", patch });
 }
 
 function withMap<T>(node: LabNode, name: string, read: (map: BpfMap) => T): T {

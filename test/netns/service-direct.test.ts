@@ -27,6 +27,8 @@ const WAYS = [
   { family: 4, udp: "unconnected" },
   { family: 6, udp: "connected" },
 ] as const;
+/** Of questions while an agent is replaced. */
+const ROUNDS = 3;
 /** In the full run, more connections of each kind. */
 const MANY = process.env["DIRECT"] === "full" ? { tcp: 100, udp: 20 } : { tcp: 10, udp: 4 };
 
@@ -100,6 +102,12 @@ describe.skipIf(why !== undefined)(`answers to clients outside${why ? ` (${why})
 
     it("pieces of answers that are too long for that router get through in smaller ones", async () => {
       await ask("distant", { tcp: 1, udp: 4000 });
+    });
+  });
+
+  it("while the agent of the backend's node is replaced, the pod sees the client as before", async () => {
+    await lab.replacingAgent(async () => {
+      for (let round = 0; round < ROUNDS; round++) await ask("neighbour");
     });
   });
 

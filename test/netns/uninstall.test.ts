@@ -90,6 +90,9 @@ describe.skipIf(why).each(["BPF", "standard"])(
       expect(await stateOfNodes()).toEqual(before);
       const names = (await cluster.client.list(NAMESPACES)).items.map(({ metadata }) => metadata.name);
       expect(names.filter((name) => name.startsWith("vendor"))).toEqual([]);
+      const nodes = (await cluster.client.list(NODES)).items;
+      const written = nodes.flatMap(({ metadata }) => Object.keys(metadata.annotations ?? {}));
+      expect(written.filter((key) => key.startsWith("vendor.io/"))).toEqual([]);
     });
 
     it("installed again, no address is assigned twice, and restarted pods are reachable", async () => {

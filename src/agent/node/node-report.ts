@@ -1,4 +1,5 @@
 import type { Condition, KubeObject } from "../../api/object.ts";
+import { type DataplaneAnnouncement, dataplaneAnnotation } from "../../api/protocol/agent-report.ts";
 import { type NodeInterface, nodeInterfacesAnnotations } from "../../api/protocol/node-interfaces.ts";
 import { nodeNetworkAnnotations } from "../../api/protocol/node-network.ts";
 import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
@@ -54,6 +55,17 @@ export async function reportNode(
   };
   await client.patch(NODES, node.metadata, { type: "strategic", patch }, { subresource: "status" });
   return true;
+}
+
+/** Whatever the Node is known to say: a cache may be older than what was announced last. */
+export async function announceDataplane(
+  client: Client,
+  name: string,
+  announcement: DataplaneAnnouncement,
+  signal: AbortSignal,
+): Promise<void> {
+  const patch = { metadata: { annotations: dataplaneAnnotation(announcement) } };
+  await client.patch(NODES, { name }, { type: "merge", patch }, { subresource: "status", signal });
 }
 
 /** The orchestrator puts nothing on a node whose network is not there. */

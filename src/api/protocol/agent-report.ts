@@ -1,6 +1,7 @@
 /**
  * What a node's agent reports of its node, in the annotations of its own pod: it is gone with the pod, and must be proven again.
  * The agent writes it; the operator, the procedures and other agents act on it. The text of each value is known here only.
+ * The data plane is announced on the Node as well: what a node serves with outlives the pod of its agent, and its peers must know.
  *
  * During an upgrade agents and operators of two releases read each other. A value keeps its words; what is new gets an annotation of its own,
  * which older readers do not look at and newer readers can do without.
@@ -89,11 +90,16 @@ export function readAgentReport(annotations: Annotations): AgentReport {
   };
 }
 
-/** Only the data plane, for who looks at every pod of a cluster. */
+/** Only the data plane, of an agent's pod or of a Node. */
 export function announcedDataplane(annotations: Annotations): AgentReport["dataplane"] {
   const word = annotations?.[AGENT_ANNOTATIONS.dataplane];
   if (word === undefined) return undefined;
   return Object.hasOwn(ACTING, word) ? (word as DataplaneAnnouncement) : "unknown";
+}
+
+/** On the Node, for a patch. */
+export function dataplaneAnnotation(announcement: DataplaneAnnouncement): Record<string, string> {
+  return { [AGENT_ANNOTATIONS.dataplane]: announcement };
 }
 
 /** As annotations for a merge patch: null where there must be none. */

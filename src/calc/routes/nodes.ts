@@ -17,7 +17,7 @@ export class Nodes {
   /** By node, what each block says of its tunnel. */
   readonly #tunnels = new Map<string, Map<string, string[]>>();
   readonly #tunnelsOfBlock = new Map<string, Set<string>>();
-  /** By node, what each of its agent's pods says; there may be two for a moment. */
+  /** By node, what each of its agent's pods announces; there may be two for a moment, and none while one is replaced. */
   readonly #agents = new Map<string, Map<string, AgentReport["dataplane"]>>();
   readonly #nodeOfAgent = new Map<string, string>();
   readonly #dirty = new Set<string>();
@@ -91,7 +91,9 @@ export class Nodes {
   }
 
   #factsOf(name: string) {
-    const says = [...(this.#agents.get(name)?.values() ?? [])];
+    // Older agents announce on their pods alone, which are gone while a pod is replaced.
+    const ofNode = announcedDataplane(this.#objects.get(name)?.metadata.annotations);
+    const says = [...(this.#agents.get(name)?.values() ?? []), ...(ofNode === undefined ? [] : [ofNode])];
     const dataplane = says.length === 0 ? null : says.every((word) => word === "BPF") ? "BPF" : "Nftables";
     const tunnelAddresses = [...(this.#tunnels.get(name)?.values() ?? [])].flat();
     return { local: name === this.#local, tunnelAddresses, dataplane } as const;

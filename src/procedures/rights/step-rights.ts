@@ -142,9 +142,8 @@ const CANARY = { namespace: CANARY_NAMESPACE };
 function canaryRights(): Right[] {
   const taken = "if an earlier canary is still there";
   return [
-    ...rightsOn(NAMESPACES, ["get"], { name: CANARY_NAMESPACE }),
+    ...rightsOn(NAMESPACES, ["get", "patch"], { name: CANARY_NAMESPACE }),
     ...rightsOn(NAMESPACES, ["create"]),
-    ...rightsOn(NAMESPACES, ["patch"], { name: CANARY_NAMESPACE, sometimes: "if traffic fails and --force is set" }),
     ...rightsOn(NAMESPACES, ["delete", ...WATCH], { name: CANARY_NAMESPACE, sometimes: taken }),
     ...rightsOn(PODS, ["create", ...WATCH], CANARY),
     ...rightsOn(PODS, ["get"], { ...CANARY, subresource: "log" }),
@@ -329,6 +328,7 @@ function cleanRights(): Right[] {
   const down = "if a node is down, or was not cleaned before";
   return [
     ...rightsOn(NODES, WATCH),
+    ...rightsOn(NODES, ["patch"], { sometimes: "if its agent wrote annotations" }),
     ...rightsOn(NAMESPACES, ["get", "create", "delete", ...WATCH], { name }),
     ...rightsOn(PODS, ["get", "create", ...WATCH], { namespace: name }),
     ...rightsOn(PODS, ["delete"], { namespace: name, sometimes: down }),

@@ -1,6 +1,8 @@
 import type { KubeObject } from "../../../api/object.ts";
+import { NODE_ANNOTATIONS } from "../../../api/protocol/node-annotations.ts";
 import { isAlreadyExists } from "../../../cluster/failures.ts";
 import { NAMESPACES, NODES, PODS } from "../../../cluster/kinds.ts";
+import { inParallel } from "../../../kit/in-parallel.ts";
 import type { Action, Work } from "../../action.ts";
 import { errors } from "../errors.ts";
 import { awaitObjects, type Verdict } from "../objects/await-objects.ts";
@@ -26,6 +28,7 @@ interface SeenPod extends KubeObject {
 /** Waiting does not end these: only another image or registry does. */
 const HOPELESS_REASONS = new Set(["ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError"]);
 const LOG_LINES = "3";
+const AT_ONCE = 8;
 
 /**
  * Runs `vendor node remove` on every node, which removes what the agent wrote and proves it by listing. A node that is down keeps its pod, which
@@ -45,11 +48,13 @@ export const cleanNodes: Action<CleanNodesInputs> = {
   async confirm(inputs, work) {
     const left: { at: number; node: string }[] = [];
     let gone: string[] = [];
+    let seen: readonly KubeObject[] = [];
     await awaitObjects(
       work,
       [{ kind: PODS, namespace: CLEANUP_NAMESPACE }, { kind: NODES }],
       ([pods = [], found = []]) => {
         const nodes = new Map(found.map((node) => [node.metadata.name, node]));
+        seen = found;
         const waiting: string[] = [];
         left.length = 0;
         gone = inputs.nodes.filter((name) => !nodes.has(name));
@@ -66,12 +71,27 @@ export const cleanNodes: Action<CleanNodesInputs> = {
     ).catch(async (error: unknown) => {
       throw error instanceof FailedCleaner ? await failureOf(error, work) : error;
     });
+    const cleaned = seen.filter(({ metadata: { name } }) => isCleaned(name, inputs, left));
+    await inParallel(cleaned, AT_ONCE, (node) => removeAnnotations(node, work), work.signal);
     const clean = inputs.nodes.length - left.length - gone.length;
     work.measured(`nothing of the service is left on ${clean} of ${inputs.nodes.length} nodes`);
     if (gone.length > 0) work.measured(`no longer in the cluster, and not cleaned: ${gone.join(", ")}`);
     await removeCleaners(left, inputs, work);
   },
 };
+
+function isCleaned(name: string, { nodes }: CleanNodesInputs, left: readonly { node: string }[]): boolean {
+  return nodes.includes(name) && !left.some(({ node }) => node === name);
+}
+
+/** Those of its agent, by which other nodes would send to it. */
+async function removeAnnotations({ metadata }: KubeObject, { client, signal }: Work): Promise<void> {
+  const has = NODE_ANNOTATIONS.filter((key) => metadata.annotations?.[key] !== undefined);
+  if (has.length === 0) return;
+  const annotations = Object.fromEntries(has.map((key) => [key, null]));
+  const patch = { type: "merge" as const, patch: { metadata: { annotations } } };
+  await client.patch(NODES, { name: metadata.name }, patch, { signal }).catch(undefinedIfNotFound);
+}
 
 /** A pod that ended with a failure; its log says why, and is read once the wait is over. */
 class FailedCleaner extends Error {
