@@ -87,10 +87,15 @@ describe("the embedded API server", () => {
     const patches = [
       ["application/merge-patch+json", '{"data":{"a":"c","__proto__":"y"}}'],
       ["application/json-patch+json", '[{"op":"replace","path":"/data/a","value":"d"}]'],
-      ["application/strategic-merge-patch+json", '{"data":{"__proto__":"z"}}'],
+      ["application/strategic-merge-patch+json", '{"data":{"__proto__":"w"}}'],
+      [
+        "application/apply-patch+yaml",
+        '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"odd"},"data":{"__proto__":"z"}}',
+      ],
     ] as const;
     for (const [type, patch] of patches) {
-      const answer = await api.call("PATCH", `${MAPS}/odd`, { body: patch, type });
+      const query = type.includes("apply") ? "?fieldManager=attacker&force=true" : "";
+      const answer = await api.call("PATCH", `${MAPS}/odd${query}`, { body: patch, type });
       expect([type, answer.status]).toEqual([type, 200]);
     }
     const stored = await fetch(`${api.url}${MAPS}/odd`).then((response) => response.text());
