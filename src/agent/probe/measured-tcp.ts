@@ -16,6 +16,7 @@ export class MeasuredTcp implements MeasuredPath {
   #reached = false;
   #opened = 0;
   #lost = 0;
+  #replaced = 0;
   #closed = false;
 
   constructor(options: PathOptions, awake: PauseMeter) {
@@ -33,10 +34,11 @@ export class MeasuredTcp implements MeasuredPath {
   churn(): void {
     if (!this.#reached) return;
     const { host, port } = this.#options;
-    void probeOnce({ host, port, protocol: "tcp" }, REPLY_MS).then(({ ok }) => {
+    void probeOnce({ host, port, protocol: "tcp" }, REPLY_MS).then(({ ok, answer, from }) => {
       if (this.#closed) return;
       this.#opened++;
       if (!ok) this.#lost++;
+      if (answer && answer.client !== from) this.#replaced++;
     });
   }
 
@@ -47,6 +49,7 @@ export class MeasuredTcp implements MeasuredPath {
       reached: this.#reached,
       opened: this.#opened,
       lost: this.#lost,
+      replaced: this.#replaced,
       silenceMs: Math.round(this.#silence.longestMs(now)),
       sent: 0,
       unanswered: 0,

@@ -53,6 +53,7 @@ export class MeasuredUdp implements MeasuredPath {
       reached: this.#reached,
       opened: 0,
       lost: 0,
+      replaced: 0,
       silenceMs: Math.round(this.#silence.longestMs(now)),
       sent: this.#sent,
       unanswered: this.#unanswered,

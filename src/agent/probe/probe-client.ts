@@ -1,6 +1,6 @@
 import { createSocket } from "node:dgram";
 import { connect, type Socket } from "node:net";
-import { type ProbeReply, parseReply } from "./probe-reply.ts";
+import { type ProbeReply, parseReply, plainAddress } from "./probe-reply.ts";
 
 export interface ProbeTarget {
   host: string;
@@ -17,6 +17,8 @@ export interface ProbeResult {
   ok: boolean;
   ms: number;
   answer?: ProbeReply;
+  /** Over TCP: the client's own address. */
+  from?: string;
   /** `TIMEOUT`, or what the kernel said. */
   error?: string;
 }
@@ -25,15 +27,19 @@ const LINE = /^[^\n]*\n/;
 
 /** One connection, or one datagram, and the answer to it. Never throws: not to be reached is a result. */
 export async function probeOnce(target: ProbeTarget, timeoutMs: number): Promise<ProbeResult> {
-  return await measured(target, async () => {
+  let from: string | undefined;
+  const result = await measured(target, async () => {
     if (target.protocol === "udp") return await requestUdp(target, timeoutMs);
     const socket = connect(target);
     try {
-      return await firstLine(socket, timeoutMs);
+      const reply = await firstLine(socket, timeoutMs);
+      from = plainAddress(socket.localAddress);
+      return reply;
     } finally {
       socket.destroy();
     }
   });
+  return { ...result, ...(from && { from }) };
 }
 
 /** One long-lived TCP connection: a line now and then, each of which must come back. After a break it reconnects, and reports it. */

@@ -8,6 +8,8 @@ export interface TrafficRow {
   /** Connections, the kept one and those that come and go. Zero for UDP. */
   opened: number;
   lost: number;
+  /** Of the connections: those whose server saw another address than the client's own. Zero for UDP, whose sockets do not know theirs. */
+  replaced: number;
   /** The longest time the kept connection or socket heard nothing though it asked all along; our own pauses are not in it. */
   silenceMs: number;
   /** Datagrams. Zero for TCP. */

@@ -9,6 +9,7 @@ const tcp: TrafficRow = {
   reached: true,
   opened: 20,
   lost: 0,
+  replaced: 0,
   silenceMs: 80,
   sent: 0,
   unanswered: 0,

@@ -30,6 +30,26 @@ export function healthyBefore(
   return rows.filter(({ way, protocol }) => !spoiled.some((row) => row.way === way && row.protocol === protocol));
 }
 
+/** Both data planes keep the client's address here; they differ for ports of nodes and for clients in the host network. */
+const KEPT_BY_BOTH = /^(pod|service)-/;
+
+/** The first path on which servers saw clients' own addresses before, and do no more. No budget allows that: policies would deny those clients. */
+export function replacedAddress(
+  rows: readonly TrafficRow[],
+  before: readonly TrafficRow[],
+  { switches }: { switches: true | undefined },
+): string | undefined {
+  const kept = (row: TrafficRow) =>
+    before.some(({ way, protocol, replaced }) => {
+      return way === row.way && protocol === row.protocol && replaced === 0;
+    });
+  const row = rows.find((one) => one.replaced > 0 && kept(one) && (!switches || KEPT_BY_BOTH.test(one.way)));
+  return (
+    row &&
+    `${row.way}: the server saw another address than the client's own for ${row.replaced} of ${row.opened} connections`
+  );
+}
+
 function costOf(row: TrafficRow, { connections, silenceMs, datagramsPercent }: Budget): string | undefined {
   if (row.lost > connections) {
     return `${row.lost} of ${row.opened} connections were lost; the budget is ${connections}`;

@@ -5,7 +5,7 @@ export const CANARY_NAMESPACE = "vendor-canary";
 /** Which start made it: another start does not count what this one lost. */
 export const CANARY_ID = "procedures.vendor.io/canary";
 export const MANAGED_BY = { key: "app.kubernetes.io/managed-by", value: "vendorctl" } as const;
-/** What was lost before anything changed, where the switch went on in spite of it. */
+/** The figures before anything changed. */
 export const BASELINE_ANNOTATION = "procedures.vendor.io/canary-baseline";
 
 const PORT = 8080;

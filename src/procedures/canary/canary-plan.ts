@@ -2,6 +2,7 @@ import { isSimulatedNode } from "../../api/protocol/simulated-node.ts";
 import type { Workload } from "../../api/workload-objects.ts";
 import type { Observation, SeenNode } from "../observation.ts";
 import type { Budget } from "./budget.ts";
+import { clientNames } from "./canary-objects.ts";
 
 /** All that the pods of a canary are made from. */
 export type CanaryInputs = {
@@ -11,7 +12,16 @@ export type CanaryInputs = {
   budget: Budget;
   /** Go on though traffic was not well before. */
   force?: true;
+  /** The data plane changes: then the address that servers see may change on the paths for which data planes differ. */
+  switches?: true;
 };
+
+/** The canary that runs meanwhile, as far as a step looks at it. */
+export type CanaryWatch = { clients: readonly string[]; budget: Budget; switches?: true };
+
+export function watchOf({ nodes, budget, switches }: CanaryInputs): CanaryWatch {
+  return { clients: clientNames(nodes.length), budget, ...(switches && { switches }) };
+}
 
 /** Few enough to start quickly, enough for every way there is. */
 const MOST_NODES = 3;
@@ -22,7 +32,7 @@ export type CanaryChoice = { inputs: CanaryInputs } | { notMeasured: string };
 /** `first` are nodes it should be on, in this order: the ones that change first and last. */
 export function chooseCanary(
   observation: Observation,
-  asked: { budget: Budget; force?: boolean; first?: readonly string[] },
+  asked: { budget: Budget; force?: boolean; switches?: true; first?: readonly string[] },
 ): CanaryChoice {
   const { nodes, names, service } = observation;
   if (nodes.every(({ annotations }) => isSimulatedNode(annotations))) {
@@ -34,7 +44,8 @@ export function chooseCanary(
   const places = preferred(nodes, asked.first ?? []).slice(0, MOST_NODES);
   if (places.length === 0) return { notMeasured: "no Linux node is ready" };
   const on = places.map(({ name, addresses }) => ({ name, address: addresses[0] as string }));
-  return { inputs: { nodes: on, image, budget: asked.budget, ...(asked.force && { force: true }) } };
+  const { budget, force, switches } = asked;
+  return { inputs: { nodes: on, image, budget, ...(force && { force }), ...(switches && { switches }) } };
 }
 
 function preferred(nodes: readonly SeenNode[], first: readonly string[]): SeenNode[] {

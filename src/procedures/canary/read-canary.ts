@@ -61,7 +61,7 @@ function notReached({ rows }: TrafficSnapshot): string {
 export interface Figures {
   /** What was counted so far, without what was lost before anything changed. */
   rows: TrafficRow[];
-  /** The figures before anything changed, if paths failed and --force was given. */
+  /** The figures before anything changed. */
   before: readonly TrafficRow[];
 }
 

@@ -7,9 +7,19 @@ export function trafficText(rows: readonly TrafficRow[], width?: number): Promis
 }
 
 function trafficTable(rows: readonly TrafficRow[]): Table {
-  const columns = ["PATH", "PROTOCOL", "CONNECTIONS", "LOST", "LONGEST SILENCE", "DATAGRAMS", "UNANSWERED"];
-  const cells = rows.map(({ way, protocol, opened, lost, silenceMs, sent, unanswered }) => {
-    const counts = protocol === "tcp" ? [`${opened}`, `${lost}`] : ["", ""];
+  const columns = [
+    "PATH",
+    "PROTOCOL",
+    "CONNECTIONS",
+    "LOST",
+    "CLIENT ADDRESS",
+    "LONGEST SILENCE",
+    "DATAGRAMS",
+    "UNANSWERED",
+  ];
+  const cells = rows.map(({ way, protocol, opened, lost, replaced, silenceMs, sent, unanswered }) => {
+    const counts =
+      protocol === "tcp" ? [`${opened}`, `${lost}`, replaced === 0 ? "kept" : `${replaced} replaced`] : ["", "", ""];
     const datagrams = protocol === "udp" ? [`${sent}`, `${unanswered}`] : ["", ""];
     return [way, protocol.toUpperCase(), ...counts, `${silenceMs} ms`, ...datagrams];
   });

@@ -1,19 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { vendorNames } from "../../../api/names.ts";
-import type { KubeObject } from "../../../api/object.ts";
 import type { TrafficRow } from "../../../api/protocol/traffic-report.ts";
 import type { Client } from "../../../cluster/client.ts";
 import { NAMESPACES } from "../../../cluster/kinds.ts";
 import { fakeClock } from "../../../kit/fake-clock.ts";
 import type { Work } from "../../action.ts";
 import { DEFAULT_BUDGET } from "../../canary/budget.ts";
-import { BASELINE_ANNOTATION, CANARY_NAMESPACE, clientNames, namespaceObject } from "../../canary/canary-objects.ts";
+import { clientNames, namespaceObject } from "../../canary/canary-objects.ts";
 import { type BareCluster, bareCluster } from "../../testing/bare-cluster.ts";
 import { startCanary } from "./start-canary.ts";
 import { settledInsideBudget } from "./watch-canary.ts";
 
 const good: TrafficRow = {
-  ...{ way: "service-local", protocol: "tcp", reached: true, opened: 20, lost: 0 },
+  ...{ way: "service-local", protocol: "tcp", reached: true, opened: 20, lost: 0, replaced: 0 },
   ...{ silenceMs: 80, sent: 0, unanswered: 0 },
 };
 const lossy: TrafficRow = { ...good, way: "node-port-local", lost: 3 };
@@ -60,19 +59,37 @@ describe("traffic before anything changes", () => {
       const inputs = { nodes, image: "vendor", budget: DEFAULT_BUDGET, ...(force && { force }) };
       await startCanary.confirm?.(inputs as typeof inputs & { force?: true }, work, { id: "one" });
     });
-  const judge = () =>
-    during((work) => settledInsideBudget({ clients: clientNames(nodes.length), budget: DEFAULT_BUDGET }, work));
-  const baseline = async () => {
-    const { metadata } = await client.get<KubeObject>(NAMESPACES, { name: CANARY_NAMESPACE });
-    return metadata.annotations?.[BASELINE_ANNOTATION] !== undefined;
-  };
+  const judge = (more?: { switches: true }) =>
+    during((work) =>
+      settledInsideBudget({ clients: clientNames(nodes.length), budget: DEFAULT_BUDGET, ...more }, work),
+    );
 
   it("that is well is measured from there on, and all of it is judged", async () => {
     rows = [good];
     await confirm(false);
-    expect(await baseline()).toBe(false);
     rows = [{ ...good, lost: 1 }];
     await expect(judge()).rejects.toMatchObject({ code: "CANARY_OVER_BUDGET" });
+  });
+
+  it.each([
+    ["pod-other-node", true, "CANARY_OVER_BUDGET"],
+    ["node-port-remote", undefined, "CANARY_OVER_BUDGET"],
+    ["node-port-remote", true, undefined],
+  ] as const)("in which servers saw clients on %s, and then do not (switches: %s)", async (way, switches, code) => {
+    rows = [{ ...good, way }];
+    await confirm(false);
+    rows = [{ ...good, way, opened: 40, replaced: 2 }];
+    const judged = judge(switches && { switches });
+    if (code === undefined) expect(await judged).toMatchObject([{ opened: 40, replaced: 4 }]);
+    else
+      await expect(judged).rejects.toMatchObject({ code, message: expect.stringContaining("for 4 of 40 connections") });
+  });
+
+  it("in which servers see another address from the start, is allowed to go on so", async () => {
+    rows = [{ ...good, replaced: 20 }];
+    await confirm(false);
+    rows = [{ ...good, opened: 40, replaced: 40 }];
+    expect(await judge()).toMatchObject([{ replaced: 40 }]);
   });
 
   it.each([
@@ -86,7 +103,6 @@ describe("traffic before anything changes", () => {
     });
     await confirm(true);
     expect(said.at(-1)).toMatch(/^traffic already fails: .*; only the 1 healthy paths count$/);
-    expect(await baseline()).toBe(true);
     rows = [good, { ...bad(), reached: true, lost: 9 }];
     expect(await judge()).toHaveLength(2);
     rows = [{ ...good, lost: 1 }, bad()];

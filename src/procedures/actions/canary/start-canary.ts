@@ -24,9 +24,10 @@ export const startCanary: Action<CanaryInputs, Before> = {
     const { nodes, budget } = inputs;
     const { rows, unwell } = await figuresBefore(inputs, work);
     work.say(`${rows.length} paths are measured from ${nodes.map(({ name }) => name).join(", ")}`);
-    if (unwell === undefined) return;
-    const judged = healthyBefore(rows, rows, budget).length;
-    work.say(`traffic already fails: ${unwell}; only the ${judged} healthy paths count`);
+    if (unwell !== undefined) {
+      const judged = healthyBefore(rows, rows, budget).length;
+      work.say(`traffic already fails: ${unwell}; only the ${judged} healthy paths count`);
+    }
     const patch = { metadata: { annotations: { [BASELINE_ANNOTATION]: JSON.stringify(rows) } } };
     await work.client.patch(NAMESPACES, { name: CANARY_NAMESPACE }, { type: "merge", patch }, { signal: work.signal });
   },

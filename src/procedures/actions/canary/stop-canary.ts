@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Action } from "../../action.ts";
-import { clientNames } from "../../canary/canary-objects.ts";
-import type { CanaryInputs } from "../../canary/canary-plan.ts";
+import { type CanaryInputs, watchOf } from "../../canary/canary-plan.ts";
 import { canaryNamespace } from "../../canary/read-canary.ts";
 import { removeCanary, runCanary } from "../../canary/run-canary.ts";
 import { settledInsideBudget } from "./watch-canary.ts";
@@ -11,12 +10,12 @@ export const stopCanary: Action<CanaryInputs, { id: string }> = {
   needed: async (_inputs, work) => (await canaryNamespace(work)) !== undefined,
   before: async () => ({ id: randomBytes(4).toString("hex") }),
 
-  async apply({ nodes, budget }, work) {
+  async apply(inputs, work) {
     // Cut off after the figures were written: only the removal is left to be ended.
     const namespace = await canaryNamespace(work);
     if (namespace === undefined) return;
     if (namespace.metadata.deletionTimestamp === undefined) {
-      await work.keep(await settledInsideBudget({ clients: clientNames(nodes.length), budget }, work));
+      await work.keep(await settledInsideBudget(watchOf(inputs), work));
     }
     await removeCanary(work);
   },

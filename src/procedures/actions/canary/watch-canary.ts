@@ -1,21 +1,20 @@
 import type { TrafficRow } from "../../../api/protocol/traffic-report.ts";
 import { sleep } from "../../../kit/clock.ts";
 import type { Work } from "../../action.ts";
-import { type Budget, healthyBefore, overBudget } from "../../canary/budget.ts";
+import { healthyBefore, overBudget, replacedAddress } from "../../canary/budget.ts";
+import type { CanaryWatch } from "../../canary/canary-plan.ts";
 import { errors } from "../../canary/errors.ts";
 import { awaitSnapshots, figuresSoFar } from "../../canary/read-canary.ts";
-
-/** The canary that runs meanwhile, as far as a step looks at it. */
-export type CanaryWatch = { clients: readonly string[]; budget: Budget };
 
 const POLL_MS = 1000;
 /** What goes wrong now is counted when its answer is overdue, and that takes a connection three seconds. */
 export const SETTLED_SECONDS = 4;
 
 /** Throws as soon as traffic has suffered more than the budget allows. */
-async function checkBudget({ clients, budget }: CanaryWatch, work: Work): Promise<TrafficRow[]> {
+async function checkBudget({ clients, budget, switches }: CanaryWatch, work: Work): Promise<TrafficRow[]> {
   const { rows, before } = await figuresSoFar(clients, work);
-  const over = overBudget(healthyBefore(rows, before, budget), budget);
+  const judged = healthyBefore(rows, before, budget);
+  const over = overBudget(judged, budget) ?? replacedAddress(judged, before, { switches });
   if (over === undefined) return rows;
   await work.keep(rows);
   throw errors.CANARY_OVER_BUDGET(over);

@@ -1,17 +1,10 @@
-import type { CanaryWatch } from "../../actions/canary/watch-canary.ts";
 import { formatBudget } from "../../canary/budget.ts";
-import { clientNames } from "../../canary/canary-objects.ts";
-import type { CanaryChoice, CanaryInputs } from "../../canary/canary-plan.ts";
+import type { CanaryChoice } from "../../canary/canary-plan.ts";
 import type { Step } from "../../plan.ts";
 import { step } from "../steps.ts";
 
 const RULE =
   "Canary traffic shows what the run costs: connections lost, longest silence, datagrams lost. Over the budget, the run is rolled back. See docs/guide/switch.md#measured-traffic.";
-
-/** What steps in between need to know of the canary that runs meanwhile. */
-export function watchOf({ nodes, budget }: CanaryInputs): CanaryWatch {
-  return { clients: clientNames(nodes.length), budget };
-}
 
 /** The steps of a procedure with traffic measured from before the first to after the last. */
 export function withCanary(

@@ -2,11 +2,10 @@ import type { Dataplane } from "../../../api/dataplane.ts";
 import type { Condition, KubeObject } from "../../../api/object.ts";
 import { CLUSTER_KINDS } from "../../../api/tables/cluster-kinds.ts";
 import { SERVICE_PROXY } from "../../../api/tables/kube-proxy.ts";
-import type { CanaryWatch } from "../../actions/canary/watch-canary.ts";
 import type { Settle } from "../../actions/objects/settle.ts";
 import { nameOf } from "../../actions/objects/target.ts";
 import type { Budget } from "../../canary/budget.ts";
-import { type CanaryChoice, chooseCanary } from "../../canary/canary-plan.ts";
+import { type CanaryChoice, type CanaryWatch, chooseCanary, watchOf } from "../../canary/canary-plan.ts";
 import { kindOf } from "../../cluster-facts.ts";
 import { fieldAt } from "../../field-at.ts";
 import { fingerprint } from "../../fingerprint.ts";
@@ -30,7 +29,7 @@ import { CONFLICT, type ProxyMethod, proxyMethod } from "../kube-proxy/proxy-met
 import { disableProxySteps, leaveIpvsStep, leaveRulesStep, restoreProxySteps } from "../kube-proxy/proxy-steps.ts";
 import { errors } from "../plan-errors.ts";
 import { step, waitForStatusStep } from "../steps.ts";
-import { watchOf, withCanary } from "./canary-steps.ts";
+import { withCanary } from "./canary-steps.ts";
 import { holdStep, leftHeld, planWaves, releaseSteps, turnedStep, type WavesInputs } from "./waves.ts";
 
 export interface SwitchInputs {
@@ -129,7 +128,7 @@ function canaryOf(
   if (isEbpfOn(observation) === (to === "BPF")) return { notMeasured: "the data plane does not change" };
   const nodes = waves.flat();
   const first = [...nodes.slice(0, 1), ...nodes.slice(1).reverse()];
-  return chooseCanary(observation, { budget, first, ...(force && { force }) });
+  return chooseCanary(observation, { budget, first, switches: true, ...(force && { force }) });
 }
 
 interface Part {
