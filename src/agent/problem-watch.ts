@@ -14,25 +14,32 @@ export interface ProblemWatchOptions {
   signal: AbortSignal;
   /** Another problem lasts, or one is over. */
   onChange(): void;
+  /** One that lasts from now on. */
+  onLasting(object: string, code: string, message: string): void;
 }
 
 const PERIOD_MS = 5_000;
 const LASTING_MS = 15_000;
 
-export function watchProblems({ problems, clock, signal, onChange }: ProblemWatchOptions): ProblemWatch {
+export function watchProblems({ problems, clock, signal, onChange, onLasting }: ProblemWatchOptions): ProblemWatch {
   let since = new Map<string, number>();
   let lasting: readonly string[] = [];
 
   const look = (): void => {
     const now = clock.now();
+    const rows = problems();
     since = new Map(
-      problems().map(([object = "", code = ""]) => {
+      rows.map(([object = "", code = ""]) => {
         const problem = `${object} ${code}`;
         return [problem, since.get(problem) ?? now] as const;
       }),
     );
     const found = [...since].flatMap(([problem, from]) => (now - from >= LASTING_MS ? [problem] : [])).sort();
     const isNews = found.join() !== lasting.join();
+    for (const [object = "", code = "", message = ""] of rows) {
+      const problem = `${object} ${code}`;
+      if (found.includes(problem) && !lasting.includes(problem)) onLasting(object, code, message);
+    }
     lasting = found;
     if (isNews) onChange();
   };

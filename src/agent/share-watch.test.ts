@@ -11,6 +11,7 @@ it("names a pod that has its share in the log, in metrics and to those who repor
   const stop = new AbortController();
   const metrics = createMetrics();
   const said: string[] = [];
+  const limited: string[] = [];
   const log: Log = { ...silentLog, warn: (_fields, message) => void said.push(message) };
   let [now, changes]: [LimitedWorkload[] | Error, number] = [[], 0];
   const watch = watchShares({
@@ -22,6 +23,7 @@ it("names a pod that has its share in the log, in metrics and to those who repor
     },
     ...{ metrics: agentMetrics(metrics), clock, log, signal: stop.signal },
     onChange: () => changes++,
+    onLimited: (pod, code) => void limited.push(`${pod} ${code}`),
   });
   const next = async (found: LimitedWorkload[] | Error) => {
     now = found;
@@ -33,6 +35,7 @@ it("names a pod that has its share in the log, in metrics and to those who repor
   await next([loader]);
   await next([{ ...loader, entries: 249_000 }]);
   expect(changes).toBe(1);
+  expect(limited).toEqual(["shop/loader WORKLOAD_CONNTRACK_LIMIT"]);
   expect(said).toEqual([expect.stringMatching(/^pod shop\/loader has 250000 of at most 250000 entries/)]);
   expect(series()).toEqual([
     'vendor_node_workload_conntrack_entries{namespace="shop",pod="loader",table="conntrack"} 249000',

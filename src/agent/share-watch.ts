@@ -19,12 +19,22 @@ export interface ShareWatchOptions {
   signal: AbortSignal;
   /** Another pod is limited, or one no longer is. */
   onChange(): void;
+  /** A pod that is limited from now on. */
+  onLimited(pod: string, code: string, message: string): void;
 }
 
 /** A pod fills what nf_conntrack lets it open at once within a second; the next look ends that. */
 const PERIOD_MS = 2_000;
 
-export function watchShares({ filter, metrics, clock, log, signal, onChange }: ShareWatchOptions): ShareWatch {
+export function watchShares({
+  filter,
+  metrics,
+  clock,
+  log,
+  signal,
+  onChange,
+  onLimited,
+}: ShareWatchOptions): ShareWatch {
   let limited: readonly LimitedWorkload[] = [];
   let failed = false;
 
@@ -42,6 +52,7 @@ export function watchShares({ filter, metrics, clock, log, signal, onChange }: S
       if (known.has(nameOf(one))) continue;
       const { code, message } = errors.WORKLOAD_CONNTRACK_LIMIT(one.id, one.table, one.entries, one.limit);
       log.warn({ pod: one.id, table: one.table, code }, message);
+      onLimited(one.id, code, message);
     }
     limited = now;
     if (known.size !== found.size || [...found].some((name) => !known.has(name))) onChange();

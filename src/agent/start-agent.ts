@@ -1,11 +1,12 @@
 import { join } from "node:path";
 import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
-import { type AgentReport, dataplaneAnnotation } from "../api/protocol/agent-report.ts";
+import { type AgentReport, announcedDataplane, dataplaneAnnotation } from "../api/protocol/agent-report.ts";
 import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
 import { type Calculator, createCalculator } from "../calc/calculator.ts";
 import { apiServerNames, resolveHosts } from "../cluster/api-server-hosts.ts";
 import { type Client, createClient } from "../cluster/client.ts";
+import { createEvents } from "../cluster/events.ts";
 import type { ProgramContext } from "../cluster/program.ts";
 import { isFull } from "../dataplane/ebpf/map-fill.ts";
 import { ServiceProxyRules } from "../dataplane/kube-proxy/proxy-rules.ts";
@@ -15,6 +16,7 @@ import { type Clock, systemClock } from "../kit/clock.ts";
 import { serveLines } from "../kit/line-socket.ts";
 import { createMetrics, type Metrics } from "../kit/metrics.ts";
 import { adminService, adminSocket } from "./admin.ts";
+import { type AgentEvents, agentEvents } from "./agent-events.ts";
 import { type AgentMetrics, agentMetrics } from "./agent-metrics.ts";
 import { apiAddresses } from "./api-addresses.ts";
 import { type FailoverOptions, failoverTransport, saveAddresses } from "./api-failover.ts";
@@ -167,9 +169,14 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     healthy: () => proving.noObjection(),
     onChange: () => changes.notify(),
   });
+  const events = agentEvents(createEvents(client, vendorNames.workloads.node, clock, log), {
+    node: () => objects.nodes.get(config.nodeName),
+    pod: (key) => objects.pods.get(key),
+  });
   const shares = watchShares({
     ...{ filter, metrics, clock, log, signal: stopping.signal },
     onChange: () => changes.notify(),
+    onLimited: (pod, code, message) => events.problem(`pod ${pod}`, code, message),
   });
   const allProblems = () => ({
     ...{ model: loop.model, failed: loop.problems(), fill: filter.fill() },
@@ -180,6 +187,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     problems: () => problemsTable({ ...allProblems(), fill: [], limited: [] }).rows,
     ...{ clock, signal: stopping.signal },
     onChange: () => changes.notify(),
+    onLasting: events.problem,
   });
   const upkeep = await objectsKnown(objects, stopping.signal, () =>
     startPeriodicTasks(
@@ -187,7 +195,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
         { ...parts, clock },
         {
           ...{ client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop, metrics },
-          ...{ shares, problems, reserveApiServers },
+          ...{ shares, problems, events, reserveApiServers },
         },
       ),
       { clock, log, signal: stopping.signal },
@@ -311,6 +319,7 @@ interface TaskParts {
   kubeProxyCompat: KubeProxyCompat;
   shares: ShareWatch;
   problems: ProblemWatch;
+  events: AgentEvents;
   netlink: NetlinkPort;
   loop: ModelLoop;
   metrics: AgentMetrics;
@@ -422,6 +431,8 @@ function periodicTasks(
         }
         reported = JSON.stringify(report);
         if (acting === undefined) return;
+        const ofNode = announcedDataplane(objects.nodes.get(config.nodeName)?.metadata.annotations);
+        parts.events.dataplane(filter.announcedLast() ?? ofNode, acting);
         filter.announced(acting);
         confirmIfProven(filter, proving);
       },

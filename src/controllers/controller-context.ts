@@ -1,11 +1,11 @@
 import type { Client } from "../cluster/client.ts";
 import type { Reconcile, Watch } from "../cluster/controller.ts";
+import type { Events } from "../cluster/events.ts";
 import type { Clock } from "../kit/clock.ts";
 import { type KeyedQueue, keyedQueue } from "../kit/keyed-queue.ts";
 import type { Log } from "../kit/log.ts";
 import type { ControllersConfig } from "./config.ts";
 import type { ControllersMetrics } from "./controllers-metrics.ts";
-import type { Events } from "./events.ts";
 import type { Informers } from "./informers.ts";
 import { isRace } from "./race.ts";
 import type { SettingsStore } from "./settings/settings-holder.ts";

@@ -1,11 +1,11 @@
 import { vendorNames } from "../api/names.ts";
 import type { Client } from "../cluster/client.ts";
+import { createEvents } from "../cluster/events.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import type { ControllersConfig } from "./config.ts";
 import type { ControllerContext } from "./controller-context.ts";
 import type { ControllersMetrics } from "./controllers-metrics.ts";
-import { createEvents } from "./events.ts";
 import { hostEndpointController } from "./host-endpoints/host-endpoint-controller.ts";
 import { startInformers } from "./informers.ts";
 import { ipamController } from "./ipam/ipam-controller.ts";

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { KubeObject } from "../api/object.ts";
 import { StatusError } from "../api/status.ts";
 import type { Client } from "../cluster/client.ts";
+import type { Events } from "../cluster/events.ts";
 import { isNotFound } from "../cluster/failures.ts";
 import type { Log } from "../kit/log.ts";
 import { type Difference, type Drift, differences, whoChanged } from "./field-diff.ts";
@@ -18,6 +19,7 @@ const APPLIED = "operator.vendor.io/applied";
 export interface ApplyTools {
   client: Client;
   live: LiveObjects;
+  events: Events;
   log: Log;
   signal: AbortSignal;
   /** Called for every field that drifted and was reverted. */

@@ -1,12 +1,18 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
 import type { Workload } from "../api/workload-objects.ts";
-import { CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, NODES } from "../cluster/kinds.ts";
+import { CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, EVENTS, NODES } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { applyDefinitions, createEndpointMap, type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
 
 let world: OperatorLab;
 afterEach(() => world.stop());
+
+interface Event extends KubeObject {
+  involvedObject: { kind: string; name: string };
+  type: string;
+  reason: string;
+}
 
 const NODE_AGENT = { namespace: "vendor-system", name: "vendor-node" };
 const INSTALLATION = storedKind("installation");
@@ -40,6 +46,30 @@ describe("an installation", () => {
     expect(
       again.filter((write) => !/\/status$|installations\/default$|dataplaneconfigurations|active-operator/.test(write)),
     ).toEqual([]);
+  });
+
+  it("that is refused and then corrected has events of both, on the Installation and on the status", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    const pool = (encapsulation: string) => ({ ipPools: [{ cidr: "192.168.0.0/16", encapsulation }] });
+    await world.installation({ vendorNetwork: { linuxDataplane: "BPF", ...pool("IPIP") } });
+    const events = () =>
+      world.kubectl.list<Event>(EVENTS).then(({ items }) =>
+        items
+          .map(({ involvedObject, type, reason }) => `${involvedObject.kind} ${involvedObject.name} ${type} ${reason}`)
+          .filter((event) => / (default|network) \w+ (?!Progressing)/.test(event))
+          .sort(),
+      );
+    await world.until(events, (said) => said.length === 2);
+    const patch = { spec: { vendorNetwork: pool("VXLAN") } };
+    await world.kubectl.patch(INSTALLATION, { name: "default" }, { type: "merge", patch });
+    await world.until(events, (said) => said.length === 4);
+    expect(await events()).toEqual([
+      "Installation default Normal Ready",
+      "Installation default Warning EbpfIpipPool",
+      "VendorStatus network Normal Available",
+      "VendorStatus network Warning EbpfIpipPool",
+    ]);
   });
 
   it("writes no defaults into the user's spec: what they come to is in status", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Condition } from "../api/object.ts";
 import { degraded, degradedInPart, notInstalled, type Outcome, progressing, ready, refused } from "./outcome.ts";
-import { conditionsOf } from "./outcome-conditions.ts";
+import { changesOf, conditionsOf } from "./outcome-conditions.ts";
 
 const at = (now: string, generation = 1) => ({ main: "Available" as const, now: Date.parse(now), generation });
 const FIRST = "2030-01-01T10:00:00Z";
@@ -59,5 +59,39 @@ describe("what an outcome says", () => {
     expect((outcome as { message: string }).message).toMatch(
       /^EBPF_IPIP_POOL is wrong\. Fix: Mend it\. \(vendorctl explain EBPF_IPIP_POOL\) .*And 1 more\.$/,
     );
+  });
+});
+
+describe("what an event is written for", () => {
+  const after = (...outcomes: Exclude<Outcome, { kind: "absent" }>[]) => {
+    const said: string[] = [];
+    let conditions: Condition[] = [];
+    for (const outcome of outcomes) {
+      const now = conditionsOf(outcome, conditions, at(FIRST));
+      said.push(...changesOf(conditions, now).map(({ type, reason, message }) => `${type} ${reason}: ${message}`));
+      conditions = now;
+    }
+    return said;
+  };
+  const of = (outcome: Outcome) => outcome as Exclude<Outcome, { kind: "absent" }>;
+
+  it("is each change of state, and not each new message of one", () => {
+    expect(
+      after(
+        of(progressing("pods of 3 nodes")),
+        of(progressing("pods of 1 node")),
+        of(ready("All.")),
+        of(degraded("PodFailed", "a")),
+        of(degraded("PodFailed", "a and b")),
+        of(degraded("Forbidden", "c")),
+        of(ready("All.")),
+      ),
+    ).toEqual([
+      "Normal Progressing: Waiting for pods of 3 nodes.",
+      "Normal Available: All.",
+      "Warning PodFailed: a",
+      "Warning Forbidden: c",
+      "Normal Available: All.",
+    ]);
   });
 });

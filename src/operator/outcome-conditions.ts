@@ -1,5 +1,6 @@
 import type { Condition } from "../api/object.ts";
 import { setCondition } from "../cluster/conditions.ts";
+import type { Change } from "../cluster/events.ts";
 import type { Outcome } from "./outcome.ts";
 
 interface ConditionContext {
@@ -29,6 +30,16 @@ export function conditionsOf(
     },
     [...(before ?? [])],
   );
+}
+
+/** What became different for people: conditions that became true, and another reason to be degraded. */
+export function changesOf(before: readonly Condition[], now: readonly Condition[]): Change[] {
+  return now.flatMap(({ type, status, reason = "", message = "" }): Change[] => {
+    const was = before.find((one) => one.type === type);
+    if (status !== "True" || (was?.status === "True" && (type !== "Degraded" || was.reason === reason))) return [];
+    if (type === "Degraded") return [{ type: "Warning", reason, message }];
+    return [{ type: "Normal", reason: type, message: message || `${type} is true` }];
+  });
 }
 
 function conditionText(outcome: Exclude<Outcome, { kind: "absent" }>): {

@@ -1,5 +1,6 @@
 import type { Client } from "../cluster/client.ts";
 import { runController } from "../cluster/controller.ts";
+import { createEvents } from "../cluster/events.ts";
 import type { Clock } from "../kit/clock.ts";
 import { CodedError } from "../kit/errors.ts";
 import { keyedQueue } from "../kit/keyed-queue.ts";
@@ -49,6 +50,7 @@ export function runOperator(work: OperatorWork): Running {
   const { client, config, observer, metrics, clock, log } = work;
   const queue = keyedQueue({ clock, backoff: BACKOFF });
   const putBack = driftReport();
+  const events = createEvents(client, MANAGER, clock, log);
   const took = new Map<Part, number>();
   const stopping = new AbortController();
   let giveUp: (error: unknown) => void = () => {};
@@ -59,6 +61,7 @@ export function runOperator(work: OperatorWork): Running {
 
   const toolsFor = (part: Part): ApplyTools => ({
     client,
+    events,
     live: observer.live,
     log: log.child({ part }),
     signal: stopping.signal,

@@ -8,7 +8,7 @@ import type { Drift } from "./field-diff.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { type Observed, theOne } from "./observed.ts";
 import { type Outcome, PARTS, type Part } from "./outcome.ts";
-import { conditionsOf } from "./outcome-conditions.ts";
+import { changesOf, conditionsOf } from "./outcome-conditions.ts";
 
 const STATUSES = storedKind("status");
 
@@ -65,7 +65,18 @@ async function reportStatus(
   const status = live ?? (await createStatus(tools, part));
   const before = (status["status"] as { conditions?: Condition[] } | undefined)?.conditions;
   const conditions = conditionsOf(outcome, before, { main: "Available", now, generation });
-  if (!isDeepStrictEqual(conditions, before)) await writeStatus(tools, STATUSES, status, { conditions });
+  if (isDeepStrictEqual(conditions, before)) return;
+  await writeStatus(tools, STATUSES, status, { conditions });
+  sayWhatChanged(tools, status, before, conditions);
+}
+
+function sayWhatChanged(
+  { events }: ApplyTools,
+  about: KubeObject,
+  before: readonly Condition[] | undefined,
+  now: readonly Condition[],
+): void {
+  for (const change of changesOf(before ?? [], now)) events.changed(about, change);
 }
 
 async function createStatus({ client, live, signal, onWrite }: ApplyTools, name: string): Promise<KubeObject> {
@@ -125,7 +136,9 @@ async function reportOnRequest(
   });
   const installed = kind.kind === vendorNames.kinds.installation.kind ? installedBy(outcome, live, self.version) : {};
   const status = { ...before, ...installed, conditions };
-  if (!isDeepStrictEqual(plain(status), plain(before))) await writeStatus(tools, kind, live, status);
+  if (isDeepStrictEqual(plain(status), plain(before))) return;
+  await writeStatus(tools, kind, live, status);
+  sayWhatChanged(tools, live, before.conditions, conditions);
 }
 
 /** The version counts as installed when all of it works; the effective configuration when it was accepted. */

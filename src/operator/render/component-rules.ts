@@ -22,6 +22,8 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
       rule("networking.k8s.io", ["networkpolicies"], READ),
       // Says that the network of its node works, how to reach it, and which addresses it gave its pods.
       rule("", ["nodes/status", "pods/status"], ["patch"]),
+      // What happened to its node, and to pods on it.
+      rule("", ["events"], ["create"]),
       stored(
         names,
         [
