@@ -11,6 +11,8 @@ import type { ConntrackPort } from "./conntrack/conntrack-port.ts";
 import { realConntrack } from "./conntrack/ctnetlink.ts";
 import { realSockets } from "./conntrack/sockdiag.ts";
 import type { SocketsPort } from "./conntrack/sockets-port.ts";
+import { realFrames } from "./frames/frames.ts";
+import type { FramesPort } from "./frames/frames-port.ts";
 import type { NetlinkPort } from "./netlink/netlink-port.ts";
 import { realNetlink } from "./netlink/real-netlink.ts";
 import { realMounts } from "./netns/mounts.ts";
@@ -29,6 +31,7 @@ export interface Kernel {
   nft(netns?: Netns): NftPort;
   conntrack(netns?: Netns): ConntrackPort;
   sockets(netns?: Netns): SocketsPort;
+  frames(netns?: Netns): FramesPort;
   /** What clang compiled, as bytes. */
   loadObject(bytes: Uint8Array, options?: LoadOptions): BpfObject;
   features(): Promise<KernelFeatures>;
@@ -46,6 +49,7 @@ export function realKernel(): Kernel {
     nft: realNft,
     conntrack: realConntrack,
     sockets: realSockets,
+    frames: realFrames,
     loadObject: (bytes, options) => loadObject(bpf, bytes, options),
     features: () => probeFeatures(bpf),
   };

@@ -7,6 +7,7 @@ import type { MountsPort } from "../netns/mounts-port.ts";
 import type { Netns, NetnsPort } from "../netns/netns-port.ts";
 import { type FakeBpfOptions, fakeBpf } from "./fake-bpf.ts";
 import { fakeConntrack, fakeSockets } from "./fake-conntrack.ts";
+import { fakeFrames } from "./fake-frames.ts";
 import { fakeNetlink } from "./fake-netlink.ts";
 import { fakeNft } from "./fake-nft.ts";
 import { emptyNamespace, FakeState } from "./fake-state.ts";
@@ -64,6 +65,7 @@ export function fakeKernel(options: FakeBpfOptions = {}): FakeKernel {
     nft: (netns) => fakeNft(world.namespaceOf(netns)),
     conntrack: (netns) => fakeConntrack(world.namespaceOf(netns)),
     sockets: (netns) => fakeSockets(world.namespaceOf(netns)),
+    frames: (netns) => fakeFrames(world, world.namespaceOf(netns)),
     loadObject: (bytes, loadOptions) => loadObject(bpf, bytes, loadOptions),
     features: () => probeFeatures(bpf),
   };

@@ -29,7 +29,7 @@ export function fakeLinks(world: FakeState, namespace: FakeNamespace): LinkPart 
       const link = namespace.links.get(index);
       if (!link) return false;
       if (link.kind === undefined) throw kernelError(`deleting link ${index}`, "EOPNOTSUPP");
-      const peer = peersOf(world).get(keyOf(namespace, index));
+      const peer = otherEnd(world, namespace, index);
       remove(world, namespace, index);
       if (peer) remove(world, peer.namespace, peer.index);
       return true;
@@ -47,6 +47,11 @@ function addVeth(world: FakeState, namespace: FakeNamespace, spec: VethSpec): vo
   const far = add(there, { ...common, name: peer.name, mac: peer.mac ?? newMac(), mtu: peer.mtu ?? 1500 });
   const near = add(namespace, { ...common, name: spec.name, mac: spec.mac ?? newMac(), mtu: spec.mtu ?? 1500 });
   couple(world, { namespace, index: near }, { namespace: there, index: far });
+}
+
+/** Of a veth; undefined for other interfaces. */
+export function otherEnd(world: FakeState, namespace: FakeNamespace, index: number): End | undefined {
+  return peersOf(world).get(keyOf(namespace, index));
 }
 
 type End = { namespace: FakeNamespace; index: number };

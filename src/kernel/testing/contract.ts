@@ -5,6 +5,7 @@ import type { Kernel } from "../kernel.ts";
 import type { Netns } from "../netns/netns-port.ts";
 import { bpfContract } from "./bpf-contract.ts";
 import { conntrackContract } from "./conntrack-contract.ts";
+import { framesContract } from "./frames-contract.ts";
 import { netlinkContract } from "./netlink-contract.ts";
 import { nftContract } from "./nft-contract.ts";
 
@@ -35,6 +36,7 @@ export function kernelContract(side: string, open: () => Kernel, whyNot: WhyNot,
     netlinkContract(get);
     nftContract(get, whyNoNft);
     conntrackContract(get);
+    framesContract(get);
   });
 }
 
