@@ -19,7 +19,7 @@ const MEANING: Record<DataplaneAnnouncement, string> = {
 };
 const OF_POD = /^(?:pod|endpoint) ([^ /]+\/[^ ]+)$/;
 /** Other objects concern every node alike, and are in the status: an event from each node would not help. */
-const OF_NODE = /^(interface|route|hostEndpoint|tunnel) /;
+const OF_NODE = /^(interface|route|hostEndpoint|tunnel|node) /;
 
 export function agentEvents(
   events: Events,

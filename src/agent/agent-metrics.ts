@@ -16,6 +16,7 @@ export interface AgentMetrics {
   proxyConflicts: Counter;
   dataplaneMode: Gauge;
   servicesProven: Gauge;
+  overlayNodes: Gauge;
 }
 
 export function agentMetrics(metrics: Metrics): AgentMetrics {
@@ -45,6 +46,10 @@ export function agentMetrics(metrics: Metrics): AgentMetrics {
       "1 for what the eBPF programs do: none, off, ebpf, drain.",
     ),
     servicesProven: metrics.gauge("vendor_node_services_proven", "1 while Services are served by the eBPF programs."),
+    overlayNodes: metrics.gauge(
+      "vendor_node_overlay_nodes",
+      "Other nodes that packets go to through the overlay: reached by probes there and back, lost, or unverified.",
+    ),
     ready: metrics.gauge("vendor_node_ready", "1 once the whole desired state has been applied."),
   };
 }

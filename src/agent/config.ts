@@ -24,6 +24,8 @@ export interface AgentConfig {
   cgroupV2Path: string;
   /** How long eBPF may take to be confirmed before the node reverts to the old data plane. */
   rollbackSeconds: number;
+  /** How often other nodes are probed through the overlay. */
+  overlayProbeSeconds: number;
   directories: AgentDirectories;
 }
 
@@ -60,6 +62,7 @@ export function readAgentConfig(env: Env): AgentConfig {
     },
     cgroupV2Path: env["CGROUP_V2_PATH"] || vendorNames.paths.cgroupV2,
     rollbackSeconds: number(env, "DEAD_MAN_SECONDS", 60, 3_600),
+    overlayProbeSeconds: Math.max(1, number(env, "OVERLAY_PROBE_SECONDS", 10, 3_600)),
     directories: agentDirectories(env),
   };
 }

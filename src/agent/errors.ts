@@ -31,6 +31,20 @@ export const errors = defineErrors({
     fix: () =>
       "find out why the pod opens so many connections; if they are legitimate, let it reuse connections, spread it over more nodes, or raise spec.workloadConntrackPercent of the DataplaneConfiguration",
   },
+  OVERLAY_UNREACHABLE: {
+    args: ["from", "to", "path", "evidence"],
+    say: (from: string, to: string, path: string, evidence: string) =>
+      `the overlay loses packets from node ${from} to node ${to} (${path}): ${evidence}`,
+    fix: (from: string, to: string, path: string) =>
+      `allow ${path} in firewalls and security groups between node ${from} and node ${to}`,
+  },
+  OVERLAY_MTU: {
+    args: ["from", "to", "path", "bytes", "MTU"],
+    say: (from: string, to: string, path: string, bytes: number, mtu: number) =>
+      `the overlay loses packets of ${bytes} bytes from node ${from} to node ${to} (${path}), smaller ones arrive: the network carries less than ${mtu} bytes`,
+    fix: (_from: string, _to: string, _path: string, bytes: number, mtu: number) =>
+      `raise the MTU of the network between the nodes to ${mtu}, or set spec.vendorNetwork.mtu of the Installation to less than ${bytes}; pods that are created then have it`,
+  },
   AGENT_NOT_READY: {
     args: ["why"],
     say: (why: string) => `the node's agent is not ready: ${why}`,

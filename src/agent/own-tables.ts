@@ -4,6 +4,8 @@ import { isFull, type MapFill } from "../dataplane/ebpf/map-fill.ts";
 import type { SwitchoverReport } from "./dataplane-switch.ts";
 import { errors } from "./errors.ts";
 import type { AddressConflict } from "./ipam/ipam.ts";
+import { lossError, type OverlayLoss } from "./overlay/overlay-loss.ts";
+import type { PairState } from "./overlay/overlay-watch.ts";
 import type { PodRecord } from "./pods/pod-records.ts";
 
 export function podsTable(records: readonly PodRecord[]): Table {
@@ -79,13 +81,14 @@ export interface NodeProblems {
   fill: readonly MapFill[];
   limited: readonly LimitedWorkload[];
   conflicts: readonly AddressConflict[];
+  losses: readonly OverlayLoss[];
 }
 
 /**
  * Objects that are not in effect: those that cannot be understood, and those the kernel would not take; maps that are full; pods that have
- * their share of a connection table; and addresses of two pods.
+ * their share of a connection table; addresses of two pods; and nodes that the overlay loses packets to or from.
  */
-export function problemsTable({ model, failed, fill, limited, conflicts }: NodeProblems): Table {
+export function problemsTable({ model, failed, fill, limited, conflicts, losses }: NodeProblems): Table {
   return {
     columns: ["object", "code", "problem"],
     rows: ordered([
@@ -107,6 +110,24 @@ export function problemsTable({ model, failed, fill, limited, conflicts }: NodeP
         const { code, message } = errors.IPAM_ADDRESS_CONFLICT(address, pod, allocatedTo);
         return [`pod ${pod}`, code, message];
       }),
+      ...losses.map((loss) => {
+        const { code, message } = lossError(loss);
+        return [`node ${loss.peer.node}`, code, message];
+      }),
+    ]),
+  };
+}
+
+/** Which nodes were reached through the overlay, there and back; without a ready agent there, none can answer. */
+export function overlayTable(pairs: readonly PairState[]): Table {
+  return {
+    columns: ["node", "address", "state", "agent", "last answer"],
+    rows: pairs.map(({ node, address, state, answers, answeredAt }) => [
+      node,
+      address,
+      state,
+      answers ? "ready" : "not ready",
+      answeredAt === undefined ? "-" : new Date(answeredAt).toISOString(),
     ]),
   };
 }

@@ -33,8 +33,11 @@ import { ensureClusterInformation } from "./node/cluster-information.ts";
 import { announceDataplane, networkCondition, nodeAnnotations, reportNode } from "./node/node-report.ts";
 import { reportOwnPod } from "./node/own-pod-report.ts";
 import { tunnelAddresses } from "./node/tunnel-addresses.ts";
+import { overlayPeers } from "./overlay/overlay-peers.ts";
+import { type OverlayWatch, watchOverlay } from "./overlay/overlay-watch.ts";
 import {
   type NodeProblems,
+  overlayTable,
   podsTable,
   problemsTable,
   servicesTable,
@@ -138,12 +141,13 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     loop.poke();
   };
   void reserveApiServers();
+  const podFacts = factsForPods(config, objects, netlink, loop);
   const pods = podNetwork({
     ...{ client, node: config.nodeName, ipam, records, loop, log },
     notes: notedDeletions(config.directories.run),
     interfaces: podInterfaces(kernel, config.directories.sysctl),
     removePortmapRules: (containerId) => removePortmapRules(kernel, containerId),
-    ...factsForPods(config, objects, netlink, loop),
+    ...podFacts,
   });
   const notReady = (): string | undefined => {
     const kinds = objects.waitingFor();
@@ -178,13 +182,26 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     onChange: () => changes.notify(),
     onLimited: (pod, code, message) => events.problem(`pod ${pod}`, code, message),
   });
+  const overlay = watchOverlay({
+    ...{ node: config.nodeName, periodMs: config.overlayProbeSeconds * 1_000, frames: kernel.frames() },
+    link: () => netlink.link(OVERLAY),
+    peers: (underlay) =>
+      overlayPeers(
+        { model: loop.model, node: (name) => objects.nodes.get(name), agentPods: objects.pods.list(config.namespace) },
+        underlay,
+      ),
+    podMtu: podFacts.mtu,
+    ...{ metrics, clock, log, signal: stopping.signal },
+    onChange: () => changes.notify(),
+    onLoss: events.problem,
+  });
   const allProblems = () => ({
     ...{ model: loop.model, failed: loop.problems(), fill: filter.fill() },
-    ...{ limited: shares.limited(), conflicts: ipam.conflicts() },
+    ...{ limited: shares.limited(), conflicts: ipam.conflicts(), losses: overlay.losses() },
   });
   const problems = watchProblems({
-    // What is full and who is limited is reported by itself.
-    problems: () => problemsTable({ ...allProblems(), fill: [], limited: [] }).rows,
+    // What is full, who is limited and what the overlay loses is reported by itself.
+    problems: () => problemsTable({ ...allProblems(), fill: [], limited: [], losses: [] }).rows,
     ...{ clock, signal: stopping.signal },
     onChange: () => changes.notify(),
     onLasting: events.problem,
@@ -195,7 +212,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
         { ...parts, clock },
         {
           ...{ client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop, metrics },
-          ...{ shares, problems, events, reserveApiServers },
+          ...{ shares, problems, overlay, events, reserveApiServers },
         },
       ),
       { clock, log, signal: stopping.signal },
@@ -217,7 +234,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   if (config.connectsPods) await pods.removeNoted();
   const sockets = await openSockets(
     { config, pods, notReady, metrics, clock, log },
-    { filter, loop, records, problems: allProblems },
+    { filter, loop, records, overlay, problems: allProblems },
   );
   // A DEL that found no socket until now has written its note by now, or calls the socket next.
   if (config.connectsPods) await pods.removeNoted();
@@ -239,6 +256,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
         proxyCompat.done,
         shares.done,
         problems.done,
+        overlay.done,
         objects.stop(),
       ]);
       proxyRules.close();
@@ -319,6 +337,7 @@ interface TaskParts {
   kubeProxyCompat: KubeProxyCompat;
   shares: ShareWatch;
   problems: ProblemWatch;
+  overlay: OverlayWatch;
   events: AgentEvents;
   netlink: NetlinkPort;
   loop: ModelLoop;
@@ -422,6 +441,7 @@ function periodicTasks(
           fullMaps,
           limitedWorkloads: [...new Set(parts.shares.limited().map(({ id }) => id))].sort(),
           problems: parts.problems.lasting(),
+          overlay: parts.overlay.report(),
         };
         if (reported === JSON.stringify(report)) return;
         const signal = AbortSignal.timeout(API_ANSWER_MS);
@@ -476,8 +496,9 @@ async function openSockets(
     filter,
     loop,
     records,
+    overlay,
     problems,
-  }: { filter: DataplaneSwitch; loop: ModelLoop; records: PodRecords; problems: () => NodeProblems },
+  }: Pick<TaskParts, "filter" | "loop" | "overlay"> & { records: PodRecords; problems: () => NodeProblems },
 ) {
   const { config } = options;
   const admin = adminService({
@@ -489,6 +510,7 @@ async function openSockets(
       settings: () => settingsTable(loop.model),
       problems: () => problemsTable(problems()),
       switchover: () => switchoverTable(filter.state()),
+      overlay: () => overlayTable(overlay.pairs()),
     },
   });
   const opened = [await serveLines(adminSocket(config.directories.run), admin)];

@@ -1,10 +1,14 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { vendorNames } from "../../src/api/names.ts";
+import { readAgentReport } from "../../src/api/protocol/agent-report.ts";
+import { PODS } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { contains, parseAddress, parseCidr } from "../../src/kit/ip.ts";
 import type { Machine } from "../../src/local/runtime/netns/machine.ts";
 import type { RealPod } from "../../src/local/runtime/netns/real-pod.ts";
+import { eventually } from "../../src/local/testing/bare-server.ts";
 import { createPod, installNetwork, type RealCluster, readyPods, startReal, whyNoRealNodes } from "./real-cluster.ts";
 import { answerIn, askFrom, type Listener } from "./sockets.ts";
 
@@ -58,6 +62,19 @@ describe.skipIf(whyNoRealNodes).each(DATAPLANES)(
       },
       60_000,
     );
+
+    it("agents verify by probes that VXLAN passes between all nodes", async () => {
+      const reports = async () => {
+        const { items } = await cluster.client.list(PODS, { namespace: vendorNames.namespaces.system });
+        return items.flatMap(({ metadata }) => readAgentReport(metadata.annotations).overlay ?? []);
+      };
+      const seen = await eventually(
+        reports,
+        (all) => all.length === 3 && all.every(({ verifiedSince }) => verifiedSince !== undefined),
+        30_000,
+      );
+      expect(seen.flatMap(({ losses }) => losses)).toEqual([]);
+    });
   },
 );
 

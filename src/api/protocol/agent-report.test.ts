@@ -9,6 +9,7 @@ const NOTHING: AgentReport = {
   fullMaps: [],
   limitedWorkloads: [],
   problems: [],
+  overlay: undefined,
 };
 
 describe("what an older agent wrote is read as it was meant", () => {
@@ -61,6 +62,18 @@ describe("what an older agent wrote is read as it was meant", () => {
     expect(readAgentReport(annotations)).toEqual({ ...NOTHING, ...expected });
   });
 
+  it("reads what it writes of the overlay", () => {
+    for (const overlay of [
+      undefined,
+      { verifiedSince: undefined, losses: ["a to b (UDP 1 from c to d)", "b to a (UDP 1 from d to c)"] },
+      { verifiedSince: "2026-01-31T12:00:00Z", losses: [] },
+    ]) {
+      const written = agentReportAnnotations({ ...NOTHING, overlay });
+      const kept = Object.entries(written).filter((one): one is [string, string] => one[1] !== null);
+      expect(readAgentReport(Object.fromEntries(kept)).overlay).toEqual(overlay);
+    }
+  });
+
   it("a word of a newer release is known to be one", () => {
     expect(readAgentReport({ "vendor.io/dataplane": "DPU", "vendor.io/programs": "warming up" })).toEqual({
       ...NOTHING,
@@ -81,6 +94,7 @@ describe("what an agent writes now", () => {
       fullMaps: ["flows", "frontends"],
       limitedWorkloads: ["shop/web"],
       problems: Array.from({ length: 12 }, (_, at) => `Service shop/s${at} SERVICE_ADDRESS_REFUSED`),
+      overlay: { verifiedSince: undefined, losses: ["node-1 to node-2 (UDP 4789 from 10.0.0.1 to 10.0.0.2)"] },
     };
     expect(agentReportAnnotations(report)).toEqual({
       "vendor.io/programs": "refused: /usr/x is read-only",
@@ -91,6 +105,8 @@ describe("what an agent writes now", () => {
       "vendor.io/full-maps": "flows, frontends",
       "vendor.io/limited-workloads": "shop/web",
       "vendor.io/problems": expect.stringMatching(/^Service shop\/s0 SERVICE_ADDRESS_REFUSED, .*, 2 more$/),
+      "vendor.io/overlay": "unverified",
+      "vendor.io/overlay-losses": "node-1 to node-2 (UDP 4789 from 10.0.0.1 to 10.0.0.2)",
     });
     expect(agentReportAnnotations({ ...NOTHING, programs: "loads", dataplane: "BPF", servicesProven: true })).toEqual({
       "vendor.io/programs": "loads",
@@ -101,6 +117,8 @@ describe("what an agent writes now", () => {
       "vendor.io/full-maps": null,
       "vendor.io/limited-workloads": null,
       "vendor.io/problems": null,
+      "vendor.io/overlay": null,
+      "vendor.io/overlay-losses": null,
     });
   });
 

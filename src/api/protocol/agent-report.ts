@@ -25,6 +25,13 @@ const AGENT_ANNOTATIONS = {
   limitedWorkloads: "vendor.io/limited-workloads",
   /** Objects that are not in effect on the node, with codes: `interface wg0 EBPF_INTERFACE_NOT_ETHERNET, 2 more`. */
   problems: "vendor.io/problems",
+  /**
+   * `verified since 2026-01-31T12:00:00Z` while packets of every size go through the overlay to the other nodes and back, `unverified` otherwise; absent
+   * while the agent does not answer probes of others there, as agents of older releases.
+   */
+  overlay: "vendor.io/overlay",
+  /** Between which nodes the overlay loses packets: `node-1 to node-2 (UDP 4789 from 10.0.0.1 to 10.0.0.2), 2 more`. */
+  overlayLosses: "vendor.io/overlay-losses",
 } as const;
 
 /**
@@ -67,6 +74,15 @@ export interface AgentReport {
   limitedWorkloads: readonly string[];
   /** Objects that are not in effect on the node and stay so, as `OBJECT CODE`. */
   problems: readonly string[];
+  /** What probes through the overlay found; undefined: the agent neither sends nor answers any. */
+  overlay: OverlayReport | undefined;
+}
+
+export interface OverlayReport {
+  /** Since when every other node was reached, as RFC 3339; undefined: not all are, or there is none. */
+  verifiedSince: string | undefined;
+  /** Each with the nodes in the direction that loses packets. */
+  losses: readonly string[];
 }
 
 /** The table of the node has all of them. */
@@ -75,6 +91,7 @@ const MOST_PROBLEMS = 10;
 type Annotations = Readonly<Record<string, string>> | undefined;
 
 const REFUSED = /^refused:\s*(.*)$/s;
+const VERIFIED = /^verified since (\S+)$/;
 const CONFLICT = /^conflict:\s*(.*)$/s;
 
 export function readAgentReport(annotations: Annotations): AgentReport {
@@ -87,6 +104,7 @@ export function readAgentReport(annotations: Annotations): AgentReport {
     fullMaps: readList(said[AGENT_ANNOTATIONS.fullMaps]),
     limitedWorkloads: readList(said[AGENT_ANNOTATIONS.limitedWorkloads]),
     problems: readList(said[AGENT_ANNOTATIONS.problems]),
+    overlay: readOverlay(said[AGENT_ANNOTATIONS.overlay], said[AGENT_ANNOTATIONS.overlayLosses]),
   };
 }
 
@@ -104,8 +122,7 @@ export function dataplaneAnnotation(announcement: DataplaneAnnouncement): Record
 
 /** As annotations for a merge patch: null where there must be none. */
 export function agentReportAnnotations(report: AgentReport): Record<string, string | null> {
-  const { programs, dataplane, servicesProven, proxyRules, fullMaps, limitedWorkloads, problems } = report;
-  const unnamed = problems.length - MOST_PROBLEMS;
+  const { programs, dataplane, servicesProven, proxyRules, fullMaps, limitedWorkloads, problems, overlay } = report;
   const refused = typeof programs === "object" ? programs.refused : undefined;
   return {
     [AGENT_ANNOTATIONS.programs]: refused ? `refused: ${refused.why}` : programs === "loads" ? "loads" : null,
@@ -116,10 +133,24 @@ export function agentReportAnnotations(report: AgentReport): Record<string, stri
       typeof proxyRules === "object" ? `conflict: ${proxyRules.conflict}` : (proxyRules ?? null),
     [AGENT_ANNOTATIONS.fullMaps]: listText(fullMaps),
     [AGENT_ANNOTATIONS.limitedWorkloads]: listText(limitedWorkloads),
-    [AGENT_ANNOTATIONS.problems]: listText(
-      unnamed > 0 ? [...problems.slice(0, MOST_PROBLEMS), `${unnamed} more`] : problems,
-    ),
+    [AGENT_ANNOTATIONS.problems]: listText(shortened(problems)),
+    [AGENT_ANNOTATIONS.overlay]: overlayText(overlay),
+    [AGENT_ANNOTATIONS.overlayLosses]: listText(shortened(overlay?.losses ?? [])),
   };
+}
+
+function shortened(items: readonly string[]): readonly string[] {
+  const unnamed = items.length - MOST_PROBLEMS;
+  return unnamed > 0 ? [...items.slice(0, MOST_PROBLEMS), `${unnamed} more`] : items;
+}
+
+function overlayText(overlay: OverlayReport | undefined): string | null {
+  if (overlay === undefined) return null;
+  return overlay.verifiedSince === undefined ? "unverified" : `verified since ${overlay.verifiedSince}`;
+}
+
+function readOverlay(text: string | undefined, losses: string | undefined): OverlayReport | undefined {
+  return text === undefined ? undefined : { verifiedSince: VERIFIED.exec(text)?.[1], losses: readList(losses) };
 }
 
 function readList(text: string | undefined): string[] {

@@ -34,6 +34,8 @@ export function agentReport(node: AgentNode, settings: AgentSettings, kind: Clus
     fullMaps: [],
     limitedWorkloads: [],
     problems: [],
+    // There are no packets.
+    overlay: undefined,
   });
 }
 

@@ -139,12 +139,14 @@ async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean
   const node = nodes.find(({ metadata }) => metadata.name === pod.spec?.nodeName);
   if (node?.metadata.annotations?.[STARTS_SLOWLY]) return;
   const refusal = node?.metadata.annotations?.[REFUSE_PROGRAMS];
-  // As an agent of an older release speaks, which gives no code of its refusal. Full maps, limited pods and problems are for tests to report.
+  // As an agent of an older release speaks, which gives no code of its refusal. Full maps, limited pods, problems and the overlay are for tests to report.
   const {
     "vendor.io/full-maps": _,
     "vendor.io/programs-refusal": __,
     "vendor.io/limited-workloads": ___,
     "vendor.io/problems": ____,
+    "vendor.io/overlay": _____,
+    "vendor.io/overlay-losses": ______,
     ...said
   } = agentReportAnnotations({
     programs: refusal ? { refused: { code: "EbpfProgramsRefused", why: refusal } } : "loads",
@@ -154,6 +156,7 @@ async function speak(client: Client, pod: Pod, nodes: KubeObject[], bpf: boolean
     fullMaps: [],
     limitedWorkloads: [],
     problems: [],
+    overlay: undefined,
   });
   const now = pod.metadata.annotations ?? {};
   if (Object.entries(said).every(([key, value]) => (now[key] ?? null) === value)) return;
