@@ -23,6 +23,8 @@ export interface AgentView {
   limitedWorkloads?: readonly string[];
   /** Objects that are not in effect there, as `OBJECT CODE`. */
   problems?: readonly string[];
+  /** Between which nodes the overlay loses packets, as far as this one knows. */
+  overlayLosses?: readonly string[];
   /** Its own data plane configuration keeps the node on the other data plane, as a switch in waves does for a while. */
   held: boolean;
 }
@@ -167,6 +169,7 @@ function viewAgent(
     fullMaps,
     limitedWorkloads,
     problems,
+    overlay,
   } = readAgentReport(pod?.metadata.annotations);
   return {
     node,
@@ -178,5 +181,6 @@ function viewAgent(
     fullMaps,
     limitedWorkloads,
     problems,
+    overlayLosses: overlay?.losses ?? [],
   };
 }

@@ -203,6 +203,29 @@ describe("a switch of the data plane", () => {
     await world.untilStatus("network", "Available");
   });
 
+  it("nodes that the overlay loses packets between are named once, and the network stays available", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    await world.installation(STANDARD);
+    await world.untilStatus("network", "Available");
+    const agents = ((await world.kubectl.list(PODS)).items as Pod[]).filter(({ metadata }) =>
+      metadata.name.startsWith("vendor-node"),
+    );
+    const say = async (losses: string | null) => {
+      for (const { metadata } of agents) {
+        const annotations = { "vendor.io/overlay": losses && "unverified", "vendor.io/overlay-losses": losses };
+        await world.kubectl.patch(PODS, metadata, { type: "merge", patch: { metadata: { annotations } } });
+      }
+    };
+    const loss = "node-1 to node-2 (UDP 4789 from 10.0.0.1 to 10.0.0.2)";
+    await say(loss);
+    const status = await world.untilStatus("network", "Degraded", "OverlayUnreachable");
+    expect(status.message).toContain(`lost in the overlay: ${loss}. `);
+    expect(status.available).toBe(true);
+    await say(null);
+    await world.untilStatus("network", "Available");
+  });
+
   it("an object that is not in effect on a node is named, and the network stays available", async () => {
     world = await operatorLab();
     world.startOperator();

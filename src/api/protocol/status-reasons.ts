@@ -32,6 +32,7 @@ const REASONS = {
   ServiceProxyParked: "transient",
   MapFull: "transient",
   WorkloadLimited: "partial",
+  OverlayUnreachable: "partial",
   NodeProblems: "partial",
   AddressDuplicate: "transient",
   NameNotDefault: "transient",

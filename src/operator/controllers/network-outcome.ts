@@ -43,6 +43,8 @@ export async function networkOutcome(
   );
   if (full.length > 0) return mapsFull(full, full.length < view.agents.length, limited);
   if (limited.length > 0) return workloadsLimited(limited);
+  const losses = [...new Set(view.agents.flatMap(({ overlayLosses = [] }) => overlayLosses))].sort();
+  if (losses.length > 0) return overlayLosesPackets(losses);
   const problems = problemsOf(view.agents);
   if (problems.length > 0) return objectsNotInEffect(problems);
   const plane = wanted === "BPF" ? "eBPF" : "The nftables data plane";
@@ -124,6 +126,17 @@ function workloadsLimited(pods: readonly string[]): Outcome {
     withFix(
       `Pods have their share of a connection table of their node, and open no more connections: ${named(pods)}. All other pods are unaffected.`,
       SHOW_PROBLEMS,
+    ),
+  );
+}
+
+/** Both ends of a pair report the same. */
+function overlayLosesPackets(losses: readonly string[]): Outcome {
+  return degradedInPart(
+    "OverlayUnreachable",
+    withFix(
+      `Packets between nodes are lost in the overlay: ${named(losses)}. Connections through it between these nodes fail or hang; all others are unaffected.`,
+      "allow them in firewalls and security groups, see docs/guide/troubleshooting.md#pods-cannot-reach-each-other.",
     ),
   );
 }
