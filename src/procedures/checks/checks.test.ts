@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { calicoNames } from "../../api/names.ts";
+import type { OverlayReport } from "../../api/protocol/agent-report.ts";
 import { EXPLANATIONS } from "../../api/validation/explain.ts";
 import { ADDRESS_ROWS } from "../testing/address-rows.ts";
-import { agent, NOW, proof, type Row, running, status } from "../testing/checked-clusters.ts";
+import { acting, agent, NOW, proof, type Row, running, status } from "../testing/checked-clusters.ts";
 import { HEALTH_ROWS, LEFTOVER_ROWS, ROLLOUT_ROWS } from "../testing/maintenance-rows.ts";
 import { type Differently, node, object, observed } from "../testing/observed.ts";
 import { NETWORK_ROWS, PLATFORM_ROWS } from "../testing/platform-rows.ts";
@@ -110,6 +111,25 @@ it("takes a private name that only this machine cannot resolve for no finding", 
   const options = { now: NOW, ...proof("unresolved") };
   const found = runChecks(observed({}), "install", options).find(({ code }) => code === "API_ADDRESS_UNRESOLVED");
   expect(found).toMatchObject({ status: "skip", evidence: [expect.stringContaining("private name")] });
+});
+
+it("rests what it says of VXLAN on what agents found by probes, with their nodes and since when", () => {
+  const found = (...overlays: (OverlayReport | undefined)[]) => {
+    const agents = overlays.map((overlay, at) => agent({ node: `worker-${at + 1}` }, { overlay }));
+    const results = runChecks(observed({ service: { ...acting(), agents } }), "running", { now: NOW });
+    const { status: is, evidence } = results.find(({ code }) => code === "VXLAN_BETWEEN_NODES")!;
+    return [is, ...evidence];
+  };
+  const verified = (verifiedSince: string | undefined): OverlayReport => ({ verifiedSince, losses: [] });
+  const lost = { verifiedSince: undefined, losses: ["worker-1 to worker-2 (UDP 4789 from 10.0.0.1 to 10.0.0.2)"] };
+  const [early, late] = ["2026-01-31T12:00:00Z", "2026-01-31T12:30:00Z"];
+  expect(found(undefined, undefined)).toEqual(["skip", "no node agent reports probes through VXLAN"]);
+  expect(found(verified(undefined), verified(undefined))).toEqual(["skip", "no node agent has verified it yet"]);
+  expect(found(verified(late), verified(early))).toEqual([
+    "ok",
+    `verified by probes of worker-1, worker-2 since ${late}`,
+  ]);
+  expect(found(lost, lost)).toEqual(["warn", `packets are lost from node ${lost.losses[0]}`]);
 });
 
 it("gives its fixes in the words of the cluster, the public system's too", () => {

@@ -4,7 +4,7 @@ import { EBPF_PROBLEMS } from "../../api/validation/ebpf.ts";
 import { kindOf } from "../cluster-facts.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation } from "../observation.ts";
-import { BEFORE_EBPF, type Check, fail, ok, skip, some, warn } from "./check.ts";
+import { BEFORE_EBPF, type Check, type Finding, fail, ok, skip, some, warn } from "./check.ts";
 import { patchCommand } from "./commands.ts";
 
 const ebpf = { for: BEFORE_EBPF, ebpfOnly: true, group: "network" } as const;
@@ -51,24 +51,37 @@ export const NETWORK_CHECKS: readonly Check[] = [
   {
     code: "VXLAN_BETWEEN_NODES",
     title: "VXLAN between nodes is not verified",
-    why: "eBPF forwards NodePort traffic by VXLAN; only an attempt shows whether the network drops it.",
+    why: "Pods of different nodes use VXLAN, and eBPF forwards NodePort traffic by it; only an attempt shows whether the network drops it.",
     fix: "Allow the VXLAN port (UDP 4789) between all nodes.",
     rule: PLATFORM_LIMITS.network.because,
-    ...ebpf,
-    run: (seen) => {
-      const { agents } = seen.service;
-      const unproven = agents.filter(({ report }) => !report.servicesProven);
-      if (agents.length === 0 || seen.service.dataplaneConfiguration === undefined) {
-        return skip(
-          `UDP ${vxlanPort(seen)} between nodes cannot be checked from here; node agents verify it once they run`,
-        );
-      }
-      if (unproven.length === agents.length) return skip("no node agent has verified it yet");
-      const evidence = unproven.map(({ node, pod }) => `node ${node}: pod ${pod} has not verified service routing`);
-      return unproven.length > 0 ? warn(some(evidence)) : ok(`verified on ${agents.length} nodes`);
-    },
+    for: BEFORE_EBPF,
+    group: "network",
+    run: vxlanBetweenNodes,
   },
 ];
+
+/** By what agents found with probes that they send each other through VXLAN. */
+function vxlanBetweenNodes(seen: Observation): Finding {
+  const { agents, dataplaneConfiguration } = seen.service;
+  const port = vxlanPort(seen);
+  if (agents.length === 0 || dataplaneConfiguration === undefined) {
+    return skip(`UDP ${port} between nodes cannot be checked from here; node agents verify it once they run`);
+  }
+  const probing = agents.flatMap(({ node, pod, report: { overlay } }) => (overlay ? [{ node, pod, ...overlay }] : []));
+  if (probing.length === 0) return skip("no node agent reports probes through VXLAN");
+  const losses = [...new Set(probing.flatMap((one) => one.losses))].sort();
+  if (losses.length > 0) {
+    const evidence = losses.map((loss) => `packets are lost from node ${loss}`);
+    return warn(some(evidence), `Allow UDP ${port} and packets of that size between these nodes.`);
+  }
+  const times = probing.flatMap(({ verifiedSince }) => verifiedSince ?? []).sort();
+  if (agents.length === 1) return ok("there is one node");
+  if (times.length === 0) return skip("no node agent has verified it yet");
+  const unverified = probing.filter(({ verifiedSince }) => verifiedSince === undefined);
+  const evidence = unverified.map(({ node, pod }) => `node ${node}: pod ${pod} has not verified it yet`);
+  const nodes = some(probing.map(({ node }) => node)).join(", ");
+  return evidence.length > 0 ? warn(some(evidence)) : ok(`verified by probes of ${nodes} since ${times.at(-1)}`);
+}
 
 function vxlanPort(seen: Observation): number {
   const set = fieldAt(seen.service.dataplaneConfiguration, "spec.vxlanPort");

@@ -1,6 +1,8 @@
 import { acting, agent, dataplane, type Row, running, unsupported } from "./checked-clusters.ts";
 import { node } from "./observed.ts";
 
+const VERIFIED = { verifiedSince: "2026-01-31T12:00:00Z", losses: [] };
+
 export const PLATFORM_ROWS: readonly Row[] = [
   {
     code: "EBPF_CLUSTER_KIND",
@@ -97,10 +99,13 @@ export const NETWORK_ROWS: readonly Row[] = [
     wrong: {
       service: {
         ...acting(),
-        agents: [agent({}, { servicesProven: true }), agent({ node: "worker-2", pod: "vendor-node-y" })],
+        agents: [
+          agent({}, { overlay: VERIFIED }),
+          agent({ node: "worker-2", pod: "vendor-node-y" }, { overlay: { ...VERIFIED, verifiedSince: undefined } }),
+        ],
       },
     },
-    fine: { service: { ...acting(), agents: [agent({}, { servicesProven: true })] } },
+    fine: { service: { ...acting(), agents: [agent({}, { overlay: VERIFIED })] } },
     names: "worker-2",
   },
 ];
