@@ -157,7 +157,7 @@ describe.each(KINDS)(
     step("7: the status resources are watched until the installation is complete", async () => {
       const { kubectl } = story;
       const watching = kubectl.start("get", "vendorstatus", "-w");
-      await watching.line(/^NAME +AVAILABLE +PROGRESSING +DEGRADED +SINCE$/);
+      await watching.line(/^NAME +AVAILABLE +PROGRESSING +DEGRADED +SINCE +MESSAGE$/);
       for (const part of ["network", "ippools", "apiserver"]) {
         await watching.line(new RegExp(`^${part} +True +False +False`));
       }

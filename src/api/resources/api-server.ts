@@ -1,4 +1,4 @@
-import { conditionColumn, conditions, sinceColumn } from "./conditions.ts";
+import { conditionColumn, conditions, messageColumn, sinceColumn } from "./conditions.ts";
 import { object } from "./describe.ts";
 import { defineResource } from "./resource.ts";
 
@@ -13,5 +13,6 @@ export const apiServer = defineResource({
     conditionColumn("Ready", "Whether the API answers"),
     conditionColumn("Degraded", "Whether something is wrong"),
     sinceColumn("Ready"),
+    messageColumn("Ready"),
   ],
 });

@@ -23,6 +23,12 @@ export function conditionColumn(type: string, description: string): PrinterColum
   return { name: type, type: "string", jsonPath: `.status.conditions[?(@.type=='${type}')].status`, description };
 }
 
+/** What the main condition says in words: how it is, what is waited for, or what is wrong and how to mend it. */
+export function messageColumn(type: string): PrinterColumn {
+  const jsonPath = `.status.conditions[?(@.type=='${type}')].message`;
+  return { name: "Message", type: "string", jsonPath, description: "The state in words" };
+}
+
 /** How long the object has been (or not been) as its main condition says. */
 export function sinceColumn(type: string): PrinterColumn {
   return {

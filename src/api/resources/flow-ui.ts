@@ -1,4 +1,4 @@
-import { conditionColumn, conditions, sinceColumn } from "./conditions.ts";
+import { conditionColumn, conditions, messageColumn, sinceColumn } from "./conditions.ts";
 import { choice, object } from "./describe.ts";
 import { defineResource } from "./resource.ts";
 
@@ -15,5 +15,6 @@ export const flowUI = defineResource({
     conditionColumn("Ready", "Whether the page is served"),
     conditionColumn("Degraded", "Whether something is wrong"),
     sinceColumn("Ready"),
+    messageColumn("Ready"),
   ],
 });

@@ -1,5 +1,5 @@
 import { CLUSTER_KIND_NAMES } from "../tables/cluster-kinds.ts";
-import { conditionColumn, conditions } from "./conditions.ts";
+import { conditionColumn, conditions, messageColumn } from "./conditions.ts";
 import {
   choice,
   flag,
@@ -186,15 +186,9 @@ export const installation = defineResource({
     conditionColumn("Progressing", "Whether a change is being rolled out"),
     conditionColumn("Degraded", "Whether something is wrong"),
     AGE,
+    messageColumn("Ready"),
     { name: "Variant", type: "string", jsonPath: ".spec.variant", description: "Edition", priority: 1 },
     { name: "MTU", type: "integer", jsonPath: ".status.mtu", description: "MTU in use", priority: 1 },
-    {
-      name: "Message",
-      type: "string",
-      jsonPath: ".status.conditions[?(@.type=='Degraded')].message",
-      description: "What is wrong",
-      priority: 1,
-    },
   ],
 });
 

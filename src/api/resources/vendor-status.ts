@@ -1,4 +1,4 @@
-import { conditionColumn, conditions, sinceColumn } from "./conditions.ts";
+import { conditionColumn, conditions, messageColumn, sinceColumn } from "./conditions.ts";
 import { object } from "./describe.ts";
 import { defineResource } from "./resource.ts";
 
@@ -14,12 +14,6 @@ export const vendorStatus = defineResource({
     conditionColumn("Progressing", "Whether a change is being rolled out"),
     conditionColumn("Degraded", "Whether something is wrong"),
     sinceColumn("Available"),
-    {
-      name: "Message",
-      type: "string",
-      jsonPath: ".status.conditions[?(@.type=='Degraded')].message",
-      description: "What is wrong",
-      priority: 1,
-    },
+    messageColumn("Available"),
   ],
 });
