@@ -9,6 +9,7 @@ import type { AttachedCluster, HostPort, Infrastructure } from "./infrastructure
 import type { PlatformProfile, PlatformProfileOptions } from "./platform-profile.ts";
 import { addressIn } from "./platform-profiles/server-names.ts";
 import { requestToken } from "./programs/account-transport.ts";
+import { platformServesClusterIP } from "./programs/platform-addresses.ts";
 import { referencesOf } from "./programs/program-runner.ts";
 import { errors } from "./runtime/netns/errors.ts";
 import { ServiceProxy } from "./runtime/netns/kube-proxy/service-proxy.ts";
@@ -33,6 +34,7 @@ export interface NetnsInfrastructureOptions {
 
 /** Where the API server is on the nodes' own network: nothing else is there that could have taken the port. */
 const API_PORT = 6443;
+const API_SERVICE_PORT = 443;
 
 /** This machine's kernel: nodes are namespaces, pods are processes, and what they send are packets. */
 export async function netnsInfrastructure({
@@ -55,6 +57,8 @@ export async function netnsInfrastructure({
     for (const [version, checkout] of Object.entries(releases))
       await unpackImage(releaseDirectory(places.image, version), checkout);
     const segment = createSegment(kernel, places);
+    const clusterIP = addressIn(profile.serviceCidrs[0] as string, 1);
+    if (platformServesClusterIP(profile)) segment.addAddress(clusterIP);
     const runtime = netnsRuntime({
       ...{ kernel, places, segment, hosts, also: outsideRoot(process.execPath) },
       cgroupPath: vendorNames.paths.cgroupV2,
@@ -65,7 +69,7 @@ export async function netnsInfrastructure({
       ...{ kernel, clock, log, hosts, releases: new Set(Object.keys(releases)) },
       references: referencesOf(client),
       token: (pod) => requestToken(client, pod),
-      apiService: { host: addressIn(profile.serviceCidrs[0] as string, 1), port: 443 },
+      apiService: { host: clusterIP, port: API_SERVICE_PORT },
       serveServices: (machine, pod) => proxy.serve(machine, pod),
     });
     return {
@@ -119,10 +123,10 @@ function hostsFile(profile: PlatformProfile, name: string, router: string): stri
   ].join("\n");
 }
 
-/** Where the API server is, and where the platform says it is. */
+/** Where the API server is, where the platform says it is, and where the platform serves its cluster IP. */
 function portsOf(profile: PlatformProfile, platform: PlatformProfileOptions): number[] {
   const endpoint: HostPort = profile.endpoint(platform);
-  return [...new Set([API_PORT, endpoint.port])];
+  return [...new Set([API_PORT, endpoint.port, ...(platformServesClusterIP(profile) ? [API_SERVICE_PORT] : [])])];
 }
 
 /** What a node says of its system is what the system says. */

@@ -6,7 +6,6 @@ it("simulated nodes that were asked for need no reason", async () => {
 });
 
 it.each([
-  ["a platform without a service proxy", { nodes: 3, kind: "openshift" }, /kube-proxy of this platform/],
   ["older programs", { nodes: 3, installed: "v3.27" }, /older versions/],
   ["old kernels", { nodes: 3, oldNodes: 1 }, /not too old/],
   ["Windows", { nodes: 3, windowsNodes: 1 }, /Windows/],

@@ -1,5 +1,4 @@
 import { embeddedFiles } from "../api/embedded-files.ts";
-import { CLUSTER_KINDS, isClusterKind } from "../api/tables/cluster-kinds.ts";
 import { errors } from "./runtime/netns/errors.ts";
 
 export type RuntimeChoice = "auto" | "netns" | "paper";
@@ -8,7 +7,6 @@ export type RuntimeChoice = "auto" | "netns" | "paper";
 export interface NodeRequirements {
   runtime: RuntimeChoice;
   nodes: number;
-  kind?: string;
   installed?: string;
   oldNodes?: number;
   windowsNodes?: number;
@@ -30,10 +28,7 @@ export async function chooseRuntime(asked: NodeRequirements): Promise<{ runtime:
   return { runtime: "paper", why };
 }
 
-function whySimulated({ nodes, kind, installed, oldNodes, windowsNodes }: NodeRequirements): string | undefined {
-  // Without kube-proxy the API server's cluster IP does not work before the network does, and its operator uses it.
-  if (kind !== undefined && isClusterKind(kind) && CLUSTER_KINDS[kind].platformServesServices)
-    return "real nodes do not support the kube-proxy of this platform";
+function whySimulated({ nodes, installed, oldNodes, windowsNodes }: NodeRequirements): string | undefined {
   if (installed !== undefined) return "programs of older versions can only be played";
   if (oldNodes) return "this machine's kernel is not too old for eBPF";
   if (windowsNodes) return "this machine does not run Windows";

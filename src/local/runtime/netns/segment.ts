@@ -12,6 +12,8 @@ export interface Segment {
   readonly outside: Netns;
   /** Plugs a node in: `eth0`, its addresses, and the router as its way to everywhere else. */
   plug(node: Netns, addresses: readonly string[], networks: readonly string[]): void;
+  /** The router answers for this address, too. */
+  addAddress(address: string): void;
   close(): void;
 }
 
@@ -61,6 +63,9 @@ export function createSegment(kernel: Kernel, places: Places): Segment {
       } finally {
         inside.close();
       }
+    },
+    addAddress(address) {
+      links.addAddress({ device: links.link("lo")!.index, address: `${address}/${address.includes(":") ? 128 : 32}` });
     },
     close() {
       links.close();
