@@ -70,6 +70,14 @@ export const LONG_RUNS = [
     minutes: 60,
   },
   {
+    name: "eight-steps",
+    proves:
+      "the installation procedure, typed with kubectl and the published files, reaches Available on every kind of cluster with real nodes, and carries packets",
+    files: ["test/netns/eight-steps"],
+    env: { EIGHT_STEPS: "full" },
+    minutes: 10,
+  },
+  {
     name: "uninstall",
     proves:
       "uninstall leaves nothing on real nodes with pods, in either data plane, and installing again assigns no address twice",
