@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
-import { NAMESPACES } from "../cluster/kinds.ts";
+import { NAMESPACES, NODES } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { allObjectsOf, type OperatorLab, operatorLab } from "./testing/operator-lab.ts";
 
@@ -25,10 +25,14 @@ describe("removal", () => {
     const before = await allObjectsOf(world.kubectl);
     await installAll();
     expect((await allObjectsOf(world.kubectl)).length).toBeGreaterThan(before.length + 30);
+    // As an agent does.
+    const patch = { metadata: { annotations: { "vendor.io/dataplane": "BPF", mine: "stays" } } };
+    await world.kubectl.patch(NODES, { name: "node-0" }, { type: "merge", patch });
     for (const noun of ["installation", "apiServer", "flowLogs", "flowUI"] as const) {
       await world.kubectl.delete(storedKind(noun), { name: "default" });
     }
     await world.until(gone, (is) => is);
+    expect((await world.get(NODES, { name: "node-0" }))?.metadata.annotations).toEqual({ mine: "stays" });
     await world.until(
       () => allObjectsOf(world.kubectl),
       (now) => now.join() === before.join(),

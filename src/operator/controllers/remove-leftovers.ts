@@ -1,9 +1,11 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { NODE_ANNOTATIONS } from "../../api/protocol/node-annotations.ts";
 import { RESOURCES } from "../../api/resources/all.ts";
 import { placesOf } from "../../api/resources/resource.ts";
 import { isNotFound } from "../../cluster/failures.ts";
-import { MANAGER } from "../apply.ts";
+import { NODES } from "../../cluster/kinds.ts";
+import { type ApplyTools, MANAGER } from "../apply.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
 
 const { kubeControllers, apiServer, node } = vendorNames.workloads;
@@ -15,8 +17,9 @@ const SETTLED = ["ipPool", "dataplaneConfiguration"];
  * What our programs made while they ran: profiles, built-in tiers, automatic host endpoints, address blocks. It goes when they are
  * gone and cannot make it again. What a person made, or has put a hand to, stays.
  */
-export async function removeLeftovers({ tools }: ReconcileContext): Promise<void> {
+export async function removeLeftovers({ tools, observe }: ReconcileContext): Promise<void> {
   const { client, signal } = tools;
+  for (const node of observe().nodes) await removeAnnotations(node, tools);
   for (const resource of RESOURCES.filter(({ api, noun }) => api === "v3" && !SETTLED.includes(noun))) {
     const kind = placesOf(resource, vendorNames).stored;
     const { items } = await client.list(kind, { signal }).catch(nothingIfAbsent);
@@ -28,6 +31,16 @@ export async function removeLeftovers({ tools }: ReconcileContext): Promise<void
       tools.onWrite("deleted");
     }
   }
+}
+
+/** Those of its agent: other nodes would send to it by them. */
+async function removeAnnotations({ metadata }: KubeObject, { client, signal, onWrite }: ApplyTools): Promise<void> {
+  const has = NODE_ANNOTATIONS.filter((key) => metadata.annotations?.[key] !== undefined);
+  if (has.length === 0) return;
+  const patch = { metadata: { annotations: Object.fromEntries(has.map((key) => [key, null])) } };
+  const change = { type: "merge" as const, patch };
+  await client.patch(NODES, metadata, change, { subresource: "status", signal }).catch(nothingIfAbsent);
+  onWrite("applied");
 }
 
 function isOnlyOurs({ metadata, spec }: KubeObject): boolean {

@@ -42,6 +42,7 @@ Uninstall:
 
   helm uninstall {{ .Release.Name }} --namespace ${operator}
 
-CRDs, the resources stored under them, the namespace and the state of the nodes stay; \`${tool} uninstall --remove-crds\` removes all of it.
+CRDs, the resources stored under them, the namespace and the state of the nodes stay; \`${tool} uninstall --remove-crds\` removes all of it,
+and \`kubectl apply -f manifests/node-cleanup.yaml\` cleans the nodes alone.
 `;
 }

@@ -5,10 +5,13 @@ import { chartFiles } from "./chart.ts";
 import { customResourcesBpfFile, customResourcesFile } from "./custom-resources.ts";
 import { manifestObjects } from "./manifest-install.ts";
 import { type ManifestVariant, manifestVariants } from "./manifest-variants.ts";
+import { nodeCleanupObjects } from "./node-cleanup.ts";
 import { OPERATOR_DEFAULTS, operatorObjects } from "./operator-objects.ts";
 import { printYaml } from "./print-yaml.ts";
 import { MESH_VERSIONS, sidecarInjector } from "./sidecar-injector.ts";
 
+const CLEANUP =
+  "Removes what agents wrote on nodes, after the service was uninstalled by kubectl or helm: pods with its addresses lose their network.\nEdit the CNI directories where yours differ. A pod that is ready has cleaned its node; then delete this file's objects.";
 const GENERATED = "Generated from src/operator. Do not edit it in the repository: run `npm run generate`.";
 
 /** Everything people install from, by path; the CRDs are printed by `src/api`. */
@@ -23,6 +26,7 @@ export function renderGeneratedFiles(names: Names = vendorNames): Record<string,
     ),
     [at(manifests.customResources)]: customResourcesFile(names),
     [at("custom-resources-bpf.yaml")]: customResourcesBpfFile(names),
+    [at("node-cleanup.yaml")]: printYaml(`${CLEANUP}\n${GENERATED}`, nodeCleanupObjects(image)),
     ...Object.fromEntries(
       manifestVariants(names).map((variant) => [
         at(variant.file),

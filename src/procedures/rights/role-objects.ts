@@ -1,6 +1,6 @@
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { CLEANUP_NAMESPACE } from "../actions/nodes/cleaner-pod.ts";
+import { CLEANUP_NAMESPACE } from "../../api/tables/node-cleaner.ts";
 import { CANARY_NAMESPACE } from "../canary/canary-objects.ts";
 import { groupRights, type Right, type RightGroup } from "./right.ts";
 

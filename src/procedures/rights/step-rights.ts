@@ -1,11 +1,11 @@
 import { groupVersion, type KubeObject } from "../../api/object.ts";
 import { v3Places } from "../../api/resources/v3-places.ts";
+import { CLEANUP_NAMESPACE } from "../../api/tables/node-cleaner.ts";
 import { CONFIG_MAPS, CRDS, DAEMON_SETS, NAMESPACES, NODES, PODS, SECRETS, SERVICES } from "../../cluster/kinds.ts";
 import { CodedError } from "../../kit/errors.ts";
 import type { ReleaseFiles } from "../../releases/release-files.ts";
 import type { ActionName } from "../actions/all.ts";
 import type { EnableAutoHostEndpointsInputs } from "../actions/migrations/enable-auto-host-endpoints.ts";
-import { CLEANUP_NAMESPACE } from "../actions/nodes/cleaner-pod.ts";
 import type { LabelNodesInputs } from "../actions/nodes/label-nodes.ts";
 import type { WaitForRolloutInputs } from "../actions/nodes/wait-for-rollout.ts";
 import type { WaitForStatusInputs } from "../actions/nodes/wait-for-status.ts";

@@ -1,5 +1,6 @@
 import type { KubeObject } from "../../../api/object.ts";
 import { NODE_ANNOTATIONS } from "../../../api/protocol/node-annotations.ts";
+import { CLEANUP_NAMESPACE } from "../../../api/tables/node-cleaner.ts";
 import { isAlreadyExists } from "../../../cluster/failures.ts";
 import { NAMESPACES, NODES, PODS } from "../../../cluster/kinds.ts";
 import { inParallel } from "../../../kit/in-parallel.ts";
@@ -8,14 +9,7 @@ import { errors } from "../errors.ts";
 import { awaitObjects, type Verdict } from "../objects/await-objects.ts";
 import { removeAndAwait } from "../objects/remove.ts";
 import { undefinedIfNotFound } from "../objects/target.ts";
-import {
-  CLEANUP_NAMESPACE,
-  type CleanNodesInputs,
-  cleanerName,
-  cleanerPod,
-  cleanupNamespace,
-  isOurNamespace,
-} from "./cleaner-pod.ts";
+import { type CleanNodesInputs, cleanerName, cleanerPod, cleanupNamespace, isOurNamespace } from "./cleaner-pod.ts";
 import { isDown } from "./node-down.ts";
 
 interface SeenPod extends KubeObject {
