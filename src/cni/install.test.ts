@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -32,8 +32,10 @@ describe("installing the plugin on a node", () => {
       { interpreter: join(root, "interpreter"), bundle: join(root, "bundle") },
     ).map((path) => path.slice(root.length));
 
+  const config = () => ({ binDir: join(root, "bin"), confDir: join(root, "conf"), confName: "10-vendor.conflist" });
+
   it("puts what runs it, the plugin and last its configuration there, once", () => {
-    expect(install()).toEqual(["/bin/.vendor/node", "/bin/vendor", "/conf/10-vendor.conflist"]);
+    expect(install()).toEqual(["/bin/.vendor/node", "/bin/vendor", "/bin/loopback", "/conf/10-vendor.conflist"]);
     expect(readFileSync(join(root, "bin/vendor"), "utf8")).toBe("#!/opt/cni/bin/.vendor/node\ndoes things");
     expect(statSync(join(root, "bin/vendor")).mode & 0o777).toBe(0o755);
     expect(readFileSync(join(root, "conf/10-vendor.conflist"), "utf8")).toBe(CONFLIST);
@@ -43,7 +45,7 @@ describe("installing the plugin on a node", () => {
   it("replaces only what is not as it should be, and leaves no half-written file", () => {
     install();
     writeFileSync(join(root, "bundle"), "does more");
-    expect(install()).toEqual(["/bin/vendor"]);
+    expect(install()).toEqual(["/bin/vendor", "/bin/loopback"]);
     expect(readFileSync(join(root, "bin/vendor"), "utf8")).toContain("does more");
   });
 
@@ -60,11 +62,19 @@ describe("installing the plugin on a node", () => {
     expect(existsSync(join(root, "bin"))).toBe(false);
   });
 
+  it("leaves a loopback plugin of others alone, at install and at removal", () => {
+    mkdirSync(join(root, "bin"));
+    writeFileSync(join(root, "bin/loopback"), "\x7fELF");
+    expect(install()).not.toContain("/bin/loopback");
+    uninstallCni(config());
+    expect(readFileSync(join(root, "bin/loopback"), "utf8")).toBe("\x7fELF");
+  });
+
   it("leaves nothing behind", () => {
     install();
-    const config = { binDir: join(root, "bin"), confDir: join(root, "conf"), confName: "10-vendor.conflist" };
-    expect(uninstallCni(config)).toHaveLength(3);
+    expect(uninstallCni(config())).toHaveLength(4);
+    expect(existsSync(join(root, "bin/loopback"))).toBe(false);
     expect(existsSync(join(root, "bin/.vendor"))).toBe(false);
-    expect(uninstallCni(config)).toEqual([]);
+    expect(uninstallCni(config())).toEqual([]);
   });
 });

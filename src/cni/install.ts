@@ -18,6 +18,8 @@ import { type InstallConfig, readInstallConfig } from "./config.ts";
 import { errors } from "./errors.ts";
 
 const PLUGIN = "vendor";
+/** Runtimes call it for every pod in addition to what the conflist names, and start none on a node that does not have it. */
+const LOOPBACK = "loopback";
 /** The interpreter of the plugin, in the same directory: hidden, so that it is not taken for a plugin. */
 const INTERPRETER_DIR = ".vendor";
 
@@ -42,11 +44,11 @@ export interface InstallSources {
 export function installCni(config: InstallConfig, { interpreter, bundle }: InstallSources): string[] {
   const conflist = conflistOf(config);
   const runner = join(config.binDir, INTERPRETER_DIR, "node");
-  const plugin = join(config.binDir, PLUGIN);
-  const head = `#!${join(config.binHostDir, INTERPRETER_DIR, "node")}\n`;
+  const plugin = `#!${join(config.binHostDir, INTERPRETER_DIR, "node")}\n${readFileSync(bundle, "utf8")}`;
   return [
     ...copyIfOther(interpreter, runner),
-    ...writeIfOther(plugin, head + readFileSync(bundle, "utf8"), 0o755),
+    ...writeIfOther(join(config.binDir, PLUGIN), plugin, 0o755),
+    ...(hasOthersLoopback(config) ? [] : writeIfOther(join(config.binDir, LOOPBACK), plugin, 0o755)),
     ...writeIfOther(join(config.confDir, config.confName), conflist, 0o644),
   ];
 }
@@ -57,7 +59,16 @@ export function cniFiles({
   confDir,
   confName,
 }: Pick<InstallConfig, "binDir" | "confDir" | "confName">): string[] {
-  return [join(confDir, confName), join(binDir, PLUGIN), join(binDir, INTERPRETER_DIR)];
+  const loopback = hasOthersLoopback({ binDir }) ? [] : [join(binDir, LOOPBACK)];
+  return [join(confDir, confName), join(binDir, PLUGIN), ...loopback, join(binDir, INTERPRETER_DIR)];
+}
+
+/** Ours names our interpreter in its first line. */
+function hasOthersLoopback({ binDir }: Pick<InstallConfig, "binDir">): boolean {
+  const path = join(binDir, LOOPBACK);
+  if (!existsSync(path)) return false;
+  const [firstLine = ""] = readFileSync(path, "latin1").split("\n", 1);
+  return !(firstLine.startsWith("#!") && firstLine.endsWith(`/${INTERPRETER_DIR}/node`));
 }
 
 /** In the reverse order, so that no runtime calls what is no longer there. */

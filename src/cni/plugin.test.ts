@@ -53,6 +53,21 @@ describe("the plugin", () => {
     expect(output).toMatchObject({ cniVersion: "1.1.0", interfaces: [{ mtu: 1450 }, {}], ips: [{}, {}] });
   });
 
+  it("as loopback, which runtimes call in addition, it leaves the pod to the call that connects it", async () => {
+    const config = { cniVersion: "1.0.0", name: "cni-loopback", type: "loopback" };
+    const added = await call({ CNI_IFNAME: "lo" }, config);
+    expect(added).toMatchObject({ exitCode: 0, asked: [], noted: [] });
+    expect(added.output).toMatchObject({
+      interfaces: [{ name: "lo", sandbox: "/run/netns/p" }],
+      ips: [{ address: "127.0.0.1/8", interface: 0 }],
+    });
+    for (const command of ["DEL", "CHECK"]) {
+      const ended = await call({ CNI_COMMAND: command, CNI_IFNAME: "lo" }, config);
+      expect(ended).toEqual({ exitCode: 0, output: {}, asked: [], noted: [] });
+    }
+    expect(await call({ CNI_NETNS: "" }, config)).toMatchObject({ exitCode: 1, asked: [] });
+  });
+
   it("before 1.1 no interface has an MTU, before 1.0 every address says its family", async () => {
     const newer = await call({}, { cniVersion: "1.0.0" });
     expect(newer.output["interfaces"]).not.toMatchObject([{ mtu: 1450 }, {}]);

@@ -41,6 +41,7 @@ export async function runPlugin(
     }
     const config = checkedConfig(input);
     const request = requestOf(env, config);
+    if (config.type === "loopback") return loopback(request);
     return await answered(request, ask, note);
   } catch (error) {
     if (error instanceof Refusal) return fail(error.problem, error.cniVersion);
@@ -48,6 +49,14 @@ export async function runPlugin(
     const details = error instanceof Error ? error.message : String(error);
     return fail({ code: CNI_CODES.failed, msg: "the plugin failed", details }, CNI_VERSIONS.at(-1) as string);
   }
+}
+
+/** The agent sets lo up when it connects the pod: this call only names it to the runtime. */
+function loopback({ command, netns, config }: CniRequest): PluginEnd {
+  if (command !== "ADD") return { output: "", exitCode: 0 };
+  const interfaces = [{ name: "lo", mac: "00:00:00:00:00:00", sandbox: netns }];
+  const ips = [{ address: "127.0.0.1/8", interface: 0 }];
+  return succeed(resultForm({ interfaces, ips, routes: [] }, config.cniVersion));
 }
 
 async function answered(
