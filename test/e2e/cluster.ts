@@ -9,12 +9,15 @@ export interface Ran {
   stderr: string;
 }
 
-interface NodeStatus {
+interface Conditions {
   conditions: { type: string; status: string }[];
+}
+
+interface NodeStatus extends Conditions {
   addresses: { type: string; address: string }[];
 }
 
-interface PodStatus {
+interface PodStatus extends Conditions {
   phase: string;
   podIPs: { ip: string }[];
 }
@@ -28,7 +31,7 @@ interface DaemonSetStatus {
 
 /** What the test reads of the objects that it lists. */
 export interface KubeObject {
-  metadata: { name: string; namespace?: string; generation?: number };
+  metadata: { name: string; namespace?: string; generation?: number; deletionTimestamp?: string };
   spec: { nodeName?: string; hostNetwork?: boolean; clusterIP?: string };
   status: Partial<NodeStatus & PodStatus & DaemonSetStatus>;
 }

@@ -33,7 +33,7 @@ export function workloadObjects(image: string): object[] {
         securityContext: { privileged: true, runAsUser: 0 },
         volumeMounts: [{ name: "node", mountPath: "/node", mountPropagation: "HostToContainer" }],
       },
-      { hostNetwork: true, volumes: [{ name: "node", hostPath: { path: "/" } }] },
+      { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet", volumes: [{ name: "node", hostPath: { path: "/" } }] },
     ),
     {
       apiVersion: "v1",
