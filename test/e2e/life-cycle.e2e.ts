@@ -75,8 +75,7 @@ describe.each(settings.methods)("the service on a cluster, by %s", (name) => {
 /** The same on either data plane, after an install, a switch and a reboot. */
 function works(plane: Plane): void {
   test(`every component is Available (${plane})`, async () => {
-    const { code, stdout } = await cluster.tryVendorctl("status");
-    expect(code, stdout).toBe(0);
+    await available();
     await expect.poll(() => nodesNotReady(), { message: "nodes that are not ready" }).toEqual([]);
   });
 
@@ -120,11 +119,18 @@ function rebootsEachNode(): void {
       await workloadsReady(cluster);
       expect(await duplicateAddresses(cluster)).toEqual([]);
       await allAnswer(cluster, ["client", "stranger", "host"], await serverUrls(cluster));
-      await expect
-        .poll(async () => (await cluster.tryVendorctl("status")).code, { message: "vendorctl status" })
-        .toBe(0);
+      await available();
     }
   });
+}
+
+/** The last lines name the cause of what is not Available. */
+async function available(): Promise<void> {
+  const problem = async () => {
+    const { code, stdout, stderr } = await cluster.tryVendorctl("status");
+    return code === 0 && stdout.startsWith("ok") ? "" : stdout + stderr;
+  };
+  await expect.poll(problem, { message: "vendorctl status" }).toBe("");
 }
 
 async function podsWithoutReadiness(): Promise<string[]> {

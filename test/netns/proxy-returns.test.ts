@@ -82,6 +82,12 @@ describe.skipIf(why).each(SHAPES)(`a service proxy that comes back, with %s${why
     expect(rules.state()).toEqual({ present: false, returns: 0, conflict: undefined });
   });
 
+  it("serves when its rules are written and packets are led into them, not before", async () => {
+    expect(await rules.serves([4])).toBe(false);
+    await proxyLooks();
+    expect(await rules.serves([4, 6])).toBe(true);
+  });
+
   it("is noticed within two seconds, and told", async () => {
     const told: ProxyRulesState[] = [];
     const stopping = new AbortController();
@@ -100,6 +106,49 @@ describe.skipIf(why).each(SHAPES)(`a service proxy that comes back, with %s${why
     await following;
   });
 });
+
+/** kube-proxy adds chains and jumps one by one, then all rules of a table at once; removed in between, the jumps are missing until it checks them again. */
+describe.skipIf(why).each(["iptables-nft", "iptables-legacy"] as const)(
+  `half-written rules, with %s${why ? `: ${why}` : ""}`,
+  (variant) => {
+    let lab: ServiceLab;
+    let rules: ServiceProxyRules;
+    const iptables = (line: string) => lab.run([variant, "--wait", ...line.split(" ")]);
+    beforeEach(async () => {
+      lab = await startServiceLab();
+      rules = new ServiceProxyRules({ kernel, netns: lab.node, clock: fakeClock(1_000_000), log: silentLog });
+    });
+    afterEach(() => {
+      rules.close();
+      lab.close();
+    });
+
+    it("chains and jumps without the rules of Services serve nothing", async () => {
+      for (const line of ["-t filter -N KUBE-FORWARD", "-t nat -N KUBE-SERVICES", "-t nat -N KUBE-POSTROUTING"]) {
+        await iptables(line);
+      }
+      await iptables("-t filter -A FORWARD -j KUBE-FORWARD");
+      for (const from of ["PREROUTING", "OUTPUT"]) await iptables(`-t nat -A ${from} -j KUBE-SERVICES`);
+      await iptables("-t nat -A POSTROUTING -j KUBE-POSTROUTING");
+      expect(await rules.present()).toBe(true);
+      expect(await rules.serves([4])).toBe(false);
+    });
+
+    it.each([
+      ["nat", "PREROUTING", "KUBE-SERVICES"],
+      ["nat", "OUTPUT", "KUBE-SERVICES"],
+      ["nat", "POSTROUTING", "KUBE-POSTROUTING"],
+      ["filter", "FORWARD", "KUBE-FORWARD"],
+    ])("rules of Services without the jump in %s from %s to %s do not serve", async (table, from, to) => {
+      await iptablesWriter(lab.run, node, variant).write(SERVICES);
+      expect(await rules.serves([4])).toBe(true);
+      const { out } = await lab.run([`${variant}-save`, "-t", table]);
+      const jump = out.split("\n").find((line) => line.startsWith(`-A ${from} `) && line.endsWith(`-j ${to}`)) ?? "";
+      await lab.run([`${variant}-restore`, "--noflush"], `*${table}\n${jump.replace("-A", "-D")}\nCOMMIT\n`);
+      expect(await rules.serves([4])).toBe(false);
+    });
+  },
+);
 
 describe.skipIf(why)(`a look at packet rules${why ? `: ${why}` : ""}`, () => {
   let lab: ServiceLab;

@@ -20,6 +20,7 @@ export const errors = defineErrors({
   EBPF_INTERFACE_ABSENT: {
     args: ["name"],
     say: (name: string) => `there is no interface ${name} on this node`,
+    fix: () => "if it stays, delete the pod it belongs to: it has no network since its node was cleaned",
   },
   EBPF_INTERFACE_NOT_ETHERNET: {
     args: ["name", "address"],

@@ -37,9 +37,7 @@ function proxyRulesIn(saved: string): Omit<ActualRules, "where" | "mode"> & { li
   const jumps: string[] = [];
   const held = new Set<string>();
   for (const line of saved.split("\n")) {
-    const [, chain = "", rest = ""] = /^-A (\S+) (.*)$/.exec(line) ?? [];
-    // What people write in comments leads nowhere.
-    const target = /(?:^| )-[jg] (\S+)/.exec(rest.replace(/"(?:[^"\\]|\\.)*"/g, ""))?.[1] ?? "";
+    const { chain, rest, target } = jumpOf(line);
     if (chain === "" || isProxyChain(chain) || !own.includes(target)) continue;
     if (isKernelChain(chain)) jumps.push(`-D ${chain} ${rest}`);
     else held.add(target);
@@ -54,4 +52,19 @@ function proxyRulesIn(saved: string): Omit<ActualRules, "where" | "mode"> & { li
       ...own.filter((name) => !held.has(name)).map((name) => `-X ${name}`),
     ],
   };
+}
+
+/** Whether a table as `iptables-save` shows it has a rule in one chain that jumps to the other. */
+export function jumpsInSaved(saved: string, from: string, to: string): boolean {
+  return saved.split("\n").some((line) => {
+    const { chain, target } = jumpOf(line);
+    return chain === from && target === to;
+  });
+}
+
+function jumpOf(line: string): { chain: string; rest: string; target: string } {
+  const [, chain = "", rest = ""] = /^-A (\S+) (.*)$/.exec(line) ?? [];
+  // What people write in comments leads nowhere.
+  const target = /(?:^| )-[jg] (\S+)/.exec(rest.replace(/"(?:[^"\\]|\\.)*"/g, ""))?.[1] ?? "";
+  return { chain, rest, target };
 }

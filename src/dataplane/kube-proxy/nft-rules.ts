@@ -80,6 +80,11 @@ async function sharedTable(
   };
 }
 
+/** Whether a chain that is there has a rule that jumps to the other. */
+export async function jumpsInNft(nft: NftPort, chain: string, to: string): Promise<boolean> {
+  return (await nft.list(`list chain ${chain}`)).flatMap(leading).some(({ target }) => target === to);
+}
+
 function leading(object: NftObject): { rule: Rule; target: string }[] {
   const rule = object["rule"] as Rule | undefined;
   const targets = (rule?.expr ?? []).flatMap(({ jump, goto }) => jump?.target ?? goto?.target ?? []);

@@ -36,3 +36,17 @@ export const SIGNS = [
   { table: "nat", chain: "KUBE-SERVICES" },
   { table: "filter", chain: "KUBE-FORWARD" },
 ] as const;
+
+/**
+ * What leads packets into the rules. kube-proxy adds these one by one, before it writes all rules of a table at once; when both are removed in
+ * between, its chains are there without them until it checks them again, after half a minute.
+ */
+export const JUMPS = [
+  { table: "nat", from: "PREROUTING", to: "KUBE-SERVICES" },
+  { table: "nat", from: "OUTPUT", to: "KUBE-SERVICES" },
+  { table: "nat", from: "POSTROUTING", to: "KUBE-POSTROUTING" },
+  { table: "filter", from: "FORWARD", to: "KUBE-FORWARD" },
+] as const;
+
+/** The last rule for Services, whatever Services there are: the table is written as far as this. */
+export const LAST_RULE = { table: "nat", from: "KUBE-SERVICES", to: "KUBE-NODEPORTS" } as const;

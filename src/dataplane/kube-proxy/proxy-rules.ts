@@ -4,8 +4,10 @@ import { type Clock, sleep } from "../../kit/clock.ts";
 import type { CodedError } from "../../kit/errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { errors } from "./errors.ts";
+import { jumpsInSaved } from "./legacy-rules.ts";
+import { jumpsInNft } from "./nft-rules.ts";
 import { type Affinity, noteAffinities, notedAffinities } from "./proxy-affinities.ts";
-import { IPTABLES_TABLES, PROXY_TABLE, SIGNS } from "./proxy-chains.ts";
+import { IPTABLES_TABLES, JUMPS, LAST_RULE, PROXY_TABLE, SIGNS } from "./proxy-chains.ts";
 import { type ProxyRulesPlace, removeProxyRules } from "./remove-proxy-rules.ts";
 import { commandsIn, type RunCommand } from "./run-command.ts";
 
@@ -71,7 +73,7 @@ export class ServiceProxyRules {
     return this.#inTurn(() => this.#isThere());
   }
 
-  /** Whether they exist in all of these families: kube-proxy writes one after the other, and they may have been removed in between. */
+  /** Whether they are written, and packets led into them, in all of these families: kube-proxy does one after the other, and rules may have been removed in between. */
   async serves(families: readonly (4 | 6)[]): Promise<boolean> {
     return this.#inTurn(async () => {
       for (const family of families) if (!(await this.#isWholeIn(family))) return false;
@@ -187,8 +189,29 @@ export class ServiceProxyRules {
 
   async #isWholeIn(family: 4 | 6): Promise<boolean> {
     if (this.#glance.hasTable(family, PROXY_TABLE)) return true;
-    if (SIGNS.every(({ table, chain }) => this.#glance.hasChain(family, table, chain))) return true;
-    for (const sign of SIGNS) if (!(await this.#isSavedInLegacy(family, sign))) return false;
+    return (await this.#isWholeInNft(family)) || (await this.#isWholeInLegacy(family));
+  }
+
+  async #isWholeInNft(family: 4 | 6): Promise<boolean> {
+    if (this.#glance.chainUse(family, LAST_RULE.table, LAST_RULE.to) === 0) return false;
+    const nft = this.#place.kernel.nft(this.#place.netns);
+    try {
+      for (const { table, from, to } of JUMPS) {
+        const chain = `${family === 4 ? "ip" : "ip6"} ${table} ${from}`;
+        if (!this.#glance.hasChain(family, table, from) || !(await jumpsInNft(nft, chain, to))) return false;
+      }
+      return true;
+    } finally {
+      nft.close();
+    }
+  }
+
+  async #isWholeInLegacy(family: 4 | 6): Promise<boolean> {
+    for (const table of ["nat", "filter"] as const) {
+      const needed = [...JUMPS, LAST_RULE].filter((one) => one.table === table);
+      const saved = await this.#savedLegacyTable(family, table);
+      if (!needed.every(({ from, to }) => jumpsInSaved(saved, from, to))) return false;
+    }
     return true;
   }
 
@@ -207,8 +230,12 @@ export class ServiceProxyRules {
   }
 
   async #isSavedInLegacy(family: 4 | 6, { table, chain }: (typeof SIGNS)[number]): Promise<boolean> {
-    if (!this.#glance.legacyTables(family).includes(table)) return false;
-    const { out } = await this.#run([`${family === 4 ? "iptables" : "ip6tables"}-legacy-save`, "-t", table]);
-    return out.includes(`\n:${chain} `);
+    return (await this.#savedLegacyTable(family, table)).includes(`\n:${chain} `);
+  }
+
+  /** Empty without such a table: asking for it would make it. */
+  async #savedLegacyTable(family: 4 | 6, table: string): Promise<string> {
+    if (!this.#glance.legacyTables(family).includes(table)) return "";
+    return (await this.#run([`${family === 4 ? "iptables" : "ip6tables"}-legacy-save`, "-t", table])).out;
   }
 }

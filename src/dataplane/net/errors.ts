@@ -4,6 +4,8 @@ export const errors = defineErrors({
   NET_INTERFACE_ABSENT: {
     args: ["route", "name"],
     say: (route: string, name: string) => `the route to ${route} waits for interface ${name}, which is absent or down`,
+    fix: (route: string) =>
+      `if it stays, delete the pod that has ${route.split("/")[0]}: it has no network since its node was cleaned`,
   },
   NET_OVERLAY_ABSENT: {
     args: ["route"],

@@ -15,6 +15,8 @@ export interface RuleSummary {
   generation(): number;
   hasTable(family: 4 | 6, table: string): boolean;
   hasChain(family: 4 | 6, table: string, chain: string): boolean;
+  /** How many rules a chain has, and how many jump to it, together; 0 without such a chain. */
+  chainUse(family: 4 | 6, table: string, chain: string): number;
   /** Tables of the older iptables that are there. */
   legacyTables(family: 4 | 6): string[];
   /** How many entries such a table has, and their bytes: another text after almost every change. Undefined where there is none. */
@@ -26,7 +28,7 @@ const SUBSYSTEM = 10 << 8;
 const MESSAGE = { getTable: SUBSYSTEM | 1, getChain: SUBSYSTEM | 4, getGeneration: SUBSYSTEM | 16 } as const;
 const GENERATION_ID = 1;
 const TABLE_NAME = 1;
-const CHAIN = { table: 1, name: 3 } as const;
+const CHAIN = { table: 1, name: 3, use: 6 } as const;
 const LEGACY = {
   4: { domain: AF_INET, level: 0, names: "ip_tables_names" },
   6: { domain: AF_INET6, level: 41, names: "ip6_tables_names" },
@@ -45,15 +47,16 @@ export function openRuleSummary(netns?: Netns): RuleSummary {
     raw.set(family, fd);
     return fd;
   };
-  const has = (what: string, type: number, family: 4 | 6, ...names: Buffer[]): boolean => {
+  const find = (what: string, type: number, family: 4 | 6, ...names: Buffer[]): Buffer | undefined => {
     try {
-      netlink.query(what, type, header(family), ...names);
-      return true;
+      return netlink.query(what, type, header(family), ...names).body;
     } catch (error) {
-      if (errnoOf(error) === "ENOENT") return false;
+      if (errnoOf(error) === "ENOENT") return undefined;
       throw error;
     }
   };
+  const findChain = (family: 4 | 6, table: string, chain: string) =>
+    find("chain", MESSAGE.getChain, family, text(CHAIN.table, table), text(CHAIN.name, chain));
   const legacyTables = (family: 4 | 6): string[] => {
     try {
       const path = `/proc/thread-self/net/${LEGACY[family].names}`;
@@ -70,9 +73,12 @@ export function openRuleSummary(netns?: Netns): RuleSummary {
       const { body } = netlink.query("generation of rules", MESSAGE.getGeneration, header(4));
       return readAttributes(body, 4).get(GENERATION_ID)?.readUInt32BE() ?? 0;
     },
-    hasTable: (family, table) => has("table", MESSAGE.getTable, family, text(TABLE_NAME, table)),
-    hasChain: (family, table, chain) =>
-      has("chain", MESSAGE.getChain, family, text(CHAIN.table, table), text(CHAIN.name, chain)),
+    hasTable: (family, table) => find("table", MESSAGE.getTable, family, text(TABLE_NAME, table)) !== undefined,
+    hasChain: (family, table, chain) => findChain(family, table, chain) !== undefined,
+    chainUse: (family, table, chain) => {
+      const body = findChain(family, table, chain);
+      return body ? (readAttributes(body, 4).get(CHAIN.use)?.readUInt32BE() ?? 0) : 0;
+    },
     legacyTables,
     legacySize: (family, table) => {
       // Asking for a table that is not there would make it.

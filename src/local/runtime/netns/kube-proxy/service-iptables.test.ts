@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { ServicePort } from "../../../../calc/model.ts";
 import { plainServicePort } from "../../../../calc/testing/service-port.ts";
-import { restoreText } from "./service-iptables.ts";
+import { jumpsText, restoreText } from "./service-iptables.ts";
 
 const node = { clusterCidrs: ["10.244.0.0/16"], addresses: ["172.18.0.2"] };
 
@@ -30,7 +30,7 @@ it("three backends are chosen alike: a third, then half of the rest, then the la
   expect(shares).toEqual(["0.3333333333", "0.5000000000"]);
 });
 
-it("chains of services that are no more go, and jumps that are there are not put again", () => {
+it("chains of services that are no more go, and jumps that are missing are put before the rules", () => {
   const saved = [
     ...["*nat", ":KUBE-SVC-OLD - [0:0]", ":KUBE-SERVICES - [0:0]", ":DOCKER - [0:0]"],
     '-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES',
@@ -39,6 +39,9 @@ it("chains of services that are no more go, and jumps that are there are not put
   const lines = linesOf([api], saved);
   expect(lines).toContain("-X KUBE-SVC-OLD");
   expect(lines.filter((line) => line.includes("DOCKER"))).toEqual([]);
-  expect(lines.filter((line) => line.startsWith("-I PREROUTING"))).toEqual([]);
-  expect(lines.filter((line) => line.startsWith("-I POSTROUTING")).length).toBe(1);
+  expect(lines.filter((line) => line.startsWith("-I"))).toEqual([]);
+  const jumps = jumpsText(saved)?.split("\n") ?? [];
+  expect(jumps.filter((line) => line.startsWith("-I PREROUTING"))).toEqual([]);
+  expect(jumps.filter((line) => line.startsWith("-I POSTROUTING")).length).toBe(1);
+  expect(jumps.filter((line) => line.startsWith(":KUBE-SERVICES")).length).toBe(1);
 });

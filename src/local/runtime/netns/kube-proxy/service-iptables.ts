@@ -70,14 +70,25 @@ export function hasCanaries(saved: string): boolean {
   return (saved.match(/^:KUBE-PROXY-CANARY /gm) ?? []).length === Object.keys(CHAINS).length;
 }
 
-/** Text for `iptables-restore --noflush`: whole, also for what did not change. */
+/** Text for `iptables-restore --noflush`, before the other: jumps that are missing, with their chains. kube-proxy adds them apart from its rules. */
+export function jumpsText(saved: string): string | undefined {
+  const savedTables = tablesOf(saved);
+  const lines = (["filter", "nat"] as const).flatMap((table) => {
+    const there = savedTables.get(table) ?? "";
+    const jumps = jumpLines(table, there);
+    // A chain that is declared is emptied.
+    const chains = CHAINS[table].filter((name) => !there.includes(`:${name} `)).map((name) => `:${name} - [0:0]`);
+    return jumps.length === 0 ? [] : [`*${table}`, ...chains, ...jumps, "COMMIT"];
+  });
+  return lines.length === 0 ? undefined : [...lines, ""].join("\n");
+}
+
+/** Text for `iptables-restore --noflush`: all rules of Services, also those that did not change. */
 export function restoreText({ family, rows, node, saved }: RestoreQuestion): string {
   const own = rows.filter((row) => row.family === family).map((row) => serviceRules(row, node));
   const chains = new Set(own.flatMap((one) => one.chains));
   const gone = [...saved.matchAll(OF_A_SERVICE)].flatMap(([, name = ""]) => (chains.has(name) ? [] : [name]));
-  const savedTables = tablesOf(saved);
   const filter = [
-    ...jumpLines("filter", savedTables.get("filter") ?? ""),
     ...own.flatMap((one) => one.filter),
     "-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP",
     `-A KUBE-FORWARD -m comment --comment "kubernetes forwarding rules" -m mark --mark ${MASQUERADE_BITS} -j ACCEPT`,
@@ -89,7 +100,6 @@ export function restoreText({ family, rows, node, saved }: RestoreQuestion): str
       : []),
   ];
   const nat = [
-    ...jumpLines("nat", savedTables.get("nat") ?? ""),
     `-A KUBE-POSTROUTING -m mark ! --mark ${MASQUERADE_BITS} -j RETURN`,
     `-A KUBE-POSTROUTING -j MARK --xor-mark ${MASQUERADE_MARK}`,
     '-A KUBE-POSTROUTING -m comment --comment "kubernetes service traffic requiring SNAT" -j MASQUERADE --random-fully',

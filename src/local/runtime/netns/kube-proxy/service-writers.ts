@@ -3,7 +3,7 @@ import type { NftPort } from "../../../../kernel/nft/nft-port.ts";
 import { errors } from "../errors.ts";
 import type { Ran } from "../run-command.ts";
 import type { ProxyNode } from "./proxy-node.ts";
-import { hasCanaries, restoreText } from "./service-iptables.ts";
+import { hasCanaries, jumpsText, restoreText } from "./service-iptables.ts";
 import { emptyTable, SERVICE_TABLE, type ServiceObjects, serviceObjects } from "./service-nftables.ts";
 import { serviceTransaction } from "./service-transaction.ts";
 
@@ -21,7 +21,7 @@ export type RunOnNode = (command: readonly string[], input?: string) => Promise<
 /** Which of the two iptables: `iptables` is the one the system chose. */
 export type IptablesVariant = "iptables" | "iptables-legacy" | "iptables-nft";
 
-/** Everything is written at every change, in one transaction per table and family, as kube-proxy's iptables mode does. */
+/** Rules are written at every change, in one transaction per table and family, missing jumps in one before it, as kube-proxy's iptables mode does. */
 export function iptablesWriter(
   run: RunOnNode,
   node: ProxyNode,
@@ -40,8 +40,10 @@ export function iptablesWriter(
     async write(rows) {
       for (const family of [4, 6] as const) {
         const saved = await succeed([commandOf(family, "save")]);
-        const text = restoreText({ family, rows: [...rows.values()], node, saved });
-        await succeed([commandOf(family, "restore"), "--noflush", "--wait", "5"], text);
+        const restore = [commandOf(family, "restore"), "--noflush", "--wait", "5"];
+        const jumps = jumpsText(saved);
+        if (jumps !== undefined) await succeed(restore, jumps);
+        await succeed(restore, restoreText({ family, rows: [...rows.values()], node, saved }));
       }
     },
     async areRemoved() {
