@@ -13,7 +13,7 @@ Promise.all(urls.map(ask)).then((answers) => console.log(JSON.stringify(answers.
 `;
 
 /** From each node's pod of a workload: the URLs that did not answer, with the reason. */
-export async function unanswered(cluster: Cluster, from: Workload, urls: readonly string[]): Promise<string[]> {
+async function unanswered(cluster: Cluster, from: Workload, urls: readonly string[]): Promise<string[]> {
   const pods = await podsOf(cluster, from);
   const asked = pods.map(async ({ metadata, spec }) => {
     const { code, stdout, stderr } = await cluster.tryKubectl(

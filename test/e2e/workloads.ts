@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { Cluster, KubeObject } from "./cluster.ts";
 
 export const NAMESPACE = "vendor-e2e";
-export const SERVICE = "server";
+const SERVICE = "server";
 const PORT = 8080;
 const HOST_PORT = 18_080;
 const NODE_PORT = 30_180;
