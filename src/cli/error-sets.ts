@@ -20,6 +20,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "local/platform-profiles/errors.ts": () => import("../local/platform-profiles/errors.ts"),
   "local/programs/errors.ts": () => import("../local/programs/errors.ts"),
   "local/runtime/errors.ts": () => import("../local/runtime/errors.ts"),
+  "local/runtime/containerd/errors.ts": () => import("../local/runtime/containerd/errors.ts"),
   "local/runtime/netns/errors.ts": () => import("../local/runtime/netns/errors.ts"),
   "operator/errors.ts": () => import("../operator/errors.ts"),
   "procedures/merge/errors.ts": () => import("../procedures/merge/errors.ts"),

@@ -25,7 +25,7 @@ import {
 import { podSubresources } from "./pod-subresources.ts";
 import type { ProgramTable } from "./programs/program-table.ts";
 import { type Kubelet, startKubelet } from "./runtime/kubelet.ts";
-import type { NodeSpec } from "./runtime/node-runtime.ts";
+import type { NodeSpec, RealRuntime } from "./runtime/node-runtime.ts";
 import { simulatedInfrastructure } from "./simulated-infrastructure.ts";
 
 export interface ClusterOptions {
@@ -38,7 +38,7 @@ export interface ClusterOptions {
   windowsNodes?: number;
   dualStack?: boolean;
   /** Default: simulated nodes; real ones need root and a kernel that supports them. */
-  runtime?: "paper" | "netns";
+  runtime?: "paper" | RealRuntime;
   /** Real nodes in turn on so many subnets, with a router between them. */
   subnets?: number;
   /** Nodes whose image brings a CNI; otherwise they are not ready until one is installed. Simulated nodes only. */
@@ -59,6 +59,8 @@ export interface ClusterOptions {
   front?: ApiServerOptions["front"];
   clock?: Clock;
   log?: Log;
+  /** What a person should know of how it came up. */
+  note?: (text: string) => void;
   /** Called with progress messages. */
   report?: (step: ClusterStep, state: "running" | "done") => void;
 }
@@ -158,10 +160,11 @@ async function infrastructureOf(
   clock: Clock,
   log: Log,
 ): Promise<Infrastructure> {
-  if (options.runtime !== "netns")
+  if (options.runtime === undefined || options.runtime === "paper")
     return simulatedInfrastructure({ clock, ...(options.programs && { programs: options.programs }) });
   const { netnsInfrastructure } = await import("./netns-infrastructure.ts");
-  return await netnsInfrastructure({ name: options.name, profile, releases: options.releases ?? {}, clock, log });
+  const { name, runtime, releases = {}, note = () => {} } = options;
+  return await netnsInfrastructure({ name, runtime, profile, releases, note, clock, log });
 }
 
 async function startServer(options: ClusterOptions, profile: PlatformProfile, ground: Infrastructure) {

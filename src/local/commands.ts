@@ -131,6 +131,7 @@ async function upHere(chosen: ClusterOptions, options: UpOptions, folder: Cluste
     ...chosen,
     ...(keys && { keys }),
     log,
+    note: (text) => run.report({ event: "note", text }),
     report: (step, state) => run.report({ event: "step", id: step, state, text: STEPS[step] }),
   });
   writeKeys(keysFolder, cluster.keys);

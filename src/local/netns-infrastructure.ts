@@ -1,33 +1,40 @@
 import { readFileSync } from "node:fs";
 import { release } from "node:os";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { vendorNames } from "../api/names.ts";
 import { realKernel } from "../kernel/kernel.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
+import { stateDirectory } from "./config.ts";
 import type { AttachedCluster, HostPort, Infrastructure } from "./infrastructure.ts";
 import type { PlatformProfile, PlatformProfileOptions } from "./platform-profile.ts";
 import { addressIn } from "./platform-profiles/server-names.ts";
 import { requestToken } from "./programs/account-transport.ts";
 import { platformServesClusterIP } from "./programs/platform-addresses.ts";
 import { referencesOf } from "./programs/program-runner.ts";
+import { errors as containerErrors } from "./runtime/containerd/errors.ts";
+import type { BuiltImage } from "./runtime/containerd/image-build.ts";
 import { errors } from "./runtime/netns/errors.ts";
 import { ServiceProxy } from "./runtime/netns/kube-proxy/service-proxy.ts";
 import { claim, removeAll } from "./runtime/netns/leftovers.ts";
-import { netnsRuntime } from "./runtime/netns/netns-runtime.ts";
-import { unpackImage } from "./runtime/netns/our-image.ts";
+import { processPods, realNodes } from "./runtime/netns/netns-runtime.ts";
+import type { NodePod, PodContext, PodMaker } from "./runtime/netns/node-pod.ts";
+import { packageRoot, unpackImage } from "./runtime/netns/our-image.ts";
 import { placesOf, releaseDirectory } from "./runtime/netns/places.ts";
-import type { PodContext } from "./runtime/netns/real-pod.ts";
+import { runCommand } from "./runtime/netns/run-command.ts";
 import { createSegment, routerIn } from "./runtime/netns/segment.ts";
 import { ServiceListeners } from "./runtime/netns/service-listeners.ts";
 import { whyNotReal } from "./runtime/netns/why-not-real.ts";
-import type { NodeSpec } from "./runtime/node-runtime.ts";
+import type { NodeSpec, RealRuntime } from "./runtime/node-runtime.ts";
 
 export interface NetnsInfrastructureOptions {
   name: string;
   profile: PlatformProfile;
   /** By version, a built checkout. */
   releases: Readonly<Record<string, string>>;
+  runtime: RealRuntime;
+  /** What a person should know of how it came up. */
+  note(text: string): void;
   clock: Clock;
   log: Log;
 }
@@ -41,11 +48,15 @@ export async function netnsInfrastructure({
   name,
   profile,
   releases,
+  runtime: kind,
+  note,
   clock,
   log,
 }: NetnsInfrastructureOptions): Promise<Infrastructure> {
   const why = await whyNotReal(realKernel);
   if (why !== undefined) throw errors.REAL_NODES_IMPOSSIBLE(why);
+  const image = kind === "containerd" ? await builtImage(note) : undefined;
+  const runtimeVersion = image ? await containerdVersion() : "vendor://namespaces";
   const kernel = realKernel();
   const places = placesOf(name, kernel.cgroup.root() as string);
   await claim(kernel, places);
@@ -59,10 +70,14 @@ export async function netnsInfrastructure({
     const segment = createSegment(kernel, places);
     const clusterIP = addressIn(profile.serviceCidrs[0] as string, 1);
     if (platformServesClusterIP(profile)) segment.addAddress(clusterIP);
-    const runtime = netnsRuntime({
-      ...{ kernel, places, segment, hosts, also: outsideRoot(process.execPath) },
+    const context = () => worldOf(attached as AttachedCluster & { proxy: ServiceProxy });
+    const pods: PodMaker<NodePod> = image
+      ? (await import("./runtime/containerd/containerd-pod.ts")).containerPods(image, context)
+      : processPods(kernel, context);
+    const runtime = realNodes({
+      ...{ kind, kernel, places, segment, hosts, also: outsideRoot(process.execPath), pods },
       cgroupPath: vendorNames.paths.cgroupV2,
-      context: () => worldOf(attached as AttachedCluster & { proxy: ServiceProxy }),
+      runsContainers: image !== undefined,
     });
     const doors = new ServiceListeners(kernel, () => runtime.pods());
     const worldOf = ({ client, proxy }: AttachedCluster & { proxy: ServiceProxy }): PodContext => ({
@@ -83,7 +98,7 @@ export async function netnsInfrastructure({
           fd: kernel.netns.bind(segment.netns, { kind: "stream", address: "::", port }),
         })),
       admissions: () => [],
-      nodes: (planned) => planned.map(asThisMachine),
+      nodes: (planned) => planned.map((spec) => asThisMachine(spec, runtimeVersion)),
       attach(cluster) {
         attached = { ...cluster, proxy: new ServiceProxy({ kernel, client: cluster.client, clock, log }) };
       },
@@ -97,6 +112,20 @@ export async function netnsInfrastructure({
     await removeAll(kernel, places);
     throw error;
   }
+}
+
+async function builtImage(note: (text: string) => void): Promise<BuiltImage> {
+  const { whyNoContainers } = await import("./runtime/containerd/why-no-containers.ts");
+  const why = await whyNoContainers(realKernel);
+  if (why !== undefined) throw containerErrors.CONTAINERS_IMPOSSIBLE(why);
+  const { buildImage } = await import("./runtime/containerd/image-build.ts");
+  return await buildImage({ root: packageRoot(), cache: join(stateDirectory(), "images"), note });
+}
+
+/** `containerd github.com/containerd/containerd 1.6.20 COMMIT` */
+async function containerdVersion(): Promise<string> {
+  const { out } = await runCommand(["containerd", "--version"]);
+  return `containerd://${out.trim().split(" ")[2] ?? "unknown"}`;
 }
 
 /** The first subnet is the first node's, whatever else is chosen. */
@@ -130,14 +159,14 @@ function portsOf(profile: PlatformProfile, platform: PlatformProfileOptions): nu
 }
 
 /** What a node says of its system is what the system says. */
-function asThisMachine(spec: NodeSpec): NodeSpec {
+function asThisMachine(spec: NodeSpec, containerRuntimeVersion: string): NodeSpec {
   const name = /^PRETTY_NAME="?([^"\n]*)/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "Linux";
   return {
     ...spec,
     kernelVersion: release(),
     osImage: name,
     architecture: process.arch === "arm64" ? "arm64" : "amd64",
-    containerRuntimeVersion: "vendor://namespaces",
+    containerRuntimeVersion,
   };
 }
 

@@ -1,7 +1,9 @@
 import { embeddedFiles } from "../api/embedded-files.ts";
+import { errors as containerErrors } from "./runtime/containerd/errors.ts";
 import { errors } from "./runtime/netns/errors.ts";
+import type { RealRuntime } from "./runtime/node-runtime.ts";
 
-export type RuntimeChoice = "auto" | "netns" | "paper";
+export type RuntimeChoice = "auto" | "paper" | RealRuntime;
 
 /** What about a cluster cannot be had on real nodes. */
 export interface NodeRequirements {
@@ -20,8 +22,15 @@ const ONE_FILE = "this vendorctl is the self-contained file of a release; run it
 const isSingleFile = () => embeddedFiles() !== undefined;
 
 /** The runtime of nodes; and why it is simulated, if that was not requested. A requested runtime that is not possible is refused. */
-export async function chooseRuntime(asked: NodeRequirements): Promise<{ runtime: "netns" | "paper"; why?: string }> {
+export async function chooseRuntime(
+  asked: NodeRequirements,
+): Promise<{ runtime: "paper" | RealRuntime; why?: string }> {
   if (asked.runtime === "paper") return { runtime: "paper" };
+  if (asked.runtime === "containerd") {
+    const why = whySimulated(asked) ?? (await noContainersHere());
+    if (why !== undefined) throw containerErrors.CONTAINERS_IMPOSSIBLE(why);
+    return { runtime: "containerd" };
+  }
   const why = whySimulated(asked) ?? (await notHere());
   if (why === undefined) return { runtime: "netns" };
   if (asked.runtime === "netns") throw errors.REAL_NODES_IMPOSSIBLE(why);
@@ -40,6 +49,13 @@ async function notHere(): Promise<string | undefined> {
   const { whyNotReal } = await import("./runtime/netns/why-not-real.ts");
   const { realKernel } = await import("../kernel/kernel.ts");
   return await whyNotReal(realKernel);
+}
+
+async function noContainersHere(): Promise<string | undefined> {
+  if (isSingleFile()) return ONE_FILE;
+  const { whyNoContainers } = await import("./runtime/containerd/why-no-containers.ts");
+  const { realKernel } = await import("../kernel/kernel.ts");
+  return await whyNoContainers(realKernel);
 }
 
 /** What real nodes of a cluster that is no more have left on this machine. Whether there was anything. */

@@ -8,7 +8,7 @@ import { realKernel } from "../../src/kernel/kernel.ts";
 import { type ClusterOptions, type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { isReady } from "../../src/local/controllers/pod-state.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
-import type { NetnsRuntime } from "../../src/local/runtime/netns/netns-runtime.ts";
+import type { RealNodes } from "../../src/local/runtime/netns/netns-runtime.ts";
 import type { RealPod } from "../../src/local/runtime/netns/real-pod.ts";
 import { whyNotReal } from "../../src/local/runtime/netns/why-not-real.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
@@ -21,14 +21,14 @@ export const whyNoRealNodes = (await whyNotReal(realKernel)) ?? whyNoPacketFilte
 
 export interface RealCluster extends LocalCluster {
   readonly name: string;
-  readonly runtime: NetnsRuntime;
+  readonly runtime: RealNodes<RealPod>;
 }
 
 /** A cluster of real nodes with a name of its own, so that two suites do not meet. */
 export async function startReal(options: Partial<ClusterOptions> = {}): Promise<RealCluster> {
   const name = `vt${randomBytes(3).toString("hex")}`;
   const cluster = await startCluster({ name, kind: "generic", nodes: 3, ...options, runtime: "netns" });
-  return { ...cluster, name, runtime: cluster.runtime as NetnsRuntime };
+  return { ...cluster, name, runtime: cluster.runtime as RealNodes<RealPod> };
 }
 
 export interface NetworkChoice {

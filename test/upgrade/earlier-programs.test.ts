@@ -140,9 +140,9 @@ const mainOf = (root: string) => readFileSync(join(root, "dist/main.js"), "utf8"
 const pluginOf = (root: string) => readFileSync(join(root, "dist/cni-plugin.cjs"), "utf8");
 
 async function fileIn(pod: RealPod, path: string): Promise<string> {
-  const container = pod.container(pod.pod.spec.containers[0]!.name);
-  if (!container) return "";
-  const { stdout } = container.exec({ command: ["cat", path] });
+  const session = await pod.exec(pod.pod.spec.containers[0]!.name, { command: ["cat", path] }).catch(() => undefined);
+  if (!session) return "";
+  const { stdout } = session;
   let text = "";
   for await (const part of stdout) text += part;
   return text;

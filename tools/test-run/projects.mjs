@@ -8,7 +8,7 @@ const ROOT = [
   "test/attacks/health-ports.test.ts",
   "test/nft/{kernel-accepts,lifecycle,live,overlay,random-packets}.test.ts",
   "test/procedures/switch-canary.test.ts",
-  "test/upgrade/earlier-programs.test.ts",
+  "test/{upgrade/earlier-programs,local/containerd}.test.ts",
   "tools/{kernels/this-kernel,test-run/fresh-machine}.test.mjs",
 ];
 

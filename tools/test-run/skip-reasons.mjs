@@ -8,6 +8,7 @@ const HOW_TO_RUN = [
   [/npm run /, undefined],
   [/; set [A-Z_]+/, undefined],
   [/not in the history/, "git fetch --unshallow"],
+  [/needs containerd/, "as root: apt-get install containerd runc buildah debootstrap"],
   [/needs root/, "run as root: sudo npm test"],
   [/cannot read this checkout/, "clone it to where every user can read it"],
   [/TEST_KUBECONFIG/, "TEST_KUBECONFIG=FILE npm test -- test/contract"],

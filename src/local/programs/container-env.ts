@@ -149,7 +149,7 @@ export function fieldValue(
 }
 
 /** `$(NAME)` of a variable known by now; `$$` is a dollar; what is not known stays as it was written. */
-function expand(text: string, known: Environment): string {
+export function expand(text: string, known: Environment): string {
   return text.replace(/\$\$|\$\(([^)]+)\)/g, (whole, name: string | undefined) =>
     name === undefined ? "$" : (known[name] ?? whole),
   );

@@ -2,7 +2,7 @@ import type { Store } from "../../apiserver/storage/store.ts";
 import { matchesLabels } from "../controllers/label-selector.ts";
 import { isReady } from "../controllers/pod-state.ts";
 import type { Pod, Service } from "../controllers/workload-types.ts";
-import { portNumber } from "./readiness-probe.ts";
+import { portNumber } from "../runtime/probes.ts";
 
 export interface Address {
   host: string;

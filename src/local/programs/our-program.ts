@@ -12,9 +12,14 @@ export interface OurProgram {
 const IMAGE = /(?:^|\/)(?:[^/:@]*vendor|apiserver):(v\d[^/:@]*)(?:@sha256:[0-9a-f]+)?$/;
 const EXECUTABLE = "vendor";
 
+/** The release an image of ours is of; undefined when it is not ours. */
+export function imageRelease(image: string): string | undefined {
+  return IMAGE.exec(image)?.[1];
+}
+
 /** The program a container asks for, whether or not we can run it; undefined when the image is not ours. */
 export function ourProgram({ image = "", command, args }: Container): OurProgram | undefined {
-  const version = IMAGE.exec(image)?.[1];
+  const version = imageRelease(image);
   const [executable, name, word] = [...(command ?? []), ...(args ?? [])];
   if (version === undefined || executable !== EXECUTABLE || name === undefined) return undefined;
   // `vendor node remove` and its like are commands, and end; `vendor node` alone is the agent.

@@ -13,6 +13,7 @@ import { logLevelOf, runProgram } from "../../cluster/run-program.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import { type Log, openLog } from "../../kit/log.ts";
 import type { ContainerRunner, ContainerStart, RunningContainer } from "../runtime/container-runner.ts";
+import { watchProbes } from "../runtime/probes.ts";
 import { accountTransport } from "./account-transport.ts";
 import { type ApiAddresses, apiRouteFailure } from "./api-route.ts";
 import { type ConfigMap, containerEnv, type Environment, type References, type Secret } from "./container-env.ts";
@@ -21,7 +22,6 @@ import { errors } from "./errors.ts";
 import { Listeners } from "./listeners.ts";
 import { canRunInstead, type OurProgram, ourProgram } from "./our-program.ts";
 import type { ProgramTable } from "./program-table.ts";
-import { watchReadiness } from "./readiness-probe.ts";
 
 /** The cluster whose pods the programs are; known once its server has started. */
 export interface RunnerCluster {
@@ -150,10 +150,10 @@ class ProgramContainer implements RunningContainer {
   start(load: ProgramTable[string]): void {
     const { container, report } = this.#given;
     const program = async (world: ProgramContext) => (await load())(world);
-    void watchReadiness({
+    void watchProbes({
       container,
       addressOf: (port) => this.#addresses.get(port),
-      report: (ready) => report({ is: ready ? "ready" : "unready" }),
+      report,
       clock: this.#around.clock,
       signal: this.#over.signal,
     });

@@ -3,10 +3,11 @@ import type { Container, Labels, Pod, Taint } from "../controllers/workload-type
 
 /**
  * What runs pods. The kubelet knows the life of a pod (init containers in order, restarts, status); a runtime knows how to give it
- * a network and how to run one container of it. `paper`, the simulated one, only reports that it did; `netns` uses network namespaces and processes.
+ * a network and how to run one container of it. `paper`, the simulated one, only reports that it did; `netns` uses network namespaces and processes,
+ * and `containerd` a container runtime on each node.
  */
 export interface NodeRuntime {
-  readonly kind: "paper" | "netns";
+  readonly kind: "paper" | RealRuntime;
   addNode(spec: NodeSpec): Promise<void>;
   removeNode(name: string): Promise<void>;
   /** Whether the node has a CNI configuration. Without one its container runtime connects no pod, and its kubelet is not ready. */
@@ -25,6 +26,9 @@ export interface NodeRuntime {
   connect(uid: string, port: number): Promise<Duplex>;
   close(): Promise<void>;
 }
+
+/** How pods run on nodes that are real. */
+export type RealRuntime = "netns" | "containerd";
 
 /** A node as the cluster's maker describes it: where it is, and what it says of itself. */
 export interface NodeSpec {
@@ -63,21 +67,37 @@ export interface ContainerRun {
   imageID: string;
 }
 
-export type ContainerEvent = { is: "ready" } | { is: "unready" } | { is: "exited"; exitCode: number; reason?: string };
+export type ContainerEvent =
+  /** By its startup probe, if it has one. */
+  | { is: "started" }
+  | { is: "ready" }
+  | { is: "unready" }
+  /** One answer of a probe that was not a good one. */
+  | { is: "unhealthy"; probe: "Startup" | "Liveness" | "Readiness"; why: string }
+  /** It is being ended for the answers of a probe. */
+  | { is: "killing"; probe: "startup" | "liveness" }
+  | { is: "exited"; exitCode: number; reason?: string };
 
 export class ImageError extends Error {}
 
 /** A container that cannot be started as things are: what it refers to is missing. Tried again until it is there. */
 export class ContainerStartError extends Error {
-  readonly waiting: "CreateContainerConfigError" | "ContainerCreating";
+  readonly waiting: "CreateContainerConfigError" | "CreateContainerError" | "ContainerCreating";
   readonly event: "Failed" | "FailedMount";
 
-  constructor(what: "environment" | "volume", message: string) {
+  /** `container`: the runtime itself refused it. */
+  constructor(what: "environment" | "volume" | "container", message: string) {
     super(message);
-    this.waiting = what === "environment" ? "CreateContainerConfigError" : "ContainerCreating";
-    this.event = what === "environment" ? "Failed" : "FailedMount";
+    this.waiting = WAITING[what];
+    this.event = what === "volume" ? "FailedMount" : "Failed";
   }
 }
+
+const WAITING = {
+  environment: "CreateContainerConfigError",
+  volume: "ContainerCreating",
+  container: "CreateContainerError",
+} as const;
 
 export interface LogOptions {
   follow?: boolean;

@@ -6,7 +6,7 @@ import type { Container, ContainerState, ContainerStatus, Pod, PodStatus } from 
 export interface ContainerLifecycle {
   state:
     | { at: "waiting"; reason: string; message?: string }
-    | { at: "running"; since: number; ready: boolean }
+    | { at: "running"; since: number; started: boolean; ready: boolean }
     | { at: "ended"; since: number; until: number; exitCode: number; reason: string };
   last: ContainerState;
   restarts: number;
@@ -74,7 +74,7 @@ function containerStatus(container: Container, life: PodLifecycle, isInit: boole
     image: container.image ?? "",
     imageID,
     ready: running ? state.ready : done && isInit,
-    started: running,
+    started: running && state.started,
     restartCount: restarts,
     state: stateOf(state, containerID),
     lastState: last,

@@ -221,7 +221,9 @@ export class PodWorker {
     const exit = new Promise<Exit | undefined>((resolve) => {
       ended = resolve;
     });
-    this.#stopping.signal.addEventListener("abort", () => ended(undefined), { once: true });
+    const stop = () => ended(undefined);
+    this.#stopping.signal.addEventListener("abort", stop, { once: true });
+    void exit.then(() => this.#stopping.signal.removeEventListener("abort", stop));
     const early: ContainerEvent[] = [];
     let started = false;
     const report = (event: ContainerEvent) => {
@@ -231,12 +233,13 @@ export class PodWorker {
         return;
       }
       const life = this.#lifeOf(container);
-      if (event.is === "exited") {
+      if (event.is === "unhealthy" || event.is === "killing") this.#recordProbe(container, event);
+      else if (event.is === "exited") {
         const { exitCode, reason = exitCode === 0 ? "Completed" : "Error" } = event;
         this.#set(container, { ...life, state: { at: "ended", since, until: clock.now(), exitCode, reason } });
         ended(event);
       } else if (life.state.at === "running") {
-        this.#set(container, { ...life, state: { ...life.state, ready: event.is === "ready" } });
+        this.#set(container, { ...life, state: { ...life.state, started: true, ready: event.is === "ready" } });
       }
     };
     const run = await this.#start(handle, container, report);
@@ -244,7 +247,7 @@ export class PodWorker {
     this.#containers.set(container.name, {
       ...this.#lifeOf(container),
       ...run,
-      state: { at: "running", since, ready: false },
+      state: { at: "running", since, started: container.startupProbe === undefined, ready: false },
     });
     // Events that arrived before start returned are part of the first report.
     started = true;
@@ -252,6 +255,19 @@ export class PodWorker {
     this.#options.changed();
     onStart?.();
     return await exit;
+  }
+
+  #recordProbe({ name }: Container, event: Extract<ContainerEvent, { is: "unhealthy" | "killing" }>): void {
+    const { recorder } = this.#options;
+    if (event.is === "unhealthy")
+      recorder.record(this.#pod, "Warning", "Unhealthy", `${event.probe} probe failed: ${event.why}`);
+    else
+      recorder.record(
+        this.#pod,
+        "Normal",
+        "Killing",
+        `Container ${name} failed ${event.probe} probe, will be restarted`,
+      );
   }
 
   /** Starts it, however long its image takes to come; undefined when the pod was stopped meanwhile. */

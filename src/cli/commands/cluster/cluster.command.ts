@@ -7,14 +7,14 @@ import type { Start } from "../../program.ts";
 export const DEFAULT_NAME = "demo";
 const KINDS = Object.keys(CLUSTER_KINDS) as ClusterKind[];
 const PROXIES = ["iptables", "nftables", "ipvs", "none"] as const;
-const RUNTIMES = ["auto", "netns", "paper"] as const;
+const RUNTIMES = ["auto", "netns", "containerd", "simulated"] as const;
 const DATASTORES = ["api", "etcd"] as const;
 const METHODS = ["operator", "chart", "manifest", "manifest-canal", "manifest-policy-only"] as const;
 const MOST_NODES = 1000;
 
 /** `simulated` is the name of nodes without a kernel; `paper` is its earlier name, which stays accepted and stored. */
-const runtime = completedWith(["auto", "netns", "simulated"], (text: string) => {
-  const choice = oneOf("--runtime", [...RUNTIMES.slice(0, 2), "simulated", "paper"] as const)(text);
+const runtime = completedWith(RUNTIMES, (text: string) => {
+  const choice = oneOf("--runtime", [...RUNTIMES, "paper"] as const)(text);
   return choice === "simulated" ? "paper" : choice;
 });
 
@@ -70,7 +70,7 @@ function addUpFlags(command: Command): Command {
     .option("--nodes <count>", "number of nodes", wholeNumber("--nodes", 1, MOST_NODES), 3)
     .option(
       "--runtime <runtime>",
-      "netns: real nodes, needs root; simulated: everything but packets; auto: netns where possible (default: auto)",
+      "netns: real nodes, needs root; containerd: real nodes that run the image in containers; simulated: everything but packets; auto: netns where possible (default: auto)",
       runtime,
     )
     .addOption(new Option("--paper", "the same as --runtime simulated").hideHelp())

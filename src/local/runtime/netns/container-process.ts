@@ -86,6 +86,22 @@ export class ContainerProcess {
     killGroup(this.#options.cgroup);
   }
 
+  /** Runs a command to its end, which is after the timeout at the latest. */
+  async execToEnd(command: readonly string[], timeoutSeconds: number): Promise<{ exitCode: number; said: string }> {
+    const session = this.exec({ command });
+    let said = "";
+    for (const stream of [session.stdout, session.stderr]) {
+      stream.on("data", (text: Buffer) => {
+        if (said.length < MOST_SAID) said += text;
+      });
+    }
+    session.stdin.end();
+    const over = setTimeout(() => session.kill(), timeoutSeconds * 1000);
+    const exitCode = await session.exited;
+    clearTimeout(over);
+    return { exitCode, said };
+  }
+
   exec({ command, tty = false }: ExecCommand): ExecSession {
     if (!this.isRunning) throw errors.CONTAINER_NOT_RUNNING(this.name);
     const pid = this.#child.pid as number;
@@ -93,8 +109,7 @@ export class ContainerProcess {
     const [program = "", ...args] = [
       ...inGroup(cgroup),
       ...["nsenter", `--mount=/proc/${pid}/ns/mnt`, `--uts=/proc/${pid}/ns/uts`, `--net=/proc/${pid}/ns/net`, "--"],
-      // A terminal is the one thing a pipe cannot pretend to be.
-      ...(tty ? ["script", "-qefc", command.map(quoted).join(" "), "/dev/null"] : command),
+      ...(tty ? withTerminal(command) : command),
     ];
     const child = spawn(program, args, { detached: true, env, stdio: "pipe" });
     child.stdin.on("error", () => undefined);
@@ -110,6 +125,14 @@ export class ContainerProcess {
     };
   }
 }
+
+/** A terminal is the one thing a pipe cannot pretend to be. */
+export function withTerminal(command: readonly string[]): string[] {
+  return ["script", "-qefc", command.map(quoted).join(" "), "/dev/null"];
+}
+
+/** What a probe reads of a command, at most. */
+const MOST_SAID = 10_240;
 
 function isStarted(child: ChildProcess): Promise<boolean> {
   return new Promise((resolve) => {

@@ -9,11 +9,13 @@ import { SYSTEM_PATH } from "./run-command.ts";
 import { isProgram } from "./why-not-real.ts";
 
 /** What a container is on real nodes. There is no registry: an image is a name, and all have the files of this machine. */
-export type ImageRun =
-  | { is: "process"; command: string[]; env: Record<string, string>; files: string }
+export type ImageRun = { is: "process"; command: string[]; env: Record<string, string>; files: string } | PlatformImage;
+
+/** A container of the platform that is none here. */
+export type PlatformImage =
   /** Done for the node by the cluster itself. */
   | { is: "service-proxy" }
-  /** Of the platform, and nothing here depends on it. */
+  /** Nothing here depends on it. */
   | { is: "paper" };
 
 export const CONTAINER_PATH = `${OUR_IMAGE}/bin:${SYSTEM_PATH}`;
@@ -34,9 +36,9 @@ export function imageRun(container: Container, releases: ReadonlySet<string> = N
     }
     return { is: "process", command, env, files: OUR_IMAGE };
   }
-  const name = nameOf(container.image ?? "");
-  if (name === vendorNames.serviceProxy.daemonSet) return { is: "service-proxy" };
-  if (SIMULATED.has(name)) return { is: "paper" };
+  const platform = platformImage(container);
+  if (platform) return platform;
+  const name = imageName(container.image ?? "");
   if (name === "pause" && command.length === 0) return plain(["sleep", "infinity"]);
   if (name === "probe")
     return plain(container.command ? command : ["vendor", "probe", ...(container.args ?? ["serve"])]);
@@ -48,12 +50,18 @@ export function imageRun(container: Container, releases: ReadonlySet<string> = N
   throw new ImageError(`image "${container.image}" cannot be run on these nodes: ${why}`);
 }
 
+export function platformImage({ image = "" }: Container): PlatformImage | undefined {
+  const name = imageName(image);
+  if (name === vendorNames.serviceProxy.daemonSet) return { is: "service-proxy" };
+  return SIMULATED.has(name) ? { is: "paper" } : undefined;
+}
+
 function plain(command: string[]): ImageRun {
   return { is: "process", command, env: {}, files: OUR_IMAGE };
 }
 
 /** `registry.local:5000/some/name:tag@digest` -> `name`. */
-function nameOf(image: string): string {
+export function imageName(image: string): string {
   return (image.split("/").at(-1) ?? "").split(/[:@]/, 1)[0] ?? "";
 }
 

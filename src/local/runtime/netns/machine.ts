@@ -5,7 +5,7 @@ import type { Netns } from "../../../kernel/netns/netns-port.ts";
 import type { NodeSpec } from "../node-runtime.ts";
 import { inGroup, killGroup, makeGroup, removeGroup } from "./cgroups.ts";
 import { errors } from "./errors.ts";
-import { nodeScript } from "./node-script.ts";
+import { nodeGroup, nodeScript } from "./node-script.ts";
 import type { Places } from "./places.ts";
 import { type Ran, type RunOptions, runCommand, SYSTEM_PATH } from "./run-command.ts";
 import type { Segment } from "./segment.ts";
@@ -35,6 +35,7 @@ export interface MachineParts {
   also: readonly string[];
   /** Where nodes see their control groups. */
   cgroupPath: string;
+  runsContainers: boolean;
 }
 
 export async function startMachine(spec: NodeSpec, parts: MachineParts): Promise<Machine> {
@@ -45,12 +46,19 @@ export async function startMachine(spec: NodeSpec, parts: MachineParts): Promise
   const base = places.node(spec.name);
   mkdirSync(base, { recursive: true });
   const cgroup = makeGroup(places.nodeCgroup(spec.name));
-  const { hosts, also, cgroupPath } = parts;
-  const script = nodeScript({ name: spec.name, base, image: places.image, also, cgroup, cgroupPath, hosts });
-  const holder = await hold(spec.name, `/run/netns/${netnsName}`, makeGroup(`${cgroup}/node`), script);
+  makeGroup(nodeGroup(cgroup));
+  const { hosts, also, cgroupPath, runsContainers } = parts;
+  const script = nodeScript({
+    ...{ name: spec.name, base, image: places.image, also },
+    cgroup,
+    cgroupPath,
+    hosts,
+    runsContainers,
+  });
+  const holder = await hold(spec.name, `/run/netns/${netnsName}`, cgroup, script);
   const pid = holder.pid as number;
   const on = (other?: string) => [
-    ...["nsenter", `--mount=/proc/${pid}/ns/mnt`, `--uts=/proc/${pid}/ns/uts`],
+    ...["nsenter", `--mount=/proc/${pid}/ns/mnt`, `--uts=/proc/${pid}/ns/uts`, `--cgroup=/proc/${pid}/ns/cgroup`],
     `--net=${other ?? `/proc/${pid}/ns/net`}`,
     "--",
   ];
@@ -74,7 +82,19 @@ export async function startMachine(spec: NodeSpec, parts: MachineParts): Promise
 async function hold(node: string, netns: string, cgroup: string, script: string): Promise<ChildProcess> {
   const [command = "", ...args] = [
     ...inGroup(cgroup),
-    ...["nsenter", `--net=${netns}`, "unshare", "--mount", "--uts", "--propagation", "slave", "sh", "-ec", script],
+    ...[
+      "nsenter",
+      `--net=${netns}`,
+      "unshare",
+      "--mount",
+      "--uts",
+      "--cgroup",
+      "--propagation",
+      "slave",
+      "sh",
+      "-ec",
+      script,
+    ],
   ];
   const child = spawn(command, args, {
     // A session of its own: who interrupts us from a terminal asks us to stop, and not the nodes.

@@ -1,28 +1,28 @@
 import type { Kernel } from "../../../kernel/kernel.ts";
 import type { Netns } from "../../../kernel/netns/netns-port.ts";
-import type { Pod } from "../../controllers/workload-types.ts";
 import { errors as runtimeErrors } from "../errors.ts";
-import type { NodeRuntime } from "../node-runtime.ts";
+import type { NodeRuntime, RealRuntime } from "../node-runtime.ts";
 import { hasNetwork } from "./cni-runtime.ts";
 import { dial } from "./dial.ts";
-import { errors } from "./errors.ts";
 import { removeAll } from "./leftovers.ts";
 import { type Machine, type MachineParts, startMachine } from "./machine.ts";
+import type { NodePod, PodContext, PodMaker } from "./node-pod.ts";
 import { createSandbox } from "./pod-sandbox.ts";
-import { type PodContext, RealPod } from "./real-pod.ts";
+import { RealPod } from "./real-pod.ts";
 
-export interface NetnsRuntimeOptions extends MachineParts {
+export interface RealNodesOptions<P extends NodePod> extends MachineParts {
+  kind: RealRuntime;
   kernel: Kernel;
-  /** Known once there is an API server. */
-  context(): PodContext;
+  pods: PodMaker<P>;
 }
 
-export interface NetnsRuntime extends NodeRuntime {
-  readonly kind: "netns";
+/** Nodes that are network namespaces, whatever runs their pods. */
+export interface RealNodes<P extends NodePod = NodePod> extends NodeRuntime {
+  readonly kind: RealRuntime;
   machine(node: string): Machine;
   /** A host that is no part of the cluster. */
   readonly outside: Netns;
-  pods(): Iterable<RealPod>;
+  pods(): Iterable<P>;
   /** As `kill -9` of every container of the pod. False if none runs. */
   kill(uid: string): boolean;
 }
@@ -30,17 +30,28 @@ export interface NetnsRuntime extends NodeRuntime {
 /** How often a container runtime looks at the directories of CNI configurations. */
 const LOOK_MS = 250;
 
-interface Entry {
-  starting: Promise<RealPod>;
+interface Entry<P> {
+  starting: Promise<P>;
   ending?: Promise<void>;
 }
 
-/** Nodes that are network namespaces, pods that are processes in namespaces of their own, connected by the node's own plugin. */
-export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
-  const { kernel, places, segment } = options;
+/** Pods that are processes in namespaces of their own, connected by the node's own plugin. */
+export function processPods(kernel: Kernel, context: () => PodContext): PodMaker<RealPod> {
+  return {
+    prepare: async () => async () => undefined,
+    async start(pod, machine, stays) {
+      const sandbox = pod.spec.hostNetwork ? undefined : await createSandbox(kernel, machine, pod, stays);
+      return new RealPod(pod, machine, sandbox, context());
+    },
+  };
+}
+
+export function realNodes<P extends NodePod>(options: RealNodesOptions<P>): RealNodes<P> {
+  const { kind, kernel, places, segment, pods } = options;
   const machines = new Map<string, Machine>();
-  const entries = new Map<string, Entry>();
-  const running = new Map<string, RealPod>();
+  const unprepare = new Map<Machine, () => Promise<void>>();
+  const entries = new Map<string, Entry<P>>();
+  const running = new Map<string, P>();
   const connected = new Set<string>();
   const listeners: ((node: string) => void)[] = [];
   let closing = false;
@@ -61,23 +72,19 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
     if (!found) throw runtimeErrors.NODE_UNKNOWN(name);
     return found;
   };
-  const find = (uid: string): RealPod => {
+  const find = (uid: string): P => {
     const found = running.get(uid);
     if (!found) throw runtimeErrors.POD_NOT_ON_NODE(uid);
     return found;
   };
-  const begin = async (pod: Pod, on: Machine): Promise<RealPod> => {
-    const stays = () => !closing && machines.get(on.spec.name) === on;
-    const sandbox = pod.spec.hostNetwork ? undefined : await createSandbox(kernel, on, pod, stays);
-    return new RealPod(pod, on, sandbox, options.context());
-  };
+  const stays = (on: Machine) => !closing && machines.get(on.spec.name) === on;
   const end = async (uid: string, graceSeconds: number): Promise<void> => {
     const entry = entries.get(uid);
     if (!entry) return;
     entry.ending ??= finish(uid, entry, graceSeconds);
     await entry.ending;
   };
-  const finish = async (uid: string, entry: Entry, graceSeconds: number): Promise<void> => {
+  const finish = async (uid: string, entry: Entry<P>, graceSeconds: number): Promise<void> => {
     try {
       const started = await entry.starting.catch(() => undefined);
       await started?.stop(graceSeconds);
@@ -86,22 +93,25 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
       running.delete(uid);
     }
   };
-  const endAll = (which: (pod: RealPod) => boolean) =>
+  const endAll = (which: (pod: P) => boolean) =>
     Promise.allSettled([...running].filter(([, pod]) => which(pod)).map(([uid]) => end(uid, 0)));
 
   return {
-    kind: "netns",
+    kind,
     machine,
     outside: segment.outside,
     pods: () => running.values(),
     async addNode(spec) {
-      machines.set(spec.name, await startMachine(spec, options));
+      const made = await startMachine(spec, options);
+      unprepare.set(made, await pods.prepare(made));
+      machines.set(spec.name, made);
     },
     async removeNode(name) {
       const going = machine(name);
       machines.delete(name);
       connected.delete(name);
       await endAll((pod) => pod.machine === going);
+      await unprepare.get(going)?.();
       await going.close();
     },
     networkReady: (name) => connected.has(name),
@@ -109,7 +119,8 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
     async startPod(pod, node) {
       const uid = pod.metadata.uid ?? "";
       await end(uid, 0);
-      const starting = begin(pod, machine(node));
+      const on = machine(node);
+      const starting = pods.start(pod, on, () => stays(on));
       entries.set(uid, { starting });
       try {
         const started = await starting;
@@ -121,15 +132,10 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
       }
     },
     stopPod: end,
-    logs: (uid, container, logOptions) => find(uid).log(container).read(logOptions),
-    async exec(uid, container, command) {
-      const process = find(uid).container(container);
-      if (!process) throw errors.CONTAINER_NOT_RUNNING(container);
-      return process.exec(command);
-    },
+    logs: (uid, container, logOptions) => find(uid).logs(container, logOptions),
+    exec: async (uid, container, command) => await find(uid).exec(container, command),
     async connect(uid, port) {
-      const { sandbox, machine: on } = find(uid);
-      const socket = dial(kernel, sandbox?.netns ?? on.netns, { host: "127.0.0.1", port });
+      const socket = dial(kernel, find(uid).netns, { host: "127.0.0.1", port });
       await new Promise((resolve, reject) => socket.once("connect", resolve).once("error", reject));
       return socket;
     },
@@ -139,6 +145,7 @@ export function netnsRuntime(options: NetnsRuntimeOptions): NetnsRuntime {
       clearInterval(looking);
       await endAll(() => true);
       await Promise.allSettled([...entries.keys()].map((uid) => end(uid, 0)));
+      await Promise.allSettled([...unprepare.values()].map((end) => end()));
       segment.close();
       for (const { netns } of machines.values()) netns.close();
       await removeAll(kernel, places);

@@ -1,4 +1,4 @@
-import { shellLine, writeLines } from "./shell-words.ts";
+import { quoted, shellLine, writeLines } from "./shell-words.ts";
 
 export interface NodeFrame {
   name: string;
@@ -12,6 +12,8 @@ export interface NodeFrame {
   cgroup: string;
   cgroupPath: string;
   hosts: string;
+  /** Whether a container runtime is to run on it, which needs more of a machine than processes do. */
+  runsContainers: boolean;
 }
 
 /** Where a node's containers find the files every image has: this machine's own, as they are. */
@@ -24,13 +26,31 @@ const NOT_ITS_OWN = ["etc/cni", "opt/cni", "var/lib/vendor", "var/lib/cni", "var
 const SHARED = ["run/netns", "sys/fs/bpf"];
 
 /**
+ * What a container runtime needs: directories an overlay can be made in, which one on an overlay cannot, and the node's control groups as the
+ * root of all. The name servers are of the machine underneath.
+ */
+const RUNTIME_FILES = [
+  shellLine("rm", "-rf", "etc/containerd", "var/lib/containerd", "var/log/pods"),
+  shellLine("mkdir", "-p", "etc/containerd", "var/lib/containerd", "var/log/pods"),
+  shellLine("mount", "-t", "tmpfs", "tmpfs", "var/lib/containerd"),
+  shellLine("mount", "-t", "cgroup2", "cgroup2", "sys/fs/cgroup"),
+];
+
+/** Where the node's own processes are: a group with groups below it has none itself. */
+export function nodeGroup(cgroup: string): string {
+  return `${cgroup}/node`;
+}
+
+/**
  * What turns a process into a machine: a file system of its own over this machine's, with its own BPF file system, control groups and names
  * of namespaces. All of it is of a mount namespace: when the last process is gone, so is everything, whatever killed it.
  */
-export function nodeScript({ name, base, image, also, cgroup, cgroupPath, hosts }: NodeFrame): string {
+export function nodeScript(frame: NodeFrame): string {
+  const { name, base, image, also, cgroup, cgroupPath, hosts, runsContainers } = frame;
   const at = (path: string) => `${base}/${path}`;
   const inside = (path: string) => path.replace(/^\//, "");
   return [
+    `echo $$ > ${quoted(nodeGroup(cgroup))}/cgroup.procs`,
     shellLine("mount", "-t", "tmpfs", "tmpfs", base),
     shellLine("mkdir", at("image"), at("upper"), at("work"), at("root")),
     shellLine("mount", "--bind", "/", at("image")),
@@ -49,9 +69,12 @@ export function nodeScript({ name, base, image, also, cgroup, cgroupPath, hosts 
     shellLine("mount", "-t", "bpf", "bpf", "sys/fs/bpf"),
     shellLine("mount", "--bind", cgroup, inside(cgroupPath)),
     ...SHARED.map((path) => shellLine("mount", "--make-shared", path)),
+    ...(runsContainers ? RUNTIME_FILES : []),
     ...writeLines("etc/hosts", hosts),
     shellLine("hostname", name),
     ...leaveLines(),
+    // As an init system does, so that a container can mount for the whole node.
+    ...(runsContainers ? [shellLine("mount", "--make-rshared", "/")] : []),
     "echo ready",
     "exec sleep infinity",
   ].join("\n");

@@ -47,7 +47,7 @@ async function buildIfStale(root: string): Promise<void> {
   await runCommand([process.execPath, join(root, "bin/vendorctl"), "--version"]);
 }
 
-function packageRoot(): string {
+export function packageRoot(): string {
   let directory = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(directory, "package.json"))) {
     const parent = dirname(directory);

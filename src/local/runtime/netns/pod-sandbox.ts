@@ -56,7 +56,7 @@ export async function createSandbox(
 const AGAIN_MS = 1_000;
 
 /** As a kubelet: nothing is over before the plugin has said so, however often it must be asked. An agent that is down is back some time. */
-async function untilDone(act: () => Promise<void>, stays: () => boolean): Promise<void> {
+export async function untilDone(act: () => Promise<void>, stays: () => boolean): Promise<void> {
   while (stays()) {
     try {
       await act();

@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Pod } from "../../controllers/workload-types.ts";
 import { fieldValue, type References } from "../../programs/container-env.ts";
@@ -11,6 +11,14 @@ import type { Machine } from "./machine.ts";
 interface KeyPath {
   key: string;
   path: string;
+  mode?: number;
+}
+
+/** A file of a volume, before it is written. */
+interface VolumeFile {
+  content: string | Buffer;
+  /** Where it is not the volume's. */
+  mode?: number;
 }
 
 interface FileSource {
@@ -18,12 +26,16 @@ interface FileSource {
   secretName?: string;
   items?: KeyPath[];
   optional?: boolean;
+  defaultMode?: number;
 }
 
 interface Projection {
   configMap?: FileSource;
   secret?: FileSource;
-  downwardAPI?: { items?: { path: string; fieldRef?: { fieldPath: string } }[] };
+  downwardAPI?: {
+    items?: { path: string; mode?: number; fieldRef?: { fieldPath: string } }[];
+    defaultMode?: number;
+  };
   serviceAccountToken?: { path: string };
 }
 
@@ -31,7 +43,7 @@ interface Volume extends Projection {
   name: string;
   hostPath?: { path: string; type?: string };
   emptyDir?: object;
-  projected?: { sources: Projection[] };
+  projected?: { sources: Projection[]; defaultMode?: number };
 }
 
 interface VolumeMount {
@@ -77,7 +89,7 @@ export async function renewTokens(machine: Machine, pod: Pod, sources: VolumeSou
   for (const volume of (pod.spec["volumes"] as Volume[] | undefined) ?? []) {
     for (const { serviceAccountToken } of volume.projected?.sources ?? []) {
       const token = serviceAccountToken && (await sources.token(pod));
-      if (token) write(machine, join(volumeDir(pod, volume), serviceAccountToken.path), token);
+      if (token) writeInto(machine, pod, volume, { [serviceAccountToken.path]: tokenFile(pod, token) });
     }
   }
 }
@@ -96,12 +108,42 @@ async function onNode(
   if (volume.hostPath) return hostPath(machine, volume.name, volume.hostPath);
   const directory = volumeDir(start.pod, volume);
   mkdirSync(machine.path(directory), { recursive: true });
+  giveToGroup(machine.path(directory), volume.emptyDir ? OPEN_DIRECTORY : DIRECTORY, fsGroupOf(start.pod));
   if (volume.emptyDir) return directory;
-  for (const projection of volume.projected?.sources ?? [volume]) {
-    const files = await filesOf(volume.name, projection, start, sources);
-    for (const [path, text] of Object.entries(files)) write(machine, join(directory, path), text);
-  }
+  for (const projection of volume.projected?.sources ?? [volume])
+    writeInto(machine, start.pod, volume, await filesOf(volume.name, projection, start, sources));
   return directory;
+}
+
+const OPEN_DIRECTORY = 0o777;
+const DIRECTORY = 0o755;
+const FILE = 0o644;
+const OWNERS_FILE = 0o600;
+const GROUP_READS = 0o440;
+const SET_GROUP = 0o2000;
+
+/** The group to which the pod's volumes belong. */
+function fsGroupOf({ spec }: Pod): number | undefined {
+  return (spec["securityContext"] as { fsGroup?: number } | undefined)?.fsGroup;
+}
+
+/** What is made in a directory of a group is the group's, too. */
+function giveToGroup(directory: string, mode: number, group: number | undefined): void {
+  if (group !== undefined) chownSync(directory, 0, group);
+  chmodSync(directory, group === undefined ? mode : mode | SET_GROUP);
+}
+
+/** A token is its pod's alone, where the pod's group says who that is. */
+function tokenFile(pod: Pod, token: string): VolumeFile {
+  return fsGroupOf(pod) === undefined ? { content: token } : { content: token, mode: OWNERS_FILE };
+}
+
+function writeInto(machine: Machine, pod: Pod, volume: Volume, files: Readonly<Record<string, VolumeFile>>): void {
+  const { projected, secret, configMap, downwardAPI } = volume;
+  const usual = (projected ?? secret ?? configMap ?? downwardAPI)?.defaultMode ?? FILE;
+  const group = fsGroupOf(pod);
+  for (const [path, { content, mode = usual }] of Object.entries(files))
+    write(machine, join(volumeDir(pod, volume), path), content, group === undefined ? mode : mode | GROUP_READS, group);
 }
 
 function hostPath(machine: Machine, name: string, { path, type = "" }: NonNullable<Volume["hostPath"]>): string {
@@ -115,7 +157,7 @@ async function filesOf(
   { configMap, secret, downwardAPI, serviceAccountToken }: Projection,
   start: Parameters<typeof mountsOf>[1],
   sources: VolumeSources,
-): Promise<Record<string, string | Buffer>> {
+): Promise<Record<string, VolumeFile>> {
   const namespace = start.pod.metadata.namespace ?? "";
   if (configMap) {
     const object = await sources.references.configMap(namespace, configMap.name ?? "");
@@ -135,28 +177,33 @@ async function filesOf(
   if (serviceAccountToken) {
     const token = await sources.token(start.pod);
     if (!token) throw failure(volume, "failed to fetch token: the service account is gone");
-    return { [serviceAccountToken.path]: token };
+    return { [serviceAccountToken.path]: tokenFile(start.pod, token) };
   }
   if (!downwardAPI) throw failure(volume, "nodes here know no volumes of this kind");
   const items = (downwardAPI.items ?? []).filter(({ fieldRef }) => fieldRef);
-  return Object.fromEntries(items.map(({ path, fieldRef }) => [path, fieldValue(fieldRef?.fieldPath ?? "", start)]));
+  return Object.fromEntries(
+    items.map(({ path, mode, fieldRef }) => [
+      path,
+      { content: fieldValue(fieldRef?.fieldPath ?? "", start), ...(mode !== undefined && { mode }) },
+    ]),
+  );
 }
 
-function chosen<T>(
+function chosen(
   volume: string,
   what: string,
   { items, optional }: FileSource,
-  data: Record<string, T> | undefined,
-): Record<string, T> {
+  data: Record<string, string | Buffer> | undefined,
+): Record<string, VolumeFile> {
   if (data === undefined) {
     if (optional) return {};
     throw failure(volume, `${what} not found`);
   }
-  if (!items) return data;
+  if (!items) return Object.fromEntries(Object.entries(data).map(([key, content]) => [key, { content }]));
   return Object.fromEntries(
-    items.flatMap(({ key, path }) => {
-      const value = data[key];
-      if (value !== undefined) return [[path, value]];
+    items.flatMap(({ key, path, mode }) => {
+      const content = data[key];
+      if (content !== undefined) return [[path, { content, ...(mode !== undefined && { mode }) }]];
       if (optional) return [];
       throw failure(volume, `references non-existent key ${key} in ${what}`);
     }),
@@ -164,10 +211,18 @@ function chosen<T>(
 }
 
 /** A reader sees the old file or the new one. */
-function write(machine: Machine, path: string, content: string | Buffer): void {
+function write(
+  machine: Machine,
+  path: string,
+  content: string | Buffer,
+  mode: number,
+  group: number | undefined,
+): void {
   const there = machine.path(path);
   mkdirSync(dirname(there), { recursive: true });
-  writeFileSync(`${there}.new`, content, { mode: 0o644 });
+  writeFileSync(`${there}.new`, content, { mode: OWNERS_FILE });
+  if (group !== undefined) chownSync(`${there}.new`, 0, group);
+  chmodSync(`${there}.new`, mode);
   renameSync(`${there}.new`, there);
 }
 

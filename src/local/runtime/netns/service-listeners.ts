@@ -5,12 +5,12 @@ import type { Kernel } from "../../../kernel/kernel.ts";
 import { matchesLabels } from "../../controllers/label-selector.ts";
 import { isReady } from "../../controllers/pod-state.ts";
 import type { Pod, Service } from "../../controllers/workload-types.ts";
-import { portNumber } from "../../programs/readiness-probe.ts";
+import { portNumber } from "../probes.ts";
 import { dial } from "./dial.ts";
-import type { RealPod } from "./real-pod.ts";
+import type { NodePod } from "./node-pod.ts";
 
 interface Target {
-  pod: RealPod;
+  pod: NodePod;
   port: number;
 }
 
@@ -20,11 +20,11 @@ interface Target {
  */
 export class ServiceListeners {
   readonly #kernel: Kernel;
-  readonly #pods: () => Iterable<RealPod>;
+  readonly #pods: () => Iterable<NodePod>;
   readonly #doors = new Map<string, Server>();
   #closed = false;
 
-  constructor(kernel: Kernel, pods: () => Iterable<RealPod>) {
+  constructor(kernel: Kernel, pods: () => Iterable<NodePod>) {
     this.#kernel = kernel;
     this.#pods = pods;
   }

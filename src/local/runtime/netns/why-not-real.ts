@@ -38,7 +38,7 @@ async function kernelRefusal(openKernel: () => Kernel): Promise<string | undefin
   }
 }
 
-function isInstalled(tool: string): boolean {
+export function isInstalled(tool: string): boolean {
   return SYSTEM_PATH.split(":").some((directory) => isProgram(`${directory}/${tool}`));
 }
 
