@@ -19,5 +19,7 @@ it.each([
     await expect(chooseRuntime({ runtime: "netns", ...asked })).rejects.toMatchObject({
       code: "REAL_NODES_IMPOSSIBLE",
     });
+    const refused = { code: "CONTAINERS_IMPOSSIBLE", message: expect.stringMatching(why) as string };
+    await expect(chooseRuntime({ runtime: "containerd", ...asked })).rejects.toMatchObject(refused);
   },
 );

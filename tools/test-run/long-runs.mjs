@@ -26,6 +26,14 @@ export const LONG_RUNS = [
     minutes: 10,
   },
   {
+    name: "containers",
+    proves:
+      "the published image and manifests in containers of containerd: both data planes with the rights they ask for",
+    files: ["test/local/containerd"],
+    env: { CONTAINERS: "full" },
+    minutes: 6,
+  },
+  {
     name: "outage",
     proves:
       "an API server that is silent for 10 s to 5 min, expires watches or is slow in the middle of a switch: nothing is lost, the run succeeds",
