@@ -141,7 +141,7 @@ export function eightSteps(kind: ClusterKind): TypedStep[] {
       title: "5. The custom resources, edited",
       lines: [
         {
-          line: "sed 's/^  vendorNetwork:$/&\\n    linuxDataplane: BPF/' manifests/custom-resources.yaml > custom-resources.yaml",
+          line: "sed 's/^  vendorNetwork:$/&\\n    linuxDataplane: BPF/; s/Management: Enabled/Management: Disabled/' manifests/custom-resources.yaml > custom-resources.yaml",
           shows: /^$/,
         },
         { line: "diff manifests/custom-resources.yaml custom-resources.yaml", shows: /> {5}linuxDataplane: BPF/ },

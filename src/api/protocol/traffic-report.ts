@@ -31,7 +31,9 @@ export function formatSnapshot(snapshot: TrafficSnapshot): string {
 export function parseSnapshot(line: string): TrafficSnapshot | undefined {
   try {
     const read = JSON.parse(line) as Partial<TrafficSnapshot>;
-    return typeof read.seconds === "number" && Array.isArray(read.rows) ? (read as TrafficSnapshot) : undefined;
+    if (typeof read.seconds !== "number" || !Array.isArray(read.rows)) return undefined;
+    // An older probe does not compare addresses.
+    return { seconds: read.seconds, rows: (read.rows as TrafficRow[]).map((row) => ({ replaced: 0, ...row })) };
   } catch {
     return undefined;
   }
