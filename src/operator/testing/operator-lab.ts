@@ -241,7 +241,8 @@ function warningLog(warnings: string[]): Log {
 function counting(real: Transport, writes: string[]): Transport {
   return {
     request(request) {
-      if (isWrite(request)) writes.push(`${request.method} ${request.path}`);
+      // Events tell what happened; they change nothing.
+      if (isWrite(request) && !request.path.endsWith("/events")) writes.push(`${request.method} ${request.path}`);
       return real.request(request);
     },
     close: () => real.close(),
