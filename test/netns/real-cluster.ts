@@ -60,7 +60,8 @@ export async function installNetwork(
   const objects = documents(manifest("custom-resources.yaml"));
   for (const object of objects) {
     if (object.kind !== "Installation") continue;
-    Object.assign((object["spec"] as { vendorNetwork: object }).vendorNetwork, { linuxDataplane: dataplane, ipPools });
+    const edits = { linuxDataplane: dataplane, ipPools, serviceProxyManagement: "Disabled" };
+    Object.assign((object["spec"] as { vendorNetwork: object }).vendorNetwork, edits);
   }
   await applyAll(
     client,

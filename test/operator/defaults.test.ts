@@ -15,10 +15,15 @@ describe.each(KINDS)("the custom resources as they are published, on %s", (kind)
     const { kubectl, cluster } = story;
     await installOperator(story, kind);
     await kubectl.ok("create", "-f", resolve("manifests/custom-resources.yaml"));
-    for (const part of ["network", "ippools", "apiserver"]) await untilAvailable(cluster.client, part);
+    for (const part of ["network", "ippools", "apiserver", "service-proxy"]) await untilAvailable(cluster.client, part);
     const table = await kubectl.ok("get", "installation");
     expect(table).toMatch(/^NAME +DATAPLANE +VERSION +READY +PROGRESSING +DEGRADED +AGE$/m);
     expect(table).toMatch(new RegExp(`^default +${ebpf ? "BPF" : "Nftables"} +v3\\.31\\.3 +True +False +False`, "m"));
+  });
+
+  step("leave no kube-proxy that works against eBPF", async () => {
+    const pods = await story.kubectl.ok("-n", "kube-system", "get", "pods", "-l", "k8s-app=kube-proxy", "-o", "name");
+    expect(pods === "").toBe(ebpf);
   });
 
   step("what somebody wrote stays as they wrote it; what it comes to is in status", async () => {
@@ -27,7 +32,7 @@ describe.each(KINDS)("the custom resources as they are published, on %s", (kind)
       JSON.parse(await kubectl.ok("get", "installation", "default", "-o", `jsonpath={${path}}`)) as unknown;
     expect(await read(".spec")).toEqual({
       variant: "OpenSource",
-      vendorNetwork: { serviceProxyManagement: "Disabled" },
+      vendorNetwork: { serviceProxyManagement: "Enabled" },
     });
     expect(await read(".status.computed")).toMatchObject({
       clusterKind: kind,

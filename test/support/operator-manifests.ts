@@ -44,9 +44,9 @@ export const DNS_PATCH = JSON.stringify({
   spec: { template: { spec: { dnsConfig: { nameservers: ["169.254.169.253"] } } } },
 });
 
-/** The published custom resources with lines added to the networking section, as somebody with an editor would. */
+/** The published custom resources with lines added to the networking section, by somebody who takes care of kube-proxy, too. */
 export function customResources(...lines: string[]): string {
-  const published = manifest("custom-resources.yaml");
+  const published = manifest("custom-resources.yaml").replace("Management: Enabled", "Management: Disabled");
   return published.replace(/^( {2}vendorNetwork:\n)/m, `$1${lines.map((line) => `    ${line}\n`).join("")}`);
 }
 

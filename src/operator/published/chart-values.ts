@@ -163,7 +163,7 @@ function resourceSections({ variant }: Names): ValuesSection[] {
       values: {
         installation: resource("installation", true, {
           variant,
-          vendorNetwork: { serviceProxyManagement: "Disabled" },
+          vendorNetwork: { serviceProxyManagement: "Enabled" },
         }),
       },
     },

@@ -10,7 +10,7 @@ export function customResourcesFile(names: Names = vendorNames): string {
     #   linuxDataplane: ${names.dataplanes.ebpf}
     #
     # Whether the operator disables and restores kube-proxy as the data plane changes. Disabled: you do it, as the last step.
-    serviceProxyManagement: Disabled
+    serviceProxyManagement: Enabled
     # IP pools of pods (default: the cluster's pod CIDRs).
     # ipPools:
     #   - cidr: 192.168.0.0/16

@@ -15,8 +15,8 @@ export interface CustomResourceWishes {
   dataplane: Dataplane;
   /** False where the default is what is wanted, and the line is not needed. */
   writeDataplane: boolean;
-  /** Let the operator look after the service proxy. */
-  manageProxy: boolean;
+  /** Whether the operator looks after the service proxy; undefined: as published. */
+  proxyManagement: "Enabled" | "Disabled" | undefined;
   flowLogs: boolean;
   flowUI: boolean;
   /** Prefix of the first pool. */
@@ -33,7 +33,7 @@ export function customResources(observation: Observation, published: string, wis
   const edit = (path: string, value: unknown): ManifestEdit => ({ kind, path: parsePath(path) ?? [], value });
   const edits: ManifestEdit[] = [
     ...(wishes.writeDataplane ? [edit(names.fields.linuxDataplane, dataplaneName(names, wishes.dataplane))] : []),
-    ...(wishes.manageProxy ? [edit(names.fields.serviceProxyManagement, "Enabled")] : []),
+    ...(wishes.proxyManagement ? [edit(names.fields.serviceProxyManagement, wishes.proxyManagement)] : []),
     ...(needsFlexVolumePath(observation) ? [edit(names.fields.flexVolumePath, names.paths.flexVolume)] : []),
     ...(wishes.podCidr === undefined ? [] : [edit(`${networkPath(names)}.ipPools[0].cidr`, wishes.podCidr)]),
     ...wishes.edits.map(({ path, value }) => ({ kind, path, value })),

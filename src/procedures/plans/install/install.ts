@@ -72,7 +72,7 @@ export function planInstall(observation: Observation, inputs: InstallInputs): Pl
     ...inputs,
     dataplane: decision.mode,
     writeDataplane: !decision.byDefault,
-    manageProxy: decision.managed,
+    proxyManagement: managementOf(observation, decision),
   });
   return makePlan({
     procedure: "install",
@@ -129,6 +129,12 @@ function decide(observation: Observation, inputs: InstallInputs): Decision {
   const proxyServes = observation.proxy.daemonSet !== undefined && !observation.proxy.parked;
   const leadsThere = CLUSTER_KINDS[kind].platformServesServices || proxyServes;
   return { mode, address: byDefault && leadsThere ? notNeeded(address) : address, method: way, byDefault, managed };
+}
+
+/** What the published file says is for people without vendorctl. The public system's file has no such field. */
+function managementOf({ names }: Observation, { managed, method }: Decision): "Enabled" | "Disabled" | undefined {
+  if (managed) return "Enabled";
+  return names.dialect === "vendor" && method.way !== "absent" ? "Disabled" : undefined;
 }
 
 function editOf({ edits }: InstallInputs, field: string): unknown {
