@@ -9,11 +9,13 @@ import type { Problem } from "../api/validation/problem.ts";
 import { clusterFacts, clusterKindOf, platformEndpoint, podCidrs } from "./cluster-facts.ts";
 import type { Observed } from "./observed.ts";
 
+const { namespaces, endpointMap } = vendorNames;
+
 export interface Effective {
   kind: ClusterKind;
   /** The specification with every default filled in; it is kept in status, never in the user's spec. */
   spec: InstallationSpec;
-  /** Why a new installation did not get eBPF though it is the default here. */
+  /** Why the nftables data plane runs where eBPF is the default, and what to do; stays as long as the reason does. */
   note: string | undefined;
 }
 
@@ -23,17 +25,22 @@ export function effectiveFor(observed: Observed, installation: Installation): Ef
   const previous = installation.status?.computed as InstallationSpec | undefined;
   const context = { kind, podCidrs: podCidrs(observed), ...(previous ? { previous } : {}) };
   const spec = effectiveInstallation(installation.spec, context);
-  const asked = installation.spec.vendorNetwork?.linuxDataplane ?? previous?.vendorNetwork?.linuxDataplane;
-  if (asked !== undefined || spec.vendorNetwork?.linuxDataplane !== "BPF") return { kind, spec, note: undefined };
+  const asked = installation.spec.vendorNetwork?.linuxDataplane;
+  if (asked !== undefined || !CLUSTER_KINDS[kind].ebpfByDefault) return { kind, spec, note: undefined };
   const obstacle = obstacles(observed, installation.spec, kind)[0];
-  if (obstacle === undefined) return { kind, spec, note: undefined };
+  const running = previous?.vendorNetwork?.linuxDataplane;
+  if (obstacle === undefined || running === "BPF") return { kind, spec, note: undefined };
+  const note = `${CLUSTER_KINDS[kind].title}: eBPF would be the default, but ${lowered(obstacle)} ${THEN}`;
+  if (running !== undefined) return { kind, spec, note };
   const standard = {
     ...installation.spec,
     vendorNetwork: { ...installation.spec.vendorNetwork, linuxDataplane: "Nftables" as const },
   };
-  const note = `${CLUSTER_KINDS[kind].title}: eBPF would be the default, but ${lowered(obstacle)}`;
   return { kind, spec: effectiveInstallation(standard, context), note };
 }
+
+/** A cluster that runs is not changed to another data plane unasked. */
+const THEN = `Once that is settled, enable eBPF: kubectl patch installation ${vendorNames.singleton} --type merge -p '{"spec":{"vendorNetwork":{"linuxDataplane":"BPF"}}}'`;
 
 function obstacles(observed: Observed, spec: InstallationSpec, kind: ClusterKind): string[] {
   const platform: Problem[] = ebpfPlatformProblems({ ...clusterFacts(observed), kind });
@@ -44,7 +51,9 @@ function obstacles(observed: Observed, spec: InstallationSpec, kind: ClusterKind
     ...(ipip ? [`Pool ${ipip.cidr} uses IPIP.`] : []),
     ...(ports ? ["Host ports are enabled."] : []),
     ...(ENDPOINT_RULES[kind].needed && !apiEndpoint(observed, kind, true)
-      ? ["No stable address of the API server is known."]
+      ? [
+          `No stable address of the API server is known: create ConfigMap ${namespaces.operator}/${endpointMap.name} with ${ENDPOINT_RULES[kind].address}.`,
+        ]
       : []),
   ];
 }
@@ -61,7 +70,7 @@ export function apiEndpoint(
 
 function endpointOf(map: KubeObject | undefined): { host: string; port: string } | undefined {
   const data = (map?.["data"] ?? {}) as Record<string, string | undefined>;
-  const { hostKey, portKey } = vendorNames.endpointMap;
+  const { hostKey, portKey } = endpointMap;
   const [host, port] = [data[hostKey], data[portKey]];
   return host && port ? { host, port } : undefined;
 }

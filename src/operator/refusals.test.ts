@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { KubeObject } from "../api/object.ts";
+import type { Installation } from "../api/resources/installation.ts";
 import { CONFIG_MAPS, NAMESPACES, PODS } from "../cluster/kinds.ts";
 import { storedKind } from "./managed-kinds.ts";
-import { type OperatorLab, type OperatorLabOptions, operatorLab } from "./testing/operator-lab.ts";
+import { createEndpointMap, type OperatorLab, type OperatorLabOptions, operatorLab } from "./testing/operator-lab.ts";
 
 let world: OperatorLab;
 afterEach(() => world.stop());
@@ -122,6 +123,26 @@ const REFUSALS: Refusal[] = [
     says: "eBPF needs ConfigMap",
   },
 ];
+
+it("eBPF by default without an address of the API server: nftables, and the status keeps why and what to do", async () => {
+  world = await operatorLab({ endpoint: "none" });
+  world.startOperator();
+  await world.installation();
+  await world.untilStatus("network", "Available");
+  const said = async () => (await world.statusOf("network"))?.message;
+  // From the second pass on, what the first one has chosen is what runs.
+  await world.patchInstallation({ mtu: 1400 });
+  await world.until(
+    () => world.get<Installation & KubeObject>(storedKind("installation"), { name: "default" }),
+    (installation) => installation?.status?.mtu === 1400,
+  );
+  await world.untilStatus("network", "Available");
+  expect(await said()).toMatch(
+    /^The nftables data plane runs on .*create ConfigMap vendor-operator\/orchestrator-services-endpoint with .*kubectl patch installation default/,
+  );
+  await createEndpointMap(world.kubectl);
+  await world.until(said, (message) => /^The nftables data plane runs on \d+ nodes?\.$/.test(message ?? ""));
+});
 
 describe("what the operator refuses", () => {
   it.each(REFUSALS)(
