@@ -48,6 +48,16 @@ describe("the image", () => {
     expect(run.status).not.toBe(0);
   });
 
+  it("is labelled with the version of the product, and sends no more to the builder than it copies", () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    expect(stages[1].text).toContain(`ARG VERSION=v${version}\n`);
+    expect(stages[1].text).toMatch(/image\.version="\$\{VERSION\}"/);
+    const copied = new Set(stages.flatMap(({ copies }) => copies.flatMap((words) => words.slice(0, -1))));
+    const [all, ...sent] = readFileSync(join(ROOT, ".dockerignore"), "utf8").match(/^[^#\n].*$/gm);
+    expect(all).toBe("*");
+    expect(sent.sort()).toEqual([...copied].map((path) => `!${path}`).sort());
+  });
+
   it("runs as nobody, starts as vendor, and leaves the package manager behind", () => {
     expect(stages[1].text).toMatch(/^USER 10001:10001$/m);
     expect(stages[1].text).toMatch(/^ENTRYPOINT \["vendor"\]$/m);
