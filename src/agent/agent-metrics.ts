@@ -7,7 +7,7 @@ export interface AgentMetrics {
   resyncs: Counter;
   endpoints: Gauge;
   cniSeconds: Histogram;
-  drops: Gauge;
+  packets: Counter;
   ready: Gauge;
   mapEntries: Gauge;
   mapMost: Gauge;
@@ -29,7 +29,10 @@ export function agentMetrics(metrics: Metrics): AgentMetrics {
     resyncs: metrics.counter("vendor_node_resyncs_total", "Resyncs with the kernel."),
     endpoints: metrics.gauge("vendor_node_endpoints", "Pods of this node that have policy."),
     cniSeconds: metrics.histogram("vendor_node_cni_seconds", "Duration of CNI plugin calls, by command and result."),
-    drops: metrics.gauge("vendor_node_packets", "Packets since the programs were loaded, by hook and reason."),
+    packets: metrics.counter(
+      "vendor_node_packets_total",
+      "Packets since the programs were loaded, by hook and reason.",
+    ),
     mapEntries: metrics.gauge("vendor_node_map_entries", "Entries of the BPF maps of Services and connections."),
     mapMost: metrics.gauge("vendor_node_map_max_entries", "How many entries each of those maps can have."),
     workloadEntries: metrics.gauge(

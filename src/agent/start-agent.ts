@@ -373,7 +373,7 @@ async function refreshMetrics(
       rule = reason,
       packets = "0",
     } = Object.fromEntries(columns.map((column, at) => [column, row[at]]));
-    metrics.drops.set(Number(packets), { hook, reason: rule });
+    metrics.packets.copy(Number(packets), { hook, reason: rule });
   }
 }
 

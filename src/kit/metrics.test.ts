@@ -24,6 +24,13 @@ describe("metrics", () => {
     );
   });
 
+  it("takes over a count of the kernel's, also one that began anew", () => {
+    const metrics = createMetrics();
+    const packets = metrics.counter("packets_total", "Packets.");
+    for (const count of [7, 9, 2]) packets.copy(count, { hook: "xdp" });
+    expect(metrics.text()).toContain('# TYPE packets_total counter\npackets_total{hook="xdp"} 2\n');
+  });
+
   it("counts an observation in its bucket and in all above", () => {
     const metrics = createMetrics();
     const seconds = metrics.histogram("reconcile_seconds", "How long.", [0.1, 1]);

@@ -12,6 +12,8 @@ export type MetricLabels = Readonly<Record<string, string>>;
 
 export interface Counter {
   add(labels?: MetricLabels, by?: number): void;
+  /** Takes over a count that something else keeps, such as the kernel, and may begin anew. */
+  copy(count: number, labels?: MetricLabels): void;
 }
 
 export interface Gauge {
@@ -53,6 +55,7 @@ export function createMetrics(): Metrics {
           const key = labelText(labels);
           series.set(key, (series.get(key) ?? 0) + by);
         },
+        copy: (count, labels = {}) => void series.set(labelText(labels), count),
       };
     },
     gauge(name, help) {

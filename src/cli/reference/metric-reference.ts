@@ -52,7 +52,7 @@ const METRIC_LABELS: Readonly<Record<string, readonly string[]>> = {
   vendor_node_map_entries: ["map"],
   vendor_node_map_max_entries: ["map"],
   vendor_node_overlay_nodes: ["state"],
-  vendor_node_packets: ["hook", "reason"],
+  vendor_node_packets_total: ["hook", "reason"],
   vendor_node_workload_conntrack_entries: ["namespace", "pod", "table"],
   vendor_node_workload_conntrack_limit: ["namespace", "pod", "table"],
   vendor_operator_part_state: ["part", "state"],

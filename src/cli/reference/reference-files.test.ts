@@ -29,6 +29,13 @@ describe("the printed reference", () => {
     expect(declared.filter((name) => !page("metrics.md").includes(`\`${name}\``))).toEqual([]);
   });
 
+  it("calls what only grows a counter, by its name, too", () => {
+    const rows = [...page("metrics.md").matchAll(/^\| `(\S+)` \| (\w+) \|/gm)];
+    expect(rows.length).toBeGreaterThan(20);
+    expect(rows.filter(([, name, type]) => name?.endsWith("_total") !== (type === "counter"))).toEqual([]);
+    expect(page("metrics.md")).toContain("| `vendor_node_packets_total` | counter |");
+  });
+
   it("has every code: errors, validation and checks", () => {
     const known = [...definedCodes(), ...Object.keys(EXPLANATIONS), ...CHECKS.map(({ code }) => code)];
     const headings = new Set(
