@@ -12,6 +12,17 @@ export function ownLabels(component: Component): Record<string, string> {
   return { [MANAGED_BY.key]: MANAGED_BY.value, [COMPONENT_LABEL]: component };
 }
 
+/** The labels by which people and dashboards find what belongs together. Selectors have none of them: they cannot change. */
+function recommendedLabels({ metadata }: KubeObject, component: Component, version: string): Record<string, string> {
+  return {
+    "app.kubernetes.io/name": metadata.labels?.["k8s-app"] ?? "vendor",
+    "app.kubernetes.io/part-of": "vendor",
+    "app.kubernetes.io/component": component,
+    // A label holds no plus sign, a version may.
+    "app.kubernetes.io/version": version.replace("+", "_"),
+  };
+}
+
 /** The object as the operator applies it: its labels on, and the resource that asked for it as owner. */
 export function owned(object: KubeObject, component: Component, inputs: RenderInputs): KubeObject {
   const owner = NEVER_OWNED.has(object.kind) ? undefined : inputs.owner(component);
@@ -19,7 +30,11 @@ export function owned(object: KubeObject, component: Component, inputs: RenderIn
     ...object,
     metadata: {
       ...object.metadata,
-      labels: { ...object.metadata.labels, ...ownLabels(component) },
+      labels: {
+        ...object.metadata.labels,
+        ...recommendedLabels(object, component, inputs.version),
+        ...ownLabels(component),
+      },
       ...(owner ? { ownerReferences: [{ ...owner, blockOwnerDeletion: false }] } : {}),
     },
   };

@@ -111,6 +111,21 @@ describe("every rendered object, whatever the cluster", () => {
     );
   });
 
+  it("labels every object as Kubernetes recommends, and no selector", () => {
+    const inputs = inputsFor({});
+    for (const component of COMPONENTS) {
+      for (const { metadata, ...object } of renderComponent(component, inputs)) {
+        expect(metadata.labels).toMatchObject({
+          "app.kubernetes.io/name": metadata.labels?.["k8s-app"] ?? "vendor",
+          "app.kubernetes.io/part-of": "vendor",
+          "app.kubernetes.io/component": component,
+          "app.kubernetes.io/version": inputs.version,
+        });
+        expect(JSON.stringify(object)).not.toContain("app.kubernetes.io/version");
+      }
+    }
+  });
+
   it("says nothing twice and nothing empty, so that what is live can be compared with it", () => {
     const empty = (value: unknown, path: string): string[] => {
       if (value === undefined || value === null) return [path];
