@@ -187,7 +187,9 @@ function annotatedWithStatus({ group, kind }: ServedKind): boolean {
 /** Only `/finalize` may change which finalizers a namespace waits for. */
 function keepFinalizers(next: KubeObject, live: KubeObject): void {
   const spec = { ...((next["spec"] as Record<string, unknown> | undefined) ?? {}) };
-  spec["finalizers"] = (live["spec"] as Record<string, unknown> | undefined)?.["finalizers"];
+  const { finalizers } = (live["spec"] ?? {}) as { finalizers?: string[] };
+  if (finalizers) spec["finalizers"] = finalizers;
+  else delete spec["finalizers"];
   next["spec"] = spec;
 }
 

@@ -2,6 +2,7 @@ import type { Server as HttpServer } from "node:http";
 import type { Server as HttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { Transport } from "../api/transport.ts";
+import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import { clusterEnv } from "./config.ts";
 import { httpsTransport } from "./https-transport.ts";
@@ -20,6 +21,8 @@ export interface ProgramContext {
   /** Aborted when the program is to stop. */
   signal: AbortSignal;
   log: Log;
+  /** Default: the system's. */
+  clock?: Clock;
   /**
    * Starts listening; in a pod on the port and address named, elsewhere on any free loopback port. Without an address, on every one of
    * the pod's. Says where. The world closes what listens when the program has ended; a program that must finish answers first closes

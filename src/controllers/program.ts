@@ -20,13 +20,14 @@ const API_ANSWER_MS = 3_000;
 
 /** vendor-kube-controllers: any number of copies, of which one holds the lease and works. */
 export const controllersProgram: Program = async (world) => {
+  const { clock = systemClock } = world;
   const config = readControllersConfig(world.env);
   const allMetrics = createMetrics();
   const metrics = controllersMetrics(allMetrics);
   const serving = metricsPort(world, allMetrics, config);
   let severity: Settings["logSeverityScreen"] = "Info";
   const log = severityLog(world.log, () => severity);
-  const client = createClient(world.transport(), { userAgent: NAME });
+  const client = createClient(world.transport(), { userAgent: NAME, clock });
   let running: RunningControllers | undefined;
 
   const ready = {
@@ -47,7 +48,7 @@ export const controllersProgram: Program = async (world) => {
   const lead = async (signal: AbortSignal): Promise<void> => {
     log.info({}, "leading");
     metrics.leading.set(1);
-    const controllers = startControllers({ client, config, metrics, clock: systemClock, log });
+    const controllers = startControllers({ client, config, metrics, clock, log });
     running = controllers;
     controllers.settings.onChange(() => {
       const { logSeverityScreen, prometheusMetricsPort } = controllers.settings.current();
@@ -67,6 +68,7 @@ export const controllersProgram: Program = async (world) => {
     namespace: config.namespace,
     name: NAME,
     identity: `${config.podName}_${randomUUID()}`,
+    clock,
     onError: (error: unknown) => log.warn({ error }, "the lease could not be taken or renewed"),
   };
   // Waiting for kinds that do not exist would never end, and block every rollout.

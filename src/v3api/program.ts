@@ -30,11 +30,10 @@ const FAREWELL_MS = 5_000;
 
 /** `vendor apiserver`: the aggregated API `vendor.io/v3`, a front over the stored resources of the main API server. */
 export const apiServerProgram: Program = async (world) => {
-  const { env, signal, log } = world;
+  const { env, signal, log, clock = systemClock } = world;
   const config = readV3ApiConfig(env);
   const transport = world.transport();
   const client = createClient(transport, { userAgent: "vendor-apiserver" });
-  const clock = systemClock;
   try {
     const read = () => readTrust(client, env, signal);
     let trust = await untilDone(clock, world, "whom to trust", read);

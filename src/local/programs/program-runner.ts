@@ -197,7 +197,8 @@ class ProgramContainer implements RunningContainer {
   }
 
   #world(): ProgramContext {
-    const world = { env: Object.freeze(this.#env), signal: this.#stop.signal, log: this.#log };
+    const { clock } = this.#around;
+    const world = { env: Object.freeze(this.#env), signal: this.#stop.signal, log: this.#log, clock };
     return {
       ...world,
       transport: () => {

@@ -7,7 +7,7 @@ export interface ContainerLifecycle {
   state:
     | { at: "waiting"; reason: string; message?: string }
     | { at: "running"; since: number; started: boolean; ready: boolean }
-    | { at: "ended"; since: number; until: number; exitCode: number; reason: string };
+    | { at: "ended"; since: number; until: number; exitCode: number; reason: string; message?: string };
   last: ContainerState;
   restarts: number;
   containerID?: string;
@@ -98,6 +98,7 @@ export function stateOf(state: ContainerLifecycle["state"], containerID: string 
         terminated: {
           exitCode: state.exitCode,
           reason: state.reason,
+          ...(state.message ? { message: state.message } : {}),
           startedAt: timestamp(state.since),
           finishedAt: timestamp(state.until),
           ...(containerID ? { containerID } : {}),

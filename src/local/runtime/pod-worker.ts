@@ -27,6 +27,9 @@ export interface PodWorkerOptions {
 const RETRY: Backoff = { initialMs: 10_000, maxMs: 300_000, jitter: 0 };
 /** A container that ran this long resets its back-off. */
 const BACKOFF_RESET_MS = 600_000;
+/** What a kubelet takes of a log as the message of an end. */
+const MESSAGE_LINES = 80;
+const MESSAGE_BYTES = 2048;
 const SANDBOX_RETRY_MS = 1_000;
 const REFERENCES_RETRY_MS = 1_000;
 
@@ -236,8 +239,18 @@ export class PodWorker {
       if (event.is === "unhealthy" || event.is === "killing") this.#recordProbe(container, event);
       else if (event.is === "exited") {
         const { exitCode, reason = exitCode === 0 ? "Completed" : "Error" } = event;
-        this.#set(container, { ...life, state: { at: "ended", since, until: clock.now(), exitCode, reason } });
-        ended(event);
+        void this.#terminationMessage(container, exitCode).then((message) => {
+          const state = {
+            at: "ended",
+            since,
+            until: clock.now(),
+            exitCode,
+            reason,
+            ...(message && { message }),
+          } as const;
+          this.#set(container, { ...this.#lifeOf(container), state });
+          ended(event);
+        });
       } else if (life.state.at === "running") {
         this.#set(container, { ...life, state: { ...life.state, started: true, ready: event.is === "ready" } });
       }
@@ -268,6 +281,20 @@ export class PodWorker {
         "Killing",
         `Container ${name} failed ${event.probe} probe, will be restarted`,
       );
+  }
+
+  /** The end of its log, where the container asks for it. No container of an embedded node writes a message of its own. */
+  async #terminationMessage(container: Container, exitCode: number): Promise<string | undefined> {
+    if (exitCode === 0 || container["terminationMessagePolicy"] !== "FallbackToLogsOnError") return undefined;
+    const lines: string[] = [];
+    try {
+      for await (const line of this.#options.runtime.logs(this.uid, container.name, { tailLines: MESSAGE_LINES })) {
+        lines.push(line.slice(line.indexOf(" ") + 1));
+      }
+    } catch {
+      return undefined;
+    }
+    return lines.join("\n").slice(-MESSAGE_BYTES);
   }
 
   /** Starts it, however long its image takes to come; undefined when the pod was stopped meanwhile. */

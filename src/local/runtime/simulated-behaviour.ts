@@ -13,6 +13,11 @@ const BEHAVIOUR_ANNOTATION = "local.vendor.io/behaviour";
 /** Containers the cluster's maker wants to behave in some way, by their image or by anything: `[/broken/, "crash"]`. */
 export type ContainerRule = readonly [which: RegExp | ((pod: Pod, container: Container) => boolean), behaviour: string];
 
+/** Such a pod does what it is asked to instead of running its program. */
+export function asksForTrouble({ metadata }: Pod): boolean {
+  return metadata.annotations?.[BEHAVIOUR_ANNOTATION] !== undefined;
+}
+
 export function behaviourOf(pod: Pod, container: Container, rules: readonly ContainerRule[]): Behaviour {
   const asked = pod.metadata.annotations?.[BEHAVIOUR_ANNOTATION];
   const ruled = rules.find(([which]) =>

@@ -7,7 +7,7 @@ import { ContainerLog } from "./container-log.ts";
 import type { ContainerRunner, RunningContainer } from "./container-runner.ts";
 import { errors } from "./errors.ts";
 import { type ContainerEvent, type ContainerRun, ImageError, type NodeRuntime, type NodeSpec } from "./node-runtime.ts";
-import { type Behaviour, behaviourOf, type ContainerRule } from "./simulated-behaviour.ts";
+import { asksForTrouble, type Behaviour, behaviourOf, type ContainerRule } from "./simulated-behaviour.ts";
 
 export interface SimulatedRuntimeOptions {
   clock?: Clock;
@@ -110,8 +110,11 @@ export function simulatedRuntime(options: SimulatedRuntimeOptions = {}): NodeRun
               heard(event);
             }
           : heard;
-        const real = runner && (await startForReal(runner, { simulated, node: node.spec, clock }, container, report));
-        return real ?? simulate(simulated, container, rules, clock, report);
+        const real =
+          runner &&
+          !asksForTrouble(pod) &&
+          (await startForReal(runner, { simulated, node: node.spec, clock }, container, report));
+        return real || simulate(simulated, container, rules, clock, report);
       };
       return { podIPs, run };
     },

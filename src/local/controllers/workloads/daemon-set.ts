@@ -71,9 +71,11 @@ export function daemonSetLoop(context: ControllerContext): ControllerLoop {
         await pods.remove(daemonSet, plan.remove);
       } catch (error) {
         if (!isNamespaceLeaving(error)) throw error;
-      }
-      if (!semanticEqual(daemonSet.status ?? {}, plan.status)) {
-        await client.replace(DAEMON_SETS, { ...daemonSet, status: plan.status }, { subresource: "status" });
+      } finally {
+        // Also where pods cannot be created: the status counts those there are.
+        if (!semanticEqual(daemonSet.status ?? {}, plan.status)) {
+          await client.replace(DAEMON_SETS, { ...daemonSet, status: plan.status }, { subresource: "status" });
+        }
       }
       return plan.recheckMs;
     },
