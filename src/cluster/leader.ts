@@ -19,6 +19,8 @@ export interface LeaderOptions {
   renewDeadlineMs?: number;
   retryMs?: number;
   clock?: Clock;
+  /** Called when the API server has answered, whoever holds the lease. */
+  onAnswer?: () => void;
   /** Called for every read or renewal that failed. */
   onError?: (error: unknown) => void;
 }
@@ -51,7 +53,9 @@ export function electLeader(options: LeaderOptions, lead: (signal: AbortSignal) 
     const askedAt = clock.now();
     const limit = deadline(clock, renewDeadlineMs, signal);
     try {
-      return (await candidate.takeOrRenew(limit.signal)) ? askedAt : undefined;
+      const isHeld = await candidate.takeOrRenew(limit.signal);
+      options.onAnswer?.();
+      return isHeld ? askedAt : undefined;
     } catch (error) {
       failures++;
       if (!signal.aborted) options.onError?.(error);

@@ -216,7 +216,7 @@ describe("an installation", () => {
     await world.request("flowUI");
     await world.untilStatus("flow-ui", "Degraded", "FlowUiNeedsLogs");
     await world.request("flowLogs");
-    for (const part of ["flow-logs", "flow-ui"]) await world.untilStatus(part, "Available");
+    for (const part of ["flow-logs", "flow-ui"]) await world.untilStatus(part, "Degraded", "NotInThisRelease");
     expect(await agentEnv()).toHaveProperty("FLOW_LOGS_SERVER");
     const names = async () =>
       (await world.kubectl.list(DEPLOYMENTS, { namespace: "vendor-system" })).items.map(

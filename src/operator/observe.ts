@@ -118,8 +118,8 @@ function placeOf(spec: unknown): object {
 function systemOf(status: unknown): object {
   const { nodeInfo, addresses, conditions = [] } = (status ?? {}) as NodeStatus;
   const ready = conditions.find(({ type }) => type === "Ready");
-  const kept = ready && { type: ready.type, status: ready.status, lastTransitionTime: ready.lastTransitionTime };
-  return { nodeInfo, addresses, ...(kept ? { conditions: [kept] } : {}) };
+  const { lastHeartbeatTime: _, ...kept } = (ready ?? {}) as Condition & { lastHeartbeatTime?: string };
+  return { nodeInfo, addresses, ...(ready ? { conditions: [kept] } : {}) };
 }
 
 interface NodeStatus {

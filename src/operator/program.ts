@@ -1,3 +1,4 @@
+import { StatusError } from "../api/status.ts";
 import { type Client, createClient } from "../cluster/client.ts";
 import { electLeader } from "../cluster/leader.ts";
 import type { Program } from "../cluster/program.ts";
@@ -18,12 +19,13 @@ const LEASE = "vendor-operator";
 export const operatorProgram: Program = async (world) => {
   const { log, signal } = world;
   const config = readOperatorConfig(world.env);
-  const clock = systemClock;
+  const { clock = systemClock } = world;
   const client = createClient(world.transport(), { userAgent: `${MANAGER}/${config.version}`, clock });
   const registry = createMetrics();
   const metrics = operatorMetrics(registry);
   let observer: Observer | undefined;
   let running: Running | undefined;
+  let unanswered: string | undefined = "the API server has not answered yet";
   let fail: (error: unknown) => void = () => {};
   const failed = new Promise<never>((_, reject) => {
     fail = reject;
@@ -50,7 +52,7 @@ export const operatorProgram: Program = async (world) => {
   };
 
   await refuseToBeSecond(client, config);
-  const ready = () => readiness(observer, running);
+  const ready = () => unanswered ?? readiness(observer, running);
   await world.listen(healthServer({ ready: { operator: ready }, log }), config.healthPort, config.healthHost);
   if (config.metricsPort !== undefined) {
     await world.listen(
@@ -66,7 +68,13 @@ export const operatorProgram: Program = async (world) => {
       name: LEASE,
       identity: config.identity,
       clock,
-      onError: (error) => log.warn({ error }, "cannot hold the lease, retrying"),
+      onAnswer: () => {
+        unanswered = undefined;
+      },
+      onError: (error) => {
+        if (!(error instanceof StatusError)) unanswered = `the API server does not answer: ${reasonOf(error)}`;
+        log.warn({ error }, "cannot hold the lease, retrying");
+      },
     },
     lead,
   );
@@ -93,6 +101,10 @@ async function refuseToBeSecond(client: Client, config: OperatorConfig): Promise
   if (active === undefined || active === config.namespace) return;
   await reportRefusal(client, config.namespace, Date.now(), MANAGER).catch(() => {});
   throw errors.SECOND_OPERATOR(config.namespace, active);
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function untilAborted(signal: AbortSignal): Promise<void> {

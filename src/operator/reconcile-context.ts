@@ -1,6 +1,6 @@
 import { vendorNames } from "../api/names.ts";
 import type { KubeObject, ResourceKind } from "../api/object.ts";
-import type { Pod } from "../api/workload-objects.ts";
+import type { Pod, Workload } from "../api/workload-objects.ts";
 import { EVENTS, PODS } from "../cluster/kinds.ts";
 import { type Applied, type ApplyTools, applyComponent, MANAGER } from "./apply.ts";
 import type { Observer } from "./observe.ts";
@@ -23,6 +23,8 @@ export interface ReconcileContext {
    */
   podsWithFloatingIPs(generation: number | undefined): Promise<KubeObject[]>;
   lastEvent(pod: Pod): Promise<string | undefined>;
+  /** Why the controller of a workload creates no pods: a quota, an admission webhook, PodSecurity, a missing PriorityClass. */
+  whyNotCreated(workload: Workload): Promise<string | undefined>;
 }
 
 const CACHED_MS = 30_000;
@@ -45,6 +47,7 @@ export function createReconcileContext(tools: ApplyTools, observer: Observer): R
       return looked.pods;
     },
     lastEvent: (pod) => lastEvent(tools, pod),
+    whyNotCreated: (workload) => whyNotCreated(tools, workload, observer.snapshot().now),
   };
 }
 
@@ -60,27 +63,46 @@ async function findFloating({ client, signal }: ApplyTools): Promise<KubeObject[
 }
 
 interface Event extends KubeObject {
+  involvedObject?: { kind?: string; name?: string };
   type?: string;
   message?: string;
   lastTimestamp?: string;
   eventTime?: string;
 }
 
-/** The newest warning about a pod. Without the right to read events the status says less, but still says it. */
-async function lastEvent({ client, signal, log }: ApplyTools, pod: Pod): Promise<string | undefined> {
+async function lastEvent(tools: ApplyTools, pod: Pod): Promise<string | undefined> {
   const { namespace, name } = pod.metadata;
+  const [newest] = await warnings(tools, namespace, `involvedObject.name=${name}`);
+  return newest && messageOf(newest);
+}
+
+/** A controller tries again for as long as pods lack, at first often and later every few minutes. */
+const TRIED_WITHIN_MS = 20 * 60_000;
+
+async function whyNotCreated(tools: ApplyTools, workload: Workload, now: number): Promise<string | undefined> {
+  const { namespace, name } = workload.metadata;
+  const isOfWorkload = ({ involvedObject: { kind, name: owner = "" } = {} }: Event) =>
+    kind === workload.kind ? owner === name : kind === "ReplicaSet" && owner.replace(/-[^-]+$/, "") === name;
+  const events = await warnings(tools, namespace, "reason=FailedCreate");
+  const newest = events.find((event) => isOfWorkload(event) && now - Date.parse(timeOf(event)) < TRIED_WITHIN_MS);
+  return newest && messageOf(newest);
+}
+
+const timeOf = (event: Event) => event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp ?? "";
+const messageOf = ({ message }: Event) => message?.trim().replace(/\.$/, "");
+
+/** Newest first. Without the right to read events the status says less, but still says it. */
+async function warnings(
+  { client, signal, log }: ApplyTools,
+  namespace: string | undefined,
+  fieldSelector: string,
+): Promise<Event[]> {
   try {
-    const { items } = await client.list<Event>(EVENTS, {
-      namespace,
-      fieldSelector: `involvedObject.name=${name}`,
-      signal,
-    });
-    const time = (event: Event) => event.lastTimestamp ?? event.eventTime ?? event.metadata.creationTimestamp ?? "";
-    const warnings = items.filter(({ type }) => type === "Warning").sort((a, b) => time(b).localeCompare(time(a)));
-    return warnings[0]?.message?.trim().replace(/\.$/, "");
+    const { items } = await client.list<Event>(EVENTS, { namespace, fieldSelector, signal });
+    return items.filter(({ type }) => type === "Warning").sort((a, b) => timeOf(b).localeCompare(timeOf(a)));
   } catch (error) {
-    log.debug({ pod: name, error }, "cannot read the pod's events");
-    return undefined;
+    log.debug({ namespace, fieldSelector, error }, "cannot read events");
+    return [];
   }
 }
 

@@ -1,3 +1,5 @@
+import { vendorNames } from "../api/names.ts";
+import { withFix } from "../api/protocol/status-message.ts";
 import type { Client } from "../cluster/client.ts";
 import { runController } from "../cluster/controller.ts";
 import { createEvents } from "../cluster/events.ts";
@@ -11,7 +13,7 @@ import { driftReport } from "./drift.ts";
 import type { Observer } from "./observe.ts";
 import type { Observed } from "./observed.ts";
 import type { OperatorMetrics } from "./operator-metrics.ts";
-import { type Outcome, PARTS, type Part } from "./outcome.ts";
+import { degraded, type Outcome, PARTS, type Part } from "./outcome.ts";
 import { createReconcileContext } from "./reconcile-context.ts";
 import { outcomeOfFailure, reconcilePart } from "./reconcile-part.ts";
 import { reportRefusal } from "./single-operator.ts";
@@ -36,6 +38,7 @@ const REST_PER_WORK = 4;
 /** Certificates come to their end, and what we cannot watch may change. */
 const RESYNC_MS = 10 * 60_000;
 const RETRY_MS = 15_000;
+const STATUS_DEFINITION = `${vendorNames.kinds.status.plural}.${vendorNames.groups.operator.group}`;
 const BACKOFF = { initialMs: 50, maxMs: 10_000, jitter: 0.2 };
 
 export interface Running {
@@ -93,6 +96,16 @@ export function runOperator(work: OperatorWork): Running {
     }
   };
 
+  const reportMissing = async (missing: readonly string[]) => {
+    const message = withFix(
+      `The operator waits for custom resource definitions that do not exist: ${missing.join(", ")}. Nothing is reconciled until then.`,
+      "kubectl apply --server-side -f operator-crds.yaml",
+    );
+    const outcome = degraded("DefinitionsMissing", message, true);
+    await reportOutcome(toolsFor("network"), "network", observer.snapshot(), outcome, []);
+    metrics.reconciled("network", outcome, 0);
+  };
+
   const controller = runController({
     name: MANAGER,
     watches: [],
@@ -100,7 +113,12 @@ export function runOperator(work: OperatorWork): Running {
     log,
     reconcile: async (key) => {
       const part = key as Part;
-      if (observer.missingDefinitions().length > 0) return { requeueAfterMs: RETRY_MS };
+      const missing = observer.missingDefinitions();
+      if (missing.length > 0) {
+        // Reconciling would take objects that cannot be read for objects that are gone. Reported once, if it can be.
+        if (part === "network" && !missing.includes(STATUS_DEFINITION)) await reportMissing(missing);
+        return { requeueAfterMs: RETRY_MS };
+      }
       const began = clock.now();
       const { observed, outcome, again } = await look(part);
       // The outcome is reported for the generation it was computed from: the request may have changed during the pass.

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { KubeObject } from "../api/object.ts";
 import type { Pod, Workload } from "../api/workload-objects.ts";
 import { podsToAssess, workloadHealth } from "./workload-health.ts";
 
@@ -61,11 +62,22 @@ const running: Pod["status"] = {
   conditions: since,
   containerStatuses: [{ name: "agent", ready: false, state: { running: {} } }],
 };
-const soon = [{ type: "Ready", status: "False", lastTransitionTime: "2030-01-01T10:04:30Z" }];
+const creating: Pod["status"] = {
+  phase: "Pending",
+  conditions: since,
+  containerStatuses: [{ name: "agent", ready: false, state: { waiting: { reason: "ContainerCreating" } } }],
+};
+const node = (status: "Unknown" | "False", message: string): KubeObject => ({
+  apiVersion: "v1",
+  kind: "Node",
+  metadata: { name: "node-7" },
+  status: { conditions: [{ type: "Ready", status, message, lastTransitionTime: "2030-01-01T10:04:50Z" }] },
+});
+const soon = [{ type: "Ready", status: "False", lastTransitionTime: "2030-01-01T10:04:40Z" }];
 const NOW = Date.parse("2030-01-01T10:05:00Z");
 
 describe("the health of a workload", () => {
-  it.each<[string, Workload[], Pod[], object]>([
+  it.each<[string, Workload[], Pod[], object, (KubeObject[] | string)?]>([
     ["not made yet", [], [], { is: "progressing", waitingFor: "DaemonSet vendor-node to be created" }],
     [
       "not seen yet",
@@ -110,9 +122,52 @@ describe("the health of a workload", () => {
           "Pod vendor-system/vendor-node-x on node node-7 container agent runs and is not ready, since 2030-01-01T10:00:00Z. Last event: Back-off. Next: kubectl -n vendor-system logs vendor-node-x -c agent",
       },
     ],
+    [
+      "started, and waiting for a volume",
+      [agents(3, 2)],
+      [pod(creating)],
+      {
+        is: "failing",
+        reason: "PodNotStarted",
+        message: expect.stringContaining("container agent: ContainerCreating since 2030-01-01T10:00:00Z. Last event: "),
+      },
+    ],
+    [
+      "on a node that is off: the kubelet's last word is that the pod is ready",
+      [agents(3, 2)],
+      [pod({ ...running, containerStatuses: [{ name: "agent", ready: true, state: { running: {} } }] })],
+      {
+        is: "failing",
+        reason: "NodeNotReady",
+        message:
+          "Node node-7 is not ready (Kubelet stopped posting node status) since 2030-01-01T10:04:50Z: Pod vendor-system/vendor-node-x is not ready. Next: kubectl describe node node-7",
+      },
+      [node("Unknown", "Kubelet stopped posting node status.")],
+    ],
+    [
+      "on a node that waits for the CNI configuration that the pod brings",
+      [agents(3, 2)],
+      [pod({ ...running, conditions: soon })],
+      { is: "progressing" },
+      [node("False", "network not ready: NetworkReady=false reason:NetworkPluginNotReady message:no config")],
+    ],
+    [
+      "not created, because of a quota",
+      [agents(2, 2)],
+      [],
+      {
+        is: "failing",
+        reason: "PodsNotCreated",
+        message:
+          "DaemonSet vendor-system/vendor-node to roll out: 2 of 3 pods updated, and its pods are not created: exceeded quota. Next: kubectl -n vendor-system describe daemonset vendor-node",
+      },
+      "exceeded quota",
+    ],
     ["running, and not ready yet", [agents(3, 2)], [pod({ ...running, conditions: soon })], { is: "progressing" }],
-  ])("%s", (_what, workloads, pods, health) => {
-    expect(workloadHealth(NAMES, workloads, pods, () => "Back-off", NOW)).toMatchObject(health);
+  ])("%s", (_what, workloads, pods, health, given = []) => {
+    const [nodes, notCreated] = typeof given === "string" ? [[], given] : [given, undefined];
+    const assessed = { workloads, pods, nodes, now: NOW };
+    expect(workloadHealth(NAMES, assessed, { event: "Back-off", notCreated })).toMatchObject(health);
   });
 });
 

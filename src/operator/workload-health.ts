@@ -1,23 +1,19 @@
-import type { Condition, KubeObject } from "../api/object.ts";
-import { rolledOut, rolloutProgress } from "../api/protocol/rollout.ts";
+import type { KubeObject } from "../api/object.ts";
+import {
+  type PodTrouble,
+  podTrouble,
+  readyCondition,
+  troubleMessage,
+  unscheduled,
+} from "../api/protocol/pod-trouble.ts";
+import { rolledOut, rolloutProgress, desiredPods } from "../api/protocol/rollout.ts";
 import type { StatusReason } from "../api/protocol/status-reasons.ts";
-import type { ContainerStatus, Pod, Workload } from "../api/workload-objects.ts";
+import type { Pod, Workload } from "../api/workload-objects.ts";
 
 export type Health =
   | { is: "well" }
   | { is: "progressing"; waitingFor: string }
   | { is: "failing"; reason: StatusReason; message: string };
-
-/** A pod that will not become well by itself, and why. */
-export interface PodTrouble {
-  pod: Pod;
-  reason: StatusReason;
-  /** One clause: `container agent: CrashLoopBackOff, last exit 1 (Error)`. */
-  what: string;
-  since: string | undefined;
-  /** The next thing a person would type. */
-  next: string;
-}
 
 /** After a node became Ready, its taint goes and the scheduler tries again: the pods that waited are placed within this time. */
 const SCHEDULED_WITHIN_MS = 15_000;
@@ -28,47 +24,72 @@ const SCHEDULED_WITHIN_MS = 15_000;
  */
 export function podsToAssess(pods: readonly Pod[], nodes: readonly KubeObject[], now: number): readonly Pod[] {
   const anyReady = nodes.some((node) => {
-    const { conditions = [] } = (node["status"] ?? {}) as { conditions?: Condition[] };
-    const ready = conditions.find(({ type }) => type === "Ready");
+    const ready = readyCondition(node);
     // A time that is not known is long ago.
     return ready?.status === "True" && !(now - Date.parse(ready.lastTransitionTime ?? "") < SCHEDULED_WITHIN_MS);
   });
   return anyReady || nodes.length === 0 ? pods : pods.filter((pod) => unscheduled(pod) === undefined);
 }
 
+/** What health is assessed from. */
+export interface Assessed {
+  workloads: readonly Workload[];
+  pods: readonly Pod[];
+  nodes: readonly KubeObject[];
+  now: number;
+}
+
+/** What was looked up for the one workload that is reported. */
+export interface LookedUp {
+  /** The newest warning about the pod. */
+  event?: string | undefined;
+  /** Why the pods that lack are not created, as the controller reports it. */
+  notCreated?: string | undefined;
+}
+
 /** How workloads are doing, from the first that is not well. Pods are looked at only where a roll-out is not done. */
-export function workloadHealth(
-  names: readonly string[],
-  workloads: readonly Workload[],
-  pods: readonly Pod[],
-  /** The newest warning about a pod, where one was looked up. */
-  lastEvent: (pod: Pod) => string | undefined,
-  now: number,
-): Health {
+export function workloadHealth(names: readonly string[], assessed: Assessed, lookedUp: LookedUp): Health {
   const waiting: string[] = [];
   for (const name of names) {
-    const workload = workloads.find(({ kind, metadata }) => `${kind} ${metadata.name}` === name);
+    const workload = workloadNamed(name, assessed);
     if (!workload) {
       waiting.push(`${name} to be created`);
       continue;
     }
     if (rolledOut(workload)) continue;
-    const trouble = troubleOf(workload, pods, now);
-    if (trouble) return { is: "failing", reason: trouble.reason, message: describe(trouble, lastEvent(trouble.pod)) };
-    waiting.push(rolloutProgress(workload) as string);
+    const trouble = troubleOf(workload, assessed);
+    if (trouble) return { is: "failing", reason: trouble.reason, message: troubleMessage(trouble, lookedUp.event) };
+    const progress = rolloutProgress(workload) as string;
+    if (lacksPods(workload, assessed) && lookedUp.notCreated) {
+      const { namespace } = workload.metadata;
+      const next = `kubectl -n ${namespace} describe ${workload.kind.toLowerCase()} ${workload.metadata.name}`;
+      const message = `${progress}, and its pods are not created: ${lookedUp.notCreated}. Next: ${next}`;
+      return { is: "failing", reason: "PodsNotCreated", message };
+    }
+    waiting.push(progress);
   }
   return waiting.length === 0 ? { is: "well" } : { is: "progressing", waitingFor: waiting.join("; ") };
 }
 
+export function workloadNamed(name: string, { workloads }: Pick<Assessed, "workloads">): Workload | undefined {
+  return workloads.find(({ kind, metadata }) => `${kind} ${metadata.name}` === name);
+}
+
 /** The first failing pod of a workload that is not rolled out. */
-export function troubleOf(workload: Workload, pods: readonly Pod[], now: number): PodTrouble | undefined {
+export function troubleOf(workload: Workload, { pods, nodes, now }: Assessed): PodTrouble | undefined {
   if (rolledOut(workload)) return undefined;
   for (const pod of pods) {
-    const trouble =
-      belongsTo(pod, workload) && pod.metadata.deletionTimestamp === undefined ? podTrouble(pod, now) : undefined;
+    if (!belongsTo(pod, workload) || pod.metadata.deletionTimestamp !== undefined) continue;
+    const node = nodes.find(({ metadata }) => metadata.name === pod.spec?.nodeName);
+    const trouble = podTrouble(pod, node, now);
     if (trouble) return trouble;
   }
   return undefined;
+}
+
+/** Whether there are fewer pods than the workload asks for. */
+export function lacksPods(workload: Workload, { pods }: Pick<Assessed, "pods">): boolean {
+  return !rolledOut(workload) && pods.filter((pod) => belongsTo(pod, workload)).length < desiredPods(workload);
 }
 
 /** A Deployment's pods belong to its ReplicaSets, which are called after it. */
@@ -79,76 +100,4 @@ export function belongsTo(pod: Pod, workload: Pick<KubeObject, "kind" | "metadat
       ? owner.kind === "DaemonSet" && owner.name === name
       : owner.kind === "ReplicaSet" && owner.name.replace(/-[^-]+$/, "") === name,
   );
-}
-
-/** Why a container waits that will not start by itself, as the kubelet says it, and what the operator reports. */
-const FAILING: ReadonlyMap<string, StatusReason> = new Map([
-  ["CrashLoopBackOff", "PodCrashLoopBackOff"],
-  ["ImagePullBackOff", "PodImagePullBackOff"],
-  ["ErrImagePull", "PodErrImagePull"],
-  ["InvalidImageName", "PodInvalidImageName"],
-  ["CreateContainerConfigError", "PodCreateContainerConfigError"],
-  ["CreateContainerError", "PodCreateContainerError"],
-  ["RunContainerError", "PodRunContainerError"],
-]);
-
-/** A program that runs this long and still is not ready waits for something that does not come. */
-const READY_WITHIN_MS = 60_000;
-
-function podTrouble(pod: Pod, now: number): PodTrouble | undefined {
-  const { namespace, name } = pod.metadata;
-  const describe = `kubectl -n ${namespace} describe pod ${name}`;
-  const waits = unscheduled(pod);
-  if (waits) {
-    const what = `cannot be scheduled: ${waits.message ?? "no node fits"}`;
-    return { pod, reason: "PodUnschedulable", what, since: waits.lastTransitionTime, next: describe };
-  }
-  const init = pod.status?.initContainerStatuses ?? [];
-  const failing = [...init, ...(pod.status?.containerStatuses ?? [])].find(({ state }) =>
-    FAILING.has(state?.waiting?.reason ?? ""),
-  );
-  if (failing) return containerTrouble(pod, failing, describe);
-  if (pod.status?.phase === "Failed") {
-    return { pod, reason: "PodFailed", what: "has failed", since: pod.status.startTime, next: describe };
-  }
-  const unready = pod.status?.containerStatuses?.find(({ ready, state }) => ready === false && state?.running);
-  const since = readySince(pod);
-  if (!unready || now - Date.parse(since ?? "") < READY_WITHIN_MS) return undefined;
-  const next = `kubectl -n ${namespace} logs ${name} -c ${unready.name}`;
-  return { pod, reason: "PodNotReady", what: `container ${unready.name} runs and is not ready,`, since, next };
-}
-
-function unscheduled({ status }: Pod) {
-  return status?.conditions?.find(
-    (condition) =>
-      condition.type === "PodScheduled" && condition.status === "False" && condition.reason === "Unschedulable",
-  );
-}
-
-function containerTrouble(pod: Pod, container: ContainerStatus, describe: string): PodTrouble {
-  const waiting = container.state?.waiting;
-  const ended = container.lastState?.terminated;
-  const last = ended ? `, last exit ${ended.exitCode ?? "?"}${ended.message ? ` (${ended.message.trim()})` : ""}` : "";
-  const crashed = waiting?.reason === "CrashLoopBackOff";
-  const detail = crashed || !waiting?.message ? last : `, ${waiting.message}`;
-  const { namespace, name } = pod.metadata;
-  return {
-    pod,
-    reason: FAILING.get(waiting?.reason ?? "") ?? "PodFailing",
-    what: `container ${container.name}: ${waiting?.reason}${detail}`,
-    since: readySince(pod),
-    next: crashed ? `kubectl -n ${namespace} logs ${name} -c ${container.name} --previous` : describe,
-  };
-}
-
-/** Since when it is not ready. */
-function readySince(pod: Pod): string | undefined {
-  return pod.status?.conditions?.find(({ type }) => type === "Ready")?.lastTransitionTime ?? pod.status?.startTime;
-}
-
-function describe({ pod, what, since, next }: PodTrouble, event: string | undefined): string {
-  const { namespace, name } = pod.metadata;
-  const where = pod.spec?.nodeName ? ` on node ${pod.spec.nodeName}` : "";
-  const when = since ? ` since ${since}` : "";
-  return `Pod ${namespace}/${name}${where} ${what}${when}.${event ? ` Last event: ${event}.` : ""} Next: ${next}`;
 }

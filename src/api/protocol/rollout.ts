@@ -20,6 +20,11 @@ function rolloutOf(workload: Workload): Rollout {
   };
 }
 
+/** Of a DaemonSet as its controller counts nodes. */
+export function desiredPods(workload: Workload): number {
+  return rolloutOf(workload).wanted;
+}
+
 export function rolledOut(workload: Workload): boolean {
   const { observed, wanted, updated, available } = rolloutOf(workload);
   return observed && updated >= wanted && available >= wanted;

@@ -34,6 +34,9 @@ const REASONS = {
   WorkloadLimited: "partial",
   OverlayUnreachable: "partial",
   NodeProblems: "partial",
+  NotInThisRelease: "partial",
+  DefinitionsMissing: "transient",
+  APIServiceUnavailable: "transient",
   AddressDuplicate: "transient",
   NameNotDefault: "transient",
   RequestFailed: "transient",
@@ -44,6 +47,10 @@ const REASONS = {
   PodFailing: "transient",
   PodFailed: "transient",
   PodNotReady: "transient",
+  PodNotStarted: "transient",
+  PodsNotCreated: "transient",
+  NodeNotReady: "transient",
+  CniConfigurationMissing: "transient",
   PodUnschedulable: "transient",
 } as const satisfies Record<string, Nature> & Record<RefusalCode, Nature>;
 

@@ -1,10 +1,14 @@
 import { vendorNames } from "../../api/names.ts";
+import type { Condition } from "../../api/object.ts";
+import { withFix } from "../../api/protocol/status-message.ts";
 import { API_SERVICES } from "../../cluster/kinds.ts";
 import { storedKind } from "../managed-kinds.ts";
+import { degraded, type Outcome, progressing, ready } from "../outcome.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
 import { reconcileOptional } from "./optional-part.ts";
 
 const { group, version } = vendorNames.groups.served;
+const workload = vendorNames.workloads.apiServer;
 const NAME = `${version}.${group}`;
 
 /** The aggregated v3 API. */
@@ -12,23 +16,30 @@ export const reconcileApiServer = reconcileOptional({
   component: "apiserver",
   kind: storedKind("apiServer"),
   finalizer: vendorNames.finalizers.apiServer,
-  workload: vendorNames.workloads.apiServer,
-  message: {
-    ready: `The API ${group}/${version} answers.`,
-    notInstalled: "There is no APIServer named default.",
-  },
+  workload,
+  notInstalled: "There is no APIServer named default.",
   requests: ({ apiServers }) => apiServers,
   problems: () => [],
-  waitingFor: apiToAnswer,
+  assess: apiAnswers,
 });
 
+/** A Service whose pods have just become ready is asked again within this time. */
+const ANSWERS_WITHIN_MS = 15_000;
+
 /** The orchestrator asks the API itself, and says here whether it answered. */
-function apiToAnswer({ tools }: ReconcileContext): string | undefined {
+function apiAnswers({ tools }: ReconcileContext, now: number): Outcome {
   const service = tools.live.get(API_SERVICES, { name: NAME });
-  const { conditions = [] } = (service?.["status"] ?? {}) as {
-    conditions?: { type: string; status: string; message?: string }[];
-  };
+  const { conditions = [] } = (service?.["status"] ?? {}) as { conditions?: Condition[] };
   const available = conditions.find(({ type }) => type === "Available");
-  if (available?.status === "True") return undefined;
-  return `APIService ${NAME} to be available${available?.message ? `: ${available.message}` : ""}`;
+  if (available?.status === "True") return ready(`The API ${group}/${version} answers.`);
+  const why = available?.message ? `: ${available.message}` : "";
+  // A time that is not known is now: the condition is about to be written.
+  const since = Date.parse(available?.lastTransitionTime ?? "") || now;
+  if (now - since < ANSWERS_WITHIN_MS) return progressing(`APIService ${NAME} to be available${why}`, 5_000);
+  const message = `The pods of ${workload} are ready, and the Kubernetes API server does not reach them: APIService ${NAME} is not available since ${available?.lastTransitionTime}${why}`;
+  return degraded(
+    "APIServiceUnavailable",
+    withFix(`${message.replace(/\.$/, "")}.`, `kubectl describe apiservice ${NAME}`),
+    true,
+  );
 }

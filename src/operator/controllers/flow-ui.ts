@@ -2,7 +2,7 @@ import { vendorNames } from "../../api/names.ts";
 import { flowProblem, flowResourceProblems } from "../../api/validation/flow-resources.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { isLeaving, theOne } from "../observed.ts";
-import { reconcileOptional } from "./optional-part.ts";
+import { notInThisRelease, reconcileOptional } from "./optional-part.ts";
 
 /** The page that shows flows, from v3.30 on; it has nothing to show without flow logs. */
 export const reconcileFlowUI = reconcileOptional({
@@ -10,10 +10,8 @@ export const reconcileFlowUI = reconcileOptional({
   kind: storedKind("flowUI"),
   finalizer: vendorNames.finalizers.flowUI,
   workload: vendorNames.workloads.flowUI,
-  message: {
-    ready: "Deployed; the program of this release answers 501: no page is served.",
-    notInstalled: "There is no FlowUI named default.",
-  },
+  notInstalled: "There is no FlowUI named default.",
+  assess: () => notInThisRelease("no page is served"),
   requests: ({ flowUIs }) => flowUIs,
   problems: ({ self, flowLogs }) => {
     const logs = theOne(flowLogs);

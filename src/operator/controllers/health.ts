@@ -1,12 +1,14 @@
 import type { ReconcileContext } from "../reconcile-context.ts";
-import { type Health, podsToAssess, troubleOf, workloadHealth } from "../workload-health.ts";
+import { type Health, lacksPods, podsToAssess, troubleOf, workloadHealth, workloadNamed } from "../workload-health.ts";
 
-/** Health of the workloads of the system namespace; the event is looked up for the one pod that is reported. */
+/** Health of the workloads of the system namespace; events are looked up for the one workload that is reported. */
 export async function healthOf(hands: ReconcileContext, names: readonly string[]): Promise<Health> {
-  const { workloads, nodes, now, ...observed } = hands.observe();
-  const pods = podsToAssess(observed.pods, nodes, now);
-  const ours = workloads.filter(({ kind, metadata }) => names.includes(`${kind} ${metadata.name}`));
-  const trouble = ours.map((workload) => troubleOf(workload, pods, now)).find((found) => found !== undefined);
+  const { workloads, nodes, now, pods } = hands.observe();
+  const assessed = { workloads, nodes, now, pods: podsToAssess(pods, nodes, now) };
+  const ours = names.flatMap((name) => workloadNamed(name, assessed) ?? []);
+  const first = ours.find((workload) => troubleOf(workload, assessed) || lacksPods(workload, assessed));
+  const trouble = first && troubleOf(first, assessed);
   const event = trouble && (await hands.lastEvent(trouble.pod));
-  return workloadHealth(names, workloads, pods, (pod) => (pod === trouble?.pod ? event : undefined), now);
+  const notCreated = first && !trouble ? await hands.whyNotCreated(first) : undefined;
+  return workloadHealth(names, assessed, { event, notCreated });
 }

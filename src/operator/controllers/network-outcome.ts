@@ -6,6 +6,7 @@ import { dataplaneSettings } from "../dataplane-settings.ts";
 import type { Effective } from "../effective.ts";
 import { ownedBy, whoChanged } from "../field-diff.ts";
 import { objectName } from "../managed-kinds.ts";
+import { nodesWithoutCni, type UnconfiguredNode } from "../node-cni.ts";
 import { type Observed, theOne } from "../observed.ts";
 import { degraded, degradedInPart, type Outcome, progressing, ready } from "../outcome.ts";
 import { type AgentView, linuxNodes, type Phase, planDataplane, viewDataplane } from "../plan-dataplane.ts";
@@ -35,6 +36,8 @@ export async function networkOutcome(
   if (waiting) return waiting;
   if (applied.waitingFor) return progressing(applied.waitingFor);
   if (health.is === "progressing") return progressing(health.waitingFor);
+  const unconfigured = nodesWithoutCni(observed);
+  if (unconfigured.length > 0) return cniMissing(unconfigured);
   const full = view.agents.flatMap(({ node, fullMaps = [] }) =>
     fullMaps.length > 0 ? [`${node} (${fullMaps.join(", ")})`] : [],
   );
@@ -106,6 +109,20 @@ function refusedByNodes({ nodes, acting }: Extract<Phase, { at: "refused" }>): O
     `${fix}.`,
   );
   return degraded(cgroup ? "CgroupPathNotWritable" : "EbpfProgramsRefused", message);
+}
+
+/** Its agent's init container installs the configuration; nothing installs it again while the pod runs. */
+function cniMissing(nodes: readonly UnconfiguredNode[]): Outcome {
+  const names = named(nodes.map(({ node }) => node));
+  if (nodes.every(({ soon }) => soon))
+    return progressing(`the kubelet on ${names} to find the CNI configuration`, 5_000);
+  const first = nodes.find(({ soon }) => !soon);
+  const { namespaces } = vendorNames;
+  const message = withFix(
+    `The kubelet finds no CNI configuration on ${names}, and the node agent runs there: pods do not start. Since ${first?.since}: ${first?.why}.`,
+    `kubectl -n ${namespaces.system} delete pod ${nodes.map(({ agent }) => agent).join(" ")}`,
+  );
+  return degraded("CniConfigurationMissing", message, true);
 }
 
 const SHOW_PROBLEMS = "kubectl -n vendor-system exec ds/vendor-node -- vendor node show problems";

@@ -1,9 +1,10 @@
 import type { KubeObject, ResourceKind } from "../../api/object.ts";
+import { withFix } from "../../api/protocol/status-message.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
 import type { Problem } from "../../api/validation/problem.ts";
 import { hasAuthority } from "../certificates.ts";
 import { isLeaving, type Observed, type Request, theOne } from "../observed.ts";
-import { absent, degraded, notInstalled, type Outcome, progressing, ready, refused } from "../outcome.ts";
+import { absent, degraded, degradedInPart, notInstalled, type Outcome, progressing, refused } from "../outcome.ts";
 import { dropFinalizer, keepFinalizer, type ReconcileContext } from "../reconcile-context.ts";
 import { endpointRefusals } from "../refusals.ts";
 import { isOutOfPatience, removeComponent } from "../removal.ts";
@@ -19,12 +20,12 @@ export interface OptionalPart {
   kind: ResourceKind;
   finalizer: string;
   workload: string;
-  /** What an optional part provides, in one sentence each. */
-  message: { ready: string; notInstalled: string };
+  /** One sentence. */
+  notInstalled: string;
   requests(observed: Observed): readonly Request[];
   problems(observed: Observed): Problem[];
-  /** What the part needs besides running pods. */
-  waitingFor?(hands: ReconcileContext): string | undefined;
+  /** What the part comes to once its pods run. */
+  assess(hands: ReconcileContext, now: number): Outcome;
 }
 
 export function reconcileOptional(
@@ -57,8 +58,15 @@ async function outcomeOf(part: OptionalPart, hands: ReconcileContext): Promise<O
   const health = await healthOf(hands, [`Deployment ${part.workload}`]);
   if (health.is === "failing") return degraded(health.reason, health.message, true);
   if (health.is === "progressing") return progressing(health.waitingFor);
-  const waitingFor = part.waitingFor?.(hands);
-  return waitingFor ? progressing(waitingFor, 5_000) : ready(part.message.ready);
+  return part.assess(hands, hands.observe().now);
+}
+
+/** A placeholder: its pods are healthy, and its program answers 501 (`src/flows`). */
+export function notInThisRelease(effect: string): Outcome {
+  return degradedInPart(
+    "NotInThisRelease",
+    withFix(`Deployed, but not in this release: the program answers 501, so ${effect}.`, "vendorctl flows disable"),
+  );
 }
 
 /** Its resource is gone, or there is no network to run on. */
@@ -72,5 +80,5 @@ async function remove(part: OptionalPart, observed: Observed, hands: ReconcileCo
   if (request && isLeaving(request)) await dropFinalizer(hands, part.kind, request, part.finalizer);
   else if (request) return progressing("an Installation named default");
   const stays = installation !== undefined && !isLeaving(installation);
-  return misnamed(part.requests(observed)) ?? (stays ? notInstalled(part.message.notInstalled) : absent());
+  return misnamed(part.requests(observed)) ?? (stays ? notInstalled(part.notInstalled) : absent());
 }

@@ -3,7 +3,14 @@ import type { KubeObject } from "../../api/object.ts";
 import { selectorOf } from "../render/control-plane.ts";
 import { POD_IDENTITY, variable } from "../render/environment.ts";
 import { namespaceObject } from "../render/namespaces.ts";
-import { containerPort, HEALTH_ON_NODE, probes, RESTRICTED_CONTAINER, RESTRICTED_POD } from "../render/pod-parts.ts";
+import {
+  containerPort,
+  HEALTH_ON_NODE,
+  LAST_WORDS,
+  probes,
+  RESTRICTED_CONTAINER,
+  RESTRICTED_POD,
+} from "../render/pod-parts.ts";
 import { CLUSTER_PRIORITY } from "../render/priority-classes.ts";
 import {
   clusterRole,
@@ -117,6 +124,7 @@ function operatorContainer(
   return {
     name: workloads.operator,
     image,
+    ...LAST_WORDS,
     command: ["vendor", "operator"],
     env: [
       ...POD_IDENTITY,

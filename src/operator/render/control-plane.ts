@@ -6,6 +6,7 @@ import {
   type ContainerPort,
   constraintAnnotation,
   hashAnnotations,
+  LAST_WORDS,
   type ProbeTarget,
   probes,
   pullSecrets,
@@ -91,6 +92,7 @@ function container(inputs: RenderInputs, parts: DeploymentParts): object {
   const volumeMounts = [...(certificate ? TLS_MOUNTS : []), ...(also?.mounts ?? [])];
   return {
     name: parts.name,
+    ...LAST_WORDS,
     image: imageFor(inputs.installation, inputs.version),
     command: ["vendor", parts.program],
     env: [

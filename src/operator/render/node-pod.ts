@@ -9,6 +9,7 @@ import {
   BRIEF_RESOURCES,
   containerPort,
   HEALTH_ON_NODE,
+  LAST_WORDS,
   probes,
   pullSecrets,
   resourcesOf,
@@ -75,6 +76,7 @@ function agent(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): obj
   const metrics = installation.nodeMetricsPort;
   return {
     name: inputs.names.workloads.node,
+    ...LAST_WORDS,
     image: imageFor(installation, version),
     command: ["vendor", "node"],
     env: [...agentEnv(inputs, paths), ...parts.env, ...(parts.certificate ? TLS_ENV : [])],
@@ -135,6 +137,7 @@ function nodeInit(inputs: RenderInputs, paths: NodePaths): object[] {
   return [
     {
       name: "node-init",
+      ...LAST_WORDS,
       image: imageFor(inputs.installation, inputs.version),
       command: ["vendor", "node-init"],
       env: [
@@ -166,6 +169,7 @@ export function cniInstall(inputs: RenderInputs, paths: NodePaths, parts: CniIns
   return [
     {
       name: parts.container,
+      ...LAST_WORDS,
       image: imageFor(inputs.installation, inputs.version),
       command: ["vendor", "cni-install"],
       env: [

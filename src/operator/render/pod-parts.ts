@@ -59,6 +59,9 @@ export const RESTRICTED_CONTAINER = {
   capabilities: { drop: ["ALL"] },
 } as const;
 
+/** The kubelet keeps the end of the log of a container that failed: status names why it crashes. */
+export const LAST_WORDS = { terminationMessagePolicy: "FallbackToLogsOnError" } as const;
+
 export interface ContainerPort {
   name: string;
   containerPort: number;

@@ -1,5 +1,6 @@
 import type { Names } from "../../api/names.ts";
 import type { Condition, KubeObject } from "../../api/object.ts";
+import { waitsForCni } from "../../api/protocol/pod-trouble.ts";
 import { observeNode } from "../../api/validation/facts.ts";
 import type { SeenNode } from "../observation.ts";
 
@@ -8,16 +9,13 @@ interface NodeParts {
   status?: { conditions?: Condition[]; addresses?: { type: string; address: string }[] };
 }
 
-/** The kubelet has no other field for it: its runtime reports `reason:NetworkPluginNotReady`, CRI-O and containerd alike. */
-const CNI_MISSING = /\breason:NetworkPluginNotReady\b/;
-
 export function seeNode(node: KubeObject, names: Names): SeenNode {
   const { spec = {}, status = {} } = node as NodeParts;
   const ready = status.conditions?.find(({ type }) => type === "Ready");
   return {
     ...observeNode(node, names),
     ready: ready?.status === "True",
-    waitsForCni: ready?.status === "False" && CNI_MISSING.test(ready.message ?? ""),
+    waitsForCni: waitsForCni(ready),
     statusAddresses: status.addresses ?? [],
     labels: node.metadata.labels ?? {},
     annotations: node.metadata.annotations ?? {},
