@@ -8,7 +8,14 @@ import type { ObservedNode } from "../api/validation/facts.ts";
 export interface Observation {
   names: Names;
   tool: { version: string };
-  server: { version: string /** As the kubeconfig has it. */; host: string; port: string };
+  server: {
+    version: string;
+    /** As the kubeconfig has it. */
+    host: string;
+    port: string;
+    /** By the server's own clock, in milliseconds since the epoch; undefined where it does not say. */
+    time?: number;
+  };
   kind: SeenKind;
   nodes: readonly SeenNode[];
   service: SeenService;

@@ -47,7 +47,7 @@ export async function observe(client: Client, names: Names, options: ObserveOpti
   ]).catch(async (error: unknown) => {
     throw (await everyMissingRight(client, names, options, error)) ?? error;
   });
-  const server = { version, ...(hostAndPort(options.server) ?? { host: "", port: "" }) };
+  const server = { ...version, ...(hostAndPort(options.server) ?? { host: "", port: "" }) };
   return { ...describe(seen, names, server, options.kind), ...(owned ? { owned } : {}) };
 }
 
@@ -137,14 +137,22 @@ function seeRun(lease: KubeObject | undefined): Observation["run"] {
   return { holder: spec.holderIdentity, renewed: spec.renewTime, seconds: spec.leaseDurationSeconds ?? 0 };
 }
 
-async function serverVersion(client: Client, signal: AbortSignal | undefined): Promise<string> {
+async function serverVersion(
+  client: Client,
+  signal: AbortSignal | undefined,
+): Promise<Pick<Observation["server"], "version" | "time">> {
   const response = await client.raw({ method: "GET", path: "/version", ...(signal ? { signal } : {}) });
   const text = await response.text();
   if (response.status !== 200) throw statusError(response.status, text);
+  const date = Date.parse(response.headers["date"] ?? "");
+  return { version: gitVersionIn(text) ?? "unknown", ...(Number.isFinite(date) ? { time: date } : {}) };
+}
+
+function gitVersionIn(text: string): string | undefined {
   try {
     const { gitVersion } = JSON.parse(text) as { gitVersion?: unknown };
-    return typeof gitVersion === "string" ? gitVersion : "unknown";
+    return typeof gitVersion === "string" ? gitVersion : undefined;
   } catch {
-    return "unknown";
+    return undefined;
   }
 }

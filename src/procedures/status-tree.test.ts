@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Condition } from "../api/object.ts";
 import type { Observation } from "./observation.ts";
+import type { OperatorLife } from "./operator-life.ts";
 import { statusTree as treeAt } from "./status-tree.ts";
 import { acting, agent, agents, dataplane, parked, running } from "./testing/checked-clusters.ts";
 import { type Differently, node, object, observed } from "./testing/observed.ts";
@@ -69,14 +70,14 @@ describe("status", () => {
     expect(tree.next).toBe("vendorctl check");
   });
 
-  it.each<[string, Differently, object]>([
+  it.each<[string, Differently, object, OperatorLife?]>([
     ["nothing is installed", {}, { state: "not installed", next: "vendorctl check --pre && vendorctl install" }],
     ["the operator is gone", differing({ operator: undefined }), { state: "degraded", next: "vendorctl install" }],
     [
       "the operator has no replicas",
       differing({ operator: { ...running().operator!, spec: { replicas: 0 }, status: { observedGeneration: 1 } } }),
       {
-        state: "degraded",
+        state: "unknown",
         rootCause: { part: "operator", text: expect.stringContaining("has 0 replicas") },
         next: "kubectl -n vendor-operator scale deployment vendor-operator --replicas=1",
       },
@@ -85,10 +86,50 @@ describe("status", () => {
       "the operator is silent",
       differing({ operatorLease: { holder: "gone", renewed: "2026-01-01T00:57:00Z" } }),
       {
-        state: "degraded",
+        state: "unknown",
         rootCause: { part: "operator", text: expect.stringContaining("lease since 2026-01-01T00:57:00Z") },
         next: "kubectl -n vendor-operator logs deployment/vendor-operator",
       },
+    ],
+    [
+      "the operator is silent, and its pod says why",
+      differing({ operatorLease: { holder: "gone", renewed: "2026-01-01T00:57:00Z" } }),
+      { state: "unknown", rootCause: { part: "operator", text: expect.stringContaining("Pod crashes") } },
+      { renews: false, trouble: "Pod crashes" },
+    ],
+    [
+      "the operator is silent: what it reported is as old as its last word",
+      differing({ operatorLease: { holder: "gone", renewed: "2026-01-01T00:57:00Z" } }),
+      {
+        parts: expect.arrayContaining([
+          expect.objectContaining({
+            name: "network",
+            state: "unknown",
+            text: "until 2026-01-01T00:57:00Z: All objects available",
+          }),
+        ]),
+      },
+    ],
+    [
+      "the operator renews its lease with a clock of its own",
+      differing({ operatorLease: { holder: "here", renewed: "2026-01-01T00:45:00Z" } }),
+      { state: "degraded", rootCause: { part: "operator", text: expect.stringContaining("15 min behind") } },
+      { renews: true },
+    ],
+    [
+      "an operator's clock is ahead, and the operator is gone",
+      differing({ operatorLease: { holder: "gone", renewed: "2026-01-01T01:15:00Z" } }),
+      { state: "unknown", rootCause: { part: "operator" } },
+      { renews: false },
+    ],
+    [
+      "a new pod of the operator does not start, and the one before runs",
+      differing({
+        operator: { ...running().operator!, status: { ...deployed, updatedReplicas: 0 } },
+        operatorLease: { holder: "here", renewed: "2026-01-01T00:59:50Z" },
+      }),
+      { state: "degraded", rootCause: { part: "operator", text: "Pod waits for its image" } },
+      { trouble: "Pod waits for its image" },
     ],
     [
       "the operator renews its lease",
@@ -135,7 +176,7 @@ describe("status", () => {
       differing({ version: "v3.27.5" }),
       { state: "ok", next: "vendorctl check --for upgrade && vendorctl upgrade" },
     ],
-  ])("when %s", (_what, differently, expected) => {
-    expect(statusTree(observed(differently))).toMatchObject(expected);
+  ])("when %s", (_what, differently, expected, life = {}) => {
+    expect(treeAt(observed(differently), NOW, life)).toMatchObject(expected);
   });
 });

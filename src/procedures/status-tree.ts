@@ -6,6 +6,7 @@ import type { Workload } from "../api/workload-objects.ts";
 import { isAgentHealthy, refusingAgents } from "./agent-ready.ts";
 import { versionDifference } from "./checks/versions.ts";
 import type { Observation } from "./observation.ts";
+import { type OperatorLife, operatorSilence, SILENT_MS } from "./operator-life.ts";
 import { isEbpfOn, leavesProxyRules, requestedDataplane } from "./plans/cluster-view.ts";
 
 export type PartState = "ok" | "progressing" | "degraded" | "not installed" | "unknown";
@@ -35,17 +36,20 @@ export interface StatusTree {
 const NOT_OK: readonly PartState[] = ["degraded", "progressing", "unknown"];
 
 /** How everything is, in the order one part depends on another: the first that is not well is the cause of the rest. */
-export function statusTree(seen: Observation, now: number): StatusTree {
+export function statusTree(seen: Observation, now: number, life: OperatorLife = {}): StatusTree {
   const { service } = seen;
+  const isStale = silenceOf(seen, now, life) !== undefined;
+  const reported = (found: StatusPart | undefined) =>
+    isStale && found ? asOf(found, service.operatorLease?.renewed) : found;
   const parts = [
-    operatorPart(seen, now),
-    statusPart(seen, "network", seen.names.statuses.network, seen.service.installation),
-    statusPart(seen, "IP pools", seen.names.statuses.ipPools, undefined),
+    operatorPart(seen, now, life),
+    reported(statusPart(seen, "network", seen.names.statuses.network, seen.service.installation)),
+    reported(statusPart(seen, "IP pools", seen.names.statuses.ipPools, undefined)),
     agentsPart(seen),
     proxyPart(seen),
-    statusPart(seen, "API server", seen.names.statuses.apiServer, service.apiServer),
-    placeholderPart(seen, "flow logs", seen.names.statuses.flowLogs, service.flowLogs),
-    placeholderPart(seen, "flow UI", seen.names.statuses.flowUI, service.flowUI),
+    reported(statusPart(seen, "API server", seen.names.statuses.apiServer, service.apiServer)),
+    reported(placeholderPart(seen, "flow logs", seen.names.statuses.flowLogs, service.flowLogs)),
+    reported(placeholderPart(seen, "flow UI", seen.names.statuses.flowUI, service.flowUI)),
     versionsPart(seen),
   ].filter((part) => part !== undefined);
   const worst = NOT_OK.find((one) => parts.some(({ state }) => state === one));
@@ -73,10 +77,9 @@ function deepest(part: StatusPart): string {
   return below ? `${below.name}: ${deepest(below)}` : part.text;
 }
 
-/** The operator renews its lease every few seconds. The clocks of this machine and of the cluster may differ by less than this. */
-const SILENT_MS = 120_000;
-
-function operatorPart({ service, names }: Observation, now: number): StatusPart {
+/** What is known of the operator, and whether what it reported is still so. */
+function operatorPart(seen: Observation, now: number, life: OperatorLife): StatusPart {
+  const { service, names } = seen;
   const { operator, method } = service;
   const name = "operator";
   if (!operator) {
@@ -90,18 +93,41 @@ function operatorPart({ service, names }: Observation, now: number): StatusPart 
   }
   const { namespace, name: deployment } = operator.metadata;
   const where = `${namespace}/${deployment}`;
-  const renewed = service.operatorLease?.renewed;
-  const stale = `the other components are as the operator reported them${renewed ? ` until ${renewed}` : ""}.`;
-  if ((operator as Workload).spec?.replicas === 0) {
-    const fix = `kubectl -n ${namespace} scale deployment ${deployment} --replicas=1`;
-    return part(name, "degraded", withFix(`Deployment ${where} has 0 replicas: ${stale}`, fix));
+  const silent = silenceOf(seen, now, life);
+  if (silent) return part(name, "unknown", silent);
+  const skew = operatorSilence(seen, now) ?? 0;
+  if (Math.abs(skew) > SILENT_MS) {
+    const much = `${Math.round(Math.abs(skew) / 60_000)} min ${skew > 0 ? "behind" : "ahead of"}`;
+    const why = `the clock of the operator's node is ${much} that of the API server: certificates that it issues may not be valid.`;
+    return part(name, "degraded", withFix(why, "synchronise the clocks of the nodes (NTP)"));
   }
   const waiting = rolloutProgress(operator as Workload);
-  if (renewed !== undefined && now - Date.parse(renewed) > SILENT_MS) {
-    const why = `the operator has not renewed its lease since ${renewed}: ${stale}`;
-    return part(name, "degraded", withFix(why, `kubectl -n ${namespace} logs deployment/${deployment}`));
-  }
+  if (waiting && life.trouble) return part(name, "degraded", life.trouble);
   return { name, state: waiting ? "progressing" : "ok", text: waiting ?? where, parts: [] };
+}
+
+/** Why no operator reports: what the other parts say is as old as its last word. Undefined while one does. */
+function silenceOf(seen: Observation, now: number, life: OperatorLife): string | undefined {
+  const { operator, operatorLease } = seen.service;
+  const { namespace, name } = operator?.metadata ?? {};
+  const renewed = operatorLease?.renewed;
+  const stale = `the other components are as the operator reported them${renewed ? ` until ${renewed}` : ""}.`;
+  if ((operator as Workload | undefined)?.spec?.replicas === 0) {
+    const fix = `kubectl -n ${namespace} scale deployment ${name} --replicas=1`;
+    return withFix(`Deployment ${namespace}/${name} has 0 replicas: ${stale}`, fix);
+  }
+  const isLate = (operatorSilence(seen, now) ?? 0) > SILENT_MS;
+  if (!operator || life.renews || !(isLate || life.renews === false)) return undefined;
+  const why = `the operator has not renewed its lease since ${renewed}: ${stale}`;
+  const fix = `kubectl -n ${namespace} logs deployment/${name}`;
+  return life.trouble ? `${why} ${life.trouble}` : withFix(why, fix);
+}
+
+/** What no operator confirms is not known to be so. */
+function asOf(reported: StatusPart, renewed: string | undefined): StatusPart {
+  if (reported.state === "not installed") return reported;
+  const { since: _, ...rest } = reported;
+  return { ...rest, state: "unknown", text: `${renewed ? `until ${renewed}: ` : ""}${reported.text}` };
 }
 
 /** The operator's status of a part that is not requested. */

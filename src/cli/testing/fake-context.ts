@@ -1,3 +1,4 @@
+import type { Clock } from "../../kit/clock.ts";
 import type { ClusterCommands, ClusterSummary } from "../commands/cluster/cluster-commands.ts";
 import { type CliConfig, readCliConfig } from "../config.ts";
 import { runVendorctl } from "../vendorctl.ts";
@@ -39,7 +40,7 @@ export function fakeClusterCommands(calls: unknown[]): ClusterCommands {
 /** Runs one command line the way main.ts does, and keeps what came out. */
 export async function vendorctl(
   argv: string[],
-  options: { commands?: ClusterCommands; config?: Partial<CliConfig> } = {},
+  options: { commands?: ClusterCommands; config?: Partial<CliConfig>; clock?: Clock } = {},
 ) {
   const calls: unknown[] = [];
   let out = "";
@@ -53,6 +54,7 @@ export async function vendorctl(
       err += text;
     },
     signal: new AbortController().signal,
+    ...(options.clock && { clock: options.clock }),
     loadClusterCommands: async () => options.commands ?? fakeClusterCommands(calls),
   });
   return { exit, out, err, calls };

@@ -43,6 +43,7 @@ export function observationRights(names: Names): Right[] {
     ...rightsOn(ENDPOINT_SLICES, LIST, { namespace: "default" }),
     ...rightsOn(LEASES, ["get"], { ...system, name: "vendorctl" }),
     ...rightsOn(LEASES, ["get"], { namespace: namespaces.operator, name: workloads.operator, optional: true }),
+    ...rightsOn(PODS, LIST, { namespace: namespaces.operator, ...only("if the operator does not run") }),
     ...rightsOn(PODS, LIST, { namespace: namespaces.system, ...INSTALLED }),
     ...rightsOn(PODS, LIST, { ...system, ...only("if the service was installed with a manifest") }),
     ...OBSERVED_NOUNS.flatMap((noun) => ofNoun(names, noun)),

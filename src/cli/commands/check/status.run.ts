@@ -1,5 +1,7 @@
 import type { Client } from "../../../cluster/client.ts";
+import { systemClock } from "../../../kit/clock.ts";
 import { observe } from "../../../procedures/observe.ts";
+import { lookAtOperator } from "../../../procedures/operator-life.ts";
 import { statusEvents } from "../../../procedures/status-events.ts";
 import { type StatusTree, statusTree } from "../../../procedures/status-tree.ts";
 import { withCluster } from "../../connect.ts";
@@ -33,7 +35,9 @@ export async function status(session: Session, flags: { watch?: true }): Promise
 }
 
 async function observeOnce(client: Client, session: Session, server: string, signal: AbortSignal): Promise<StatusTree> {
-  return statusTree(await observe(client, nameSet(session), { server, signal }), Date.now());
+  const { clock = systemClock } = session;
+  const seen = await observe(client, nameSet(session), { server, signal });
+  return statusTree(seen, clock.now(), await lookAtOperator(client, seen, { clock, signal }));
 }
 
 /** One report is indented for people; of many, each is a line. */
