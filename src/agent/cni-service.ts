@@ -7,9 +7,11 @@ import type { Log } from "../kit/log.ts";
 import type { AgentMetrics } from "./agent-metrics.ts";
 import { errors } from "./errors.ts";
 import type { PodNetwork } from "./pods/pod-network.ts";
+import type { RefusedPods } from "./refused-pods.ts";
 
 export interface CniServiceOptions {
   pods: PodNetwork;
+  refused: RefusedPods;
   /** Why no pod can be connected now; undefined: pods can. */
   notReady(): string | undefined;
   metrics: AgentMetrics;
@@ -19,7 +21,7 @@ export interface CniServiceOptions {
 
 /** Answers the plugin: one call, one answer, and every failure with the code a runtime acts on. */
 export function cniService(options: CniServiceOptions): (question: unknown) => Promise<CniAnswer> {
-  const { metrics, clock, log } = options;
+  const { metrics, clock, log, refused } = options;
   return async (question) => {
     if (!isRequest(question)) {
       return { error: { code: CNI_CODES.invalidEnvironment, msg: "this is not a request of the plugin" } };
@@ -31,9 +33,12 @@ export function cniService(options: CniServiceOptions): (question: unknown) => P
     let answer: CniAnswer;
     try {
       answer = await act(options, request);
+      // A runtime cleans up by DEL after each ADD that failed: only an ADD says that the pod is connected.
+      if (pod && command === "ADD") refused.connected(pod);
     } catch (error) {
       const problem = problemOf(error);
       answer = { error: problem };
+      if (pod && command === "ADD") refused.failed(pod, error);
       log.warn({ command, containerId, pod, code: problem.code, error }, "the plugin's call failed");
     }
     const took = clock.now() - began;

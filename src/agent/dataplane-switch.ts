@@ -57,6 +57,8 @@ export interface SwitchoverReport {
   next: string;
   /** Why eBPF is not tried though it is configured. */
   heldBack: string | undefined;
+  /** Why the last attempt to change the data plane failed; it is tried again. */
+  failure: string | undefined;
 }
 
 export interface DataplaneSwitchOptions extends Omit<SwitchoverOptions, "clock" | "log"> {
@@ -225,7 +227,7 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
     const last = next === undefined || next === "settled" ? "nothing" : "wait" in next ? next.wait : next.do;
     const then = this.switchover.currentStep() ?? this.failure ?? last;
     const heldBack = this.options.refusal?.why ?? this.options.watchdog.blocked();
-    return { wanted: this.wanted(), mode: this.switchover.mode(), next: then, heldBack };
+    return { wanted: this.wanted(), mode: this.switchover.mode(), next: then, heldBack, failure: this.failure };
   }
 
   async close(): Promise<void> {

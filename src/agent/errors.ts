@@ -45,6 +45,21 @@ export const errors = defineErrors({
     fix: (_from: string, _to: string, _path: string, bytes: number, mtu: number) =>
       `raise the MTU of the network between the nodes to ${mtu}, or set spec.vendorNetwork.mtu of the Installation to less than ${bytes}; pods that are created then have it`,
   },
+  AGENT_NOT_APPLIED: {
+    args: ["why"],
+    say: (why: string) => `the desired state cannot be applied on this node: ${why}`,
+    fix: () => "the agent retries; see its log, and what else changes the network of this node",
+  },
+  AGENT_SWITCH_FAILED: {
+    args: ["why"],
+    say: (why: string) => `the data plane of this node cannot be changed, the old one stays: ${why}`,
+    fix: () => "the agent retries; vendor node show switchover has the step, the log of the agent the details",
+  },
+  AGENT_TASK_FAILED: {
+    args: ["task", "why"],
+    say: (task: string, why: string) => `the task "${task}" of this node's agent fails: ${why}`,
+    fix: () => "the agent retries; see its log",
+  },
   AGENT_NOT_READY: {
     args: ["why"],
     say: (why: string) => `the node's agent is not ready: ${why}`,

@@ -44,6 +44,7 @@ export class ModelLoop {
   #wake: () => void = () => {};
   #asked = false;
   #failures = 0;
+  #failure: Error | undefined;
   #swept = false;
   #applied = false;
   #lastTurn: number;
@@ -72,6 +73,11 @@ export class ModelLoop {
 
   problems(): ObjectOutcome[] {
     return [...this.#failed.values()];
+  }
+
+  /** Why nothing of the last turn was carried out; undefined where it was. */
+  failure(): Error | undefined {
+    return this.#failure;
   }
 
   /** There may be something new to take, or something that failed for lack of what is there now. */
@@ -153,6 +159,7 @@ export class ModelLoop {
       if (delta) this.#model.apply(delta);
       const report = await target.apply(delta ?? emptyDelta(this.#model.inSync));
       this.#note(report, delta);
+      this.#failure = undefined;
       if (this.#model.inSync) this.#applied = true;
       if (this.#applied && !this.#swept) {
         const { removed } = await target.sweep();
@@ -163,6 +170,7 @@ export class ModelLoop {
       metrics.endpoints.set(this.#model.endpoints.size);
     } catch (error) {
       this.#failures++;
+      this.#failure = error instanceof Error ? error : new Error(String(error));
       metrics.applyErrors.add({ code: error instanceof CodedError ? error.code : "INTERNAL" });
       log.error(
         { error },

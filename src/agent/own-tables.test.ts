@@ -41,7 +41,16 @@ it("the table of services says where each is asked, by which rules, and who answ
   });
 });
 
-const NONE: NodeProblems = { model: new ModelCopy(), failed: [], fill: [], limited: [], conflicts: [], losses: [] };
+const NONE: NodeProblems = {
+  model: new ModelCopy(),
+  failed: [],
+  fill: [],
+  limited: [],
+  conflicts: [],
+  losses: [],
+  refused: [],
+  own: [],
+};
 
 it("the table of problems names maps that are full, and none that are not", () => {
   const fill = [

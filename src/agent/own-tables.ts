@@ -7,6 +7,7 @@ import type { AddressConflict } from "./ipam/ipam.ts";
 import { lossError, type OverlayLoss } from "./overlay/overlay-loss.ts";
 import type { PairState } from "./overlay/overlay-watch.ts";
 import type { PodRecord } from "./pods/pod-records.ts";
+import type { RefusedPod } from "./refused-pods.ts";
 
 export function podsTable(records: readonly PodRecord[]): Table {
   return {
@@ -82,13 +83,17 @@ export interface NodeProblems {
   limited: readonly LimitedWorkload[];
   conflicts: readonly AddressConflict[];
   losses: readonly OverlayLoss[];
+  refused: readonly RefusedPod[];
+  /** Of the agent itself: what it cannot do on this node. */
+  own: readonly { code: string; message: string }[];
 }
 
 /**
  * Objects that are not in effect: those that cannot be understood, and those the kernel would not take; maps that are full; pods that have
- * their share of a connection table; addresses of two pods; and nodes that the overlay loses packets to or from.
+ * their share of a connection table; addresses of two pods; nodes that the overlay loses packets to or from; pods that cannot be connected; and
+ * what the agent itself fails to do.
  */
-export function problemsTable({ model, failed, fill, limited, conflicts, losses }: NodeProblems): Table {
+export function problemsTable({ model, failed, fill, limited, conflicts, losses, refused, own }: NodeProblems): Table {
   return {
     columns: ["object", "code", "problem"],
     rows: ordered([
@@ -114,6 +119,8 @@ export function problemsTable({ model, failed, fill, limited, conflicts, losses 
         const { code, message } = lossError(loss);
         return [`node ${loss.peer.node}`, code, message];
       }),
+      ...refused.map(({ pod, code, message }) => [`pod ${pod}`, code, message]),
+      ...own.map(({ code, message }) => ["agent", code, message]),
     ]),
   };
 }

@@ -13,6 +13,7 @@ import { ServiceProxyRules } from "../dataplane/kube-proxy/proxy-rules.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { NetlinkEvent, NetlinkPort } from "../kernel/netlink/netlink-port.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
+import { CodedError } from "../kit/errors.ts";
 import { serveLines } from "../kit/line-socket.ts";
 import { createMetrics, type Metrics } from "../kit/metrics.ts";
 import { adminService, adminSocket } from "./admin.ts";
@@ -24,6 +25,7 @@ import { cniService } from "./cni-service.ts";
 import type { AgentConfig } from "./config.ts";
 import { type DataplaneSwitch, dataplaneSwitch } from "./dataplane-switch.ts";
 import { type NodeDataplanes, OVERLAY } from "./dataplanes.ts";
+import { errors } from "./errors.ts";
 import { NOTHING_IN_USE } from "./ipam/addresses-in-use.ts";
 import { createIpam, type Ipam } from "./ipam/ipam.ts";
 import { type KubeProxyCompat, kubeProxyCompat } from "./kube-proxy-compat.ts";
@@ -53,6 +55,7 @@ import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-ne
 import { type PodRecord, type PodRecords, podRecords } from "./pods/pod-records.ts";
 import { removePortmapRules } from "./pods/portmap-rules.ts";
 import { type ProblemWatch, watchProblems } from "./problem-watch.ts";
+import { refusedPods } from "./refused-pods.ts";
 import { rollbackWatchdog } from "./rollback-watchdog.ts";
 import { probeServices } from "./service-probe.ts";
 import { probeServicesForever, type ServiceProbeLoop } from "./service-probe-loop.ts";
@@ -195,9 +198,17 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     onChange: () => changes.notify(),
     onLoss: events.problem,
   });
-  const allProblems = () => ({
+  const refused = refusedPods(clock);
+  const upkeep: { current?: PeriodicTasks } = {};
+  const allProblems = (): NodeProblems => ({
     ...{ model: loop.model, failed: loop.problems(), fill: filter.fill() },
-    ...{ limited: shares.limited(), conflicts: ipam.conflicts(), losses: overlay.losses() },
+    ...{
+      limited: shares.limited(),
+      conflicts: ipam.conflicts(),
+      losses: overlay.losses(),
+      refused: refused.list().filter(({ pod }) => objects.pods.get(pod)),
+    },
+    own: ownProblems(loop, filter, upkeep.current),
   });
   const problems = watchProblems({
     // What is full, who is limited and what the overlay loses is reported by itself.
@@ -206,7 +217,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     onChange: () => changes.notify(),
     onLasting: events.problem,
   });
-  const upkeep = await objectsKnown(objects, stopping.signal, () =>
+  onceKnown(objects, stopping.signal, upkeep, () =>
     startPeriodicTasks(
       periodicTasks(
         { ...parts, clock },
@@ -233,7 +244,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   // Before the first ADD, which may use a container id again.
   if (config.connectsPods) await pods.removeNoted();
   const sockets = await openSockets(
-    { config, pods, notReady, metrics, clock, log },
+    { config, pods, refused, notReady, metrics, clock, log },
     { filter, loop, records, overlay, problems: allProblems },
   );
   // A DEL that found no socket until now has written its note by now, or calls the socket next.
@@ -268,6 +279,22 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   };
 }
 
+/** What the agent cannot do on its node. Otherwise only its log would have it. */
+function ownProblems(loop: ModelLoop, filter: DataplaneSwitch, upkeep: PeriodicTasks | undefined): NodeProblems["own"] {
+  const notApplied = loop.failure();
+  const { failure: notSwitched } = filter.state();
+  const tasks = [...(upkeep?.problems() ?? [])];
+  return [
+    ...(notApplied instanceof CodedError
+      ? [notApplied]
+      : notApplied
+        ? [errors.AGENT_NOT_APPLIED(notApplied.message)]
+        : []),
+    ...(notSwitched === undefined ? [] : [errors.AGENT_SWITCH_FAILED(notSwitched)]),
+    ...tasks.map(([task, why]) => errors.AGENT_TASK_FAILED(task, why)),
+  ];
+}
+
 /** Pods' interfaces come and go all the time, and the code that creates them reports it. */
 function isOfNode(event: NetlinkEvent): boolean {
   switch (event.kind) {
@@ -297,17 +324,16 @@ function factsForPods(
   };
 }
 
-/** Periodic tasks act on watched objects, so they start when all of them are in sync; this call does not wait for it. */
-async function objectsKnown(
+/** Periodic tasks act on watched objects, so they start when all of them are in sync. */
+function onceKnown(
   objects: WatchedObjects,
   signal: AbortSignal,
+  upkeep: { current?: PeriodicTasks },
   start: () => PeriodicTasks,
-): Promise<{ current: PeriodicTasks | undefined }> {
-  const held: { current: PeriodicTasks | undefined } = { current: undefined };
+): void {
   void objects.synced.then(() => {
-    if (!signal.aborted) held.current = start();
+    if (!signal.aborted) upkeep.current = start();
   });
-  return held;
 }
 
 /** The calculation knows from the start what this node's plugin has made, and hears of each change. */

@@ -9,6 +9,7 @@ import { agentMetrics } from "../../src/agent/agent-metrics.ts";
 import { cniService } from "../../src/agent/cni-service.ts";
 import type { PodNetwork } from "../../src/agent/pods/pod-network.ts";
 import { serveProbe } from "../../src/agent/probe/probe-server.ts";
+import { refusedPods } from "../../src/agent/refused-pods.ts";
 import { systemClock } from "../../src/kit/clock.ts";
 import { healthServer } from "../../src/kit/health-server.ts";
 import { requestLine, serveLines } from "../../src/kit/line-socket.ts";
@@ -88,6 +89,7 @@ describe("every listener", () => {
     const pods = { add: async () => ({}), remove: async () => {}, check: () => {}, removeOthers: async () => {} };
     const answer = cniService({
       pods: pods as unknown as PodNetwork,
+      refused: refusedPods(systemClock),
       notReady: () => undefined,
       metrics: agentMetrics(createMetrics()),
       clock: systemClock,
