@@ -91,6 +91,7 @@ export interface PodChoice {
   node?: string;
   image?: string;
   labels?: Record<string, string>;
+  annotations?: Record<string, string>;
   spec?: { hostNetwork?: boolean; [field: string]: unknown };
 }
 
@@ -98,11 +99,11 @@ export interface PodChoice {
 const BEFORE_CNI = [{ key: "node.kubernetes.io/not-ready", operator: "Exists" }];
 
 export async function createPod({ client }: LocalCluster, choice: PodChoice): Promise<void> {
-  const { name, namespace = "default", node, image = "pause", labels = {}, spec = {} } = choice;
+  const { name, namespace = "default", node, image = "pause", labels = {}, annotations = {}, spec = {} } = choice;
   await client.create(PODS, {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name, namespace, labels },
+    metadata: { name, namespace, labels, annotations },
     spec: {
       ...(node && { nodeName: node }),
       terminationGracePeriodSeconds: 0,

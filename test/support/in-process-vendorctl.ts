@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vendorctl } from "../../src/cli/testing/fake-context.ts";
+import type { Clock } from "../../src/kit/clock.ts";
 
 /** vendorctl in this process, for one cluster, with a home of its own. */
 export interface InProcessVendorctl {
@@ -15,7 +16,7 @@ export interface InProcessVendorctl {
   close(): void;
 }
 
-export function inProcessVendorctl(kubeconfig: string): InProcessVendorctl {
+export function inProcessVendorctl(kubeconfig: string, clock?: Clock): InProcessVendorctl {
   const home = mkdtempSync(join(tmpdir(), "vendorctl-here-"));
   const before = process.env["VENDORCTL_HOME"];
   process.env["VENDORCTL_HOME"] = home;
@@ -25,7 +26,8 @@ export function inProcessVendorctl(kubeconfig: string): InProcessVendorctl {
     return path;
   };
   const config = file("kubeconfig", kubeconfig);
-  const run: InProcessVendorctl["run"] = (...args) => vendorctl(["--kubeconfig", config, ...args]);
+  const run: InProcessVendorctl["run"] = (...args) =>
+    vendorctl(["--kubeconfig", config, ...args], { ...(clock && { clock }) });
   return {
     home,
     run,

@@ -37,12 +37,14 @@ function told({ status }: Conditioned): ReportedStatus {
   const of = (type: string) => status?.conditions?.find((condition) => condition.type === type);
   const is = (type: string) => of(type)?.status === "True";
   const main = of("Available");
+  // A part that works but for single objects is both, and its reason is why it is Degraded.
+  const shown = is("Degraded") ? of("Degraded") : main;
   return {
     available: is("Available"),
     progressing: is("Progressing"),
     degraded: is("Degraded"),
-    reason: main?.reason ?? "",
-    message: main?.message ?? "",
+    reason: shown?.reason ?? "",
+    message: shown?.message ?? "",
     observedGeneration: main?.observedGeneration,
   };
 }
