@@ -6,7 +6,7 @@ import {
   troubleMessage,
   unscheduled,
 } from "../api/protocol/pod-trouble.ts";
-import { rolledOut, rolloutProgress, desiredPods } from "../api/protocol/rollout.ts";
+import { desiredPods, rolledOut, rolloutProgress } from "../api/protocol/rollout.ts";
 import type { StatusReason } from "../api/protocol/status-reasons.ts";
 import type { Pod, Workload } from "../api/workload-objects.ts";
 

@@ -186,6 +186,24 @@ const FAULTS: readonly Fault[] = [
     inject: patched(SECRETS, { namespace: "vendor-operator", name: "vendor-ca" }, { data: { "tls.key": "AAAA" } }),
     remove: (lab) => client(lab).delete(SECRETS, { namespace: "vendor-operator", name: "vendor-ca" }),
   },
+  // Early: controllers record few events of an object that has had many.
+  {
+    what: "the PriorityClass of the agents is gone: their pods are not created",
+    part: "network",
+    reason: "PodsNotCreated",
+    says: /DaemonSet vendor-system\/vendor-node.* no PriorityClass with name system-node-critical was found/,
+    inject: async (lab) => {
+      await client(lab).delete(PRIORITY_CLASSES, { name: "system-node-critical" });
+      await client(lab).delete(PODS, { ...(await podOf(lab, "vendor-node")), namespace: SYSTEM });
+    },
+    remove: (lab) =>
+      client(lab).create(PRIORITY_CLASSES, {
+        apiVersion: "scheduling.k8s.io/v1",
+        kind: "PriorityClass",
+        metadata: { name: "system-node-critical" },
+        value: 2000001000,
+      }),
+  },
   {
     what: "the operator has 0 replicas",
     reason: "operator",
@@ -312,23 +330,6 @@ const FAULTS: readonly Fault[] = [
     says: /no CNI configuration on story-[\w-]+, and the node agent runs there.*NetworkPluginNotReady.* Fix: kubectl -n vendor-system delete pod vendor-node-/,
     inject: (lab) => configureCni(lab, false),
     remove: (lab) => configureCni(lab, true),
-  },
-  {
-    what: "the PriorityClass of the agents is gone: their pods are not created",
-    part: "network",
-    reason: "PodsNotCreated",
-    says: /DaemonSet vendor-system\/vendor-node.* no PriorityClass with name system-node-critical was found/,
-    inject: async (lab) => {
-      await client(lab).delete(PRIORITY_CLASSES, { name: "system-node-critical" });
-      await client(lab).delete(PODS, { ...(await podOf(lab, "vendor-node")), namespace: SYSTEM });
-    },
-    remove: (lab) =>
-      client(lab).create(PRIORITY_CLASSES, {
-        apiVersion: "scheduling.k8s.io/v1",
-        kind: "PriorityClass",
-        metadata: { name: "system-node-critical" },
-        value: 2000001000,
-      }),
   },
   {
     what: "no node takes the pods of kube-controllers",

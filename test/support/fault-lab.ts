@@ -156,7 +156,7 @@ function inFront(lab: FaultLab, handler: Handler): Handler {
 
 /** As long as nothing has changed in this real time, nothing will until the cluster's time goes on. */
 const SETTLED_MS = 150;
-const LEAP_MS = 2_000;
+const LEAP_MS = 3_000;
 /** Shorter than the renewal deadline of a lease, so that leaders stay. */
 const LONG_LEAP_MS = 5_000;
 

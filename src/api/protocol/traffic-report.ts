@@ -33,7 +33,8 @@ export function parseSnapshot(line: string): TrafficSnapshot | undefined {
     const read = JSON.parse(line) as Partial<TrafficSnapshot>;
     if (typeof read.seconds !== "number" || !Array.isArray(read.rows)) return undefined;
     // An older probe does not compare addresses.
-    return { seconds: read.seconds, rows: (read.rows as TrafficRow[]).map((row) => ({ replaced: 0, ...row })) };
+    const rows = read.rows as (Omit<TrafficRow, "replaced"> & Partial<TrafficRow>)[];
+    return { seconds: read.seconds, rows: rows.map((row) => ({ ...row, replaced: row.replaced ?? 0 })) };
   } catch {
     return undefined;
   }

@@ -94,7 +94,7 @@ function declaredBy(declare: Source["declare"]): Declared[] {
   const declared: Declared[] = [];
   const note = (type: Declared["type"]) => (name: string, help: string) => {
     declared.push({ name, type, help });
-    return { add() {}, set() {}, remove() {}, observe() {} };
+    return { add() {}, copy() {}, set() {}, remove() {}, observe() {} };
   };
   declare({ counter: note("counter"), gauge: note("gauge"), histogram: note("histogram"), text: () => "" });
   return declared.sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -14,13 +14,18 @@ import { activeOperatorMap, claim, readActiveNamespace } from "../single-operato
 
 /**
  * The first step into the system namespace: it must be there, the operator must have its rights in it, and no other operator may
- * be at work. Only then can what is in it be seen. Done once per run, and again after the namespace has gone.
+ * be at work. Only then can what is in it be seen. Done once per run, and again after the namespace or those rights have gone: without
+ * them the operator could write nothing there, for ever.
  */
 export async function enterSystem(observed: Observed, hands: ReconcileContext, kind: ClusterKind): Promise<void> {
-  if (hands.canSeeNamespace) return;
+  const objects = [systemNamespace(vendorNames, kind), operatorInSystemNamespace(vendorNames)];
+  if (hands.canSeeNamespace) {
+    if (objects.every((object) => hands.tools.live.get(managedKind(object), object.metadata))) return;
+    await hands.leaveNamespace();
+  }
   const owner = ownerOf(observed)("network");
   const references = owner ? { ownerReferences: [{ ...owner, blockOwnerDeletion: false }] } : {};
-  for (const object of [systemNamespace(vendorNames, kind), operatorInSystemNamespace(vendorNames)]) {
+  for (const object of objects) {
     const labels = { ...object.metadata.labels, ...ownLabels("network") };
     await observeNamespace(hands, object);
     await applyObject(hands.tools, { ...object, metadata: { ...object.metadata, labels, ...references } });
