@@ -171,9 +171,9 @@ export function createObserver(options: ObserverOptions): Observer {
       onError: (error) => log.warn({ kind: kind.plural, namespace, error }, "watch failed, retrying"),
     });
     const end = live.follow(kind, informer);
-    informer.onChange(({ object, old }) => {
+    informer.onChange(({ type, object, old }) => {
       if (kind === PODS) announcements.note(object);
-      if (!old || old === object || matters(kind, object, old)) options.onChange();
+      if (type !== "modified" || !old || matters(kind, object, old)) options.onChange();
     });
     return { plural: kind.plural, informer, end };
   };

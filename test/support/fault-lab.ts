@@ -197,7 +197,7 @@ export async function untilWell(lab: FaultLab): Promise<void> {
     return exit === 0 && out.startsWith("ok") ? true : undefined;
   };
   const everything = async () => [await allStatuses(lab.cluster.client), await toolStatus(lab)];
-  await until(lab, 600_000, isWell, everything, LONG_LEAP_MS);
+  await until(lab, 400_000, isWell, everything, LONG_LEAP_MS);
 }
 
 /** `vendorctl status`. Where it watches the operator's lease for some seconds, they pass at once. */
