@@ -8,7 +8,7 @@ import { REFUSAL_CODES, type RefusalCode } from "./agent-report.ts";
 
 /**
  * `terminal`: only a change by a person ends it. `transient`: it may end by itself, or by what another part does. `partial`: single objects are
- * not in effect, often through what their owners wrote; the part of the service works.
+ * not in effect, often through what their owners wrote; the part of the service works as far as this release has it.
  */
 type Nature = "terminal" | "transient" | "partial";
 
