@@ -25,9 +25,9 @@ const STATUS = {
   mtu: 1450,
   computed: { vendorNetwork: { linuxDataplane: "Nftables" } },
   conditions: [
-    ["Ready", "True", ""],
+    ["Ready", "True", "all of it works"],
     ["Progressing", "False", ""],
-    ["Degraded", "False", "nothing is wrong"],
+    ["Degraded", "False", ""],
   ].map(([type, status, message]) => ({
     type,
     status,
@@ -124,7 +124,7 @@ export const ourResources: Chapter = {
       await kubectl.ok("replace", "--raw", path, "-f", reported);
       const wide = await kubectl.ok("get", "installations", "-o", "wide");
       expect(wide).toMatch(
-        /^NAME +DATAPLANE +VERSION +READY +PROGRESSING +DEGRADED +AGE +VARIANT +MTU +MESSAGE\ndefault +Nftables +v3\.31\.3 +True +False +False +\d+s +OpenSource +1450 +nothing is wrong\n$/,
+        /^NAME +DATAPLANE +VERSION +READY +PROGRESSING +DEGRADED +AGE +MESSAGE +VARIANT +MTU\ndefault +Nftables +v3\.31\.3 +True +False +False +\d+s +all of it works +OpenSource +1450\n$/,
       );
       expect(await kubectl.ok("get", "installations")).not.toContain("VARIANT");
       expect(await kubectl.ok("wait", "--for=condition=Ready", "installation/default", "--timeout=5s")).toBe(

@@ -10,9 +10,9 @@ import { type Contents, listEverything, untilQuiet } from "../support/operator-s
 import { untilAvailable } from "../support/operator-status.ts";
 
 const OPERATOR = { namespace: "vendor-operator", name: "vendor-operator" };
-/** What helm leaves: CRDs with their groups, and the namespace with what Kubernetes puts into each. Slices follow pods. */
+/** What helm leaves: CRDs with their groups, and the namespace with what Kubernetes puts into each. Slices follow pods; kube-proxy has new pods, since it was disabled. */
 const STAYS =
-  /^(?:CustomResourceDefinition |APIService v1\.(?:crd|operator)\.vendor\.io$|EndpointSlice kube-system\/|Namespace vendor-operator$|(?:ServiceAccount|ConfigMap) vendor-operator\/(?:default|kube-root-ca.crt)$|Lease vendor-operator\/)/;
+  /^(?:CustomResourceDefinition |APIService v1\.(?:crd|operator)\.vendor\.io$|EndpointSlice kube-system\/|(?:Pod|ControllerRevision) kube-system\/kube-proxy-|Namespace vendor-operator$|(?:ServiceAccount|ConfigMap) vendor-operator\/(?:default|kube-root-ca.crt)$|Lease vendor-operator\/)/;
 
 const TOOLS = [
   { by: "a release without helm", skip: false, open: ({ client }: LocalCluster) => releaseWithoutHelm(client) },

@@ -17,7 +17,7 @@ describe.each(KINDS)("the custom resources as they are published, on %s", (kind)
     await kubectl.ok("create", "-f", resolve("manifests/custom-resources.yaml"));
     for (const part of ["network", "ippools", "apiserver", "service-proxy"]) await untilAvailable(cluster.client, part);
     const table = await kubectl.ok("get", "installation");
-    expect(table).toMatch(/^NAME +DATAPLANE +VERSION +READY +PROGRESSING +DEGRADED +AGE$/m);
+    expect(table).toMatch(/^NAME +DATAPLANE +VERSION +READY +PROGRESSING +DEGRADED +AGE +MESSAGE$/m);
     expect(table).toMatch(new RegExp(`^default +${ebpf ? "BPF" : "Nftables"} +v3\\.31\\.3 +True +False +False`, "m"));
   });
 

@@ -29,14 +29,14 @@ describe("status tells the root cause, since when, and what to type next", () =>
     );
     for (const part of ["network", "ippools", "apiserver"]) await untilAvailable(cluster.client, part);
     const table = await kubectl.ok("get", "vendorstatus");
-    expect(table.split("\n").map((line) => line.replace(/ +\d+[ms\d]*$/, "").replace(/ +/g, " "))).toEqual([
-      "NAME AVAILABLE PROGRESSING DEGRADED SINCE",
-      "apiserver True False False",
-      "flow-logs False False False",
-      "flow-ui False False False",
-      "ippools True False False",
-      "network True False False",
-      "service-proxy False False False",
+    expect(table.split("\n").map((line) => line.replace(/ +\d+[ms\d]* +/, " ").replace(/ +/g, " "))).toEqual([
+      "NAME AVAILABLE PROGRESSING DEGRADED SINCE MESSAGE",
+      "apiserver True False False The API vendor.io/v3 answers.",
+      "flow-logs False False False There is no FlowLogs named default.",
+      "flow-ui False False False There is no FlowUI named default.",
+      "ippools True False False 1 pool: 10.244.0.0/16.",
+      "network True False False The nftables data plane runs on 2 nodes.",
+      "service-proxy False False False serviceProxyManagement is Disabled. kube-proxy is not changed.",
       "",
     ]);
     const why =

@@ -18,6 +18,8 @@ const NOTHING_ELSE = {
   "vendor.io/service-proxy-rules": null,
   "vendor.io/full-maps": null,
   "vendor.io/limited-workloads": null,
+  "vendor.io/overlay": null,
+  "vendor.io/overlay-losses": null,
   "vendor.io/problems": null,
 };
 

@@ -7,7 +7,7 @@ import { errors } from "../errors.ts";
 import { managedKind } from "../managed-kinds.ts";
 import type { Observed } from "../observed.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
-import { ownLabels } from "../render/metadata.ts";
+import { owned } from "../render/metadata.ts";
 import { operatorInSystemNamespace, systemNamespace } from "../render/namespaces.ts";
 import { ownerOf } from "../render-inputs.ts";
 import { activeOperatorMap, claim, readActiveNamespace } from "../single-operator.ts";
@@ -24,11 +24,10 @@ export async function enterSystem(observed: Observed, hands: ReconcileContext, k
     await hands.leaveNamespace();
   }
   const owner = ownerOf(observed)("network");
-  const references = owner ? { ownerReferences: [{ ...owner, blockOwnerDeletion: false }] } : {};
+  const inputs = { owner: ownerOf(observed), version: observed.self.version };
   for (const object of objects) {
-    const labels = { ...object.metadata.labels, ...ownLabels("network") };
     await observeNamespace(hands, object);
-    await applyObject(hands.tools, { ...object, metadata: { ...object.metadata, labels, ...references } });
+    await applyObject(hands.tools, owned(object, "network", inputs));
   }
   const { client } = hands.tools;
   const { namespace } = observed.self;

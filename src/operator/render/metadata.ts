@@ -24,7 +24,11 @@ function recommendedLabels({ metadata }: KubeObject, component: Component, versi
 }
 
 /** The object as the operator applies it: its labels on, and the resource that asked for it as owner. */
-export function owned(object: KubeObject, component: Component, inputs: RenderInputs): KubeObject {
+export function owned(
+  object: KubeObject,
+  component: Component,
+  inputs: Pick<RenderInputs, "owner" | "version">,
+): KubeObject {
   const owner = NEVER_OWNED.has(object.kind) ? undefined : inputs.owner(component);
   return {
     ...object,

@@ -184,7 +184,8 @@ function withoutAddress({ names, service }: Observation): Pick<Settle, "expect" 
 
 function towardsStandard(observation: Observation, choice: Choice): Part {
   const way = proxyMethod(observation);
-  const managed = isProxyManaged(observation) && operatorHandles(observation, way);
+  // It restores one that it disabled; one that never was, it cannot bring.
+  const managed = isProxyManaged(observation) && operatorHandles(observation, way) && way.way !== "absent";
   const served = CLUSTER_KINDS[kindOf(observation)].platformServesServices;
   if (way.way === "absent" && way.back === undefined && !served && !choice.force) {
     throw errors.SWITCH_NO_SERVICE_PROXY(SERVICE_PROXY[kindOf(observation)].afterInstall.how);
