@@ -25,6 +25,7 @@ import {
   type Named,
   printFaults,
   startFaultLab,
+  statusExiting,
   toolStatus,
   until,
   untilWell,
@@ -620,7 +621,7 @@ describe("each fault is named within a minute where a user looks, nothing says o
       const everything = async () => [await allStatuses(lab.cluster.client), await toolStatus(lab)];
       const { seconds } = await until(lab, WITHIN_MS, look, everything);
       named.push({ fault: fault.what, component: part ?? reason, reason: part ? reason : "-", seconds });
-      const shown = await toolStatus(lab);
+      const shown = await statusExiting(lab, exit);
       expectNotOk(shown, exit);
       expect(flat(shown.out + shown.err)).toMatch(says);
     } finally {
