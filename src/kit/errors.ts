@@ -3,7 +3,12 @@
  * Modules declare theirs as a closed set:
  *
  *   export const errors = defineErrors({
- *     PORT_IN_USE: { args: ["port"], say: (port: number) => `port ${port} is already in use`, fix: () => "choose another with --port" },
+ *     PORT_IN_USE: {
+ *       means: "A server could not open its port, because another process listens on it.",
+ *       example: [6443],
+ *       say: (port: number) => `port ${port} is already in use`,
+ *       fix: () => "choose another with --port",
+ *     },
  *   });
  *   throw errors.PORT_IN_USE(6443);
  */
@@ -31,17 +36,18 @@ export class CodedError extends Error {
 type Say = (...args: any[]) => string;
 
 export interface ErrorDefinition<S extends Say = Say> {
-  /** What the arguments of `printLine` and `fix` are called where the error is explained without having been met. */
-  args?: readonly string[];
+  /** What it means and when it comes, in general: for `explain`, which has no case at hand. */
+  means: string;
+  /** Arguments of `say` and `fix` as a case would have them. */
+  example?: Readonly<Parameters<S>>;
   say: S;
   fix?: (...args: Parameters<S>) => string;
   /** Exit status, as sysexits has them (default: 1). */
   exitCode?: number;
 }
 
-/** A word for each argument, no more and no fewer. */
-type Words<Arguments extends readonly unknown[]> = { readonly [Index in keyof Arguments]: string };
-type Named<S extends Say> = Parameters<S> extends [] ? object : { args: Words<Parameters<S>> };
+/** A sentence with arguments needs an example of them. */
+type WithExample<S extends Say> = Parameters<S> extends [] ? object : { example: Readonly<Parameters<S>> };
 
 /** Every definition of the modules loaded so far, so that a code can be explained without meeting its error. */
 const defined = new Map<string, ErrorDefinition>();
@@ -57,7 +63,7 @@ export function definedCodes(): string[] {
 
 export function defineErrors<const S extends Record<string, Say>>(
   definitions: {
-    [Code in keyof S]: ErrorDefinition<S[Code]> & Named<S[Code]>;
+    [Code in keyof S]: ErrorDefinition<S[Code]> & WithExample<S[Code]>;
   },
 ): { [Code in keyof S]: (...args: Parameters<S[Code]>) => CodedError } {
   const made = Object.entries<ErrorDefinition>(definitions).map(([code, definition]) => {

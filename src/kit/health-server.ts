@@ -12,6 +12,8 @@ export interface HealthServerOptions {
   live?: HealthChecks;
   /** What must be so before others should rely on us. */
   ready?: HealthChecks;
+  /** Answered at `/readyz/NAME` too, and no part of `/readyz`: what other containers of the pod wait for. */
+  readyFor?: HealthChecks;
   /** The text of `/metrics`; left out, there is none on this port. */
   metrics?: () => string | Promise<string>;
   log?: Pick<Log, "warn">;
@@ -21,13 +23,13 @@ export interface HealthServerOptions {
  * `/livez` and `/readyz` answer 200 or 503, with one line per check (`[+]leader ok`, `[-]informers failed: …`) when something is wrong or
  * `?verbose` is asked for; `/livez/NAME` and `/readyz/NAME` ask one check. `/metrics` prints the metrics if there are any. Not started: `world.listen` does.
  */
-export function healthServer({ live = {}, ready = {}, metrics, log }: HealthServerOptions): Server {
+export function healthServer({ live = {}, ready = {}, readyFor = {}, metrics, log }: HealthServerOptions): Server {
   const answer = async ({ path, query }: FrontRequest): Promise<FrontReply> => {
     const [, first = "", ...rest] = path.split("/");
     const only = rest.join("/");
     if (first === "metrics" && only === "" && metrics) return metricsReply(await metrics());
     const checks = first === "livez" ? live : first === "readyz" ? ready : undefined;
-    const asked = checks && only !== "" ? one(checks, only) : checks;
+    const asked = checks && only !== "" ? one(first === "readyz" ? { ...ready, ...readyFor } : checks, only) : checks;
     if (!asked) return { status: 404, body: `there is /livez${metrics ? ", /readyz and /metrics" : " and /readyz"}\n` };
     const { well, lines } = await runHealthChecks(asked);
     const body = well && !query.has("verbose") ? "ok" : `${lines.join("\n")}\n${first} ${well ? "passed" : "failed"}\n`;

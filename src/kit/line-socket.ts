@@ -1,6 +1,5 @@
-import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { connect, createServer, type Server, type Socket } from "node:net";
-import { dirname, join } from "node:path";
+import { connect, createServer, type Socket } from "node:net";
+import { listenAtSocket } from "./unix-socket.ts";
 
 /** One question and one answer per connection over a unix socket, each one line of JSON. */
 export interface LineServer {
@@ -11,6 +10,7 @@ export interface LineServer {
 const LONGEST = 4 * 1024 * 1024;
 
 const QUESTION_MS = 10_000;
+const OWNER_ONLY = 0o600;
 
 /**
  * Listens at `path`, replacing an earlier socket: a process that was killed leaves its socket behind.
@@ -24,18 +24,10 @@ export async function serveLines(path: string, answer: (question: unknown) => Pr
     socket.on("error", () => socket.destroy());
     void answerOne(socket, answer);
   });
-  mkdirSync(dirname(path), { recursive: true });
-  // Closing a server deletes the file of the name it was opened with: under the final name that may be the socket of our successor by then.
-  // The name is short, since the path of a socket is limited.
-  const opening = join(dirname(path), `.${process.pid}`);
-  rmSync(opening, { force: true });
-  await listening(server, opening);
-  chmodSync(opening, 0o600);
-  const { ino } = statSync(opening);
-  renameSync(opening, path);
+  const removeSocket = await listenAtSocket(server, path, OWNER_ONLY);
   return {
     async close() {
-      if (statSync(path, { throwIfNoEntry: false })?.ino === ino) rmSync(path, { force: true });
+      removeSocket();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const socket of open) socket.destroy();
       await closed;
@@ -97,14 +89,4 @@ async function lineFrom(socket: Socket): Promise<string> {
   }
   socket.setTimeout(0);
   return text;
-}
-
-function listening(server: Server, path: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(path, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
 }
