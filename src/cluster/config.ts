@@ -7,6 +7,8 @@ export interface ClusterEnv {
   serviceHost?: string;
   servicePort?: string;
   serviceAccountDir: string;
+  /** Where the endpoint map is mounted: the kubelet writes it again when the map changes. */
+  endpointMapDir?: string;
   httpsProxy?: string;
   noProxy?: string;
   /** Credential plugins inherit all of it. */
@@ -28,6 +30,7 @@ export function clusterEnv(env: Readonly<Record<string, string | undefined>>, te
     serviceHost: env["ORCHESTRATOR_SERVICE_HOST"] || env["KUBERNETES_SERVICE_HOST"],
     servicePort: env["ORCHESTRATOR_SERVICE_PORT"] || env["KUBERNETES_SERVICE_PORT"],
     serviceAccountDir: "/var/run/secrets/kubernetes.io/serviceaccount",
+    endpointMapDir: env["ENDPOINT_MAP_DIR"],
     httpsProxy: env["HTTPS_PROXY"] || env["https_proxy"],
     noProxy: env["NO_PROXY"] || env["no_proxy"],
     all: { ...env },

@@ -4,7 +4,9 @@ import type { AddressInfo } from "node:net";
 import type { Transport } from "../api/transport.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
+import { type ApiAddress, apiServerAddresses, mountedKeys } from "./api-server-hosts.ts";
 import { clusterEnv } from "./config.ts";
+import { addressRoutes, failoverTransport } from "./failover-transport.ts";
 import { httpsTransport } from "./https-transport.ts";
 import { loadConnection } from "./kubeconfig.ts";
 
@@ -16,8 +18,11 @@ import { loadConnection } from "./kubeconfig.ts";
 export interface ProgramContext {
   /** The container's environment: the only configuration there is. */
   env: Readonly<Record<string, string | undefined>>;
-  /** To the API server, by the rules of a pod: its service account, and `ORCHESTRATOR_SERVICE_*` before `KUBERNETES_SERVICE_*`. */
-  transport(): Transport;
+  /**
+   * To the API server, by the rules of a pod: its service account, and `ORCHESTRATOR_SERVICE_*` before `KUBERNETES_SERVICE_*`. Where the
+   * endpoint map is mounted, it is followed as it changes, and the Service is used while its address does not answer. `at`: only there.
+   */
+  transport(at?: ApiAddress): Transport;
   /** Aborted when the program is to stop. */
   signal: AbortSignal;
   log: Log;
@@ -52,9 +57,21 @@ export function podContext(
     env,
     signal,
     log,
-    transport: () => httpsTransport(loadConnection({}, clusterEnv(env, false))),
+    transport: (at) => podTransport(env, log, at),
     listen: (server, port, host) => listenOn(server, { port, ...(host !== undefined && { host }) }),
   };
+}
+
+function podTransport(env: ProgramContext["env"], log: Log, at: ApiAddress | undefined): Transport {
+  const cluster = clusterEnv(env, false);
+  const { endpointMapDir } = cluster;
+  const open = ({ host, port }: ApiAddress) =>
+    httpsTransport(loadConnection({}, { ...cluster, serviceHost: host, servicePort: String(port) }));
+  if (at) return open(at);
+  // Without a Service there is no pod, but a developer's shell with a kubeconfig.
+  if (!endpointMapDir || !env["KUBERNETES_SERVICE_HOST"]) return httpsTransport(loadConnection({}, cluster));
+  const addresses = () => apiServerAddresses(env, mountedKeys(endpointMapDir));
+  return failoverTransport(() => addressRoutes(addresses(), open), log);
 }
 
 /** Without a host, on every address of both families. */

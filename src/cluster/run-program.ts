@@ -25,6 +25,14 @@ export async function runProgram(program: Program, world: ProgramContext): Promi
   }
 }
 
+/** Programs that drop by themselves what is less serious than their configuration asks for, which may change while they run. */
+const CHOOSES_LEVEL: readonly string[] = ["node"];
+
+/** What a program's log is opened with. */
+export function openLevelOf(program: string, env: Readonly<Record<string, string | undefined>>): LogLevel {
+  return CHOOSES_LEVEL.includes(program) ? "debug" : logLevelOf(env);
+}
+
 /** `LOG_LEVEL` of the container, `info` where it says nothing we know. */
 export function logLevelOf(env: Readonly<Record<string, string | undefined>>): LogLevel {
   const asked = (env["LOG_LEVEL"] ?? "").toLowerCase();

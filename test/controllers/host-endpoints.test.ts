@@ -139,7 +139,7 @@ describe("automatic host endpoints", () => {
     );
     await eventually(
       () => read<KubeObject>(world.client, PROFILES, { name: "vendor-default-allow" }),
-      (object) => JSON.stringify(object?.["spec"]).includes('"ingress":[{"action":"Allow"}]'),
+      (object) => JSON.stringify(object?.["spec"] ?? {}).includes('"ingress":[{"action":"Allow"}]'),
     );
   });
 

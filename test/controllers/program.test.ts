@@ -52,14 +52,6 @@ describe("the program", () => {
     expect(await holder()).toBeUndefined();
   });
 
-  it("with the etcd datastore it has nothing to do, says so, and is ready", async () => {
-    const copy = runCopy("first", world.server.transport(), { DATASTORE_TYPE: "etcd" });
-    copies.push(copy);
-    expect((await copy.ask("/readyz")).status).toBe(200);
-    await copy.stop();
-    expect(await holder()).toBeUndefined();
-  });
-
   it("a second copy waits, ready, and takes over when the first has stopped", async () => {
     const first = start("first");
     await eventually(holder, (name) => name?.startsWith("first_") ?? false);

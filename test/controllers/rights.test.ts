@@ -156,7 +156,7 @@ async function serviceIsRefused(client: ControllersLab["client"]): Promise<void>
   });
   await eventually(
     () => client.get<KubeObject>(SERVICES, { namespace: "default", name: "claims" }),
-    (service) => JSON.stringify(service["status"]).includes("AddressRefused"),
+    (service) => JSON.stringify(service["status"] ?? {}).includes("AddressRefused"),
   );
 }
 

@@ -5,14 +5,39 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthority, issue } from "../../src/kit/x509.ts";
 
-/** The distribution's own etcd, in a folder of its own on ports nobody has. */
+/** The distribution's own etcd, of one member or several, in a folder of its own on ports nobody has. */
 export interface EtcdServer {
   endpoint: string;
+  members: EtcdMember[];
+  /** For our programs. */
+  env: Record<string, string>;
   /** Flags for vendorctl. */
   flags: string[];
   /** A client certificate of another authority. */
   strangerFlags: string[];
+  /** New certificates, of a new authority, in the same files. Members use them when they start again. */
+  rotate(): void;
   stop(): Promise<void>;
+}
+
+export interface EtcdMember {
+  endpoint: string;
+  start(): Promise<void>;
+  kill(): Promise<void>;
+  /** It lives, and answers nothing. */
+  pause(): void;
+  resume(): void;
+  /** Loses its data. */
+  clear(): void;
+}
+
+export interface EtcdOptions {
+  tls?: boolean;
+  members?: number;
+  /** How large its database may get. */
+  quotaBytes?: number;
+  /** Runs it in a network namespace, at an address of that. */
+  within?: { netns: string; address: string };
 }
 
 const PROGRAM = "etcd";
@@ -29,53 +54,94 @@ function environment(): NodeJS.ProcessEnv {
   return { ...process.env, ETCD_UNSUPPORTED_ARCH: arch === "amd64" ? "" : arch };
 }
 
-export async function startEtcd({ tls = false } = {}): Promise<EtcdServer> {
+export async function startEtcd({
+  tls = false,
+  members: count = 1,
+  quotaBytes,
+  within,
+}: EtcdOptions = {}): Promise<EtcdServer> {
   const folder = mkdtempSync(join(tmpdir(), "etcd-story-"));
-  const [client, peer] = [await freePort(), await freePort()];
   const scheme = tls ? "https" : "http";
-  const endpoint = `${scheme}://127.0.0.1:${client}`;
-  const keys = tls ? writeKeys(folder) : undefined;
-  const args = [
-    ["--data-dir", join(folder, "data")],
-    ["--listen-client-urls", endpoint],
-    ["--advertise-client-urls", endpoint],
-    ["--listen-peer-urls", `http://127.0.0.1:${peer}`],
-    ["--initial-advertise-peer-urls", `http://127.0.0.1:${peer}`],
-    ["--initial-cluster", `default=http://127.0.0.1:${peer}`],
-    ...(keys
-      ? [
-          ["--cert-file", keys.serverCert],
-          ["--key-file", keys.serverKey],
-        ]
-      : []),
-    ...(keys ? [["--trusted-ca-file", keys.ca], ["--client-cert-auth"]] : []),
-  ].flat();
-  const child = spawn(PROGRAM, args, { cwd: folder, env: environment(), stdio: ["ignore", "pipe", "pipe"] });
-  await ready(child);
-  const store = ["--datastore", "etcd", "--etcd-endpoints", endpoint];
+  const address = within?.address ?? "127.0.0.1";
+  const keys = tls ? writeKeys(folder, address) : undefined;
+  const plans: { name: string; endpoint: string; peer: string }[] = [];
+  for (let at = 0; at < count; at++) {
+    const [client, peer] = [await freePort(), await freePort()];
+    plans.push({ name: `m${at}`, endpoint: `${scheme}://${address}:${client}`, peer: `http://127.0.0.1:${peer}` });
+  }
+  const cluster = plans.map(({ name, peer }) => `${name}=${peer}`).join(",");
+  const members = plans.map(({ name, endpoint, peer }) => {
+    const args = [
+      ["--name", name],
+      ["--data-dir", join(folder, name)],
+      ["--listen-client-urls", endpoint],
+      ["--advertise-client-urls", endpoint],
+      ["--listen-peer-urls", peer],
+      ["--initial-advertise-peer-urls", peer],
+      ["--initial-cluster", cluster],
+      ...(quotaBytes === undefined ? [] : [["--quota-backend-bytes", String(quotaBytes)]]),
+      ...(keys ? [["--cert-file", keys.serverCert, "--key-file", keys.serverKey]] : []),
+      ...(keys ? [["--trusted-ca-file", keys.ca, "--client-cert-auth"]] : []),
+    ].flat();
+    const command = within ? ["nsenter", `--net=/run/netns/${within.netns}`, PROGRAM] : [PROGRAM];
+    return member(endpoint, { folder, data: join(folder, name) }, [...command, ...args]);
+  });
+  await Promise.all(members.map((one) => one.start()));
+  const endpoints = plans.map(({ endpoint }) => endpoint).join(",");
+  const store = ["--datastore", "etcd", "--etcd-endpoints", endpoints];
   const with_ = (cert: string, key: string) => [
-    ...store,
-    "--etcd-ca",
-    keys!.ca,
-    "--etcd-cert",
-    cert,
-    "--etcd-key",
-    key,
+    ...[...store, "--etcd-ca", keys!.ca],
+    ...["--etcd-cert", cert, "--etcd-key", key],
   ];
   return {
-    endpoint,
+    endpoint: plans[0]!.endpoint,
+    members,
+    env: {
+      DATASTORE_TYPE: "etcd",
+      ETCD_ENDPOINTS: endpoints,
+      ...(keys && {
+        ETCD_CA_CERT_FILE: keys.ca,
+        ETCD_CERT_FILE: keys.clientCert,
+        ETCD_KEY_FILE: keys.clientKey,
+      }),
+    },
     flags: keys ? with_(keys.clientCert, keys.clientKey) : store,
     strangerFlags: keys ? with_(keys.strangerCert, keys.strangerKey) : store,
+    rotate: () => void writeKeys(folder, address),
     async stop() {
-      const ended = new Promise((resolve) => child.once("exit", resolve));
-      child.kill("SIGKILL");
-      await ended;
+      await Promise.all(members.map((one) => one.kill()));
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
-function writeKeys(folder: string) {
+function member(
+  endpoint: string,
+  { folder, data }: { folder: string; data: string },
+  [program = PROGRAM, ...args]: string[],
+): EtcdMember {
+  let child: ChildProcess | undefined;
+  return {
+    endpoint,
+    async start() {
+      child = spawn(program, args, { cwd: folder, env: environment(), stdio: ["ignore", "pipe", "pipe"] });
+      await ready(child);
+    },
+    async kill() {
+      const dying = child;
+      child = undefined;
+      if (!dying || dying.exitCode !== null) return;
+      const ended = new Promise((resolve) => dying.once("exit", resolve));
+      dying.kill("SIGKILL");
+      await ended;
+    },
+    pause: () => void child?.kill("SIGSTOP"),
+    resume: () => void child?.kill("SIGCONT"),
+    clear: () => rmSync(data, { recursive: true }),
+  };
+}
+
+function writeKeys(folder: string, address: string) {
   const now = new Date();
   const [authority, other] = ["etcd-ca", "other-ca"].map((commonName) => createAuthority({ commonName }, now, 1));
   const file = (name: string, text: string) => {
@@ -83,13 +149,12 @@ function writeKeys(folder: string) {
     writeFileSync(path, text);
     return path;
   };
-  const pair = (name: string, usage: "peer" | "client", by = authority!) => {
-    const names = usage === "peer" ? ["127.0.0.1"] : [];
+  const pair = (name: string, usage: "server" | "client", by = authority!) => {
+    const names = usage === "server" ? [address] : [];
     const { certificate, key } = issue(by, { subject: { commonName: name }, usage, names, notBefore: now, days: 1 });
     return [file(`${name}.crt`, certificate), file(`${name}.key`, key)] as const;
   };
-  // The gateway speaks to its own server with the server's certificate, which must then be good for both.
-  const [serverCert, serverKey] = pair("server", "peer");
+  const [serverCert, serverKey] = pair("server", "server");
   const [clientCert, clientKey] = pair("client", "client");
   const [strangerCert, strangerKey] = pair("stranger", "client", other);
   return {
