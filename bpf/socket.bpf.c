@@ -100,7 +100,7 @@ INLINE struct frontend *find_frontend(const struct ip_address *address, __u16 po
 }
 
 /*
- * The node is inside the cluster: local rules for clients outside do not hold for it. All its processes are one client, which has no
+ * The node is not outside of itself: local rules for clients outside do not hold for it. All its processes are one client, which has no
  * address yet.
  */
 INLINE int choose_backend(const struct frontend *frontend, struct backend *chosen)

@@ -130,8 +130,12 @@ INLINE int reject(struct __sk_buff *skb, struct work *w, enum hook hook, enum re
 INLINE int into_pod(struct __sk_buff *skb, struct work *w, const struct interface *pod, __u32 ifindex)
 {
 	__u8 *macs = w->scratch.macs;
-	if (is_zero_mac(pod->pod_mac) || lower_hop_limit(skb, w))
+	int unknown = is_zero_mac(pod->pod_mac);
+	if ((unknown && !has_redirect_neigh) || lower_hop_limit(skb, w))
 		return NEXT;
+	/* Another CNI plugin made the interface: the kernel knows who is behind it, or asks. */
+	if (unknown)
+		return bpf_redirect_neigh(ifindex, 0, 0, 0);
 	__builtin_memcpy(macs, pod->pod_mac, 6);
 	__builtin_memcpy(macs + 6, pod->host_mac, 6);
 	bpf_skb_store_bytes(skb, 0, macs, 12, 0);

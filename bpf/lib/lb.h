@@ -79,15 +79,19 @@ INLINE int uses_dsr(struct work *w)
 	return node_field(NODE_DSR) && !is_in_source_ranges(w, NO_SERVICE);
 }
 
-/* Whether only backends of this node may answer. `handed`: another node chose this one. */
-INLINE int uses_local_backends(const struct work *w, const struct frontend *frontend, int handed)
+/*
+ * Whether only backends of this node may answer. `from_here`: a pod of this node asks, or the node itself: neither policy of the service holds
+ * for what they ask by its addresses outside. Others of the cluster are outside of this node, as kube-proxy sees it. `handed`: another node
+ * chose this one.
+ */
+INLINE int uses_local_backends(const struct frontend *frontend, int from_here, int handed)
 {
 	/* One that has just lost its last backend sends on what the other did not know yet. */
 	if (handed && frontend->local_count)
 		return 1;
 	if (!(frontend->flags & FRONTEND_EXTERNAL))
 		return (frontend->flags & FRONTEND_INTERNAL_LOCAL) != 0;
-	return (frontend->flags & FRONTEND_EXTERNAL_LOCAL) && (w->flags & WORK_EXTERNAL);
+	return (frontend->flags & FRONTEND_EXTERNAL_LOCAL) && !from_here;
 }
 
 /* The backend the client had before; renews it. */
@@ -117,11 +121,11 @@ INLINE void save_affinity(struct work *w, __u64 now)
 }
 
 /* Writes who answers into `to`. */
-INLINE enum reason choose_backend(struct work *w, const struct frontend *frontend, int handed)
+INLINE enum reason choose_backend(struct work *w, const struct frontend *frontend, int from_here, int handed)
 {
 	if ((frontend->flags & FRONTEND_SOURCE_RANGES) && !is_in_source_ranges(w, frontend->service))
 		return DROP_SOURCE_RANGE;
-	__u32 local = uses_local_backends(w, frontend, handed);
+	__u32 local = uses_local_backends(frontend, from_here, handed);
 	__u32 count = local ? frontend->local_count : frontend->cluster_count;
 	__u64 now = bpf_ktime_get_ns();
 	if (!count)

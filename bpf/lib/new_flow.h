@@ -175,7 +175,7 @@ INLINE enum reason translate_service(struct __sk_buff *skb, struct work *w, enum
 {
 	int outside = (w->flags & WORK_EXTERNAL) != 0;
 	int handed = outside && hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY;
-	enum reason bad = choose_backend(w, frontend, handed);
+	enum reason bad = choose_backend(w, frontend, hook == HOOK_FROM_WORKLOAD, handed);
 	if (bad)
 		return bad;
 	/* Whoever may write a Service chooses its backends: none of them is the overlay of a node. */
@@ -184,8 +184,11 @@ INLINE enum reason translate_service(struct __sk_buff *skb, struct work *w, enum
 	w->service = frontend->service;
 	w->flags |= WORK_NAT;
 	choose_path(skb, w, hook, interface);
-	/* Hairpin: a pod does not accept a packet from itself, so it comes from the service's address. That exists in every family, and no other connection has it. */
-	if (same_address(&w->to.src, &w->to.dst))
+	/*
+	 * Hairpin: a pod does not accept a packet from itself, so it comes from the service's address. That exists in every family, and no other
+	 * connection has it. A node that asked through this one gets this one's address from the kernel.
+	 */
+	if (!(w->flags & WORK_MASQUERADE) && same_address(&w->to.src, &w->to.dst))
 		w->to.src = w->packet.dst;
 	set_policy_destination(w, &w->to.dst, w->to.dport);
 	/*

@@ -416,7 +416,7 @@ INLINE int new_flow_from_host(struct __sk_buff *skb)
 	if (!interface)
 		return pass(w, HOOK_TO_HOST, PASS_NOT_OURS);
 	struct frontend *frontend = find_frontend(w, interface);
-	enum reason bad = frontend ? choose_backend(w, frontend, 0) : REJECT_NO_PORT;
+	enum reason bad = frontend ? choose_backend(w, frontend, 1, 0) : REJECT_NO_PORT;
 	w->flags |= WORK_NAT | WORK_HOST_NAT;
 	if (bad == REJECT_NO_BACKEND || !frontend)
 		return reject(skb, w, HOOK_TO_HOST, bad);

@@ -102,7 +102,7 @@ struct frontend_key {
 
 enum frontend_flag {
 	FRONTEND_EXTERNAL = 1,       /* no cluster address */
-	FRONTEND_EXTERNAL_LOCAL = 2, /* clients outside the cluster get backends of this node only */
+	FRONTEND_EXTERNAL_LOCAL = 2, /* clients outside of this node get backends of this node only */
 	FRONTEND_INTERNAL_LOCAL = 4, /* the cluster IP: all clients get backends of this node only */
 	FRONTEND_SOURCE_RANGES = 8,  /* only for clients in `source_ranges` */
 	FRONTEND_ANY = 16,           /* there are endpoints somewhere: having none to choose is a drop, not a refusal */

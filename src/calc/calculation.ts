@@ -1,5 +1,6 @@
 import type { Names } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
+import { podInterfaceName } from "../api/protocol/pod-network.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import type { HostEndpoint as HostEndpointResource } from "../api/resources/host-endpoint.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
@@ -10,6 +11,7 @@ import type { Profile as ProfileResource } from "../api/resources/profile.ts";
 import { profileName, profileSource } from "../api/resources/profile-names.ts";
 import type { Tier } from "../api/resources/tier.ts";
 import { type LocalPod, PodAddresses } from "./addresses/pod-addresses.ts";
+import { PodInterfaces } from "./addresses/pod-interfaces.ts";
 import { ReservedAddresses } from "./addresses/reserved-addresses.ts";
 import { unclaimableAddress } from "./addresses/special-addresses.ts";
 import { calculatorKinds, type InputName } from "./calculator-kinds.ts";
@@ -34,6 +36,7 @@ import { Endpoints } from "./policy/endpoints.ts";
 import { IpSets } from "./policy/ip-sets.ts";
 import {
   hasOwnNetwork,
+  labeledAccount,
   labeledHostEndpoint,
   labeledNetworkSet,
   serviceAccountOf,
@@ -51,7 +54,7 @@ import { HostPorts } from "./services/host-ports.ts";
 import { Backends } from "./services/service-backends.ts";
 import type { Service } from "./services/service-ports.ts";
 import { Services } from "./services/services.ts";
-import { settingsOf, withoutEffect } from "./settings.ts";
+import { effectiveConfiguration, podInterfacePrefixes, settingsOf, withoutEffect } from "./settings.ts";
 import { TableDiff } from "./table-diff.ts";
 
 /** What each input holds. The orchestrator's objects are read where they are used. */
@@ -83,8 +86,17 @@ const API_SERVER_SLICE = "default/kubernetes";
 
 /** What differs between those who calculate. */
 export interface CalculationOptions {
-  /** Another CNI plugin gives pods their addresses: there are no pools or blocks that could contradict their status. */
+  /**
+   * Another CNI plugin connects pods: there are no pools or blocks that could contradict their status, and their interfaces are known by
+   * `setPodInterfaces`.
+   */
   foreignAddresses?: boolean;
+  /** Routes to other nodes' pods are ours to write; otherwise the network, or an overlay, leads to them. */
+  routesToNodes?: boolean;
+  /** BGP leads to nodes of other subnets, where a pool has no encapsulation. */
+  bgp?: boolean;
+  /** Fields of the DataplaneConfiguration that this node's agent has from its environment: they win. */
+  configuration?: DataplaneConfiguration["spec"];
   /** Services may claim any address, as with Kubernetes' own kube-proxy. */
   unguardedServices?: boolean;
   /** Host ports of this node's pods are served. */
@@ -126,11 +138,18 @@ export class Calculation {
   readonly #nodes: Nodes;
   readonly #reserved = new ReservedAddresses();
   readonly #podAddresses: PodAddresses;
+  /** Only where another CNI plugin connects pods: ours names interfaces after them. */
+  readonly #podInterfaces: PodInterfaces | undefined;
+  readonly #configuration: DataplaneConfiguration["spec"] | undefined;
   readonly #released = new Set<Net>();
   readonly #problemsOf = new Map<string, string[]>();
   readonly #policyIds = new Map<string, string>();
-  /** Keys of pods and network sets by their namespace: what a namespace's labels are handed on to. */
-  readonly #within = { pods: new Map<string, Set<string>>(), networkSets: new Map<string, Set<string>>() };
+  /** Keys of what a namespace's labels are handed on to, by the namespace. */
+  readonly #within = {
+    pods: new Map<string, Set<string>>(),
+    networkSets: new Map<string, Set<string>>(),
+    serviceAccounts: new Map<string, Set<string>>(),
+  };
   #inSync = false;
   #toldInSync = false;
   #settled = false;
@@ -138,10 +157,19 @@ export class Calculation {
   constructor(
     node: string,
     names: Names,
-    { foreignAddresses = false, unguardedServices = false, hostPorts = false }: CalculationOptions = {},
+    {
+      foreignAddresses = false,
+      routesToNodes = true,
+      bgp = false,
+      configuration,
+      unguardedServices = false,
+      hostPorts = false,
+    }: CalculationOptions = {},
   ) {
     this.#node = node;
+    this.#configuration = configuration;
     this.#podAddresses = new PodAddresses(node, this.#reserved, foreignAddresses);
+    this.#podInterfaces = foreignAddresses ? new PodInterfaces() : undefined;
     this.#names = names;
     const kinds = [...calculatorKinds(names).keys()];
     this.#inputs = Object.fromEntries(kinds.map((name) => [name, new InputTable()])) as Inputs;
@@ -151,7 +179,7 @@ export class Calculation {
       holder: (net) => (unguardedServices ? undefined : this.#holder(net)),
     });
     this.#hostPorts = hostPorts ? new HostPorts(this.#tables.services) : undefined;
-    this.#routes = new Routes(node, this.#tables.routes);
+    this.#routes = new Routes(node, this.#tables.routes, { toNodes: routesToNodes, bgp });
     this.#nodes = new Nodes(node, names.namespaces.system, this.#tables.nodes, this.#routes);
     const { allowAllProfile: id } = names.hostEndpoints;
     this.#endpoints.setProfile(id, allowAllProfile(id));
@@ -171,6 +199,15 @@ export class Calculation {
     this.#inputs.pods.touch(key);
   }
 
+  setPodInterfaces(interfaces: ReadonlyMap<string, string>): void {
+    const routes = new Map(
+      [...interfaces].flatMap(([text, name]) => toNets([text]).map((net) => [net, name] as const)),
+    );
+    for (const net of this.#podInterfaces?.setRoutes(routes) ?? []) {
+      for (const pod of this.#podAddresses.claimants(net)) this.#inputs.pods.touch(pod);
+    }
+  }
+
   setApiServers(addresses: readonly string[]): void {
     this.#reserve("API server by configuration", toNets(addresses), "an address of the API server");
   }
@@ -185,9 +222,10 @@ export class Calculation {
     if (!this.#toldInSync) this.#released.clear();
     const { endpoints, hostEndpoints, policies, profiles, nodes, routes, services, problems, settings } = this.#tables;
     const [newSettings] = settings.takeDelta().set;
+    const { ipSets, accountSets } = this.#sets.takeDelta();
     const delta: ModelDelta = {
       inSync: this.#inSync,
-      ipSets: this.#sets.takeDelta(),
+      ipSets,
       policies: policies.takeDelta(),
       profiles: profiles.takeDelta(),
       endpoints: endpoints.takeDelta(),
@@ -197,6 +235,7 @@ export class Calculation {
       services: services.takeDelta(),
       problems: problems.takeDelta(),
       ...(this.#released.size > 0 ? { released: [...this.#released].sort() } : {}),
+      ...(isUntouched(accountSets) ? {} : { accountSets }),
       ...(newSettings ? { settings: newSettings } : {}),
     };
     this.#released.clear();
@@ -208,7 +247,7 @@ export class Calculation {
   #settle(): void {
     this.#settleHandedOn();
     this.#settleAddresses();
-    for (const key of this.#inputs.pods.takeDirty()) this.#settlePod(key);
+    this.#settlePods();
     for (const name of ["networkSets", "globalNetworkSets"] as const) this.#settleNetworkSets(name);
     for (const key of this.#inputs.hostEndpoints.takeDirty()) this.#settleHostEndpoint(key);
     for (const key of this.#inputs.endpointSlices.takeDirty()) {
@@ -234,7 +273,9 @@ export class Calculation {
     const { pods, networkSets, hostEndpoints, namespaces, serviceAccounts, profiles } = this.#inputs;
     this.#indexByNamespace("pods");
     this.#indexByNamespace("networkSets");
+    this.#indexByNamespace("serviceAccounts");
     for (const name of namespaces.takeDirty()) {
+      for (const key of this.#within.serviceAccounts.get(name) ?? []) serviceAccounts.touch(key);
       for (const key of this.#within.pods.get(name) ?? []) pods.touch(key);
       for (const key of this.#within.networkSets.get(name) ?? []) networkSets.touch(key);
       const id = profileName({ of: "namespace", namespace: name });
@@ -242,6 +283,9 @@ export class Calculation {
     }
     for (const key of serviceAccounts.takeDirty()) {
       const [namespace = "", account] = key.split("/");
+      const found = serviceAccounts.get(key);
+      if (found) this.#sets.setEndpoint(labeledAccount(found, namespaces.get(namespace)));
+      else this.#sets.removeEndpoint(`account ${key}`);
       for (const pod of this.#within.pods.get(namespace) ?? []) {
         const object = pods.get(pod);
         if (object && serviceAccountOf(object) === account) pods.touch(pod);
@@ -264,7 +308,7 @@ export class Calculation {
     return profile === this.#names.hostEndpoints.allowAllProfile || profileSource(profile) !== undefined;
   }
 
-  #indexByNamespace(name: "pods" | "networkSets"): void {
+  #indexByNamespace(name: "pods" | "networkSets" | "serviceAccounts"): void {
     const dirty = this.#inputs[name].takeDirty();
     for (const key of dirty) {
       const namespace = key.slice(0, key.indexOf("/"));
@@ -278,7 +322,7 @@ export class Calculation {
 
   /** Whose an address is must be known before pods and services are looked at; routes take the same changes afterwards. */
   #settleAddresses(): void {
-    const { pods, nodes, blocks, pools, endpointSlices } = this.#inputs;
+    const { pods, nodes, blocks, pools, endpointSlices, configurations } = this.#inputs;
     for (const name of nodes.dirtyKeys()) {
       const node = nodes.get(name);
       const nets = node ? nodeNets(node) : [];
@@ -295,6 +339,10 @@ export class Calculation {
     }
     for (const key of blocks.dirtyKeys()) {
       for (const pod of this.#podAddresses.setBlock(key, blocks.get(key))) pods.touch(pod);
+    }
+    if (this.#podInterfaces && (!this.#settled || configurations.dirtyKeys().length > 0)) {
+      const prefixes = podInterfacePrefixes(...this.#configurations());
+      if (this.#podInterfaces.setPrefixes(prefixes)) for (const key of pods.keys()) pods.touch(key);
     }
     if (pools.dirtyKeys().length > 0) {
       this.#podAddresses.setPools(toNets([...pools.values()].map(({ spec }) => spec.cidr)));
@@ -315,6 +363,14 @@ export class Calculation {
     return unclaimableAddress(addressOf(net)) ?? this.#reserved.holder(net) ?? (pod && `the address of pod ${pod}`);
   }
 
+  /** One pod may take another's interface, which is looked at again then. */
+  #settlePods(): void {
+    const { pods } = this.#inputs;
+    for (let dirty = pods.takeDirty(); dirty.length > 0; dirty = pods.takeDirty()) {
+      for (const key of dirty) this.#settlePod(key);
+    }
+  }
+
   #settlePod(key: string): void {
     const pod = this.#inputs.pods.get(key);
     this.#nodes.setPod(key, pod);
@@ -331,21 +387,32 @@ export class Calculation {
     }
     const namespace = this.#inputs.namespaces.get(within);
     const account = pod && this.#inputs.serviceAccounts.get(`${within}/${serviceAccountOf(pod)}`);
-    const workload = pod && workloadOf(pod, { namespace, account, nets, mac });
+    const workload =
+      pod && workloadOf(pod, { namespace, account, nets, mac, foreign: this.#podInterfaces !== undefined });
     const id = `pod ${key}`;
     const claims = refused.map(({ net, why }) => `${addressOf(net)} is ${why}`).join("; ");
     const message = `the pod claims addresses that are not its own: ${claims}`;
     if (workload) this.#sets.setEndpoint(workload);
     else this.#sets.removeEndpoint(id);
     const local = workload?.node === this.#node ? workload : undefined;
+    const interfaceName = this.#interfaceOf(key, local && pod, nets);
     this.#report(id, [
       ...(pod && claims ? [problem("Pod", pod.metadata, "POD_ADDRESS_REFUSED", message)] : []),
+      ...(local && pod && interfaceName === undefined && !isEnding(pod) ? [unknownInterface(pod, nets)] : []),
       ...(this.#hostPorts?.set(key, local && pod, nets) ?? []),
     ]);
-    if (local) this.#endpoints.set({ is: "workload", thing: local });
+    const isEndpoint = local !== undefined && interfaceName !== undefined;
+    if (isEndpoint) this.#endpoints.set({ is: "workload", thing: local, interfaceName });
     else this.#endpoints.remove(id);
-    const interfaceName = local?.interfaceName ?? "";
-    this.#routes.problems(id, local ? local.nets.map((net) => ({ is: "workload", net, interfaceName })) : []);
+    this.#routes.problems(id, isEndpoint ? nets.map((net) => ({ is: "workload", net, interfaceName })) : []);
+  }
+
+  /** Of a pod of this node; undefined where it has none, or none that is known yet. */
+  #interfaceOf(key: string, pod: KubeObject | undefined, nets: readonly Net[]): string | undefined {
+    if (!this.#podInterfaces) return pod && podInterfaceName(pod.metadata.namespace ?? "default", pod.metadata.name);
+    const found = pod && this.#podInterfaces.find(nets);
+    for (const other of this.#podInterfaces.claim(key, found, pod)) this.#inputs.pods.touch(other);
+    return this.#podInterfaces.has(key) ? found : undefined;
   }
 
   #settleNetworkSets(name: "networkSets" | "globalNetworkSets"): void {
@@ -391,8 +458,11 @@ export class Calculation {
   }
 
   #settleServices(): void {
-    const { services, nodes } = this.#inputs;
-    if (this.#services.standsAt(nodes.get(this.#node))) {
+    const { services, nodes, configurations } = this.#inputs;
+    const moved = this.#services.standsAt(nodes.get(this.#node));
+    const configured = !this.#settled || configurations.dirtyKeys().length > 0;
+    const { bpfExcludeCIDRsFromNAT = [] } = configured ? effectiveConfiguration(...this.#configurations()) : {};
+    if ((configured && this.#services.excludes(bpfExcludeCIDRsFromNAT)) || moved) {
       for (const { metadata } of services.values()) services.touch(keyOf(metadata));
     }
     for (const key of services.takeDirty()) {
@@ -417,14 +487,24 @@ export class Calculation {
     if (nodesChanged || changedPools.length > 0) this.#routes.know(all, this.#nodes);
     this.#routes.settle();
     if (configurations.takeDirty().length + changedPools.length > 0 || !this.#settled) {
-      const [common, own] = [this.#names.singleton, `node.${this.#node}`].map((name) => {
+      for (const name of this.#configurationNames()) {
         const found = configurations.get(name);
         this.#report(`configuration ${name}`, found ? withoutEffect(found) : []);
-        return found?.spec;
-      });
-      this.#tables.settings.set("", settingsOf(common, own, all));
+      }
+      const [common, own, environment] = this.#configurations();
+      this.#tables.settings.set("", settingsOf(common, own, all, environment));
       this.#settled = true;
     }
+  }
+
+  #configurationNames(): string[] {
+    return [this.#names.singleton, `node.${this.#node}`];
+  }
+
+  /** Each overrides those before it. */
+  #configurations(): (DataplaneConfiguration["spec"] | undefined)[] {
+    const stored = this.#configurationNames().map((name) => this.#inputs.configurations.get(name)?.spec);
+    return [...stored, this.#configuration];
   }
 
   #settleAffinity(key: string): void {
@@ -438,9 +518,6 @@ export class Calculation {
     const pool = this.#inputs.pools.get(key);
     const net = pool && toNet(pool.spec.cidr);
     this.#routes.problems(`pool ${key}`, net === undefined ? [] : [{ is: "pool", net }]);
-    const ipip = pool?.spec.ipipMode !== undefined && pool.spec.ipipMode !== "Never";
-    const message = "IPIP is not supported: packets to this pool's pods travel without it";
-    this.#report(`pool ${key}`, pool && ipip ? [problem(pool.kind, pool.metadata, "IPIP_UNSUPPORTED", message)] : []);
   }
 
   /** What is wrong with one object now, in place of what was. */
@@ -456,6 +533,16 @@ export class Calculation {
   }
 }
 
+/** Its network may be gone before its object is. */
+function isEnding({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
+function unknownInterface({ metadata }: KubeObject, nets: readonly Net[]): ModelProblem {
+  const message = `no route of the node leads to ${nets.map(addressOf).join(", ")} by an interface that interfacePrefix of the DataplaneConfiguration names: policy of the pod is not in effect`;
+  return problem("Pod", metadata, "POD_INTERFACE_UNKNOWN", message);
+}
+
 interface Affinity {
   state: string;
   node: string;
@@ -464,13 +551,10 @@ interface Affinity {
   deleted?: boolean;
 }
 
-function isEmpty({ ipSets, settings, released, inSync: _, ...tables }: ModelDelta): boolean {
-  const untouched = (table: TableDelta<unknown>) => table.set.length === 0 && table.remove.length === 0;
-  return (
-    settings === undefined &&
-    released === undefined &&
-    untouched(ipSets) &&
-    ipSets.change.length === 0 &&
-    Object.values(tables).every(untouched)
-  );
+function isEmpty({ settings, released, inSync: _, ...tables }: ModelDelta): boolean {
+  return settings === undefined && released === undefined && Object.values(tables).every(isUntouched);
+}
+
+function isUntouched({ set, change = [], remove }: TableDelta<unknown> & { change?: unknown[] }): boolean {
+  return set.length + change.length + remove.length === 0;
 }

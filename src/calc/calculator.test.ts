@@ -176,13 +176,11 @@ describe("what cannot be put into effect", () => {
         types: ["Ingress"],
         ingress: [{ action: "Allow", protocol: "TCP" }, { action: "Allow", protocol: "TPC" }, { action: "Allow" }],
       }),
-      stored("IPPool", "old", { cidr: "10.0.0.0/16", ipipMode: "Always" }),
     );
     expect([...model.problems.keys()].sort()).toEqual([
       "GlobalNetworkPolicy default.half RULE_UNREADABLE",
       "GlobalNetworkPolicy default.raw DO_NOT_TRACK_UNSUPPORTED",
       "GlobalNetworkPolicy default.typo SELECTOR_UNREADABLE",
-      "IPPool old IPIP_UNSUPPORTED",
     ]);
     expect([...model.policies.keys()]).toEqual(["gnp/default.half"]);
     expect(model.policies.get("gnp/default.half")!.ingress.map(({ action }) => action)).toEqual(["allow", "deny"]);
@@ -203,11 +201,17 @@ describe("routes", () => {
       unallocated: [],
       attributes: secondary.map((facts, index) => ({ handle_id: `h${index}`, secondary: facts })),
     });
-  const pool = (vxlanMode: string) => stored("IPPool", "pods", { cidr: "10.0.0.0/16", vxlanMode, natOutgoing: true });
+  const pool = (vxlanMode: string, ipipMode = "Never") =>
+    stored("IPPool", "pods", { cidr: "10.0.0.0/16", vxlanMode, ipipMode, natOutgoing: true });
   const cluster = [node("here", "172.16.0.1/24"), node("near", "172.16.0.2/24"), node("far", "172.16.9.3/24")];
 
-  function waysOf(mode: string) {
-    const { model } = nodeThatKnows(pool(mode), ...cluster, block("10.0.1.0/26", "near"), block("10.0.2.0/26", "far"));
+  function waysOf(mode: string, ipipMode?: string) {
+    const { model } = nodeThatKnows(
+      pool(mode, ipipMode),
+      ...cluster,
+      block("10.0.1.0/26", "near"),
+      block("10.0.2.0/26", "far"),
+    );
     return ["10.0.1.0/26", "10.0.2.0/26"].map((cidr) => {
       const { encapsulation, nextHop, sameSubnet } = model.routes.get(cidr)!;
       return `${encapsulation} by ${nextHop}${sameSubnet ? ", near" : ""}`;
@@ -218,6 +222,44 @@ describe("routes", () => {
     expect(waysOf("Never")).toEqual(["none by 172.16.0.2, near", "none by 172.16.9.3"]);
     expect(waysOf("Always")).toEqual(["vxlan by 172.16.0.2, near", "vxlan by 172.16.9.3"]);
     expect(waysOf("CrossSubnet")).toEqual(["none by 172.16.0.2, near", "vxlan by 172.16.9.3"]);
+    expect(waysOf("Never", "Always")).toEqual(["ipip by 172.16.0.2, near", "ipip by 172.16.9.3"]);
+    expect(waysOf("Never", "CrossSubnet")).toEqual(["none by 172.16.0.2, near", "ipip by 172.16.9.3"]);
+  });
+
+  it("each pool has its own tunnel, nodes' addresses in it go there too, and a pool may ask for readiness", () => {
+    const tunnelled = block("10.0.1.0/26", "near", [{ node: "near", type: "ipipTunnelAddress" }]);
+    const other = stored("IPPool", "other", { cidr: "10.1.0.0/16", vxlanMode: "Always" });
+    const { model, tell } = nodeThatKnows(
+      pool("Never", "Always"),
+      other,
+      ...cluster,
+      tunnelled,
+      block("10.1.0.0/26", "far"),
+    );
+    const way = (cidr: string) => [model.routes.get(cidr)?.encapsulation, model.routes.get(cidr)?.nextHop];
+    expect([way("10.0.1.0/26"), way("10.0.1.0/32"), way("10.1.0.0/26")]).toEqual([
+      ["ipip", "172.16.0.2"],
+      ["ipip", "172.16.0.2"],
+      ["vxlan", "172.16.9.3"],
+    ]);
+    expect(model.settings.tunnels).toEqual(["ipip", "vxlan"]);
+    tell(pool("Always"));
+    expect([way("10.0.1.0/26"), way("10.0.1.0/32")]).toEqual([
+      ["vxlan", "10.0.1.0"],
+      ["vxlan", null],
+    ]);
+    expect(model.settings.tunnels).toEqual(["vxlan"]);
+    const ready = pool("Never");
+    tell({ ...ready, metadata: { ...ready.metadata, annotations: { "vendor.io/ready-tunnels": "ipip,gre" } } });
+    expect([way("10.0.1.0/26"), model.settings.tunnels]).toEqual([
+      ["none", "172.16.0.2"],
+      ["ipip", "vxlan"],
+    ]);
+  });
+
+  it("an IPv6 pool does not travel in IPIP", () => {
+    const v6 = stored("IPPool", "six", { cidr: "fd00::/64", ipipMode: "Always" });
+    expect(nodeThatKnows(v6).model.settings.tunnels).toEqual([]);
   });
 
   it("own pods are behind their interfaces, the rest of an own block is nowhere", () => {
@@ -280,15 +322,39 @@ describe("settings and host endpoints", () => {
     expect(model.settings.failsafe.inbound).toContainEqual({ protocol: 6, port: 22, net: null });
   });
 
+  it("a Service at an excluded address is not asked there by eBPF, until the prefix is taken away; the API server's always is", () => {
+    const service = (name: string, clusterIP: string) => ({
+      ...{ apiVersion: "v1", kind: "Service", metadata: { name, namespace: "default" } },
+      spec: { clusterIP, externalIPs: ["192.0.2.7"], ports: [{ port: 53 }] },
+    });
+    const excluding = (...bpfExcludeCIDRsFromNAT: string[]) =>
+      stored("DataplaneConfiguration", "default", { bpfExcludeCIDRsFromNAT });
+    const { model, tell } = nodeThatKnows(service("dns", "10.96.0.10"), service("kubernetes", "10.96.0.1"));
+    const asked = () => [...model.services.values()].map((one) => [one.clusterAddress, ...one.externalAddresses]);
+    expect(asked()).toEqual([
+      ["10.96.0.10", "192.0.2.7"],
+      ["10.96.0.1", "192.0.2.7"],
+    ]);
+    tell(excluding("10.96.0.0/16"));
+    expect(asked()).toEqual([
+      [null, "192.0.2.7"],
+      ["10.96.0.1", "192.0.2.7"],
+    ]);
+    tell(excluding("10.96.0.10/32", "192.0.2.7/32"));
+    expect(asked()).toEqual([[null], ["10.96.0.1", "192.0.2.7"]]);
+    tell(excluding());
+    expect(asked()[0]).toEqual(["10.96.0.10", "192.0.2.7"]);
+  });
+
   it("a setting that nobody acts on is told, until it is taken away", () => {
     const { model, tell } = nodeThatKnows(
-      stored("DataplaneConfiguration", "default", { bpfEnabled: true, bpfProfiling: "Enabled", bpfPSNATPorts: "1:9" }),
-      stored("DataplaneConfiguration", "node.elsewhere", { bpfProfiling: "Enabled" }),
+      stored("DataplaneConfiguration", "default", { bpfEnabled: true, floatingIPs: "Enabled", bpfPSNATPorts: "1:9" }),
+      stored("DataplaneConfiguration", "node.elsewhere", { floatingIPs: "Enabled" }),
     );
     expect([...model.problems.values()]).toMatchObject([
       {
         ...{ code: "SETTINGS_WITHOUT_EFFECT", object: { name: "default" } },
-        message: "in this release these settings have no effect: bpfPSNATPorts, bpfProfiling",
+        message: "in this release these settings have no effect: bpfPSNATPorts, floatingIPs",
       },
     ]);
     tell(stored("DataplaneConfiguration", "default", { bpfEnabled: true }));

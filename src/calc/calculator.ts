@@ -16,6 +16,11 @@ export interface Calculator {
   remove(kind: { group: string; kind: string }, ref: ObjectRef): void;
   /** What this node's CNI plugin has made for a pod, `NAMESPACE/NAME`; undefined where it is undone. Beats what the pod's object says. */
   setLocalPod(key: string, record: LocalPod | undefined): void;
+  /**
+   * By address of this node's pods, the interfaces that another CNI plugin connected them by, as the routes of the node say. In place of those
+   * given before.
+   */
+  setPodInterfaces(interfaces: ReadonlyMap<string, string>): void;
   /** Addresses by which this node reaches the API server: never a pod's, never a Service's. In place of those given before. */
   setApiServers(addresses: readonly string[]): void;
   /** Every kind has been listed once. */
@@ -37,6 +42,7 @@ export function createCalculator(node: string, names: Names, options: Calculatio
       if (input) calculation.remove(input, keyOf(ref));
     },
     setLocalPod: (key, record) => calculation.setLocalPod(key, record),
+    setPodInterfaces: (interfaces) => calculation.setPodInterfaces(interfaces),
     setApiServers: (addresses) => calculation.setApiServers(addresses),
     inSync: () => calculation.inSync(),
     takeDelta: () => calculation.takeDelta(),

@@ -1,4 +1,5 @@
 import type {
+  AccountSet,
   ClusterNode,
   DataplaneModel,
   HostEndpoint,
@@ -9,6 +10,7 @@ import type {
   Profile,
   Route,
   ServicePort,
+  SetsDelta,
   Settings,
   TableDelta,
   WorkloadEndpoint,
@@ -22,6 +24,7 @@ export class ModelCopy implements DataplaneModel {
   readonly policies = new Map<string, Policy>();
   readonly profiles = new Map<string, Profile>();
   readonly ipSets = new Map<string, IpSet>();
+  readonly accountSets = new Map<string, AccountSet>();
   readonly routes = new Map<string, Route>();
   readonly nodes = new Map<string, ClusterNode>();
   readonly services = new Map<string, ServicePort>();
@@ -40,20 +43,25 @@ export class ModelCopy implements DataplaneModel {
     applyTable(this.nodes, delta.nodes, ({ name }) => name);
     applyTable(this.services, delta.services, ({ id }) => id);
     applyTable(this.problems, delta.problems, ({ id }) => id);
-    applyTable(this.ipSets, delta.ipSets, ({ id }) => id);
-    for (const { id, add, remove } of delta.ipSets.change) {
-      const set = this.ipSets.get(id);
-      if (!set) continue;
-      const members = new Set(set.members);
-      for (const member of remove) members.delete(member);
-      for (const member of add) members.add(member);
-      // A new value: a cache keyed by the old one must not be found under the new.
-      this.ipSets.set(id, { ...set, members: [...members].sort() });
-    }
+    applySets(this.ipSets, delta.ipSets);
+    if (delta.accountSets) applySets(this.accountSets, delta.accountSets);
   }
 }
 
-function applyTable<T>(table: Map<string, T>, { set, remove }: TableDelta<T>, idOf: (value: T) => string): void {
+export function applySets<T extends IpSet | AccountSet>(table: Map<string, T>, delta: SetsDelta<T>): void {
+  applyTable(table, delta, ({ id }) => id);
+  for (const { id, add, remove } of delta.change) {
+    const set = table.get(id);
+    if (!set) continue;
+    const members = new Set(set.members);
+    for (const member of remove) members.delete(member);
+    for (const member of add) members.add(member);
+    // A new value: a cache keyed by the old one must not be found under the new.
+    table.set(id, { ...set, members: [...members].sort() });
+  }
+}
+
+export function applyTable<T>(table: Map<string, T>, { set, remove }: TableDelta<T>, idOf: (value: T) => string): void {
   for (const id of remove) table.delete(id);
   for (const value of set) table.set(idOf(value), value);
 }

@@ -1,4 +1,5 @@
 import type { Dataplane } from "../api/dataplane.ts";
+import type { Encapsulation, Tunnel } from "../api/protocol/pool-tunnels.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 
 /**
@@ -18,6 +19,8 @@ export interface DataplaneModel {
   policies: ReadonlyMap<string, Policy>;
   profiles: ReadonlyMap<string, Profile>;
   ipSets: ReadonlyMap<string, IpSet>;
+  /** Sets of service accounts, which only sidecars ask for. */
+  accountSets: ReadonlyMap<string, AccountSet>;
   /** By `cidr`; the longest prefix that holds an address is its route. */
   routes: ReadonlyMap<string, Route>;
   /** All nodes of the cluster, by name, this one included. */
@@ -38,7 +41,9 @@ export interface DataplaneModel {
 export interface ModelDelta {
   /** Whether every kind of object has been listed: before, what is absent from the model may only be late, and nothing may be swept. */
   inSync: boolean;
-  ipSets: IpSetsDelta;
+  ipSets: SetsDelta<IpSet>;
+  /** Absent where none changed. */
+  accountSets?: SetsDelta<AccountSet>;
   policies: TableDelta<Policy>;
   profiles: TableDelta<Profile>;
   endpoints: TableDelta<WorkloadEndpoint>;
@@ -63,9 +68,9 @@ export interface TableDelta<T> {
 }
 
 /** Sets can be large, so a change of an existing one is emitted member by member. */
-export interface IpSetsDelta {
+export interface SetsDelta<T> {
   /** Sets that are new. */
-  set: IpSet[];
+  set: T[];
   /** Members come and go; ordered by id, and each list by its text. */
   change: { id: string; add: string[]; remove: string[] }[];
   remove: string[];
@@ -152,7 +157,7 @@ export interface Profile {
  * One rule. All criteria given must hold; a rule without any matches everything. Absent is "not asked": a list is never empty, so an
  * absent list matches everything and an existing set without members matches nothing.
  */
-export interface Rule extends RuleMatch {
+export interface Rule extends RuleMatch, RequestMatch {
   /** `POLICY;DIRECTION;INDEX` or `PROFILE;DIRECTION;INDEX`: stable while the policy is the same, for counters and flow logs. */
   id: string;
   /** `log` writes the packet down and goes on to the next rule: it decides nothing. */
@@ -191,6 +196,22 @@ export interface RuleMatch {
   notIcmp?: IcmpMatch;
 }
 
+/**
+ * What a rule asks of an HTTP request and of the identities the mesh has proved. Only the sidecar of application layer policy asks; for a data plane
+ * the other criteria are the rule, so that connections are allowed on which some request may be.
+ */
+export interface RequestMatch {
+  /** `*` is any. */
+  httpMethods?: string[];
+  httpPaths?: HttpPath[];
+  /** Ids of `accountSets`. Where the mesh has proved the service account of the source, EVERY one must hold it. */
+  srcAccountSets?: string[];
+  dstAccountSets?: string[];
+}
+
+/** Without query and fragment. A prefix is of the text, and not of path segments. */
+export type HttpPath = { exact: string } | { prefix: string };
+
 export type PortRange = [first: number, last: number];
 
 export interface IcmpMatch {
@@ -210,6 +231,16 @@ export interface IpSet {
   meaning: string;
 }
 
+/** Service accounts that selectors of rules mean. */
+export interface AccountSet {
+  /** As of an `IpSet`. */
+  id: string;
+  kind: "account";
+  /** `NAMESPACE/NAME`; ordered, each once. */
+  members: string[];
+  meaning: string;
+}
+
 /** Where packets for a prefix go. */
 export interface Route {
   cidr: Net;
@@ -225,9 +256,10 @@ export interface Route {
   node: string | null;
   /** Host side of the pod's interface; local-workload only. */
   interfaceName: string | null;
-  /** Remote workloads: with `none` the node's address, with `vxlan` its tunnel address. Null where the node's address is not known yet: no route then. */
+  /** Remote workloads: with `none` and `ipip` the node's address, with `vxlan` its tunnel address. Null where the node's address is not known yet: no route then. */
   nextHop: string | null;
-  encapsulation: "none" | "vxlan";
+  /** Of the tunnel address of another node, by which device it is reached. */
+  encapsulation: "none" | Tunnel;
   /** Whether the node is in one subnet with this one, so that it can be sent to directly. */
   sameSubnet: boolean;
   /** Whether packets from this prefix that leave the pools take the node's address. */
@@ -254,7 +286,7 @@ export interface ClusterNode {
   dataplane: Dataplane | null;
 }
 
-/** The node's end of the VXLAN overlay. */
+/** The node's end of the VXLAN overlay; its address inside is that of its IPIP device too. */
 export interface Vtep {
   mac: string;
   /** Inside the overlay: what its agent said, else the tunnel address it took from a pool, else the node's own. */
@@ -298,6 +330,8 @@ export interface ServicePort {
   clusterBackends: ServiceBackend[];
   /** Who may answer where one holds; empty unless one can. Ordered. */
   localBackends: ServiceBackend[];
+  /** A backend of this node is ready; only of Services of which one of the two rules is local. */
+  readyHere?: true;
   /** Whether there is a backend on any node: if the chosen list is empty, a packet is then dropped, else refused. */
   anyBackends: boolean;
 }
@@ -314,19 +348,27 @@ export interface ServiceBackend {
 export interface Settings {
   dataplane: Dataplane;
   ipv6: boolean;
+  /** Tunnels that a pool uses, or that nodes are asked to be ready for, ordered. */
+  tunnels: Tunnel[];
   vxlan: { vni: number; port: number /** 0: find it from the uplink. */; mtuV4: number; mtuV6: number };
   /** Host policy never closes these. */
   failsafe: { inbound: FailsafePort[]; outbound: FailsafePort[] };
   /** A workload to its own node, after the workload's egress allowed it. `return`: the policy of the `*` host endpoint decides, else accept. */
   endpointToHost: "accept" | "drop" | "return";
+  /** What names of pods' interfaces on the host side begin with, ordered; ours is one of them. */
+  podInterfacePrefixes: string[];
   /** Every pool, ordered by prefix: packets from a `natOutgoing` pool to outside of all of them take the node's address. */
-  pools: { cidr: Net; natOutgoing: boolean }[];
+  pools: { cidr: Net; natOutgoing: boolean; encapsulation: Encapsulation }[];
   /** The address they take; null is the one the kernel would choose. */
   natOutgoingAddress: string | null;
+  /** Whether packets to addresses of nodes keep the pod's address, as those to pools do. */
+  natOutgoingSparesNodes: boolean;
   /** How much of a connection table of the node connections that one pod opens may fill. */
   workloadConntrackPercent: number;
   /** The rest as configured for this node: the default's fields, overridden by the node's own. */
   configuration: DataplaneConfiguration["spec"];
+  /** By field of `configuration`, who set it. */
+  sources: Readonly<Record<string, string>>;
 }
 
 export interface FailsafePort {
@@ -359,4 +401,15 @@ export interface Packet {
   /** Where the packet was going before a service was translated; absent: where it goes now. */
   originalDestination?: string;
   originalDestinationPort?: number;
+  /** Only a sidecar has one: without it rules are asked as a data plane asks them. */
+  request?: PacketRequest;
+}
+
+/** What the proxy of a mesh knows of a request in addition to its addresses. */
+export interface PacketRequest {
+  /** Absent where it is no HTTP request. */
+  http?: { method: string; path: string };
+  /** `NAMESPACE/NAME` of the service account the mesh has proved; absent where it has proved none. */
+  sourceAccount?: string;
+  destinationAccount?: string;
 }

@@ -1,6 +1,8 @@
+import { isPodInterface, POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
+import { encapsulationOf, type Tunnel, tunnelsFor } from "../api/protocol/pool-tunnels.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
+import { DATAPLANE_SETTINGS, type Setting } from "../api/resources/dataplane-settings.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
-import { FAILSAFE_PORTS } from "../api/tables/failsafe-ports.ts";
 import { protocolNumber } from "../api/tables/protocols.ts";
 import type { FailsafePort, ModelProblem, Settings } from "./model.ts";
 import { toNet } from "./nets.ts";
@@ -10,77 +12,92 @@ type Configuration = DataplaneConfiguration["spec"];
 
 const TCP = 6;
 
-const VXLAN = { vni: 4096, port: 4789 };
-/** Three pods that open as many connections as they can leave a quarter to all others. */
-const WORKLOAD_CONNTRACK_PERCENT = 25;
+const TABLE: Readonly<Record<string, Setting>> = DATAPLANE_SETTINGS;
 
-/** Fields that agents, or the operator, act on. The others are accepted too, so that clusters can move here with what they have. */
-export const EFFECTIVE: ReadonlySet<string> = new Set<keyof Configuration>([
-  "bpfEnabled",
-  "bpfExternalServiceMode",
-  "bpfDSROptoutCIDRs",
-  "bpfDataIfacePattern",
-  "bpfServiceProxyHealthzPort",
-  "bpfServiceProxyIptablesCleanupEnabled",
-  "cgroupV2Path",
-  "CgroupV2Path",
-  "defaultEndpointToHostAction",
-  "failsafeInboundHostPorts",
-  "failsafeOutboundHostPorts",
-  "healthPort",
-  "ipv6Support",
-  "natOutgoingAddress",
-  "vxlanVNI",
-  "vxlanPort",
-  "vxlanMTU",
-  "vxlanMTUV6",
-  "workloadConntrackPercent",
-]);
-
-/** Values that request the only behaviour there is: not to check reverse paths, to let the kernel track the node's connections, no floating IPs. */
-const AS_IT_IS: Configuration = { bpfEnforceRPF: "Disabled", bpfHostConntrackBypass: false, floatingIPs: "Disabled" };
-
-/** Fields that are set and have no effect: they are reported. */
+/** Stored fields that have no effect, as an older CRD still accepts them, and values that are not possible: they are reported. */
 export function withoutEffect({ kind, metadata, spec }: DataplaneConfiguration): ModelProblem[] {
-  const isIdle = (name: string) => !EFFECTIVE.has(name) && !isAsItIs(name as keyof Configuration, spec);
-  const fields = Object.keys(spec).filter(isIdle);
+  const fields = Object.keys(spec).filter((field) => !(field in TABLE) || fixedOtherwise(field, spec));
   if (fields.length === 0) return [];
   const message = `in this release these settings have no effect: ${fields.sort().join(", ")}`;
   return [problem(kind, metadata, "SETTINGS_WITHOUT_EFFECT", message)];
 }
 
-function isAsItIs(name: keyof Configuration, spec: Configuration): boolean {
-  return AS_IT_IS[name] !== undefined && AS_IT_IS[name] === spec[name];
+function fixedOtherwise(field: string, spec: Configuration): boolean {
+  const fixed = TABLE[field]?.fixed;
+  return fixed !== undefined && spec[field as keyof Configuration] !== fixed.value;
 }
 
-/** The default's fields, each overridden by the node's own. */
+/** What is in force where nothing is set. */
+const DEFAULTS = Object.fromEntries(
+  Object.entries(TABLE).flatMap(([field, row]) => (row.default === undefined ? [] : [[field, row.default]])),
+) as Configuration & { [Field in Defaulted]: NonNullable<Configuration[Field]> };
+
+/** Fields that have one value where nothing is set. */
+type Defaulted =
+  | (
+      | "bpfEnabled"
+      | "ipv6Support"
+      | "natOutgoingExclusions"
+      | "defaultEndpointToHostAction"
+      | "workloadConntrackPercent"
+    )
+  | ("vxlanVNI" | "vxlanPort" | "vxlanMTU" | "vxlanMTUV6" | "failsafeInboundHostPorts" | "failsafeOutboundHostPorts");
+
+/** Each layer overrides those before it. */
+export function effectiveConfiguration(...layers: readonly (Configuration | undefined)[]): Configuration {
+  return Object.assign({}, ...layers) as Configuration;
+}
+
+/** Ours always count. None begins with another: nftables takes no ranges that overlap. */
+export function podInterfacePrefixes(...layers: readonly (Configuration | undefined)[]): string[] {
+  const { interfacePrefix = "" } = effectiveConfiguration(...layers);
+  const all = new Set([POD_INTERFACE_PREFIX, ...interfacePrefix.split(",")].filter(Boolean));
+  const isCovered = (prefix: string) => [...all].some((other) => other !== prefix && isPodInterface(prefix, [other]));
+  return [...all].filter((prefix) => !isCovered(prefix)).sort();
+}
+
+/** The default's fields, each overridden by the node's own, and those by the environment of the node's agent. */
 export function settingsOf(
   common: Configuration | undefined,
   own: Configuration | undefined,
   pools: Iterable<IPPool>,
+  environment: Configuration = {},
 ): Settings {
-  const configuration: Configuration = { ...common, ...own };
+  const configuration = effectiveConfiguration(common, own, environment);
+  const inForce = { ...DEFAULTS, ...configuration };
   return {
-    dataplane: configuration.bpfEnabled ? "BPF" : "Nftables",
-    ipv6: configuration.ipv6Support ?? true,
+    dataplane: inForce.bpfEnabled ? "BPF" : "Nftables",
+    ipv6: inForce.ipv6Support,
+    tunnels: tunnelsOf(pools),
     vxlan: {
-      vni: configuration.vxlanVNI ?? VXLAN.vni,
-      port: configuration.vxlanPort ?? VXLAN.port,
-      mtuV4: configuration.vxlanMTU ?? 0,
-      mtuV6: configuration.vxlanMTUV6 ?? 0,
+      vni: inForce.vxlanVNI,
+      port: inForce.vxlanPort,
+      mtuV4: inForce.vxlanMTU,
+      mtuV6: inForce.vxlanMTUV6,
     },
     failsafe: {
-      inbound: failsafe(configuration.failsafeInboundHostPorts ?? FAILSAFE_PORTS.inbound),
-      outbound: failsafe(configuration.failsafeOutboundHostPorts ?? FAILSAFE_PORTS.outbound),
+      inbound: failsafe(inForce.failsafeInboundHostPorts),
+      outbound: failsafe(inForce.failsafeOutboundHostPorts),
     },
     endpointToHost: ({ Accept: "accept", Drop: "drop", Return: "return" } as const)[
-      configuration.defaultEndpointToHostAction ?? "Accept"
+      inForce.defaultEndpointToHostAction
     ],
+    podInterfacePrefixes: podInterfacePrefixes(configuration),
     pools: poolsOf(pools),
+    natOutgoingSparesNodes: inForce.natOutgoingExclusions === "IPPoolsAndHostIPs",
     natOutgoingAddress: configuration.natOutgoingAddress || null,
-    workloadConntrackPercent: configuration.workloadConntrackPercent ?? WORKLOAD_CONNTRACK_PERCENT,
+    workloadConntrackPercent: inForce.workloadConntrackPercent,
     configuration: sorted(configuration),
+    sources: sorted({
+      ...sourced(common, "DataplaneConfiguration default"),
+      ...sourced(own, "DataplaneConfiguration of the node"),
+      ...sourced(environment, "environment of the agent"),
+    }),
   };
+}
+
+function sourced(configuration: Configuration = {}, source: string): Record<string, string> {
+  return Object.fromEntries(Object.keys(configuration).map((field) => [field, source]));
 }
 
 /** An empty list closes all of them, which may be intended; an absent one means the default. */
@@ -92,10 +109,17 @@ function failsafe(given: readonly { protocol?: string; port: number; net?: strin
   }));
 }
 
+function tunnelsOf(pools: Iterable<IPPool>): Tunnel[] {
+  const used = new Set([...pools].flatMap(tunnelsFor));
+  return [...used].sort();
+}
+
 function poolsOf(pools: Iterable<IPPool>): Settings["pools"] {
   const found = [...pools].flatMap(({ spec }) => {
     const cidr = toNet(spec.cidr);
-    return cidr === undefined ? [] : [{ cidr, natOutgoing: spec.natOutgoing ?? false }];
+    return cidr === undefined
+      ? []
+      : [{ cidr, natOutgoing: spec.natOutgoing ?? false, encapsulation: encapsulationOf(spec) }];
   });
   return found.sort((a, b) => (a.cidr < b.cidr ? -1 : 1));
 }

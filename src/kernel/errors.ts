@@ -2,72 +2,87 @@ import { CodedError, defineErrors } from "../kit/errors.ts";
 
 export const errors = defineErrors({
   KERNEL_NOT_PERMITTED: {
-    args: ["operation", "errno", "detail"],
+    means: "A program of the service lacks a capability for a kernel operation.",
+    example: ["bpf map create", "EPERM", ""],
     say: (operation: string, errno: string, detail: string) => sentence("does not permit", operation, errno, detail),
     fix: () =>
       "run as root, with CAP_BPF, CAP_NET_ADMIN and CAP_SYS_ADMIN; before kernel 5.11 with CAP_SYS_RESOURCE too",
     exitCode: 77,
   },
   KERNEL_NOT_FOUND: {
-    args: ["operation", "errno", "detail"],
+    means: "A kernel operation named an object that does not exist.",
+    example: ["delete route", "ESRCH", ""],
     say: (operation: string, errno: string, detail: string) =>
       sentence("found nothing to work on in", operation, errno, detail),
   },
   KERNEL_EXISTS: {
-    args: ["operation", "errno", "detail"],
+    means: "A kernel operation was to create an object that exists already.",
+    example: ["create link", "EEXIST", ""],
     say: (operation: string, errno: string, detail: string) =>
       sentence("already has what was to be made by", operation, errno, detail),
   },
   KERNEL_NOT_SUPPORTED: {
-    args: ["operation", "errno", "detail"],
+    means: "The running kernel does not have an operation that was asked for.",
+    example: ["bpf link create", "EOPNOTSUPP", ""],
     say: (operation: string, errno: string, detail: string) => sentence("does not know", operation, errno, detail),
     fix: () => "use a kernel that was built with this feature",
   },
   KERNEL_REFUSED: {
-    args: ["operation", "errno", "detail"],
+    means: "The kernel refused an operation.",
+    example: ["add route", "EINVAL", ""],
     say: (operation: string, errno: string, detail: string) => sentence("refused", operation, errno, detail),
   },
   KERNEL_PROGRAM_REFUSED: {
-    args: ["program", "errno", "log"],
+    means: "The kernel's verifier did not accept a BPF program.",
+    example: ["workload", "EACCES", "R1 invalid mem access"],
     say: (program: string, errno: string, log: string) =>
       `the kernel's verifier refused program ${program}: ${errno}${log && `\n${log}`}`,
   },
   KERNEL_BTF_REFUSED: {
-    args: ["errno", "log"],
+    means: "The kernel did not accept the type information of a BPF object.",
+    example: ["EINVAL", ""],
     say: (errno: string, log: string) => `the kernel refused the types of an object: ${errno}${log && `\n${log}`}`,
   },
   KERNEL_MAP_LAYOUT: {
-    args: ["path", "have", "want"],
+    means: "A BPF map that an earlier version pinned has another layout than this version needs.",
+    example: ["/sys/fs/bpf/vendor/conntrack", "hash 16/64", "hash 16/80"],
     say: (path: string, have: string, want: string) => `the map pinned at ${path} is ${have}, and ${want} is needed`,
     fix: (path: string) => `carry its entries over to a new map, or remove ${path}`,
   },
   KERNEL_BROKEN_OBJECT: {
-    args: ["why"],
+    means: "A file is not a BPF object that can be loaded.",
+    example: ["it has no ELF header"],
     say: (why: string) => `this is not a BPF object that can be loaded: ${why}`,
   },
   KERNEL_BROKEN_MESSAGE: {
-    args: ["what"],
+    means: "An answer of the kernel over netlink could not be parsed.",
+    example: ["routes"],
     say: (what: string) => `the kernel sent a message about ${what} that cannot be read`,
   },
   KERNEL_NO_FUNCTION: {
-    args: ["name"],
+    means: "A BPF program calls a kernel function that the running kernel does not offer.",
+    example: ["bpf_ct_lookup"],
     say: (name: string) => `the kernel has no function ${name} that programs may call`,
     fix: () => "use a kernel that was built with this function, or load the program without it",
   },
   KERNEL_BAD_ASSEMBLY: {
-    args: ["why"],
+    means: "A BPF program generated on the node is not valid. This is a bug.",
+    example: ["a jump leaves the program"],
     say: (why: string) => `a program could not be assembled: ${why}`,
   },
   KERNEL_BAD_VALUE: {
-    args: ["what", "value"],
+    means: "A value given to a kernel interface is not of the form that it needs.",
+    example: ["an interface name", "a/b"],
     say: (what: string, value: string) => `"${value}" is not ${what}`,
   },
   KERNEL_NFT_REFUSED: {
-    args: ["text"],
+    means: "The kernel refused a transaction of nftables as a whole. Nothing of it is in effect.",
+    example: ["No such file or directory"],
     say: (text: string) => `nftables refused a transaction: ${text}`,
   },
   KERNEL_NO_LIBRARY: {
-    args: ["name", "why"],
+    means: "A library that is needed for system calls is not on this machine.",
+    example: ["libc.so.6", "not found"],
     say: (name: string, why: string) => `the library ${name} could not be loaded: ${why}`,
     fix: (name: string) => `install the package that brings ${name}`,
   },

@@ -69,10 +69,12 @@ function tiersOf(model: ModelCopy): TierPolicies[] {
 
 /** What is referred to is there, and what is there is referred to. */
 function expectWhole(model: ModelCopy): void {
-  const sets = rulesOf(model).flatMap((rule) =>
-    Object.entries(rule).flatMap(([field, value]) => (/Sets$/.test(field) ? (value as string[]) : [])),
-  );
-  expect([...new Set(sets)].sort()).toEqual([...model.ipSets.keys()].sort());
+  const setsIn = (fields: RegExp) => {
+    const all = rulesOf(model).flatMap((rule) => Object.entries(rule).filter(([field]) => fields.test(field)));
+    return [...new Set(all.flatMap(([, ids]) => ids as string[]))].sort();
+  };
+  expect(setsIn(/(?<!Account)Sets$/)).toEqual([...model.ipSets.keys()].sort());
+  expect(setsIn(/AccountSets$/)).toEqual([...model.accountSets.keys()].sort());
   const policies = tiersOf(model).flatMap((tier) => tier.policies);
   expect([...new Set(policies)].sort()).toEqual([...model.policies.keys()].sort());
   const profiles = [

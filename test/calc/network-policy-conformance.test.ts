@@ -1,26 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
-import { createCalculator } from "../../src/calc/calculator.ts";
+import type { KubeObject } from "../../src/api/object.ts";
+import { type Calculator, createCalculator } from "../../src/calc/calculator.ts";
 import { ModelCopy } from "../../src/calc/model-copy.ts";
-import { evaluate } from "../../src/calc/policy/evaluate.ts";
+import { copyOf } from "../../src/controllers/copies/copy-of.ts";
+import { parseKept } from "../../src/datastore/kept-form.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
-import { NetworkPolicyLab, networkPolicyCases, PROTOCOLS, type Probe } from "./network-policy-lab.ts";
+import { NetworkPolicyLab, networkPolicyCases, verdictOf } from "./network-policy-lab.ts";
 
 const NODE = "node-1";
 const cases = networkPolicyCases();
 
-/** One pod to another on the same node: what leaves the one and reaches the other. */
-function verdictOf(model: ModelCopy, world: NetworkPolicyLab, { from, to, protocol, port }: Probe): boolean {
-  const packet = {
-    ipVersion: 4 as const,
-    protocol: PROTOCOLS[protocol],
-    source: world.addressOf(from),
-    sourcePort: 40_000,
-    destination: world.addressOf(to),
-    destinationPort: port,
-  };
-  const path = { from: { at: "workload", id: from }, to: { at: "workload", id: to } } as const;
-  return evaluate(model, packet, path).action === "allow";
+/** As vendor-kube-controllers write an object, and agents read it. */
+function copied(object: KubeObject): KubeObject {
+  return parseKept({ key: "", value: JSON.stringify(copyOf(object)), revision: 1 });
 }
 
 describe.skipIf(!cases)(`public NetworkPolicy cases${cases ? "" : ` (${NO_CONFORMANCE_DATA})`}`, () => {
@@ -44,6 +37,30 @@ describe.skipIf(!cases)(`public NetworkPolicy cases${cases ? "" : ` (${NO_CONFOR
     }
     expect(wrong.slice(0, 20)).toEqual([]);
     expect(verdicts).toBe(111_036);
+  });
+
+  it("copies of the objects in etcd give the same model, after each step", () => {
+    let steps = 0;
+    for (const { Description, Steps } of cases ?? []) {
+      const [calculator, ofCopies] = [createCalculator(NODE, vendorNames), createCalculator(NODE, vendorNames)];
+      const sink: Pick<Calculator, "set" | "remove"> = {
+        set(object) {
+          calculator.set(object);
+          ofCopies.set(copied(object));
+        },
+        remove(kind, ref) {
+          calculator.remove(kind, ref);
+          ofCopies.remove(kind, ref);
+        },
+      };
+      const world = new NetworkPolicyLab(sink, NODE);
+      for (const { Actions = [] } of Steps) {
+        for (const action of Actions) world.act(action);
+        expect(ofCopies.takeDelta(), Description).toEqual(calculator.takeDelta());
+        steps++;
+      }
+    }
+    expect(steps).toBeGreaterThan(200);
   });
 
   it("SCTP is never let through for being something else: without sight of its ports only rules without ports allow it", () => {

@@ -1,4 +1,6 @@
 import type { KubeObject } from "../../src/api/object.ts";
+import type { ModelCopy } from "../../src/calc/model-copy.ts";
+import { evaluate } from "../../src/calc/policy/evaluate.ts";
 import { conformanceData } from "../support/conformance.ts";
 
 /** The world the public NetworkPolicy cases are played in, as objects; whoever plays them (calculation or real packets) reads the same. */
@@ -30,11 +32,24 @@ export interface Probe {
   allowed: boolean;
 }
 
-export const PROTOCOLS = { TCP: 6, UDP: 17, SCTP: 132 } as const;
+const PROTOCOLS = { TCP: 6, UDP: 17, SCTP: 132 } as const;
 const PORTS = [80, 81];
 
 export function networkPolicyCases(): NetworkPolicyCase[] | undefined {
   return conformanceData<NetworkPolicyCase[]>("network-policy-cases.json");
+}
+
+/** Few cases that have every tag between them; those that have most come first. */
+export function fewWithEveryTag(cases: readonly NetworkPolicyCase[]): NetworkPolicyCase[] {
+  const missing = new Set(cases.flatMap(({ Tags }) => Tags));
+  const picked: NetworkPolicyCase[] = [];
+  while (missing.size > 0) {
+    const adds = ({ Tags }: NetworkPolicyCase) => Tags.filter((tag) => missing.has(tag)).length;
+    const best = cases.reduce((best, one) => (adds(one) > adds(best) ? one : best));
+    for (const tag of best.Tags) missing.delete(tag);
+    picked.push(best);
+  }
+  return picked;
 }
 
 /** What a case tells: an object as it is now, or one that is gone. */
@@ -139,4 +154,18 @@ export class NetworkPolicyLab {
     this.#addresses.push(key);
     return `192.168.242.${this.#addresses.length}`;
   }
+}
+
+/** One pod to another on the same node: what leaves the one and reaches the other. */
+export function verdictOf(model: ModelCopy, world: NetworkPolicyLab, { from, to, protocol, port }: Probe): boolean {
+  const packet = {
+    ipVersion: 4 as const,
+    protocol: PROTOCOLS[protocol],
+    source: world.addressOf(from),
+    sourcePort: 40_000,
+    destination: world.addressOf(to),
+    destinationPort: port,
+  };
+  const path = { from: { at: "workload", id: from }, to: { at: "workload", id: to } } as const;
+  return evaluate(model, packet, path).action === "allow";
 }

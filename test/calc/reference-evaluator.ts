@@ -29,6 +29,17 @@ export function referenceVerdict(
   return from.at === "workload" && to.at === "host" && judge.toHostAction === "Drop" ? "deny" : "allow";
 }
 
+/** What the sidecar of a pod should say to a request that the pod receives. */
+export function referenceRequestVerdict(
+  objects: readonly KubeObject[],
+  world: { node: string; uplink: { name: string; addresses: string[] } },
+  packet: Packet,
+  pod: string,
+): "allow" | "deny" {
+  const ends = { from: { at: "uplink" }, to: { at: "workload", id: pod } } as const;
+  return new Reference(objects, world, packet, ends).workload(pod, "ingress") ? "allow" : "deny";
+}
+
 type Direction = "ingress" | "egress";
 type Decision = "allow" | "deny" | "pass" | undefined;
 type Json = Record<string, unknown>;

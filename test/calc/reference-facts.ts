@@ -83,6 +83,12 @@ export class ReferenceFacts {
     return found ? { ...found.metadata.labels, "vendor.io/name": name } : {};
   }
 
+  accountExists(namespace: string, name: string): boolean {
+    return this.#of("ServiceAccount").some(
+      ({ metadata }) => metadata.namespace === namespace && metadata.name === name,
+    );
+  }
+
   labelsOfAccount(namespace: string, name: string): Labels {
     const found = this.#of("ServiceAccount").find(
       ({ metadata }) => metadata.namespace === namespace && metadata.name === name,

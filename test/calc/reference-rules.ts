@@ -1,3 +1,4 @@
+import type { PacketRequest } from "../../src/calc/model.ts";
 import { matchesLabelSelector, protocolOf, type ReferenceEndpoint, type ReferenceFacts } from "./reference-facts.ts";
 
 type Json = Record<string, unknown>;
@@ -11,6 +12,8 @@ export interface SeenPacket {
   destinationPort: number;
   icmpType?: number;
   icmpCode?: number;
+  /** What a sidecar sees in addition. */
+  request?: PacketRequest;
 }
 
 /** One rule of a v3 policy or profile. */
@@ -30,8 +33,49 @@ export function ruleMatches(
   const destination = { address: packet.destination, port: packet.destinationPort };
   return (
     entityMatches(facts, rule["source"] as Json | undefined, namespace, source, packet.protocol, false) &&
-    entityMatches(facts, rule["destination"] as Json | undefined, namespace, destination, packet.protocol, true)
+    entityMatches(facts, rule["destination"] as Json | undefined, namespace, destination, packet.protocol, true) &&
+    (packet.request === undefined || requestMatches(facts, rule, namespace, packet.request))
   );
+}
+
+/** Only a sidecar asks this. An account that is not proved is not asked for. */
+function requestMatches(
+  facts: ReferenceFacts,
+  rule: Json,
+  namespace: string | undefined,
+  { http, sourceAccount, destinationAccount }: PacketRequest,
+): boolean {
+  const asked = rule["http"] as { methods?: string[]; paths?: { exact?: string; prefix?: string }[] } | undefined;
+  if ((asked?.methods || asked?.paths) && !http) return false;
+  if (asked?.methods && !asked.methods.some((method) => method === "*" || method === http?.method)) return false;
+  if (asked?.paths && !asked.paths.some((path) => pathMatches(path, http?.path ?? ""))) return false;
+  return (
+    accountMatches(facts, rule["source"] as Json | undefined, namespace, sourceAccount) &&
+    accountMatches(facts, rule["destination"] as Json | undefined, namespace, destinationAccount)
+  );
+}
+
+function pathMatches({ exact, prefix }: { exact?: string; prefix?: string }, target: string): boolean {
+  const [path = ""] = target.split("?");
+  const [plain = ""] = path.split("#");
+  if (!plain.startsWith("/")) return false;
+  if (exact !== undefined) return plain === exact;
+  const parts = plain.toLowerCase().replaceAll("%2e", ".").replaceAll("%2f", "/").replaceAll("%5c", "/").split(/[/\\]/);
+  return plain.startsWith(prefix!) && !parts.some((part) => [".", ".."].includes(part.split(";")[0]!));
+}
+
+function accountMatches(
+  facts: ReferenceFacts,
+  entity: Json | undefined,
+  namespace: string | undefined,
+  account: string | undefined,
+): boolean {
+  if (account === undefined || !entity || !selectsEndpoints(entity)) return true;
+  const [within, name] = account.split("/") as [string, string];
+  const { selector, ...ofAccount } = entity;
+  if (selector !== undefined && !selectsEndpoints(ofAccount) && namespace === undefined) return true;
+  const thing = { namespace: within, account: name, labels: {}, nets: [], ports: [] };
+  return facts.accountExists(within, name) && selectsEndpoint(facts, ofAccount, namespace, thing);
 }
 
 /** A rule that names prefixes of one family only is a rule of that family. */

@@ -71,8 +71,9 @@ describe.skipIf(missing)(`tables that are full${missing ? ` (${missing})` : ""}`
     expect(entries / max).toBeGreaterThan(0.95);
     expect(entries).toBeLessThanOrEqual(max);
     const timeout = shortTimeoutNs();
-    await lab.packets.restart({ timeout_tcp_established: Number(timeout) });
-    await lab.serve([WEB], { keepConntrack: true });
+    await lab.packets.restart();
+    const bpfConntrackTimeouts = { tcpEstablished: `${timeout}ns` };
+    await lab.serve([WEB], { keepConntrack: true, configuration: { bpfConntrackTimeouts } });
     // A restarted agent begins a new policy epoch: the first packet each way is checked against policy once more.
     for (const port of busy) expect([asks(port, TCP.ack), answers(port, TCP.ack)].join()).toContain("PASS_POLICY");
     await fill({ flows, like, entries: FLOWS / 2, between: use, age: 2n * timeout });

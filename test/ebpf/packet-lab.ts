@@ -80,6 +80,7 @@ export class PacketLab {
     );
     lab.sizes = { ...lab.sizes, ...has.sizes };
     try {
+      await lab.silence();
       lab.build();
       if (has.overlay) lab.addOverlay();
       await lab.start(configuration);
@@ -235,6 +236,15 @@ export class PacketLab {
     this.kernel.netns.run(this.netns, act);
   }
 
+  /** The kernel of the node announces its groups and addresses whenever it likes: none of that leaves, so only our packets are counted. */
+  private async silence(): Promise<void> {
+    const nft = this.kernel.nft(this.netns);
+    await nft.run(
+      "add table inet silence\nadd chain inet silence output { type filter hook output priority 0; policy drop; }",
+    );
+    nft.close();
+  }
+
   private build(): void {
     const netlink = this.kernel.netlink(this.netns);
     for (const key of ALWAYS) {
@@ -244,7 +254,7 @@ export class PacketLab {
       const { index } = netlink.link(name)!;
       this.links.set(key, index);
     }
-    // Pods' interfaces stay down, and nobody speaks at the other end of the uplink: only our packets are counted.
+    // Pods' interfaces stay down, and nobody speaks at the other end of the uplink.
     this.inside(() => writeFileSync("/proc/sys/net/ipv6/conf/peer-uplink/disable_ipv6", "1"));
     netlink.changeLink(netlink.link("peer-uplink")!.index, { up: true });
     netlink.changeLink(this.ifindex("uplink"), { up: true });

@@ -1,4 +1,5 @@
 import type { Dataplane } from "../../src/api/dataplane.ts";
+import type { DataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import type { ClusterNode, ModelDelta, Route, ServiceBackend, ServicePort } from "../../src/calc/model.ts";
 import { settingsOf } from "../../src/calc/settings.ts";
 import { plainServicePort } from "../../src/calc/testing/service-port.ts";
@@ -17,6 +18,8 @@ export const ANY_CLIENT: PodRules = {
 };
 
 export interface ServiceLabOptions {
+  /** Of the DataplaneConfiguration; some of it the programs take when they start. */
+  configuration?: DataplaneConfiguration["spec"];
   rules?: PodRules;
   peer?: Dataplane;
   direct?: boolean;
@@ -57,7 +60,14 @@ export class ServiceLab {
 
   /** Exactly these services, and nobody who remembers others unless told. */
   async serve(services: readonly ServicePort[], world: ServiceLabOptions = {}): Promise<void> {
-    const { rules = ANY_CLIENT, peer = "BPF", direct = false, neverDirect = [], change = {} } = world;
+    const {
+      rules = ANY_CLIENT,
+      peer = "BPF",
+      direct = false,
+      neverDirect = [],
+      change = {},
+      configuration: more = {},
+    } = world;
     const gone = this.known.filter((id) => !services.some((one) => one.id === id));
     this.known = services.map(({ id }) => id);
     const settings = settingsOf(undefined, undefined, []);
@@ -65,6 +75,7 @@ export class ServiceLab {
     const configuration = {
       ...settings.configuration,
       ...{ bpfExternalServiceMode: mode, bpfDSROptoutCIDRs: neverDirect },
+      ...more,
     };
     const delta = deltaOf({ ...rules, settings: { ...rules.settings, configuration } });
     await this.packets.apply(rules, {

@@ -28,7 +28,11 @@ const SERVICES = [
   servicePort("local", [`*${POD_B.v4}:8080`, `${REMOTE.v4}:8080`], {
     ...{ clusterAddress: "10.96.0.18", externalLocal: true, nodePort: 30087 },
   }),
-  servicePort("not-here", [`${REMOTE.v4}:8080`], { externalLocal: true, nodePort: 30088, port: 81 }),
+  servicePort("not-here", [`${REMOTE.v4}:8080`], {
+    ...{ externalLocal: true, nodePort: 30088, port: 81, externalAddresses: ["203.0.113.30"] },
+  }),
+  servicePort("not-here6", [`[${REMOTE.v6}]:8080`], { family: 6, externalLocal: true, nodePort: 30088, port: 81 }),
+  servicePort("not-here-udp", [`${REMOTE.v4}:8080`], { protocol: UDP, externalLocal: true, nodePort: 30089, port: 81 }),
   servicePort("shared", [`*${POD_B.v4}:8080`], {
     ...{ clusterAddress: "10.96.0.19", externalAddresses: ["203.0.113.10"] },
     ...{ loadBalancerAddresses: ["203.0.113.20"], sourceRanges: ["198.51.100.0/28", "10.65.0.1/32"] },
@@ -260,10 +264,40 @@ const FIRST_PACKETS: Row[] = [
     `redirect PASS_POLICY | tcp 10.65.0.1:1000 > 10.65.9.9:8080`,
   ],
   [
-    "another node may too, and is answered by way of us: the stack takes our address for its own",
+    "another node is outside of this one: so is a pod of it, whether or not it comes as its node",
     "uplink",
     v4({ source: PEER.v4, destination: NODE.v4 }, tcp(1000, 30088)),
-    `next PASS_NO_POLICY | tcp 192.0.2.2:1000 > 10.65.9.9:8080`,
+    `drop DROP_NO_LOCAL_BACKEND | tcp 192.0.2.2:1000 > 192.0.2.1:30088`,
+  ],
+  [
+    "a pod of another node that comes with its own address",
+    "uplink",
+    v4({ source: REMOTE.v4, destination: NODE.v4 }, tcp(1000, 30088)),
+    `drop DROP_NO_LOCAL_BACKEND | tcp 10.65.9.9:1000 > 192.0.2.1:30088`,
+  ],
+  [
+    "another node, UDP",
+    "uplink",
+    v4({ source: PEER.v4, destination: NODE.v4 }, udp(1000, 30089)),
+    `drop DROP_NO_LOCAL_BACKEND | udp 192.0.2.2:1000 > 192.0.2.1:30089`,
+  ],
+  [
+    "another node, IPv6",
+    "uplink",
+    v6({ source: PEER.v6, destination: NODE.v6 }, tcp(1000, 30088)),
+    `drop DROP_NO_LOCAL_BACKEND | tcp [2001:db8::2]:1000 > [2001:db8::1]:30088`,
+  ],
+  [
+    "another node at an external address that was routed here",
+    "uplink",
+    v4({ source: PEER.v4, destination: "203.0.113.30" }, tcp(1000, 81)),
+    `drop DROP_NO_LOCAL_BACKEND | tcp 192.0.2.2:1000 > 203.0.113.30:81`,
+  ],
+  [
+    "another node where this one has a backend",
+    "uplink",
+    v4({ source: PEER.v4, destination: NODE.v4 }, tcp(1000, 30087)),
+    `redirect PASS_POLICY | tcp 192.0.2.2:1000 > 10.65.0.2:8080`,
   ],
   [
     "an external address",

@@ -7,10 +7,12 @@ import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 /** How long nobody answers before a story says so. Emulated machines are slow, and two tries of a handshake must fit. */
 const SILENCE_MS = 2_500;
 const ANSWER_MS = 30_000;
+/** Some hundred packets. */
+const BULK = 200_000;
 
 interface Wish {
   id: number;
-  act: "listen" | "open" | "echo" | "drop";
+  act: "listen" | "open" | "echo" | "bulk" | "drop";
   address?: string;
   port?: number;
   waitMs?: number;
@@ -62,15 +64,21 @@ export class Speaker {
 }
 
 export class Connection {
-  private readonly ask: (act: "echo" | "drop", waitMs: number) => Promise<string | number>;
+  private readonly ask: (act: "echo" | "bulk" | "drop", waitMs: number) => Promise<string | number>;
 
-  constructor(ask: (act: "echo" | "drop", waitMs: number) => Promise<string | number>) {
+  constructor(ask: (act: "echo" | "bulk" | "drop", waitMs: number) => Promise<string | number>) {
     this.ask = ask;
   }
 
   /** What we say must come back. */
   async answers(): Promise<void> {
     const answer = await this.ask("echo", ANSWER_MS);
+    if (answer !== "answered") throw new Error(`a connection that should go on: ${answer}`);
+  }
+
+  /** The same with many packets, as long as they may be. */
+  async answersAtLength(): Promise<void> {
+    const answer = await this.ask("bulk", ANSWER_MS);
     if (answer !== "answered") throw new Error(`a connection that should go on: ${answer}`);
   }
 
@@ -97,7 +105,8 @@ export function speakInside(): void {
 async function fulfil(wish: Wish, connections: Socket[]): Promise<string | number> {
   const { act, address, port = 0, waitMs = 0, connection = -1 } = wish;
   if (act === "listen") return listen(port);
-  if (act === "echo") return echo(connections[connection]!, waitMs);
+  if (act === "echo") return echo(connections[connection]!, waitMs, 5);
+  if (act === "bulk") return echo(connections[connection]!, waitMs, BULK);
   if (act === "drop") {
     connections[connection]!.destroy();
     return "dropped";
@@ -123,10 +132,17 @@ async function listen(port: number): Promise<string> {
   return "listening";
 }
 
-async function echo(socket: Socket, waitMs: number): Promise<string> {
-  socket.write("hello");
-  const outcome = await within(waitMs, once(socket, "data"));
+async function echo(socket: Socket, waitMs: number, bytes: number): Promise<string> {
+  const outcome = await within(waitMs, allBack(socket, bytes));
   return outcome === "happened" ? "answered" : outcome;
+}
+
+async function allBack(socket: Socket, bytes: number): Promise<void> {
+  socket.write(Buffer.alloc(bytes, "hello"));
+  for (let seen = 0; seen < bytes; ) {
+    const [data] = (await once(socket, "data")) as [Buffer];
+    seen += data.length;
+  }
 }
 
 async function within(waitMs: number, event: Promise<unknown>): Promise<"happened" | "silence" | string> {

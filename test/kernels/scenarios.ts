@@ -8,6 +8,7 @@ import { type Kernel, realKernel } from "../../src/kernel/kernel.ts";
 import { PolicyLab } from "../ebpf/policy-lab.ts";
 import { dataplaneLifecycle } from "./dataplane-scenarios.ts";
 import { expectedFeatures } from "./expected-features.ts";
+import { poolsTravelInIpip } from "./ipip-scenario.ts";
 import { Lab, OVERLAY } from "./lab.ts";
 import { servicesAnswer } from "./service-scenarios.ts";
 import { socketsAreConnected } from "./socket-scenarios.ts";
@@ -32,6 +33,10 @@ export const SCENARIOS: Scenario[] = [
   { name: "clients of a service keep their address through the tunnel", run: tunnel },
   { name: "sockets of the node's own processes are connected to backends", run: sockets },
   { name: "the nftables data plane lives", run: nft },
+  {
+    name: "pods of three subnets speak in IPIP, and go on while the pool changes to VXLAN",
+    run: () => poolsTravelInIpip(realKernel()),
+  },
   { name: "a policy of many programs is accepted, and its last rule decides", run: largePolicy },
 ];
 

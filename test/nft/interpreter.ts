@@ -138,7 +138,7 @@ class Run {
         // Packets of the models have no payload.
         return false;
       case "interface":
-        return isNamed((condition.way === "in" ? given.in : given.out) ?? "", condition.name);
+        return condition.names.some((name) => isNamed((condition.way === "in" ? given.in : given.out) ?? "", name));
       case "interfaceAddress":
         return this.members(condition.set).some(
           ([name, net]) => name === `"${given.in}"` && inText(net!, packet.source),

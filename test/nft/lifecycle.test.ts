@@ -178,6 +178,27 @@ describe.skipIf(reason)(`the life of the nftables data plane${reason ? ` (${reas
     expect(to(lab.addressOf("b"))).toMatchObject({ sourceNat: false });
     conntrack.close();
   });
+
+  it("packets from a pool to a node keep the pod's address where nodes are spared", async () => {
+    const status = { addresses: [{ type: "InternalIP", address: lab.addressOf("outside") }] };
+    lab.set({ apiVersion: "v1", kind: "Node", metadata: { name: "there" }, status });
+    lab.setStored("IPPool", "pool", { cidr: "10.9.0.0/24", natOutgoing: true });
+    const sourceNat = async (natOutgoingExclusions: string) => {
+      lab.setStored("DataplaneConfiguration", "default", { natOutgoingExclusions });
+      await lab.settle();
+      const conntrack = lab.kernel.conntrack(lab.node);
+      for (const { original } of await conntrack.list()) conntrack.delete(original);
+      await lab.who("a").reaches(tcp("outside"), true);
+      const found = (await conntrack.list()).find(({ original }) => original.destination === lab.addressOf("outside"));
+      conntrack.close();
+      return found?.sourceNat;
+    };
+    expect(await sourceNat("IPPoolsOnly")).toBe(true);
+    expect(await sourceNat("IPPoolsAndHostIPs")).toBe(false);
+    lab.remove("Node", "there");
+    lab.remove("DataplaneConfiguration", "default");
+    await lab.settle();
+  });
 });
 
 function inNode(lab: Lab, command: string, ...words: string[]): string {

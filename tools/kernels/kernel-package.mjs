@@ -13,6 +13,8 @@ const MODULES = [
   ...[
     "veth",
     "vxlan",
+    "ipip",
+    "bridge",
     "dummy",
     "sch_ingress",
     "cls_bpf",
@@ -39,7 +41,10 @@ const MODULES = [
 export function kernelPackage(name, suites) {
   const folder = join(CACHE, name);
   const notes = join(folder, "kernel.json");
-  if (existsSync(notes)) return JSON.parse(readFileSync(notes, "utf8"));
+  if (existsSync(notes)) {
+    const kept = JSON.parse(readFileSync(notes, "utf8"));
+    if (String(kept.wanted) === String(MODULES)) return kept;
+  }
   const problems = [];
   for (const suite of suites) {
     try {
@@ -73,7 +78,7 @@ function keep(unpacked, folder) {
     writeFileSync(path, bytes);
     return path;
   });
-  return { release: image.replace("vmlinuz-", ""), image: join(folder, "vmlinuz"), modules: kept };
+  return { wanted: MODULES, release: image.replace("vmlinuz-", ""), image: join(folder, "vmlinuz"), modules: kept };
 }
 
 function moduleFiles(root) {

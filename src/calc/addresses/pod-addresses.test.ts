@@ -274,6 +274,7 @@ describe("addresses of pods of other nodes", () => {
 
   it("of another CNI plugin need no pool, and still are never a node's", () => {
     const at = node({ foreignAddresses: true });
+    at.calculator.setPodInterfaces(new Map([["10.0.0.200", "ven1"]]));
     at.tell(...base, pod("far", { node: "there", status: ["192.0.2.7", "172.16.0.2", "169.254.169.254", "fe80::1"] }));
     expect(at.believed().sort()).toEqual(["10.0.0.200/32", "192.0.2.7/32"]);
   });

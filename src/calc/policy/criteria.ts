@@ -1,4 +1,4 @@
-import type { Rule, RuleMatch } from "../model.ts";
+import type { RequestMatch, Rule, RuleMatch } from "../model.ts";
 
 /** What a rule can ask of a packet. */
 export type Criterion = keyof RuleMatch;
@@ -6,7 +6,11 @@ export type Criterion = keyof RuleMatch;
 /** The criteria that an evaluator of rules handles, which must be all: with a new one it does not compile until it does. */
 export type HandledCriteria = Readonly<Record<Criterion, true>>;
 
-const OTHER_FIELDS: ReadonlySet<string> = new Set<Exclude<keyof Rule, Criterion>>(["id", "action"]);
+const OTHER_FIELDS: ReadonlySet<string> = new Set<Exclude<keyof Rule, Criterion>>([
+  ...(["id", "action"] as const),
+  // Asked by sidecars alone, by `matchesRequest`.
+  ...(["httpMethods", "httpPaths", "srcAccountSets", "dstAccountSets"] as const satisfies (keyof RequestMatch)[]),
+]);
 
 /** Rules never change, and are asked about for every connection after a change of policy: each is looked at once. */
 const enforced = new WeakMap<HandledCriteria, WeakSet<Rule>>();

@@ -13,7 +13,7 @@ import type { TranslatedPolicy } from "./translated-policy.ts";
 
 /** An endpoint of this node. */
 export type LocalEndpoint =
-  | { is: "workload"; thing: Workload }
+  | { is: "workload"; thing: Workload; interfaceName: string }
   | { is: "host"; thing: LabeledEndpoint; resource: HostEndpointResource };
 
 interface Tables {
@@ -113,7 +113,7 @@ export class Endpoints {
 
   #settleEndpoint(id: string): void {
     const endpoint = this.#endpoints.get(id);
-    const workload = endpoint?.is === "workload" ? this.#workload(endpoint.thing) : undefined;
+    const workload = endpoint?.is === "workload" ? this.#workload(endpoint.thing, endpoint.interfaceName) : undefined;
     const host = endpoint?.is === "host" ? this.#host(endpoint.thing, endpoint.resource) : undefined;
     const [kind, name] = splitId(id);
     if (kind === "pod") this.#tables.endpoints.set(name, workload);
@@ -127,13 +127,13 @@ export class Endpoints {
     this.#profileUse.set(id, new Set(workload?.ingress.profiles ?? host?.profiles ?? []));
   }
 
-  #workload(thing: Workload): WorkloadEndpoint {
+  #workload(thing: Workload, interfaceName: string): WorkloadEndpoint {
     // preDNAT is a matter of nodes alone.
     const policies = this.#selecting(thing.id).filter(({ preDNAT }) => !preDNAT);
     const profiles = this.#existing(thing.profiles);
     return {
       id: thing.endpoint,
-      interfaceName: thing.interfaceName,
+      interfaceName,
       mac: thing.mac,
       addresses: thing.nets,
       ingress: { tiers: this.#tiersOf(policies, "ingress"), profiles },

@@ -1,7 +1,8 @@
-import type { DataplaneModel, Direction, FailsafePort, Packet, Rule, TierPolicies } from "../model.ts";
+import type { DataplaneModel, Direction, FailsafePort, Packet, PacketRequest, Rule, TierPolicies } from "../model.ts";
 import { NetTable } from "../nets.ts";
 import { enforceable } from "./criteria.ts";
 import type { HookPolicy, HostPart, WorkloadPart } from "./hook-policy.ts";
+import { matchesRequest } from "./match-request.ts";
 import { MATCHED_CRITERIA, matchesRule, type ReadPacket, readPacket } from "./match-rule.ts";
 
 export interface Verdict {
@@ -24,7 +25,7 @@ export function hookVerdict(model: DataplaneModel, hook: HookPolicy, packet: Pac
   const read = readPacket(packet);
   const original = readPacket(packet, true);
   if (!read || !original) return { action: "deny", because: "its addresses cannot be read", hits };
-  const judging: Evaluation = { model, read, original, hits };
+  const judging: Evaluation = { model, read, original, request: packet.request, hits };
   const host = hook.host && hostVerdict(judging, hook.host, role);
   if (host?.action === "deny") return { ...host, hits };
   const own = hook.workload && workloadVerdict(judging, hook.workload);
@@ -35,6 +36,7 @@ interface Evaluation {
   model: DataplaneModel;
   read: ReadPacket;
   original: ReadPacket;
+  request: PacketRequest | undefined;
   hits: string[];
 }
 
@@ -87,13 +89,14 @@ function runProfiles(judging: Evaluation, ids: string[], direction: Direction): 
 }
 
 function firstMatch(
-  { model, hits }: Evaluation,
+  { model, hits, request }: Evaluation,
   rules: Iterable<Rule>,
   packet: ReadPacket,
 ): { id: string; action: "allow" | "deny" | "pass" } | undefined {
   for (const given of rules) {
     const rule = enforceable(given, MATCHED_CRITERIA);
     if (!matchesRule(rule, packet, model.ipSets)) continue;
+    if (request && !matchesRequest(rule, request, model.accountSets)) continue;
     hits.push(rule.id);
     if (rule.action !== "log") return { id: rule.id, action: rule.action };
   }

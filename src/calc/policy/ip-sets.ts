@@ -1,5 +1,5 @@
 import { PORT_PROTOCOLS } from "../../api/tables/protocols.ts";
-import type { IpSetsDelta } from "../model.ts";
+import type { AccountSet, IpSet, SetsDelta } from "../model.ts";
 import { orMake } from "../or-make.ts";
 import { LabelIndex } from "./label-index.ts";
 import type { LabeledEndpoint } from "./labeled-endpoints.ts";
@@ -71,11 +71,13 @@ export class IpSets {
     for (const id of this.#byService.get(service) ?? []) this.#give(id, service, true);
   }
 
-  takeDelta(): IpSetsDelta {
-    const delta: IpSetsDelta = { set: [], change: [], remove: [] };
+  takeDelta(): { ipSets: SetsDelta<IpSet>; accountSets: SetsDelta<AccountSet> } {
+    const ipSets: SetsDelta<IpSet> = { set: [], change: [], remove: [] };
+    const accountSets: SetsDelta<AccountSet> = { set: [], change: [], remove: [] };
     for (const id of [...this.#changed].sort()) {
       const active = this.#active.get(id);
       if (!active) continue;
+      const delta = active.source.of === "account" ? accountSets : ipSets;
       if (active.users > 0) this.#emit(active, delta);
       else {
         this.#deactivate(active);
@@ -83,13 +85,13 @@ export class IpSets {
       }
     }
     this.#changed.clear();
-    return delta;
+    return { ipSets, accountSets };
   }
 
-  #emit(active: ActiveSet, delta: IpSetsDelta): void {
+  #emit(active: ActiveSet, delta: SetsDelta<IpSet> | SetsDelta<AccountSet>): void {
     const { id, kind, meaning } = active.source;
     if (!active.emitted) {
-      delta.set.push({ id, kind, members: [...active.members.keys()].sort(), meaning });
+      (delta.set as (IpSet | AccountSet)[]).push({ id, kind, members: [...active.members.keys()].sort(), meaning });
       active.emitted = { add: new Set(), remove: new Set() };
       return;
     }
@@ -141,6 +143,7 @@ export class IpSets {
     const thing = this.#things.get(giver);
     if (!thing) return [];
     if (source.of === "selector") return thing.nets;
+    if (source.of === "account") return thing.account === undefined ? [] : [thing.account];
     const { protocol, port: name } = source;
     const ports = thing.ports.filter((port) => port.name === name && port.protocol === protocol);
     return ports.flatMap(({ port }) => thing.nets.map((net) => portMember(net, protocol, port)));

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import { podInterfaceName, podMac } from "../../api/protocol/pod-network.ts";
+import { podMac } from "../../api/protocol/pod-network.ts";
 import { DERIVED_LABELS, isDerivedLabel, ORCHESTRATOR } from "../../api/resources/derived-labels.ts";
 import type { HostEndpoint } from "../../api/resources/host-endpoint.ts";
 import type { NetworkSet } from "../../api/resources/network-set.ts";
@@ -19,6 +19,8 @@ export interface LabeledEndpoint {
   labels: Readonly<Record<string, string>>;
   nets: Net[];
   ports: readonly NamedPort[];
+  /** `NAMESPACE/NAME`: it is this service account itself. */
+  account?: string;
 }
 
 export interface NamedPort {
@@ -32,7 +34,6 @@ export interface Workload extends LabeledEndpoint {
   /** `NAMESPACE/POD`, the endpoint's id. */
   endpoint: string;
   node: string;
-  interfaceName: string;
   mac: string | null;
   /** Profiles it has by where it is, in the order they are asked. */
   profiles: string[];
@@ -57,6 +58,8 @@ export interface PodFacts {
   account: KubeObject | undefined;
   nets: Net[];
   mac: string | null;
+  /** Another CNI plugin made its interface: what our annotations say of it is not ours. */
+  foreign: boolean;
 }
 
 /** Not so of pods on the host's network, not placed yet, or finished. */
@@ -67,7 +70,10 @@ export function hasOwnNetwork(pod: KubeObject): boolean {
 }
 
 /** Undefined for pods without a network of their own, or without an address yet. */
-export function workloadOf(pod: KubeObject, { namespace, account, nets, mac }: PodFacts): Workload | undefined {
+export function workloadOf(
+  pod: KubeObject,
+  { namespace, account, nets, mac, foreign }: PodFacts,
+): Workload | undefined {
   const spec = (pod["spec"] ?? {}) as PodSpec;
   if (nets.length === 0 || !spec.nodeName || !hasOwnNetwork(pod)) return undefined;
   const { name, namespace: within = "default", labels } = pod.metadata;
@@ -86,8 +92,7 @@ export function workloadOf(pod: KubeObject, { namespace, account, nets, mac }: P
     ports: portsOf(spec),
     endpoint: `${within}/${name}`,
     node: spec.nodeName,
-    interfaceName: podInterfaceName(within, name),
-    mac: mac ?? podMac(pod) ?? null,
+    mac: mac ?? (foreign ? null : (podMac(pod) ?? null)),
     profiles: [
       profileName({ of: "namespace", namespace: within }),
       profileName({ of: "serviceAccount", namespace: within, name: accountName }),
@@ -97,6 +102,23 @@ export function workloadOf(pod: KubeObject, { namespace, account, nets, mac }: P
 
 export function serviceAccountOf(pod: KubeObject): string {
   return ((pod["spec"] ?? {}) as PodSpec).serviceAccountName || "default";
+}
+
+/** A service account with the labels its pods have of it, so that one selector asks the same of both. */
+export function labeledAccount(account: KubeObject, namespace: KubeObject | undefined): LabeledEndpoint {
+  const { name, namespace: within = "default" } = account.metadata;
+  return {
+    id: `account ${within}/${name}`,
+    labels: {
+      ...handedOn(NAMESPACE_LABEL_PREFIX, namespace),
+      ...handedOn(SERVICE_ACCOUNT_LABEL_PREFIX, account),
+      [DERIVED_LABELS.namespace]: within,
+      [DERIVED_LABELS.serviceAccount]: name,
+    },
+    nets: [],
+    ports: [],
+    account: `${within}/${name}`,
+  };
 }
 
 export function labeledNetworkSet(set: NetworkSet, namespace: KubeObject | undefined): LabeledEndpoint {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { printExpression, type SelectorExpression } from "../../api/schema/selector-expression.ts";
 import { PORT_PROTOCOLS } from "../../api/tables/protocols.ts";
 
-/** What an IP set stands for. Sets of the same meaning have the same id, so all rules that mean it share one. */
+/** What a set stands for. Sets of the same meaning have the same id, so all rules that mean it share one. */
 export type SetSource =
   | { id: string; kind: "net"; meaning: string; of: "selector"; selector: SelectorExpression }
   | {
@@ -14,7 +14,8 @@ export type SetSource =
       protocol: number;
       port: string;
     }
-  | { id: string; kind: "net" | "net-port"; meaning: string; of: "service"; namespace: string; name: string };
+  | { id: string; kind: "net" | "net-port"; meaning: string; of: "service"; namespace: string; name: string }
+  | { id: string; kind: "account"; meaning: string; of: "account"; selector: SelectorExpression };
 
 /** Gathers the sets the rules of one policy use. */
 export class SetCollector {
@@ -37,6 +38,12 @@ export class SetCollector {
   service(namespace: string, name: string, kind: "net" | "net-port"): string {
     const meaning = `service ${namespace}/${name}`;
     return this.#add({ id: setId(kind, meaning), kind, meaning, of: "service", namespace, name });
+  }
+
+  /** Service accounts that the selector matches, asked as it is asked of pods under them. */
+  accounts(selector: SelectorExpression): string {
+    const meaning = printExpression(selector);
+    return this.#add({ id: setId("account", meaning), kind: "account", meaning, of: "account", selector });
   }
 
   #add(source: SetSource): string {

@@ -2,7 +2,7 @@ import { DERIVED_LABELS } from "../../api/resources/derived-labels.ts";
 import type { PolicyRule, RuleEntity } from "../../api/resources/policy-rule.ts";
 import type { SelectorExpression } from "../../api/schema/selector-expression.ts";
 import { PORT_PROTOCOLS, protocolNumber } from "../../api/tables/protocols.ts";
-import type { Direction, Net, PortRange, Rule, RuleMatch } from "../model.ts";
+import type { Direction, HttpPath, Net, PortRange, RequestMatch, Rule, RuleMatch } from "../model.ts";
 import { isV4, toNet } from "../nets.ts";
 import { allOf, EVERYTHING, inNamespace, ofNamespace, ofServiceAccount, oneOf, readSelector } from "./selectors.ts";
 import type { SetCollector } from "./set-source.ts";
@@ -27,7 +27,7 @@ export function translateRules(
   for (const [index, rule] of (rules ?? []).entries()) {
     const id = ruleId(place, index);
     try {
-      translated.push({ id, action: actionOf(rule.action), ...matchOf(rule, place) });
+      translated.push({ id, action: actionOf(rule.action), ...matchOf(rule, place), ...requestMatch(rule, place) });
     } catch (error) {
       if (!(error instanceof Untranslatable)) throw error;
       return { rules: [...translated, { id, action: "deny" }], problems: [error] };
@@ -51,6 +51,7 @@ const RULE_FIELDS: KnownFields<PolicyRule> = {
   ...{ action: true, ipVersion: true, protocol: true, notProtocol: true, icmp: true, notICMP: true },
   ...{ source: true, destination: true, http: true, metadata: true },
 };
+const HTTP_FIELDS: KnownFields<NonNullable<PolicyRule["http"]>> = { methods: true, paths: true };
 const ICMP_FIELDS: KnownFields<NonNullable<PolicyRule["icmp"]>> = { type: true, code: true };
 const ENTITY_FIELDS: KnownFields<RuleEntity> = {
   ...{ nets: true, notNets: true, selector: true, notSelector: true, namespaceSelector: true },
@@ -87,6 +88,35 @@ function matchOf(rule: PolicyRule, place: RulePlace): RuleMatch {
     icmp: rule.icmp && withoutAbsent({ type: rule.icmp.type, code: rule.icmp.code }),
     notIcmp: rule.notICMP && withoutAbsent({ type: rule.notICMP.type, code: rule.notICMP.code }),
   });
+}
+
+/** Only what reaches a pod is asked: the sidecar is that of the pod that receives. */
+function requestMatch({ action, http, source, destination }: PolicyRule, place: RulePlace): RequestMatch {
+  refuseUnknown(http, HTTP_FIELDS);
+  if (place.direction === "egress" || (http && action !== "Allow")) {
+    if (http) throw new Untranslatable("RULE_UNREADABLE", "http is for ingress rules with action Allow");
+    return {};
+  }
+  const { methods = [], paths = [] } = http ?? {};
+  return withoutAbsent({
+    httpMethods: methods.length > 0 ? [...new Set(methods)].sort() : undefined,
+    httpPaths: paths.length > 0 ? paths.map(pathOf) : undefined,
+    srcAccountSets: accountSets(source, place),
+    dstAccountSets: accountSets(destination, place),
+  });
+}
+
+function pathOf(path: { exact?: string; prefix?: string }): HttpPath {
+  refuseUnknown(path, { exact: true, prefix: true });
+  const { exact, prefix } = path;
+  if (exact !== undefined && prefix === undefined) return { exact };
+  if (prefix !== undefined && exact === undefined) return { prefix };
+  throw new Untranslatable("RULE_UNREADABLE", "a path is exactly one of exact and prefix");
+}
+
+function accountSets(entity: RuleEntity | undefined, place: RulePlace): string[] | undefined {
+  const selector = entity && accountsOf(entity, place);
+  return selector && [place.sets.accounts(selector)];
 }
 
 function readProtocol(protocol: string | number | undefined): number | undefined {
@@ -136,18 +166,23 @@ function sideOf(entity: RuleEntity | undefined, which: Which, protocol: number |
  * Whom the entity's selectors mean, in one. A policy of a namespace that says nothing of namespaces means its own; a selector that is
  * there means things that are known, never addresses outside.
  */
-function selectorOf(entity: RuleEntity, { namespace }: RulePlace): SelectorExpression | undefined {
+function selectorOf(entity: RuleEntity, place: RulePlace): SelectorExpression | undefined {
   const own = readSelector(entity.selector);
+  const accounts = accountsOf(entity, place);
+  return own ? allOf(accounts ? [own, accounts] : [own]) : accounts;
+}
+
+/** What of it is asked of their service account and its namespace. */
+function accountsOf(entity: RuleEntity, { namespace }: RulePlace): SelectorExpression | undefined {
   const namespaces = readSelector(entity.namespaceSelector);
-  const accounts = entity.serviceAccounts;
-  const names = accounts?.names ?? [];
-  const accountSelector = readSelector(accounts?.selector);
+  const names = entity.serviceAccounts?.names ?? [];
+  const accountSelector = readSelector(entity.serviceAccounts?.selector);
   const parts: SelectorExpression[] = [];
-  if (own) parts.push(own);
   if (names.length > 0) parts.push(oneOf(DERIVED_LABELS.serviceAccount, names));
   if (accountSelector) parts.push(ofServiceAccount(accountSelector));
   if (namespaces) parts.push(ofNamespace(namespaces));
-  else if (namespace !== undefined && parts.length > 0) parts.push(inNamespace(namespace));
+  else if (namespace !== undefined && (parts.length > 0 || readSelector(entity.selector)))
+    parts.push(inNamespace(namespace));
   return parts.length > 0 ? allOf(parts) : undefined;
 }
 

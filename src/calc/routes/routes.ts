@@ -1,3 +1,4 @@
+import { tunnelOf } from "../../api/protocol/pool-tunnels.ts";
 import type { IPPool } from "../../api/resources/ip-pool.ts";
 import type { IPAMBlock } from "../../api/resources/ipam.ts";
 import { affineNode, allocationsOf } from "../../api/resources/ipam-allocation.ts";
@@ -26,6 +27,8 @@ const RANK: readonly Route["kind"][] = [
 
 export class Routes {
   readonly #node: string;
+  readonly #toNodes: boolean;
+  readonly #bgp: boolean;
   readonly #table: TableDiff<Route>;
   readonly #facts = new Map<string, RouteFact[]>();
   readonly #byNet = new Map<Net, Map<string, RouteFact>>();
@@ -33,8 +36,14 @@ export class Routes {
   #pools = new NetTable<IPPool>();
   #nodes: { get(name: string): ClusterNode | undefined } = new Map();
 
-  constructor(node: string, table: TableDiff<Route>) {
+  /**
+   * `toNodes` false: other nodes are reached without routes of ours, so none has a next hop. `bgp`: those of other subnets that no tunnel leads to
+   * are reached by what BGP learns.
+   */
+  constructor(node: string, table: TableDiff<Route>, { toNodes = true, bgp = false } = {}) {
     this.#node = node;
+    this.#toNodes = toNodes;
+    this.#bgp = bgp;
     this.#table = table;
   }
 
@@ -100,7 +109,9 @@ export class Routes {
         const local = fact.node === this.#node;
         const sameSubnet = !local && this.#sameSubnet(fact.node, isV4(fact.net));
         const kind = local ? "local-host" : "remote-host";
-        return { ...common, kind, node: fact.node, tunnel: fact.tunnel, sameSubnet };
+        const encapsulation = fact.tunnel && !local ? (tunnelOf(pool?.spec)?.tunnel ?? "vxlan") : "none";
+        const nextHop = encapsulation === "ipip" ? (this.#nodes.get(fact.node)?.addressV4 ?? null) : null;
+        return { ...common, kind, node: fact.node, tunnel: fact.tunnel, sameSubnet, encapsulation, nextHop };
       }
       case "pods":
         if (fact.node === this.#node) return { ...common, kind: "blackhole", node: fact.node };
@@ -111,8 +122,11 @@ export class Routes {
   #wayTo(node: string, v4: boolean, pool: IPPool | undefined): Pick<Route, "nextHop" | "encapsulation" | "sameSubnet"> {
     const known = this.#nodes.get(node);
     const sameSubnet = this.#sameSubnet(node, v4);
-    const mode = pool?.spec.vxlanMode ?? "Never";
-    const encapsulation = mode === "Always" || (mode === "CrossSubnet" && !sameSubnet) ? "vxlan" : "none";
+    if (!this.#toNodes) return { nextHop: null, encapsulation: "none", sameSubnet };
+    const used = tunnelOf(pool?.spec);
+    const isDirect = used === undefined || (used.mode === "CrossSubnet" && sameSubnet);
+    const encapsulation = isDirect ? "none" : used.tunnel;
+    if (this.#bgp && encapsulation === "none" && !sameSubnet) return { nextHop: null, encapsulation, sameSubnet };
     const direct = v4 ? known?.addressV4 : known?.addressV6;
     const tunnel = v4 ? known?.vtep.addressV4 : known?.vtep.addressV6;
     return { nextHop: (encapsulation === "vxlan" ? tunnel : direct) ?? null, encapsulation, sameSubnet };

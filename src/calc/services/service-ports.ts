@@ -47,7 +47,7 @@ export function servicePorts(
   service: Service,
   slices: readonly KubeObject[],
   vantage: Vantage,
-  refused: ReadonlySet<string> = new Set(),
+  refused: (address: string) => boolean = () => false,
 ): ServicePort[] {
   const ours = slices.filter(isOurs);
   return clusterAddresses(service).flatMap(({ family, text }) => {
@@ -83,14 +83,14 @@ interface InFamily {
   clusterAddress: string;
   endpoints: ReadonlyMap<string, ServiceEndpoint[]>;
   vantage: Vantage;
-  refused: ReadonlySet<string>;
+  refused: (address: string) => boolean;
 }
 
 function portsOfFamily(service: Service, inFamily: InFamily): ServicePort[] {
   const { family, clusterAddress, endpoints, vantage, refused } = inFamily;
   const { metadata, spec = {} } = service;
   const served = (addresses: readonly string[]) =>
-    unique(ofFamily(addresses, family)).filter((address) => !refused.has(address));
+    unique(ofFamily(addresses, family)).filter((address) => !refused(address));
   const externalAddresses = served(addressesIn(spec.externalIPs));
   const loadBalancerAddresses = served(balancerAddresses(service));
   const health = healthCheck(spec, endpoints);
@@ -101,12 +101,14 @@ function portsOfFamily(service: Service, inFamily: InFamily): ServicePort[] {
     if (number === undefined) return [];
     const external = Boolean(nodePort) || externalAddresses.length > 0 || loadBalancerAddresses.length > 0;
     const policies = { internalLocal, externalLocal: wantsLocal && external, external };
-    const selection = selectEndpoints(endpoints.get(portKey(name, protocol)) ?? [], policies, vantage);
+    const ofPort = endpoints.get(portKey(name, protocol)) ?? [];
+    const selection = selectEndpoints(ofPort, policies, vantage);
+    const readyHere = (internalLocal || policies.externalLocal) && ofPort.some(({ local, ready }) => local && ready);
     return {
       id: `${metadata.namespace ?? "default"}/${metadata.name}:${name}/${protocol.toLowerCase()}/${family}`,
       protocol: number,
       family,
-      clusterAddress,
+      clusterAddress: refused(clusterAddress) ? null : clusterAddress,
       port,
       externalAddresses,
       loadBalancerAddresses,
@@ -118,6 +120,7 @@ function portsOfFamily(service: Service, inFamily: InFamily): ServicePort[] {
       externalLocal: policies.externalLocal,
       clusterBackends: selection.cluster.map(backend),
       localBackends: selection.local.map(backend),
+      ...(readyHere ? { readyHere: true as const } : {}),
       anyBackends: selection.any,
     };
   });

@@ -1,11 +1,14 @@
 import type { KubeObject } from "../../api/object.ts";
+import { parseAddress } from "../../kit/ip.ts";
 import type { ModelProblem, Net, ServicePort } from "../model.ts";
-import { addressOf, toNet } from "../nets.ts";
+import { addressOf, NetTable, toNet, toNets } from "../nets.ts";
 import { orMake } from "../or-make.ts";
 import { problem } from "../policy/untranslatable.ts";
 import type { TableDiff } from "../table-diff.ts";
 import { claimedAddresses, type Service, sctpPorts, servicePorts } from "./service-ports.ts";
 
+/** Without it nothing on the node reaches the API: it is always served. */
+const API_SERVER = "default/kubernetes";
 const ZONE_LABEL = "topology.kubernetes.io/zone";
 
 /** What services are calculated from, in addition to themselves. */
@@ -25,6 +28,7 @@ export class Services {
   readonly #claimsOf = new Map<string, readonly Net[]>();
   readonly #rowsOf = new Map<string, string[]>();
   #zone = "";
+  #excluded: { text: string; nets: NetTable } = { text: "", nets: new NetTable() };
 
   constructor(node: string, table: TableDiff<ServicePort>, parts: ServiceParts) {
     this.#node = node;
@@ -44,6 +48,16 @@ export class Services {
     return true;
   }
 
+  /** Takes the prefixes that are left to the node; whether they are others than before, so that every service is worth another look. */
+  excludes(prefixes: readonly string[]): boolean {
+    const text = prefixes.join();
+    if (text === this.#excluded.text) return false;
+    const nets = new NetTable();
+    for (const net of toNets(prefixes)) nets.add(net, true);
+    this.#excluded = { text, nets };
+    return true;
+  }
+
   /** A service, or one of its slices, changed; undefined where it is gone. Gives what is wrong with it now. */
   set(key: string, service: Service | undefined): ModelProblem[] {
     const vantage = { node: this.#node, zone: this.#zone };
@@ -54,7 +68,12 @@ export class Services {
       return holder === undefined ? [] : [{ address: addressOf(net), holder }];
     });
     const without = new Set(refused.map(({ address }) => address));
-    const rows = service ? servicePorts(service, this.#parts.slicesOf(key), vantage, without) : [];
+    const isExcluded = (text: string) => {
+      const address = this.#excluded.text === "" || key === API_SERVER ? undefined : parseAddress(text);
+      return address !== undefined && this.#excluded.nets.find(address) === true;
+    };
+    const refuses = (address: string) => without.has(address) || isExcluded(address);
+    const rows = service ? servicePorts(service, this.#parts.slicesOf(key), vantage, refuses) : [];
     const ids = new Set(rows.map(({ id }) => id));
     for (const id of this.#rowsOf.get(key) ?? []) if (!ids.has(id)) this.#table.set(id, undefined);
     for (const row of rows) this.#table.set(row.id, row);

@@ -19,6 +19,8 @@ import {
   type Table,
   type TableName,
 } from "../contract.ts";
+import { realSysctls } from "../net/sysctls.ts";
+import { conntrackTimes } from "./conntrack/conntrack-times.ts";
 import { deletePodConntrack, deletePodNfConntrack } from "./conntrack/delete-pod-conntrack.ts";
 import { addressKey, expireConntrack } from "./conntrack/expire-conntrack.ts";
 import { ConntrackMigration, hasConntrack } from "./conntrack/migrate-conntrack.ts";
@@ -122,6 +124,8 @@ class KernelDataplane implements EbpfDataplane {
   private services: EbpfServices | undefined;
   private counted: readonly MapFill[] = [];
   private expiredAt = 0;
+  /** Of conntrack entries, as they were when the programs were loaded. */
+  private times: Partial<typeof CONFIGURATION> = {};
   /** Addresses whose pods are gone and whose conntrack entries may not be. */
   private readonly released = new Set<string>();
 
@@ -303,6 +307,9 @@ class KernelDataplane implements EbpfDataplane {
     const directory = mapDirectory(pinDirectory);
     const before = otherMapDirectories(kernel.bpf, pinDirectory).filter((other) => hasConntrack(kernel.bpf, other));
     kernel.bpf.makePinDirectory(directory);
+    const sysctls = realSysctls(kernel.netns, this.options.netns);
+    const { bpfConntrackTimeouts } = this.model.settings.configuration ?? {};
+    this.times = conntrackTimes(bpfConntrackTimeouts, (name) => sysctls.read(`netfilter/${name}`));
     const programs = Programs.load(kernel.loadObject, this.loadOptions());
     const carries = before.map((other) => new ConntrackMigration(kernel.bpf, other, (name) => programs.map(name)));
     this.state = new State(kernel, programs, carries);
@@ -310,10 +317,11 @@ class KernelDataplane implements EbpfDataplane {
   }
 
   private loadOptions(): LoadOptions {
-    const { pinDirectory, configuration, maxEntries } = this.options;
+    const { pinDirectory, maxEntries } = this.options;
     const variables = {
       ...this.fit.configuration,
-      ...configuration,
+      ...this.times,
+      ...this.options.configuration,
       vxlan_port: this.model.settings.vxlan.port,
       vxlan_vni: this.model.settings.vxlan.vni,
     };
@@ -323,7 +331,11 @@ class KernelDataplane implements EbpfDataplane {
   private async expire({ programs, shares }: State): Promise<MapFill> {
     const before = shares.read();
     const flows = programs.map("flows");
-    const { left, opened } = await expireConntrack(flows, this.options.configuration ?? {}, this.podsByAddress());
+    const { left, opened } = await expireConntrack(
+      flows,
+      { ...this.times, ...this.options.configuration },
+      this.podsByAddress(),
+    );
     shares.recount(opened, before);
     this.expiredAt = performance.now();
     return fillOf(flows, left);

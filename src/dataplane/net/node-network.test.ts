@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { ClusterNode, ModelDelta, Route, WorkloadEndpoint } from "../../calc/model.ts";
 import { ModelCopy } from "../../calc/model-copy.ts";
+import { kernelError } from "../../kernel/errors.ts";
 import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
 import { MAIN_TABLE } from "../../kernel/netlink/netlink-port.ts";
 import { fakeSysctls } from "./fake-sysctls.ts";
@@ -71,6 +72,20 @@ describe("the node's network", () => {
     ).toEqual({ objects: [] });
     expect(ours()).toEqual([]);
     expect(netlink.link(OVERLAY)).toBeUndefined();
+  });
+
+  it("leaves interfaces that another CNI plugin made, and routes to them, to that plugin", () => {
+    const { network, ours, netlink, sysctls } = world();
+    netlink.addVeth({ name: "eni1", peer: { name: "pod" } });
+    netlink.changeLink(netlink.link("eni1")!.index, { up: true });
+    const local = route("10.0.0.5/32", "local-workload", { node: "node-1", interfaceName: "eni1" });
+    const pod = { ...POD, interfaceName: "eni1" };
+    const { objects } = network.apply(
+      delta({ endpoints: { set: [pod], remove: [] }, routes: { set: [local], remove: [] } }),
+    );
+    expect(objects.filter(({ failed }) => failed)).toEqual([]);
+    expect(ours()).toEqual([]);
+    expect([...sysctls.values.keys()].filter((path) => path.includes("eni1"))).toEqual([]);
   });
 
   it("makes the overlay once, tells it where the others are, and leads their pods through it", () => {
@@ -180,6 +195,77 @@ describe("the node's network", () => {
     await network.remove();
     expect(ours()).toEqual([]);
     expect(netlink.link(OVERLAY)).toBeUndefined();
+  });
+
+  describe("with IPIP", () => {
+    const IPIP = "ipip.vendor";
+    const TUNNEL = { node: "node-2", nextHop: "172.16.0.2", encapsulation: "ipip" } as const;
+    const routes = [
+      route("10.0.1.0/26", "remote-workload", TUNNEL),
+      route("10.0.1.1/32", "remote-host", { ...TUNNEL, tunnel: true }),
+    ];
+    const settings = { ...new ModelCopy().settings, tunnels: ["ipip" as const] };
+    const needed = delta({ settings, nodes: { set: NODES, remove: [] }, routes: { set: routes, remove: [] } });
+
+    it("sends to nodes through one device, and both tunnels have the node's address", async () => {
+      const { network, netlink, ours, sysctls } = world();
+      const { objects } = network.apply(needed);
+      expect(objects.filter(({ failed }) => failed)).toEqual([]);
+      const device = netlink.link(IPIP)!;
+      expect(device).toMatchObject({
+        kind: "ipip",
+        mtu: 1480,
+        up: true,
+        ipip: { local: "172.16.0.1", remote: undefined },
+      });
+      expect(netlink.link(OVERLAY)).toBeUndefined();
+      expect(ours()).toEqual(["unicast 10.0.1.0/26 via 172.16.0.2", "unicast 10.0.1.1/32 via 172.16.0.2"]);
+      expect(netlink.routes({ protocol: 80 }).every((one) => one.device === device.index && one.onlink)).toBe(true);
+      expect(sysctls.values.get(`ipv4/conf/${IPIP}/rp_filter`)).toBeUndefined();
+      // Where the node checks reverse paths strictly, the tunnels do not.
+      sysctls.write("ipv4/conf/all/rp_filter", "1");
+      network.resync();
+      expect(sysctls.read(`ipv4/conf/${IPIP}/rp_filter`)).toBe("2");
+
+      network.apply(delta({ settings: { ...settings, tunnels: ["ipip", "vxlan"] } }));
+      const addressesOf = (name: string) =>
+        netlink.addresses().flatMap((one) => (one.device === netlink.link(name)?.index ? [one.address] : []));
+      expect(addressesOf(OVERLAY)).toEqual(expect.arrayContaining(addressesOf(IPIP)));
+      expect(addressesOf(IPIP)).toEqual(["10.0.0.1/32"]);
+      await network.remove();
+      expect([netlink.link(IPIP), netlink.link(OVERLAY), ours()]).toEqual([undefined, undefined, []]);
+    });
+
+    it("has no device where no pool needs it, and with eBPF", async () => {
+      const { network, netlink } = world();
+      network.apply(needed);
+      network.apply(
+        delta({ settings: { ...settings, tunnels: [] }, routes: { set: [], remove: routes.map(({ cidr }) => cidr) } }),
+      );
+      await expect.poll(() => netlink.link(IPIP)).toBeUndefined();
+      network.apply(delta({ settings: { ...settings, dataplane: "BPF" } }));
+      expect(netlink.link(IPIP)).toBeUndefined();
+    });
+
+    it("reports a kernel without it at each route", () => {
+      const { kernel } = world();
+      const netlink = kernel.netlink();
+      const without = {
+        ...kernel,
+        netlink: () => ({
+          ...netlink,
+          addIpip: () => {
+            throw kernelError("adding link", "EOPNOTSUPP");
+          },
+        }),
+      };
+      const network = createNodeNetwork({ kernel: without, overlay: OVERLAY, sysctls: fakeSysctls() });
+      const { objects } = network.apply(needed);
+      expect(objects.map(({ id, failed }) => `${id} ${failed?.code}`)).toEqual([
+        "10.0.1.0/26 NET_IPIP_ABSENT",
+        "10.0.1.1/32 NET_IPIP_ABSENT",
+      ]);
+    });
   });
 
   it("takes the MTU that is set, and finds it otherwise", () => {

@@ -1,3 +1,4 @@
+import { isOurInterface } from "../../api/protocol/pod-network.ts";
 import type { ModelDelta } from "../../calc/model.ts";
 import { ModelCopy } from "../../calc/model-copy.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
@@ -6,11 +7,12 @@ import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { Watch } from "../../kernel/sys.ts";
 import { CodedError } from "../../kit/errors.ts";
 import type { ApplyReport, ObjectOutcome, SweepReport } from "../contract.ts";
-import { desiredRoute, needsOverlay } from "./desired-routes.ts";
+import { desiredRoute, needsIpip, needsOverlay } from "./desired-routes.ts";
 import { errors } from "./errors.ts";
+import { desiredIpip, IPIP, settleIpip } from "./ipip.ts";
 import { desiredOverlay, desiredPeers, type StalePeers, settleOverlay, settlePeers } from "./overlay.ts";
 import { RouteTable } from "./route-table.ts";
-import { nodeSysctls, podSysctls, realSysctls, type Sysctls, settleSysctls } from "./sysctls.ts";
+import { nodeSysctls, podSysctls, realSysctls, type Sysctls, settleSysctls, settleTunnelSysctls } from "./sysctls.ts";
 
 export interface NodeNetworkOptions {
   kernel: Kernel;
@@ -24,7 +26,7 @@ export interface NodeNetworkOptions {
   onChange?: (waiting: readonly ObjectOutcome[]) => void;
 }
 
-/** Routes, the overlay, and what interfaces are set to: the same under both data planes. */
+/** Routes, the tunnels' devices, and what interfaces are set to: the same under both data planes. */
 export interface NodeNetwork {
   /** Nothing is touched before the model is in sync. Routes that wait for an interface are written when it appears. */
   apply(delta: ModelDelta): ApplyReport;
@@ -34,7 +36,7 @@ export interface NodeNetwork {
   /** What is wanted and not there yet, each with the reason. */
   waiting(): ObjectOutcome[];
   close(): void;
-  /** Takes our routes and the overlay device off the node. */
+  /** Takes our routes and the tunnels' devices off the node. */
   remove(): Promise<void>;
 }
 
@@ -114,23 +116,28 @@ class KernelNetwork implements NodeNetwork {
   async remove(): Promise<void> {
     this.watch.close();
     this.routes.removeAll();
-    const link = this.netlink.link(this.overlay);
-    if (link?.kind === "vxlan") await this.netlink.deleteLink(link.index);
+    for (const [name, kind] of [
+      [this.overlay, "vxlan"],
+      [IPIP, "ipip"],
+    ] as const) {
+      const link = this.netlink.link(name);
+      if (link?.kind === kind) await this.netlink.deleteLink(link.index);
+    }
   }
 
   private settle(): void {
     settleSysctls(this.sysctls, nodeSysctls(this.model.settings.ipv6));
-    const overlay = this.settleOverlay();
+    const without = { vxlan: this.settleOverlay(), ipip: this.settleIpip(), none: undefined };
     const links = new Map(this.netlink.links().map((link) => [link.name, link]));
     this.settleInterfaces(links);
     const wanted = [...this.model.routes.values()].map((route) => ({
-      cidr: route.cidr,
-      wanted: desiredRoute(route, links, this.overlay),
+      ...{ cidr: route.cidr, encapsulation: route.encapsulation },
+      wanted: desiredRoute(route, links, { vxlan: this.overlay, ipip: IPIP }),
     }));
     this.routes.wantOnly(wanted.flatMap(({ wanted: one }) => (one && "route" in one ? [one.route] : [])));
     this.failed = this.routes.write();
-    for (const { cidr, wanted: one } of wanted) {
-      if (one && "waits" in one) this.failed.set(cidr, isOverlay(one.waits) ? (overlay ?? one.waits) : one.waits);
+    for (const { cidr, encapsulation, wanted: one } of wanted) {
+      if (one && "waits" in one) this.failed.set(cidr, without[encapsulation] ?? one.waits);
     }
     this.links = links;
   }
@@ -143,18 +150,40 @@ class KernelNetwork implements NodeNetwork {
     try {
       const link = settleOverlay(this.netlink, this.overlay, wanted);
       this.stale = settlePeers(this.netlink, link.index, desiredPeers(this.model, wanted.local));
+      settleTunnelSysctls(this.sysctls, this.overlay);
       return undefined;
     } catch (error) {
-      if (error instanceof CodedError && error.code.startsWith("NET_")) return error;
-      const why = error instanceof Error ? error.message : String(error);
-      return errors.NET_NOT_WRITTEN(`the overlay device ${this.overlay}`, why).from(error);
+      return deviceError(this.overlay, error);
     }
+  }
+
+  private settleIpip(): CodedError | undefined {
+    if (!needsIpip(this.model)) {
+      this.removeIpip();
+      return undefined;
+    }
+    const wanted = desiredIpip(this.model, this.netlink);
+    if (!wanted) return undefined;
+    try {
+      settleIpip(this.netlink, IPIP, wanted);
+      settleTunnelSysctls(this.sysctls, IPIP);
+      return undefined;
+    } catch (error) {
+      return deviceError(IPIP, error);
+    }
+  }
+
+  /** Nothing leads there any more. The kernel takes its time; if it is needed again meanwhile, the event of its end makes another. */
+  private removeIpip(): void {
+    const link = this.netlink.link(IPIP);
+    if (link?.kind !== "ipip") return;
+    this.netlink.deleteLink(link.index).catch((error: unknown) => this.failed.set("*", deviceError(IPIP, error)));
   }
 
   private settleInterfaces(links: ReadonlyMap<string, Link>): void {
     for (const { interfaceName, addresses } of this.model.endpoints.values()) {
       const link = links.get(interfaceName);
-      if (!link || this.links.get(interfaceName)?.index === link.index) continue;
+      if (!link || !isOurInterface(interfaceName) || this.links.get(interfaceName)?.index === link.index) continue;
       const hasHostPorts = this.hasHostPorts(addresses);
       settleSysctls(this.sysctls, podSysctls(interfaceName, { ipv6: this.model.settings.ipv6, hasHostPorts }));
     }
@@ -193,7 +222,7 @@ class KernelNetwork implements NodeNetwork {
     const { name, index, up } = event.link;
     const before = this.links.get(name);
     const same = event.change === "set" && before?.index === index && before.up === up;
-    return !same && (name === this.overlay || this.isPod(name));
+    return !same && (name === this.overlay || name === IPIP || this.isPod(name));
   }
 
   private isPod(name: string): boolean {
@@ -201,6 +230,8 @@ class KernelNetwork implements NodeNetwork {
   }
 }
 
-function isOverlay({ code }: CodedError): boolean {
-  return code === "NET_OVERLAY_ABSENT";
+function deviceError(name: string, error: unknown): CodedError {
+  if (error instanceof CodedError && error.code.startsWith("NET_")) return error;
+  const why = error instanceof Error ? error.message : String(error);
+  return errors.NET_NOT_WRITTEN(`the overlay device ${name}`, why).from(error);
 }

@@ -45,7 +45,8 @@ function underlayOf({ addressV4, addressV6 }: ClusterNode): { address: string; f
   return addressV6 ? { address: addressV6, family: 6 } : undefined;
 }
 
-function foundMtu(netlink: NetlinkPort, address: string, overhead: number): number {
+/** What is left of a packet of the uplink. */
+export function foundMtu(netlink: NetlinkPort, address: string, overhead: number): number {
   const device = netlink.addresses().find((one) => one.address.startsWith(`${address}/`))?.device;
   const mtu = netlink.links().find(({ index }) => index === device)?.mtu ?? 1500;
   return Math.max(mtu - overhead, LEAST_MTU);
@@ -60,16 +61,14 @@ export function settleOverlay(netlink: NetlinkPort, name: string, wanted: Desire
   if (link.mac !== mac) netlink.changeLink(link.index, { mac });
   if (link.mtu !== mtu) netlink.changeLink(link.index, { mtu });
   if (!link.up) netlink.changeLink(link.index, { up: true });
-  const there = new Set(
-    netlink
-      .addresses()
-      .filter(({ device }) => device === link.index)
-      .map(({ address }) => address),
-  );
-  for (const address of wanted.addresses) {
-    if (!there.has(address)) netlink.addAddress({ device: link.index, address });
-  }
+  settleAddresses(netlink, link.index, wanted.addresses);
   return netlink.link(name)!;
+}
+
+export function settleAddresses(netlink: NetlinkPort, device: number, wanted: readonly string[]): void {
+  const found = netlink.addresses().filter((one) => one.device === device);
+  const there = new Set(found.map(({ address }) => address));
+  for (const address of wanted) if (!there.has(address)) netlink.addAddress({ device, address });
 }
 
 function refuseOther({ name, vxlan, kind }: Link, { vni, port, local }: DesiredOverlay): void {

@@ -7,6 +7,8 @@ import { errors } from "./errors.ts";
 
 export class RouteTable {
   private readonly netlink: NetlinkPort;
+  /** Routes of this protocol are ours. */
+  private readonly protocol: number;
   private readonly table = new DeltaTable<Route>(sameRoute);
   /** Destinations of foreign routes, which a write would replace. */
   private foreign = new Set<string>();
@@ -14,8 +16,9 @@ export class RouteTable {
   private readonly known = new Set<string>();
   private synced = false;
 
-  constructor(netlink: NetlinkPort) {
+  constructor(netlink: NetlinkPort, protocol: number = OUR_PROTOCOL) {
     this.netlink = netlink;
+    this.protocol = protocol;
   }
 
   wantOnly(routes: Iterable<Route>): void {
@@ -28,7 +31,7 @@ export class RouteTable {
     const ours: [string, Route][] = [];
     this.foreign = new Set();
     for (const route of this.netlink.routes({ table: MAIN_TABLE })) {
-      if (route.protocol === OUR_PROTOCOL) ours.push([route.destination, route]);
+      if (route.protocol === this.protocol) ours.push([route.destination, route]);
       else if (route.metric === undefined) this.foreign.add(route.destination);
     }
     this.table.found(ours);
@@ -37,7 +40,7 @@ export class RouteTable {
 
   /** Whether a route that went away should not have. */
   misses({ destination, protocol, table }: Route): boolean {
-    return protocol === OUR_PROTOCOL && table === MAIN_TABLE && this.table.wanted().has(destination);
+    return protocol === this.protocol && table === MAIN_TABLE && this.table.wanted().has(destination);
   }
 
   /** Why something could not be written, by destination; it stays to do. */
@@ -78,7 +81,7 @@ export class RouteTable {
   private remove(destinations: readonly string[]): void {
     if (destinations.length === 0) return;
     const unwanted = new Set(destinations);
-    for (const route of this.netlink.routes({ table: MAIN_TABLE, protocol: OUR_PROTOCOL })) {
+    for (const route of this.netlink.routes({ table: MAIN_TABLE, protocol: this.protocol })) {
       if (unwanted.has(route.destination)) this.netlink.deleteRoute(route);
     }
     for (const destination of destinations) {

@@ -69,6 +69,16 @@ export function podSysctls(
   ];
 }
 
+/**
+ * While a pool changes its tunnel, a node answers through the one that it knows to be the pool's, and both are right: reverse paths are not
+ * checked strictly there. The kernel takes the larger value, of all devices or of this one; one that checks nothing stays so.
+ */
+export function settleTunnelSysctls(sysctls: Sysctls, device: string): void {
+  const path = `ipv4/conf/${device}/rp_filter`;
+  const values = [sysctls.read("ipv4/conf/all/rp_filter"), sysctls.read(path)];
+  if (values.includes("1") && !values.includes("2")) sysctls.write(path, "2");
+}
+
 /** Writes only what differs: some settings do something when they are written. */
 export function settleSysctls(sysctls: Sysctls, wanted: readonly (readonly [string, string])[]): void {
   for (const [path, value] of wanted) {

@@ -13,7 +13,7 @@ export interface NodeLinks {
 const USUAL_NAMES = /^(?:(?:en|wl|ww|sl)[a-zA-Z0-9]*|em\d+|p\d+p\d+|eth\d+|bond\d+|team\d+)$/;
 /** Interfaces that lead to pods, containers and virtual machines of this node. `eni` and eleven digits: pods of the AWS CNI plugin. */
 const NOT_UPLINKS =
-  /^(?:lo$|docker\d*|podman\d*|cbr\d*|dummy\d*|virbr|vnet\d|tap|lxcbr|lxdbr|veth|lxc|ven|cali|azv|eni[0-9a-f]{11}$|vxlan|tunl|flannel|cni|br-|weave|kube-ipvs|nodelocaldns|cilium|geneve|wg)/;
+  /^(?:lo$|docker\d*|podman\d*|cbr\d*|dummy\d*|virbr|vnet\d|tap|lxcbr|lxdbr|veth|lxc|ven|cali|azv|eni[0-9a-f]{11}$|vxlan|ipip|tunl|flannel|cni|br-|weave|kube-ipvs|nodelocaldns|cilium|geneve|wg)/;
 const ONE_LINK_OR_MACHINE = ["fe80::/10", "::1/128", "169.254.0.0/16", "127.0.0.0/8"].flatMap(
   (text) => parseCidr(text) ?? [],
 );

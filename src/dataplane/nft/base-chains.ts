@@ -1,6 +1,7 @@
 /** The questions asked of a packet, in the order of `priority` at each hook. All come before 0, where other filters stand. */
-import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
+import { isOurInterface, isPodInterface } from "../../api/protocol/pod-network.ts";
 import type { DataplaneModel, FailsafePort } from "../../calc/model.ts";
+import { IPIP } from "../net/ipip.ts";
 import { hostPortChains, hostPortSource } from "./host-ports.ts";
 import { FAMILIES } from "./model-sets.ts";
 import { familyOf } from "./names.ts";
@@ -12,6 +13,7 @@ import {
   MARK,
   type NftChain,
   type NftRule,
+  type NftSet,
   type PacketDirection,
 } from "./ruleset.ts";
 
@@ -50,6 +52,8 @@ const ROUTER_TALK = [134, 137];
 const PARAMETER_PROBLEM = 4;
 const HOP_BY_HOP = 0;
 const ICMPV6: Condition = { on: "protocol", among: [58] };
+const KNOWN_PODS = "known-pods";
+const IN_IPIP: Condition = { on: "protocol", among: [4] };
 const ESTABLISHED: readonly Condition[] = [{ on: "established" }, { on: "establishedMidstream" }];
 const ITSELF: NftRule = {
   when: [{ on: "interfacePair", set: "pod-itself" }],
@@ -57,17 +61,19 @@ const ITSELF: NftRule = {
   verdict: { is: "accept" },
 };
 
+type Node = Pick<DataplaneModel, "settings">;
+
 export function baseChains(model: DataplaneModel, hosts: HostDispatches): NftChain[] {
   return [
-    podSource(),
-    spoofing(),
+    podSource(model),
+    spoofing(model),
     hopByHop(),
-    loopbackGuard(),
+    loopbackGuard(model),
     denied("prerouting"),
     denied("output"),
     ...overlayGuard(model),
-    fromPod(),
-    toPod(),
+    fromPod(model),
+    toPod(model),
     podToHost(model),
     ...(hosts.preDNAT ? [preDNAT(model, hosts.preDNAT)] : []),
     ...(hosts.input ? [hostInput(model, hosts.input)] : []),
@@ -83,10 +89,10 @@ export function baseChains(model: DataplaneModel, hosts: HostDispatches): NftCha
  * A pod sends from its own addresses. Asked before fragments are reassembled: behind that, a fragment with a forged source would be part of
  * another pod's packet, or the stack would report its timeout to that source.
  */
-function podSource(): NftChain {
+function podSource(node: Node): NftChain {
   const linkLocal: Condition[] = [ICMPV6, { on: "icmp", byte: "type", among: NEIGHBOUR_TALK }];
   return base("pod-source", "prerouting", PRIORITY.beforeDefrag, [
-    accept(notPod("in")),
+    accept(notPod(node, "in")),
     ...FAMILIES.map((family) => accept({ on: "interfaceAddress", family, set: `pod-addresses-${family}` })),
     accept({ on: "address", side: "source", family: 6, among: ["::/128", "fe80::/10"] }, ...linkLocal),
     drop("not an address of the pod"),
@@ -94,18 +100,51 @@ function podSource(): NftChain {
 }
 
 /** A pod is no router. Asked of whole packets: a first fragment need not reach as far as the type. */
-function spoofing(): NftChain {
+function spoofing(node: Node): NftChain {
   const routerTalk: Condition = { on: "icmp", byte: "type", among: ROUTER_TALK };
-  return base("spoofing", "prerouting", PRIORITY.raw, [drop("a pod is no router", pod("in"), ICMPV6, routerTalk)]);
+  return base("spoofing", "prerouting", PRIORITY.raw, [
+    drop("a pod is no router", pod(node, "in"), ICMPV6, routerTalk),
+  ]);
 }
 
 /**
  * Interfaces of pods with host ports let loopback addresses through, for what the node itself sends from 127.0.0.1. So that pods do not reach
  * what listens there, in either data plane.
  */
-export function loopbackGuard(): NftChain {
+export function loopbackGuard(node: Node): NftChain {
   const loopback: Condition = { on: "address", side: "destination", family: 4, among: ["127.0.0.0/8"] };
-  return base("pod-loopback", "prerouting", PRIORITY.raw, [drop("to the node's loopback", pod("in"), loopback)]);
+  return base("pod-loopback", "prerouting", PRIORITY.raw, [drop("to the node's loopback", pod(node, "in"), loopback)]);
+}
+
+/**
+ * With eBPF, programs come to an interface that another CNI plugin made only after it: until the agent knows its pod, and while the agent restarts,
+ * the stack carries nothing from or to it but what the node itself sends. Interfaces of ours are down meanwhile.
+ */
+export function unknownPodGuard({ settings }: Node): NftChain[] {
+  const names = foreignPrefixes(settings).map((prefix) => `${prefix}*`);
+  if (names.length === 0) return [];
+  const rules = (way: PacketDirection, comment: string): NftRule[] => [
+    accept({ on: "interface", way, names, not: true }),
+    accept({ on: "interfaceSet", way, set: KNOWN_PODS }),
+    drop(comment),
+  ];
+  return [
+    base("from-unknown-pod", "prerouting", PRIORITY.raw, rules("in", "from a pod that is not known")),
+    base("to-unknown-pod", "forward", PRIORITY.toPod, rules("out", "to a pod that is not known")),
+  ];
+}
+
+/** The pods that guard lets through. */
+export function knownPods({ endpoints, settings }: DataplaneModel): NftSet[] {
+  const foreign = foreignPrefixes(settings);
+  if (foreign.length === 0) return [];
+  const names = [...endpoints.values()].map(({ interfaceName }) => interfaceName);
+  const elements = new Map(names.filter((name) => isPodInterface(name, foreign)).map((name) => [`"${name}"`, ""]));
+  return [{ name: KNOWN_PODS, kind: "set", type: "ifname", interval: false, elements }];
+}
+
+function foreignPrefixes({ podInterfacePrefixes }: Node["settings"]): string[] {
+  return podInterfacePrefixes.filter((prefix) => !isOurInterface(prefix));
 }
 
 /**
@@ -119,9 +158,9 @@ function hopByHop(): NftChain {
   ]);
 }
 
-function fromPod(): NftChain {
+function fromPod(node: Node): NftChain {
   return base("from-pod", "forward", PRIORITY.fromPod, [
-    accept(notPod("in")),
+    accept(notPod(node, "in")),
     ...established({ set: MARK.allowed }),
     ITSELF,
     dispatch("in", "from-pod"),
@@ -129,9 +168,9 @@ function fromPod(): NftChain {
   ]);
 }
 
-function toPod(): NftChain {
+function toPod(node: Node): NftChain {
   return base("to-pod", "forward", PRIORITY.toPod, [
-    accept(notPod("out")),
+    accept(notPod(node, "out")),
     ...established({ set: MARK.allowed }),
     ITSELF,
     dispatch("out", "to-pod"),
@@ -139,12 +178,14 @@ function toPod(): NftChain {
   ]);
 }
 
-function podToHost({ settings }: DataplaneModel): NftChain {
+function podToHost(node: Node): NftChain {
   return base("pod-to-host", "input", PRIORITY.fromPod, [
-    accept(notPod("in")),
+    accept(notPod(node, "in")),
     ...established(),
     neighbours(),
-    ...(settings.endpointToHost === "drop" ? [drop("pods may not reach their node")] : [dispatch("in", "from-pod")]),
+    ...(node.settings.endpointToHost === "drop"
+      ? [drop("pods may not reach their node")]
+      : [dispatch("in", "from-pod")]),
     drop("from a pod that is not known"),
   ]);
 }
@@ -152,7 +193,7 @@ function podToHost({ settings }: DataplaneModel): NftChain {
 function preDNAT({ settings }: DataplaneModel, host: HostDispatch): NftChain {
   const failsafe = settings.failsafe.inbound.map((port) => failsafeRule(port, "source", { on: "local" }));
   return base("before-translation", "prerouting", PRIORITY.beforeTranslation, [
-    accept({ on: "interface", way: "in", name: "lo" }),
+    accept({ on: "interface", way: "in", names: ["lo"] }),
     ...established(),
     neighbours(),
     ...failsafe,
@@ -160,28 +201,30 @@ function preDNAT({ settings }: DataplaneModel, host: HostDispatch): NftChain {
   ]);
 }
 
-function hostInput({ settings }: DataplaneModel, host: HostDispatch): NftChain {
+function hostInput(node: Node, host: HostDispatch): NftChain {
+  const { settings } = node;
   return base("host-input", "input", PRIORITY.host, [
-    accept({ on: "interface", way: "in", name: "lo" }),
+    accept({ on: "interface", way: "in", names: ["lo"] }),
     ...established(),
     neighbours(...ROUTER_TALK),
     accept({ on: "mark", bits: MARK.beforeTranslation }),
     ...settings.failsafe.inbound.map((port) => failsafeRule(port, "source")),
     ...overlay(settings.vxlan.port, "source"),
-    ...(settings.endpointToHost === "return" ? [] : [accept(pod("in"))]),
+    ...(settings.endpointToHost === "return" ? [] : [accept(pod(node, "in"))]),
     ...hostDispatch("in", host),
   ]);
 }
 
 /** The node always reaches its own pods: the orchestrator asks them for their health. */
-function hostOutput({ settings }: DataplaneModel, host: HostDispatch): NftChain {
+function hostOutput(node: Node, host: HostDispatch): NftChain {
+  const { settings } = node;
   return base("host-output", "output", PRIORITY.host, [
-    accept({ on: "interface", way: "out", name: "lo" }),
+    accept({ on: "interface", way: "out", names: ["lo"] }),
     ...established(),
     neighbours(...ROUTER_TALK),
     ...settings.failsafe.outbound.map((port) => failsafeRule(port, "destination")),
     ...overlay(settings.vxlan.port, "destination"),
-    accept(pod("out")),
+    accept(pod(node, "out")),
     ...hostDispatch("out", host),
   ]);
 }
@@ -198,12 +241,15 @@ function hostForward(way: PacketDirection, host: HostDispatch): NftChain {
 
 /** Also there if nothing is translated: one NAT chain and one `ct state` rule keep NAT registered, also for others' connections. */
 export function natOutgoing(model: DataplaneModel): NftChain {
-  const to = model.settings.natOutgoingAddress;
+  const { natOutgoingAddress: to, natOutgoingSparesNodes: spares } = model.settings;
+  const toNode = (family: IpFamily): Condition[] =>
+    spares ? [{ on: "addressSet", side: "destination", family, set: `nodes-${family}`, not: true }] : [];
   const rules = FAMILIES.map(
     (family): NftRule => ({
       when: [
         { on: "addressSet", side: "source", family, set: `nat-pools-${family}` },
         { on: "addressSet", side: "destination", family, set: `pools-${family}`, not: true },
+        ...toNode(family),
       ],
       verdict: to !== null && familyOf(to) === family ? { is: "snat", to } : { is: "masquerade" },
     }),
@@ -245,12 +291,13 @@ function hostDispatch(by: PacketDirection, { map, others }: HostDispatch): NftRu
   return [dispatch(by, map), ...rest];
 }
 
-function pod(way: PacketDirection): Condition {
-  return { on: "interface", way, name: `${POD_INTERFACE_PREFIX}*` };
+/** Comes from, or goes to, a pod of this node. */
+export function pod({ settings }: Node, way: PacketDirection): Condition & { on: "interface" } {
+  return { on: "interface", way, names: settings.podInterfacePrefixes.map((prefix) => `${prefix}*`) };
 }
 
-function notPod(way: PacketDirection): Condition {
-  return { on: "interface", way, name: `${POD_INTERFACE_PREFIX}*`, not: true };
+function notPod(node: Node, way: PacketDirection): Condition {
+  return { ...pod(node, way), not: true };
 }
 
 function neighbours(...more: number[]): NftRule {
@@ -275,43 +322,63 @@ function addressIn(side: "source" | "destination", net: string): Condition {
  * Only nodes of the cluster send to the overlay's port: what is in the tunnel is believed to be from where it says. After services are
  * translated, since a Service may have a node as backend; before the masquerade, which makes a pod's packet a node's.
  */
-export function overlayGuard({ settings }: DataplaneModel): NftChain[] {
-  const { port, vni } = settings.vxlan;
+export function overlayGuard(node: Node): NftChain[] {
+  const { port, vni } = node.settings.vxlan;
   const toOverlay: Condition[] = [
     { on: "protocol", among: [17] },
     { on: "port", side: "destination", among: [[port, port]] },
   ];
-  const fromPod = drop("to the overlay from a pod", ...toOverlay, pod("in"));
+  const fromPod = drop("to the overlay from a pod", ...toOverlay, pod(node, "in"));
   // Another tunnel of that port is not ours to close.
   const foreign = (where: (family: IpFamily) => Condition) =>
     FAMILIES.map((family) =>
-      drop("to the overlay from no node", ...toOverlay, { on: "vni", is: vni }, where(family), {
-        on: "addressSet",
-        side: "source",
-        family,
-        set: `nodes-${family}`,
-        not: true,
-      }),
+      drop(
+        "to the overlay from no node",
+        ...toOverlay,
+        { on: "vni", is: vni },
+        where(family),
+        nodes("source", family, true),
+      ),
     );
   return [
     base("overlay-input", "input", PRIORITY.overlay, [
       fromPod,
-      ...foreign(() => ({ on: "interface", way: "in", name: "lo", not: true })),
+      ...foreign(() => ({ on: "interface", way: "in", names: ["lo"], not: true })),
+      { when: [IN_IPIP, nodes("source", 4)], mark: { set: MARK.fromNode } },
     ]),
     base("overlay-forward", "forward", PRIORITY.overlay, [
       fromPod,
-      ...foreign((family) => ({ on: "addressSet", side: "destination", family, set: `nodes-${family}` })),
+      ...foreign((family) => nodes("destination", family)),
+      drop("to the overlay from a pod", IN_IPIP, nodes("destination", 4), pod(node, "in")),
+      drop("to the overlay from no node", IN_IPIP, nodes("destination", 4), nodes("source", 4, true)),
     ]),
+    ipipSource(),
   ];
+}
+
+/** What comes out of our IPIP device was marked when it came in, in `overlay-input`; tunnels of others at the same address stay open. */
+function ipipSource(): NftChain {
+  return base("ipip-source", "prerouting", PRIORITY.raw, [
+    drop(
+      "in IPIP from no node",
+      { on: "interface", way: "in", names: [IPIP] },
+      { on: "mark", bits: MARK.fromNode, not: true },
+    ),
+  ]);
 }
 
 /** Nodes carry pods' packets to each other, whatever policy their own interfaces have: what is inside has its own. */
 function overlay(port: number, remote: "source" | "destination"): NftRule[] {
-  return FAMILIES.map((family) =>
+  const inVxlan = FAMILIES.map((family) =>
     accept(
-      { on: "addressSet", side: remote, family, set: `nodes-${family}` },
+      nodes(remote, family),
       { on: "protocol", among: [17] },
       { on: "port", side: "destination", among: [[port, port]] },
     ),
   );
+  return [...inVxlan, accept(nodes(remote, 4), IN_IPIP)];
+}
+
+function nodes(side: "source" | "destination", family: IpFamily, not = false): Condition {
+  return { on: "addressSet", side, family, set: `nodes-${family}`, ...(not ? { not: true as const } : {}) };
 }

@@ -4,6 +4,7 @@ import { ModelCopy } from "../../calc/model-copy.ts";
 import { settingsOf } from "../../calc/settings.ts";
 import type { ConntrackEntry, ConntrackPort } from "../../kernel/conntrack/conntrack-port.ts";
 import { fakeKernel } from "../../kernel/fake/fake-kernel.ts";
+import { pod } from "./base-chains.ts";
 import { ConnectionShares, withConnectionLimit } from "./connection-limit.ts";
 import { ruleText } from "./rule-text.ts";
 
@@ -80,7 +81,9 @@ it("names the pod that has half of the source ports towards one destination", as
 
 it("drops what pods over their share open, and what any pod opens too fast, and asks no packet of an established connection", () => {
   const nothing = { chains: new Map(), sets: new Map() };
-  const { chains, sets } = withConnectionLimit(nothing, { entries: 65_536, flooding: new Set(["ven-loader"]) });
+  const { chains, sets } = withConnectionLimit(nothing, {
+    ...{ entries: 65_536, flooding: new Set(["ven-loader"]), fromPod: pod(new ModelCopy(), "in") },
+  });
   expect([...chains].map(([name, { base }]) => `${name} ${base?.hook} ${base?.priority}`)).toEqual([
     "connection-limit-forward forward -2",
     "connection-limit-input input -4",
@@ -92,5 +95,7 @@ it("drops what pods over their share open, and what any pod opens too fast, and 
   ]);
   expect([...sets.get("flooding-pods")!.elements.keys()]).toEqual(['"ven-loader"']);
   // A kernel that does not say how large its table is.
-  expect(withConnectionLimit(nothing, { entries: undefined, flooding: new Set() })).toEqual(nothing);
+  expect(
+    withConnectionLimit(nothing, { entries: undefined, flooding: new Set(), fromPod: pod(new ModelCopy(), "in") }),
+  ).toEqual(nothing);
 });

@@ -3,11 +3,11 @@
  * for each new one (ADR 0023). So a token bucket for each pod bounds what it opens before the agent has counted, and a set holds the pods that
  * the agent found to have their share.
  */
-import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { DataplaneModel } from "../../calc/model.ts";
 import { addressOf } from "../../calc/nets.ts";
 import type { ConntrackFill, ConntrackPort } from "../../kernel/conntrack/conntrack-port.ts";
 import { LIMITED_FROM, type LimitedWorkload } from "../contract.ts";
+import { pod } from "./base-chains.ts";
 import type { Condition, NftChain, NftRule, NftSet, Ruleset } from "./ruleset.ts";
 
 /** Of one address towards one destination; SNAT leaves out those below 1024. */
@@ -25,17 +25,18 @@ export interface ConnectionLimit {
   entries: number | undefined;
   /** Interfaces of the pods that have them. */
   flooding: ReadonlySet<string>;
+  /** What comes from any pod. */
+  fromPod: Condition;
 }
 
-function connectionLimit({ entries, flooding }: ConnectionLimit): { chains: NftChain[]; sets: NftSet[] } {
+function connectionLimit({ entries, flooding, fromPod }: ConnectionLimit): { chains: NftChain[]; sets: NftSet[] } {
   if (entries === undefined) return { chains: [], sets: [] };
   const burst = Math.min(entries, PORT_LIMIT);
   const perSecond = Math.max(1, Math.floor(entries / SHORTEST_TIMEOUT_SECONDS));
   // The kernel copies the limit into the element of each pod: another limit needs another set.
   const buckets = `new-connections-${perSecond}-${burst}`;
-  const pod: Condition = { on: "interface", way: "in", name: `${POD_INTERFACE_PREFIX}*` };
   const drop = (comment: string, condition: Condition): NftRule => ({
-    ...{ when: [pod, condition], verdict: { is: "drop" }, comment },
+    ...{ when: [fromPod, condition], verdict: { is: "drop" }, comment },
   });
   const rules: NftRule[] = [
     // One question for all packets but the first of a connection: most of what the limit costs is here.
@@ -104,7 +105,8 @@ export class ConnectionShares {
   }
 
   private current(model: DataplaneModel): ConnectionLimit {
-    return { entries: entriesOf(this.conntrack.fill(), model), flooding: interfacesOf(this.found, model) };
+    const flooding = interfacesOf(this.found, model);
+    return { entries: entriesOf(this.conntrack.fill(), model), flooding, fromPod: pod(model, "in") };
   }
 }
 

@@ -5,14 +5,14 @@ import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { NftPort } from "../../kernel/nft/nft-port.ts";
 import type { LimitedWorkload } from "../contract.ts";
 import { readActualRuleset } from "./actual-ruleset.ts";
-import { loopbackGuard, natOutgoing, overlayGuard } from "./base-chains.ts";
+import { knownPods, loopbackGuard, natOutgoing, overlayGuard, unknownPodGuard } from "./base-chains.ts";
 import { ConnectionShares, withConnectionLimit } from "./connection-limit.ts";
 import { nodeSets } from "./desired-ruleset.ts";
 import type { Ruleset } from "./ruleset.ts";
 import { transaction, type Written } from "./transaction.ts";
 
 /**
- * SNAT of packets that leave the pools, and the guards of the overlay port and of the node's loopback at every interface (programs are attached to uplinks only): for the
+ * SNAT of packets that leave the pools, and the guards of the overlay port, of the node's loopback and of interfaces without programs at every interface: for the
  * eBPF data plane, nothing else of nftables. While it exists, the kernel tracks connections and translates them.
  */
 export interface NatTable {
@@ -40,8 +40,9 @@ export function createNatTable({ kernel, table, netns }: { kernel: Kernel; table
   return {
     async apply(delta) {
       model.apply(delta);
-      const nodes = delta.nodes.set.length + delta.nodes.remove.length > 0;
-      if (model.inSync && (delta.settings || nodes || !written)) await write();
+      const isTouched = ({ set, remove }: { set: unknown[]; remove: unknown[] }) => set.length + remove.length > 0;
+      const pods = isTouched(delta.endpoints) && knownPods(model).length > 0;
+      if (model.inSync && (delta.settings || isTouched(delta.nodes) || pods || !written)) await write();
     },
     async checkShares() {
       if (model.inSync && (await shares.check(model))) await write();
@@ -63,10 +64,10 @@ export function createNatTable({ kernel, table, netns }: { kernel: Kernel; table
 }
 
 function wanted(model: ModelCopy): Ruleset {
-  const chains = [natOutgoing(model), loopbackGuard(), ...overlayGuard(model)];
+  const chains = [natOutgoing(model), loopbackGuard(model), ...overlayGuard(model), ...unknownPodGuard(model)];
   return {
     chains: new Map(chains.map((chain) => [chain.name, chain])),
-    sets: new Map(nodeSets(model).map((set) => [set.name, set])),
+    sets: new Map([...nodeSets(model), ...knownPods(model)].map((set) => [set.name, set])),
   };
 }
 

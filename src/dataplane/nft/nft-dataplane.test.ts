@@ -59,6 +59,16 @@ describe("the nftables data plane", () => {
     expect(objects.map(({ kind }) => kind)).toContain("endpoint");
   });
 
+  it("knows pods by the interfaces of another CNI plugin too", async () => {
+    const spec = { interfacePrefix: "eni,enigma,ven" };
+    const kind = vendorNames.kinds.dataplaneConfiguration.kind;
+    const { settle, transactions } = world({ apiVersion: STORED, kind, metadata: { name: "default" }, spec });
+    await settle();
+    const [rules = ""] = transactions();
+    expect(rules).toContain('iifname != { "eni*", "ven*" } accept');
+    expect(rules).not.toContain('"ven*" accept\n');
+  });
+
   it("touches nothing before everything was listed", async () => {
     const kernel = fakeKernel();
     const dataplane = createNftDataplane({ kernel, table: "ours" });

@@ -1,4 +1,4 @@
-import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
+import { isPodInterface } from "../../api/protocol/pod-network.ts";
 import type { ModelDelta, WorkloadEndpoint } from "../../calc/model.ts";
 import { ModelCopy } from "../../calc/model-copy.ts";
 import type { ConntrackPort } from "../../kernel/conntrack/conntrack-port.ts";
@@ -201,7 +201,7 @@ class NftDataplane implements DataplaneDriver {
   }
 
   private wanted(closed: ReadonlySet<string>) {
-    const rules = desiredRuleset(this.model, { hostInterfaces: hostInterfaces(this.netlink), closed });
+    const rules = desiredRuleset(this.model, { hostInterfaces: hostInterfaces(this.netlink, this.model), closed });
     return withConnectionLimit(rules, this.shares.limit(this.model));
   }
 
@@ -234,11 +234,11 @@ function endpointsBefore(model: ModelCopy, { endpoints }: ModelDelta): Map<strin
   return new Map(ids.flatMap((id) => (model.endpoints.has(id) ? [[id, model.endpoints.get(id)!] as const] : [])));
 }
 
-function hostInterfaces(netlink: NetlinkPort): HostInterface[] {
+function hostInterfaces(netlink: NetlinkPort, { settings }: ModelCopy): HostInterface[] {
   const addresses = netlink.addresses();
   return netlink
     .links()
-    .filter(({ name }) => name !== "lo" && !name.startsWith(POD_INTERFACE_PREFIX))
+    .filter(({ name }) => name !== "lo" && !isPodInterface(name, settings.podInterfacePrefixes))
     .map(({ name, index }) => ({
       name,
       addresses: addresses.filter(({ device }) => device === index).map(({ address }) => address),

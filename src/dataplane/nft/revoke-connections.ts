@@ -14,6 +14,7 @@ import { addressOf, isNothing, type Touched } from "./affected-connections.ts";
 import { CONNECTION_MARK } from "./ruleset.ts";
 
 const UDP = 17;
+const IPIP = 4;
 
 /** Whether any connection is left that policy denies: then the next change may be the one that allows it again. */
 export async function revokeConnections(
@@ -53,7 +54,8 @@ function isForbidden(model: DataplaneModel, places: Places, packet: Packet): boo
   const path = { from: places.of(source), to: places.of(destination) };
   if (path.from.at === "host" && path.to.at === "host") return false;
   // Encapsulated traffic between nodes is evaluated by its inner packet.
-  const carried = packet.protocol === UDP && packet.destinationPort === model.settings.vxlan.port;
+  const inVxlan = packet.protocol === UDP && packet.destinationPort === model.settings.vxlan.port;
+  const carried = inVxlan || packet.protocol === IPIP;
   if (carried && [source, destination].every((address) => places.podAt(address) === undefined)) return false;
   return evaluate(model, packet, path).action === "deny";
 }

@@ -89,7 +89,7 @@ function conditionText(condition: Condition): string {
     case "vni":
       return `${VNI} ${hex(condition.is)}`;
     case "interface":
-      return `${INTERFACE[condition.way]} ${not}"${condition.name}"`;
+      return `${INTERFACE[condition.way]} ${not}${listText(condition.names.map((name) => `"${name}"`))}`;
     case "interfaceAddress":
       return `iifname . ${FAMILY[condition.family].nft} saddr @${condition.set}`;
     case "interfacePair":
@@ -103,7 +103,7 @@ function conditionText(condition: Condition): string {
       return `update @${set} { iifname limit rate over ${perSecond}/second burst ${burst} packets }`;
     }
     case "mark":
-      return `meta mark & ${hex(condition.bits)} == ${hex(condition.bits)}`;
+      return `meta mark & ${hex(condition.bits)} ${condition.not ? "!=" : "=="} ${hex(condition.bits)}`;
     case "established":
       return `ct state established,related ct mark & ${hex(CONNECTION_MARK.midstream)} == 0x0`;
     case "establishedMidstream":

@@ -25,8 +25,8 @@ export type Condition =
   | { on: "quotedHeader"; is: number }
   /** The network identifier of VXLAN. Only after a condition that leaves UDP to the port of an overlay. */
   | { on: "vni"; is: number }
-  /** A name that ends in `*` means all that begin so. */
-  | { on: "interface"; way: PacketDirection; name: string; not?: true }
+  /** One of them; a name that ends in `*` means all that begin so. */
+  | { on: "interface"; way: PacketDirection; names: readonly string[]; not?: true }
   /** Comes in by an interface and from an address that are one member. */
   | { on: "interfaceAddress"; family: IpFamily; set: string }
   /** Comes in and goes out by interfaces that are one member. */
@@ -36,7 +36,7 @@ export type Condition =
   | { on: "newConnection"; not?: true }
   /** More than so many of those that this condition is asked about, for each interface they come in by. The set keeps the counts. */
   | { on: "overRate"; set: string; perSecond: number; burst: number }
-  | { on: "mark"; bits: number }
+  | { on: "mark"; bits: number; not?: true }
   /** Part of a connection that was allowed. */
   | { on: "established" }
   /** The same of one met in its middle, in the direction that was asked about. */
@@ -103,9 +103,16 @@ export interface Ruleset {
  * - `allowed`: our policy let it through; a foreign filter may trust it.
  * - `passed`: a rule said pass; lives from the policy's chain to its tier's.
  * - `masquerade`: it leaves with the node's address, so that it is answered by way of the node.
+ * - `fromNode`: came in IPIP, from a node of the cluster. The kernel leaves it to what was inside.
  * - `beforeTranslation`: allowed before services were translated, so the rest of the arriving interface's policy is not asked.
  */
-export const MARK = { allowed: 0x1_0000, passed: 0x2_0000, beforeTranslation: 0x4_0000, masquerade: 0x8_0000 } as const;
+export const MARK = {
+  allowed: 0x1_0000,
+  passed: 0x2_0000,
+  beforeTranslation: 0x4_0000,
+  masquerade: 0x8_0000,
+  fromNode: 0x10_0000,
+} as const;
 
 /**
  * Bits of a connection's mark that are ours. The upper half is the generation of a switchover's drain, see `bpf/lib/nf_conntrack.h`.

@@ -6,7 +6,6 @@
  */
 
 import { createHash } from "node:crypto";
-import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
 import type { DataplaneModel, Net, ServicePort } from "../../calc/model.ts";
 import { MARK as BPF_MARK } from "../../gen/bpf/layout.gen.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
@@ -35,7 +34,6 @@ export interface NatKeepalive {
 const TRUSTED = `meta mark set meta mark or ${MARK.allowed}`;
 /** On packets our programs have translated and the kernel is to give its own address. */
 const TO_MASQUERADE = `meta mark & ${BPF_MARK.MARK_MASK} == ${BPF_MARK.MARK_MASQUERADE}`;
-const PODS = `"${POD_INTERFACE_PREFIX}*"`;
 const PROXY_NOTE = "a-service-proxy-was-here";
 const GATE = "belongs to nobody";
 const UNKNOWN = "meta l4proto tcp tcp flags & (syn | rst) == 0 ct state new,invalid";
@@ -150,6 +148,7 @@ export async function dropUnknownWhile<T>(nft: NftPort, table: string, act: () =
 function gateRules({ settings }: Pick<DataplaneModel, "settings">, ranges: readonly Net[], overlay: string): GateRules {
   const reset = `counter reject with tcp reset comment "${GATE}"`;
   const pools = settings.pools.map(({ cidr }) => cidr);
+  const pods = settings.podInterfacePrefixes.map((prefix) => `"${prefix}*"`).join(", ");
   const to = (nets: readonly Net[]) =>
     (["ip", "ip6"] as const).flatMap((family) => {
       const own = nets.filter((net) => net.includes(":") === (family === "ip6"));
@@ -157,10 +156,10 @@ function gateRules({ settings }: Pick<DataplaneModel, "settings">, ranges: reado
     });
   return {
     forward: [
-      ...to(pools).map((where) => `iifname { ${PODS}, "${overlay}" } ${where} ${UNKNOWN} ${reset}`),
-      ...to(ranges).map((where) => `iifname ${PODS} ${where} ${UNKNOWN} ${reset}`),
+      ...to(pools).map((where) => `iifname { ${pods}, "${overlay}" } ${where} ${UNKNOWN} ${reset}`),
+      ...to(ranges).map((where) => `iifname { ${pods} } ${where} ${UNKNOWN} ${reset}`),
       // While programs evaluate every packet of pods.
-      ...["iifname", "oifname"].map((way) => `${way} ${PODS} ${TRUSTED}`),
+      ...["iifname", "oifname"].map((way) => `${way} { ${pods} } ${TRUSTED}`),
     ],
     output: to(ranges).map((where) => `${where} ${UNKNOWN} ${reset}`),
   };

@@ -24,7 +24,7 @@ export function fakeKernel(options: FakeBpfOptions = {}): FakeKernel {
     mounted: () => [...world.mounts],
     ensure: (type, path) => {
       if (world.mounts.findLast((found) => found.path === path)?.type === type) return false;
-      world.mounts.push({ path, type, root: "/" });
+      world.mounts.push({ path, type, root: "/", propagates: false });
       if (type === "bpf") world.pinDirectories.add(path);
       else world.cgroups.set(path, new Set());
       return true;

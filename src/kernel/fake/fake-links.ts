@@ -6,7 +6,7 @@ import { type FakeNamespace, type FakeState, notify } from "./fake-state.ts";
 
 type LinkPart = Pick<
   NetlinkPort,
-  "links" | "link" | "addVeth" | "addVxlan" | "addBridge" | "changeLink" | "deleteLink"
+  "links" | "link" | "addVeth" | "addVxlan" | "addIpip" | "addBridge" | "changeLink" | "deleteLink"
 >;
 
 /** Who the other end of a veth is: numbers alone do not say in which namespace. */
@@ -22,6 +22,9 @@ export function fakeLinks(world: FakeState, namespace: FakeNamespace): LinkPart 
       if (device !== undefined) existing(namespace, device);
       const vxlan = { vni, port, local, device, learning };
       add(namespace, { name, kind: "vxlan", mac: mac ?? newMac(), mtu, vxlan });
+    },
+    addIpip: ({ name, local, mtu = 1480 }) => {
+      add(namespace, { name, kind: "ipip", mac: undefined, mtu, ipip: { local, remote: undefined } });
     },
     addBridge: (name) => void add(namespace, { name, kind: "bridge", mac: newMac(), mtu: 1500 }),
     changeLink: (index, change) => changeLink(world, namespace, index, change),

@@ -13,6 +13,7 @@ import type {
   RoutingRule,
   TrafficFilter,
 } from "../netlink/netlink-port.ts";
+import type { MountedFileSystem } from "../netns/mounts-port.ts";
 import type { FakeNftTable } from "./fake-nft-state.ts";
 
 export interface FakeNamespace {
@@ -52,9 +53,9 @@ export class FakeState {
   readonly objects = new Map<number, FakeObject>();
   readonly pins = new Map<string, FakeObject>();
   readonly pinDirectories = new Set<string>(["/sys/fs/bpf"]);
-  readonly mounts: { path: string; type: string; root: string }[] = [
-    { path: "/sys/fs/bpf", type: "bpf", root: "/" },
-    { path: "/sys/fs/cgroup", type: "cgroup2", root: "/" },
+  readonly mounts: MountedFileSystem[] = [
+    { path: "/sys/fs/bpf", type: "bpf", root: "/", propagates: true },
+    { path: "/sys/fs/cgroup", type: "cgroup2", root: "/", propagates: true },
   ];
   readonly cgroups = new Map<string, Set<number>>([["/sys/fs/cgroup", new Set()]]);
   private readonly numbers = new WeakMap<object, bigint>();

@@ -19,7 +19,16 @@ import {
   u16be,
   u32,
 } from "./netlink-message.ts";
-import type { Link, LinkChange, NetlinkPort, VethSpec, VxlanSettings, VxlanSpec } from "./netlink-port.ts";
+import type {
+  IpipSettings,
+  IpipSpec,
+  Link,
+  LinkChange,
+  NetlinkPort,
+  VethSpec,
+  VxlanSettings,
+  VxlanSpec,
+} from "./netlink-port.ts";
 
 export const LINK_MESSAGE = { set: 16, remove: 17, get: 18 } as const;
 
@@ -27,6 +36,7 @@ const ATTR = { mac: 1, name: 3, mtu: 4, link: 5, master: 10, info: 18, netnsFd: 
 const INFO = { kind: 1, data: 2 } as const;
 const VETH_PEER = 1;
 const VXLAN = { vni: 1, device: 3, local: 4, learning: 7, port: 15, local6: 17 } as const;
+const IPIP = { local: 2, remote: 3 } as const;
 /** Inside the settings of IPv6: how link-local addresses are made. */
 const INET6_ADDRESS_MODE = 8;
 const ADDRESS_MODES = { eui64: 0, none: 1 } as const;
@@ -35,7 +45,7 @@ const UP = 1;
 
 type LinkPart = Pick<
   NetlinkPort,
-  "links" | "link" | "addVeth" | "addVxlan" | "addBridge" | "changeLink" | "deleteLink"
+  "links" | "link" | "addVeth" | "addVxlan" | "addIpip" | "addBridge" | "changeLink" | "deleteLink"
 >;
 
 /** `another` opens one more socket in the same namespace: what is done on another thread must not share one with us. */
@@ -54,6 +64,7 @@ export function linksOn(socket: NetlinkSocket, another: () => NetlinkSocket): Li
     link: (name) => findLink(socket, name),
     addVeth: (spec) => add(spec.name, ...common(spec), vethInfo(spec)),
     addVxlan: (spec) => add(spec.name, ...common(spec), vxlanInfo(spec)),
+    addIpip: (spec) => add(spec.name, ...common(spec), ipipInfo(spec)),
     addBridge: (name) => add(name, nested(ATTR.info, text(INFO.kind, "bridge"))),
     changeLink: (index, change) => {
       const flags = change.up === undefined ? 0 : UP;
@@ -116,6 +127,11 @@ function vxlanInfo(spec: VxlanSpec): Buffer {
   return nested(ATTR.info, text(INFO.kind, "vxlan"), nested(INFO.data, ...data));
 }
 
+function ipipInfo({ local }: IpipSpec): Buffer {
+  const data = nested(INFO.data, attribute(IPIP.local, addressBytes(local).bytes));
+  return nested(ATTR.info, text(INFO.kind, "ipip"), data);
+}
+
 function changes(change: LinkChange): Buffer[] {
   const made = common(change);
   if (change.name !== undefined) made.push(text(ATTR.name, change.name));
@@ -143,6 +159,7 @@ export const readLink = reader("a link", ({ body }: NetlinkMessage): Link => {
     peer: attributes.get(ATTR.link)?.readUInt32LE(0),
     master: attributes.get(ATTR.master)?.readUInt32LE(0),
     vxlan: kind === "vxlan" && data ? readVxlan(readAttributes(data)) : undefined,
+    ...(kind === "ipip" && data ? { ipip: readIpip(readAttributes(data)) } : {}),
   };
 });
 
@@ -155,4 +172,13 @@ function readVxlan(data: Attributes): VxlanSettings {
     device: data.get(VXLAN.device)?.readUInt32LE(0) || undefined,
     learning: (data.get(VXLAN.learning)?.readUInt8(0) ?? 0) !== 0,
   };
+}
+
+/** The kernel says `any` as zeros. */
+function readIpip(data: Attributes): IpipSettings {
+  const read = (at: number) => {
+    const bytes = data.get(at);
+    return bytes?.some((byte) => byte !== 0) ? addressText(bytes) : undefined;
+  };
+  return { local: read(IPIP.local), remote: read(IPIP.remote) };
 }

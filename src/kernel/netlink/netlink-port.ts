@@ -6,7 +6,7 @@ import type { Watch } from "../sys.ts";
 export interface Link {
   readonly index: number;
   readonly name: string;
-  /** `veth`, `vxlan`, `bridge`; undefined for hardware and loopback. */
+  /** `veth`, `vxlan`, `ipip`, `bridge`; undefined for hardware and loopback. */
   readonly kind: string | undefined;
   readonly mac: string | undefined;
   readonly mtu: number;
@@ -16,6 +16,14 @@ export interface Link {
   /** The bridge it is a port of. */
   readonly master: number | undefined;
   readonly vxlan: VxlanSettings | undefined;
+  readonly ipip?: IpipSettings | undefined;
+}
+
+export interface IpipSettings {
+  /** The address packets are sent from, and the only one that is received at. */
+  readonly local: string | undefined;
+  /** The one other end; undefined: the gateway of each route. */
+  readonly remote: string | undefined;
 }
 
 export interface VxlanSettings {
@@ -42,6 +50,13 @@ export interface VxlanSpec {
   readonly device?: number;
   readonly learning?: boolean;
   readonly mac?: string;
+  readonly mtu?: number;
+}
+
+/** Without another end: where a packet goes is the gateway of its route. */
+export interface IpipSpec {
+  readonly name: string;
+  readonly local: string;
   readonly mtu?: number;
 }
 
@@ -156,6 +171,8 @@ export interface NetlinkPort {
   link(name: string): Link | undefined;
   addVeth(spec: VethSpec): void;
   addVxlan(spec: VxlanSpec): void;
+  /** EOPNOTSUPP from a kernel without IPIP. */
+  addIpip(spec: IpipSpec): void;
   addBridge(name: string): void;
   changeLink(index: number, change: LinkChange): void;
   /** Takes the kernel tens of milliseconds: off the event loop. */

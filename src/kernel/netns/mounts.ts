@@ -26,17 +26,19 @@ export function realMounts(): MountsPort {
   };
 }
 
-/** Lines of mountinfo: numbers, the mounted root, the path, options, a dash, the type. Spaces in paths are written as octal numbers. */
+/** Lines of mountinfo: numbers, the mounted root, the path, options, how it propagates, a dash, the type. Spaces in paths are written as octal numbers. */
 function readMounts(text: string): MountedFileSystem[] {
   return text
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => {
       const fields = line.split(" ");
+      const dash = fields.indexOf("-");
       return {
         path: unescaped(fields[4] ?? ""),
         root: unescaped(fields[3] ?? ""),
-        type: fields[fields.indexOf("-") + 1] ?? "",
+        type: fields[dash + 1] ?? "",
+        propagates: fields.slice(6, dash).some((field) => /^(shared|master):/.test(field)),
       };
     });
 }

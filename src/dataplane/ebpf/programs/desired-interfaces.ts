@@ -1,3 +1,4 @@
+import { isOurInterface, isPodInterface } from "../../../api/protocol/pod-network.ts";
 import type { DataplaneModel } from "../../../calc/model.ts";
 import { type HookPolicy, hostEndpointOf, hostHook, workloadHook } from "../../../calc/policy/hook-policy.ts";
 import { INTERFACE_KIND } from "../../../gen/bpf/layout.gen.ts";
@@ -20,7 +21,7 @@ export interface DesiredInterface {
 }
 
 export function desiredInterfaces(model: DataplaneModel, node: NodeLinks & { overlay: string }): DesiredInterface[] {
-  return [...workloads(model), ...hosts(model, node)];
+  return [...workloads(model), ...unknownPods(model, node), ...hosts(model, node)];
 }
 
 /** Interfaces with an address of the node that programs cannot be at: what is sent to that address would pass them. */
@@ -44,13 +45,28 @@ function workloads(model: DataplaneModel): DesiredInterface[] {
   }));
 }
 
+/**
+ * Made by another CNI plugin, and whose they are is not known yet: closed until then, since their plugin does not wait for us. Ours are up only
+ * once their policy is in effect.
+ */
+function unknownPods({ endpoints, settings }: DataplaneModel, { links }: NodeLinks): DesiredInterface[] {
+  const known = new Set([...endpoints.values()].map(({ interfaceName }) => interfaceName));
+  return links
+    .filter(({ name }) => isPodInterface(name, settings.podInterfacePrefixes) && !isOurInterface(name))
+    .filter(({ name, mac }) => !known.has(name) && mac !== undefined)
+    .map(({ name }) => ({
+      ...{ name, place: "workload", kind: INTERFACE_KIND.INTERFACE_WORKLOAD },
+      ...{ mac: null, arrive: null, leave: null, objects: [interfaceObject(name)] },
+    }));
+}
+
 function hosts(model: DataplaneModel, node: NodeLinks & { overlay: string }): DesiredInterface[] {
-  const pods = new Set([...model.endpoints.values()].map(({ interfaceName }) => interfaceName));
   const { links, addresses, overlay } = node;
+  const { configuration, podInterfacePrefixes } = model.settings;
   const own = [
     ...links.filter(({ name }) => name === overlay),
-    ...uplinks(node, model.settings.configuration?.bpfDataIfacePattern).filter(
-      ({ name }) => name !== overlay && !pods.has(name),
+    ...uplinks(node, configuration?.bpfDataIfacePattern).filter(
+      ({ name }) => name !== overlay && !isPodInterface(name, podInterfacePrefixes),
     ),
   ];
   return own.map((link) => {
