@@ -12,7 +12,7 @@ export interface Names {
   namespaces: { operator: string; system: string; orchestratorSystem: string; apiServerBeforeV331: string };
   /** Workloads by role. All live in `namespaces.system`, but for the operator itself. */
   workloads: Record<
-    "operator" | "node" | "overlayNode" | "kubeControllers" | "apiServer" | "flowLogs" | "flowUI",
+    "operator" | "node" | "overlayNode" | "kubeControllers" | "typha" | "apiServer" | "flowLogs" | "flowUI",
     string
   >;
   /** Value of `Installation.spec.variant` for the open-source edition. */
@@ -82,6 +82,9 @@ export type Noun =
   | "profile"
   | "ipPool"
   | "ipReservation"
+  | "bgpConfiguration"
+  | "bgpPeer"
+  | "bgpFilter"
   | "clusterInformation"
   | "ipamBlock"
   | "blockAffinity"
@@ -99,6 +102,7 @@ interface FieldNames {
   ebpfEnabled: string;
   cgroupV2Path: string;
   autoCreateHostEndpoints: string;
+  nodeUpdateStrategy: string;
   clusterVersion: string;
   statusVersion: string;
 }
@@ -110,6 +114,8 @@ interface Manifests {
   policyAndNetworking: string;
   policyAndOverlay: string;
   policyOnly: string;
+  /** With Typha between the agents and the API server; only the public system publishes it. */
+  policyAndNetworkingTypha?: string;
   policyAndNetworkingEtcd: string;
   policyAndOverlayEtcd: string;
   /** Where the injector's config maps are; the file name is made from the mesh version. */
@@ -118,6 +124,8 @@ interface Manifests {
   sidecarInjectorMap: string;
   /** The container the injector adds to pods. */
   sidecarContainer: string;
+  /** The mesh's own proxy in the same pod, which asks the sidecar. */
+  meshProxyContainer: string;
   configMap: string;
   etcdEndpointsKey: string;
 }
@@ -161,6 +169,9 @@ export const vendorNames: Names = {
     profile: { kind: "Profile", plural: "profiles", shortNames: [] },
     ipPool: { kind: "IPPool", plural: "ippools", shortNames: ["pool"] },
     ipReservation: { kind: "IPReservation", plural: "ipreservations", shortNames: [] },
+    bgpConfiguration: { kind: "BGPConfiguration", plural: "bgpconfigurations", shortNames: ["bgpconfig"] },
+    bgpPeer: { kind: "BGPPeer", plural: "bgppeers", shortNames: [] },
+    bgpFilter: { kind: "BGPFilter", plural: "bgpfilters", shortNames: [] },
     clusterInformation: { kind: "ClusterInformation", plural: "clusterinformations", shortNames: ["clusterinfo"] },
     ipamBlock: { kind: "IPAMBlock", plural: "ipamblocks", shortNames: [] },
     blockAffinity: { kind: "BlockAffinity", plural: "blockaffinities", shortNames: [] },
@@ -178,6 +189,7 @@ export const vendorNames: Names = {
     node: "vendor-node",
     overlayNode: "vendor-overlay",
     kubeControllers: "vendor-kube-controllers",
+    typha: "vendor-typha",
     apiServer: "vendor-apiserver",
     flowLogs: "vendor-flow-logs",
     flowUI: "vendor-flow-ui",
@@ -199,6 +211,7 @@ export const vendorNames: Names = {
     ebpfEnabled: "spec.bpfEnabled",
     cgroupV2Path: "spec.cgroupV2Path",
     autoCreateHostEndpoints: "spec.controllers.node.hostEndpoint.autoCreate",
+    nodeUpdateStrategy: "spec.nodeUpdateStrategy",
     clusterVersion: "spec.vendorVersion",
     statusVersion: "status.version",
   },
@@ -247,6 +260,7 @@ export const vendorNames: Names = {
     sidecarInjector: (meshVersion) => `alp/mesh-inject-configmap-${meshVersion}.yaml`,
     sidecarInjectorMap: "mesh-sidecar-injector",
     sidecarContainer: "vendor-policy-sidecar",
+    meshProxyContainer: "mesh-proxy",
     configMap: "vendor-config",
     etcdEndpointsKey: "etcd_endpoints",
   },
@@ -289,6 +303,7 @@ export const calicoNames: Names = {
     node: "calico-node",
     overlayNode: "canal",
     kubeControllers: "calico-kube-controllers",
+    typha: "calico-typha",
     apiServer: "calico-apiserver",
     flowLogs: "goldmane",
     flowUI: "whisker",
@@ -310,6 +325,7 @@ export const calicoNames: Names = {
     ebpfEnabled: "spec.bpfEnabled",
     cgroupV2Path: "spec.cgroupV2Path",
     autoCreateHostEndpoints: "spec.controllers.node.hostEndpoint.autoCreate",
+    nodeUpdateStrategy: "spec.nodeUpdateStrategy",
     clusterVersion: "spec.calicoVersion",
     statusVersion: "status.calicoVersion",
   },
@@ -351,6 +367,7 @@ export const calicoNames: Names = {
     operator: "tigera-operator.yaml",
     customResources: "custom-resources.yaml",
     policyAndNetworking: "calico.yaml",
+    policyAndNetworkingTypha: "calico-typha.yaml",
     policyAndOverlay: "canal.yaml",
     policyOnly: "calico-policy-only.yaml",
     policyAndNetworkingEtcd: "calico-etcd.yaml",
@@ -358,6 +375,7 @@ export const calicoNames: Names = {
     sidecarInjector: (meshVersion) => `alp/istio-inject-configmap-${meshVersion}.yaml`,
     sidecarInjectorMap: "istio-sidecar-injector",
     sidecarContainer: "dikastes",
+    meshProxyContainer: "istio-proxy",
     configMap: "calico-config",
     etcdEndpointsKey: "etcd_endpoints",
   },

@@ -10,19 +10,22 @@ import { conflict, invalid, MODIFIED_MEANWHILE, notFound } from "./status-errors
 import type { Store, Stored } from "./storage/store.ts";
 
 /** What every verb works on. */
-export interface Core {
-  store: Store;
+export interface Core<S extends Partial<Store> = Store> {
+  store: S;
   registry: Registry;
   admissions: readonly Admission[];
   now(): Date;
 }
+
+/** What a write asks of a store: the object as it is, one change, and that it lasts. */
+export type WriteStore = Pick<Store, "get" | "put" | "remove" | "durable">;
 
 /** Kubernetes keeps seconds in metadata times. */
 export function timestamp(now: Date): string {
   return `${now.toISOString().slice(0, 19)}Z`;
 }
 
-export function findStored(core: Core, kind: ServedKind, namespace: string, name: string): Stored {
+export function findStored(core: Core<WriteStore>, kind: ServedKind, namespace: string, name: string): Stored {
   const stored = core.store.get(storageKey(kind), kind.namespaced ? namespace : "", name);
   if (!stored) throw notFound(kind, name);
   return stored;
@@ -42,7 +45,7 @@ export function bodyOf(kind: ServedKind, stored: Stored): Buffer {
 }
 
 /** Fills what a writer may leave out, lets hooks have their say, and lists all that is wrong. Changes `object`. */
-export function admit(core: Core, change: Change): void {
+export function admit(core: Core<WriteStore>, change: Change): void {
   const { kind, object, old } = change;
   applyDefaults(kind.schema, kind.definitions, object);
   kind.strategy.setDefaults?.(object);
@@ -63,12 +66,12 @@ export function admit(core: Core, change: Change): void {
   }
 }
 
-export function abandon(core: Core, change: Change): void {
+export function abandon(core: Core<WriteStore>, change: Change): void {
   for (const admission of core.admissions) admission.abandoned?.(change);
 }
 
 /** Writes an admitted object and waits until it is durable. A dry run stops before the store. */
-export async function commit(core: Core, change: Change, expect: number | "absent"): Promise<KubeObject> {
+export async function commit(core: Core<WriteStore>, change: Change, expect: number | "absent"): Promise<KubeObject> {
   if (change.dryRun) {
     abandon(core, change);
     return change.object;
@@ -79,13 +82,13 @@ export async function commit(core: Core, change: Change, expect: number | "absen
 }
 
 /** An unchanged object. No client is shown what a power loss could still revert, even if it is another's write. */
-export async function shown(core: Core, live: KubeObject): Promise<KubeObject> {
+export async function shown(core: Core<WriteStore>, live: KubeObject): Promise<KubeObject> {
   await core.store.durable(Number(live.metadata.resourceVersion));
   return live;
 }
 
 /** The synchronous half of a commit: in memory, hooks called, not yet durable. */
-export function putNow(core: Core, change: Change, expect: number | "absent"): Stored {
+export function putNow(core: Core<WriteStore>, change: Change, expect: number | "absent"): Stored {
   const { kind, object } = change;
   const kept = kind.storageVersion && kind.storageVersion !== kind.version ? inStorageVersion(kind, object) : object;
   const stored = core.store.put(storageKey(kind), kept, expect, selectableFields(kind, object));
@@ -95,7 +98,7 @@ export function putNow(core: Core, change: Change, expect: number | "absent"): S
 }
 
 /** Removes an object for good and calls the hooks. */
-export function removeNow(core: Core, change: Change, expect: number): Stored {
+export function removeNow(core: Core<WriteStore>, change: Change, expect: number): Stored {
   const { kind, object } = change;
   const stored = core.store.remove(storageKey(kind), object.metadata.namespace ?? "", object.metadata.name, expect);
   for (const admission of core.admissions) admission.committed?.(change);

@@ -1,6 +1,7 @@
 import type { Condition, KubeObject } from "../api/object.ts";
 import { compileJsonPath } from "../api/schema/json-path.ts";
 import type { Schema } from "../api/schema/schema.ts";
+import { pruneUnknown } from "../api/schema/schema-walk.ts";
 import type { Admission, Change } from "./call.ts";
 import { type Core, objectOf, putNow, removeNow, timestamp } from "./core.ts";
 import { fieldAt } from "./field-path.ts";
@@ -88,7 +89,22 @@ export class CustomResources implements Admission {
       return;
     }
     if (definition.metadata.deletionTimestamp) this.#clear(definition, change.kind);
-    else this.#writeStatus(change.kind, definition, this.#serve(definition));
+    else {
+      this.#writeStatus(change.kind, definition, this.#serve(definition));
+      if (change.operation === "UPDATE") this.#pruneInstances(definition);
+    }
+  }
+
+  /** Kubernetes prunes what a schema does not have when it reads an object; here it is pruned once, when the schema changes. */
+  #pruneInstances({ spec }: CustomResourceDefinition): void {
+    const kind = this.#core.registry.all().find((one) => one.group === spec.group && one.plural === spec.names.plural);
+    if (!kind) return;
+    for (const stored of this.#core.store.list(storageKey(kind))) {
+      const old = objectOf(kind, stored);
+      const object = objectOf(kind, stored);
+      if (pruneUnknown(kind.schema, kind.definitions, object).length > 0)
+        this.#put(kind, object, { old, subresource: "" });
+    }
   }
 
   /** Registers the served versions; says why not when the names are taken. */
@@ -140,15 +156,15 @@ export class CustomResources implements Admission {
     this.#put(kind, { ...definition, status });
   }
 
-  #put(kind: ServedKind, object: KubeObject): void {
+  #put(kind: ServedKind, object: KubeObject, { old = object, subresource = "status" } = {}): void {
     this.#own = true;
     try {
       const change = {
         operation: "UPDATE" as const,
         kind,
-        subresource: "status",
+        subresource,
         object,
-        old: object,
+        old,
         user: SYSTEM,
         dryRun: false,
       };

@@ -31,6 +31,9 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP, DASH, QUESTION, SPACE] = [...
 
 const JSON_TYPES = ["application/json", "application/yaml", "application/apply-patch+yaml"];
 
+/** Is given the fields that the kind does not have, before they are dropped or refused. */
+type OnUnknown = (paths: readonly string[], object: KubeObject) => void;
+
 /** The body as plain data. YAML is welcome wherever JSON is. */
 export function parseBody(body: Buffer, contentType: string | undefined): unknown {
   const type = (contentType ?? "application/json").split(";")[0]!.trim();
@@ -83,6 +86,7 @@ export function decodeObject(
   body: Buffer,
   contentType: string | undefined,
   validation: FieldValidation,
+  onUnknown?: OnUnknown,
 ): Decoded {
   if (body.length === 0) throw badRequest("the request has no body");
   const parsed = parseBody(body, contentType);
@@ -92,12 +96,17 @@ export function decodeObject(
   if (validation !== "Ignore" && isJson) {
     strict.push(...duplicateKeys(body.toString("utf8")).map((path) => `duplicate field "${path}"`));
   }
-  return settle(kind, object, strict, validation);
+  return settle(kind, object, { found: strict, validation, ...(onUnknown && { onUnknown }) });
 }
 
 /** Unknown fields of an object that came some other way than a body (a patch's result). */
-export function settle(kind: ServedKind, object: KubeObject, found: string[], validation: FieldValidation): Decoded {
+export function settle(
+  kind: ServedKind,
+  object: KubeObject,
+  { found, validation, onUnknown }: { found: string[]; validation: FieldValidation; onUnknown?: OnUnknown },
+): Decoded {
   const unknown = pruneUnknown(kind.schema, kind.definitions, object);
+  onUnknown?.(unknown, object);
   if (validation === "Ignore") return { object, warnings: [] };
   const strict = [...found, ...unknown.map((path) => `unknown field "${path}"`)];
   if (strict.length === 0 || validation === "Warn") return { object, warnings: strict };

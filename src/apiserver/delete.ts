@@ -1,6 +1,16 @@
 import { groupVersion, type KubeObject } from "../api/object.ts";
 import type { Call, Change, Reply } from "./call.ts";
-import { type Core, changeOf, commit, findStored, objectOf, removeNow, shown, timestamp } from "./core.ts";
+import {
+  type Core,
+  changeOf,
+  commit,
+  findStored,
+  objectOf,
+  removeNow,
+  shown,
+  timestamp,
+  type WriteStore,
+} from "./core.ts";
 import { parseBody } from "./decode.ts";
 import { selectStored } from "./read.ts";
 import { storageKey } from "./registry.ts";
@@ -23,7 +33,7 @@ const ORPHAN = "orphan";
 const IMMORTAL_NAMESPACES = new Set(["default", "kube-system", "kube-public"]);
 
 /** DELETE of one object. */
-export async function remove(core: Core, call: Call): Promise<Reply> {
+export async function remove(core: Core<WriteStore>, call: Call): Promise<Reply> {
   const options = deleteOptions(call);
   const live = objectOf(call.kind, findStored(core, call.kind, call.namespace, call.name));
   const left = await deleteOne(core, call, live, options);
@@ -52,7 +62,7 @@ export async function removeCollection(core: Core, call: Call): Promise<Reply> {
 
 /** The object as it waits for its finalizers or its grace period, or undefined when it is gone. */
 async function deleteOne(
-  core: Core,
+  core: Core<WriteStore>,
   call: Call,
   live: KubeObject,
   options: DeleteOptions,
@@ -87,7 +97,7 @@ function checkPreconditions(kind: ServedKind, live: KubeObject, options: DeleteO
 }
 
 /** The object with its deletion written on it; the same object when a repeated delete changes nothing. */
-function markDeleted(core: Core, kind: ServedKind, live: KubeObject, options: DeleteOptions): KubeObject {
+function markDeleted(core: Core<WriteStore>, kind: ServedKind, live: KubeObject, options: DeleteOptions): KubeObject {
   const grace = options.grace ?? kind.strategy.gracePeriodSeconds?.(live) ?? 0;
   const finalizers = finalizersFor(live, options.propagation);
   const already = live.metadata.deletionTimestamp !== undefined;
@@ -127,7 +137,7 @@ function isNamespace(kind: ServedKind): boolean {
 }
 
 /** The end of an update that takes the last finalizer from a deleted object: it is removed, and this answers with its last state. */
-export async function finishDeletion(core: Core, change: Change): Promise<KubeObject> {
+export async function finishDeletion(core: Core<WriteStore>, change: Change): Promise<KubeObject> {
   const expect = Number(change.old?.metadata.resourceVersion);
   const stored = removeNow(core, { ...change, operation: "DELETE" }, expect);
   await core.store.durable(stored.revision);

@@ -14,17 +14,20 @@ import { tooLarge } from "./status-errors.ts";
 
 export const errors = defineErrors({
   PORT_IN_USE: {
-    args: ["host", "port"],
+    means: "A server could not open its port, because another process listens on it.",
+    example: ["127.0.0.1", 6443],
     say: (host: string, port: number) => `port ${port} on ${host} is already in use`,
     fix: () => "choose another port, or stop what listens there",
   },
   ADDRESS_NOT_HERE: {
-    args: ["host"],
+    means: "A server was to listen on an address that this machine does not have.",
+    example: ["192.0.2.1"],
     say: (host: string) => `this machine has no address ${host} to listen on`,
     fix: () => "listen on 127.0.0.1, or on an address `ip addr` shows",
   },
   PORT_NOT_PERMITTED: {
-    args: ["port"],
+    means: "A server was to listen on a port that only root may open.",
+    example: [443],
     say: (port: number) => `no permission to listen on port ${port}`,
     fix: () => "choose a port above 1023",
   },

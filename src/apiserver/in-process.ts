@@ -1,16 +1,16 @@
 import type { ApiRequest, ApiResponse, Transport } from "../api/transport.ts";
 import type { Reply, Sink, UserInfo } from "./call.ts";
-import type { Router } from "./router.ts";
+import type { Handler } from "./http.ts";
 
-/** A transport into a router of this process: no sockets, no TLS, the same answers. */
-export function inProcessTransport(router: Router, user: UserInfo, closed: AbortSignal): Transport {
+/** A transport into a server of this process: no sockets, no TLS, the same answers. */
+export function inProcessTransport(handler: Handler, user: UserInfo, closed: AbortSignal): Transport {
   return {
     request: async (request) => {
       if (closed.aborted) throw new Error("the server is closed");
       const signal = request.signal ? AbortSignal.any([request.signal, closed]) : closed;
       request.signal?.throwIfAborted();
       await breath();
-      const reply = await router.handle({
+      const reply = await handler.handle({
         method: request.method,
         path: request.path,
         search: searchOf(request),

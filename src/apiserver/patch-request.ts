@@ -1,7 +1,7 @@
 import { groupVersion, type KubeObject } from "../api/object.ts";
 import { StatusError } from "../api/status.ts";
 import type { Call, Reply } from "./call.ts";
-import { type Core, objectOf } from "./core.ts";
+import { type Core, objectOf, type WriteStore } from "./core.ts";
 import { decodeObject, fieldValidationOf, parseBody, settle } from "./decode.ts";
 import { ownershipOf, patchTypeFor } from "./kind-cache.ts";
 import { applyJsonPatch } from "./patch/json-patch.ts";
@@ -19,25 +19,25 @@ const MERGE_PATCH = "application/merge-patch+json";
 const STRATEGIC_PATCH = "application/strategic-merge-patch+json";
 
 /** PATCH, all four types. */
-export async function patch(core: Core, call: Call): Promise<Reply> {
+export async function patch(core: Core<WriteStore>, call: Call): Promise<Reply> {
   const type = (call.headers["content-type"] ?? "").split(";")[0]!.trim();
   if (type === APPLY) return await serverSideApply(core, call);
   const live = findLive(core, call);
   if (!live) throw notFound(call.kind, call.name);
   const body = parseBody(call.body, "application/json");
   const patched = asPatched(call, applyPatch(call.kind, type, live, body));
-  const { object, warnings } = settle(call.kind, patched, [], fieldValidationOf(call.query));
+  const { object, warnings } = settle(call.kind, patched, { found: [], validation: fieldValidationOf(call.query) });
   const updated = await updateObject(core, call, live, object);
   return { status: 200, headers: warningHeader(warnings), body: JSON.stringify(updated) };
 }
 
 /** Whether this is an apply of an object that is not there. It creates one, and Kubernetes asks for that right too. */
-export function createsByApply(core: Core, call: Call): boolean {
+export function createsByApply(core: Core<WriteStore>, call: Call): boolean {
   const type = (call.headers["content-type"] ?? "").split(";")[0]!.trim();
   return type === APPLY && findLive(core, call) === undefined;
 }
 
-function findLive(core: Core, call: Call): KubeObject | undefined {
+function findLive(core: Core<WriteStore>, call: Call): KubeObject | undefined {
   const namespace = call.kind.namespaced ? call.namespace : "";
   const stored = core.store.get(storageKey(call.kind), namespace, call.name);
   return stored && objectOf(call.kind, stored);
@@ -81,7 +81,7 @@ function asPatched(call: Call, patched: unknown): KubeObject {
   return object;
 }
 
-async function serverSideApply(core: Core, call: Call): Promise<Reply> {
+async function serverSideApply(core: Core<WriteStore>, call: Call): Promise<Reply> {
   if (!call.query.get("fieldManager")) {
     throw badRequest(
       'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',

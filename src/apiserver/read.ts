@@ -102,7 +102,7 @@ const COMMA = Buffer.from(",");
 const END = Buffer.from("]}");
 
 /** Stored bytes side by side: a list costs no parsing and no serialising, whatever its length. */
-function listBody(kind: ServedKind, items: readonly Stored[], metadata: Record<string, unknown>): Buffer[] {
+export function listBody(kind: ServedKind, items: readonly Stored[], metadata: Record<string, unknown>): Buffer[] {
   const head = JSON.stringify({ kind: `${kind.kind}List`, apiVersion: groupVersion(kind), metadata });
   const parts: Buffer[] = [Buffer.from(`${head.slice(0, -1)},"items":[`)];
   items.forEach((stored, index) => {

@@ -9,8 +9,11 @@ import { isTrue } from "./request-info.ts";
 import type { ServedKind } from "./resource.ts";
 import { expired } from "./status-errors.ts";
 import { Gone } from "./storage/errors.ts";
-import type { Stored, WatchEvent } from "./storage/store.ts";
+import type { Store, Stored, WatchEvent } from "./storage/store.ts";
 import { includeObjectOf, metadataOnly, tableOf } from "./table.ts";
+
+/** What a watch asks of a store. */
+export type WatchStore = Pick<Store, "revision" | "list" | "durable" | "watch">;
 
 const LONGEST_WATCH_S = 3600;
 
@@ -18,7 +21,7 @@ const LONGEST_WATCH_S = 3600;
  * Streams changes from the revision asked for. Without one (or with `sendInitialEvents`) the present state comes first, as ADDED.
  * A reader that cannot keep up is cut off: it lists again, and nothing piles up here.
  */
-export function watch(core: Core, call: Call): Reply {
+export function watch(core: Core<WatchStore>, call: Call): Reply {
   const match = matcherOf(call);
   const print = printerOf(core, call);
   const asked = call.query.get("resourceVersion") ?? "";
@@ -43,7 +46,7 @@ interface Start {
 }
 
 class EventStream {
-  readonly #core: Core;
+  readonly #core: Core<WatchStore>;
   readonly #call: Call;
   readonly #sink: Sink;
   readonly #print: Printer;
@@ -53,7 +56,7 @@ class EventStream {
   #last: number | undefined;
   #ended = false;
 
-  constructor(core: Core, call: Call, sink: Sink, print: Printer) {
+  constructor(core: Core<WatchStore>, call: Call, sink: Sink, print: Printer) {
     this.#core = core;
     this.#call = call;
     this.#sink = sink;
@@ -94,6 +97,7 @@ class EventStream {
       const watching = store.watch(storageKey(this.#call.kind), from, deliver, {
         namespace: namespaceOf(this.#call),
         onEnd: () => this.#end(),
+        onGone: () => this.#fail(expired(`too old resource version: ${this.#last ?? from}`)),
         ...(this.#wantsBookmarks() && { onBookmark: (revision) => this.#bookmark(revision) }),
       });
       this.#stop = () => watching.stop();
@@ -178,7 +182,7 @@ function lineOf(kind: ServedKind, type: WatchEvent["type"], stored: Stored): rea
   return newest.bytes;
 }
 
-function printerOf(core: Core, call: Call): Printer {
+function printerOf(core: Core<WatchStore>, call: Call): Printer {
   const wanted = negotiate(call.headers["accept"]);
   const { kind } = call;
   if (wanted.shape === "object") return (type, stored) => lineOf(kind, type, stored);

@@ -15,6 +15,7 @@ import {
   objectOf,
   shown,
   timestamp,
+  type WriteStore,
 } from "./core.ts";
 import { decodeObject, fieldValidationOf } from "./decode.ts";
 import { finishDeletion, isReadyToGo } from "./delete.ts";
@@ -25,7 +26,7 @@ import type { ServedKind } from "./resource.ts";
 import { alreadyExists, badRequest, conflict, forbidden, notFound } from "./status-errors.ts";
 
 /** POST: a new object. */
-export async function create(core: Core, call: Call): Promise<Reply> {
+export async function create(core: Core<WriteStore>, call: Call): Promise<Reply> {
   const { object, warnings } = decodeObject(
     call.kind,
     call.body,
@@ -37,7 +38,12 @@ export async function create(core: Core, call: Call): Promise<Reply> {
 }
 
 /** The part of a creation every way of creating shares: POST, and an apply or update of what is not there yet. */
-export async function createObject(core: Core, call: Call, object: KubeObject, owned = false): Promise<KubeObject> {
+export async function createObject(
+  core: Core<WriteStore>,
+  call: Call,
+  object: KubeObject,
+  owned = false,
+): Promise<KubeObject> {
   const { kind } = call;
   placeInNamespace(core, call, object);
   const metadata = object.metadata;
@@ -67,7 +73,7 @@ function nameFrom(prefix: string): string {
   return `${prefix.slice(0, 58)}${suffix}`;
 }
 
-function placeInNamespace(core: Core, call: Call, object: KubeObject): void {
+function placeInNamespace(core: Core<WriteStore>, call: Call, object: KubeObject): void {
   const { kind, namespace } = call;
   if (!kind.namespaced) {
     delete object.metadata.namespace;
@@ -90,7 +96,7 @@ function placeInNamespace(core: Core, call: Call, object: KubeObject): void {
 }
 
 /** PUT: the whole object, or its status. */
-export async function update(core: Core, call: Call): Promise<Reply> {
+export async function update(core: Core<WriteStore>, call: Call): Promise<Reply> {
   const { object, warnings } = decodeObject(
     call.kind,
     call.body,
@@ -121,7 +127,7 @@ function conflictUnversioned(kind: ServedKind, name: string): Error {
  * Nothing is awaited between the caller's read of `live` and the write: a request that names no resourceVersion meets no conflict.
  */
 export async function updateObject(
-  core: Core,
+  core: Core<WriteStore>,
   call: Call,
   live: KubeObject,
   given: KubeObject,
@@ -200,7 +206,7 @@ function prunedUndefined(object: KubeObject): KubeObject {
   return object;
 }
 
-export function whoOf(core: Core, call: Call): Who {
+export function whoOf(core: Core<WriteStore>, call: Call): Who {
   const who: Who = {
     manager: managerOf(call),
     apiVersion: groupVersion(call.kind),

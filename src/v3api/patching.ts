@@ -4,6 +4,7 @@ import { decodeObject, fieldValidationOf, parseBody, settle as settleFields } fr
 import { applyPatch } from "../apiserver/patch-request.ts";
 import { badRequest, notFound } from "../apiserver/status-errors.ts";
 import { type Parts, storedPath, type V3Request, type Verb, writeOf } from "./request.ts";
+import { refuseFields } from "./validate.ts";
 import { findServed, isWriteConflict, mustBeNamed, replace, replyTo, settle } from "./writing.ts";
 
 const APPLY = "application/apply-patch+yaml";
@@ -39,7 +40,9 @@ async function patchOnce(parts: Parts, asked: V3Request, type: string): Promise<
     asked,
     applyPatch(kind.served, type, live, parseBody(incoming.body, "application/json")),
   );
-  const { object, warnings } = settleFields(kind.served, patched, [], fieldValidationOf(query));
+  const { object, warnings } = settleFields(kind.served, patched, {
+    ...{ found: [], validation: fieldValidationOf(query), onUnknown: refuseFields(kind) },
+  });
   const versioned = object.metadata.resourceVersion !== old.metadata.resourceVersion;
   await settle(parts, asked, object, old);
   return { versioned, write: () => replace(parts, asked, object, warnings) };
@@ -69,7 +72,9 @@ async function applyOnce(parts: Parts, asked: V3Request): Promise<Attempt> {
     const why = "fieldManager: Required value: is required for apply patch";
     throw badRequest(`PatchOptions.meta.k8s.io "" is invalid: ${why}`);
   }
-  const { object: config, warnings } = decodeObject(kind.served, incoming.body, APPLY, fieldValidationOf(query));
+  const { object: config, warnings } = decodeObject(
+    ...([kind.served, incoming.body, APPLY, fieldValidationOf(query), refuseFields(kind)] as const),
+  );
   mustBeNamed(parts, asked, config.metadata.name);
   config.metadata.name ||= info.name;
   if (kind.served.namespaced) config.metadata.namespace ||= info.namespace;

@@ -10,7 +10,7 @@ import type { Program, ProgramContext } from "../cluster/program.ts";
 import { backoffDelay } from "../kit/backoff.ts";
 import { type Clock, sleep, systemClock } from "../kit/clock.ts";
 import { CodedError } from "../kit/errors.ts";
-import { createMetrics } from "../kit/metrics.ts";
+import { programMetrics } from "../kit/process-metrics.ts";
 import { Access } from "./access.ts";
 import { apiServerMetrics } from "./apiserver-metrics.ts";
 import { Backend } from "./backend.ts";
@@ -65,7 +65,7 @@ function assemble(
   builtIn: () => boolean,
 ): Front {
   const kinds = v3Kinds(version);
-  const metrics = createMetrics();
+  const metrics = programMetrics();
   const counts = apiServerMetrics(metrics);
   const access = new Access(backend, clock, () => counts.accessReviews.add());
   const registry = new Registry();

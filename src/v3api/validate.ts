@@ -3,12 +3,14 @@ import type { IPPool } from "../api/resources/ip-pool.ts";
 import { storedPolicyName, tierOf } from "../api/resources/policy-names.ts";
 import { fieldCause, invalidMessage, requiredMessage } from "../api/schema/schema-cause.ts";
 import type { StatusCause } from "../api/status.ts";
+import { REFUSED_FIELDS } from "../api/tables/refused-fields.ts";
 import { ipPoolUpdateProblems } from "../api/validation/ip-pool.ts";
 import type { Problem } from "../api/validation/problem.ts";
-import { STRUCTURE_PROBLEMS } from "../api/validation/structure.ts";
+import { refusedProblem, STRUCTURE_PROBLEMS } from "../api/validation/structure.ts";
 import { validateObject } from "../api/validation/validate.ts";
 import { checkSchema } from "../apiserver/decode.ts";
 import { metadataProblems } from "../apiserver/metadata.ts";
+import { invalid } from "../apiserver/status-errors.ts";
 import type { V3Kind } from "./kinds.ts";
 
 /** What a name made from a `generateName` will look like. */
@@ -30,6 +32,20 @@ export function causesOf(kind: V3Kind, object: KubeObject, old: KubeObject | und
     ...(malformed ? [] : tierCauses(kind, named, old)),
     ...(old ? immutableCauses(kind, named, old) : []),
   ];
+}
+
+/** Fields that this release does not carry are refused by name, also if the client accepts that others are dropped. */
+export function refuseFields({ noun, served }: V3Kind): (paths: readonly string[], object: KubeObject) => void {
+  const rows = REFUSED_FIELDS[noun] ?? {};
+  return (paths, { metadata }) => {
+    const causes = paths.flatMap((path) => {
+      const row = rows[path];
+      if (!row) return [];
+      const { message, fix, code } = refusedProblem(path, row);
+      return [fieldCause(path, `Forbidden: ${message} ${fix.replace(/\.$/, "")} [${code}]`)];
+    });
+    if (causes.length > 0) throw invalid(served, metadata?.name ?? "", causes);
+  };
 }
 
 /** A problem of our own set: Kubernetes' words around our sentence, and the code that `vendorctl explain` knows. */

@@ -6,7 +6,7 @@ import { decodeObject, fieldValidationOf } from "../apiserver/decode.ts";
 import { badRequest, invalid, notFound } from "../apiserver/status-errors.ts";
 import { warningHeader } from "../apiserver/write.ts";
 import { type Parts, shaper, storedPath, storedRef, type V3Request, type Verb, writeOf } from "./request.ts";
-import { causesOf } from "./validate.ts";
+import { causesOf, refuseFields } from "./validate.ts";
 
 export const create: Verb = async (parts, asked) => {
   const { object, warnings } = decodeBody(asked);
@@ -83,7 +83,8 @@ export async function settle(
 }
 
 function decodeBody({ kind, incoming, query }: V3Request) {
-  return decodeObject(kind.served, incoming.body, incoming.headers["content-type"], fieldValidationOf(query));
+  const type = incoming.headers["content-type"];
+  return decodeObject(kind.served, incoming.body, type, fieldValidationOf(query), refuseFields(kind));
 }
 
 function placeInNamespace({ info }: V3Request, { metadata }: KubeObject): void {

@@ -103,6 +103,25 @@ describe("a custom resource", () => {
     expect(said).toEqual(expect.arrayContaining(["spec.size", "spec.mode", "spec.rules[1]"]));
   });
 
+  it("loses what is stored of it and a newer definition does not have", async () => {
+    const spec = (fields: object) => ({ type: "object", properties: { spec: { type: "object", properties: fields } } });
+    const old = definition("Relic", spec({ kept: { type: "string" }, gone: { type: "string" } }));
+    await api.create(CRDS, old);
+    const relics = "/apis/story.io/v1/namespaces/default/relics";
+    const relic = {
+      apiVersion: "story.io/v1",
+      kind: "Relic",
+      metadata: { name: "one" },
+      spec: { kept: "a", gone: "b" },
+    };
+    expect((await api.create(relics, relic)).body.spec).toEqual({ kept: "a", gone: "b" });
+    const { body } = await api.get(`${CRDS}/relics.story.io`);
+    const newer = { ...body, spec: definition("Relic", spec({ kept: { type: "string" } })).spec };
+    expect((await api.call("PUT", `${CRDS}/relics.story.io`, { body: newer })).status).toBe(200);
+    expect((await api.get(`${relics}/one`)).body.spec).toEqual({ kept: "a" });
+    await api.call("DELETE", `${CRDS}/relics.story.io`);
+  });
+
   it("counts generations for what was asked, not for what was reported", async () => {
     const made = (await api.create(WIDGETS, widget("gen", { size: 1 }))).body;
     expect(made.metadata.generation).toBe(1);

@@ -155,3 +155,34 @@ describe("an IP pool", () => {
     expect(body).toMatchObject({ code: 422, message: expect.stringContaining("(pool wide)") });
   });
 });
+
+describe("a field that this release does not carry", () => {
+  const configured = object("DataplaneConfiguration", "node.one", { bpfAttachType: "TC", vxlanPort: 4790 });
+
+  it.each(["Ignore", "Warn", "Strict"])("is refused by name, with validation %s", async (validation) => {
+    const path = `${V3}/dataplaneconfigurations?fieldValidation=${validation}`;
+    const { status, body } = await api.call("POST", path, { body: configured });
+    expect(status).toBe(422);
+    expect(body.details.causes).toMatchObject([{ field: "spec.bpfAttachType" }]);
+    expect(body.message).toMatch(/This release does not carry spec.bpfAttachType: The kernel's version decides/);
+  });
+
+  it("is refused in a patch and in an apply, and the object stays as it was", async () => {
+    const plain = object("DataplaneConfiguration", "node.two", { vxlanPort: 4790 });
+    await api.create(`${V3}/dataplaneconfigurations`, plain);
+    const patched = await merge("dataplaneconfigurations/node.two", { spec: { wireguardEnabled: true } });
+    expect([patched.status, patched.body.message]).toEqual([422, expect.stringMatching(/Encrypt in the fabric/)]);
+    const applied = await api.apply("me", `${V3}/dataplaneconfigurations/node.two`, {
+      ...plain,
+      spec: { bpfLogLevel: "Debug" },
+    });
+    expect([applied.status, applied.body.message]).toEqual([422, expect.stringMatching(/vendor node show/)]);
+    expect((await api.call("GET", `${V3}/dataplaneconfigurations/node.two`)).body.spec).toEqual({ vxlanPort: 4790 });
+  });
+
+  it("is told from a typing error, which is dropped with a warning if the client does not ask for more", async () => {
+    const misspelt = object("DataplaneConfiguration", "node.three", { vxlanPrt: 4790 });
+    const { status } = await api.call("POST", `${V3}/dataplaneconfigurations`, { body: misspelt });
+    expect(status).toBe(201);
+  });
+});

@@ -107,6 +107,8 @@ describe("what an agent writes now", () => {
       "vendor.io/problems": expect.stringMatching(/^Service shop\/s0 SERVICE_ADDRESS_REFUSED, .*, 2 more$/),
       "vendor.io/overlay": "unverified",
       "vendor.io/overlay-losses": "node-1 to node-2 (UDP 4789 from 10.0.0.1 to 10.0.0.2)",
+      "vendor.io/pool-encapsulations": null,
+      "vendor.io/tunnels": null,
     });
     expect(agentReportAnnotations({ ...NOTHING, programs: "loads", dataplane: "BPF", servicesProven: true })).toEqual({
       "vendor.io/programs": "loads",
@@ -119,6 +121,8 @@ describe("what an agent writes now", () => {
       "vendor.io/problems": null,
       "vendor.io/overlay": null,
       "vendor.io/overlay-losses": null,
+      "vendor.io/pool-encapsulations": null,
+      "vendor.io/tunnels": null,
     });
   });
 

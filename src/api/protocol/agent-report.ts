@@ -32,6 +32,10 @@ const AGENT_ANNOTATIONS = {
   overlay: "vendor.io/overlay",
   /** Between which nodes the overlay loses packets: `node-1 to node-2 (UDP 4789 from 10.0.0.1 to 10.0.0.2), 2 more`. */
   overlayLosses: "vendor.io/overlay-losses",
+  /** Tunnels that the node can receive now: `ipip, vxlan`. Absent of agents of older releases. */
+  tunnels: "vendor.io/tunnels",
+  /** How the node sends to pods of each pool now: `10.0.0.0/16 VXLAN, 10.1.0.0/16 None`. */
+  poolEncapsulations: "vendor.io/pool-encapsulations",
 } as const;
 
 /**
@@ -76,6 +80,15 @@ export interface AgentReport {
   problems: readonly string[];
   /** What probes through the overlay found; undefined: the agent neither sends nor answers any. */
   overlay: OverlayReport | undefined;
+  /** How packets travel to and from pods of other nodes; absent while it is not known, and of older agents. */
+  encapsulation?: EncapsulationReport | undefined;
+}
+
+export interface EncapsulationReport {
+  /** That the node can receive. */
+  tunnels: readonly string[];
+  /** Of each pool, as `CIDR ENCAPSULATION` in the words of an Installation. */
+  pools: readonly string[];
 }
 
 export interface OverlayReport {
@@ -105,6 +118,7 @@ export function readAgentReport(annotations: Annotations): AgentReport {
     limitedWorkloads: readList(said[AGENT_ANNOTATIONS.limitedWorkloads]),
     problems: readList(said[AGENT_ANNOTATIONS.problems]),
     overlay: readOverlay(said[AGENT_ANNOTATIONS.overlay], said[AGENT_ANNOTATIONS.overlayLosses]),
+    ...readEncapsulation(said[AGENT_ANNOTATIONS.tunnels], said[AGENT_ANNOTATIONS.poolEncapsulations]),
   };
 }
 
@@ -123,6 +137,7 @@ export function dataplaneAnnotation(announcement: DataplaneAnnouncement): Record
 /** As annotations for a merge patch: null where there must be none. */
 export function agentReportAnnotations(report: AgentReport): Record<string, string | null> {
   const { programs, dataplane, servicesProven, proxyRules, fullMaps, limitedWorkloads, problems, overlay } = report;
+  const { encapsulation } = report;
   const refused = typeof programs === "object" ? programs.refused : undefined;
   return {
     [AGENT_ANNOTATIONS.programs]: refused ? `refused: ${refused.why}` : programs === "loads" ? "loads" : null,
@@ -136,6 +151,8 @@ export function agentReportAnnotations(report: AgentReport): Record<string, stri
     [AGENT_ANNOTATIONS.problems]: listText(shortened(problems)),
     [AGENT_ANNOTATIONS.overlay]: overlayText(overlay),
     [AGENT_ANNOTATIONS.overlayLosses]: listText(shortened(overlay?.losses ?? [])),
+    [AGENT_ANNOTATIONS.tunnels]: encapsulation ? encapsulation.tunnels.join(", ") : null,
+    [AGENT_ANNOTATIONS.poolEncapsulations]: listText(encapsulation?.pools ?? []),
   };
 }
 
@@ -151,6 +168,10 @@ function overlayText(overlay: OverlayReport | undefined): string | null {
 
 function readOverlay(text: string | undefined, losses: string | undefined): OverlayReport | undefined {
   return text === undefined ? undefined : { verifiedSince: VERIFIED.exec(text)?.[1], losses: readList(losses) };
+}
+
+function readEncapsulation(tunnels: string | undefined, pools: string | undefined): Pick<AgentReport, "encapsulation"> {
+  return tunnels === undefined ? {} : { encapsulation: { tunnels: readList(tunnels), pools: readList(pools) } };
 }
 
 function readList(text: string | undefined): string[] {

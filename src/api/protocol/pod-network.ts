@@ -22,6 +22,16 @@ export const POD_REQUESTS = {
 /** How the host side of a pod's interface is called: its name alone says whose it is, with no memory of who made it. */
 export const POD_INTERFACE_PREFIX = "ven";
 
+/** Whether a name is one of an interface that leads to a pod, made by us or by another CNI plugin. */
+export function isPodInterface(name: string, prefixes: readonly string[]): boolean {
+  return prefixes.some((prefix) => name.startsWith(prefix));
+}
+
+/** Whether we made it: routes to it and settings of it are ours then, and only then. */
+export function isOurInterface(name: string): boolean {
+  return isPodInterface(name, [POD_INTERFACE_PREFIX]);
+}
+
 export function podInterfaceName(namespace: string, pod: string): string {
   return `${POD_INTERFACE_PREFIX}${createHash("sha256").update(`${namespace}.${pod}`).digest("hex").slice(0, 11)}`;
 }

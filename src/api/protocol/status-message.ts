@@ -8,9 +8,17 @@ export function withFix(message: string, fix: string): string {
   return `${message} ${FIX}${fix}`;
 }
 
-/** The fix of a message, without its full stop. */
+/** The first fix of a message, without its full stop, and without where to read on: it may be a command. */
 export function fixIn(message: string | undefined): string | undefined {
   const at = message?.indexOf(` ${FIX}`) ?? -1;
-  const fix = at < 0 ? undefined : message?.slice(at + FIX.length + 1).replace(/\.$/, "");
+  const fix =
+    at < 0
+      ? undefined
+      : message
+          ?.slice(at + FIX.length + 1)
+          .replace(READ_ON, "")
+          .replace(/\.$/, "");
   return fix || undefined;
 }
+
+const READ_ON = / \(vendorctl explain \w+\).*$/s;

@@ -35,6 +35,7 @@ const REASONS = {
   OverlayUnreachable: "partial",
   NodeProblems: "partial",
   NotInThisRelease: "partial",
+  EndpointUnanswered: "transient",
   DefinitionsMissing: "transient",
   APIServiceUnavailable: "transient",
   AddressDuplicate: "transient",
@@ -51,6 +52,8 @@ const REASONS = {
   PodsNotCreated: "transient",
   NodeNotReady: "transient",
   CniConfigurationMissing: "transient",
+  CniConfigurationShadowed: "transient",
+  CniPluginOfAnother: "transient",
   PodUnschedulable: "transient",
 } as const satisfies Record<string, Nature> & Record<RefusalCode, Nature>;
 
@@ -59,6 +62,9 @@ export type StatusReason = keyof typeof REASONS;
 /** What the public system's operator writes, and our own wrote in earlier releases. */
 const REASONS_OF_OTHERS: readonly string[] = [
   "InvalidConfigurationError",
+  "ResourceValidationError",
+  "MigrationError",
+  "ImageSetError",
   "Misnamed",
   "ErrImagePull",
   "ImagePullBackOff",

@@ -1,4 +1,7 @@
 import { apiServer } from "./api-server.ts";
+import { bgpConfiguration } from "./bgp-configuration.ts";
+import { bgpFilter } from "./bgp-filter.ts";
+import { bgpPeer } from "./bgp-peer.ts";
 import { clusterInformation } from "./cluster-information.ts";
 import { dataplaneConfiguration } from "./dataplane-configuration.ts";
 import { flowLogs } from "./flow-logs.ts";
@@ -35,6 +38,9 @@ export const RESOURCES: readonly Resource[] = [
   hostEndpoint,
   ipPool,
   ipReservation,
+  bgpConfiguration,
+  bgpPeer,
+  bgpFilter,
   ipamConfiguration,
   ipamBlock,
   blockAffinity,

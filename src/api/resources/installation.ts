@@ -19,18 +19,16 @@ import { AGE, defineResource, type ObjectOf } from "./resource.ts";
 
 /** Nothing here has a schema default: a default belongs to the version that runs, so it is computed, not stored. */
 const ipam = object("How pods get addresses.", {
-  type: choice("Who hands out addresses: Vendor is this service, the others belong to other CNI plugins.", [
-    "Vendor",
-    "HostLocal",
-    "AmazonVPC",
-    "AzureVNET",
-  ]),
+  type: choice(
+    "Who hands out addresses: Vendor is this service, from IP pools; HostLocal too, from the podCIDR of the node, and then the network or an overlay leads to other nodes. The others belong to other CNI plugins.",
+    ["Vendor", "HostLocal", "AmazonVPC", "AzureVNET"],
+  ),
 });
 
 const cni = object("The CNI plugin that connects pods.", {
   type: choice(
-    "Which plugin connects pods: Vendor is this service; with the others it only adds policy and services.",
-    ["Vendor", "AmazonVPC", "AzureVNET"],
+    "Which plugin connects pods: Vendor is this service; with the others it only adds policy and services. PointToPoint is any that gives each pod a veth and a route to its address.",
+    ["Vendor", "AmazonVPC", "AzureVNET", "GKE", "PointToPoint"],
   ),
   ipam,
   binDir: text("Directory on the node for CNI programs; must be an absolute path.", { pattern: "^/" }),
@@ -101,7 +99,7 @@ const vendorNetwork = object("Networking of pods, services and policy.", {
   }),
   nodeAddressAutodetectionV4: autodetection("IPv4"),
   nodeAddressAutodetectionV6: autodetection("IPv6"),
-  bgp: choice("This service announces no routes by BGP; the field only documents that.", ["Disabled"]),
+  bgp: choice("Whether nodes speak BGP, as BGPConfigurations and BGPPeers say.", ["Enabled", "Disabled"]),
   containerIPForwarding: choice("Whether pods may forward packets.", ["Enabled", "Disabled"]),
   serviceProxyManagement: choice("Whether the operator disables and restores kube-proxy.", ["Enabled", "Disabled"]),
   linuxPolicySetupTimeoutSeconds: integer(
@@ -144,7 +142,10 @@ const spec = object(
     cni,
     vendorNetwork,
     nodeUpdateStrategy: object("How node pods are replaced in a roll-out.", {
-      type: choice("Only rolling updates keep the network up.", ["RollingUpdate"]),
+      type: choice(
+        "RollingUpdate replaces them node by node. With OnDelete a node keeps its pod until it is deleted: vendorctl upgrade sets it while it replaces them in waves.",
+        ["RollingUpdate", "OnDelete"],
+      ),
       rollingUpdate: object("Limits of the roll-out.", {
         maxUnavailable: intOrString("Nodes without a running agent at a time, as a number or a percentage."),
       }),
@@ -172,6 +173,9 @@ export const installation = defineResource({
     version: text("Version that is installed."),
     mtu: integer("MTU in use.", { minimum: 0 }),
     computed: opaque("The specification with every default filled in, as the operator last used it."),
+    dataplaneFallback: text(
+      "Why the nftables data plane runs though eBPF is the default and nothing was asked for: EndpointMapMissing. eBPF follows when the endpoint map comes.",
+    ),
     conditions,
   }),
   columns: [

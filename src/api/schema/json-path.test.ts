@@ -46,7 +46,7 @@ describe("a JSON path", () => {
     expect(compileJsonPath(path)(deployment)).toEqual(expected);
   });
 
-  it.each([".spec..replicas", ".spec[", ".spec.ports[x]", ".a]", '.c[?(@.t=~"x")]', ".c[?(type==1)]", ".spec."])(
+  it.each([".spec...replicas", ".spec[", ".spec.ports[x]", ".a]", '.c[?(@.t=~"x")]', ".c[?(type==1)]", ".spec."])(
     "refuses %s, and says where it stops making sense",
     (path) => {
       expect(() => compileJsonPath(path)).toThrow(expect.objectContaining({ code: "JSON_PATH_INVALID" }));

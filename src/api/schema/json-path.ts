@@ -2,7 +2,8 @@ import { defineErrors } from "../../kit/errors.ts";
 
 const errors = defineErrors({
   JSON_PATH_INVALID: {
-    args: ["path", "why"],
+    means: "A JSON path, in a printer column of a CRD or in a template of -o jsonpath, cannot be parsed.",
+    example: [".items[", "[ has no ]"],
     say: (path: string, why: string) => `the JSON path ${JSON.stringify(path)} is not valid: ${why}`,
     fix: () => 'write it like .spec.replicas, .items[0].name or .status.conditions[?(@.type=="Ready")].status',
   },
@@ -12,8 +13,8 @@ const errors = defineErrors({
 type Step = (value: unknown) => unknown[];
 
 /**
- * The part of kubectl's JSONPath that printer columns and scale subresources use: fields (`.a.b`, `['a.b']`, `.a\.b`),
- * items (`[0]`, `[-1]`, `[*]`) and filters (`[?(@.type=="Ready")]`), with or without braces around the whole.
+ * kubectl's JSONPath: fields (`.a.b`, `['a.b']`, `.a\.b`), items (`[0]`, `[-1]`, `[*]`, `[1:3]`, `[0,2]`), everything below
+ * (`..name`) and filters (`[?(@.type=="Ready")]`), with or without braces around the whole.
  * Compiled once; what is not there is simply not found.
  */
 export function compileJsonPath(path: string): (object: unknown) => unknown[] {
@@ -35,7 +36,10 @@ function follow(steps: readonly Step[]): Step {
 /** A name with any other character in it is quoted or escaped. */
 const FIELD = /^\.((?:\\.|[^\s.[\]\\'"()=<>!?*])+)/s;
 const QUOTED = /^\[\s*(?:'((?:\\.|[^'\\])*)'|"((?:\\.|[^"\\])*)")\s*\]/s;
-const INDEX = /^\[\s*(-?\d+)\s*\]/;
+const QUOTED_UNION = /^\[\s*((?:'[^']*'|"[^"]*")(?:\s*,\s*(?:'[^']*'|"[^"]*"))+)\s*\]/;
+const INDEX = /^\[\s*(-?\d+(?:\s*,\s*-?\d+)*)\s*\]/;
+const SLICE = /^\[\s*(-?\d+)?\s*:\s*(-?\d+)?\s*(?::\s*([1-9]\d*)?\s*)?\]/;
+const DESCENDANTS = /^\.\.(?=[^.]|$)/;
 const ALL = /^(?:\[\s*\*\s*\]|\.\*)/;
 const FILTER = /^\[\?\(((?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^'"])*?)\)\]/s;
 
@@ -53,10 +57,20 @@ function compileSteps(text: string, whole: string): Step[] {
 }
 
 function nextStep(rest: string, whole: string): { step: Step; length: number } | undefined {
-  let match = ALL.exec(rest);
+  let match = DESCENDANTS.exec(rest);
+  // One dot stays, if a name follows: `..name` is the field of everything below.
+  if (match) return { step: descendants, length: /^\.\.[^[]/.test(rest) ? 1 : match[0].length };
+  match = ALL.exec(rest);
   if (match) return { step: children, length: match[0].length };
   match = INDEX.exec(rest);
-  if (match) return { step: item(Number(match[1])), length: match[0].length };
+  if (match) return { step: union(match[1]!.split(",").map((at) => item(Number(at)))), length: match[0].length };
+  match = SLICE.exec(rest);
+  if (match) return { step: slice(match[1], match[2], match[3]), length: match[0].length };
+  match = QUOTED_UNION.exec(rest);
+  if (match) {
+    const names = [...match[1]!.matchAll(/'([^']*)'|"([^"]*)"/g)].map(([, one, other]) => one ?? other ?? "");
+    return { step: union(names.map(field)), length: match[0].length };
+  }
   match = QUOTED.exec(rest);
   if (match) return { step: field(unescapeText(match[1] ?? match[2] ?? "")), length: match[0].length };
   match = FILTER.exec(rest);
@@ -81,6 +95,24 @@ function item(index: number): Step {
     const at = Array.isArray(value) && index < 0 ? value.length + index : index;
     return Array.isArray(value) && at >= 0 && at < value.length ? [value[at]] : [];
   };
+}
+
+function union(steps: readonly Step[]): Step {
+  return (value) => steps.flatMap((step) => step(value));
+}
+
+function slice(from = "0", to?: string, by = "1"): Step {
+  return (value) => {
+    if (!Array.isArray(value)) return [];
+    return value
+      .slice(Number(from), to === undefined ? undefined : Number(to))
+      .filter((_, at) => at % Number(by) === 0);
+  };
+}
+
+/** The value itself, and all that is in it. */
+function descendants(value: unknown): unknown[] {
+  return [value, ...children(value).flatMap(descendants)];
 }
 
 function children(value: unknown): unknown[] {

@@ -2,9 +2,11 @@ import { formatAddress, parseCidr, V4 } from "../../kit/ip.ts";
 import type { Dataplane } from "../dataplane.ts";
 import type { InstallationSpec } from "../resources/installation.ts";
 import { CLUSTER_KINDS, type ClusterKind } from "./cluster-kinds.ts";
+import { cniPlugin } from "./cni-plugins.ts";
 
 type Network = NonNullable<InstallationSpec["vendorNetwork"]>;
 type Pool = NonNullable<Network["ipPools"]>[number];
+type UpdateStrategy = NonNullable<InstallationSpec["nodeUpdateStrategy"]>;
 
 /** What the defaults of an installation depend on besides its own specification. */
 export interface DefaultsContext {
@@ -45,6 +47,7 @@ export const EFFECTIVE_DEFAULTS = [
     value: "firstFound; on eks canReach 8.8.8.8; on mke skipInterface ^br-.*",
   },
   { path: "spec.vendorNetwork.nodeAddressAutodetectionV6", value: "firstFound where there is an IPv6 pool" },
+  { path: "spec.vendorNetwork.bgp", value: "Disabled" },
   { path: "spec.vendorNetwork.containerIPForwarding", value: "Disabled" },
   { path: "spec.vendorNetwork.serviceProxyManagement", value: "Disabled" },
   { path: "spec.vendorNetwork.linuxPolicySetupTimeoutSeconds", value: "0" },
@@ -61,18 +64,19 @@ export function effectiveInstallation(spec: InstallationSpec, context: DefaultsC
     clusterKind: kind,
     cni,
     vendorNetwork: effectiveNetwork(spec.vendorNetwork ?? {}, { ...context, kind }, cni.type === "Vendor"),
-    nodeUpdateStrategy: {
-      type: "RollingUpdate",
-      ...spec.nodeUpdateStrategy,
-      rollingUpdate: { maxUnavailable: 1, ...spec.nodeUpdateStrategy?.rollingUpdate },
-    },
+    nodeUpdateStrategy: effectiveUpdateStrategy(spec.nodeUpdateStrategy),
     controlPlaneReplicas: spec.controlPlaneReplicas ?? 2,
   };
 }
 
+function effectiveUpdateStrategy({ type = "RollingUpdate", rollingUpdate }: UpdateStrategy = {}): UpdateStrategy {
+  return type === "OnDelete" ? { type } : { type, rollingUpdate: { maxUnavailable: 1, ...rollingUpdate } };
+}
+
 function effectiveCni(cni: InstallationSpec["cni"], kind: ClusterKind) {
   const type = cni?.type ?? "Vendor";
-  return { ...CLUSTER_KINDS[kind].cniDirectories, ...cni, type, ipam: { ...cni?.ipam, type: cni?.ipam?.type ?? type } };
+  const ipam = cni?.ipam?.type ?? cniPlugin(type).ipam[0];
+  return { ...CLUSTER_KINDS[kind].cniDirectories, ...cni, type, ipam: { ...cni?.ipam, type: ipam } };
 }
 
 function effectiveNetwork(network: Network, context: DefaultsContext, ownCni: boolean): Network {

@@ -43,6 +43,7 @@ export function cleanerContainer(cleaner: NodeCleaner): object {
     env: [
       { name: "RUN_DIR", value: "/host/run/vendor" },
       { name: "STATE_DIR", value: "/host/lib/vendor" },
+      { name: "KUBELET_DIR", value: "/host/lib/kubelet" },
     ],
     securityContext: { privileged: true, runAsUser: 0, runAsGroup: 0 },
     volumeMounts: mountsOf(cleaner).map(({ name, at, propagation }) => ({

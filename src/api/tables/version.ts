@@ -8,6 +8,9 @@ export interface Version {
   prerelease?: string;
 }
 
+/** The line of releases in which something first came, as `v3.20`. */
+export type Since = `v3.${number}`;
+
 const WRITTEN = /^v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?$/;
 
 export function parseVersion(text: string): Version | undefined {

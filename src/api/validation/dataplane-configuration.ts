@@ -1,10 +1,12 @@
-import { parseAddress, V4 } from "../../kit/ip.ts";
+import { durationMs } from "../../kit/duration.ts";
+import { V4 } from "../../kit/ip.ts";
 import type { DataplaneConfiguration } from "../resources/dataplane-configuration.ts";
+import { DATAPLANE_SETTINGS, type Setting } from "../resources/dataplane-settings.ts";
 import { canWrite, parseOperatingSystem } from "../tables/operating-system.ts";
 import { PLATFORM_LIMITS } from "../tables/platform-limits.ts";
 import type { ClusterFacts } from "./facts.ts";
 import { type Problem, reporters } from "./problem.ts";
-import { addressProblems, nameProblems, netProblems, rangeProblems, regexProblems, VALUE_PROBLEMS } from "./values.ts";
+import { addressProblems, nameProblems, netProblems, regexProblems } from "./values.ts";
 
 export const DATAPLANE_PROBLEMS = {
   DATAPLANE_NAME: {
@@ -25,16 +27,21 @@ export const DATAPLANE_PROBLEMS = {
     fix: "Keep cgroupV2Path.",
     rule: "CgroupV2Path is an alias of cgroupV2Path.",
   },
-  ROUTE_TABLES_TOO_MANY: {
-    title: "Too many routing tables",
-    why: "The agent looks at every table it may use.",
-    fix: "Give it at most 65535 tables in all.",
-    rule: "Routing table ranges hold at most 65535 tables together.",
+  TIMEOUT_TOO_SHORT: {
+    title: "A time that connections cannot live with",
+    why: "A connection would be forgotten between two of its packets, and then denied.",
+    fix: "Give it at least a second.",
+    rule: "Conntrack entries are kept for a second or more.",
+  },
+  VALUE_WITHOUT_EFFECT: {
+    title: "A value that is not possible in this release",
+    why: "The field has one value here; another one would be stored and change nothing.",
+    fix: "Remove the field.",
+    rule: "What is accepted has an effect.",
   },
 } as const;
 
 const at = reporters(DATAPLANE_PROBLEMS);
-const value = reporters(VALUE_PROBLEMS);
 
 type Spec = DataplaneConfiguration["spec"];
 
@@ -43,17 +50,14 @@ export function dataplaneConfigurationProblems(config: DataplaneConfiguration, f
   return [
     ...configNameProblems(config.metadata.name),
     ...regexProblems(spec.bpfDataIfacePattern, "spec.bpfDataIfacePattern"),
-    ...regexProblems(spec.bpfL3IfacePattern, "spec.bpfL3IfacePattern"),
-    ...regexProblems(spec.mtuIfacePattern, "spec.mtuIfacePattern"),
     ...netProblems(spec.bpfDSROptoutCIDRs, "spec.bpfDSROptoutCIDRs", false),
+    ...regexProblems(spec.mtuIfacePattern, "spec.mtuIfacePattern"),
     ...netProblems(spec.bpfExcludeCIDRsFromNAT, "spec.bpfExcludeCIDRsFromNAT", false),
-    ...netProblems(spec.externalNodesList, "spec.externalNodesList", true),
     ...addressProblems(spec.natOutgoingAddress, "spec.natOutgoingAddress", V4),
-    ...metricsHostProblems(spec.prometheusMetricsHost),
     ...failsafeProblems(spec, "failsafeInboundHostPorts"),
     ...failsafeProblems(spec, "failsafeOutboundHostPorts"),
-    ...portRangeProblems(spec),
-    ...routeTableProblems(spec),
+    ...fixedProblems(spec),
+    ...timeoutProblems(spec),
     ...cgroupProblems(spec, facts),
   ];
 }
@@ -69,11 +73,6 @@ function configNameProblems(name: string): Problem[] {
   return [at.DATAPLANE_NAME("metadata.name", `No agent reads a data plane configuration named "${name}".`)];
 }
 
-function metricsHostProblems(host: string | undefined): Problem[] {
-  if (host === undefined || parseAddress(host) || /^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?$/.test(host)) return [];
-  return [value.ADDRESS_MALFORMED("spec.prometheusMetricsHost", `"${host}" is neither a host name nor an IP address.`)];
-}
-
 function failsafeProblems(spec: Spec, field: "failsafeInboundHostPorts" | "failsafeOutboundHostPorts"): Problem[] {
   return (spec[field] ?? []).flatMap(({ net }, index) =>
     net === undefined ? [] : netProblems([net], `spec.${field}[${index}].net`, true).map(dropIndex),
@@ -85,33 +84,22 @@ function dropIndex(problem: Problem): Problem {
   return { ...problem, path: problem.path.replace(/\[0\]$/, "") };
 }
 
-const PORTS = { from: 1, to: 65535 };
-
-function portRangeProblems(spec: Spec): Problem[] {
-  const problems = (spec.nodePortRanges ?? []).flatMap((range, index) => {
-    const path = `spec.nodePortRanges[${index}]`;
-    const match = /^(\d+)(?::(\d+))?$/.exec(String(range));
-    if (!match) return [value.RANGE_BACKWARDS(path, `"${range}" is not a port or a range of ports.`)];
-    return rangeProblems(path, Number(match[1]), Number(match[2] ?? match[1]), PORTS);
+function fixedProblems(spec: Spec): Problem[] {
+  return Object.entries(DATAPLANE_SETTINGS as Record<string, Setting>).flatMap(([field, { fixed }]) => {
+    const given = spec[field as keyof Spec];
+    if (!fixed || given === undefined || given === fixed.value) return [];
+    const message = `spec.${field} can only be ${fixed.value} in this release. ${fixed.because}`;
+    return [at.VALUE_WITHOUT_EFFECT(`spec.${field}`, message)];
   });
-  const psnat = /^(\d+):(\d+)$/.exec(spec.bpfPSNATPorts ?? "");
-  if (psnat) problems.push(...rangeProblems("spec.bpfPSNATPorts", Number(psnat[1]), Number(psnat[2]), PORTS));
-  return problems;
 }
 
-const MOST_TABLES = 65535;
+const LEAST_MS = 1_000;
 
-function routeTableProblems(spec: Spec): Problem[] {
-  const ranges = (spec.routeTableRanges ?? []).filter(({ min, max }) => min !== undefined && max !== undefined);
-  const total = ranges.reduce((sum, { min, max }) => sum + Math.max(0, max - min + 1), 0);
-  return [
-    ...ranges.flatMap(({ min, max }, index) =>
-      rangeProblems(`spec.routeTableRanges[${index}]`, min, max, { from: 1, to: 4294967295 }),
-    ),
-    ...(total > MOST_TABLES
-      ? [at.ROUTE_TABLES_TOO_MANY("spec.routeTableRanges", `${total} routing tables are too many.`)]
-      : []),
-  ];
+function timeoutProblems({ bpfConntrackTimeouts = {} }: Spec): Problem[] {
+  return Object.entries(bpfConntrackTimeouts).flatMap(([field, text]) => {
+    if (text === "Auto" || durationMs(text) >= LEAST_MS) return [];
+    return [at.TIMEOUT_TOO_SHORT(`spec.bpfConntrackTimeouts.${field}`, `${text} is less than a second.`)];
+  });
 }
 
 function cgroupProblems(spec: Spec, facts: ClusterFacts): Problem[] {

@@ -35,13 +35,13 @@ export const EBPF_PROBLEMS = {
   EBPF_IPIP_POOL: {
     title: "eBPF with an IPIP pool",
     why: "The eBPF data plane carries VXLAN only; pods on different nodes could not reach each other.",
-    fix: "Change the pool to VXLAN or VXLANCrossSubnet before switching.",
+    fix: "Change the pool to VXLAN or VXLANCrossSubnet before switching: vendorctl migrate encapsulation --to vxlan.",
     rule: PLATFORM_LIMITS.overlay.because,
   },
   EBPF_HOST_PORTS_SET: {
     title: "eBPF with host ports set",
     why: "eBPF always serves host ports; the setting is of the nftables data plane.",
-    fix: "Set spec.vendorNetwork.hostPorts to null.",
+    fix: `kubectl patch installation default --type merge -p '{"spec":{"vendorNetwork":{"hostPorts":null}}}'`,
     rule: "With eBPF hostPorts is null. See docs/guide/switch.md#to-ebpf.",
   },
   EBPF_FLOATING_IPS: {

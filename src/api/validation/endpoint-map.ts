@@ -15,7 +15,7 @@ export const ENDPOINT_PROBLEMS = {
     title: "API endpoint ConfigMap is missing",
     why: "In eBPF mode the API server is not reachable at its cluster IP until the data plane runs, and no other address is known.",
     fix: "vendorctl switch --to bpf --api-server HOST:PORT",
-    rule: "The operator reads the API server's address from this ConfigMap when it starts. See docs/guide/install.md#the-address-of-the-api-server.",
+    rule: "The operator reads the API server's address from this ConfigMap. See docs/guide/install.md#the-address-of-the-api-server.",
   },
   ENDPOINT_MAP_MISPLACED: {
     title: "API endpoint ConfigMap has a wrong name or namespace",

@@ -1,4 +1,5 @@
 import { UPGRADE_PROBLEMS } from "../tables/version-gates.ts";
+import { BGP_PROBLEMS } from "./bgp.ts";
 import { DATAPLANE_PROBLEMS } from "./dataplane-configuration.ts";
 import { EBPF_PROBLEMS } from "./ebpf.ts";
 import { ENDPOINT_PROBLEMS } from "./endpoint-map.ts";
@@ -28,6 +29,7 @@ export const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   ...POLICY_PROBLEMS,
   ...RULE_PROBLEMS,
   ...TIER_PROBLEMS,
+  ...BGP_PROBLEMS,
   ...FLOW_PROBLEMS,
   ...UPGRADE_PROBLEMS,
 };

@@ -1,6 +1,7 @@
 import { vendorNames } from "../names.ts";
 import type { Installation, InstallationSpec } from "../resources/installation.ts";
 import { CLUSTER_KIND_NAMES, CLUSTER_KINDS, type ClusterKind } from "../tables/cluster-kinds.ts";
+import { CNI_PLUGINS, type CniPlugin, cniPlugin } from "../tables/cni-plugins.ts";
 import { parseOperatingSystem } from "../tables/operating-system.ts";
 import { ebpfPlatformProblems, ebpfProblem } from "./ebpf.ts";
 import type { ClusterFacts } from "./facts.ts";
@@ -53,13 +54,19 @@ export const INSTALLATION_PROBLEMS = {
     title: "A cloud's CNI plugin on another kind of cluster",
     why: "The plugin talks to its own cloud and works nowhere else.",
     fix: "Use the plugin of this cluster, or Vendor.",
-    rule: "AmazonVPC goes with eks, AzureVNET with aks.",
+    rule: "AmazonVPC goes with eks, AzureVNET with aks, and each of the others with plain Kubernetes; there, all do.",
   },
   POOL_NEEDS_OWN_CNI: {
     title: "A pool asks for what only our own CNI plugin does",
     why: "With another plugin or with addresses from the node, packets are not wrapped by this service.",
     fix: "Set the pool's encapsulation to None and its nodeSelector to all().",
     rule: "Other CNI plugins: encapsulation None, all nodes. HostLocal: no VXLAN.",
+  },
+  BGP_NEEDS_OWN_POOLS: {
+    title: "BGP without pools of this service",
+    why: "What is announced are the blocks that nodes have of its pools; with another CNI plugin or the nodes' podCIDRs there are none.",
+    fix: "Remove spec.vendorNetwork.bgp, or use the Vendor plugin with Vendor address management.",
+    rule: "bgp Enabled goes with cni.type Vendor and cni.ipam.type Vendor.",
   },
   ADDRESS_METHODS: {
     title: "More than one method of finding the node's address",
@@ -94,6 +101,7 @@ export function installationProblems(installation: Installation, facts: ClusterF
     ...kindProblems(spec, facts),
     ...cniProblems(spec, kind),
     ...poolsProblems(spec, facts),
+    ...bgpProblems(spec),
     ...(network.linuxDataplane === "BPF" ? ebpfProblems(network, { ...facts, ...(kind ? { kind } : {}) }) : []),
     ...flexVolumeProblems(network.flexVolumePath, kind, facts),
     ...autodetectionProblems(network.nodeAddressAutodetectionV4, `${NETWORK}.nodeAddressAutodetectionV4`),
@@ -108,23 +116,29 @@ function kindProblems(spec: InstallationSpec, facts: ClusterFacts): Problem[] {
   return [at.CLUSTER_KIND_MISMATCH("spec.clusterKind", message)];
 }
 
-const IPAM_OF = { Vendor: ["Vendor", "HostLocal"], AmazonVPC: ["AmazonVPC"], AzureVNET: ["AzureVNET"] } as const;
-const HOME_OF = { Vendor: undefined, AmazonVPC: "eks", AzureVNET: "aks" } as const;
-
-function cniProblems(spec: InstallationSpec, kind: string | undefined): Problem[] {
+function cniProblems(spec: InstallationSpec, kind: ClusterKind | undefined): Problem[] {
   const type = knownCni(spec);
   const ipam = spec.cni?.ipam?.type;
-  const allowed: readonly string[] = IPAM_OF[type];
-  const home = HOME_OF[type];
+  const { ipam: allowed, home, interfacePrefix } = cniPlugin(type);
   const problems: Problem[] = [];
-  if (ipam !== undefined && !allowed.includes(ipam)) {
+  if (ipam !== undefined && !allowed.some((one) => one === ipam)) {
     const message = `The ${type} plugin takes addresses from ${allowed.join(" or ")}, not ${ipam}.`;
     problems.push(at.CNI_IPAM_MISMATCH("spec.cni.ipam.type", message));
   }
-  if (home && kind && kind !== home) {
-    problems.push(at.CNI_WRONG_PLATFORM("spec.cni.type", `The ${type} plugin works on ${home}, not on ${kind}.`));
+  const isElsewhere = kind !== undefined && CLUSTER_KINDS[kind]?.isVendorPlatform && kind !== home;
+  if (interfacePrefix !== undefined && isElsewhere) {
+    const where = home ?? "plain Kubernetes";
+    problems.push(at.CNI_WRONG_PLATFORM("spec.cni.type", `The ${type} plugin works on ${where}, not on ${kind}.`));
   }
   return problems;
+}
+
+function bgpProblems(spec: InstallationSpec): Problem[] {
+  if (spec.vendorNetwork?.bgp !== "Enabled") return [];
+  if (knownCni(spec) === "Vendor" && spec.cni?.ipam?.type !== "HostLocal") return [];
+  return [
+    at.BGP_NEEDS_OWN_POOLS(`${NETWORK}.bgp`, "BGP announces blocks of pools, which this CNI plugin does not use."),
+  ];
 }
 
 function poolsProblems(spec: InstallationSpec, facts: ClusterFacts): Problem[] {
@@ -217,9 +231,9 @@ function controlPlaneProblems(selector: Record<string, string> | undefined): Pro
 }
 
 /** A plugin that is not one of ours is reported by the schema; here it counts as our own. */
-function knownCni(spec: InstallationSpec): keyof typeof IPAM_OF {
+function knownCni(spec: InstallationSpec): CniPlugin {
   const type = spec.cni?.type;
-  return type !== undefined && Object.hasOwn(IPAM_OF, type) ? type : "Vendor";
+  return type !== undefined && Object.hasOwn(CNI_PLUGINS, type) ? type : "Vendor";
 }
 
 function shapeOf(pool: Pool, index: number): PoolShape {

@@ -1,5 +1,6 @@
 import type { Schema } from "../schema/schema.ts";
 import { type SchemaProblem, validateAgainst } from "../schema/schema-walk.ts";
+import type { RefusedField } from "../tables/refused-fields.ts";
 import { nearestName } from "./nearest-name.ts";
 import { type Problem, reporters } from "./problem.ts";
 
@@ -11,6 +12,12 @@ export const STRUCTURE_PROBLEMS = {
     why: "A misspelt field would be dropped in silence, and what it was meant to do would not happen.",
     fix: "Correct or remove the field; kubectl explain lists those there are.",
     rule: RULE,
+  },
+  FIELD_REFUSED: {
+    title: "A field that this release does not carry",
+    why: "It would be stored and nothing would act on it; what it was meant to do would not happen.",
+    fix: "Remove the field; the message names the alternative.",
+    rule: "What is accepted has an effect.",
   },
   WRONG_TYPE: {
     title: "A value of the wrong type",
@@ -52,13 +59,19 @@ export const STRUCTURE_PROBLEMS = {
 
 const at = reporters(STRUCTURE_PROBLEMS);
 
-/** What is wrong with an object by its schema alone. */
-export function structureProblems(schema: Schema, object: unknown): Problem[] {
-  return validateAgainst(schema, {}, object, { unknownFields: true }).map((problem) => translate(schema, problem));
+type RefusedFields = Readonly<Record<string, RefusedField>>;
+
+/** What is wrong with an object by its schema alone; `refused`: fields it does not have, each with the reason. */
+export function structureProblems(schema: Schema, object: unknown, refused: RefusedFields = {}): Problem[] {
+  return validateAgainst(schema, {}, object, { unknownFields: true }).map((problem) =>
+    translate(schema, problem, refused),
+  );
 }
 
-function translate(schema: Schema, problem: SchemaProblem): Problem {
+function translate(schema: Schema, problem: SchemaProblem, refused: RefusedFields): Problem {
   const { path, value } = problem;
+  const row = problem.kind === "unknown-field" ? refused[path] : undefined;
+  if (row) return refusedProblem(path, row);
   const expected = schemaAt(schema, path);
   switch (problem.kind) {
     case "unknown-field":
@@ -85,6 +98,12 @@ function translate(schema: Schema, problem: SchemaProblem): Problem {
         expected?.pattern ? `Write a value that matches ${expected.pattern}.` : undefined,
       );
   }
+}
+
+/** The sentence that refuses such a field wherever it is written. */
+export function refusedProblem(path: string, { why, todo }: RefusedField): Problem {
+  const alternative = todo === "Nothing." ? "Remove the field." : todo;
+  return at.FIELD_REFUSED(path, `This release does not carry ${path}: ${why}`, alternative);
 }
 
 function unknownField(schema: Schema, path: string): Problem {

@@ -163,11 +163,11 @@ const CONFIGURATIONS: Row[] = [
   ["with no pattern", dataplane({ bpfDataIfacePattern: "*" }), ["PATTERN_NOT_REGEX"]],
   ["with a bad address", dataplane({ natOutgoingAddress: "1.2.3" }), ["ADDRESS_MALFORMED"]],
   [
-    "with ports backwards",
+    "with fields that nothing acts on",
     dataplane({ nodePortRanges: ["200:100"], bpfPSNATPorts: "9:8" }),
-    ["RANGE_BACKWARDS", "RANGE_BACKWARDS"],
+    ["FIELD_REFUSED", "FIELD_REFUSED"],
   ],
-  ["with too many tables", dataplane({ routeTableRanges: [{ min: 1, max: 70000 }] }), ["ROUTE_TABLES_TOO_MANY"]],
+  ["with a value that is not possible", dataplane({ bpfEnforceRPF: "Strict" }), ["VALUE_WITHOUT_EFFECT"]],
   [
     "that fights with the proxy",
     dataplane({ bpfEnabled: true }),
@@ -267,6 +267,54 @@ const REST: Row[] = [
     ["POOL_TUNNEL_NAMESPACES"],
   ],
   ["a pool without a prefix", v3("IPPool", "a", {}), ["FIELD_MISSING"]],
+  ["a BGP configuration of a node", v3("BGPConfiguration", "node.n1", { asNumber: 64512 }), []],
+  ["a BGP configuration nobody reads", v3("BGPConfiguration", "mine", {}), ["BGP_CONFIGURATION_NAME"]],
+  [
+    "a BGP configuration with bad values",
+    v3("BGPConfiguration", "default", {
+      serviceClusterIPs: [{ cidr: "10.0.0.1" }],
+      communities: [{ name: "a", value: "70000:1" }],
+      prefixAdvertisements: [{ cidr: "10.0.0.0/8", communities: ["a", "b"] }],
+      ignoredInterfaces: ['"'],
+    }),
+    ["CIDR_MALFORMED", "BGP_COMMUNITY", "BGP_COMMUNITY", "BGP_INTERFACE"],
+  ],
+  [
+    "a BGP configuration of peering with workloads",
+    v3("BGPConfiguration", "default", { localWorkloadPeeringIPV4: "10.0.0.1" }),
+    ["UNKNOWN_FIELD"],
+  ],
+  ["a BGP peer", v3("BGPPeer", "a", { peerIP: "[fd00::1]:1790", asNumber: 65001 }), []],
+  ["a BGP peer of nobody", v3("BGPPeer", "a", {}), ["BGP_PEER_END"]],
+  ["a BGP peer without AS number", v3("BGPPeer", "a", { peerIP: "10.0.0.1" }), ["BGP_PEER_END"]],
+  ["a BGP peer at the link", v3("BGPPeer", "a", { peerIP: "fe80::1", asNumber: 65001 }), ["BGP_PEER_ADDRESS"]],
+  [
+    "a BGP peer that contradicts itself",
+    v3("BGPPeer", "a", {
+      ...{ peerIP: "10.0.0.1", asNumber: 65001, node: "n1", nodeSelector: "all()" },
+      ...{ reachableBy: "fd00::1", keepOriginalNextHop: true, nextHopMode: "Self" },
+    }),
+    ["BGP_PEER_NODES", "BGP_PEER_FAMILIES", "BGP_NEXT_HOP"],
+  ],
+  [
+    "a BGP filter",
+    v3("BGPFilter", "a", {
+      importV4: [{ action: "Accept", cidr: "10.0.0.0/8", matchOperator: "In", prefixLength: { min: 24, max: 28 } }],
+    }),
+    [],
+  ],
+  [
+    "a BGP filter with rules that mean nothing",
+    v3("BGPFilter", "a", {
+      importV4: [
+        { action: "Accept", cidr: "fd00::/8", matchOperator: "In" },
+        { action: "Accept", cidr: "10.0.0.0/8" },
+        { action: "Accept", cidr: "10.0.0.0/8", matchOperator: "Equal", prefixLength: { min: 24 } },
+        { action: "Accept", cidr: "10.0.0.0/8", matchOperator: "In", prefixLength: { min: 24, max: 20 } },
+      ],
+    }),
+    ["BGP_RULE", "BGP_RULE", "BGP_RULE", "RANGE_BACKWARDS"],
+  ],
   ["the default tier moved", v3("Tier", "default", { order: 10 }), ["TIER_ORDER_FIXED"]],
   ["a tier with a dot", v3("Tier", "a.b", {}), ["NAME_MALFORMED"]],
   [
@@ -316,7 +364,7 @@ describe("every problem", () => {
       expect(EXPLANATIONS, code).toHaveProperty(code);
       expect(path, code).not.toBe("");
       expect(message, code).toMatch(/^[^\n]{8,}\.$/);
-      expect(fix, code).toMatch(/[.?]$/);
+      expect(fix, code).toMatch(/[.?]$|^(kubectl|vendorctl) /);
     }
   });
 

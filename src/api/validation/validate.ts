@@ -3,6 +3,9 @@ import { vendorNames } from "../names.ts";
 import type { KubeObject } from "../object.ts";
 import { groupVersion } from "../object.ts";
 import { RESOURCES } from "../resources/all.ts";
+import type { BGPConfiguration } from "../resources/bgp-configuration.ts";
+import type { BGPFilter } from "../resources/bgp-filter.ts";
+import type { BGPPeer } from "../resources/bgp-peer.ts";
 import type { DataplaneConfiguration } from "../resources/dataplane-configuration.ts";
 import type { HostEndpoint } from "../resources/host-endpoint.ts";
 import type { Installation } from "../resources/installation.ts";
@@ -14,6 +17,8 @@ import type { NetworkSet } from "../resources/network-set.ts";
 import type { Profile } from "../resources/profile.ts";
 import { objectSchema, placesOf, type Resource } from "../resources/resource.ts";
 import type { Tier } from "../resources/tier.ts";
+import { REFUSED_FIELDS } from "../tables/refused-fields.ts";
+import { bgpConfigurationProblems, bgpFilterProblems, bgpPeerProblems } from "./bgp.ts";
 import { dataplaneConfigurationProblems } from "./dataplane-configuration.ts";
 import { serviceProxyProblems } from "./ebpf.ts";
 import { endpointMapProblems } from "./endpoint-map.ts";
@@ -44,7 +49,7 @@ export function validateObject(object: KubeObject, facts: ClusterFacts = {}): Pr
     const message = `There is no resource ${object.kind} in ${object.apiVersion}.`;
     return [at.UNKNOWN_KIND("kind", message)];
   }
-  const structure = structureProblems(objectSchema(resource), object);
+  const structure = structureProblems(objectSchema(resource), object, REFUSED_FIELDS[resource.noun]);
   const readable = withoutIllTyped(object, structure);
   return [...structure, ...ruleProblemsOf(resource.noun, readable, facts)];
 }
@@ -86,6 +91,12 @@ function ruleProblemsOf(noun: Noun, object: unknown, facts: ClusterFacts): Probl
       return ipPoolProblems(object as IPPool);
     case "ipReservation":
       return ipReservationProblems(object as IPReservation);
+    case "bgpConfiguration":
+      return bgpConfigurationProblems(object as BGPConfiguration);
+    case "bgpPeer":
+      return bgpPeerProblems(object as BGPPeer);
+    case "bgpFilter":
+      return bgpFilterProblems(object as BGPFilter);
     case "flowLogs":
     case "flowUI":
       return flowResourceProblems((object as KubeObject).metadata.name, facts);

@@ -33,6 +33,8 @@ export interface WatchOptions {
   onBookmark?: (revision: number) => void;
   /** Called once, after the last event, when the resource is dropped or the store closes. Not after `stop()`. */
   onEnd?: () => void;
+  /** Called once, where only the answer of another store shows that what happened after `from` is no longer kept. */
+  onGone?: () => void;
 }
 
 export interface Watch {
