@@ -9,6 +9,8 @@ export interface AgentEvents {
   dataplane(before: DataplaneAnnouncement | "unknown" | undefined, now: DataplaneAnnouncement): void;
   /** Something of a pod or of this node is not in effect, and stays so. `object` is its kind and name, as the table of problems has it. */
   problem(object: string, code: string, message: string): void;
+  /** The CNI configuration of this node was deleted, and is there again. */
+  cniRestored(file: string): void;
 }
 
 const MEANING: Record<DataplaneAnnouncement, string> = {
@@ -19,7 +21,7 @@ const MEANING: Record<DataplaneAnnouncement, string> = {
 };
 const OF_POD = /^(?:pod|endpoint) ([^ /]+\/[^ ]+)$/;
 /** Other objects concern every node alike, and are in the status: an event from each node would not help. */
-const OF_NODE = /^(interface|route|hostEndpoint|tunnel|node) /;
+const OF_NODE = /^(interface|route|hostEndpoint|node|file) /;
 
 export function agentEvents(
   events: Events,
@@ -37,6 +39,11 @@ export function agentEvents(
       if (!about) return;
       const saying = pod !== undefined ? message : `${object}: ${message}`;
       events.changed(about, { type: "Warning", reason: reasonOf(code), message: saying });
+    },
+    cniRestored(file) {
+      const node = objects.node();
+      const message = `The CNI configuration ${file} of this node was deleted, and is written again`;
+      if (node) events.changed(node, { type: "Warning", reason: "CniConfigurationRestored", message });
     },
   };
 }

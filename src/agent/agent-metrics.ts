@@ -17,6 +17,8 @@ export interface AgentMetrics {
   dataplaneMode: Gauge;
   servicesProven: Gauge;
   overlayNodes: Gauge;
+  bgpSessions: Gauge;
+  bgpRoutes: Gauge;
 }
 
 export function agentMetrics(metrics: Metrics): AgentMetrics {
@@ -53,6 +55,8 @@ export function agentMetrics(metrics: Metrics): AgentMetrics {
       "vendor_node_overlay_nodes",
       "Other nodes that packets go to through the overlay: reached by probes there and back, lost, or unverified.",
     ),
+    bgpSessions: metrics.gauge("vendor_node_bgp_sessions", "BGP sessions of the node: established or down."),
+    bgpRoutes: metrics.gauge("vendor_node_bgp_routes", "Routes of established BGP sessions: accepted or announced."),
     ready: metrics.gauge("vendor_node_ready", "1 once the whole desired state has been applied."),
   };
 }

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../api/object.ts";
-import type { ApiAddress } from "./api-failover.ts";
+import type { ApiAddress } from "../cluster/api-server-hosts.ts";
 
 interface EndpointSlice extends KubeObject {
   endpoints?: { addresses?: string[]; conditions?: { ready?: boolean } }[];

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ApiResponse, Transport } from "../api/transport.ts";
 import { errors } from "../cluster/errors.ts";
+import { failoverTransport } from "../cluster/failover-transport.ts";
 import { silentLog } from "../kit/log.ts";
-import { type ApiAddress, failoverTransport, saveAddresses } from "./api-failover.ts";
+import { apiRoutes, saveAddresses } from "./api-failover.ts";
 
 const directories: string[] = [];
 afterEach(() => {
@@ -28,7 +29,7 @@ function world() {
     close: () => {},
   });
   const start = () =>
-    failoverTransport({ usual: () => way("usual"), at: ({ host }: ApiAddress) => way(host), file }, silentLog);
+    failoverTransport(() => apiRoutes({ usual: () => way("usual"), at: ({ host }) => way(host), file }), silentLog);
   const ask = async (transport: Transport, method: "GET" | "PATCH" = "GET") =>
     await (await transport.request({ method, path: "/version" })).text();
   return { file, up, asked, start, ask };

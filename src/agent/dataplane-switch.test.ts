@@ -23,6 +23,7 @@ class Node {
   proxyRules = false;
   proxyRuns = false;
   proxyScheduled = false;
+  proxyAway = false;
   apiAnswers = true;
   failing: Dataplane | undefined;
   /** The fewest planes that filtered at once since the first did. */
@@ -65,7 +66,7 @@ class Node {
 
   start(clock: FakeClock, refusal?: string): DataplaneSwitch {
     const note = (what: string) => void this.did.push(what);
-    const set = (what: { [key in "keep" | "mode" | "armed" | "heldBack"]?: Node[key] }) =>
+    const set = (what: { [key in "keep" | "mode" | "armed" | "heldBack" | "proxyAway"]?: Node[key] }) =>
       void Object.assign(this, what);
     return dataplaneSwitch({
       open: { Nftables: async () => this.open("Nftables"), BPF: async () => this.open("BPF") },
@@ -124,6 +125,7 @@ class Node {
         log: silentLog,
         proxyLeft: () => !this.proxyRuns,
         proxyScheduled: () => this.proxyScheduled,
+        proxyAway: { get: () => this.proxyAway, set: (proxyAway) => set({ proxyAway }) },
         apiAnswers: async () => this.apiAnswers,
       },
     });
@@ -225,6 +227,60 @@ describe("two data planes", () => {
     await clock.advance(2_000);
     expect(node.filtering()).toEqual(["Nftables"]);
   });
+
+  it("a kube-proxy that is restored keeps what it writes, since the node will need it; one that never left does not", async () => {
+    const { node, both, want, clock, worksIn } = start();
+    node.proxyScheduled = true;
+    await want("BPF");
+    await worksIn(61_000);
+    const removes = () => {
+      both.observeProxy();
+      return both.removesProxyRules();
+    };
+    expect(removes()).toBe(true);
+    node.proxyScheduled = false;
+    expect(removes()).toBe(true);
+    node.proxyScheduled = true;
+    expect(removes()).toBe(false);
+    node.proxyScheduled = false;
+    expect(removes()).toBe(true);
+    node.proxyScheduled = true;
+    node.proxyRules = true;
+    await want("Nftables");
+    both.announced("LeavingBPF");
+    await clock.advance(2_000);
+    expect(both.announcement()).toBe("Nftables");
+    expect(node.did).not.toContain("remove proxy rules");
+  });
+
+  it.each(["the agent restarts", "the node reboots"])(
+    "a kube-proxy that is being restored keeps what it writes though %s meanwhile",
+    async (what) => {
+      const { node, both, want, worksIn } = start();
+      await want("BPF");
+      await worksIn(1_000);
+      both.observeProxy();
+      node.proxyScheduled = true;
+      await both.close();
+      if (what === "the node reboots") [node.mode, node.keep] = [undefined, "absent"];
+      const next = start({ node });
+      next.both.observeProxy();
+      await next.want("BPF");
+      node.proxyRules = true;
+      await next.worksIn(61_000);
+      next.both.observeProxy();
+      expect(next.both.removesProxyRules()).toBe(false);
+      await next.want("Nftables");
+      next.both.announced("LeavingBPF");
+      await next.clock.advance(2_000);
+      expect(next.both.announcement()).toBe("Nftables");
+      expect(node.did).not.toContain("remove proxy rules");
+      // The next switch begins anew: a kube-proxy that has not left then does not keep its rules.
+      await next.want("BPF");
+      await next.worksIn(61_000);
+      expect(node.did).toContain("remove proxy rules");
+    },
+  );
 
   it("programs stay until the last connection that only they can carry has ended", async () => {
     const { node, both, want, clock, worksIn } = start();

@@ -17,6 +17,7 @@ import { createSwitchover, type RollbackWatchdog, type SwitchoverOptions } from 
 import { type Clock, sleep } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import type { MeasuredDataplane } from "./dataplanes.ts";
+import { type ProxyAway, proxyWasAway } from "./kube-proxy-away.ts";
 
 /** Opens a data plane; says why it cannot where it cannot. */
 export type OpenDataplane = () => Promise<DataplaneDriver>;
@@ -39,6 +40,8 @@ export interface DataplaneSwitch {
   announcedLast(): DataplaneAnnouncement | undefined;
   /** Whether eBPF was found to work, since it acts: the API server is reached, and services are by way of the programs. */
   confirm(works: boolean): void;
+  /** Looks whether kube-proxy is away from this node while eBPF serves it, and remembers it. */
+  observeProxy(): void;
   /** Whether the service proxy's rules are ours to remove wherever they appear. */
   removesProxyRules(): boolean;
   /** How full the maps are. */
@@ -71,6 +74,7 @@ export interface DataplaneSwitchOptions extends Omit<SwitchoverOptions, "clock" 
   proxyLeft?: () => boolean;
   /** Whether the cluster runs kube-proxy on this node, or is about to. */
   proxyScheduled?: () => boolean;
+  proxyAway: ProxyAway;
   /** The reported state may have changed. */
   onChange?: () => void;
 }
@@ -205,8 +209,20 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
     this.pollSoon(0);
   }
 
+  observeProxy(): void {
+    // Which data plane is wanted is not known before.
+    if (!this.inEffect) return;
+    const { proxyAway } = this.options;
+    const seen = {
+      ebpfServes: this.ebpfServes(),
+      proxyScheduled: this.proxyScheduled(),
+      leftEbpf: this.filtering() !== "BPF" && this.wanted() !== "BPF",
+    };
+    proxyAway.set(proxyWasAway(proxyAway.get(), seen));
+  }
+
   removesProxyRules(): boolean {
-    return this.filtering() === "BPF" && this.next === "settled" && this.confirmed && this.cleans();
+    return this.ebpfServes() && this.cleans();
   }
 
   fill(): MapFill[] {
@@ -243,6 +259,10 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
     return watchdog.blocked() === undefined ? "BPF" : "Nftables";
   }
 
+  private ebpfServes(): boolean {
+    return this.filtering() === "BPF" && this.next === "settled" && this.confirmed;
+  }
+
   /** Its rules are to go when it has. */
   private waitsForProxy(): boolean {
     return this.filtering() === "BPF" && this.mayClean() && !this.cleans();
@@ -252,9 +272,17 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
     return this.model.settings.configuration.bpfServiceProxyIptablesCleanupEnabled !== false;
   }
 
+  private proxyScheduled(): boolean {
+    return this.options.proxyScheduled?.() ?? false;
+  }
+
+  /**
+   * One that was away and is scheduled again was restored, before this node leaves eBPF: its rules are what the node will need. In nftables mode
+   * kube-proxy does not look whether they are still there, and would not write them again for an hour.
+   */
   private cleans(): boolean {
     const { clock, proxyLeft = () => true } = this.options;
-    if (!this.mayClean()) return false;
+    if (!this.mayClean() || (this.options.proxyAway.get() && this.proxyScheduled())) return false;
     return proxyLeft() || clock.now() - this.confirmedAt > PROXY_LEAVES_MS;
   }
 
@@ -268,7 +296,7 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
       confirmed: this.confirmed && this.filtering() === "BPF",
       peersNotifiedAt: this.acknowledged?.what === "LeavingBPF" ? this.acknowledged.at : undefined,
       cleanup: this.cleans(),
-      proxyScheduled: this.options.proxyScheduled?.() ?? false,
+      proxyScheduled: this.proxyScheduled(),
     };
     try {
       const { next, report, done } = await this.switchover.advance(this.wanted(), this.model, facts);
@@ -287,6 +315,7 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
       if (this.switchover.dataplanes.size === 0) throw error;
       return undefined;
     } finally {
+      this.observeProxy();
       // The mode may change without us, too: the rollback watchdog is a separate process.
       const now = this.announcement();
       const before = this.lastAnnouncement;

@@ -7,6 +7,7 @@ import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import { fitToKernel } from "../dataplane/ebpf/programs/fit-to-kernel.ts";
 import { type ObjectName, objectBytes } from "../dataplane/ebpf/programs/objects.ts";
+import { keepTranslations, LastEncapsulations } from "../dataplane/net/keep-translations.ts";
 import { createNodeNetwork } from "../dataplane/net/node-network.ts";
 import type { Sysctls } from "../dataplane/net/sysctls.ts";
 import { createNatTable } from "../dataplane/nft/nat-table.ts";
@@ -104,9 +105,14 @@ async function ebpfDataplane(
 function agentNetwork(kernel: Kernel, directories: AgentDirectories): AgentNetwork {
   const file = join(directories.state, SYSCTLS_FILE);
   const plain = sysctlsBelow(directories.sysctl);
+  const last = new LastEncapsulations();
   const network = createNodeNetwork({ kernel, overlay: OVERLAY, sysctls: rememberedSysctls(plain, file) });
   return {
-    apply: async (delta) => network.apply(delta),
+    async apply(delta) {
+      const changed = last.changed(delta);
+      if (changed.length > 0) await keepTranslations(changed, { kernel, table: TABLES.keep });
+      return network.apply(delta);
+    },
     resync: async () => void network.resync(),
     sweep: async () => network.sweep(),
     close: async () => network.close(),

@@ -15,6 +15,7 @@ import { type KubeProxyCompat, kubeProxyCompat } from "./kube-proxy-compat.ts";
 /** Ports of the story are names; which of this machine's they are, the kernel chooses. */
 const HEALTH = 10_256;
 const CHECK = 32_000;
+const OTHER_PORT = 10_300;
 
 function row(change: Partial<ServicePort>): ServicePort {
   return plainServicePort({
@@ -30,6 +31,7 @@ describe("while services are ours to serve", () => {
   let serves: boolean;
   let healthy: boolean;
   let rows: ServicePort[];
+  let configuration: DataplaneModel["settings"]["configuration"];
   let node: object;
   let state: ProxyRulesState;
   let tell: FollowOptions["onChange"];
@@ -48,6 +50,7 @@ describe("while services are ours to serve", () => {
 
   beforeEach(() => {
     [open, taken, serves, healthy, rows] = [new Map(), false, true, true, [row({})]];
+    configuration = {};
     node = { metadata: { name: "n" } };
     state = { present: false, returns: 0, conflict: undefined };
     metrics = createMetrics();
@@ -62,10 +65,10 @@ describe("while services are ours to serve", () => {
           };
         },
       },
-      filter: { acting: () => (serves ? "BPF" : "Nftables"), removesProxyRules: () => true },
+      filter: { acting: () => (serves ? "BPF" : "Nftables"), observeProxy() {}, removesProxyRules: () => true },
       model: () => ({
         services: new Map(rows.map((one) => [one.id, one])),
-        settings: { configuration: {} } as DataplaneModel["settings"],
+        settings: { configuration } as DataplaneModel["settings"],
       }),
       ...{ healthy: () => healthy, node: () => node as KubeObject, onChange: () => {} },
       ...{ metrics: agentMetrics(metrics), clock: systemClock, log: silentLog, signal: stopping.signal },
@@ -94,6 +97,15 @@ describe("while services are ours to serve", () => {
     await expect.poll(() => ask(CHECK)).toMatchObject({ status: 503, weight: "0" });
     rows = [];
     await expect.poll(() => open.get(CHECK)?.listening).toBe(false);
+  });
+
+  it("the health check moves to the port that is configured, and 0 ends it", async () => {
+    await expect.poll(() => ask(HEALTH, "/healthz")).toMatchObject({ status: 200 });
+    configuration = { bpfServiceProxyHealthzPort: OTHER_PORT };
+    await expect.poll(() => ask(OTHER_PORT, "/healthz")).toMatchObject({ status: 200 });
+    expect(open.get(HEALTH)?.listening).toBe(false);
+    configuration = { bpfServiceProxyHealthzPort: 0 };
+    await expect.poll(() => open.get(OTHER_PORT)?.listening).toBe(false);
   });
 
   it("/healthz is about services and the node, /livez about services alone", async () => {

@@ -15,7 +15,7 @@ import { HealthCheckPorts, healthCheckedServices, type ListenOnNode } from "./he
 import { isNodeEligible, listenHere, PROXY_HEALTH_PORT, serveProxyHealth } from "./kube-proxy-health.ts";
 
 export interface KubeProxyCompatOptions {
-  filter: Pick<DataplaneSwitch, "acting" | "removesProxyRules">;
+  filter: Pick<DataplaneSwitch, "acting" | "observeProxy" | "removesProxyRules">;
   proxyRules: Pick<FollowedProxyRules, "state" | "follow">;
   model(): Pick<DataplaneModel, "services" | "settings">;
   node(): KubeObject | undefined;
@@ -58,7 +58,10 @@ export function kubeProxyCompat(options: KubeProxyCompatOptions): KubeProxyCompa
 function followRules({ filter, proxyRules, metrics, onChange, signal }: KubeProxyCompatOptions): Promise<void> {
   let counted = proxyRules.state().returns;
   return proxyRules.follow({
-    removes: () => filter.removesProxyRules(),
+    removes() {
+      filter.observeProxy();
+      return filter.removesProxyRules();
+    },
     onChange({ returns }) {
       if (returns > counted) metrics.proxyConflicts.add({}, returns - counted);
       counted = returns;

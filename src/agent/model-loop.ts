@@ -41,6 +41,7 @@ export class ModelLoop {
   readonly #model = new ModelCopy();
   readonly #failed = new Map<string, ObjectOutcome>();
   readonly #waiters = new Set<() => void>();
+  readonly #listeners = new Set<() => void>();
   #wake: () => void = () => {};
   #asked = false;
   #failures = 0;
@@ -84,6 +85,12 @@ export class ModelLoop {
   poke(): void {
     this.#asked = true;
     this.#wake();
+  }
+
+  /** Calls back after each turn, in which the model may have changed; what it returns ends that. */
+  onTurn(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Runs until stopped. */
@@ -177,7 +184,7 @@ export class ModelLoop {
         retrying ? "still cannot apply the desired state" : "cannot apply the desired state, retrying",
       );
     }
-    for (const wake of this.#waiters) wake();
+    for (const wake of [...this.#waiters, ...this.#listeners]) wake();
   }
 
   #note({ objects }: ApplyReport, delta: ModelDelta | undefined): void {
@@ -193,7 +200,8 @@ export class ModelLoop {
       const key = `${outcome.kind} ${outcome.id}`;
       if (!outcome.failed) this.#failed.delete(key);
       else if (this.#failed.get(key)?.failed?.message !== outcome.failed.message) {
-        log.warn({ kind: outcome.kind, id: outcome.id, code: outcome.failed.code }, outcome.failed.message);
+        // While pods come and go, routes wait for their interfaces for a moment: what lasts is said by the watch of problems.
+        log.debug({ kind: outcome.kind, id: outcome.id, code: outcome.failed.code }, outcome.failed.message);
         this.#failed.set(key, outcome);
       }
     }

@@ -1,18 +1,19 @@
 import { vendorNames } from "../api/names.ts";
 import type { Program } from "../cluster/program.ts";
 import { realKernel } from "../kernel/kernel.ts";
+import { readInitConfig } from "./config.ts";
 import { errors } from "./errors.ts";
 
 /** Mounts for the whole node what eBPF needs: before the agent, and privileged, so that the agent finds it wherever it looks. */
 export const nodeInitProgram: Program = async ({ env, log }) => {
-  const cgroup = env["CGROUP_V2_PATH"];
+  const { cgroup, bpf } = readInitConfig(env);
   if (!cgroup) {
     log.info({}, "nothing to prepare: this node runs no eBPF");
     return;
   }
   const kernel = realKernel();
   const mounts = [
-    ["bpf", env["BPF_ROOT"] || "/sys/fs/bpf"],
+    ["bpf", bpf],
     ["cgroup2", cgroup],
   ] as const;
   for (const [type, path] of mounts) {

@@ -1,13 +1,16 @@
 import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
+import { isOurInterface } from "../api/protocol/pod-network.ts";
 import { OUR_PROTOCOL } from "../dataplane/net/desired-routes.ts";
+import { IPIP } from "../dataplane/net/ipip.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { MountedFileSystem } from "../kernel/netns/mounts-port.ts";
+import { birdRoutes } from "./bgp/bird-routes.ts";
 import type { AgentDirectories } from "./config.ts";
 import { OVERLAY, TABLES } from "./dataplanes.ts";
+import { SEPARATE_OVERLAY } from "./separate-overlay/names.ts";
 
-/** Everything of ours that this node has, recognised by name, protocol number and place; `files` are the CNI plugin's. */
+/** Everything of ours that this node has, recognised by name, protocol number and place; `files` are the CNI plugin's and the volume driver's. */
 export async function nodeLeftovers(
   kernel: Kernel,
   directories: AgentDirectories,
@@ -16,13 +19,16 @@ export async function nodeLeftovers(
   const netlink = kernel.netlink();
   const nft = kernel.nft();
   try {
-    const own: readonly string[] = Object.values(TABLES);
+    const own: readonly string[] = [...Object.values(TABLES), SEPARATE_OVERLAY.table];
+    const devices: readonly string[] = [OVERLAY, IPIP, SEPARATE_OVERLAY.device];
+    const ours = [OUR_PROTOCOL, SEPARATE_OVERLAY.protocol].flatMap((protocol) => netlink.routes({ protocol }));
+    const routes = [...ours, ...birdRoutes(netlink)];
     return [
       ...netlink
         .links()
-        .filter(({ name }) => name === OVERLAY || name.startsWith(POD_INTERFACE_PREFIX))
+        .filter(({ name }) => devices.includes(name) || isOurInterface(name))
         .map(({ name }) => `interface ${name}`),
-      ...netlink.routes({ protocol: OUR_PROTOCOL }).map(({ destination }) => `route ${destination}`),
+      ...routes.map(({ destination }) => `route ${destination}`),
       ...(await nft.tables()).filter(({ name }) => own.includes(name)).map(({ name }) => `nftables table ${name}`),
       ...[directories.bpf, directories.state, ...files].filter((path) => existsSync(path)),
       ...filesBelow(directories.run, mountsOfOthers(kernel, directories.run)),

@@ -26,12 +26,16 @@ export function podsTable(records: readonly PodRecord[]): Table {
 }
 
 export function settingsTable({ settings }: DataplaneModel): Table {
-  const { configuration, ...ours } = settings;
+  const { configuration, sources, ...ours } = settings;
   return {
-    columns: ["setting", "value"],
+    columns: ["setting", "value", "source"],
     rows: ordered([
-      ...Object.entries(ours).map(([name, value]) => [name, text(value)]),
-      ...Object.entries(configuration).map(([name, value]) => [`configuration.${name}`, text(value)]),
+      ...Object.entries(ours).map(([name, value]) => [name, text(value), "effective"]),
+      ...Object.entries(configuration).map(([name, value]) => [
+        `configuration.${name}`,
+        text(value),
+        sources[name] ?? "",
+      ]),
     ]),
   };
 }
@@ -85,7 +89,7 @@ export interface NodeProblems {
   losses: readonly OverlayLoss[];
   refused: readonly RefusedPod[];
   /** Of the agent itself: what it cannot do on this node. */
-  own: readonly { code: string; message: string }[];
+  own: readonly { code: string; message: string; object?: string }[];
 }
 
 /**
@@ -120,7 +124,7 @@ export function problemsTable({ model, failed, fill, limited, conflicts, losses,
         return [`node ${loss.peer.node}`, code, message];
       }),
       ...refused.map(({ pod, code, message }) => [`pod ${pod}`, code, message]),
-      ...own.map(({ code, message }) => ["agent", code, message]),
+      ...own.map(({ code, message, object = "agent" }) => [object, code, message]),
     ]),
   };
 }

@@ -1,8 +1,5 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { clusterEnv } from "../cluster/config.ts";
-import { httpsTransport } from "../cluster/https-transport.ts";
-import { loadConnection } from "../cluster/kubeconfig.ts";
 import type { Program, ProgramContext } from "../cluster/program.ts";
 import { realKernel } from "../kernel/kernel.ts";
 import { healthServer, metricsServer } from "../kit/health-server.ts";
@@ -21,16 +18,7 @@ export const nodeProgram: Program = async (world) => {
     startWatchdog: () => startWatchdog(world),
     failover: {
       usual: () => world.transport(),
-      at: ({ host, port }) =>
-        httpsTransport(
-          loadConnection(
-            {},
-            clusterEnv(
-              { ...world.env, ORCHESTRATOR_SERVICE_HOST: host, ORCHESTRATOR_SERVICE_PORT: String(port) },
-              false,
-            ),
-          ),
-        ),
+      at: (address) => world.transport(address),
       file: join(config.directories.state, "api-addresses.json"),
     },
   });
@@ -50,8 +38,9 @@ function startWatchdog({ log }: ProgramContext): void {
 async function serveHealth(world: ProgramContext, config: AgentConfig, agent: RunningAgent): Promise<void> {
   const live = { loops: () => agent.stuck() };
   const ready = { model: () => agent.notReady() };
+  const readyFor = { services: () => agent.servicesNotWatched() };
   const { log } = world;
-  await world.listen(healthServer({ live, ready, log }), config.healthPort, config.healthHost);
+  await world.listen(healthServer({ live, ready, readyFor, log }), config.healthPort, config.healthHost);
   if (config.metricsPort === undefined) return;
   const text = async () => {
     await agent.refreshMetrics();

@@ -1,21 +1,24 @@
 import { existsSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
+import { isOurInterface } from "../api/protocol/pod-network.ts";
 import { createNatTable } from "../dataplane/nft/nat-table.ts";
 import { type Kernel, realKernel } from "../kernel/kernel.ts";
 import { sleep, systemClock } from "../kit/clock.ts";
 import { adminSocket, requestAgent } from "./admin.ts";
+import { removeBirdRoutes } from "./bgp/bird-routes.ts";
 import type { AgentDirectories } from "./config.ts";
 import { openDataplanes, TABLES } from "./dataplanes.ts";
 import { errors } from "./errors.ts";
 import { mountsBelow, mountsOfOthers, nodeLeftovers } from "./node-leftovers.ts";
+import { driverPlaces } from "./policy-sync/driver-places.ts";
+import { removeSeparateOverlay } from "./separate-overlay/settle-overlay.ts";
 
 const ASK_AGAIN_MS = 500;
 
 /** Removes everything of ours from the node, recognised by what it is and not by memory, and proves it by listing; gives what it removed. */
 export async function removeFromNode(
   directories: AgentDirectories,
-  { cniFiles }: { cniFiles: readonly string[] },
+  { cniFiles, kubeletDir }: { cniFiles: readonly string[]; kubeletDir: string },
 ): Promise<string[]> {
   const kernel = realKernel();
   const removed = [...(await removeInterfaces(kernel)), ...(await removeDataplanes(kernel, directories))];
@@ -25,7 +28,9 @@ export async function removeFromNode(
     removeTree(path, mountsOfOthers(kernel, path));
     removed.push(path);
   }
-  const left = await nodeLeftovers(kernel, directories, cniFiles);
+  removed.push(...removeDriver(kubeletDir));
+  const { plugin, registration } = driverPlaces(kubeletDir);
+  const left = await nodeLeftovers(kernel, directories, [...cniFiles, plugin, registration]);
   if (left.length > 0) throw errors.NODE_NOT_CLEAN(left);
   return removed;
 }
@@ -51,10 +56,11 @@ async function removeInterfaces(kernel: Kernel): Promise<string[]> {
   const netlink = kernel.netlink();
   const removed: string[] = [];
   for (const { name, index } of netlink.links()) {
-    if (!name.startsWith(POD_INTERFACE_PREFIX)) continue;
+    if (!isOurInterface(name)) continue;
     await netlink.deleteLink(index);
     removed.push(`interface ${name}`);
   }
+  removed.push(...removeBirdRoutes(netlink));
   netlink.close();
   return removed;
 }
@@ -77,7 +83,16 @@ async function removeDataplanes(kernel: Kernel, directories: AgentDirectories): 
   switchover.close();
   await network.remove();
   await network.close();
-  return [...removed, "routes and the overlay's device"];
+  return [...removed, "routes and the devices of the overlay", ...(await removeSeparateOverlay(kernel))];
+}
+
+/** The driver of sidecars' volumes. A directory that others have filled under the same name is theirs. */
+function removeDriver(kubeletDir: string): string[] {
+  const { plugin, registration, flexVolume } = driverPlaces(kubeletDir);
+  const isOurs = (path: string) => existsSync(path) && (path !== flexVolume || readdirSync(path).length === 0);
+  const removed = [plugin, registration, flexVolume].filter(isOurs);
+  for (const path of removed) rmSync(path, { recursive: true, force: true });
+  return removed;
 }
 
 /** The control groups' file system that `node-init` mounted: files cannot be deleted from it. */

@@ -97,7 +97,7 @@ export function rollbackWatchdog({
     },
     blocked() {
       const left = readBlock(directories);
-      if (!left || (left.until !== undefined && left.until < Date.now())) return undefined;
+      if (!left || (left.until !== undefined && left.until <= Date.now())) return undefined;
       return `${left.why} (${left.at})`;
     },
     unblock() {

@@ -1,42 +1,51 @@
-import { join } from "node:path";
-import type { Dataplane, DataplaneState } from "../api/dataplane.ts";
+import { dirname, join } from "node:path";
+import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
-import { type AgentReport, announcedDataplane, dataplaneAnnotation } from "../api/protocol/agent-report.ts";
-import { POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
+import type { Refusal } from "../api/protocol/agent-report.ts";
+import { isPodInterface } from "../api/protocol/pod-network.ts";
 import { type Calculator, createCalculator } from "../calc/calculator.ts";
 import { apiServerNames, resolveHosts } from "../cluster/api-server-hosts.ts";
 import { type Client, createClient } from "../cluster/client.ts";
 import { createEvents } from "../cluster/events.ts";
+import { failoverTransport } from "../cluster/failover-transport.ts";
+import { ENDPOINT_SLICES, SERVICES } from "../cluster/kinds.ts";
 import type { ProgramContext } from "../cluster/program.ts";
-import { isFull } from "../dataplane/ebpf/map-fill.ts";
+import { logLevelOf } from "../cluster/run-program.ts";
 import { ServiceProxyRules } from "../dataplane/kube-proxy/proxy-rules.ts";
+import { loadEtcdDatastore } from "../datastore/load-datastore.ts";
+import { lockableTransport } from "../datastore/lockable-transport.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { NetlinkEvent, NetlinkPort } from "../kernel/netlink/netlink-port.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
 import { CodedError } from "../kit/errors.ts";
 import { serveLines } from "../kit/line-socket.ts";
-import { createMetrics, type Metrics } from "../kit/metrics.ts";
+import type { Metrics } from "../kit/metrics.ts";
+import { programMetrics } from "../kit/process-metrics.ts";
+import { severityLog, severityOf } from "../kit/severity-log.ts";
 import { adminService, adminSocket } from "./admin.ts";
-import { type AgentEvents, agentEvents } from "./agent-events.ts";
-import { type AgentMetrics, agentMetrics } from "./agent-metrics.ts";
-import { apiAddresses } from "./api-addresses.ts";
-import { type FailoverOptions, failoverTransport, saveAddresses } from "./api-failover.ts";
+import { agentEvents } from "./agent-events.ts";
+import { agentMetrics } from "./agent-metrics.ts";
+import { API_ANSWER_MS, agentTasks, confirmIfProven, refreshMetrics, type TaskParts } from "./agent-tasks.ts";
+import { apiRoutes, type FailoverOptions } from "./api-failover.ts";
+import { removeBirdRoutes } from "./bgp/bird-routes.ts";
+import { type NodeBgp, nodeBgp } from "./bgp/node-bgp.ts";
+import { bgpTable } from "./bgp/session-states.ts";
+import { watchBpfFileSystem } from "./bpf-file-system.ts";
+import { watchCniConfiguration } from "./cni-configuration.ts";
 import { cniService } from "./cni-service.ts";
 import type { AgentConfig } from "./config.ts";
 import { type DataplaneSwitch, dataplaneSwitch } from "./dataplane-switch.ts";
 import { type NodeDataplanes, OVERLAY } from "./dataplanes.ts";
 import { errors } from "./errors.ts";
 import { NOTHING_IN_USE } from "./ipam/addresses-in-use.ts";
-import { createIpam, type Ipam } from "./ipam/ipam.ts";
-import { type KubeProxyCompat, kubeProxyCompat } from "./kube-proxy-compat.ts";
+import { createIpam } from "./ipam/ipam.ts";
+import { proxyAwayOnDisk } from "./kube-proxy-away.ts";
+import { kubeProxyCompat } from "./kube-proxy-compat.ts";
 import { isKubeProxyScheduled } from "./kube-proxy-pods.ts";
 import { ModelLoop, type ModelTarget } from "./model-loop.ts";
-import { ensureClusterInformation } from "./node/cluster-information.ts";
-import { announceDataplane, networkCondition, nodeAnnotations, reportNode } from "./node/node-report.ts";
-import { reportOwnPod } from "./node/own-pod-report.ts";
-import { tunnelAddresses } from "./node/tunnel-addresses.ts";
+import { followEncapsulation } from "./node/encapsulation-report.ts";
 import { overlayPeers } from "./overlay/overlay-peers.ts";
-import { type OverlayWatch, watchOverlay } from "./overlay/overlay-watch.ts";
+import { watchOverlay } from "./overlay/overlay-watch.ts";
 import {
   type NodeProblems,
   overlayTable,
@@ -46,20 +55,23 @@ import {
   settingsTable,
   switchoverTable,
 } from "./own-tables.ts";
-import { type PeriodicTask, type PeriodicTasks, startPeriodicTasks } from "./periodic-tasks.ts";
+import { type PeriodicTasks, startPeriodicTasks } from "./periodic-tasks.ts";
 import { podMtu } from "./pod-mtu.ts";
 import { addressesOfNode } from "./pods/addresses-of-node.ts";
 import { notedDeletions } from "./pods/noted-deletions.ts";
 import { podInterfaces } from "./pods/pod-interface.ts";
-import { type PodNetwork, type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
+import { type PodNetworkParts, podNetwork } from "./pods/pod-network.ts";
 import { type PodRecord, type PodRecords, podRecords } from "./pods/pod-records.ts";
+import { followPodRoutes } from "./pods/pod-routes.ts";
 import { removePortmapRules } from "./pods/portmap-rules.ts";
-import { type ProblemWatch, watchProblems } from "./problem-watch.ts";
+import { followPolicySync, type PolicySync } from "./policy-sync/policy-sync.ts";
+import { watchProblems } from "./problem-watch.ts";
 import { refusedPods } from "./refused-pods.ts";
 import { rollbackWatchdog } from "./rollback-watchdog.ts";
+import { overlayMtu } from "./separate-overlay/settle-overlay.ts";
 import { probeServices } from "./service-probe.ts";
 import { probeServicesForever, type ServiceProbeLoop } from "./service-probe-loop.ts";
-import { type ShareWatch, watchShares } from "./share-watch.ts";
+import { watchShares } from "./share-watch.ts";
 import { type WatchedObjects, watchObjects } from "./watch-objects.ts";
 
 /** What the agent stands on; a test brings a kernel and data planes of its own. */
@@ -77,6 +89,8 @@ export interface AgentParts {
 export interface RunningAgent {
   /** Why others should not rely on it yet; undefined: they may. */
   notReady(): string | undefined;
+  /** Why Services are not known yet; undefined: they are watched. */
+  servicesNotWatched(): string | undefined;
   /** Why only a restart can help; undefined: it works. */
   stuck(): string | undefined;
   acting(): Dataplane | undefined;
@@ -87,29 +101,44 @@ export interface RunningAgent {
   stop(): Promise<void>;
 }
 
-/** A server that takes longer does not answer: a report is sent again then, since the next may reach another server. */
-const API_ANSWER_MS = 5_000;
 /** A turn of any loop that takes longer than this will not end. */
 const STUCK_MS = 120_000;
+const SERVICE_KINDS: readonly string[] = [SERVICES.plural, ENDPOINT_SLICES.plural];
+const NO_SERVICES_ON_ETCD = "the etcd datastore cannot watch Services";
 
 /** Starts the node's agent: watches the cluster, programs the model, connects pods, and reports the state. */
 export async function startAgent(world: ProgramContext, parts: AgentParts): Promise<RunningAgent> {
   const { config, kernel, dataplanes: planes, clock = systemClock } = parts;
-  const { log } = world;
+  const usual = severityOf[logLevelOf(world.env)];
+  const settled: { loop?: ModelLoop } = {};
+  const severity = () => settled.loop?.model.settings.configuration.logSeverityScreen;
+  const log = severityLog(world.log, () => severity() ?? config.configuration.logSeverityScreen ?? usual);
+  for (const name of config.unknownVariables) {
+    log.warn({ variable: name }, "no field of the DataplaneConfiguration has this name: the variable has no effect");
+  }
   const stopping = new AbortController();
-  const allMetrics = createMetrics();
+  const allMetrics = programMetrics();
   const metrics = agentMetrics(allMetrics);
-  const transport = parts.failover ? failoverTransport(parts.failover, log) : world.transport();
-  const client = createClient(transport, { userAgent: vendorNames.workloads.node });
+  const { failover } = parts;
+  const kubernetes = failover ? failoverTransport(() => apiRoutes(failover), log) : world.transport();
+  const datastore = await loadEtcdDatastore(config.etcd, kubernetes);
+  const client = createClient(datastore?.transport ?? lockableTransport(kubernetes), {
+    userAgent: vendorNames.workloads.node,
+  });
+  // What is followed is followed in one place: with etcd, Kubernetes' objects are copied there.
+  const followed = datastore ? createClient(datastore.copies, { userAgent: vendorNames.workloads.node }) : client;
   const calculator = createCalculator(config.nodeName, vendorNames, {
     foreignAddresses: !config.connectsPods,
+    routesToNodes: config.connectsNodes,
+    bgp: config.bgp,
+    configuration: config.configuration,
     hostPorts: config.connectsPods && config.hostPorts,
   });
   // Notified when the reported state may have changed; no listener yet.
   const changes = { notify: (): void => {} };
   const proxyRules = new ServiceProxyRules({ kernel, clock, log });
   const filter = dataplaneSwitch({
-    ...{ open: planes.open, kernel: planes.kernel, proxy: proxyRules, refusal: planes.refusal, clock, log },
+    ...{ open: planes.open, kernel: planes.kernel, proxy: proxyRules, refusal: refusalOf(parts), clock, log },
     watchdog: rollbackWatchdog({
       directories: config.directories,
       seconds: config.rollbackSeconds,
@@ -118,13 +147,17 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       log,
     }),
     proxyLeft: () => proxyCompat.answers(),
+    proxyAway: proxyAwayOnDisk(config.directories.state),
     proxyScheduled: () => isKubeProxyScheduled(objects.pods.list(), config.nodeName),
     apiAnswers: () => answers(client),
     onChange: () => changes.notify(),
   });
-  const loop = new ModelLoop({ calculator, target: together(filter, planes.network), clock, log, metrics });
-  const objects = watchObjects(client, calculator, () => loop.poke(), log);
   const netlink = kernel.netlink();
+  const sweepBird = () => (config.bgp ? [] : removeBirdRoutes(netlink));
+  const target = together(filter, planes.network, sweepBird);
+  const loop = new ModelLoop({ calculator, target, clock, log, metrics });
+  settled.loop = loop;
+  const objects = watchObjects(followed, calculator, () => loop.poke(), { services: !datastore, bgp: config.bgp, log });
   const records = podRecords(join(config.directories.state, "pods"));
   const nodeAddresses = addressesOfNode(config.nodeName, { records, netlink, pods: () => objects.pods.list() });
   const ipam = createIpam(client, config.nodeName, {
@@ -135,7 +168,9 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     reservations: () => objects.reservations.list(),
     inUse: () => (config.connectsPods ? nodeAddresses() : NOTHING_IN_USE),
   });
+  if (datastore) log.info({}, `the datastore is etcd: ${NO_SERVICES_ON_ETCD}, so /readyz/services stays 503`);
   followRecords(records, calculator, () => loop.poke());
+  const podRoutes = config.connectsPods ? undefined : followPodRoutes(netlink, calculator, () => loop.poke());
   const reserveApiServers = async () => {
     const addresses = await resolveHosts(apiServerNames(world.env));
     // A name that does not resolve for a moment must not give the addresses away.
@@ -145,6 +180,8 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   };
   void reserveApiServers();
   const podFacts = factsForPods(config, objects, netlink, loop);
+  const waitsFor = (kinds: readonly string[]) =>
+    kinds.length > 0 ? `waiting for the first list of ${kinds.join(", ")}` : undefined;
   const pods = podNetwork({
     ...{ client, node: config.nodeName, ipam, records, loop, log },
     notes: notedDeletions(config.directories.run),
@@ -152,11 +189,8 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     removePortmapRules: (containerId) => removePortmapRules(kernel, containerId),
     ...podFacts,
   });
-  const notReady = (): string | undefined => {
-    const kinds = objects.waitingFor();
-    if (kinds.length > 0) return `waiting for the first list of ${kinds.join(", ")}`;
-    return loop.ready ? undefined : "the desired state is not applied yet";
-  };
+  const notReady = (): string | undefined =>
+    waitsFor(objects.waitingFor()) ?? (loop.ready ? undefined : "the desired state is not applied yet");
   const proving = probeServicesForever({
     prove: () =>
       probeServices({
@@ -187,7 +221,8 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   });
   const overlay = watchOverlay({
     ...{ node: config.nodeName, periodMs: config.overlayProbeSeconds * 1_000, frames: kernel.frames() },
-    link: () => netlink.link(OVERLAY),
+    // Between pods of another CNI plugin nothing goes through it.
+    link: () => (config.connectsPods ? netlink.link(OVERLAY) : undefined),
     peers: (underlay) =>
       overlayPeers(
         { model: loop.model, node: (name) => objects.nodes.get(name), agentPods: objects.pods.list(config.namespace) },
@@ -198,7 +233,30 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     onChange: () => changes.notify(),
     onLoss: events.problem,
   });
+  const encapsulation = followEncapsulation(loop, netlink, () => changes.notify());
+  const bgp = objects.bgp
+    ? nodeBgp({
+        ...{ node: config.nodeName, runDirectory: config.directories.run, namespace: config.namespace },
+        ...{ client, objects: objects.bgp, loop, metrics, clock, log, signal: stopping.signal },
+        nodes: () => objects.nodes.list(),
+        pools: () => objects.pools.list(),
+        switching: () => isSwitching(filter),
+      })
+    : undefined;
+  const cniConfiguration = config.cniConfiguration
+    ? watchCniConfiguration({
+        ...{ path: config.cniConfiguration, copy: join(config.directories.state, "cni.conflist") },
+        ...{ clock, log, signal: stopping.signal },
+        onRestored: events.cniRestored,
+      })
+    : undefined;
+  const unmounted = watchBpfFileSystem(kernel.mounts, dirname(config.directories.bpf));
+  const bpfFileSystem = () => (filter.state().wanted === "BPF" ? [unmounted() ?? []].flat() : []);
   const refused = refusedPods(clock);
+  const policySync = followPolicySync({
+    ...{ node: config.nodeName, version: config.version, kubeletDir: config.kubeletDir, loop, clock, log },
+    podOf: podsByUid(objects),
+  });
   const upkeep: { current?: PeriodicTasks } = {};
   const allProblems = (): NodeProblems => ({
     ...{ model: loop.model, failed: loop.problems(), fill: filter.fill() },
@@ -208,29 +266,40 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       losses: overlay.losses(),
       refused: refused.list().filter(({ pod }) => objects.pods.get(pod)),
     },
-    own: ownProblems(loop, filter, upkeep.current),
+    own: [
+      ...ownProblems(loop, filter, upkeep.current, policySync),
+      ...[...(cniConfiguration?.problems() ?? []), ...bpfFileSystem()].map(({ object, error: { code, message } }) => ({
+        object,
+        code,
+        message,
+      })),
+      ...(bgp?.problems() ?? []),
+    ],
   });
   const problems = watchProblems({
     // What is full, who is limited and what the overlay loses is reported by itself.
     problems: () => problemsTable({ ...allProblems(), fill: [], limited: [], losses: [] }).rows,
     ...{ clock, signal: stopping.signal },
     onChange: () => changes.notify(),
-    onLasting: events.problem,
+    onLasting(object, code, message) {
+      log.warn({ object, code }, message);
+      events.problem(object, code, message);
+    },
   });
   onceKnown(objects, stopping.signal, upkeep, () =>
     startPeriodicTasks(
-      periodicTasks(
+      agentTasks(
         { ...parts, clock },
         {
           ...{ client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop, metrics },
-          ...{ shares, problems, overlay, events, reserveApiServers },
+          ...{ shares, problems, overlay, encapsulation, events, reserveApiServers, log, refusal: refusalOf(parts) },
         },
       ),
       { clock, log, signal: stopping.signal },
     ),
   );
   const watch = netlink.monitor((event) => {
-    if (!isOfNode(event)) return;
+    if (!isOfNode(event, loop.model.settings.podInterfacePrefixes)) return;
     // What waited for a link or an address may continue; the node's own report may have changed.
     loop.poke();
     upkeep.current?.poke();
@@ -245,12 +314,16 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   if (config.connectsPods) await pods.removeNoted();
   const sockets = await openSockets(
     { config, pods, refused, notReady, metrics, clock, log },
-    { filter, loop, records, overlay, problems: allProblems },
+    { filter, loop, records, overlay, bgp, problems: allProblems },
   );
   // A DEL that found no socket until now has written its note by now, or calls the socket next.
   if (config.connectsPods) await pods.removeNoted();
   return {
     notReady,
+    servicesNotWatched: () =>
+      datastore
+        ? `${NO_SERVICES_ON_ETCD}; READY 1/2 is expected`
+        : waitsFor(objects.waitingFor().filter((kind) => SERVICE_KINDS.includes(kind))),
     stuck: () => loop.stuck(STUCK_MS) ?? stuckTasks(upkeep.current, clock),
     acting: () => filter.acting(),
     metrics: allMetrics,
@@ -259,6 +332,9 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       stopping.abort();
       for (const end of ends) end();
       watch.close();
+      podRoutes?.close();
+      encapsulation.close();
+      await policySync.close();
       await Promise.all(sockets.map((socket) => socket.close()));
       await Promise.all([
         turning,
@@ -268,6 +344,8 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
         shares.done,
         problems.done,
         overlay.done,
+        bgp?.done,
+        cniConfiguration?.done,
         objects.stop(),
       ]);
       proxyRules.close();
@@ -279,8 +357,28 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   };
 }
 
+/** Why eBPF does not act here, whatever is asked for. */
+function refusalOf({ config, dataplanes }: Pick<AgentParts, "config" | "dataplanes">): Refusal | undefined {
+  if (!config.etcd) return dataplanes.refusal;
+  return { code: "EbpfProgramsRefused", why: `eBPF does not work on the etcd datastore: ${NO_SERVICES_ON_ETCD}` };
+}
+
+/** From the moment another data plane is wanted until it acts alone. */
+function isSwitching(filter: DataplaneSwitch): boolean {
+  const { wanted, heldBack, failure } = filter.state();
+  const announced = filter.announcement();
+  if (announced === "LeavingBPF" || announced === "DrainingBPF") return true;
+  return wanted === "BPF" && announced === "Nftables" && heldBack === undefined && failure === undefined;
+}
+
 /** What the agent cannot do on its node. Otherwise only its log would have it. */
-function ownProblems(loop: ModelLoop, filter: DataplaneSwitch, upkeep: PeriodicTasks | undefined): NodeProblems["own"] {
+function ownProblems(
+  loop: ModelLoop,
+  filter: DataplaneSwitch,
+  upkeep: PeriodicTasks | undefined,
+  policySync: PolicySync,
+): NodeProblems["own"] {
+  const notServed = policySync.failure();
   const notApplied = loop.failure();
   const { failure: notSwitched } = filter.state();
   const tasks = [...(upkeep?.problems() ?? [])];
@@ -291,15 +389,30 @@ function ownProblems(loop: ModelLoop, filter: DataplaneSwitch, upkeep: PeriodicT
         ? [errors.AGENT_NOT_APPLIED(notApplied.message)]
         : []),
     ...(notSwitched === undefined ? [] : [errors.AGENT_SWITCH_FAILED(notSwitched)]),
+    ...(notServed === undefined ? [] : [errors.AGENT_POLICY_SYNC(notServed)]),
     ...tasks.map(([task, why]) => errors.AGENT_TASK_FAILED(task, why)),
   ];
 }
 
-/** Pods' interfaces come and go all the time, and the code that creates them reports it. */
-function isOfNode(event: NetlinkEvent): boolean {
+/** By UID, since another pod may have the name of one that is gone. */
+function podsByUid({ pods }: WatchedObjects): (uid: string) => string | undefined {
+  const keys = new Map<string, string>();
+  pods.onChange(({ type, key, object }) => {
+    const { uid = "" } = object.metadata;
+    if (type === "deleted") keys.delete(uid);
+    else keys.set(uid, key);
+  });
+  return (uid) => {
+    const key = keys.get(uid);
+    return key !== undefined && pods.get(key)?.metadata.uid === uid ? key : undefined;
+  };
+}
+
+/** Pods' interfaces come and go all the time, and who creates or follows them reports it. */
+function isOfNode(event: NetlinkEvent, podInterfacePrefixes: readonly string[]): boolean {
   switch (event.kind) {
     case "link":
-      return !event.link.name.startsWith(POD_INTERFACE_PREFIX);
+      return !isPodInterface(event.link.name, podInterfacePrefixes);
     case "address":
       return !event.address.address.startsWith("fe80:");
     default:
@@ -309,18 +422,26 @@ function isOfNode(event: NetlinkEvent): boolean {
 
 /** What connecting a pod asks of the cluster and the node. */
 function factsForPods(
-  { nodeName, mtu }: AgentConfig,
+  { nodeName, mtu, usesPodCidr, connectsNodes, directories }: AgentConfig,
   { nodes, pools, namespaces }: WatchedObjects,
   netlink: NetlinkPort,
   { model }: ModelLoop,
-): Pick<PodNetworkParts, "pools" | "namespace" | "nodeLabels" | "podCidrs" | "mtu"> {
+): Pick<PodNetworkParts, "pools" | "namespace" | "nodeLabels" | "podCidrs" | "usesPodCidr" | "mtu"> {
   const spec = () => (nodes.get(nodeName)?.["spec"] ?? {}) as { podCIDRs?: string[] };
   return {
     pools: () => pools.list(),
     namespace: (name) => namespaces.get(name),
     nodeLabels: () => nodes.get(nodeName)?.metadata.labels ?? {},
     podCidrs: () => spec().podCIDRs ?? [],
-    mtu: () => mtu || podMtu(netlink.links(), netlink.addresses(), model.nodes.get(nodeName), pools.list()),
+    usesPodCidr,
+    mtu: () =>
+      mtu ||
+      (connectsNodes ? undefined : overlayMtu(directories.run)) ||
+      podMtu(
+        { links: netlink.links(), addresses: netlink.addresses() },
+        { own: model.nodes.get(nodeName), pattern: model.settings.configuration.mtuIfacePattern },
+        pools.list(),
+      ),
   };
 }
 
@@ -351,58 +472,6 @@ function followRecords(records: PodRecords, calculator: Calculator, changed: () 
   });
 }
 
-interface TaskParts {
-  /** Resolves the API server's names again. */
-  reserveApiServers(): Promise<void>;
-  client: ReturnType<typeof createClient>;
-  objects: WatchedObjects;
-  ipam: Ipam;
-  pods: PodNetwork;
-  filter: DataplaneSwitch;
-  proving: ServiceProbeLoop;
-  kubeProxyCompat: KubeProxyCompat;
-  shares: ShareWatch;
-  problems: ProblemWatch;
-  overlay: OverlayWatch;
-  events: AgentEvents;
-  netlink: NetlinkPort;
-  loop: ModelLoop;
-  metrics: AgentMetrics;
-}
-
-/** Values of the metric's label, which dashboards know. */
-const MODE_LABELS: Record<DataplaneState | "none", string> = {
-  none: "none",
-  Off: "off",
-  Active: "ebpf",
-  Draining: "drain",
-};
-
-async function refreshMetrics(
-  metrics: AgentMetrics,
-  { filter, loop, proving }: Pick<TaskParts, "filter" | "loop" | "proving">,
-): Promise<void> {
-  metrics.ready.set(loop.ready ? 1 : 0);
-  metrics.servicesProven.set(proving.proven() ? 1 : 0);
-  const { mode = "none" } = filter.state();
-  for (const [state, label] of Object.entries(MODE_LABELS))
-    metrics.dataplaneMode.set(state === mode ? 1 : 0, { mode: label });
-  for (const { map, entries, max } of filter.fill()) {
-    metrics.mapEntries.set(entries, { map });
-    metrics.mapMost.set(max, { map });
-  }
-  const { columns, rows } = await filter.show("counters");
-  for (const row of rows) {
-    const {
-      hook = "nft",
-      reason = "",
-      rule = reason,
-      packets = "0",
-    } = Object.fromEntries(columns.map((column, at) => [column, row[at]]));
-    metrics.packets.copy(Number(packets), { hook, reason: rule });
-  }
-}
-
 /** Any answer will do. */
 async function answers(client: Client): Promise<boolean> {
   try {
@@ -414,90 +483,13 @@ async function answers(client: Client): Promise<boolean> {
   }
 }
 
-/** The new data plane is confirmed when services are proven and its activation has been published since. */
-function confirmIfProven(filter: DataplaneSwitch, proving: ServiceProbeLoop): void {
-  filter.confirm(proving.noObjection() && filter.announcedLast() === "BPF");
-}
-
 function observedServices(filter: DataplaneSwitch, proving: ServiceProbeLoop, notify: () => void): void {
   confirmIfProven(filter, proving);
   if (proving.changed() || (filter.acting() === "BPF" && filter.announcedLast() !== "BPF")) notify();
 }
 
-/** In the order a new node needs them: what others must know of it before what people read. */
-function periodicTasks(
-  { config, dataplanes: planes, clock, failover }: AgentParts & { clock: Clock },
-  parts: TaskParts,
-): PeriodicTask[] {
-  const { client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop } = parts;
-  let reported: string | undefined;
-  return [
-    { name: "unfinished claims", run: () => ipam.repair() },
-    { name: "addresses in use", run: () => ipam.claimInUse() },
-    {
-      name: "node",
-      async run() {
-        const node = objects.nodes.get(config.nodeName);
-        if (!node) throw new Error(`there is no Node ${config.nodeName}`);
-        const addresses = config.connectsPods
-          ? await tunnelAddresses(ipam, config.nodeName, objects.pools.list(), node.metadata.labels ?? {})
-          : { v4: undefined, v6: undefined };
-        const tunnel = { ...addresses, mac: netlink.link(OVERLAY)?.mac };
-        const condition = loop.ready ? networkCondition(vendorNames.workloads.node, clock.now()) : undefined;
-        const announced = filter.announcedLast();
-        const annotations = {
-          ...nodeAnnotations(config, netlink, node, tunnel),
-          ...(announced && dataplaneAnnotation(announced)),
-        };
-        await reportNode(client, node, annotations, condition);
-        if (!condition) throw new Error("the desired state is not applied yet");
-      },
-    },
-    {
-      name: "own pod",
-      async run() {
-        const acting = filter.announcement();
-        const proxyRules = proxyCompat.report();
-        const fullMaps = filter.fill().flatMap((fill) => (isFull(fill) ? [fill.map] : []));
-        const report: AgentReport = {
-          programs: planes.refusal === undefined ? "loads" : { refused: planes.refusal },
-          dataplane: acting,
-          servicesProven: proving.proven() && acting === "BPF",
-          proxyRules,
-          fullMaps,
-          limitedWorkloads: [...new Set(parts.shares.limited().map(({ id }) => id))].sort(),
-          problems: parts.problems.lasting(),
-          overlay: parts.overlay.report(),
-        };
-        if (reported === JSON.stringify(report)) return;
-        const signal = AbortSignal.timeout(API_ANSWER_MS);
-        await reportOwnPod(client, { name: config.podName, namespace: config.namespace }, report, signal);
-        if (acting !== undefined && acting !== filter.announcedLast()) {
-          await announceDataplane(client, config.nodeName, acting, signal);
-        }
-        reported = JSON.stringify(report);
-        if (acting === undefined) return;
-        const ofNode = announcedDataplane(objects.nodes.get(config.nodeName)?.metadata.annotations);
-        parts.events.dataplane(filter.announcedLast() ?? ofNode, acting);
-        filter.announced(acting);
-        confirmIfProven(filter, proving);
-      },
-    },
-    {
-      name: "API addresses",
-      async run() {
-        await parts.reserveApiServers();
-        if (failover) saveAddresses(failover.file, apiAddresses(objects.endpointSlices.list("default")));
-      },
-    },
-    { name: "metrics", run: () => refreshMetrics(parts.metrics, { filter, loop, proving }) },
-    { name: "late releases", run: () => pods.releaseLate() },
-    { name: "cluster information", run: () => ensureClusterInformation(client, config.version) },
-  ];
-}
-
 /** Policy before the ways packets take, and both tried though one fails. */
-function together(filter: ModelTarget, network: ModelTarget): ModelTarget {
+function together(filter: ModelTarget, network: ModelTarget, sweepMore: () => string[]): ModelTarget {
   return {
     async apply(delta) {
       const results = await Promise.allSettled([filter.apply(delta), network.apply(delta)]);
@@ -511,7 +503,7 @@ function together(filter: ModelTarget, network: ModelTarget): ModelTarget {
     },
     async sweep() {
       const reports = [await filter.sweep(), await network.sweep()];
-      return { removed: reports.flatMap(({ removed }) => removed) };
+      return { removed: [...reports.flatMap(({ removed }) => removed), ...sweepMore()] };
     },
   };
 }
@@ -523,8 +515,13 @@ async function openSockets(
     loop,
     records,
     overlay,
+    bgp,
     problems,
-  }: Pick<TaskParts, "filter" | "loop" | "overlay"> & { records: PodRecords; problems: () => NodeProblems },
+  }: Pick<TaskParts, "filter" | "loop" | "overlay"> & {
+    records: PodRecords;
+    bgp: NodeBgp | undefined;
+    problems: () => NodeProblems;
+  },
 ) {
   const { config } = options;
   const admin = adminService({
@@ -537,6 +534,7 @@ async function openSockets(
       problems: () => problemsTable(problems()),
       switchover: () => switchoverTable(filter.state()),
       overlay: () => overlayTable(overlay.pairs()),
+      bgp: () => bgpTable(bgp?.sessions() ?? []),
     },
   });
   const opened = [await serveLines(adminSocket(config.directories.run), admin)];

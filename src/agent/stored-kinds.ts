@@ -1,7 +1,10 @@
 import { vendorNames } from "../api/names.ts";
 import { groupVersion, type KubeObject, type ResourceKind } from "../api/object.ts";
+import { type BGPConfiguration, bgpConfiguration } from "../api/resources/bgp-configuration.ts";
+import { type BGPFilter, bgpFilter } from "../api/resources/bgp-filter.ts";
+import { type BGPPeer, bgpPeer } from "../api/resources/bgp-peer.ts";
 import { clusterInformation } from "../api/resources/cluster-information.ts";
-import type { IPPool } from "../api/resources/ip-pool.ts";
+import { type IPPool, ipPool } from "../api/resources/ip-pool.ts";
 import { type IPReservation, ipReservation } from "../api/resources/ip-reservation.ts";
 import { blockAffinity, type IPAMBlock, ipamBlock, ipamConfiguration, ipamHandle } from "../api/resources/ipam.ts";
 import { type ObjectOf, placesOf, type Resource } from "../api/resources/resource.ts";
@@ -9,11 +12,15 @@ import { type ObjectOf, placesOf, type Resource } from "../api/resources/resourc
 /** Our kinds where they are stored: there they can be read and written while the aggregated API is down. */
 const stored = (resource: Resource): ResourceKind => placesOf(resource, vendorNames).stored;
 
+export const IP_POOLS = stored(ipPool);
 export const IPAM_BLOCKS = stored(ipamBlock);
 export const BLOCK_AFFINITIES = stored(blockAffinity);
 export const IPAM_HANDLES = stored(ipamHandle);
 export const IPAM_CONFIGURATIONS = stored(ipamConfiguration);
 export const IP_RESERVATIONS = stored(ipReservation);
+export const BGP_CONFIGURATIONS = stored(bgpConfiguration);
+export const BGP_PEERS = stored(bgpPeer);
+export const BGP_FILTERS = stored(bgpFilter);
 export const CLUSTER_INFORMATION = stored(clusterInformation);
 
 export type Block = KubeObject & IPAMBlock;
@@ -21,6 +28,9 @@ export type Affinity = KubeObject & ObjectOf<typeof blockAffinity>;
 export type Handle = KubeObject & ObjectOf<typeof ipamHandle>;
 export type IpamConfiguration = KubeObject & ObjectOf<typeof ipamConfiguration>;
 export type Reservation = KubeObject & IPReservation;
+export type BgpConfiguration = KubeObject & BGPConfiguration;
+export type BgpPeer = KubeObject & BGPPeer;
+export type BgpFilter = KubeObject & BGPFilter;
 export type Pool = KubeObject & IPPool;
 
 /** The head of a new object. */

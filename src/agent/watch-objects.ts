@@ -8,6 +8,12 @@ import { slimReading } from "../cluster/slim-reading.ts";
 import type { Log } from "../kit/log.ts";
 import {
   type Affinity,
+  BGP_CONFIGURATIONS,
+  BGP_FILTERS,
+  BGP_PEERS,
+  type BgpConfiguration,
+  type BgpFilter,
+  type BgpPeer,
   type Block,
   IP_RESERVATIONS,
   IPAM_CONFIGURATIONS,
@@ -15,6 +21,15 @@ import {
   type Pool,
   type Reservation,
 } from "./stored-kinds.ts";
+
+const OF_SERVICES: ReadonlySet<InputName> = new Set(["services", "endpointSlices"]);
+
+/** How nodes speak BGP. */
+export interface BgpObjects {
+  configurations: Informer<BgpConfiguration>;
+  peers: Informer<BgpPeer>;
+  filters: Informer<BgpFilter>;
+}
 
 /** Everything the agent follows of its cluster, one copy of each kind. What it knows it keeps while the API server is away. */
 export interface WatchedObjects {
@@ -26,7 +41,10 @@ export interface WatchedObjects {
   affinities: Informer<Affinity>;
   ipamConfigurations: Informer<IpamConfiguration>;
   reservations: Informer<Reservation>;
-  endpointSlices: Informer<KubeObject>;
+  /** None where Services are not followed. */
+  endpointSlices: Informer<KubeObject> | undefined;
+  /** None where the node does not speak BGP. */
+  bgp: BgpObjects | undefined;
   /** Kinds whose first list is not in yet. */
   waitingFor(): string[];
   /** Every kind has been listed once. */
@@ -35,7 +53,12 @@ export interface WatchedObjects {
 }
 
 /** Feeds the calculation with every kind it reads, and says when there is something new. */
-export function watchObjects(client: Client, calculator: Calculator, changed: () => void, log: Log): WatchedObjects {
+export function watchObjects(
+  client: Client,
+  calculator: Calculator,
+  changed: () => void,
+  { services, bgp, log }: { services: boolean; bgp: boolean; log: Log },
+): WatchedObjects {
   const waiting = new Set<string>();
   const all: Informer<KubeObject>[] = [];
   const reading = slimReading<KubeObject>(client, withoutManagedFields);
@@ -49,6 +72,7 @@ export function watchObjects(client: Client, calculator: Calculator, changed: ()
   };
   const inputs = new Map<InputName, Informer<KubeObject>>();
   for (const [name, kind] of calculatorKinds(vendorNames)) {
+    if (!services && OF_SERVICES.has(name)) continue;
     const informer = follow(kind);
     inputs.set(name, informer);
     informer.onChange(({ type, object }) => {
@@ -59,6 +83,18 @@ export function watchObjects(client: Client, calculator: Calculator, changed: ()
   }
   const ipamConfigurations = follow(IPAM_CONFIGURATIONS) as unknown as Informer<IpamConfiguration>;
   const reservations = follow(IP_RESERVATIONS) as unknown as Informer<Reservation>;
+  const followBgp = <T extends KubeObject>(kind: ResourceKind) => {
+    const informer = follow(kind);
+    informer.onChange(changed);
+    return informer as unknown as Informer<T>;
+  };
+  const bgpObjects = bgp
+    ? {
+        configurations: followBgp<BgpConfiguration>(BGP_CONFIGURATIONS),
+        peers: followBgp<BgpPeer>(BGP_PEERS),
+        filters: followBgp<BgpFilter>(BGP_FILTERS),
+      }
+    : undefined;
   const of = <T extends KubeObject>(name: InputName) => inputs.get(name) as unknown as Informer<T>;
   const synced = Promise.all(all.map((informer) => informer.synced)).then(() => {
     calculator.inSync();
@@ -73,7 +109,8 @@ export function watchObjects(client: Client, calculator: Calculator, changed: ()
     affinities: of("affinities"),
     ipamConfigurations,
     reservations,
-    endpointSlices: of("endpointSlices"),
+    endpointSlices: services ? of("endpointSlices") : undefined,
+    bgp: bgpObjects,
     waitingFor: () => [...waiting],
     synced,
     async stop() {

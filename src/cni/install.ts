@@ -14,6 +14,7 @@ import {
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Program } from "../cluster/program.ts";
+import { sleep, systemClock } from "../kit/clock.ts";
 import { type InstallConfig, readInstallConfig } from "./config.ts";
 import { errors } from "./errors.ts";
 
@@ -23,14 +24,24 @@ const LOOPBACK = "loopback";
 /** The interpreter of the plugin, in the same directory: hidden, so that it is not taken for a plugin. */
 const INTERPRETER_DIR = ".vendor";
 
+/** How often a program that stays looks whether another program removed or changed what it installed. */
+const LOOK_AGAIN_MS = 10_000;
+
 /**
  * Puts the plugin, what runs it and, last, its configuration on the node: a runtime that sees the configuration finds all of it. Each file
  * appears whole or not at all, and one that is as it should be is left alone.
  */
-export const cniInstallProgram: Program = async (world) => {
-  const config = readInstallConfig(world.env);
-  const written = installCni(config, { interpreter: process.execPath, bundle: pluginBundle() });
-  world.log.info({ written }, written.length > 0 ? "installed the plugin" : "the plugin is installed already");
+export const cniInstallProgram: Program = async ({ env, log, signal, clock = systemClock }) => {
+  const config = readInstallConfig(env);
+  const sources = { interpreter: process.execPath, bundle: pluginBundle() };
+  const written = installCni(config, sources);
+  log.info({ written }, written.length > 0 ? "installed the plugin" : "the plugin is installed already");
+  while (config.stays && !signal.aborted) {
+    await sleep(clock, LOOK_AGAIN_MS, signal);
+    const again = signal.aborted ? [] : installCni(config, sources);
+    if (again.length > 0)
+      log.warn({ written: again }, "another program removed or changed the plugin: installed it again");
+  }
 };
 
 export interface InstallSources {
@@ -41,7 +52,7 @@ export interface InstallSources {
 }
 
 /** What it wrote, by path. */
-export function installCni(config: InstallConfig, { interpreter, bundle }: InstallSources): string[] {
+export function installCni(config: Omit<InstallConfig, "stays">, { interpreter, bundle }: InstallSources): string[] {
   const conflist = conflistOf(config);
   const runner = join(config.binDir, INTERPRETER_DIR, "node");
   const plugin = `#!${join(config.binHostDir, INTERPRETER_DIR, "node")}\n${readFileSync(bundle, "utf8")}`;
@@ -85,7 +96,7 @@ function pluginBundle(): string {
   return join(dirname(fileURLToPath(import.meta.url)), "cni-plugin.cjs");
 }
 
-function conflistOf({ networkConfig, socket }: InstallConfig): string {
+function conflistOf({ networkConfig, socket }: Pick<InstallConfig, "networkConfig" | "socket">): string {
   let list: { name?: unknown; plugins?: unknown };
   try {
     list = JSON.parse(networkConfig) as typeof list;

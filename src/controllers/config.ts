@@ -1,6 +1,8 @@
 import { vendorNames } from "../api/names.ts";
 import { apiServerNames } from "../cluster/api-server-hosts.ts";
 import { LOOPBACK } from "../cluster/program.ts";
+import { readEtcdOptions } from "../datastore/config.ts";
+import type { EtcdOptions } from "../datastore/etcd/etcd-connection.ts";
 import { errors } from "./errors.ts";
 
 /** What the container's environment says, read once. What it says about the work wins over the configuration resource. */
@@ -9,8 +11,8 @@ export interface ControllersConfig {
   namespace: string;
   healthHost: string;
   healthPort: number;
-  /** Where the service keeps its objects. We work on those in the orchestrator; of etcd we know nothing. */
-  datastore: "orchestrator" | "etcd";
+  /** How etcd is reached, where the service keeps its objects there and not in the Kubernetes API. */
+  etcd: EtcdOptions | undefined;
   overrides: Overrides;
   /** Another CNI plugin gives pods their addresses. */
   foreignAddresses: boolean;
@@ -26,18 +28,24 @@ export interface Overrides {
 }
 
 const CONTROLLER_NAMES = ["node", "namespace", "serviceaccount"] as const;
-export type ControllerName = (typeof CONTROLLER_NAMES)[number];
+/** There is something to copy only with the etcd datastore. */
+const COPYING = ["policy", "workloadendpoint"] as const;
+export type ControllerName = (typeof CONTROLLER_NAMES)[number] | (typeof COPYING)[number];
 
 type Env = Readonly<Record<string, string | undefined>>;
 
 export function readControllersConfig(env: Env): ControllersConfig {
+  const etcd = readEtcdOptions(env);
   return {
     podName: env["POD_NAME"] || vendorNames.workloads.kubeControllers,
     namespace: env["NAMESPACE"] || vendorNames.namespaces.system,
     healthHost: env["HEALTH_HOST"] || LOOPBACK,
     healthPort: port(env, "HEALTH_PORT", 9094),
-    datastore: env["DATASTORE_TYPE"]?.startsWith("etcd") ? "etcd" : "orchestrator",
-    overrides: { enabled: controllerNames(env), autoHostEndpoints: onOff(env, "AUTO_HOST_ENDPOINTS") },
+    etcd,
+    overrides: {
+      enabled: controllerNames(env, etcd ? [...CONTROLLER_NAMES, ...COPYING] : CONTROLLER_NAMES),
+      autoHostEndpoints: onOff(env, "AUTO_HOST_ENDPOINTS"),
+    },
     foreignAddresses: (env["CNI_TYPE"] || "Vendor") !== "Vendor",
     apiServers: apiServerNames(env),
   };
@@ -59,18 +67,14 @@ function onOff(env: Env, name: string): "Enabled" | "Disabled" | undefined {
   throw errors.CONTROLLERS_ENV(name, text, "enabled or disabled");
 }
 
-function controllerNames(env: Env): ReadonlySet<ControllerName> | undefined {
+function controllerNames(env: Env, known: readonly ControllerName[]): ReadonlySet<ControllerName> | undefined {
   const text = env["ENABLED_CONTROLLERS"];
   if (!text) return undefined;
-  const names = text.split(",").map((name) => name.trim());
-  for (const name of names) {
-    if (!isControllerName(name)) {
-      throw errors.CONTROLLERS_ENV("ENABLED_CONTROLLERS", name, `one of ${CONTROLLER_NAMES.join(", ")}`);
-    }
-  }
-  return new Set(names.filter(isControllerName));
-}
-
-function isControllerName(name: string): name is ControllerName {
-  return (CONTROLLER_NAMES as readonly string[]).includes(name);
+  return new Set(
+    text.split(",").map((word) => {
+      const name = known.find((one) => one === word.trim());
+      if (!name) throw errors.CONTROLLERS_ENV("ENABLED_CONTROLLERS", word.trim(), `one of ${known.join(", ")}`);
+      return name;
+    }),
+  );
 }

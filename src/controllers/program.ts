@@ -3,14 +3,16 @@ import { vendorNames } from "../api/names.ts";
 import { createClient } from "../cluster/client.ts";
 import { electLeader } from "../cluster/leader.ts";
 import type { Program } from "../cluster/program.ts";
+import { loadEtcdDatastore } from "../datastore/load-datastore.ts";
+import { lockableTransport } from "../datastore/lockable-transport.ts";
 import { systemClock } from "../kit/clock.ts";
 import { healthServer } from "../kit/health-server.ts";
-import { createMetrics } from "../kit/metrics.ts";
+import { programMetrics } from "../kit/process-metrics.ts";
+import { severityLog } from "../kit/severity-log.ts";
 import { readControllersConfig } from "./config.ts";
 import { controllersMetrics } from "./controllers-metrics.ts";
 import { metricsPort } from "./metrics-port.ts";
 import type { Settings } from "./settings/effective-settings.ts";
-import { severityLog } from "./severity-log.ts";
 import { type RunningControllers, startControllers } from "./start-controllers.ts";
 
 const NAME = vendorNames.workloads.kubeControllers;
@@ -22,12 +24,15 @@ const API_ANSWER_MS = 3_000;
 export const controllersProgram: Program = async (world) => {
   const { clock = systemClock } = world;
   const config = readControllersConfig(world.env);
-  const allMetrics = createMetrics();
+  const allMetrics = programMetrics();
   const metrics = controllersMetrics(allMetrics);
   const serving = metricsPort(world, allMetrics, config);
   let severity: Settings["logSeverityScreen"] = "Info";
   const log = severityLog(world.log, () => severity);
-  const client = createClient(world.transport(), { userAgent: NAME, clock });
+  const kubernetes = world.transport();
+  const datastore = await loadEtcdDatastore(config.etcd, kubernetes);
+  if (datastore) log.info({}, "the datastore is etcd: what agents read of Kubernetes is copied there");
+  const client = createClient(datastore?.transport ?? lockableTransport(kubernetes), { userAgent: NAME, clock });
   let running: RunningControllers | undefined;
 
   const ready = {
@@ -48,7 +53,7 @@ export const controllersProgram: Program = async (world) => {
   const lead = async (signal: AbortSignal): Promise<void> => {
     log.info({}, "leading");
     metrics.leading.set(1);
-    const controllers = startControllers({ client, config, metrics, clock, log });
+    const controllers = startControllers({ client, ...(datastore && { datastore }), config, metrics, clock, log });
     running = controllers;
     controllers.settings.onChange(() => {
       const { logSeverityScreen, prometheusMetricsPort } = controllers.settings.current();
@@ -71,11 +76,9 @@ export const controllersProgram: Program = async (world) => {
     clock,
     onError: (error: unknown) => log.warn({ error }, "the lease could not be taken or renewed"),
   };
-  // Waiting for kinds that do not exist would never end, and block every rollout.
-  const election = config.datastore === "etcd" ? undefined : electLeader(electing, lead);
-  if (!election) log.info({}, "the datastore is etcd: there is nothing to reconcile in the Kubernetes API");
+  const election = electLeader(electing, lead);
   await untilAborted(world.signal);
-  await election?.stop();
+  await election.stop();
   serving.close();
   client.close();
 };

@@ -1,5 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { tunnelAddresses } from "../../src/agent/node/tunnel-addresses.ts";
+import type { Pool } from "../../src/agent/stored-kinds.ts";
 import { allocationsOf } from "../../src/api/resources/ipam-allocation.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import { CodedError } from "../../src/kit/errors.ts";
@@ -25,6 +27,36 @@ async function withLab(
     await world.close();
   }
 }
+
+describe("the node's address in the tunnels", () => {
+  const at = (pools: readonly Pool[], spec: object) =>
+    pools.map((pool) => ({ ...pool, spec: { ...pool.spec, ...spec } }));
+
+  it("is one for VXLAN and IPIP, stays when a pool changes, and goes when none needs it", () =>
+    withLab([{ cidr: "10.0.0.0/24", blockSize: 28 }], async (lab) => {
+      const { ipam } = await lab.agent("a");
+      const tunnel = async (spec: object) => (await tunnelAddresses(ipam, "a", at(lab.pools, spec), {})).v4;
+      const first = await tunnel({ ipipMode: "Always" });
+      expect(first).toBeDefined();
+      expect(await tunnel({ vxlanMode: "CrossSubnet" })).toBe(first);
+      expect(await lab.givenOut()).toEqual([`${first} vxlan-tunnel-addr.a`]);
+      expect(await tunnel({})).toBeUndefined();
+      expect(await lab.givenOut()).toEqual([]);
+    }));
+
+  it("is the one that an older release gave to IPIP, where it has no other", () =>
+    withLab([{ cidr: "10.0.0.0/24", blockSize: 28 }], async (lab) => {
+      const { ipam } = await lab.agent("a");
+      const older = { handle: "ipip-tunnel-addr.a", facts: { node: "a", type: "ipipTunnelAddress" } };
+      const [old] = await ipam.assign({ owner: older, v4: lab.pools, v6: [] });
+      for (const spec of [{ ipipMode: "Always" }, { vxlanMode: "Always" }]) {
+        expect((await tunnelAddresses(ipam, "a", at(lab.pools, spec), {})).v4).toBe(old);
+      }
+      expect(await lab.givenOut()).toEqual([`${old} ipip-tunnel-addr.a`]);
+      await tunnelAddresses(ipam, "a", at(lab.pools, {}), {});
+      expect(await lab.givenOut()).toEqual([]);
+    }));
+});
 
 describe("addresses", () => {
   it("come from a block the node claims, and the same owner gets the same again", () =>

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { vendorNames } from "../../src/api/names.ts";
 import { DELETIONS_DIRECTORY, deletionFile } from "../../src/api/protocol/cni.ts";
@@ -247,6 +247,17 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
   it("everything of ours can be taken off the node", async () => {
     for (const pod of [client!, server!, closed!]) await lab.removePod(pod);
     await node.kill();
+    const kubelet = join(node.directory, "kubelet");
+    const others = ["plugins/csi.example.com/csi.sock", "plugins_registry/csi.example.com-reg.sock"];
+    const ours = [
+      "plugins/csi.vendor.io/csi.sock",
+      "plugins_registry/csi.vendor.io-reg.sock",
+      "plugins/nodeagent~uds/",
+    ];
+    for (const path of [...ours, ...others]) {
+      mkdirSync(join(kubelet, dirname(`${path}x`)), { recursive: true });
+      if (!path.endsWith("/")) writeFileSync(join(kubelet, path), "");
+    }
     await node.vendor("node", "remove", "--yes");
     const listed = async (...command: string[]) => (await inside(node.netns.name, ...command)).output;
     expect(await listed("nft", "list", "tables")).toBe("");
@@ -254,5 +265,7 @@ describe.skipIf(why !== undefined)(`an agent's lives${why ? ` (${why})` : ""}`, 
     expect(await listed("ip", "route", "show", "table", "all", "proto", "80")).toBe("");
     expect(existsSync(join(node.directory, "state"))).toBe(false);
     expect(existsSync(join(node.directory, "bpf", "vendor"))).toBe(false);
+    expect(readdirSync(join(kubelet, "plugins"))).toEqual(["csi.example.com"]);
+    expect(readdirSync(join(kubelet, "plugins_registry"))).toEqual(["csi.example.com-reg.sock"]);
   });
 });

@@ -13,20 +13,28 @@ import { dataplaneConfiguration } from "../../src/api/resources/dataplane-config
 import { ipPool } from "../../src/api/resources/ip-pool.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
 import { customResourceDefinitions } from "../../src/api/schema/crd.ts";
+import type { Transport } from "../../src/api/transport.ts";
 import { kubernetesKinds } from "../../src/apiserver/kubernetes/kinds.ts";
 import { createApiServer } from "../../src/apiserver/server.ts";
 import { type Client, createClient } from "../../src/cluster/client.ts";
 import { CRDS, NAMESPACES, NODES, PODS } from "../../src/cluster/kinds.ts";
 import { installCni } from "../../src/cni/install.ts";
+import { readEtcdOptions } from "../../src/datastore/config.ts";
+import { openEtcdDatastore } from "../../src/datastore/open-datastore.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import type { Netns } from "../../src/kernel/netns/netns-port.ts";
 import { patience } from "../../src/kit/testing/patience.ts";
 import { killGroup, removeGroup } from "../../src/local/runtime/netns/cgroups.ts";
 import { whyNoPacketFilters } from "../kernel/why-not.ts";
+import type { EtcdServer } from "../support/etcd-server.ts";
 
 /** Nodes that are network namespaces on one bridge, each with the real agent in a process of its own, and the real plugin called as a runtime would. */
 export interface NodeLab {
   client: Client;
+  /** Where our kinds are: the same, unless they are in etcd. */
+  datastore: Client;
+  /** To the API server, for another program. */
+  transport(): Transport;
   nodes: LabNode[];
   /** A machine on the nodes' segment that is none of them. */
   outside: { name: string; netns: Netns; addresses: { v4: string; v6: string } };
@@ -93,6 +101,8 @@ export interface LabOptions {
   nodes?: number;
   /** What an agent is told beside the usual. */
   env?: (node: string) => Record<string, string>;
+  /** Our kinds are there, and the cluster has no CRD of ours. */
+  etcd?: EtcdServer;
   /** A group of processes for each node, below this one. */
   groups?: string;
 }
@@ -104,7 +114,7 @@ const POOLS = placesOf(ipPool, vendorNames).stored;
 const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
 const API_PORT = 6443;
 
-export async function nodeLab({ bpf, pools, nodes: count = 2, env, groups }: LabOptions): Promise<NodeLab> {
+export async function nodeLab({ bpf, pools, nodes: count = 2, env, etcd, groups }: LabOptions): Promise<NodeLab> {
   // The plugin is a bundle: in a checkout nobody has bundled it yet.
   await run(process.execPath, [join(ROOT, "tools/build.mjs")]);
   const id = `vt-${randomBytes(3).toString("hex")}`;
@@ -118,7 +128,9 @@ export async function nodeLab({ bpf, pools, nodes: count = 2, env, groups }: Lab
     undo.push(() => server.close());
     const { port } = await server.listen({ host: "127.0.0.1", port: 0 });
     const client = createClient(server.transport(), { userAgent: "story" });
-    await prepareCluster(client, { bpf, pools });
+    const datastore = etcd ? openEtcd(etcd, server.transport(), undo) : client;
+    if (!etcd) for (const crd of customResourceDefinitions()) await client.create(CRDS, crd);
+    await prepareCluster(client, datastore, { bpf, pools });
     const segment = kernel.netns.create(`${id}-seg`);
     undo.push(() => removeNetns(segment));
     const wire = kernel.netlink(segment);
@@ -132,7 +144,7 @@ export async function nodeLab({ bpf, pools, nodes: count = 2, env, groups }: Lab
     const nodes: LabNode[] = [];
     for (let at = 1; at <= count; at++) {
       const node = await makeNode(
-        { id, at, directory, port, api, client, segment: { netns: segment, wire }, env, groups },
+        { id, at, directory, port, api, client, segment: { netns: segment, wire }, env, etcd, groups },
         undo,
       );
       nodes.push(node);
@@ -144,6 +156,8 @@ export async function nodeLab({ bpf, pools, nodes: count = 2, env, groups }: Lab
     });
     return {
       client,
+      datastore,
+      transport: () => server.transport(),
       nodes,
       outside,
       cutApi(cut) {
@@ -173,17 +187,27 @@ export async function nodeLab({ bpf, pools, nodes: count = 2, env, groups }: Lab
   }
 }
 
-async function prepareCluster(client: Client, { bpf, pools }: Pick<LabOptions, "bpf" | "pools">): Promise<void> {
-  for (const crd of customResourceDefinitions()) await client.create(CRDS, crd);
+/** As a program sees the cluster whose datastore is etcd. */
+function openEtcd(etcd: EtcdServer, kubernetes: Transport, undo: (() => void)[]): Client {
+  const { transport } = openEtcdDatastore(readEtcdOptions(etcd.env)!, kubernetes);
+  undo.push(() => transport.close());
+  return createClient(transport, { userAgent: "story" });
+}
+
+async function prepareCluster(
+  client: Client,
+  datastore: Client,
+  { bpf, pools }: Pick<LabOptions, "bpf" | "pools">,
+): Promise<void> {
   for (const name of ["default", "kube-system", "vendor-system"]) {
     await client.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name } });
   }
   for (const [at, spec] of pools.entries()) {
     const pool = { ...typeOf(POOLS), metadata: { name: `pool-${at}` }, spec: { natOutgoing: true, ...spec } };
-    await client.create(POOLS, pool);
+    await datastore.create(POOLS, pool);
   }
   const settings = { ...typeOf(SETTINGS), metadata: { name: "default" }, spec: { bpfEnabled: bpf } };
-  await client.create(SETTINGS, settings);
+  await datastore.create(SETTINGS, settings);
 }
 
 interface NodePlan {
@@ -195,11 +219,12 @@ interface NodePlan {
   client: Client;
   segment: { netns: Netns; wire: ReturnType<typeof kernel.netlink> };
   env: LabOptions["env"];
+  etcd: EtcdServer | undefined;
   groups: string | undefined;
 }
 
 async function makeNode(
-  { id, at, directory: root, port, api, client, segment, env, groups }: NodePlan,
+  { id, at, directory: root, port, api, client, segment, env, etcd, groups }: NodePlan,
   undo: (() => Promise<void> | void)[],
 ): Promise<LabNode> {
   const name = `node-${at}`;
@@ -215,7 +240,9 @@ async function makeNode(
   inside.addAddress({ device, address: `${addresses.v4}/24` });
   inside.addAddress({ device, address: `${addresses.v6}/64` });
   inside.close();
-  undo.push(await forwardApi(netns, port, api));
+  undo.push(await forwardApi(netns, API_PORT, port, api));
+  const etcdPort = etcd && Number(new URL(etcd.endpoint).port);
+  if (etcdPort) undo.push(await forwardApi(netns, etcdPort, etcdPort, { cut: false, open: new Set() }));
   await client.create(NODES, { apiVersion: "v1", kind: "Node", metadata: { name } });
   const directory = join(root, name);
   mkdirSync(directory);
@@ -227,7 +254,7 @@ async function makeNode(
       await removeGroup(group);
     });
   }
-  const node = nodeAgent({ name, netns, addresses, directory, group }, () => env?.(name) ?? {});
+  const node = nodeAgent({ name, netns, addresses, directory, group }, () => ({ ...etcd?.env, ...env?.(name) }));
   undo.push(async () => {
     await node.kill();
     kernel.mounts.unmount(join(directory, "bpf"));
@@ -252,8 +279,8 @@ interface ApiRoute {
 }
 
 /** The API server listens outside; what connects to the node's own loopback is carried there. */
-async function forwardApi(netns: Netns, port: number, api: ApiRoute): Promise<() => void> {
-  const fd = kernel.netns.bind(netns, { kind: "stream", address: "127.0.0.1", port: API_PORT });
+async function forwardApi(netns: Netns, own: number, port: number, api: ApiRoute): Promise<() => void> {
+  const fd = kernel.netns.bind(netns, { kind: "stream", address: "127.0.0.1", port: own });
   const server: Server = createServer((socket) => {
     if (api.cut) return void socket.destroy();
     api.open.add(socket);
@@ -287,6 +314,7 @@ function nodeAgent(plan: NodeFacts, more: () => Record<string, string>): LabNode
     RUN_DIR: join(directory, "run"),
     STATE_DIR: join(directory, "state"),
     BPF_ROOT: join(directory, "bpf"),
+    KUBELET_DIR: join(directory, "kubelet"),
     ...(group ? { CGROUP_V2_PATH: group } : {}),
     ...more(),
   });

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
-import { POD_INTERFACE_PREFIX, podInterfaceName, statusAddresses } from "../../api/protocol/pod-network.ts";
+import { isOurInterface, podInterfaceName, statusAddresses } from "../../api/protocol/pod-network.ts";
 import { formatAddress, parseAddress } from "../../kit/ip.ts";
 import type { PodRecord } from "../pods/pod-records.ts";
 import type { Owner } from "./block-edits.ts";
@@ -59,7 +59,7 @@ export function addressesInUse(sources: InUseSources): AddressesInUse {
   }
   const byInterface = new Map([...here.values()].map((pod) => [interfaceOf(pod), pod]));
   for (const { address: text, interfaceName } of sources.routes) {
-    if (!interfaceName.startsWith(POD_INTERFACE_PREFIX)) continue;
+    if (!isOurInterface(interfaceName)) continue;
     const pod = byInterface.get(interfaceName);
     for (const address of normalized(text)) {
       use(address, pod ? keyOf(pod) : interfaceName);

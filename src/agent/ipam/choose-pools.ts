@@ -1,5 +1,6 @@
 import type { KubeObject } from "../../api/object.ts";
 import { POD_REQUESTS } from "../../api/protocol/pod-network.ts";
+import { tunnelsFor } from "../../api/protocol/pool-tunnels.ts";
 import { matchesExpression, parseSelectorExpression } from "../../api/schema/selector-expression.ts";
 import { contains, type Family, parseAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
 import { errors } from "../errors.ts";
@@ -57,10 +58,10 @@ export function choosePools(pools: readonly Pool[], { pod, namespace, nodeLabels
   return chosen;
 }
 
-/** Pools whose packets may travel in VXLAN, for the node's own end of the overlay. */
+/** Pools whose packets may travel in a tunnel, for the node's own end of it. */
 export function tunnelPools(pools: readonly Pool[], family: Family, nodeLabels: Labels): Pool[] {
   return pools
-    .filter(({ spec }) => (spec.vxlanMode ?? "Never") !== "Never" && parseCidr(spec.cidr)?.family === family)
+    .filter((pool) => tunnelsFor(pool).length > 0 && parseCidr(pool.spec.cidr)?.family === family)
     .filter((pool) => mayUse(pool, "Tunnel") && selects(pool.spec.nodeSelector, nodeLabels))
     .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
 }

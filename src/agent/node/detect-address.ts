@@ -1,4 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
+import { resolveHosts } from "../../cluster/api-server-hosts.ts";
 import { isGlobal, leadsInside } from "../../dataplane/net/uplinks.ts";
 import type { InterfaceAddress, Link, Route } from "../../kernel/netlink/netlink-port.ts";
 import { contains, type Family, parseAddress, parseCidr } from "../../kit/ip.ts";
@@ -17,7 +18,8 @@ export function detectAddress(method: string, family: Family, on: NodeInterfaces
   const [how = "", what = ""] = split(method);
   const usable = candidates(family, on);
   switch (how) {
-    case "orchestrator-internal-ip": {
+    case "orchestrator-internal-ip":
+    case "kubernetes-internal-ip": {
       const told = internalAddress(on.node, family);
       return told && (usable.find(({ text }) => hostOf(text) === told)?.text ?? `${told}/${family.bits}`);
     }
@@ -31,6 +33,44 @@ export function detectAddress(method: string, family: Family, on: NodeInterfaces
       return routeTo(what, family, on, usable);
     default:
       return usable.find(({ link }) => !leadsInside(link.name))?.text;
+  }
+}
+
+/** With the addresses of a host name in its place; with the name where it does not resolve, which then leads nowhere. */
+export async function resolvedMethod(method: string): Promise<string> {
+  const [how, what] = split(method);
+  if (how !== "can-reach" || parseAddress(what)) return method;
+  const addresses = await resolveHosts([what]);
+  return addresses.length > 0 ? `can-reach=${addresses.join(",")}` : method;
+}
+
+/** Lists are separated by commas. */
+export function isDetectionMethod(method: string): boolean {
+  const [how, what] = split(method);
+  const each = what.split(",");
+  switch (how) {
+    case "first-found":
+    case "orchestrator-internal-ip":
+    case "kubernetes-internal-ip":
+      return what === "";
+    case "interface":
+    case "skip-interface":
+      return what !== "" && each.every(isPattern);
+    case "cidr":
+      return each.every((text) => parseCidr(text) !== undefined);
+    case "can-reach":
+      return what !== "";
+    default:
+      return false;
+  }
+}
+
+function isPattern(text: string): boolean {
+  try {
+    new RegExp(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -51,8 +91,11 @@ function candidates(family: Family, { links, addresses }: NodeInterfaces): Candi
 
 /** As the kernel would send: the longest prefix, the address it prefers or else the interface's first. */
 function routeTo(target: string, family: Family, { routes }: NodeInterfaces, usable: Candidate[]): string | undefined {
-  const parsed = parseAddress(target);
-  if (parsed?.family !== family) return undefined;
+  const parsed = target
+    .split(",")
+    .map(parseAddress)
+    .find((one) => one?.family === family);
+  if (!parsed) return undefined;
   const [best] = routes
     .filter(({ destination, type, device }) => {
       const cidr = parseCidr(destination);

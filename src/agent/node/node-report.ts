@@ -2,7 +2,8 @@ import type { Condition, KubeObject } from "../../api/object.ts";
 import { type DataplaneAnnouncement, dataplaneAnnotation } from "../../api/protocol/agent-report.ts";
 import { type NodeInterface, nodeInterfacesAnnotations } from "../../api/protocol/node-interfaces.ts";
 import { nodeNetworkAnnotations } from "../../api/protocol/node-network.ts";
-import { POD_INTERFACE_PREFIX } from "../../api/protocol/pod-network.ts";
+import { isPodInterface } from "../../api/protocol/pod-network.ts";
+import type { Settings } from "../../calc/model.ts";
 import type { Client } from "../../cluster/client.ts";
 import { NODES } from "../../cluster/kinds.ts";
 import type { InterfaceAddress, Link, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
@@ -20,12 +21,13 @@ export interface TunnelFacts {
 
 /** What the Node should say of its network; null where it should say nothing. */
 export function nodeAnnotations(
-  config: Pick<AgentConfig, "autodetection">,
+  config: Pick<AgentConfig, "autodetection"> & Pick<Settings, "podInterfacePrefixes">,
   netlink: Pick<NetlinkPort, "links" | "addresses" | "routes">,
   node: KubeObject,
   tunnel: TunnelFacts,
 ): Record<string, string | null> {
-  const [links, addresses] = [netlink.links(), netlink.addresses()];
+  const isOwn = ({ name }: Link) => !isPodInterface(name, config.podInterfacePrefixes);
+  const [links, addresses] = [netlink.links().filter(isOwn), netlink.addresses()];
   const on = { links, addresses, routes: netlink.routes(), node };
   const { v4: methodV4, v6: methodV6 } = config.autodetection;
   const v4 = detectAddress(methodV4, V4, on);
@@ -86,10 +88,9 @@ function conditionOf(node: KubeObject, type: string): Condition | undefined {
   return conditions.find((one) => one.type === type);
 }
 
-/** The node's own, not those of its pods. */
 function ownInterfaces(links: readonly Link[], addresses: readonly InterfaceAddress[]): NodeInterface[] {
   return links
-    .filter(({ name }) => name !== "lo" && !name.startsWith(POD_INTERFACE_PREFIX))
+    .filter(({ name }) => name !== "lo")
     .map(({ name, index }) => ({
       name,
       addresses: addresses

@@ -1,7 +1,8 @@
 import type { KubeObject } from "../../api/object.ts";
-import { MAIN_TABLE, type NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
+import type { NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
 import { type AddressesInUse, addressesInUse } from "../ipam/addresses-in-use.ts";
 import type { PodRecords } from "./pod-records.ts";
+import { singleAddresses } from "./pod-routes.ts";
 
 interface Sources {
   records: PodRecords;
@@ -28,14 +29,4 @@ export function addressesOfNode(node: string, { records, netlink, pods }: Source
         disconnected.has(`${namespace}/${pod}`) || records.ofPod(namespace, pod)?.state === "removing",
     });
   };
-}
-
-function singleAddresses(netlink: Sources["netlink"]): { address: string; interfaceName: string }[] {
-  const names = new Map(netlink.links().map(({ index, name }) => [index, name]));
-  return netlink.routes({ table: MAIN_TABLE, type: "unicast" }).flatMap(({ destination, device }) => {
-    const [address = "", length = ""] = destination.split("/");
-    const interfaceName = device === undefined ? undefined : names.get(device);
-    const isSingle = Number(length) === (address.includes(":") ? 128 : 32);
-    return interfaceName && isSingle ? [{ address, interfaceName }] : [];
-  });
 }

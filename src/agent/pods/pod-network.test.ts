@@ -28,6 +28,7 @@ class Stage {
   people!: Client;
   apiDown = false;
   policy: () => Promise<void> = async () => {};
+  podCidrs: string[] = [];
 
   async open(): Promise<void> {
     this.server = await createApiServer({ kinds: kubernetesKinds() });
@@ -62,7 +63,8 @@ class Stage {
       pools: () => [{ metadata: { name: "pool" }, spec: { cidr: "10.0.0.0/24" } } as unknown as Pool],
       namespace: () => undefined,
       nodeLabels: () => ({}),
-      podCidrs: () => [],
+      usesPodCidr: this.podCidrs.length > 0,
+      podCidrs: () => this.podCidrs,
       mtu: () => 1450,
       log: silentLog,
     });
@@ -146,6 +148,19 @@ describe("connecting pods", () => {
     on.kernel.netns.create("one");
   });
   afterEach(() => on.close());
+
+  it("pods that are added at once get different addresses of the node's podCIDR", async () => {
+    on.podCidrs = ["10.1.0.0/24"];
+    const names = ["a", "b", "c"];
+    for (const name of names) {
+      await on.pod(name);
+      on.kernel.netns.create(name);
+    }
+    const network = on.start();
+    const results = await Promise.all(names.map((name) => network.add(request(name, name, name))));
+    const addresses = results.flatMap(({ ips }) => ips.map(({ address }) => address)).sort();
+    expect(addresses).toEqual(["10.1.0.2/32", "10.1.0.3/32", "10.1.0.4/32"]);
+  });
 
   it("the interface opens only when policy is in effect, and the cluster knows the addresses before that", async () => {
     const name = podInterfaceName("shop", "web");

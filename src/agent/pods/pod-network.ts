@@ -12,6 +12,7 @@ import { handleId } from "../ipam/handles.ts";
 import type { Ipam } from "../ipam/ipam.ts";
 import type { ModelLoop } from "../model-loop.ts";
 import type { Pool } from "../stored-kinds.ts";
+import { fromNodeCidrs } from "./node-cidrs.ts";
 import type { NotedDeletions } from "./noted-deletions.ts";
 import { GATEWAYS, type PodInterfaces } from "./pod-interface.ts";
 import type { PodRecord, PodRecords } from "./pod-records.ts";
@@ -32,6 +33,8 @@ export interface PodNetworkParts {
   nodeLabels(): Readonly<Record<string, string>>;
   /** Prefixes of the node's own for pods, where no pools are used. */
   podCidrs(): readonly string[];
+  /** Whatever the plugin's configuration says of IPAM. */
+  usesPodCidr: boolean;
   mtu(): number;
   log: Log;
 }
@@ -157,34 +160,34 @@ async function prepare(parts: PodNetworkParts, request: CniRequest, pod: KubeObj
     mtu: request.config.mtu || parts.mtu(),
     handle,
     addresses: parts.records.get(containerId, ifname)?.addresses ?? [],
-    ...(isHostLocal(request) && { hostLocal: true }),
+    ...(isHostLocal(parts, request) && { hostLocal: true }),
     state: "adding",
   };
+  if (blank.hostLocal) {
+    // In one step: the records are the only memory of what is taken, and other pods are added meanwhile.
+    const record = { ...blank, addresses: podCidrAddresses(parts, request) };
+    parts.records.put(record);
+    return record;
+  }
   parts.records.put(blank);
-  const addresses = await assignAddresses(parts, request, pod, handle);
+  const addresses = await assignAddresses(parts, pod, handle);
   const record = { ...blank, addresses };
   parts.records.put(record);
   return record;
 }
 
-function isHostLocal({ config }: CniRequest): boolean {
-  return config.ipam?.type === "host-local";
+function podCidrAddresses({ records, podCidrs }: PodNetworkParts, { containerId, ifname }: CniRequest): string[] {
+  const others = records.list().filter((one) => one.containerId !== containerId || one.ifname !== ifname);
+  const mine = records.get(containerId, ifname)?.addresses ?? [];
+  return fromNodeCidrs(podCidrs(), new Set(others.flatMap(({ addresses }) => addresses)), mine);
 }
 
-async function assignAddresses(
-  parts: PodNetworkParts,
-  request: CniRequest,
-  pod: KubeObject,
-  handle: string,
-): Promise<string[]> {
+function isHostLocal({ usesPodCidr }: Pick<PodNetworkParts, "usesPodCidr">, { config }: CniRequest): boolean {
+  return usesPodCidr || config.ipam?.type === "host-local";
+}
+
+async function assignAddresses(parts: PodNetworkParts, pod: KubeObject, handle: string): Promise<string[]> {
   const { namespace = "default", name } = pod.metadata;
-  if (isHostLocal(request)) {
-    const { containerId, ifname } = request;
-    const { fromNodeCidrs } = await import("./node-cidrs.ts");
-    const others = parts.records.list().filter((one) => one.containerId !== containerId || one.ifname !== ifname);
-    const mine = parts.records.get(containerId, ifname)?.addresses ?? [];
-    return fromNodeCidrs(parts.podCidrs(), new Set(others.flatMap(({ addresses }) => addresses)), mine);
-  }
   const asker = { pod, namespace: parts.namespace(namespace), nodeLabels: parts.nodeLabels() };
   const { v4, v6, addresses } = choosePools(parts.pools(), asker);
   const facts = { node: parts.node, namespace, pod: name };

@@ -1,10 +1,10 @@
 import type { IPAMBlock } from "../../api/resources/ipam.ts";
 import type { Allocation } from "../../api/resources/ipam-allocation.ts";
 import { type Controller, runController } from "../../cluster/controller.ts";
+import { durationMs } from "../../kit/duration.ts";
 import { awaiting, type ControllerContext, observed, queueOf } from "../controller-context.ts";
 import type { Stored } from "../informers.ts";
 import { isRace } from "../race.ts";
-import { durationMs } from "../settings/duration.ts";
 import { type Abandoned, findAbandoned } from "./abandoned.ts";
 import { liveChecks } from "./live-checks.ts";
 import { liveObjects } from "./live-objects.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { durationMs } from "../../kit/duration.ts";
 import { readControllersConfig } from "../config.ts";
-import { durationMs } from "./duration.ts";
 import { effectiveSettings } from "./effective-settings.ts";
 
 const { overrides: NOTHING } = readControllersConfig({});

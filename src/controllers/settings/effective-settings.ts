@@ -34,7 +34,7 @@ export interface HostEndpointSettings {
  * What is in force. Only what we act on is in it, so that the status never promises more. A `controllers` that is written names the
  * controllers that run; one that is not written leaves all of them to their defaults.
  */
-export function effectiveSettings(spec: Spec | undefined, overrides: Overrides): Settings {
+export function effectiveSettings(spec: Spec | undefined, overrides: Overrides, onEtcd = false): Settings {
   const { controllers } = spec ?? {};
   const node = controllers === undefined ? {} : controllers.node;
   const runs = overrides.enabled ? overrides.enabled.has("node") : node !== undefined;
@@ -43,6 +43,7 @@ export function effectiveSettings(spec: Spec | undefined, overrides: Overrides):
     // Always: the orchestrator restarts a pod that does not answer, so "Disabled" could only mean an endless restart.
     healthChecks: "Enabled",
     prometheusMetricsPort: spec?.prometheusMetricsPort ?? METRICS_PORT,
+    ...(onEtcd && { etcdV3CompactionPeriod: spec?.etcdV3CompactionPeriod ?? "10m" }),
     controllers: runs ? { node: nodeSettings(node ?? {}, overrides) } : {},
   };
 }

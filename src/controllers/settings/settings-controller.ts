@@ -16,14 +16,15 @@ const NAME = vendorNames.singleton;
 export function settingsController(context: ControllerContext): Controller {
   const { client, informers, settings, config, events } = context;
   const { configurations } = informers;
+  const onEtcd = config.etcd !== undefined;
 
   /** Undefined: wrong from the start. Then nothing is known, and taking defaults for it could remove what is there. */
   const inForce = (live: KubeControllersConfiguration): Settings | undefined => {
     const problems = settingsProblems(live);
-    if (problems.length === 0) return effectiveSettings(live.spec, config.overrides);
+    if (problems.length === 0) return effectiveSettings(live.spec, config.overrides, onEtcd);
     events.warn(live, "InvalidConfiguration", `Ignored: ${problems.join(" ")}`);
     const before = live.status?.runningConfig;
-    return before && effectiveSettings(before, config.overrides);
+    return before && effectiveSettings(before, config.overrides, onEtcd);
   };
 
   const reconcile = async (): Promise<void> => {
