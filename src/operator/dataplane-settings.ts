@@ -1,12 +1,15 @@
 import { vendorNames } from "../api/names.ts";
 import { groupVersion, type KubeObject } from "../api/object.ts";
 import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
+import type { CniPlugin } from "../api/tables/cni-plugins.ts";
 import { MANAGER } from "./apply.ts";
 import { platformDataplaneSettings } from "./render/platform.ts";
 
 export interface DataplaneChoice {
   kind: ClusterKind;
   bpfEnabled: boolean;
+  /** Who connects pods. */
+  cni: CniPlugin;
   /** The service proxy stays and its rules must be left alone. */
   leaveProxyRules: boolean;
 }
@@ -16,10 +19,10 @@ export interface DataplaneChoice {
  * suggestions: a value that another manager has set stays.
  */
 export function dataplaneSettings(live: KubeObject | undefined, choice: DataplaneChoice): KubeObject {
-  const { kind, bpfEnabled, leaveProxyRules } = choice;
+  const { kind, bpfEnabled, cni, leaveProxyRules } = choice;
   const theirs = fieldsOfOthers(live);
   const suggested = {
-    ...platformDataplaneSettings(kind, bpfEnabled),
+    ...platformDataplaneSettings(kind, { bpf: bpfEnabled, cni }),
     ...(leaveProxyRules ? { bpfServiceProxyIptablesCleanupEnabled: false } : {}),
   };
   const kept = Object.entries(suggested).filter(([field]) => !theirs.has(field));

@@ -1,3 +1,4 @@
+import type { Dataplane } from "../api/dataplane.ts";
 import { vendorNames } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import type { Installation, InstallationSpec } from "../api/resources/installation.ts";
@@ -17,30 +18,53 @@ export interface Effective {
   spec: InstallationSpec;
   /** Why the nftables data plane runs where eBPF is the default, and what to do; stays as long as the reason does. */
   note: string | undefined;
+  /** The nftables data plane runs only for want of an address of the API server: eBPF follows when one comes. Kept in status. */
+  dataplaneFallback: typeof NO_ADDRESS | undefined;
+  /** eBPF is new here, and comes by default. */
+  follows: boolean;
 }
 
-/** What an installation comes to on this cluster. A default never asks for what the cluster cannot do: only people do. */
-export function effectiveFor(observed: Observed, installation: Installation): Effective {
+const NO_ADDRESS = "EndpointMapMissing";
+
+/**
+ * What an installation comes to on this cluster. A default never asks for what the cluster cannot do: only people do. `refused`: why eBPF
+ * cannot be, where that was found out by more than is looked at here.
+ */
+export function effectiveFor(observed: Observed, installation: Installation, refused?: string): Effective {
   const kind = installation.spec.clusterKind ?? clusterKindOf(observed) ?? "generic";
   const previous = installation.status?.computed as InstallationSpec | undefined;
   const context = { kind, podCidrs: podCidrs(observed), ...(previous ? { previous } : {}) };
-  const spec = effectiveInstallation(installation.spec, context);
+  const withDataplane = (linuxDataplane: Dataplane): InstallationSpec =>
+    effectiveInstallation(
+      { ...installation.spec, vendorNetwork: { ...installation.spec.vendorNetwork, linuxDataplane } },
+      context,
+    );
+  const asIs = { kind, note: undefined, dataplaneFallback: undefined, follows: false };
   const asked = installation.spec.vendorNetwork?.linuxDataplane;
-  if (asked !== undefined || !CLUSTER_KINDS[kind].ebpfByDefault) return { kind, spec, note: undefined };
-  const obstacle = obstacles(observed, installation.spec, kind)[0];
   const running = previous?.vendorNetwork?.linuxDataplane;
-  if (obstacle === undefined || running === "BPF") return { kind, spec, note: undefined };
-  const note = `${CLUSTER_KINDS[kind].title}: eBPF would be the default, but ${lowered(obstacle)} ${THEN}`;
-  if (running !== undefined) return { kind, spec, note };
-  const standard = {
-    ...installation.spec,
-    vendorNetwork: { ...installation.spec.vendorNetwork, linuxDataplane: "Nftables" as const },
+  if (asked !== undefined || !CLUSTER_KINDS[kind].ebpfByDefault || running === "BPF")
+    return { ...asIs, spec: effectiveInstallation(installation.spec, context) };
+  const addressMissing = missingAddress(observed, kind);
+  const others = refused === undefined ? obstacles(observed, installation.spec, kind) : [refused];
+  const [obstacle] = [...others, ...addressMissing];
+  const waits = installation.status?.dataplaneFallback === NO_ADDRESS;
+  if (obstacle === undefined && (running === undefined || waits))
+    return { ...asIs, spec: withDataplane("BPF"), follows: true };
+  if (obstacle === undefined) return { ...asIs, spec: effectiveInstallation(installation.spec, context) };
+  const follows = waits || (running === undefined && others.length === 0);
+  const then = follows ? FOLLOWS : THEN;
+  return {
+    ...asIs,
+    spec: withDataplane("Nftables"),
+    note: `${CLUSTER_KINDS[kind].title}: eBPF would be the default, but ${lowered(obstacle)} ${then}`,
+    dataplaneFallback: follows ? NO_ADDRESS : undefined,
   };
-  return { kind, spec: effectiveInstallation(standard, context), note };
 }
 
-/** A cluster that runs is not changed to another data plane unasked. */
+/** A cluster that runs is not changed to another data plane unasked, unless it lacked only the address from the start. */
 const THEN = `Once that is settled, enable eBPF: kubectl patch installation ${vendorNames.singleton} --type merge -p '{"spec":{"vendorNetwork":{"linuxDataplane":"BPF"}}}'`;
+const FOLLOWS =
+  "eBPF follows by itself then; to keep the nftables data plane, set spec.vendorNetwork.linuxDataplane to Nftables.";
 
 function obstacles(observed: Observed, spec: InstallationSpec, kind: ClusterKind): string[] {
   const platform: Problem[] = ebpfPlatformProblems({ ...clusterFacts(observed), kind });
@@ -50,11 +74,14 @@ function obstacles(observed: Observed, spec: InstallationSpec, kind: ClusterKind
     ...platform.map(({ message }) => message),
     ...(ipip ? [`Pool ${ipip.cidr} uses IPIP.`] : []),
     ...(ports ? ["Host ports are enabled."] : []),
-    ...(ENDPOINT_RULES[kind].needed && !apiEndpoint(observed, kind, true)
-      ? [
-          `No stable address of the API server is known: create ConfigMap ${namespaces.operator}/${endpointMap.name} with ${ENDPOINT_RULES[kind].address}.`,
-        ]
-      : []),
+  ];
+}
+
+function missingAddress(observed: Observed, kind: ClusterKind): string[] {
+  if (!ENDPOINT_RULES[kind].needed || apiEndpoint(observed, kind, true)) return [];
+  const map = `${namespaces.operator}/${endpointMap.name}`;
+  return [
+    `No stable address of the API server is known: create ConfigMap ${map} with ${ENDPOINT_RULES[kind].address}.`,
   ];
 }
 
@@ -68,7 +95,8 @@ export function apiEndpoint(
   return told ?? (ebpf && !observed.endpointMap ? platformEndpoint(observed, kind) : undefined);
 }
 
-function endpointOf(map: KubeObject | undefined): { host: string; port: string } | undefined {
+/** The address in the map; undefined where one of its keys is missing. */
+export function endpointOf(map: KubeObject | undefined): { host: string; port: string } | undefined {
   const data = (map?.["data"] ?? {}) as Record<string, string | undefined>;
   const { hostKey, portKey } = endpointMap;
   const [host, port] = [data[hostKey], data[portKey]];

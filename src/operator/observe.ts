@@ -2,6 +2,9 @@ import { isDeepStrictEqual } from "node:util";
 import { vendorNames } from "../api/names.ts";
 import type { Condition, KubeObject, ResourceKind } from "../api/object.ts";
 import { customResourceDefinitions } from "../api/schema/crd.ts";
+import { FOREIGN_ELSEWHERE } from "../api/tables/foreign-cni.ts";
+import type { Transport } from "../api/transport.ts";
+import type { ApiAddress } from "../cluster/api-server-hosts.ts";
 import type { Client } from "../cluster/client.ts";
 import { createInformer, type Informer } from "../cluster/informer.ts";
 import {
@@ -10,6 +13,7 @@ import {
   CLUSTER_ROLES,
   CONFIG_MAPS,
   CRDS,
+  CSI_DRIVERS,
   DAEMON_SETS,
   DEPLOYMENTS,
   NAMESPACES,
@@ -29,6 +33,8 @@ import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
 import { MANAGER } from "./apply.ts";
 import type { OperatorConfig } from "./config.ts";
+import { endpointOf } from "./effective.ts";
+import { probeEndpoint } from "./endpoint-probe.ts";
 import { errors } from "./errors.ts";
 import { lastAnnouncements } from "./last-announcements.ts";
 import { type LiveObjects, liveObjects } from "./live-objects.ts";
@@ -72,12 +78,15 @@ function outsideWatches(config: OperatorConfig): Watched[] {
     ...OURS.map((kind) => ({ kind })),
     { kind: NODES },
     { kind: NAMESPACES, name: namespaces.system },
-    ...[PRIORITY_CLASSES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, API_SERVICES].map((kind) => ({ kind, labelled: true })),
+    ...[PRIORITY_CLASSES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, CSI_DRIVERS, API_SERVICES].map((kind) => ({
+      ...{ kind, labelled: true },
+    })),
     { kind: CONFIG_MAPS, namespace: config.namespace, name: endpointMap.name },
     { kind: DEPLOYMENTS, namespace: config.namespace, name: workloads.operator },
     { kind: SECRETS, namespace: config.namespace },
     { kind: CONFIG_MAPS, namespace: namespaces.orchestratorSystem },
     { kind: DAEMON_SETS, namespace: namespaces.orchestratorSystem },
+    ...FOREIGN_ELSEWHERE.map((name) => ({ kind: DAEMON_SETS, name })),
     { kind: ROLE_BINDINGS, namespace: namespaces.orchestratorSystem, labelled: true },
     { kind: SERVICES, namespace: "default", name: "kubernetes" },
   ];
@@ -146,6 +155,8 @@ export interface Observer {
 export interface ObserverOptions {
   client: Client;
   config: OperatorConfig;
+  /** To the API server at one address. */
+  transport(at: ApiAddress): Transport;
   clock: Clock;
   log: Log;
   /** Something that decisions depend on is no longer what it was. */
@@ -159,6 +170,12 @@ export function createObserver(options: ObserverOptions): Observer {
   const outside: Following[] = [];
   let inside: Following[] | undefined;
   let entered = false;
+  const probe = probeEndpoint({
+    address: () => addressIn(live.get(CONFIG_MAPS, { namespace: config.namespace, name: endpointMap.name })),
+    transport: options.transport,
+    clock,
+    onChange: () => options.onChange(),
+  });
 
   const follow = (watched: Watched): Following => {
     const { kind, namespace, name, labelled } = watched;
@@ -173,6 +190,7 @@ export function createObserver(options: ObserverOptions): Observer {
     const end = live.follow(kind, informer);
     informer.onChange(({ type, object, old }) => {
       if (kind === PODS) announcements.note(object);
+      if (kind === CONFIG_MAPS) probe.changed();
       if (type !== "modified" || !old || matters(kind, object, old)) options.onChange();
     });
     return { plural: kind.plural, informer, end };
@@ -203,6 +221,7 @@ export function createObserver(options: ObserverOptions): Observer {
       const platform = openshift ? [{ kind: OPENSHIFT_NETWORKS }, { kind: OPENSHIFT_INFRASTRUCTURES }] : [];
       outside.push(...[...outsideWatches(config), ...platform].map(follow));
       await orAborted(Promise.all(outside.map(({ informer }) => informer.synced)), signal);
+      await orAborted(probe.settled(), signal);
     },
     async enter(signal) {
       inside ??= INSIDE_WATCHES.map(follow);
@@ -214,11 +233,21 @@ export function createObserver(options: ObserverOptions): Observer {
       await end(inside ?? []);
       inside = undefined;
     },
-    snapshot: () => ({ ...snapshot(live, config, clock.now()), lastAnnouncements: announcements.recent() }),
+    snapshot: () => ({
+      ...snapshot(live, config, clock.now()),
+      lastAnnouncements: announcements.recent(),
+      probedEndpoint: probe.last(),
+    }),
     async stop() {
+      probe.stop();
       await end([...outside, ...(inside ?? [])]);
     },
   };
+}
+
+function addressIn(map: KubeObject | undefined): ApiAddress | undefined {
+  const found = endpointOf(map);
+  return found && { host: found.host, port: Number(found.port) };
 }
 
 interface Following {
@@ -291,7 +320,11 @@ function essenceOf({ metadata, status }: KubeObject): unknown {
   return [metadata.labels, metadata.annotations, nodeInfo, addresses, conditions];
 }
 
-function snapshot(live: LiveObjects, config: OperatorConfig, now: number): Omit<Observed, "lastAnnouncements"> {
+function snapshot(
+  live: LiveObjects,
+  config: OperatorConfig,
+  now: number,
+): Omit<Observed, "lastAnnouncements" | "probedEndpoint"> {
   const inOrchestrator = (object: KubeObject) => object.metadata.namespace === namespaces.orchestratorSystem;
   const inSystem = (object: KubeObject) => object.metadata.namespace === namespaces.system;
   return {
@@ -317,6 +350,7 @@ function snapshot(live: LiveObjects, config: OperatorConfig, now: number): Omit<
       definitions: live.list(CRDS).map(({ metadata }) => metadata.name),
       configMaps: live.list(CONFIG_MAPS).filter(inOrchestrator),
       daemonSets: live.list<KubeObject>(DAEMON_SETS).filter(inOrchestrator),
+      foreignDaemonSets: live.list<KubeObject>(DAEMON_SETS).filter((object) => !inSystem(object)),
       apiService: live.get(SERVICES, { namespace: "default", name: "kubernetes" }),
       openshift: {
         network: live.get(OPENSHIFT_NETWORKS, { name: "cluster" }),

@@ -5,6 +5,7 @@ import type { DataplaneConfiguration } from "../api/resources/dataplane-configur
 import type { Installation } from "../api/resources/installation.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
 import type { Pod, Workload } from "../api/workload-objects.ts";
+import type { ProbedEndpoint } from "./endpoint-probe.ts";
 
 /** A resource that asks for a part by being there. */
 export interface Request extends KubeObject {
@@ -29,6 +30,8 @@ export interface Observed {
   flowLogs: readonly Request[];
   flowUIs: readonly Request[];
   endpointMap: KubeObject | undefined;
+  /** What came of asking the API server at the address in the endpoint map; undefined while it was not asked. */
+  probedEndpoint: ProbedEndpoint | undefined;
   nodes: readonly KubeObject[];
   /** Of the system namespace. */
   pods: readonly Pod[];
@@ -51,6 +54,8 @@ export interface PlatformObjects {
   /** Of the orchestrator's system namespace. */
   configMaps: readonly KubeObject[];
   daemonSets: readonly Workload[];
+  /** Those that are not ours, as far as CNI plugins of others may be among them. */
+  foreignDaemonSets: readonly Workload[];
   /** The orchestrator's own API service. */
   apiService: KubeObject | undefined;
   /** Objects in which the enterprise platform describes itself. */

@@ -15,7 +15,7 @@ describe("what an outcome says", () => {
   it.each<[Exclude<Outcome, { kind: "absent" }>["kind"], Outcome, string]>([
     [
       "ready",
-      ready("All."),
+      ready("All.", []),
       "Available=True(AllObjectsAvailable) Progressing=False(AllObjectsAvailable) Degraded=False(AllObjectsAvailable)",
     ],
     [
@@ -48,7 +48,7 @@ describe("what an outcome says", () => {
     const second = conditionsOf(degraded("PodFailed", "two") as never, first, at(LATER, 2));
     expect(second.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual([FIRST, FIRST, FIRST]);
     expect(second[2]).toMatchObject({ message: "two", reason: "PodFailed", observedGeneration: 2 });
-    const third = conditionsOf(ready("ok") as never, second, at(LATER, 2));
+    const third = conditionsOf(ready("ok", []) as never, second, at(LATER, 2));
     expect(third.map(({ lastTransitionTime }) => lastTransitionTime)).toEqual([LATER, FIRST, LATER]);
   });
 
@@ -80,11 +80,11 @@ describe("what an event is written for", () => {
       after(
         of(progressing("pods of 3 nodes")),
         of(progressing("pods of 1 node")),
-        of(ready("All.")),
+        of(ready("All.", [])),
         of(degraded("PodFailed", "a")),
         of(degraded("PodFailed", "a and b")),
         of(degraded("Forbidden", "c")),
-        of(ready("All.")),
+        of(ready("All.", [])),
       ),
     ).toEqual([
       "Normal Progressing: Waiting for pods of 3 nodes.",

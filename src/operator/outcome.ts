@@ -12,23 +12,22 @@ export type Part = (typeof PARTS)[number];
  * said once cannot be overwritten by what is said later in the same pass.
  */
 export type Outcome =
-  | { kind: "ready"; message: string; computed?: InstallationSpec }
+  /** `checked`: what was looked at, and on which nodes. */
+  | ({ kind: "ready"; message: string; checked: readonly string[] } & Accepted)
   /** Not requested, and nothing of it is left: there is no status either. */
   | { kind: "absent" }
   /** An optional part that is not requested. */
   | { kind: "notInstalled"; message: string }
-  | { kind: "progressing"; waitingFor: string; recheckMs?: number; computed?: InstallationSpec }
+  | ({ kind: "progressing"; waitingFor: string; recheckMs?: number } & Accepted)
   /** `retry`: look again soon though nothing we watch may change. `available`: it concerns a part of the cluster, and the rest works. */
-  | {
-      kind: "degraded";
-      reason: string;
-      message: string;
-      retry: boolean;
-      available?: boolean;
-      computed?: InstallationSpec;
-    };
+  | ({ kind: "degraded"; reason: string; message: string; retry: boolean; available?: boolean } & Accepted);
 
-export const ready = (message: string): Outcome => ({ kind: "ready", message });
+/** What was accepted of the installation, kept in its status. */
+interface Accepted {
+  accepted?: { computed: InstallationSpec; dataplaneFallback: string | undefined };
+}
+
+export const ready = (message: string, checked: readonly string[]): Outcome => ({ kind: "ready", message, checked });
 export const absent = (): Outcome => ({ kind: "absent" });
 export const notInstalled = (message: string): Outcome => ({ kind: "notInstalled", message });
 export const progressing = (waitingFor: string, recheckMs?: number): Outcome => ({

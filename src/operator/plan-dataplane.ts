@@ -25,6 +25,8 @@ export interface AgentView {
   problems?: readonly string[];
   /** Between which nodes the overlay loses packets, as far as this one knows. */
   overlayLosses?: readonly string[];
+  /** Since when it reaches every other node through the overlay, as RFC 3339. */
+  overlaySince?: string | undefined;
   /** Its own data plane configuration keeps the node on the other data plane, as a switch in waves does for a while. */
   held: boolean;
 }
@@ -182,5 +184,6 @@ function viewAgent(
     limitedWorkloads,
     problems,
     overlayLosses: overlay?.losses ?? [],
+    overlaySince: overlay?.verifiedSince,
   };
 }

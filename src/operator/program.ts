@@ -4,7 +4,7 @@ import { electLeader } from "../cluster/leader.ts";
 import type { Program } from "../cluster/program.ts";
 import { systemClock } from "../kit/clock.ts";
 import { healthServer, metricsServer } from "../kit/health-server.ts";
-import { createMetrics } from "../kit/metrics.ts";
+import { programMetrics } from "../kit/process-metrics.ts";
 import { MANAGER } from "./apply.ts";
 import { type OperatorConfig, readOperatorConfig } from "./config.ts";
 import { errors } from "./errors.ts";
@@ -21,7 +21,7 @@ export const operatorProgram: Program = async (world) => {
   const config = readOperatorConfig(world.env);
   const { clock = systemClock } = world;
   const client = createClient(world.transport(), { userAgent: `${MANAGER}/${config.version}`, clock });
-  const registry = createMetrics();
+  const registry = programMetrics();
   const metrics = operatorMetrics(registry);
   let observer: Observer | undefined;
   let running: Running | undefined;
@@ -34,7 +34,11 @@ export const operatorProgram: Program = async (world) => {
 
   const lead = async (ended: AbortSignal): Promise<void> => {
     metrics.leading(true);
-    observer = createObserver({ client, config, clock, log, onChange: () => running?.changed() });
+    observer = createObserver({
+      ...{ client, config, clock, log },
+      transport: (at) => world.transport(at),
+      onChange: () => running?.changed(),
+    });
     try {
       await observer.start(ended);
       running = runOperator({ client, config, observer, metrics, clock, log });

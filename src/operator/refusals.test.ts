@@ -99,6 +99,13 @@ const REFUSALS: Refusal[] = [
     says: "/etc/cgroup cannot be written",
   },
   {
+    what: "a control-group path that cannot be written, in its other spelling",
+    cluster: node({ osImage: "Bottlerocket OS 1.44.0", kernelVersion: "6.1.147" }),
+    arrange: dataplane({ CgroupV2Path: "/etc/cgroup" }),
+    reason: "CgroupPathNotWritable",
+    says: "/etc/cgroup cannot be written",
+  },
+  {
     what: "a proxy in IPVS mode",
     cluster: { proxy: { mode: "ipvs" } },
     reason: "ServiceProxyIpvs",
@@ -108,7 +115,7 @@ const REFUSALS: Refusal[] = [
     what: "host ports with BPF",
     network: { hostPorts: { portMapping: "Enabled" } },
     reason: "EbpfHostPortsSet",
-    says: "to null",
+    says: '"hostPorts":null',
   },
   {
     what: "half an endpoint map",
@@ -138,10 +145,56 @@ it("eBPF by default without an address of the API server: nftables, and the stat
   );
   await world.untilStatus("network", "Available");
   expect(await said()).toMatch(
-    /^The nftables data plane runs on .*create ConfigMap vendor-operator\/orchestrator-services-endpoint with .*kubectl patch installation default/,
+    /^The nftables data plane runs on .*create ConfigMap vendor-operator\/orchestrator-services-endpoint with .*eBPF follows by itself then/,
   );
+  expect(await fallback()).toBe("EndpointMapMissing");
   await createEndpointMap(world.kubectl);
-  await world.until(said, (message) => /^The nftables data plane runs on \d+ nodes?\.$/.test(message ?? ""));
+  await world.until(said, (message) => /^eBPF runs on \d+ nodes?\.$/.test(message ?? ""));
+  expect(await fallback()).toBeUndefined();
+});
+
+const fallback = async () => {
+  const one = await world.get<Installation & KubeObject>(storedKind("installation"), { name: "default" });
+  return one?.status?.dataplaneFallback;
+};
+
+it("what a user asked for stays when the address comes, also when the request is withdrawn", async () => {
+  world = await operatorLab({ endpoint: "none" });
+  world.startOperator();
+  await world.installation();
+  await world.until(fallback, (reason) => reason !== undefined);
+  await world.patchInstallation({ linuxDataplane: "Nftables" });
+  await world.until(fallback, (reason) => reason === undefined);
+  await createEndpointMap(world.kubectl);
+  await world.patchInstallation({ linuxDataplane: null, mtu: 1400 });
+  await world.until(
+    () => world.get<Installation & KubeObject>(storedKind("installation"), { name: "default" }),
+    (installation) => installation?.status?.mtu === 1400,
+  );
+  const status = await world.untilStatus("network", "Available");
+  expect(status.message).toMatch(/^The nftables data plane runs on \d+ nodes\.$/);
+});
+
+it("an address comes, and eBPF cannot be for another reason: nftables stays, healthy, and says why", async () => {
+  world = await operatorLab({ endpoint: "none" });
+  world.startOperator();
+  await world.installation();
+  await world.untilStatus("network", "Available");
+  await world.kubectl.create(storedKind("ipPool"), {
+    apiVersion: "crd.vendor.io/v1",
+    kind: "IPPool",
+    metadata: { name: "theirs" },
+    spec: { cidr: "10.9.0.0/16", ipipMode: "Always" },
+  });
+  await createEndpointMap(world.kubectl);
+  const told = (status: Awaited<ReturnType<typeof world.statusOf>>) => /but .*IPIP/.test(status?.message ?? "");
+  const status = await world.until(() => world.statusOf("network"), told);
+  expect(status).toMatchObject({ available: true, degraded: false });
+  await world.kubectl.delete(storedKind("ipPool"), { name: "theirs" });
+  await world.until(
+    async () => (await world.statusOf("network"))?.message,
+    (message) => /^eBPF runs on/.test(message ?? ""),
+  );
 });
 
 describe("what the operator refuses", () => {
@@ -210,7 +263,7 @@ describe("what the operator refuses", () => {
       const object = await world.get<KubeObject>(storedKind("installation"), { name: "mine" });
       return JSON.stringify(object?.["status"] ?? {});
     };
-    await expect.poll(mine, { timeout: 30_000 }).toContain("NameNotDefault");
+    await expect.poll(mine).toContain("NameNotDefault");
     expect(await world.get(NAMESPACES, { name: "vendor-system" })).toBeUndefined();
   });
 

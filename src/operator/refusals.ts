@@ -9,8 +9,11 @@ import { clusterFacts } from "./cluster-facts.ts";
 import { apiEndpoint, type Effective } from "./effective.ts";
 import type { Observed } from "./observed.ts";
 
-/** Evaluated by the part that can resolve it. */
-const NOT_OF_THE_NETWORK = new Set(["SERVICE_PROXY_CONFLICT"]);
+/**
+ * Evaluated by the part that can resolve it; or no reason to stop: what an older release stored does nothing, and the agents report
+ * that it does (SETTINGS_WITHOUT_EFFECT).
+ */
+const NOT_OF_THE_NETWORK = new Set(["SERVICE_PROXY_CONFLICT", "VALUE_WITHOUT_EFFECT", "FIELD_REFUSED"]);
 
 /**
  * Why the network cannot be what the installation asks for; nothing when it can. Evaluated with every default filled in, so that

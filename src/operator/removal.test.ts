@@ -135,7 +135,7 @@ describe("removal", () => {
       ...type,
       kind: config.kind,
       metadata: { name: "default" },
-      spec: { bpfLogLevel: "Debug" },
+      spec: { vxlanMTU: 1400 },
     });
     const spec = { cidr: "10.9.0.0/16", vxlanMode: "CrossSubnet", natOutgoing: true };
     await world.kubectl.create(pool, { ...type, kind: pool.kind, metadata: { name: "mine" }, spec });
@@ -144,7 +144,7 @@ describe("removal", () => {
     for (const part of ["network", "ippools"]) await world.untilStatus(part, "Available");
     await world.kubectl.delete(storedKind("installation"), { name: "default" });
     await world.until(gone, (is) => is);
-    expect((await world.get<KubeObject>(config, { name: "default" }))?.["spec"]).toEqual({ bpfLogLevel: "Debug" });
+    expect((await world.get<KubeObject>(config, { name: "default" }))?.["spec"]).toEqual({ vxlanMTU: 1400 });
     const mine = await world.until(
       () => world.get<KubeObject>(pool, { name: "mine" }),
       (object) => object?.metadata.labels === undefined,

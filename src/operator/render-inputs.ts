@@ -5,7 +5,7 @@ import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
 import { planCertificates } from "./certificates.ts";
 import { apiEndpoint } from "./effective.ts";
 import { errors } from "./errors.ts";
-import { isLeaving, type Observed, theOne } from "./observed.ts";
+import { type Observed, theOne } from "./observed.ts";
 import { isEbpfInUse, linuxNodes } from "./plan-dataplane.ts";
 import type { Component, RenderInputs } from "./render/inputs.ts";
 import { ownLabels } from "./render/metadata.ts";
@@ -30,7 +30,6 @@ export function prepareRendering(
   );
   const dataplane = theOne(observed.dataplaneConfigurations)?.spec;
   const cgroupV2Path = dataplane?.cgroupV2Path ?? dataplane?.CgroupV2Path;
-  const flowLogs = theOne(observed.flowLogs);
   const notifications = theOne(observed.flowUIs)?.spec?.["notifications"];
   const pullSecrets = (spec.imagePullSecrets ?? []).map(({ name }) => name);
   return {
@@ -51,7 +50,7 @@ export function prepareRendering(
       nodes: { linux: linuxNodes(observed).length },
       ...(cgroupV2Path ? { cgroupV2Path } : {}),
       ...(dataplane?.healthPort ? { healthPort: dataplane.healthPort } : {}),
-      flowLogs: flowLogs !== undefined && !isLeaving(flowLogs),
+      ...(dataplane?.policySyncPathPrefix ? { policySyncPathPrefix: dataplane.policySyncPathPrefix } : {}),
       ...(notifications === "Enabled" || notifications === "Disabled" ? { uiNotifications: notifications } : {}),
     },
   };

@@ -63,11 +63,17 @@ async function reportStatus(
   const live = tools.live.get(STATUSES, { name: part });
   if (outcome.kind === "absent") return live ? removeStatus(tools, live) : undefined;
   const status = live ?? (await createStatus(tools, part));
-  const before = (status["status"] as { conditions?: Condition[] } | undefined)?.conditions;
+  const { conditions: before, checked: checkedBefore = [] } = (status["status"] ?? {}) as ComponentStatus;
   const conditions = conditionsOf(outcome, before, { main: "Available", now, generation });
-  if (isDeepStrictEqual(conditions, before)) return;
-  await writeStatus(tools, STATUSES, status, { conditions });
+  const checked = outcome.kind === "ready" ? outcome.checked : [];
+  if (isDeepStrictEqual(conditions, before) && isDeepStrictEqual(checked, checkedBefore)) return;
+  await writeStatus(tools, STATUSES, status, { ...(checked.length > 0 ? { checked } : {}), conditions });
   sayWhatChanged(tools, status, before, conditions);
+}
+
+interface ComponentStatus {
+  conditions?: Condition[];
+  checked?: readonly string[];
 }
 
 function sayWhatChanged(
@@ -143,11 +149,11 @@ async function reportOnRequest(
 
 /** The version counts as installed when all of it works; the effective configuration when it was accepted. */
 function installedBy(outcome: Outcome, installation: KubeObject, version: string): object {
-  const computed = "computed" in outcome ? outcome.computed : undefined;
+  const accepted = "accepted" in outcome ? outcome.accepted : undefined;
   const spec = installation["spec"] as { variant?: string };
-  const mtu = computed?.vendorNetwork?.mtu;
+  const mtu = accepted?.computed.vendorNetwork?.mtu;
   return {
-    ...(computed ? { computed } : {}),
+    ...accepted,
     ...(mtu === undefined ? {} : { mtu }),
     ...(outcome.kind === "ready" ? { version, variant: spec.variant } : {}),
   };

@@ -83,6 +83,11 @@ function degradedIn(body: string | undefined): string[] {
 
 const STANDARD = { vendorNetwork: { linuxDataplane: "Nftables", serviceProxyManagement: "Enabled" } };
 
+async function agentPods(): Promise<Pod[]> {
+  const { items } = await world.kubectl.list<Pod>(PODS);
+  return items.filter(({ metadata }) => metadata.name.startsWith("vendor-node"));
+}
+
 describe("a switch of the data plane", () => {
   it("goes to eBPF and back, and the service proxy follows only when the other side serves", async () => {
     world = await operatorLab();
@@ -208,9 +213,7 @@ describe("a switch of the data plane", () => {
     world.startOperator();
     await world.installation(STANDARD);
     await world.untilStatus("network", "Available");
-    const agents = ((await world.kubectl.list(PODS)).items as Pod[]).filter(({ metadata }) =>
-      metadata.name.startsWith("vendor-node"),
-    );
+    const agents = await agentPods();
     const say = async (losses: string | null) => {
       for (const { metadata } of agents) {
         const annotations = { "vendor.io/overlay": losses && "unverified", "vendor.io/overlay-losses": losses };
@@ -231,9 +234,7 @@ describe("a switch of the data plane", () => {
     world.startOperator();
     await world.installation(STANDARD);
     await world.untilStatus("network", "Available");
-    const agents = ((await world.kubectl.list(PODS)).items as Pod[]).filter(({ metadata }) =>
-      metadata.name.startsWith("vendor-node"),
-    );
+    const agents = await agentPods();
     const say = async (problems: string | null) => {
       for (const { metadata } of agents) {
         const patch = { metadata: { annotations: { "vendor.io/problems": problems } } };

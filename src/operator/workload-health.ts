@@ -10,6 +10,13 @@ import { desiredPods, rolledOut, rolloutProgress } from "../api/protocol/rollout
 import type { StatusReason } from "../api/protocol/status-reasons.ts";
 import type { Pod, Workload } from "../api/workload-objects.ts";
 
+const MOST_NAMED = 5;
+
+export function firstFew(names: readonly string[]): string {
+  const more = names.length - MOST_NAMED;
+  return `${names.slice(0, MOST_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
 export type Health =
   | { is: "well" }
   | { is: "progressing"; waitingFor: string }
@@ -73,6 +80,14 @@ export function workloadHealth(names: readonly string[], assessed: Assessed, loo
 
 export function workloadNamed(name: string, { workloads }: Pick<Assessed, "workloads">): Workload | undefined {
   return workloads.find(({ kind, metadata }) => `${kind} ${metadata.name}` === name);
+}
+
+/** That a workload is rolled out, and where its pods are: what was checked of it. */
+export function podsReady(name: string, { workloads, pods }: Pick<Assessed, "workloads" | "pods">): string {
+  const workload = workloadNamed(name, { workloads });
+  const ofIt = pods.filter((pod) => workload && belongsTo(pod, workload) && !pod.metadata.deletionTimestamp);
+  const nodes = [...new Set(ofIt.flatMap(({ spec }) => spec?.nodeName ?? []))].sort();
+  return `${name}: rolled out and ready on ${firstFew(nodes)}`;
 }
 
 /** The first failing pod of a workload that is not rolled out. */

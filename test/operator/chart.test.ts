@@ -64,7 +64,7 @@ for (const { by, skip, open } of TOOLS) {
       await release.uninstall();
       const left = async () =>
         [...(await listEverything(cluster.client)).keys()].filter((name) => !before.has(name) && !STAYS.test(name));
-      await expect.poll(left, { timeout: 30_000 }).toEqual([]);
+      await expect.poll(left).toEqual([]);
     });
   });
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeObject, ResourceKind } from "../../src/api/object.ts";
+import type { Pod } from "../../src/api/workload-objects.ts";
 import type { Client } from "../../src/cluster/client.ts";
 import {
   API_SERVICES,
@@ -15,6 +16,7 @@ import {
   SECRETS,
 } from "../../src/cluster/kinds.ts";
 import { createAuthority, issue } from "../../src/kit/x509.ts";
+import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import type { NodeSpec } from "../../src/local/runtime/node-runtime.ts";
 import { storedKind } from "../../src/operator/managed-kinds.ts";
 import {
@@ -30,7 +32,7 @@ import {
   until,
   untilWell,
 } from "../support/fault-lab.ts";
-import { documents, endpointMapOf, manifest } from "../support/operator-manifests.ts";
+import { applyAll, applyOperator, documents, endpointMapOf, manifest } from "../support/operator-manifests.ts";
 import { allStatuses } from "../support/operator-status.ts";
 
 interface Fault {
@@ -84,6 +86,22 @@ const created = (object: KubeObject): Pick<Fault, "inject" | "remove"> => ({
 
 const applied = async (lab: FaultLab, object: KubeObject) =>
   client(lab).apply(await client(lab).resourceFor(object), object, { fieldManager: "kubectl", force: true });
+
+const FLANNEL: KubeObject = {
+  apiVersion: "apps/v1",
+  kind: "DaemonSet",
+  metadata: { name: "kube-flannel-ds", namespace: "kube-flannel" },
+  spec: {
+    selector: { matchLabels: { app: "flannel" } },
+    template: {
+      metadata: { labels: { app: "flannel" } },
+      spec: {
+        hostNetwork: true,
+        containers: [{ name: "kube-flannel", image: "ghcr.io/flannel-io/flannel:v0.27.4" }],
+      },
+    },
+  },
+};
 
 const GUEST: NodeSpec = {
   name: "guest",
@@ -169,6 +187,20 @@ async function foreignSecret(lab: FaultLab, name: string, days: { from: number; 
       await client(lab).patch(SECRETS, metadata, { type: "merge", patch });
     });
 }
+
+/** A wrong address, until the right one is in the map again: that alone makes it well. */
+const endpointMapNames = (
+  host: string,
+  port?: string,
+  then: (lab: FaultLab) => unknown = () => {},
+): Pick<Fault, "inject" | "remove"> => ({
+  async inject(lab) {
+    await applied(lab, documents(endpointMapOf(host, port ?? new URL(lab.cluster.url).port))[0] as KubeObject);
+    await then(lab);
+  },
+  remove: (lab) =>
+    applied(lab, documents(endpointMapOf("api.story.internal", new URL(lab.cluster.url).port))[0] as KubeObject),
+});
 
 const FAULTS: readonly Fault[] = [
   {
@@ -441,23 +473,18 @@ const FAULTS: readonly Fault[] = [
       patched(CONFIG_MAPS, MAP, { data: { ORCHESTRATOR_SERVICE_PORT: new URL(lab.cluster.url).port } })(lab),
   },
   {
-    what: "DNS gone: the API server's name does not resolve",
-    part: "apiserver",
-    reason: "PodCrashLoopBackOff",
-    says: /vendor-apiserver-\w+-\w+ .*api\.stroy\.internal.*does not resolve/,
-    inject: async (lab) =>
-      applied(lab, documents(endpointMapOf("api.stroy.internal", new URL(lab.cluster.url).port))[0] as KubeObject),
-    remove: async (lab) =>
-      applied(lab, documents(endpointMapOf("api.story.internal", new URL(lab.cluster.url).port))[0] as KubeObject),
+    what: "DNS gone: the API server's name in the endpoint map does not resolve",
+    part: "network",
+    reason: "EndpointUnanswered",
+    says: /does not answer the operator at api\.stroy\.internal:\d+, the address in ConfigMap .*: .*does not resolve.* Fix: kubectl -n vendor-operator edit configmap/,
+    ...endpointMapNames("api.stroy.internal"),
   },
   {
-    what: "the endpoint map has a wrong port",
-    part: "apiserver",
-    reason: "PodCrashLoopBackOff",
-    says: /vendor-apiserver-\w+-\w+ .*api\.story\.internal:1.*refuse/,
-    inject: async (lab) => applied(lab, documents(endpointMapOf("api.story.internal", "1"))[0] as KubeObject),
-    remove: async (lab) =>
-      applied(lab, documents(endpointMapOf("api.story.internal", new URL(lab.cluster.url).port))[0] as KubeObject),
+    what: "the endpoint map has a wrong port, and the operator starts with it",
+    part: "network",
+    reason: "EndpointUnanswered",
+    says: /does not answer the operator at api\.story\.internal:1, the address in ConfigMap .*refuse/,
+    ...endpointMapNames("api.story.internal", "1", restartOperator),
   },
   {
     what: "wrong field: a pool with IPIP under eBPF",
@@ -509,6 +536,18 @@ const FAULTS: readonly Fault[] = [
       metadata: { name: "theirs" },
       spec: { cidr: "10.244.128.0/17", vxlanMode: "Always" },
     }),
+  },
+  {
+    what: "another CNI plugin runs",
+    part: "network",
+    reason: "CniPluginOfAnother",
+    says: /DaemonSet kube-flannel\/kube-flannel-ds: Flannel is this cluster's CNI plugin.* Fix: /,
+    partial: true,
+    async inject(lab) {
+      await applied(lab, { apiVersion: "v1", kind: "Namespace", metadata: { name: "kube-flannel" } });
+      await applied(lab, FLANNEL);
+    },
+    remove: (lab) => client(lab).delete(NAMESPACES, { name: "kube-flannel" }),
   },
   {
     what: "kube-proxy is restored by a GitOps tool",
@@ -630,5 +669,30 @@ describe("each fault is named within a minute where a user looks, nothing says o
       await fault.remove(lab);
     }
     await untilWell(lab);
+  });
+});
+
+describe("an operator that starts with a wrong endpoint map, while nothing serves the Service", () => {
+  let cluster: LocalCluster | undefined;
+  afterAll(async () => cluster?.close());
+
+  it("is not ready, and is so once the map is corrected, without a restart", async () => {
+    cluster = await startCluster({ name: "wrongmap", kind: "generic", nodes: 1 });
+    const { client, url } = cluster;
+    await client.delete(DAEMON_SETS, { namespace: "kube-system", name: "kube-proxy" });
+    const serving = async () => (await client.list(PODS, { labelSelector: "k8s-app=kube-proxy" })).items.length;
+    await expect.poll(serving).toBe(0);
+    const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: OPERATOR.namespace } };
+    await applyAll(client, [namespace, ...documents(endpointMapOf("api.wrongmap.internal", "1"))]);
+    await applyOperator(client, 1);
+    const pod = async () => {
+      const { items } = await client.list<Pod>(PODS, { namespace: OPERATOR.namespace });
+      const { phase, containerStatuses = [] } = items[0]?.status ?? {};
+      return { uid: items[0]?.metadata.uid, phase, ...containerStatuses[0] };
+    };
+    await expect.poll(pod).toMatchObject({ phase: "Running", ready: false });
+    const { uid } = await pod();
+    await applyAll(client, documents(endpointMapOf("api.wrongmap.internal", new URL(url).port)));
+    await expect.poll(pod).toMatchObject({ uid, ready: true, restartCount: 0 });
   });
 });

@@ -5,6 +5,7 @@ import { API_SERVICES } from "../../cluster/kinds.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { degraded, type Outcome, progressing, ready } from "../outcome.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
+import { podsReady } from "../workload-health.ts";
 import { reconcileOptional } from "./optional-part.ts";
 
 const { group, version } = vendorNames.groups.served;
@@ -27,11 +28,15 @@ export const reconcileApiServer = reconcileOptional({
 const ANSWERS_WITHIN_MS = 15_000;
 
 /** The orchestrator asks the API itself, and says here whether it answered. */
-function apiAnswers({ tools }: ReconcileContext, now: number): Outcome {
+function apiAnswers({ tools, observe }: ReconcileContext, now: number): Outcome {
   const service = tools.live.get(API_SERVICES, { name: NAME });
   const { conditions = [] } = (service?.["status"] ?? {}) as { conditions?: Condition[] };
   const available = conditions.find(({ type }) => type === "Available");
-  if (available?.status === "True") return ready(`The API ${group}/${version} answers.`);
+  if (available?.status === "True")
+    return ready(`The API ${group}/${version} answers.`, [
+      podsReady(`Deployment ${workload}`, observe()),
+      `APIService ${NAME}: the Kubernetes API server asks it, and it answers since ${available.lastTransitionTime}`,
+    ]);
   const why = available?.message ? `: ${available.message}` : "";
   // A time that is not known is now: the condition is about to be written.
   const since = Date.parse(available?.lastTransitionTime ?? "") || now;

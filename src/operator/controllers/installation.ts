@@ -1,8 +1,9 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
-import type { InstallationSpec } from "../../api/resources/installation.ts";
+import type { Problem } from "../../api/validation/problem.ts";
 import { type Effective, effectiveFor } from "../effective.ts";
+import { endpointOutcome } from "../endpoint-outcome.ts";
 import { storedKind } from "../managed-kinds.ts";
 import { isLeaving, type Observed, theOne } from "../observed.ts";
 import { absent, degraded, type Outcome, refused } from "../outcome.ts";
@@ -22,14 +23,12 @@ export async function reconcileInstallation(observed: Observed, hands: Reconcile
   const installation = theOne(observed.installations);
   if (!installation) return misnamed(observed.installations) ?? absent();
   if (isLeaving(installation)) return removeNetwork(observed, hands, installation);
-  const effective = effectiveFor(observed, installation);
-  const { generation } = installation.metadata;
-  const carry = await carried(observed, hands, effective, generation);
-  const problems = networkRefusals(observed, installation, effective, carry);
-  // What runs is still looked after by the other parts, which need to see it.
-  if (problems.length > 0 && installation.status?.computed) await enterSystem(observed, hands, effective.kind);
+  const { effective, problems, carry } = await assess(observed, hands, installation);
   // Pods outside are not watched, so whether they are gone is looked up again.
-  if (problems.length > 0) return refused(problems, carry.length > 0);
+  const held = problems.length > 0 ? refused(problems, carry.length > 0) : endpointOutcome(observed);
+  // What runs is still looked after by the other parts, which need to see it.
+  if (held && installation.status?.computed) await enterSystem(observed, hands, effective.kind);
+  if (held) return held;
   await keepFinalizer(hands, storedKind("installation"), installation, vendorNames.finalizers.installation);
   await enterSystem(observed, hands, effective.kind);
   const prepared = prepareRendering(hands.observe(), effective, "network");
@@ -40,7 +39,28 @@ export async function reconcileInstallation(observed: Observed, hands: Reconcile
     own,
   ]);
   const outcome = await networkOutcome(hands, effective, applied);
-  return withComputed(otherControllers(observed, outcome), effective.spec);
+  return withAccepted(otherControllers(observed, outcome), effective);
+}
+
+interface Assessment {
+  effective: Effective;
+  problems: Problem[];
+  carry: readonly KubeObject[];
+}
+
+/** What the installation comes to, and why that cannot be. Where eBPF came by default and cannot be, what runs stays. */
+async function assess(
+  observed: Observed,
+  hands: ReconcileContext,
+  installation: Observed["installations"][number],
+): Promise<Assessment> {
+  const effective = effectiveFor(observed, installation);
+  const carry = await carried(observed, hands, effective, installation.metadata.generation);
+  const problems = networkRefusals(observed, installation, effective, carry);
+  const [first] = problems;
+  if (!first || !effective.follows || !installation.status?.computed) return { effective, problems, carry };
+  const staying = effectiveFor(observed, installation, first.message);
+  return { effective: staying, problems: networkRefusals(observed, installation, staying, []), carry: [] };
 }
 
 /** Objects whose traffic eBPF would have to carry on; once it acts, they were either none or accepted. */
@@ -66,6 +86,7 @@ function otherControllers(observed: Observed, outcome: Outcome): Outcome {
   return degraded("SecondOperator", message, true);
 }
 
-function withComputed(outcome: Outcome, computed: InstallationSpec): Outcome {
-  return outcome.kind === "absent" || outcome.kind === "notInstalled" ? outcome : { ...outcome, computed };
+function withAccepted(outcome: Outcome, { spec, dataplaneFallback }: Effective): Outcome {
+  if (outcome.kind === "absent" || outcome.kind === "notInstalled") return outcome;
+  return { ...outcome, accepted: { computed: spec, dataplaneFallback } };
 }

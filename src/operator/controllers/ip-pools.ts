@@ -32,6 +32,10 @@ export async function reconcileIpPools(observed: Observed, hands: ReconcileConte
   if (report && report.duplicates.length > 0) return degraded("AddressDuplicate", duplicatesMessage(report));
   return ready(
     `${plan.apply.length} ${plan.apply.length === 1 ? "pool" : "pools"}${plan.apply.length === 0 ? ": created by others" : `: ${plan.apply.map(({ spec }) => spec.cidr).join(", ")}`}.${leaksMessage(report)}`,
+    [
+      `${plan.apply.length} IPPools as the Installation lists them, none of another owner overlaps`,
+      ...(report ? ["addresses of all nodes: none is on two pods, as vendor-kube-controllers reports"] : []),
+    ],
   );
 }
 

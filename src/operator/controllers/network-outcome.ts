@@ -1,5 +1,7 @@
 import { vendorNames } from "../../api/names.ts";
+import { tunnelOf } from "../../api/protocol/pool-tunnels.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
+import { foreignCni } from "../../api/tables/foreign-cni.ts";
 import { SERVICE_PROXY } from "../../api/tables/kube-proxy.ts";
 import { type Applied, applyObject, MANAGER } from "../apply.ts";
 import { dataplaneSettings } from "../dataplane-settings.ts";
@@ -9,9 +11,17 @@ import { objectName } from "../managed-kinds.ts";
 import { nodesWithoutCni, type UnconfiguredNode } from "../node-cni.ts";
 import { type Observed, theOne } from "../observed.ts";
 import { degraded, degradedInPart, type Outcome, progressing, ready } from "../outcome.ts";
-import { type AgentView, linuxNodes, type Phase, planDataplane, viewDataplane } from "../plan-dataplane.ts";
+import {
+  type AgentView,
+  type DataplaneView,
+  linuxNodes,
+  type Phase,
+  planDataplane,
+  viewDataplane,
+} from "../plan-dataplane.ts";
 import { RESTORE } from "../plan-service-proxy.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
+import { firstFew, podsReady } from "../workload-health.ts";
 import { healthOf } from "./health.ts";
 
 const WORKLOADS = [`DaemonSet ${vendorNames.workloads.node}`, `Deployment ${vendorNames.workloads.kubeControllers}`];
@@ -31,6 +41,10 @@ export async function networkOutcome(
   await writeSettings(hands, observed, effective, phase);
   const health = await healthOf(hands, WORKLOADS);
   if (phase.at === "refused") return refusedByNodes(phase);
+  const losses = [...new Set(view.agents.flatMap(({ overlayLosses = [] }) => overlayLosses))].sort();
+  // Programs on a node that others do not reach do not become ready: the consequence, not the cause.
+  const unanswered = health.is === "progressing" || (health.is === "failing" && health.reason === "PodNotReady");
+  if (unanswered && losses.length > 0) return degraded("OverlayUnreachable", overlayLosesPackets(losses), true);
   if (health.is === "failing") return degraded(health.reason, health.message, true);
   const waiting = phaseOutcome(phase, managed);
   if (waiting) return waiting;
@@ -38,6 +52,10 @@ export async function networkOutcome(
   if (health.is === "progressing") return progressing(health.waitingFor);
   const unconfigured = nodesWithoutCni(observed);
   if (unconfigured.length > 0) return cniMissing(unconfigured);
+  const foreign = foreignPlugins(observed, effective);
+  if (foreign.length > 0) return pluginOfAnother(foreign);
+  const shadowed = shadowedNodes(view.agents);
+  if (shadowed.length > 0) return cniShadowed(shadowed, spec.cni?.confDir ?? "");
   const full = view.agents.flatMap(({ node, fullMaps = [] }) =>
     fullMaps.length > 0 ? [`${node} (${fullMaps.join(", ")})`] : [],
   );
@@ -46,12 +64,35 @@ export async function networkOutcome(
   );
   if (full.length > 0) return mapsFull(full, full.length < view.agents.length, limited);
   if (limited.length > 0) return workloadsLimited(limited);
-  const losses = [...new Set(view.agents.flatMap(({ overlayLosses = [] }) => overlayLosses))].sort();
-  if (losses.length > 0) return overlayLosesPackets(losses);
+  if (losses.length > 0) return degradedInPart("OverlayUnreachable", overlayLosesPackets(losses));
   const problems = problemsOf(view.agents);
   if (problems.length > 0) return objectsNotInEffect(problems);
   const plane = wanted === "BPF" ? "eBPF" : "The nftables data plane";
-  return ready(`${plane} runs on ${countOf(linuxNodes(observed).length, "node")}.${note ? ` ${note}` : ""}`);
+  const message = `${plane} runs on ${countOf(linuxNodes(observed).length, "node")}.${note ? ` ${note}` : ""}`;
+  return ready(message, checkedOf(observed, view));
+}
+
+/** What a network that is well was asked, and where. Nothing of it changes while it stays well. */
+function checkedOf(observed: Observed, { agents, wanted }: DataplaneView): string[] {
+  const on = (some: readonly AgentView[]) => firstFew(some.map(({ node }) => node).sort());
+  const probing = agents.filter(({ overlaySince }) => overlaySince !== undefined);
+  const since = probing.map(({ overlaySince = "" }) => overlaySince).sort();
+  const { probedEndpoint } = observed;
+  const inIpip = observed.pools.flatMap(({ metadata, spec }) =>
+    tunnelOf(spec)?.tunnel === "ipip" ? [metadata.name] : [],
+  );
+  return [
+    ...WORKLOADS.map((name) => podsReady(name, observed)),
+    wanted === "BPF"
+      ? `eBPF: its programs are loaded, and a Service was reached through them, on ${on(agents)}`
+      : `nftables: it filters, and eBPF does not, on ${on(agents)}`,
+    `CNI configuration, BPF maps, connection tables and objects in effect: no problem reported on ${on(agents)}`,
+    ...(probing.length > 0
+      ? [`overlay: probes to every other node are answered, since ${since.at(-1)} or before, on ${on(probing)}`]
+      : []),
+    ...(inIpip.length > 0 ? [`IPIP: not probed; pools that use it: ${firstFew(inIpip.sort())}`] : []),
+    ...(probedEndpoint ? [`the API server answers at ${probedEndpoint.host}:${probedEndpoint.port}`] : []),
+  ];
 }
 
 function countOf(count: number, noun: string): string {
@@ -69,10 +110,10 @@ export async function writeSettings(
   const enabled = live?.spec.bpfEnabled === true;
   const bpfEnabled = phase.at === "enable" ? true : phase.at === "disable" ? false : enabled;
   const stays = SERVICE_PROXY[kind].afterInstall.action === "leave-its-rules-alone";
-  const network = spec.vendorNetwork ?? {};
+  const { vendorNetwork: network = {}, cni: { type: cni = "Vendor" } = {} } = spec;
   const leaveProxyRules = stays && network.serviceProxyManagement === "Enabled" && network.linuxDataplane === "BPF";
   recordSwitch(hands, live);
-  await applyObject(hands.tools, dataplaneSettings(live, { kind, bpfEnabled, leaveProxyRules }));
+  await applyObject(hands.tools, dataplaneSettings(live, { kind, bpfEnabled, cni, leaveProxyRules }));
 }
 
 /** The field is ours; a manager that changed it is named, and it is reverted by the same steps as any switch. */
@@ -87,15 +128,10 @@ function recordSwitch(hands: ReconcileContext, live: ReturnType<typeof theOne> |
   });
 }
 
-const MOST_NAMED = 5;
-
-function named(nodes: readonly string[]): string {
-  const more = nodes.length - MOST_NAMED;
-  return `${nodes.slice(0, MOST_NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-}
+const MOST_REFUSING = 5;
 
 function refusedByNodes({ nodes, acting }: Extract<Phase, { at: "refused" }>): Outcome {
-  const told = nodes.slice(0, MOST_NAMED).map(({ node, why }) => `Node ${node}: ${why.replace(/\.?$/, ".")}`);
+  const told = nodes.slice(0, MOST_REFUSING).map(({ node, why }) => `Node ${node}: ${why.replace(/\.?$/, ".")}`);
   const cgroup = nodes.some(({ code }) => code === "CgroupPathNotWritable");
   const fix = cgroup
     ? "set spec.cgroupV2Path of the data plane configuration default to a path that can be written, such as /run/vendor/cgroup"
@@ -113,7 +149,7 @@ function refusedByNodes({ nodes, acting }: Extract<Phase, { at: "refused" }>): O
 
 /** Its agent's init container installs the configuration; nothing installs it again while the pod runs. */
 function cniMissing(nodes: readonly UnconfiguredNode[]): Outcome {
-  const names = named(nodes.map(({ node }) => node));
+  const names = firstFew(nodes.map(({ node }) => node));
   if (nodes.every(({ soon }) => soon))
     return progressing(`the kubelet on ${names} to find the CNI configuration`, 5_000);
   const first = nodes.find(({ soon }) => !soon);
@@ -125,13 +161,53 @@ function cniMissing(nodes: readonly UnconfiguredNode[]): Outcome {
   return degraded("CniConfigurationMissing", message, true);
 }
 
+/** The agent there finds a file of another CNI plugin that sorts before ours. */
+function shadowedNodes(agents: readonly AgentView[]): { node: string; file: string }[] {
+  return agents.flatMap(({ node, problems = [] }) =>
+    problems.flatMap((problem) => {
+      const file = SHADOWED.exec(problem)?.[1];
+      return file === undefined ? [] : [{ node, file }];
+    }),
+  );
+}
+
+const SHADOWED = /^file (\S+) CNI_CONFIGURATION_SHADOWED$/;
+
+function cniShadowed(found: readonly { node: string; file: string }[], directory: string): Outcome {
+  const files = [...new Set(found.map(({ file }) => `${directory}/${file}`))];
+  const where = found.map(({ node, file }) => `${directory}/${file} on ${node}`);
+  const message = withFix(
+    `The container runtime uses the CNI configuration of another plugin, which sorts before ours: ${firstFew(where)}. New pods there are not connected by this service.`,
+    `remove the other CNI plugin, then its file on each of these nodes: rm ${files.join(" ")}`,
+  );
+  return degradedInPart("CniConfigurationShadowed", message);
+}
+
+function foreignPlugins({ platform }: Observed, { kind, spec }: Effective): { object: string; evidence: string }[] {
+  return platform.foreignDaemonSets.flatMap((daemonSet) => {
+    const evidence = foreignCni(daemonSet, kind, vendorNames, spec.cni?.type);
+    return evidence ? [{ object: objectName(daemonSet), evidence }] : [];
+  });
+}
+
+function pluginOfAnother(found: readonly { object: string; evidence: string }[]): Outcome {
+  const said = found.map(({ object, evidence }) => `${object}: ${evidence}`);
+  return degradedInPart(
+    "CniPluginOfAnother",
+    withFix(
+      `Another CNI plugin runs in this cluster, and two of them connect pods and change routes against each other. ${firstFew(said)}.`,
+      `remove it with the tool that installed it; its files in the CNI configuration directory of each node, too.`,
+    ),
+  );
+}
+
 const SHOW_PROBLEMS = "kubectl -n vendor-system exec ds/vendor-node -- vendor node show problems";
 
 /** Nodes whose maps are not full serve all Services, and keep all connections. */
 function mapsFull(nodes: readonly string[], someAreNot: boolean, limited: readonly string[]): Outcome {
-  const culprits = limited.length > 0 ? ` Pods that open the most connections: ${named(limited)}.` : "";
+  const culprits = limited.length > 0 ? ` Pods that open the most connections: ${firstFew(limited)}.` : "";
   const message = withFix(
-    `BPF maps are full on ${named(nodes)}: Services that do not fit are not served, and the least recently used connections are dropped. Run fewer Services, backends or connections on these nodes.${culprits}`,
+    `BPF maps are full on ${firstFew(nodes)}: Services that do not fit are not served, and the least recently used connections are dropped. Run fewer Services, backends or connections on these nodes.${culprits}`,
     SHOW_PROBLEMS,
   );
   return someAreNot ? degradedInPart("MapFull", message) : degraded("MapFull", message);
@@ -141,20 +217,17 @@ function workloadsLimited(pods: readonly string[]): Outcome {
   return degradedInPart(
     "WorkloadLimited",
     withFix(
-      `Pods have their share of a connection table of their node, and open no more connections: ${named(pods)}. All other pods are unaffected.`,
+      `Pods have their share of a connection table of their node, and open no more connections: ${firstFew(pods)}. All other pods are unaffected.`,
       SHOW_PROBLEMS,
     ),
   );
 }
 
 /** Both ends of a pair report the same. */
-function overlayLosesPackets(losses: readonly string[]): Outcome {
-  return degradedInPart(
-    "OverlayUnreachable",
-    withFix(
-      `Packets between nodes are lost in the overlay: ${named(losses)}. Connections through it between these nodes fail or hang; all others are unaffected.`,
-      "allow them in firewalls and security groups, see docs/guide/troubleshooting.md#pods-cannot-reach-each-other.",
-    ),
+function overlayLosesPackets(losses: readonly string[]): string {
+  return withFix(
+    `Packets between nodes are lost in the overlay: ${firstFew(losses)}. Connections through it between these nodes fail or hang; all others are unaffected.`,
+    "see that the uplink of each of these nodes is up, and allow them in firewalls and security groups, see docs/guide/troubleshooting.md#pods-cannot-reach-each-other.",
   );
 }
 
@@ -170,13 +243,13 @@ function problemsOf(agents: readonly AgentView[]): string[] {
 function objectsNotInEffect(problems: readonly string[]): Outcome {
   return degradedInPart(
     "NodeProblems",
-    withFix(`Objects are not in effect on nodes: ${named(problems)}. Everything else is.`, SHOW_PROBLEMS),
+    withFix(`Objects are not in effect on nodes: ${firstFew(problems)}. Everything else is.`, SHOW_PROBLEMS),
   );
 }
 
 /** The user decides when these follow, by removing the field. */
 function heldNodes(nodes: readonly string[]): string {
-  return `nodes held by their own data plane configuration (node.NAME, bpfEnabled): ${named(nodes)}`;
+  return `nodes held by their own data plane configuration (node.NAME, bpfEnabled): ${firstFew(nodes)}`;
 }
 
 /** What a phase on the way still waits for; nothing where the way ends. */
@@ -185,12 +258,12 @@ function phaseOutcome(phase: Phase, managed: boolean): Outcome | undefined {
     case "rolling":
       return progressing(phase.waitingFor);
     case "proving":
-      return progressing(`the agents on ${named(phase.nodes)} to load the eBPF programs`);
+      return progressing(`the agents on ${firstFew(phase.nodes)} to load the eBPF programs`);
     case "enable":
       return progressing("eBPF to be enabled");
     case "confirming":
       if (phase.nodes.length === 0) return progressing(heldNodes(phase.held));
-      return progressing(`the agents on ${named(phase.nodes)} to run eBPF and verify service routing`);
+      return progressing(`the agents on ${firstFew(phase.nodes)} to run eBPF and verify service routing`);
     case "restoringProxy":
       if (managed) return progressing(phase.waitingFor);
       return degraded(
@@ -209,10 +282,10 @@ function phaseOutcome(phase: Phase, managed: boolean): Outcome | undefined {
       return progressing("eBPF to be disabled");
     case "leaving":
       if (phase.nodes.length === 0) return progressing(heldNodes(phase.held));
-      return progressing(`the agents on ${named(phase.nodes)} to disable eBPF`);
+      return progressing(`the agents on ${firstFew(phase.nodes)} to disable eBPF`);
     case "draining":
       // Not Available before the last rollout is complete: a command that waits for it would meet agents that restart.
-      return progressing(`connections that only eBPF carries to end on ${named(phase.nodes)}`);
+      return progressing(`connections that only eBPF carries to end on ${firstFew(phase.nodes)}`);
     case "standard":
     case "ebpf":
     case "refused":

@@ -3,6 +3,7 @@ import { withFix } from "../../api/protocol/status-message.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
 import type { Problem } from "../../api/validation/problem.ts";
 import { hasAuthority } from "../certificates.ts";
+import { endpointOutcome } from "../endpoint-outcome.ts";
 import { isLeaving, type Observed, type Request, theOne } from "../observed.ts";
 import { absent, degraded, degradedInPart, notInstalled, type Outcome, progressing, refused } from "../outcome.ts";
 import { dropFinalizer, keepFinalizer, type ReconcileContext } from "../reconcile-context.ts";
@@ -38,6 +39,8 @@ export function reconcileOptional(
       return remove(part, observed, hands);
     const problems = [...part.problems(observed), ...endpointRefusals(observed)];
     if (problems.length > 0) return refused(problems);
+    const unanswered = endpointOutcome(observed);
+    if (unanswered) return unanswered;
     const spec = installation.status?.computed as InstallationSpec | undefined;
     const { secrets, self } = observed;
     if (!spec?.clusterKind || !hands.canSeeNamespace || !hasAuthority({ secrets, namespace: self.namespace })) {

@@ -1,6 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
-import { NODE_ANNOTATIONS } from "../../api/protocol/node-annotations.ts";
+import { withoutNodeAnnotations } from "../../api/protocol/node-annotations.ts";
 import { RESOURCES } from "../../api/resources/all.ts";
 import { placesOf } from "../../api/resources/resource.ts";
 import { isNotFound } from "../../cluster/failures.ts";
@@ -34,12 +34,11 @@ export async function removeLeftovers({ tools, observe }: ReconcileContext): Pro
 }
 
 /** Those of its agent: other nodes would send to it by them. */
-async function removeAnnotations({ metadata }: KubeObject, { client, signal, onWrite }: ApplyTools): Promise<void> {
-  const has = NODE_ANNOTATIONS.filter((key) => metadata.annotations?.[key] !== undefined);
-  if (has.length === 0) return;
-  const patch = { metadata: { annotations: Object.fromEntries(has.map((key) => [key, null])) } };
-  const change = { type: "merge" as const, patch };
-  await client.patch(NODES, metadata, change, { subresource: "status", signal }).catch(nothingIfAbsent);
+async function removeAnnotations(node: KubeObject, { client, signal, onWrite }: ApplyTools): Promise<void> {
+  const patch = withoutNodeAnnotations(node);
+  if (!patch) return;
+  const options = { subresource: "status", signal } as const;
+  await client.patch(NODES, node.metadata, { type: "merge", patch }, options).catch(nothingIfAbsent);
   onWrite("applied");
 }
 

@@ -72,6 +72,8 @@ function outcomeOf(plan: ProxyPlan): Outcome {
     case "refuse":
       return degraded(plan.reason, plan.message);
     case "nothing":
-      return ready(`Nothing to do: ${plan.because}.`);
+      return ready(`Nothing to do: ${plan.because}.`, [
+        "DaemonSet kube-system/kube-proxy, and what agents see of its rules",
+      ]);
   }
 }

@@ -4,15 +4,24 @@ import { customResourceDefinitions } from "../../api/schema/crd.ts";
 import { kubeControllersRights, nodeAgentRights, type Rights, stored } from "../render/component-rules.ts";
 import { controlPlaneReplicas, deployment, selectorOf } from "../render/control-plane.ts";
 import { disruptionBudget } from "../render/disruption-budget.ts";
-import { HEALTH_ON_POD, variable } from "../render/environment.ts";
+import { type EnvVar, HEALTH_ON_POD, NODE_NAME, POD_IDENTITY, variable } from "../render/environment.ts";
+import { imageFor } from "../render/image.ts";
 import type { RenderInputs } from "../render/inputs.ts";
 import { CONTROLLERS_PORT } from "../render/kube-controllers.ts";
 import { nodePaths } from "../render/node-paths.ts";
 import { AS_ROOT, cniInstall, healthPortOf, nodePodSpec } from "../render/node-pod.ts";
-import { BRIEF_RESOURCES, containerPort, HEALTH_ON_NODE } from "../render/pod-parts.ts";
+import { BRIEF_RESOURCES, containerPort, HEALTH_ON_NODE, LAST_WORDS, probes } from "../render/pod-parts.ts";
+import { policySyncDriver } from "../render/policy-sync-driver.ts";
 import { CLUSTER_PRIORITY } from "../render/priority-classes.ts";
 import { accountWithRights, READ, rule } from "../render/rbac.ts";
-import { CNI_CONFIG_KEY, datastoreEnv, datastoreVolumes, fromSettings, manifestSettings } from "./manifest-settings.ts";
+import {
+  CNI_CONFIG_KEY,
+  datastoreEnv,
+  datastoreVolumes,
+  fromSettings,
+  manifestSettings,
+  NET_CONF_KEY,
+} from "./manifest-settings.ts";
 import type { ManifestVariant } from "./manifest-variants.ts";
 import { ordinaryInputs } from "./rendered-names.ts";
 
@@ -22,6 +31,7 @@ export function manifestObjects(variant: ManifestVariant, version: string, names
   return [
     ...(variant.datastore === "api" ? storedDefinitions(names) : []),
     ...manifestSettings(inputs, variant),
+    policySyncDriver(),
     ...nodeObjects(inputs, variant),
     ...controllersObjects(inputs, variant),
   ];
@@ -79,31 +89,56 @@ function nodePod(inputs: RenderInputs, variant: ManifestVariant, account: string
   const paths = nodePaths(inputs);
   const overlay = variant.networking === "overlay";
   const install = cniInstall(inputs, paths, {
-    container: "install-cni",
+    // As an init container it must not have the name of a container of older releases: for a moment a pod template has both.
+    container: overlay ? "cni-install" : "install-cni",
     config: { name: names.manifests.configMap, key: CNI_CONFIG_KEY },
-    env: [
-      ...variable("STAY", overlay ? undefined : "true"),
-      ...(variant.networking === "foreign" ? variable("MANAGE_CNI_CONFIG", "false") : []),
-    ],
+    env: variable("STAY", overlay ? undefined : "true"),
   });
   return nodePodSpec(inputs, paths, {
     account,
     env: [
       ...datastoreEnv(names, variant),
-      fromSettings(names, "NETWORKING_BACKEND", "vendor_backend"),
+      // A value, as in all releases before: applied over one, a reference to the ConfigMap would be refused.
+      ...variable("NETWORKING_BACKEND", variant.networking === "own" ? "vxlan" : "none"),
       fromSettings(names, "MTU", "veth_mtu"),
-      ...(variant.networking === "own" && variant.datastore === "api"
-        ? [fromSettings(names, "IPV4POOL_CIDR", "ipv4_pool_cidr")]
-        : variable("USE_POD_CIDR", variant.networking === "own" ? undefined : "true")),
+      ...addressEnv(names, variant),
     ],
     envFrom: endpointMap(names),
     before: overlay ? install : [],
-    sidecars: (overlay ? [overlayContainer(inputs)] : install).map((container) => ({
-      ...container,
-      readinessProbe: servicesProbe(inputs),
-    })),
+    sidecars: overlay
+      ? [
+          {
+            ...overlayContainer(inputs),
+            ...(variant.datastore === "etcd" ? { readinessProbe: servicesProbe(inputs) } : {}),
+          },
+        ]
+      : install.map((container) => ({ ...container, readinessProbe: servicesProbe(inputs) })),
     also: datastoreVolumes(variant),
+    readinessProbe: AGENT_READY,
   });
+}
+
+/**
+ * A command, as in the manifests of all releases before: fields of a probe that is applied over another merge, and a probe with two handlers
+ * is refused. A process each time costs more than a request to the agent, so it is asked less often.
+ */
+const AGENT_READY = {
+  exec: { command: ["vendor", "node", "ready"] },
+  periodSeconds: 10,
+  timeoutSeconds: 10,
+  failureThreshold: 3,
+} as const;
+
+/** Where pods' addresses come from: the first pool, or the podCIDRs of their node. */
+function addressEnv(names: Names, { networking }: ManifestVariant): EnvVar[] {
+  if (networking !== "own") return variable("USE_POD_CIDR", "true");
+  return [
+    fromSettings(names, "IPV4POOL_CIDR", "ipv4_pool_cidr"),
+    ...variable("IPV4POOL_BLOCK_SIZE", 26),
+    ...variable("IPV4POOL_VXLAN", "CrossSubnet"),
+    ...variable("IPV4POOL_NAT_OUTGOING", "true"),
+    ...variable("IPV4POOL_NODE_SELECTOR", "all()"),
+  ];
 }
 
 /**
@@ -115,12 +150,25 @@ function servicesProbe(inputs: RenderInputs): object {
   return { httpGet, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 };
 }
 
-/** Not ours: a component of its own that people bring and may exchange. */
-function overlayContainer({ names, version }: RenderInputs): object {
+/** Of its own, so that an agent and an overlay on one node do not meet. */
+const OVERLAY_HEALTH_PORT = 9098;
+
+/** Connects the nodes; the agent connects pods to their node, and enforces policy. */
+function overlayContainer({ names, version, installation }: RenderInputs): object {
   return {
     name: "overlay",
-    image: `registry.vendor.io/vendor/overlay:${version}`,
-    env: [fromSettings(names, "OVERLAY_NETWORK", "overlay_network")],
+    ...LAST_WORDS,
+    image: imageFor(installation, version),
+    command: ["vendor", "overlay"],
+    env: [
+      NODE_NAME,
+      ...variable("HEALTH_HOST", HEALTH_ON_NODE),
+      ...variable("HEALTH_PORT", OVERLAY_HEALTH_PORT),
+      fromSettings(names, "IP_MASQ", "masquerade"),
+      fromSettings(names, "NET_CONF", NET_CONF_KEY),
+    ],
+    envFrom: endpointMap(names),
+    ...probes({ host: HEALTH_ON_NODE, port: OVERLAY_HEALTH_PORT }),
     resources: BRIEF_RESOURCES,
     securityContext: { ...AS_ROOT, privileged: false, capabilities: { drop: ["ALL"], add: ["NET_ADMIN", "NET_RAW"] } },
     volumeMounts: [{ name: "var-run-vendor", mountPath: "/var/run/vendor" }],
@@ -146,9 +194,16 @@ function controllersObjects(inputs: RenderInputs, variant: ManifestVariant): Kub
       replicas: controlPlaneReplicas(inputs),
       priorityClassName: CLUSTER_PRIORITY,
       certificate: undefined,
-      env: [...datastoreEnv(names, variant), HEALTH_ON_POD, ...variable("HEALTH_PORT", CONTROLLERS_PORT)],
+      env: [
+        ...POD_IDENTITY,
+        ...datastoreEnv(names, variant),
+        HEALTH_ON_POD,
+        ...variable("HEALTH_PORT", CONTROLLERS_PORT),
+      ],
       ports: [containerPort("health", CONTROLLERS_PORT)],
       probe: { port: "health" },
+      // With etcd a pod gets its network once it was copied there, and this is what copies. That holds for cluster DNS too, so etcd is found without it.
+      ...(variant.datastore === "etcd" ? { hostNetwork: true, dnsPolicy: "Default" } : {}),
       also: { ...datastoreVolumes(variant), envFrom: endpointMap(names) },
       usesApi: true,
     }),

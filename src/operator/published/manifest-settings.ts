@@ -23,18 +23,20 @@ export function manifestSettings(inputs: RenderInputs, variant: ManifestVariant)
     metadata: { name: manifests.configMap, namespace: namespaces.system },
     data: {
       ...(variant.datastore === "etcd" ? etcdSettings(names) : {}),
-      vendor_backend: variant.networking === "own" ? "vxlan" : "none",
       // 0 finds it from the node's interfaces.
       veth_mtu: "0",
-      ...(variant.networking === "own" && variant.datastore === "api" ? { ipv4_pool_cidr: "192.168.0.0/16" } : {}),
-      ...(variant.networking === "overlay" ? { overlay_network: OVERLAY_NETWORK } : {}),
+      ...(variant.networking === "own" ? { ipv4_pool_cidr: "192.168.0.0/16" } : {}),
+      ...(variant.networking === "overlay" ? { masquerade: "true", [NET_CONF_KEY]: NET_CONF } : {}),
       [CNI_CONFIG_KEY]: cniConfigList({ installation: config }),
     },
   };
   return variant.datastore === "etcd" ? [etcdSecret(names), settings] : [settings];
 }
 
-const OVERLAY_NETWORK = `${JSON.stringify({ network: "10.244.0.0/16", backend: "vxlan" }, undefined, 2)}\n`;
+export const NET_CONF_KEY = "net-conf.json";
+
+/** Network is the cluster CIDR, from which kube-controller-manager gives each node its podCIDR. */
+const NET_CONF = `${JSON.stringify({ Network: "10.244.0.0/16", Backend: { Type: "vxlan" } }, undefined, 2)}\n`;
 
 function etcdSettings({ manifests }: Names): Record<string, string> {
   return {
@@ -61,8 +63,9 @@ export function datastoreEnv(names: Names, { datastore }: ManifestVariant): EnvV
   return [...variable("DATASTORE_TYPE", "etcd"), ...keys.map((key) => fromSettings(names, envName(key), key))];
 }
 
-/** `etcd_ca` names a file: the agent's variable says so. */
+/** As vendorctl calls them too. */
 function envName(key: string): string {
+  if (key === "etcd_ca") return "ETCD_CA_CERT_FILE";
   return Object.hasOwn(ETCD_FILES, key) ? `${key.toUpperCase()}_FILE` : key.toUpperCase();
 }
 

@@ -4,7 +4,7 @@ import type { Names } from "../../api/names.ts";
 export interface ManifestVariant {
   file: string;
   title: string;
-  /** What connects the pods: the service, a separate overlay in addition, or another plugin altogether. */
+  /** What connects the nodes: the service, an overlay of its own, or the network itself. Pods are connected to their node by the service. */
   networking: "own" | "overlay" | "foreign";
   datastore: "api" | "etcd";
 }
@@ -20,7 +20,7 @@ export function manifestVariants({ manifests }: Names): readonly ManifestVariant
     },
     {
       file: manifests.policyOnly,
-      title: "Policy only, with another CNI plugin",
+      title: "Policy, on a network that routes the podCIDR of each node",
       networking: "foreign",
       datastore: "api",
     },

@@ -43,6 +43,8 @@ export interface OperatorSettings {
 }
 
 const HEALTH_PORT = 9440;
+const ENDPOINT_MAP = "endpoint-map";
+const ENDPOINT_MAP_DIR = "/etc/vendor/endpoint-map";
 
 export const OPERATOR_DEFAULTS = {
   resources: { requests: { cpu: "50m", memory: "128Mi" } },
@@ -111,6 +113,7 @@ function operatorDeployment(settings: OperatorSettings, names: Names, place: Pla
           securityContext: RESTRICTED_POD,
           terminationGracePeriodSeconds: 30,
           containers: [operatorContainer(settings, names)],
+          volumes: [{ name: ENDPOINT_MAP, configMap: { name: names.endpointMap.name, optional: true } }],
         },
       },
     },
@@ -130,10 +133,13 @@ function operatorContainer(
       ...POD_IDENTITY,
       ...variable("HEALTH_HOST", HEALTH_ON_NODE),
       ...variable("HEALTH_PORT", HEALTH_PORT),
+      ...variable("ENDPOINT_MAP_DIR", ENDPOINT_MAP_DIR),
       ...extraEnv,
     ],
     // The API server's real address, if it is configured: step 2 of the installation.
     envFrom: [{ configMapRef: { name: endpointMap.name, optional: true } }],
+    // As files too: those the kubelet writes again when the map changes.
+    volumeMounts: [{ name: ENDPOINT_MAP, mountPath: ENDPOINT_MAP_DIR, readOnly: true }],
     ports: [containerPort("health", HEALTH_PORT)],
     ...probes({ host: HEALTH_ON_NODE, port: HEALTH_PORT }),
     resources,

@@ -1,5 +1,6 @@
 import type { Names } from "../../api/names.ts";
 import { CLUSTER_KINDS, type ClusterKind } from "../../api/tables/cluster-kinds.ts";
+import { FOREIGN_ELSEWHERE } from "../../api/tables/foreign-cni.ts";
 import { DELEGATION } from "../render/api-server.ts";
 import {
   apiServerRights,
@@ -37,6 +38,8 @@ export function operatorRights(names: Names): OperatorRights {
       stored(names, ["dataplaneConfiguration", "ipPool", "clusterInformation"], [...READ, ...WRITE]),
       ...outside,
       rule("apiextensions.k8s.io", ["customresourcedefinitions"], READ),
+      // CNI plugins of others, by their names.
+      rule("apps", ["daemonsets"], READ, [...FOREIGN_ELSEWHERE]),
       rule("config.openshift.io", ["clusterversions", "networks", "infrastructures"], READ),
       // Without any rights in the system namespace: whether another operator looks after the cluster, and a word to it.
       rule("", ["configmaps"], ["get", "patch"], [ACTIVE_OPERATOR]),

@@ -1,7 +1,7 @@
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { selectorOf } from "../render/control-plane.ts";
-import { POD_IDENTITY } from "../render/environment.ts";
+import { OWN_NAMESPACE } from "../render/environment.ts";
 import { platformOf } from "../render/platform.ts";
 import { BRIEF_RESOURCES, RESTRICTED_CONTAINER, RESTRICTED_POD } from "../render/pod-parts.ts";
 import {
@@ -89,7 +89,7 @@ function job(settings: HookSettings, names: Names, place: Place): KubeObject {
               name: "pre-delete",
               image,
               command: ["vendor", "pre-delete"],
-              env: [...POD_IDENTITY, { name: "TIMEOUT_SECONDS", value: settings.timeoutSeconds }],
+              env: [OWN_NAMESPACE, { name: "TIMEOUT_SECONDS", value: settings.timeoutSeconds }],
               envFrom: [{ configMapRef: { name: names.endpointMap.name, optional: true } }],
               resources: BRIEF_RESOURCES,
               terminationMessagePolicy: "FallbackToLogsOnError",

@@ -13,6 +13,9 @@ export interface RenderedNames {
   objects: string[];
 }
 
+/** Where the public system has it, too. */
+const POLICY_SYNC_DIR = "/var/run/nodeagent";
+
 const COMPONENTS: readonly Component[] = ["network", "apiserver", "flow-logs", "flow-ui"];
 
 /** Of every kind but pools, which people name: each name that rendering gives, on any kind of cluster and either data plane. */
@@ -65,6 +68,7 @@ export function ordinaryInputs(names: Names, { kind, bpf }: { kind: ClusterKind;
     owner: () => undefined,
     bpf,
     nodes: { linux: 2 },
+    policySyncPathPrefix: POLICY_SYNC_DIR,
   };
 }
 

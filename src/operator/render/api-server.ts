@@ -55,7 +55,8 @@ function apiServerDeployment(inputs: RenderInputs, name: string): KubeObject {
     ...(hostNetwork ? { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } } } : {}),
     priorityClassName: CLUSTER_PRIORITY,
     certificate: inputs.certificates.apiServer,
-    env: variable("PORT", PORT),
+    // UIDs of v3 resources depend on the version that is installed.
+    env: [...variable("VENDOR_VERSION", inputs.version), ...variable("PORT", PORT)],
     ports: [containerPort("https", PORT)],
     probe: { port: "https", scheme: "HTTPS" },
     hostNetwork,

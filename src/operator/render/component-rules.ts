@@ -39,6 +39,9 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
           "ipPool",
           "ipReservation",
           "ipamConfiguration",
+          "bgpConfiguration",
+          "bgpPeer",
+          "bgpFilter",
         ],
         READ,
       ),
@@ -66,6 +69,8 @@ export function kubeControllersRights(names: Names): Rights {
       stored(names, ["dataplaneConfiguration", "ipPool"], ["list", "watch"]),
       // What only people can mend is said as an event.
       rule("", ["events"], ["create"]),
+      // Whether the datastore is locked, before each write.
+      stored(names, ["clusterInformation"], ["get"]),
       stored(names, ["hostEndpoint", "profile"], [...READ, "create", "update", "delete"]),
       stored(names, IPAM, [...READ, "update", "delete"]),
       stored(names, ["kubeControllersConfiguration"], [...READ, "create"]),

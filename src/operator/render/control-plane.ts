@@ -1,5 +1,6 @@
+import { createHash } from "node:crypto";
 import type { KubeObject } from "../../api/object.ts";
-import { apiEndpointEnv, type EnvVar, POD_IDENTITY, variable } from "./environment.ts";
+import { apiEndpointEnv, type EnvVar } from "./environment.ts";
 import { imageFor } from "./image.ts";
 import type { CertificateRef, RenderInputs } from "./inputs.ts";
 import {
@@ -33,6 +34,8 @@ interface DeploymentParts {
   ports: readonly ContainerPort[];
   probe: ProbeTarget;
   hostNetwork?: boolean;
+  /** On the host's network: whose name servers. By default the cluster's. */
+  dnsPolicy?: "Default";
   /** What else the container sees, as volumes and mounts of the same names. */
   also?: { volumes: readonly object[]; mounts: readonly object[]; envFrom: readonly object[] };
   /** Speaks to the orchestrator: gets its account's token and, where there is one, the API server's real address. */
@@ -59,6 +62,21 @@ export function deployment(inputs: RenderInputs, parts: DeploymentParts): KubeOb
     ...constraintAnnotation(inputs.kind, "restricted"),
   };
   const volumes = [...(certificate ? tlsVolumes(certificate) : []), ...(also?.volumes ?? [])];
+  const template = {
+    metadata: { labels, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) },
+    spec: {
+      serviceAccountName: name,
+      automountServiceAccountToken: parts.usesApi,
+      priorityClassName: parts.priorityClassName,
+      nodeSelector: { "kubernetes.io/os": "linux", ...installation.controlPlaneNodeSelector },
+      tolerations: [...CONTROL_PLANE_TAINTS, ...(installation.controlPlaneTolerations ?? [])],
+      ...(hostNetwork ? { hostNetwork: true, dnsPolicy: parts.dnsPolicy ?? "ClusterFirstWithHostNet" } : {}),
+      securityContext: RESTRICTED_POD,
+      ...pullSecrets(inputs),
+      containers: [container(inputs, parts)],
+      ...(volumes.length > 0 ? { volumes } : {}),
+    },
+  };
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -67,22 +85,7 @@ export function deployment(inputs: RenderInputs, parts: DeploymentParts): KubeOb
       replicas,
       selector: { matchLabels: labels },
       strategy: parts.strategy ?? { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } },
-      template: {
-        metadata: { labels, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) },
-        spec: {
-          serviceAccountName: name,
-          automountServiceAccountToken: parts.usesApi,
-          priorityClassName: parts.priorityClassName,
-          nodeSelector: { "kubernetes.io/os": "linux", ...installation.controlPlaneNodeSelector },
-          tolerations: [...CONTROL_PLANE_TAINTS, ...(installation.controlPlaneTolerations ?? [])],
-          ...(replicas > 1 ? { affinity: apart(labels) } : {}),
-          ...(hostNetwork ? { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" } : {}),
-          securityContext: RESTRICTED_POD,
-          ...pullSecrets(inputs),
-          containers: [container(inputs, parts)],
-          ...(volumes.length > 0 ? { volumes } : {}),
-        },
-      },
+      template: replicas > 1 ? spread(template) : template,
     },
   };
 }
@@ -96,8 +99,6 @@ function container(inputs: RenderInputs, parts: DeploymentParts): object {
     image: imageFor(inputs.installation, inputs.version),
     command: ["vendor", parts.program],
     env: [
-      ...POD_IDENTITY,
-      ...variable("VENDOR_VERSION", inputs.version),
       ...(parts.usesApi ? apiEndpointEnv(inputs, hostNetwork) : []),
       ...(parts.env ?? []),
       ...(certificate ? TLS_ENV : []),
@@ -118,9 +119,28 @@ const CONTROL_PLANE_TAINTS = [
   { key: "node-role.kubernetes.io/master", operator: "Exists", effect: "NoSchedule" },
 ];
 
-function apart(labels: Record<string, string>): object {
+interface PodTemplate {
+  metadata: { labels: Record<string, string>; annotations?: Record<string, string> };
+  spec: object;
+}
+
+const TEMPLATE_HASH = "operator.vendor.io/template-hash";
+
+/**
+ * The pods of one template on different nodes. The label keeps those of the template before out of it: a roll-out would place the new pods
+ * away from the old ones, and so on the same node. `matchLabelKeys` would do it, but older API servers refuse the field.
+ */
+function spread(template: PodTemplate): object {
+  // Without annotations: those of certificates are random, and a cluster would end otherwise after each installation.
+  const hash = createHash("sha256").update(JSON.stringify(template.spec)).digest("hex").slice(0, 10);
+  const labels = { ...template.metadata.labels, [TEMPLATE_HASH]: hash };
   const term = { labelSelector: { matchLabels: labels }, topologyKey: "kubernetes.io/hostname" };
+  const preferred = [{ weight: 100, podAffinityTerm: term }];
   return {
-    podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, podAffinityTerm: term }] },
+    metadata: { ...template.metadata, labels },
+    spec: {
+      ...template.spec,
+      affinity: { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred } },
+    },
   };
 }

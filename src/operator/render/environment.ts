@@ -11,12 +11,12 @@ function fromField(name: string, fieldPath: string): EnvVar {
   return { name, valueFrom: { fieldRef: { fieldPath } } };
 }
 
+export const NODE_NAME: EnvVar = fromField("NODENAME", "spec.nodeName");
+
+export const OWN_NAMESPACE: EnvVar = fromField("NAMESPACE", "metadata.namespace");
+
 /** Who the pod is: programs name themselves in leases, events and annotations by it. */
-export const POD_IDENTITY: readonly EnvVar[] = [
-  fromField("NODENAME", "spec.nodeName"),
-  fromField("POD_NAME", "metadata.name"),
-  fromField("NAMESPACE", "metadata.namespace"),
-];
+export const POD_IDENTITY: readonly EnvVar[] = [fromField("POD_NAME", "metadata.name"), OWN_NAMESPACE];
 
 /** Health and metrics of a pod in a network of its own answer at the address its probes ask. */
 export const HEALTH_ON_POD: EnvVar = fromField("HEALTH_HOST", "status.podIP");

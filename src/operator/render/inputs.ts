@@ -43,8 +43,8 @@ export interface RenderInputs {
   cgroupV2Path?: string;
   /** From the data plane configuration; the platform's where it says nothing. */
   healthPort?: number;
-  /** Whether flow logs are asked for: the agents then send their flows. */
-  flowLogs?: boolean;
+  /** From the data plane configuration; left out, sidecars are not served. */
+  policySyncPathPrefix?: string;
   /** `FlowUI.spec.notifications`. */
   uiNotifications?: "Enabled" | "Disabled";
 }

@@ -2,7 +2,7 @@ import type { KubeObject } from "../../api/object.ts";
 import { kubeControllersRights } from "./component-rules.ts";
 import { controlPlaneReplicas, deployment } from "./control-plane.ts";
 import { disruptionBudget } from "./disruption-budget.ts";
-import { HEALTH_ON_POD, variable } from "./environment.ts";
+import { HEALTH_ON_POD, POD_IDENTITY, variable } from "./environment.ts";
 import type { RenderInputs } from "./inputs.ts";
 import { allow, toApiServer } from "./network-policies.ts";
 import { containerPort } from "./pod-parts.ts";
@@ -29,6 +29,7 @@ export function kubeControllers(inputs: RenderInputs): KubeObject[] {
       priorityClassName: CLUSTER_PRIORITY,
       certificate: inputs.certificates.kubeControllers,
       env: [
+        ...POD_IDENTITY,
         HEALTH_ON_POD,
         ...variable("HEALTH_PORT", CONTROLLERS_PORT),
         ...variable("CNI_TYPE", inputs.installation.cni?.type),

@@ -13,7 +13,11 @@ export function ownLabels(component: Component): Record<string, string> {
 }
 
 /** The labels by which people and dashboards find what belongs together. Selectors have none of them: they cannot change. */
-function recommendedLabels({ metadata }: KubeObject, component: Component, version: string): Record<string, string> {
+export function recommendedLabels(
+  { metadata }: KubeObject,
+  component: Component | "operator",
+  version: string,
+): Record<string, string> {
   return {
     "app.kubernetes.io/name": metadata.labels?.["k8s-app"] ?? "vendor",
     "app.kubernetes.io/part-of": "vendor",

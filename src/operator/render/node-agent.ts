@@ -1,12 +1,12 @@
 import type { KubeObject } from "../../api/object.ts";
+import { onMovedNodes } from "../../api/protocol/node-migration.ts";
 import { CNI_CONFIG, cniConfigHash, cniConfigMap } from "./cni-config.ts";
 import { nodeAgentRights } from "./component-rules.ts";
 import { selectorOf } from "./control-plane.ts";
-import { variable } from "./environment.ts";
-import { flowLogsAddress } from "./flow-logs.ts";
+import { type EnvVar, variable } from "./environment.ts";
 import type { RenderInputs } from "./inputs.ts";
 import { type NodePaths, nodePaths } from "./node-paths.ts";
-import { cniInstall, nodePodSpec } from "./node-pod.ts";
+import { bgpContainer, cniInstall, nodePodSpec } from "./node-pod.ts";
 import { constraintAnnotation, hashAnnotation, hashAnnotations } from "./pod-parts.ts";
 import { accountWithRights } from "./rbac.ts";
 
@@ -28,7 +28,6 @@ function daemonSet(inputs: RenderInputs, paths: NodePaths): KubeObject {
   const name = names.workloads.node;
   const labels = selectorOf(name);
   const certificate = inputs.certificates.node;
-  const { type = "RollingUpdate", rollingUpdate = { maxUnavailable: 1 } } = installation.nodeUpdateStrategy ?? {};
   const annotations = {
     ...hashAnnotations(inputs, certificate),
     ...(paths.cni ? hashAnnotation(CNI_CONFIG.name, cniConfigHash(inputs)) : {}),
@@ -40,16 +39,26 @@ function daemonSet(inputs: RenderInputs, paths: NodePaths): KubeObject {
     metadata: { name, namespace: names.namespaces.system, labels },
     spec: {
       selector: { matchLabels: labels },
-      updateStrategy: { type, rollingUpdate },
+      updateStrategy: installation.nodeUpdateStrategy,
       template: {
         metadata: { labels, annotations },
-        spec: nodePodSpec(inputs, paths, {
-          account: name,
-          certificate,
-          env: inputs.flowLogs ? variable("FLOW_LOGS_SERVER", flowLogsAddress(names)) : [],
-          before: cniInstall(inputs, paths, { container: "cni-install", config: CNI_CONFIG }),
-        }),
+        spec: {
+          ...nodePodSpec(inputs, paths, {
+            account: name,
+            certificate,
+            env: networkEnv(inputs),
+            sidecars: bgpContainer(inputs),
+            before: cniInstall(inputs, paths, { container: "cni-install", config: CNI_CONFIG }),
+          }),
+          // Always: were it there only while `vendorctl migrate operator` runs, every agent would be replaced once more at the end.
+          affinity: onMovedNodes(names),
+        },
       },
     },
   };
+}
+
+/** Pods with addresses of their node's podCIDR are reached by the network, or by an overlay: routes to other nodes are theirs. */
+function networkEnv({ installation }: RenderInputs): EnvVar[] {
+  return variable("NETWORKING_BACKEND", installation.cni?.ipam?.type === "HostLocal" ? "none" : undefined);
 }

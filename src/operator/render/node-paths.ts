@@ -1,3 +1,4 @@
+import { FLEX_VOLUME_DIRECTORY, POLICY_SYNC_DRIVER } from "../../api/protocol/policy-sync.ts";
 import { CLUSTER_KINDS } from "../../api/tables/cluster-kinds.ts";
 import type { RenderInputs } from "./inputs.ts";
 
@@ -9,6 +10,8 @@ export interface NodePaths {
   ebpf?: { cgroupV2Path: string };
   /** Where the platform's node agent looks for volume drivers, if it is not the usual place. */
   flexVolume?: string;
+  /** Present where sidecars are served. */
+  policySync?: true;
 }
 
 interface NodePath {
@@ -22,6 +25,7 @@ interface NodePath {
   propagation?: "HostToContainer" | "Bidirectional";
 }
 
+export const KUBELET_DIR = "/var/lib/kubelet";
 const DIRECTORY = { type: "DirectoryOrCreate" } as const;
 const FOLLOW = { propagation: "HostToContainer" } as const;
 
@@ -34,10 +38,14 @@ export function nodePaths(inputs: RenderInputs): NodePaths {
       ? { cni: { binDir: cni.binDir, confDir: cni.confDir } }
       : {}),
     ...(bpf ? { ebpf: { cgroupV2Path } } : {}),
-    // The driver's directory is named after its maker and itself; the path may or may not end with a slash.
-    ...(driver ? { flexVolume: `${driver.replace(/\/+$/, "")}/nodeagent~uds` } : {}),
+    ...(inputs.policySyncPathPrefix ? { policySync: true as const } : {}),
+    // The path may or may not end with a slash.
+    ...(driver ? { flexVolume: `${driver.replace(/\/+$/, "")}/${FLEX_VOLUME_DIRECTORY}` } : {}),
   };
 }
+
+/** Where programs of one node meet. */
+export const RUN_PATH = { name: "var-run-vendor", path: "/var/run/vendor", ...DIRECTORY } as const;
 
 /** The agent: its own directories, pods' network namespaces, and what eBPF needs. */
 export function agentPaths(paths: NodePaths): NodePath[] {
@@ -45,17 +53,25 @@ export function agentPaths(paths: NodePaths): NodePath[] {
     // A kernel without modules has no such directory.
     { name: "lib-modules", path: "/lib/modules", ...DIRECTORY, readOnly: true },
     { name: "xtables-lock", path: "/run/xtables.lock", type: "FileOrCreate" },
-    { name: "var-run-vendor", path: "/var/run/vendor", ...DIRECTORY },
+    RUN_PATH,
     { name: "var-lib-vendor", path: "/var/lib/vendor", ...DIRECTORY },
-    { name: "policysync", path: "/var/run/nodeagent", ...DIRECTORY },
+    ...(paths.policySync ? POLICY_SYNC_PATHS : []),
     { name: "netns", path: "/var/run/netns", ...DIRECTORY, ...FOLLOW },
     // In a container without privileges /proc/sys cannot be written; this is the network's part of it, of the node.
     { name: "sys-net", path: "/proc/sys/net", at: "/host/proc/sys/net", type: "Directory" },
     // Also where eBPF does not act: what it left from before is found, and removed, by its pins.
     { name: "bpffs", path: "/sys/fs/bpf", type: "Directory", ...FOLLOW },
     ...(paths.ebpf ? [{ name: "cgroup", path: paths.ebpf.cgroupV2Path, ...DIRECTORY, ...FOLLOW }] : []),
+    ...cniConfPath(paths),
   ];
 }
+
+/** Where the kubelet looks for volume drivers, and where its pods' volumes are: those of sidecars have the agent's sockets. */
+const POLICY_SYNC_PATHS: readonly NodePath[] = [
+  { name: "kubelet-pods", path: `${KUBELET_DIR}/pods`, ...DIRECTORY },
+  { name: "kubelet-registry", path: `${KUBELET_DIR}/plugins_registry`, ...DIRECTORY },
+  { name: "kubelet-plugin", path: `${KUBELET_DIR}/plugins/${POLICY_SYNC_DRIVER}`, ...DIRECTORY },
+];
 
 /** `node-init` mounts file systems the whole node sees, which is why its mounts go both ways. */
 export function initPaths(paths: NodePaths): NodePath[] {
@@ -74,10 +90,11 @@ export function initPaths(paths: NodePaths): NodePath[] {
 
 export function cniPaths({ cni }: NodePaths): NodePath[] {
   if (!cni) return [];
-  return [
-    { name: "cni-bin-dir", path: cni.binDir, at: "/host/cni/bin", ...DIRECTORY },
-    { name: "cni-conf-dir", path: cni.confDir, at: "/host/cni/conf", ...DIRECTORY },
-  ];
+  return [{ name: "cni-bin-dir", path: cni.binDir, at: "/host/cni/bin", ...DIRECTORY }, ...cniConfPath({ cni })];
+}
+
+function cniConfPath({ cni }: NodePaths): NodePath[] {
+  return cni ? [{ name: "cni-conf-dir", path: cni.confDir, at: "/host/cni/conf", ...DIRECTORY }] : [];
 }
 
 /** One volume per path of the node, however many containers see it. */

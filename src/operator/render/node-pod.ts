@@ -1,9 +1,18 @@
 import { autodetectionMethod } from "./address-autodetection.ts";
 import { CNI_CONFIG } from "./cni-config.ts";
-import { apiEndpointEnv, type EnvVar, METRICS_ON_NODE, POD_IDENTITY, variable } from "./environment.ts";
+import { apiEndpointEnv, type EnvVar, METRICS_ON_NODE, NODE_NAME, POD_IDENTITY, variable } from "./environment.ts";
 import { imageFor } from "./image.ts";
 import type { CertificateRef, RenderInputs } from "./inputs.ts";
-import { agentPaths, cniPaths, initPaths, mountsOf, type NodePaths, volumesOf } from "./node-paths.ts";
+import {
+  agentPaths,
+  cniPaths,
+  initPaths,
+  KUBELET_DIR,
+  mountsOf,
+  type NodePaths,
+  RUN_PATH,
+  volumesOf,
+} from "./node-paths.ts";
 import { platformOf } from "./platform.ts";
 import {
   BRIEF_RESOURCES,
@@ -25,6 +34,15 @@ const CAPABILITIES = ["NET_ADMIN", "NET_RAW", "SYS_ADMIN"];
 /** The node's directories are root's, and the image's own user is `nobody`. */
 export const AS_ROOT = { runAsUser: 0, runAsGroup: 0 } as const;
 
+/** `cni-install` writes it, the agent writes it again when it is gone. */
+const CNI_CONFIGURATION = [
+  ...variable("CNI_CONF_DIR", "/host/cni/conf"),
+  ...variable("CNI_CONF_NAME", CNI_CONFIG.file),
+];
+
+/** BIRD writes routes, opens sockets with a TTL and a password, and listens below port 1024. */
+const BGP_CAPABILITIES = ["NET_ADMIN", "NET_BIND_SERVICE", "NET_RAW"];
+
 /** What differs between the ways of installing the agent. */
 export interface NodePodParts {
   account: string;
@@ -37,6 +55,8 @@ export interface NodePodParts {
   /** Long-running containers in addition to the agent. */
   sidecars?: readonly object[];
   also?: { volumes: readonly object[]; mounts: readonly object[] };
+  /** Instead of the readiness probe that asks the health port. */
+  readinessProbe?: object;
 }
 
 export function nodePodSpec(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): object {
@@ -83,6 +103,7 @@ function agent(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): obj
     ...(parts.envFrom ? { envFrom: parts.envFrom } : {}),
     ports: [containerPort("health", healthPort), ...(metrics ? [containerPort("metrics", metrics)] : [])],
     ...probes({ host: HEALTH_ON_NODE, port: healthPort }),
+    ...(parts.readinessProbe ? { readinessProbe: parts.readinessProbe } : {}),
     resources: resourcesOf(inputs, "Node"),
     securityContext: paths.ebpf
       ? { ...AS_ROOT, privileged: true }
@@ -95,31 +116,53 @@ function agent(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): obj
   };
 }
 
+/** BIRD, in a container of its own: its sessions outlive the agent's container. */
+export function bgpContainer({ installation, version }: RenderInputs): object[] {
+  if (installation.vendorNetwork?.bgp !== "Enabled") return [];
+  const { name, path } = RUN_PATH;
+  return [
+    {
+      name: "bgp",
+      ...LAST_WORDS,
+      image: imageFor(installation, version),
+      command: ["vendor", "bgp"],
+      resources: { requests: { cpu: "20m", memory: "96Mi" } },
+      securityContext: {
+        ...AS_ROOT,
+        privileged: false,
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ["ALL"], add: BGP_CAPABILITIES },
+      },
+      volumeMounts: [{ name, mountPath: path }],
+    },
+  ];
+}
+
 export function healthPortOf({ kind, healthPort = platformOf(kind).healthPort }: RenderInputs): number {
   return healthPort;
 }
 
 function agentEnv(inputs: RenderInputs, paths: NodePaths): EnvVar[] {
-  const { installation, kind, version } = inputs;
-  const { podInterfacePrefix } = platformOf(kind);
+  const { installation, version } = inputs;
   const { cni, vendorNetwork: network = {}, nodeMetricsPort } = installation;
   return [
+    NODE_NAME,
     ...POD_IDENTITY,
     ...variable("VENDOR_VERSION", version),
     ...apiEndpointEnv(inputs, true),
-    ...variable("CLUSTER_KIND", kind),
     ...variable("HEALTH_HOST", HEALTH_ON_NODE),
     ...variable("HEALTH_PORT", healthPortOf(inputs)),
     ...(nodeMetricsPort ? [...variable("METRICS_PORT", nodeMetricsPort), METRICS_ON_NODE] : []),
     ...variable("CNI_TYPE", cni?.type),
-    ...variable("IPAM_TYPE", cni?.ipam?.type),
-    ...(cni?.type === "Vendor"
-      ? variable("HOST_PORTS", servesHostPorts(network) ? undefined : "Disabled")
-      : variable("POD_INTERFACE_PREFIX", podInterfacePrefix)),
+    ...(cni?.type === "Vendor" ? variable("HOST_PORTS", servesHostPorts(network) ? undefined : "Disabled") : []),
+    ...variable("BGP", network.bgp === "Enabled" ? "Enabled" : undefined),
     ...variable("MTU", network.mtu),
     ...variable("IP_AUTODETECTION_METHOD", autodetectionMethod(network.nodeAddressAutodetectionV4)),
     ...variable("IP6_AUTODETECTION_METHOD", autodetectionMethod(network.nodeAddressAutodetectionV6)),
     ...variable("CGROUP_V2_PATH", paths.ebpf?.cgroupV2Path),
+    ...(paths.cni ? CNI_CONFIGURATION : []),
+    ...variable("KUBELET_DIR", paths.policySync && KUBELET_DIR),
   ];
 }
 
@@ -140,11 +183,7 @@ function nodeInit(inputs: RenderInputs, paths: NodePaths): object[] {
       ...LAST_WORDS,
       image: imageFor(inputs.installation, inputs.version),
       command: ["vendor", "node-init"],
-      env: [
-        ...POD_IDENTITY,
-        ...variable("CGROUP_V2_PATH", paths.ebpf?.cgroupV2Path),
-        ...variable("FLEX_VOLUME_DIR", paths.flexVolume ? "/host/flexvolume" : undefined),
-      ],
+      env: variable("CGROUP_V2_PATH", paths.ebpf?.cgroupV2Path),
       resources: BRIEF_RESOURCES,
       // Mounting for the whole node is what only a privileged container may do.
       securityContext: paths.ebpf
@@ -173,12 +212,11 @@ export function cniInstall(inputs: RenderInputs, paths: NodePaths, parts: CniIns
       image: imageFor(inputs.installation, inputs.version),
       command: ["vendor", "cni-install"],
       env: [
-        ...POD_IDENTITY,
+        NODE_NAME,
         ...variable("CNI_BIN_DIR", "/host/cni/bin"),
         // The plugin's first line names its interpreter as the node sees it.
         ...variable("CNI_BIN_HOST_DIR", paths.cni.binDir),
-        ...variable("CNI_CONF_DIR", "/host/cni/conf"),
-        ...variable("CNI_CONF_NAME", CNI_CONFIG.file),
+        ...CNI_CONFIGURATION,
         { name: "CNI_NETWORK_CONFIG", valueFrom: { configMapKeyRef: { name, key } } },
         ...(parts.env ?? []),
       ],

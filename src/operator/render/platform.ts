@@ -1,11 +1,11 @@
+import type { DataplaneConfiguration } from "../../api/resources/dataplane-configuration.ts";
 import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
+import { type CniPlugin, cniPlugin } from "../../api/tables/cni-plugins.ts";
 
 interface PlatformRow {
   /** Where agents answer health questions; the OpenShift-like platform holds 9099 itself. */
   healthPort: number;
   vxlan: { port: number; vni: number };
-  /** Beginning of the interface names pods get from the platform's own CNI plugin. */
-  podInterfacePrefix: string;
   namespace: { labels: Record<string, string>; annotations: Record<string, string> };
   /** Security context constraints a pod asks for, where the platform has them. */
   constraints?: { privileged: string; restricted: string };
@@ -18,7 +18,7 @@ interface PlatformRow {
 }
 
 const VXLAN = { port: 4789, vni: 4096 };
-const PLAIN = { healthPort: 9099, vxlan: VXLAN, podInterfacePrefix: "vnd", namespace: { labels: {}, annotations: {} } };
+const PLAIN = { healthPort: 9099, vxlan: VXLAN, namespace: { labels: {}, annotations: {} } };
 
 /** How the kinds of cluster differ for what runs on them. */
 const PLATFORMS: Readonly<Record<ClusterKind, PlatformRow>> = {
@@ -35,11 +35,10 @@ const PLATFORMS: Readonly<Record<ClusterKind, PlatformRow>> = {
   },
   aks: {
     ...PLAIN,
-    podInterfacePrefix: "azv",
     // The platform's own admission keeps its hands off namespaces that say this.
     namespace: { labels: { "control-plane": "true" }, annotations: {} },
   },
-  eks: { ...PLAIN, podInterfacePrefix: "eni", apiServerOutsidePodNetwork: true },
+  eks: { ...PLAIN, apiServerOutsidePodNetwork: true },
   // Its other orchestrator holds 4789 on every node; one port for both data planes, so that a switch keeps the device.
   mke: { ...PLAIN, vxlan: { port: 8472, vni: 10000 }, addressOnlyOnNodes: "proxy.local", needsHostConntrack: true },
 };
@@ -51,9 +50,13 @@ export function platformOf(kind: ClusterKind): PlatformRow {
 /** What the operator sets in the data plane configuration on this kind of cluster; all else in it is the user's. */
 export function platformDataplaneSettings(
   kind: ClusterKind,
-  bpf: boolean,
-): { healthPort: number; vxlanPort: number; vxlanVNI: number; bpfHostConntrackBypass?: boolean } {
+  { bpf, cni }: { bpf: boolean; cni: CniPlugin },
+): DataplaneConfiguration["spec"] {
   const { healthPort, vxlan, needsHostConntrack } = PLATFORMS[kind];
-  const settings = { healthPort, vxlanPort: vxlan.port, vxlanVNI: vxlan.vni };
-  return needsHostConntrack && bpf ? { ...settings, bpfHostConntrackBypass: false } : settings;
+  const { interfacePrefix } = cniPlugin(cni);
+  return {
+    ...{ healthPort, vxlanPort: vxlan.port, vxlanVNI: vxlan.vni },
+    ...(needsHostConntrack && bpf ? { bpfHostConntrackBypass: false } : {}),
+    ...(interfacePrefix ? { interfacePrefix } : {}),
+  };
 }

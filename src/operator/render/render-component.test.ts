@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../../api/object.ts";
+import { managedKind } from "../managed-kinds.ts";
 import { imageFor } from "./image.ts";
 import { renderComponent } from "./render-component.ts";
 import { COMPONENTS, inputsFor, KINDS } from "./testing-inputs.fixture.ts";
@@ -58,9 +59,8 @@ const anyInputs = fc
     nodes: fc.nat({ max: 2000 }),
     replicas: fc.integer({ min: 1, max: 5 }),
     pullSecrets: fc.subarray(["one", "two"]),
-    flowLogs: fc.boolean(),
   })
-  .map(({ kind, bpf, endpoint, registry, nodes, replicas, pullSecrets, flowLogs }) =>
+  .map(({ kind, bpf, endpoint, registry, nodes, replicas, pullSecrets }) =>
     inputsFor({
       kind,
       bpf,
@@ -69,7 +69,6 @@ const anyInputs = fc
         apiEndpoint: endpoint ? { host: endpoint, port: "6443" } : undefined,
         nodes: { linux: nodes },
         pullSecrets,
-        flowLogs,
       },
     }),
   );
@@ -96,6 +95,10 @@ describe("every rendered object, whatever the cluster", () => {
       }),
       { numRuns: 50 },
     );
+  });
+
+  it("is of a kind that the operator creates", () => {
+    for (const kind of KINDS) expect(() => everything({ kind }).map(managedKind)).not.toThrow();
   });
 
   it("is the same for the same inputs, and the inputs stay as they were", () => {
@@ -322,12 +325,6 @@ describe("the agent's pod", () => {
     expect(annotations({})).toBe(usual);
   });
 
-  it("sends flows only where somebody asked for them", () => {
-    const sends = (flowLogs: boolean) =>
-      hasEnv(agentOf(inputsFor({ more: { flowLogs } })).containers[0]!, "FLOW_LOGS_SERVER");
-    expect([sends(false), sends(true)]).toEqual([false, true]);
-  });
-
   it("is asked for its health where the data plane configuration puts it", () => {
     const asked = (inputs: Parameters<typeof renderComponent>[1]) => agentOf(inputs).containers[0]?.readinessProbe;
     expect(asked(inputsFor())).toMatchObject({ httpGet: { port: 9099 } });
@@ -391,5 +388,55 @@ describe("what the agent mounts from its node", () => {
     const needed = paths.filter(({ type }) => !type.endsWith("OrCreate")).map(({ path }) => path);
     expect(needed.filter((path) => !/^\/(proc|sys)(\/|$)/.test(path))).toEqual([]);
     expect(paths.map(({ path }) => path)).toContain("/lib/modules");
+  });
+});
+
+describe("the copies of a Deployment", () => {
+  type Spread = { metadata: { labels: Record<string, string> }; spec: { affinity: unknown } };
+  const templateOf = (registry: number) => {
+    const inputs = inputsFor({ kind: "generic", spec: { registry: `registry-${registry}.example.test` } });
+    const found = renderComponent("apiserver", inputs).find(({ kind }) => kind === "Deployment");
+    return (found as KubeObject & { spec: { template: Spread } }).spec.template;
+  };
+
+  it("are kept apart from each other, and not from those that a roll-out replaces", () => {
+    const [before, after] = [templateOf(1), templateOf(2)];
+    const term = (labels: Record<string, string>) => ({
+      podAntiAffinity: {
+        preferredDuringSchedulingIgnoredDuringExecution: [
+          {
+            weight: 100,
+            podAffinityTerm: { labelSelector: { matchLabels: labels }, topologyKey: "kubernetes.io/hostname" },
+          },
+        ],
+      },
+    });
+    expect(before.spec.affinity).toEqual(term(before.metadata.labels));
+    expect(after.spec.affinity).toEqual(term(after.metadata.labels));
+    expect(before.metadata.labels).not.toEqual(after.metadata.labels);
+    expect(templateOf(1)).toEqual(before);
+  });
+});
+
+describe("BGP", () => {
+  const spec = { vendorNetwork: { bgp: "Enabled" as const } };
+  const containers = (given = {}) => workload(renderComponent("network", inputsFor(given)), "vendor-node").containers;
+
+  it("is no container unless the Installation enables it", () => {
+    expect(containers().map(({ name }) => name)).toEqual(["vendor-node"]);
+    expect(containers().flatMap(({ env }) => env.filter(({ name }) => name === "BGP"))).toEqual([]);
+  });
+
+  it.each([false, true])("is a container with three capabilities and one directory, eBPF %s", (bpf) => {
+    const [agent, bgp] = containers({ bpf, spec });
+    expect(agent?.env).toContainEqual({ name: "BGP", value: "Enabled" });
+    expect(bgp).toMatchObject({
+      ...{ name: "bgp", command: ["vendor", "bgp"] },
+      securityContext: {
+        ...{ privileged: false, allowPrivilegeEscalation: false, readOnlyRootFilesystem: true },
+        capabilities: { drop: ["ALL"], add: ["NET_ADMIN", "NET_BIND_SERVICE", "NET_RAW"] },
+      },
+      volumeMounts: [{ name: "var-run-vendor", mountPath: "/var/run/vendor" }],
+    });
   });
 });

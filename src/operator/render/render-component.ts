@@ -10,6 +10,7 @@ import { owned } from "./metadata.ts";
 import { operatorInSystemNamespace, systemNamespace } from "./namespaces.ts";
 import { defaultDeny } from "./network-policies.ts";
 import { nodeAgent } from "./node-agent.ts";
+import { policySyncDriver } from "./policy-sync-driver.ts";
 import { optionalPriorityClass } from "./priority-classes.ts";
 
 const RENDERERS: Record<Component, (inputs: RenderInputs) => KubeObject[]> = {
@@ -32,6 +33,7 @@ function network(inputs: RenderInputs): KubeObject[] {
     systemNamespace(names, kind),
     operatorInSystemNamespace(names),
     optionalPriorityClass(),
+    policySyncDriver(),
     caBundle(inputs),
     defaultDeny(names.namespaces.system),
     ...nodeAgent(inputs),
