@@ -8,6 +8,7 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "cluster/errors.ts": () => import("../cluster/errors.ts"),
   "cni/errors.ts": () => import("../cni/errors.ts"),
   "controllers/errors.ts": () => import("../controllers/errors.ts"),
+  "datastore/errors.ts": () => import("../datastore/errors.ts"),
   "dataplane/ebpf/errors.ts": () => import("../dataplane/ebpf/errors.ts"),
   "dataplane/switchover/errors.ts": () => import("../dataplane/switchover/errors.ts"),
   "dataplane/net/errors.ts": () => import("../dataplane/net/errors.ts"),
@@ -24,6 +25,11 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "local/runtime/netns/errors.ts": () => import("../local/runtime/netns/errors.ts"),
   "operator/errors.ts": () => import("../operator/errors.ts"),
   "procedures/merge/errors.ts": () => import("../procedures/merge/errors.ts"),
+  "procedures/migrations/datastore/errors.ts": () => import("../procedures/migrations/datastore/errors.ts"),
+  "procedures/plans/migrations/datastore/errors.ts": () => import("../procedures/plans/migrations/datastore/errors.ts"),
+  "procedures/plans/migrations/encapsulation/errors.ts": () =>
+    import("../procedures/plans/migrations/encapsulation/errors.ts"),
+  "procedures/plans/migrations/operator/errors.ts": () => import("../procedures/plans/migrations/operator/errors.ts"),
   "procedures/plans/upgrade/upgrade-errors.ts": () => import("../procedures/plans/upgrade/upgrade-errors.ts"),
   "releases/errors.ts": () => import("../releases/errors.ts"),
   "procedures/canary/errors.ts": () => import("../procedures/canary/errors.ts"),
@@ -34,5 +40,45 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "procedures/run/errors.ts": () => import("../procedures/run/errors.ts"),
   "procedures/migrations/errors.ts": () => import("../procedures/migrations/errors.ts"),
   "procedures/resources/errors.ts": () => import("../procedures/resources/errors.ts"),
+  "sidecar/errors.ts": () => import("../sidecar/errors.ts"),
   "v3api/errors.ts": () => import("../v3api/errors.ts"),
 };
+
+/** The guide to read about the errors of a folder or a file; the longest name that fits counts. */
+const PAGES: Readonly<Record<string, string>> = {
+  "agent/": "docs/guide/troubleshooting.md",
+  "cli/": "docs/guide/vendorctl.md",
+  "cluster/": "docs/guide/vendorctl.md",
+  "cni/": "docs/guide/troubleshooting.md",
+  "dataplane/": "docs/guide/troubleshooting.md",
+  "kernel/": "docs/guide/kernels.md",
+  "local/": "docs/guide/embedded-cluster.md",
+  "apiserver/": "docs/guide/embedded-cluster.md",
+  "operator/": "docs/guide/operator.md",
+  "procedures/migrations/datastore/": "docs/guide/migrate-datastore.md",
+  "procedures/plans/migrations/datastore/": "docs/guide/migrate-datastore.md",
+  "procedures/plans/migrations/operator/": "docs/guide/migrate-operator.md",
+  "procedures/": "docs/guide/plans-and-runs.md",
+  "procedures/merge/": "docs/guide/upgrade.md#your-edits",
+  "procedures/plans/upgrade/": "docs/guide/upgrade.md",
+  "procedures/canary/": "docs/guide/switch.md#measured-traffic",
+  "procedures/plans/": "docs/guide/switch.md",
+  "procedures/migrations/": "docs/guide/owner-references.md",
+  "procedures/resources/": "docs/guide/resources.md",
+  "releases/": "docs/guide/install.md",
+};
+
+export async function errorPage(code: string): Promise<string | undefined> {
+  for (const [path, load] of Object.entries(ERROR_SETS)) {
+    const { errors } = (await load()) as { errors?: object };
+    if (errors && code in errors) return pageOf(path);
+  }
+  return undefined;
+}
+
+function pageOf(path: string): string | undefined {
+  const [longest] = Object.keys(PAGES)
+    .filter((start) => path.startsWith(start))
+    .sort((a, b) => b.length - a.length);
+  return longest === undefined ? undefined : PAGES[longest];
+}

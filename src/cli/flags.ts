@@ -36,6 +36,29 @@ export function oneOf<const T extends string>(flag: string, choices: readonly T[
   });
 }
 
+const TEMPLATES = ["jsonpath", "jsonpath-file", "custom-columns", "custom-columns-file"];
+
+/** `json`, or `jsonpath=TEMPLATE`: what follows the sign is split off by `splitOutput`. */
+export function outputFormat(flag: string, choices: readonly string[]): Parser<string> {
+  const all = [...choices, ...TEMPLATES.map((form) => `${form}=`)];
+  return completedWith(all, (text: string) => {
+    if (choices.includes(text) || TEMPLATES.some((form) => text.startsWith(`${form}=`) && text !== `${form}=`))
+      return text;
+    const [form = ""] = text.split("=", 1);
+    if (TEMPLATES.includes(form)) throw errors.BAD_VALUE(flag, text, `a template, such as ${TEMPLATE_EXAMPLES[form]}`);
+    if (form.startsWith("go-template"))
+      throw errors.BAD_VALUE(flag, text, "jsonpath= or custom-columns=: Go templates are not supported");
+    throw errors.BAD_VALUE(flag, text, `one of ${all.join(", ")}`);
+  });
+}
+
+const TEMPLATE_EXAMPLES: Readonly<Record<string, string>> = {
+  jsonpath: "jsonpath='{.metadata.name}'",
+  "jsonpath-file": "jsonpath-file=FILE",
+  "custom-columns": "custom-columns=NAME:.metadata.name",
+  "custom-columns-file": "custom-columns-file=FILE",
+};
+
 /** `bpf` or `standard`, by any of the names that `parseDataplane` knows. */
 export function dataplane(flag: string): Parser<Dataplane> {
   return completedWith(["bpf", "standard"], (text: string) => {

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { formatPairs, formatTable, wrapped } from "./printer.ts";
+import { formatPairs, formatTable, print, wrapped } from "./printer.ts";
+import type { Session } from "./session.ts";
 
 it("makes columns as wide as their widest cell, with no space at the end of a line", async () => {
   const rows = [
@@ -105,4 +106,22 @@ it("breaks a command so that it can be pasted, its comment behind it, and a sent
   expect(
     await wrapped("vendorctl resume, or vendorctl rollback with another --to-step", { first: "fix: ", width }),
   ).toEqual(["fix: vendorctl resume, or vendorctl", "     rollback with another --to-step"]);
+});
+
+it("-o wide has every column whatever the terminal is like, and -o name the first of each row alone", async () => {
+  const printed = async (output: "wide" | "name" | "table") => {
+    let text = "";
+    const session = {
+      flags: { output },
+      config: { outColumns: 40 },
+      out: (more: string) => {
+        text += more;
+      },
+    };
+    await print(session as unknown as Session, {}, () => ({ ...wide, optional: ["WHERE"], empty: "nothing" }));
+    return text;
+  };
+  expect(await printed("wide")).toBe(await formatTable(wide));
+  expect(await printed("name")).toBe("1\n2\n");
+  expect(await printed("table")).not.toContain("WHERE");
 });

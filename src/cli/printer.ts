@@ -19,17 +19,25 @@ export async function print(session: Session, value: unknown, table: () => Table
 }
 
 async function render(session: Session, value: unknown, table: () => Table): Promise<string> {
-  switch (session.flags.output) {
+  const { output, template = "" } = session.flags;
+  switch (output) {
+    case "jsonpath":
+    case "custom-columns":
+      return await (await import("./template-output.ts")).formatTemplate({ form: output, text: template }, value);
     case "json":
       return `${JSON.stringify(value, null, 2)}\n`;
     case "yaml":
       return (await import("./to-yaml.ts")).toYaml(value);
+    case "wide":
+      return await formatTable(table());
+    case "name":
+      return table()
+        .rows.map(([name = ""]) => `${printableLine(name)}\n`)
+        .join("");
     case "table":
     // Commands that know no shorter form were refused before they started.
     case "short":
     case "junit":
-    case "wide":
-    case "name":
       return await formatTable(table(), session.config.outColumns);
   }
 }

@@ -14,9 +14,10 @@ import { addRunCommands } from "./commands/runs/runs.command.ts";
 import { addMigrateCommands } from "./commands/upgrade/migrate.command.ts";
 import { addFlowLogsCommands, addUpgradeCommand } from "./commands/upgrade/upgrade.command.ts";
 import { errors } from "./errors.ts";
-import { completedWith, duration, oneOf, someText, wholeNumber } from "./flags.ts";
+import { completedWith, duration, oneOf, outputFormat, someText, wholeNumber } from "./flags.ts";
 import { document, formatHelpFor, helpOfOptions } from "./help.ts";
 import { type CliContext, type GlobalFlags, NAME_SETS, OUTPUT_FORMATS, type Session } from "./session.ts";
+import type { Template } from "./template-output.ts";
 
 /** Makes a command's action of what it does, which is loaded only when the command runs. */
 export type Start = <Options>(
@@ -41,7 +42,8 @@ export function buildProgram(world: CliContext): Command {
     async (...args) => {
       // The parser calls with the arguments, then the options, then the command.
       const command = args.at(-1) as Command;
-      const flags = program.opts<GlobalFlags>();
+      const given = program.opts<GlobalFlags>();
+      const flags = { ...given, ...(await splitOutput(given.output)) };
       refuseFormat(command.name(), flags.output);
       refuseIntent(command, world.intent);
       const action = await load();
@@ -104,13 +106,38 @@ function addOtherCommands(program: Command, world: CliContext, start: Start): vo
     .action(start(async () => (await import("./commands/demo/demo.run.ts")).runDemo));
 }
 
+/** Commands that print one document, whatever it is made of. */
+const PRINTING = ["get", "status", "history", "version", "explain", "list", "check"];
+
 /** Forms that only some commands have; the others have table, json and yaml. */
 const FORMS_OF: Partial<Record<GlobalFlags["output"], readonly string[]>> = {
   short: ["check"],
   junit: ["check"],
-  wide: ["get"],
-  name: ["get", "apply", "delete", "label", "patch"],
+  wide: ["get", "history", "list"],
+  name: ["get", "apply", "delete", "label", "patch", "history", "list"],
+  jsonpath: PRINTING,
+  "custom-columns": PRINTING,
 };
+
+/** A template is given with its form, or in a file. */
+async function splitOutput(output: string): Promise<Pick<GlobalFlags, "output" | "template">> {
+  const [, form, inFile, text = ""] = /^(jsonpath|custom-columns)(-file)?=(.*)$/s.exec(output) ?? [];
+  if (form === undefined) return { output: output as GlobalFlags["output"] };
+  const template = inFile ? await readTemplate(text) : text;
+  // A template that cannot be read is refused before a cluster is asked.
+  const given = { form: form as Template["form"], text: template };
+  await (await import("./template-output.ts")).formatTemplate(given, {});
+  return { output: given.form, template };
+}
+
+async function readTemplate(file: string): Promise<string> {
+  const { readFile } = await import("node:fs/promises");
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw errors.FILE_NOT_READ("--output", file, (error as NodeJS.ErrnoException).code ?? "unknown reason").from(error);
+  }
+}
 
 function refuseFormat(command: string, output: GlobalFlags["output"]): void {
   const commands = FORMS_OF[output];
@@ -162,9 +189,9 @@ function addGlobalFlags(program: Command, world: CliContext): void {
     )
     .option(
       "-o, --output <format>",
-      "table, json or yaml; check also short and junit, get also wide and name",
-      oneOf("--output", OUTPUT_FORMATS),
-      "table" as const,
+      "table, json, yaml, jsonpath=TEMPLATE or custom-columns=SPEC; check also short and junit; get, history and list also wide and name",
+      outputFormat("--output", OUTPUT_FORMATS),
+      "table",
     )
     .option("--no-color", "print without colours")
     .option("-q, --quiet", "print results and errors only")

@@ -2,6 +2,7 @@ import type { Clock } from "../kit/clock.ts";
 import type { ClusterCommands } from "./commands/cluster/cluster-commands.ts";
 import type { CliConfig } from "./config.ts";
 import type { Styled } from "./printable.ts";
+import type { Template } from "./template-output.ts";
 
 /** What the commands that change a cluster are asked for, where it is not to do it. */
 type Intent = "plan" | "diff" | "can-i" | "can-i --list";
@@ -10,7 +11,7 @@ export const NAME_SETS = ["vendor", "calico"] as const;
 type NameSetName = (typeof NAME_SETS)[number];
 
 export const OUTPUT_FORMATS = ["table", "json", "yaml", "short", "junit", "wide", "name"] as const;
-type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+type OutputFormat = (typeof OUTPUT_FORMATS)[number] | Template["form"];
 
 /** Flags every command takes, as kubectl spells them. */
 export interface GlobalFlags {
@@ -20,6 +21,8 @@ export interface GlobalFlags {
   asGroup?: string[];
   namespace?: string;
   output: OutputFormat;
+  /** Of `-o jsonpath=` and `-o custom-columns=`. */
+  template?: string;
   color: boolean;
   quiet?: true;
   /** 8 and above shows where an unexpected failure came from. */

@@ -19,6 +19,13 @@ describe("vendorctl on a good day", () => {
     expect((await vendorctl(["version", "--client", "--output=yaml"])).out).toMatch(/^client:\n {2}version: v\d/);
   });
 
+  it("prints fields by kubectl's templates", async () => {
+    expect((await vendorctl(["version", "--client", "-o", "jsonpath={.client.version}"])).out).toMatch(/^v[\d.]+$/);
+    expect((await vendorctl(["version", "--client", "-o=custom-columns=NODE:.client.node"])).out).toBe(
+      `NODE\n${process.version}\n`,
+    );
+  });
+
   it("takes global flags before and after the command, and short ones with `=` as kubectl does", async () => {
     for (const argv of [
       ["-o=json", "cluster", "list"],
@@ -48,6 +55,23 @@ describe("vendorctl refuses bad input with one sentence, a code and a fix, and d
     ["version -n", "option '-n, --namespace <name>' argument missing [USAGE]", "--help"],
     ["version -o xml", '--output cannot be "xml" [BAD_VALUE]', "one of table, json, yaml"],
     ["version -o JSON", '--output cannot be "JSON" [BAD_VALUE]', "one of table, json, yaml"],
+    ["version -o jsonpath=", '--output cannot be "jsonpath=" [BAD_VALUE]', "a template, such as jsonpath="],
+    [
+      "version -o go-template={{.x}}",
+      '--output cannot be "go-template={{.x}}" [BAD_VALUE]',
+      "Go templates are not supported",
+    ],
+    [
+      "version --client -o jsonpath={.x",
+      "-o jsonpath={.x is not valid: { has no } [OUTPUT_TEMPLATE_INVALID]",
+      "write it like",
+    ],
+    [
+      "version -o jsonpath-file=/nowhere",
+      "--output: /nowhere could not be read: ENOENT [FILE_NOT_READ]",
+      "a file that exists",
+    ],
+    ["install -o jsonpath={.x}", "-o jsonpath is for get, status", "use table, json or yaml"],
     ["version -v=11", '--v cannot be "11" [BAD_VALUE]', "from 0 to 10"],
     ["version -v=-1", '--v cannot be "-1" [BAD_VALUE]', "from 0 to 10"],
     ["version --timeout=soon", '--timeout cannot be "soon" [BAD_VALUE]', "30s, 5m or 1h30m"],

@@ -4,6 +4,11 @@ import type { SeenService } from "./observation.ts";
 
 type Agent = SeenService["agents"][number];
 
+/** Plain manifests with etcd: node pods have a container that is expected not to be ready, and refuse eBPF. */
+export function isOnEtcd({ method, datastore }: Pick<SeenService, "method" | "datastore">): boolean {
+  return method === "manifest" && datastore === "etcd";
+}
+
 /** Whether a node agent's pod is as it should be: with plain manifests and etcd one container is expected not to be ready. */
 export function isAgentHealthy(
   agent: Agent,
@@ -13,7 +18,7 @@ export function isAgentHealthy(
   if (agent.phase !== "Running") return false;
   const [ready, all] = agent.ready.split("/");
   if (ready === all) return true;
-  return service.method === "manifest" && service.datastore === "etcd" && agent.ready === names.ready.etcdDatastore;
+  return isOnEtcd(service) && agent.ready === names.ready.etcdDatastore;
 }
 
 /** Agents whose kernel refused the programs, with the reason. */

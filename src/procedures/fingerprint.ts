@@ -34,6 +34,7 @@ export function fingerprint(seen: Observation): Record<string, string> {
     "host endpoints": many(v3.hostEndpoints.map(written)),
     policies: many([...v3.globalNetworkPolicies, ...v3.networkPolicies].map(written)),
     "owner references": seen.owned === undefined ? "not read" : many(seen.owned),
+    ...(seen.stored ? { "stored settings": many(usedFields(seen.stored.objects)) } : {}),
   };
 }
 
@@ -49,6 +50,19 @@ export function driftSince(planned: Readonly<Record<string, string>>, now: Reado
   return facts
     .map((fact) => ({ fact, was: planned[fact] ?? "unknown", is: now[fact] ?? "unknown" }))
     .filter(({ was, is }) => was !== is);
+}
+
+/** The kinds and fields that are in use: more objects of the same make no other upgrade. */
+function usedFields(objects: readonly KubeObject[]): string[] {
+  const found = new Set<string>();
+  const walk = (value: unknown, path: string): void => {
+    if (Array.isArray(value)) for (const item of value) walk(item, path);
+    else if (typeof value === "object" && value !== null)
+      for (const [name, inner] of Object.entries(value)) walk(inner, `${path}.${name}`);
+    else found.add(path);
+  };
+  for (const { kind, spec } of objects) walk(spec ?? {}, kind);
+  return [...found].sort();
 }
 
 const SHORT = 12;

@@ -3,6 +3,7 @@ import type { KubeObject } from "../api/object.ts";
 import type { AgentReport } from "../api/protocol/agent-report.ts";
 import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
 import type { ObservedNode } from "../api/validation/facts.ts";
+import type { Workload } from "../api/workload-objects.ts";
 
 /** Everything plans and checks are decided from: read once, plain data, nothing asked again. */
 export interface Observation {
@@ -33,6 +34,17 @@ export interface Observation {
   run: { holder: string; renewed: string | undefined; seconds: number } | undefined;
   /** Owned through a v3 resource; read only when asked for, because it means reading every kind there is. */
   owned?: readonly OwnedThroughV3[];
+  /** What is stored and set for the service; read only before an upgrade, because it means reading every kind of it. */
+  stored?: SeenStored;
+}
+
+export interface SeenStored {
+  /** Of the service's groups, as they are stored; without the bookkeeping of IPAM. */
+  objects: readonly KubeObject[];
+  /** The Deployments whose containers people may have given variables. */
+  deployments: readonly Workload[];
+  /** Pods, Namespaces, Services and Nodes that have an annotation for the service. */
+  annotated: readonly { object: string; annotations: Readonly<Record<string, string>> }[];
 }
 
 export interface SeenUnsupported {
@@ -74,7 +86,7 @@ export interface SeenService {
   /** Of plain manifests: which, by the file's role. */
   variant?: "networking" | "overlay" | "policy-only";
   datastore: "api" | "etcd" | "unknown";
-  /** From ClusterInformation, the operator's status or the image of the node agents, in this order. */
+  /** From ClusterInformation, the operator's status or the image of the node agents, in this order; agents older than the first are believed. */
   version: string | undefined;
   versionEvidence: string;
   installation: KubeObject | undefined;

@@ -12,6 +12,7 @@ import type { Observation, SeenKind, SeenV3 } from "./observation.ts";
 import { type ClusterObjects, readCluster } from "./observe/cluster-objects.ts";
 import { seeDefinition } from "./observe/definition-hash.ts";
 import { errors } from "./observe/errors.ts";
+import { readStored } from "./observe/read-stored.ts";
 import { createReader } from "./observe/reader.ts";
 import { hostAndPort, seeCandidates, seeNetworks } from "./observe/see-api-address.ts";
 import { aggregatedApiAnswers, seeLeftovers } from "./observe/see-leftovers.ts";
@@ -32,6 +33,8 @@ export interface ObserveOptions {
   kind?: ClusterKind;
   /** Also what is owned through v3 resources, which means reading the metadata of every kind there is. */
   owned?: boolean;
+  /** Also every object of the service's own kinds, which an upgrade compares with what the new release has. */
+  stored?: boolean;
   /** The words of the command that observes, for the role to ask an administrator for. */
   command?: string;
   signal?: AbortSignal;
@@ -48,7 +51,8 @@ export async function observe(client: Client, names: Names, options: ObserveOpti
     throw (await everyMissingRight(client, names, options, error)) ?? error;
   });
   const server = { ...version, ...(hostAndPort(options.server) ?? { host: "", port: "" }) };
-  return { ...describe(seen, names, server, options.kind), ...(owned ? { owned } : {}) };
+  const stored = options.stored ? await readStored(client, reader, seen, names, options.signal) : undefined;
+  return { ...describe(seen, names, server, options.kind), ...(owned ? { owned } : {}), ...(stored ? { stored } : {}) };
 }
 
 /** Where one right is missing others may be: they are named together, not one after the other. */

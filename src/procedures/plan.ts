@@ -1,4 +1,5 @@
 import type { Names } from "../api/names.ts";
+import type { InventoryItem } from "./plans/upgrade/inventory.ts";
 
 export const PROCEDURES = ["install", "switch", "proxy", "upgrade", "migrate", "flows", "uninstall"] as const;
 export type Procedure = (typeof PROCEDURES)[number];
@@ -43,6 +44,29 @@ export interface Plan {
   steps: readonly Step[];
   /** Things to know that no step does: recommendations, what to do elsewhere. */
   notes: readonly string[];
+  /** Of an upgrade: what is stored or set and the new release does not carry. */
+  inventory?: readonly InventoryItem[];
+  /** Of an upgrade: each part with the version that runs and the one that will. */
+  components?: readonly Component[];
+  /** Of an upgrade: what restarts where, for how long, and what is at risk; an estimate. */
+  impact?: Impact;
   /** Of everything above. */
   hash: string;
+}
+
+export interface Component {
+  component: string;
+  current: string;
+  target: string;
+}
+
+export interface Impact {
+  nodes: readonly { node: string; restarts: readonly string[] }[];
+  /** Replaced too, wherever they run. */
+  deployments: readonly string[];
+  /** Nodes whose agents restart at the same time. */
+  atOnce: number;
+  secondsPerNode: number;
+  seconds: number;
+  connections: readonly string[];
 }

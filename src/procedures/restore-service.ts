@@ -14,6 +14,7 @@ import { imageOf } from "./actions/image.ts";
 import { awaitObjects, type Verdict } from "./actions/objects/await-objects.ts";
 import { removeAndAwait } from "./actions/objects/remove.ts";
 import { kindOf, nameOf, targetOf } from "./actions/objects/target.ts";
+import { replacedPods } from "./replaced-pods.ts";
 import { serviceObjects } from "./service-objects.ts";
 
 /** One object as it was: what people and programs had written, and the UID others knew it by. */
@@ -181,11 +182,10 @@ function withOwners(image: KubeObject, uids: ReadonlyMap<string, string>): KubeO
 async function awaitReplaced(image: KubeObject, work: Work): Promise<void> {
   const kind = image.kind === DAEMON_SETS.kind ? DAEMON_SETS : DEPLOYMENTS;
   const { namespace, name } = image.metadata;
-  const { selector, template } = image["spec"] as { selector: { matchLabels: Record<string, string> }; template: Pod };
+  const { selector } = image["spec"] as { selector: { matchLabels: Record<string, string> } };
   const labelSelector = Object.entries(selector.matchLabels)
     .map(([key, value]) => `${key}=${value}`)
     .join(",");
-  const wanted = imagesOf(template);
   const sources = [
     { kind, namespace, name },
     { kind: PODS, namespace, labelSelector },
@@ -194,14 +194,8 @@ async function awaitReplaced(image: KubeObject, work: Work): Promise<void> {
     const { observedGeneration = 0 } = (workloads[0]?.["status"] ?? {}) as { observedGeneration?: number };
     if (observedGeneration < (workloads[0]?.metadata.generation ?? 0))
       return { waitingFor: `${kind.kind} ${namespace}/${name}` };
-    const old = (pods as Pod[]).find((pod) => imagesOf(pod) !== wanted);
-    return old ? { waitingFor: `Pod ${namespace}/${old.metadata.name} to be replaced` } : "done";
+    return replacedPods(image, pods as Pod[]);
   });
-}
-
-function imagesOf({ spec }: Pick<Pod, "spec">): string {
-  const { containers = [] } = (spec ?? {}) as { containers?: { image?: string }[] };
-  return containers.map((container) => container.image ?? "").join(" ");
 }
 
 function ignoreNotFound(error: unknown): undefined {

@@ -8,6 +8,7 @@ import {
   CLUSTER_ROLES,
   CONFIG_MAPS,
   CRDS,
+  CSI_DRIVERS,
   DAEMON_SETS,
   DEPLOYMENTS,
   NAMESPACES,
@@ -29,6 +30,7 @@ const CLUSTER_WIDE: readonly ResourceKind[] = [
   PRIORITY_CLASSES,
   CLUSTER_ROLES,
   CLUSTER_ROLE_BINDINGS,
+  CSI_DRIVERS,
   API_SERVICES,
 ];
 const IN_NAMESPACES: readonly ResourceKind[] = [
@@ -92,6 +94,7 @@ export function isOfService(object: KubeObject, names: Names): boolean {
   if (groups.includes(apiVersion.split("/")[0] as string)) return true;
   if (kind === CRDS.kind) return groups.includes((object["spec"] as { group?: string } | undefined)?.group ?? "");
   if (kind === API_SERVICES.kind) return metadata.name === `${served.version}.${served.group}`;
+  if (kind === CSI_DRIVERS.kind) return metadata.name === operator.group.replace(/^operator\./, "csi.");
   if (kind === NAMESPACES.kind) return ownNamespaces(names).includes(metadata.name);
   if (isMadeByOthers(object)) return false;
   if (ownNamespaces(names).includes(metadata.namespace ?? "")) return true;

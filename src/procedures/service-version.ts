@@ -13,13 +13,11 @@ export interface ServiceVersion {
   versionEvidence: string;
 }
 
-/** The version of the service a cluster has, with as few questions as it takes. */
+/** The version of the service a cluster has, with few questions. */
 export async function readServiceVersion(client: Client, names: Names, signal?: AbortSignal): Promise<ServiceVersion> {
   const reader = createReader(client, names.groups.served.group, signal);
   const clusterInformation = await theOne(reader, names, "clusterInformation", "stored");
   const installation = clusterInformation ? undefined : await theOne(reader, names, "installation", "operator");
-  const told = versionOf({ clusterInformation, installation, nodeAgents: undefined, operator: undefined }, names);
-  if (told.version !== undefined) return told;
   const lists = [names.workloads.node, names.workloads.overlayNode].map((name) =>
     reader.list<Workload>(DAEMON_SETS, { fieldSelector: `metadata.name=${name}` }),
   );

@@ -7,6 +7,7 @@ import { acting, agent, agents, dataplane, parked, running } from "./testing/che
 import { type Differently, node, object, observed } from "./testing/observed.ts";
 
 const SINCE = "2026-01-01T00:00:00Z";
+const LATELY = "2026-01-01T00:59:58Z";
 const NOW = Date.parse("2026-01-01T01:00:00Z");
 const statusTree = (seen: Observation) => treeAt(seen, NOW);
 const status = (name: string, type: string, message: string) => {
@@ -47,6 +48,46 @@ describe("status", () => {
       "versions: ok",
     ]);
     expect(tree.rootCause).toBeUndefined();
+  });
+
+  it("with plain manifests and etcd, node pods that are READY 1/2 and refuse eBPF are well", () => {
+    const refused = { programs: { refused: { code: "EbpfProgramsRefused", why: "etcd" } } } as const;
+    const service = {
+      method: "manifest",
+      datastore: "etcd",
+      nodeAgents: agents({ status: { ...rolledOut, numberAvailable: 0 } }),
+      agents: ["a", "b"].map((node) => agent({ node, ready: "1/2" }, refused)),
+    };
+    const tree = statusTree(observed(differing(service)));
+    expect(tree.title).toMatch(/, etcd datastore$/);
+    expect(tree.parts.find(({ name }) => name === "node agents")).toMatchObject({
+      state: "ok",
+      text: "2 of 2 nodes; READY 1/2 is expected: the etcd datastore cannot watch Services",
+    });
+    const broken = { ...service, agents: [service.agents[0], agent({ node: "b", ready: "0/2" })] };
+    expect(statusTree(observed(differing(broken))).parts.find(({ name }) => name === "node agents")?.state).toBe(
+      "progressing",
+    );
+  });
+
+  it("of each part that is ok: what was checked, when, and on which nodes", () => {
+    const checked = ["eBPF: a Service was reached, on a, b"];
+    const [network, pools] = well(["network", "ippools"]);
+    const statuses = [{ ...network!, status: { ...(network!["status"] as object), checked } }, pools!];
+    const tree = statusTree(observed(differing({ statuses, operatorLease: { holder: "x", renewed: LATELY } })));
+    const of = (name: string) => tree.parts.find((part) => part.name === name)?.checked;
+    expect(of("network")).toEqual({ at: LATELY, what: checked });
+    expect(of("operator")).toEqual({
+      at: LATELY,
+      what: [expect.stringMatching(/^Deployment .*: rolled out; its Lease: renewed$/)],
+    });
+    expect(of("node agents")).toEqual({
+      at: "2026-01-01T01:00:00Z",
+      what: ["pods and what they report, on a, b"],
+    });
+    // An operator of an earlier release does not say it.
+    expect(of("IP pools")).toBeUndefined();
+    expect(of("flow logs")).toBeUndefined();
   });
 
   it("tells the first cause in the order of dependence, since when, and the operator's own fix", () => {

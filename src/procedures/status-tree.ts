@@ -3,7 +3,7 @@ import type { Condition, KubeObject } from "../api/object.ts";
 import { rolloutProgress } from "../api/protocol/rollout.ts";
 import { fixIn, withFix } from "../api/protocol/status-message.ts";
 import type { Workload } from "../api/workload-objects.ts";
-import { isAgentHealthy, refusingAgents } from "./agent-ready.ts";
+import { isAgentHealthy, isOnEtcd, refusingAgents } from "./agent-ready.ts";
 import { versionDifference } from "./checks/versions.ts";
 import type { Observation } from "./observation.ts";
 import { type OperatorLife, operatorSilence, SILENT_MS } from "./operator-life.ts";
@@ -19,6 +19,8 @@ export interface StatusPart {
   text: string;
   /** Since when it is so, where the cluster says it. */
   since?: string;
+  /** What was checked of a part that is ok, and when that was so last. */
+  checked?: { at: string; what: readonly string[] };
   parts: readonly StatusPart[];
 }
 
@@ -51,7 +53,9 @@ export function statusTree(seen: Observation, now: number, life: OperatorLife = 
     reported(placeholderPart(seen, "flow logs", seen.names.statuses.flowLogs, service.flowLogs)),
     reported(placeholderPart(seen, "flow UI", seen.names.statuses.flowUI, service.flowUI)),
     versionsPart(seen),
-  ].filter((part) => part !== undefined);
+  ]
+    .filter((part) => part !== undefined)
+    .map((part) => withChecked(part, seen, now));
   const worst = NOT_OK.find((one) => parts.some(({ state }) => state === one));
   const cause = parts.find(({ state }) => state === worst);
   const state = service.method === "none" ? "not installed" : (cause?.state ?? "ok");
@@ -66,10 +70,35 @@ export function statusTree(seen: Observation, now: number, life: OperatorLife = 
   };
 }
 
+/** What the operator reports holds as of its last renewal; what is read here, as of now. */
+function withChecked(part: StatusPart, { service, nodes, names, proxy }: Observation, now: number): StatusPart {
+  if (part.state !== "ok") return part;
+  const renewed = service.operatorLease?.renewed;
+  const reported = service.statuses.find(({ metadata }) => metadata.name === STATUS_OF[part.name]?.(names));
+  const byOperator = (reported?.["status"] as { checked?: string[] } | undefined)?.checked;
+  const here: Record<string, readonly string[]> = {
+    operator: [`Deployment ${part.text}: rolled out; its Lease: renewed`],
+    "node agents": [`pods and what they report, on ${nodes.map(({ name }) => name).join(", ")}`],
+    "kube-proxy": [`DaemonSet kube-proxy: ${proxy.pods.ready} of ${proxy.pods.wanted} pods ready`],
+    versions: ["the Installation, and this vendorctl"],
+  };
+  const what = byOperator ?? here[part.name];
+  if (what === undefined) return part;
+  const at = (byOperator || part.name === "operator") && renewed ? renewed : new Date(now).toISOString();
+  return { ...part, checked: { at: at.replace(/\.\d+Z$/, "Z"), what } };
+}
+
+const STATUS_OF: Readonly<Record<string, (names: Names) => string>> = {
+  network: ({ statuses }) => statuses.network,
+  "IP pools": ({ statuses }) => statuses.ipPools,
+  "API server": ({ statuses }) => statuses.apiServer,
+};
+
 function titleOf({ service, names, ...seen }: Observation): string {
   if (service.method === "none") return "not installed";
   const dataplane = isEbpfOn({ service, names, ...seen }) ? "eBPF" : "standard";
-  return `${service.version ?? "an unknown version"}, installed by ${service.method}, data plane ${dataplane}`;
+  const datastore = isOnEtcd(service) ? ", etcd datastore" : "";
+  return `${service.version ?? "an unknown version"}, installed by ${service.method}, data plane ${dataplane}${datastore}`;
 }
 
 function deepest(part: StatusPart): string {
@@ -180,7 +209,9 @@ function agentsPart(seen: Observation): StatusPart {
   const bad = agents.filter((agent) => !isAgentHealthy(agent, seen.service, seen.names));
   const linux = seen.nodes.filter(({ operatingSystem }) => operatingSystem !== "windows");
   const without = linux.filter(({ name: node }) => !agents.some((agent) => agent.node === node));
-  const waiting = rolloutProgress(nodeAgents as Workload);
+  const well = agents.length - bad.length;
+  const onEtcd = isOnEtcd(seen.service);
+  const waiting = rolloutProgress(onEtcd ? available(nodeAgents as Workload, well) : (nodeAgents as Workload));
   const parts: StatusPart[] = [
     ...bad.map(({ node, pod, phase, ready }) =>
       part(`node ${node || "(none)"}`, "degraded", `pod ${pod} is ${phase}, READY ${ready}`),
@@ -189,12 +220,20 @@ function agentsPart(seen: Observation): StatusPart {
       part(`node ${node}`, "degraded", ready ? "has no agent" : "is not ready and has no agent"),
     ),
   ];
-  for (const { node, refused } of refusingAgents(agents))
+  // On etcd every agent refuses eBPF, and nothing is wrong.
+  for (const { node, refused } of onEtcd ? [] : refusingAgents(agents))
     parts.push(part(`node ${node}`, "degraded", `kernel refused: ${refused.why}`));
-  const well = agents.length - bad.length;
-  const text = `${well} of ${linux.length} nodes${waiting ? `; waiting for ${waiting}` : ""}`;
+  const expected = onEtcd ? `; READY ${seen.names.ready.etcdDatastore} is expected: ${ETCD_CANNOT}` : "";
+  const text = `${well} of ${linux.length} nodes${waiting ? `; waiting for ${waiting}` : ""}${expected}`;
   const state = parts.length === 0 ? (waiting ? "progressing" : "ok") : waiting ? "progressing" : "degraded";
   return { name, state, text, parts: state === "ok" ? [] : parts };
+}
+
+const ETCD_CANNOT = "the etcd datastore cannot watch Services";
+
+/** A pod with a container that is expected not to be ready is never available to the DaemonSet's controller. */
+function available(agents: Workload, well: number): Workload {
+  return { ...agents, status: { ...agents.status, numberAvailable: well } };
 }
 
 function part(name: string, state: PartState, text: string): StatusPart {

@@ -1,4 +1,11 @@
-import { compareVersions, formatVersion, parseVersion, sameLine, type Version } from "../api/tables/version.ts";
+import {
+  compareVersions,
+  formatVersion,
+  parseVersion,
+  type Since,
+  sameLine,
+  type Version,
+} from "../api/tables/version.ts";
 
 /** The newest release of every line whose manifests we know, oldest first. */
 const NEWEST_OF_LINE = [
@@ -22,9 +29,6 @@ const NEWEST_OF_LINE = [
 ].map((text) => parseVersion(text)!);
 const OLDEST = NEWEST_OF_LINE[0]!;
 const NEWEST = NEWEST_OF_LINE.at(-1)!;
-
-/** The line in which something first came, as `v3.20`. */
-type Since = `v3.${number}`;
 
 export interface OldRelease {
   /** What its images are tagged with. */

@@ -31,7 +31,7 @@ export function publishedText(file: PublishedFile, release: OldRelease, options:
 }
 
 function printed(object: KubeObject): string {
-  const document = new Document(object, { aliasDuplicateObjects: false });
+  const document = new Document(object, { aliasDuplicateObjects: false, compat: "yaml-1.1" });
   for (const [kind, path, text] of REMARKS) if (kind === object.kind) remark(document, path, text);
   return document.toString({ lineWidth: 0 });
 }

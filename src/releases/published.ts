@@ -40,5 +40,5 @@ function manifestObjects(layout: Layout, release: OldRelease): KubeObject[] {
 
 /** Without an operator there is nothing to ask it for. */
 function storedDefinitions(release: OldRelease): KubeObject[] {
-  return oldDefinitions(release).filter(({ spec }) => spec.group === vendorNames.groups.stored.group);
+  return oldDefinitions(release).filter(({ spec }) => spec.group !== vendorNames.groups.operator.group);
 }

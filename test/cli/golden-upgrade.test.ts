@@ -1,6 +1,8 @@
 import { afterAll, vi } from "vitest";
+import { vendorNames } from "../../src/api/names.ts";
 import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import { GoldenFolder } from "../support/golden.ts";
+import { applyManifest, editManifest } from "../support/manifest-cluster.ts";
 import { aggregatedApiAnswers } from "../support/upgrade-scenario.ts";
 import { type Case, describeCases, GoldenSession } from "./golden-session.ts";
 
@@ -35,9 +37,26 @@ async function installedBy(method: "manifest" | "operator"): Promise<void> {
   session.useKubeconfig(session.file("kubeconfig", cluster.kubeconfig));
 }
 
+/** The manifest of this release, as its users have changed it. */
+async function editedManifest(): Promise<void> {
+  await cluster?.close();
+  cluster = await startCluster({ name: "demo", kind: "generic", nodes: 2 });
+  await applyManifest(cluster.client, vendorNames.manifests.policyAndNetworking);
+  await editManifest(cluster.client, vendorNames.workloads.node);
+  session.useKubeconfig(session.file("kubeconfig", cluster.kubeconfig));
+}
+
 const CASES: Case[] = [
   { line: "check --for upgrade", name: "check-for-upgrade-manifest", before: () => installedBy("manifest") },
   { line: "plan upgrade", name: "plan-upgrade-manifest" },
+  { line: "migrate operator --dry-run", name: "migrate-operator-older" },
+  { line: "plan migrate encapsulation --to vxlan" },
+  { line: "migrate encapsulation --to vxlan --dry-run" },
+
+  { line: "plan migrate operator", before: editedManifest },
+  { line: "migrate operator -y" },
+  { line: "migrate datastore -y" },
+  { line: "migrate datastore --drop-old-data -y" },
 
   { line: "version", before: () => installedBy("operator") },
   { line: "status" },

@@ -33,7 +33,7 @@ describe("a cluster of the public system, with --names calico", () => {
   step("in our own words there is nothing to switch", async () => {
     const { exit, err } = await run("switch", "--to", "BPF", "-y");
     expect(exit).toBe(3);
-    expect(err).toContain("[NOT_INSTALLED]");
+    expect(err).toContain("DaemonSet calico-system/calico-node: Calico is this cluster's CNI plugin");
   });
 
   step("in its words there is: the same steps, under its names", async () => {

@@ -139,7 +139,7 @@ describe("a cluster with an older version", () => {
   it("shows its parts as a tree, again whenever one changes, until it is stopped", async () => {
     const stop = new AbortController();
     let out = "";
-    const said = (text: RegExp) => vi.waitFor(() => expect(out).toMatch(text), { timeout: 20_000 });
+    const said = (text: RegExp) => vi.waitFor(() => expect(out).toMatch(text), { timeout: 120_000 });
     const exit = runVendorctl(["status", "--watch", "--kubeconfig", world.kubeconfig], {
       config: readCliConfig({}, {}),
       out: (text) => {

@@ -33,7 +33,7 @@ describe("from one's own host endpoints to automatic ones", () => {
     controllers = runCopy("controllers", cluster.server.transport());
     const { group } = vendorNames.groups.served;
     const known = async () => (await cluster.client.resources()).some((one) => one.group === group);
-    await vi.waitUntil(known, { timeout: 30_000 });
+    await vi.waitUntil(known, { timeout: 120_000 });
     before = await settledState(cluster.client);
   });
   afterAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
-import { CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, PODS } from "../../src/cluster/kinds.ts";
+import { CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, PODS } from "../../src/cluster/kinds.ts";
 import { type LocalCluster, startCluster } from "../../src/local/cluster.ts";
 import type { Plan } from "../../src/procedures/plan.ts";
 import { type InProcessVendorctl, inProcessVendorctl } from "../support/in-process-vendorctl.ts";
@@ -45,6 +45,12 @@ describe("sidecars of application layer policy", () => {
     return spec.template.metadata.annotations?.[MARK];
   };
 
+  /** New pods start nowhere. */
+  const cordoned = async (unschedulable: boolean) => {
+    const patch = { spec: { unschedulable: unschedulable || null } };
+    for (const name of cluster.nodeNames) await cluster.client.patch(NODES, { name }, { type: "merge", patch });
+  };
+
   it("a version of the mesh the release does not know is refused, and the known ones are named", async () => {
     const { exit, err } = await tool.run("migrate", "sidecars", "--mesh-version", "1.99", "-y");
     expect(exit).toBe(64);
@@ -61,11 +67,28 @@ describe("sidecars of application layer policy", () => {
       await tool.ok("plan", "migrate", "sidecars", "--mesh-version", "1.15", "-o", "json"),
     ) as Plan;
     expect(steps.map(({ title, where }) => `${title} ${where}`)).toEqual([
+      ...["Start a pod with the new sidecar", "Wait until its sidecar answers", "Delete the pod"].map(
+        (title) => `${title} Deployment mesh-system/vendor-policy-sidecar-canary`,
+      ),
       "Apply the injector map of mesh 1.15 ConfigMap mesh-system/mesh-sidecar-injector",
       ...["Restart the workload Deployment shop/cart", "Wait for the new sidecar Deployment shop/cart"],
       ...["Restart the workload Deployment shop/web", "Wait for the new sidecar Deployment shop/web"],
     ]);
     expect(plan).not.toContain("shop/plain");
+  });
+
+  it("a sidecar that does not become ready stops the run before anything in use is changed", async () => {
+    const map = () => cluster.client.get(CONFIG_MAPS, { name: "mesh-sidecar-injector", namespace: "mesh-system" });
+    const unchanged = await map();
+    await cordoned(true);
+    const { exit, err } = await tool.run("migrate", "sidecars", "--mesh-version", "1.15", "-y", "--timeout", "3s");
+    await cordoned(false);
+    expect(exit).not.toBe(0);
+    expect(err).toContain("vendor-policy-sidecar-canary");
+    expect((await map())["data"]).toEqual(unchanged["data"]);
+    expect(await annotationOf("web")).toBeUndefined();
+    await tool.ok("rollback", "-y");
+    expect(await untilState(cluster.client, before)).toEqual([]);
   });
 
   it("the map is applied, then each workload rolls and runs again", async () => {
@@ -87,7 +110,8 @@ describe("sidecars of application layer policy", () => {
 
   it("the second time nothing is restarted", async () => {
     const plan = JSON.parse(await tool.ok("plan", "migrate", "sidecars", "--mesh-version", "1.15", "-o", "json"));
-    expect(plan.steps.map(({ id }: { id: string }) => id)).toEqual(["apply-injector-map"]);
+    const ids = ["start-canary", "prove-canary", "stop-canary", "apply-injector-map"];
+    expect(plan.steps.map(({ id }: { id: string }) => id)).toEqual(ids);
     expect(plan.notes.join("\n")).toContain("2 workloads have been restarted with this ConfigMap already");
   });
 

@@ -2,7 +2,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { customResourceDefinitions } from "../../src/api/schema/crd.ts";
-import { EtcdClient } from "../../src/procedures/resources/etcd-client.ts";
+import { EtcdConnection } from "../../src/datastore/etcd/etcd-connection.ts";
+import { ABSENT, readFolder, writeKey } from "../../src/datastore/etcd/etcd-keys.ts";
 import { type Api, namespace, startApi } from "../support/api.ts";
 import { type EtcdServer, hasEtcd, NO_ETCD, startEtcd } from "../support/etcd-server.ts";
 import { type InProcessVendorctl, inProcessVendorctl } from "../support/in-process-vendorctl.ts";
@@ -255,7 +256,9 @@ describe("etcd", () => {
       await tool.ok("apply", "-f", file, ...plain.flags);
       const other = tool.file("other.yaml", POLICY.replace("vendor.io", "projectcalico.org"));
       await tool.ok("--names", "calico", "apply", "-f", other, ...plain.flags);
-      const keys = (await new EtcdClient({ endpoints: [plain.endpoint] }).list("/")).map(({ key }) => key);
+      const etcd = new EtcdConnection({ endpoints: [plain.endpoint], tls: () => ({}) });
+      const keys = (await readFolder(etcd, "/")).values.map(({ key }) => key);
+      etcd.close();
       expect(keys).toEqual([
         "/calico/resources/v3/projectcalico.org/globalnetworkpolicies/default.deny-metadata",
         "/vendor/resources/v3/globalnetworkpolicies/default.deny-metadata",
@@ -295,11 +298,9 @@ describe("etcd", () => {
         metadata: { name: "default" },
         spec: { vendorVersion: "v3.27.4" },
       };
-      await new EtcdClient({ endpoints: [plain.endpoint] }).put(
-        "/vendor/resources/v3/clusterinformations/default",
-        JSON.stringify(information),
-        "0",
-      );
+      const etcd = new EtcdConnection({ endpoints: [plain.endpoint], tls: () => ({}) });
+      await writeKey(etcd, "/vendor/resources/v3/clusterinformations/default", JSON.stringify(information), ABSENT);
+      etcd.close();
       const { exit, err } = await tool.run("apply", "-f", tool.file("policy.yaml", POLICY), ...plain.flags);
       expect({ exit, err }).toMatchObject({ exit: 3, err: expect.stringContaining("[TOOL_VERSION_MISMATCH]") });
       expect(err).toContain(

@@ -56,7 +56,7 @@ describe("a switch in waves", () => {
     const { plan: made } = await plan("switch", "--to", "BPF");
     expect(made.notes.join("\n")).toContain("Canary traffic is not measured: nodes are simulated.");
     const { exit, err } = await run("plan", "switch", "--to", "BPF", "--canary", "nobody");
-    expect([exit, err]).toEqual([64, expect.stringContaining("[SWITCH_CANARY_UNKNOWN]")]);
+    expect([exit, err]).toEqual([64, expect.stringContaining("[CANARY_NODE_UNKNOWN]")]);
   });
 
   step(

@@ -26,7 +26,7 @@ it.each<[line: string, code: string, sentence: string]>([
   ["upgrade --dry-run=maybe", "BAD_VALUE", '--dry-run cannot be "maybe"'],
   ["upgrade --wait=soon", "BAD_VALUE", '--wait cannot be "soon"'],
   ["upgrade now", "USAGE", "too many arguments for 'upgrade'"],
-  ["upgrade --force", "UNKNOWN_FLAG", "unknown option '--force'"],
+  ["upgrade --wave-size 0", "BAD_VALUE", '--wave-size cannot be "0"'],
   ["flows enable --page", "UNKNOWN_FLAG", "unknown option '--page'"],
   ["flows enable everything", "USAGE", "too many arguments for 'enable'"],
   ["flows disable --ui", "UNKNOWN_FLAG", "unknown option '--ui'"],
@@ -68,6 +68,8 @@ describe("on a cluster with v3.27 from plain manifests", () => {
     ["upgrade --manifest TWICE", 64, "MERGE_FILE_TWICE", /has Secret\/a twice/],
     ["upgrade --base BROKEN", 64, "MERGE_FILE_UNREADABLE", /is not YAML/],
     ["upgrade --take Deployment/x:spec=mine", 64, "UPGRADE_TAKE_UNKNOWN", /--take names Deployment\/x:spec/],
+    ["upgrade", 3, "UPGRADE_WOULD_LOSE", /lost +IPPool\.spec\.ipipMode.*--accept-loss IPPool\.spec\.ipipMode/s],
+    ["upgrade --accept-loss ipip", 64, "UPGRADE_LOSS_UNKNOWN", /--accept-loss names ipip/],
     ["upgrade --save-manifest /nowhere/new.yaml", 1, "FILE_NOT_WRITTEN", /could not be written/],
     [
       "upgrade --manifest-url nonsense",
@@ -94,7 +96,7 @@ describe("on a cluster with v3.27 from plain manifests", () => {
   });
 
   it("without a terminal and without -y it asks nobody, and changes nothing", async () => {
-    const { exit, err } = await story.run("upgrade");
+    const { exit, err } = await story.run("upgrade", "--accept-loss", "IPPool.spec.ipipMode");
     expect({ exit, err }).toEqual({ exit: 64, err: expect.stringContaining("[CONFIRMATION_NEEDED]") });
     expect(stateDifferences(before, await clusterState(story.cluster.client))).toEqual([]);
   });

@@ -59,7 +59,8 @@ describe("somebody who edited the manifest and kept the file", () => {
     const decided = story.file("decided.yaml", text);
     const saved = story.file("new.yaml", "");
     const take = "Deployment/kube-system/vendor-kube-controllers:spec.replicas=mine";
-    await story.ok("upgrade", "-y", "--manifest", decided, "--take", take, "--save-manifest", saved);
+    const accept = ["--accept-loss", "IPPool.spec.ipipMode"];
+    await story.ok("upgrade", "-y", "--manifest", decided, "--take", take, "--save-manifest", saved, ...accept);
     const manifest = readFileSync(saved, "utf8");
     expect(manifest).toContain('  # Our cloud tunnels take 50 bytes.\n  veth_mtu: "1400" # ask the network team\n');
     expect(manifest).toContain("# Policy and networking, without an operator.");

@@ -5,7 +5,7 @@ import { CONFIG_MAPS, DAEMON_SETS, NAMESPACES } from "../../src/cluster/kinds.ts
 import type { InstallMethod } from "../../src/local/installed/install-method.ts";
 import { storedKind } from "../../src/operator/managed-kinds.ts";
 import { settledState, untilState } from "../support/procedure-state.ts";
-import { type UpgradeScenario, upgradeScenario } from "../support/upgrade-scenario.ts";
+import { acceptedLosses, type UpgradeScenario, upgradeScenario } from "../support/upgrade-scenario.ts";
 
 const FULL = process.env["UPGRADE_MATRIX"] === "full";
 /** The oldest that upgrades directly, and those on either side of what changed since: UIDs in v3.28, flow logs in v3.30. */
@@ -20,9 +20,9 @@ const rows = (methods: readonly InstallMethod[], versions = VERSIONS) =>
     methods.filter((_, method) => FULL || method === at % methods.length).map((method) => [version, method] as const),
   );
 
-async function told(story: UpgradeScenario): Promise<void> {
+async function told(story: UpgradeScenario, method: InstallMethod): Promise<void> {
   try {
-    await story.ok("upgrade", "-y");
+    await story.ok("upgrade", "-y", ...acceptedLosses(method));
   } catch (error) {
     await story.close();
     throw error;
@@ -51,7 +51,7 @@ describe("upgrading a cluster with an operator", () => {
     "from %s by %s: our operator runs it, says so, and nothing is lost",
     async (version, method) => {
       const story = await upgradeScenario(version, method, { seed: { userEdits: true } });
-      await told(story);
+      await told(story, method);
       try {
         expect(await informationOf(story)).toMatchObject({ vendorVersion: "v3.31.3" });
         const installation = await get(story, storedKind("installation"), "default");
@@ -84,7 +84,7 @@ describe("upgrading a cluster with plain manifests", () => {
     "from %s by %s: pods are 2/2, edits are kept, nothing is lost",
     async (version, method) => {
       const story = await upgradeScenario(version, method, { seed: { userEdits: true } });
-      await told(story);
+      await told(story, method);
       try {
         expect(await informationOf(story)).toMatchObject({ vendorVersion: "v3.31.3" });
         expect(await agents(story, method)).toContain('"DATAPLANE_LOGSEVERITYSCREEN"');
@@ -101,7 +101,7 @@ describe("upgrading a cluster with plain manifests", () => {
     "from %s by %s: pods are 1/2, and etcd is found where it was",
     async (version, method) => {
       const story = await upgradeScenario(version, method, { seed: { userEdits: true } });
-      await told(story);
+      await told(story, method);
       try {
         expect(await agents(story, method)).toContain("registry.vendor.io/vendor/vendor:v3.31.3");
         expect(await settings(story)).toMatchObject({
@@ -122,7 +122,7 @@ describe("going back after an upgrade", () => {
     const story = await upgradeScenario("v3.27", method, { seed: { userEdits: true, cameFromBeforeV314: true } });
     try {
       const initial = await settledState(story.cluster.client);
-      await story.ok("upgrade", "-y");
+      await story.ok("upgrade", "-y", ...acceptedLosses(method));
       await story.ok("rollback", "-y");
       expect(await untilState(story.cluster.client, initial)).toEqual([]);
     } finally {

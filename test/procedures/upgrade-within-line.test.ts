@@ -1,12 +1,36 @@
 import { describe, expect } from "vitest";
 import type { KubeObject } from "../../src/api/object.ts";
-import { DAEMON_SETS, DEPLOYMENTS } from "../../src/cluster/kinds.ts";
+import { DAEMON_SETS, DEPLOYMENTS, PODS } from "../../src/cluster/kinds.ts";
+import type { LocalCluster } from "../../src/local/cluster.ts";
+import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { writeReleaseBefore } from "../../src/local/installed/release-before.ts";
 import { describeKind } from "../support/kind-scenario.ts";
 
 describe("an upgrade to the next release of the same line", () => {
-  const story = describeKind({ kind: "generic", nodes: 2 });
+  /** The versions of the agents that run, by how many, when a wave is done. */
+  const waves: string[] = [];
+  const story = describeKind({ kind: "generic", nodes: 3 }, (line, cluster) =>
+    /^ok +\d+\/\d+ +Upgrade the agents of/.test(line)
+      ? versions(cluster).then((seen) => void waves.push(seen))
+      : undefined,
+  );
   const { step, ok, plan } = story;
+
+  async function versions({ client }: LocalCluster): Promise<string> {
+    const { items } = await client.list<Pod>(PODS, {
+      namespace: "vendor-system",
+      labelSelector: "k8s-app=vendor-node",
+    });
+    const count = (version: string) => items.filter(({ spec }) => spec.containers[0]?.image?.endsWith(version)).length;
+    return `${count("v3.31.2")} old, ${count("v3.31.3")} new`;
+  }
+  const strategy = async () => {
+    const { spec } = await story.cluster.client.get<KubeObject>(DAEMON_SETS, {
+      namespace: "vendor-system",
+      name: "vendor-node",
+    });
+    return (spec as { updateStrategy: { type: string } }).updateStrategy.type;
+  };
 
   const images = async () => {
     const { client } = story.cluster;
@@ -33,15 +57,24 @@ describe("an upgrade to the next release of the same line", () => {
     expect(made.title).toContain("from v3.31.2 to v3.31.3");
     expect(made.notes.join("\n")).not.toContain("carried over");
     expect(made.steps.find(({ id }) => id === "verify-version")?.title).toContain("v3.31.3");
-    expect(steps.slice(-3)).toEqual(["operator-updated", "verify-version", "complete"]);
+    expect(steps.slice(-7)).toEqual([
+      ...["agents-rendered", "update-canary", "update-wave-1", "update-wave-2"],
+      ...["release-agents", "verify-version", "complete"],
+    ]);
     await ok("upgrade", "-y");
     expect(await images()).toEqual(["v3.31.3", "v3.31.3"]);
-    expect(await story.looks()).toBe("eBPF on 2 nodes; service proxy parked");
+    expect(await story.looks()).toBe("eBPF on 3 nodes; service proxy parked");
+  });
+
+  step("agents are replaced in waves, the canary node first, and roll out by themselves again afterwards", async () => {
+    expect(waves).toEqual(["2 old, 1 new", "1 old, 2 new", "0 old, 3 new"]);
+    expect(await strategy()).toBe("RollingUpdate");
   });
 
   step("taken back, the release before is there again", async () => {
     await ok("rollback", "-y");
     expect(await images()).toEqual(["v3.31.2", "v3.31.2"]);
-    expect(await story.looks()).toBe("eBPF on 2 nodes; service proxy parked");
+    expect([await versions(story.cluster), await strategy()]).toEqual(["3 old, 0 new", "RollingUpdate"]);
+    expect(await story.looks()).toBe("eBPF on 3 nodes; service proxy parked");
   });
 });

@@ -35,7 +35,7 @@ export async function errorReference(): Promise<string> {
     "# Error reference\n",
     "Every error has a stable code. The tool prints it in brackets, the operator at the end of a status message. " +
       "`vendorctl explain CODE` prints the same text, without a cluster. Codes of `vendorctl check` are in the [check reference](checks.md).\n",
-    "Words in angle brackets stand for the value of the case. Where no exit status is given, the code is reported and does not end a command.\n",
+    "The values in an example, and in the fix after it, are of one case. Where no exit status is given, the code is reported and does not end a command.\n",
     ...[...byArea.keys()].map((area) => `- [${area}](#${anchor(area)})`),
     "",
     ...sections,
@@ -89,10 +89,11 @@ async function explained(one: string): Promise<Explanation> {
 }
 
 /** One code; its heading is the anchor others link to. */
-function errorSection({ code: name, title, why, fix, rule, exitCode }: Explanation): string {
+function errorSection({ code: name, title, why, example, fix, rule, exitCode }: Explanation): string {
   return [
     `### ${name}\n`,
     `${sentence(plain(title))}${why ? ` ${sentence(plain(why))}` : ""}\n`,
+    ...(example ? [`- Example: ${code(example)}`] : []),
     ...(fix ? [`- Fix: ${sentence(plain(fix))}`] : []),
     ...(rule ? [`- Rule: ${sentence(plain(rule))}`] : []),
     ...(exitCode === undefined ? [] : [`- Exit status: ${code(String(exitCode))} (${meaningOf(name, exitCode)})`]),

@@ -1,10 +1,8 @@
-import { PROXY_HEALTH_PORT } from "../../agent/kube-proxy-health.ts";
-import { type Noun, vendorNames } from "../../api/names.ts";
+import type { Noun } from "../../api/names.ts";
+import { DATAPLANE_SETTINGS, type Setting } from "../../api/resources/dataplane-settings.ts";
 import { setDefaults } from "../../api/resources/v3-defaults.ts";
 import { EFFECTIVE_DEFAULTS } from "../../api/tables/defaults.ts";
-import { settingsOf } from "../../calc/settings.ts";
 import { effectiveSettings } from "../../controllers/settings/effective-settings.ts";
-import { platformOf } from "../../operator/render/platform.ts";
 
 /** The default of a field, by its path such as `spec.ipPools[].cidr`; each is taken from the code that applies it. */
 export function fieldDefaults(noun: Noun): ReadonlyMap<string, string> {
@@ -35,30 +33,19 @@ function policyDefaults(noun: Noun): Defaults {
 }
 
 function dataplaneConfiguration(): Defaults {
-  const settings = settingsOf(undefined, undefined, []);
-  const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
-  const ports = (list: readonly { protocol: number; port: number }[]) =>
-    list.map(({ protocol, port }) => `${protocol === 17 ? "UDP" : "TCP"} ${port}`).join(", ");
-  const [generic, openshift, mke] = [platformOf("generic"), platformOf("openshift"), platformOf("mke")];
-  return {
-    "spec.bpfEnabled": `${settings.configuration.bpfEnabled ?? false}`,
-    "spec.bpfServiceProxyIptablesCleanupEnabled": "true; false where kube-proxy stays (aks, mke)",
-    "spec.bpfServiceProxyHealthzPort": String(PROXY_HEALTH_PORT),
-    "spec.bpfExternalServiceMode": "Tunnel",
-    "spec.bpfDSROptoutCIDRs": "none",
-    "spec.cgroupV2Path": vendorNames.paths.cgroupV2,
-    "spec.ipv6Support": String(settings.ipv6),
-    "spec.vxlanVNI": `${settings.vxlan.vni}; ${mke.vxlan.vni} on mke`,
-    "spec.vxlanPort": `${settings.vxlan.port}; ${mke.vxlan.port} on mke`,
-    "spec.vxlanMTU": String(settings.vxlan.mtuV4),
-    "spec.vxlanMTUV6": String(settings.vxlan.mtuV6),
-    "spec.healthPort": `${generic.healthPort}; ${openshift.healthPort} on openshift`,
-    "spec.defaultEndpointToHostAction": capital(settings.endpointToHost),
-    "spec.failsafeInboundHostPorts": ports(settings.failsafe.inbound),
-    "spec.failsafeOutboundHostPorts": ports(settings.failsafe.outbound),
-    "spec.natOutgoingAddress": "the node's address",
-    "spec.workloadConntrackPercent": String(settings.workloadConntrackPercent),
-  };
+  const rows: Readonly<Record<string, Setting>> = DATAPLANE_SETTINGS;
+  return Object.fromEntries(
+    Object.entries(rows).flatMap(([field, row]) => {
+      const text = row.defaultIs ?? inWords(row.default);
+      return text === undefined ? [] : [[`spec.${field}`, text]];
+    }),
+  );
+}
+
+function inWords(value: unknown): string | undefined {
+  if (!Array.isArray(value)) return value === undefined ? undefined : String(value);
+  if (value.length === 0) return "none";
+  return value.map(({ protocol, port }: { protocol: string; port: number }) => `${protocol} ${port}`).join(", ");
 }
 
 /** What the v3 API fills in where a field is left out. */

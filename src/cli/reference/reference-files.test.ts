@@ -44,8 +44,8 @@ describe("the printed reference", () => {
     expect(known.filter((code) => !headings.has(code))).toEqual([]);
   });
 
-  it("shows what varies in an error by its name, and never as a tag that GitHub would drop", () => {
-    expect(page("errors.md")).toContain('\\<flag> cannot be "\\<value>".');
+  it("shows an error as an example of it, and nothing as a tag that GitHub would drop", () => {
+    expect(page("errors.md")).toContain('- Example: `error: --timeout cannot be "soon" [BAD_VALUE]`');
     expect(page("errors.md")).not.toMatch(/[^\\`]<[a-z ]+>/);
   });
 
@@ -57,11 +57,12 @@ describe("the printed reference", () => {
     expect(page("resources/networkpolicy.md")).toContain("list of [rules](rule.md)");
   });
 
-  it("lists a setting that nothing acts on apart from those that have an effect", () => {
-    const [effective = "", idle = ""] = page("resources/dataplaneconfiguration.md").split("## Fields without effect");
-    expect(effective).toContain("spec.vxlanPort");
-    expect(idle).toContain("spec.bpfConntrackTimeouts.tcpEstablished");
-    expect(idle).toContain("spec.bpfEnforceRPF");
+  it("lists fields that are refused apart from those there are, with what to do instead", () => {
+    const [fields = "", refused = ""] = page("resources/dataplaneconfiguration.md").split("## Refused fields");
+    expect(fields).toContain("spec.vxlanPort");
+    expect(fields).toMatch(/spec\.floatingIPs.*only `Disabled` is possible/);
+    expect(refused).toContain("spec.bpfPSNATPorts");
+    expect(refused).toMatch(/spec\.wireguardEnabled.*Encrypt in the fabric/);
   });
 
   it("has every command with its flags and defaults, and no hidden one", () => {

@@ -3,6 +3,7 @@ import { commandReference } from "./command-reference.ts";
 import { errorReference } from "./error-reference.ts";
 import { metricReference } from "./metric-reference.ts";
 import { resourceReference } from "./resource-reference.ts";
+import { variableReference } from "./variable-reference.ts";
 
 const FOLDER = "docs/reference";
 
@@ -13,6 +14,7 @@ export async function renderGeneratedFiles(): Promise<Record<string, string>> {
     [`${FOLDER}/checks.md`]: checkReference(),
     [`${FOLDER}/errors.md`]: await errorReference(),
     [`${FOLDER}/metrics.md`]: metricReference(),
+    [`${FOLDER}/variables.md`]: variableReference(),
     ...resourceReference(`${FOLDER}/resources`),
   };
 }

@@ -1,9 +1,10 @@
-import { vendorNames } from "../../api/names.ts";
+import { type Noun, vendorNames } from "../../api/names.ts";
 import { RESOURCES } from "../../api/resources/all.ts";
+import { DATAPLANE_SETTINGS, type Setting } from "../../api/resources/dataplane-settings.ts";
 import { policyRule } from "../../api/resources/policy-rule.ts";
 import { placesOf, type Resource } from "../../api/resources/resource.ts";
 import type { Schema } from "../../api/schema/schema.ts";
-import { EFFECTIVE } from "../../calc/settings.ts";
+import { REFUSED_FIELDS } from "../../api/tables/refused-fields.ts";
 import { fieldDefaults } from "./field-defaults.ts";
 import { anchor, code, GENERATED, plain, sentence, table } from "./markdown.ts";
 
@@ -58,22 +59,36 @@ function specSection(resource: Resource): string[] {
   const fields = fieldsOf("spec", resource.spec);
   if (fields.length === 0) return ["## Spec\n", "The spec has no fields.\n"];
   const settings = resource.noun === "dataplaneConfiguration";
-  const top = (path: string) => path.split(".")[1] as string;
-  const acts = ({ path }: Field) => !settings || EFFECTIVE.has(top(path));
-  const defaults = fieldDefaults(resource.noun);
-  const idle = fields.filter((field) => !acts(field));
   return [
     "## Spec\n",
-    fieldTable(fields.filter(acts), defaults),
-    ...(idle.length === 0
-      ? []
-      : [
-          "## Fields without effect in this release\n",
-          "They are accepted, so that existing configurations can be applied, and nothing acts on them. " +
-            "`vendor node show problems` names those that are set (`SETTINGS_WITHOUT_EFFECT`), " +
-            "unless to a value that asks for what happens anyway.\n",
-          fieldTable(idle, new Map()),
-        ]),
+    ...(settings
+      ? [
+          "Each field has an effect; the description says which. A change takes effect at once, unless the table says that the agent must restart, " +
+            "or that the operator rolls it out. `vendor node show settings` prints what is in force on a node, and where it is set.\n",
+        ]
+      : []),
+    fieldTable(fields, fieldDefaults(resource.noun), settings ? DATAPLANE_SETTINGS : undefined),
+    ...refusedSection(resource.noun),
+  ];
+}
+
+/** Fields that a user of the public system or of an older release may look for. */
+function refusedSection(noun: Noun): string[] {
+  const rows = Object.entries(REFUSED_FIELDS[noun] ?? {});
+  if (rows.length === 0) return [];
+  const sorted = rows.sort(([a], [b]) => (a < b ? -1 : 1));
+  return [
+    "## Refused fields\n",
+    "Older releases, or the public system, have these. They are no fields here: `vendorctl` and the v3 API refuse them with this sentence, the API server by its " +
+      "schema (`unknown field`), and `vendorctl diff upgrade` lists those that are stored.\n",
+    table(
+      ["Field", "Why", "Instead"],
+      sorted.map(([path, { why, todo }]) => [
+        code(path),
+        plain(why),
+        plain(todo === "Nothing." ? "Remove the field." : todo),
+      ]),
+    ),
   ];
 }
 
@@ -107,16 +122,28 @@ function fieldsOf(path: string, schema: Schema, required = false): Field[] {
   return [...itself, ...below];
 }
 
-function fieldTable(fields: readonly Field[], defaults: ReadonlyMap<string, string>): string {
+function fieldTable(
+  fields: readonly Field[],
+  defaults: ReadonlyMap<string, string>,
+  settings?: Readonly<Record<string, Setting>>,
+): string {
   return table(
-    ["Field", "Type", "Default", "Description"],
+    ["Field", "Type", "Default", ...(settings ? ["Since", "Data plane", "Takes effect"] : []), "Description"],
     fields.map(({ path, schema, required }) => [
       `${code(path)}${required ? " *required*" : ""}`,
       typeOf(schema),
       defaults.get(path) === undefined ? "" : plain(defaults.get(path) as string),
+      ...(settings ? settingCells(path, settings) : []),
       descriptionOf(schema),
     ]),
   );
+}
+
+function settingCells(path: string, settings: Readonly<Record<string, Setting>>): string[] {
+  const row = settings[path.replace("spec.", "")];
+  if (!row) return ["", "", ""];
+  const possible = row.fixed ? `only ${code(String(row.fixed.value))} is possible` : (row.takesEffect ?? "at once");
+  return [row.since ?? "", row.only ?? "both", possible];
 }
 
 function typeOf(schema: Schema): string {

@@ -1,6 +1,11 @@
 import type { Action } from "../action.ts";
 import { startCanary } from "./canary/start-canary.ts";
 import { stopCanary } from "./canary/stop-canary.ts";
+import { dropOldData } from "./datastore/drop-old-data.ts";
+import { importDatastore } from "./datastore/import-datastore.ts";
+import { keepOldData } from "./datastore/keep-old-data.ts";
+import { lockDatastore } from "./datastore/lock-datastore.ts";
+import { openDatastore } from "./datastore/open-datastore.ts";
 import { deleteHostEndpoints } from "./migrations/delete-host-endpoints.ts";
 import { enableAutoHostEndpoints } from "./migrations/enable-auto-host-endpoints.ts";
 import { forgetOwnerReferences } from "./migrations/forget-owner-references.ts";
@@ -10,18 +15,22 @@ import { saveOwnerReferences } from "./migrations/save-owner-references.ts";
 import { stripOwnerReferences } from "./migrations/strip-owner-references.ts";
 import { cleanNodes } from "./nodes/clean-nodes.ts";
 import { forgetLostPods } from "./nodes/forget-lost-pods.ts";
+import { holdAgents } from "./nodes/hold-agents.ts";
 import { holdNodes } from "./nodes/hold-nodes.ts";
 import { labelNodes } from "./nodes/label-nodes.ts";
+import { moveAgents } from "./nodes/move-agents.ts";
 import { proveDataplane } from "./nodes/prove-dataplane.ts";
 import { releaseNodes } from "./nodes/release-nodes.ts";
 import { selectDataplane } from "./nodes/select-dataplane.ts";
 import { setProxyMode } from "./nodes/set-proxy-mode.ts";
+import { updateAgents } from "./nodes/update-agents.ts";
 import { waitForRollout } from "./nodes/wait-for-rollout.ts";
 import { waitForStatus } from "./nodes/wait-for-status.ts";
 import { waitOutside } from "./nodes/wait-outside.ts";
 import { adoptFields } from "./objects/adopt-fields.ts";
 import { applyManifest } from "./objects/apply-manifest.ts";
 import { applyObjects } from "./objects/apply-objects.ts";
+import { copySecrets } from "./objects/copy-secrets.ts";
 import { deleteObject } from "./objects/delete-object.ts";
 import { deleteObjects } from "./objects/delete-objects.ts";
 import { mergePatch } from "./objects/merge-patch.ts";
@@ -66,6 +75,15 @@ const all = {
   "label-nodes": labelNodes,
   "hold-nodes": holdNodes,
   "release-nodes": releaseNodes,
+  "update-agents": updateAgents,
+  "move-agents": moveAgents,
+  "copy-secrets": copySecrets,
+  "hold-agents": holdAgents,
+  "lock-datastore": lockDatastore,
+  "import-datastore": importDatastore,
+  "open-datastore": openDatastore,
+  "keep-old-data": keepOldData,
+  "drop-old-data": dropOldData,
   "start-canary": startCanary,
   "stop-canary": stopCanary,
 } satisfies Readonly<Record<string, Action>>;

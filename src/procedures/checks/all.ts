@@ -6,6 +6,7 @@ import { INSTALLATION_CHECKS } from "./installation.ts";
 import { LEFTOVER_CHECKS } from "./leftovers.ts";
 import { MIGRATION_CHECKS } from "./migrations.ts";
 import { NETWORK_CHECKS } from "./network.ts";
+import { NOT_CARRIED_CHECKS } from "./not-carried.ts";
 import { PLATFORM_CHECKS } from "./platform.ts";
 import { ROLLOUT_CHECKS } from "./rollout.ts";
 import { SERVICE_PROXY_CHECKS } from "./service-proxy.ts";
@@ -19,6 +20,7 @@ export const CHECKS: readonly Check[] = [
   ...SERVICE_PROXY_CHECKS,
   ...INSTALLATION_CHECKS,
   ...VERSION_CHECKS,
+  ...NOT_CARRIED_CHECKS,
   ...MIGRATION_CHECKS,
   ...ROLLOUT_CHECKS,
   ...HEALTH_CHECKS,

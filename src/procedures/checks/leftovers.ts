@@ -50,8 +50,8 @@ export const LEFTOVER_CHECKS: readonly Check[] = [
     code: "HALF_MIGRATION",
     title: "Migration to the operator is not finished",
     why: "Old and new node agents run side by side; neither is rolled out to all nodes.",
-    fix: "Wait for the operator, or remove the label once the old agents are gone: kubectl label nodes --all LABEL-",
-    rule: "Nodes are labelled while agents of manifests are replaced by those of the operator. See docs/guide/upgrade.md.",
+    fix: "vendorctl resume, or vendorctl rollback. Without a run: remove the label once the old agents are gone: kubectl label nodes --all LABEL-",
+    rule: "Nodes are labelled while agents of manifests are replaced by those of the operator. See docs/guide/migrate-operator.md.",
     ...leftovers,
     run: (seen) => {
       const label = seen.names.labels.nodeMigration;

@@ -25,11 +25,13 @@ export const NETWORK_CHECKS: readonly Check[] = [
         ...stored.map(({ object, evidence: why }) => `${object}: ${why}`),
         ...asked.map(({ cidr, encapsulation }) => `pool ${cidr} of the Installation uses ${encapsulation}`),
       ];
-      const { names } = seen;
-      const name = stored[0]?.object.split(" ")[1];
-      const pools = `${names.kinds.ipPool.plural}.${names.groups.stored.group}`;
-      const patch = JSON.stringify({ spec: { ipipMode: "Never", vxlanMode: "CrossSubnet" } });
-      return fail(some(evidence), name ? `kubectl patch ${pools} ${name} --type merge -p '${patch}'` : undefined);
+      const isInstalled = seen.service.method !== "none";
+      return fail(
+        some(evidence),
+        isInstalled
+          ? `${seen.names.dialect === "calico" ? "vendorctl --names calico" : "vendorctl"} migrate encapsulation --to vxlan-cross-subnet`
+          : undefined,
+      );
     },
   },
   {

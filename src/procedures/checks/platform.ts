@@ -96,7 +96,7 @@ export const PLATFORM_CHECKS: readonly Check[] = [
     code: "FOREIGN_NETWORK_PLUGIN",
     title: "Another CNI plugin is installed",
     why: "Two CNI plugins that set up pod interfaces and routes conflict.",
-    fix: "Remove the other plugin, or install the policy-only manifest.",
+    fix: "Remove the other plugin, or, if it is one that spec.cni.type of the Installation knows, name it there.",
     rule: PLATFORM_LIMITS.clusterKind.because,
     group: "platform",
     for: ["running", "install", "switch"],

@@ -1,7 +1,8 @@
-import type { KubeObject } from "../../api/object.ts";
 import { fieldAt } from "../field-at.ts";
 import type { SeenNode, SeenService } from "../observation.ts";
+import { unavailableAllowed } from "../plans/cluster-view.ts";
 import { type Check, fail, OK, ok, skip, some, warn } from "./check.ts";
+import { patchCommand } from "./commands.ts";
 
 const ROLLING = "Node agents are replaced by a rolling update, one node after another. See docs/guide/upgrade.md.";
 const capacity = { group: "rollout", for: ["install", "switch", "upgrade"] } as const;
@@ -53,22 +54,19 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
   {
     code: "ROLLOUT_STANDS_STILL",
     title: "DaemonSet of node agents is OnDelete",
-    why: "With the update strategy OnDelete a new version reaches a node only when its pod is deleted.",
-    fix: "Set updateStrategy.type of the DaemonSet to RollingUpdate.",
+    why: "With the update strategy OnDelete a change reaches a node only when its pod is deleted. An upgrade in waves deletes them itself; a switch does not.",
+    fix: "Set the update strategy to RollingUpdate: nodeUpdateStrategy of the Installation, or updateStrategy of the DaemonSet in a plain manifest.",
     rule: ROLLING,
     ...capacity,
-    for: ["switch", "upgrade"],
-    run: ({ service }) => {
+    for: ["switch"],
+    run: ({ service, names }) => {
       const { nodeAgents } = service;
       if (!nodeAgents) return skip("no node agents run yet");
       const strategy = fieldAt(nodeAgents, "spec.updateStrategy.type") ?? "RollingUpdate";
       if (strategy === "RollingUpdate") return OK;
       const { name, namespace } = nodeAgents.metadata;
-      const patch = JSON.stringify({ spec: { updateStrategy: { type: "RollingUpdate" } } });
-      return fail(
-        [`DaemonSet ${namespace}/${name} has ${strategy}`],
-        `kubectl -n ${namespace} patch daemonset ${name} -p '${patch}'`,
-      );
+      const fix = service.installation && patchCommand(names, "installation", names.fields.nodeUpdateStrategy, null);
+      return fail([`DaemonSet ${namespace}/${name} has ${strategy}`], fix);
     },
   },
   {
@@ -97,12 +95,4 @@ export const ROLLOUT_CHECKS: readonly Check[] = [
 /** Nodes become ready through the CNI that is about to be installed; the operator and the agents tolerate that they are not. */
 function isBeforeCni({ waitsForCni }: SeenNode, { nodeAgents }: SeenService): boolean {
   return waitsForCni && nodeAgents === undefined;
-}
-
-/** How many nodes may be without an agent during a rolling update, as the daemon set says it. */
-function unavailableAllowed(agents: KubeObject | undefined, nodes: number): number {
-  const set = fieldAt(agents, "spec.updateStrategy.rollingUpdate.maxUnavailable") ?? 1;
-  if (typeof set === "number") return set;
-  const percent = /^(\d+)%$/.exec(String(set))?.[1];
-  return percent ? Math.max(1, Math.ceil((Number(percent) / 100) * nodes)) : 1;
 }

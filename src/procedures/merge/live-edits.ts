@@ -17,9 +17,10 @@ type Fields = Record<string, unknown>;
 
 /**
  * The manifest of an object as its people would have it now: what they last applied, with what they changed since. What the server
- * filled in and what controllers wrote is left out, as far as managedFields show it.
+ * filled in and what controllers wrote is left out, as far as managedFields show it. `newer` is the object of the new version, which may be
+ * there in part: an apply that ended half way.
  */
-export function appliedObject(live: KubeObject, base: KubeObject): KubeObject {
+export function appliedObject(live: KubeObject, base: KubeObject, newer?: KubeObject): KubeObject {
   const written = writtenPart(live);
   const applied = lastApplied(live);
   const entries = (live.metadata.managedFields ?? []).filter(isOfPeople);
@@ -30,7 +31,7 @@ export function appliedObject(live: KubeObject, base: KubeObject): KubeObject {
   ];
   const all = parts.length > 0 ? parts.reduce((sum, part) => overlaid(sum, part, "")) : written;
   const { name, namespace } = live.metadata;
-  const kept = withoutDefaults(all, base, "") as Fields;
+  const kept = withoutDefaults(all, { base, newer }, "") as Fields;
   const metadata = {
     name,
     ...(namespace === undefined ? {} : { namespace }),
@@ -145,24 +146,37 @@ function overlaid(under: unknown, over: unknown, name: string): unknown {
   return over;
 }
 
-/** Fields the published manifest does not have, with the server's default value, are no edits. */
-function withoutDefaults(value: unknown, base: unknown, name: string): unknown {
+interface Published {
+  base: unknown;
+  newer: unknown;
+}
+
+/**
+ * Fields with the server's default value are no edits, unless a published manifest has them: the one that was applied with any value, the new
+ * one with this value.
+ */
+function withoutDefaults(value: unknown, { base, newer }: Published, name: string): unknown {
   if (Array.isArray(value)) {
-    const published = Array.isArray(base) ? base : [];
-    const rule = listRule(name, [value, published]);
+    const [was, next] = [listOf(base), listOf(newer)];
+    const rule = listRule(name, [value, was, next]);
     return value.map((item) => {
-      const other =
-        rule.as === "map" ? published.find((one) => itemKey(one, rule.by) === itemKey(item, rule.by)) : item;
-      return withoutDefaults(item, other, name);
+      const itemOf = (list: unknown[]) =>
+        rule.as === "map" ? list.find((one) => itemKey(one, rule.by) === itemKey(item, rule.by)) : item;
+      return withoutDefaults(item, { base: itemOf(was), newer: itemOf(next) }, name);
     });
   }
   if (!isFields(value)) return value;
-  const published = isFields(base) ? base : {};
+  const [was, next] = [fieldsOf(base), fieldsOf(newer)];
   const kept = Object.entries(value).filter(
-    ([key, one]) => published[key] !== undefined || !isDefault(key, one, value),
+    ([key, one]) => was[key] !== undefined || same(next[key], one) || !isDefault(key, one, value),
   );
-  return Object.fromEntries(kept.map(([key, one]) => [key, withoutDefaults(one, published[key], key)]));
+  return Object.fromEntries(
+    kept.map(([key, one]) => [key, withoutDefaults(one, { base: was[key], newer: next[key] }, key)]),
+  );
 }
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {});
 
 function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);

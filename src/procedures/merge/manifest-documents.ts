@@ -1,6 +1,7 @@
 import { Document, parseAllDocuments } from "yaml";
 import { type KubeObject, parseGroupVersion } from "../../api/object.ts";
 import { errors } from "./errors.ts";
+import { KUBECTL_YAML } from "./kubectl-yaml.ts";
 
 /** One object of a manifest: as text, as nodes, and as a value. It is parsed only on demand. */
 export interface ManifestDocument {
@@ -46,12 +47,12 @@ function lazily(name: string, text: string, read: () => Document): ManifestDocum
 
 /** One from a value, which was never written down. */
 export function documentOf(object: KubeObject): ManifestDocument {
-  const make = () => new Document(object, { aliasDuplicateObjects: false });
+  const make = () => new Document(object, { ...KUBECTL_YAML, aliasDuplicateObjects: false });
   return lazily(objectLabel(object), "", make);
 }
 
 function parsed(file: string, chunk: string, index: number): Document {
-  const documents = parseAllDocuments(chunk);
+  const documents = parseAllDocuments(chunk, KUBECTL_YAML);
   const document = Array.isArray(documents) ? documents.at(-1) : undefined;
   if (document === undefined) return new Document(null);
   const [problem] = document.errors;

@@ -131,7 +131,18 @@ const SURVIVES: readonly (readonly [
   ],
   ["the MTU", [['veth_mtu: "0"', 'veth_mtu: "1440"']], (m) => data(m)["veth_mtu"], "1440"],
   ["the pool's addresses", [["192.168.0.0/16", "10.48.0.0/16"]], (m) => data(m)["ipv4_pool_cidr"], "10.48.0.0/16"],
-  ["the backend", [["vendor_backend: vxlan", "vendor_backend: none"]], (m) => data(m)["vendor_backend"], "none"],
+  [
+    "the backend",
+    [["NETWORKING_BACKEND\n              value: vxlan", "NETWORKING_BACKEND\n              value: none"]],
+    (m) => JSON.stringify(pod(m)["containers"]),
+    expect.stringContaining('{"name":"NETWORKING_BACKEND","value":"none"}'),
+  ],
+  [
+    "how often readiness is asked",
+    [["periodSeconds: 10", "periodSeconds: 60"]],
+    (m) => JSON.stringify(pod(m)["containers"]),
+    expect.stringContaining('"periodSeconds":60'),
+  ],
   [
     "the MTU inside the CNI configuration",
     [['"mtu": 0', '"mtu": 8951']],
@@ -347,21 +358,15 @@ const CLASHES: readonly (readonly [what: string, edits: TextEdit[], path: string
     "gone",
   ],
   [
-    "a variable that now comes from the settings",
-    [["NETWORKING_BACKEND\n              value: vxlan", "NETWORKING_BACKEND\n              value: bird"]],
-    `${NODE}:spec.template.spec.containers[vendor-node].env[NETWORKING_BACKEND]`,
-    "both changed",
+    "a setting the new version does not have",
+    [["vendor_backend: vxlan", "vendor_backend: none"]],
+    `${SETTINGS}:data.vendor_backend`,
+    "gone",
   ],
   [
     "how readiness is asked",
     [["- -ready", "- -ready-fast"]],
     `${NODE}:spec.template.spec.containers[vendor-node].readinessProbe`,
-    "both changed",
-  ],
-  [
-    "how often readiness is asked",
-    [["periodSeconds: 10", "periodSeconds: 60"]],
-    `${NODE}:spec.template.spec.containers[vendor-node].readinessProbe.periodSeconds`,
     "both changed",
   ],
   [
@@ -443,8 +448,10 @@ describe("an unedited manifest", () => {
     ),
   )("of %s becomes the new one as it was published: %s", (version, file) => {
     const merged = upgraded(file, [], {}, version);
-    expect(merged).toMatchObject({ edits: [], conflicts: [], comments: 0, dropped: [] });
+    expect(merged).toMatchObject({ edits: [], conflicts: [], comments: 0 });
     expect(merged.text).toBe(newText(file));
+    // Kinds of the old release alone stay with their objects: only what defines them is named.
+    expect(merged.dropped.filter((name) => !name.startsWith("CustomResourceDefinition/"))).toEqual([]);
   });
 });
 
@@ -608,5 +615,56 @@ describe("edits found in the cluster", () => {
     const applied = appliedObject(edited, published);
     expect(podOf(applied).containers[0]!.env).toContainEqual({ name: "MTU", value: "1440" });
     expect(applied.metadata.labels).not.toHaveProperty("touched");
+  });
+});
+
+describe("a manifest is read as kubectl reads it", () => {
+  const secretVolume = (mode: string, more = "") =>
+    `apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: node\nspec:\n  defaultMode: ${mode}\n  at: 10:20\n  on: 2020-01-01\n${more}`;
+
+  it("octal modes are octal, yes is true, and times are texts", () => {
+    const text = secretVolume("0400", "  hostNetwork: yes\n");
+    const { objects } = mergeManifest({ base: text, theirs: { file: "mine.yaml", text }, ours: text, take: {} });
+    expect(objects({})[0]?.["spec"]).toEqual({ defaultMode: 256, at: "10:20", true: "2020-01-01", hostNetwork: true });
+  });
+
+  it("and so is what a person had in the cluster, where the server has a number", () => {
+    const live = {
+      apiVersion: "apps/v1",
+      kind: "DaemonSet",
+      metadata: { name: "node" },
+      spec: { defaultMode: 256, at: "10:20", true: "2020-01-01" },
+    };
+    const { edits, conflicts } = mergeManifest({
+      base: secretVolume("0400"),
+      theirs: { objects: [live] },
+      ours: secretVolume("0440"),
+      take: {},
+    });
+    expect({ edits, conflicts }).toEqual({ edits: [], conflicts: [] });
+  });
+});
+
+describe("a private registry", () => {
+  const pods = (containers: [name: string, image: string][]) =>
+    `apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: node\nspec:\n  template:\n    spec:\n      containers:\n${containers
+      .map(([name, image]) => `        - name: ${name}\n          image: ${image}\n`)
+      .join("")}`;
+
+  it("is kept where the release moved, for containers that are new, and asks nothing of one that is gone", () => {
+    const base = pods([
+      ["node", "docker.io/x/node:v1"],
+      ["mount", "docker.io/x/node:v1"],
+    ]);
+    const text = base.replaceAll("docker.io/x/", "corp.example/mirror/x/");
+    const ours = pods([
+      ["node", "quay.io/x/node:v2"],
+      ["bootstrap", "quay.io/x/boot:v2"],
+      ["other", "ghcr.io/y/z:v1"],
+    ]);
+    const merged = mergeManifest({ base, theirs: { file: "mine.yaml", text }, ours, take: {} });
+    expect(merged.conflicts).toEqual([]);
+    const images = [...merged.text.matchAll(/image: (\S+)/g)].map(([, image]) => image);
+    expect(images).toEqual(["corp.example/mirror/x/node:v2", "corp.example/mirror/x/boot:v2", "ghcr.io/y/z:v1"]);
   });
 });

@@ -1,9 +1,10 @@
-import type { Document } from "yaml";
+import { type Document, isScalar, visit } from "yaml";
 import type { KubeObject } from "../../api/object.ts";
 import { carryComments } from "./carry-comments.ts";
-import { formatPath } from "./field-path.ts";
+import { fieldName, formatPath } from "./field-path.ts";
+import { MovedPlaces } from "./image-parts.ts";
 import { documentOf, type ManifestDocument, manifestDocuments, objectKey } from "./manifest-documents.ts";
-import { type Clash, type Edit, mergeValues } from "./merge-values.ts";
+import { type Clash, type Edit, mergeValues, sameButPlaces } from "./merge-values.ts";
 import { makeEdit, nodeAt } from "./yaml-nodes.ts";
 
 export interface MergeInputs {
@@ -63,6 +64,8 @@ interface Merging {
   comments: number;
   /** Documents of the result that are no longer as they were published. */
   edited: Set<ManifestDocument>;
+  /** Where the person has images of the release from. */
+  places: MovedPlaces;
 }
 
 /**
@@ -72,7 +75,7 @@ interface Merging {
 export function mergeManifest({ base, baseGuessed, theirs, ours, take, leave }: MergeInputs): MergedManifest {
   const merging: Merging = {
     ...{ take, baseGuessed: baseGuessed ?? false, taken: new Set() },
-    ...{ edits: [], conflicts: [], comments: 0, edited: new Set() },
+    ...{ edits: [], conflicts: [], comments: 0, edited: new Set(), places: new MovedPlaces() },
   };
   const published = manifestDocuments("the published manifest", base);
   const own = "text" in theirs ? manifestDocuments(theirs.file, theirs.text) : fromObjects(theirs.objects);
@@ -84,6 +87,7 @@ export function mergeManifest({ base, baseGuessed, theirs, ours, take, leave }: 
     mergeOne(merging, key, { base: published.get(key), theirs: own.get(key) }, result);
   }
   const documents = [...result.values()];
+  for (const one of documents) if (!left(one)) moveAddedImages(merging, one);
   const edited = merging.edited;
   const dropped = [...published].filter(([key, one]) => !result.has(key) && !left(one)).map(([, { name }]) => name);
   return {
@@ -128,6 +132,8 @@ function mergeOne(merging: Merging, key: string, { base, theirs }: Pair, result:
   const edits = found.edits.filter(({ to }) => to !== undefined || mayRemove(merging, name));
   for (const edit of edits) {
     const given = nodeAt(theirs.document, edit.path);
+    const published = nodeAt(ours.document, edit.path)?.toJS(ours.document);
+    if (typeof published === "string" && typeof edit.to === "string") merging.places.learn(published, edit.to);
     makeEdit(ours.document, edit, sameValue(given, theirs.document, edit.to) ? given : undefined);
     merging.edits.push({ path: label(edit.path), from: edit.from, to: edit.to });
   }
@@ -135,6 +141,21 @@ function mergeOne(merging: Merging, key: string, { base, theirs }: Pair, result:
   const comments = carryComments(base?.document, theirs.document, ours.document).length;
   merging.comments += comments;
   if (comments > 0 || edits.length > 0) merging.edited.add(ours);
+}
+
+/** Containers that the new release adds: their images are where the person's other images of it are. */
+function moveAddedImages(merging: Merging, one: ManifestDocument): void {
+  visit(one.document, {
+    Pair(_key, { key, value }) {
+      if (!isScalar(key) || key.value !== "image" || !isScalar(value) || typeof value.value !== "string") return;
+      const from = value.value;
+      const to = merging.places.moved(from);
+      if (to === undefined) return;
+      value.value = to;
+      merging.edits.push({ path: `${one.name}:image ${from}`, from, to });
+      merging.edited.add(one);
+    },
+  });
 }
 
 const RIGHTS = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
@@ -181,8 +202,8 @@ function goneObject(
 ): void {
   const path = theirs.name;
   if (base.text !== "" && base.text === theirs.text) return;
-  const changed = mergeValues([], [base.object, theirs.object, base.object], () => undefined).edits.length > 0;
-  if (!changed) return;
+  const { edits } = mergeValues([], [base.object, theirs.object, base.object], () => undefined);
+  if (edits.length === 0 || edits.every((edit) => sameButPlaces(edit.from, edit.to, fieldName(edit.path)))) return;
   const taken = decided(merging, path);
   if (taken === "mine") addOwn(merging, key, theirs, result);
   else if (taken === undefined) {

@@ -185,12 +185,28 @@ function withEdit(value: unknown, [segment, ...rest]: FieldPath, edit: Edit): un
 
 function mergeLeaf(path: FieldPath, [base, theirs, ours]: Three, take: Side): Merged {
   const edit = { path, from: base, to: theirs };
+  // What is gone needs no image, from whichever registry.
+  if (ours === undefined && sameButPlaces(base, theirs)) return { edits: [], clashes: [] };
   if (same(base, ours)) return { edits: [edit], clashes: [] };
   const taken = take(path);
   if (taken !== undefined) return { edits: taken === "mine" ? [edit] : [], clashes: [] };
   // Gone: the new release took away what the person changed, so there is nothing left to change.
   const why = ours === undefined ? "gone" : "both changed";
   return { edits: [], clashes: [{ path, why, base, theirs, ours }] };
+}
+
+/** Whether nothing but the registries of images was changed. */
+export function sameButPlaces(base: unknown, theirs: unknown, name = ""): boolean {
+  if (same(base, theirs)) return true;
+  if (name === "image" && typeof base === "string" && typeof theirs === "string")
+    return mergeImages(base, theirs, base) !== undefined;
+  if (Array.isArray(base) && Array.isArray(theirs))
+    return base.length === theirs.length && base.every((item, index) => sameButPlaces(item, theirs[index]));
+  if (!isFields(base) || !isFields(theirs)) return false;
+  const keys = Object.keys(base);
+  return (
+    same(keys.sort(), Object.keys(theirs).sort()) && keys.every((key) => sameButPlaces(base[key], theirs[key], key))
+  );
 }
 
 function together(all: readonly Merged[]): Merged {

@@ -2,6 +2,7 @@ import { gunzipSync } from "node:zlib";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { readAgentReport } from "../../api/protocol/agent-report.ts";
+import { compareVersions, parseVersion } from "../../api/tables/version.ts";
 import type { Pod, Workload } from "../../api/workload-objects.ts";
 import { fieldAt } from "../field-at.ts";
 import type { InstallMethod, SeenService } from "../observation.ts";
@@ -106,6 +107,9 @@ export function versionOf(
   names: Names,
 ): { version: string | undefined; versionEvidence: string } {
   const written = fieldAt(found.clusterInformation, names.fields.clusterVersion);
+  const agents = imageVersion(found.nodeAgents);
+  // Agents of an older release leave what a newer one wrote there: after an older manifest is applied their image alone is true.
+  if (agents && isText(written) && isOlder(agents.version, asVersion(written))) return agents;
   if (isText(written)) {
     return {
       version: asVersion(written),
@@ -117,14 +121,21 @@ export function versionOf(
     const versionEvidence = `${names.fields.statusVersion} of ${names.kinds.installation.kind} ${names.singleton}`;
     return { version: asVersion(reported), versionEvidence };
   }
-  for (const workload of [found.nodeAgents, found.operator]) {
-    const container = workload?.spec?.template?.spec?.containers?.[0] as { image?: string } | undefined;
-    const tag = /:(v?\d+\.\d+[^:/]*)$/.exec(container?.image ?? "")?.[1];
-    // The public operator has a version of its own, which says nothing of the service's.
-    const ofItsOwn = workload === found.operator && names.dialect === "calico";
-    if (tag && !ofItsOwn) return { version: asVersion(tag), versionEvidence: `the image ${container?.image}` };
-  }
-  return { version: undefined, versionEvidence: "no object in the cluster has a version" };
+  // The public operator has a version of its own, which says nothing of the service's.
+  const operator = names.dialect === "calico" ? undefined : imageVersion(found.operator);
+  return agents ?? operator ?? { version: undefined, versionEvidence: "no object in the cluster has a version" };
+}
+
+function imageVersion(workload: Workload | undefined): { version: string; versionEvidence: string } | undefined {
+  const container = workload?.spec?.template?.spec?.containers?.[0] as { image?: string } | undefined;
+  const tag = /:(v?\d+\.\d+[^:/]*)$/.exec(container?.image ?? "")?.[1];
+  return tag ? { version: asVersion(tag), versionEvidence: `the image ${container?.image}` } : undefined;
+}
+
+/** Of the same major version: tags of a registry of one's own may count otherwise. */
+function isOlder(text: string, than: string): boolean {
+  const [version, other] = [parseVersion(text), parseVersion(than)];
+  return version !== undefined && version.major === other?.major && compareVersions(version, other) < 0;
 }
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";

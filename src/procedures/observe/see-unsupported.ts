@@ -1,7 +1,9 @@
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { nodeInterfaces } from "../../api/protocol/node-interfaces.ts";
+import type { InstallationSpec } from "../../api/resources/installation.ts";
 import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
+import { foreignCni } from "../../api/tables/foreign-cni.ts";
 import { ebpfObjectProblems } from "../../api/validation/ebpf.ts";
 import type { SeenUnsupported } from "../observation.ts";
 import type { ClusterObjects } from "./cluster-objects.ts";
@@ -30,7 +32,7 @@ export function seeUnsupported(seen: ClusterObjects, kind: ClusterKind, names: N
   return [
     ...objects.flatMap((object) => firstOfEach(object, names)),
     ...seen.nodes.flatMap(ofNode),
-    ...foreignPlugins(seen, kind),
+    ...foreignPlugins(seen, kind, names),
   ];
 }
 
@@ -68,41 +70,12 @@ function isTagged(name: string): boolean {
   return /^[a-z][a-z0-9]*\.\d{1,4}$|^vlan\d{1,4}$/.test(name);
 }
 
-/** Network plugins that want the whole node for themselves, by the daemon set they run as. */
-const FOREIGN: Readonly<Record<string, string>> = {
-  cilium: "Cilium",
-  "kube-flannel-ds": "Flannel",
-  "kube-flannel": "Flannel",
-  "weave-net": "Weave Net",
-  "antrea-agent": "Antrea",
-  "kube-router": "kube-router",
-  "kube-ovn-cni": "Kube-OVN",
-  "ovnkube-node": "OVN-Kubernetes",
-  kindnet: "kindnet",
-  netd: "the GKE-like service's own plugin",
-};
-
-/** Clouds' own plugins, which work with us, but only in their own cloud. */
-const AT_HOME: Readonly<Record<string, ClusterKind>> = { "aws-node": "eks", "azure-cni-networkmonitor": "aks" };
-
-function foreignPlugins(seen: ClusterObjects, kind: ClusterKind): SeenUnsupported[] {
+function foreignPlugins(seen: ClusterObjects, kind: ClusterKind, names: Names): SeenUnsupported[] {
+  const { cni: { type: cni } = {} } = (seen.ours.installation[0]?.["spec"] ?? {}) as InstallationSpec;
   return seen.daemonSets.flatMap((daemonSet) => {
-    const { name } = daemonSet.metadata;
-    const who = Object.hasOwn(FOREIGN, name) ? FOREIGN[name] : undefined;
-    if (who && runs(daemonSet)) {
-      return [
-        { what: "foreign-cni" as const, object: nameOf(daemonSet), evidence: `${who} is this cluster's CNI plugin` },
-      ];
-    }
-    const home = Object.hasOwn(AT_HOME, name) ? AT_HOME[name] : undefined;
-    if (!home || home === kind || !runs(daemonSet)) return [];
-    const evidence = `the cloud plugin ${name} is for ${home}, and this cluster is ${kind}`;
-    return [{ what: "foreign-cni" as const, object: nameOf(daemonSet), evidence }];
+    const evidence = foreignCni(daemonSet, kind, names, cni);
+    return evidence ? [{ what: "foreign-cni" as const, object: nameOf(daemonSet), evidence }] : [];
   });
-}
-
-function runs({ status }: KubeObject & { status?: { desiredNumberScheduled?: number } }): boolean {
-  return (status?.desiredNumberScheduled ?? 0) > 0;
 }
 
 function nameOf({ kind, metadata }: KubeObject): string {

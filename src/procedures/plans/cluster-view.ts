@@ -1,6 +1,6 @@
 import type { Dataplane } from "../../api/dataplane.ts";
 import type { Names, Noun } from "../../api/names.ts";
-import { groupVersion } from "../../api/object.ts";
+import { groupVersion, type KubeObject } from "../../api/object.ts";
 import type { Target } from "../actions/objects/target.ts";
 import { fieldAt } from "../field-at.ts";
 import type { Observation } from "../observation.ts";
@@ -64,4 +64,17 @@ export function serviceProxyTarget({ namespaces, serviceProxy }: Names): Target 
 
 export function operatorTarget({ namespaces, workloads }: Names): Target {
   return { apiVersion: "apps/v1", kind: "Deployment", namespace: namespaces.operator, name: workloads.operator };
+}
+
+/** How many nodes may be without an agent during a rolling update, as the daemon set says it. */
+export function unavailableAllowed(agents: KubeObject | undefined, nodes: number): number {
+  const set = fieldAt(agents, "spec.updateStrategy.rollingUpdate.maxUnavailable") ?? 1;
+  if (typeof set === "number") return Math.max(1, set);
+  const percent = /^(\d+)%$/.exec(String(set))?.[1];
+  return percent ? Math.max(1, Math.ceil((Number(percent) / 100) * nodes)) : 1;
+}
+
+/** The Deployment between agents and the API server; known only where stored objects were read. */
+export function typhaOf({ names, stored }: Observation): KubeObject | undefined {
+  return stored?.deployments.find(({ metadata }) => metadata.name === names.workloads.typha);
 }

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 /** A step is one line of a table at 80 columns and of a log: its title is short, and says what is done as a command would. */
 const LONGEST = 40;
 const VERBS =
-  /^(?:Apply|Compare|Copy|Create|Delete|Disable|Enable|Hold|Install|Keep|Migrate|Remove|Restart|Restore|Save|Set|Start|Switch|Take|Upgrade|Verify|Wait) /;
+  /^(?:Apply|Compare|Copy|Create|Delete|Disable|Enable|Hold|Install|Keep|Lock|Migrate|Open|Remove|Restart|Restore|Save|Set|Start|Switch|Take|Upgrade|Verify|Wait) /;
 
 /** The longest thing each placeholder of a title stands for. */
 const LONGEST_VALUES: Readonly<Record<string, string>> = {
@@ -12,6 +12,7 @@ const LONGEST_VALUES: Readonly<Record<string, string>> = {
   file: "vendor-overlay-etcd.yaml",
   carried: ", 99 edits",
   word: "Nftables",
+  "to.encapsulation": "VXLANCrossSubnet",
   wanted: "2/2",
   whom: "wave 99 of 99",
   "target.kind": "Installation",

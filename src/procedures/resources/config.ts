@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { parseDocument } from "yaml";
+import { parseEndpoints } from "../../datastore/config.ts";
 import { errors } from "./errors.ts";
 
 /** Where v3 resources are. */
@@ -13,6 +14,7 @@ export interface EtcdConfig {
   ca?: string;
   cert?: string;
   key?: string;
+  user?: { name: string; password: string };
 }
 
 /** As flags, environment or the file may say it; paths, not contents. */
@@ -50,26 +52,15 @@ export function readDatastoreConfig(
   if (!datastore.startsWith("etcd")) {
     throw errors.DATASTORE_CONFIG_BAD("--datastore", `"${said.datastore}" is no datastore; it is api or etcd`);
   }
-  return { datastore: "etcd", etcd: etcdConfig(said) };
+  const { ETCD_USERNAME: name, ETCD_PASSWORD: password = "" } = environment;
+  // A password on a command line is everybody's: only the environment has it.
+  return { datastore: "etcd", etcd: { ...etcdConfig(said), ...(name && { user: { name, password } }) } };
 }
 
 function etcdConfig({ etcdEndpoints = "", etcdCa, etcdCert, etcdKey }: DatastoreFlags): EtcdConfig {
-  const endpoints = etcdEndpoints
-    .split(",")
-    .map((text) => text.trim())
-    .filter((text) => text !== "");
-  if (endpoints.length === 0) {
-    throw errors.DATASTORE_CONFIG_BAD("--etcd-endpoints", "the etcd datastore needs the address of at least one etcd");
-  }
-  for (const endpoint of endpoints) {
-    const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
-    if (url?.protocol !== "http:" && url?.protocol !== "https:") {
-      throw errors.DATASTORE_CONFIG_BAD(
-        "--etcd-endpoints",
-        `"${endpoint}" is not an address such as https://10.0.0.1:2379`,
-      );
-    }
-  }
+  const endpoints = parseEndpoints(etcdEndpoints, (problem) =>
+    errors.DATASTORE_CONFIG_BAD("--etcd-endpoints", problem),
+  );
   if ((etcdCert === undefined) !== (etcdKey === undefined)) {
     throw errors.DATASTORE_CONFIG_BAD("--etcd-cert and --etcd-key", "a client certificate and its key go together");
   }

@@ -1,32 +1,37 @@
 import { randomUUID } from "node:crypto";
 import type { Names } from "../../api/names.ts";
-import { groupVersion, type KubeObject, type ObjectRef } from "../../api/object.ts";
-import { servedPolicyName, spellsOutDefault, storedPolicyName } from "../../api/resources/policy-names.ts";
+import { groupVersion, type KubeObject } from "../../api/object.ts";
 import type { V3Place } from "../../api/resources/v3-places.ts";
-import { errors } from "./errors.ts";
-import type { EtcdClient, EtcdValue } from "./etcd-client.ts";
+import type { EtcdConnection } from "../../datastore/etcd/etcd-connection.ts";
+import { ABSENT, deleteKey, type EtcdValue, readFolder, readKey, writeKey } from "../../datastore/etcd/etcd-keys.ts";
+import { EtcdLock, type Guard } from "../../datastore/etcd/etcd-lock.ts";
+import { folderOf, fromKept, keyOf, parseKept, toKept } from "../../datastore/kept-form.ts";
 import { type Keeper, WriteConflict } from "./kept-store.ts";
 
-/**
- * v3 resources in etcd: one key each, the value the resource as JSON in the v3 group. Policies are kept as `TIER.NAME` here too.
- * No server keeps field owners, so an apply replaces what it finds.
- */
-export function etcdKeeper(client: EtcdClient, names: Names, now: () => Date): Keeper {
-  const write = async (place: V3Place, object: KubeObject, revision: string): Promise<KubeObject> => {
+/** v3 resources in etcd, as users see them. No server keeps field owners, so an apply replaces what it finds. */
+export function etcdKeeper(etcd: EtcdConnection, names: Names, now: () => Date): Keeper {
+  const read = (place: V3Place, value: EtcdValue) => fromKept(place, parseKept(value), names);
+  const lock = new EtcdLock(etcd, names);
+  /** The lock itself is in the ClusterInformation: that can be written at any time. */
+  const guarded = ({ noun }: V3Place, change: (guard?: Guard) => Promise<number | undefined>) =>
+    noun === "clusterInformation" ? change() : lock.unlessLocked(change);
+  const write = async (place: V3Place, object: KubeObject, version: string | undefined): Promise<KubeObject> => {
     const key = keyOf(names, place, object.metadata);
-    const done = await client.put(key, JSON.stringify(toKept(place, object, names)), revision);
+    const value = JSON.stringify(toKept(place, object, names));
+    const done = await guarded(place, (guard) => writeKey(etcd, key, value, revisionOf(version), guard));
     if (done === undefined) throw new WriteConflict();
-    return { ...object, metadata: { ...object.metadata, resourceVersion: done } };
+    return { ...object, metadata: { ...object.metadata, resourceVersion: String(done) } };
   };
   return {
     from: "the etcd datastore",
     async find(place, ref) {
-      const found = await client.get(keyOf(names, place, ref));
-      return found && fromKept(place, found, names);
+      const found = await readKey(etcd, keyOf(names, place, ref));
+      return found && read(place, found);
     },
     async all(place, namespace) {
-      const found = await client.list(`${folderOf(names, place)}${namespace === undefined ? "" : `${namespace}/`}`);
-      return found.map((value) => fromKept(place, value, names));
+      const folder = `${folderOf(names, place)}${namespace === undefined ? "" : `${namespace}/`}`;
+      const { values } = await readFolder(etcd, folder);
+      return values.map((value) => read(place, value));
     },
     preview: async (place, object, old) => ({
       ...object,
@@ -39,59 +44,16 @@ export function etcdKeeper(client: EtcdClient, names: Names, now: () => Date): K
         ...(old?.metadata.resourceVersion && { resourceVersion: old.metadata.resourceVersion }),
       },
     }),
-    apply: (place, { wanted, old }) => write(place, wanted, old?.metadata.resourceVersion ?? ABSENT),
-    replace: (place, object) => write(place, object, object.metadata.resourceVersion ?? ABSENT),
+    apply: (place, { wanted, old }) => write(place, wanted, old?.metadata.resourceVersion),
+    replace: (place, object) => write(place, object, object.metadata.resourceVersion),
     async remove(place, { metadata }) {
-      const gone = await client.delete(keyOf(names, place, metadata), metadata.resourceVersion ?? ABSENT);
-      if (!gone) throw new WriteConflict();
+      const [key, expect] = [keyOf(names, place, metadata), revisionOf(metadata.resourceVersion)];
+      const done = await guarded(place, (guard) => deleteKey(etcd, key, expect, guard));
+      if (done === undefined) throw new WriteConflict();
     },
   };
 }
 
-const ABSENT = "0";
-
-/** `/vendor/resources/v3/tiers/`; in the other dialect the group is part of it. */
-function folderOf({ dialect, groups }: Names, { served }: V3Place): string {
-  const group = dialect === "vendor" ? "" : `${groups.served.group}/`;
-  return `/${dialect}/resources/${groups.served.version}/${group}${served.plural}/`;
-}
-
-function keyOf(names: Names, place: V3Place, { name, namespace }: ObjectRef): string {
-  const inside = place.served.namespaced ? `${namespace}/` : "";
-  return `${folderOf(names, place)}${inside}${place.tiered ? storedPolicyName(name) : name}`;
-}
-
-function toKept(place: V3Place, object: KubeObject, names: Names): KubeObject {
-  const { resourceVersion: _, managedFields: __, ...metadata } = object.metadata;
-  if (!place.tiered) return { ...object, metadata };
-  const { name } = metadata;
-  const annotation = { [names.annotations.storedMetadata]: JSON.stringify({ name }) };
-  const annotations = spellsOutDefault(name) ? { annotations: { ...metadata.annotations, ...annotation } } : {};
-  return { ...object, metadata: { ...metadata, name: storedPolicyName(name), ...annotations } };
-}
-
-function fromKept(place: V3Place, { key, value, revision }: EtcdValue, names: Names): KubeObject {
-  let object: KubeObject;
-  try {
-    object = JSON.parse(value) as KubeObject;
-  } catch (error) {
-    throw errors.ETCD_VALUE_BAD(key, (error as Error).message).from(error);
-  }
-  if (typeof object?.metadata?.name !== "string") throw errors.ETCD_VALUE_BAD(key, "it is no resource");
-  const metadata = { ...object.metadata, resourceVersion: revision };
-  if (!place.tiered) return { ...object, metadata };
-  const { [names.annotations.storedMetadata]: kept, ...annotations } = metadata.annotations ?? {};
-  const { annotations: _, ...rest } = metadata;
-  const name = keptName(kept, metadata.name) ?? servedPolicyName(metadata.name);
-  return { ...object, metadata: { ...rest, name, ...(Object.keys(annotations).length > 0 && { annotations }) } };
-}
-
-/** Who spelled the default tier out gets it back. */
-function keptName(kept: string | undefined, stored: string): string | undefined {
-  try {
-    const { name } = JSON.parse(kept ?? "{}") as { name?: unknown };
-    return typeof name === "string" && storedPolicyName(name) === stored ? name : undefined;
-  } catch {
-    return undefined;
-  }
+function revisionOf(version: string | undefined): number {
+  return version === undefined ? ABSENT : Number(version);
 }

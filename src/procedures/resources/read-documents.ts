@@ -2,6 +2,7 @@ import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
 import { extname, join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import type { KubeObject } from "../../api/object.ts";
+import { KUBECTL_YAML } from "../merge/kubectl-yaml.ts";
 import { errors } from "./errors.ts";
 
 /** An object of a file, and where it was, for the error message. */
@@ -64,7 +65,7 @@ function attempt<T>(path: string, read: () => T): T {
 
 function objectsIn(file: string, text: string): ReadObject[] {
   // Otherwise a key that is a list or a map becomes text, with a warning on the terminal that holds bytes of the file.
-  return parseAllDocuments(text, { stringKeys: true }).flatMap((document, index) => {
+  return parseAllDocuments(text, { ...KUBECTL_YAML, stringKeys: true }).flatMap((document, index) => {
     const where = index === 0 ? file : `${file}, document ${index + 1}`;
     const [problem] = document.errors;
     if (problem) throw errors.RESOURCE_FILE_BAD(where, problem.message.split("\n", 1)[0]!);

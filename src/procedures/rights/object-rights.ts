@@ -126,6 +126,7 @@ export function settleRights(settle: Settle | undefined, context: RightsContext)
   return [
     ...expectationRights(settle?.expect ?? [], context),
     ...(settle?.status ? statusRights(settle.status, context) : []),
+    ...(settle?.encapsulation ? rightsOn(PODS, WATCH, { namespace: settle.encapsulation.namespace }) : []),
     ...(settle?.rollouts ?? []).flatMap((rollout) => rolloutRights(rollout, context)),
   ];
 }

@@ -1,21 +1,42 @@
 import { groupVersion, type KubeObject } from "../../api/object.ts";
 import { v3Places } from "../../api/resources/v3-places.ts";
 import { CLEANUP_NAMESPACE } from "../../api/tables/node-cleaner.ts";
-import { CONFIG_MAPS, CRDS, DAEMON_SETS, NAMESPACES, NODES, PODS, SECRETS, SERVICES } from "../../cluster/kinds.ts";
+import {
+  CONFIG_MAPS,
+  CONTROLLER_REVISIONS,
+  CRDS,
+  DAEMON_SETS,
+  NAMESPACES,
+  NODES,
+  PODS,
+  SECRETS,
+  SERVICES,
+} from "../../cluster/kinds.ts";
+import { COPIED_KINDS } from "../../datastore/copied-kinds.ts";
 import { CodedError } from "../../kit/errors.ts";
 import type { ReleaseFiles } from "../../releases/release-files.ts";
 import type { ActionName } from "../actions/all.ts";
+import type { DropOldDataInputs } from "../actions/datastore/drop-old-data.ts";
+import type { ImportDatastoreInputs } from "../actions/datastore/import-datastore.ts";
+import type { KeepOldDataInputs } from "../actions/datastore/keep-old-data.ts";
+import type { LockDatastoreInputs } from "../actions/datastore/lock-datastore.ts";
+import type { OpenDatastoreInputs } from "../actions/datastore/open-datastore.ts";
 import type { EnableAutoHostEndpointsInputs } from "../actions/migrations/enable-auto-host-endpoints.ts";
+import type { HoldAgentsInputs } from "../actions/nodes/hold-agents.ts";
 import type { LabelNodesInputs } from "../actions/nodes/label-nodes.ts";
+import type { MoveAgentsInputs } from "../actions/nodes/move-agents.ts";
+import type { UpdateAgentsInputs } from "../actions/nodes/update-agents.ts";
 import type { WaitForRolloutInputs } from "../actions/nodes/wait-for-rollout.ts";
 import type { WaitForStatusInputs } from "../actions/nodes/wait-for-status.ts";
 import { type ApplyManifestInputs, objectsOf } from "../actions/objects/apply-manifest.ts";
+import type { CopySecretsInputs } from "../actions/objects/copy-secrets.ts";
 import type { Expectation } from "../actions/objects/expectation.ts";
 import type { MergePatchInputs } from "../actions/objects/merge-patch.ts";
 import type { MigrateStoredVersionsInputs } from "../actions/objects/migrate-stored-versions.ts";
 import type { Settle } from "../actions/objects/settle.ts";
-import type { Target } from "../actions/objects/target.ts";
+import { type Target, targetOf } from "../actions/objects/target.ts";
 import { CANARY_NAMESPACE } from "../canary/canary-objects.ts";
+import type { EtcdPlace } from "../migrations/datastore/etcd-place.ts";
 import type { Step } from "../plan.ts";
 import { SERVICE_KINDS } from "../service-objects.ts";
 import {
@@ -50,18 +71,19 @@ function declare<Inputs extends object>(rights: Declared<Inputs>): Declared<Step
   return (inputs, context) => rights(inputs as Inputs, context);
 }
 
-const applied = declare<{ objects?: readonly KubeObject[]; afterUndo?: Settle; only?: string }>(
-  ({ objects, afterUndo, only }, context) => {
-    const all = (objects ?? context.published).filter(({ kind }) => only === undefined || kind === only);
-    return {
-      run: all.flatMap((object) => applyRights(object, context)),
-      undo: [
-        ...all.flatMap((object) => [...restoreRights(object, context), ...undoing(object, context)]),
-        ...settleRights(afterUndo, context),
-      ],
-    };
-  },
-);
+type Applied = { objects?: readonly KubeObject[]; afterUndo?: Settle; only?: string; letGo?: boolean };
+
+const applied = declare<Applied>(({ objects, afterUndo, only, letGo }, context) => {
+  const all = (objects ?? context.published).filter(({ kind }) => only === undefined || kind === only);
+  return {
+    run: all.flatMap((object) => applyRights(object, context)),
+    undo: [
+      ...all.flatMap((object) => [...restoreRights(object, context), ...undoing(object, context)]),
+      ...(letGo ? all.flatMap((object) => patchRights(targetOf(object), context)) : []),
+      ...settleRights(afterUndo, context),
+    ],
+  };
+});
 
 function undoing({ apiVersion, kind, metadata }: KubeObject, context: RightsContext): Right[] {
   const { namespace, name } = metadata;
@@ -218,6 +240,31 @@ function proxyRights({ names }: RightsContext): Right[] {
   ];
 }
 
+function agentReplacement(workload: Target, context: RightsContext): Right[] {
+  return [
+    ...rolloutRights({ workload }, context),
+    ...rightsOn(CONTROLLER_REVISIONS, WATCH, { namespace: workload.namespace }),
+    ...rightsOn(NODES, WATCH),
+    ...rightsOn(PODS, ["delete"], { namespace: workload.namespace }),
+  ];
+}
+
+/** In etcd, its own certificate says what may be done. */
+function etcdRights({ secret }: EtcdPlace): Right[] {
+  return secret ? rightsOn(SECRETS, ["get"], secret) : [];
+}
+
+/** Everything that the datastore keeps. */
+function ourStored({ groups }: RightsContext["names"], verbs: readonly string[], sometimes?: string): Right[] {
+  const why = sometimes === undefined ? {} : { sometimes };
+  return rightsOn({ group: groups.stored.group, plural: "*", namespaced: false }, verbs, why);
+}
+
+function informationRights(names: RightsContext["names"]): Right[] {
+  const { stored } = v3Places(names).find(({ noun }) => noun === "clusterInformation")!;
+  return rightsOn(stored, ["patch"], { name: names.singleton });
+}
+
 const STEP_RIGHTS: Readonly<Record<ActionName, Declared<Step["inputs"]>>> = {
   "apply-objects": applied,
   "apply-manifest": applied,
@@ -250,7 +297,12 @@ const STEP_RIGHTS: Readonly<Record<ActionName, Declared<Step["inputs"]>>> = {
   "wait-outside": expected,
   "verify-version": expected,
   "wait-for-rollout": declare<WaitForRolloutInputs>((inputs, context) => ({ run: rolloutRights(inputs, context) })),
-  "wait-for-status": declare<WaitForStatusInputs>((inputs, context) => ({ run: statusRights(inputs, context) })),
+  "wait-for-status": declare<WaitForStatusInputs>((inputs, context) => ({
+    run: [
+      ...statusRights(inputs, context),
+      ...(inputs.enough ? expectationRights([{ target: inputs.enough, exists: true }], context) : []),
+    ],
+  })),
   "prove-dataplane": declare<object>((_, context) => {
     const { system } = context.names.namespaces;
     const agents = {
@@ -271,6 +323,52 @@ const STEP_RIGHTS: Readonly<Record<ActionName, Declared<Step["inputs"]>>> = {
       undo: [...holdRights(inputs, context, false), ...rightsOn(DAEMON_SETS, ["get"], proxy)],
     };
   }),
+  "update-agents": declare<UpdateAgentsInputs>(({ workload, canary }, context) => ({
+    run: [...agentReplacement(workload, context), ...(canary ? canaryEndReads() : [])],
+  })),
+  "move-agents": declare<MoveAgentsInputs>(({ from, to, nodes, canary }, context) => ({
+    run: [
+      ...[from, ...to].flatMap((workload) => [
+        ...patchRights(workload, context).filter(({ verb }) => verb === "get"),
+        ...rightsOn(PODS, WATCH, { namespace: workload.namespace }),
+      ]),
+      ...rightsOn(NODES, WATCH),
+      ...nodes.flatMap((name) => rightsOn(NODES, ["get", "patch"], { name })),
+      ...(canary ? canaryEndReads() : []),
+    ],
+  })),
+  "hold-agents": declare<HoldAgentsInputs>(({ workload }, context) => ({
+    run: patchRights(workload, context),
+    undo: agentReplacement(workload, context),
+  })),
+  "lock-datastore": declare<LockDatastoreInputs>(({ etcd }) => ({ run: etcdRights(etcd) })),
+  "import-datastore": declare<ImportDatastoreInputs>(({ etcd }, { names }) => ({
+    run: [
+      ...etcdRights(etcd),
+      ...ourStored(names, ["list"]),
+      ...ourStored(names, ["create"]),
+      ...ourStored(names, ["get", "update"], "of an import that was cut off"),
+    ],
+    undo: ourStored(names, ["delete"], "if the CRDs were there before"),
+  })),
+  "open-datastore": declare<OpenDatastoreInputs>(({ etcd }, { names }) => ({
+    run: [...etcdRights(etcd), ...informationRights(names)],
+    undo: [...ourStored(names, ["list"]), ...COPIED_KINDS.flatMap((kind) => rightsOn(kind, ["list"]))],
+  })),
+  "keep-old-data": declare<KeepOldDataInputs>(({ etcd }) => ({ run: [], undo: etcdRights(etcd) })),
+  "drop-old-data": declare<DropOldDataInputs>(({ etcd }, { names }) => ({
+    run: [...etcdRights(etcd), ...informationRights(names)],
+  })),
+  "copy-secrets": declare<CopySecretsInputs>(({ from, to, names }) => ({
+    run: names.flatMap((name) => [
+      ...rightsOn(SECRETS, ["get"], { namespace: from, name, sometimes: "if it is not there" }),
+      ...rightsOn(SECRETS, ["get"], { namespace: to, name }),
+      ...rightsOn(SECRETS, ["create"], { namespace: to, sometimes: "if it is not there" }),
+    ]),
+    undo: names.flatMap((name) =>
+      rightsOn(SECRETS, ["get", "delete", ...WATCH], { namespace: to, name, sometimes: "if it was not there" }),
+    ),
+  })),
   "start-canary": declare<object>(() => ({ run: canaryRights(), undo: canaryEndRights() })),
   "stop-canary": declare<object>(() => ({ run: canaryEndRights(), undo: canaryRights() })),
   "label-nodes": declare<LabelNodesInputs>(({ nodes }) => ({

@@ -20,7 +20,7 @@ export const ROLLOUT_ROWS: readonly Row[] = [
   },
   {
     code: "ROLLOUT_STANDS_STILL",
-    for: "upgrade",
+    for: "switch",
     as: "fail",
     wrong: { service: { ...running(), nodeAgents: agents({ spec: { updateStrategy: { type: "OnDelete" } } }) } },
     fine: { service: { ...running(), nodeAgents: agents() } },

@@ -108,6 +108,12 @@ export const INSTALLATION_ROWS: readonly Row[] = [
     bottlerocket,
   ),
   inInstallation("CLUSTER_KIND_MISMATCH", { clusterKind: "eks" }, {}, "aks", { kind: { detected: "aks" } }),
+  inInstallation(
+    "BGP_NEEDS_OWN_POOLS",
+    { cni: { type: "AmazonVPC" }, vendorNetwork: { bgp: "Enabled" } },
+    { vendorNetwork: { bgp: "Enabled" } },
+    "this CNI plugin does not use",
+  ),
   inInstallation("CNI_IPAM_MISMATCH", { cni: { type: "Vendor", ipam: { type: "AmazonVPC" } } }, {}, "AmazonVPC"),
   inInstallation("CNI_WRONG_PLATFORM", { cni: { type: "AzureVNET" } }, {}, "aks", { kind: { detected: "eks" } }),
   inInstallation(

@@ -1,4 +1,7 @@
+import { calicoNames } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
 import { customResourceDefinitions } from "../../api/schema/crd.ts";
+import type { SeenStored } from "../observation.ts";
 import { seeDefinition } from "../observe/definition-hash.ts";
 import { type Row, running, upgrading } from "./checked-clusters.ts";
 import { object } from "./observed.ts";
@@ -7,6 +10,10 @@ const settled = customResourceDefinitions().map((definition) => ({
   ...seeDefinition(definition),
   established: true,
 }));
+
+const publicInstallation = (cidr: string) =>
+  object("Installation", "default", { spec: { calicoNetwork: { ipPools: [{ cidr }] } } }, "operator.tigera.io/v1");
+const storing = (...objects: KubeObject[]): SeenStored => ({ objects, deployments: [], annotated: [] });
 
 export const VERSION_ROWS: readonly Row[] = [
   {
@@ -40,6 +47,26 @@ export const VERSION_ROWS: readonly Row[] = [
     wrong: upgrading("v3.32.0"),
     fine: upgrading("v3.31.3"),
     names: "v3.32",
+  },
+  {
+    code: "UPGRADE_NOT_CARRIED",
+    for: "upgrade",
+    as: "fail",
+    wrong: {
+      ...upgrading("v3.27.5"),
+      stored: storing(object("BGPPeer", "rack-1", { spec: { peerIP: "10.0.0.1" } }, "crd.vendor.io/v1")),
+    },
+    fine: { ...upgrading("v3.27.5"), stored: storing() },
+    names: "rack-1",
+  },
+  {
+    code: "OPERATOR_WILL_REFUSE",
+    for: "upgrade",
+    as: "fail",
+    like: { names: calicoNames },
+    wrong: { service: { ...upgrading("v3.27.5").service, installation: publicInstallation("192.168.0.0/16") } },
+    fine: { service: { ...upgrading("v3.27.5").service, installation: publicInstallation("10.244.0.0/17") } },
+    names: "192.168.0.0/16",
   },
   {
     code: "TOOL_VERSION_DIFFERS",

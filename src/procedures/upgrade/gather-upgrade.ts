@@ -1,6 +1,7 @@
 import { stringify } from "yaml";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import type { CustomResourceDefinition } from "../../api/schema/crd.ts";
 import { StatusError } from "../../api/status.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isConflict } from "../../cluster/failures.ts";
@@ -9,7 +10,7 @@ import { digestOf, openReleaseFiles } from "../../releases/open-release-files.ts
 import { publishedText } from "../../releases/published-text.ts";
 import type { ReleaseFiles } from "../../releases/release-files.ts";
 import { MANAGER } from "../actions/objects/adopt-fields.ts";
-import { kindOf, nameOf, targetOf, undefinedIfNotFound } from "../actions/objects/target.ts";
+import { kindInAnyVersion, kindOf, nameOf, targetOf, undefinedIfNotFound } from "../actions/objects/target.ts";
 import { LAST_APPLIED } from "../last-applied.ts";
 import { appliedObject } from "../merge/live-edits.ts";
 import { manifestDocuments } from "../merge/manifest-documents.ts";
@@ -41,7 +42,7 @@ export interface UpgradeFiles {
   connection: readonly string[];
 }
 
-const DEFINITION = "CustomResourceDefinition";
+export const DEFINITION = "CustomResourceDefinition";
 /** Who may have applied a manifest; what others changed afterwards stays theirs. */
 const APPLIERS = [
   "kubectl-client-side-apply",
@@ -68,10 +69,12 @@ export async function gatherUpgrade(
   const chart = path.method === "chart" ? await chartFacts(observation, given, sources) : undefined;
   const merged = file === undefined ? undefined : await mergedFacts(observation, path, file, given, sources);
   const objects = merged?.objects ?? [];
-  const applied = [...definitionsIn(definitions.text), ...objects];
+  const released = definitionsIn(definitions.text);
+  const applied = [...released, ...objects];
   const { text: _, ...ref } = definitions;
   return {
     definitions: ref,
+    crds: released as CustomResourceDefinition[],
     ...(merged ? { merged } : {}),
     takeOvers: await takeOvers(applied, sources),
     appliers: await appliersOf(objects, sources),
@@ -88,17 +91,18 @@ async function hasOldApiServer({ names, service }: Observation, sources: Upgrade
   return (await readLive({ apiVersion: "v1", kind: "Namespace", metadata }, sources)) !== undefined;
 }
 
-async function published(files: ReleaseFiles, name: string): Promise<PublishedRef & { text: string }> {
+export async function published(files: ReleaseFiles, name: string): Promise<PublishedRef & { text: string }> {
   const text = await files.read(name);
   return { name, from: files.from, digest: digestOf(text), text };
 }
 
-function definitionsIn(text: string): KubeObject[] {
+export function definitionsIn(text: string): KubeObject[] {
   const documents = [...manifestDocuments("the new manifest", text).values()];
   return documents.filter(({ name }) => name.startsWith(`${DEFINITION}/`)).map(({ object }) => object);
 }
 
-async function mergedFacts(
+/** The published file with the user's edits, from their file or from the cluster. */
+export async function mergedFacts(
   { names }: Observation,
   path: UpgradePath,
   file: string,
@@ -109,7 +113,7 @@ async function mergedFacts(
   const ours = await published(files, file);
   const isGuessed = given.base === undefined && isWithinLine(names, path);
   const base = given.base?.text ?? (await publishedBase(names, path, file, ours.text, sources));
-  const theirs = given.manifest ?? { objects: await liveObjects(base, sources) };
+  const theirs = given.manifest ?? { objects: await liveObjects(base, ours.text, sources) };
   const merged = mergeManifest({
     ...{ base, baseGuessed: isGuessed, theirs, ours: ours.text },
     ...{ take: given.take, leave: DEFINITION },
@@ -145,7 +149,7 @@ async function publishedBase(
   { files, signal }: UpgradeSources,
 ): Promise<string> {
   const found = findRelease(from);
-  if (names.dialect === "vendor" && role !== undefined) {
+  if (names.dialect === "vendor" && role !== undefined && role !== "policyAndNetworkingTypha") {
     if (found.is === "known") return publishedText(role, found.release, { without: DEFINITION });
     // Within a line the files are taken to differ by their version alone. Where they differ in more, the plan's notes name `--base`.
     if (found.is === "notOlder") return ours.replaceAll(to, found.version);
@@ -156,18 +160,18 @@ async function publishedBase(
 }
 
 /** The objects of the published manifest, as people have made them in the cluster. */
-async function liveObjects(base: string, sources: UpgradeSources): Promise<KubeObject[]> {
-  const documents = [...manifestDocuments("the published manifest", base).values()];
+export async function liveObjects(base: string, ours: string, sources: UpgradeSources): Promise<KubeObject[]> {
+  const newer = manifestDocuments("the new manifest", ours);
   const found: KubeObject[] = [];
-  for (const { object } of documents.filter(({ name }) => !name.startsWith(`${DEFINITION}/`))) {
-    const live = await readLive(object, sources);
-    if (live) found.push(appliedObject(live, object));
+  for (const [key, { name, object }] of manifestDocuments("the published manifest", base)) {
+    const live = name.startsWith(`${DEFINITION}/`) ? undefined : await readLive(object, sources);
+    if (live) found.push(appliedObject(live, object, newer.get(key)?.object));
   }
   return found;
 }
 
 async function readLive(object: KubeObject, { client, signal }: UpgradeSources): Promise<KubeObject | undefined> {
-  const kind = await kindOf(client, object);
+  const kind = await kindInAnyVersion(client, object);
   return kind && (await client.get<KubeObject>(kind, object.metadata, { signal }).catch(undefinedIfNotFound));
 }
 
@@ -187,7 +191,7 @@ function sorted(data: unknown): unknown {
 }
 
 /** Asks the server, without force, whose fields an apply would take: each is shown before it is forced. */
-async function takeOvers(objects: readonly KubeObject[], sources: UpgradeSources): Promise<FieldTakeover[]> {
+export async function takeOvers(objects: readonly KubeObject[], sources: UpgradeSources): Promise<FieldTakeover[]> {
   const found: FieldTakeover[] = [];
   for (const object of objects) {
     for (const [owner, fields] of await conflictsOf(object, sources)) {
@@ -219,7 +223,7 @@ function rethrow(error: unknown): never {
   throw error;
 }
 
-async function appliersOf(objects: readonly KubeObject[], sources: UpgradeSources): Promise<string[]> {
+export async function appliersOf(objects: readonly KubeObject[], sources: UpgradeSources): Promise<string[]> {
   const found = new Set<string>();
   for (const object of objects) {
     const live = object.kind === "Secret" ? undefined : await readLive(object, sources);

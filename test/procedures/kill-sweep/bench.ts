@@ -1,9 +1,9 @@
 import { type LocalCluster, startCluster } from "../../../src/local/cluster.ts";
 import { kubeconfigFor } from "../../../src/local/kubeconfig-file.ts";
-import { type ClusterState, settledState, untilState } from "../../support/procedure-state.ts";
+import { type ClusterState, settledState, stateDifferences, untilState } from "../../support/procedure-state.ts";
 import type { Call } from "./call.ts";
 import { type CountingProxy, type Moment, startCountingProxy } from "./counting-proxy.ts";
-import type { SweptProcedure } from "./procedures.ts";
+import type { SweptProcedure, SweptPrograms } from "./procedures.ts";
 import { type Ended, openTool, type Tool } from "./tool-process.ts";
 
 export type Interruption = "there" | "back";
@@ -41,19 +41,30 @@ export async function openBench(procedure: SweptProcedure): Promise<Bench> {
     await cluster.close();
   };
   try {
-    return { ...(await prepared(procedure, cluster, proxy, tool)), close };
+    return { ...(await prepared(procedure, { cluster, proxy, tool, kept: programs?.state })), close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
+interface Opened {
+  cluster: LocalCluster;
+  proxy: CountingProxy;
+  tool: Tool;
+  kept: SweptPrograms["state"] | undefined;
+}
+
+const OUTSIDE = "outside ";
+const isOutside = (name: string) => name.startsWith(OUTSIDE);
+const outside = (kept: ReadonlyMap<string, unknown>): ClusterState =>
+  new Map([...kept].map(([name, value]) => [`${OUTSIDE}${name}`, value]));
+
 async function prepared(
   procedure: SweptProcedure,
-  cluster: LocalCluster,
-  proxy: CountingProxy,
-  tool: Tool,
+  { cluster, proxy, tool, kept = async () => new Map() }: Opened,
 ): Promise<Omit<Bench, "close">> {
+  const settled = async () => new Map([...(await settledState(cluster.client)), ...outside(await kept())]);
   const run: Bench["run"] = (argv) => {
     proxy.disarm();
     return tool.run(...argv, "-y");
@@ -63,7 +74,7 @@ async function prepared(
   const commands: Record<Interruption, readonly string[]> = { there: procedure.argv, back: ["rollback"] };
   return {
     procedure,
-    initial: await settledState(cluster.client),
+    initial: await settled(),
     proxy,
     run,
     async go(way) {
@@ -82,8 +93,14 @@ async function prepared(
       if (isThisWay && (outcome === "running" || outcome === "stopped")) return ["resume"];
       return isThisWay && outcome === (way === "there" ? "done" : "rolled-back") ? undefined : commands[way];
     },
-    state: () => settledState(cluster.client),
-    unlike: (expected) => untilState(cluster.client, expected, PATIENCE_MS),
+    state: settled,
+    async unlike(expected) {
+      const [there, inside] = [true, false].map(
+        (is) => new Map([...expected].filter(([name]) => isOutside(name) === is)),
+      );
+      const differences = await untilState(cluster.client, inside!, PATIENCE_MS);
+      return [...differences, ...stateDifferences(there!, outside(await kept()))];
+    },
   };
 }
 

@@ -2,6 +2,9 @@ import { resolve } from "node:path";
 import { vendorNames } from "../../../src/api/names.ts";
 import { DEPLOYMENTS, NAMESPACES } from "../../../src/cluster/kinds.ts";
 import type { ClusterOptions, LocalCluster } from "../../../src/local/cluster.ts";
+import { applyEtcdManifest, etcdData, seedEtcd } from "../../support/etcd-cluster.ts";
+import { startEtcd } from "../../support/etcd-server.ts";
+import { applyManifest, editManifest } from "../../support/manifest-cluster.ts";
 import { meshWorkload } from "../../support/mesh-workload.ts";
 
 /** A procedure that is killed again and again. */
@@ -15,13 +18,24 @@ export interface SweptProcedure {
   /** What people had in the cluster. */
   seed?(cluster: LocalCluster): Promise<void>;
   /** A folder of programs of others, which vendorctl finds on its PATH. */
-  programs?(cluster: LocalCluster): Promise<{ folder: string; close(): Promise<void> }>;
+  programs?(cluster: LocalCluster): Promise<SweptPrograms>;
   /** The command line, without `-y` and the kubeconfig. */
   argv: readonly string[];
 }
 
+export interface SweptPrograms {
+  folder: string;
+  /** What they keep outside the cluster, which a procedure changes too. */
+  state?(): Promise<ReadonlyMap<string, unknown>>;
+  close(): Promise<void>;
+}
+
 const SIMULATED = { kind: "generic", nodes: 2 };
 
+const IN_IPIP = ["cidr=10.244.0.0/16", "encapsulation=IPIP"].flatMap((text) => [
+  "--set",
+  `spec.vendorNetwork.ipPools[0].${text}`,
+]);
 const BY_HAND = ["--set", "spec.vendorNetwork.serviceProxyManagement=Disabled"];
 
 /** One row per procedure of the product; upgrades have a list of their own. A new procedure adds its row here and is swept. */
@@ -85,7 +99,49 @@ export const SWEPT: readonly SweptProcedure[] = [
     seed: hasMesh,
     argv: ["migrate", "sidecars", "--mesh-version", "1.15"],
   },
+  {
+    name: "migrate encapsulation",
+    cluster: SIMULATED,
+    before: [["install", "--dataplane", "standard", ...IN_IPIP]],
+    argv: ["migrate", "encapsulation", "--to", "vxlan"],
+  },
+  {
+    name: "migrate operator",
+    cluster: SIMULATED,
+    seed: hasEditedManifest,
+    argv: ["migrate", "operator", "--accept-loss", "DaemonSet.metadata.labels.team"],
+  },
+  {
+    name: "migrate datastore",
+    cluster: SIMULATED,
+    programs: hasEtcdManifest,
+    argv: ["migrate", "datastore"],
+  },
 ];
+
+/** etcd is one of the programs around the cluster; what is in it is compared too. */
+async function hasEtcdManifest({ client, nodeNames }: LocalCluster): Promise<SweptPrograms> {
+  const server = await startEtcd();
+  const data = etcdData(server);
+  await applyEtcdManifest(client, vendorNames.manifests.policyAndNetworkingEtcd, server);
+  await seedEtcd(data.client, nodeNames);
+  return {
+    folder: "/nowhere",
+    state: async () => new Map([...(await data.values())].filter(([key]) => !OF_CONTROLLERS.test(key))),
+    async close() {
+      data.close();
+      await server.stop();
+    },
+  };
+}
+
+/** The embedded cluster runs them on Kubernetes only: what they make there is carried back. */
+const OF_CONTROLLERS = /\/(?:profiles|kubecontrollersconfigurations)\//;
+
+async function hasEditedManifest({ client }: LocalCluster): Promise<void> {
+  await applyManifest(client, vendorNames.manifests.policyAndNetworking);
+  await editManifest(client, vendorNames.workloads.node);
+}
 
 /** What the v3 API makes when it comes up belongs to the initial state. */
 async function servesV3({ client }: LocalCluster): Promise<void> {

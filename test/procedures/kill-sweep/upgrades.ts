@@ -4,7 +4,7 @@ import type { LocalCluster } from "../../../src/local/cluster.ts";
 import type { InstallMethod } from "../../../src/local/installed/install-method.ts";
 import type { RunRecord } from "../../../src/procedures/run/run-record.ts";
 import { startChartTool } from "../../support/chart-tool.ts";
-import { aggregatedApiAnswers, applyChart } from "../../support/upgrade-scenario.ts";
+import { acceptedLosses, aggregatedApiAnswers, applyChart } from "../../support/upgrade-scenario.ts";
 import type { SweptProcedure } from "./procedures.ts";
 
 const upgrade = (
@@ -15,7 +15,7 @@ const upgrade = (
   name: `upgrade from ${version} by ${method}`,
   cluster: { kind: "generic", nodes: 2, installed: { version, method, userEdits: true } },
   ...more,
-  argv: ["upgrade"],
+  argv: ["upgrade", ...acceptedLosses(method)],
 });
 
 /** One row per method and variant; across v3.28, where there are owner references to carry, by operator and by manifest. */

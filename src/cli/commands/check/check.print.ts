@@ -1,8 +1,10 @@
 import { CHECK_GROUPS } from "../../../procedures/checks/check.ts";
 import type { CheckResult, Verdict } from "../../../procedures/checks/run-checks.ts";
+import type { InventoryItem } from "../../../procedures/plans/upgrade/inventory.ts";
 import { Styled, styled } from "../../printable.ts";
 import { hanging, print, wrapped } from "../../printer.ts";
 import type { Session } from "../../session.ts";
+import { inventoryText } from "../runs/plan.print.ts";
 import { junitReport } from "./junit.ts";
 
 export interface CheckReport {
@@ -13,6 +15,8 @@ export interface CheckReport {
   verdict: Verdict;
   counts: Record<"ok" | "warn" | "fail" | "skip" | "suppressed", number>;
   results: readonly CheckResult[];
+  /** Before an upgrade: what is stored or set and the new release does not carry. */
+  inventory?: readonly InventoryItem[];
 }
 
 type Mark = (status: CheckResult["status"]) => Styled;
@@ -54,7 +58,8 @@ async function longReport(session: Session, report: CheckReport): Promise<Styled
     const findings = await Promise.all(alike(shown).map((same) => findingLines(same, mark, width)));
     return [groupLine(group, results, mark), ...findings.flat()];
   });
-  const lines = (await Promise.all(groups)).flat();
+  const inventory = await inventoryText(report, width);
+  const lines = [...(await Promise.all(groups)).flat(), ...(inventory === "" ? [] : ["", inventory])];
   return Styled.raw([...lines, ...(await verdictLines(report, mark, width)), ""].join("\n"));
 }
 

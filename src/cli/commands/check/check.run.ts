@@ -4,6 +4,7 @@ import type { Client } from "../../../cluster/client.ts";
 import { CHECKS } from "../../../procedures/checks/all.ts";
 import { chosenAddress } from "../../../procedures/checks/api-address.ts";
 import type { Purpose } from "../../../procedures/checks/check.ts";
+import { builtInInventory } from "../../../procedures/checks/not-carried.ts";
 import { runChecks, verdictOf } from "../../../procedures/checks/run-checks.ts";
 import type { Observation } from "../../../procedures/observation.ts";
 import { observe } from "../../../procedures/observe.ts";
@@ -64,7 +65,7 @@ function observeCluster(
 ): Promise<Observation> {
   // Only before an upgrade does it matter who owns what, and asking means reading every kind there is.
   const owned = purpose === "upgrade";
-  return observe(client, nameSet(session), { server, signal, owned, ...(kind ? { kind } : {}) });
+  return observe(client, nameSet(session), { server, signal, owned, stored: owned, ...(kind ? { kind } : {}) });
 }
 
 /** The one address that is or would be used. */
@@ -75,11 +76,8 @@ async function prove(observation: Observation, authority: string | undefined, si
   return [await proveAddress(prober, address, observation.server, signal)];
 }
 
-function reportOf(
-  { kind, service, nodes, server }: Observation,
-  purpose: Purpose,
-  results: ReturnType<typeof runChecks>,
-): CheckReport {
+function reportOf(observation: Observation, purpose: Purpose, results: ReturnType<typeof runChecks>): CheckReport {
+  const { kind, service, nodes, server } = observation;
   const count = (status: string) => results.filter((result) => result.status === status).length;
   return {
     apiVersion: "procedures.vendor.io/v1",
@@ -101,5 +99,6 @@ function reportOf(
       suppressed: count("suppressed"),
     },
     results,
+    ...(purpose === "upgrade" && { inventory: builtInInventory(observation) ?? [] }),
   };
 }

@@ -1,13 +1,23 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { definedCodes } from "../../../kit/errors.ts";
 import { ERROR_SETS } from "../../error-sets.ts";
+import { anchor } from "../../reference/markdown.ts";
 import { vendorctl } from "../../testing/fake-context.ts";
-import { sentenceOf } from "./sentence-of.ts";
+import { explanationOf } from "./explain.run.ts";
 
 describe("vendorctl explain", () => {
-  it("tells what a code means, with the parts that vary named", async () => {
+  it("tells what a code means in general, an example as it is printed, what to do, and what to read", async () => {
     expect((await vendorctl(["explain", "BAD_VALUE"])).out).toBe(
-      'code:        BAD_VALUE\nwhat:        <flag> cannot be "<value>"\nfix:         use <expected>\nexit status: 64\n',
+      [
+        "code:        BAD_VALUE",
+        "what:        A flag has a value that it does not take. Nothing was done.",
+        'example:     error: --timeout cannot be "soon" [BAD_VALUE]',
+        "fix:         use a duration such as 30s or 5m",
+        "see:         docs/guide/vendorctl.md, docs/reference/errors.md#bad_value",
+        "exit status: 64",
+        "",
+      ].join("\n"),
     );
   });
 
@@ -22,7 +32,7 @@ describe("vendorctl explain", () => {
   });
 
   it("takes the code as it was printed, and in any case", async () => {
-    expect((await vendorctl(["explain", "[timed_out]"])).out).toContain("not finished after <timeout>");
+    expect((await vendorctl(["explain", "[timed_out]"])).out).toContain("error: not finished after 30s [TIMED_OUT]");
   });
 
   it("is JSON on request", async () => {
@@ -39,13 +49,22 @@ describe("vendorctl explain", () => {
   });
 });
 
-describe("the sentence of an error nobody has met", () => {
-  it.each([
-    [(port: number) => `port ${port} is in use`, ["port"], "port <port> is in use"],
-    [() => "interrupted", undefined, "interrupted"],
-    [(a: string, _b: string) => `${a} is gone`, ["node name", "why"], "<node name> is gone"],
-    [(names: string[]) => `one of ${names.join(", ")}`, ["names"], "one of <names>"],
-  ])("%s", (say, args, sentence) => {
-    expect(sentenceOf(say, args)).toBe(sentence);
-  });
+describe("every code", async () => {
+  await Promise.all(Object.values(ERROR_SETS).map((load) => load()));
+
+  it.each(definedCodes())(
+    "%s is explained without the placeholders of a template, by a page that exists",
+    async (code) => {
+      const { title = "", example = "", fix = "", see = "" } = (await explanationOf(code)) ?? {};
+      expect(title).toMatch(/^(?:[A-Z]|kube-proxy|vendorctl|install|helm|kubectl|vendor|--).*\.$/);
+      expect(`${title} ${example} ${fix}`).not.toMatch(/<[a-z][a-z ]*>|undefined|\[object/);
+      expect(title).not.toBe(example);
+      for (const page of see.split(", ")) {
+        const [file = "", heading] = page.split("#");
+        const text = readFileSync(new URL(`../../../../${file}`, import.meta.url), "utf8");
+        const anchors = [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) => anchor(title));
+        if (heading !== undefined) expect(anchors).toContain(heading);
+      }
+    },
+  );
 });

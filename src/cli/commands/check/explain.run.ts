@@ -1,19 +1,22 @@
 import { EXPLANATIONS } from "../../../api/validation/explain.ts";
 import { errorDefinition } from "../../../kit/errors.ts";
-import { ERROR_SETS } from "../../error-sets.ts";
+import { ERROR_SETS, errorPage } from "../../error-sets.ts";
 import { errors } from "../../errors.ts";
 import { FIX_BY_REASON, reasonOfApiCode } from "../../failure.ts";
 import { formatPairs, print } from "../../printer.ts";
 import type { Session } from "../../session.ts";
-import { sentenceOf } from "./sentence-of.ts";
 
 /** What is known of a code, in the order it is printed. */
 export interface Explanation {
   code: string;
   title: string;
   why?: string;
+  /** A line as it is printed; the fix is the one that is printed with it. */
+  example?: string;
   fix?: string;
   rule?: string;
+  /** Pages to read. */
+  see?: string;
   exitCode?: number;
 }
 
@@ -66,6 +69,13 @@ async function failureOfAProgram(code: string): Promise<Explanation | undefined>
   await Promise.all(Object.values(ERROR_SETS).map((load) => load()));
   const definition = errorDefinition(code);
   if (!definition) return undefined;
-  const { args, say, fix, exitCode = 1 } = definition;
-  return { code, title: sentenceOf(say, args), ...(fix ? { fix: sentenceOf(fix, args) } : {}), exitCode };
+  const { means, example = [], say, fix, exitCode = 1 } = definition;
+  return {
+    code,
+    title: means,
+    example: `error: ${say(...example)} [${code}]`,
+    ...(fix ? { fix: fix(...example) } : {}),
+    see: [await errorPage(code), `docs/reference/errors.md#${code.toLowerCase()}`].filter(Boolean).join(", "),
+    exitCode,
+  };
 }

@@ -31,10 +31,17 @@ export async function formatStatus(session: Session, tree: StatusTree): Promise<
       const first = styled`${indent}${last ? "└─" : "├─"} ${head(part.state)} `;
       return [
         ...(await hanging(first, partText(part), { width, below: `${below}   ` })),
+        ...(await checkedLines(part, `${below}   `)),
         ...(await draw(part.parts, below)),
       ];
     });
     return (await Promise.all(lines)).flat();
+  };
+  const checkedLines = async ({ checked }: StatusPart, indent: string): Promise<string[]> => {
+    if (!checked || session.flags.v === 0) return [];
+    const lines = [`checked ${checked.at}`, ...checked.what];
+    const drawn = lines.map((line) => hanging(styled`${indent}`, line, { width, below: `${indent}  ` }));
+    return (await Promise.all(drawn)).flat();
   };
   const { rootCause } = tree;
   const cause = rootCause && `${rootCause.part}: ${rootCause.text}${sinceText(rootCause.since)}`;

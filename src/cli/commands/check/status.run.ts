@@ -8,6 +8,7 @@ import { withCluster } from "../../connect.ts";
 import { errors } from "../../errors.ts";
 import { nameSet } from "../../name-set.ts";
 import { Styled, styled } from "../../printable.ts";
+import { print } from "../../printer.ts";
 import type { Session } from "../../session.ts";
 import { formatStatus } from "./status.print.ts";
 
@@ -26,7 +27,8 @@ export async function status(session: Session, flags: { watch?: true }): Promise
     let shown = "";
     for await (const _change of statusEvents(client, nameSet(session), signal)) {
       const tree = await look();
-      const text = JSON.stringify(tree);
+      // When it was checked is no change of what was found.
+      const text = JSON.stringify(tree, (key, value) => (key === "checked" ? value.what : value));
       // A change may be invisible here, such as a heartbeat.
       if (text !== shown) await redraw(tree);
       shown = text;
@@ -44,9 +46,9 @@ async function observeOnce(client: Client, session: Session, server: string, sig
 async function show(session: Session, tree: StatusTree, indent = 2): Promise<void> {
   const { output } = session.flags;
   const report = { apiVersion: "procedures.vendor.io/v1", kind: "StatusReport", ...tree };
+  if (output === "table") return session.out(await formatStatus(session, tree));
   if (output === "json") return session.out(`${JSON.stringify(report, null, indent)}\n`);
-  if (output === "yaml") return session.out((await import("../../to-yaml.ts")).toYaml(report));
-  session.out(await formatStatus(session, tree));
+  await print(session, report, () => ({ columns: [], rows: [] }));
 }
 
 const CLEAR = Styled.raw("\x1b[H\x1b[2J");

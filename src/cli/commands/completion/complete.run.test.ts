@@ -26,7 +26,7 @@ it.each<[line: string, found: string[]]>([
   ["check --suppress API_ADDRESS_UNR", ["API_ADDRESS_UNRESOLVED", "API_ADDRESS_UNREACHABLE"]],
   ["cluster up --runtime s", ["simulated"]],
   ["cluster down --name ", ["demo"]],
-  ["-o j", ["json", "junit"]],
+  ["-o j", ["json", "junit", "jsonpath=", "jsonpath-file="]],
   ["--names ", ["vendor", "calico"]],
   ["completion ", ["bash", "zsh", "fish"]],
   ["explain KUBECONFIG_MIS", ["KUBECONFIG_MISSING"]],

@@ -48,7 +48,7 @@ const CHAPTERS: readonly Chapter[] = [
       typed(`install -y --manifest-url ${RELEASE_BEFORE}`, "the run"),
       typed("switch --to standard -y", "the run"),
       typed("switch --to bpf -y", "the run"),
-      typed("upgrade -y --canary-traffic auto", "the run"),
+      typed("upgrade -y", "the run"),
       typed("status"),
     ],
     again: [typed("status"), typed("proxy status")],

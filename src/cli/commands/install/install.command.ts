@@ -37,7 +37,7 @@ export function addSwitchCommand(program: Command, start: Start): void {
       ["Switch back, half of the nodes at a time", "vendorctl switch --to standard --wave-size 50%"],
     ],
   }).requiredOption("--to <bpf|standard>", "data plane to switch to, also ebpf or nftables", dataplane("--to"));
-  addTrafficFlags(addWaveFlags(addApiServerFlag(addKindFlag(addProcedureFlags(switching)))), "auto")
+  addTrafficFlags(addWaveFlags(addApiServerFlag(addKindFlag(addProcedureFlags(switching))), "switch all nodes at once"))
     .option("--force", "continue even if no kube-proxy would serve, or canary traffic already fails")
     .action(start(async () => (await import("../switch/switch.run.ts")).switchDataplane));
 }

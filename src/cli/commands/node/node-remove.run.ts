@@ -1,4 +1,4 @@
-import { shellDirectories } from "../../../agent/config.ts";
+import { shellDirectories, shellKubeletDir } from "../../../agent/config.ts";
 import { agentStopped, removeFromNode } from "../../../agent/remove-from-node.ts";
 import { readInstallConfig } from "../../../cni/config.ts";
 import { cniFiles, uninstallCni } from "../../../cni/install.ts";
@@ -12,7 +12,7 @@ export async function nodeRemove(session: Session, { yes, wait }: { yes?: true; 
   const directories = shellDirectories();
   await agentStopped(directories, { waitMs: wait * 1000, signal: session.signal });
   const plugin = uninstallCni(config);
-  const removed = await removeFromNode(directories, { cniFiles: cniFiles(config) });
+  const removed = await removeFromNode(directories, { cniFiles: cniFiles(config), kubeletDir: shellKubeletDir() });
   for (const line of [...plugin, ...removed]) session.out(`removed ${line}\n`);
   session.out("nothing of the service is left on this node\n");
 }

@@ -3,7 +3,7 @@ import { VERSION } from "../../../api/tables/release.ts";
 import { oneOf, wholeNumber } from "../../flags.ts";
 import { document, formatHelpFor } from "../../help.ts";
 import { guarded } from "../../printable.ts";
-import { type CliContext, type GlobalFlags, OUTPUT_FORMATS, type Session } from "../../session.ts";
+import type { CliContext, GlobalFlags, Session } from "../../session.ts";
 import { runProgramTree } from "../../vendorctl.ts";
 
 /** `vendor node show TABLE` and `vendor node remove`: for people on a node, or in its agent's container. */
@@ -18,7 +18,12 @@ export function buildNodeProgram(world: CliContext): Command {
     .exitOverride()
     .configureOutput({ writeOut: world.out, writeErr: world.out, outputError: () => {} })
     .version(VERSION, "--version", "print the version")
-    .option("-o, --output <format>", "table, json or yaml", oneOf("--output", OUTPUT_FORMATS), "table" as const)
+    .option(
+      "-o, --output <format>",
+      "table, json or yaml",
+      oneOf("--output", ["table", "json", "yaml"]),
+      "table" as const,
+    )
     .option(
       "-v, --v <level>",
       "log verbosity, 0 to 10; 8 shows stack traces (default: 0)",
@@ -37,12 +42,17 @@ export function buildNodeProgram(world: CliContext): Command {
   })
     .argument(
       "<table>",
-      "endpoints, policies, ip-sets, routes, conntrack, counters, pods, services, settings, problems or switchover",
+      "endpoints, policies, ip-sets, routes, conntrack, counters, pods, services, settings, problems, switchover, overlay or bgp",
     )
     .action(async (table: string) => (await import("./node-show.run.ts")).nodeShow(session(), table));
+  document(program.command("ready"), {
+    short: "Print whether this node's agent is ready",
+    long: "Print whether this node's agent is ready and, if it is not, why. It fails then: manifests use it as the readiness probe of the agent's container.",
+    examples: [["Print why the agent is not ready", "vendor node ready"]],
+  }).action(async () => (await import("./node-ready.run.ts")).nodeReady(session()));
   document(program.command("remove"), {
     short: "Remove everything the agent has written to this node",
-    long: "Remove programs, tables, routes, pod interfaces and the CNI plugin from this node, and verify that nothing is left. vendorctl uninstall runs it on every node; run it on a node that was down.",
+    long: "Remove programs, tables, routes, pod interfaces, the CNI plugin and the volume driver of sidecars from this node, and verify that nothing is left. vendorctl uninstall runs it on every node; run it on a node that was down.",
     examples: [["Remove everything", "vendor node remove --yes"]],
   })
     .option("--yes", "confirm; pods of this node lose their network")

@@ -4,7 +4,7 @@ import { objectSchema } from "../../../api/resources/resource.ts";
 import type { V3Place } from "../../../api/resources/v3-places.ts";
 import { servedKinds } from "../../../apiserver/custom-resources.ts";
 import { printedName } from "../../../procedures/resources/resource-store.ts";
-import { formatTable, type Table } from "../../printer.ts";
+import { formatTable, print, type Table } from "../../printer.ts";
 import type { Session } from "../../session.ts";
 
 export interface Found {
@@ -23,14 +23,11 @@ export async function printObjects(
     session.out(found.map(({ place, object }) => `${printedName(place, object.metadata.name)}\n`).join(""));
     return;
   }
-  if (output === "json" || output === "yaml") {
+  if (output !== "table" && output !== "wide") {
     const objects = found.map(({ object }) => withoutManagers(object));
     const value =
       options.single && objects.length === 1 ? objects[0] : { apiVersion: "v1", kind: "List", items: objects };
-    const text =
-      output === "json" ? `${JSON.stringify(value, null, 2)}\n` : (await import("../../to-yaml.ts")).toYaml(value);
-    session.out(text);
-    return;
+    return await print(session, value, () => ({ columns: [], rows: [] }));
   }
   const kinds = [...new Set(found.map(({ place }) => place))];
   const tables = kinds.map((place) => {

@@ -12,7 +12,54 @@ export async function planText(plan: Plan, width = Number.POSITIVE_INFINITY): Pr
   });
   const table = await formatTable({ columns: ["STEP", "WHAT", "WHERE", "RISK", "REVERSIBLE"], rows }, width);
   const head = [...title, `plan ${plan.id}`, ""];
-  return `${head.join("\n")}\n${table}${notes.length === 0 ? "" : `\n${notes.flat().join("\n")}\n`}`;
+  const parts = [
+    await componentText(plan, width),
+    table,
+    await impactText(plan, width),
+    await inventoryText(plan, width),
+    notes.length === 0 ? "" : `${notes.flat().join("\n")}\n`,
+  ];
+  return `${head.join("\n")}\n${parts.filter((part) => part !== "").join("\n")}`;
+}
+
+async function componentText({ components = [] }: Plan, width: number): Promise<string> {
+  if (components.length === 0) return "";
+  const rows = components.map(({ component, current, target }) => [component, current, target]);
+  return await formatTable({ columns: ["COMPONENT", "CURRENT", "TARGET"], rows }, width);
+}
+
+async function impactText({ impact }: Plan, width: number): Promise<string> {
+  if (!impact) return "";
+  const { nodes, deployments, atOnce, secondsPerNode, seconds, connections } = impact;
+  const restarts = [...new Set(nodes.flatMap((node) => node.restarts))].join(", ");
+  const names = nodes.map(({ node }) => node);
+  const shown = names.length > SHOWN ? [...names.slice(0, SHOWN), `and ${names.length - SHOWN} more`] : names;
+  const lines = [
+    `${restarts} restarts on ${names.length} ${names.length === 1 ? "node" : "nodes"}, ${atOnce} at a time, about ${duration(secondsPerNode)} each and ${duration(seconds)} in all (estimated): ${shown.join(", ")}`,
+    ...(deployments.length > 0 ? [`Deployments that restart: ${deployments.join(", ")}`] : []),
+    ...connections,
+  ];
+  const each = await Promise.all(lines.map((line) => wrapped(line, { first: "impact: ", width })));
+  return `${each.flat().join("\n")}\n`;
+}
+
+const SHOWN = 10;
+const MINUTE = 60;
+
+function duration(seconds: number): string {
+  return seconds < 2 * MINUTE ? `${seconds} s` : `${Math.ceil(seconds / MINUTE)} min`;
+}
+
+/** What the new release does not carry: a line each, and below the table what to do. */
+export async function inventoryText({ inventory = [] }: Pick<Plan, "inventory">, width: number): Promise<string> {
+  if (inventory.length === 0) return "";
+  const rows = inventory.map(({ name, fate, accepted, found, why, todo }) => [
+    fate === "lost" ? (accepted ? "lost (accepted)" : "lost") : fate,
+    name,
+    found.length > SHOWN ? `${found.slice(0, SHOWN).join(", ")} and ${found.length - SHOWN} more` : found.join(", "),
+    todo === "Nothing." ? why : `${why} ${todo}`,
+  ]);
+  return await formatTable({ columns: ["NOT CARRIED", "NAME", "FOUND IN", "WHY, AND WHAT TO DO"], rows }, width);
 }
 
 /** An item of the note before it starts with spaces, and stands below it. */

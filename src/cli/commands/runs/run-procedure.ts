@@ -10,6 +10,8 @@ import type { Observation } from "../../../procedures/observation.ts";
 import { observe } from "../../../procedures/observe.ts";
 import type { OtherTools } from "../../../procedures/other-tools.ts";
 import type { Plan, Procedure } from "../../../procedures/plan.ts";
+import { blockingItems } from "../../../procedures/plans/upgrade/inventory.ts";
+import { errors as upgradeErrors } from "../../../procedures/plans/upgrade/upgrade-errors.ts";
 import { namesOf, planRights } from "../../../procedures/rights/plan-rights.ts";
 import { requireRights } from "../../../procedures/rights/require-rights.ts";
 import { type Engine, refuseStopped, startRun } from "../../../procedures/run/engine.ts";
@@ -21,7 +23,7 @@ import { EXIT } from "../../exit-status.ts";
 import type { Session } from "../../session.ts";
 import { answerCanI, canIRead, isCanI } from "../auth/can-i.ts";
 import { withEngine } from "./open-engine.ts";
-import { planText, printPlan } from "./plan.print.ts";
+import { inventoryText, planText, printPlan } from "./plan.print.ts";
 import type { ProcedureFlags } from "./procedure.flags.ts";
 import { printReport, showRun } from "./run.print.ts";
 
@@ -41,6 +43,8 @@ export interface ProcedureRequest {
   kind?: ClusterKind;
   /** Whether the plan needs to know what is owned through v3 resources. */
   owned?: boolean;
+  /** Whether it compares what is stored with what the new release has. */
+  stored?: boolean;
   /** The data plane the checks are about, where the command chooses one. */
   dataplane?: Dataplane;
   makePlan(observation: Observation, context: PlanContext): Plan | Promise<Plan>;
@@ -74,8 +78,9 @@ export async function applyPlan(session: Session, flags: ProcedureFlags, plan: P
   const spoken: Session = { ...session, flags: { ...session.flags, names: plan.names } };
   await withEngine(spoken, flags, async (engine, server) => {
     const owned = plan.observed["owner references"] !== "not read";
+    const stored = plan.observed["stored settings"] !== undefined;
     const { procedure, command } = plan;
-    const observation = await observeCluster(spoken, engine, server, { procedure, owned, command });
+    const observation = await observeCluster(spoken, engine, server, { procedure, owned, stored, command });
     const drift = driftSince(plan.observed, fingerprint(observation));
     const facts = drift.map(({ fact, was, is }) => `${fact} was ${was} and is ${is}`);
     if (facts.length > 0) throw runErrors.PLAN_DRIFTED(plan.id, facts);
@@ -87,16 +92,17 @@ function observeCluster(
   session: Session,
   { client, signal }: Engine,
   server: string,
-  request: Pick<ProcedureRequest, "procedure" | "kind" | "owned"> & { command: string },
+  request: Pick<ProcedureRequest, "procedure" | "kind" | "owned" | "stored"> & { command: string },
 ): Promise<Observation> {
   const names = session.flags.names === "calico" ? calicoNames : vendorNames;
-  const { kind, owned, command } = request;
+  const { kind, owned, stored, command } = request;
   return observe(client, names, {
     server,
     signal,
     command: forAnother(command),
     ...(kind === undefined ? {} : { kind }),
     ...(owned === undefined ? {} : { owned }),
+    ...(stored === undefined ? {} : { stored }),
   });
 }
 
@@ -133,6 +139,7 @@ async function decide(
     return await refusePending(engine, plan);
   }
   if (plan.steps.length === 0) return printPlan(session, plan);
+  await refuseLosses(session, plan);
   const { run, undo } = await planRights(plan, engine);
   await requireRights(engine.client, [...run, ...undo], forAnother(plan.command), engine.signal);
   await refuseStopped(engine);
@@ -141,6 +148,20 @@ async function decide(
   const report = await showRun(session, startRun(engine, plan, { wait, rollbackOnFailure }));
   const unfinished = report.end?.outcome === "stopped" ? ["vendorctl resume"] : next;
   await printReport(session, report, [...unfinished]);
+}
+
+/** A plan is shown whatever would be lost; it is run only if all of that was accepted by name. */
+async function refuseLosses(session: Session, plan: Plan): Promise<void> {
+  const [blocking, lost] = (["blocks", "lost"] as const).map((fate) =>
+    blockingItems(plan.inventory ?? [])
+      .filter((item) => item.fate === fate)
+      .map(({ name }) => name),
+  ) as [string[], string[]];
+  if (blocking.length + lost.length === 0) return;
+  if (session.flags.output !== "json" && !session.flags.quiet) {
+    session.err(`${await inventoryText(plan, session.config.columns)}\n`);
+  }
+  throw upgradeErrors.UPGRADE_WOULD_LOSE(blocking, lost);
 }
 
 /** Whether the user may run this plan, and undo it. */

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../../../kit/clock.ts";
+import { ACTIONS } from "../../../procedures/actions/all.ts";
 import type { Plan } from "../../../procedures/plan.ts";
 import { planRights } from "../../../procedures/rights/plan-rights.ts";
 import { requireRights } from "../../../procedures/rights/require-rights.ts";
@@ -58,7 +59,14 @@ export async function rollback(
     // A step that does not exist is refused before anything is asked.
     const undone = toUndo(record, flags.toStep);
     if (isCanI(session)) return await canIRun(session, engine, plan);
-    if (flags.dryRun) return await preview(session, record, plan, "would undo", undone);
+    if (flags.dryRun)
+      return await preview(
+        session,
+        record,
+        plan,
+        "would undo",
+        undone.filter((at) => undoes(plan, at)),
+      );
     const { undo } = await planRights(withSteps(plan, undone), engine);
     await requireRights(engine.client, undo, `rollback --run ${record.id}`, engine.signal);
     await confirm(session, flags, await stepsText(session, record, plan), `rolling back ${record.id}`);
@@ -96,13 +104,14 @@ async function showOne(session: Session, engine: Engine, runs: readonly FoundRun
   const found = runs.find((each) => each.id === id);
   if (found === undefined) throw errors.RUN_UNKNOWN(id);
   if ("damaged" in found) throw found.damaged;
+  const { output } = session.flags;
+  if (output === "name") return session.out(`${id}\n`);
+  const forPeople = output === "table" || output === "wide";
   const plan = await planOfRun(engine, found.record).catch(() => undefined);
-  if (session.flags.output === "table")
-    session.out(`${await formatPairs(describe(found.record), session.config.outColumns)}\n`);
+  if (forPeople) session.out(`${await formatPairs(describe(found.record), session.config.outColumns)}\n`);
   await print(session, { ...found.record, steps: stepRows(found.record, plan) }, () => stepsTable(found.record, plan));
   const traffic = newestFigures(found.record);
-  if (traffic && session.flags.output === "table")
-    session.out(`\n${await trafficText(traffic, session.config.outColumns)}`);
+  if (traffic && forPeople) session.out(`\n${await trafficText(traffic, session.config.outColumns)}`);
 }
 
 /** Of the step that measured last. */
@@ -190,8 +199,14 @@ async function stepsText({ config }: Session, record: RunRecord, plan: Plan, wid
 /** Steps of these actions wait and verify; they leave nothing to undo. */
 const CONFIRMING = /^(?:wait-|prove-|verify-)/;
 
-function changes({ steps }: Plan, index: number): boolean {
+function changes({ steps }: Pick<Plan, "steps">, index: number): boolean {
   return !CONFIRMING.test(steps[index]?.action ?? "");
+}
+
+/** Whether its undo does anything, or cannot be done: a wait leaves nothing to undo. */
+function undoes({ steps }: Plan, index: number): boolean {
+  const { action = "", reversible = true } = steps[index] ?? {};
+  return reversible !== true || (changes({ steps }, index) && ACTIONS[action]?.undo !== undefined);
 }
 
 const leftToDo = ({ steps }: RunRecord) =>

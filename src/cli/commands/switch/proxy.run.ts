@@ -4,7 +4,7 @@ import { planProxy, proxyStatus } from "../../../procedures/plans/kube-proxy/pro
 import { withCluster } from "../../connect.ts";
 import { errors } from "../../errors.ts";
 import { nameSet } from "../../name-set.ts";
-import { formatPairs } from "../../printer.ts";
+import { formatPairs, print } from "../../printer.ts";
 import type { Session } from "../../session.ts";
 import type { ProcedureFlags } from "../runs/procedure.flags.ts";
 import { runProcedure } from "../runs/run-procedure.ts";
@@ -50,9 +50,8 @@ export async function status(session: Session, { kind }: Pick<ProxyFlags, "kind"
     observe(client, nameSet(session), { server, signal, ...(kind && { kind }) }),
   );
   const found = proxyStatus(seen);
-  if (session.flags.output === "json") session.out(`${JSON.stringify(found, null, 2)}\n`);
-  else if (session.flags.output === "yaml") session.out((await import("../../to-yaml.ts")).toYaml(found));
-  else session.out(await statusText(found, session.config.outColumns));
+  if (session.flags.output === "table") session.out(await statusText(found, session.config.outColumns));
+  else await print(session, found, () => ({ columns: [], rows: [] }));
   if (found.verdict === "conflict" || found.verdict === "nobody serves") {
     throw errors.PROXY_STATUS_BAD(found.says, found.next ?? "vendorctl status");
   }

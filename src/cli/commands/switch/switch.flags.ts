@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { type Budget, DEFAULT_BUDGET } from "../../../procedures/canary/budget.ts";
-import type { WaveSize } from "../../../procedures/plans/switch/waves.ts";
+import type { WaveSize, WavesInputs } from "../../../procedures/plans/node-waves.ts";
 import { errors } from "../../errors.ts";
 import { completedWith, duration, oneOf, someText } from "../../flags.ts";
 import { optionWithDefault } from "../../help.ts";
@@ -13,13 +13,13 @@ export interface TrafficFlags {
 
 const BUDGET_TEXT = "connections=0,silence=1s,datagrams=0.1%";
 
-export function addTrafficFlags(command: Command, byDefault: TrafficFlags["canaryTraffic"]): Command {
+export function addTrafficFlags(command: Command): Command {
   return command
     .option(
       "--canary-traffic <when>",
       "auto: measure canary traffic during the run, on every node where pods can run; off: do not",
       oneOf("--canary-traffic", ["auto", "off"] as const),
-      byDefault,
+      "auto",
     )
     .addOption(
       optionWithDefault("--budget <losses>", "what canary traffic may lose before the run is rolled back", {
@@ -38,23 +38,32 @@ export interface WaveFlags {
   waveSize?: WaveSize;
 }
 
-export const DEFAULT_WAVE_SIZE: WaveSize = { percent: 25 };
+const DEFAULT_WAVE_SIZE: WaveSize = { percent: 25 };
 
-export function addWaveFlags(command: Command): Command {
+export function addWaveFlags(command: Command, withoutWaves: string): Command {
   return command
     .option(
       "--canary <node>",
-      "the node that is switched first, alone (default: a ready worker with Service backends)",
+      "the node that changes first, alone (default: a ready worker with Service backends)",
       completedWith("nodes", someText("--canary", "a node")),
     )
     .option("--wave-size <nodes>", "nodes per wave after the canary: a number or a share (default: 25%)", waveSize)
-    .option("--no-waves", "switch all nodes at once");
+    .option("--no-waves", withoutWaves);
 }
 
 export function refuseWavesTwice({ waves, canary, waveSize: size }: WaveFlags): void {
   if (waves || (canary === undefined && size === undefined)) return;
   const flag = canary === undefined ? "--wave-size" : "--canary";
   throw errors.USAGE(`${flag} and --no-waves exclude each other`, "omit one of them");
+}
+
+/** What a plan of waves is made from; undefined with `--no-waves`. */
+export async function wavesInputs(
+  { waves, canary, waveSize: size = DEFAULT_WAVE_SIZE }: WaveFlags,
+  servingNodes: () => Promise<string[]>,
+): Promise<WavesInputs | undefined> {
+  if (!waves) return undefined;
+  return canary === undefined ? { size, serving: await servingNodes() } : { size, serving: [], canary };
 }
 
 function waveSize(text: string): WaveSize {

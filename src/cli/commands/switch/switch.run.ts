@@ -6,7 +6,7 @@ import { servingNodes } from "../../../procedures/serving-nodes.ts";
 import type { Session } from "../../session.ts";
 import type { ProcedureFlags } from "../runs/procedure.flags.ts";
 import { runProcedure } from "../runs/run-procedure.ts";
-import { DEFAULT_WAVE_SIZE, refuseWavesTwice, type TrafficFlags, type WaveFlags } from "./switch.flags.ts";
+import { refuseWavesTwice, type TrafficFlags, type WaveFlags, wavesInputs } from "./switch.flags.ts";
 
 interface SwitchFlags extends ProcedureFlags, WaveFlags, TrafficFlags {
   to: Dataplane;
@@ -16,20 +16,20 @@ interface SwitchFlags extends ProcedureFlags, WaveFlags, TrafficFlags {
 }
 
 export async function switchDataplane(session: Session, flags: SwitchFlags): Promise<void> {
-  const { to, kind, apiServer, force, waves, canary, waveSize: size = DEFAULT_WAVE_SIZE } = flags;
+  const { to, kind, apiServer, force } = flags;
   refuseWavesTwice(flags);
   await runProcedure(session, flags, {
     procedure: "switch",
     ...(kind && { kind }),
     dataplane: to,
     makePlan: async (observation, { command, client, signal }) => {
-      const serving = waves && canary === undefined ? await servingNodes(client, signal) : [];
+      const waves = await wavesInputs(flags, () => servingNodes(client, signal));
       return planSwitch(observation, {
         to,
         command,
         ...(apiServer && { apiServer }),
         ...(force && { force }),
-        ...(waves && { waves: { size, serving, ...(canary !== undefined && { canary }) } }),
+        ...(waves && { waves }),
         ...(flags.canaryTraffic === "auto" && { budget: flags.budget }),
       });
     },

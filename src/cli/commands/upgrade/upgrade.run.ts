@@ -1,21 +1,24 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { planUpgrade } from "../../../procedures/plans/upgrade/upgrade.ts";
 import { type UpgradeMethod, upgradePath } from "../../../procedures/plans/upgrade/upgrade-path.ts";
+import { servingNodes } from "../../../procedures/serving-nodes.ts";
 import { gatherUpgrade } from "../../../procedures/upgrade/gather-upgrade.ts";
 import { errors } from "../../errors.ts";
 import type { Session } from "../../session.ts";
 import { toolConnection } from "../../tool-connection.ts";
 import type { ProcedureFlags } from "../runs/procedure.flags.ts";
 import { runProcedure } from "../runs/run-procedure.ts";
-import type { TrafficFlags } from "../switch/switch.flags.ts";
+import { refuseWavesTwice, type TrafficFlags, type WaveFlags, wavesInputs } from "../switch/switch.flags.ts";
 
-interface UpgradeFlags extends ProcedureFlags, TrafficFlags {
+interface UpgradeFlags extends ProcedureFlags, WaveFlags, TrafficFlags {
+  force?: true;
   to?: string;
   from?: string;
   method?: UpgradeMethod;
   manifest?: string;
   base?: string;
   take?: Record<string, "mine" | "new">;
+  acceptLoss?: string[];
   saveManifest?: string;
   values?: string;
   chart?: string;
@@ -23,12 +26,14 @@ interface UpgradeFlags extends ProcedureFlags, TrafficFlags {
 
 export async function upgrade(session: Session, flags: UpgradeFlags): Promise<void> {
   const { to, from, method, chart, take = {}, saveManifest } = flags;
+  refuseWavesTwice(flags);
   const manifest = await readGiven("--manifest", flags.manifest);
   const base = await readGiven("--base", flags.base);
   const values = await readGiven("--values", flags.values);
   await runProcedure(session, flags, {
     procedure: "upgrade",
     owned: true,
+    stored: true,
     makePlan: async (observation, { command, client, files, tools, signal }) => {
       const path = upgradePath(observation, {
         ...(to !== undefined && { to }),
@@ -50,8 +55,12 @@ export async function upgrade(session: Session, flags: UpgradeFlags): Promise<vo
         connection: toolConnection(session),
       };
       const facts = await gatherUpgrade(observation, path, given, { client, files, tools, signal });
+      const waves = await wavesInputs(flags, () => servingNodes(client, signal));
       const plan = planUpgrade(observation, path, facts, {
         command,
+        ...(flags.force && { force: true }),
+        ...(waves && { waves }),
+        ...(flags.acceptLoss && { acceptLoss: flags.acceptLoss }),
         ...(flags.canaryTraffic === "auto" && { budget: flags.budget }),
       });
       if (saveManifest !== undefined && facts.merged) await save(saveManifest, facts.merged.text);

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../../api/object.ts";
-import { NODE_ANNOTATIONS } from "../../../api/protocol/node-annotations.ts";
+import { withoutNodeAnnotations } from "../../../api/protocol/node-annotations.ts";
 import { CLEANUP_NAMESPACE } from "../../../api/tables/node-cleaner.ts";
 import { isAlreadyExists } from "../../../cluster/failures.ts";
 import { NAMESPACES, NODES, PODS } from "../../../cluster/kinds.ts";
@@ -79,12 +79,10 @@ function isCleaned(name: string, { nodes }: CleanNodesInputs, left: readonly { n
 }
 
 /** Those of its agent, by which other nodes would send to it. */
-async function removeAnnotations({ metadata }: KubeObject, { client, signal }: Work): Promise<void> {
-  const has = NODE_ANNOTATIONS.filter((key) => metadata.annotations?.[key] !== undefined);
-  if (has.length === 0) return;
-  const annotations = Object.fromEntries(has.map((key) => [key, null]));
-  const patch = { type: "merge" as const, patch: { metadata: { annotations } } };
-  await client.patch(NODES, { name: metadata.name }, patch, { signal }).catch(undefinedIfNotFound);
+async function removeAnnotations(node: KubeObject, { client, signal }: Work): Promise<void> {
+  const patch = withoutNodeAnnotations(node);
+  if (!patch) return;
+  await client.patch(NODES, node.metadata, { type: "merge", patch }, { signal }).catch(undefinedIfNotFound);
 }
 
 /** A pod that ended with a failure; its log says why, and is read once the wait is over. */

@@ -1,15 +1,14 @@
 import { dataplaneOf, type WrittenDataplane } from "../../../api/dataplane.ts";
 import type { Names } from "../../../api/names.ts";
-import { type Condition, groupVersion, type KubeObject } from "../../../api/object.ts";
+import { groupVersion, type KubeObject } from "../../../api/object.ts";
 import type { Pod } from "../../../api/workload-objects.ts";
-import { findCondition } from "../../../cluster/conditions.ts";
 import { NODES, PODS } from "../../../cluster/kinds.ts";
 import type { Action, Work } from "../../action.ts";
 import { fieldAt } from "../../field-at.ts";
 import { errors } from "../errors.ts";
 import { awaitObjects, type Verdict } from "../objects/await-objects.ts";
 import { kindOf } from "../objects/target.ts";
-import { agentReports, isAgent } from "./agents.ts";
+import { agentReports, isAgent, isReady } from "./agents.ts";
 import { awaitRollout } from "./wait-for-rollout.ts";
 import { statusReader } from "./wait-for-status.ts";
 
@@ -94,11 +93,6 @@ function readyAgents(nodes: readonly KubeObject[], pods: readonly Pod[], names: 
   );
   const late = nodes.filter(({ metadata }) => !ready.has(metadata.name));
   return late.length === 0 ? "done" : { waitingFor: `the agents on ${namesOf(late.map(nameOf))} to be ready` };
-}
-
-function isReady({ status, metadata }: Pod): boolean {
-  const { conditions } = (status ?? {}) as { conditions?: Condition[] };
-  return metadata.deletionTimestamp === undefined && findCondition(conditions, "Ready")?.status === "True";
 }
 
 function isLinux(node: KubeObject): boolean {

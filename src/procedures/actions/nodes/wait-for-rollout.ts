@@ -38,7 +38,7 @@ export async function awaitRollout({ workload: target, ready }: WaitForRolloutIn
   });
 }
 
-function podSelector(workload: KubeObject): string {
+export function podSelector(workload: KubeObject): string {
   const { selector } = (workload["spec"] ?? {}) as { selector?: { matchLabels?: Record<string, string> } };
   return Object.entries(selector?.matchLabels ?? {})
     .map(([key, value]) => `${key}=${value}`)
@@ -67,14 +67,14 @@ function resultOf(workload: Workload, pods: readonly Pod[], ready: string | unde
 }
 
 /** READY as kubectl prints it. */
-function readyColumn({ status, spec }: Pod): string {
+export function readyColumn({ status, spec }: Pod): string {
   const containers = (spec as { containers?: unknown[] } | undefined)?.containers ?? [];
   return `${(status?.containerStatuses ?? []).filter(({ ready }) => ready).length}/${containers.length}`;
 }
 
 const NO_IMAGE = new Set(["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"]);
 
-function imageTrouble({ metadata, status }: Pod): { pod: string; why: string } | undefined {
+export function imageTrouble({ metadata, status }: Pod): { pod: string; why: string } | undefined {
   const all: ContainerStatus[] = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const waiting = all.map(({ state }) => state?.waiting).find((each) => NO_IMAGE.has(each?.reason ?? ""));
   if (waiting === undefined) return undefined;

@@ -6,7 +6,7 @@ import { PODS } from "../../../cluster/kinds.ts";
 import type { Action, Work } from "../../action.ts";
 import { errors } from "../errors.ts";
 import { awaitObjects, type Source, type Verdict } from "../objects/await-objects.ts";
-import { kindOf, readTarget } from "../objects/target.ts";
+import { kindOf, nameOf, readTarget, type Target } from "../objects/target.ts";
 import { agentReports } from "./agents.ts";
 
 export type WaitForStatusInputs = {
@@ -14,6 +14,8 @@ export type WaitForStatusInputs = {
   statuses: readonly string[];
   /** Counts only what was said of the request as it stands: an operator that is no more may have said something of it before. */
   fresh?: true;
+  /** Waited for instead: once this exists, no status matters. Until then, a refusal ends the wait with its reason. */
+  enough?: Target;
 };
 
 /** Waits until the operator says that parts of the service work, as they were last asked for. */
@@ -60,7 +62,10 @@ export async function awaitStatuses(inputs: WaitForStatusInputs, work: Work): Pr
   const wanted: { name: string; generation: number }[] = [];
   for (const name of inputs.statuses) wanted.push({ name, generation: await generationBehind(name, work) });
   const agents: Source = { kind: PODS, namespace: work.names.namespaces.system };
-  await awaitObjects(work, [{ kind }, agents], ([statuses = [], pods = []]) => {
+  const { enough } = inputs;
+  const enoughs = enough ? [await sourceOf(enough, work)] : [];
+  await awaitObjects(work, [{ kind }, agents, ...enoughs], ([statuses = [], pods = [], existing = []]) => {
+    if (existing.length > 0) return "done";
     for (const { name, generation } of wanted) {
       const status = statuses.find(({ metadata }) => metadata.name === name);
       if (repeatsAgents(status) && !anyRefuses(pods, work))
@@ -68,8 +73,13 @@ export async function awaitStatuses(inputs: WaitForStatusInputs, work: Work): Pr
       const verdict = resultOf(`${label} ${name}`, status, generation, inputs.fresh);
       if (verdict !== "done") return verdict;
     }
-    return "done";
+    return enough ? { waitingFor: `${nameOf(enough)} to exist` } : "done";
   });
+}
+
+async function sourceOf(target: Target, work: Work): Promise<Source> {
+  const { name, namespace } = target;
+  return { kind: await work.client.resourceFor(target), namespace, name };
 }
 
 /** The generation of the resource a status answers to; zero where there is none, so that any answer will do. */

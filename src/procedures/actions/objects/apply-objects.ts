@@ -18,6 +18,8 @@ export type ApplyObjectsInputs = {
   objects: readonly KubeObject[];
   /** False: fields of other managers are refused instead of taken over. */
   force?: boolean;
+  /** Their operator is removed before them in a rollback: their finalizers are removed here. */
+  letGo?: boolean;
   /** Waited for after the undo. */
   afterUndo?: Settle;
 };
@@ -59,11 +61,11 @@ export const applyObjects: Action<ApplyObjectsInputs, Before> = {
     return previews;
   },
 
-  async undo({ objects, afterUndo }, work, before) {
+  async undo({ objects, afterUndo, letGo = false }, work, before) {
     for (const [index, object] of [...objects.entries()].reverse()) {
       const image = before[index];
       if (image) await restore(image, work);
-      else await removeAndAwait(targetOf(object), work);
+      else await removeAndAwait(targetOf(object), work, { letGo });
     }
     await settled(afterUndo, work);
   },

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { KubeObject } from "../../../api/object.ts";
+import { StatusError } from "../../../api/status.ts";
 import type { Action, Work } from "../../action.ts";
 import { errors } from "../errors.ts";
 import { inverseMergePatch, mergePatched } from "./inverse-merge-patch.ts";
@@ -43,7 +44,8 @@ export const mergePatch: Action<MergePatchInputs, Before> = {
     const live = await readTarget(work, target);
     if (live === undefined) return [];
     const kind = await client.resourceFor(target);
-    return [{ live, planned: await client.patch(kind, target, { type: "merge", patch }, { dryRun: true, signal }) }];
+    const planned = client.patch<KubeObject>(kind, target, { type: "merge", patch }, { dryRun: true, signal });
+    return [{ live, planned: await planned.catch(unlessInvalid(() => mergePatched(live, patch) as KubeObject)) }];
   },
 
   async undo({ target, afterUndo }, work, { inverse }) {
@@ -56,6 +58,14 @@ export const mergePatch: Action<MergePatchInputs, Before> = {
     await settled(afterUndo, work);
   },
 };
+
+/** A CRD that an earlier step applies may allow what the present one refuses. */
+function unlessInvalid<T>(value: () => T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof StatusError && error.reason === "Invalid") return value();
+    throw error;
+  };
+}
 
 async function existing(target: Target, work: Work): Promise<KubeObject> {
   const live = await readTarget(work, target);

@@ -4,11 +4,14 @@ import type { Work } from "../../action.ts";
 import { awaitObjects } from "./await-objects.ts";
 import { kindOf, nameOf, readTarget, type Target, undefinedIfNotFound } from "./target.ts";
 
-/** Deletes an object and waits until it is gone: the owner of its finalizer still needs what is removed after it. */
+/**
+ * Deletes an object and waits until it is gone: the owner of its finalizer still needs what is removed after it. `letGo`: its owner is gone
+ * already, and so its finalizers are removed here.
+ */
 export async function removeAndAwait(
   target: Target,
   work: Work,
-  options: { uid?: string; propagation?: DeleteOptions["propagationPolicy"] } = {},
+  options: { uid?: string; propagation?: DeleteOptions["propagationPolicy"]; letGo?: boolean } = {},
 ): Promise<void> {
   const { client, signal } = work;
   const kind = await kindOf(client, target);
@@ -30,6 +33,10 @@ export async function removeAndAwait(
       if (isConflict(error)) return removeAndAwait(target, work, { ...options, uid: uid as string });
       undefinedIfNotFound(error);
     }
+  }
+  if (options.letGo && live.metadata.finalizers?.length) {
+    const patch = { metadata: { uid, finalizers: null } };
+    await client.patch(kind, target, { type: "merge", patch }, { signal }).catch(undefinedIfNotFound);
   }
   const { namespace, name } = target;
   await awaitObjects(work, [{ kind, namespace, name }], ([found = []]) => {

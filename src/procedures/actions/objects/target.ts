@@ -1,4 +1,4 @@
-import type { KubeObject, ResourceKind } from "../../../api/object.ts";
+import { type KubeObject, parseGroupVersion, type ResourceKind } from "../../../api/object.ts";
 import { isNotFound } from "../../../cluster/failures.ts";
 import { CodedError } from "../../../kit/errors.ts";
 import type { Work } from "../../action.ts";
@@ -34,6 +34,18 @@ export async function kindOf(
     if (error instanceof CodedError && error.code === "CLUSTER_UNKNOWN_KIND") return undefined;
     throw error;
   }
+}
+
+/** The same kind in whichever version the server serves now: an object outlives the version its file was written in. */
+export async function kindInAnyVersion(
+  client: Work["client"],
+  target: Pick<Target, "apiVersion" | "kind">,
+): Promise<ResourceKind | undefined> {
+  const exact = await kindOf(client, target);
+  if (exact) return exact;
+  const { group } = parseGroupVersion(target.apiVersion);
+  const served = (await client.resources()).filter((one) => one.group === group && one.kind === target.kind);
+  return served.find(({ preferred }) => preferred) ?? served[0];
 }
 
 export function undefinedIfNotFound(error: unknown): undefined {

@@ -10,6 +10,7 @@ import { dataplaneName } from "../cluster-view.ts";
 import { parsePath } from "../field-path.ts";
 import { errors } from "../plan-errors.ts";
 import { editManifest, type ManifestEdit, manifestObjects } from "./edit-manifest.ts";
+import { refusedByPublicOperator } from "./public-operator-rules.ts";
 
 export interface CustomResourceWishes {
   dataplane: Dataplane;
@@ -75,12 +76,20 @@ const OF_THE_CLUSTER = new Set([
   "SERVICE_PROXY_IPVS",
 ]);
 
-/** What the API server or the operator would refuse is refused here, before anything is made. The public system's rules are its own. */
+/** What the API server or the operator would refuse is refused here, before anything is made. */
 function refuseInvalid(observation: Observation, objects: readonly KubeObject[]): void {
-  const { names } = observation;
-  if (names.dialect !== "vendor") return;
+  if (observation.names.dialect !== "vendor") {
+    refuseForPublicOperator(observation, objects);
+    return;
+  }
   const [problem] = objects
     .flatMap((object) => validateObject(object, clusterFacts(observation)))
     .filter(({ code }) => !OF_THE_CLUSTER.has(code));
   if (problem) throw errors.INSTALL_EDIT_REFUSED(`${problem.path}: ${problem.message}`, problem.fix);
+}
+
+function refuseForPublicOperator(observation: Observation, objects: readonly KubeObject[]): void {
+  const installation = objects.find(({ kind }) => kind === observation.names.kinds.installation.kind);
+  const [refusal] = installation ? refusedByPublicOperator(installation, observation) : [];
+  if (refusal) throw errors.INSTALL_OPERATOR_WOULD_REFUSE(refusal.path, refusal.message, refusal.fix);
 }

@@ -1,5 +1,6 @@
 import { type Document, parseAllDocuments } from "yaml";
 import type { KubeObject } from "../../../api/object.ts";
+import { KUBECTL_YAML } from "../../merge/kubectl-yaml.ts";
 import { printPath } from "../field-path.ts";
 import { errors } from "../plan-errors.ts";
 
@@ -43,7 +44,7 @@ export function manifestObjects(name: string, text: string): KubeObject[] {
 }
 
 function readDocuments(name: string, text: string): Document[] {
-  const documents = [...parseAllDocuments(text)] as Document[];
+  const documents = [...parseAllDocuments(text, KUBECTL_YAML)] as Document[];
   const broken = documents.flatMap((document) => document.errors)[0];
   if (broken) throw errors.MANIFEST_NOT_YAML(name, broken.message.split("\n", 1)[0] ?? "").from(broken);
   const filled = documents.filter((document) => document.contents !== null);

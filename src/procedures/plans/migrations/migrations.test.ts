@@ -188,18 +188,25 @@ describe.each(DIALECTS)("migrate owner-references, in the words of $dialect", ({
 
 it("migrate sidecars rolls what carries it, and names what nothing restarts", () => {
   const workload = { apiVersion: "apps/v1", kind: "Deployment", namespace: "shop", name: "web" };
-  const map = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m", namespace: "n" }, data: {} };
-  const { steps, notes } = planSidecars(observed(), {
-    meshVersion: "1.15",
-    map,
-    carriers: [{ workload, images: ["a"], annotations: {} }],
-    bare: [{ namespace: "shop", name: "lonely" }],
-    command,
+  const map = (config: string) => ({
+    ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m", namespace: "n" } },
+    data: { config },
   });
-  expect(steps.map(({ id }) => id)).toEqual([
-    "apply-injector-map",
-    "roll-deployment-shop-web",
-    "wait-deployment-shop-web",
-  ]);
+  const plan = (config: string) =>
+    planSidecars(observed(), {
+      meshVersion: "1.15",
+      map: map(config),
+      carriers: [{ workload, images: ["a"], annotations: {} }],
+      bare: [{ namespace: "shop", name: "lonely" }],
+      command,
+    });
+  const rolled = ["apply-injector-map", "roll-deployment-shop-web", "wait-deployment-shop-web"];
+  const sidecar = { name: "vendor-policy-sidecar", image: "new" };
+  const { steps, notes } = plan(JSON.stringify({ template: JSON.stringify({ containers: [sidecar], volumes: [] }) }));
+  expect(steps.map(({ id }) => id)).toEqual(["start-canary", "prove-canary", "stop-canary", ...rolled]);
+  expect(steps[0]?.inputs).toMatchObject({ objects: [{ spec: { template: { spec: { containers: [sidecar] } } } }] });
+  const unread = plan(JSON.stringify({ template: "{{ range .Containers }}\n- {{ . }" }));
+  expect(unread.steps.map(({ id }) => id)).toEqual(rolled);
+  expect(unread.notes.join(" ")).toContain("cannot be proved before it is applied");
   expect(notes.join(" ")).toContain("keep their old sidecar until you replace them: shop/lonely.");
 });

@@ -1,11 +1,13 @@
+import type { Names } from "../../../api/names.ts";
 import type { KubeObject } from "../../../api/object.ts";
-import { nameOf } from "../../actions/objects/target.ts";
+import { nameOf, type Target } from "../../actions/objects/target.ts";
 import { fingerprint } from "../../fingerprint.ts";
 import { hashOf, makePlan } from "../../make-plan.ts";
+import { injectedByMap } from "../../migrations/injector-map.ts";
 import type { BarePod, SidecarCarrier } from "../../migrations/sidecar-carriers.ts";
 import type { Observation } from "../../observation.ts";
 import type { Plan, Step } from "../../plan.ts";
-import { applyObjectsStep, mergePatchStep, waitForRolloutStep } from "../steps.ts";
+import { applyObjectsStep, deleteObjectStep, mergePatchStep, waitForRolloutStep } from "../steps.ts";
 
 const RULE =
   "New pods get the sidecar that the injector's ConfigMap names; running pods keep theirs until they are restarted. See docs/guide/sidecars.md.";
@@ -32,9 +34,18 @@ export function planSidecars(observation: Observation, inputs: SidecarInputs): P
     title: `Update the sidecars of ${left.length} workload${left.length === 1 ? "" : "s"} to ${observation.tool.version}, mesh ${meshVersion}`,
     command: inputs.command,
     observed: fingerprint(observation),
-    steps: [mapStep(map, meshVersion), ...left.flatMap((carrier) => rollSteps(carrier, mark))],
+    steps: [
+      ...canarySteps(map, names),
+      mapStep(map, meshVersion),
+      ...left.flatMap((carrier) => rollSteps(carrier, mark)),
+    ],
     notes: [
-      `Why this order is safe: ${SAFE} So the service is upgraded first, then the injector's ConfigMap, then one workload after another.`,
+      `Why this order is safe: ${SAFE} So the service is upgraded first, then a sidecar is proved, then the injector's ConfigMap is applied, then one workload after another.`,
+      ...(canarySteps(map, names).length === 0
+        ? [
+            "The sidecar of this ConfigMap cannot be proved before it is applied: its template is for the mesh alone to read.",
+          ]
+        : []),
       ...(carriers.length === 0 ? ["No pod has the sidecar; new pods get it from the new ConfigMap."] : []),
       ...(left.length < carriers.length
         ? [`${carriers.length - left.length} workloads have been restarted with this ConfigMap already.`]
@@ -42,6 +53,49 @@ export function planSidecars(observation: Observation, inputs: SidecarInputs): P
       ...bareSentences(bare),
     ],
   });
+}
+
+const PROOF =
+  "A pod with the new sidecar alone is ready when the sidecar has the policy of its pod and has answered. Until then nothing that is in use is changed.";
+
+/** The new sidecar as the injector will add it, in a pod that serves nothing. */
+function canarySteps(map: KubeObject, names: Names): Step[] {
+  const { containers = [], volumes } = injectedByMap(map, names) ?? {};
+  const sidecar = containers.find(({ name }) => name === names.manifests.sidecarContainer);
+  if (!sidecar) return [];
+  const { namespace } = map.metadata;
+  const name = `${names.manifests.sidecarContainer}-canary`;
+  const labels = { app: name };
+  const canary: KubeObject = {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name, namespace },
+    spec: {
+      replicas: 1,
+      selector: { matchLabels: labels },
+      template: {
+        // It has the sidecar already.
+        metadata: { labels, annotations: { "sidecar.istio.io/inject": "false" } },
+        spec: { automountServiceAccountToken: false, containers: [sidecar], volumes },
+      },
+    },
+  };
+  const workload = { apiVersion: canary.apiVersion, kind: canary.kind, namespace, name } as Target;
+  const where = nameOf(workload);
+  return [
+    applyObjectsStep(
+      { id: "start-canary", title: "Start a pod with the new sidecar", where, because: PROOF },
+      { objects: [canary] },
+    ),
+    waitForRolloutStep(
+      { id: "prove-canary", title: "Wait until its sidecar answers", where, because: PROOF },
+      { workload },
+    ),
+    deleteObjectStep(
+      { id: "stop-canary", title: "Delete the pod", where, because: PROOF },
+      { target: workload, propagation: "Foreground" },
+    ),
+  ];
 }
 
 function mapStep(map: KubeObject, meshVersion: string): Step {

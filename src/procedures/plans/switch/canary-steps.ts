@@ -39,6 +39,9 @@ export function withCanary(
   );
   return {
     steps: [start, ...steps, stop],
-    notes: [...notes, `Canary traffic may lose ${formatBudget(inputs.budget)}.`],
+    notes: [
+      ...notes,
+      `The budget of canary traffic is ${formatBudget(inputs.budget)}; over it, the run is rolled back.`,
+    ],
   };
 }

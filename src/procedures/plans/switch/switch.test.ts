@@ -17,6 +17,8 @@ interface Installed {
   /** Where the proxy is not the usual one, running in iptables mode. */
   proxy?: "absent" | "parked" | "ipvs";
   map?: boolean;
+  /** Why the nftables data plane runs by default. */
+  fallback?: string;
 }
 
 const TALKS = ["vendor", "calico"] as const;
@@ -34,7 +36,9 @@ function cluster(kind: ClusterKind, names: Names, is: Installed = {}): Observati
     version: "v3.31.3",
     installation: merged(
       object(names, "operator", names.kinds.installation.kind),
-      atPath(names.fields.linuxDataplane, ebpf ? "BPF" : names.dataplanes.standard[0]),
+      is.fallback === undefined
+        ? atPath(names.fields.linuxDataplane, ebpf ? "BPF" : names.dataplanes.standard[0])
+        : atPath("status.dataplaneFallback", is.fallback),
       managed ? atPath(names.fields.serviceProxyManagement, "Enabled") : {},
       is.hostPorts === undefined ? {} : atPath(names.fields.hostPorts, is.hostPorts),
     ),
@@ -122,6 +126,12 @@ describe.each(TALKS)("the steps of a switch in the %s dialect", (dialect) => {
     ["generic", "no proxy, nothing to do", { proxy: "absent" }, SELECT],
     ["generic", "IPVS is left first", { proxy: "ipvs" }, ["leave-ipvs", ...SELECT, "park-proxy"]],
     ["generic", "the address comes first", { map: false }, ["endpoint-map", ...SELECT, "park-proxy"]],
+    [
+      "generic",
+      "an operator that waits for the address does not switch all nodes when it comes",
+      { map: false, fallback: "EndpointMapMissing" },
+      ["keep-dataplane", "endpoint-map", ...SELECT, "park-proxy"],
+    ],
     ["iac", "the cluster tool does it", {}, [...SELECT, "disable-proxy"]],
     ["openshift", "no action", { map: false }, SELECT],
     ["aks", "its rules are left alone, before eBPF acts", {}, ["leave-proxy-rules", ...SELECT]],

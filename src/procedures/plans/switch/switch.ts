@@ -27,10 +27,11 @@ import { type ApiAddress, chooseApiAddress, endpointMapStep } from "../install/a
 import { operatorNameserverSteps } from "../install/operator-nameserver.ts";
 import { CONFLICT, type ProxyMethod, proxyMethod } from "../kube-proxy/proxy-method.ts";
 import { disableProxySteps, leaveIpvsStep, leaveRulesStep, restoreProxySteps } from "../kube-proxy/proxy-steps.ts";
+import { bothEnds, type WavesInputs } from "../node-waves.ts";
 import { errors } from "../plan-errors.ts";
-import { step, waitForStatusStep } from "../steps.ts";
+import { mergePatchStep, step, waitForStatusStep } from "../steps.ts";
 import { withCanary } from "./canary-steps.ts";
-import { holdStep, leftHeld, planWaves, releaseSteps, turnedStep, type WavesInputs } from "./waves.ts";
+import { holdStep, leftHeld, planWaves, releaseSteps, turnedStep } from "./waves.ts";
 
 export interface SwitchInputs {
   to: Dataplane;
@@ -118,7 +119,6 @@ interface Choice extends Pick<SwitchInputs, "to" | "apiServer" | "force"> {
   canary?: CanaryWatch;
 }
 
-/** On the node that changes first and on those that change last: the two ends of the way. */
 function canaryOf(
   observation: Observation,
   { to, budget, force }: SwitchInputs,
@@ -126,9 +126,7 @@ function canaryOf(
 ): CanaryChoice {
   if (budget === undefined) return { notMeasured: "--canary-traffic is off" };
   if (isEbpfOn(observation) === (to === "BPF")) return { notMeasured: "the data plane does not change" };
-  const nodes = waves.flat();
-  const first = [...nodes.slice(0, 1), ...nodes.slice(1).reverse()];
-  return chooseCanary(observation, { budget, first, switches: true, ...(force && { force }) });
+  return chooseCanary(observation, { budget, first: bothEnds(waves), switches: true, ...(force && { force }) });
 }
 
 interface Part {
@@ -160,12 +158,40 @@ function addressSteps(observation: Observation, given: ApiAddress | undefined): 
   const map = choice.written
     ? []
     : [
+        ...keepDataplaneSteps(observation),
         endpointMapStep(observation, choice.address, choice.from, {
           afterUndo: { status: { statuses: partsThere(observation) }, ...withoutAddress(observation) },
         }),
       ];
   // The operator resolves the name before the ConfigMap names it, and after an undo too.
   return [...operatorNameserverSteps(observation, "wait after undo"), ...map];
+}
+
+const FALLBACK = ["status", "dataplaneFallback"];
+
+/** An operator that only lacked the address would switch every node once it has it: what runs is asked for by its name first. */
+function keepDataplaneSteps(observation: Observation): Step[] {
+  const { names, service } = observation;
+  if (fieldAt(service.installation, FALLBACK.join(".")) === undefined) return [];
+  const target = singleton(names, "installation");
+  const running = runningName(observation);
+  return [
+    mergePatchStep(
+      {
+        id: "keep-dataplane",
+        title: "Keep the data plane for now",
+        where: nameOf(target),
+        because:
+          "The operator would enable eBPF on all nodes as soon as it has the address; this way they follow in waves. See docs/guide/switch.md#waves.",
+        risk: "none",
+      },
+      {
+        target,
+        patch: atPath(names.fields.linuxDataplane, running),
+        afterApply: { expect: [{ target, path: FALLBACK, equals: null }] },
+      },
+    ),
+  ];
 }
 
 /**

@@ -4,7 +4,8 @@ import { groupVersion, type KubeObject } from "../../../api/object.ts";
 import { holdAnnotations } from "../../../api/protocol/node-hold.ts";
 import type { SeenNode } from "../../observation.ts";
 import { node, observed } from "../../testing/observed.ts";
-import { leftHeld, planWaves, type WavesInputs } from "./waves.ts";
+import type { WavesInputs } from "../node-waves.ts";
+import { leftHeld, planWaves } from "./waves.ts";
 
 const apiVersion = groupVersion(vendorNames.groups.stored);
 const kind = vendorNames.kinds.dataplaneConfiguration.kind;

@@ -5,56 +5,20 @@ import { fieldAt } from "../../field-at.ts";
 import type { Observation, SeenNode } from "../../observation.ts";
 import type { Step } from "../../plan.ts";
 import { dataplaneTitle, isEbpfOn } from "../cluster-view.ts";
+import { linuxNodes, nodeWaves, refuseUnknownCanary, type WavesInputs } from "../node-waves.ts";
 import { errors } from "../plan-errors.ts";
 import { step } from "../steps.ts";
 
-/** How many nodes a wave has: so many, or a share of all, at least one. */
-export type WaveSize = { nodes: number } | { percent: number };
-
-export interface WavesInputs {
-  /** The node that goes first and alone; chosen where it is left out. */
-  canary?: string;
-  size: WaveSize;
-  /** Nodes on which pods of services run. */
-  serving: readonly string[];
-}
-
 /** The nodes that follow, in order; the first wave is one node. None where there is nothing to go through one after another. */
 export function planWaves(observation: Observation, to: Dataplane, inputs: WavesInputs): string[][] {
-  const linux = observation.nodes.filter(({ operatingSystem }) => operatingSystem !== "windows");
+  const linux = linuxNodes(observation.nodes);
   refuseUnknownCanary(linux, inputs.canary);
   refuseOverridden(observation, linux, to);
   const free = linux.filter(({ name }) => ownChoice(observation, name) === undefined);
   // Where the switch is turned already, those that an earlier one left behind are all that is left to do.
   const turned = isEbpfOn(observation) === (to === "BPF");
   const nodes = turned ? free.filter(({ name }) => isLeftHeld(observation, name)) : free;
-  if (nodes.length < (turned ? 1 : 2)) return [];
-  const [canary, ...others] = inOrder(nodes, inputs);
-  const size = waveSize(inputs.size, nodes.length);
-  const waves = [[canary as string]];
-  for (let from = 0; from < others.length; from += size) waves.push(others.slice(from, from + size));
-  return waves;
-}
-
-function waveSize(size: WaveSize, nodes: number): number {
-  return "nodes" in size ? size.nodes : Math.max(1, Math.ceil((nodes * size.percent) / 100));
-}
-
-/** The canary, then nodes of workloads, then those of the control plane, which all others depend on. */
-function inOrder(nodes: readonly SeenNode[], { canary, serving }: WavesInputs): string[] {
-  const serves = new Set(serving);
-  const sorted = [...nodes].sort(
-    (a, b) => Number(a.controlPlane) - Number(b.controlPlane) || (a.name < b.name ? -1 : 1),
-  );
-  const chosen =
-    canary ??
-    (sorted.find(({ name, controlPlane, ready }) => !controlPlane && ready && serves.has(name)) ?? sorted[0])?.name;
-  return [chosen ?? "", ...sorted.map(({ name }) => name).filter((name) => name !== chosen)];
-}
-
-function refuseUnknownCanary(nodes: readonly SeenNode[], canary: string | undefined): void {
-  if (canary === undefined || nodes.some(({ name }) => name === canary)) return;
-  throw errors.SWITCH_CANARY_UNKNOWN(canary, nodes.map(({ name }) => name).join(", "));
+  return nodes.length < (turned ? 1 : 2) ? [] : nodeWaves(nodes, inputs);
 }
 
 /** A node that its own configuration keeps on the other data plane would never follow, and the switch would never end. */

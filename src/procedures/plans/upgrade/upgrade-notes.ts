@@ -22,7 +22,7 @@ function editNotes({ merged }: UpgradeFacts, { from, to }: UpgradePath): string[
   const found =
     edits.length === 0 && comments === 0
       ? `No edits were found in ${editsFrom}.`
-      : `${edits.length} edits are carried over from ${editsFrom}${kept}:`;
+      : `${edits.length} ${edits.length === 1 ? "edit is" : "edits are"} carried over from ${editsFrom}${kept}:`;
   const holdsSecrets = objects.some(({ kind }) => kind === "Secret");
   return [
     found,
@@ -89,10 +89,14 @@ function gateNotes({ names, v3, service, owned }: Observation, { gates }: Upgrad
 function recommendations({ service }: Observation): string[] {
   return [
     ...(service.datastore === "etcd"
-      ? ["The etcd datastore is supported; the Kubernetes API datastore is recommended, and eBPF needs it."]
+      ? [
+          "The etcd datastore is supported; the Kubernetes API datastore is recommended, and eBPF needs it: vendorctl migrate datastore",
+        ]
       : []),
     ...(service.method === "manifest"
-      ? ["An installation from plain manifests is supported; one by the operator is recommended."]
+      ? [
+          "An installation from plain manifests is supported; one by the operator is recommended: vendorctl migrate operator",
+        ]
       : []),
   ];
 }

@@ -3,6 +3,7 @@ import { type GateId, INSTALLED_RELEASE, supportsUpgrade } from "../../../api/ta
 import { CodedError } from "../../../kit/errors.ts";
 import type { ManifestFile } from "../../../releases/published.ts";
 import type { Observation } from "../../observation.ts";
+import { typhaOf } from "../cluster-view.ts";
 import { errors } from "./upgrade-errors.ts";
 
 export type UpgradeMethod = "chart" | "operator" | "manifest";
@@ -23,14 +24,15 @@ export interface UpgradePath {
   to: string;
   method: UpgradeMethod;
   /** The published file that is merged and applied: none with a chart, whose tool has it. */
-  file: ManifestFile | "operator" | undefined;
+  file: ManifestFile | "policyAndNetworkingTypha" | "operator" | undefined;
   gates: readonly GateId[];
 }
 
 const CHECK_FAILED = 3;
 
 /** The way an upgrade goes, or a coded refusal. Nothing but the observation and the flags decides it. */
-export function upgradePath({ service, tool }: Observation, wishes: UpgradeWishes): UpgradePath {
+export function upgradePath(observation: Observation, wishes: UpgradeWishes): UpgradePath {
+  const { service, tool } = observation;
   if (service.method === "none") throw errors.UPGRADE_NOTHING_INSTALLED();
   const from = wishes.from ?? service.version;
   if (from === undefined) throw errors.UPGRADE_VERSION_UNKNOWN(service.versionEvidence);
@@ -44,7 +46,7 @@ export function upgradePath({ service, tool }: Observation, wishes: UpgradeWishe
   const { method } = service;
   if (wishes.method && wishes.method !== method) throw errors.UPGRADE_OTHER_METHOD(wishes.method, method);
   refuseFlags(method, wishes.given);
-  return { from, to, method, file: fileOf(service), gates: support.gates };
+  return { from, to, method, file: fileOf(observation), gates: support.gates };
 }
 
 /** A line is its release that we have the files of; another release of it is one we do not have. */
@@ -71,10 +73,13 @@ function refuseFlags(method: UpgradeMethod, given: UpgradeWishes["given"]): void
   if (wrong) throw errors.UPGRADE_FLAG_OF_OTHER_METHOD(wrong, method);
 }
 
-function fileOf({ method, variant, datastore }: Observation["service"]): UpgradePath["file"] {
+function fileOf(observation: Observation): UpgradePath["file"] {
+  const { method, variant, datastore } = observation.service;
   if (method === "chart") return undefined;
   if (method !== "manifest") return "operator";
   if (variant === "overlay") return datastore === "etcd" ? "policyAndOverlayEtcd" : "policyAndOverlay";
   if (datastore === "etcd") return "policyAndNetworkingEtcd";
-  return variant === "policy-only" ? "policyOnly" : "policyAndNetworking";
+  if (variant === "policy-only") return "policyOnly";
+  const { policyAndNetworkingTypha } = observation.names.manifests;
+  return policyAndNetworkingTypha && typhaOf(observation) ? "policyAndNetworkingTypha" : "policyAndNetworking";
 }

@@ -1,9 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { calicoNames, type Names, vendorNames } from "../../../api/names.ts";
 import type { KubeObject } from "../../../api/object.ts";
+import { readAgentReport } from "../../../api/protocol/agent-report.ts";
+import { customResourceDefinitions } from "../../../api/schema/crd.ts";
+import { isUnaltered } from "../../make-plan.ts";
 import type { Observation, OwnedThroughV3 } from "../../observation.ts";
-import { object, observed } from "../../testing/observed.ts";
+import type { Plan } from "../../plan.ts";
+import { node, object, observed } from "../../testing/observed.ts";
 import { planDisableFlows, planEnableFlows } from "../install/flows.ts";
+import type { WavesInputs } from "../node-waves.ts";
 import { planUpgrade, type UpgradeFacts } from "./upgrade.ts";
 import { type UpgradeWishes, upgradePath } from "./upgrade-path.ts";
 
@@ -12,6 +17,7 @@ const GIVEN = { manifest: false, base: false, values: false, chart: false };
 
 const facts = (more: Partial<UpgradeFacts> = {}): UpgradeFacts => ({
   definitions: { name: "operator-crds.yaml", from: "built in", digest: "sha256:1" },
+  crds: customResourceDefinitions(),
   takeOvers: [],
   appliers: [],
   oldApiServer: false,
@@ -63,6 +69,51 @@ it("edits that may be of another release of the line are named as such", () => {
   expect(notes({ baseGuessed: true })).not.toContain("--base");
 });
 
+describe("an installation with Typha of the public system", () => {
+  const typha = {
+    ...object("Deployment", "calico-typha", {}, "apps/v1"),
+    metadata: { name: "calico-typha", namespace: "kube-system" },
+  };
+  const stored = { objects: [], deployments: [typha], annotated: [] };
+  const service = { method: "manifest", datastore: "api", variant: "networking", version: "v3.27.5" } as const;
+
+  it("is upgraded by the file that has it, and it is waited for before the agents", () => {
+    const seen = observed({ names: calicoNames, owned: [], service, stored });
+    expect(calicoNames.manifests[upgradePath(seen, { given: GIVEN }).file!]).toBe("calico-typha.yaml");
+    const steps = ids(plan(seen, { merged: merged({ objects: [typha] }), crds: [] }));
+    expect(steps.slice(-4)).toEqual(["typha-updated", "nodes-updated", "controllers-updated", "verify-version"]);
+  });
+});
+
+describe("losses", () => {
+  const peer = object("BGPPeer", "rack-1", { spec: {} }, "crd.vendor.io/v1");
+  const stored = { objects: [peer], deployments: [], annotated: [] };
+  const seen = observed({ owned: [], service: { method: "operator", datastore: "api", version: "v3.27.5" }, stored });
+  const planned = (acceptLoss: string[]) =>
+    planUpgrade(seen, upgradePath(seen, { given: GIVEN }), facts({ merged: merged() }), {
+      command: "vendorctl upgrade",
+      acceptLoss,
+    });
+
+  it("are in the plan, with those that were accepted; another name is refused", () => {
+    expect(planned([]).inventory).toMatchObject([{ name: "BGPPeer", fate: "lost" }]);
+    expect(planned(["BGPPeer"]).inventory).toMatchObject([{ name: "BGPPeer", fate: "lost", accepted: true }]);
+    expect(() => planned(["BGPPeers"])).toThrow("--accept-loss names BGPPeers, which is no loss of this plan");
+  });
+
+  it("and versions and the impact are part of what the plan's hash is made of", () => {
+    const made = planned(["BGPPeer"]);
+    expect(made.components).toContainEqual({ component: "CRDs", current: "v3.27.5", target: "v3.31.3" });
+    expect(made.impact).toMatchObject({
+      atOnce: 1,
+      seconds: 120,
+      nodes: expect.arrayContaining([{ node: "worker-1", restarts: ["vendor-node"] }]),
+    });
+    expect(isUnaltered(made)).toBe(true);
+    expect(isUnaltered({ ...made, inventory: [] })).toBe(false);
+  });
+});
+
 describe.each(DIALECTS)("an upgrade in the words of $dialect", (names) => {
   const agents = object("DaemonSet", names.workloads.node, {}, "apps/v1");
 
@@ -105,6 +156,98 @@ describe.each(DIALECTS)("an upgrade in the words of $dialect", (names) => {
     ],
   ])("by %s has these steps", (_what, service, more, steps) => {
     expect(ids(plan(cluster(names, service), more))).toEqual(steps);
+  });
+
+  describe("with a roll-out in waves", () => {
+    const nodes = ["head", "a", "b", "c"].map((name) => node(name, { controlPlane: name === "head" }));
+    const daemonSet = (updateStrategy: object) =>
+      object(
+        "DaemonSet",
+        names.workloads.node,
+        { spec: { updateStrategy, template: { spec: { containers: [{ image: "r/vendor:v3.27.5" }] } } } },
+        "apps/v1",
+      );
+    const running = (service: Partial<Observation["service"]>) =>
+      observed({
+        ...{ names, owned: [], nodes: [...nodes, node("new")] },
+        service: {
+          ...{ method: "operator", datastore: "api", version: "v3.27.5" },
+          nodeAgents: daemonSet({ type: "RollingUpdate", rollingUpdate: { maxUnavailable: 2 } }),
+          agents: nodes.map(({ name }) => ({
+            node: name,
+            pod: `p-${name}`,
+            phase: "Running",
+            ready: "1/1",
+            report: readAgentReport({}),
+          })),
+          ...service,
+        },
+      });
+    const inWaves = (
+      service: Partial<Observation["service"]>,
+      more: Partial<UpgradeFacts>,
+      waves?: WavesInputs | null,
+    ) => {
+      const seen = running(service);
+      return planUpgrade(seen, upgradePath(seen, { given: GIVEN }), facts({ merged: merged(), ...more }), {
+        command: "vendorctl upgrade",
+        ...(waves !== null && { waves: waves ?? { size: { nodes: 2 }, serving: ["b"] } }),
+      });
+    };
+    const replaced = ({ steps }: Plan) =>
+      steps.filter(({ action }) => action === "update-agents").map(({ inputs }) => inputs["nodes"]);
+
+    it("the operator's agents are held, replaced one node first and as many at a time as may be unavailable, then released", () => {
+      const made = inWaves({ installation: object("Installation", "default") }, {});
+      expect(ids(made)).toEqual([
+        ...["save-service", "definitions", "hold-agents", "operator", "operator-updated", "agents-rendered"],
+        ...["update-canary", "update-wave-1", "update-wave-2", "release-agents", "complete", "verify-version"],
+      ]);
+      expect(replaced(made)).toEqual([["b"], ["a", "c"], ["head"]]);
+      const inputs = (id: string) => made.steps.find((step) => step.id === id)?.inputs;
+      expect(inputs("hold-agents")).toMatchObject({
+        target: { kind: "Installation" },
+        patch: { spec: { nodeUpdateStrategy: { type: "OnDelete", rollingUpdate: null } } },
+      });
+      expect(inputs("update-canary")).toMatchObject({ atOnce: 2, workload: { name: names.workloads.node } });
+      expect(inputs("release-agents")).toMatchObject({ patch: { spec: { nodeUpdateStrategy: null } } });
+    });
+
+    it("the strategy is restored as it was written", () => {
+      const strategy = { rollingUpdate: { maxUnavailable: "10%" } };
+      const installation = object("Installation", "default", { spec: { nodeUpdateStrategy: strategy } });
+      const made = inWaves({ installation }, {});
+      expect(made.steps.find(({ id }) => id === "release-agents")?.inputs).toMatchObject({
+        patch: { spec: { nodeUpdateStrategy: { type: null, ...strategy } } },
+      });
+    });
+
+    it("a manifest is applied with its DaemonSet held, and in the end as it is", () => {
+      const agents = daemonSet({ type: "RollingUpdate" });
+      const made = inWaves({ method: "manifest", variant: "networking" }, { merged: merged({ objects: [agents] }) });
+      expect(ids(made)).toEqual([
+        ...["save-service", "definitions", "manifest", "update-canary", "update-wave-1", "update-wave-2"],
+        ...["release-agents", "nodes-updated", "controllers-updated", "verify-version"],
+      ]);
+      const applied = (id: string) => made.steps.find((step) => step.id === id)?.inputs["objects"];
+      expect(applied("manifest")).toMatchObject([{ spec: { updateStrategy: { type: "OnDelete" } } }]);
+      expect(applied("release-agents")).toEqual([agents]);
+    });
+
+    it("the DaemonSet rolls by itself without waves and on one node, but not if it is OnDelete", () => {
+      const held = { nodeAgents: daemonSet({ type: "OnDelete" }) };
+      const one = { agents: running({}).service.agents.slice(0, 1) };
+      expect(replaced(inWaves({}, {}, null))).toEqual([]);
+      expect(replaced(inWaves(one, {}))).toEqual([]);
+      expect(replaced(inWaves(held, {}, null))).toEqual([["head", "a", "b", "c"]]);
+      expect(replaced(inWaves({ ...held, ...one }, {}))).toEqual([["head"]]);
+    });
+
+    it("a canary that is no node is refused", () => {
+      expect(() => inWaves({}, {}, { size: { nodes: 1 }, serving: [], canary: "z" })).toThrow(
+        expect.objectContaining({ code: "CANARY_NODE_UNKNOWN" }),
+      );
+    });
   });
 
   it.each<[variant: "networking" | "overlay" | "policy-only", datastore: "api" | "etcd", ready: string, file: string]>([

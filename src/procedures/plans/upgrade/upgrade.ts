@@ -1,23 +1,26 @@
 import type { KubeObject } from "../../../api/object.ts";
-import { parseVersion, sameLine } from "../../../api/tables/version.ts";
+import type { CustomResourceDefinition } from "../../../api/schema/crd.ts";
 import { VERSION_GATES } from "../../../api/tables/version-gates.ts";
-import type { Expectation } from "../../actions/objects/expectation.ts";
-import { nameOf, type Target, targetOf } from "../../actions/objects/target.ts";
+import { nameOf, targetOf } from "../../actions/objects/target.ts";
 import type { Budget } from "../../canary/budget.ts";
-import { chooseCanary } from "../../canary/canary-plan.ts";
+import { type CanaryChoice, chooseCanary, watchOf } from "../../canary/canary-plan.ts";
 import { fingerprint } from "../../fingerprint.ts";
 import { makePlan } from "../../make-plan.ts";
 import type { MergedManifest } from "../../merge/merge-manifest.ts";
 import type { Observation } from "../../observation.ts";
 import type { Plan, Step } from "../../plan.ts";
-import { operatorTarget, singleton } from "../cluster-view.ts";
 import { ownerReferenceSteps } from "../migrations/owner-references.ts";
-import { deleteObjectStep, type StepText, step, waitForRolloutStep, waitForStatusStep } from "../steps.ts";
+import { bothEnds, type WavesInputs } from "../node-waves.ts";
+import { deleteObjectStep, type StepText, step } from "../steps.ts";
 import { withCanary } from "../switch/canary-steps.ts";
+import { type AgentWaves, agentWaves, hasAgents, heldObjects, holdAgentsStep } from "./agent-waves.ts";
+import { inventoryOf, refuseUnknownLosses } from "./inventory.ts";
 import { chartUpgradeStep } from "./upgrade-chart.ts";
 import { errors } from "./upgrade-errors.ts";
+import { upgradeComponents, upgradeImpact } from "./upgrade-impact.ts";
 import { upgradeNotes } from "./upgrade-notes.ts";
 import type { UpgradePath } from "./upgrade-path.ts";
+import { agentsTarget, waitSteps } from "./upgrade-waits.ts";
 
 /** A published file that is applied as it is. */
 export interface PublishedRef {
@@ -36,6 +39,8 @@ export interface FieldTakeover {
 /** What was read for an upgrade in addition to the observation. */
 export interface UpgradeFacts {
   definitions: PublishedRef;
+  /** The CRDs in it. */
+  crds: readonly CustomResourceDefinition[];
   /** The file of the method with the person's edits, and where it came from. */
   merged?: Pick<MergedManifest, "edits" | "conflicts" | "comments" | "dropped" | "untaken"> & {
     file: string;
@@ -62,6 +67,12 @@ export interface UpgradeRequest {
   command: string;
   /** What may be lost of the traffic that is measured meanwhile; not measured where it is left out. */
   budget?: Budget;
+  /** Goes on though canary traffic fails before any change. */
+  force?: boolean;
+  /** One node first, then a few at a time; the DaemonSet's own roll-out where it is left out. */
+  waves?: WavesInputs;
+  /** Names of losses that were accepted. */
+  acceptLoss?: readonly string[];
 }
 
 /** The specification's upgrade by the method the service was installed with. */
@@ -69,32 +80,67 @@ export function planUpgrade(
   observation: Observation,
   path: UpgradePath,
   facts: UpgradeFacts,
-  { command, budget }: UpgradeRequest,
+  request: UpgradeRequest,
 ): Plan {
+  const { acceptLoss = [] } = request;
   refuseClashes(observation, facts);
+  const inventory = inventoryOf(observation, facts.crds, { accepted: acceptLoss, from: path.from });
+  refuseUnknownLosses(inventory, acceptLoss);
   const owned = path.gates.includes("resourceUids") ? (observation.owned ?? []) : [];
   const references = ownerReferenceSteps(owned, observation.names);
+  const rollout = rolloutOf(observation, path, facts, request);
+  const canary = canaryOf(observation, request, rollout);
+  const watch = "inputs" in canary ? watchOf(canary.inputs) : undefined;
   const steps = [
     ...references.before,
     saveStep(),
     // With etcd nothing is defined in the API.
     ...(observation.service.datastore === "etcd" ? [] : [definitionsStep(path, facts)]),
-    ...(path.method === "chart" ? [chartUpgradeStep(observation, path, facts.chart!)] : applySteps(path, facts)),
-    ...waitSteps(observation, path),
+    ...(rollout && path.method !== "manifest" ? [holdAgentsStep(observation)] : []),
+    ...(path.method === "chart"
+      ? [chartUpgradeStep(observation, path, facts.chart!)]
+      : applySteps(path, facts, rollout)),
+    ...waitSteps(observation, path, facts.merged?.objects ?? [], rollout && { ...rollout, canary: watch }),
     ...(facts.oldApiServer ? [oldApiServerStep(observation)] : []),
     ...(facts.behind.length > 0 ? [storedVersionsStep(facts.behind)] : []),
     ...references.after,
   ];
-  const notes = upgradeNotes(observation, path, facts);
-  const part = budget ? withCanary({ steps, notes }, chooseCanary(observation, { budget })) : { steps, notes };
+  const components = upgradeComponents(observation, path, facts);
   return makePlan({
     procedure: "upgrade",
     names: observation.names.dialect,
     title: `Upgrade from ${path.from} to ${path.to}, by ${methodTitle(observation, path)}`,
-    command,
+    command: request.command,
     observed: fingerprint(observation),
-    ...part,
+    inventory,
+    components,
+    // What runs already is not restarted.
+    ...(components.some(({ current, target }) => current !== target)
+      ? { impact: upgradeImpact(observation, inventory) }
+      : {}),
+    ...withCanary({ steps, notes: upgradeNotes(observation, path, facts) }, canary),
   });
+}
+
+/** A manifest without the agents' DaemonSet has nothing to hold. */
+function rolloutOf(
+  observation: Observation,
+  { method }: UpgradePath,
+  { merged }: UpgradeFacts,
+  { waves }: UpgradeRequest,
+): AgentWaves | undefined {
+  const workload = agentsTarget(observation, method);
+  if (method === "manifest" && !hasAgents(merged?.objects ?? [], workload)) return undefined;
+  return agentWaves(observation, workload, waves);
+}
+
+function canaryOf(
+  observation: Observation,
+  { budget, force }: UpgradeRequest,
+  rollout: AgentWaves | undefined,
+): CanaryChoice {
+  if (budget === undefined) return { notMeasured: "--canary-traffic is off" };
+  return chooseCanary(observation, { budget, first: bothEnds(rollout?.waves ?? []), ...(force && { force }) });
 }
 
 function methodTitle({ service }: Observation, { method }: UpgradePath): string {
@@ -131,7 +177,7 @@ export function brief(value: unknown, path: string): string {
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }
 
-function saveStep(): Step {
+export function saveStep(): Step {
   return step(
     "save-service",
     {
@@ -163,7 +209,11 @@ function definitionsStep({ method }: UpgradePath, { definitions }: UpgradeFacts)
   );
 }
 
-function applySteps({ method }: UpgradePath, { merged, appliers, takeOvers }: UpgradeFacts): Step[] {
+function applySteps(
+  { method }: UpgradePath,
+  { merged, appliers, takeOvers }: UpgradeFacts,
+  rollout: AgentWaves | undefined,
+): Step[] {
   const { objects, file, from, digest, edits } = merged!;
   const where = `${file} (${from}, ${digest})`;
   // Secrets are applied only where they change, and then by whom they belong to.
@@ -182,132 +232,16 @@ function applySteps({ method }: UpgradePath, { merged, appliers, takeOvers }: Up
     because:
       method === "operator"
         ? "The new operator follows its CRDs and rolls the new version out. See docs/guide/upgrade.md."
-        : "The new manifest is applied with your edits, and the DaemonSet replaces the agents one after another. See docs/guide/upgrade.md#your-edits.",
+        : `The new manifest is applied with your edits, and ${rollout ? "the agents stay as they are until they are replaced" : "the DaemonSet replaces the agents one after another"}. See docs/guide/upgrade.md#your-edits.`,
     risk: "medium",
   };
   return [
     ...(appliers.length > 0 ? [step("adopt-fields", adopt, { objects: adopted, managers: [...appliers] })] : []),
-    step("apply-objects", apply, { objects: [...objects], takesOver: [...takeOvers] }),
+    step("apply-objects", apply, {
+      objects: rollout && method === "manifest" ? heldObjects(objects, rollout) : [...objects],
+      takesOver: [...takeOvers],
+    }),
   ];
-}
-
-/** Until the new version runs and says so. */
-function waitSteps(observation: Observation, path: UpgradePath): Step[] {
-  const verify = verifyStep(observation, path);
-  if (path.method === "manifest") return [...manifestWaits(observation), verify];
-  const [operator, complete] = operatorWaits(observation);
-  // Within a line the old operator's status of each part looks like the new one's: only the version shows whose it is.
-  return isWithinLine(path) ? [operator, verify, complete] : [operator, complete, verify];
-}
-
-const isWithinLine = ({ from, to }: UpgradePath): boolean => sameLine(parseVersion(from)!, parseVersion(to)!);
-
-/** Running, with the READY the specification names. */
-function manifestWaits(observation: Observation): Step[] {
-  const { names, service } = observation;
-  const overlay = service.variant === "overlay";
-  const namespace = service.nodeAgents?.metadata.namespace ?? names.namespaces.orchestratorSystem;
-  const apps = { apiVersion: "apps/v1", namespace };
-  const nodes: Target = {
-    ...apps,
-    kind: "DaemonSet",
-    name: overlay ? names.workloads.overlayNode : names.workloads.node,
-  };
-  const controllers: Target = { ...apps, kind: "Deployment", name: names.workloads.kubeControllers };
-  const { ready } = names;
-  const wanted = service.datastore === "etcd" ? ready.etcdDatastore : overlay ? ready.overlay : ready.apiDatastore;
-  const because =
-    "A node agent is upgraded when its pod is Running and ready: 2/2 with the API datastore, 1/2 with etcd. See docs/guide/upgrade.md.";
-  return [
-    waitForRolloutStep(
-      {
-        id: "nodes-updated",
-        title: `Wait for the node agents (READY ${wanted})`,
-        where: nameOf(nodes),
-        because,
-        risk: "medium",
-      },
-      { workload: nodes, ready: wanted },
-    ),
-    waitForRolloutStep(
-      { id: "controllers-updated", title: "Wait for the controllers", where: nameOf(controllers), because },
-      { workload: controllers },
-    ),
-  ];
-}
-
-function operatorWaits({ names, service }: Observation): [operator: Step, complete: Step] {
-  const { statuses, kinds } = names;
-  const wanted = [
-    statuses.network,
-    ...(service.apiServer ? [statuses.apiServer] : []),
-    ...(service.flowLogs ? [statuses.flowLogs] : []),
-    ...(service.flowUI ? [statuses.flowUI] : []),
-  ];
-  return [
-    waitForRolloutStep(
-      {
-        id: "operator-updated",
-        title: "Wait for the new operator",
-        where: nameOf(operatorTarget(names)),
-        because: "The new operator rolls the new version out. See docs/guide/upgrade.md.",
-      },
-      { workload: operatorTarget(names) },
-    ),
-    waitForStatusStep(
-      {
-        id: "complete",
-        title: "Wait for every component",
-        where: `${kinds.status.kind} ${wanted.join(", ")}`,
-        because:
-          "The operator rolls the new version out and reports in its status when it is complete. See docs/guide/operator.md#status.",
-        risk: "medium",
-      },
-      { statuses: wanted, fresh: true },
-    ),
-  ];
-}
-
-function verifyStep(observation: Observation, path: UpgradePath): Step {
-  const { names, service } = observation;
-  const { to, method } = path;
-  const { major, minor, patch } = parseVersion(to)!;
-  const line = `v${major}.${minor}`;
-  // Within a line the old version is of it too, and would pass for the new one.
-  const within = isWithinLine(path);
-  const matches = within ? `^v?${major}\\.${minor}\\.${patch}$` : `^v?${major}\\.${minor}\\.`;
-  const information: Expectation = {
-    target: singleton(names, "clusterInformation", "stored"),
-    path: names.fields.clusterVersion.split("."),
-    matches,
-  };
-  const reported: Expectation = {
-    target: singleton(names, "installation"),
-    path: names.fields.statusVersion.split("."),
-    matches,
-  };
-  const until: Expectation[] = [
-    ...(method === "manifest" ? [] : [reported]),
-    ...(service.datastore === "etcd" ? [agentsImage(observation, matches.replace("^", ":"))] : [information]),
-  ];
-  return step(
-    "verify-version",
-    {
-      id: "verify-version",
-      title: `Verify version ${within ? to : `${line}.x`}`,
-      where: until.map(({ target }) => nameOf(target)).join(", "),
-      because: `ClusterInformation must report ${line}.x. ${VERSION_GATES.target.because}`,
-    },
-    { until },
-  );
-}
-
-/** With etcd the version is written there; what the API has of it is what the pods run. */
-function agentsImage({ names, service }: Observation, matches: string): Expectation {
-  const { namespace = names.namespaces.orchestratorSystem, name = names.workloads.node } =
-    service.nodeAgents?.metadata ?? {};
-  const target = { apiVersion: "apps/v1", kind: "DaemonSet", namespace, name };
-  return { target, path: ["spec", "template", "spec", "containers", "0", "image"], matches };
 }
 
 function oldApiServerStep({ names }: Observation): Step {

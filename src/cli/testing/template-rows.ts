@@ -1,0 +1,53 @@
+/** For tests of `-o jsonpath`. */
+export const DOCUMENT = {
+  apiVersion: "example.com/v1",
+  kind: "Thing",
+  metadata: { name: "one", annotations: { "a.b/c": "x", plain: "y<z>&" }, labels: { app: "web" } },
+  spec: {
+    n: 3,
+    f: 1.5,
+    big: 10_000_000,
+    yes: true,
+    none: null,
+    list: [1, 2, 3, 4],
+    texts: ["a", "b c"],
+    items: [
+      { name: "a", type: "Ready", status: "True", ports: [{ p: 80 }, { p: 81 }] },
+      { name: "b", type: "Other", status: "False", ports: [] },
+      { name: "c", type: "Ready" },
+    ],
+  },
+};
+
+/** Templates and what kubectl prints of them; a test asks the kubectl of this machine. */
+export const TEMPLATES: readonly [template: string, printed: string][] = [
+  ["{.metadata.name}", "one"],
+  ["{ .kind }", "Thing"],
+  ["text {.kind} end", "text Thing end"],
+  [".metadata.name", ".metadata.name"],
+  ["{.spec.n} {.spec.f} {.spec.big} {.spec.yes} {.spec.none}", "3 1.5 10000000 true null"],
+  ["{.spec.missing}{.metadata.name.x}{.spec.list.x}", ""],
+  ["{.spec.list}", "[1,2,3,4]"],
+  ["{.spec.list[*]}", "1 2 3 4"],
+  ["{.spec.list[0]} {.spec.list[-1]}", "1 4"],
+  ["{.spec.list[0:2]}|{.spec.list[-1:]}|{.spec.list[::2]}|{.spec.list[1:3]}", "1 2|4|1 3|2 3"],
+  ["{.spec.list[0,2]}", "1 3"],
+  ["{.spec['n','f']}", "3 1.5"],
+  ["{.spec.texts}", '["a","b c"]'],
+  ["{.spec.items[0]}", '{"name":"a","ports":[{"p":80},{"p":81}],"status":"True","type":"Ready"}'],
+  ["{.metadata.annotations}", '{"a.b/c":"x","plain":"y\\u003cz\\u003e\\u0026"}'],
+  ["{.metadata.annotations['a\\.b/c']} {.metadata.annotations.a\\.b/c}", "x x"],
+  ["{.spec.items[*].name}", "a b c"],
+  ['{.spec.items[?(@.type=="Ready")].name}', "a c"],
+  ["{.spec.items[?(@.type=='Ready')].name}", "a c"],
+  ["{.spec.items[?(@.status)].name}", "a b"],
+  ['{.spec.items[?(@.name>"a")].name}', "b c"],
+  ["{.spec.list[?(@>2)]}", "3 4"],
+  ["{..p}", "80 81"],
+  ["{.metadata..name}", "one"],
+  ['{range .spec.items[*]}{.name}{"\\t"}{.status}{"\\n"}{end}', "a\tTrue\nb\tFalse\nc\t\n"],
+  ["{range .spec.items[*]}{range .ports[*]}[{.p}]{end}{end}", "[80][81]"],
+  ["{range .nothing[*]}x{end}", ""],
+  ["{'single'}", "single"],
+  ["{@.kind} {$.kind}", "Thing Thing"],
+];

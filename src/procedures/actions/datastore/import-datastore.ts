@@ -1,0 +1,75 @@
+import type { Action, Work } from "../../action.ts";
+import { errors } from "../../migrations/datastore/errors.ts";
+import { type EtcdSnapshot, readEtcd, readLock, writeEtcd } from "../../migrations/datastore/etcd-objects.ts";
+import { type EtcdPlace, withEtcd } from "../../migrations/datastore/etcd-place.ts";
+import { readKubernetes, removeKubernetes, writeKubernetes } from "../../migrations/datastore/kubernetes-objects.ts";
+import { byId, differences, type StoredObjects } from "../../migrations/datastore/stored-objects.ts";
+
+export type ImportDatastoreInputs = {
+  etcd: EtcdPlace;
+  /** Ids of objects that cannot be in Kubernetes, and whose loss was accepted: they stay in etcd. */
+  leave: readonly string[];
+  /** The CRDs are new too: a rollback removes them, and what is in them with it. */
+  fresh: boolean;
+};
+
+/** Ids of what was in the Kubernetes datastore. */
+type Before = readonly string[];
+
+/**
+ * Copies everything of ours from etcd, as of one revision, to the Kubernetes datastore, and compares the two. Both are locked. The undo carries
+ * back what has changed in Kubernetes since that was opened, if it was; by then no agent writes there any more.
+ */
+export const importDatastore: Action<ImportDatastoreInputs, Before> = {
+  needed: async () => true,
+  before: async (_inputs, work) => [...(await readKubernetes(work)).keys()],
+
+  async apply(inputs, work) {
+    const { objects, revision } = await snapshot(inputs, work);
+    work.waitingFor(`${objects.size} objects to be copied`);
+    await writeKubernetes(objects, work);
+    refuseDifferences(objects, await readKubernetes(work), "the Kubernetes datastore");
+    work.measured(`${objects.size} objects of etcd revision ${revision} copied, 0 different`);
+  },
+
+  async undo(inputs, work, before) {
+    await carryBack(inputs, work);
+    if (inputs.fresh) return;
+    const present = await readKubernetes(work);
+    await removeKubernetes(
+      [...present.values()].filter(({ id }) => !before.includes(id)),
+      work,
+    );
+  },
+};
+
+async function snapshot({ etcd, leave }: ImportDatastoreInputs, work: Work): Promise<EtcdSnapshot> {
+  const { objects, revision } = await withEtcd(etcd, work, (connection) => readEtcd(connection, work.names));
+  return { objects: byId([...objects.values()].filter(({ id }) => !leave.includes(id))), revision };
+}
+
+/** What the Kubernetes datastore has, in etcd again. Nothing where Kubernetes was never opened: then it holds a copy, and maybe half of one. */
+export async function carryBack({ etcd, leave }: ImportDatastoreInputs, work: Work): Promise<void> {
+  const { names, signal } = work;
+  await withEtcd(etcd, work, async (connection) => {
+    const lock = await readLock(connection, names);
+    if (!lock?.moved) return;
+    const information = names.kinds.clusterInformation.kind;
+    const { objects: before } = await readEtcd(connection, names);
+    const left = [...before.values()].filter(({ id }) => leave.includes(id) || id.startsWith(`${information} `));
+    const there = [...(await readKubernetes(work)).values()].filter(({ id }) => !id.startsWith(`${information} `));
+    const wanted = byId([...there, ...left]);
+    const changed = await writeEtcd(connection, wanted, names, signal);
+    refuseDifferences(wanted, (await readEtcd(connection, names)).objects, "etcd");
+    work.say(`${changed} objects that changed since were carried back to etcd, 0 of ${wanted.size} different`);
+  });
+}
+
+const SHOWN = 3;
+
+function refuseDifferences(wanted: StoredObjects, found: StoredObjects, where: string): void {
+  const different = differences(wanted, found);
+  if (different.length === 0) return;
+  const first = different.slice(0, SHOWN).map(({ id, why }) => `${id}: ${why}`);
+  throw errors.MIGRATE_DATASTORE_DIFFERS(different.length, where, first);
+}

@@ -1,0 +1,93 @@
+import type { Names } from "../../../api/names.ts";
+import type { CustomResourceDefinition } from "../../../api/schema/crd.ts";
+import { createClient } from "../../../cluster/client.ts";
+import { CRDS, NAMESPACES } from "../../../cluster/kinds.ts";
+import type { Found } from "../../plans/upgrade/inventory.ts";
+import { readKubernetes, writeKubernetes } from "./kubernetes-objects.ts";
+import { byId, differences, type StoredObject, type StoredObjects } from "./stored-objects.ts";
+
+interface TrialOptions {
+  /** Those that will be applied. */
+  crds: readonly CustomResourceDefinition[];
+  namespaces: readonly string[];
+  names: Names;
+  signal: AbortSignal;
+}
+
+interface Trial {
+  found: Found[];
+  /** Ids of objects that have no place in Kubernetes. */
+  leave: string[];
+}
+
+const AGAIN = "Change or delete the object in etcd: vendorctl --datastore etcd.";
+
+/** Imports everything into an API server of this process, with the CRDs to come: what that refuses or changes, the cluster would too. */
+export async function trialImport(objects: StoredObjects, options: TrialOptions): Promise<Trial> {
+  const { crds, namespaces, names, signal } = options;
+  const homeless = [...objects.values()].filter(
+    ({ kind, object }) => kind.served.namespaced && !namespaces.includes(object.metadata.namespace ?? ""),
+  );
+  const found = homeless.map(({ id, object }): Found => {
+    const why = `Namespace ${object.metadata.namespace} is not there, and Kubernetes keeps nothing in it.`;
+    return {
+      name: nameFor(id),
+      at: id,
+      fate: "lost",
+      why,
+      todo: "Create the namespace, or accept the loss; the object stays in etcd.",
+    };
+  });
+  const leave = homeless.map(({ id }) => id);
+  const wanted = byId([...objects.values()].filter(({ id }) => !leave.includes(id)));
+  const { createApiServer } = await import("../../../apiserver/server.ts");
+  const { kubernetesKinds } = await import("../../../apiserver/kubernetes/kinds.ts");
+  const server = await createApiServer({ kinds: kubernetesKinds() });
+  try {
+    const client = createClient(server.transport(), { userAgent: names.tool });
+    for (const crd of crds) await client.create(CRDS, crd, { signal });
+    for (const name of new Set([...wanted.values()].flatMap(({ object }) => object.metadata.namespace ?? []))) {
+      const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+      await client.create(NAMESPACES, namespace, { signal }).catch(() => undefined);
+    }
+    const access = { client, names, signal };
+    const refused = new Map<string, string>();
+    await writeAll(wanted, access, refused);
+    const accepted = byId([...wanted.values()].filter(({ id }) => !refused.has(id)));
+    const changed = differences(accepted, await readKubernetes(access));
+    return {
+      leave,
+      found: [
+        ...found,
+        ...[...refused].map(([id, why]): Found => ({ name: nameFor(id), at: id, fate: "blocks", why, todo: AGAIN })),
+        ...changed.map(({ id, why }): Found => {
+          return { name: nameFor(id), at: id, fate: "blocks", why: `The CRD keeps it otherwise: ${why}.`, todo: AGAIN };
+        }),
+      ],
+    };
+  } finally {
+    await server.close();
+  }
+}
+
+/** All at once, and one by one where something is refused, so that every refusal is known. */
+async function writeAll(
+  wanted: StoredObjects,
+  access: Parameters<typeof writeKubernetes>[1],
+  refused: Map<string, string>,
+): Promise<void> {
+  try {
+    await writeKubernetes(wanted, access);
+  } catch {
+    for (const one of wanted.values()) {
+      await writeKubernetes(single(one), access).catch((error: unknown) => {
+        refused.set(one.id, (error as Error).message);
+      });
+    }
+  }
+}
+
+const single = (one: StoredObject): StoredObjects => byId([one]);
+
+/** `NetworkPolicy/gone/web`: one word, as `--accept-loss` takes it. */
+const nameFor = (id: string): string => id.replace(" ", "/");
