@@ -1,6 +1,6 @@
 import { formatTable } from "../src/cli/printer.ts";
 
-/** One measured number. `sidecars` is what it is compared with, in the same unit. */
+/** One measured number. `beside` is what it is compared with, in the same unit. */
 export interface Row {
   name: string;
   value: number;

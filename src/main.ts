@@ -83,13 +83,13 @@ async function promptAtTerminal(question: string, signal: AbortSignal): Promise<
 async function runContainer([name = ""]: readonly string[], signal: AbortSignal): Promise<void> {
   const { NODE_PROGRAMS, PROGRAMS: IN_CLUSTER } = await import("./local/programs/program-table.ts");
   const { errors } = await import("./local/programs/errors.ts");
-  const { logLevelOf, runProgram } = await import("./cluster/run-program.ts");
+  const { openLevelOf, runProgram } = await import("./cluster/run-program.ts");
   const { podContext } = await import("./cluster/program.ts");
   const { openLog } = await import("./kit/log.ts");
   const PROGRAMS = { ...IN_CLUSTER, ...NODE_PROGRAMS };
   const load = Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name] : undefined;
   const log = await openLog({
-    level: logLevelOf(process.env),
+    level: openLevelOf(name, process.env),
     format: "json",
     write: (line) => void process.stdout.write(line),
   });

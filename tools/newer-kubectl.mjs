@@ -1,4 +1,4 @@
-// Fetches the kubectl of newer Debian releases beside the system's own, for the stories that drive the embedded cluster with it.
+// Fetches the kubectl of newer Debian releases beside the system's own, for the tests that drive the embedded cluster with it.
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { mustRun, withPackages } from "./debian-suites.mjs";

@@ -9,33 +9,47 @@ export const SYSTEM_PROGRAMS = [
   {
     program: "kubectl",
     debian: "kubernetes-client",
-    without: "the stories that drive the embedded cluster with kubectl are skipped",
+    without: "the tests that drive the embedded cluster with kubectl are skipped",
   },
   {
     program: "openssl",
     debian: "openssl",
-    without: "the stories that check certificates with a second implementation are skipped",
+    without: "the tests that check certificates with a second implementation are skipped",
   },
   {
     program: "etcd",
     debian: "etcd-server",
-    without: "the stories of resources in the etcd datastore are skipped",
+    without: "the tests of the etcd datastore are skipped",
   },
   {
     program: "nft",
     debian: "nftables",
-    without:
-      "real nodes and the nftables data plane, which use its library, are not there, and their stories are skipped",
+    without: "there are no real nodes and no nftables data plane, which use its library, and their tests are skipped",
   },
   {
     program: "iptables",
     debian: "iptables",
-    without: "the stories of a node whose firewall is somebody else's are skipped",
+    without: "the tests of nodes with rules of other programs are skipped",
+  },
+  {
+    program: "bird",
+    debian: "bird2",
+    without: "the tests of BGP are skipped",
+  },
+  {
+    program: "vtysh",
+    debian: "frr",
+    without: "the tests of BGP with FRR as the router are skipped",
   },
   {
     program: "clang",
     debian: "clang",
-    without: "the checked-in eBPF objects are used as they are, and the stories that compile others are skipped",
+    without: "the checked-in eBPF objects are used as they are, and the tests that compile others are skipped",
+  },
+  {
+    program: "ptp",
+    debian: "containernetworking-plugins",
+    without: "the tests of pods that another CNI plugin connects are skipped",
   },
 ];
 
@@ -118,11 +132,11 @@ function aptGet(names) {
   return second.ok ? undefined : `apt-get failed: ${lastLine(second.text)}`;
 }
 
-/** Programs that only root uses are installed where the path of other users does not lead. */
-const FOR_ROOT = ["/usr/sbin", "/sbin"];
+/** Where Debian puts programs that only root or a container runtime starts. */
+const OFF_PATH = ["/usr/sbin", "/sbin", "/usr/lib/cni"];
 
 export function onPath(program) {
-  const folders = [...(process.env["PATH"] ?? "").split(delimiter), ...FOR_ROOT];
+  const folders = [...(process.env["PATH"] ?? "").split(delimiter), ...OFF_PATH];
   return folders.some((folder) => existsSync(join(folder, program)));
 }
 

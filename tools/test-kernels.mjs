@@ -1,4 +1,4 @@
-// npm run test:kernels -- KERNEL… WORD…: the stories of test/kernels on other kernels than the one running here, each in an emulated machine.
+// npm run test:kernels -- KERNEL… WORD…: the tests of test/kernels on other kernels than the one running here, each in an emulated machine.
 import { join } from "node:path";
 import { bundleToFile } from "./build.mjs";
 import { ROOT } from "./fingerprint.mjs";
@@ -23,7 +23,7 @@ async function main(args) {
   const strange = only.find((word) => !/^[a-z]+$/i.test(word));
   if (strange) {
     const names = KERNELS.map(({ name }) => name).join(", ");
-    throw new Problem(`there is no kernel ${strange}`, `choose from ${names}, or give a word of a story's name`);
+    throw new Problem(`there is no kernel ${strange}`, `choose from ${names}, or give a word of a test's name`);
   }
   setup();
   const chosen = named.length > 0 ? named : KERNELS;

@@ -1,4 +1,5 @@
 import type { KubeObject } from "../api/object.ts";
+import type { Admission } from "../apiserver/call.ts";
 import { kubernetesKinds } from "../apiserver/kubernetes/kinds.ts";
 import { type ApiServer, type ApiServerOptions, createApiServer } from "../apiserver/server.ts";
 import type { Store } from "../apiserver/storage/store.ts";
@@ -55,6 +56,8 @@ export interface ClusterOptions {
   releases?: Readonly<Record<string, string>>;
   /** Programs of the one image beyond our own, or in their place. */
   programs?: ProgramTable;
+  /** What is done to objects as they are written, before the cluster's own: as a mutating webhook would. */
+  admissions?: readonly Admission[];
   /** What stands in front of the API server for everything outside this process. */
   front?: ApiServerOptions["front"];
   clock?: Clock;
@@ -191,6 +194,7 @@ async function startServer(options: ClusterOptions, profile: PlatformProfile, gr
     authorization: "rbac",
     ...(options.dataDir !== undefined && { dataDir: options.dataDir }),
     admissions: (store) => [
+      ...(options.admissions ?? []),
       podDefaults(store),
       serviceAddresses(new ServiceAllocator(storedServices(store), { clusterCidrs: cidrs })),
       ...ground.admissions(store),

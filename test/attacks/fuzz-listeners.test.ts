@@ -8,13 +8,24 @@ import { afterAll, describe, expect, it } from "vitest";
 import { agentMetrics } from "../../src/agent/agent-metrics.ts";
 import { cniService } from "../../src/agent/cni-service.ts";
 import type { PodNetwork } from "../../src/agent/pods/pod-network.ts";
+import { syncMethod } from "../../src/agent/policy-sync/sync-method.ts";
 import { serveProbe } from "../../src/agent/probe/probe-server.ts";
 import { refusedPods } from "../../src/agent/refused-pods.ts";
+import { POLICY_SYNC, POLICY_SYNC_METHOD, POLICY_SYNC_VERSIONS } from "../../src/api/protocol/policy-sync.ts";
+import { PodPolicyCopy, type PodPolicyDelta } from "../../src/calc/policy/pod-policy.ts";
 import { systemClock } from "../../src/kit/clock.ts";
+import { grpcClient } from "../../src/kit/grpc/grpc-client.ts";
+import { frame } from "../../src/kit/grpc/grpc-frames.ts";
+import { grpcServer, unary } from "../../src/kit/grpc/grpc-server.ts";
+import { decode, encode } from "../../src/kit/grpc/protobuf.ts";
 import { healthServer } from "../../src/kit/health-server.ts";
 import { requestLine, serveLines } from "../../src/kit/line-socket.ts";
 import { silentLog } from "../../src/kit/log.ts";
 import { createMetrics } from "../../src/kit/metrics.ts";
+import { listenAtSocket } from "../../src/kit/unix-socket.ts";
+import { AUTHORIZATION_METHODS, CHECK_REQUEST, CHECK_RESPONSE } from "../../src/sidecar/authorization-messages.ts";
+import { authorize } from "../../src/sidecar/authorize.ts";
+import { checkRequest } from "../sidecar/check-requests.ts";
 import { startApi } from "../support/api.ts";
 import { frontProxy, requestDirectly, startV3Api } from "../support/v3-api.ts";
 import { FUZZ_TIMEOUT_MS, fuzz, printTotal } from "./fuzz.ts";
@@ -48,6 +59,31 @@ const API_REQUESTS = [
   ),
   `DELETE /api/v1/namespaces/default/configmaps/a HTTP/1.1\r\n${head}\r\n`,
 ];
+
+/** A connection of HTTP/2 with one call, as a client writes it. */
+function callBytes(method: string, message: Buffer): Buffer {
+  const block = Buffer.concat([
+    Buffer.from([0x83, 0x86, 0x01, 1]),
+    Buffer.from("x"),
+    Buffer.from([0x04, method.length + 1]),
+    Buffer.from(`/${method}`),
+  ]);
+  const http2Frame = (type: number, flags: number, stream: number, content: Buffer) => {
+    const begin = Buffer.alloc(9);
+    begin.writeUIntBE(content.length, 0, 3);
+    begin.writeUInt8(type, 3);
+    begin.writeUInt8(flags, 4);
+    begin.writeUInt32BE(stream, 5);
+    return Buffer.concat([begin, content]);
+  };
+  const [settings, headers, data] = [4, 1, 0];
+  return Buffer.concat([
+    Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    http2Frame(settings, 0, 0, Buffer.alloc(0)),
+    http2Frame(headers, 4, 1, block),
+    http2Frame(data, 1, 1, frame(message)),
+  ]);
+}
 
 /** Sends, then ends its side: what a client does that has nothing more to say. Resolves when the server has closed. */
 async function exchange(port: RawPort, input: Buffer): Promise<void> {
@@ -115,6 +151,54 @@ describe("every listener", () => {
     );
     expect(await requestLine(path, { ...request, command: "STATUS" }, 5_000)).toEqual({});
     await server.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  it("gRPC sockets: of the agent in a pod's volume, and of the sidecar", options, async () => {
+    const directory = mkdtempSync(join(tmpdir(), "fuzz-grpc-"));
+    const path = join(directory, "socket");
+    const check = AUTHORIZATION_METHODS[0];
+    const allowAll: PodPolicyDelta = {
+      ingress: { tiers: [], profiles: ["p"] },
+      policies: { set: [], remove: [] },
+      profiles: { set: [{ id: "p", ingress: [{ id: "r", action: "allow" }] }], remove: [] },
+      ipSets: { set: [], change: [], remove: [] },
+      accountSets: { set: [], change: [], remove: [] },
+    };
+    const policy = new PodPolicyCopy();
+    policy.apply(allowAll);
+    const source = { policy: () => undefined, onChange: () => () => undefined };
+    const { server, close } = grpcServer(
+      {
+        [POLICY_SYNC_METHOD]: syncMethod(source),
+        [check]: unary(CHECK_REQUEST, CHECK_RESPONSE, (request) => authorize(policy, request)),
+      },
+      { callMs: 100 },
+    );
+    await listenAtSocket(server, path, 0o600);
+    const peer = { ipVersion: 4, protocol: 6, source: "10.0.0.1", sourcePort: 1, destination: "10.0.0.2" } as const;
+    const request = { http: { method: "GET", path: "/" }, sourceAccount: "a/b" };
+    const asked = checkRequest({ ...peer, destinationPort: 2, request });
+    const version = encode(POLICY_SYNC[0], { ...POLICY_SYNC_VERSIONS, release: "v1" });
+    await fuzz(
+      "gRPC sockets",
+      [asked, version, callBytes(check, asked), callBytes(POLICY_SYNC_METHOD, version)],
+      async (input, random) => {
+        // Half of them within a good call, so that the message is read, too.
+        const method = random.of([check, POLICY_SYNC_METHOD]);
+        const bytes = random.chance(50) ? input : callBytes(method, input.subarray(0, 16_000));
+        const socket = connect(path).on("error", () => {});
+        const timer = setTimeout(() => socket.destroy(), 20);
+        socket.write(bytes);
+        await new Promise((resolve) => socket.once("close", resolve).resume());
+        clearTimeout(timer);
+      },
+    );
+    const client = grpcClient(path);
+    const answer = await client.call(check, [CHECK_REQUEST, CHECK_RESPONSE], decode(CHECK_REQUEST, asked), 5_000);
+    expect(answer.status?.code).toBe(0);
+    client.close();
+    close();
     rmSync(directory, { recursive: true });
   });
 

@@ -25,6 +25,7 @@ const WEIGHTS = {
   BTF: 4,
   "health port": 5,
   "CNI socket": 4,
+  "gRPC sockets": 4,
   "probe server": 3,
   "embedded API server": 4,
   "aggregated API": 1,

@@ -27,7 +27,7 @@ it("loses nothing acknowledged over HTTP, whatever the verb and the moment of th
   const last = target.start();
   await last.ready();
   const { items } = await client.list(CONFIG_MAPS);
-  await vi.waitFor(() => expect(follower.state()).toEqual(versions(items)), { timeout: 10_000 });
+  await vi.waitFor(() => expect(follower.state()).toEqual(versions(items)), { timeout: 120_000 });
   expect(follower.doubled).toEqual([]);
   await follower.stop();
   client.close();

@@ -19,6 +19,7 @@ const settings = readSettings();
 const cluster = openCluster(settings);
 const image = settings.image ?? `registry.vendor.io/vendor/vendor:v${packageJson.version}`;
 const last = settings.methods.at(-1);
+const urls = () => serverUrls(cluster);
 
 describe.each(settings.methods)("the service on a cluster, by %s", (name) => {
   const method = methodOf(name, cluster, settings);
@@ -86,11 +87,11 @@ function works(plane: Plane): void {
   });
 
   test(`pods and nodes reach pods, Service, node port and host port (${plane})`, async () => {
-    await allAnswer(cluster, ["client", "stranger", "host"], await serverUrls(cluster));
+    await allAnswer(cluster, ["client", "stranger", "host"], urls);
   });
 
   test(`a NetworkPolicy denies and allows (${plane})`, async () => {
-    const pods = podUrls(await serverUrls(cluster));
+    const pods = async () => podUrls(await urls());
     await cluster.apply(POLICY);
     await noneAnswers(cluster, "stranger", pods);
     await allAnswer(cluster, ["client"], pods);
@@ -118,7 +119,7 @@ function rebootsEachNode(): void {
       await expect.poll(() => nodesNotReady(), { message: "nodes that are not ready" }).toEqual([]);
       await workloadsReady(cluster);
       expect(await duplicateAddresses(cluster)).toEqual([]);
-      await allAnswer(cluster, ["client", "stranger", "host"], await serverUrls(cluster));
+      await allAnswer(cluster, ["client", "stranger", "host"], urls);
       await available();
     }
   });

@@ -54,20 +54,19 @@ function byKubectl(cluster: Cluster, settings: Settings): Method {
 }
 
 function byChart(cluster: Cluster, { apiServer }: Settings): Method {
-  const release = ["vendor", resolve("charts/vendor-operator"), "--namespace", "vendor-operator", "--create-namespace"];
+  const release = ["vendor", resolve("charts/vendor-operator"), "--namespace", "vendor-operator"];
   const [host, port] = hostAndPort(apiServer);
   const address = host === undefined ? [] : ["--set", `apiEndpoint.host=${host}`, "--set", `apiEndpoint.port=${port}`];
+  const dataplane = (plane: Plane) => ["--set", `installation.spec.vendorNetwork.linuxDataplane=${fieldOf(plane)}`];
   return {
     async install(plane) {
-      const spec = "installation.spec.vendorNetwork";
-      const chosen = [
-        ...["--set", `${spec}.linuxDataplane=${fieldOf(plane)}`],
-        ...["--set", `${spec}.serviceProxyManagement=Enabled`],
-      ];
-      await cluster.helm("install", ...release, ...address, ...chosen);
+      await cluster.helm("install", ...release, "--create-namespace", ...address, ...dataplane(plane));
       await installationReady(cluster);
     },
-    switchTo: (plane) => patchDataplane(cluster, plane),
+    async switchTo(plane) {
+      await cluster.helm("upgrade", ...release, "--reuse-values", ...dataplane(plane));
+      await installationReady(cluster);
+    },
     async uninstall() {
       await cluster.helm("uninstall", "vendor", "--namespace", "vendor-operator");
       await cluster.vendorctl("uninstall", "-y", "--remove-crds");
@@ -83,17 +82,14 @@ function fieldOf(plane: Plane): string {
   return plane === "bpf" ? "BPF" : "Nftables";
 }
 
-/** What the guide says to edit, edited: the published file asks for no data plane and leaves kube-proxy to the user. */
+/** What the guide says to edit, edited: the published file asks for no data plane. */
 async function createCustomResources(cluster: Cluster, plane: Plane): Promise<void> {
   if (plane === "bpf") {
     await cluster.kubectl("create", "-f", manifest("custom-resources-bpf.yaml"));
     return;
   }
   const published = readFileSync(manifest("custom-resources.yaml"), "utf8");
-  const edited = published.replace(
-    "serviceProxyManagement: Disabled",
-    "linuxDataplane: Nftables\n    serviceProxyManagement: Enabled",
-  );
+  const edited = published.replace("serviceProxyManagement:", "linuxDataplane: Nftables\n    serviceProxyManagement:");
   expect(edited).not.toBe(published);
   const folder = mkdtempSync(join(tmpdir(), "vendor-e2e-"));
   try {

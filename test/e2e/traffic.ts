@@ -25,15 +25,22 @@ async function unanswered(cluster: Cluster, from: Workload, urls: readonly strin
   return (await Promise.all(asked)).flat();
 }
 
+/** Asked for before each attempt: a pod of a node that has just booted shows its address of before until its kubelet has started it again. */
+type Urls = () => Promise<readonly string[]>;
+
 /** Waits until every URL answers every one of them. */
-export async function allAnswer(cluster: Cluster, from: readonly Workload[], urls: readonly string[]): Promise<void> {
-  const failures = async () => (await Promise.all(from.map((name) => unanswered(cluster, name, urls)))).flat();
+export async function allAnswer(cluster: Cluster, from: readonly Workload[], urls: Urls): Promise<void> {
+  const failures = async () => {
+    const asked = await urls();
+    return (await Promise.all(from.map((name) => unanswered(cluster, name, asked)))).flat();
+  };
   await expect.poll(failures, { message: "requests without an answer", timeout: 120_000 }).toEqual([]);
 }
 
 /** Waits until no URL answers any of them. */
-export async function noneAnswers(cluster: Cluster, from: Workload, urls: readonly string[]): Promise<void> {
-  const expected = (await podsOf(cluster, from)).length * urls.length;
-  const failures = async () => (await unanswered(cluster, from, urls)).length;
+export async function noneAnswers(cluster: Cluster, from: Workload, urls: Urls): Promise<void> {
+  const asked = await urls();
+  const expected = (await podsOf(cluster, from)).length * asked.length;
+  const failures = async () => (await unanswered(cluster, from, asked)).length;
   await expect.poll(failures, { message: "requests that the policy denies", timeout: 120_000 }).toBe(expected);
 }

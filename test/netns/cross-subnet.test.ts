@@ -9,27 +9,35 @@ import { contains, parseAddress, parseCidr } from "../../src/kit/ip.ts";
 import type { Machine } from "../../src/local/runtime/netns/machine.ts";
 import type { RealPod } from "../../src/local/runtime/netns/real-pod.ts";
 import { eventually } from "../../src/local/testing/bare-server.ts";
+import { whyNoIpip } from "../kernels/ipip-scenario.ts";
 import { createPod, installNetwork, type RealCluster, readyPods, startReal, whyNoRealNodes } from "./real-cluster.ts";
 import { answerIn, askFrom, type Listener } from "./sockets.ts";
 
-/** One plane every time, both in the long run of the matrix this belongs to. */
-const DATAPLANES = process.env["NETNS_MATRIX"] === "full" ? (["BPF", "Nftables"] as const) : (["BPF"] as const);
-const OVERLAY = "vxlan.vendor";
+const VXLAN = { encapsulation: "VXLANCrossSubnet", overlay: "vxlan.vendor" } as const;
+const IPIP = { encapsulation: "IPIPCrossSubnet", overlay: "ipip.vendor" } as const;
+/** One every time, all in the long run of the matrix this belongs to; IPIP where the kernel has it, `test:kernels` has some that do. */
+const ROWS = [
+  { dataplane: "BPF", ...VXLAN } as const,
+  ...(process.env["NETNS_MATRIX"] === "full" ? [{ dataplane: "Nftables", ...VXLAN } as const] : []),
+  ...(process.env["NETNS_MATRIX"] === "full" && !whyNoRealNodes && !whyNoIpip(realKernel())
+    ? [{ dataplane: "Nftables", ...IPIP } as const]
+    : []),
+];
 const PORT = 7000;
 /** More than anybody else sends over an overlay meanwhile. */
 const QUESTIONS = 50;
 
 const run = promisify(execFile);
 
-describe.skipIf(whyNoRealNodes).each(DATAPLANES)(
-  `%s, nodes on two subnets, VXLAN across subnets only${whyNoRealNodes ? `: ${whyNoRealNodes}` : ""}`,
-  (dataplane) => {
+describe.skipIf(whyNoRealNodes).each(ROWS)(
+  `$dataplane, nodes on two subnets, $encapsulation${whyNoRealNodes ? `: ${whyNoRealNodes}` : ""}`,
+  ({ dataplane, encapsulation, overlay }) => {
     let cluster: RealCluster;
     let pods: Map<string, RealPod>;
     const listeners: Listener[] = [];
     beforeAll(async () => {
       cluster = await startReal({ nodes: 3, subnets: 2 });
-      await installNetwork(cluster, { dataplane, encapsulation: "VXLANCrossSubnet", families: [4] });
+      await installNetwork(cluster, { dataplane, encapsulation, families: [4] });
       // Nodes are on the subnets in turn.
       const names = ["here", "across", "beside"];
       for (const [i, name] of names.entries()) await createPod(cluster, { name, node: cluster.nodeNames[i] as string });
@@ -43,7 +51,7 @@ describe.skipIf(whyNoRealNodes).each(DATAPLANES)(
 
     const ways = [
       ["beside", "in the same subnet", "as they are", "eth0"],
-      ["across", "in the other subnet", "in VXLAN", OVERLAY],
+      ["across", "in the other subnet", "in the tunnel", overlay],
     ] as const;
     it.each(ways)(
       "packets to a pod %s, %s, go %s",
@@ -51,19 +59,19 @@ describe.skipIf(whyNoRealNodes).each(DATAPLANES)(
         const [here, there] = [pods.get("here")!, pods.get(name)!];
         const address = there.podIPs[0] as string;
         expect(wayTo(here.machine, address)).toBe(device);
-        const before = await sentOverlay(here.machine);
+        const before = await sentBy(overlay, here.machine);
         for (let asked = 0; asked < QUESTIONS; asked++) {
           const answer = await askFrom(here.sandbox!.netns, { host: address, port: PORT, protocol: "udp" });
           expect(answer).toMatchObject({ host: name, client: here.podIPs[0] });
         }
-        const sent = (await sentOverlay(here.machine)) - before;
-        if (device === OVERLAY) expect(sent).toBeGreaterThanOrEqual(QUESTIONS);
+        const sent = (await sentBy(overlay, here.machine)) - before;
+        if (device === overlay) expect(sent).toBeGreaterThanOrEqual(QUESTIONS);
         else expect(sent).toBeLessThan(QUESTIONS);
       },
       60_000,
     );
 
-    it("agents verify by probes that VXLAN passes between all nodes", async () => {
+    it.runIf(overlay === VXLAN.overlay)("agents verify by probes that VXLAN passes between all nodes", async () => {
       const reports = async () => {
         const { items } = await cluster.client.list(PODS, { namespace: vendorNames.namespaces.system });
         return items.flatMap(({ metadata }) => readAgentReport(metadata.annotations).overlay ?? []);
@@ -92,8 +100,8 @@ function wayTo({ netns }: Machine, address: string): string | undefined {
   }
 }
 
-async function sentOverlay({ netns }: Machine): Promise<number> {
-  const command = ["ip", "-s", "-j", "link", "show", OVERLAY];
+async function sentBy(overlay: string, { netns }: Machine): Promise<number> {
+  const command = ["ip", "-s", "-j", "link", "show", overlay];
   const { stdout } = await run("nsenter", [`--net=/run/netns/${netns.name}`, ...command]);
   return (JSON.parse(stdout) as { stats64: { tx: { packets: number } } }[])[0]!.stats64.tx.packets;
 }

@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type NetworkPolicyCase, NetworkPolicyLab, networkPolicyCases } from "../calc/network-policy-lab.ts";
+import {
+  fewWithEveryTag,
+  type NetworkPolicyCase,
+  NetworkPolicyLab,
+  networkPolicyCases,
+} from "../calc/network-policy-lab.ts";
 import { NO_CONFORMANCE_DATA } from "../support/conformance.ts";
 import { LivePolicyLab } from "./live-policy-lab.ts";
 import { installNetwork, type RealCluster, startReal, whyNoRealNodes } from "./real-cluster.ts";
@@ -20,18 +25,10 @@ const POOL_OF_THE_CASES = {
 
 const DATAPLANES = ["Nftables", "BPF"] as const;
 
-/** Few cases that have every tag between them, in turn for each data plane. All cases hold in the calculation of policy, and in each plane's own tests. */
+/** In turn for each data plane. All cases hold in the calculation of policy, and in each plane's own tests. */
 function chosen(cases: readonly NetworkPolicyCase[], dataplane: (typeof DATAPLANES)[number]): NetworkPolicyCase[] {
   if (FULL) return [...cases];
-  const missing = new Set(cases.flatMap(({ Tags }) => Tags));
-  const picked: NetworkPolicyCase[] = [];
-  while (missing.size > 0) {
-    const adds = ({ Tags }: NetworkPolicyCase) => Tags.filter((tag) => missing.has(tag)).length;
-    const best = cases.reduce((best, one) => (adds(one) > adds(best) ? one : best));
-    for (const tag of best.Tags) missing.delete(tag);
-    picked.push(best);
-  }
-  return picked.filter((_, at) => at % DATAPLANES.length === DATAPLANES.indexOf(dataplane));
+  return fewWithEveryTag(cases).filter((_, at) => at % DATAPLANES.length === DATAPLANES.indexOf(dataplane));
 }
 
 describe.skipIf(why).each(DATAPLANES)(`NetworkPolicy with real sockets on %s${why ? `: ${why}` : ""}`, (dataplane) => {

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type { KubeObject } from "../../src/api/object.ts";
 import { announcedDataplane } from "../../src/api/protocol/agent-report.ts";
+import type { CniPlugin } from "../../src/api/tables/cni-plugins.ts";
 import type { Client } from "../../src/cluster/client.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
@@ -33,8 +34,10 @@ export async function startReal(options: Partial<ClusterOptions> = {}): Promise<
 
 export interface NetworkChoice {
   dataplane: "Nftables" | "BPF";
-  encapsulation: "VXLAN" | "VXLANCrossSubnet" | "None";
+  encapsulation?: "VXLAN" | "VXLANCrossSubnet" | "IPIP" | "IPIPCrossSubnet" | "None";
+  /** Of the pools. */
   families: readonly (4 | 6)[];
+  cni?: CniPlugin;
 }
 
 const POOLS = { 4: "10.244.0.0/16", 6: "fd00:10:244::/56" } as const;
@@ -43,7 +46,7 @@ const PATIENCE_MS = 120_000;
 /** Installs the network as published, and waits until every agent says that it acts. */
 export async function installNetwork(
   { client, name }: RealCluster,
-  { dataplane, encapsulation, families }: NetworkChoice,
+  { dataplane, encapsulation, families, cni = "Vendor" }: NetworkChoice,
 ): Promise<void> {
   await client.create(
     { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false },
@@ -61,12 +64,18 @@ export async function installNetwork(
   for (const object of objects) {
     if (object.kind !== "Installation") continue;
     const edits = { linuxDataplane: dataplane, ipPools, serviceProxyManagement: "Disabled" };
-    Object.assign((object["spec"] as { vendorNetwork: object }).vendorNetwork, edits);
+    const spec = object["spec"] as { vendorNetwork: object };
+    Object.assign(spec, { cni: { type: cni } });
+    Object.assign(spec.vendorNetwork, edits);
   }
   await applyAll(
     client,
     objects.filter(({ kind }) => kind === "Installation"),
   );
+  await untilActs(client, dataplane);
+}
+
+export async function untilActs(client: Client, dataplane: NetworkChoice["dataplane"]): Promise<void> {
   // A machine that is busy has it degraded for a moment, while something has run for a while and does not answer yet.
   await eventually(
     async () => ({ agents: await agentsOf(client), network: (await allStatuses(client))["network"] }),

@@ -113,6 +113,7 @@ describe.skipIf(why).each(SHAPES)(`the service proxy's rules, written with %s${w
     await write(servicePort({ nodePort: 30080, externalLocal: true, clusterBackends: [backend("there", 4)] }));
     expect(await connectFrom(lab.client, "192.0.2.1", 30080)).toBe("silence");
     await expect.poll(() => answers(lab.pods.here, "192.0.2.1", 30080)).toEqual(["there saw 10.66.1.11"]);
+    await expect.poll(() => answers(lab.node, "192.0.2.1", 30080)).toEqual(["there saw 10.66.2.1"]);
   });
 
   it("with a Local policy inside, only backends of this node answer", async () => {

@@ -76,7 +76,11 @@ const UNINSTALL: TypedStep = {
       line: "kubectl -n vendor-cleanup rollout status daemonset node-cleanup --timeout=5m | tail -1",
       shows: /successfully rolled out/,
     },
-    { line: "kubectl delete -f manifests/node-cleanup.yaml --timeout=5m", shows: /node-cleanup.* deleted/ },
+    // The namespace goes first, and may have taken the DaemonSet along.
+    {
+      line: "kubectl delete --ignore-not-found -f manifests/node-cleanup.yaml --timeout=5m",
+      shows: /"vendor-cleanup" deleted/,
+    },
     { line: "kubectl get nodes -o jsonpath='{.items[*].metadata.annotations}' | grep -c vendor.io/", shows: /^0$/ },
     { line: "kubectl get nodes", shows: /( NotReady .*){2}/s },
   ],
@@ -126,7 +130,7 @@ export function eightSteps(kind: ClusterKind): TypedStep[] {
         ...(cloudDns
           ? [
               {
-                line: `kubectl -n vendor-operator patch deployment vendor-operator -p '{"spec":{"template":{"spec":{"dnsConfig":{"nameservers":["169.254.169.253"]}}}}}'`,
+                line: `kubectl -n vendor-operator patch deployment vendor-operator -p '{"spec":{"template":{"spec":{"dnsPolicy":"None","dnsConfig":{"nameservers":["169.254.169.253"]}}}}}'`,
                 shows: /patched/,
               },
             ]

@@ -48,8 +48,12 @@ function shareReads<Args extends readonly unknown[], T>(
 }
 
 export function shareObservations(module: ObserveModule): ObserveModule {
-  const keyOf: (...args: Parameters<ObserveModule["observe"]>) => unknown = (_client, names, { owned, kind }) => {
-    return [names.dialect, owned, kind];
+  const keyOf: (...args: Parameters<ObserveModule["observe"]>) => unknown = (
+    _client,
+    names,
+    { owned, stored, kind },
+  ) => {
+    return [names.dialect, owned, stored, kind];
   };
   return { ...module, observe: shareReads(module.observe, keyOf) };
 }

@@ -29,6 +29,11 @@ export interface UpgradeScenario {
 
 const TIMEOUT = "60s";
 
+/** The plain manifest with networking of its own came with IPIP, which is lost unless somebody says that it may be. */
+export function acceptedLosses(method: InstallMethod): string[] {
+  return method === "manifest" ? ["--accept-loss", "IPPool.spec.ipipMode"] : [];
+}
+
 export async function upgradeScenario(
   version: string,
   method: InstallMethod,

@@ -20,10 +20,32 @@ export const LONG_RUNS = [
   {
     name: "switch",
     proves:
-      "vendorctl switch and upgrade under measured traffic: refused by a kernel, killed while measuring, carried through",
-    files: ["test/netns/switch-refused", "test/netns/switch-rollback", "test/netns/upgrade-under-traffic"],
+      "vendorctl switch, upgrade and migrate operator, datastore and encapsulation under measured traffic: refused by a kernel, killed while measuring, carried through",
+    files: [
+      "test/netns/switch-refused",
+      "test/netns/switch-rollback",
+      "test/netns/upgrade-under-traffic",
+      "test/netns/migrate-operator",
+      "test/netns/migrate-datastore",
+      "test/netns/migrate-encapsulation",
+    ],
     env: { NETNS_SWITCH: "full" },
     minutes: 10,
+  },
+  {
+    name: "manifest-upgrade",
+    proves:
+      "each plain manifest of v3.27 is upgraded under traffic and taken back, by kubectl apply and by vendorctl, and no connection is lost",
+    files: ["test/netns/manifest-upgrade"],
+    env: { MANIFEST_UPGRADE: "full" },
+    minutes: 5,
+  },
+  {
+    name: "bgp",
+    proves: "BIRD accepts 5,000 random configurations and announces what the objects mean; beside FRR nothing is lost",
+    files: ["test/agent/bgp"],
+    env: { BGP_WORLDS: "5000" },
+    minutes: 4,
   },
   {
     name: "containers",

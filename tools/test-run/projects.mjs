@@ -4,21 +4,21 @@
  */
 const ROOT = [
   "test/{attacks,ebpf,switchover,kernel,netns}/**/*.test.ts",
-  "test/agent/{agent-churn,api-outage,host-port,lifecycle,overlay-probe,portmap-rules,two-nodes}.test.ts",
+  "test/agent/{agent-churn,api-outage,bgp,bgp-random,etcd-datastore,host-port,lifecycle,overlay-probe,portmap-rules,two-nodes}.test.ts",
   "test/attacks/health-ports.test.ts",
-  "test/nft/{kernel-accepts,lifecycle,live,overlay,random-packets}.test.ts",
+  "test/nft/{keep-translations,kernel-accepts,lifecycle,live,overlay,random-packets}.test.ts",
   "test/procedures/switch-canary.test.ts",
   "test/{upgrade/earlier-programs,local/containerd}.test.ts",
   "tools/{kernels/this-kernel,test-run/fresh-machine}.test.mjs",
 ];
 
 const CLUSTER = [
-  "test/{apiserver,cli,contract,controllers,crash,docs,kubectl,local,operator,procedures,v3api}/**/*.test.ts",
+  "test/{apiserver,cli,contract,controllers,crash,datastore,docs,kubectl,local,operator,procedures,v3api}/**/*.test.ts",
   "src/operator/{faults,install,ip-pools,pre-delete,refusals,removal,switch}.test.ts",
   "src/{local/installed/seed-installed,procedures/run/cut}.test.ts",
   "tools/{containerfile,test-run/whole-run}.test.mjs",
   // Plain calculations, but on thousands of random inputs.
-  "test/{agent/ipam,agent/addresses-in-use,attacks/fuzz-listeners,attacks/fuzz-parsers,nft/differential,calc/determinism,calc/differential}.test.ts",
+  "test/{agent/ipam,agent/addresses-in-use,attacks/fuzz-listeners,attacks/fuzz-parsers,nft/differential,calc/determinism,calc/differential,sidecar/differential}.test.ts",
   "src/{apiserver/storage/store-model,procedures/merge/merge-manifest}.test.ts",
 ];
 
@@ -32,7 +32,7 @@ const MINUTES = 60_000;
  */
 const STUCK = 10 * MINUTES;
 
-const UNIT = ["src/**/*.test.ts", "test/{attacks,conformance,calc,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
+const UNIT = ["src/**/*.test.ts", "test/{attacks,conformance,calc,fields,upgrade}/**/*.test.ts", "tools/**/*.test.mjs"];
 
 export const PROJECTS = [
   {

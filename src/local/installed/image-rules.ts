@@ -1,5 +1,6 @@
 import { ETCD_CNI_IMAGE } from "../../releases/node-agent-objects.ts";
 import type { Container, Pod } from "../controllers/workload-types.ts";
+import { isOnEtcd } from "../programs/on-etcd.ts";
 import type { ContainerRule } from "../runtime/simulated-behaviour.ts";
 
 /** For the simulated runtime: what containers do other than being healthy. With the etcd datastore node pods are `1/2`, and that is expected. */
@@ -12,9 +13,4 @@ export const installedImageRules: readonly ContainerRule[] = [
 function followsServicesOnEtcd(pod: Pod, container: Container): boolean {
   const probe = container["readinessProbe"] as { httpGet?: { path?: string } } | undefined;
   return probe?.httpGet?.path === "/readyz/services" && pod.spec.containers.some(isOnEtcd);
-}
-
-function isOnEtcd(container: Container): boolean {
-  const env = (container["env"] ?? []) as { name: string; value?: string }[];
-  return env.some(({ name, value }) => name === "DATASTORE_TYPE" && value === "etcd");
 }

@@ -1,5 +1,5 @@
 import { vendorNames } from "../../api/names.ts";
-import type { KubeObject } from "../../api/object.ts";
+import { groupVersion, type KubeObject } from "../../api/object.ts";
 import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import { platformOf } from "../../operator/render/platform.ts";
 import type { OldRelease } from "../../releases/old-release.ts";
@@ -33,6 +33,25 @@ export function v3Objects(inputs: V3Inputs): KubeObject[] {
     ...(inputs.autoHostEndpoints ? nodes.map((node, index) => autoHostEndpoint(node, index, pool)) : []),
     ...ownHostEndpoints(nodes),
     ...policies(inputs),
+    ...removedSince(inputs),
+  ];
+}
+
+/** Of kinds that this release does not have: what nothing is lost of. */
+function removedSince({ release, by }: V3Inputs): KubeObject[] {
+  const apiVersion = groupVersion(vendorNames.groups.stored);
+  const mesh = { logSeverityScreen: "Info", nodeToNodeMeshEnabled: true };
+  const staged = { tier: "default", selector: "app == 'web'", types: ["Egress"] };
+  return [
+    ...(by === "manifest" ? [{ apiVersion, kind: "BGPConfiguration", metadata: { name: singleton }, spec: mesh }] : []),
+    ...(release.hasSince("v3.30")
+      ? [
+          {
+            ...{ apiVersion, kind: "StagedNetworkPolicy", spec: staged },
+            metadata: { name: storedPolicyName("web-egress"), namespace: TEAM_NAMESPACE },
+          },
+        ]
+      : []),
   ];
 }
 
@@ -49,6 +68,7 @@ function settings({ release, kind, by, autoHostEndpoints }: V3Inputs): KubeObjec
       bpfEnabled: false,
       healthPort: platformOf(kind).healthPort,
       logSeverityScreen: "Info",
+      reportingInterval: "0s",
       vxlanVNI: platformOf(kind).vxlan.vni,
     }),
     v3Object("kubeControllersConfiguration", singleton, {

@@ -119,6 +119,14 @@ function keyOf(what: string, ref: KeyRef, namespace: string, data: Environment |
   return value;
 }
 
+/** The name of the ConfigMap that the container has mounted there. */
+export function mountedConfigMap({ pod, container }: Pick<ContainerStart, "pod" | "container">, path: string) {
+  const mounts = (container["volumeMounts"] as { name: string; mountPath: string }[] | undefined) ?? [];
+  const volume = mounts.find(({ mountPath }) => mountPath === path)?.name;
+  const volumes = (pod.spec["volumes"] as { name: string; configMap?: { name: string } }[] | undefined) ?? [];
+  return volumes.find(({ name }) => name === volume)?.configMap?.name;
+}
+
 export function decoded(secret: Secret | undefined): Environment | undefined {
   if (secret === undefined) return undefined;
   const entries = Object.entries(secret.data ?? {});

@@ -4,22 +4,32 @@ import type { ResourceKind } from "../../api/object.ts";
 import type { Transport } from "../../api/transport.ts";
 import type { ResolveService } from "../../apiserver/aggregation.ts";
 import type { ApiServer } from "../../apiserver/server.ts";
+import { type ApiAddress, apiServerAddresses } from "../../cluster/api-server-hosts.ts";
 import { type Client, createClient } from "../../cluster/client.ts";
 import { clusterEnv } from "../../cluster/config.ts";
+import { addressRoutes, failoverTransport } from "../../cluster/failover-transport.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { CONFIG_MAPS, SECRETS } from "../../cluster/kinds.ts";
 import { listenOn, type ProgramContext } from "../../cluster/program.ts";
-import { logLevelOf, runProgram } from "../../cluster/run-program.ts";
+import { openLevelOf, runProgram } from "../../cluster/run-program.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import { type Log, openLog } from "../../kit/log.ts";
 import type { ContainerRunner, ContainerStart, RunningContainer } from "../runtime/container-runner.ts";
 import { watchProbes } from "../runtime/probes.ts";
 import { accountTransport } from "./account-transport.ts";
 import { type ApiAddresses, apiRouteFailure } from "./api-route.ts";
-import { type ConfigMap, containerEnv, type Environment, type References, type Secret } from "./container-env.ts";
+import {
+  type ConfigMap,
+  containerEnv,
+  type Environment,
+  mountedConfigMap,
+  type References,
+  type Secret,
+} from "./container-env.ts";
 import { containerTls } from "./container-tls.ts";
 import { errors } from "./errors.ts";
 import { Listeners } from "./listeners.ts";
+import { isOnEtcd } from "./on-etcd.ts";
 import { canRunInstead, type OurProgram, ourProgram } from "./our-program.ts";
 import type { ProgramTable } from "./program-table.ts";
 
@@ -55,7 +65,7 @@ export function programRunner({ clock, programs }: { clock: Clock; programs: Pro
   const start = async (given: ContainerStart, program: OurProgram, cluster: Attached): Promise<RunningContainer> => {
     const env = await environmentOf(given, program, cluster);
     const log = await openLog({
-      level: logLevelOf(env),
+      level: openLevelOf(program.name, env),
       format: "json",
       write: (line) => given.write(line.trimEnd()),
     });
@@ -79,6 +89,7 @@ export function programRunner({ clock, programs }: { clock: Clock; programs: Pro
     run(given) {
       const program = ourProgram(given.container);
       if (!program || !attached || !Object.hasOwn(programs, program.name) || !canRunInstead(program)) return undefined;
+      if (isOnEtcd(given.container)) return undefined;
       return start(given, program, attached);
     },
     resolveService: (namespace, name, port) =>
@@ -201,8 +212,9 @@ class ProgramContainer implements RunningContainer {
     const world = { env: Object.freeze(this.#env), signal: this.#stop.signal, log: this.#log, clock };
     return {
       ...world,
-      transport: () => {
-        this.#transport ??= this.#toServer();
+      transport: (at) => {
+        if (at) return this.#toServer(at);
+        this.#transport ??= this.#followingMap();
         return this.#transport;
       },
       listen: async (server, port) => {
@@ -218,10 +230,24 @@ class ProgramContainer implements RunningContainer {
     };
   }
 
-  #toServer(): Transport {
+  /** By the endpoint map where it is mounted, as it is now: a kubelet writes a volume again when its ConfigMap has changed. */
+  #followingMap(): Transport {
+    const { endpointMapDir } = clusterEnv(this.#env, false);
+    const map = endpointMapDir && mountedConfigMap(this.#given, endpointMapDir);
+    const { references } = this.#around.cluster;
+    const routes = async () => {
+      const found = map ? await references.configMap(this.#given.pod.metadata.namespace ?? "", map) : undefined;
+      return addressRoutes(apiServerAddresses(this.#env, map ? (found?.data ?? {}) : undefined), (address) =>
+        this.#toServer(address),
+      );
+    };
+    return map ? failoverTransport(routes, this.#log) : this.#toServer(apiServerAddresses(this.#env, undefined)[0]!);
+  }
+
+  #toServer({ host, port }: ApiAddress): Transport {
     const { pod, node, container } = this.#given;
     const { cluster, clock } = this.#around;
-    const { serviceHost = "", servicePort = "443", serviceAccountDir } = clusterEnv(this.#env, false);
+    const { serviceAccountDir } = clusterEnv(this.#env, false);
     const mounts = (container["volumeMounts"] as { mountPath: string }[] | undefined) ?? [];
     if (!mounts.some(({ mountPath }) => mountPath === serviceAccountDir))
       throw errors.PROGRAM_HAS_NO_ACCOUNT(pod.metadata.name);
@@ -231,15 +257,14 @@ class ProgramContainer implements RunningContainer {
     // In its node's network, a pod has its node's name servers unless it says otherwise.
     const clusterDns = policy === "ClusterFirstWithHostNet" || (policy === "ClusterFirst" && !hostNetwork);
     const caller = { hostNetwork, nameservers: dns?.nameservers ?? [], clusterDns };
-    const address = { host: serviceHost, port: Number(servicePort) };
     return accountTransport({
       pod,
       kubelet: cluster.kubelet,
       clock,
-      server: `https://${serviceHost.includes(":") ? `[${serviceHost}]` : serviceHost}:${servicePort}`,
+      server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
       serverFor: (user) => cluster.server.transport(user),
       blocked: () =>
-        apiRouteFailure(address, cluster.addresses, { ...caller, servicesWork: cluster.servicesWorkOn(node) }),
+        apiRouteFailure({ host, port }, cluster.addresses, { ...caller, servicesWork: cluster.servicesWorkOn(node) }),
       dead: () => this.#dead,
     });
   }

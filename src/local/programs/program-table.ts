@@ -15,6 +15,9 @@ export const PROGRAMS: ProgramTable = {
 /** Programs of a node itself. They work on a kernel, so only a process of their own runs them, never the embedded cluster's. */
 export const NODE_PROGRAMS: ProgramTable = {
   node: async () => (await import("../../agent/program.ts")).nodeProgram,
+  overlay: async () => (await import("../../agent/separate-overlay/program.ts")).overlayProgram,
+  bgp: async () => (await import("../../agent/bgp/program.ts")).bgpProgram,
   "node-init": async () => (await import("../../agent/node-init.ts")).nodeInitProgram,
+  "policy-sidecar": async () => (await import("../../sidecar/program.ts")).sidecarProgram,
   "cni-install": async () => (await import("../../cni/install.ts")).cniInstallProgram,
 };

@@ -20,6 +20,8 @@ const NOTHING_ELSE = {
   "vendor.io/limited-workloads": null,
   "vendor.io/overlay": null,
   "vendor.io/overlay-losses": null,
+  "vendor.io/pool-encapsulations": null,
+  "vendor.io/tunnels": "",
   "vendor.io/problems": null,
 };
 

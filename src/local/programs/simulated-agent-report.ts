@@ -1,5 +1,7 @@
 import { vendorNames } from "../../api/names.ts";
 import { agentReportAnnotations, type Refusal } from "../../api/protocol/agent-report.ts";
+import { encapsulationOf, tunnelsFor } from "../../api/protocol/pool-tunnels.ts";
+import type { IPPool } from "../../api/resources/ip-pool.ts";
 import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import { canWrite, parseOperatingSystem } from "../../api/tables/operating-system.ts";
 import { kernelVerdict, PLATFORM_LIMITS, supportedArchitecture } from "../../api/tables/platform-limits.ts";
@@ -23,7 +25,12 @@ export interface AgentSettings {
 export type AgentReport = Readonly<Record<string, string | null>>;
 
 /** Pure: the same node and settings make an agent say the same. */
-export function agentReport(node: AgentNode, settings: AgentSettings, kind: ClusterKind): AgentReport {
+export function agentReport(
+  node: AgentNode,
+  settings: AgentSettings,
+  kind: ClusterKind,
+  pools: readonly IPPool[] = [],
+): AgentReport {
   const refusal = refusalOf(node, settings, kind);
   const acts = settings.bpfEnabled && refusal === undefined;
   return agentReportAnnotations({
@@ -36,6 +43,10 @@ export function agentReport(node: AgentNode, settings: AgentSettings, kind: Clus
     problems: [],
     // There are no packets.
     overlay: undefined,
+    encapsulation: {
+      tunnels: [...new Set(pools.flatMap(tunnelsFor))].sort(),
+      pools: pools.map(({ spec }) => `${spec.cidr} ${encapsulationOf(spec)}`).sort(),
+    },
   });
 }
 

@@ -1,5 +1,6 @@
 import { vendorNames } from "../../api/names.ts";
 import { groupVersion, type KubeObject } from "../../api/object.ts";
+import type { IPPool } from "../../api/resources/ip-pool.ts";
 import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import type { Transport } from "../../api/transport.ts";
 import type { Admission, Change, UserInfo } from "../../apiserver/call.ts";
@@ -13,6 +14,7 @@ import type { Clock } from "../../kit/clock.ts";
 import { keyedQueue } from "../../kit/keyed-queue.ts";
 import type { Log } from "../../kit/log.ts";
 import type { Node, Pod } from "../controllers/workload-types.ts";
+import { isOnEtcd } from "./on-etcd.ts";
 import { ourProgram } from "./our-program.ts";
 import { type AgentNode, type AgentReport, type AgentSettings, agentReport } from "./simulated-agent-report.ts";
 
@@ -29,6 +31,8 @@ const { groups, kinds, singleton, variant, workloads } = vendorNames;
 const INFORMATION = { ...groups.stored, ...kinds.clusterInformation, namespaced: false };
 const DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions";
 const SETTINGS = { group: groups.stored.group, plural: kinds.dataplaneConfiguration.plural };
+const POOLS = `${groups.stored.group}/${kinds.ipPool.plural}`;
+const FOLLOWED: readonly string[] = [SETTINGS.plural, kinds.ipPool.plural];
 /** How long agents take to follow a change of their settings. */
 const MOMENT_MS = 150;
 const PROGRAM = "node";
@@ -68,7 +72,7 @@ export class SimulatedAgents implements Admission {
     if (!this.#context) return;
     if (kind.group === "" && kind.kind === "Pod") this.#notePod(object as Pod, operation === "DELETE");
     else if (kind.group === "" && kind.kind === "Node") this.#wake(this.#byNode.get(object.metadata.name));
-    else if (kind.group === SETTINGS.group && kind.plural === SETTINGS.plural) this.#follow(this.#context);
+    else if (kind.group === SETTINGS.group && FOLLOWED.includes(kind.plural)) this.#follow(this.#context);
   }
 
   #notePod(pod: Pod, gone: boolean): void {
@@ -102,7 +106,9 @@ export class SimulatedAgents implements Admission {
     const node = read<Node>(context.store, "/nodes", "", pod.spec.nodeName ?? "");
     if (!node) return;
     await this.#tellVersion(pod, context);
-    const word = agentReport(factsOf(node), settingsOf(context.store, node.metadata.name), context.kind);
+    const settings = settingsOf(context.store, node.metadata.name);
+    const pools = context.store.list(POOLS).map(({ body }) => JSON.parse(body.toString()) as IPPool);
+    const word = agentReport(factsOf(node), settings, context.kind, pools);
     if (annotationsOf(pod, word)) return;
     const patch = { metadata: { uid: pod.metadata.uid, annotations: word } };
     try {
@@ -115,7 +121,11 @@ export class SimulatedAgents implements Admission {
   /** As the agent does when it starts: the version the nodes run. With etcd that is not kept here. */
   async #tellVersion(pod: Pod, context: SimulatedAgentsContext): Promise<void> {
     const agent = pod.spec.containers.map(ourProgram).find((program) => program?.name === PROGRAM);
-    if (!agent || isOnEtcd(pod) || !read(context.store, DEFINITIONS, "", `${INFORMATION.plural}.${INFORMATION.group}`))
+    if (
+      !agent ||
+      pod.spec.containers.some(isOnEtcd) ||
+      !read(context.store, DEFINITIONS, "", `${INFORMATION.plural}.${INFORMATION.group}`)
+    )
       return;
     const { group, plural } = INFORMATION;
     const stored = read<KubeObject>(context.store, `${group}/${plural}`, "", singleton);
@@ -141,14 +151,6 @@ export class SimulatedAgents implements Admission {
     this.#clients.set(account, client);
     return client;
   }
-}
-
-function isOnEtcd(pod: Pod): boolean {
-  return pod.spec.containers.some((container) =>
-    ((container["env"] ?? []) as { name: string; value?: string }[]).some(
-      ({ name, value }) => name === "DATASTORE_TYPE" && value === "etcd",
-    ),
-  );
 }
 
 /** Agents of older releases said nothing of the kind. */

@@ -2,7 +2,11 @@ import { matchesLabels, meets } from "../label-selector.ts";
 import type { Node, NodeSelectorTerm, PodSpec, Taint, Toleration } from "../workload-types.ts";
 
 /** Why a pod may not go to a node; undefined when it may. */
-export type Unfit = { because: "selector" } | { because: "taint"; taint: Taint } | { because: "unschedulable" };
+export type Unfit =
+  | { because: "selector" }
+  | { because: "taint"; taint: Taint }
+  | { because: "unschedulable" }
+  | { because: "ports" };
 
 const UNSCHEDULABLE: Taint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
 
@@ -11,6 +15,13 @@ export function unfitFor(spec: PodSpec, node: Node): Unfit | undefined {
   const taint = firstUntolerated(spec.tolerations, node.spec?.taints, ["NoSchedule", "NoExecute"]);
   if (taint) return { because: "taint", taint };
   return selectsNode(spec, node) ? undefined : { because: "selector" };
+}
+
+/** What a pod takes of its node's own ports, as `PROTOCOL/PORT`; addresses of the node are not told apart. */
+export function hostPorts({ containers }: PodSpec): string[] {
+  return containers.flatMap(({ ports = [] }) =>
+    ports.flatMap(({ hostPort, protocol = "TCP" }) => (hostPort ? [`${protocol}/${hostPort}`] : [])),
+  );
 }
 
 /** The node selector and the required node affinity. */

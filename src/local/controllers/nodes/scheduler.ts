@@ -8,6 +8,7 @@ import { rawWrite } from "../raw-write.ts";
 import { semanticEqual } from "../semantic-equal.ts";
 import { timestamp } from "../timestamp.ts";
 import type { Node, Pod } from "../workload-types.ts";
+import { hostPorts } from "./node-fit.ts";
 import { type Candidates, place } from "./scheduling.ts";
 
 const SCHEDULER = "default-scheduler";
@@ -39,6 +40,11 @@ export function schedulerLoop(context: ControllerContext): ControllerLoop {
       node: (name) => informers.nodes.get(name),
       all: () => nodes,
       podsOn: (name) => informers.podsByNode.count(name) + (boundOn.get(name) ?? 0),
+      portsOn(name) {
+        const assumed = [...bound].flatMap(([key, node]) => (node === name ? (informers.pods.get(key) ?? []) : []));
+        const there = [...informers.podsByNode.get(name)].filter(({ status }) => !isOver(status?.phase));
+        return new Set([...there, ...assumed].flatMap(({ spec }) => hostPorts(spec)));
+      },
     };
   };
 
@@ -51,6 +57,7 @@ export function schedulerLoop(context: ControllerContext): ControllerLoop {
           seen(key);
           waiting.delete(key);
         } else if (mayBePlaced(object)) enqueue(key);
+        if (type === "deleted" && hostPorts(object.spec).length > 0) for (const other of waiting) enqueue(other);
       });
       informers.nodes.onChange(({ type, object, old }) => {
         if (type === "deleted" || (old && sameForPods(object, old))) return;
@@ -90,6 +97,10 @@ function mayBePlaced(pod: Pod): boolean {
   const scheduler = pod.spec.schedulerName ?? SCHEDULER;
   const gated = ((pod.spec["schedulingGates"] as unknown[] | undefined)?.length ?? 0) > 0;
   return !pod.spec.nodeName && isActive(pod) && scheduler === SCHEDULER && !gated;
+}
+
+function isOver(phase: string | undefined): boolean {
+  return phase === "Succeeded" || phase === "Failed";
 }
 
 /** Nothing about the node changed that could let a waiting pod in. */

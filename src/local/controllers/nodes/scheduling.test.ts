@@ -13,12 +13,18 @@ function pod(spec: Partial<PodSpec> = {}): Pod {
   return { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [{ name: "main", image: "web:1" }], ...spec } };
 }
 
-function placed(spec: Partial<PodSpec>, nodes: Node[], counts: Record<string, number> = {}) {
+function placed(
+  spec: Partial<PodSpec>,
+  nodes: Node[],
+  counts: Record<string, number> = {},
+  ports: Record<string, string[]> = {},
+) {
   return place(pod(spec), {
     total: nodes.length,
     node: (name) => nodes.find(({ metadata }) => metadata.name === name),
     all: () => nodes,
     podsOn: (name) => counts[name] ?? 0,
+    portsOn: (name) => new Set(ports[name]),
   });
 }
 
@@ -40,6 +46,17 @@ describe("where a pod goes", () => {
         "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint {dedicated: db}, 1 node(s) were unschedulable.",
     });
     expect(placed({}, [])).toEqual({ unschedulable: "no nodes available to schedule pods" });
+  });
+
+  it("is a node whose port the pod takes only while no other pod has it", () => {
+    const ports = [{ containerPort: 9094, hostPort: 9094 }];
+    const containers = [{ name: "main", image: "web:1", ports }];
+    const nodes = [node("a"), node("b")];
+    expect(placed({ containers }, nodes, { b: 9 }, { a: ["TCP/9094"] })).toEqual({ node: "b" });
+    expect(placed({ containers }, nodes, { b: 9 }, { a: ["UDP/9094"] })).toEqual({ node: "a" });
+    expect(placed({ containers }, nodes, {}, { a: ["TCP/9094"], b: ["TCP/9094"] })).toEqual({
+      unschedulable: "0/2 nodes are available: 2 node(s) didn't have free ports for the requested pod ports.",
+    });
   });
 
   it("is open to a tainted node for a pod that tolerates it", () => {

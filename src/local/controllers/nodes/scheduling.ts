@@ -1,6 +1,6 @@
 import type { Node, Pod } from "../workload-types.ts";
 import { targetNode } from "../workloads/daemon-set-plan.ts";
-import { type Unfit, unfitFor } from "./node-fit.ts";
+import { hostPorts, type Unfit, unfitFor } from "./node-fit.ts";
 
 export type Placement = { node: string } | { unschedulable: string };
 
@@ -10,27 +10,37 @@ export interface Candidates {
   node(name: string): Node | undefined;
   all(): Iterable<Node>;
   podsOn(name: string): number;
+  /** The host ports that pods of the node have. */
+  portsOn(name: string): ReadonlySet<string>;
 }
 
 /** Where a pod goes: of the nodes that may have it, the one with the fewest pods. */
 export function place(pod: Pod, candidates: Candidates): Placement {
   const pinned = targetNode(pod);
   if (pinned !== undefined) return placeOnOne(pod, pinned, candidates);
+  const wanted = hostPorts(pod.spec);
   const refusals: Unfit[] = [];
   let best: { name: string; pods: number } | undefined;
   for (const node of candidates.all()) {
-    const unfit = unfitFor(pod.spec, node);
+    const name = node.metadata.name;
+    const unfit = unfitFor(pod.spec, node) ?? portConflict(wanted, name, candidates);
     if (unfit) {
       refusals.push(unfit);
       continue;
     }
-    const pods = candidates.podsOn(node.metadata.name);
-    const name = node.metadata.name;
+    const pods = candidates.podsOn(name);
     if (!best || pods < best.pods || (pods === best.pods && name < best.name)) best = { name, pods };
   }
   return best ? { node: best.name } : { unschedulable: explain(candidates.total, refusals) };
 }
 
+function portConflict(wanted: readonly string[], node: string, candidates: Candidates): Unfit | undefined {
+  if (wanted.length === 0) return undefined;
+  const taken = candidates.portsOn(node);
+  return wanted.some((port) => taken.has(port)) ? { because: "ports" } : undefined;
+}
+
+/** A DaemonSet's pod: it is made when the one before is gone, so host ports are not looked at. */
 function placeOnOne(pod: Pod, name: string, candidates: Candidates): Placement {
   const node = candidates.node(name);
   const unfit: Unfit | undefined = node ? unfitFor(pod.spec, node) : { because: "selector" };
@@ -59,6 +69,8 @@ function reasonFor(refusal: Unfit): string {
       return "node(s) didn't match Pod's node affinity/selector";
     case "unschedulable":
       return "node(s) were unschedulable";
+    case "ports":
+      return "node(s) didn't have free ports for the requested pod ports";
     case "taint":
       return `node(s) had untolerated taint {${refusal.taint.key}: ${refusal.taint.value ?? ""}}`;
   }

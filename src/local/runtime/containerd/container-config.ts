@@ -1,4 +1,5 @@
 import { quantityValue } from "../../../apiserver/kubernetes/quantity.ts";
+import type { Sent } from "../../../kit/grpc/protobuf.ts";
 import type { Container, Pod } from "../../controllers/workload-types.ts";
 import type { FrameMount } from "../netns/container-script.ts";
 import { ContainerStartError } from "../node-runtime.ts";
@@ -11,7 +12,6 @@ import {
   type SANDBOX_CONFIG,
   SECURITY_PROFILE,
 } from "./cri-messages.ts";
-import type { Sent } from "./protobuf.ts";
 
 /** Pure: a pod as a kubelet asks its container runtime for it. */
 

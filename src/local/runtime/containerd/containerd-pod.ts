@@ -3,9 +3,11 @@ import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Netns } from "../../../kernel/netns/netns-port.ts";
+import { GrpcError } from "../../../kit/grpc/grpc-frames.ts";
+import type { Sent } from "../../../kit/grpc/protobuf.ts";
 import type { Container, Pod } from "../../controllers/workload-types.ts";
 import { containerEnv, expand } from "../../programs/container-env.ts";
-import { withTerminal } from "../netns/container-process.ts";
+import { execSession, withTerminal } from "../netns/container-process.ts";
 import { errors } from "../netns/errors.ts";
 import type { Machine } from "../netns/machine.ts";
 import {
@@ -39,12 +41,11 @@ import {
   sandboxConfig,
 } from "./container-config.ts";
 import { type ContainerImage, containerImage } from "./container-images.ts";
-import { type CriClient, CriError } from "./cri-client.ts";
+import type { CriClient } from "./cri-client.ts";
 import { readCriLog } from "./cri-log.ts";
 import type { CRI_CALLS } from "./cri-messages.ts";
 import type { BuiltImage } from "./image-build.ts";
 import { type NodeContainerd, RUNC_ROOT, startContainerd } from "./node-containerd.ts";
-import type { Sent } from "./protobuf.ts";
 
 /** Pods that are containers of the node's own container runtime. */
 export function containerPods(image: BuiltImage, context: () => PodContext): PodMaker<ContainerdPod> {
@@ -172,18 +173,8 @@ export class ContainerdPod implements NodePod {
     const inside = ["runc", "--root", RUNC_ROOT, "exec", ...(tty ? ["--tty"] : []), id, ...command];
     const [program = "", ...args] = [...this.machine.on(), ...(tty ? withTerminal(inside) : inside)];
     const child = spawn(program, args, { detached: true, env: { PATH: SYSTEM_PATH }, stdio: "pipe" });
-    child.stdin.on("error", () => undefined);
-    return {
-      stdin: child.stdin,
-      stdout: child.stdout,
-      stderr: child.stderr,
-      exited: new Promise((resolve) => {
-        child.once("error", () => resolve(126));
-        child.once("close", (code) => resolve(code ?? 137));
-      }),
-      // It passes on to the command what it is sent.
-      kill: () => void child.kill("SIGTERM"),
-    };
+    // It passes on to the command what it is sent.
+    return execSession(child, "SIGTERM");
   }
 
   kill(): boolean {
@@ -258,7 +249,7 @@ export class ContainerdPod implements NodePod {
       return id;
     } catch (error) {
       if (id) await this.#cri.call("RemoveContainer", { container_id: id }).catch(() => undefined);
-      if (error instanceof CriError) throw new ContainerStartError("container", error.message);
+      if (error instanceof GrpcError) throw new ContainerStartError("container", error.message);
       throw error;
     }
   }

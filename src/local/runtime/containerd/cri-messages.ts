@@ -1,4 +1,4 @@
-import { bytes, flag, int, many, message, text, texts } from "./protobuf.ts";
+import { bytes, flag, int, many, message, text, texts } from "../../../kit/grpc/protobuf.ts";
 
 /** The Container Runtime Interface, `runtime.v1`: what of it a kubelet of ours says and hears. */
 export const CRI_SERVICE = "runtime.v1.RuntimeService";

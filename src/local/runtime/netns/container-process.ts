@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import type { Readable } from "node:stream";
 import { ContainerStartError, type ExecCommand, type ExecSession } from "../node-runtime.ts";
 import { inGroup, killGroup, makeGroup, removeGroup, signal } from "./cgroups.ts";
@@ -112,17 +112,7 @@ export class ContainerProcess {
       ...(tty ? withTerminal(command) : command),
     ];
     const child = spawn(program, args, { detached: true, env, stdio: "pipe" });
-    child.stdin.on("error", () => undefined);
-    return {
-      stdin: child.stdin,
-      stdout: child.stdout,
-      stderr: child.stderr,
-      exited: new Promise((resolve) => {
-        child.once("error", () => resolve(126));
-        child.once("close", (code, ended) => resolve(code ?? (ended ? 137 : 1)));
-      }),
-      kill: () => void child.kill("SIGKILL"),
-    };
+    return execSession(child, "SIGKILL");
   }
 }
 
@@ -158,4 +148,19 @@ function eachLine(input: Readable, line: (text: string) => void): void {
   input.on("end", () => {
     if (rest !== "") line(rest);
   });
+}
+
+/** A command that runs in a container, by the process that runs it there. */
+export function execSession(child: ChildProcessWithoutNullStreams, kill: "SIGKILL" | "SIGTERM"): ExecSession {
+  child.stdin.on("error", () => undefined);
+  return {
+    stdin: child.stdin,
+    stdout: child.stdout,
+    stderr: child.stderr,
+    exited: new Promise((resolve) => {
+      child.once("error", () => resolve(126));
+      child.once("close", (code) => resolve(code ?? 137));
+    }),
+    kill: () => void child.kill(kill),
+  };
 }

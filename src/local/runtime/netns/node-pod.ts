@@ -5,10 +5,11 @@ import type { Log } from "../../../kit/log.ts";
 import type { Container, Pod } from "../../controllers/workload-types.ts";
 import type { ContainerEvent, ContainerRun, ExecCommand, ExecSession, LogOptions, PodHandle } from "../node-runtime.ts";
 import type { ProbeReach } from "../probes.ts";
+import { unpublishVolumes } from "./csi-volumes.ts";
 import { dial } from "./dial.ts";
 import type { PlatformImage } from "./images.ts";
 import type { Machine } from "./machine.ts";
-import { renewTokens, type VolumeSources } from "./pod-volumes.ts";
+import { objectVolumes, refreshVolumes, renewTokens, type VolumeSources } from "./pod-volumes.ts";
 
 /** What a pod is given beyond what its node has. */
 export interface PodContext extends VolumeSources {
@@ -50,6 +51,8 @@ export interface PodMaker<P extends NodePod> {
 export type Report = (event: ContainerEvent) => void;
 
 const TOKEN_RENEWAL_MS = 40 * 60_000;
+/** A kubelet looks at the ConfigMaps and Secrets that a pod mounts about once a minute. */
+const VOLUME_REFRESH_MS = 45_000;
 
 /** What is done for a pod by its node and not by its containers, until the pod is over. */
 export class PodDuties {
@@ -63,7 +66,9 @@ export class PodDuties {
     this.#pod = pod;
     this.#machine = machine;
     this.#context = context;
-    this.#renewLater();
+    this.#again(TOKEN_RENEWAL_MS, "token", () => renewTokens(machine, pod, context));
+    if (objectVolumes(pod).length > 0)
+      this.#again(VOLUME_REFRESH_MS, "volumes", () => refreshVolumes(machine, pod, context));
   }
 
   /** Takes the place of a container of the platform. */
@@ -77,15 +82,17 @@ export class PodDuties {
 
   async end(): Promise<void> {
     for (const stop of this.#stops) await stop();
+    await unpublishVolumes(this.#machine, this.#pod);
   }
 
-  #renewLater(): void {
+  #again(afterMs: number, what: string, work: () => Promise<void>): void {
     const { clock, log } = this.#context;
     const cancel = clock.setTimeout(() => {
-      void renewTokens(this.#machine, this.#pod, this.#context)
-        .catch((error: unknown) => log.warn({ error, pod: this.#pod.metadata.name }, "token not renewed"))
-        .then(() => this.#renewLater());
-    }, TOKEN_RENEWAL_MS);
+      this.over.signal.removeEventListener("abort", cancel);
+      void work()
+        .catch((error: unknown) => log.warn({ error, pod: this.#pod.metadata.name }, `${what} not renewed`))
+        .then(() => this.#again(afterMs, what, work));
+    }, afterMs);
     if (this.over.signal.aborted) cancel();
     else this.over.signal.addEventListener("abort", cancel, { once: true });
   }

@@ -1,10 +1,21 @@
-import { chmodSync, chownSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import type { Pod } from "../../controllers/workload-types.ts";
 import { fieldValue, type References } from "../../programs/container-env.ts";
 import type { ContainerStart } from "../container-runner.ts";
 import { ContainerStartError } from "../node-runtime.ts";
 import type { FrameMount } from "./container-script.ts";
+import { type CsiVolume, publishVolume } from "./csi-volumes.ts";
 import { hostPathFailure } from "./host-path.ts";
 import type { Machine } from "./machine.ts";
 
@@ -43,6 +54,7 @@ interface Volume extends Projection {
   name: string;
   hostPath?: { path: string; type?: string };
   emptyDir?: object;
+  csi?: CsiVolume["csi"];
   projected?: { sources: Projection[]; defaultMode?: number };
 }
 
@@ -77,7 +89,7 @@ export async function mountsOf(
       from,
       to: mountPath,
       isDirectory: statSync(machine.path(from)).isDirectory(),
-      readOnly,
+      readOnly: readOnly || volume.csi?.readOnly === true,
       propagation: mountPropagation,
     });
   }
@@ -94,6 +106,26 @@ export async function renewTokens(machine: Machine, pod: Pod, sources: VolumeSou
   }
 }
 
+/** Writes the ConfigMaps and Secrets that the pod mounts again, as they are now. One that is gone and not optional stays as it was. */
+export async function refreshVolumes(machine: Machine, pod: Pod, sources: VolumeSources): Promise<void> {
+  for (const volume of objectVolumes(pod)) {
+    const directory = machine.path(volumeDir(pod, volume));
+    if (!existsSync(directory)) continue;
+    const files = await filesOfObject(volume.name, volume, pod, sources).catch((error: unknown) => {
+      if (error instanceof ContainerStartError) return undefined;
+      throw error;
+    });
+    if (files === undefined || !existsSync(directory)) continue;
+    writeInto(machine, pod, volume, files);
+    const kept = new Set(Object.keys(files).map((path) => path.split("/")[0]));
+    for (const name of readdirSync(directory)) if (!kept.has(name)) rmSync(join(directory, name), { recursive: true });
+  }
+}
+
+export function objectVolumes({ spec }: Pod): Volume[] {
+  return ((spec["volumes"] as Volume[] | undefined) ?? []).filter(({ configMap, secret }) => configMap ?? secret);
+}
+
 function volumeDir(pod: Pod, { name }: Volume): string {
   return `/var/lib/kubelet/pods/${pod.metadata.uid}/volumes/${name}`;
 }
@@ -106,6 +138,11 @@ async function onNode(
   sources: VolumeSources,
 ): Promise<string> {
   if (volume.hostPath) return hostPath(machine, volume.name, volume.hostPath);
+  if (volume.csi) {
+    return publishVolume(machine, start.pod, { name: volume.name, csi: volume.csi }).catch((error: Error) => {
+      throw failure(volume.name, error.message);
+    });
+  }
   const directory = volumeDir(start.pod, volume);
   mkdirSync(machine.path(directory), { recursive: true });
   giveToGroup(machine.path(directory), volume.emptyDir ? OPEN_DIRECTORY : DIRECTORY, fsGroupOf(start.pod));
@@ -154,26 +191,13 @@ function hostPath(machine: Machine, name: string, { path, type = "" }: NonNullab
 
 async function filesOf(
   volume: string,
-  { configMap, secret, downwardAPI, serviceAccountToken }: Projection,
+  projection: Projection,
   start: Parameters<typeof mountsOf>[1],
   sources: VolumeSources,
 ): Promise<Record<string, VolumeFile>> {
-  const namespace = start.pod.metadata.namespace ?? "";
-  if (configMap) {
-    const object = await sources.references.configMap(namespace, configMap.name ?? "");
-    return chosen(volume, `configmap "${configMap.name}"`, configMap, object?.data);
-  }
-  if (secret) {
-    const name = secret.secretName ?? secret.name ?? "";
-    const object = await sources.references.secret(namespace, name);
-    const entries = Object.entries(object?.data ?? {}).map(([key, text]) => [key, Buffer.from(text, "base64")]);
-    return chosen(
-      volume,
-      `secret "${name}"`,
-      secret,
-      object && (Object.fromEntries(entries) as Record<string, Buffer>),
-    );
-  }
+  const { downwardAPI, serviceAccountToken } = projection;
+  const files = await filesOfObject(volume, projection, start.pod, sources);
+  if (files) return files;
   if (serviceAccountToken) {
     const token = await sources.token(start.pod);
     if (!token) throw failure(volume, "failed to fetch token: the service account is gone");
@@ -187,6 +211,24 @@ async function filesOf(
       { content: fieldValue(fieldRef?.fieldPath ?? "", start), ...(mode !== undefined && { mode }) },
     ]),
   );
+}
+
+/** Undefined for a volume that is neither a ConfigMap nor a Secret. */
+async function filesOfObject(
+  volume: string,
+  { configMap, secret }: Projection,
+  { metadata: { namespace = "" } }: Pod,
+  { references }: VolumeSources,
+): Promise<Record<string, VolumeFile> | undefined> {
+  if (configMap) {
+    const object = await references.configMap(namespace, configMap.name ?? "");
+    return chosen(volume, `configmap "${configMap.name}"`, configMap, object?.data);
+  }
+  if (!secret) return undefined;
+  const name = secret.secretName ?? secret.name ?? "";
+  const object = await references.secret(namespace, name);
+  const entries = Object.entries(object?.data ?? {}).map(([key, text]) => [key, Buffer.from(text, "base64")]);
+  return chosen(volume, `secret "${name}"`, secret, object && (Object.fromEntries(entries) as Record<string, Buffer>));
 }
 
 function chosen(

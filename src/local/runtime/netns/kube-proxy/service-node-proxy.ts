@@ -26,7 +26,7 @@ export interface NodeProxyOptions {
   isNodeEligible(): boolean;
 }
 
-/** How often the proxy looks whether its rules are still there. */
+/** How often the proxy looks whether its rules are still there. In nftables mode kube-proxy does not: it writes them again with the next change of a Service. */
 const POLL_MS = 30_000;
 const RETRY_MS = 1_000;
 
@@ -71,11 +71,11 @@ export class NodeProxy {
 
   /** After the first full sync. */
   start(): void {
-    const { kernel, machine, clock, log, isNodeEligible } = this.#options;
+    const { kernel, machine, clock, log, mode, isNodeEligible } = this.#options;
     this.#running = true;
     this.#calculator.inSync();
     this.#changed();
-    this.#look();
+    if (mode !== "nftables") this.#look();
     this.#healthPort = serveProxyHealth({
       ...{ clock, log, signal: this.#stopping.signal, listen: listenIn(kernel, machine.netns) },
       state: () => ({
