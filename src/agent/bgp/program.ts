@@ -3,12 +3,9 @@ import { existsSync, writeFileSync } from "node:fs";
 import type { Program } from "../../cluster/program.ts";
 import { sleep, systemClock } from "../../kit/clock.ts";
 import { errors } from "../errors.ts";
-import { askBird } from "./bird-control.ts";
 import { readBgpProgramConfig } from "./config.ts";
 
 const ASK_AGAIN_MS = 500;
-/** Until it is killed; the kernel keeps its routes then too. */
-const LEAVE_MS = 3_000;
 
 /**
  * `vendor bgp`: runs BIRD with the configuration that the agent writes, in a container of its own, so that sessions outlive the agent. It ends as for a
@@ -27,19 +24,14 @@ export const bgpProgram: Program = async ({ env, log, signal, clock = systemCloc
   const child = spawn("bird", args, { stdio: ["ignore", "inherit", "inherit"] });
   const ended = endOf(child);
   log.info({ again }, "started BIRD");
-  const stop = () => void leave(child, places.control);
+  // Killed, it leaves the kernel's routes alone. Asked for a graceful restart before its sessions are back, it would remove them all.
+  const stop = () => void child.kill("SIGKILL");
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
   const why = await ended;
   signal.removeEventListener("abort", stop);
   if (!signal.aborted) throw errors.BGP_DAEMON_ENDED(why);
 };
-
-async function leave(child: ChildProcess, control: string): Promise<void> {
-  const timer = setTimeout(() => child.kill("SIGKILL"), LEAVE_MS);
-  child.once("exit", () => clearTimeout(timer));
-  await askBird(control, "graceful restart").catch(() => child.kill("SIGKILL"));
-}
 
 function endOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {

@@ -64,6 +64,8 @@ function tables(model: BgpModel, family: 4 | 6): string[] {
     "  scan time 10;",
     `  metric ${BIRD_ROUTES.metric};`,
     "  merge paths on;",
+    // After a restart, what the kernel has stays until the sessions are back.
+    "  graceful restart on;",
     `  ipv${family} {`,
     "    import filter {",
     // The agent's own: they lead to pods, never to a next hop.
