@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Condition, KubeObject } from "../api/object.ts";
+import { BIRD_DOWN } from "../api/protocol/node-bgp.ts";
 import type { ApiRequest, Transport } from "../api/transport.ts";
 import type { Pod, Workload } from "../api/workload-objects.ts";
 import { findCondition } from "../cluster/conditions.ts";
@@ -245,6 +246,10 @@ describe("a switch of the data plane", () => {
     const status = await world.untilStatus("network", "Degraded", "NodeProblems");
     expect(status.message).toMatch(/not in effect on nodes: Service shop\/web SERVICE_ADDRESS_REFUSED on \d nodes\./);
     expect(status.available).toBe(true);
+    await say(BIRD_DOWN);
+    const { message, available } = await world.untilStatus("network", "Degraded", "BgpDaemonDown");
+    expect(message).toMatch(/^BIRD does not answer on node-0, node-1.*: peers lose the routes of these nodes/);
+    expect(available).toBe(true);
     await say(null);
     await world.untilStatus("network", "Available");
   });

@@ -1,5 +1,6 @@
 import { connect } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { BIRD_FILES } from "../../api/protocol/node-bgp.ts";
 
 /** The agent writes the configuration, the BGP container runs it; both see this directory of the node. */
 export interface BgpPlaces {
@@ -11,9 +12,13 @@ export interface BgpPlaces {
 }
 
 export function bgpPlaces(runDirectory: string): BgpPlaces {
-  const directory = join(runDirectory, "bgp");
-  const file = (name: string) => join(directory, name);
-  return { directory, configuration: file("bird.conf"), control: file("bird.ctl"), started: file("started") };
+  const control = join(runDirectory, BIRD_FILES.control);
+  const directory = dirname(control);
+  return {
+    ...{ directory, control },
+    configuration: join(runDirectory, BIRD_FILES.configuration),
+    started: join(directory, "started"),
+  };
 }
 
 /** One line of an answer, with its code: 0 to 0999 is success, 8000 and above failure, in between what was asked for. */

@@ -1,5 +1,11 @@
 import type { KubeObject } from "../object.ts";
 
+/** Below the directory of the agent's sockets: the agent writes the configuration, BIRD listens at the socket, the kubelet's probes ask there. */
+export const BIRD_FILES = { configuration: "bgp/bird.conf", control: "bgp/bird.ctl" } as const;
+
+/** Among the problems that an agent reports: its BIRD does not answer. */
+export const BIRD_DOWN = "bgp BGP_DAEMON_DOWN";
+
 /** Of a Node, written by people: how this one node speaks BGP. */
 export const NODE_BGP = {
   /** Its AS number, where it is not that of the BGPConfiguration. */

@@ -33,6 +33,7 @@ const REASONS = {
   MapFull: "transient",
   WorkloadLimited: "partial",
   OverlayUnreachable: "partial",
+  BgpDaemonDown: "partial",
   NodeProblems: "partial",
   NotInThisRelease: "partial",
   EndpointUnanswered: "transient",

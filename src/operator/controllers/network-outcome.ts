@@ -1,4 +1,5 @@
 import { vendorNames } from "../../api/names.ts";
+import { BIRD_DOWN } from "../../api/protocol/node-bgp.ts";
 import { tunnelOf } from "../../api/protocol/pool-tunnels.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
 import { foreignCni } from "../../api/tables/foreign-cni.ts";
@@ -45,6 +46,8 @@ export async function networkOutcome(
   // Programs on a node that others do not reach do not become ready: the consequence, not the cause.
   const unanswered = health.is === "progressing" || (health.is === "failing" && health.reason === "PodNotReady");
   if (unanswered && losses.length > 0) return degraded("OverlayUnreachable", overlayLosesPackets(losses), true);
+  const birdless = withoutBird(view.agents);
+  if (unanswered && birdless.length > 0) return degraded("BgpDaemonDown", birdIsDown(birdless), true);
   if (health.is === "failing") return degraded(health.reason, health.message, true);
   const waiting = phaseOutcome(phase, managed);
   if (waiting) return waiting;
@@ -65,6 +68,7 @@ export async function networkOutcome(
   if (full.length > 0) return mapsFull(full, full.length < view.agents.length, limited);
   if (limited.length > 0) return workloadsLimited(limited);
   if (losses.length > 0) return degradedInPart("OverlayUnreachable", overlayLosesPackets(losses));
+  if (birdless.length > 0) return degradedInPart("BgpDaemonDown", birdIsDown(birdless));
   const problems = problemsOf(view.agents);
   if (problems.length > 0) return objectsNotInEffect(problems);
   const plane = wanted === "BPF" ? "eBPF" : "The nftables data plane";
@@ -228,6 +232,17 @@ function overlayLosesPackets(losses: readonly string[]): string {
   return withFix(
     `Packets between nodes are lost in the overlay: ${firstFew(losses)}. Connections through it between these nodes fail or hang; all others are unaffected.`,
     "see that the uplink of each of these nodes is up, and allow them in firewalls and security groups, see docs/guide/troubleshooting.md#pods-cannot-reach-each-other.",
+  );
+}
+
+function withoutBird(agents: readonly AgentView[]): string[] {
+  return agents.filter(({ problems = [] }) => problems.includes(BIRD_DOWN)).map(({ node }) => node);
+}
+
+function birdIsDown(nodes: readonly string[]): string {
+  return withFix(
+    `BIRD does not answer on ${firstFew(nodes)}: peers lose the routes of these nodes when the restart time is over, and these nodes learn none. Packets of pods within a subnet, and through tunnels, are unaffected.`,
+    "read the log of the container bgp of the agents' pods there.",
   );
 }
 

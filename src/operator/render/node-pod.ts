@@ -1,3 +1,4 @@
+import { BIRD_FILES } from "../../api/protocol/node-bgp.ts";
 import { autodetectionMethod } from "./address-autodetection.ts";
 import { CNI_CONFIG } from "./cni-config.ts";
 import { apiEndpointEnv, type EnvVar, METRICS_ON_NODE, NODE_NAME, POD_IDENTITY, variable } from "./environment.ts";
@@ -126,6 +127,7 @@ export function bgpContainer({ installation, version }: RenderInputs): object[] 
       ...LAST_WORDS,
       image: imageFor(installation, version),
       command: ["vendor", "bgp"],
+      ...birdProbes(path),
       resources: { requests: { cpu: "20m", memory: "96Mi" } },
       securityContext: {
         ...AS_ROOT,
@@ -137,6 +139,22 @@ export function bgpContainer({ installation, version }: RenderInputs): object[] 
       volumeMounts: [{ name, mountPath: path }],
     },
   ];
+}
+
+/**
+ * Alive is what answers at the control socket; sessions are not asked for, since a router that is down is no fault of the node. BIRD waits for its
+ * configuration, and is not dead while the agent has not written one.
+ */
+function birdProbes(runDirectory: string): object {
+  const ask = ["birdc", "-r", "-s", `${runDirectory}/${BIRD_FILES.control}`, "show", "status"];
+  const unlessWaiting = `test ! -e ${runDirectory}/${BIRD_FILES.configuration} || ${ask.join(" ")}`;
+  return {
+    livenessProbe: {
+      exec: { command: ["sh", "-c", unlessWaiting] },
+      ...{ periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 },
+    },
+    readinessProbe: { exec: { command: ask }, periodSeconds: 5, timeoutSeconds: 5, failureThreshold: 3 },
+  };
 }
 
 export function healthPortOf({ kind, healthPort = platformOf(kind).healthPort }: RenderInputs): number {

@@ -437,6 +437,9 @@ describe("BGP", () => {
         capabilities: { drop: ["ALL"], add: ["NET_ADMIN", "NET_BIND_SERVICE", "NET_RAW"] },
       },
       volumeMounts: [{ name: "var-run-vendor", mountPath: "/var/run/vendor" }],
+      // Of sessions neither asks: a router that is down is no fault of the node.
+      readinessProbe: { exec: { command: ["birdc", "-r", "-s", "/var/run/vendor/bgp/bird.ctl", "show", "status"] } },
+      livenessProbe: { exec: { command: ["sh", "-c", expect.stringMatching(/^test ! -e .*bird.conf \|\| birdc /)] } },
     });
   });
 });
