@@ -33,15 +33,13 @@ const FIELDS_SINCE: Partial<Record<Noun, Readonly<Record<string, Since>>>> = {
     ),
   ),
   kubeControllersConfiguration: {
-    "spec.controllers.loadBalancer": "v3.30",
     "spec.controllers.node.hostEndpoint.createDefaultHostEndpoint": "v3.30",
     "spec.controllers.node.hostEndpoint.templates": "v3.30",
-    "status.runningConfig.controllers.loadBalancer": "v3.30",
     "status.runningConfig.controllers.node.hostEndpoint.createDefaultHostEndpoint": "v3.30",
     "status.runningConfig.controllers.node.hostEndpoint.templates": "v3.30",
   },
-  networkPolicy: { "spec.tier": "v3.29", "spec.performanceHints": "v3.27" },
-  globalNetworkPolicy: { "spec.tier": "v3.29", "spec.performanceHints": "v3.27" },
+  networkPolicy: { "spec.tier": "v3.29" },
+  globalNetworkPolicy: { "spec.tier": "v3.29" },
   ipPool: {
     "spec.allowedUses": "v3.21",
     "spec.disableBGPExport": "v3.22",

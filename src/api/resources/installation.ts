@@ -69,7 +69,7 @@ const ipPool = object(
 
 const autodetection = (family: string) =>
   object(`How the node's ${family} address is found; at most one method.`, {
-    firstFound: flag("Takes the first usable address of the first usable interface."),
+    firstFound: flag("Takes the first usable address of the first usable interface; only true is possible."),
     orchestrator: choice("Takes the address the orchestrator reports for the node.", ["NodeInternalIP"]),
     interface: text("Regular expression for the interface to take the address from."),
     skipInterface: text("Regular expression for interfaces to leave out."),

@@ -15,7 +15,10 @@ const template = object(
 
 const nodeController = object("The controller of nodes.", {
   reconcilerPeriod: duration("How often everything is looked at again."),
-  syncLabels: choice("Whether labels of orchestrator nodes are copied.", ["Enabled", "Disabled"]),
+  syncLabels: choice("Only Enabled is possible: labels of nodes are those that Kubernetes has.", [
+    "Enabled",
+    "Disabled",
+  ]),
   leakGracePeriod: duration("How long an address without a pod is kept."),
   hostEndpoint: object("Automatic host endpoints.", {
     autoCreate: choice("Whether every node gets a host endpoint of its own.", ["Enabled", "Disabled"]),
@@ -33,18 +36,15 @@ const spec = object("How the controllers work.", {
     "Error",
     "Fatal",
   ]),
-  healthChecks: choice("Whether the controllers answer health questions.", ["Enabled", "Disabled"]),
+  healthChecks: choice("Only Enabled is possible: the controllers always answer health questions.", [
+    "Enabled",
+    "Disabled",
+  ]),
   prometheusMetricsPort: port("Port for metrics; 0 is off.", 0),
-  debugProfilePort: port("Port for profiles; 0 is off.", 0),
+  debugProfilePort: port("Only 0 is possible: the controllers serve no profiles.", 0),
   etcdV3CompactionPeriod: duration("How often an etcd datastore is compacted; 0s is never."),
   controllers: object("The controllers; one that is left out does not run.", {
     node: nodeController,
-    loadBalancer: object("The controller that gives services addresses.", {
-      assignIPs: choice("Which services of type LoadBalancer get an address.", [
-        "AllServices",
-        "RequestedServicesOnly",
-      ]),
-    }),
   }),
 });
 

@@ -13,7 +13,6 @@ const shared = {
   ),
   ingress: list("Rules for traffic to the endpoints; the first that matches decides.", policyRule),
   egress: list("Rules for traffic from the endpoints; the first that matches decides.", policyRule),
-  performanceHints: setOf("Hints for large clusters.", choice("One hint.", ["AssumeNeededOnEveryNode"])),
 };
 
 const columns: PrinterColumn[] = [
@@ -41,7 +40,7 @@ export const globalNetworkPolicy = defineResource({
   spec: object("The policy.", {
     ...shared,
     namespaceSelector: text("Labels of the namespaces whose pods the policy is for."),
-    doNotTrack: flag("Applies before connection tracking, to nodes only; needs applyOnForward."),
+    doNotTrack: flag("Only false is possible: connections are always tracked."),
     preDNAT: flag("Applies before services are translated, to nodes only; needs applyOnForward, and has no egress."),
     applyOnForward: flag("Applies also to traffic a node forwards."),
   }),

@@ -396,6 +396,12 @@ const INSTALLATION: Fields = {
   ),
 };
 
+const PERFORMANCE_HINTS = fields(
+  "performanceHints",
+  TEXTS,
+  changes("It was a hint for speed; every node computes what its own pods need."),
+  { since: "v3.27" },
+);
 const ETCD_ONLY = changes("It is for clusters with the etcd datastore.");
 
 /** Fields by kind and path that stored objects may have, and that this release's CRDs do not. */
@@ -410,9 +416,22 @@ export const REFUSED_FIELDS: Partial<Record<Noun, Fields>> = {
     ...fields("ipip", ANY, changes("ipipMode took its place long ago.")),
     ...fields("nat-outgoing", FLAG, changes("natOutgoing took its place long ago.")),
   },
-  kubeControllersConfiguration: fields(
-    "controllers.policy controllers.workloadEndpoint controllers.serviceAccount controllers.namespace",
-    ANY,
-    ETCD_ONLY,
-  ),
+  kubeControllersConfiguration: {
+    ...fields(
+      "controllers.policy controllers.workloadEndpoint controllers.serviceAccount controllers.namespace",
+      ANY,
+      ETCD_ONLY,
+    ),
+    ...fields(
+      "controllers.loadBalancer",
+      ANY,
+      lost(
+        "This release gives Services no addresses from IP pools.",
+        "Use another controller for Services of type LoadBalancer.",
+      ),
+      { since: "v3.30" },
+    ),
+  },
+  networkPolicy: PERFORMANCE_HINTS,
+  globalNetworkPolicy: PERFORMANCE_HINTS,
 };

@@ -205,7 +205,7 @@ const POLICIES: Row[] = [
   [
     "with both of doNotTrack and preDNAT",
     gnp({ doNotTrack: true, preDNAT: true, applyOnForward: true }),
-    ["POLICY_BEFORE_BOTH"],
+    ["POLICY_BEFORE_BOTH", "VALUE_WITHOUT_EFFECT"],
   ],
   ["with preDNAT alone", gnp({ preDNAT: true }), ["POLICY_NEEDS_FORWARD"]],
   [

@@ -17,9 +17,10 @@ import type { NetworkSet } from "../resources/network-set.ts";
 import type { Profile } from "../resources/profile.ts";
 import { objectSchema, placesOf, type Resource } from "../resources/resource.ts";
 import type { Tier } from "../resources/tier.ts";
+import { FIXED_VALUES } from "../tables/fixed-values.ts";
 import { REFUSED_FIELDS } from "../tables/refused-fields.ts";
 import { bgpConfigurationProblems, bgpFilterProblems, bgpPeerProblems } from "./bgp.ts";
-import { dataplaneConfigurationProblems } from "./dataplane-configuration.ts";
+import { DATAPLANE_PROBLEMS, dataplaneConfigurationProblems } from "./dataplane-configuration.ts";
 import { serviceProxyProblems } from "./ebpf.ts";
 import { endpointMapProblems } from "./endpoint-map.ts";
 import type { ClusterFacts } from "./facts.ts";
@@ -37,6 +38,7 @@ import { tierProblems } from "./tier.ts";
 import { singletonProblems, VALUE_PROBLEMS } from "./values.ts";
 
 const at = reporters(VALUE_PROBLEMS);
+const dataplaneAt = reporters({ VALUE_WITHOUT_EFFECT: DATAPLANE_PROBLEMS.VALUE_WITHOUT_EFFECT });
 
 /**
  * Everything wrong with an object of ours, or with the endpoint map: first what its schema says, then the rules no
@@ -51,7 +53,16 @@ export function validateObject(object: KubeObject, facts: ClusterFacts = {}): Pr
   }
   const structure = structureProblems(objectSchema(resource), object, REFUSED_FIELDS[resource.noun]);
   const readable = withoutIllTyped(object, structure);
-  return [...structure, ...ruleProblemsOf(resource.noun, readable, facts)];
+  return [...structure, ...ruleProblemsOf(resource.noun, readable, facts), ...fixedProblems(resource.noun, readable)];
+}
+
+/** A value that would be stored and change nothing. */
+function fixedProblems(noun: Noun, object: unknown): Problem[] {
+  return Object.entries(FIXED_VALUES[noun] ?? {}).flatMap(([path, { value, because }]) => {
+    const given = path.split(".").reduce<unknown>((at, step) => (isFields(at) ? at[step] : undefined), object);
+    if (given === undefined || given === value) return [];
+    return [dataplaneAt.VALUE_WITHOUT_EFFECT(path, `${path} can only be ${value} in this release. ${because}`)];
+  });
 }
 
 function resourceOf(object: KubeObject): Resource | undefined {

@@ -35,10 +35,6 @@ export const UNCARRIED_VALUES: readonly UncarriedValue[] = [
     ...NO_LOAD_BALANCER,
   },
   {
-    ...{ noun: "kubeControllersConfiguration", path: "spec.controllers.loadBalancer.assignIPs" },
-    ...{ values: ["AllServices", "RequestedServicesOnly"], ...NO_LOAD_BALANCER },
-  },
-  {
     ...{ noun: "installation", path: "spec.vendorNetwork.linuxDataplane", values: ["Iptables"], fate: "blocks" },
     why: "The data plane of Linux itself is called Nftables: this release refuses an Installation that says Iptables.",
     todo: "Remove the field; the data plane that runs stays.",

@@ -5,6 +5,7 @@ import { DATAPLANE_SETTINGS, type Setting } from "../../../api/resources/datapla
 import { placesOf } from "../../../api/resources/resource.ts";
 import type { CustomResourceDefinition } from "../../../api/schema/crd.ts";
 import { type Consequence, FATES, type Fate } from "../../../api/tables/fate.ts";
+import { FIXED_VALUES } from "../../../api/tables/fixed-values.ts";
 import { REFUSED_FIELDS } from "../../../api/tables/refused-fields.ts";
 import { parseVersion, sameLine } from "../../../api/tables/version.ts";
 import { BGP_KINDS, REMOVED_KINDS } from "../../../releases/not-carried/kinds.ts";
@@ -113,7 +114,7 @@ function objectNotCarried(
   return [
     ...values,
     ...losses.map((loss) => ofLoss(object, loss, { noun, knowsPrograms })).filter(({ name }) => !told.has(name)),
-    ...(noun === "dataplaneConfiguration" && knowsPrograms ? fixedOtherwise(object) : []),
+    ...(noun && knowsPrograms ? fixedOtherwise(object, noun).filter(({ name }) => !told.has(name)) : []),
   ];
 }
 
@@ -189,8 +190,15 @@ function valuesNotCarried(object: KubeObject, noun: Noun, names: Names): Found[]
 }
 
 /** Fields that have one value here, and another one there. */
-function fixedOtherwise(object: KubeObject): Found[] {
+function fixedOtherwise(object: KubeObject, noun: Noun): Found[] {
   const spec = (object["spec"] ?? {}) as Record<string, unknown>;
+  const others = Object.entries(FIXED_VALUES[noun] ?? {}).flatMap(([path, { value: only, because: why }]): Found[] => {
+    const value = fieldAt(object, path);
+    if (value === undefined || value === only) return [];
+    const at = placeOf(object, value);
+    return [{ name: `${object.kind}.${path}`, at, fate: "changes", why, todo: "Remove the field." }];
+  });
+  if (noun !== "dataplaneConfiguration") return others;
   return Object.entries(DATAPLANE_SETTINGS as Record<string, Setting>).flatMap(([field, { fixed }]): Found[] => {
     const value = spec[field];
     if (!fixed || value === undefined || value === fixed.value) return [];
