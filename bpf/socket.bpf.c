@@ -161,7 +161,7 @@ INLINE int connecting(struct bpf_sock_addr *ctx, int v6)
 	struct socket_key asked;
 	struct backend backend = {};
 	__u32 protocol = ctx->protocol;
-	if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP)
+	if (protocol != IPPROTO_TCP && !(connects_udp && protocol == IPPROTO_UDP))
 		return PROCEED;
 	if (mode_for(ctx) != MODE_EBPF)
 		return PROCEED;

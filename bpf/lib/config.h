@@ -38,5 +38,7 @@ CONFIG(__u32, vxlan_vni) = 4096;
 CONFIG(__u64, netns_cookie) = 0;
 /* UDP port of the overlay, which nodes always accept from each other. */
 CONFIG(__u16, vxlan_port) = 4789;
+/* Whether connected UDP sockets of the node are given a backend too, as those of TCP are. */
+CONFIG(__u8, connects_udp) = 1;
 
 #endif

@@ -12,6 +12,7 @@ import type { ServicePort } from "../../src/calc/model.ts";
 import { objectBytes } from "../../src/dataplane/ebpf/programs/objects.ts";
 import { u32 } from "../../src/dataplane/ebpf/programs/programs.ts";
 import { EbpfServices } from "../../src/dataplane/ebpf/services/ebpf-services.ts";
+import type { SocketTranslation } from "../../src/dataplane/ebpf/services/socket-hooks.ts";
 import { STATE_NUMBERS } from "../../src/dataplane/ebpf/state-number.ts";
 import { NODE_FIELD, ROUTE_KIND, routeKeyLayout, routeLayout } from "../../src/gen/bpf/layout.gen.ts";
 import type { BpfObject } from "../../src/kernel/bpf/object.ts";
@@ -36,6 +37,8 @@ export interface Answer {
  */
 export class SocketLab {
   dataplane!: EbpfServices;
+  /** In effect with the next `serve`. */
+  translates: SocketTranslation = "Enabled";
   readonly kernel: Kernel = realKernel();
   readonly netns: Netns;
   readonly directory: string;
@@ -89,7 +92,7 @@ export class SocketLab {
   async serve(...services: ServicePort[]): Promise<void> {
     const outcomes = [
       ...(await this.dataplane.apply({ set: services, remove: [] })),
-      ...(await this.dataplane.attach()),
+      ...(await this.dataplane.attach(this.translates)),
     ];
     const failed = outcomes.flatMap(({ failed }) => failed ?? []);
     if (failed.length > 0) throw failed[0];
@@ -221,7 +224,7 @@ const ways = {
       });
       socket.send("hello");
     };
-    if (known) send(); else socket.connect(port, host, send);
+    if (known) send(); else socket.connect(port, host, (e) => (e ? tell({ error: e.code }) : send()));
   },
   async many({ host, port, count }, tell) {
     for (let i = 0; i < count; i++) await new Promise((done) => {

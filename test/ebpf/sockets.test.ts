@@ -76,6 +76,33 @@ describe.skipIf(missing)(`the node's own sockets${missing ? ` (${missing})` : ""
     expect(await udp("10.65.0.1", 8080)).toMatchObject({ said: "10.65.0.1" });
   });
 
+  it("are left alone with bpfConnectTimeLoadBalancing: TCP as far as they are UDP, Disabled altogether; what was connected goes on", async () => {
+    const rows = [service(WEB, ONE), dns(ONE)];
+    await lab.serve(...rows);
+    const before = await connected("10.96.0.53", 53, "before");
+    expect(before.said).toBe("10.65.0.1");
+    lab.translates = "TCP";
+    await lab.serve(...rows);
+    expect(await tcp("10.96.0.10")).toMatchObject({ said: "10.65.0.1" });
+    // Nothing here is at packets, and nobody has this address.
+    expect(await udp("10.96.0.53", 53)).toEqual({ error: "ENETUNREACH" });
+    expect(await connected("10.96.0.53", 53, "fresh")).toEqual({ error: "ENETUNREACH" });
+    lab.translates = "Disabled";
+    await lab.serve(...rows);
+    expect(await tcp("10.96.0.10", 80, "fresh")).toEqual({ error: "ENETUNREACH" });
+    expect(await connected("10.96.0.53", 53, "before")).toEqual(before);
+    lab.translates = "Enabled";
+    await lab.serve(...rows);
+    expect(await tcp("10.96.0.10", 80, "again")).toMatchObject({ said: "10.65.0.1" });
+    expect(await udp("10.96.0.53", 53, "loose")).toMatchObject({ said: "10.65.0.1" });
+  });
+
+  it("that nothing translates from the start have no programs", async () => {
+    lab.translates = "Disabled";
+    await lab.serve(service(WEB, ONE));
+    expect(lab.kernel.bpf.pins(`${lab.directory}/socket_links`)).toEqual([]);
+  });
+
   it("of UDP leave a backend that goes: connected ones are closed, the others move, TCP stays", async () => {
     await lab.serve(service(WEB, ONE), dns(ONE));
     await connected("10.96.0.53", 53, "connected");

@@ -104,6 +104,7 @@ const SHOWN: Record<Exclude<Field, Fixed>, Shown> = {
   bpfExternalServiceMode: { scenario: "test/netns/service-direct.test.ts" },
   bpfDSROptoutCIDRs: { scenario: "test/netns/service-direct.test.ts" },
   bpfDataIfacePattern: { set: { bpfDataIfacePattern: "^odd$" }, seenIn: interfaces },
+  bpfConnectTimeLoadBalancing: { scenario: "test/ebpf/sockets.test.ts" },
   bpfExcludeCIDRsFromNAT: { set: { bpfExcludeCIDRsFromNAT: ["10.96.0.10/32"] }, seenIn: services },
   bpfConntrackTimeouts: {
     set: { bpfConntrackTimeouts: { udpTimeout: "30s" } },

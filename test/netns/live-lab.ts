@@ -11,6 +11,7 @@ import {
 import { placesOf } from "../../src/api/resources/resource.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
 import { mapDirectory, u32 } from "../../src/dataplane/ebpf/programs/programs.ts";
+import { SOCKET_LINKS } from "../../src/dataplane/ebpf/services/socket-hooks.ts";
 import { NODE_FIELD, ROUTE_FLAG, ROUTE_KIND, routeLayout, sourceRangeKeyLayout } from "../../src/gen/bpf/layout.gen.ts";
 import type { BpfMap } from "../../src/kernel/bpf/bpf-port.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
@@ -38,6 +39,8 @@ export interface LiveLab {
   forgetPaths(): Promise<void>;
   /** Resolves when every node acts so. */
   configure(spec: AnswerSettings): Promise<void>;
+  /** Resolves when hooks at the nodes' own sockets translate so. */
+  translateAtSockets(how: "Enabled" | "Disabled"): Promise<void>;
   /** Runs while the second node has no agent and no pod of it, and the first node has heard that the pod is gone. */
   replacingAgent(run: () => Promise<void>): Promise<void>;
   close(): Promise<void>;
@@ -131,6 +134,7 @@ export async function liveLab(): Promise<LiveLab> {
       netnsOf: (client) => clients.get(client)!.netns,
       forgetPaths: () => forgetPaths([distant, ...[...places.values()].map(({ netns }) => netns)]),
       configure: (spec) => configure(lab, spec),
+      translateAtSockets: (how) => translateAtSockets(lab, how),
       replacingAgent: (run) => replacingAgent(lab, run),
     };
   } catch (error) {
@@ -281,6 +285,19 @@ async function configure({ client, nodes }: NodeLab, spec: AnswerSettings): Prom
       map.entries().filter(([key]) => key.readUInt32LE(sourceRangeKeyLayout.at.service) === 0),
     );
     return straight === direct && never.length === spec.bpfDSROptoutCIDRs.length;
+  };
+  await until(
+    () => nodes.every(isSo),
+    () => nodes.map((node) => node.log().slice(-2_000)).join("\n"),
+  );
+}
+
+async function translateAtSockets({ client, nodes }: NodeLab, how: "Enabled" | "Disabled"): Promise<void> {
+  const patch = { spec: { bpfConnectTimeLoadBalancing: how } };
+  await client.patch(SETTINGS, { name: "default" }, { type: "merge", patch });
+  const isSo = (node: LabNode) => {
+    const pins = kernel.bpf.pins(join(node.directory, "bpf", "vendor", SOCKET_LINKS));
+    return ["sendmsg4", "connect4"].every((hook) => pins.includes(hook) === (how === "Enabled"));
   };
   await until(
     () => nodes.every(isSo),

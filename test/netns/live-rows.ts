@@ -247,7 +247,7 @@ const NODES_ASK: LiveRow[] = [
   node1("a node asks a service outside of the cluster", at("abroad", "cluster"), "outside"),
 ];
 
-const UNHOOKED_PROCESSES_ASK: LiveRow[] = [
+export const UNHOOKED_PROCESSES_ASK: LiveRow[] = [
   unhooked("a process nobody translates asks a service with a backend here", at("near", "cluster"), "one", {
     sees: "node-1",
   }),

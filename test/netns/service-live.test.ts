@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { endsOf, reported } from "./live-addresses.ts";
 import { type End, type LiveLab, liveLab, whyNoLiveLab } from "./live-lab.ts";
-import { LIVE_ROWS, type LiveRow } from "./live-rows.ts";
+import { LIVE_ROWS, type LiveRow, UNHOOKED_PROCESSES_ASK } from "./live-rows.ts";
 
 const why = whyNoLiveLab();
 
@@ -19,5 +19,18 @@ describe.skipIf(why !== undefined)(`services with real sockets${why ? ` (${why})
     it.each(rows.map((row) => [row.title, row] as const))("%s", (_title, row) => {
       expect(reported(lab, row, ended.get(row)!)).toBe(row.becomes);
     });
+  });
+
+  it("with bpfConnectTimeLoadBalancing: Disabled, a node's process is served by its packets, and by its socket again later", async () => {
+    const atNode = UNHOOKED_PROCESSES_ASK.map((row): LiveRow => ({ ...row, from: "node-1" }));
+    const report = async () => {
+      const ends = await endsOf(lab, atNode);
+      return atNode.map((row) => [row.title, reported(lab, row, ends.get(row)!)]);
+    };
+    await lab.translateAtSockets("Disabled");
+    // Its backends see the node where a socket that was translated would be itself, or the service: the packets were.
+    expect(await report()).toEqual(atNode.map(({ title, becomes }) => [title, becomes]));
+    await lab.translateAtSockets("Enabled");
+    expect(await report()).not.toEqual(atNode.map(({ title, becomes }) => [title, becomes]));
   });
 });

@@ -73,6 +73,13 @@ export const DATAPLANE_SETTINGS = {
   bpfDSROptoutCIDRs: setting(setOf("Clients that are never answered directly.", text("One prefix.")), {
     ...{ default: [], since: "v3.26", only: "BPF" },
   }),
+  bpfConnectTimeLoadBalancing: setting(
+    choice(
+      "What of the node's own processes is sent to a backend at the socket: TCP and UDP, TCP alone, or nothing. The rest is translated where its packets leave the node.",
+      ["Enabled", "TCP", "Disabled"],
+    ),
+    { default: "Enabled", since: "v3.27", only: "BPF" },
+  ),
   bpfExcludeCIDRsFromNAT: setting(
     setOf(
       "Addresses at which eBPF serves no Service, as those of a DNS cache on the node; default/kubernetes is always served.",

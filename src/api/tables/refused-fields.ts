@@ -65,16 +65,10 @@ const DATAPLANE_CONFIGURATION: Fields = {
   ...fields(
     "bpfConnectTimeLoadBalancingEnabled",
     FLAG,
-    lost("Sockets of pods are always served at connect time.", "Nothing can be set instead in this release."),
+    lost("bpfConnectTimeLoadBalancing took its place.", "Set bpfConnectTimeLoadBalancing: Disabled in place of false."),
     { idle: [true] },
   ),
   ...fields("bpfServiceProxyMinSyncPeriod", TEXT, changes("Services are updated as they change, each by itself.")),
-  ...fields(
-    "bpfConnectTimeLoadBalancing",
-    TEXT,
-    lost("Sockets of the node are always served at connect time.", "Nothing can be set instead in this release."),
-    { since: "v3.27", idle: ["Enabled"] },
-  ),
   ...fields(
     "bpfHostNetworkedNATWithoutCTLB",
     TEXT,

@@ -284,7 +284,9 @@ class KernelDataplane implements EbpfDataplane {
     this.writeNodeState(state, links.get(this.options.overlay));
     if (fresh && !this.options.startsOff) this.setMode("Active");
     await this.moveIn(state, outcomes);
-    outcomes.push(...((await this.services?.attach()) ?? []));
+    outcomes.push(
+      ...((await this.services?.attach(this.model.settings.configuration?.bpfConnectTimeLoadBalancing)) ?? []),
+    );
     await this.letGo(state, gone);
     // When no packet can bring an entry back, and before a new owner of the address may send.
     await this.forgetPods(state, fresh);

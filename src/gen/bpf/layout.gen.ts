@@ -988,6 +988,7 @@ export const CONFIGURATION = {
   vxlan_vni: 4096,
   netns_cookie: 0,
   vxlan_port: 4789,
+  connects_udp: 1,
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */

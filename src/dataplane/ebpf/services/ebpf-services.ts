@@ -17,7 +17,7 @@ import {
   type RemovedByService,
 } from "./removed-backends.ts";
 import { ServiceTables } from "./service-tables.ts";
-import { SocketHooks } from "./socket-hooks.ts";
+import { SocketHooks, type SocketTranslation } from "./socket-hooks.ts";
 
 export interface EbpfServicesOptions {
   kernel: Kernel;
@@ -80,10 +80,10 @@ export class EbpfServices {
   }
 
   /** Attaches the socket programs. Only once the maps are filled, so that no connection is translated by half of the services. */
-  async attach(): Promise<ObjectOutcome[]> {
+  async attach(translates: SocketTranslation = "Enabled"): Promise<ObjectOutcome[]> {
     const sockets = { kind: "service", id: "(sockets of the node)" } as const;
     try {
-      await this.hooks?.attach();
+      await this.hooks?.attach(translates);
       return [sockets];
     } catch (error) {
       return [{ ...sockets, failed: wrapped("the hooks at the node's sockets", error) }];

@@ -1,3 +1,4 @@
+import type { DataplaneConfiguration } from "../../../api/resources/dataplane-configuration.ts";
 import type { AttachType } from "../../../kernel/bpf/bpf-constants.ts";
 import type { BpfLink } from "../../../kernel/bpf/bpf-port.ts";
 import type { BpfObject, LoadOptions } from "../../../kernel/bpf/object.ts";
@@ -40,6 +41,16 @@ const ORDER: readonly Hook[] = [
   ...["sendmsg4", "sendmsg6", "connect4", "connect6"],
 ] as Hook[];
 
+/** Hooks that translate a question, by what is to be translated at sockets: the rest of ORDER turns answers back. */
+const QUESTIONS: Record<SocketTranslation, readonly Hook[]> = {
+  Enabled: ["sendmsg4", "sendmsg6", "connect4", "connect6"],
+  TCP: ["connect4", "connect6"],
+  Disabled: [],
+};
+
+/** Of the node's own processes: what is translated at the socket. What is not, is translated packet by packet where it leaves the node. */
+export type SocketTranslation = NonNullable<DataplaneConfiguration["spec"]["bpfConnectTimeLoadBalancing"]>;
+
 /**
  * The programs at the sockets of the node's own processes, by links that stay when the process goes and are found again by the next. They do
  * nothing until the mode says so.
@@ -49,6 +60,7 @@ export class SocketHooks {
   private readonly directory: string;
   private readonly links = new Map<Hook, BpfLink>();
   private object: BpfObject | undefined;
+  private translates: SocketTranslation | undefined;
 
   constructor(options: SocketHooksOptions) {
     this.options = options;
@@ -59,14 +71,17 @@ export class SocketHooks {
     }
   }
 
-  /** Puts each program at its hook, or in place of ours that is there; also where a link was lost since. */
-  async attach(): Promise<void> {
+  /** Puts each program at its hook, or in place of ours that is there; also where a link was lost since. Hooks whose questions are left to the packets' way go. */
+  async attach(translates: SocketTranslation): Promise<void> {
     const { kernel, cgroup } = this.options;
     const group = kernel.cgroup.id(cgroup);
-    this.object ??= this.loadObject();
+    if (this.translates !== translates) this.unload();
+    this.object ??= this.loadObject(translates);
+    this.translates = translates;
+    await this.dropQuestions(QUESTIONS[translates]);
     for (const hook of ORDER) {
       const program = this.object.programs.get(HOOKS[hook]);
-      if (!program) continue;
+      if (!program || !this.isWanted(hook, translates)) continue;
       const there = this.links.get(hook);
       if (there && there.info().cgroup === group) {
         if (there.info().programId !== program.info.id) there.update(program);
@@ -89,8 +104,7 @@ export class SocketHooks {
   async close(): Promise<void> {
     for (const link of this.links.values()) await link.close();
     this.links.clear();
-    this.object?.close();
-    this.object = undefined;
+    this.unload();
   }
 
   /** Takes the programs off, questions before answers. */
@@ -102,11 +116,32 @@ export class SocketHooks {
     await this.close();
   }
 
-  private loadObject(): BpfObject {
+  /** Where no question is translated, answers are only turned back for sockets that asked before: nothing is put where nothing was. */
+  private isWanted(hook: Hook, translates: SocketTranslation): boolean {
+    if (QUESTIONS.Enabled.includes(hook)) return QUESTIONS[translates].includes(hook);
+    return translates !== "Disabled" || this.links.has(hook);
+  }
+
+  private async dropQuestions(kept: readonly Hook[]): Promise<void> {
+    for (const hook of [...QUESTIONS.Enabled].reverse()) {
+      const link = this.links.get(hook);
+      if (link && !kept.includes(hook)) await this.drop(hook, link);
+    }
+  }
+
+  private unload(): void {
+    this.object?.close();
+    this.object = undefined;
+  }
+
+  private loadObject(translates: SocketTranslation): BpfObject {
     const { kernel, load, netns } = this.options;
     const own = kernel.netns.cookie(netns);
     // A kernel without the netns cookie of a process can still compare with the initial namespace, which is where a node's processes are.
-    const variables = { ...load.variables, netns_cookie: own ?? 0n };
+    const variables = {
+      ...load.variables,
+      ...{ netns_cookie: own ?? 0n, connects_udp: translates === "Enabled" ? 1 : 0 },
+    };
     const bytes = objectBytes("socket");
     try {
       return kernel.loadObject(bytes, { ...load, variables });
