@@ -38,6 +38,10 @@ CONFIG(__u32, vxlan_vni) = 4096;
 CONFIG(__u64, netns_cookie) = 0;
 /* UDP port of the overlay, which nodes always accept from each other. */
 CONFIG(__u16, vxlan_port) = 4789;
+/* Whether the sender of a new flow that an uplink brings must be one that the node has a route to, or has it by that uplink. */
+#define REVERSE_PATH_LOOSE 1
+#define REVERSE_PATH_STRICT 2
+CONFIG(__u8, reverse_path) = REVERSE_PATH_LOOSE;
 /* Whether connected UDP sockets of the node are given a backend too, as those of TCP are. */
 CONFIG(__u8, connects_udp) = 1;
 

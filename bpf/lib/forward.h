@@ -7,6 +7,7 @@
 #include "neighbour.h"
 
 #define FIB_SUCCESS 0
+#define FIB_BLACKHOLE 1
 #define FIB_NOT_FORWARDED 4
 #define FIB_FORWARDING_DISABLED 5
 #define FIB_NO_NEIGHBOUR 7
@@ -31,7 +32,7 @@ INLINE __u32 wire_length(struct __sk_buff *skb, struct work *w)
 	return size + w->transport - ETHERNET + (words >> 4) * 4;
 }
 
-INLINE long route_of(struct __sk_buff *skb, struct work *w, __u32 length)
+INLINE long route_from_to(struct __sk_buff *skb, struct work *w, const struct ip_address *from, const struct ip_address *to, __u32 length)
 {
 	struct bpf_fib_lookup *fib = &w->scratch.fib;
 	__builtin_memset(fib, 0, sizeof(*fib));
@@ -40,14 +41,34 @@ INLINE long route_of(struct __sk_buff *skb, struct work *w, __u32 length)
 	fib->tot_len = length > 0xffff ? 0 : length;
 	if (w->ip_version == 4) {
 		fib->family = FAMILY_V4;
-		fib->ipv4_src = w->to.src.word[3];
-		fib->ipv4_dst = w->to.dst.word[3];
+		fib->ipv4_src = from->word[3];
+		fib->ipv4_dst = to->word[3];
 	} else {
 		fib->family = FAMILY_V6;
-		__builtin_memcpy(fib->ipv6_src, &w->to.src, 16);
-		__builtin_memcpy(fib->ipv6_dst, &w->to.dst, 16);
+		__builtin_memcpy(fib->ipv6_src, from, 16);
+		__builtin_memcpy(fib->ipv6_dst, to, 16);
 	}
 	return bpf_fib_lookup(skb, fib, sizeof(*fib), 0);
+}
+
+INLINE long route_of(struct __sk_buff *skb, struct work *w, __u32 length)
+{
+	return route_from_to(skb, w, &w->to.src, &w->to.dst, length);
+}
+
+/*
+ * Whether the node's routes do not lead back to the sender. What goes on past the stack is not seen by the kernel's own check. Senders that have no
+ * route in any case are left to the stack. Without a neighbour, kernels before 5.10 do not say by which interface: then the route is enough.
+ */
+INLINE int has_no_way_back(struct __sk_buff *skb, struct work *w)
+{
+	if (is_unspecified(&w->packet.src) || is_link_local_v6(&w->packet.src) ||
+	    (w->ip_version == 4 && !w->packet.src.word[3]))
+		return 0;
+	long found = route_from_to(skb, w, &w->packet.dst, &w->packet.src, 0);
+	if (found >= FIB_BLACKHOLE && found <= FIB_NOT_FORWARDED)
+		return 1;
+	return reverse_path == REVERSE_PATH_STRICT && found >= 0 && w->scratch.fib.ifindex != w->ifindex;
 }
 
 /* Whether the packet is for this node itself, as its own routes see it. */

@@ -304,6 +304,8 @@ INLINE int new_flow(struct __sk_buff *skb, struct work *w, enum hook hook, const
 		if (own && (own->flags & (CT_NAT | CT_FROM_HOST)) == (CT_NAT | CT_FROM_HOST))
 			return pass(w, hook, PASS_ESTABLISHED);
 	}
+	if (hook == HOOK_FROM_HOST && reverse_path && interface->kind == INTERFACE_HOST && has_no_way_back(skb, w))
+		return drop(w, hook, DROP_REVERSE_PATH);
 	struct frontend *frontend = tracked ? find_frontend(w, interface) : 0;
 	if (!frontend) {
 		choose_path(skb, w, hook, interface);

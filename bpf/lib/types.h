@@ -375,6 +375,7 @@ enum reason {
 	DROP_FLOWS_MOVING = 60,   /* TCP in the middle of a flow that may be on its way here: it is sent again */
 	DROP_WORKLOAD_LIMIT = 61, /* the pod has its share of conntrack entries: it opens no more connections */
 	DROP_FRAGMENT_LIMIT = 62, /* the pod sends more fragmented packets than its share */
+	DROP_REVERSE_PATH = 63,   /* an uplink brought it, and the node's routes do not lead back to its sender */
 	REJECT_UNKNOWN_FLOW = 58, /* TCP to a service, in the middle of a connection: its backend is unknown */
 	REASONS = 64,
 };

@@ -34,11 +34,11 @@ describe("settings of the data plane", () => {
     withoutEffect({ apiVersion: "", kind: "DataplaneConfiguration", metadata: { name: "default" }, spec });
 
   it("what an older CRD stores and nothing acts on is reported", () => {
-    const [problem] = problems({ bpfEnforceRPF: "Strict", vxlanPort: 1, ...({ bpfProfiling: "Enabled" } as object) });
-    expect(problem?.message).toMatch(/: bpfEnforceRPF, bpfProfiling$/);
+    const [problem] = problems({ bpfHostConntrackBypass: true, vxlanPort: 1, ...({ bpfProfiling: "Enabled" } as object) });
+    expect(problem?.message).toMatch(/: bpfHostConntrackBypass, bpfProfiling$/);
   });
 
   it("what asks for what happens anyway is not", () => {
-    expect(problems({ bpfEnforceRPF: "Disabled", bpfHostConntrackBypass: false, floatingIPs: "Disabled" })).toEqual([]);
+    expect(problems({ bpfEnforceRPF: "Strict", bpfHostConntrackBypass: false, floatingIPs: "Disabled" })).toEqual([]);
   });
 });

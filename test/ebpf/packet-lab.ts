@@ -93,7 +93,13 @@ export class PacketLab {
 
   /** A life of the agent: opens the plane again over what is there. */
   async start(configuration: Record<string, number> = {}): Promise<void> {
-    this.dataplane = await createEbpfDataplane({
+    // Most stories are told without a route to the outside.
+    this.dataplane = await this.open({ reverse_path: 0, ...configuration });
+  }
+
+  /** The plane with these constants of the programs, and all others as its settings say. */
+  open(configuration: Record<string, number>): Promise<EbpfDataplane> {
+    return createEbpfDataplane({
       ...{ kernel: this.kernel, netns: this.netns, pinDirectory: `${this.directory}/ours`, overlay: OVERLAY },
       maxEntries: this.sizes,
       configuration,

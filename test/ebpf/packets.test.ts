@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { conntrackEntryLayout } from "../../src/gen/bpf/layout.gen.ts";
+import { MAIN_TABLE } from "../../src/kernel/netlink/netlink-port.ts";
 import { kernelTime } from "../../src/kernel/kernel-time.ts";
 import { arp, checksum, frame, icmp, ipBytes, ports, TCP, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
@@ -50,6 +51,50 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
     expect(said(fromA(v4(A_TO_B, tcp(40000, 81))))).toBe("drop DROP_POLICY_WORKLOAD_INGRESS");
     expect(said(fromA(v4(A_TO_B, udp(40000, 80))))).toBe("drop DROP_POLICY_WORKLOAD_EGRESS");
     expect(said(fromB(v4(B_TO_A, tcp(80, 40001, TCP.synAck))))).toBe("drop DROP_POLICY_WORKLOAD_EGRESS");
+  });
+
+  it("bpfEnforceRPF: a new connection of an uplink needs a way back to its sender, by that uplink if it is strict", async () => {
+    const strange = { source: OUTSIDE.v4, destination: POD_A.v4 };
+    const near = { source: "192.0.2.9", destination: POD_A.v4 };
+    const verdicts = () =>
+      [strange, { ...near, source: "203.0.113.9" }, near].map((way) => said(fromOutside(v4(way, tcp(40000, 80)))));
+    const netlink = lab.kernel.netlink(lab.netns);
+    const other = { device: lab.ifindex("b"), destination: "203.0.113.0/24", type: "unicast" as const, protocol: 3 };
+    netlink.changeLink(lab.ifindex("b"), { up: true });
+    netlink.replaceRoute({ ...other, table: MAIN_TABLE });
+    const [open, wrong] = ["redirect PASS_POLICY", "drop DROP_REVERSE_PATH"];
+    const seen: Record<string, string[]> = {};
+    for (const [name, reverse_path] of [
+      ["Disabled", 0],
+      ["Loose", 1],
+      ["Strict", 2],
+    ] as const) {
+      await lab.restart({ reverse_path });
+      await lab.apply(OPEN);
+      lab.clearConntrack();
+      seen[name] = verdicts();
+      // Who has a connection needs no new look.
+      expect(said(fromOutside(v4(near, tcp(40000, 80, TCP.ack))))).toBe("redirect PASS_ESTABLISHED");
+    }
+    netlink.changeLink(lab.ifindex("b"), { up: false });
+    netlink.close();
+    await lab.restart();
+    expect(seen).toEqual({ Disabled: [open, open, open], Loose: [wrong, open, open], Strict: [wrong, wrong, open] });
+  });
+
+  it("bpfEnforceRPF is Loose where nothing else is said, and is in effect when the agent starts", async () => {
+    const first = () => said(fromOutside(v4({ source: OUTSIDE.v4, destination: POD_A.v4 }, tcp(40000, 80))));
+    const withRpf = async (bpfEnforceRPF?: "Disabled") => {
+      await lab.dataplane.close();
+      lab.forgetPrograms();
+      lab.dataplane = await lab.open({});
+      const configuration = bpfEnforceRPF && { bpfEnforceRPF };
+      await lab.apply({ ...OPEN, settings: { ...(configuration && { configuration }) } });
+      lab.clearConntrack();
+      return first();
+    };
+    expect([await withRpf(), await withRpf("Disabled")]).toEqual(["drop DROP_REVERSE_PATH", "redirect PASS_POLICY"]);
+    await lab.restart();
   });
 
   it("a change that forbids an established flow cuts it at the next packet, whichever way that goes", async () => {

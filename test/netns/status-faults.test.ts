@@ -76,8 +76,8 @@ const FAULTS: readonly NodeFault[] = [
   {
     what: "a value of the DataplaneConfiguration has no effect",
     says: /DataplaneConfiguration default SETTINGS_WITHOUT_EFFECT on 2 nodes/,
-    inject: configured({ bpfEnforceRPF: "Strict" }),
-    remove: configured({ bpfEnforceRPF: null }),
+    inject: configured({ bpfHostConntrackBypass: true }),
+    remove: configured({ bpfHostConntrackBypass: null }),
   },
   {
     what: "a Service has an SCTP port",

@@ -108,15 +108,11 @@ export const DATAPLANE_SETTINGS = {
     { defaultIs: "hardware, by its usual names", only: "BPF" },
   ),
   bpfEnforceRPF: setting(
-    choice("How strictly the source address of arriving packets is checked.", ["Disabled", "Strict", "Loose"]),
-    {
-      ...{ default: "Disabled", since: "v3.23", only: "BPF" },
-      fixed: {
-        ...{ value: "Disabled", fate: "lost" },
-        because:
-          "The programs do not check reverse paths of the node's interfaces; sources of pods are always checked. The kernel's own check remains: sysctl net.ipv4.conf.INTERFACE.rp_filter.",
-      },
-    },
+    choice(
+      "Whether a new connection that an uplink brings is dropped: Loose, if the node has no route to its sender; Strict, also if that route is by another interface.",
+      ["Disabled", "Strict", "Loose"],
+    ),
+    { default: "Loose", since: "v3.23", only: "BPF", takesEffect: "agent restart" },
   ),
   bpfHostConntrackBypass: setting(flag("Whether forwarded packets skip the kernel's connection tracking."), {
     ...{ default: false, since: "v3.24", only: "BPF" },

@@ -167,7 +167,7 @@ const CONFIGURATIONS: Row[] = [
     dataplane({ nodePortRanges: ["200:100"], bpfPSNATPorts: "9:8" }),
     ["FIELD_REFUSED", "FIELD_REFUSED"],
   ],
-  ["with a value that is not possible", dataplane({ bpfEnforceRPF: "Strict" }), ["VALUE_WITHOUT_EFFECT"]],
+  ["with a value that is not possible", dataplane({ floatingIPs: "Enabled" }), ["VALUE_WITHOUT_EFFECT"]],
   [
     "that fights with the proxy",
     dataplane({ bpfEnabled: true }),

@@ -97,6 +97,8 @@ export async function createEbpfDataplane(options: EbpfOptions): Promise<EbpfDat
   return new KernelDataplane(options, { netlink, attachments, fit: fitToKernel(features, kernel.bpf) });
 }
 
+/** As `reverse_path` in bpf/lib/config.h. */
+const REVERSE_PATH = { Disabled: 0, Loose: 1, Strict: 2 } as const;
 /** How our filters are known where there are no links; no brand, as pins have none. */
 const FILTER_NAME = "node_programs";
 /** A table that a pod floods has to be looked through to see what ended; not so often that this costs the pods' processors more than the flood. */
@@ -126,6 +128,7 @@ class KernelDataplane implements EbpfDataplane {
   private expiredAt = 0;
   /** Of conntrack entries, as they were when the programs were loaded. */
   private times: Partial<typeof CONFIGURATION> = {};
+  private reversePath: number = REVERSE_PATH.Loose;
   /** Addresses whose pods are gone and whose conntrack entries may not be. */
   private readonly released = new Set<string>();
 
@@ -310,7 +313,8 @@ class KernelDataplane implements EbpfDataplane {
     const before = otherMapDirectories(kernel.bpf, pinDirectory).filter((other) => hasConntrack(kernel.bpf, other));
     kernel.bpf.makePinDirectory(directory);
     const sysctls = realSysctls(kernel.netns, this.options.netns);
-    const { bpfConntrackTimeouts } = this.model.settings.configuration ?? {};
+    const { bpfConntrackTimeouts, bpfEnforceRPF } = this.model.settings.configuration ?? {};
+    this.reversePath = REVERSE_PATH[bpfEnforceRPF ?? "Loose"];
     this.times = conntrackTimes(bpfConntrackTimeouts, (name) => sysctls.read(`netfilter/${name}`));
     const programs = Programs.load(kernel.loadObject, this.loadOptions());
     const carries = before.map((other) => new ConntrackMigration(kernel.bpf, other, (name) => programs.map(name)));
@@ -323,6 +327,7 @@ class KernelDataplane implements EbpfDataplane {
     const variables = {
       ...this.fit.configuration,
       ...this.times,
+      reverse_path: this.reversePath,
       ...this.options.configuration,
       vxlan_port: this.model.settings.vxlan.port,
       vxlan_vni: this.model.settings.vxlan.vni,

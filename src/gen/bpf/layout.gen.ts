@@ -929,6 +929,7 @@ export const REASON = {
   DROP_FLOWS_MOVING: 60,
   DROP_WORKLOAD_LIMIT: 61,
   DROP_FRAGMENT_LIMIT: 62,
+  DROP_REVERSE_PATH: 63,
   REJECT_UNKNOWN_FLOW: 58,
   REASONS: 64,
 } as const;
@@ -988,8 +989,9 @@ export const CONFIGURATION = {
   vxlan_vni: 4096,
   netns_cookie: 0,
   vxlan_port: 4789,
+  reverse_path: 1,
   connects_udp: 1,
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "f56ab7b30196";
+export const LAYOUT_DIGEST = "1b86027d84dc";
