@@ -7,6 +7,7 @@ import { createEbpfDataplane } from "../dataplane/ebpf/ebpf-dataplane.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import { fitToKernel } from "../dataplane/ebpf/programs/fit-to-kernel.ts";
 import { type ObjectName, objectBytes } from "../dataplane/ebpf/programs/objects.ts";
+import { disableUnprivilegedBpf, isMachine } from "../dataplane/ebpf/unprivileged-bpf.ts";
 import { keepTranslations, LastEncapsulations } from "../dataplane/net/keep-translations.ts";
 import { createNodeNetwork } from "../dataplane/net/node-network.ts";
 import type { Sysctls } from "../dataplane/net/sysctls.ts";
@@ -72,6 +73,7 @@ async function ebpfDataplane(
   kernel.mounts.ensure("bpf", pinDirectory.replace(/\/[^/]+$/, ""));
   const programs = await createEbpfDataplane({
     ...{ kernel, pinDirectory, overlay: OVERLAY, startsOff: true },
+    ...(isMachine() ? { disableUnprivileged: () => disableUnprivilegedBpf() } : {}),
     // It is not mounted where the node's own connections need not be translated.
     ...(cgroupPath !== undefined && existsSync(cgroupPath) ? { cgroup: cgroupPath } : {}),
   });

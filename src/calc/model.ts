@@ -365,6 +365,8 @@ export interface Settings {
   natOutgoingSparesNodes: boolean;
   /** How much of a connection table of the node connections that one pod opens may fill. */
   workloadConntrackPercent: number;
+  /** Prefixes of machines outside of the cluster whose packets in the overlay are taken, ordered. */
+  externalNodes: Net[];
   /** The rest as configured for this node: the default's fields, overridden by the node's own. */
   configuration: DataplaneConfiguration["spec"];
   /** By field of `configuration`, who set it. */

@@ -34,7 +34,11 @@ describe("settings of the data plane", () => {
     withoutEffect({ apiVersion: "", kind: "DataplaneConfiguration", metadata: { name: "default" }, spec });
 
   it("what an older CRD stores and nothing acts on is reported", () => {
-    const [problem] = problems({ bpfHostConntrackBypass: true, vxlanPort: 1, ...({ bpfProfiling: "Enabled" } as object) });
+    const [problem] = problems({
+      bpfHostConntrackBypass: true,
+      vxlanPort: 1,
+      ...({ bpfProfiling: "Enabled" } as object),
+    });
     expect(problem?.message).toMatch(/: bpfHostConntrackBypass, bpfProfiling$/);
   });
 

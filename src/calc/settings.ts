@@ -5,7 +5,7 @@ import { DATAPLANE_SETTINGS, type Setting } from "../api/resources/dataplane-set
 import type { IPPool } from "../api/resources/ip-pool.ts";
 import { protocolNumber } from "../api/tables/protocols.ts";
 import type { FailsafePort, ModelProblem, Settings } from "./model.ts";
-import { toNet } from "./nets.ts";
+import { toNet, toNets } from "./nets.ts";
 import { problem } from "./policy/untranslatable.ts";
 
 type Configuration = DataplaneConfiguration["spec"];
@@ -87,6 +87,7 @@ export function settingsOf(
     natOutgoingSparesNodes: inForce.natOutgoingExclusions === "IPPoolsAndHostIPs",
     natOutgoingAddress: configuration.natOutgoingAddress || null,
     workloadConntrackPercent: inForce.workloadConntrackPercent,
+    externalNodes: toNets(configuration.externalNodesList),
     configuration: sorted(configuration),
     sources: sorted({
       ...sourced(common, "DataplaneConfiguration default"),

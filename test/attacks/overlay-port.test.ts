@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { vendorNames } from "../../src/api/names.ts";
+import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
+import { placesOf } from "../../src/api/resources/resource.ts";
 import { ENDPOINT_SLICES, SERVICES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { inside, until, whyNoNodes } from "../agent/node-lab.ts";
@@ -6,6 +9,7 @@ import { frame, summed, udp, v4 } from "../ebpf/frames.ts";
 import { type AttackLab, admit, attackLab, type Member, PLANES, pathOpens } from "./packet-lab.ts";
 
 const why = whyNoNodes();
+const SETTINGS = placesOf(dataplaneConfiguration, vendorNames).stored;
 const OVERLAY_PORT = 4789;
 const VNI = 4096;
 const SERVICE = { address: "10.96.0.50", port: 5000 };
@@ -110,6 +114,18 @@ describe.skipIf(why !== undefined).each(PLANES)(`the overlay's port, $plane${why
 
   it("takes nothing from a machine that is no node", async () => {
     expect(await injected("outside", "from outside", lab.nodes.nodes[0]!.addresses.v4)).toEqual([]);
+  });
+
+  it("takes what a machine of externalNodesList sends, as long as it is listed", async () => {
+    const { client, nodes } = lab.nodes;
+    const list = (externalNodesList: string[] | null) =>
+      client.patch(SETTINGS, { name: "default" }, { type: "merge", patch: { spec: { externalNodesList } } });
+    let sent = 0;
+    const arrives = async () => (await injected("outside", `listed ${sent++}`, nodes[0]!.addresses.v4)).length;
+    await list([`${lab.address("outside", 4)}/32`]);
+    await expect.poll(arrives, { timeout: 60_000 }).toBe(1);
+    await list(null);
+    await expect.poll(arrives, { timeout: 60_000 }).toBe(0);
   });
 
   it("takes nothing by an interface that is no uplink", async () => {

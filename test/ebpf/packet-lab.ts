@@ -57,6 +57,8 @@ export class PacketLab {
   private readonly links = new Map<Interface, number>();
   private readonly opened = new Map<string, BpfProgram>();
   private counters: BpfMap | undefined;
+  /** In place of the sysctl of the whole machine. */
+  disabledUnprivileged = false;
 
   private constructor(kernel: Kernel, name: string) {
     this.kernel = kernel;
@@ -103,6 +105,9 @@ export class PacketLab {
       ...{ kernel: this.kernel, netns: this.netns, pinDirectory: `${this.directory}/ours`, overlay: OVERLAY },
       maxEntries: this.sizes,
       configuration,
+      disableUnprivileged: () => {
+        this.disabledUnprivileged = true;
+      },
     });
   }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { conntrackEntryLayout } from "../../src/gen/bpf/layout.gen.ts";
-import { MAIN_TABLE } from "../../src/kernel/netlink/netlink-port.ts";
 import { kernelTime } from "../../src/kernel/kernel-time.ts";
+import { MAIN_TABLE } from "../../src/kernel/netlink/netlink-port.ts";
 import { arp, checksum, frame, icmp, ipBytes, ports, TCP, tcp, udp, v4, v6 } from "./frames.ts";
 import { whyNoPrograms } from "./kernel-needed.ts";
 import { allow, NODE, OUTSIDE, PacketLab, POD_A, POD_B, REMOTE } from "./packet-lab.ts";
@@ -32,6 +32,19 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
     expect(said(fromA(v4(A_TO_B, tcp(40000, 80))))).toBe("next ");
     lab.dataplane.setMode("Active");
     expect(said(fromA(v4(A_TO_B, tcp(40000, 80))))).toBe("drop DROP_POLICY_WORKLOAD_EGRESS");
+  });
+
+  it("while eBPF acts nobody without privileges loads programs, unless bpfDisableUnprivileged is false", async () => {
+    const isDisabled = async (configuration: { bpfDisableUnprivileged?: boolean }) => {
+      lab.disabledUnprivileged = false;
+      await lab.apply({ settings: { configuration } });
+      return lab.disabledUnprivileged;
+    };
+    lab.dataplane.setMode("Off");
+    expect(await isDisabled({})).toBe(false);
+    lab.dataplane.setMode("Active");
+    expect(await isDisabled({ bpfDisableUnprivileged: false })).toBe(false);
+    expect(await isDisabled({})).toBe(true);
   });
 
   it("a flow both pods' policies allow goes straight into the pod, one hop older", async () => {

@@ -105,6 +105,7 @@ const SHOWN: Record<Exclude<Field, Fixed>, Shown> = {
   bpfDSROptoutCIDRs: { scenario: "test/netns/service-direct.test.ts" },
   bpfDataIfacePattern: { set: { bpfDataIfacePattern: "^odd$" }, seenIn: interfaces },
   bpfEnforceRPF: { scenario: "test/ebpf/packets.test.ts" },
+  bpfDisableUnprivileged: { scenario: "test/ebpf/packets.test.ts" },
   bpfConnectTimeLoadBalancing: { scenario: "test/ebpf/sockets.test.ts" },
   bpfExcludeCIDRsFromNAT: { set: { bpfExcludeCIDRsFromNAT: ["10.96.0.10/32"] }, seenIn: services },
   bpfConntrackTimeouts: {
@@ -119,6 +120,7 @@ const SHOWN: Record<Exclude<Field, Fixed>, Shown> = {
   vxlanPort: { set: { vxlanPort: 8472 }, seenIn: overlay },
   vxlanMTU: { set: { vxlanMTU: 1300 }, seenIn: overlay },
   vxlanMTUV6: { set: { vxlanMTUV6: 1300 }, seenIn: settings },
+  externalNodesList: { set: { externalNodesList: ["198.51.100.0/24"] }, seenIn: rules },
   failsafeInboundHostPorts: { set: { failsafeInboundHostPorts: [{ protocol: "TCP", port: 2222 }] }, seenIn: rules },
   failsafeOutboundHostPorts: { set: { failsafeOutboundHostPorts: [{ protocol: "TCP", port: 2222 }] }, seenIn: rules },
   defaultEndpointToHostAction: { set: { defaultEndpointToHostAction: "Drop" }, seenIn: rules },

@@ -62,6 +62,13 @@ describe("what is left out", () => {
 });
 
 describe("what is wrong", () => {
+  it("is a policy that would be left out whole with what it denies: doNotTrack", async () => {
+    const raw = object("GlobalNetworkPolicy", "raw", { doNotTrack: true, applyOnForward: true });
+    const { body } = await api.create(`${V3}/globalnetworkpolicies`, raw);
+    expect([body.code, body.details.causes[0].field]).toEqual([422, "spec.doNotTrack"]);
+    expect(body.details.causes[0].message).toMatch(/use preDNAT, or neither.* \[POLICY_DO_NOT_TRACK\]/);
+  });
+
   it("is refused with every field at once, in Kubernetes' words and with a code to look up", async () => {
     const { body } = await api.create(
       `${V3}/hostendpoints`,

@@ -87,6 +87,12 @@ export const DATAPLANE_SETTINGS = {
     ),
     { default: [], since: "v3.28", only: "BPF" },
   ),
+  bpfDisableUnprivileged: setting(
+    flag(
+      "Whether the agent sets kernel.unprivileged_bpf_disabled to 1 while eBPF runs, unless it is set. The kernel takes that back only when it boots.",
+    ),
+    { default: true, only: "BPF" },
+  ),
   bpfConntrackTimeouts: setting(
     object("How long connections are remembered without a packet.", {
       tcpSynSent: durationOrAuto("a TCP connection that was not answered"),
@@ -153,6 +159,13 @@ export const DATAPLANE_SETTINGS = {
   }),
   vxlanMTU: setting(integer("MTU of the IPv4 overlay; 0 finds it.", { minimum: 0, maximum: 65535 }), { default: 0 }),
   vxlanMTUV6: setting(integer("MTU of the IPv6 overlay; 0 finds it.", { minimum: 0, maximum: 65535 }), { default: 0 }),
+  externalNodesList: setting(
+    setOf(
+      "Addresses and prefixes of machines outside of the cluster whose packets in VXLAN and IPIP are taken as those of nodes are. They may claim any source within: list only what you trust.",
+      text("One address or prefix."),
+    ),
+    { default: [] },
+  ),
   failsafeInboundHostPorts: setting(inboundPorts, {
     default: FAILSAFE_PORTS.inbound,
   }),

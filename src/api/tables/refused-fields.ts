@@ -95,15 +95,6 @@ const DATAPLANE_CONFIGURATION: Fields = {
   ),
   ...fields("bpfLogLevel", TEXT, DEBUG),
   ...fields(
-    "bpfDisableUnprivileged",
-    FLAG,
-    lost(
-      "The agent does not change who may load eBPF programs.",
-      "Set kernel.unprivileged_bpf_disabled in the configuration of the node; most distributions do.",
-    ),
-    { idle: [false] },
-  ),
-  ...fields(
     "bpfJITHardening",
     TEXT,
     changes("The agent does not change the kernel's hardening of compiled programs."),
@@ -153,11 +144,6 @@ const DATAPLANE_CONFIGURATION: Fields = {
     ),
   ),
   ...fields("nodePortRanges", INT_OR_STRINGS, changes("Node ports are read from the Services.")),
-  ...fields(
-    "externalNodesList",
-    TEXTS,
-    lost("VXLAN is accepted from nodes of the cluster only.", "Connect outside hosts by routes."),
-  ),
   ...fields("routeTableRanges", OBJECTS, changes("Routes are in the main table.")),
   ...fields("healthTimeoutOverrides", OBJECTS, changes("The parts of the agent have no timeouts to set."), {
     since: "v3.25",

@@ -53,6 +53,7 @@ export function dataplaneConfigurationProblems(config: DataplaneConfiguration, f
     ...netProblems(spec.bpfDSROptoutCIDRs, "spec.bpfDSROptoutCIDRs", false),
     ...regexProblems(spec.mtuIfacePattern, "spec.mtuIfacePattern"),
     ...netProblems(spec.bpfExcludeCIDRsFromNAT, "spec.bpfExcludeCIDRsFromNAT", false),
+    ...netProblems(spec.externalNodesList, "spec.externalNodesList", true),
     ...addressProblems(spec.natOutgoingAddress, "spec.natOutgoingAddress", V4),
     ...failsafeProblems(spec, "failsafeInboundHostPorts"),
     ...failsafeProblems(spec, "failsafeOutboundHostPorts"),

@@ -10,17 +10,11 @@ export const POLICY_PROBLEMS = {
     fix: "Use a name without dots, or TIER.NAME with the policy's own tier.",
     rule: "Policy names are NAME or TIER.NAME; names beginning with knp. belong to the orchestrator's policies.",
   },
-  POLICY_BEFORE_BOTH: {
-    title: "A policy is both doNotTrack and preDNAT",
-    why: "The two apply at different hooks; a policy applies at one.",
-    fix: "Set one of the two, or write two policies.",
-    rule: "preDNAT xor doNotTrack.",
-  },
   POLICY_NEEDS_FORWARD: {
-    title: "doNotTrack or preDNAT without applyOnForward",
+    title: "preDNAT without applyOnForward",
     why: "Before routing it is unknown whether a packet will be forwarded, so the policy applies to all.",
     fix: "Set applyOnForward to true.",
-    rule: "preDNAT and doNotTrack need applyOnForward.",
+    rule: "preDNAT needs applyOnForward.",
   },
   POLICY_PRE_DNAT_EGRESS: {
     title: "A preDNAT policy with egress",
@@ -44,16 +38,12 @@ export function networkPolicyProblems(policy: NetworkPolicy): Problem[] {
 
 export function globalNetworkPolicyProblems(policy: GlobalNetworkPolicy): Problem[] {
   const { spec } = policy;
-  const early = spec.preDNAT ? "preDNAT" : "doNotTrack";
   const egress =
     (spec.egress ?? []).length > 0 ? "spec.egress" : spec.types?.includes("Egress") ? "spec.types" : undefined;
   return [
     ...policyNameProblems(policy),
-    ...(spec.preDNAT && spec.doNotTrack
-      ? [at.POLICY_BEFORE_BOTH("spec.preDNAT", "A policy cannot be both preDNAT and doNotTrack.")]
-      : []),
-    ...((spec.preDNAT || spec.doNotTrack) && !spec.applyOnForward
-      ? [at.POLICY_NEEDS_FORWARD("spec.applyOnForward", `${early} needs applyOnForward.`)]
+    ...(spec.preDNAT && !spec.applyOnForward
+      ? [at.POLICY_NEEDS_FORWARD("spec.applyOnForward", "preDNAT needs applyOnForward.")]
       : []),
     ...(spec.preDNAT && egress ? [at.POLICY_PRE_DNAT_EGRESS(egress, "A preDNAT policy has no egress.")] : []),
     ...selectorProblems(spec.namespaceSelector, "spec.namespaceSelector"),

@@ -202,11 +202,8 @@ const rule = (fields: object) => gnp({ ingress: [{ action: "Allow", ...fields }]
 const POLICIES: Row[] = [
   ["in its tier", gnp({ tier: "security" }, "security.a"), []],
   ["named for another tier", gnp({ tier: "default" }, "security.a"), ["POLICY_NAME"]],
-  [
-    "with both of doNotTrack and preDNAT",
-    gnp({ doNotTrack: true, preDNAT: true, applyOnForward: true }),
-    ["POLICY_BEFORE_BOTH", "VALUE_WITHOUT_EFFECT"],
-  ],
+  ["with doNotTrack", gnp({ doNotTrack: true, applyOnForward: true }), ["VALUE_WITHOUT_EFFECT"]],
+  ["without doNotTrack, which says so", gnp({ doNotTrack: false }), []],
   ["with preDNAT alone", gnp({ preDNAT: true }), ["POLICY_NEEDS_FORWARD"]],
   [
     "with preDNAT and egress",

@@ -66,6 +66,8 @@ export interface EbpfOptions {
   /** Other sizes of maps, and other times, than the programs take by themselves. */
   maxEntries?: Record<string, number>;
   configuration?: Partial<typeof CONFIGURATION>;
+  /** Called while eBPF runs, unless `bpfDisableUnprivileged` is false. */
+  disableUnprivileged?: () => void;
   /** The caller sets the mode: the first delta in sync does not turn it on. */
   startsOff?: boolean;
 }
@@ -286,6 +288,7 @@ class KernelDataplane implements EbpfDataplane {
     outcomes.push(this.writeClusterAddresses(state, fresh ? undefined : delta));
     this.writeNodeState(state, links.get(this.options.overlay));
     if (fresh && !this.options.startsOff) this.setMode("Active");
+    outcomes.push(...this.settleUnprivileged());
     await this.moveIn(state, outcomes);
     outcomes.push(
       ...((await this.services?.attach(this.model.settings.configuration?.bpfConnectTimeLoadBalancing)) ?? []),
@@ -453,6 +456,19 @@ class KernelDataplane implements EbpfDataplane {
     node.put("NODE_OVERLAY", overlay?.index ?? 0);
     node.put("NODE_OVERLAY_MTU", overlay?.mtu ?? 0);
     node.put("NODE_DSR", this.model.settings.configuration?.bpfExternalServiceMode === "DSR" ? 1 : 0);
+  }
+
+  /** Not before our programs act: it cannot be taken back. */
+  private settleUnprivileged(): ObjectOutcome[] {
+    const { bpfDisableUnprivileged = true } = this.model.settings.configuration ?? {};
+    if (!bpfDisableUnprivileged || this.mode() === "Off") return [];
+    try {
+      this.options.disableUnprivileged?.();
+      return [];
+    } catch (error) {
+      const failed = wrapped("kernel.unprivileged_bpf_disabled", error);
+      return [{ kind: "interface", id: "(who may load programs)", failed }];
+    }
   }
 
   private clientsInTunnel(): readonly Net[] {

@@ -25,6 +25,8 @@ export function routeEntries(model: DataplaneModel, own: readonly Net[]): (reado
     const key = routeKeyLayout.write({ prefixLength, address: bytes });
     entries.set(key.toString("hex"), [key, routeLayout.write({ kind: value.kind, ...overlayOf(value.node) })]);
   };
+  // First: what the cluster itself says of the same prefix is right.
+  for (const cidr of model.settings.externalNodes) put(cidr, { kind: ROUTE_KIND.ROUTE_REMOTE_HOST });
   for (const { cidr, kind, node } of model.routes.values()) {
     put(cidr, { kind: KINDS[kind], node: node === null ? undefined : model.nodes.get(node) });
   }

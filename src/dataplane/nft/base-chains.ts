@@ -1,6 +1,6 @@
 /** The questions asked of a packet, in the order of `priority` at each hook. All come before 0, where other filters stand. */
 import { isOurInterface, isPodInterface } from "../../api/protocol/pod-network.ts";
-import type { DataplaneModel, FailsafePort } from "../../calc/model.ts";
+import type { DataplaneModel, FailsafePort, Settings } from "../../calc/model.ts";
 import { IPIP } from "../net/ipip.ts";
 import { hostPortChains, hostPortSource } from "./host-ports.ts";
 import { FAMILIES } from "./model-sets.ts";
@@ -209,7 +209,7 @@ function hostInput(node: Node, host: HostDispatch): NftChain {
     neighbours(...ROUTER_TALK),
     accept({ on: "mark", bits: MARK.beforeTranslation }),
     ...settings.failsafe.inbound.map((port) => failsafeRule(port, "source")),
-    ...overlay(settings.vxlan.port, "source"),
+    ...overlay(settings, "source"),
     ...(settings.endpointToHost === "return" ? [] : [accept(pod(node, "in"))]),
     ...hostDispatch("in", host),
   ]);
@@ -223,7 +223,7 @@ function hostOutput(node: Node, host: HostDispatch): NftChain {
     ...established(),
     neighbours(...ROUTER_TALK),
     ...settings.failsafe.outbound.map((port) => failsafeRule(port, "destination")),
-    ...overlay(settings.vxlan.port, "destination"),
+    ...overlay(settings, "destination"),
     accept(pod(node, "out")),
     ...hostDispatch("out", host),
   ]);
@@ -323,7 +323,8 @@ function addressIn(side: "source" | "destination", net: string): Condition {
  * translated, since a Service may have a node as backend; before the masquerade, which makes a pod's packet a node's.
  */
 export function overlayGuard(node: Node): NftChain[] {
-  const { port, vni } = node.settings.vxlan;
+  const { settings } = node;
+  const { port, vni } = settings.vxlan;
   const toOverlay: Condition[] = [
     { on: "protocol", among: [17] },
     { on: "port", side: "destination", among: [[port, port]] },
@@ -337,20 +338,20 @@ export function overlayGuard(node: Node): NftChain[] {
         ...toOverlay,
         { on: "vni", is: vni },
         where(family),
-        nodes("source", family, true),
+        nodes(settings, "source", family, true),
       ),
     );
   return [
     base("overlay-input", "input", PRIORITY.overlay, [
       fromPod,
       ...foreign(() => ({ on: "interface", way: "in", names: ["lo"], not: true })),
-      { when: [IN_IPIP, nodes("source", 4)], mark: { set: MARK.fromNode } },
+      { when: [IN_IPIP, nodes(settings, "source", 4)], mark: { set: MARK.fromNode } },
     ]),
     base("overlay-forward", "forward", PRIORITY.overlay, [
       fromPod,
-      ...foreign((family) => nodes("destination", family)),
-      drop("to the overlay from a pod", IN_IPIP, nodes("destination", 4), pod(node, "in")),
-      drop("to the overlay from no node", IN_IPIP, nodes("destination", 4), nodes("source", 4, true)),
+      ...foreign(toNode),
+      drop("to the overlay from a pod", IN_IPIP, toNode(4), pod(node, "in")),
+      drop("to the overlay from no node", IN_IPIP, toNode(4), nodes(settings, "source", 4, true)),
     ]),
     ipipSource(),
   ];
@@ -368,17 +369,28 @@ function ipipSource(): NftChain {
 }
 
 /** Nodes carry pods' packets to each other, whatever policy their own interfaces have: what is inside has its own. */
-function overlay(port: number, remote: "source" | "destination"): NftRule[] {
+function overlay(settings: Settings, remote: "source" | "destination"): NftRule[] {
+  const { port } = settings.vxlan;
   const inVxlan = FAMILIES.map((family) =>
     accept(
-      nodes(remote, family),
+      nodes(settings, remote, family),
       { on: "protocol", among: [17] },
       { on: "port", side: "destination", among: [[port, port]] },
     ),
   );
-  return [...inVxlan, accept(nodes(remote, 4), IN_IPIP)];
+  return [...inVxlan, accept(nodes(settings, remote, 4), IN_IPIP)];
 }
 
-function nodes(side: "source" | "destination", family: IpFamily, not = false): Condition {
-  return { on: "addressSet", side, family, set: `nodes-${family}`, ...(not ? { not: true as const } : {}) };
+function nodes(settings: Settings, side: "source" | "destination", family: IpFamily, not = false): Condition {
+  const set = tunnelEnds(settings, family);
+  return { on: "addressSet", side, family, set, ...(not ? { not: true as const } : {}) };
+}
+
+function toNode(family: IpFamily): Condition {
+  return { on: "addressSet", side: "destination", family, set: `nodes-${family}` };
+}
+
+/** The set of who may send in the overlay. Under another name where it has prefixes: that is another kind of set. */
+export function tunnelEnds({ externalNodes }: Settings, family: IpFamily): string {
+  return externalNodes.length > 0 ? `tunnel-ends-${family}` : `nodes-${family}`;
 }

@@ -1,6 +1,6 @@
 import type { DataplaneModel, HostEndpoint, TierPolicies } from "../../calc/model.ts";
 import { hostEndpointOf } from "../../calc/policy/hook-policy.ts";
-import { baseChains, type HostDispatch, type HostDispatches } from "./base-chains.ts";
+import { baseChains, type HostDispatch, type HostDispatches, tunnelEnds } from "./base-chains.ts";
 import { addressSet, dispatchMap, FAMILIES, podSets, setsOfModel } from "./model-sets.ts";
 import { PolicyChains } from "./policy-chains.ts";
 import type { NftSet, Ruleset } from "./ruleset.ts";
@@ -60,6 +60,9 @@ export function nodeSets({ settings, nodes }: DataplaneModel): NftSet[] {
       addressSet(`pools-${family}`, family, pools, true),
       addressSet(`nat-pools-${family}`, family, natPools, true),
       addressSet(`nodes-${family}`, family, nets, false),
+      ...(settings.externalNodes.length > 0
+        ? [addressSet(tunnelEnds(settings, family), family, [...nets, ...settings.externalNodes], true)]
+        : []),
     ];
   });
 }
