@@ -15,6 +15,8 @@ import { ownLabels } from "./render/metadata.ts";
 export const MANAGER = "vendor-operator";
 /** Hash of what we last applied: distinguishes a change of ours from drift. */
 const APPLIED = "operator.vendor.io/applied";
+/** On an object with the value "true": its fields are people's until they remove it. */
+const IGNORE = "unsupported.operator.vendor.io/ignore";
 
 export interface ApplyTools {
   client: Client;
@@ -46,7 +48,7 @@ export async function applyComponent(
   }
   const names = new Set(wanted.map(objectName));
   for (const object of componentObjects(tools.live, component)) {
-    if (!names.has(objectName(object))) await deleteObject(tools, object);
+    if (!names.has(objectName(object)) && !isLeftAlone(object)) await deleteObject(tools, object);
   }
   return { waitingFor: waiting.length === 0 ? undefined : `${waiting.join(", ")} to be deleted` };
 }
@@ -59,11 +61,21 @@ export function componentObjects(live: LiveObjects, component: Component): KubeO
     .sort((a, b) => rankOf(b) - rankOf(a));
 }
 
+/** Objects of a component that are not written, because people annotated them. With the component they go all the same. */
+export function leftAlone(live: LiveObjects, component: Component): string[] {
+  return componentObjects(live, component).filter(isLeftAlone).map(objectName);
+}
+
+function isLeftAlone({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[IGNORE] === "true";
+}
+
 export async function applyObject(tools: ApplyTools, wanted: KubeObject): Promise<"same" | "applied" | "leaving"> {
   const kind = managedKind(wanted);
   const object = stamped(wanted);
   const live = tools.live.get(kind, object.metadata);
   if (live?.metadata.deletionTimestamp !== undefined) return "leaving";
+  if (live && isLeftAlone(live)) return "same";
   const found = live ? differences(object, live, MANAGER) : [];
   if (live && (found.length === 0 || isHopeless(tools.live, object, live))) return "same";
   try {

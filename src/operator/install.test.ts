@@ -182,6 +182,35 @@ describe("an installation", () => {
     expect(JSON.stringify(agent)).not.toContain("registry.example/mine");
   });
 
+  it("leaves an object alone while it is annotated so, and names it; the others it maintains", async () => {
+    world = await operatorLab();
+    world.startOperator();
+    await world.installation();
+    await world.untilStatus("network", "Available");
+    const annotated = (ignore: string | null) => ({ "unsupported.operator.vendor.io/ignore": ignore });
+    const by = { fieldManager: "kubectl-edit" };
+    const image = { template: { spec: { containers: [{ name: "vendor-node", image: "registry.example/mine:1" }] } } };
+    const patch = { metadata: { annotations: annotated("true") }, spec: image };
+    await world.kubectl.patch(DAEMON_SETS, NODE_AGENT, { type: "strategic", patch }, by);
+    const said = /Left as it is, because of its annotation: DaemonSet vendor-system\/vendor-node\./;
+    const message = () => world.statusOf("network").then((status) => status?.message ?? "");
+    await world.until(message, (text) => said.test(text));
+    const controllers = { namespace: "vendor-system", name: "vendor-kube-controllers" };
+    await world.kubectl.patch(DEPLOYMENTS, controllers, { type: "merge", patch: { spec: { replicas: 0 } } }, by);
+    await world.until(
+      () => world.get<Workload>(DEPLOYMENTS, controllers),
+      (deployment) => deployment?.spec?.replicas !== 0,
+    );
+    const agent = () => world.get<Workload>(DAEMON_SETS, NODE_AGENT);
+    expect(JSON.stringify(await agent())).toContain("registry.example/mine");
+
+    await world.kubectl.patch(DAEMON_SETS, NODE_AGENT, {
+      ...{ type: "merge", patch: { metadata: { annotations: annotated(null) } } },
+    });
+    await world.until(agent, (daemonSet) => !JSON.stringify(daemonSet).includes("registry.example/mine"));
+    await world.until(message, (text) => text !== "" && !said.test(text));
+  });
+
   it("names the pod, the node and the next command when its agents do not start", async () => {
     world = await operatorLab({ nodes: 1 });
     world.startOperator();

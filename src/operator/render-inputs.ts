@@ -1,6 +1,7 @@
 import { vendorNames } from "../api/names.ts";
 import { groupVersion, type KubeObject, type OwnerReference } from "../api/object.ts";
 import type { InstallationSpec } from "../api/resources/installation.ts";
+import { OVERRIDES_FIELD } from "../api/resources/workload-overrides.ts";
 import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
 import { planCertificates } from "./certificates.ts";
 import { apiEndpoint } from "./effective.ts";
@@ -31,6 +32,7 @@ export function prepareRendering(
   const dataplane = theOne(observed.dataplaneConfigurations)?.spec;
   const cgroupV2Path = dataplane?.cgroupV2Path ?? dataplane?.CgroupV2Path;
   const notifications = theOne(observed.flowUIs)?.spec?.["notifications"];
+  const overrides = overridesIn(observed);
   const pullSecrets = (spec.imagePullSecrets ?? []).map(({ name }) => name);
   return {
     secrets: [...certificates.secrets, ...(component === "network" ? copies(observed, pullSecrets, owner) : [])],
@@ -51,9 +53,19 @@ export function prepareRendering(
       ...(cgroupV2Path ? { cgroupV2Path } : {}),
       ...(dataplane?.healthPort ? { healthPort: dataplane.healthPort } : {}),
       ...(dataplane?.policySyncPathPrefix ? { policySyncPathPrefix: dataplane.policySyncPathPrefix } : {}),
+      ...(Object.keys(overrides).length > 0 ? { overrides } : {}),
       ...(notifications === "Enabled" || notifications === "Disabled" ? { uiNotifications: notifications } : {}),
     },
   };
+}
+
+function overridesIn({ apiServers, flowLogs, flowUIs }: Observed): NonNullable<RenderInputs["overrides"]> {
+  const given = {
+    apiServer: theOne(apiServers)?.spec?.[OVERRIDES_FIELD.apiServer],
+    flowLogs: theOne(flowLogs)?.spec?.[OVERRIDES_FIELD.flowLogs],
+    flowUI: theOne(flowUIs)?.spec?.[OVERRIDES_FIELD.flowUI],
+  };
+  return Object.fromEntries(Object.entries(given).filter(([, overrides]) => overrides));
 }
 
 /** The resource that asked for a component. */

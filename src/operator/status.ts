@@ -2,13 +2,14 @@ import { isDeepStrictEqual } from "node:util";
 import { vendorNames } from "../api/names.ts";
 import { type Condition, groupVersion, type KubeObject, type ResourceKind } from "../api/object.ts";
 import { isAlreadyExists, isNotFound } from "../cluster/failures.ts";
-import { type ApplyTools, MANAGER } from "./apply.ts";
+import { type ApplyTools, leftAlone, MANAGER } from "./apply.ts";
 import { misnamedOutcome } from "./controllers/misnamed.ts";
 import type { Drift } from "./field-diff.ts";
 import { storedKind } from "./managed-kinds.ts";
 import { type Observed, theOne } from "./observed.ts";
 import { type Outcome, PARTS, type Part } from "./outcome.ts";
 import { changesOf, conditionsOf } from "./outcome-conditions.ts";
+import { firstFew } from "./workload-health.ts";
 
 const STATUSES = storedKind("status");
 
@@ -33,7 +34,8 @@ export async function reportOutcome(
   outcome: Outcome,
   reverted: readonly Drift[],
 ): Promise<void> {
-  const reported = withDrift(outcome, reverted);
+  const ignored = part === "service-proxy" ? [] : leftAlone(tools.live, part);
+  const reported = withIgnored(withDrift(outcome, reverted), ignored);
   const request = REQUESTS[part];
   const generation = theOne(request?.of(observed) ?? observed.installations)?.metadata.generation;
   await reportStatus(tools, part, observed.now, reported, generation);
@@ -165,6 +167,12 @@ function withDrift(outcome: Outcome, reverted: readonly Drift[]): Outcome {
     ({ object, path, manager, time }) => `${object} ${path}, changed by ${manager}${time ? ` at ${time}` : ""}`,
   );
   return { ...outcome, message: `${outcome.message} Drift reverted: ${reported.join("; ")}.` };
+}
+
+/** Fields of such an object may be anything: nobody looks at them. */
+function withIgnored(outcome: Outcome, ignored: readonly string[]): Outcome {
+  if (ignored.length === 0 || !("message" in outcome)) return outcome;
+  return { ...outcome, message: `${outcome.message} Left as it is, because of its annotation: ${firstFew(ignored)}.` };
 }
 
 /** A server may keep or drop a null inside what it does not know; to us the two are the same. */

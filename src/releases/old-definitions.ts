@@ -26,7 +26,12 @@ const FIELDS_SINCE: Partial<Record<Noun, Readonly<Record<string, Since>>>> = {
     "spec.vendorNetwork.ipPools.allowedUses": "v3.21",
     "spec.vendorNetwork.ipPools.assignmentMode": "v3.30",
     "spec.vendorNetwork.serviceProxyManagement": "v3.31",
+    "spec.nodeDaemonSet": "v3.24",
+    "spec.kubeControllersDeployment": "v3.24",
   },
+  apiServer: { "spec.apiServerDeployment": "v3.25" },
+  flowLogs: { "spec.flowLogsDeployment": "v3.31" },
+  flowUI: { "spec.flowUIDeployment": "v3.31" },
   dataplaneConfiguration: Object.fromEntries(
     Object.entries(DATAPLANE_SETTINGS as Record<string, Setting>).flatMap(([field, { since }]) =>
       since ? [[`spec.${field}`, since]] : [],

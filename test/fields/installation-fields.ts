@@ -1,4 +1,5 @@
 import type { InstallationSpec } from "../../src/api/resources/installation.ts";
+import { type DeploymentOverrides, OVERRIDES_FIELD } from "../../src/api/resources/workload-overrides.ts";
 import type { Component } from "../../src/operator/render/inputs.ts";
 import { renderComponent } from "../../src/operator/render/render-component.ts";
 import { inputsFor } from "../../src/operator/render/testing-inputs.fixture.ts";
@@ -33,6 +34,62 @@ const autodetection = (field: string) =>
   );
 const resources = (componentName: string, more: object) => [{ componentName, resourceRequirements: more }];
 const ONE_CPU = { requests: { cpu: "1" } };
+
+interface FlowUISpec {
+  notifications?: "Enabled" | "Disabled";
+  flowUIDeployment?: DeploymentOverrides;
+}
+
+const RESOURCES = { requests: { cpu: "1" } };
+
+/** Fields below `field` that change a workload; `lists` are those of its containers. */
+function overrides(field: string, base: object, lists: Readonly<Record<string, readonly string[]>>, more: object = {}) {
+  const set = (spec: object): Shown => ({ base: { ...base, [field]: {} }, set: { [field]: spec } });
+  const pods = (spec: object) => ({ spec: { template: { spec } } });
+  const container = (list: string, [name, other]: readonly string[]) => {
+    const between = (from: object, to: object): Shown => ({
+      base: { ...base, [field]: pods({ [list]: [from] }) },
+      set: { [field]: pods({ [list]: [to] }) },
+    });
+    const path = `spec.template.spec.${list}`;
+    return {
+      [`${path}.name`]: other
+        ? between({ name, resources: RESOURCES }, { name: other, resources: RESOURCES })
+        : { only: "the Deployment has one container" },
+      [`${path}.resources.requests`]: between({ name, resources: {} }, { name, resources: RESOURCES }),
+      [`${path}.resources.limits`]: between({ name, resources: {} }, { name, resources: { limits: { cpu: "1" } } }),
+    };
+  };
+  const fields: Record<string, Shown> = {
+    "metadata.labels": set({ metadata: { labels: { team: "network" } } }),
+    "metadata.annotations": set({ metadata: { annotations: { team: "network" } } }),
+    "spec.minReadySeconds": set({ spec: { minReadySeconds: 5 } }),
+    "spec.template.metadata.labels": set({ spec: { template: { metadata: { labels: { team: "network" } } } } }),
+    "spec.template.metadata.annotations": set({ spec: { template: { metadata: { annotations: { scrape: "yes" } } } } }),
+    "spec.template.spec.nodeSelector": set(pods({ nodeSelector: { disk: "ssd" } })),
+    "spec.template.spec.tolerations": set(pods({ tolerations: [{ key: "dedicated", operator: "Exists" }] })),
+    "spec.template.spec.priorityClassName": set(pods({ priorityClassName: "ours" })),
+    "spec.template.spec.affinity": set(pods({ affinity: { podAffinity: {} } })),
+    ...Object.assign({}, ...Object.entries(lists).map(([list, names]) => container(list, names))),
+    ...Object.fromEntries(Object.entries(more).map(([path, spec]) => [path, set(spec)])),
+  };
+  return Object.fromEntries(Object.entries(fields).map(([path, shown]) => [`${field}.${path}`, shown]));
+}
+
+const CONSTRAINT = { maxSkew: 1, topologyKey: "zone", whenUnsatisfiable: "ScheduleAnyway" };
+const SPREAD = {
+  "spec.template.spec.topologySpreadConstraints": {
+    spec: { template: { spec: { topologySpreadConstraints: [CONSTRAINT] } } },
+  },
+};
+const ROLL_OUT = {
+  "spec.strategy.rollingUpdate.maxSurge": { spec: { strategy: { rollingUpdate: { maxSurge: 2 } } } },
+  "spec.strategy.rollingUpdate.maxUnavailable": { spec: { strategy: { rollingUpdate: { maxUnavailable: 0 } } } },
+};
+
+/** A part with a resource of its own, by the field of that resource. */
+const part = (component: Component, noun: "apiServer" | "flowLogs" | "flowUI") => (spec: Record<string, unknown>) =>
+  renderComponent(component, inputsFor({ more: { overrides: { [noun]: spec[OVERRIDES_FIELD[noun]] ?? {} } } }));
 
 export const INSTALLATION_TABLES: readonly KindTable[] = [
   {
@@ -90,12 +147,43 @@ export const INSTALLATION_TABLES: readonly KindTable[] = [
         base: { variant: "OpenSource", componentResources: resources("Node", {}) },
         set: { componentResources: resources("Node", { limits: { cpu: "1" } }) },
       },
+      ...overrides(
+        "nodeDaemonSet",
+        // With BGP, and so with its container.
+        { variant: "OpenSource", vendorNetwork: { linuxDataplane: "BPF", bgp: "Enabled" } },
+        { containers: ["vendor-node", "bgp"], initContainers: ["cni-install", "node-init"] },
+      ),
+      ...overrides(
+        "kubeControllersDeployment",
+        { variant: "OpenSource" },
+        { containers: ["vendor-kube-controllers"] },
+        { ...SPREAD, ...ROLL_OUT },
+      ),
     },
   },
   {
+    ...{ noun: "apiServer", seenIn: part("apiserver", "apiServer") },
+    fields: overrides("apiServerDeployment", {}, { containers: ["vendor-apiserver"] }, { ...SPREAD, ...ROLL_OUT }),
+  },
+  {
+    ...{ noun: "flowLogs", seenIn: part("flow-logs", "flowLogs") },
+    fields: overrides("flowLogsDeployment", {}, { containers: ["vendor-flow-logs"] }, SPREAD),
+  },
+  {
     noun: "flowUI",
-    seenIn: ({ notifications }: { notifications?: "Enabled" | "Disabled" }) =>
-      renderComponent("flow-ui", inputsFor({ more: notifications ? { uiNotifications: notifications } : {} })),
-    fields: { notifications: { set: { notifications: "Disabled" } } },
+    seenIn: ({ notifications, flowUIDeployment = {} }: FlowUISpec) =>
+      renderComponent(
+        "flow-ui",
+        inputsFor({
+          more: {
+            overrides: { flowUI: flowUIDeployment },
+            ...(notifications ? { uiNotifications: notifications } : {}),
+          },
+        }),
+      ),
+    fields: {
+      notifications: { set: { notifications: "Disabled" } },
+      ...overrides("flowUIDeployment", {}, { containers: ["vendor-flow-ui"] }, SPREAD),
+    },
   },
 ];

@@ -1,6 +1,8 @@
+import { vendorNames } from "../names.ts";
 import { conditionColumn, conditions, messageColumn, sinceColumn } from "./conditions.ts";
 import { choice, object } from "./describe.ts";
 import { defineResource } from "./resource.ts";
+import { oneCopyOverrides } from "./workload-overrides.ts";
 
 export const flowUI = defineResource({
   noun: "flowUI",
@@ -9,6 +11,7 @@ export const flowUI = defineResource({
   description: "Asks for the web page that shows flows, from v3.30 on; there is one, named default. It needs FlowLogs.",
   spec: object("How the page behaves.", {
     notifications: choice("Whether the page may show news about the product.", ["Enabled", "Disabled"]),
+    flowUIDeployment: oneCopyOverrides(vendorNames.workloads.flowUI),
   }),
   status: object("How the page is doing.", { conditions }),
   columns: [

@@ -1,3 +1,4 @@
+import { vendorNames } from "../names.ts";
 import { CLUSTER_KIND_NAMES } from "../tables/cluster-kinds.ts";
 import { conditionColumn, conditions, messageColumn } from "./conditions.ts";
 import {
@@ -16,6 +17,7 @@ import {
   text,
 } from "./describe.ts";
 import { AGE, defineResource, type ObjectOf } from "./resource.ts";
+import { daemonSetOverrides, deploymentOverrides } from "./workload-overrides.ts";
 
 /** Nothing here has a schema default: a default belongs to the version that runs, so it is computed, not stored. */
 const ipam = object("How pods get addresses.", {
@@ -158,6 +160,8 @@ const spec = object(
     controlPlaneTolerations: list("Taints control-plane components tolerate.", opaque("One toleration, as in a pod.")),
     nodeMetricsPort: port("Port on every node for the agent's metrics; none where it is left out."),
     componentResources,
+    nodeDaemonSet: daemonSetOverrides,
+    kubeControllersDeployment: deploymentOverrides(vendorNames.workloads.kubeControllers),
   },
   ["variant"],
 );

@@ -46,10 +46,7 @@ const DEBUG = changes(
 );
 const ONE_BACKEND = changes("Rules are always written with nftables.");
 const POOLS_DECIDE = changes("The encapsulation of IP pools decides.");
-const OVERRIDES = lost(
-  "This release does not change its workloads by this field.",
-  "Use spec.componentResources, controlPlaneNodeSelector and controlPlaneTolerations where they suffice.",
-);
+const NO_CSI_DRIVER = changes("There is no CSI driver.");
 const NO_TYPHA = changes("There is no Typha: agents read the API server themselves.");
 
 const DATAPLANE_CONFIGURATION: Fields = {
@@ -314,8 +311,8 @@ const DATAPLANE_CONFIGURATION: Fields = {
 const INSTALLATION: Fields = {
   ...fields("typhaMetricsPort", WHOLE, NO_TYPHA),
   ...fields("typhaDeployment typhaAffinity", ANY, NO_TYPHA),
-  ...fields("nodeDaemonSet kubeControllersDeployment csiNodeDriverDaemonSet", ANY, OVERRIDES, { since: "v3.24" }),
-  ...fields("kubeletVolumePluginPath", TEXT, changes("There is no CSI driver."), { since: "v3.24" }),
+  ...fields("csiNodeDriverDaemonSet", ANY, NO_CSI_DRIVER, { since: "v3.24" }),
+  ...fields("kubeletVolumePluginPath", TEXT, NO_CSI_DRIVER, { since: "v3.24" }),
   ...fields(
     "certificateManagement",
     ANY,
@@ -389,7 +386,6 @@ export const REFUSED_FIELDS: Partial<Record<Noun, Fields>> = {
   dataplaneConfiguration: DATAPLANE_CONFIGURATION,
   installation: INSTALLATION,
   apiServer: {
-    ...fields("apiServerDeployment", ANY, OVERRIDES, { since: "v3.25" }),
     ...fields("logging", ANY, changes("Components log at level info to standard output."), { since: "v3.29" }),
   },
   ipPool: {

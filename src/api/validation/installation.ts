@@ -15,6 +15,7 @@ import {
 } from "./pools.ts";
 import { type Problem, reporters } from "./problem.ts";
 import { netProblems, regexProblems, selectorProblems, singletonProblems } from "./values.ts";
+import { OVERRIDE_PROBLEMS, overridesProblems } from "./workload-overrides.ts";
 
 const FLEX_RULE =
   "flexVolumePath: only for the Bottlerocket-like node image on the EKS-like service; the value is <node_agent_dir>/plugins";
@@ -80,6 +81,7 @@ export const INSTALLATION_PROBLEMS = {
     fix: "Set kubernetes.io/os to linux, or leave it out.",
     rule: "The operating system label of controlPlaneNodeSelector is linux.",
   },
+  ...OVERRIDE_PROBLEMS,
 } as const;
 
 const at = reporters(INSTALLATION_PROBLEMS);
@@ -107,6 +109,8 @@ export function installationProblems(installation: Installation, facts: ClusterF
     ...autodetectionProblems(network.nodeAddressAutodetectionV4, `${NETWORK}.nodeAddressAutodetectionV4`),
     ...autodetectionProblems(network.nodeAddressAutodetectionV6, `${NETWORK}.nodeAddressAutodetectionV6`),
     ...controlPlaneProblems(spec.controlPlaneNodeSelector),
+    ...overridesProblems(spec.nodeDaemonSet, "spec.nodeDaemonSet"),
+    ...overridesProblems(spec.kubeControllersDeployment, "spec.kubeControllersDeployment"),
   ];
 }
 

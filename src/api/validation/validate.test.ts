@@ -105,6 +105,17 @@ const INSTALLATIONS: Row[] = [
     ["POOL_NEEDS_OWN_CNI", "POOL_NEEDS_OWN_CNI"],
   ],
   [
+    "with overrides of what the operator sets",
+    installation({
+      nodeDaemonSet: {
+        metadata: { labels: { "k8s-app": "x", "bad key": "x", team: "network" } },
+        spec: { template: { metadata: { annotations: { "hash.operator.vendor.io/x": "y" } } } },
+      },
+      kubeControllersDeployment: { spec: { template: { spec: { nodeSelector: { "kubernetes.io/os": "windows" } } } } },
+    }),
+    ["LABEL_MALFORMED", "OVERRIDE_RESERVED", "OVERRIDE_RESERVED", "OVERRIDE_RESERVED"],
+  ],
+  [
     "with two ways to find addresses",
     network({ nodeAddressAutodetectionV4: { firstFound: true, cidrs: ["10.0.0.0"] } }),
     ["ADDRESS_METHODS", "CIDR_MALFORMED"],
@@ -324,6 +335,14 @@ const REST: Row[] = [
     "an API server that is not default",
     { apiVersion: OPERATOR, kind: "APIServer", metadata: { name: "x" }, spec: {} },
     ["NAME_NOT_DEFAULT"],
+  ],
+  [
+    "an API server with another selector",
+    {
+      ...{ apiVersion: OPERATOR, kind: "APIServer", metadata: { name: "default" } },
+      spec: { apiServerDeployment: { spec: { template: { metadata: { labels: { "k8s-app": "x" } } } } } },
+    },
+    ["OVERRIDE_RESERVED"],
   ],
   ["flow logs", { apiVersion: OPERATOR, kind: "FlowLogs", metadata: { name: "default" }, spec: {} }, []],
   ["something of no kind", { apiVersion: V3, kind: "Installation", metadata: { name: "default" } }, ["UNKNOWN_KIND"]],

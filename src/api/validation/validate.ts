@@ -36,6 +36,7 @@ import { type Problem, reporters } from "./problem.ts";
 import { structureProblems } from "./structure.ts";
 import { tierProblems } from "./tier.ts";
 import { singletonProblems, VALUE_PROBLEMS } from "./values.ts";
+import { partOverridesProblems } from "./workload-overrides.ts";
 
 const at = reporters(VALUE_PROBLEMS);
 const dataplaneAt = reporters({ VALUE_WITHOUT_EFFECT: DATAPLANE_PROBLEMS.VALUE_WITHOUT_EFFECT });
@@ -109,9 +110,14 @@ function ruleProblemsOf(noun: Noun, object: unknown, facts: ClusterFacts): Probl
     case "bgpFilter":
       return bgpFilterProblems(object as BGPFilter);
     case "flowLogs":
-    case "flowUI":
-      return flowResourceProblems((object as KubeObject).metadata.name, facts);
-    case "apiServer":
+    case "flowUI": {
+      const { metadata, spec } = object as Part;
+      return [...flowResourceProblems(metadata.name, facts), ...partOverridesProblems(noun, spec)];
+    }
+    case "apiServer": {
+      const { metadata, spec } = object as Part;
+      return [...singletonProblems(metadata.name), ...partOverridesProblems(noun, spec)];
+    }
     case "clusterInformation":
     case "ipamConfiguration":
       return singletonProblems((object as KubeObject).metadata.name);
@@ -124,6 +130,7 @@ function ruleProblemsOf(noun: Noun, object: unknown, facts: ClusterFacts): Probl
   }
 }
 
+type Part = KubeObject & { spec?: Record<string, unknown> };
 type Fields = Record<string, unknown>;
 
 /**

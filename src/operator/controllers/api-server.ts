@@ -2,7 +2,6 @@ import { vendorNames } from "../../api/names.ts";
 import type { Condition } from "../../api/object.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
 import { API_SERVICES } from "../../cluster/kinds.ts";
-import { storedKind } from "../managed-kinds.ts";
 import { degraded, type Outcome, progressing, ready } from "../outcome.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
 import { podsReady } from "../workload-health.ts";
@@ -14,10 +13,8 @@ const NAME = `${version}.${group}`;
 
 /** The aggregated v3 API. */
 export const reconcileApiServer = reconcileOptional({
+  noun: "apiServer",
   component: "apiserver",
-  kind: storedKind("apiServer"),
-  finalizer: vendorNames.finalizers.apiServer,
-  workload,
   notInstalled: "There is no APIServer named default.",
   requests: ({ apiServers }) => apiServers,
   problems: () => [],

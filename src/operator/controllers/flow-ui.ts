@@ -1,15 +1,12 @@
 import { vendorNames } from "../../api/names.ts";
 import { flowProblem, flowResourceProblems } from "../../api/validation/flow-resources.ts";
-import { storedKind } from "../managed-kinds.ts";
 import { isLeaving, theOne } from "../observed.ts";
 import { notInThisRelease, reconcileOptional } from "./optional-part.ts";
 
 /** The page that shows flows, from v3.30 on; it has nothing to show without flow logs. */
 export const reconcileFlowUI = reconcileOptional({
+  noun: "flowUI",
   component: "flow-ui",
-  kind: storedKind("flowUI"),
-  finalizer: vendorNames.finalizers.flowUI,
-  workload: vendorNames.workloads.flowUI,
   notInstalled: "There is no FlowUI named default.",
   assess: () => notInThisRelease("no page is served"),
   requests: ({ flowUIs }) => flowUIs,

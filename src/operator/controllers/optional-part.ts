@@ -1,9 +1,13 @@
-import type { KubeObject, ResourceKind } from "../../api/object.ts";
+import { vendorNames } from "../../api/names.ts";
+import type { KubeObject } from "../../api/object.ts";
 import { withFix } from "../../api/protocol/status-message.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
+import type { OVERRIDES_FIELD } from "../../api/resources/workload-overrides.ts";
 import type { Problem } from "../../api/validation/problem.ts";
+import { partOverridesProblems } from "../../api/validation/workload-overrides.ts";
 import { hasAuthority } from "../certificates.ts";
 import { endpointOutcome } from "../endpoint-outcome.ts";
+import { storedKind } from "../managed-kinds.ts";
 import { isLeaving, type Observed, type Request, theOne } from "../observed.ts";
 import { absent, degraded, degradedInPart, notInstalled, type Outcome, progressing, refused } from "../outcome.ts";
 import { dropFinalizer, keepFinalizer, type ReconcileContext } from "../reconcile-context.ts";
@@ -17,10 +21,8 @@ import { misnamed } from "./misnamed.ts";
 
 /** A part that is there because a resource of its own asks for it. */
 export interface OptionalPart {
+  noun: keyof typeof OVERRIDES_FIELD;
   component: Component;
-  kind: ResourceKind;
-  finalizer: string;
-  workload: string;
   /** One sentence. */
   notInstalled: string;
   requests(observed: Observed): readonly Request[];
@@ -37,7 +39,11 @@ export function reconcileOptional(
     const installation = theOne(observed.installations);
     if (!request || isLeaving(request) || !installation || isLeaving(installation))
       return remove(part, observed, hands);
-    const problems = [...part.problems(observed), ...endpointRefusals(observed)];
+    const problems = [
+      ...part.problems(observed),
+      ...partOverridesProblems(part.noun, request.spec),
+      ...endpointRefusals(observed),
+    ];
     if (problems.length > 0) return refused(problems);
     const unanswered = endpointOutcome(observed);
     if (unanswered) return unanswered;
@@ -46,7 +52,7 @@ export function reconcileOptional(
     if (!spec?.clusterKind || !hands.canSeeNamespace || !hasAuthority({ secrets, namespace: self.namespace })) {
       return progressing("the network to be installed");
     }
-    await keepFinalizer(hands, part.kind, request, part.finalizer);
+    await keepFinalizer(hands, storedKind(part.noun), request, vendorNames.finalizers[part.noun]);
     const prepared = prepareRendering(observed, { kind: spec.clusterKind, spec }, part.component);
     const applied = await hands.apply(part.component, [
       ...prepared.secrets,
@@ -58,7 +64,7 @@ export function reconcileOptional(
 }
 
 async function outcomeOf(part: OptionalPart, hands: ReconcileContext): Promise<Outcome> {
-  const health = await healthOf(hands, [`Deployment ${part.workload}`]);
+  const health = await healthOf(hands, [`Deployment ${vendorNames.workloads[part.noun]}`]);
   if (health.is === "failing") return degraded(health.reason, health.message, true);
   if (health.is === "progressing") return progressing(health.waitingFor);
   return part.assess(hands, hands.observe().now);
@@ -80,8 +86,9 @@ async function remove(part: OptionalPart, observed: Observed, hands: ReconcileCo
   const impatient = leaving.some((object: KubeObject) => isOutOfPatience(object, observed.now));
   const waitingFor = await removeComponent(hands, part.component, { impatient });
   if (waitingFor) return progressing(waitingFor, 1_000);
-  if (request && isLeaving(request)) await dropFinalizer(hands, part.kind, request, part.finalizer);
-  else if (request) return progressing("an Installation named default");
+  if (request && isLeaving(request)) {
+    await dropFinalizer(hands, storedKind(part.noun), request, vendorNames.finalizers[part.noun]);
+  } else if (request) return progressing("an Installation named default");
   const stays = installation !== undefined && !isLeaving(installation);
   return misnamed(part.requests(observed)) ?? (stays ? notInstalled(part.notInstalled) : absent());
 }

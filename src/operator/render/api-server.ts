@@ -60,6 +60,7 @@ function apiServerDeployment(inputs: RenderInputs, name: string): KubeObject {
     ports: [containerPort("https", PORT)],
     probe: { port: "https", scheme: "HTTPS" },
     hostNetwork,
+    overrides: inputs.overrides?.apiServer,
     usesApi: true,
   });
 }

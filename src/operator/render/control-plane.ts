@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { KubeObject } from "../../api/object.ts";
+import type { DeploymentOverrides } from "../../api/resources/workload-overrides.ts";
 import { apiEndpointEnv, type EnvVar } from "./environment.ts";
 import { imageFor } from "./image.ts";
 import type { CertificateRef, RenderInputs } from "./inputs.ts";
@@ -18,6 +19,7 @@ import {
   TLS_MOUNTS,
   tlsVolumes,
 } from "./pod-parts.ts";
+import { type PodTemplate, withMetadata, withTemplate } from "./workload-overrides.ts";
 
 /** What one of our Deployments has of its own; the rest they share. */
 interface DeploymentParts {
@@ -26,7 +28,7 @@ interface DeploymentParts {
   program: string;
   sized: Parameters<typeof resourcesOf>[1];
   replicas: number;
-  strategy?: object;
+  strategy?: { type: string; rollingUpdate?: object };
   priorityClassName: string;
   /** None where there is no operator to make one. */
   certificate: CertificateRef | undefined;
@@ -38,6 +40,7 @@ interface DeploymentParts {
   dnsPolicy?: "Default";
   /** What else the container sees, as volumes and mounts of the same names. */
   also?: { volumes: readonly object[]; mounts: readonly object[]; envFrom: readonly object[] };
+  overrides?: DeploymentOverrides | undefined;
   /** Speaks to the orchestrator: gets its account's token and, where there is one, the API server's real address. */
   usesApi: boolean;
 }
@@ -55,14 +58,14 @@ export function controlPlaneReplicas({ installation, nodes }: RenderInputs): num
 /** One container, no rights on its node, spread over nodes. */
 export function deployment(inputs: RenderInputs, parts: DeploymentParts): KubeObject {
   const { installation, names } = inputs;
-  const { name, replicas, hostNetwork = false, certificate, also } = parts;
+  const { name, replicas, hostNetwork = false, certificate, also, overrides: { metadata, spec = {} } = {} } = parts;
   const labels = selectorOf(name);
   const annotations = {
     ...(certificate ? hashAnnotations(inputs, certificate) : {}),
     ...constraintAnnotation(inputs.kind, "restricted"),
   };
   const volumes = [...(certificate ? tlsVolumes(certificate) : []), ...(also?.volumes ?? [])];
-  const template = {
+  const own: PodTemplate = {
     metadata: { labels, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) },
     spec: {
       serviceAccountName: name,
@@ -77,17 +80,28 @@ export function deployment(inputs: RenderInputs, parts: DeploymentParts): KubeOb
       ...(volumes.length > 0 ? { volumes } : {}),
     },
   };
+  const template = withTemplate(own, spec.template);
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
-    metadata: { name, namespace: names.namespaces.system, labels },
+    metadata: withMetadata({ name, namespace: names.namespaces.system, labels }, metadata),
     spec: {
       replicas,
       selector: { matchLabels: labels },
-      strategy: parts.strategy ?? { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } },
-      template: replicas > 1 ? spread(template) : template,
+      ...(spec.minReadySeconds ? { minReadySeconds: spec.minReadySeconds } : {}),
+      strategy: strategyOf(parts),
+      template: replicas > 1 && template.spec.affinity === undefined ? spread(template) : template,
     },
   };
+}
+
+const ONE_BY_ONE = { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } };
+
+function strategyOf({ strategy = ONE_BY_ONE, overrides }: DeploymentParts): object {
+  const rollingUpdate = overrides?.spec?.strategy?.rollingUpdate;
+  return rollingUpdate
+    ? { type: "RollingUpdate", rollingUpdate: { ...strategy.rollingUpdate, ...rollingUpdate } }
+    : strategy;
 }
 
 function container(inputs: RenderInputs, parts: DeploymentParts): object {
@@ -119,18 +133,13 @@ const CONTROL_PLANE_TAINTS = [
   { key: "node-role.kubernetes.io/master", operator: "Exists", effect: "NoSchedule" },
 ];
 
-interface PodTemplate {
-  metadata: { labels: Record<string, string>; annotations?: Record<string, string> };
-  spec: object;
-}
-
 const TEMPLATE_HASH = "operator.vendor.io/template-hash";
 
 /**
  * The pods of one template on different nodes. The label keeps those of the template before out of it: a roll-out would place the new pods
  * away from the old ones, and so on the same node. `matchLabelKeys` would do it, but older API servers refuse the field.
  */
-function spread(template: PodTemplate): object {
+function spread(template: PodTemplate): PodTemplate {
   // Without annotations: those of certificates are random, and a cluster would end otherwise after each installation.
   const hash = createHash("sha256").update(JSON.stringify(template.spec)).digest("hex").slice(0, 10);
   const labels = { ...template.metadata.labels, [TEMPLATE_HASH]: hash };

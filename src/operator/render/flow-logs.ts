@@ -46,6 +46,7 @@ export function flowLogs(inputs: RenderInputs): KubeObject[] {
       env: [...variable("PORT", FLOW_LOGS_PORT), HEALTH_ON_POD, ...variable("HEALTH_PORT", HEALTH_PORT)],
       ports: [containerPort("https", FLOW_LOGS_PORT), containerPort("health", HEALTH_PORT)],
       probe: { port: "health" },
+      overrides: inputs.overrides?.flowLogs,
       usesApi: false,
     }),
   ];

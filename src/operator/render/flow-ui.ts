@@ -46,6 +46,7 @@ export function flowUI(inputs: RenderInputs): KubeObject[] {
       ],
       ports: [containerPort("http", PORT), containerPort("health", HEALTH_PORT)],
       probe: { port: "health" },
+      overrides: inputs.overrides?.flowUI,
       usesApi: false,
     }),
   ];

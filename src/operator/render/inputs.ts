@@ -1,6 +1,7 @@
 import type { Names } from "../../api/names.ts";
 import type { OwnerReference } from "../../api/object.ts";
 import type { InstallationSpec } from "../../api/resources/installation.ts";
+import type { DeploymentOverrides } from "../../api/resources/workload-overrides.ts";
 import type { ClusterKind } from "../../api/tables/cluster-kinds.ts";
 
 /** The parts the operator renders, each reconciled and reported on its own. */
@@ -45,6 +46,8 @@ export interface RenderInputs {
   healthPort?: number;
   /** From the data plane configuration; left out, sidecars are not served. */
   policySyncPathPrefix?: string;
+  /** From the resources that ask for these parts. */
+  overrides?: Partial<Record<"apiServer" | "flowLogs" | "flowUI", DeploymentOverrides>>;
   /** `FlowUI.spec.notifications`. */
   uiNotifications?: "Enabled" | "Disabled";
 }

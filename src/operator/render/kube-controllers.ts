@@ -36,6 +36,7 @@ export function kubeControllers(inputs: RenderInputs): KubeObject[] {
       ],
       ports: [containerPort("health", CONTROLLERS_PORT)],
       probe: { port: "health" },
+      overrides: inputs.installation.kubeControllersDeployment,
       usesApi: true,
     }),
   ];

@@ -9,6 +9,7 @@ import { type NodePaths, nodePaths } from "./node-paths.ts";
 import { bgpContainer, cniInstall, nodePodSpec } from "./node-pod.ts";
 import { constraintAnnotation, hashAnnotation, hashAnnotations } from "./pod-parts.ts";
 import { accountWithRights } from "./rbac.ts";
+import { withMetadata, withNodeTerms, withTemplate } from "./workload-overrides.ts";
 
 /** The agent on every Linux node. */
 export function nodeAgent(inputs: RenderInputs): KubeObject[] {
@@ -25,6 +26,7 @@ export function nodeAgent(inputs: RenderInputs): KubeObject[] {
 
 function daemonSet(inputs: RenderInputs, paths: NodePaths): KubeObject {
   const { names, installation, kind } = inputs;
+  const { metadata, spec = {} } = installation.nodeDaemonSet ?? {};
   const name = names.workloads.node;
   const labels = selectorOf(name);
   const certificate = inputs.certificates.node;
@@ -33,27 +35,28 @@ function daemonSet(inputs: RenderInputs, paths: NodePaths): KubeObject {
     ...(paths.cni ? hashAnnotation(CNI_CONFIG.name, cniConfigHash(inputs)) : {}),
     ...constraintAnnotation(kind, "privileged"),
   };
+  const own = {
+    metadata: { labels, annotations },
+    spec: nodePodSpec(inputs, paths, {
+      account: name,
+      certificate,
+      env: networkEnv(inputs),
+      sidecars: bgpContainer(inputs),
+      before: cniInstall(inputs, paths, { container: "cni-install", config: CNI_CONFIG }),
+    }),
+  };
+  const template = withTemplate(own, spec.template);
+  // Always: were it there only while `vendorctl migrate operator` runs, every agent would be replaced once more at the end.
+  const affinity = withNodeTerms(onMovedNodes(names), template.spec.affinity);
   return {
     apiVersion: "apps/v1",
     kind: "DaemonSet",
-    metadata: { name, namespace: names.namespaces.system, labels },
+    metadata: withMetadata({ name, namespace: names.namespaces.system, labels }, metadata),
     spec: {
       selector: { matchLabels: labels },
+      ...(spec.minReadySeconds ? { minReadySeconds: spec.minReadySeconds } : {}),
       updateStrategy: installation.nodeUpdateStrategy,
-      template: {
-        metadata: { labels, annotations },
-        spec: {
-          ...nodePodSpec(inputs, paths, {
-            account: name,
-            certificate,
-            env: networkEnv(inputs),
-            sidecars: bgpContainer(inputs),
-            before: cniInstall(inputs, paths, { container: "cni-install", config: CNI_CONFIG }),
-          }),
-          // Always: were it there only while `vendorctl migrate operator` runs, every agent would be replaced once more at the end.
-          affinity: onMovedNodes(names),
-        },
-      },
+      template: { ...template, spec: { ...template.spec, affinity } },
     },
   };
 }

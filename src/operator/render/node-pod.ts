@@ -28,6 +28,7 @@ import {
   tlsVolumes,
 } from "./pod-parts.ts";
 import { NODE_PRIORITY } from "./priority-classes.ts";
+import type { PodSpec } from "./workload-overrides.ts";
 
 /** What the nftables data plane needs: to change the node's network, and to enter the network namespaces of its pods. */
 const CAPABILITIES = ["NET_ADMIN", "NET_RAW", "SYS_ADMIN"];
@@ -60,7 +61,7 @@ export interface NodePodParts {
   readinessProbe?: object;
 }
 
-export function nodePodSpec(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): object {
+export function nodePodSpec(inputs: RenderInputs, paths: NodePaths, parts: NodePodParts): PodSpec {
   const initContainers = [...nodeInit(inputs, paths), ...(parts.before ?? [])];
   const seen = [...agentPaths(paths), ...initPaths(paths), ...cniPaths(paths)];
   return {

@@ -418,6 +418,77 @@ describe("the copies of a Deployment", () => {
   });
 });
 
+describe("overrides of workloads", () => {
+  const object = (objects: readonly KubeObject[], kind: string) =>
+    objects.find((one) => one.kind === kind) as KubeObject & {
+      metadata: { labels: Record<string, string> };
+      spec: { selector: { matchLabels: object }; strategy?: object; template: { metadata: object; spec: object } };
+    };
+
+  it("add labels and node labels; the operator's own stay", () => {
+    const labels = { team: "network", "k8s-app": "stolen" };
+    const nodeSelector = { disk: "ssd", "kubernetes.io/os": "windows" };
+    const nodeDaemonSet = {
+      metadata: { labels },
+      spec: { template: { metadata: { labels }, spec: { nodeSelector } } },
+    };
+    const { metadata, spec } = object(renderComponent("network", inputsFor({ spec: { nodeDaemonSet } })), "DaemonSet");
+    expect(metadata.labels).toMatchObject({ team: "network", "k8s-app": "vendor-node" });
+    expect(spec.template.metadata).toMatchObject({ labels: { team: "network", ...spec.selector.matchLabels } });
+    expect(spec.template.spec).toMatchObject({ nodeSelector: { disk: "ssd", "kubernetes.io/os": "linux" } });
+  });
+
+  it("leave an agent off nodes that still have that of a plain manifest, whichever nodes they select", () => {
+    const term = (key: string) => ({ matchExpressions: [{ key, operator: "Exists" }] });
+    const required = { nodeSelectorTerms: [term("a"), term("b")] };
+    const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } };
+    const spec = { nodeDaemonSet: { spec: { template: { spec: { affinity } } } } };
+    const unlabelled = { key: inputsFor().names.labels.nodeMigration, operator: "DoesNotExist" };
+    expect(agentOf(inputsFor({ spec }))).toMatchObject({
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: ["a", "b"].map((key) => ({
+              matchExpressions: [unlabelled, ...term(key).matchExpressions],
+            })),
+          },
+        },
+      },
+    });
+  });
+
+  it("with an affinity of people, copies are spread by it alone", () => {
+    const affinity = { podAntiAffinity: {} };
+    const apiServer = { spec: { template: { spec: { affinity } } } };
+    const objects = renderComponent("apiserver", inputsFor({ more: { overrides: { apiServer } } }));
+    expect(workload(objects, "vendor-apiserver")).toMatchObject({ affinity });
+    expect(object(objects, "Deployment").spec.template.metadata).toMatchObject({
+      labels: { "k8s-app": "vendor-apiserver" },
+    });
+  });
+
+  it("win over componentResources, for the container they name", () => {
+    const resources = { requests: { cpu: "2" } };
+    const containers = [{ name: "vendor-node", resources }];
+    const spec = {
+      vendorNetwork: { bgp: "Enabled" as const },
+      componentResources: [{ componentName: "Node" as const, resourceRequirements: { requests: { cpu: "1" } } }],
+      nodeDaemonSet: { spec: { template: { spec: { containers } } } },
+    };
+    const [agent, bgp] = agentOf(inputsFor({ spec })).containers;
+    expect(agent?.resources).toEqual(resources);
+    expect(bgp?.resources).not.toEqual(resources);
+  });
+
+  it("of a roll-out change one limit and keep the other", () => {
+    const apiServer = { spec: { strategy: { rollingUpdate: { maxUnavailable: 0 } } } };
+    const objects = renderComponent("apiserver", inputsFor({ more: { overrides: { apiServer } } }));
+    expect(object(objects, "Deployment").spec.strategy).toEqual({
+      ...{ type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+    });
+  });
+});
+
 describe("BGP", () => {
   const spec = { vendorNetwork: { bgp: "Enabled" as const } };
   const containers = (given = {}) => workload(renderComponent("network", inputsFor(given)), "vendor-node").containers;

@@ -16,6 +16,7 @@ export const SUBJECTS: Readonly<Record<string, string>> = {
   CNI_IPAM_MISMATCH: "CNI plugin and IPAM",
   CNI_WRONG_PLATFORM: "CNI plugin and platform",
   CONTROL_PLANE_OS: "controlPlaneNodeSelector",
+  OVERRIDE_RESERVED: "overrides of workloads",
   DEFINITIONS_NOT_ESTABLISHED: "CRDs are established",
   DEFINITIONS_SKEW: "Version of the CRDs",
   EBPF_ARCHITECTURE: "CPU architecture of nodes",

@@ -131,6 +131,12 @@ export const INSTALLATION_ROWS: readonly Row[] = [
     { vendorNetwork: { nodeAddressAutodetectionV4: { firstFound: true } } },
     "interface",
   ),
+  inInstallation(
+    "OVERRIDE_RESERVED",
+    { nodeDaemonSet: { metadata: { labels: { "k8s-app": "mine" } } } },
+    {},
+    "k8s-app",
+  ),
   inInstallation("CONTROL_PLANE_OS", { controlPlaneNodeSelector: { "kubernetes.io/os": "windows" } }, {}, "windows"),
   {
     code: "EBPF_HOST_PORTS_SET",
