@@ -26,6 +26,8 @@ class Node {
   proxyAway = false;
   apiAnswers = true;
   failing: Dataplane | undefined;
+  /** Takes a delta, and then cannot say how it went. */
+  throwing: Dataplane | undefined;
   /** The fewest planes that filtered at once since the first did. */
   fewest = Number.POSITIVE_INFINITY;
   generation = 0;
@@ -44,6 +46,7 @@ class Node {
       kind,
       apply: async (delta): Promise<ApplyReport> => {
         this.deltas[kind].push(delta);
+        if (this.throwing === kind) throw errors.AGENT_NOT_READY("no answer");
         if (this.failing === kind) {
           return { objects: [{ kind: "endpoint", id: "shop/web", failed: errors.AGENT_NOT_READY("no") }] };
         }
@@ -180,6 +183,22 @@ describe("two data planes", () => {
     expect(node.fewest).toBe(1);
     // It was told everything, not only what changed.
     expect(node.deltas.Nftables.at(-1)?.settings?.dataplane).toBe("Nftables");
+  });
+
+  it("while both are programmed, each takes a change though the other fails: it comes once", async () => {
+    const { node, both, want } = start();
+    await want("Nftables");
+    await want("BPF");
+    for (const [throwing, other] of [
+      ["Nftables", "BPF"],
+      ["BPF", "Nftables"],
+    ] as const) {
+      node.throwing = throwing;
+      const before = node.deltas[other].length;
+      await expect(both.apply(emptyDelta(true))).rejects.toThrow("no answer");
+      expect(node.deltas[other]).toHaveLength(before + 1);
+    }
+    node.throwing = undefined;
   });
 
   it("what was found of programs before they acted does not confirm them", async () => {

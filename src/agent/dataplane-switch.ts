@@ -141,7 +141,15 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
       if (delta.settings && before !== "Nftables" && delta.settings.dataplane === "Nftables")
         this.options.watchdog.unblock();
       const reports = new Map<Dataplane, ApplyReport>();
-      for (const [kind, plane] of this.switchover.dataplanes) reports.set(kind, await plane.apply(delta));
+      const failures: unknown[] = [];
+      for (const [kind, plane] of this.switchover.dataplanes) {
+        // A delta comes once: each takes it though another failed.
+        await plane.apply(delta).then(
+          (report) => reports.set(kind, report),
+          (error: unknown) => failures.push(error),
+        );
+      }
+      if (failures.length > 0) throw failures[0];
       if (this.switchover.dataplanes.has("BPF")) await this.updateKeepalive(delta);
       const fresh = await this.advance();
       this.inEffect = true;

@@ -8,7 +8,7 @@ import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
 import { fitToKernel } from "../dataplane/ebpf/programs/fit-to-kernel.ts";
 import { type ObjectName, objectBytes } from "../dataplane/ebpf/programs/objects.ts";
 import { disableUnprivilegedBpf, isMachine } from "../dataplane/ebpf/unprivileged-bpf.ts";
-import { keepTranslations, LastEncapsulations } from "../dataplane/net/keep-translations.ts";
+import { applyAndKeep, releaseHeld } from "../dataplane/net/keep-translations.ts";
 import { createNodeNetwork } from "../dataplane/net/node-network.ts";
 import type { Sysctls } from "../dataplane/net/sysctls.ts";
 import { createNatTable } from "../dataplane/nft/nat-table.ts";
@@ -42,8 +42,8 @@ export interface AgentNetwork extends ModelTarget {
 }
 
 export const OVERLAY = "vxlan.vendor";
-/** nftables tables, all of family `inet`: policy, SNAT of outgoing packets with eBPF, and the table of a switchover. */
-export const TABLES = { filter: "vendor", nat: "vendor-nat", keep: "vendor-keep" } as const;
+/** nftables tables, all of family `inet`: policy, SNAT of outgoing packets with eBPF, the table of a switchover, and that of a change of routes. */
+export const TABLES = { filter: "vendor", nat: "vendor-nat", keep: "vendor-keep", reroute: "vendor-reroute" } as const;
 /** In the state directory. */
 const SYSCTLS_FILE = "sysctls.json";
 const OBJECTS: readonly ObjectName[] = ["workload", "host"];
@@ -81,9 +81,12 @@ async function ebpfDataplane(
   return {
     kind: "BPF",
     async apply(delta) {
-      const report = await programs.apply(delta);
-      await nat.apply(delta);
-      return report;
+      // A delta comes once: the one takes it though the other fails.
+      try {
+        return await programs.apply(delta);
+      } finally {
+        await nat.apply(delta);
+      }
     },
     async resync() {
       await programs.resync();
@@ -107,18 +110,20 @@ async function ebpfDataplane(
 function agentNetwork(kernel: Kernel, directories: AgentDirectories): AgentNetwork {
   const file = join(directories.state, SYSCTLS_FILE);
   const plain = sysctlsBelow(directories.sysctl);
-  const last = new LastEncapsulations();
+  const held = { kernel, table: TABLES.reroute };
+  let isFirst = true;
   const network = createNodeNetwork({ kernel, overlay: OVERLAY, sysctls: rememberedSysctls(plain, file) });
   return {
     async apply(delta) {
-      const changed = last.changed(delta);
-      if (changed.length > 0) await keepTranslations(changed, { kernel, table: TABLES.keep });
-      return network.apply(delta);
+      if (isFirst) await releaseHeld(held);
+      isFirst = false;
+      return await applyAndKeep(network, delta, held);
     },
     resync: async () => void network.resync(),
     sweep: async () => network.sweep(),
     close: async () => network.close(),
     async remove() {
+      await releaseHeld(held);
       await network.remove();
       restoreSysctls(plain, file);
     },

@@ -71,6 +71,10 @@ export class DeltaTable<V> {
     return this.desired;
   }
 
+  actually(key: string): V | undefined {
+    return this.actual.get(key);
+  }
+
   private observe(key: string): void {
     const [desired, actual] = [this.desired.get(key), this.actual.get(key)];
     const done = desired === undefined ? actual === undefined : actual !== undefined && this.same(desired, actual);

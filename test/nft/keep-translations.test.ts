@@ -2,8 +2,10 @@ import { writeFileSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ClusterNode, ModelDelta, Route } from "../../src/calc/model.ts";
 import { ModelCopy } from "../../src/calc/model-copy.ts";
-import { keepTranslations, LastEncapsulations } from "../../src/dataplane/net/keep-translations.ts";
+import { emptyDelta } from "../../src/dataplane/model-delta.ts";
+import { applyAndKeep, releaseHeld } from "../../src/dataplane/net/keep-translations.ts";
 import { createNodeNetwork, type NodeNetwork } from "../../src/dataplane/net/node-network.ts";
+import { createNatKeepalive } from "../../src/dataplane/switchover/nat-keepalive.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { MAIN_TABLE } from "../../src/kernel/netlink/netlink-port.ts";
 import type { Netns } from "../../src/kernel/netns/netns-port.ts";
@@ -89,8 +91,10 @@ describe.skipIf(reason)(`a connection by a node port to a pod of another node${r
     inhabitants.push(new LabPod(pod.name), new LabPod(client.name, []));
     await Promise.all(inhabitants.map(({ ready }) => ready));
     const asking = inhabitants[1]!;
-    expect(await asking.order({ do: "hold", name: "kept", address: "203.0.113.1", port: 30080 })).toBe(true);
-    return { front, says: (patience: number) => asking.order({ do: "say", name: "kept", patience }) };
+    const holds = (name: string) => asking.order({ do: "hold", name, address: "203.0.113.1", port: 30080 });
+    const says = (patience: number, name = "kept") => asking.order({ do: "say", name, patience });
+    expect(await holds("kept")).toBe(true);
+    return { front, holds, says };
   }
 
   /** The block of the other node as it is reached by the first; both nodes are ready for VXLAN. */
@@ -119,20 +123,78 @@ describe.skipIf(reason)(`a connection by a node port to a pod of another node${r
   it("goes on when the pool changes its tunnel, and its entry is bound to no device", async () => {
     const { front, says } = await opened();
     expect(await says(5_000)).toBe(true);
-    const last = new LastEncapsulations();
-    expect(last.changed(readyFor(1))).toEqual([]);
-    const changed = last.changed(readyFor(1, "vxlan"));
-    expect(changed).toEqual([BLOCK]);
-    expect(await keepTranslations(changed, { kernel, table: "keep", netns: front })).toBe(1);
-    networks[0]!.apply(readyFor(1, "vxlan"));
+    const network = networks[0]!;
+    expect(network.rerouted(readyFor(1))).toEqual([]);
+    expect(network.rerouted(readyFor(1, "vxlan"))).toEqual([BLOCK]);
+    await applyAndKeep(network, readyFor(1, "vxlan"), { kernel, table: "keep", netns: front });
+    expect(network.rerouted(readyFor(1, "vxlan"))).toEqual([]);
     expect(await says(5_000)).toBe(true);
     // Nor does the kernel end it with the device.
-    await networks[0]!.remove();
-    networks[0]!.apply(readyFor(1));
+    await network.remove();
+    network.apply(readyFor(1));
     expect(await says(5_000)).toBe(true);
+    expect(await tablesOf(front)).toEqual(["story"]);
+  });
+
+  it("goes on when it began a moment before the route changes", async () => {
+    const { front, holds, says } = await opened();
+    const begun: unknown[] = [];
+    const nft: typeof kernel.nft = (netns) => {
+      const port = kernel.nft(netns);
+      const run = async (commands: string) => {
+        await port.run(commands);
+        if (begun.length === 0) begun.push(await holds("late"));
+      };
+      return { ...port, run };
+    };
+    const options = { kernel: { nft, conntrack: kernel.conntrack }, table: "keep", netns: front };
+    await applyAndKeep(networks[0]!, readyFor(1, "vxlan"), options);
+    expect(begun).toEqual([true]);
+    expect(await says(5_000, "late")).toBe(true);
+  });
+
+  it("goes on though the kernel does not list its connections at the first try", async () => {
+    const { front, says } = await opened();
+    await applyAndKeep(networks[0]!, readyFor(1, "vxlan"), { kernel: busyKernel(1), table: "keep", netns: front });
+    expect(await says(5_000)).toBe(true);
+  });
+
+  it("loses no change of a route where the kernel lists none, and says that connections may be lost", async () => {
+    const { front } = await opened();
+    const options = { kernel: busyKernel(100), table: "keep", netns: front };
+    await expect(applyAndKeep(networks[0]!, readyFor(1, "vxlan"), options)).rejects.toThrow("busy");
+    expect(networks[0]!.rerouted(emptyDelta(true))).toEqual([]);
+    const netlink = kernel.netlink(front);
+    const overlay = netlink.link(OVERLAY)?.index;
+    expect(netlink.routes({ table: MAIN_TABLE }).find(({ destination }) => destination === BLOCK)?.device).toBe(
+      overlay,
+    );
+    netlink.close();
+    expect(await tablesOf(front)).toEqual(["story"]);
+  });
+
+  it("a switchover that makes a table of its own at the same time keeps it", async () => {
+    const { front } = await opened();
+    const keepalive = createNatKeepalive({ kernel, table: "switchover", overlay: OVERLAY, netns: front });
+    await Promise.all([
+      applyAndKeep(networks[0]!, readyFor(1, "vxlan"), { kernel, table: "keep", netns: front }),
+      keepalive.put(false, new ModelCopy()),
+    ]);
+    expect(await keepalive.state()).toBe("open");
+    await keepalive.remove();
+    keepalive.close();
+  });
+
+  it("an agent that was killed meanwhile leaves nothing that holds packets back", async () => {
+    const { front, says } = await opened();
     const nft = kernel.nft(front);
-    expect((await nft.tables()).map(({ name }) => name)).toEqual(["story"]);
+    await nft.run(`add table inet keep
+add chain inet keep leaving { type filter hook postrouting priority 90; }
+add rule inet keep leaving ct status snat drop`);
     nft.close();
+    expect(await says(500)).toBe(false);
+    await releaseHeld({ kernel, table: "keep", netns: front });
+    expect(await tablesOf(front)).toEqual(["story"]);
   });
 
   it("would be ended by the kernel otherwise", async () => {
@@ -140,4 +202,20 @@ describe.skipIf(reason)(`a connection by a node port to a pod of another node${r
     networks[0]!.apply(readyFor(1, "vxlan"));
     expect(await says(1_000)).toBe(false);
   });
+
+  async function tablesOf(netns: Netns): Promise<string[]> {
+    const nft = kernel.nft(netns);
+    const names = (await nft.tables()).map(({ name }) => name);
+    nft.close();
+    return names;
+  }
+
+  function busyKernel(times: number) {
+    let left = times;
+    const conntrack: typeof kernel.conntrack = (netns) => {
+      const port = kernel.conntrack(netns);
+      return { ...port, list: (filter) => (left-- > 0 ? Promise.reject(new Error("busy")) : port.list(filter)) };
+    };
+    return { nft: kernel.nft, conntrack };
+  }
 });

@@ -155,7 +155,7 @@ describe("files an earlier agent wrote", () => {
 });
 
 it("nftables tables keep their names, and the watchdog's period its variable", () => {
-  expect(TABLES).toEqual({ filter: "vendor", nat: "vendor-nat", keep: "vendor-keep" });
+  expect(TABLES).toEqual({ filter: "vendor", nat: "vendor-nat", keep: "vendor-keep", reroute: "vendor-reroute" });
   expect(Object.values(readAgentConfig({ NODENAME: "n1", DEAD_MAN_SECONDS: "91" }))).toContain(91);
 });
 

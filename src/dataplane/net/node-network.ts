@@ -1,6 +1,6 @@
 import { isOurInterface } from "../../api/protocol/pod-network.ts";
-import type { ModelDelta } from "../../calc/model.ts";
-import { ModelCopy } from "../../calc/model-copy.ts";
+import type { ModelDelta, Net } from "../../calc/model.ts";
+import { applyTable, ModelCopy } from "../../calc/model-copy.ts";
 import type { Kernel } from "../../kernel/kernel.ts";
 import type { Link, NetlinkEvent, NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
 import type { Netns } from "../../kernel/netns/netns-port.ts";
@@ -30,6 +30,8 @@ export interface NodeNetworkOptions {
 export interface NodeNetwork {
   /** Nothing is touched before the model is in sync. Routes that wait for an interface are written when it appears. */
   apply(delta: ModelDelta): ApplyReport;
+  /** Prefixes to which packets leave by another device as soon as this delta is applied; of what was not carried out before, too. */
+  rerouted(delta: ModelDelta): Net[];
   resync(): ApplyReport;
   /** Removes routes, neighbours and forwarding of an earlier life. Only after a delta that was in sync. */
   sweep(): SweepReport;
@@ -74,6 +76,24 @@ class KernelNetwork implements NodeNetwork {
     this.settle();
     const set = delta.routes.set.map(({ cidr }) => cidr).filter((cidr) => !this.failed.has(cidr));
     return { objects: [...set.map((id) => ({ kind: "route" as const, id })), ...this.waiting()] };
+  }
+
+  rerouted({ routes: delta, inSync }: ModelDelta): Net[] {
+    if (!inSync) return [];
+    const routes = new Map(this.model.routes);
+    applyTable(routes, delta, ({ cidr }) => cidr);
+    const tunnels = {
+      vxlan: this.netlink.link(this.overlay)?.index,
+      ipip: this.netlink.link(IPIP)?.index,
+      none: undefined,
+    };
+    return [...routes.values()].flatMap(({ cidr, kind, encapsulation }) => {
+      const actual = kind === "remote-workload" ? this.routes.actual(cidr) : undefined;
+      if (actual?.device === undefined) return [];
+      const isTunnel = actual.device === tunnels.vxlan || actual.device === tunnels.ipip;
+      const stays = encapsulation === "none" ? !isTunnel : actual.device === tunnels[encapsulation];
+      return stays ? [] : [cidr];
+    });
   }
 
   resync(): ApplyReport {

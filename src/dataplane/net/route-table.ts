@@ -38,6 +38,12 @@ export class RouteTable {
     this.synced = true;
   }
 
+  /** Ours to a destination, as the kernel has it. */
+  actual(destination: string): Route | undefined {
+    if (!this.synced) this.resync();
+    return this.table.actually(destination);
+  }
+
   /** Whether a route that went away should not have. */
   misses({ destination, protocol, table }: Route): boolean {
     return protocol === this.protocol && table === MAIN_TABLE && this.table.wanted().has(destination);

@@ -118,7 +118,7 @@ function keepCommands(at: string, { forward, output }: GateRules): string[] {
 const HOLDING = ["arriving", "sent"] as const;
 
 /** After the lookup of a packet's connection; nothing is delayed. */
-function holdChains(at: string): string[] {
+export function holdChains(at: string): string[] {
   return [
     `add chain ${at} arriving { type filter hook prerouting priority -150; }`,
     `add chain ${at} sent { type filter hook output priority -150; }`,
@@ -132,13 +132,17 @@ function holdChains(at: string): string[] {
  */
 export async function dropUnknownWhile<T>(nft: NftPort, table: string, act: () => Promise<T>): Promise<T> {
   const at = `inet ${table}`;
-  const rules = HOLDING.map((chain) => `add rule ${at} ${chain} ${UNKNOWN} drop comment "${HELD}"`);
-  await nft.run([`add table ${at}`, ...holdChains(at), ...rules].join("\n"));
+  await nft.run([`add table ${at}`, ...holdChains(at), ...holdUnknown(at)].join("\n"));
   try {
     return await act();
   } finally {
     await nft.run(holdChains(at).join("\n"));
   }
+}
+
+/** Rules for the chains above. */
+export function holdUnknown(at: string): string[] {
+  return HOLDING.map((chain) => `add rule ${at} ${chain} ${UNKNOWN} drop comment "${HELD}"`);
 }
 
 /**
