@@ -126,6 +126,17 @@ INLINE void allow(struct __sk_buff *skb, struct work *w, enum reason reason)
 	bpf_tail_call(skb, &steps, w->step);
 }
 
+/*
+ * Whether a pod reaches itself: no policy forbids that. It is decided by interfaces alone, whose addresses come from IPAM, so a source that another
+ * pod or machine forges makes nothing its own. Through the stack it may come back as the node: then the interface it came by says so.
+ */
+INLINE int is_to_itself(const struct work *w, enum hook hook)
+{
+	if (hook == HOOK_TO_WORKLOAD)
+		return w->from == w->ifindex;
+	return is_behind(&w->policy_tuple.src, w->ifindex) && is_behind(&w->policy_tuple.dst, w->ifindex);
+}
+
 /* Evaluates the policies of this hook for `w->policy_tuple`, and continues at the hook's step: returns only to drop. */
 INLINE int run_policy(struct __sk_buff *skb, struct work *w, enum hook hook, const struct interface *interface)
 {
@@ -149,6 +160,10 @@ INLINE int run_policy(struct __sk_buff *skb, struct work *w, enum hook hook, con
 	/* A node always reaches its own pods: the orchestrator asks them for their health. */
 	if (at_workload(hook) && (w->flags & WORK_FROM_HOST)) {
 		allow(skb, w, PASS_FROM_HOST);
+		return drop(w, hook, DROP_POLICY_MISSING);
+	}
+	if (at_workload(hook) && is_to_itself(w, hook)) {
+		allow(skb, w, PASS_ITSELF);
 		return drop(w, hook, DROP_POLICY_MISSING);
 	}
 	if (slot) {

@@ -344,6 +344,7 @@ enum reason {
 	PASS_GIVEN = 12,          /* draining: the kernel was given the flow */
 	PASS_DRAINING = 13,       /* draining: a new flow is the kernel's */
 	PASS_ANSWER = 14,         /* made here in answer to a packet */
+	PASS_ITSELF = 15,         /* a pod reaches itself, through a service */
 	FIRST_DROP = 32,
 	DROP_INTERFACE_NOT_READY = 32,
 	DROP_POLICY_WORKLOAD_EGRESS = 33,

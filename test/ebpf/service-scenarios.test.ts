@@ -21,6 +21,15 @@ const DNS = servicePort("dns", [`*${POD_B.v4}:5353`], {
 const FAR = servicePort("far", [`${REMOTE.v4}:8080`], { clusterAddress: "10.96.0.11", nodePort: 30081 });
 const FAR6 = servicePort("far6", [`[${REMOTE.v6}]:8080`], { family: 6, clusterAddress: "fd96::11", nodePort: 30081 });
 const SELF = servicePort("self", [`*${POD_A.v4}:8080`], { clusterAddress: "10.96.0.12" });
+const SELF6 = servicePort("self6", [`*[${POD_A.v6}]:8080`], { family: 6, clusterAddress: "fd96::12" });
+const SELF_DNS = servicePort("self-dns", [`*${POD_A.v4}:5353`], {
+  protocol: UDP,
+  clusterAddress: "10.96.0.12",
+  port: 53,
+});
+const SELF_DNS6 = servicePort("self-dns6", [`*[${POD_A.v6}]:5353`], {
+  ...{ protocol: UDP, family: 6, clusterAddress: "fd96::12", port: 53 },
+});
 const ALL = [WEB, WEB6, DNS, FAR, FAR6, SELF];
 
 const to = (source: string, destination: string) => ({ source, destination });
@@ -174,6 +183,72 @@ describe.skipIf(missing)(`scenarios of translated connections${missing ? ` (${mi
       expect(line("a", back, { direction: "egress" })).toBe(
         "next PASS_ESTABLISHED | tcp 10.96.0.1:443 > 10.65.0.1:1000",
       );
+    });
+  });
+
+  describe("a pod that policy denies everything", () => {
+    const denied = { bEgress: [allow()], bIngress: [allow()] };
+    const SERVICES = [SELF, SELF6, SELF_DNS, SELF_DNS6];
+    const four = (source: string, destination: string, transport: ReturnType<typeof tcp>) =>
+      v4(to(source, destination), transport);
+    const six = (source: string, destination: string, transport: ReturnType<typeof tcp>) =>
+      v6(to(source, destination), transport);
+    const out = { direction: "egress" } as const;
+
+    it("reaches itself through its Service, also when its policy changes meanwhile", async () => {
+      for (const rules of [denied, ANY_CLIENT, denied]) {
+        await lab.serve(SERVICES, { rules, keepConntrack: rules !== denied });
+        expect(line("a", four(POD_A.v4, "10.96.0.12", tcp(1000, 80)))).toBe(
+          "redirect PASS_ITSELF | tcp 10.96.0.12:1000 > 10.65.0.1:8080",
+        );
+        await lab.serve(SERVICES, { rules: denied, keepConntrack: true });
+        expect(line("a", four(POD_A.v4, "10.96.0.12", tcp(8080, 1000, TCP.synAck)))).toContain(
+          "tcp 10.96.0.12:80 > 10.65.0.1:1000",
+        );
+        lab.forget();
+      }
+      expect(line("a", six(POD_A.v6, "fd96::12", tcp(1000, 80)))).toBe(
+        "redirect PASS_ITSELF | tcp [fd96::12]:1000 > [fd65::1]:8080",
+      );
+      expect(line("a", four(POD_A.v4, "10.96.0.12", udp(1000, 53)))).toBe(
+        "redirect PASS_ITSELF | udp 10.96.0.12:1000 > 10.65.0.1:5353",
+      );
+      expect(line("a", six(POD_A.v6, "fd96::12", udp(1000, 53)))).toBe(
+        "redirect PASS_ITSELF | udp [fd96::12]:1000 > [fd65::1]:5353",
+      );
+      expect(line("a", four(POD_A.v4, "10.96.0.12", udp(5353, 1000)))).toBe(
+        "redirect PASS_ESTABLISHED | udp 10.96.0.12:53 > 10.65.0.1:1000",
+      );
+      // By kube-proxy's rules, until the node's own take over.
+      expect(line("a", four(NODE.v4, POD_A.v4, tcp(1001, 8080)), { ...out, from: "a" })).toContain("next PASS_ITSELF");
+    });
+
+    it("is reached by nobody else, whatever source is forged, and reaches nobody else", async () => {
+      await lab.serve(SERVICES, { rules: denied });
+      for (const [make, own, service] of [
+        [four, POD_A.v4, "10.96.0.12"],
+        [six, POD_A.v6, "fd96::12"],
+      ] as const) {
+        for (const [ports, text] of [
+          [tcp(1000, 80), tcp(1000, 8080)],
+          [udp(1000, 53), udp(1000, 5353)],
+        ] as const) {
+          expect(line("b", make(own, service, ports))).toContain("drop DROP_SPOOFED_SOURCE");
+          expect(line("b", make(own, own, text))).toContain("drop DROP_SPOOFED_SOURCE");
+          for (const at of ["uplink", "overlay"] as const) {
+            expect(line(at, make(own, service, ports))).toMatch(/^drop /);
+            expect(line(at, make(own, own, text))).toMatch(/^drop /);
+          }
+          // What came by another interface and was put into the stack: it leaves there with any source.
+          for (const from of ["b", "uplink"] as const) {
+            expect(line("a", make(own, own, text), { ...out, from })).toContain("drop DROP_POLICY_WORKLOAD_INGRESS");
+          }
+        }
+      }
+      expect(line("b", four(POD_B.v4, "10.96.0.12", tcp(1000, 80)))).toContain("drop DROP_POLICY_WORKLOAD_INGRESS");
+      expect(line("a", four(POD_A.v4, POD_B.v4, tcp(1000, 8080)))).toContain("drop DROP_POLICY_WORKLOAD_EGRESS");
+      // An answer to another's question is no question to itself.
+      expect(line("a", four(POD_A.v4, POD_B.v4, tcp(8080, 1000, TCP.synAck)))).toMatch(/^drop /);
     });
   });
 

@@ -81,13 +81,13 @@ const FIRST_PACKETS: Row[] = [
     "a pod that is its own backend",
     "a",
     v4(A4("10.96.0.12"), tcp(1000, 80)),
-    `redirect PASS_POLICY | tcp 10.96.0.12:1000 > 10.65.0.1:8080`,
+    `redirect PASS_ITSELF | tcp 10.96.0.12:1000 > 10.65.0.1:8080`,
   ],
   [
     "a pod that is its own backend, in IPv6",
     "a",
     v6(A6("fd96::12"), tcp(1000, 80)),
-    `redirect PASS_POLICY | tcp [fd96::12]:1000 > [fd65::1]:8080`,
+    `redirect PASS_ITSELF | tcp [fd96::12]:1000 > [fd65::1]:8080`,
   ],
   [
     "another pod asks that service",
@@ -105,7 +105,7 @@ const FIRST_PACKETS: Row[] = [
     "a pod asks a node port of its own node that is itself",
     "a",
     v4(A4(NODE.v4), tcp(1000, 30082)),
-    `redirect PASS_POLICY | tcp 192.0.2.1:1000 > 10.65.0.1:8080`,
+    `redirect PASS_ITSELF | tcp 192.0.2.1:1000 > 10.65.0.1:8080`,
   ],
   [
     "a pod asks a node port of its node, in IPv6",
@@ -351,7 +351,7 @@ const FIRST_PACKETS: Row[] = [
     "the cluster address has no ranges",
     "b",
     v4({ source: POD_B.v4, destination: "10.96.0.19" }, tcp(1000, 80)),
-    `redirect PASS_POLICY | tcp 10.96.0.19:1000 > 10.65.0.2:8080`,
+    `redirect PASS_ITSELF | tcp 10.96.0.19:1000 > 10.65.0.2:8080`,
   ],
   [
     "a client from outside at a cluster address",

@@ -157,6 +157,44 @@ describe.skipIf(reason)(`the life of the nftables data plane${reason ? ` (${reas
     expect(await lab.who("b").reaches(service, true)).toBe(true);
   });
 
+  it("a pod that policy denies everything reaches itself through its Service, and nobody else does with its address", async () => {
+    const deny = { tier: "default", selector: "app == 'b'", types: ["Ingress", "Egress"] };
+    lab.setStored(vendorNames.kinds.globalNetworkPolicy.kind, "default.nothing", deny);
+    await lab.settle();
+    const families = [4, 6] as const;
+    const service = { 4: "10.96.0.1", 6: "fd96::1" };
+    const own = { 4: lab.addressOf("b", 4), 6: lab.addressOf("b", 6) };
+    const dnat = families.flatMap((family) => {
+      const [ip, to] = family === 4 ? ["ip", `${own[4]}:80`] : ["ip6", `[${own[6]}]:80`];
+      return ["tcp", "udp"].map((l4) => `${ip} daddr ${service[family]} ${l4} dport 80 dnat ${ip} to ${to};`);
+    });
+    await lab.nft.run(`table inet proxy {
+      chain services { type nat hook prerouting priority dstnat; ${dnat.join(" ")} }
+      chain hairpin { type nat hook postrouting priority srcnat; ip saddr ${own[4]} ip daddr ${own[4]} masquerade; ip6 saddr ${own[6]} ip6 daddr ${own[6]} masquerade; }
+    }`);
+    for (const family of families) {
+      const address = service[family];
+      expect(await lab.who("b").reaches({ protocol: "tcp", address, port: 80 }, true)).toBe(true);
+      expect(await lab.who("b").reaches({ protocol: "udp", address, port: 80 }, true)).toBe(true);
+      expect(await lab.who("a").reaches({ protocol: "tcp", address, port: 80 }, false)).toBe(false);
+      for (const from of ["a", "outside"]) {
+        const ip = (...words: string[]) => inPlace(lab.placeOf(from), "ip", `-${family}`, ...words);
+        ip("address", "add", own[family], "dev", "eth0");
+        // Else it would mean itself.
+        ip("route", "flush", "table", "local", own[family]);
+        if (from === "outside") ip("route", "add", address, "via", lab.addressOf("host", family));
+        inPlace(lab.placeOf(from), "sysctl", "-qw", `net.ipv${family}.ip_nonlocal_bind=1`);
+        const forged = { do: "send", source: own[family], sourcePort: 4000, text: `forged by ${from}`, port: 80 };
+        for (const to of [address, own[family]]) {
+          expect(await lab.who(from).order({ ...forged, address: to })).toBe(true);
+        }
+      }
+      const honest = { do: "send", source: own[family], sourcePort: 4001, text: "from itself", port: 80, address };
+      expect(await lab.who("b").order(honest)).toBe(true);
+      await expect.poll(() => lab.who("b").order({ do: "heard" }), { timeout: 5_000 }).toEqual(["from itself"]);
+    }
+  });
+
   it("packets from a pool leave with the node's address, and with their own inside", async () => {
     lab.setStored("IPPool", "pool", { cidr: "10.9.0.0/24", natOutgoing: true });
     await lab.settle();
@@ -202,9 +240,11 @@ describe.skipIf(reason)(`the life of the nftables data plane${reason ? ` (${reas
 });
 
 function inNode(lab: Lab, command: string, ...words: string[]): string {
-  return execFileSync("nsenter", [`--net=/run/netns/${lab.placeOf("host")}`, command, ...words], {
-    stdio: "pipe",
-  }).toString();
+  return inPlace(lab.placeOf("host"), command, ...words);
+}
+
+function inPlace(place: string, command: string, ...words: string[]): string {
+  return execFileSync("nsenter", [`--net=/run/netns/${place}`, command, ...words], { stdio: "pipe" }).toString();
 }
 
 /** Which rules there are, by the numbers the kernel gave them: a rule that was written again has another. */

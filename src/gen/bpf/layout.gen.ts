@@ -898,6 +898,7 @@ export const REASON = {
   PASS_GIVEN: 12,
   PASS_DRAINING: 13,
   PASS_ANSWER: 14,
+  PASS_ITSELF: 15,
   FIRST_DROP: 32,
   DROP_INTERFACE_NOT_READY: 32,
   DROP_POLICY_WORKLOAD_EGRESS: 33,
@@ -994,4 +995,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "1b86027d84dc";
+export const LAYOUT_DIGEST = "96c0e68314f8";
