@@ -46,7 +46,7 @@ export const errors = defineErrors({
       "The datastore is locked, as while it is migrated: no policy, pool or address is written, and new pods wait. Policy stays enforced.",
     example: ["etcd"],
     say: (where: string) => `the datastore in ${where} is locked (ClusterInformation datastoreReady is false)`,
-    fix: () => "wait until the migration is over; vendorctl history shows it, vendorctl resume goes on with it",
+    fix: () => "wait until the migration is over; vendorctl check says whose lock it is, and how it ends",
     exitCode: CHECK_FAILED,
   },
   ETCD_VALUE_BAD: {

@@ -4,6 +4,7 @@ import type { AgentReport } from "../api/protocol/agent-report.ts";
 import type { ClusterKind } from "../api/tables/cluster-kinds.ts";
 import type { ObservedNode } from "../api/validation/facts.ts";
 import type { Workload } from "../api/workload-objects.ts";
+import type { RunOutcome } from "./run/run-record.ts";
 
 /** Everything plans and checks are decided from: read once, plain data, nothing asked again. */
 export interface Observation {
@@ -32,10 +33,36 @@ export interface Observation {
   budgets: readonly KubeObject[];
   /** A procedure that holds the lease now, or held it and did not let go. */
   run: { holder: string; renewed: string | undefined; seconds: number } | undefined;
+  /** Whether the datastore takes writes of the service. */
+  lock: SeenLock;
   /** Owned through a v3 resource; read only when asked for, because it means reading every kind there is. */
   owned?: readonly OwnedThroughV3[];
   /** What is stored and set for the service; read only before an upgrade, because it means reading every kind of it. */
   stored?: SeenStored;
+}
+
+export type SeenLock =
+  | { state: "open" }
+  /** On etcd, which was not asked or did not answer. */
+  | { state: "unknown"; why: string }
+  | {
+      state: "locked";
+      where: "the Kubernetes API" | "etcd";
+      /** Who wrote the field last, where the object says it. */
+      writer: string | undefined;
+      /** The migration that locked it and has not ended; undefined where there is none, `unread` where this user may not read the journal. */
+      run: SeenLockingRun | "unread" | undefined;
+      /** The data is in the Kubernetes datastore now: this etcd stays locked. */
+      moved: boolean;
+    };
+
+export interface SeenLockingRun {
+  id: string;
+  title: string;
+  outcome: RunOutcome;
+  startedAt: string;
+  /** The last step that may have changed something. */
+  at: string | undefined;
 }
 
 export interface SeenStored {

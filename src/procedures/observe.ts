@@ -16,6 +16,7 @@ import { readStored } from "./observe/read-stored.ts";
 import { createReader } from "./observe/reader.ts";
 import { hostAndPort, seeCandidates, seeNetworks } from "./observe/see-api-address.ts";
 import { aggregatedApiAnswers, seeLeftovers } from "./observe/see-leftovers.ts";
+import { seeLock } from "./observe/see-lock.ts";
 import { seeNode } from "./observe/see-nodes.ts";
 import { seeProxy } from "./observe/see-proxy.ts";
 import { seeService } from "./observe/see-service.ts";
@@ -35,6 +36,8 @@ export interface ObserveOptions {
   owned?: boolean;
   /** Also every object of the service's own kinds, which an upgrade compares with what the new release has. */
   stored?: boolean;
+  /** Also, where the datastore is etcd, whether that is locked, which means connecting to it. */
+  etcd?: boolean;
   /** The words of the command that observes, for the role to ask an administrator for. */
   command?: string;
   signal?: AbortSignal;
@@ -52,7 +55,9 @@ export async function observe(client: Client, names: Names, options: ObserveOpti
   });
   const server = { ...version, ...(hostAndPort(options.server) ?? { host: "", port: "" }) };
   const stored = options.stored ? await readStored(client, reader, seen, names, options.signal) : undefined;
-  return { ...describe(seen, names, server, options.kind), ...(owned ? { owned } : {}), ...(stored ? { stored } : {}) };
+  const described = describe(seen, names, server, options.kind);
+  const lock = await seeLock(described, client, options);
+  return { ...described, lock, ...(owned ? { owned } : {}), ...(stored ? { stored } : {}) };
 }
 
 /** Where one right is missing others may be: they are named together, not one after the other. */
@@ -77,7 +82,7 @@ function describe(
   names: Names,
   server: Observation["server"],
   given: ClusterKind | undefined,
-): Observation {
+): Omit<Observation, "lock"> {
   const kind = seeKind(seen, given);
   const nodes = seen.nodes.map((node) => seeNode(node, names));
   const service = seeService(seen, names);

@@ -50,6 +50,16 @@ describe("status", () => {
     expect(tree.rootCause).toBeUndefined();
   });
 
+  it("names a locked datastore as the cause, and how the lock ends; while its migration works, as under way", () => {
+    const run = { id: "m-1", title: "Migrate", outcome: "running", startedAt: SINCE, at: "import" } as const;
+    const lock = { state: "locked", where: "the Kubernetes API", writer: "vendorctl", run, moved: false } as const;
+    const killed = statusTree(observed({ ...healthy, lock }));
+    expect(killed).toMatchObject({ state: "degraded", rootCause: { part: "datastore" } });
+    expect(killed.next).toMatch(/^vendorctl resume/);
+    const held = { holder: "laptop/1", renewed: LATELY, seconds: 15 };
+    expect(statusTree(observed({ ...healthy, lock, run: held })).state).toBe("progressing");
+  });
+
   it("with plain manifests and etcd, node pods that are READY 1/2 and refuse eBPF are well", () => {
     const refused = { programs: { refused: { code: "EbpfProgramsRefused", why: "etcd" } } } as const;
     const service = {

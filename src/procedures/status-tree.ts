@@ -4,6 +4,7 @@ import { rolloutProgress } from "../api/protocol/rollout.ts";
 import { fixIn, withFix } from "../api/protocol/status-message.ts";
 import type { Workload } from "../api/workload-objects.ts";
 import { isAgentHealthy, isOnEtcd, refusingAgents } from "./agent-ready.ts";
+import { isLockAtWork, lockText, unlockCommand } from "./checks/migrations.ts";
 import { versionDifference } from "./checks/versions.ts";
 import type { Observation } from "./observation.ts";
 import { type OperatorLife, operatorSilence, SILENT_MS } from "./operator-life.ts";
@@ -45,6 +46,7 @@ export function statusTree(seen: Observation, now: number, life: OperatorLife = 
     isStale && found ? asOf(found, service.operatorLease?.renewed) : found;
   const parts = [
     operatorPart(seen, now, life),
+    lockPart(seen, now),
     reported(statusPart(seen, "network", seen.names.statuses.network, seen.service.installation)),
     reported(statusPart(seen, "IP pools", seen.names.statuses.ipPools, undefined)),
     agentsPart(seen),
@@ -150,6 +152,15 @@ function silenceOf(seen: Observation, now: number, life: OperatorLife): string |
   const why = `the operator has not renewed its lease since ${renewed}: ${stale}`;
   const fix = `kubectl -n ${namespace} logs deployment/${name}`;
   return life.trouble ? `${why} ${life.trouble}` : withFix(why, fix);
+}
+
+/** Said only while it is locked: it is open otherwise. */
+function lockPart(seen: Observation, now: number): StatusPart | undefined {
+  const { lock, run } = seen;
+  if (lock.state !== "locked") return undefined;
+  const isAtWork = isLockAtWork(lock, run, now);
+  const text = isAtWork ? lockText(lock) : withFix(`${lockText(lock)}.`, unlockCommand(seen, lock));
+  return part("datastore", isAtWork ? "progressing" : "degraded", text);
 }
 
 /** What no operator confirms is not known to be so. */

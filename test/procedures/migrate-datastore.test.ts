@@ -30,6 +30,12 @@ describe.skipIf(why)(`vendor-etcd.yaml becomes vendor.yaml${why ? ` (${why})` : 
     client
       .get<KubeObject>(storedKind("clusterInformation"), { name: "default" })
       .then(({ spec }) => (spec as { datastoreReady: boolean }).datastoreReady);
+  const lockSeen = async () => {
+    const { results } = JSON.parse((await tool.run("check", "--no-probe", "-o", "json")).out) as {
+      results: { code: string; status: string; evidence: string[]; fix?: string }[];
+    };
+    return results.find(({ code }) => code === "DATASTORE_IS_LOCKED")!;
+  };
   const remove = (client: EtcdData["client"], noun: Noun, name: string, namespace?: string) =>
     client.delete(storedKind(noun), { name, ...(namespace !== undefined && { namespace }) });
 
@@ -78,6 +84,9 @@ describe.skipIf(why)(`vendor-etcd.yaml becomes vendor.yaml${why ? ` (${why})` : 
     await remove(data.client, "blockAffinity", "elsewhere-10-7-9-0-26");
     await tool.ok("patch", "clusterinformation", "default", "-p", '{"spec":{"datastoreReady":false}}', ...etcd.flags);
     expect(await refusal(...MIGRATE)).toContain("[MIGRATE_DATASTORE_LOCKED]");
+    const byHand = await lockSeen();
+    expect(byHand).toMatchObject({ status: "fail", evidence: [expect.stringContaining("no migration of vendorctl")] });
+    expect(byHand.fix).toContain("--datastore etcd");
     await tool.ok("patch", "clusterinformation", "default", "-p", '{"spec":{"datastoreReady":true}}', ...etcd.flags);
     expect(await refusal("--names", "calico", ...MIGRATE)).toContain("[MIGRATE_DATASTORE_PUBLIC]");
     await etcd.members[0]!.kill();
@@ -109,7 +118,12 @@ describe.skipIf(why)(`vendor-etcd.yaml becomes vendor.yaml${why ? ` (${why})` : 
     await create(client, "globalNetworkSet", "newer", { nets: ["198.51.100.0/24"] });
     await client.delete(storedKind("globalNetworkSet"), { name: "offices" });
     await client.patch(storedKind("tier"), { name: "platform" }, { type: "merge", patch: { spec: { order: 7 } } });
+    await tool.ok("rollback", "-y", "--to-step", "import");
+    const locked = await lockSeen();
+    expect(locked).toMatchObject({ status: "fail", fix: expect.stringMatching(/^vendorctl resume/) });
+    expect(locked.evidence.join()).toMatch(/by run \S+, "Migrate vendor-etcd.yaml from etcd.*stopped at step "import"/);
     await tool.ok("rollback", "-y");
+    expect((await lockSeen()).status).toBe("ok");
     const after = await data.values();
     const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
       (key) => JSON.stringify(before.get(key)) !== JSON.stringify(after.get(key)),

@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import { calicoNames } from "../../api/names.ts";
 import type { OverlayReport } from "../../api/protocol/agent-report.ts";
 import { EXPLANATIONS } from "../../api/validation/explain.ts";
+import type { Observation } from "../observation.ts";
+import type { RunOutcome } from "../run/run-record.ts";
 import { ADDRESS_ROWS } from "../testing/address-rows.ts";
 import { acting, agent, NOW, proof, type Row, running, status } from "../testing/checked-clusters.ts";
 import { HEALTH_ROWS, LEFTOVER_ROWS, ROLLOUT_ROWS } from "../testing/maintenance-rows.ts";
@@ -169,4 +171,57 @@ it("names ten of a thousand nodes, and says how many more there are", () => {
   const found = runChecks(observed({ nodes }), "install").find(({ code }) => code === "EBPF_ARCHITECTURE");
   expect(found?.evidence).toHaveLength(11);
   expect(found?.evidence.at(-1)).toBe("and 990 more");
+});
+
+describe("a lock of the datastore is named with whose it is, and how it ends", () => {
+  type Locked = Extract<Observation["lock"], { state: "locked" }>;
+  const run = (outcome: RunOutcome): Locked["run"] => ({
+    ...{ id: "m-1", title: "Migrate vendor-etcd.yaml", outcome, startedAt: "2025-12-31T23:00:00Z", at: "import" },
+  });
+  const found = (lock: Partial<Locked>, differently: Differently = {}) => {
+    const { state, where = "etcd", writer, moved = false, ...rest } = { state: "locked" as const, ...lock };
+    const whole: Locked = { ...{ state, where, writer, moved }, run: rest.run };
+    const seen = observed({ service: running(), lock: whole, ...differently });
+    return runChecks(seen, "running", { now: NOW }).find(({ code }) => code === "DATASTORE_IS_LOCKED")!;
+  };
+
+  it.each<[string, Partial<Locked>, string, RegExp]>([
+    [
+      "a run that stopped",
+      { run: run("stopped") },
+      'stopped at step "import"',
+      /^vendorctl resume,.*vendorctl rollback$/,
+    ],
+    ["a run that was killed", { run: run("running") }, 'running at step "import"', /^vendorctl resume/],
+    ["a run that was given up", { run: run("aborted") }, "by run m-1", /^vendorctl rollback --run m-1$/],
+    ["a journal that may not be read", { run: "unread" }, "you may not list Secrets", /^vendorctl history$/],
+    ["a person, in etcd", {}, "no migration of vendorctl holds", /"datastoreReady":true}}' --datastore etcd/],
+    ["an old manifest, applied again", { moved: true }, "was moved to the Kubernetes", /kubectl apply .*vendor.yaml$/],
+  ])("%s", (_whose, lock, evidence, fix) => {
+    expect(found(lock)).toMatchObject({
+      status: "fail",
+      evidence: [expect.stringContaining(evidence)],
+      fix: expect.stringMatching(fix),
+    });
+  });
+
+  it("is waited for while the migration's process works", () => {
+    const holder = { holder: "laptop/1234", renewed: "2025-12-31T23:59:55Z", seconds: 15 };
+    expect(found({ run: run("running") }, { run: holder })).toMatchObject({ status: "warn", fix: "vendorctl history" });
+  });
+
+  it("is lifted with the public tool on the public system", () => {
+    expect(found({ where: "the Kubernetes API" }, { names: calicoNames }).fix).toContain(
+      "calicoctl datastore migrate unlock",
+    );
+  });
+
+  it("is not claimed of an etcd that could not be asked", () => {
+    const lock = { state: "unknown", why: "etcd does not answer at https://10.0.0.1:2379" } as const;
+    const results = runChecks(observed({ service: running(), lock }), "running", { now: NOW });
+    expect(results.find(({ code }) => code === "DATASTORE_IS_LOCKED")).toMatchObject({
+      status: "skip",
+      evidence: [lock.why],
+    });
+  });
 });

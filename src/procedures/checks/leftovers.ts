@@ -1,4 +1,4 @@
-import type { SeenLeftover } from "../observation.ts";
+import type { Observation, SeenLeftover } from "../observation.ts";
 import { ALWAYS, CHANGES, type Check, fail, OK, ok, some, warn } from "./check.ts";
 
 const leftovers = { group: "leftovers", for: ALWAYS } as const;
@@ -70,8 +70,7 @@ export const LEFTOVER_CHECKS: readonly Check[] = [
     planned: CHANGES,
     run: ({ run }, { purpose, now }) => {
       if (!run) return OK;
-      const renewed = Date.parse(run.renewed ?? "");
-      const alive = Number.isFinite(renewed) && now - renewed < run.seconds * 1000;
+      const alive = isHeld(run, now);
       const evidence = [`held by ${run.holder}${run.renewed ? `, last renewed at ${run.renewed}` : ""}`];
       if (!alive)
         return purpose === "running"
@@ -81,6 +80,12 @@ export const LEFTOVER_CHECKS: readonly Check[] = [
     },
   },
 ];
+
+/** Whether the process of a run renews its lease. */
+export function isHeld(run: Observation["run"], now: number): boolean {
+  const renewed = Date.parse(run?.renewed ?? "");
+  return run !== undefined && Number.isFinite(renewed) && now - renewed < run.seconds * 1000;
+}
 
 function linesOf(leftovers: readonly SeenLeftover[], what: SeenLeftover["what"]): string[] {
   return some(leftovers.filter((one) => one.what === what).map(({ object, evidence }) => `${object}: ${evidence}`));

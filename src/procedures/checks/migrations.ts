@@ -1,8 +1,11 @@
 import { VERSION_GATES } from "../../api/tables/version-gates.ts";
 import { fieldAt } from "../field-at.ts";
-import type { Observation } from "../observation.ts";
-import { type Check, OK, ok, skip, some, warn } from "./check.ts";
+import type { Observation, SeenLock } from "../observation.ts";
+import { ALWAYS, type Check, fail, OK, ok, skip, some, warn } from "./check.ts";
 import { deleteCommand } from "./commands.ts";
+import { isHeld } from "./leftovers.ts";
+
+type Locked = Extract<SeenLock, { state: "locked" }>;
 
 export const MIGRATION_CHECKS: readonly Check[] = [
   {
@@ -45,6 +48,23 @@ export const MIGRATION_CHECKS: readonly Check[] = [
     },
   },
   {
+    code: "DATASTORE_IS_LOCKED",
+    title: "The datastore is locked",
+    why: "Nothing is written while the lock holds: new pods get no address, and no policy or pool can be changed.",
+    fix: "vendorctl history",
+    rule: "datastoreReady of the ClusterInformation is false while a datastore is migrated. See docs/guide/migrate-datastore.md#the-lock.",
+    group: "health",
+    for: ALWAYS,
+    run: (seen, { now }) => {
+      const { lock, run } = seen;
+      if (lock.state === "open") return OK;
+      if (lock.state === "unknown") return skip(lock.why);
+      return isLockAtWork(lock, run, now)
+        ? warn([lockText(lock)], "vendorctl history")
+        : fail([lockText(lock)], unlockCommand(seen, lock));
+    },
+  },
+  {
     code: "SIDECARS_OF_ANOTHER_VERSION",
     title: "Sidecars have an older version",
     why: "They work with newer agents, but get no fixes until their workloads are restarted.",
@@ -64,6 +84,34 @@ export const MIGRATION_CHECKS: readonly Check[] = [
     },
   },
 ];
+
+/** While the process of its run works, waiting is all there is to do. */
+export function isLockAtWork({ run }: Locked, lease: Observation["run"], now: number): boolean {
+  return typeof run === "object" && run.outcome === "running" && isHeld(lease, now);
+}
+
+/** Who locked it, as far as that is written down. */
+export function lockText({ where, writer, run, moved }: Locked): string {
+  const by = writer === undefined ? "" : `, by ${writer}`;
+  const said = `the datastore in ${where} is locked (datastoreReady: false${by})`;
+  if (moved) return `${said}: its data was moved to the Kubernetes datastore, and agents still use etcd`;
+  if (run === "unread") return `${said}; whose lock it is cannot be read: you may not list Secrets of the journal`;
+  if (!run) return `${said}; no migration of vendorctl holds the lock`;
+  const { id, title, outcome, startedAt, at } = run;
+  return `${said} by run ${id}, "${title}", started at ${startedAt}, ${outcome}${at ? ` at step "${at}"` : ""}`;
+}
+
+export function unlockCommand({ names, service }: Observation, { where, run, moved }: Locked): string {
+  const { policyAndOverlay, policyAndNetworking } = names.manifests;
+  const file = service.variant === "overlay" ? policyAndOverlay : policyAndNetworking;
+  if (moved) return `kubectl apply --server-side --force-conflicts -f ${file}`;
+  if (run === "unread") return "vendorctl history";
+  if (run?.outcome === "aborted") return `vendorctl rollback --run ${run.id}`;
+  if (run) return "vendorctl resume, or to go back: vendorctl rollback";
+  if (names.dialect === "calico") return "calicoctl datastore migrate unlock, once no migration is under way";
+  const etcd = where === "etcd" ? " --datastore etcd --etcd-endpoints ADDRESSES" : "";
+  return `vendorctl patch clusterinformation default -p '{"spec":{"datastoreReady":true}}'${etcd}`;
+}
 
 function mentions(map: Observation["service"]["injectors"][number], version: string | undefined): boolean {
   return version !== undefined && JSON.stringify(map["data"] ?? {}).includes(`:${version}`);

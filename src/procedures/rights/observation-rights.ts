@@ -25,7 +25,7 @@ const INSTALLED = only("if the service is installed");
 
 /**
  * What `observe` reads, which every procedure and `check` begin with. The record of a chart is left out: it is a Secret, and only a cluster that has
- * a chart needs it (`planningRights`).
+ * a chart needs it (`planningRights`). So are the Secrets from which a lock is known better: without them the check says so.
  */
 export function observationRights(names: Names): Right[] {
   const { namespaces, endpointMap, manifests, workloads, groups } = names;

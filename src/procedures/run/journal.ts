@@ -110,11 +110,7 @@ export function openJournal(options: JournalOptions): Journal {
   let version: string | undefined;
 
   return {
-    async list() {
-      const labelSelector = `${MANAGED},${PART}=record`;
-      const { items } = await client.list<Secret>(SECRETS, { namespace, labelSelector });
-      return items.map((item) => found(item, tool)).sort((a, b) => (a.startedAt < b.startedAt ? 1 : -1));
-    },
+    list: () => readRecords(options),
 
     async plan({ id, plan: { hash } }) {
       const plan = (await readPacked(id, "plan")) as Plan | undefined;
@@ -169,6 +165,18 @@ export function openJournal(options: JournalOptions): Journal {
       await client.deleteCollection(SECRETS, { namespace, labelSelector: `${MANAGED},${others}` });
     },
   };
+}
+
+/** Every run, newest first. */
+export async function readRecords({
+  client,
+  namespace,
+  tool,
+  signal,
+}: Pick<JournalOptions, "client" | "namespace" | "tool"> & { signal?: AbortSignal }): Promise<FoundRun[]> {
+  const labelSelector = `${MANAGED},${PART}=record`;
+  const { items } = await client.list<Secret>(SECRETS, { namespace, labelSelector, ...(signal && { signal }) });
+  return items.map((item) => found(item, tool)).sort((a, b) => (a.startedAt < b.startedAt ? 1 : -1));
 }
 
 function found(secret: Secret, tool: string): FoundRun {

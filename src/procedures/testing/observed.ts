@@ -24,6 +24,7 @@ export function observed(differently: Differently = {}): Observation {
     leftovers: [],
     budgets: [],
     run: undefined,
+    lock: { state: "open" },
     ...rest,
     tool: { version: "v3.31.3", ...tool },
     server: { version: "v1.36.4", host: "api.demo.internal", port: "6443", ...server },

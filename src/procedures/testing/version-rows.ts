@@ -158,6 +158,16 @@ export const VERSION_ROWS: readonly Row[] = [
     names: "allow-all-upgrade",
   },
   {
+    code: "DATASTORE_IS_LOCKED",
+    for: "switch",
+    as: "fail",
+    like: { service: running() },
+    wrong: {
+      lock: { state: "locked", where: "the Kubernetes API", writer: "kubectl-patch", run: undefined, moved: false },
+    },
+    names: "by kubectl-patch",
+  },
+  {
     code: "SIDECARS_OF_ANOTHER_VERSION",
     for: "upgrade",
     as: "warn",

@@ -65,7 +65,8 @@ function observeCluster(
 ): Promise<Observation> {
   // Only before an upgrade does it matter who owns what, and asking means reading every kind there is.
   const owned = purpose === "upgrade";
-  return observe(client, nameSet(session), { server, signal, owned, stored: owned, ...(kind ? { kind } : {}) });
+  const more = { owned, stored: owned, etcd: true };
+  return observe(client, nameSet(session), { server, signal, ...more, ...(kind ? { kind } : {}) });
 }
 
 /** The one address that is or would be used. */

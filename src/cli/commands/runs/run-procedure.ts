@@ -99,6 +99,7 @@ function observeCluster(
   return observe(client, names, {
     server,
     signal,
+    etcd: true,
     command: forAnother(command),
     ...(kind === undefined ? {} : { kind }),
     ...(owned === undefined ? {} : { owned }),

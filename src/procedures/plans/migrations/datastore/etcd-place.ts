@@ -14,7 +14,7 @@ interface Volumes {
 }
 
 /** Where the agents find etcd, by what the manifest in the cluster says. */
-export function etcdPlaceOf({ names, service }: Observation): EtcdPlace {
+export function etcdPlaceOf({ names, service }: Pick<Observation, "names" | "service">): EtcdPlace {
   const agents = service.nodeAgents as ManifestWorkload | undefined;
   const view = manifestView(
     [agents, service.settings].flatMap((object) => object ?? []),

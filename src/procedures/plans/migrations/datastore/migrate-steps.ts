@@ -43,6 +43,9 @@ export interface DatastoreFacts {
   leave: readonly string[];
 }
 
+/** By its state the journal says whose lock a datastore has. */
+export const LOCK_STEP = "lock";
+
 export const GUIDE = "See docs/guide/migrate-datastore.md";
 
 interface Moves {
@@ -116,7 +119,7 @@ function lockStep({ etcd }: DatastoreFacts): Step {
   return step(
     "lock-datastore",
     {
-      id: "lock",
+      id: LOCK_STEP,
       title: "Lock etcd",
       where: `ClusterInformation default, datastoreReady: false, at ${etcd.endpoints.join(", ")}`,
       because: `From now on no address, policy or pool is written: new pods wait, and policy stays enforced. ${GUIDE}#the-lock.`,
