@@ -1,13 +1,15 @@
 import type { KubeObject } from "./object.ts";
+import type { Toleration } from "./taints.ts";
 
 /** The parts of Kubernetes' workload kinds that the operator reads. */
 export interface Workload extends KubeObject {
   spec?: {
     replicas?: number;
     template?: {
-      metadata?: { annotations?: Record<string, string> };
+      metadata?: { labels?: Record<string, string>; annotations?: Record<string, string> };
       spec?: {
         nodeSelector?: Record<string, string>;
+        tolerations?: Toleration[];
         dnsPolicy?: string;
         dnsConfig?: Record<string, unknown>;
         containers?: Container[];

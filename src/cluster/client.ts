@@ -20,7 +20,7 @@ export interface Client {
   listPage<T extends KubeObject>(kind: ResourceKind, options?: PageOptions): Promise<ListResult<T>>;
   /** Events as they come, until the server ends the stream. Throws when the connection breaks or the server reports an error. */
   watch<T extends KubeObject>(kind: ResourceKind, options?: WatchOptions): AsyncIterable<WatchEvent<T>>;
-  create<T extends KubeObject>(kind: ResourceKind, object: T, options?: WriteOptions): Promise<T>;
+  create<T extends KubeObject>(kind: ResourceKind, object: T, options?: SubresourceOptions): Promise<T>;
   /** Conflicts if `metadata.resourceVersion` is set and no longer the newest. */
   replace<T extends KubeObject>(kind: ResourceKind, object: T, options?: SubresourceOptions): Promise<T>;
   patch<T extends KubeObject>(
@@ -93,7 +93,7 @@ export interface DeleteOptions {
   signal?: AbortSignal;
 }
 
-export type Subresource = "status" | "scale";
+export type Subresource = "status" | "scale" | "eviction";
 
 export type Patch =
   | { type: "json"; operations: JsonPatchOperation[] }
@@ -173,7 +173,9 @@ export function createClient(transport: Transport, options: ClientOptions): Clie
     create: (kind, object, o = {}) =>
       send.json({
         method: "POST",
-        path: collectionPath(kind, object.metadata.namespace),
+        path: o.subresource
+          ? objectPath(kind, object.metadata, o.subresource)
+          : collectionPath(kind, object.metadata.namespace),
         query: writing(o),
         headers: JSON_BODY,
         body: JSON.stringify(object),

@@ -1,4 +1,5 @@
 import type { Condition, KubeObject } from "../../api/object.ts";
+import type { Taint, Toleration } from "../../api/taints.ts";
 
 /** The parts of Kubernetes' own kinds that the embedded cluster's controllers read or write. Nothing here is a full schema. */
 export type Labels = Record<string, string>;
@@ -13,21 +14,6 @@ export interface SelectorRequirement {
   key: string;
   operator: "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt";
   values?: string[];
-}
-
-export interface Taint {
-  key: string;
-  value?: string;
-  effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
-  timeAdded?: string;
-}
-
-export interface Toleration {
-  key?: string;
-  operator?: "Exists" | "Equal";
-  value?: string;
-  effect?: string;
-  tolerationSeconds?: number;
 }
 
 export interface NodeSelectorTerm {

@@ -1,6 +1,7 @@
 import type { Condition } from "../../api/object.ts";
+import type { Taint } from "../../api/taints.ts";
 import { microTimestamp, timestamp } from "../controllers/timestamp.ts";
-import type { Lease, Node, Taint } from "../controllers/workload-types.ts";
+import type { Lease, Node } from "../controllers/workload-types.ts";
 import { NETWORK_NOT_READY } from "./cni-configuration.ts";
 import type { NodeSpec } from "./node-runtime.ts";
 

@@ -1,5 +1,6 @@
 import type { Duplex, Readable, Writable } from "node:stream";
-import type { Container, Labels, Pod, Taint } from "../controllers/workload-types.ts";
+import type { Taint } from "../../api/taints.ts";
+import type { Container, Labels, Pod } from "../controllers/workload-types.ts";
 
 /**
  * What runs pods. The kubelet knows the life of a pod (init containers in order, restarts, status); a runtime knows how to give it

@@ -24,8 +24,10 @@ import { RESTORE } from "../plan-service-proxy.ts";
 import type { ReconcileContext } from "../reconcile-context.ts";
 import { firstFew, podsReady } from "../workload-health.ts";
 import { healthOf } from "./health.ts";
+import { spreadCopies } from "./spread-copies.ts";
 
-const WORKLOADS = [`DaemonSet ${vendorNames.workloads.node}`, `Deployment ${vendorNames.workloads.kubeControllers}`];
+const CONTROLLERS = `Deployment ${vendorNames.workloads.kubeControllers}`;
+const WORKLOADS = [`DaemonSet ${vendorNames.workloads.node}`, CONTROLLERS];
 
 /** Moves the data plane one step towards what is wanted, and says where the network is. */
 export async function networkOutcome(
@@ -53,6 +55,8 @@ export async function networkOutcome(
   if (waiting) return waiting;
   if (applied.waitingFor) return progressing(applied.waitingFor);
   if (health.is === "progressing") return progressing(health.waitingFor);
+  const moving = await spreadCopies(hands, CONTROLLERS);
+  if (moving) return progressing(moving, 5_000);
   const unconfigured = nodesWithoutCni(observed);
   if (unconfigured.length > 0) return cniMissing(unconfigured);
   const foreign = foreignPlugins(observed, effective);

@@ -18,6 +18,7 @@ import { renderComponent } from "../render/render-component.ts";
 import { prepareRendering } from "../render-inputs.ts";
 import { healthOf } from "./health.ts";
 import { misnamed } from "./misnamed.ts";
+import { spreadCopies } from "./spread-copies.ts";
 
 /** A part that is there because a resource of its own asks for it. */
 export interface OptionalPart {
@@ -64,9 +65,12 @@ export function reconcileOptional(
 }
 
 async function outcomeOf(part: OptionalPart, hands: ReconcileContext): Promise<Outcome> {
-  const health = await healthOf(hands, [`Deployment ${vendorNames.workloads[part.noun]}`]);
+  const workload = `Deployment ${vendorNames.workloads[part.noun]}`;
+  const health = await healthOf(hands, [workload]);
   if (health.is === "failing") return degraded(health.reason, health.message, true);
   if (health.is === "progressing") return progressing(health.waitingFor);
+  const moving = await spreadCopies(hands, workload);
+  if (moving) return progressing(moving, 5_000);
   return part.assess(hands, hands.observe().now);
 }
 

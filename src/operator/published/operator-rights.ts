@@ -57,6 +57,7 @@ export function operatorRights(names: Names): OperatorRights {
       rule("", ["secrets"], [...READ, ...WRITE]),
       rule("", ["events"], READ),
       rule("apps", ["replicasets"], READ),
+      rule("", ["pods/eviction"], ["create"]),
       ...components.flatMap(({ atHome }) => atHome),
     ]),
     orchestratorNamespace: mergeRules([

@@ -133,7 +133,8 @@ const CONTROL_PLANE_TAINTS = [
   { key: "node-role.kubernetes.io/master", operator: "Exists", effect: "NoSchedule" },
 ];
 
-const TEMPLATE_HASH = "operator.vendor.io/template-hash";
+/** Of a Deployment whose copies the operator keeps apart. */
+export const TEMPLATE_HASH = "operator.vendor.io/template-hash";
 
 /**
  * The pods of one template on different nodes. The label keeps those of the template before out of it: a roll-out would place the new pods

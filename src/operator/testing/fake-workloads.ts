@@ -108,7 +108,8 @@ async function removeOrphans(client: Client, daemonSets: Workload[], pods: Pod[]
   const alive = new Set(daemonSets.map(({ metadata }) => metadata.uid));
   for (const pod of pods) {
     const owner = pod.metadata.ownerReferences?.[0];
-    if (owner && !alive.has(owner.uid)) await client.delete(PODS, pod.metadata, { gracePeriodSeconds: 0 });
+    if (owner?.kind === "DaemonSet" && !alive.has(owner.uid))
+      await client.delete(PODS, pod.metadata, { gracePeriodSeconds: 0 });
   }
 }
 

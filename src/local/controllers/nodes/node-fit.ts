@@ -1,5 +1,6 @@
+import { firstUntolerated, type Taint } from "../../../api/taints.ts";
 import { matchesLabels, meets } from "../label-selector.ts";
-import type { Node, NodeSelectorTerm, PodSpec, Taint, Toleration } from "../workload-types.ts";
+import type { Node, NodeSelectorTerm, PodSpec } from "../workload-types.ts";
 
 /** Why a pod may not go to a node; undefined when it may. */
 export type Unfit =
@@ -11,8 +12,9 @@ export type Unfit =
 const UNSCHEDULABLE: Taint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
 
 export function unfitFor(spec: PodSpec, node: Node): Unfit | undefined {
-  if (node.spec?.unschedulable && !tolerates(spec.tolerations, UNSCHEDULABLE)) return { because: "unschedulable" };
-  const taint = firstUntolerated(spec.tolerations, node.spec?.taints, ["NoSchedule", "NoExecute"]);
+  if (node.spec?.unschedulable && firstUntolerated(spec.tolerations, [UNSCHEDULABLE]))
+    return { because: "unschedulable" };
+  const taint = firstUntolerated(spec.tolerations, node.spec?.taints);
   if (taint) return { because: "taint", taint };
   return selectsNode(spec, node) ? undefined : { because: "selector" };
 }
@@ -37,23 +39,4 @@ function meetsTerm({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm
     matchExpressions.every((requirement) => meets(requirement, node.metadata.labels?.[requirement.key])) &&
     matchFields.every((requirement) => requirement.key === "metadata.name" && meets(requirement, node.metadata.name))
   );
-}
-
-export function firstUntolerated(
-  tolerations: Toleration[] | undefined,
-  taints: Taint[] | undefined,
-  effects: Taint["effect"][],
-): Taint | undefined {
-  return taints?.find((taint) => effects.includes(taint.effect) && !tolerates(tolerations, taint));
-}
-
-function tolerates(tolerations: Toleration[] | undefined, taint: Taint): boolean {
-  return tolerations?.some((toleration) => toleratesTaint(toleration, taint)) ?? false;
-}
-
-export function toleratesTaint({ key, operator = "Equal", value = "", effect }: Toleration, taint: Taint): boolean {
-  if (effect && effect !== taint.effect) return false;
-  if (!key) return operator === "Exists";
-  if (key !== taint.key) return false;
-  return operator === "Exists" || value === (taint.value ?? "");
 }

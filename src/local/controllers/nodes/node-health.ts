@@ -1,5 +1,6 @@
+import type { Taint } from "../../../api/taints.ts";
 import { timestamp } from "../timestamp.ts";
-import type { Lease, Node, Taint } from "../workload-types.ts";
+import type { Lease, Node } from "../workload-types.ts";
 
 /** A node that has not renewed its lease for this long is not known to be alive. */
 const GRACE_MS = 40_000;

@@ -1,5 +1,5 @@
+import { toleratesTaint } from "../../../api/taints.ts";
 import type { Node, Pod } from "../workload-types.ts";
-import { toleratesTaint } from "./node-fit.ts";
 
 /**
  * Milliseconds until a pod must leave its node because of a NoExecute taint: 0 for at once, undefined for never.

@@ -1,6 +1,7 @@
-import { firstUntolerated, selectsNode } from "../nodes/node-fit.ts";
+import { firstUntolerated, type Toleration } from "../../../api/taints.ts";
+import { selectsNode } from "../nodes/node-fit.ts";
 import { availableIn, isAvailable, isReady } from "../pod-state.ts";
-import type { DaemonSet, DaemonSetStatus, Node, Pod, PodSpec, PodTemplate, Toleration } from "../workload-types.ts";
+import type { DaemonSet, DaemonSetStatus, Node, Pod, PodSpec, PodTemplate } from "../workload-types.ts";
 import { scaled } from "./int-or-percent.ts";
 
 export const REVISION_HASH_LABEL = "controller-revision-hash";
@@ -109,8 +110,7 @@ function verdict(spec: PodSpec, node: Node): { shouldRun: boolean; mayStay: bool
   const chosen = (spec.nodeName === undefined || spec.nodeName === node.metadata.name) && selectsNode(spec, node);
   if (!chosen) return { shouldRun: false, mayStay: false };
   const taints = node.spec?.taints;
-  if (!firstUntolerated(spec.tolerations, taints, ["NoSchedule", "NoExecute"]))
-    return { shouldRun: true, mayStay: true };
+  if (!firstUntolerated(spec.tolerations, taints)) return { shouldRun: true, mayStay: true };
   return { shouldRun: false, mayStay: !firstUntolerated(spec.tolerations, taints, ["NoExecute"]) };
 }
 
