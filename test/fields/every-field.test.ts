@@ -126,6 +126,8 @@ const SHOWN: Record<Exclude<Field, Fixed>, Shown> = {
   defaultEndpointToHostAction: { set: { defaultEndpointToHostAction: "Drop" }, seenIn: rules },
   workloadConntrackPercent: { scenario: "src/dataplane/nft/connection-limit.test.ts" },
   natOutgoingAddress: { set: { natOutgoingAddress: "192.0.2.77" }, seenIn: rules },
+  deviceRouteSourceAddress: { scenario: "test/nft/overlay.test.ts" },
+  deviceRouteSourceAddressIPv6: { scenario: "test/nft/overlay.test.ts" },
   natOutgoingExclusions: { set: { natOutgoingExclusions: "IPPoolsAndHostIPs" }, seenIn: rules },
   policySyncPathPrefix: { scenario: "test/netns/policy-sidecar.test.ts" },
   logSeverityScreen: { set: { logSeverityScreen: "Debug" }, seenIn: logged },

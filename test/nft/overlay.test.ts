@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ClusterNode, ModelDelta, Route } from "../../src/calc/model.ts";
+import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { createNodeNetwork, type NodeNetwork } from "../../src/dataplane/net/node-network.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { MAIN_TABLE } from "../../src/kernel/netlink/netlink-port.ts";
@@ -126,6 +127,13 @@ describe.skipIf(reason)(`two nodes and the overlay${reason ? ` (${reason})` : ""
       expect([await reached("10.8.2.5"), await reached("fd08:0:0:2::5")]).toEqual([true, true]);
 
       const netlink = kernel.netlink(nodes[0]!);
+      const sources = { 4: "192.0.2.7", 6: "fd99::7" };
+      for (const address of [`${sources[4]}/32`, `${sources[6]}/128`]) netlink.addAddress({ device: 1, address });
+      const configuration = { deviceRouteSourceAddress: sources[4], deviceRouteSourceAddressIPv6: sources[6] };
+      const asked = { ...delta(1, underlay), settings: { ...new ModelCopy().settings, configuration } };
+      expect(networks[0]!.apply(asked).objects.filter(({ failed }) => failed)).toEqual([]);
+      const toPods = netlink.routes({ protocol: 80, device: netlink.link("venpod")!.index });
+      expect(toPods.map(({ source }) => source).sort()).toEqual(Object.values(sources));
       const before = netlink.link(OVERLAY)!;
       expect(before.mtu).toBe(underlay === 4 ? 1450 : 1430);
       expect(await inhabitants[0]!.order({ do: "hold", name: "kept", address: "10.8.2.5", port: 80 })).toBe(true);

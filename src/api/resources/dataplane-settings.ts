@@ -187,6 +187,14 @@ export const DATAPLANE_SETTINGS = {
   natOutgoingAddress: setting(text("Address outgoing traffic takes instead of the node's."), {
     defaultIs: "the node's address",
   }),
+  deviceRouteSourceAddress: setting(
+    text("IPv4 address that processes of the node have by default towards its pods; one of the node's own."),
+    { defaultIs: "the kernel chooses" },
+  ),
+  deviceRouteSourceAddressIPv6: setting(
+    text("IPv6 address that processes of the node have by default towards its pods; one of the node's own."),
+    { defaultIs: "the kernel chooses" },
+  ),
   natOutgoingExclusions: setting(
     choice(
       "Where packets go that keep the pod's address though its pool has natOutgoing: to pools, or to addresses of nodes too.",

@@ -203,11 +203,6 @@ const DATAPLANE_CONFIGURATION: Fields = {
   ...fields("removeExternalRoutes", FLAG, changes("Routes of others are left alone."), { idle: [false] }),
   ...fields("deviceRouteProtocol", WHOLE, changes("Routes of this release have a protocol number of their own.")),
   ...fields("routeRefreshInterval routeSource", TEXT, TIMER),
-  ...fields(
-    "deviceRouteSourceAddress deviceRouteSourceAddressIPv6",
-    TEXT,
-    lost("The kernel chooses the source address of the node.", "Set the preferred source in the node's own routes."),
-  ),
   ...fields("programClusterRoutes", TEXT, changes("Agents write the routes of the cluster themselves."), {
     since: "v3.31",
     idle: ["Enabled"],

@@ -1,5 +1,5 @@
 import { durationMs } from "../../kit/duration.ts";
-import { V4 } from "../../kit/ip.ts";
+import { V4, V6 } from "../../kit/ip.ts";
 import type { DataplaneConfiguration } from "../resources/dataplane-configuration.ts";
 import { DATAPLANE_SETTINGS, type Setting } from "../resources/dataplane-settings.ts";
 import { canWrite, parseOperatingSystem } from "../tables/operating-system.ts";
@@ -54,6 +54,8 @@ export function dataplaneConfigurationProblems(config: DataplaneConfiguration, f
     ...regexProblems(spec.mtuIfacePattern, "spec.mtuIfacePattern"),
     ...netProblems(spec.bpfExcludeCIDRsFromNAT, "spec.bpfExcludeCIDRsFromNAT", false),
     ...netProblems(spec.externalNodesList, "spec.externalNodesList", true),
+    ...addressProblems(spec.deviceRouteSourceAddress, "spec.deviceRouteSourceAddress", V4),
+    ...addressProblems(spec.deviceRouteSourceAddressIPv6, "spec.deviceRouteSourceAddressIPv6", V6),
     ...addressProblems(spec.natOutgoingAddress, "spec.natOutgoingAddress", V4),
     ...failsafeProblems(spec, "failsafeInboundHostPorts"),
     ...failsafeProblems(spec, "failsafeOutboundHostPorts"),

@@ -5,6 +5,7 @@ import type { Route as KernelRoute, Link } from "../../kernel/netlink/netlink-po
 import { MAIN_TABLE } from "../../kernel/netlink/netlink-port.ts";
 import type { CodedError } from "../../kit/errors.ts";
 import { errors } from "./errors.ts";
+import type { RouteSources } from "./route-sources.ts";
 
 /** Routes of this protocol are ours, and no others. */
 export const OUR_PROTOCOL = 80;
@@ -16,6 +17,7 @@ export function desiredRoute(
   route: Route,
   links: ReadonlyMap<string, Link>,
   tunnels: Readonly<Record<Tunnel, string>>,
+  sources: RouteSources = {},
 ): DesiredRoute | undefined {
   const common = { destination: route.cidr, type: "unicast", table: MAIN_TABLE, protocol: OUR_PROTOCOL } as const;
   switch (route.kind) {
@@ -23,7 +25,8 @@ export function desiredRoute(
       if (!isOurInterface(route.interfaceName ?? "")) return undefined;
       const link = links.get(route.interfaceName ?? "");
       if (!link?.up) return { waits: errors.NET_INTERFACE_ABSENT(route.cidr, route.interfaceName ?? "of no name") };
-      return { route: { ...common, device: link.index } };
+      const source = sources[route.cidr.includes(":") ? 6 : 4];
+      return { route: { ...common, device: link.index, ...(source === undefined ? {} : { source }) } };
     }
     case "blackhole":
       return { route: { ...common, type: "blackhole" } };
@@ -64,6 +67,7 @@ export function sameRoute(wanted: KernelRoute, found: KernelRoute): boolean {
   return (
     wanted.type === found.type &&
     wanted.gateway === found.gateway &&
+    wanted.source === found.source &&
     (wanted.onlink ?? false) === (found.onlink ?? false) &&
     (wanted.device === undefined || wanted.device === found.device)
   );

@@ -25,6 +25,13 @@ export const errors = defineErrors({
     example: ["route 10.244.2.0/26", "network is unreachable"],
     say: (what: string, why: string) => `${what} could not be written: ${why}`,
   },
+  NET_SOURCE_ABSENT: {
+    means:
+      "The address of deviceRouteSourceAddress, or of the field for IPv6, is none of the node's. Processes of the node reach its pods with the address that the kernel chooses.",
+    example: ["192.0.2.99"],
+    say: (address: string) => `${address} is no address of the node, so routes to its pods have no source address`,
+    fix: () => "correct it in the DataplaneConfiguration node.NAME of the node, or add the address to the node",
+  },
   NET_IPIP_ABSENT: {
     means:
       "A pool uses IPIP, and the kernel of a node has neither IPIP nor a module for it. The node does not reach pods of that pool on other nodes.",

@@ -136,6 +136,27 @@ describe("the node's network", () => {
     expect(netlink.routes({ protocol: 80 })).toMatchObject([{ device: netlink.link("ven1")!.index }]);
   });
 
+  it("gives routes to pods the address that is asked for, once the node has it", async () => {
+    const { network, addPod, netlink } = world();
+    addPod();
+    const local = route("10.0.0.5/32", "local-workload", { interfaceName: "ven1" });
+    const configuration = { deviceRouteSourceAddress: "192.0.2.7", deviceRouteSourceAddressIPv6: "FD00:0::7" };
+    const settings = { ...new ModelCopy().settings, configuration };
+    const { objects } = network.apply(delta({ settings, routes: { set: [local], remove: [] } }));
+    const sources = () => netlink.routes({ protocol: 80 }).map(({ source }) => source);
+    expect(objects.flatMap(({ id, failed }) => (failed ? [[id, failed.code]] : []))).toEqual([
+      ["192.0.2.7", "NET_SOURCE_ABSENT"],
+      ["fd00::7", "NET_SOURCE_ABSENT"],
+    ]);
+    expect(sources()).toEqual([undefined]);
+    const uplink = netlink.link("eth0")!.index;
+    netlink.addAddress({ device: uplink, address: "192.0.2.7/32" });
+    await nextTurn();
+    await nextTurn();
+    expect(sources()).toEqual(["192.0.2.7"]);
+    expect(network.waiting().map(({ id }) => id)).toEqual(["fd00::7"]);
+  });
+
   it("never takes a route of somebody else, and says whose place it would need", () => {
     const { network, netlink } = world();
     const theirs = { destination: "10.0.1.0/26", type: "blackhole", table: MAIN_TABLE, protocol: 3 } as const;

@@ -11,6 +11,7 @@ import { desiredRoute, needsIpip, needsOverlay } from "./desired-routes.ts";
 import { errors } from "./errors.ts";
 import { desiredIpip, IPIP, settleIpip } from "./ipip.ts";
 import { desiredOverlay, desiredPeers, type StalePeers, settleOverlay, settlePeers } from "./overlay.ts";
+import { configuredSources, type RouteSources, sourcesOfNode } from "./route-sources.ts";
 import { RouteTable } from "./route-table.ts";
 import { nodeSysctls, podSysctls, realSysctls, type Sysctls, settleSysctls, settleTunnelSysctls } from "./sysctls.ts";
 
@@ -150,12 +151,14 @@ class KernelNetwork implements NodeNetwork {
     const without = { vxlan: this.settleOverlay(), ipip: this.settleIpip(), none: undefined };
     const links = new Map(this.netlink.links().map((link) => [link.name, link]));
     this.settleInterfaces(links);
+    const { sources, absent } = sourcesOfNode(this.configuredSources(), this.netlink.addresses());
     const wanted = [...this.model.routes.values()].map((route) => ({
       ...{ cidr: route.cidr, encapsulation: route.encapsulation },
-      wanted: desiredRoute(route, links, { vxlan: this.overlay, ipip: IPIP }),
+      wanted: desiredRoute(route, links, { vxlan: this.overlay, ipip: IPIP }, sources),
     }));
     this.routes.wantOnly(wanted.flatMap(({ wanted: one }) => (one && "route" in one ? [one.route] : [])));
     this.failed = this.routes.write();
+    for (const address of absent) this.failed.set(address, errors.NET_SOURCE_ABSENT(address));
     for (const { cidr, encapsulation, wanted: one } of wanted) {
       if (one && "waits" in one) this.failed.set(cidr, without[encapsulation] ?? one.waits);
     }
@@ -238,11 +241,18 @@ class KernelNetwork implements NodeNetwork {
   private concerns(event: NetlinkEvent): boolean {
     if (event.kind === "lost") return true;
     if (event.kind === "route") return event.change === "removed" && this.routes.misses(event.route);
+    if (event.kind === "address") {
+      return Object.values(this.configuredSources()).some((source) => event.address.address.startsWith(`${source}/`));
+    }
     if (event.kind !== "link") return false;
     const { name, index, up } = event.link;
     const before = this.links.get(name);
     const same = event.change === "set" && before?.index === index && before.up === up;
     return !same && (name === this.overlay || name === IPIP || this.isPod(name));
+  }
+
+  private configuredSources(): RouteSources {
+    return configuredSources(this.model.settings.configuration);
   }
 
   private isPod(name: string): boolean {
