@@ -28,6 +28,17 @@ export const errors = defineErrors({
     fix: () => "read the object again before the next write",
     exitCode: UNREACHABLE,
   },
+  ETCD_LOGIN: {
+    means: "etcd has authentication enabled, and the user and password of the program are missing or wrong.",
+    example: ["vendor"],
+    say: (user?: string) =>
+      user === undefined
+        ? "etcd asks for a user and a password, and none is set"
+        : `etcd does not accept user ${user} with this password`,
+    fix: () =>
+      "correct etcd-username and etcd-password in Secret vendor-etcd-secrets and restart the pods; for vendorctl, ETCD_USERNAME and ETCD_PASSWORD",
+    exitCode: USAGE,
+  },
   ETCD_REFUSED: {
     means: "The etcd that keeps the resources does not allow the request.",
     example: ["permission denied"],

@@ -55,6 +55,10 @@ describe("the datastore in the Kubernetes API", () => contract(onCrds));
 const missing = hasEtcd() ? undefined : NO_ETCD;
 describe.skipIf(missing)(`the datastore in etcd${missing ? ` (${missing})` : ""}`, () => contract(() => etcdClient()));
 
+describe.skipIf(missing)(`the datastore in etcd with users, over TLS${missing ? ` (${missing})` : ""}`, () =>
+  contract(() => etcdClient({ tls: true, users: true })),
+);
+
 function contract(open: () => Promise<Opened>): void {
   let opened: Opened;
   let client: Client;

@@ -24,7 +24,7 @@ export async function etcdClient(options: EtcdOptions = {}): Promise<EtcdClient>
     etcd,
     server,
     async forget() {
-      const { revision } = await readPage(etcd, "/", { limit: 1 });
+      const { revision } = await readPage(etcd, "/vendor/", { limit: 1 });
       await etcd.write("/etcdserverpb.KV/Compact", { revision });
     },
     async close() {

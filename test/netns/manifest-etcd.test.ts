@@ -50,13 +50,14 @@ describe.skipIf(why).each(FILES)(`%s applied by kubectl, with a real etcd${why ?
   const vendorctl = (...args: string[]) => run(process.execPath, [resolve("bin/vendorctl"), ...args]);
   /** From where etcd is. */
   const onEtcd = (...args: string[]) =>
-    run("nsenter", [
-      `--net=/run/netns/${outside()}`,
-      ...[process.execPath, resolve("bin/vendorctl"), ...args, ...etcd.flags],
-    ]);
+    run(
+      "nsenter",
+      [`--net=/run/netns/${outside()}`, process.execPath, resolve("bin/vendorctl"), ...args, ...etcd.flags],
+      { env: { ...process.env, ...etcd.env } },
+    );
   beforeAll(async () => {
     cluster = await startReal({ nodes: 2 });
-    etcd = await startEtcd({ tls: true, within: { netns: outside(), address: ADDRESS } });
+    etcd = await startEtcd({ tls: true, users: true, within: { netns: outside(), address: ADDRESS } });
     kubectl = openKubectl(program!, cluster.kubeconfig);
     here = ["--kubeconfig", written("kubeconfig", cluster.kubeconfig)];
     await kubectl.ok("apply", "--server-side", "-f", written(file, filledIn(file, etcd)));

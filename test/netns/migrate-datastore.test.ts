@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Block, IPAM_BLOCKS } from "../../src/agent/stored-kinds.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { allocationsOf } from "../../src/api/resources/ipam-allocation.ts";
@@ -61,13 +61,20 @@ describe.skipIf(why)(`vendor-etcd.yaml becomes vendor.yaml under traffic${why ? 
 
   beforeAll(async () => {
     cluster = await startReal({ nodes: 2, proxy: "iptables" });
-    etcd = await startEtcd({ tls: true, within: { netns: `v-${cluster.name}.${OUTSIDE}`, address: ADDRESS } });
+    etcd = await startEtcd({
+      tls: true,
+      users: true,
+      within: { netns: `v-${cluster.name}.${OUTSIDE}`, address: ADDRESS },
+    });
+    // For get; the migration reads them from the Secret, as the agents do.
+    for (const name of ["ETCD_USERNAME", "ETCD_PASSWORD"]) vi.stubEnv(name, etcd.env[name]);
     tool = await outsideVendorctl(cluster);
     await applyEtcdManifest(cluster.client, "vendor-etcd.yaml", etcd);
     await cluster.client.create(NAMESPACES, { apiVersion: "v1", kind: "Namespace", metadata: { name: SHOP } });
     live = await steadyTraffic(cluster, cluster.nodeNames[1] as string);
   });
   afterAll(async () => {
+    vi.unstubAllEnvs();
     tool?.close();
     await cluster?.close();
     await etcd?.stop();

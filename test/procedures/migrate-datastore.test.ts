@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Noun } from "../../src/api/names.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
@@ -40,8 +40,10 @@ describe.skipIf(why)(`vendor-etcd.yaml becomes vendor.yaml${why ? ` (${why})` : 
     client.delete(storedKind(noun), { name, ...(namespace !== undefined && { namespace }) });
 
   beforeAll(async () => {
-    etcd = await startEtcd({ tls: true });
+    etcd = await startEtcd({ tls: true, users: true });
     data = etcdData(etcd);
+    // For get and apply; the migration reads them from the Secret, as the agents do.
+    for (const name of ["ETCD_USERNAME", "ETCD_PASSWORD"]) vi.stubEnv(name, etcd.env[name]);
     cluster = await startCluster({ name: "leave", kind: "generic", nodes: 2 });
     tool = inProcessVendorctl(cluster.kubeconfig);
     await applyEtcdManifest(cluster.client, "vendor-etcd.yaml", etcd);
@@ -59,6 +61,7 @@ describe.skipIf(why)(`vendor-etcd.yaml becomes vendor.yaml${why ? ` (${why})` : 
     before = await data.values();
   });
   afterAll(async () => {
+    vi.unstubAllEnvs();
     tool?.close();
     data?.close();
     await cluster?.close();
@@ -71,6 +74,9 @@ describe.skipIf(why)(`vendor-etcd.yaml becomes vendor.yaml${why ? ` (${why})` : 
     expect(plan.notes.join("\n")).toMatch(/for about \d+ s, new pods wait/);
     expect(plan.notes).toContain("  ConfigMap/kube-system/vendor-config:data.veth_mtu");
     expect(JSON.stringify(plan)).not.toContain("-----BEGIN");
+    const password = etcd.env["ETCD_PASSWORD"]!;
+    for (const text of [password, Buffer.from(password).toString("base64")])
+      expect(JSON.stringify(plan)).not.toContain(text);
     expect(await ready(data.client)).toBe(true);
   });
 

@@ -21,12 +21,15 @@ const PATIENCE_MS = 60_000;
 
 /** A published etcd manifest as its head asks to edit it: where etcd is, and what to show it. */
 export function filledIn(file: string, { env }: Pick<EtcdServer, "env">): string {
+  const { ETCD_USERNAME = "", ETCD_PASSWORD = "" } = env;
+  const [name, password] = [ETCD_USERNAME, ETCD_PASSWORD].map((text) => Buffer.from(text).toString("base64"));
+  const user = name === "" ? "" : `\n  etcd-username: ${name}\n  etcd-password: ${password}`;
   const base64 = (variable: string) => (env[variable] ? readFileSync(env[variable]).toString("base64") : '""');
   return readFileSync(resolve("manifests", file), "utf8")
     .replaceAll("https://<ETCD_IP>:<ETCD_PORT>", env["ETCD_ENDPOINTS"] as string)
     .replace('etcd-ca: ""', `etcd-ca: ${base64("ETCD_CA_CERT_FILE")}`)
     .replace('etcd-cert: ""', `etcd-cert: ${base64("ETCD_CERT_FILE")}`)
-    .replace('etcd-key: ""', `etcd-key: ${base64("ETCD_KEY_FILE")}`);
+    .replace('etcd-key: ""', `etcd-key: ${base64("ETCD_KEY_FILE")}${user}`);
 }
 
 /** Applies it as kubectl does, and waits until its pods run; agents on etcd are never READY 2/2. */

@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createAuthority, issue } from "../../src/kit/x509.ts";
+import { type EtcdAdmin, etcdAdmin } from "./etcd-admin.ts";
 
 /** The distribution's own etcd, of one member or several, in a folder of its own on ports nobody has. */
 export interface EtcdServer {
@@ -15,6 +16,7 @@ export interface EtcdServer {
   flags: string[];
   /** A client certificate of another authority. */
   strangerFlags: string[];
+  admin: EtcdAdmin;
   /** New certificates, of a new authority, in the same files. Members use them when they start again. */
   rotate(): void;
   stop(): Promise<void>;
@@ -36,11 +38,18 @@ export interface EtcdOptions {
   members?: number;
   /** How large its database may get. */
   quotaBytes?: number;
+  /** Its authentication is on, with a user who may use the service's keys and nothing else. */
+  users?: boolean;
+  /** Programs have that user, though its authentication is off so far. */
+  user?: boolean;
   /** Runs it in a network namespace, at an address of that. */
   within?: { netns: string; address: string };
 }
 
 const PROGRAM = "etcd";
+/** Sockets in its folder, for its administrator, wherever it runs. */
+const ADMIN = "admin-";
+export const USER = { name: "vendor", password: "correct horse" };
 
 export const NO_ETCD = "needs etcd (Debian: etcd-server)";
 
@@ -58,6 +67,8 @@ export async function startEtcd({
   tls = false,
   members: count = 1,
   quotaBytes,
+  users = false,
+  user = users,
   within,
 }: EtcdOptions = {}): Promise<EtcdServer> {
   const folder = mkdtempSync(join(tmpdir(), "etcd-story-"));
@@ -74,7 +85,7 @@ export async function startEtcd({
     const args = [
       ["--name", name],
       ["--data-dir", join(folder, name)],
-      ["--listen-client-urls", endpoint],
+      ["--listen-client-urls", `${endpoint},unix://${ADMIN}${name}:1`],
       ["--advertise-client-urls", endpoint],
       ["--listen-peer-urls", peer],
       ["--initial-advertise-peer-urls", peer],
@@ -84,9 +95,12 @@ export async function startEtcd({
       ...(keys ? [["--trusted-ca-file", keys.ca, "--client-cert-auth"]] : []),
     ].flat();
     const command = within ? ["nsenter", `--net=/run/netns/${within.netns}`, PROGRAM] : [PROGRAM];
-    return member(endpoint, { folder, data: join(folder, name) }, [...command, ...args]);
+    const admin = join(folder, `${ADMIN}${name}:1`);
+    return member(endpoint, { folder, admin, data: join(folder, name) }, [...command, ...args]);
   });
   await Promise.all(members.map((one) => one.start()));
+  const admin = etcdAdmin(join(folder, `${ADMIN}m0:1`));
+  if (users) await admin.enableUsers(USER);
   const endpoints = plans.map(({ endpoint }) => endpoint).join(",");
   const store = ["--datastore", "etcd", "--etcd-endpoints", endpoints];
   const with_ = (cert: string, key: string) => [
@@ -104,9 +118,11 @@ export async function startEtcd({
         ETCD_CERT_FILE: keys.clientCert,
         ETCD_KEY_FILE: keys.clientKey,
       }),
+      ...(user && { ETCD_USERNAME: USER.name, ETCD_PASSWORD: USER.password }),
     },
     flags: keys ? with_(keys.clientCert, keys.clientKey) : store,
     strangerFlags: keys ? with_(keys.strangerCert, keys.strangerKey) : store,
+    admin,
     rotate: () => void writeKeys(folder, address),
     async stop() {
       await Promise.all(members.map((one) => one.kill()));
@@ -117,13 +133,15 @@ export async function startEtcd({
 
 function member(
   endpoint: string,
-  { folder, data }: { folder: string; data: string },
+  { folder, admin, data }: { folder: string; admin: string; data: string },
   [program = PROGRAM, ...args]: string[],
 ): EtcdMember {
   let child: ChildProcess | undefined;
   return {
     endpoint,
     async start() {
+      // A killed one has left it.
+      rmSync(admin, { force: true });
       child = spawn(program, args, { cwd: folder, env: environment(), stdio: ["ignore", "pipe", "pipe"] });
       await ready(child);
     },

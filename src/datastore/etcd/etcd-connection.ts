@@ -1,4 +1,5 @@
 import { type ClientHttp2Session, connect } from "node:http2";
+import { CodedError } from "../../kit/errors.ts";
 import { GRPC_STATUS, GrpcError } from "../../kit/grpc/grpc-frames.ts";
 import { grpcCall, grpcStream } from "../../kit/grpc/grpc-session.ts";
 import { decode, encode, type Received, type Sent } from "../../kit/grpc/protobuf.ts";
@@ -10,8 +11,13 @@ export interface EtcdOptions {
   endpoints: readonly string[];
   /** Read for every new connection, so that rotated certificates are used. */
   tls(): EtcdTls;
-  user?: { name: string; password: string };
+  user?: EtcdUser;
   signal?: AbortSignal;
+}
+
+export interface EtcdUser {
+  name: string;
+  password: string;
 }
 
 /** PEM. */
@@ -58,7 +64,8 @@ export class EtcdConnection {
   readonly #pings: NodeJS.Timeout;
   #at = 0;
   #used: Link | undefined;
-  #token: string | undefined;
+  /** Of the user, asked for once for all calls; none where etcd asks for no user. */
+  #token: Promise<string | undefined> | undefined;
   #closed = false;
 
   constructor(options: EtcdOptions) {
@@ -105,18 +112,24 @@ export class EtcdConnection {
     const link = await this.#link();
     try {
       const session = await link.opened;
+      const token = this.#login(session);
       const stream = grpcStream({
         session,
         path: WATCH,
-        headers: { ...ONLY_WITH_LEADER, ...(await this.#authorization(session)) },
-        onMessage: (message) => onAnswer(decode(WATCH_RESPONSE, message)),
+        headers: { ...ONLY_WITH_LEADER, ...tokenHeader(await token) },
+        onMessage: (message) => {
+          const answer = decode(WATCH_RESPONSE, message);
+          // Also how etcd says that the token has expired: the next watch asks for another.
+          if (answer.canceled) this.#forget(token);
+          onAnswer(answer);
+        },
       });
       stream.send(encode(WATCH_REQUEST, { create_request: creation }));
       const watch: EtcdStream = { stop: () => stream.close(), ended: stream.ended };
       this.#watches.add(watch);
       void stream.ended.then((error) => {
         this.#watches.delete(watch);
-        if (error instanceof GrpcError && error.status === GRPC_STATUS.unauthenticated) this.#token = undefined;
+        if (error instanceof GrpcError && error.status === GRPC_STATUS.unauthenticated) this.#forget(token);
         if (error && isNoAnswer(error)) this.#leave(link);
       });
       return watch;
@@ -150,15 +163,19 @@ export class EtcdConnection {
     const link = await this.#link();
     try {
       const session = await link.opened;
-      const headers = await this.#authorization(session);
-      return await this.#send(session, name, request, headers);
+      const login = this.#login(session);
+      const token = await login;
+      try {
+        return await this.#send(session, name, request, tokenHeader(token));
+      } catch (error) {
+        if (!this.#options.user || !isForToken(error, token)) throw error;
+        // What etcd refused for its token it has not done.
+        this.#forget(login);
+        return await this.#send(session, name, request, tokenHeader(await this.#login(session)));
+      }
     } catch (error) {
       if (isNoAnswer(error)) this.#leave(link);
-      // The token has expired, or its member was restarted: what it refused it has not done.
-      if (!(error instanceof GrpcError) || error.status !== GRPC_STATUS.unauthenticated || !this.#token) throw error;
-      this.#token = undefined;
-      const session = await link.opened;
-      return await this.#send(session, name, request, await this.#authorization(session));
+      throw error;
     }
   }
 
@@ -176,11 +193,29 @@ export class EtcdConnection {
     return decode(received, await grpcCall(call)) as unknown as Answer<C>;
   }
 
-  async #authorization(session: ClientHttp2Session): Promise<Record<string, string>> {
+  /** One for all calls: etcd takes its time to compare a password. */
+  #login(session: ClientHttp2Session): Promise<string | undefined> {
     const { user } = this.#options;
-    if (!user) return {};
-    this.#token ??= (await this.#send(session, "/etcdserverpb.Auth/Authenticate", user, {})).token;
-    return { token: this.#token };
+    if (!user) return Promise.resolve(undefined);
+    this.#token ??= this.#authenticate(session, user);
+    return this.#token;
+  }
+
+  /** Unless another call has a newer one already. */
+  #forget(login: Promise<string | undefined>): void {
+    if (this.#token === login) this.#token = undefined;
+  }
+
+  async #authenticate(session: ClientHttp2Session, user: EtcdUser): Promise<string | undefined> {
+    try {
+      return (await this.#send(session, "/etcdserverpb.Auth/Authenticate", user, {})).token;
+    } catch (error) {
+      // Authentication is not enabled, or not yet.
+      if (error instanceof GrpcError && error.status === GRPC_STATUS.failedPrecondition) return undefined;
+      this.#token = undefined;
+      if (isNoAnswer(error)) throw new NotSent((error as Error).message);
+      throw errors.ETCD_LOGIN(user.name).from(error);
+    }
   }
 
   #endpoint(): string {
@@ -273,8 +308,22 @@ function readTls(tls: () => EtcdTls): EtcdTls {
 
 const NO_ANSWER: readonly number[] = [GRPC_STATUS.unknown, GRPC_STATUS.deadlineExceeded, GRPC_STATUS.unavailable];
 
+const NO_USER = "etcdserver: user name is empty";
+const OLD_TOKEN = "etcdserver: revision of auth store is old";
+
+const tokenHeader = (token: string | undefined): Record<string, string> => (token === undefined ? {} : { token });
+
+/** It has expired, or its member was restarted, or users were changed, or authentication was enabled after the login. */
+function isForToken(error: unknown, token: string | undefined): boolean {
+  if (!(error instanceof GrpcError)) return false;
+  const { status, message } = error;
+  if (status === GRPC_STATUS.invalidArgument) return message === NO_USER || message === OLD_TOKEN;
+  return status === GRPC_STATUS.unauthenticated || (token === undefined && status === GRPC_STATUS.permissionDenied);
+}
+
 /** Another member may answer. */
 function isNoAnswer(error: unknown): boolean {
+  if (error instanceof CodedError) return false;
   return !(error instanceof GrpcError) || NO_ANSWER.includes(error.status);
 }
 
@@ -282,6 +331,7 @@ function isNoAnswer(error: unknown): boolean {
 function refusal(error: unknown): unknown {
   if (!(error instanceof GrpcError)) return error;
   if (error.status === GRPC_STATUS.resourceExhausted) return errors.ETCD_FULL(error.message).from(error);
+  if (error.message === NO_USER) return errors.ETCD_LOGIN().from(error);
   return isPastOrFuture(error) ? error : errors.ETCD_REFUSED(error.message).from(error);
 }
 

@@ -9,6 +9,12 @@ const ETCD_SECRET = "vendor-etcd-secrets";
 const ETCD_DIR = "/vendor-secrets";
 const ETCD_FILES = { etcd_ca: "etcd-ca", etcd_cert: "etcd-cert", etcd_key: "etcd-key" } as const;
 
+/**
+ * Variables and the keys of the Secret that they come from, which a user adds where etcd has users. The file has no such keys: an upgrade
+ * would add them to every installation's Secret, and its plan would have to hold what is in there.
+ */
+const ETCD_USER = { ETCD_USERNAME: "etcd-username", ETCD_PASSWORD: "etcd-password" } as const;
+
 export const CNI_CONFIG_KEY = "cni_network_config";
 
 /** The one ConfigMap that users edit, and with etcd the Secret. */
@@ -60,7 +66,13 @@ function etcdSecret({ namespaces }: Names): KubeObject {
 export function datastoreEnv(names: Names, { datastore }: ManifestVariant): EnvVar[] {
   if (datastore === "api") return variable("DATASTORE_TYPE", "orchestrator");
   const keys = [names.manifests.etcdEndpointsKey, ...Object.keys(ETCD_FILES)];
-  return [...variable("DATASTORE_TYPE", "etcd"), ...keys.map((key) => fromSettings(names, envName(key), key))];
+  return [
+    ...variable("DATASTORE_TYPE", "etcd"),
+    ...keys.map((key) => fromSettings(names, envName(key), key)),
+    ...Object.entries(ETCD_USER).map(([name, key]) => ({
+      ...{ name, valueFrom: { secretKeyRef: { name: ETCD_SECRET, key, optional: true } } },
+    })),
+  ];
 }
 
 /** As vendorctl calls them too. */

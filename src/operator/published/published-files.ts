@@ -67,7 +67,7 @@ const NETWORK_NOTES: Record<ManifestVariant["networking"], string> = {
 function headerOf({ title, datastore, networking }: ManifestVariant, { manifests }: Names): string {
   const edit =
     datastore === "etcd"
-      ? `Before applying, set ${manifests.etcdEndpointsKey} in ConfigMap ${manifests.configMap} and fill the Secret. eBPF does not work on this datastore,\nand its node pods show READY 1/2.`
+      ? `Before applying, set ${manifests.etcdEndpointsKey} in ConfigMap ${manifests.configMap} and fill the Secret; where etcd has users,\nadd etcd-username and etcd-password to it. eBPF does not work on this datastore, and its node pods show READY 1/2.`
       : `Edit ConfigMap ${manifests.configMap} before applying, and apply your edits again when you upgrade.`;
   return `${title}, without an operator.\n${edit}${NETWORK_NOTES[networking]}\nkubectl apply --server-side --force-conflicts -f this file\n${GENERATED}`;
 }

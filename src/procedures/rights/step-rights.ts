@@ -249,9 +249,10 @@ function agentReplacement(workload: Target, context: RightsContext): Right[] {
   ];
 }
 
-/** In etcd, its own certificate says what may be done. */
-function etcdRights({ secret }: EtcdPlace): Right[] {
-  return secret ? rightsOn(SECRETS, ["get"], secret) : [];
+/** In etcd, its own certificate or user says what may be done. */
+function etcdRights({ secret, user }: EtcdPlace): Right[] {
+  const places = [secret, user?.secret].flatMap((place) => place ?? []);
+  return places.flatMap((place) => rightsOn(SECRETS, ["get"], place));
 }
 
 /** Everything that the datastore keeps. */

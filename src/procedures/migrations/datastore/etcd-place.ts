@@ -1,18 +1,22 @@
 import type { KubeObject } from "../../../api/object.ts";
 import { SECRETS } from "../../../cluster/kinds.ts";
-import { EtcdConnection, type EtcdTls } from "../../../datastore/etcd/etcd-connection.ts";
+import { EtcdConnection, type EtcdTls, type EtcdUser } from "../../../datastore/etcd/etcd-connection.ts";
 import type { Work } from "../../action.ts";
 import { undefinedIfNotFound } from "../../actions/objects/target.ts";
 import { errors } from "./errors.ts";
 
-/** How a manifest reaches etcd: its addresses, and where the keys of its certificates are. What the Secret holds is in no plan. */
+/** How a manifest reaches etcd: its addresses, and where its certificates and its password are. What the Secrets hold is in no plan. */
 export type EtcdPlace = {
   endpoints: readonly string[];
   /** Absent where none of the files is used. */
-  secret?: { namespace: string; name: string };
+  secret?: SecretPlace;
   /** Keys of the Secret. */
   files: { readonly [file in keyof EtcdTls]?: string };
+  /** The Secret of user and password, and their keys there; absent where the manifest names none. */
+  user?: { secret: SecretPlace; name: string; password: string };
 };
+
+type SecretPlace = { namespace: string; name: string };
 
 type Reading = Pick<Work, "client" | "signal">;
 
@@ -23,7 +27,8 @@ export async function withEtcd<T>(
   work: (etcd: EtcdConnection) => Promise<T>,
 ): Promise<T> {
   const tls = await readTls(place, { client, signal });
-  const etcd = new EtcdConnection({ endpoints: place.endpoints, tls: () => tls, signal });
+  const user = await readUser(place, { client, signal });
+  const etcd = new EtcdConnection({ endpoints: place.endpoints, tls: () => tls, signal, ...(user && { user }) });
   try {
     return await work(etcd);
   } finally {
@@ -31,12 +36,25 @@ export async function withEtcd<T>(
   }
 }
 
-async function readTls({ secret, files }: EtcdPlace, { client, signal }: Reading): Promise<EtcdTls> {
+async function readTls({ secret, files }: EtcdPlace, reading: Reading): Promise<EtcdTls> {
   if (!secret) return {};
-  const found = await client.get<KubeObject>(SECRETS, secret, { signal }).catch(undefinedIfNotFound);
-  if (!found) throw errors.MIGRATE_DATASTORE_NO_SECRET(`${secret.namespace}/${secret.name}`);
-  const data = (found["data"] ?? {}) as Record<string, string>;
-  const read = Object.entries(files).map(([file, key]) => [file, Buffer.from(data[key] ?? "", "base64").toString()]);
+  const value = await readSecret(secret, reading);
+  const read = Object.entries(files).map(([file, key]) => [file, value(key)]);
   // The manifest has every file; one that the etcd does not require is empty.
   return Object.fromEntries(read.filter(([, text]) => (text as string).trim() !== ""));
+}
+
+/** None where the Secret has none, as that of an earlier manifest, or one whose etcd asks for no user. */
+async function readUser({ user }: EtcdPlace, reading: Reading): Promise<EtcdUser | undefined> {
+  if (!user) return undefined;
+  const value = await readSecret(user.secret, reading);
+  const name = value(user.name);
+  return name === "" ? undefined : { name, password: value(user.password) };
+}
+
+async function readSecret(place: SecretPlace, { client, signal }: Reading): Promise<(key: string) => string> {
+  const found = await client.get<KubeObject>(SECRETS, place, { signal }).catch(undefinedIfNotFound);
+  if (!found) throw errors.MIGRATE_DATASTORE_NO_SECRET(`${place.namespace}/${place.name}`);
+  const data = (found["data"] ?? {}) as Record<string, string>;
+  return (key) => Buffer.from(data[key] ?? "", "base64").toString();
 }

@@ -1,7 +1,7 @@
 import { parseEndpoints } from "../../../../datastore/config.ts";
 import type { EtcdPlace } from "../../../migrations/datastore/etcd-place.ts";
 import type { Observation } from "../../../observation.ts";
-import { type ManifestWorkload, manifestView, variablesOf } from "../operator/manifest-view.ts";
+import { type Container, type ManifestWorkload, manifestView, variablesOf } from "../operator/manifest-view.ts";
 import { errors } from "./errors.ts";
 
 const FILES = { ca: "ETCD_CA_CERT_FILE", cert: "ETCD_CERT_FILE", key: "ETCD_KEY_FILE" } as const;
@@ -37,5 +37,19 @@ export function etcdPlaceOf({ names, service }: Pick<Observation, "names" | "ser
     files[file as keyof typeof files] = path.slice(mount.mountPath.length + 1);
   }
   const namespace = agents?.metadata.namespace ?? names.namespaces.orchestratorSystem;
-  return { endpoints, files, ...(name !== undefined && { secret: { namespace, name } }) };
+  const user = userOf(view.agent?.env ?? [], namespace);
+  return { endpoints, files, ...(name !== undefined && { secret: { namespace, name } }), ...(user && { user }) };
+}
+
+const USER = "ETCD_USERNAME";
+const PASSWORD = "ETCD_PASSWORD";
+
+/** Both from one Secret: a plan, which people keep and send on, holds no password. */
+function userOf(env: NonNullable<Container["env"]>, namespace: string): EtcdPlace["user"] {
+  const [name, password] = [USER, PASSWORD].map((variable) => env.find((one) => one.name === variable));
+  if (!name?.valueFrom && !name?.value) return undefined;
+  const [of, secret] = [name.valueFrom?.secretKeyRef, password?.valueFrom?.secretKeyRef];
+  if (!of?.name || secret?.name !== of.name)
+    throw errors.MIGRATE_DATASTORE_ETCD_UNSET(`${USER} and ${PASSWORD}`, "they are not from keys of one Secret");
+  return { secret: { namespace, name: of.name }, name: of.key, password: secret.key };
 }

@@ -5,6 +5,7 @@ import type { KubeObject } from "../../../../api/object.ts";
 import type { Observation } from "../../../observation.ts";
 import { type Differently, observed } from "../../../testing/observed.ts";
 import { manifestObjects } from "../../install/edit-manifest.ts";
+import type { ManifestWorkload } from "../operator/manifest-view.ts";
 import { withBoth } from "./both-datastores.ts";
 import { etcdPlaceOf } from "./etcd-place.ts";
 import { planDropOldData, planMigrateDatastore, refuseUnmigratable } from "./migrate-datastore.ts";
@@ -93,9 +94,36 @@ it.each(["vendor-etcd.yaml", "vendor-overlay-etcd.yaml"])(
       endpoints: ["https://10.0.0.1:2379", "https://10.0.0.2:2379"],
       secret: { namespace: "kube-system", name: "vendor-etcd-secrets" },
       files: { ca: "etcd-ca", cert: "etcd-cert", key: "etcd-key" },
+      user: {
+        secret: { namespace: "kube-system", name: "vendor-etcd-secrets" },
+        name: "etcd-username",
+        password: "etcd-password",
+      },
     });
   },
 );
+
+it.each<[string, object[], string | undefined]>([
+  ["of an earlier manifest", [], undefined],
+  ["of an etcd without users", [{ name: "ETCD_USERNAME", value: "" }], undefined],
+  [
+    "with a password as plain text, which a plan would hold",
+    [
+      { name: "ETCD_USERNAME", value: "vendor" },
+      { name: "ETCD_PASSWORD", value: "correct horse" },
+    ],
+    "not from keys of one Secret",
+  ],
+])("a manifest %s", (_what, env, refusal) => {
+  const seen = cluster("vendor-etcd.yaml");
+  const agents = structuredClone(seen.service.nodeAgents) as unknown as ManifestWorkload;
+  const agent = agents.spec.template.spec.containers.find(({ name }) => name === "vendor-node")!;
+  const others = (agent.env ?? []).filter(({ name }) => !["ETCD_USERNAME", "ETCD_PASSWORD"].includes(name));
+  Object.assign(agent, { env: [...others, ...env] });
+  const place = () => etcdPlaceOf(cluster("vendor-etcd.yaml", { nodeAgents: agents }));
+  if (refusal === undefined) expect(place().user).toBeUndefined();
+  else expect(place).toThrow(refusal);
+});
 
 describe.each([
   ["vendor-etcd.yaml", "vendor.yaml"],

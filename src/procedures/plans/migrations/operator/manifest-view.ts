@@ -1,11 +1,16 @@
 import type { Names } from "../../../../api/names.ts";
 import type { KubeObject } from "../../../../api/object.ts";
 
+interface KeyRef {
+  name?: string;
+  key: string;
+}
+
 /** A container of a manifest, as far as it is converted. */
-interface Container {
+export interface Container {
   name: string;
   image?: string;
-  env?: { name: string; value?: string; valueFrom?: { configMapKeyRef?: { name?: string; key: string } } }[];
+  env?: { name: string; value?: string; valueFrom?: { configMapKeyRef?: KeyRef; secretKeyRef?: KeyRef } }[];
   resources?: { requests?: Record<string, string | number>; limits?: Record<string, string | number> };
 }
 
