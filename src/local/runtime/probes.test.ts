@@ -87,6 +87,17 @@ describe("probes", () => {
     over.abort();
   });
 
+  it("where a rollout must not take long, a container has all the time that its startup probe gives it", async () => {
+    const startupProbe = probe("startup", { periodSeconds: 2, failureThreshold: 3 });
+    const { clock, answers, asked, events } = watched({ startupProbe }, { patient: false });
+    answers["startup"] = 1;
+    await clock.advance(3_900);
+    expect(asked.length).toBeGreaterThan(30);
+    expect(events).not.toContain("ended");
+    await clock.advance(200);
+    expect(events.filter((event) => event === "ended")).toHaveLength(1);
+  });
+
   it("ask by HTTP and by TCP, and say what went wrong", async () => {
     const server = createServer((request, answer) => {
       answer.statusCode = request.url === "/well" && request.headers["x-who"] === "kubelet" ? 204 : 503;

@@ -91,7 +91,9 @@ export async function watchProbes(options: ProbeOptions): Promise<void> {
 
 /** False when it was ended for not starting, or ended by itself. */
 async function hasStarted(probe: Probe, options: ProbeOptions, end: () => void): Promise<boolean> {
+  const { clock } = options;
   let failures = 0;
+  let countedAt = Number.NEGATIVE_INFINITY;
   let started = false;
   const most = probe.failureThreshold ?? 3;
   await asked(
@@ -101,7 +103,11 @@ async function hasStarted(probe: Probe, options: ProbeOptions, end: () => void):
     () => false,
     (why) => {
       started = why === undefined;
-      if (!started && ++failures === most) end();
+      // However often it is asked, it has as long as its probe gives it: on a slow machine it would never start otherwise.
+      if (!started && clock.now() - countedAt >= periodOf(probe)) {
+        countedAt = clock.now();
+        if (++failures === most) end();
+      }
       return !started && failures < most;
     },
   );
@@ -134,6 +140,8 @@ async function watch(
   );
 }
 
+const periodOf = ({ periodSeconds = 10 }: Probe): number => periodSeconds * 1000;
+
 /** Asks again and again, as the probe says, until the answer's taker has enough. */
 async function asked(
   name: ProbeName,
@@ -142,7 +150,7 @@ async function asked(
   isWell: () => boolean,
   take: (why: string | undefined) => boolean,
 ): Promise<void> {
-  const periodMs = (probe.periodSeconds ?? 10) * 1000;
+  const periodMs = periodOf(probe);
   await sleep(clock, (probe.initialDelaySeconds ?? 0) * 1000, signal);
   while (!signal.aborted) {
     const why = await problemOf(container, probe, { addressOf, ...(exec && { exec }) }, signal);
