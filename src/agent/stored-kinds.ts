@@ -7,6 +7,7 @@ import { clusterInformation } from "../api/resources/cluster-information.ts";
 import { type IPPool, ipPool } from "../api/resources/ip-pool.ts";
 import { type IPReservation, ipReservation } from "../api/resources/ip-reservation.ts";
 import { blockAffinity, type IPAMBlock, ipamBlock, ipamConfiguration, ipamHandle } from "../api/resources/ipam.ts";
+import { type NodeStatus as NodeStatusResource, nodeStatus } from "../api/resources/node-status.ts";
 import { type ObjectOf, placesOf, type Resource } from "../api/resources/resource.ts";
 
 /** Our kinds where they are stored: there they can be read and written while the aggregated API is down. */
@@ -21,6 +22,7 @@ export const IP_RESERVATIONS = stored(ipReservation);
 export const BGP_CONFIGURATIONS = stored(bgpConfiguration);
 export const BGP_PEERS = stored(bgpPeer);
 export const BGP_FILTERS = stored(bgpFilter);
+export const NODE_STATUSES = stored(nodeStatus);
 export const CLUSTER_INFORMATION = stored(clusterInformation);
 
 export type Block = KubeObject & IPAMBlock;
@@ -31,6 +33,7 @@ export type Reservation = KubeObject & IPReservation;
 export type BgpConfiguration = KubeObject & BGPConfiguration;
 export type BgpPeer = KubeObject & BGPPeer;
 export type BgpFilter = KubeObject & BGPFilter;
+export type NodeStatus = KubeObject & NodeStatusResource;
 export type Pool = KubeObject & IPPool;
 
 /** The head of a new object. */

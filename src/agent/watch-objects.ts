@@ -18,6 +18,8 @@ import {
   IP_RESERVATIONS,
   IPAM_CONFIGURATIONS,
   type IpamConfiguration,
+  NODE_STATUSES,
+  type NodeStatus,
   type Pool,
   type Reservation,
 } from "./stored-kinds.ts";
@@ -29,6 +31,8 @@ export interface BgpObjects {
   configurations: Informer<BgpConfiguration>;
   peers: Informer<BgpPeer>;
   filters: Informer<BgpFilter>;
+  /** What is asked of nodes. */
+  statuses: Informer<NodeStatus>;
 }
 
 /** Everything the agent follows of its cluster, one copy of each kind. What it knows it keeps while the API server is away. */
@@ -93,6 +97,7 @@ export function watchObjects(
         configurations: followBgp<BgpConfiguration>(BGP_CONFIGURATIONS),
         peers: followBgp<BgpPeer>(BGP_PEERS),
         filters: followBgp<BgpFilter>(BGP_FILTERS),
+        statuses: follow(NODE_STATUSES) as unknown as Informer<NodeStatus>,
       }
     : undefined;
   const of = <T extends KubeObject>(name: InputName) => inputs.get(name) as unknown as Informer<T>;

@@ -85,6 +85,7 @@ export type Noun =
   | "bgpConfiguration"
   | "bgpPeer"
   | "bgpFilter"
+  | "nodeStatus"
   | "clusterInformation"
   | "ipamBlock"
   | "blockAffinity"
@@ -172,6 +173,7 @@ export const vendorNames: Names = {
     bgpConfiguration: { kind: "BGPConfiguration", plural: "bgpconfigurations", shortNames: ["bgpconfig"] },
     bgpPeer: { kind: "BGPPeer", plural: "bgppeers", shortNames: [] },
     bgpFilter: { kind: "BGPFilter", plural: "bgpfilters", shortNames: [] },
+    nodeStatus: { kind: "NodeStatus", plural: "nodestatuses", shortNames: [] },
     clusterInformation: { kind: "ClusterInformation", plural: "clusterinformations", shortNames: ["clusterinfo"] },
     ipamBlock: { kind: "IPAMBlock", plural: "ipamblocks", shortNames: [] },
     blockAffinity: { kind: "BlockAffinity", plural: "blockaffinities", shortNames: [] },
@@ -280,6 +282,7 @@ export const calicoNames: Names = {
   },
   kinds: {
     ...vendorNames.kinds,
+    nodeStatus: { kind: "CalicoNodeStatus", plural: "caliconodestatuses", shortNames: [] },
     flowLogs: { kind: "Goldmane", plural: "goldmanes", shortNames: [] },
     flowUI: { kind: "Whisker", plural: "whiskers", shortNames: [] },
     status: { kind: "TigeraStatus", plural: "tigerastatuses", shortNames: [] },

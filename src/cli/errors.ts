@@ -116,6 +116,33 @@ export const errors = defineErrors({
     fix: () => "vendorctl status names the component",
     exitCode: EXIT.unknown,
   },
+  NODE_UNKNOWN: {
+    means: "The cluster has no Node of this name.",
+    example: ["node-9"],
+    say: (name: string) => `there is no Node ${name}`,
+    fix: () => "use a name that kubectl get nodes prints",
+  },
+  BGP_NOT_ENABLED: {
+    means: "Nodes speak BGP only if the Installation enables it; plain manifests do not run it.",
+    say: () => "BGP is not enabled in this cluster",
+    fix: () => "set spec.vendorNetwork.bgp of the Installation to Enabled",
+    exitCode: EXIT.checkFailed,
+  },
+  NODE_SILENT: {
+    means:
+      "The agent of the node wrote no answer in time. It may not run, be of an older release, or not reach the API server.",
+    example: ["node-1", 15],
+    say: (name: string, seconds: number) => `the agent of ${name} did not answer within ${seconds} s`,
+    fix: () => "run vendorctl status, and look at the log of the node's vendor-node pod",
+    exitCode: EXIT.unknown,
+  },
+  NODE_DAEMON_SILENT: {
+    means: "The agent of the node answers, and the routing daemon next to it does not: its sessions are not known.",
+    example: ["node-1"],
+    say: (name: string) => `BIRD does not answer on ${name}`,
+    fix: () => "look at the log of the container bgp of the node's vendor-node pod",
+    exitCode: EXIT.unknown,
+  },
   CHECKS_FAILED: {
     means: "At least one check found something that must be repaired before the procedure, or in the running service.",
     example: [1],

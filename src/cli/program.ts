@@ -9,6 +9,7 @@ import {
   addSwitchCommand,
   addUninstallCommand,
 } from "./commands/install/install.command.ts";
+import { addNodeCommand } from "./commands/node/node.command.ts";
 import { addResourceCommands } from "./commands/resources/resources.command.ts";
 import { addRunCommands } from "./commands/runs/runs.command.ts";
 import { addMigrateCommands } from "./commands/upgrade/migrate.command.ts";
@@ -71,6 +72,7 @@ export function buildProgram(world: CliContext): Command {
 }
 
 function addOtherCommands(program: Command, world: CliContext, start: Start): void {
+  addNodeCommand(program, start);
   addAuthCommands(program, world);
   document(program.command("explain"), {
     short: "Explain an error or check code, offline",
@@ -107,7 +109,7 @@ function addOtherCommands(program: Command, world: CliContext, start: Start): vo
 }
 
 /** Commands that print one document, whatever it is made of. */
-const PRINTING = ["get", "status", "history", "version", "explain", "list", "check"];
+const PRINTING = ["get", "status", "node", "history", "version", "explain", "list", "check"];
 
 /** Forms that only some commands have; the others have table, json and yaml. */
 const FORMS_OF: Partial<Record<GlobalFlags["output"], readonly string[]>> = {

@@ -12,6 +12,7 @@ import type { OldRelease } from "./old-release.ts";
 /** Kinds that came later than the oldest release we know. */
 const KINDS_SINCE: Partial<Record<Noun, Since>> = {
   bgpFilter: "v3.26",
+  nodeStatus: "v3.21",
   ipReservation: "v3.22",
   tier: "v3.29",
   flowLogs: "v3.30",

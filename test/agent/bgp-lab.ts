@@ -3,6 +3,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { requestAgent } from "../../src/agent/admin.ts";
 import { BGP_CONFIGURATIONS, BGP_PEERS, typeOf } from "../../src/agent/stored-kinds.ts";
+import { vendorNames } from "../../src/api/names.ts";
+import { installation } from "../../src/api/resources/installation.ts";
+import { placesOf } from "../../src/api/resources/resource.ts";
 import { ENDPOINT_SLICES, SERVICES } from "../../src/cluster/kinds.ts";
 import { type FrrRouter, frrRouter } from "./frr-router.ts";
 import { type LabNode, type LabOptions, type LabPod, type NodeLab, nodeLab } from "./node-lab.ts";
@@ -167,6 +170,23 @@ export async function sessionsOf(node: LabNode): Promise<Record<string, string>>
 export async function problemsOf(node: LabNode): Promise<string[]> {
   const { rows } = (await requestAgent(join(node.directory, "run"), { show: "problems" })).table;
   return rows.map((row) => row.join(" "));
+}
+
+/** What an operator would have set. */
+export async function enableBgp({ client }: NodeLab): Promise<void> {
+  const { served } = placesOf(installation, vendorNames);
+  const spec = { variant: vendorNames.variant, vendorNetwork: { bgp: "Enabled" } };
+  await client.create(served, { ...typeOf(served), metadata: { name: "default" }, spec });
+}
+
+/** `vendorctl` on a node, which reaches the API server there. */
+export async function vendorctlOn(node: LabNode, ...args: string[]): Promise<{ code: number; output: string }> {
+  const tool = [process.execPath, join(ROOT, "bin/vendorctl"), "--kubeconfig", join(node.directory, "kubeconfig")];
+  const options = { env: { PATH: process.env["PATH"], HOME: node.directory } };
+  return await run("nsenter", [`--net=/run/netns/${node.netns.name}`, ...tool, ...args], options).then(
+    ({ stdout }) => ({ code: 0, output: stdout }),
+    ({ code, stdout, stderr }) => ({ code, output: `${stdout}${stderr}` }),
+  );
 }
 
 /** A Service of type LoadBalancer with these pods behind it. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { askBird, bgpPlaces } from "../../src/agent/bgp/bird-control.ts";
-import { BGP_FILTERS, BGP_PEERS, typeOf } from "../../src/agent/stored-kinds.ts";
+import { BGP_FILTERS, BGP_PEERS, NODE_STATUSES, type NodeStatus, typeOf } from "../../src/agent/stored-kinds.ts";
 import { NODES } from "../../src/cluster/kinds.ts";
 import { realKernel } from "../../src/kernel/kernel.ts";
 import { patience } from "../../src/kit/testing/patience.ts";
@@ -9,11 +9,13 @@ import {
   type BgpLab,
   bgpLab,
   createService,
+  enableBgp,
   learned,
   NODE_AS,
   problemsOf,
   sessionsOf,
   setBackends,
+  vendorctlOn,
 } from "./bgp-lab.ts";
 import { whyNoBgp } from "./frr-router.ts";
 import { type LabPod, request, serve, until, whyNoNodes } from "./node-lab.ts";
@@ -136,6 +138,60 @@ describe.skipIf(why !== undefined)(`BGP with routers of another maker, nftables$
     await becomes(() => nextHops("tor1", "203.0.113.10/32"), []);
     const took = performance.now() - began;
     expect(took).toBeLessThan(patience(1_000));
+  });
+
+  it("a NodeStatus says what BIRD has, as often as it asks, and vendorctl node prints it", async () => {
+    const { client } = lab;
+    await enableBgp(lab);
+    const create = (name: string, spec: object) =>
+      client.create<NodeStatus>(NODE_STATUSES, { ...typeOf(NODE_STATUSES), metadata: { name }, spec } as NodeStatus);
+    const read = async (name: string) => (await client.get<NodeStatus>(NODE_STATUSES, { name })).status;
+    await create("often", { node: "node-1", classes: ["Agent", "BGP"], updatePeriodSeconds: 1 });
+    await create("once", { node: "node-1", classes: ["Agent"], updatePeriodSeconds: 0 });
+    await create("of-another", { node: "node-9", classes: ["BGP"] });
+    const state = async (peer: string) =>
+      (await read("often"))?.bgp?.peersV4?.find(({ peerIP }) => peerIP === peer)?.state;
+    await becomes(() => state("10.99.0.201"), "Established");
+    await becomes(async () => (await read("once"))?.lastUpdated !== undefined, true);
+    const [often, once] = [await read("often"), await read("once")];
+    expect(often?.agent?.birdV4).toMatchObject({
+      ...{ state: "Ready", version: expect.stringMatching(/^2\./), routerID: "10.99.0.1" },
+      lastBootTime: expect.stringMatching(/\d\d:\d\d/),
+    });
+    expect(often?.bgp).toMatchObject({ numberEstablishedV4: 4, numberNotEstablishedV4: 0, numberEstablishedV6: 4 });
+    expect(often?.bgp?.peersV4?.map(({ peerIP, type }) => `${peerIP} ${type}`).sort()).toEqual(
+      [201, 202, 203, 204].map((at) => `10.99.0.${at} GlobalPeer`),
+    );
+    expect(once?.bgp).toBeUndefined();
+    expect(await read("of-another")).toBeUndefined();
+
+    // What the router ends is known from BIRD, with its words; what was asked once stays as it was.
+    await lab.routers["tor2"]!.vtysh("configure terminal", "router bgp 65001", "neighbor 10.99.0.1 shutdown");
+    await becomes(async () => (await state("10.99.0.202")) !== "Established", true);
+    const ended = (await read("often"))?.bgp;
+    expect(ended).toMatchObject({ numberEstablishedV4: 3, numberNotEstablishedV4: 1 });
+    const info = async () => (await read("often"))?.bgp?.peersV4?.find(({ peerIP }) => peerIP === "10.99.0.202")?.info;
+    await becomes(async () => (await info()) !== "", true);
+    const rows = (await vendorctlOn(lab.nodes[0]!, "node", "node-1", "bgp")).output.split("\n");
+    expect(rows[0]).toMatch(/^PEER +TYPE +STATE +SINCE +INFO$/);
+    expect(rows.find((row) => row.startsWith("10.99.0.201 "))).toMatch(/GlobalPeer +Established +\d\d:\d\d/);
+    expect(rows.find((row) => row.startsWith("10.99.0.202 "))).not.toContain("Established");
+    expect((await read("once"))?.lastUpdated).toBe(once?.lastUpdated);
+    await lab.routers["tor2"]!.vtysh("configure terminal", "router bgp 65001", "no neighbor 10.99.0.1 shutdown");
+    await becomes(() => state("10.99.0.202"), "Established");
+    await lab.bgp[0]!.kill();
+    await becomes(async () => (await read("often"))?.agent?.birdV4, { state: "NotReady" });
+    expect(await state("10.99.0.201")).toBe("Unknown");
+    expect(await vendorctlOn(lab.nodes[0]!, "node", "node-1", "bgp")).toMatchObject({
+      ...{ code: 2, output: expect.stringContaining("BIRD does not answer on node-1 [NODE_DAEMON_SILENT]") },
+    });
+    lab.bgp[0]!.start();
+    await becomes(() => state("10.99.0.201"), "Established");
+    const json = JSON.parse((await vendorctlOn(lab.nodes[0]!, "node", "node-1", "bgp", "-o", "json")).output);
+    expect(json).toMatchObject({ node: "node-1", agent: { birdV4: { state: "Ready" } } });
+    for (const name of ["often", "once", "of-another"]) await client.delete(NODE_STATUSES, { name });
+    // Of vendorctl's own nothing is left.
+    expect((await client.list(NODE_STATUSES)).items).toEqual([]);
   });
 
   it("a node that is drained announces no Service while another node does", async () => {

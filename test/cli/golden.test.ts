@@ -136,6 +136,8 @@ const CASES: Case[] = [
   { line: "status" },
   { line: "version" },
   { line: "proxy status" },
+  { line: "node nothing bgp" },
+  { line: "node demo-worker-1 bgp" },
   { line: "plan install", name: "plan-install-again" },
   { line: "plan switch --to ebpf", name: "plan-switch-already" },
   { line: "upgrade --dry-run", name: "upgrade-already" },

@@ -270,4 +270,13 @@ export const NETWORK_TABLES: readonly KindTable[] = [
       ...filterRules("exportV6"),
     },
   },
+  {
+    // The agent reads it, and answers in its status: seen with BIRD alone.
+    ...{ noun: "nodeStatus", seenIn: () => undefined },
+    fields: {
+      node: { scenario: "test/agent/bgp.test.ts" },
+      classes: { scenario: "test/agent/bgp.test.ts" },
+      updatePeriodSeconds: { scenario: "test/agent/bgp.test.ts" },
+    },
+  },
 ];

@@ -14,6 +14,7 @@ import type { BgpObjects } from "../watch-objects.ts";
 import { bgpPasswords } from "./bgp-passwords.ts";
 import { birdConfiguration, type ConfigurationState } from "./bird-configuration.ts";
 import { askBird, bgpPlaces } from "./bird-control.ts";
+import { NodeStatuses } from "./node-statuses.ts";
 import { isEstablished, type SessionState, sessionStates } from "./session-states.ts";
 
 export interface NodeBgpOptions {
@@ -57,6 +58,7 @@ class NodeSpeaker {
   readonly #places;
   readonly #configuration;
   readonly #passwords;
+  readonly #statuses;
   #calculated: CalculatedBgp = { model: undefined, problems: [] };
   #state: ConfigurationState | undefined;
   #daemon: string | undefined = "it was not asked yet";
@@ -72,6 +74,8 @@ class NodeSpeaker {
     this.#places = bgpPlaces(options.runDirectory);
     this.#configuration = birdConfiguration(this.#places);
     this.#passwords = bgpPasswords(options.client, options.namespace);
+    const { node, client, clock, log, objects } = options;
+    this.#statuses = new NodeStatuses({ node, client, clock, log, objects: () => objects.statuses.list() });
   }
 
   async run(): Promise<void> {
@@ -117,6 +121,12 @@ class NodeSpeaker {
       await this.#settle();
     }
     await this.#look();
+    if (this.#statuses.isDue()) await this.#answer();
+  }
+
+  async #answer(): Promise<void> {
+    const daemon = await askBird(this.#places.control, "show status").catch(() => undefined);
+    await this.#statuses.answer({ daemon, sessions: this.states, peers: this.#options.objects.peers.list() });
   }
 
   async #readPasswords(): Promise<"same" | "changed" | "unknown"> {

@@ -7,6 +7,7 @@ export interface SessionState {
   name: string;
   from: string;
   peer: string;
+  address: string;
   asNumber: number;
   node: string | null;
   /** The protocol's own words: `Established`, `Active`, ...; `unknown` while the daemon does not say. */
@@ -40,6 +41,7 @@ export function sessionStates(sessions: readonly BgpSession[], lines: readonly C
       peer: session.address.includes(":")
         ? `[${session.address}]:${session.port}`
         : `${session.address}:${session.port}`,
+      address: session.address,
       asNumber: session.asNumber,
       node: session.node,
       state: read(/BGP state:\s+(\S+)/) ?? "unknown",

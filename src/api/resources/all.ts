@@ -14,6 +14,7 @@ import { blockAffinity, ipamBlock, ipamConfiguration, ipamHandle } from "./ipam.
 import { kubeControllersConfiguration } from "./kube-controllers-configuration.ts";
 import { globalNetworkPolicy, networkPolicy } from "./network-policy.ts";
 import { globalNetworkSet, networkSet } from "./network-set.ts";
+import { nodeStatus } from "./node-status.ts";
 import { profile } from "./profile.ts";
 import type { Resource } from "./resource.ts";
 import { tier } from "./tier.ts";
@@ -41,6 +42,7 @@ export const RESOURCES: readonly Resource[] = [
   bgpConfiguration,
   bgpPeer,
   bgpFilter,
+  nodeStatus,
   ipamConfiguration,
   ipamBlock,
   blockAffinity,

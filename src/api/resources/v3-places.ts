@@ -15,7 +15,7 @@ export interface V3Place {
 }
 
 /** Kinds that came later than the oldest version the v3 API can stand in for. */
-const SINCE: Partial<Record<Noun, string>> = { tier: "v3.29", bgpFilter: "v3.26" };
+const SINCE: Partial<Record<Noun, string>> = { tier: "v3.29", bgpFilter: "v3.26", nodeStatus: "v3.21" };
 
 /** The resources a version served; where it had no tiers, every policy was in the default one. */
 export function v3Resources(version: string = VERSION): Resource[] {

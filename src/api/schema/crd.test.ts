@@ -77,6 +77,7 @@ describe("all definitions together", () => {
         "BGPConfiguration",
         "BGPPeer",
         "BGPFilter",
+        "NodeStatus",
         "IPAMConfiguration",
         "IPAMBlock",
         "BlockAffinity",

@@ -2,6 +2,7 @@ import { type Address, contains, formatAddress, parseAddress, parseCidr } from "
 import { type BGPConfiguration, COMMUNITY } from "../resources/bgp-configuration.ts";
 import type { BGPFilter } from "../resources/bgp-filter.ts";
 import type { BGPPeer } from "../resources/bgp-peer.ts";
+import type { NodeStatus } from "../resources/node-status.ts";
 import { type Problem, reporters } from "./problem.ts";
 import { addressProblems, brief, nameProblems, netProblems, rangeProblems, selectorProblems } from "./values.ts";
 
@@ -154,6 +155,10 @@ export function bgpFilterProblems({ metadata, spec }: BGPFilter): Problem[] {
       }),
     ),
   ];
+}
+
+export function nodeStatusProblems({ metadata }: NodeStatus): Problem[] {
+  return nameProblems(metadata.name, "metadata.name", { dots: true });
 }
 
 /** `ADDRESS`, `ADDRESS:PORT` or `[ADDRESS]:PORT`; a link-local address means nothing without its interface. */

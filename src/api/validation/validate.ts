@@ -14,12 +14,13 @@ import type { IPReservation } from "../resources/ip-reservation.ts";
 import type { KubeControllersConfiguration } from "../resources/kube-controllers-configuration.ts";
 import type { GlobalNetworkPolicy, NetworkPolicy } from "../resources/network-policy.ts";
 import type { NetworkSet } from "../resources/network-set.ts";
+import type { NodeStatus } from "../resources/node-status.ts";
 import type { Profile } from "../resources/profile.ts";
 import { objectSchema, placesOf, type Resource } from "../resources/resource.ts";
 import type { Tier } from "../resources/tier.ts";
 import { FIXED_VALUES } from "../tables/fixed-values.ts";
 import { REFUSED_FIELDS } from "../tables/refused-fields.ts";
-import { bgpConfigurationProblems, bgpFilterProblems, bgpPeerProblems } from "./bgp.ts";
+import { bgpConfigurationProblems, bgpFilterProblems, bgpPeerProblems, nodeStatusProblems } from "./bgp.ts";
 import { DATAPLANE_PROBLEMS, dataplaneConfigurationProblems } from "./dataplane-configuration.ts";
 import { serviceProxyProblems } from "./ebpf.ts";
 import { endpointMapProblems } from "./endpoint-map.ts";
@@ -109,6 +110,8 @@ function ruleProblemsOf(noun: Noun, object: unknown, facts: ClusterFacts): Probl
       return bgpPeerProblems(object as BGPPeer);
     case "bgpFilter":
       return bgpFilterProblems(object as BGPFilter);
+    case "nodeStatus":
+      return nodeStatusProblems(object as NodeStatus);
     case "flowLogs":
     case "flowUI": {
       const { metadata, spec } = object as Part;

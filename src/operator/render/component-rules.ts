@@ -42,10 +42,13 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
           "bgpConfiguration",
           "bgpPeer",
           "bgpFilter",
+          "nodeStatus",
         ],
         READ,
       ),
       stored(names, IPAM, [...READ, "create", "update", "delete"]),
+      // Answers what is asked of its node.
+      stored(names, ["nodeStatus"], ["patch"], "/status"),
       // Sees to it that the cluster has an identity, and says which version the nodes run.
       stored(names, ["clusterInformation"], ["create", "update", "patch"]),
       ...(constraints
@@ -89,7 +92,7 @@ export function apiServerRights(names: Names): Rights {
   return {
     everywhere: [
       stored(names, v3Nouns(), [...READ, "create", "update", "patch", "delete"]),
-      stored(names, ["kubeControllersConfiguration"], ["update"], "/status"),
+      stored(names, ["kubeControllersConfiguration", "nodeStatus"], ["update"], "/status"),
     ],
     atHome: [],
   };

@@ -30,11 +30,6 @@ const ADMIN_POLICIES = { name: "policy.networking.k8s.io", version: "v1alpha1" }
 /** Kinds of which objects may be stored, and that no program of this release reads. */
 export const REMOVED_KINDS: readonly RemovedKind[] = [
   {
-    ...{ kind: "NodeStatus", plural: "nodestatuses", group: "stored", since: "v3.21", fate: "stays" },
-    why: "It asked for reports of BGP and routes of a node, which nothing writes any more.",
-    todo: "vendor node show bgp, on the node.",
-  },
-  {
     ...{ kind: "StagedNetworkPolicy", plural: "stagednetworkpolicies", group: "stored", since: "v3.30" },
     ...{ namespaced: true, ...STAGED },
   },

@@ -24,6 +24,11 @@ const NO_LOAD_BALANCER = {
 } as const;
 
 export const UNCARRIED_VALUES: readonly UncarriedValue[] = [
+  {
+    ...{ noun: "nodeStatus", path: "spec.classes", values: ["Routes"], fate: "stays" },
+    why: "Agents of this release report the daemon and its sessions, not its routes.",
+    todo: "Run vendor node show routes on the node.",
+  },
   { noun: "ipPool", path: "spec.ipipMode", values: ["Always", "CrossSubnet"], ...IPIP },
   {
     ...{ noun: "installation", path: "spec.vendorNetwork.ipPools.encapsulation" },
