@@ -254,6 +254,25 @@ describe("a switch of the data plane", () => {
     await world.untilStatus("network", "Available");
   });
 
+  it("nodes of different subnets are named where pools have no encapsulation and BGP is not enabled", async () => {
+    world = await operatorLab({ nodes: 2 });
+    world.startOperator();
+    const ipPools = [{ cidr: "10.244.0.0/16", encapsulation: "None" }];
+    await world.installation({ vendorNetwork: { ...STANDARD.vendorNetwork, ipPools } });
+    await world.untilStatus("network", "Available");
+    const place = (name: string, address: string) => {
+      const patch = { metadata: { annotations: { "vendor.io/ipv4-address": address } } };
+      return world.kubectl.patch(NODES, { name }, { type: "merge", patch });
+    };
+    await place("node-0", "10.0.0.1/24");
+    await place("node-1", "10.0.1.1/24");
+    const { message, available } = await world.untilStatus("network", "Degraded", "NodesUnroutable");
+    expect(message).toContain("no routes to each other's pods: node-0 in 10.0.0.0/24 and node-1 in 10.0.1.0/24. ");
+    expect(available).toBe(true);
+    await place("node-1", "10.0.0.2/24");
+    await world.untilStatus("network", "Available");
+  });
+
   it("stops at a node whose agent refuses, names it, and does not touch the proxy; it goes on when the node is well", async () => {
     world = await operatorLab();
     const patch = (why: string | null) => ({ metadata: { annotations: { [REFUSE_PROGRAMS]: why } } });

@@ -34,6 +34,7 @@ const REASONS = {
   WorkloadLimited: "partial",
   OverlayUnreachable: "partial",
   BgpDaemonDown: "partial",
+  NodesUnroutable: "partial",
   NodeProblems: "partial",
   NotInThisRelease: "partial",
   EndpointUnanswered: "transient",

@@ -10,6 +10,7 @@ import type { Effective } from "../effective.ts";
 import { ownedBy, whoChanged } from "../field-diff.ts";
 import { objectName } from "../managed-kinds.ts";
 import { nodesWithoutCni, type UnconfiguredNode } from "../node-cni.ts";
+import { nodesApart } from "../nodes-apart.ts";
 import { type Observed, theOne } from "../observed.ts";
 import { degraded, degradedInPart, type Outcome, progressing, ready } from "../outcome.ts";
 import {
@@ -73,6 +74,8 @@ export async function networkOutcome(
   if (limited.length > 0) return workloadsLimited(limited);
   if (losses.length > 0) return degradedInPart("OverlayUnreachable", overlayLosesPackets(losses));
   if (birdless.length > 0) return degradedInPart("BgpDaemonDown", birdIsDown(birdless));
+  const apart = withoutRoute(observed, effective);
+  if (apart.length > 0) return degradedInPart("NodesUnroutable", nodesHaveNoRoute(apart));
   const problems = problemsOf(view.agents);
   if (problems.length > 0) return objectsNotInEffect(problems);
   const plane = wanted === "BPF" ? "eBPF" : "The nftables data plane";
@@ -236,6 +239,21 @@ function overlayLosesPackets(losses: readonly string[]): string {
   return withFix(
     `Packets between nodes are lost in the overlay: ${firstFew(losses)}. Connections through it between these nodes fail or hang; all others are unaffected.`,
     "see that the uplink of each of these nodes is up, and allow them in firewalls and security groups, see docs/guide/troubleshooting.md#pods-cannot-reach-each-other.",
+  );
+}
+
+/** Of pools that this service routes by itself. */
+function withoutRoute(observed: Observed, { spec }: Effective): string[] {
+  const routes = (spec.cni?.type ?? "Vendor") === "Vendor" && spec.vendorNetwork?.bgp !== "Enabled";
+  const linux = new Set(linuxNodes(observed));
+  const nodes = observed.nodes.filter(({ metadata }) => linux.has(metadata.name));
+  return routes ? nodesApart(nodes, observed.pools) : [];
+}
+
+function nodesHaveNoRoute(apart: readonly string[]): string {
+  return withFix(
+    `Nodes have no routes to each other's pods: ${firstFew(apart)}. A pool has no encapsulation, these nodes are in different subnets, and BGP is not enabled: their packets follow the default route, and arrive only if routers there know each node's blocks. Nodes of one subnet are unaffected.`,
+    "run vendorctl migrate encapsulation --to vxlan-cross-subnet, or set spec.vendorNetwork.bgp of the Installation to Enabled.",
   );
 }
 
