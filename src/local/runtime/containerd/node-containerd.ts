@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { inGroup, makeGroup } from "../netns/cgroups.ts";
 import type { Machine } from "../netns/machine.ts";
 import { runCommand, SYSTEM_PATH } from "../netns/run-command.ts";
+import { shellLine } from "../netns/shell-words.ts";
 import { type CriClient, criClient } from "./cri-client.ts";
 import { CONTAINER_STATE } from "./cri-messages.ts";
 import { errors } from "./errors.ts";
@@ -20,6 +21,7 @@ export interface NodeContainerd {
 
 const SOCKET = "/run/containerd/containerd.sock";
 const CONFIG = "/etc/containerd/config.toml";
+const RUNC_WITHOUT_LIMITS = "/usr/local/sbin/runc-without-limits";
 const LOG = "/var/log/containerd.log";
 /** Where kubelets' containers are, and where runc keeps what it knows of them. */
 const CONTAINERD_NAMESPACE = "k8s.io";
@@ -35,6 +37,7 @@ const CONTROLLERS = ["cpu", "memory", "pids"];
 export async function startContainerd(machine: Machine, image: BuiltImage): Promise<NodeContainerd> {
   const limits = enableControllers(machine.cgroup);
   writeFileSync(machine.path(CONFIG), containerdConfig(image.pause.reference, limits));
+  if (!limits) writeFileSync(machine.path(RUNC_WITHOUT_LIMITS), runcWithoutLimits(), { mode: 0o755 });
   const log = openSync(machine.path(LOG), "a");
   const [command = "", ...args] = [
     ...inGroup(makeGroup(`${machine.cgroup}/containerd`)),
@@ -69,14 +72,34 @@ function containerdConfig(pause: string, limits: boolean): string {
     "version = 2",
     `disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs"]`,
     `[grpc]\n  address = "${SOCKET}"`,
-    `[${cri}]\n  sandbox_image = "${pause}"\n  disable_cgroup = ${!limits}\n  restrict_oom_score_adj = true`,
+    `[${cri}]\n  sandbox_image = "${pause}"\n  restrict_oom_score_adj = true`,
     `[${cri}.cni]\n  bin_dir = "/opt/cni/bin"\n  conf_dir = "/etc/cni/net.d"`,
     `[${cri}.containerd]\n  snapshotter = "overlayfs"`,
     `[${cri}.containerd.runtimes.runc]\n  runtime_type = "io.containerd.runc.v2"`,
-    `[${cri}.containerd.runtimes.runc.options]\n  SystemdCgroup = false`,
+    `[${cri}.containerd.runtimes.runc.options]\n  SystemdCgroup = false\n  BinaryName = "${limits ? "runc" : RUNC_WITHOUT_LIMITS}"`,
     "",
   ].join("\n");
 }
+
+/** In front of runc: containerd gives every pod a share of the processor, and runc fails where no controller could give it. */
+function runcWithoutLimits(): string {
+  return [
+    "#!/bin/sh",
+    `case " $* " in *" create "*) ${shellLine(process.execPath, "-e", KEEP_DEVICES, "--")} "$@" || exit ;; esac`,
+    'exec runc "$@"',
+    "",
+  ].join("\n");
+}
+
+/** Rules for devices need no controller. */
+const KEEP_DEVICES = `
+const fs = require("fs");
+const path = process.argv[process.argv.indexOf("--bundle") + 1] + "/config.json";
+const spec = JSON.parse(fs.readFileSync(path, "utf8"));
+const { devices } = spec.linux.resources || {};
+spec.linux.resources = { devices };
+fs.writeFileSync(path, JSON.stringify(spec));
+`;
 
 /** Gives the node its share of the controllers. False where this machine has them in other hierarchies: then there are no limits. */
 function enableControllers(cgroup: string): boolean {
