@@ -29,7 +29,7 @@ export const errors = defineErrors({
     exitCode: UNREACHABLE,
   },
   ETCD_LOGIN: {
-    means: "etcd has authentication enabled, and the user and password of the program are missing or wrong.",
+    means: "The etcd has authentication enabled, and the user and password of the program are missing or wrong.",
     example: ["vendor"],
     say: (user?: string) =>
       user === undefined

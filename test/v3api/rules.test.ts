@@ -66,7 +66,9 @@ describe("what is wrong", () => {
     const raw = object("GlobalNetworkPolicy", "raw", { doNotTrack: true, applyOnForward: true });
     const { body } = await api.create(`${V3}/globalnetworkpolicies`, raw);
     expect([body.code, body.details.causes[0].field]).toEqual([422, "spec.doNotTrack"]);
-    expect(body.details.causes[0].message).toMatch(/use preDNAT, or neither.* \[POLICY_DO_NOT_TRACK\]/);
+    expect(body.details.causes[0].message).toMatch(
+      /preDNAT with applyOnForward decides as early \[VALUE_WITHOUT_EFFECT\]/,
+    );
   });
 
   it("is refused with every field at once, in Kubernetes' words and with a code to look up", async () => {
