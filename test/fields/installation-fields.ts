@@ -40,8 +40,6 @@ interface FlowUISpec {
   flowUIDeployment?: DeploymentOverrides;
 }
 
-const RESOURCES = { requests: { cpu: "1" } };
-
 /** Fields below `field` that change a workload; `lists` are those of its containers. */
 function overrides(field: string, base: object, lists: Readonly<Record<string, readonly string[]>>, more: object = {}) {
   const set = (spec: object): Shown => ({ base: { ...base, [field]: {} }, set: { [field]: spec } });
@@ -54,9 +52,9 @@ function overrides(field: string, base: object, lists: Readonly<Record<string, r
     const path = `spec.template.spec.${list}`;
     return {
       [`${path}.name`]: other
-        ? between({ name, resources: RESOURCES }, { name: other, resources: RESOURCES })
+        ? between({ name, resources: ONE_CPU }, { name: other, resources: ONE_CPU })
         : { only: "the Deployment has one container" },
-      [`${path}.resources.requests`]: between({ name, resources: {} }, { name, resources: RESOURCES }),
+      [`${path}.resources.requests`]: between({ name, resources: {} }, { name, resources: ONE_CPU }),
       [`${path}.resources.limits`]: between({ name, resources: {} }, { name, resources: { limits: { cpu: "1" } } }),
     };
   };
