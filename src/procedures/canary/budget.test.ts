@@ -14,7 +14,7 @@ const tcp: TrafficRow = {
   sent: 0,
   unanswered: 0,
 };
-const udp: TrafficRow = { ...tcp, protocol: "udp", opened: 0, sent: 3000 };
+const udp: TrafficRow = { ...tcp, protocol: "udp", opened: 0, sent: 9000 };
 
 describe("a budget", () => {
   it.each<[string, TrafficRow, Partial<Budget>, string | undefined]>([
@@ -23,10 +23,16 @@ describe("a budget", () => {
     ["allows as many as told", { ...tcp, lost: 2 }, { connections: 2 }, undefined],
     ["allows a second of silence", { ...tcp, silenceMs: 1000 }, {}, undefined],
     ["allows no more silence", { ...udp, silenceMs: 1001 }, {}, "silent for 1001 ms; the budget is 1000 ms"],
-    ["allows a share of datagrams", { ...udp, unanswered: 3 }, {}, undefined],
-    ["allows no greater share", { ...udp, unanswered: 4 }, {}, "4 of 3000 datagrams were not answered"],
-    ["allows one datagram of few", { ...udp, sent: 10, unanswered: 1 }, {}, undefined],
-    ["allows none where none may be", { ...udp, unanswered: 1 }, { datagramsPercent: 0 }, "1 of 3000 datagrams"],
+    ["allows a share of datagrams", { ...udp, unanswered: 9 }, {}, undefined],
+    ["allows no greater share", { ...udp, unanswered: 10 }, {}, "10 of 9000 datagrams were not answered"],
+    [
+      "allows what one start of kube-proxy takes from each socket, of however few",
+      { ...udp, sent: 300, unanswered: 6 },
+      {},
+      undefined,
+    ],
+    ["allows no more of few", { ...udp, sent: 300, unanswered: 7 }, {}, "7 of 300 datagrams were not answered"],
+    ["allows none where none may be", { ...udp, unanswered: 1 }, { datagramsPercent: 0 }, "1 of 9000 datagrams"],
   ])("%s", (_title, row, change, over) => {
     const said = overBudget([tcp, row, udp], { ...DEFAULT_BUDGET, ...change });
     if (over === undefined) expect(said).toBeUndefined();

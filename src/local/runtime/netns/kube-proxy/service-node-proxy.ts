@@ -121,9 +121,7 @@ export class NodeProxy {
       this.#failed = false;
       this.#lastWritten = clock.now();
       const conntrack = kernel.conntrack(machine.netns);
-      await deleteStaleConntrack(conntrack, this.#rows.values(), machine.spec.internalIPs).finally(() =>
-        conntrack.close(),
-      );
+      await deleteStaleConntrack(conntrack, this.#rows.values()).finally(() => conntrack.close());
     } catch (error) {
       if (!this.#failed) log.error({ error, node: machine.spec.name }, "the rules of services were refused");
       this.#failed = true;
