@@ -7,7 +7,7 @@ export const LAYERS = [
   ["cli"],
   ["local"],
   ["operator", "controllers", "agent", "cni", "v3api", "flows", "procedures", "sidecar"],
-  ["dataplane", "releases", "datastore"],
+  ["dataplane", "releases", "datastore", "ipam"],
   ["calc", "cluster", "apiserver", "kernel"],
   ["api"],
   ["kit", "gen"],

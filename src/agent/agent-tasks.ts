@@ -8,6 +8,7 @@ import {
 } from "../api/protocol/agent-report.ts";
 import type { Client } from "../cluster/client.ts";
 import { isFull } from "../dataplane/ebpf/map-fill.ts";
+import type { Ipam } from "../ipam/ipam.ts";
 import type { NetlinkPort } from "../kernel/netlink/netlink-port.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
@@ -19,7 +20,6 @@ import type { AgentConfig } from "./config.ts";
 import type { DataplaneSwitch } from "./dataplane-switch.ts";
 import { OVERLAY } from "./dataplanes.ts";
 import { ensureFirstPools } from "./ipam/first-pools.ts";
-import type { Ipam } from "./ipam/ipam.ts";
 import type { KubeProxyCompat } from "./kube-proxy-compat.ts";
 import type { ModelLoop } from "./model-loop.ts";
 import { ensureClusterInformation } from "./node/cluster-information.ts";

@@ -5,12 +5,12 @@ import type { DataplaneConfiguration } from "../api/resources/dataplane-configur
 import { LOOPBACK } from "../cluster/program.ts";
 import { ETCD_VARIABLES, readEtcdOptions } from "../datastore/config.ts";
 import type { EtcdOptions } from "../datastore/etcd/etcd-connection.ts";
+import type { Pool } from "../ipam/ipam-kinds.ts";
 import { readDataplaneVariables } from "./dataplane-variables.ts";
 import { flag, number, oneOf, required } from "./env-values.ts";
 import { errors } from "./errors.ts";
 import { poolVariables, readFirstPools } from "./ipam/first-pools.ts";
 import { isDetectionMethod } from "./node/detect-address.ts";
-import type { Pool } from "./stored-kinds.ts";
 
 const HEALTH_PORT = 9099;
 const DETECTION_METHODS =

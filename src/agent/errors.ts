@@ -212,31 +212,12 @@ export const errors = defineErrors({
     say: (pod: string) => `no pool may give pod ${pod} an address`,
     fix: () => "add an IPPool, or see nodeSelector, namespaceSelector, allowedUses and disabled of those there are",
   },
-  IPAM_EXHAUSTED: {
-    means: "Every address of the pools that a pod may use is taken. The pod is not started.",
-    example: [["default-ipv4-ippool"], "all 64 addresses are allocated"],
-    say: (pools: readonly string[], why: string) => `no address is free in ${pools.join(", ")}: ${why}`,
-    fix: () => "add an IPPool, or free addresses; IPAMConfiguration limits how many blocks a node may have",
-  },
-  IPAM_ADDRESS_TAKEN: {
-    means: "A pod asks for one address by annotation, and something else has it.",
-    example: ["10.244.1.7", "pod shop/db-0"],
-    say: (address: string, by: string) => `address ${address} is taken by ${by}`,
-    fix: () => "request another address, or delete what has this one",
-  },
   IPAM_ADDRESS_CONFLICT: {
     means: "Two pods have the same address. Traffic to it reaches only one of them.",
     example: ["10.244.1.7", "shop/web-1", "pod shop/db-0"],
     say: (address: string, pod: string, other: string) =>
       `pod ${pod} has address ${address}, which is allocated to ${other}`,
     fix: () => "delete one of the two pods; its replacement gets another address",
-  },
-  IPAM_BUSY: {
-    means: "Several nodes changed the same IPAM object at once, and this one lost every time.",
-    example: ["IPAMBlock 10.244.1.0/26"],
-    say: (what: string) => `${what} was changed concurrently at every attempt`,
-    fix: () => "none needed: the container runtime retries",
-    exitCode: TRY_LATER,
   },
   CNI_CONFIGURATION_SHADOWED: {
     means:

@@ -1,9 +1,9 @@
 import type { DataplaneModel, ServiceBackend, ServicePort } from "../calc/model.ts";
 import type { LimitedWorkload, ObjectOutcome, Table } from "../dataplane/contract.ts";
 import { isFull, type MapFill } from "../dataplane/ebpf/map-fill.ts";
+import type { AddressConflict } from "../ipam/ipam.ts";
 import type { SwitchoverReport } from "./dataplane-switch.ts";
 import { errors } from "./errors.ts";
-import type { AddressConflict } from "./ipam/ipam.ts";
 import { lossError, type OverlayLoss } from "./overlay/overlay-loss.ts";
 import type { PairState } from "./overlay/overlay-watch.ts";
 import type { PodRecord } from "./pods/pod-records.ts";

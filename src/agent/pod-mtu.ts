@@ -1,7 +1,7 @@
 import { tunnelsFor } from "../api/protocol/pool-tunnels.ts";
 import type { ClusterNode } from "../calc/model.ts";
+import type { Pool } from "../ipam/ipam-kinds.ts";
 import type { InterfaceAddress, Link } from "../kernel/netlink/netlink-port.ts";
-import type { Pool } from "./stored-kinds.ts";
 
 /** What a tunnel puts in front of a packet. VXLAN: Ethernet, the outer IP header, UDP, VXLAN. IPIP: one more IPv4 header. */
 const OVERHEAD = { vxlan: { v4: 50, v6: 70 }, ipip: { v4: 20, v6: 0 } } as const;

@@ -14,6 +14,9 @@ import { logLevelOf } from "../cluster/run-program.ts";
 import { ServiceProxyRules } from "../dataplane/kube-proxy/proxy-rules.ts";
 import { loadEtcdDatastore } from "../datastore/load-datastore.ts";
 import { lockableTransport } from "../datastore/lockable-transport.ts";
+import { nodeHolder } from "../ipam/block-holder.ts";
+import { NOTHING_IN_USE } from "../ipam/in-use.ts";
+import { createIpam } from "../ipam/ipam.ts";
 import type { Kernel } from "../kernel/kernel.ts";
 import type { NetlinkEvent, NetlinkPort } from "../kernel/netlink/netlink-port.ts";
 import { type Clock, systemClock } from "../kit/clock.ts";
@@ -37,8 +40,6 @@ import type { AgentConfig } from "./config.ts";
 import { type DataplaneSwitch, dataplaneSwitch } from "./dataplane-switch.ts";
 import { type NodeDataplanes, OVERLAY } from "./dataplanes.ts";
 import { errors } from "./errors.ts";
-import { NOTHING_IN_USE } from "./ipam/addresses-in-use.ts";
-import { createIpam } from "./ipam/ipam.ts";
 import { proxyAwayOnDisk } from "./kube-proxy-away.ts";
 import { kubeProxyCompat } from "./kube-proxy-compat.ts";
 import { isKubeProxyScheduled } from "./kube-proxy-pods.ts";
@@ -160,7 +161,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   const objects = watchObjects(followed, calculator, () => loop.poke(), { services: !datastore, bgp: config.bgp, log });
   const records = podRecords(join(config.directories.state, "pods"));
   const nodeAddresses = addressesOfNode(config.nodeName, { records, netlink, pods: () => objects.pods.list() });
-  const ipam = createIpam(client, config.nodeName, {
+  const ipam = createIpam(client, nodeHolder(config.nodeName), {
     blocks: () => objects.blocks.list(),
     affinities: () => objects.affinities.list(),
     configuration: () => objects.ipamConfigurations.get(vendorNames.singleton)?.spec,

@@ -4,19 +4,16 @@ import { type BGPConfiguration, bgpConfiguration } from "../api/resources/bgp-co
 import { type BGPFilter, bgpFilter } from "../api/resources/bgp-filter.ts";
 import { type BGPPeer, bgpPeer } from "../api/resources/bgp-peer.ts";
 import { clusterInformation } from "../api/resources/cluster-information.ts";
-import { type IPPool, ipPool } from "../api/resources/ip-pool.ts";
-import { type IPReservation, ipReservation } from "../api/resources/ip-reservation.ts";
-import { blockAffinity, type IPAMBlock, ipamBlock, ipamConfiguration, ipamHandle } from "../api/resources/ipam.ts";
+import { ipPool } from "../api/resources/ip-pool.ts";
+import { ipReservation } from "../api/resources/ip-reservation.ts";
+import { ipamConfiguration } from "../api/resources/ipam.ts";
 import { type NodeStatus as NodeStatusResource, nodeStatus } from "../api/resources/node-status.ts";
-import { type ObjectOf, placesOf, type Resource } from "../api/resources/resource.ts";
+import { placesOf, type Resource } from "../api/resources/resource.ts";
 
 /** Our kinds where they are stored: there they can be read and written while the aggregated API is down. */
 const stored = (resource: Resource): ResourceKind => placesOf(resource, vendorNames).stored;
 
 export const IP_POOLS = stored(ipPool);
-export const IPAM_BLOCKS = stored(ipamBlock);
-export const BLOCK_AFFINITIES = stored(blockAffinity);
-export const IPAM_HANDLES = stored(ipamHandle);
 export const IPAM_CONFIGURATIONS = stored(ipamConfiguration);
 export const IP_RESERVATIONS = stored(ipReservation);
 export const BGP_CONFIGURATIONS = stored(bgpConfiguration);
@@ -25,16 +22,10 @@ export const BGP_FILTERS = stored(bgpFilter);
 export const NODE_STATUSES = stored(nodeStatus);
 export const CLUSTER_INFORMATION = stored(clusterInformation);
 
-export type Block = KubeObject & IPAMBlock;
-export type Affinity = KubeObject & ObjectOf<typeof blockAffinity>;
-export type Handle = KubeObject & ObjectOf<typeof ipamHandle>;
-export type IpamConfiguration = KubeObject & ObjectOf<typeof ipamConfiguration>;
-export type Reservation = KubeObject & IPReservation;
 export type BgpConfiguration = KubeObject & BGPConfiguration;
 export type BgpPeer = KubeObject & BGPPeer;
 export type BgpFilter = KubeObject & BGPFilter;
 export type NodeStatus = KubeObject & NodeStatusResource;
-export type Pool = KubeObject & IPPool;
 
 /** The head of a new object. */
 export function typeOf(kind: ResourceKind): { apiVersion: string; kind: string } {

@@ -5,23 +5,19 @@ import { calculatorKinds, type InputName } from "../calc/calculator-kinds.ts";
 import type { Client } from "../cluster/client.ts";
 import { createInformer, type Informer } from "../cluster/informer.ts";
 import { slimReading } from "../cluster/slim-reading.ts";
+import type { Affinity, Block, IpamConfiguration, Pool, Reservation } from "../ipam/ipam-kinds.ts";
 import type { Log } from "../kit/log.ts";
 import {
-  type Affinity,
   BGP_CONFIGURATIONS,
   BGP_FILTERS,
   BGP_PEERS,
   type BgpConfiguration,
   type BgpFilter,
   type BgpPeer,
-  type Block,
   IP_RESERVATIONS,
   IPAM_CONFIGURATIONS,
-  type IpamConfiguration,
   NODE_STATUSES,
   type NodeStatus,
-  type Pool,
-  type Reservation,
 } from "./stored-kinds.ts";
 
 const OF_SERVICES: ReadonlySet<InputName> = new Set(["services", "endpointSlices"]);

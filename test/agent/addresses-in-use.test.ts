@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { PodRecord } from "../../src/agent/pods/pod-records.ts";
-import { IPAM_BLOCKS, IPAM_HANDLES } from "../../src/agent/stored-kinds.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { podInterfaceName } from "../../src/api/protocol/pod-network.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
+import { IPAM_BLOCKS, IPAM_HANDLES } from "../../src/ipam/ipam-kinds.ts";
 import { type ControllersLab, controllersLab } from "../controllers/controllers-lab.ts";
 import { type IpamAgent, type IpamLab, ipamLab } from "./ipam-lab.ts";
 

@@ -1,13 +1,14 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { requestAgent } from "../../src/agent/admin.ts";
-import { IPAM_BLOCKS, typeOf } from "../../src/agent/stored-kinds.ts";
+import { typeOf } from "../../src/agent/stored-kinds.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { dataplaneConfiguration } from "../../src/api/resources/dataplane-configuration.ts";
 import { networkPolicy } from "../../src/api/resources/network-policy.ts";
 import { placesOf } from "../../src/api/resources/resource.ts";
 import { CRDS, NETWORK_POLICIES } from "../../src/cluster/kinds.ts";
+import { IPAM_BLOCKS } from "../../src/ipam/ipam-kinds.ts";
 import { type RunningCopy, runCopy } from "../controllers/run-program.ts";
 import { type EtcdServer, hasEtcd, NO_ETCD, startEtcd } from "../support/etcd-server.ts";
 import { inside, type LabPod, type NodeLab, nodeLab, request, serve, until, whyNoNodes } from "./node-lab.ts";

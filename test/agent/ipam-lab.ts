@@ -1,19 +1,5 @@
 import { addressesInUse } from "../../src/agent/ipam/addresses-in-use.ts";
-import { createIpam, type Ipam } from "../../src/agent/ipam/ipam.ts";
-import {
-  type Affinity,
-  BLOCK_AFFINITIES,
-  type Block,
-  type Handle,
-  IP_RESERVATIONS,
-  IPAM_BLOCKS,
-  IPAM_CONFIGURATIONS,
-  IPAM_HANDLES,
-  type IpamConfiguration,
-  type Pool,
-  type Reservation,
-  typeOf,
-} from "../../src/agent/stored-kinds.ts";
+import { IP_RESERVATIONS, IPAM_CONFIGURATIONS, typeOf } from "../../src/agent/stored-kinds.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { ipPool } from "../../src/api/resources/ip-pool.ts";
@@ -24,6 +10,19 @@ import { type Client, createClient } from "../../src/cluster/client.ts";
 import { errors } from "../../src/cluster/errors.ts";
 import { createInformer } from "../../src/cluster/informer.ts";
 import { NODES, PODS } from "../../src/cluster/kinds.ts";
+import { nodeHolder } from "../../src/ipam/block-holder.ts";
+import { createIpam, type Ipam } from "../../src/ipam/ipam.ts";
+import {
+  type Affinity,
+  BLOCK_AFFINITIES,
+  type Block,
+  type Handle,
+  IPAM_BLOCKS,
+  IPAM_HANDLES,
+  type IpamConfiguration,
+  type Pool,
+  type Reservation,
+} from "../../src/ipam/ipam-kinds.ts";
 import type { ControllersLab } from "../controllers/controllers-lab.ts";
 
 const POOLS = placesOf(ipPool, vendorNames).stored;
@@ -115,7 +114,7 @@ async function startAgent(transport: Transport, node: string, found: FoundOnNode
   const reservations = createInformer<Reservation>(reading, IP_RESERVATIONS);
   const informers = [blocks, affinities, configurations, pools, pods, reservations];
   await Promise.all(informers.map(({ synced }) => synced));
-  const ipam = createIpam(client, node, {
+  const ipam = createIpam(client, nodeHolder(node), {
     blocks: () => blocks.list(),
     affinities: () => affinities.list(),
     configuration: () => configurations.get("default")?.spec,

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { tunnelAddresses } from "../../src/agent/node/tunnel-addresses.ts";
-import type { Pool } from "../../src/agent/stored-kinds.ts";
 import { allocationsOf } from "../../src/api/resources/ipam-allocation.ts";
 import { PODS } from "../../src/cluster/kinds.ts";
+import type { Pool } from "../../src/ipam/ipam-kinds.ts";
 import { CodedError } from "../../src/kit/errors.ts";
 import { fakeClock } from "../../src/kit/fake-clock.ts";
 import { type ControllersLab, controllersLab, eventually } from "../controllers/controllers-lab.ts";

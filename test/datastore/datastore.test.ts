@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { IPAM_BLOCKS, typeOf } from "../../src/agent/stored-kinds.ts";
+import { typeOf } from "../../src/agent/stored-kinds.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { clusterInformation } from "../../src/api/resources/cluster-information.ts";
@@ -17,6 +17,7 @@ import { isAlreadyExists, isConflict, isGone, isNotFound } from "../../src/clust
 import { createInformer } from "../../src/cluster/informer.ts";
 import { CRDS, NAMESPACES } from "../../src/cluster/kinds.ts";
 import { lockableTransport } from "../../src/datastore/lockable-transport.ts";
+import { IPAM_BLOCKS } from "../../src/ipam/ipam-kinds.ts";
 import { hasEtcd, NO_ETCD } from "../support/etcd-server.ts";
 import { etcdClient } from "./etcd-client.ts";
 

@@ -1,7 +1,4 @@
-import { blockCandidates } from "../../src/agent/ipam/block-candidates.ts";
 import { choosePools, tunnelPools } from "../../src/agent/ipam/choose-pools.ts";
-import { givableTo } from "../../src/agent/ipam/givable.ts";
-import type { Pool } from "../../src/agent/stored-kinds.ts";
 import { vendorNames } from "../../src/api/names.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import type { BGPConfiguration } from "../../src/api/resources/bgp-configuration.ts";
@@ -19,6 +16,9 @@ import { desiredEndpoints } from "../../src/controllers/host-endpoints/desired-e
 import { hostEndpointRules } from "../../src/controllers/host-endpoints/host-endpoint-rules.ts";
 import { nodeFacts } from "../../src/controllers/host-endpoints/node-facts.ts";
 import { effectiveSettings } from "../../src/controllers/settings/effective-settings.ts";
+import { blockCandidates } from "../../src/ipam/block-candidates.ts";
+import { givableTo } from "../../src/ipam/givable.ts";
+import type { Pool } from "../../src/ipam/ipam-kinds.ts";
 import { V4 } from "../../src/kit/ip.ts";
 import type { Log } from "../../src/kit/log.ts";
 import { severityLog } from "../../src/kit/severity-log.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type Block, IPAM_BLOCKS } from "../../src/agent/stored-kinds.ts";
 import type { KubeObject } from "../../src/api/object.ts";
 import { allocationsOf } from "../../src/api/resources/ipam-allocation.ts";
 import { CRDS, NAMESPACES, PODS } from "../../src/cluster/kinds.ts";
+import { type Block, IPAM_BLOCKS } from "../../src/ipam/ipam-kinds.ts";
 import type { Pod } from "../../src/local/controllers/workload-types.ts";
 import { OUTSIDE } from "../../src/local/runtime/netns/places.ts";
 import { applyEtcdManifest } from "../support/etcd-cluster.ts";

@@ -1,22 +1,10 @@
 import type { KubeObject } from "../../api/object.ts";
 import { isOurInterface, podInterfaceName, statusAddresses } from "../../api/protocol/pod-network.ts";
+import type { Owner } from "../../ipam/block-edits.ts";
+import { handleId } from "../../ipam/handles.ts";
+import type { AddressesInUse, LocalAddress } from "../../ipam/in-use.ts";
 import { formatAddress, parseAddress } from "../../kit/ip.ts";
 import type { PodRecord } from "../pods/pod-records.ts";
-import type { Owner } from "./block-edits.ts";
-import { handleId } from "./handles.ts";
-
-/** What is in use now, whatever the blocks say: blocks can be deleted, or come from a backup that is older than the pods. */
-export interface AddressesInUse {
-  /** Addresses of pods of this node, with the owner that IPAM must know for each. */
-  local: readonly LocalAddress[];
-  /** For every address that a known pod reports, or that an interface of this node has: the pods (`NAMESPACE/NAME`) and interfaces. */
-  users: ReadonlyMap<string, readonly string[]>;
-}
-
-export interface LocalAddress {
-  address: string;
-  owner: Owner;
-}
 
 interface InUseSources {
   node: string;
@@ -28,8 +16,6 @@ interface InUseSources {
   /** Whether this agent has disconnected the pod: then its status repeats an address that was released. */
   wasDisconnected(namespace: string, pod: string): boolean;
 }
-
-export const NOTHING_IN_USE: AddressesInUse = { local: [], users: new Map() };
 
 /**
  * From the node's own records first: they have the handle under which a DEL releases. Then routes to pod interfaces, and the status of

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { KubeObject } from "../../api/object.ts";
+import type { Pool } from "../../ipam/ipam-kinds.ts";
 import { V4, V6 } from "../../kit/ip.ts";
-import type { Pool } from "../stored-kinds.ts";
 import { choosePools, tunnelPools } from "./choose-pools.ts";
 
 const pool = (name: string, cidr: string, spec: Partial<Pool["spec"]> = {}): Pool =>

@@ -1,10 +1,10 @@
 import type { KubeObject } from "../../api/object.ts";
 import { POD_REQUESTS } from "../../api/protocol/pod-network.ts";
 import { tunnelsFor } from "../../api/protocol/pool-tunnels.ts";
-import { matchesExpression, parseSelectorExpression } from "../../api/schema/selector-expression.ts";
-import { contains, type Family, parseAddress, parseCidr, V4, V6 } from "../../kit/ip.ts";
+import type { Pool } from "../../ipam/ipam-kinds.ts";
+import { mayUse, poolOf, selects } from "../../ipam/pools.ts";
+import { type Family, parseCidr, V4, V6 } from "../../kit/ip.ts";
 import { errors } from "../errors.ts";
-import type { Pool } from "../stored-kinds.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -66,28 +66,8 @@ export function tunnelPools(pools: readonly Pool[], family: Family, nodeLabels: 
     .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
 }
 
-export function poolOf(pools: readonly Pool[], address: string): Pool | undefined {
-  const parsed = parseAddress(address);
-  return pools.find(({ spec }) => {
-    const cidr = parseCidr(spec.cidr);
-    return parsed !== undefined && cidr !== undefined && contains(cidr, parsed);
-  });
-}
-
 function ofV4({ spec }: Pool): boolean {
   return parseCidr(spec.cidr)?.family === V4;
-}
-
-function mayUse({ spec, metadata }: Pool, use: "Workload" | "Tunnel"): boolean {
-  if (spec.disabled || metadata.deletionTimestamp) return false;
-  return spec.allowedUses === undefined || spec.allowedUses.length === 0 || spec.allowedUses.includes(use);
-}
-
-/** No selector selects everything; one that cannot be read, nothing. */
-function selects(selector: string | undefined, labels: Labels): boolean {
-  if (!selector) return true;
-  const parsed = parseSelectorExpression(selector);
-  return "expression" in parsed && matchesExpression(parsed.expression, labels);
 }
 
 function listIn(object: KubeObject, annotation: string, pod: KubeObject): string[] | undefined {

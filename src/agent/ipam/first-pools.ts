@@ -1,10 +1,11 @@
 import { ipPoolProblems } from "../../api/validation/ip-pool.ts";
 import type { Client } from "../../cluster/client.ts";
 import { isAlreadyExists } from "../../cluster/failures.ts";
+import type { Pool } from "../../ipam/ipam-kinds.ts";
 import { parseCidr, V4, V6 } from "../../kit/ip.ts";
 import { flag, number, oneOf } from "../env-values.ts";
 import { errors } from "../errors.ts";
-import { IP_POOLS, type Pool, typeOf } from "../stored-kinds.ts";
+import { IP_POOLS, typeOf } from "../stored-kinds.ts";
 
 type Family = 4 | 6;
 type Suffix = "CIDR" | "BLOCK_SIZE" | "VXLAN" | "NAT_OUTGOING" | "NODE_SELECTOR";

@@ -1,8 +1,9 @@
+import { handleId } from "../../ipam/handles.ts";
+import type { Ipam } from "../../ipam/ipam.ts";
+import type { Pool } from "../../ipam/ipam-kinds.ts";
+import { poolOf } from "../../ipam/pools.ts";
 import { type Family, V4, V6 } from "../../kit/ip.ts";
-import { poolOf, tunnelPools } from "../ipam/choose-pools.ts";
-import { handleId } from "../ipam/handles.ts";
-import type { Ipam } from "../ipam/ipam.ts";
-import type { Pool } from "../stored-kinds.ts";
+import { tunnelPools } from "../ipam/choose-pools.ts";
 
 /** `others`: addresses that older releases gave to a device of its own for IPIP. Connections of the node come from there. */
 const KINDS = [

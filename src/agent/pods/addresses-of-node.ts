@@ -1,6 +1,7 @@
 import type { KubeObject } from "../../api/object.ts";
+import type { AddressesInUse } from "../../ipam/in-use.ts";
 import type { NetlinkPort } from "../../kernel/netlink/netlink-port.ts";
-import { type AddressesInUse, addressesInUse } from "../ipam/addresses-in-use.ts";
+import { addressesInUse } from "../ipam/addresses-in-use.ts";
 import type { PodRecords } from "./pod-records.ts";
 import { singleAddresses } from "./pod-routes.ts";
 

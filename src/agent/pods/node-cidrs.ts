@@ -1,5 +1,5 @@
+import { errors } from "../../ipam/errors.ts";
 import { type Cidr, formatAddress, parseCidr } from "../../kit/ip.ts";
-import { errors } from "../errors.ts";
 
 /**
  * One address of each of the node's own prefixes, none that another pod of this node has. The records on disk are the only memory needed: the

@@ -5,13 +5,13 @@ import { podInterfaceName, podNetworkAnnotations } from "../../api/protocol/pod-
 import type { Client } from "../../cluster/client.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { PODS } from "../../cluster/kinds.ts";
+import { handleId } from "../../ipam/handles.ts";
+import type { Ipam } from "../../ipam/ipam.ts";
+import type { Pool } from "../../ipam/ipam-kinds.ts";
 import type { Log } from "../../kit/log.ts";
 import { errors } from "../errors.ts";
 import { choosePools } from "../ipam/choose-pools.ts";
-import { handleId } from "../ipam/handles.ts";
-import type { Ipam } from "../ipam/ipam.ts";
 import type { ModelLoop } from "../model-loop.ts";
-import type { Pool } from "../stored-kinds.ts";
 import { fromNodeCidrs } from "./node-cidrs.ts";
 import type { NotedDeletions } from "./noted-deletions.ts";
 import { GATEWAYS, type PodInterfaces } from "./pod-interface.ts";

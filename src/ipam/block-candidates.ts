@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { type Cidr, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
-import type { Pool } from "../stored-kinds.ts";
+import { type Cidr, formatCidr, parseAddress, parseCidr } from "../kit/ip.ts";
+import type { Pool } from "./ipam-kinds.ts";
 
 const BLOCK_LENGTH = { IPv4: 26, IPv6: 122 } as const;
 

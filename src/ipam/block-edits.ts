@@ -1,6 +1,7 @@
-import { type Allocation, allocationsOf } from "../../api/resources/ipam-allocation.ts";
-import { type Cidr, contains, formatAddress, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
-import { type Block, IPAM_BLOCKS, typeOf } from "../stored-kinds.ts";
+import { type Allocation, allocationsOf } from "../api/resources/ipam-allocation.ts";
+import { type Cidr, contains, formatAddress, formatCidr, parseAddress, parseCidr } from "../kit/ip.ts";
+import { affinityOf, type BlockHolder } from "./block-holder.ts";
+import { type Block, IPAM_BLOCKS, typeOf } from "./ipam-kinds.ts";
 
 /** The owner of an address: its handle, and the attributes stored with the allocation for others to read. */
 export interface Owner {
@@ -13,12 +14,8 @@ export function blockName(cidr: string): string {
   return cidr.replace(/[./:]/g, "-");
 }
 
-function hostAffinity(node: string): string {
-  return `host:${node}`;
-}
-
 /** All of it free. */
-export function newBlock(cidr: Cidr, node: string): Block {
+export function newBlock(cidr: Cidr, holder: BlockHolder): Block {
   const size = 2 ** (cidr.family.bits - cidr.length);
   const text = formatCidr(cidr);
   return {
@@ -26,7 +23,7 @@ export function newBlock(cidr: Cidr, node: string): Block {
     metadata: { name: blockName(text) },
     spec: {
       cidr: text,
-      affinity: hostAffinity(node),
+      affinity: affinityOf(holder),
       allocations: Array<null>(size).fill(null),
       unallocated: Array.from({ length: size }, (_, ordinal) => ordinal),
       attributes: [],
@@ -139,10 +136,10 @@ export function withoutHandle(block: Block, handle: string, now: number): Block 
   };
 }
 
-/** The block with this node's affinity; only a block without affinity may be claimed so. */
-export function adopted(block: Block, node: string): Block {
+/** The block with this holder's affinity; only a block without affinity may be claimed so. */
+export function adopted(block: Block, holder: BlockHolder): Block {
   const { spec } = block;
-  return { ...block, spec: { ...spec, affinity: hostAffinity(node), sequenceNumber: (spec.sequenceNumber ?? 0) + 1 } };
+  return { ...block, spec: { ...spec, affinity: affinityOf(holder), sequenceNumber: (spec.sequenceNumber ?? 0) + 1 } };
 }
 
 export function ofHandle(block: Block, handle: string): Allocation[] {

@@ -1,10 +1,7 @@
-import { type Allocation, affineNode, allocationsOf } from "../../api/resources/ipam-allocation.ts";
-import type { Client } from "../../cluster/client.ts";
-import { CodedError } from "../../kit/errors.ts";
-import { type Cidr, contains, formatCidr, parseAddress, parseCidr } from "../../kit/ip.ts";
-import { errors } from "../errors.ts";
-import type { Affinity, Block, IpamConfiguration, Pool, Reservation } from "../stored-kinds.ts";
-import type { AddressesInUse, LocalAddress } from "./addresses-in-use.ts";
+import { type Allocation, allocationsOf } from "../api/resources/ipam-allocation.ts";
+import type { Client } from "../cluster/client.ts";
+import { CodedError } from "../kit/errors.ts";
+import { type Cidr, contains, formatCidr, parseAddress, parseCidr } from "../kit/ip.ts";
 import { BlockAffinities } from "./block-affinities.ts";
 import { blockCandidates, blockOfAddress } from "./block-candidates.ts";
 import {
@@ -19,13 +16,17 @@ import {
   withAddress,
   withoutHandle,
 } from "./block-edits.ts";
-import { poolOf } from "./choose-pools.ts";
+import { type BlockHolder, holds } from "./block-holder.ts";
+import { errors } from "./errors.ts";
 import { blocksOfOthers, type Givable, givableTo } from "./givable.ts";
 import { Handles } from "./handles.ts";
+import type { AddressesInUse, LocalAddress } from "./in-use.ts";
+import type { Affinity, Block, IpamConfiguration, Pool, Reservation } from "./ipam-kinds.ts";
 import { NewestBlocks } from "./newest-blocks.ts";
+import { poolOf } from "./pools.ts";
 
 /**
- * Addresses of this node. Every write is a compare-and-swap on one object, in an order that lets an agent killed between any two of them
+ * Addresses of one holder of blocks: a node, or the Services. Every write is a compare-and-swap on one object, in an order that lets an agent killed between any two of them
  * leave nothing but a count too many or a claim half made; no address is ever given out twice.
  */
 export interface Ipam {
@@ -68,8 +69,8 @@ export interface IpamCopy {
   inUse(): AddressesInUse;
 }
 
-export function createIpam(client: Client, node: string, copy: IpamCopy, now: () => number = Date.now): Ipam {
-  const ipam = new NodeIpam(client, node, copy, now);
+export function createIpam(client: Client, holder: BlockHolder, copy: IpamCopy, now: () => number = Date.now): Ipam {
+  const ipam = new HolderIpam(client, holder, copy, now);
   let last: Promise<unknown> = Promise.resolve();
   // One after the other: two of ours at once would only race each other for the same block.
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
@@ -87,22 +88,22 @@ export function createIpam(client: Client, node: string, copy: IpamCopy, now: ()
   };
 }
 
-class NodeIpam {
+class HolderIpam {
   conflicts: readonly AddressConflict[] = [];
   readonly #now: () => number;
-  readonly #node: string;
+  readonly #holder: BlockHolder;
   readonly #copy: IpamCopy;
   readonly #blocks: NewestBlocks;
   readonly #handles: Handles;
   readonly #claims: BlockAffinities;
 
-  constructor(client: Client, node: string, copy: IpamCopy, now: () => number) {
+  constructor(client: Client, holder: BlockHolder, copy: IpamCopy, now: () => number) {
     this.#now = now;
-    this.#node = node;
+    this.#holder = holder;
     this.#copy = copy;
     this.#blocks = new NewestBlocks(client, () => copy.blocks());
     this.#handles = new Handles(client);
-    this.#claims = new BlockAffinities(client, node, this.#blocks);
+    this.#claims = new BlockAffinities(client, holder, this.#blocks);
   }
 
   async assign({ owner, v4, v6, addresses = [] }: AssignRequest): Promise<string[]> {
@@ -197,7 +198,7 @@ class NodeIpam {
     const { owner, givable } = request;
     const rested = (block: Block) => firstRested(block, this.#now(), givable.may);
     const free = (block: Block) => firstFree(block, givable.may);
-    const own = () => this.#in(pools, this.#blocks.ofNode(this.#node));
+    const own = () => this.#in(pools, this.#blocks.of(this.#holder));
     for (const block of own()) {
       const address = await this.#take(block, owner, rested);
       if (address) return address;
@@ -222,7 +223,7 @@ class NodeIpam {
     if (!autoAllocateBlocks) return { why: "nodes may not take blocks" };
     for (const pool of pools) {
       for (const cidr of this.#free(pool, request)) {
-        if (maxBlocksPerHost > 0 && this.#blocks.ofNode(this.#node).length >= maxBlocksPerHost) {
+        if (maxBlocksPerHost > 0 && this.#blocks.of(this.#holder).length >= maxBlocksPerHost) {
           return { why: `the node has the ${maxBlocksPerHost} blocks it may have` };
         }
         const block = await this.#claims.claim(cidr);
@@ -239,7 +240,7 @@ class NodeIpam {
     const taken = new Map(this.#blocks.list().map((block) => [block.spec.cidr, block]));
     const others = blocksOfOthers(pool, inUse);
     const later: Cidr[] = [];
-    const candidates = blockCandidates(pool, this.#node, (cidr) => {
+    const candidates = blockCandidates(pool, this.#holder.name, (cidr) => {
       const block = taken.get(cidr);
       return block !== undefined && (Boolean(block.spec.affinity) || firstFree(block, givable.may) === undefined);
     });
@@ -251,7 +252,7 @@ class NodeIpam {
     yield* later;
   }
 
-  /** The block of this prefix: ours, or another node's if that has it. */
+  /** The block of this prefix: ours, or another holder's if that has it. */
   async #blockFor(cidr: Cidr): Promise<Block> {
     const name = blockName(formatCidr(cidr));
     const there = await this.#blocks.read(name);
@@ -271,7 +272,7 @@ class NodeIpam {
     const block = await this.#blockFor(cidr);
     const { name } = block.metadata;
     const strict = this.#copy.configuration()?.strictAffinity === true;
-    if (strict && affineNode(block) !== this.#node) throw errors.IPAM_ADDRESS_TAKEN(address, block.spec.affinity ?? "");
+    if (strict && !holds(this.#holder, block)) throw errors.IPAM_ADDRESS_TAKEN(address, block.spec.affinity ?? "");
     if (ofHandle(block, owner.handle).some((allocation) => allocation.address === address)) return address;
     const taken = await this.#take(block, owner, (now) => freeOrdinal(now, address));
     if (taken) return taken;
@@ -298,8 +299,8 @@ class NodeIpam {
 
   /** An empty block is released when the node has free addresses in another one of its family. */
   async #giveBackIfSpare(block: Block): Promise<void> {
-    if (!isEmpty(block) || affineNode(block) !== this.#node) return;
-    const others = this.#blocks.ofNode(this.#node).filter(({ spec }) => spec.cidr !== block.spec.cidr);
+    if (!isEmpty(block) || !holds(this.#holder, block)) return;
+    const others = this.#blocks.of(this.#holder).filter(({ spec }) => spec.cidr !== block.spec.cidr);
     const [base] = block.spec.cidr.split("/");
     const near = others.filter(
       (other) => firstFree(other) !== undefined && sameFamily(other.spec.cidr, base as string),
@@ -357,5 +358,6 @@ function ownerText(block: Block, address: string): string {
   const index = block.spec.allocations[ordinalOf(block, address) ?? -1];
   const { secondary = {}, handle_id = "an unknown owner" } =
     (typeof index === "number" && block.spec.attributes[index]) || {};
-  return secondary["pod"] ? `pod ${secondary["namespace"]}/${secondary["pod"]}` : handle_id;
+  if (secondary["pod"]) return `pod ${secondary["namespace"]}/${secondary["pod"]}`;
+  return secondary["service"] ? `Service ${secondary["namespace"]}/${secondary["service"]}` : handle_id;
 }

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import type { Client } from "../../cluster/client.ts";
-import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";
-import { errors } from "../errors.ts";
-import { type Handle, IPAM_HANDLES, typeOf } from "../stored-kinds.ts";
+import type { Client } from "../cluster/client.ts";
+import { isAlreadyExists, isConflict, isNotFound } from "../cluster/failures.ts";
+import { errors } from "./errors.ts";
+import { type Handle, IPAM_HANDLES, typeOf } from "./ipam-kinds.ts";
 
 const TRIES = 20;
 const LONGEST_NAME = 253;

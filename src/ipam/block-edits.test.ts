@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type Cidr, parseCidr } from "../../kit/ip.ts";
+import { type Cidr, parseCidr } from "../kit/ip.ts";
 import { firstFree, firstRested, newBlock, withAddress, withoutHandle } from "./block-edits.ts";
+import { nodeHolder } from "./block-holder.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 /** As long as an address rests. */
@@ -9,7 +10,7 @@ const REST_MS = 30_000;
 describe("an address that was released", () => {
   const full = [0, 1, 2, 3].reduce(
     (block, ordinal) => withAddress(block, ordinal, { handle: `h${ordinal}`, facts: {} }),
-    newBlock(parseCidr("10.0.0.0/30") as Cidr, "a"),
+    newBlock(parseCidr("10.0.0.0/30") as Cidr, nodeHolder("a")),
   );
   const released = withoutHandle(full, "h2", NOW);
 

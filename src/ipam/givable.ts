@@ -1,8 +1,8 @@
-import { type Cidr, contains, formatAddress, parseAddress, parseCidr } from "../../kit/ip.ts";
-import type { Pool, Reservation } from "../stored-kinds.ts";
-import type { AddressesInUse } from "./addresses-in-use.ts";
+import { type Cidr, contains, formatAddress, parseAddress, parseCidr } from "../kit/ip.ts";
 import { blockOfAddress } from "./block-candidates.ts";
 import type { Owner } from "./block-edits.ts";
+import type { AddressesInUse } from "./in-use.ts";
+import type { Pool, Reservation } from "./ipam-kinds.ts";
 
 /** Which addresses may be assigned to one owner, by their value; what blocks say of them comes in addition. */
 export interface Givable {

@@ -1,8 +1,8 @@
-import { affineNode } from "../../api/resources/ipam-allocation.ts";
-import type { Client } from "../../cluster/client.ts";
-import { isConflict, isNotFound } from "../../cluster/failures.ts";
-import { errors } from "../errors.ts";
-import { type Block, IPAM_BLOCKS } from "../stored-kinds.ts";
+import type { Client } from "../cluster/client.ts";
+import { isConflict, isNotFound } from "../cluster/failures.ts";
+import { type BlockHolder, holds } from "./block-holder.ts";
+import { errors } from "./errors.ts";
+import { type Block, IPAM_BLOCKS } from "./ipam-kinds.ts";
 
 /** How many conflicts in a row before the block is reported as busy. With each of them, another writer succeeded. */
 const TRIES = 20;
@@ -28,8 +28,8 @@ export class NewestBlocks {
     return [...found.values()];
   }
 
-  ofNode(node: string): Block[] {
-    return this.list().filter((block) => affineNode(block) === node && !block.spec.deleted);
+  of(holder: BlockHolder): Block[] {
+    return this.list().filter((block) => holds(holder, block) && !block.spec.deleted);
   }
 
   /** From the server itself; undefined where there is none. */

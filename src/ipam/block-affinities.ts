@@ -1,30 +1,30 @@
 import { createHash } from "node:crypto";
-import { affineNode } from "../../api/resources/ipam-allocation.ts";
-import type { Client } from "../../cluster/client.ts";
-import { isAlreadyExists, isConflict, isNotFound } from "../../cluster/failures.ts";
-import { type Cidr, formatCidr } from "../../kit/ip.ts";
-import { type Affinity, BLOCK_AFFINITIES, type Block, IPAM_BLOCKS, typeOf } from "../stored-kinds.ts";
+import type { Client } from "../cluster/client.ts";
+import { isAlreadyExists, isConflict, isNotFound } from "../cluster/failures.ts";
+import { type Cidr, formatCidr } from "../kit/ip.ts";
 import { adopted, blockName, isEmpty, newBlock } from "./block-edits.ts";
+import { type BlockHolder, holds } from "./block-holder.ts";
+import { type Affinity, BLOCK_AFFINITIES, type Block, IPAM_BLOCKS, typeOf } from "./ipam-kinds.ts";
 import type { NewestBlocks } from "./newest-blocks.ts";
 
 const LONGEST_NAME = 253;
 
 /**
- * Which blocks are this node's. An affinity is created (pending), the block is claimed, the affinity is confirmed; a release marks it
+ * Which blocks are this holder's. An affinity is created (pending), the block is claimed, the affinity is confirmed; a release marks it
  * (pendingDeletion), the block is deleted, the affinity is deleted. A kill in between leaves a pending affinity, which `repair` resolves either way.
  */
 export class BlockAffinities {
   readonly #client: Client;
-  readonly #node: string;
+  readonly #holder: BlockHolder;
   readonly #blocks: NewestBlocks;
 
-  constructor(client: Client, node: string, blocks: NewestBlocks) {
+  constructor(client: Client, holder: BlockHolder, blocks: NewestBlocks) {
     this.#client = client;
-    this.#node = node;
+    this.#holder = holder;
     this.#blocks = blocks;
   }
 
-  /** The block as ours; undefined if another node has it. */
+  /** The block as ours; undefined if another holder has it. */
   async claim(cidr: Cidr): Promise<Block | undefined> {
     const text = formatCidr(cidr);
     const claim = await this.#announce(text);
@@ -45,12 +45,16 @@ export class BlockAffinities {
   /** Ends what an earlier life of this agent began: every claim of ours is confirmed, or gone, afterwards. */
   async repair(claims: readonly Affinity[]): Promise<void> {
     for (const claim of claims) {
-      if (claim.spec.node !== this.#node || claim.spec.state === "confirmed") continue;
+      if (!this.#isOurs(claim) || claim.spec.state === "confirmed") continue;
       const block = await this.#blocks.read(blockName(claim.spec.cidr));
-      if (!block || affineNode(block) !== this.#node) await this.#withdraw(claim);
+      if (!block || !holds(this.#holder, block)) await this.#withdraw(claim);
       else if (claim.spec.state === "pending" || !isEmpty(block)) await this.#say(claim, "confirmed");
       else await this.#endBlock(block, claim);
     }
+  }
+
+  #isOurs({ spec: { node, type = "host" } }: Affinity): boolean {
+    return node === this.#holder.name && type === this.#holder.type;
   }
 
   async #endBlock({ metadata: { name, uid, resourceVersion } }: Block, claim: Affinity): Promise<void> {
@@ -70,23 +74,23 @@ export class BlockAffinities {
 
   async #makeOurs(cidr: Cidr): Promise<Block | undefined> {
     try {
-      return this.#blocks.note(await this.#client.create<Block>(IPAM_BLOCKS, newBlock(cidr, this.#node)));
+      return this.#blocks.note(await this.#client.create<Block>(IPAM_BLOCKS, newBlock(cidr, this.#holder)));
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
     }
     const name = blockName(formatCidr(cidr));
     await this.#blocks.read(name);
     return await this.#blocks.edit(name, (block) => {
-      if (affineNode(block) === this.#node) return block;
-      return block.spec.affinity ? undefined : adopted(block, this.#node);
+      if (holds(this.#holder, block)) return block;
+      return block.spec.affinity ? undefined : adopted(block, this.#holder);
     });
   }
 
   async #announce(cidr: string): Promise<Affinity> {
     const wanted = {
       ...typeOf(BLOCK_AFFINITIES),
-      metadata: { name: claimName(this.#node, cidr) },
-      spec: { state: "pending", node: this.#node, type: "host", cidr, deleted: false },
+      metadata: { name: claimName(this.#holder, cidr) },
+      spec: { state: "pending", node: this.#holder.name, type: this.#holder.type, cidr, deleted: false },
     } as unknown as Affinity;
     try {
       return await this.#client.create<Affinity>(BLOCK_AFFINITIES, wanted);
@@ -98,14 +102,14 @@ export class BlockAffinities {
 
   async #read(cidr: string): Promise<Affinity | undefined> {
     try {
-      return await this.#client.get<Affinity>(BLOCK_AFFINITIES, { name: claimName(this.#node, cidr) });
+      return await this.#client.get<Affinity>(BLOCK_AFFINITIES, { name: claimName(this.#holder, cidr) });
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
     }
   }
 
-  /** Only this node's agent writes these; a race is with the garbage collection, which takes only claims of nodes that are gone. */
+  /** Only this holder's program writes these; a race is with the garbage collection, which takes only claims of nodes that are gone. */
   async #say(claim: Affinity, state: Affinity["spec"]["state"]): Promise<Affinity> {
     if (claim.spec.state === state) return claim;
     const next = { ...claim, spec: { ...claim.spec, state } };
@@ -127,8 +131,8 @@ export class BlockAffinities {
   }
 }
 
-function claimName(node: string, cidr: string): string {
-  const plain = `${node}-${blockName(cidr)}`;
+function claimName({ type, name }: BlockHolder, cidr: string): string {
+  const plain = type === "host" ? `${name}-${blockName(cidr)}` : `${type}--${name}-${blockName(cidr)}`;
   if (plain.length <= LONGEST_NAME) return plain;
   const mark = createHash("sha256").update(plain).digest("hex").slice(0, 16);
   return `${plain.slice(0, LONGEST_NAME - mark.length - 1)}-${mark}`;
