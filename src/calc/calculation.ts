@@ -345,7 +345,7 @@ export class Calculation {
       if (this.#podInterfaces.setPrefixes(prefixes)) for (const key of pods.keys()) pods.touch(key);
     }
     if (pools.dirtyKeys().length > 0) {
-      this.#podAddresses.setPools(toNets([...pools.values()].map(({ spec }) => spec.cidr)));
+      this.#podAddresses.setPools(toNets([...pools.values()].filter(isForPods).map(({ spec }) => spec.cidr)));
       for (const key of pods.keys()) pods.touch(key);
     }
   }
@@ -557,4 +557,9 @@ function isEmpty({ settings, released, inSync: _, ...tables }: ModelDelta): bool
 
 function isUntouched({ set, change = [], remove }: TableDelta<unknown> & { change?: unknown[] }): boolean {
   return set.length + change.length + remove.length === 0;
+}
+
+/** Addresses of a pool for load balancers are no pod's, whatever a status says. */
+function isForPods({ spec }: IPPool): boolean {
+  return !spec.allowedUses?.includes("LoadBalancer");
 }

@@ -27,7 +27,7 @@ export interface Overrides {
   autoHostEndpoints: "Enabled" | "Disabled" | undefined;
 }
 
-const CONTROLLER_NAMES = ["node", "namespace", "serviceaccount"] as const;
+const CONTROLLER_NAMES = ["node", "namespace", "serviceaccount", "loadbalancer"] as const;
 /** There is something to copy only with the etcd datastore. */
 const COPYING = ["policy", "workloadendpoint"] as const;
 export type ControllerName = (typeof CONTROLLER_NAMES)[number] | (typeof COPYING)[number];

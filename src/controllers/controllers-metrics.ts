@@ -9,6 +9,7 @@ export interface ControllersMetrics {
   released: Counter;
   suspects: Gauge;
   duplicates: Gauge;
+  servicesWithoutAddress: Gauge;
 }
 
 export function controllersMetrics(metrics: Metrics): ControllersMetrics {
@@ -28,6 +29,10 @@ export function controllersMetrics(metrics: Metrics): ControllersMetrics {
     duplicates: metrics.gauge(
       "vendor_controllers_ipam_duplicate_addresses",
       "Addresses that more than one running pod has",
+    ),
+    servicesWithoutAddress: metrics.gauge(
+      "vendor_controllers_services_without_address",
+      "Services of type LoadBalancer that are to have an address of an IP pool and have none",
     ),
   };
 }

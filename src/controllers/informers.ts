@@ -2,6 +2,7 @@ import type { KubeObject, ResourceKind } from "../api/object.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import type { HostEndpoint } from "../api/resources/host-endpoint.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
+import type { IPReservation } from "../api/resources/ip-reservation.ts";
 import type { blockAffinity, IPAMBlock, ipamHandle } from "../api/resources/ipam.ts";
 import type { KubeControllersConfiguration } from "../api/resources/kube-controllers-configuration.ts";
 import type { Profile } from "../api/resources/profile.ts";
@@ -27,6 +28,7 @@ import {
   DATAPLANE_CONFIGURATIONS,
   HOST_ENDPOINTS,
   IP_POOLS,
+  IP_RESERVATIONS,
   IPAM_BLOCKS,
   IPAM_HANDLES,
   PROFILES,
@@ -50,6 +52,7 @@ export interface Informers {
   configurations: Informer<Stored<KubeControllersConfiguration>>;
   services: Informer<ServiceObject>;
   pools: Informer<Stored<IPPool>>;
+  reservations: Informer<Stored<IPReservation>>;
   dataplaneConfigurations: Informer<Stored<DataplaneConfiguration>>;
   /** The one slice in which the API server names its own addresses. */
   apiServerSlice: Informer<KubeObject>;
@@ -90,6 +93,7 @@ export function startInformers(client: Client, log: Log): RunningInformers {
     configurations: follow(CONFIGURATIONS, withoutManagedFields),
     services: follow(SERVICES, slimService),
     pools: follow(IP_POOLS, withoutManagedFields),
+    reservations: follow(IP_RESERVATIONS, withoutManagedFields),
     dataplaneConfigurations: follow(DATAPLANE_CONFIGURATIONS, withoutManagedFields),
     apiServerSlice: follow(ENDPOINT_SLICES, withoutManagedFields, {
       namespace: "default",

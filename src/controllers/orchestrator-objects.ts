@@ -1,4 +1,5 @@
 import type { Condition, KubeObject, ObjectMeta } from "../api/object.ts";
+import { SERVICE_REQUESTS } from "../api/protocol/service-addresses.ts";
 import type { Service } from "../calc/services/service-ports.ts";
 
 /** What the controllers read of the orchestrator's own kinds, and all they keep of them: a thousand nodes run many pods. */
@@ -12,8 +13,9 @@ export interface Pod extends KubeObject {
   status?: { phase?: string; podIP?: string; podIPs?: { ip?: string }[] };
 }
 
-/** Of a Service, all that decides which addresses it claims, and what is reported about that. */
+/** Of a Service, all that decides which addresses it claims or gets, and what is reported about that. */
 export interface ServiceObject extends Service {
+  spec?: Service["spec"] & { loadBalancerClass?: string; ipFamilies?: string[]; ipFamilyPolicy?: string };
   status?: Service["status"] & { conditions?: Condition[] };
 }
 
@@ -40,17 +42,26 @@ export function slimPod(pod: Pod): Pod {
   };
 }
 
-/** Without ports, selectors and annotations: whose endpoints it has does not matter here. */
+/** Without ports, selectors and most annotations: whose endpoints it has does not matter here. */
 export function slimService(service: ServiceObject): ServiceObject {
-  const { type, clusterIP, clusterIPs, externalIPs } = service.spec ?? {};
+  const { type, clusterIP, clusterIPs, externalIPs, loadBalancerClass, ipFamilies, ipFamilyPolicy } =
+    service.spec ?? {};
   const { generation } = service.metadata;
-  const slim = head(service, undefined);
+  const slim = head(service, requestsOf(service));
   return {
     ...slim,
     metadata: { ...slim.metadata, ...(generation === undefined ? {} : { generation }) },
-    spec: { type, clusterIP, clusterIPs, externalIPs },
+    spec: { type, clusterIP, clusterIPs, externalIPs, loadBalancerClass, ipFamilies, ipFamilyPolicy },
     status: service.status ?? {},
   };
+}
+
+function requestsOf({ metadata: { annotations = {} } }: KubeObject): ObjectMeta["annotations"] {
+  const asked = Object.values(SERVICE_REQUESTS).flatMap((key) => {
+    const value = annotations[key];
+    return value === undefined ? [] : [[key, value] as const];
+  });
+  return asked.length === 0 ? undefined : Object.fromEntries(asked);
 }
 
 /** Namespaces and service accounts are only their names and labels to us. */

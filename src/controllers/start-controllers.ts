@@ -13,6 +13,7 @@ import { hostEndpointController } from "./host-endpoints/host-endpoint-controlle
 import { startInformers } from "./informers.ts";
 import { ipamController } from "./ipam/ipam-controller.ts";
 import { ipamReportController } from "./ipam/ipam-report-controller.ts";
+import { loadBalancerController } from "./load-balancer/load-balancer-controller.ts";
 import { profileController } from "./profiles/profile-controller.ts";
 import { serviceAddressController } from "./services/service-address-controller.ts";
 import { settingsController } from "./settings/settings-controller.ts";
@@ -42,11 +43,13 @@ export function startControllers(options: ControllersOptions): RunningController
   const settings = settingsStore();
   const events = createEvents(client, vendorNames.workloads.kubeControllers, clock, log);
   const context: ControllerContext = { client, informers, settings, config, events, metrics, clock, log };
+  const loadBalancers = loadBalancerController(context);
   const controllers = [
     profileController(context),
     hostEndpointController(context),
     ipamController(context),
-    ipamReportController(context),
+    loadBalancers,
+    ipamReportController(context, loadBalancers.withoutAddress),
     serviceAddressController(context),
     ...(datastore ? [copyController(context, datastore)] : []),
     // Last: it notifies the others of the settings it finds.

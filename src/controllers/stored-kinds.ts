@@ -3,6 +3,7 @@ import { groupVersion, type KubeObject, type ResourceKind } from "../api/object.
 import { dataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import { hostEndpoint } from "../api/resources/host-endpoint.ts";
 import { ipPool } from "../api/resources/ip-pool.ts";
+import { ipReservation } from "../api/resources/ip-reservation.ts";
 import { blockAffinity, ipamBlock, ipamHandle } from "../api/resources/ipam.ts";
 import { kubeControllersConfiguration } from "../api/resources/kube-controllers-configuration.ts";
 import { profile } from "../api/resources/profile.ts";
@@ -16,6 +17,7 @@ export const PROFILES = stored(profile);
 export const CONFIGURATIONS = stored(kubeControllersConfiguration);
 export const DATAPLANE_CONFIGURATIONS = stored(dataplaneConfiguration);
 export const IP_POOLS = stored(ipPool);
+export const IP_RESERVATIONS = stored(ipReservation);
 export const IPAM_BLOCKS = stored(ipamBlock);
 export const BLOCK_AFFINITIES = stored(blockAffinity);
 export const IPAM_HANDLES = stored(ipamHandle);

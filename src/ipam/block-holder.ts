@@ -6,6 +6,9 @@ export interface BlockHolder {
   name: string;
 }
 
+/** Addresses of Services: every node serves them. The words are those of the public system. */
+export const LOAD_BALANCERS: BlockHolder = { type: "virtual", name: "load-balancer" };
+
 export function nodeHolder(name: string): BlockHolder {
   return { type: "host", name };
 }

@@ -35,6 +35,10 @@ export interface Ipam {
   /** Releases all addresses of an owner; `known` are addresses it is known to have had, whatever its handle says. */
   release(handle: string, known: readonly string[]): Promise<void>;
   addressesOf(handle: string): Promise<string[]>;
+  /** Everything that is given out of the holder's blocks. */
+  allocated(): Allocation[];
+  /** Gives back empty blocks that are in none of these pools: their pool was deleted. */
+  giveBackOutside(pools: readonly Pool[]): Promise<void>;
   /** Ends what an earlier life of this agent was stopped in. */
   repair(): Promise<void>;
   /** Allocates the addresses that pods of this node have, if no block says so. `assign` does it first, each time. */
@@ -82,6 +86,8 @@ export function createIpam(client: Client, holder: BlockHolder, copy: IpamCopy, 
     assign: (request) => inTurn(() => ipam.assign(request)),
     release: (handle, known) => inTurn(() => ipam.release(handle, known)),
     addressesOf: (handle) => inTurn(() => ipam.addressesOf(handle)),
+    allocated: () => ipam.allocated(),
+    giveBackOutside: (pools) => inTurn(() => ipam.giveBackOutside(pools)),
     repair: () => inTurn(() => ipam.repair()),
     claimInUse: () => inTurn(() => ipam.claim(copy.inUse())),
     conflicts: () => ipam.conflicts,
@@ -145,6 +151,17 @@ class HolderIpam {
       if (block) found.push(...ofHandle(block, handle).map(({ address }) => address));
     }
     return found;
+  }
+
+  allocated(): Allocation[] {
+    return this.#blocks.of(this.#holder).flatMap(allocationsOf);
+  }
+
+  async giveBackOutside(pools: readonly Pool[]): Promise<void> {
+    for (const block of this.#blocks.of(this.#holder)) {
+      const [base] = block.spec.cidr.split("/");
+      if (isEmpty(block) && !poolOf(pools, base as string)) await this.#claims.release(block);
+    }
   }
 
   async repair(): Promise<void> {

@@ -10,7 +10,7 @@ export function mayUse(pool: Pool, use: Use): boolean {
 }
 
 /** Without a word of its own a pool is for pods and tunnels. */
-function isFor({ spec: { allowedUses } }: Pool, use: Use): boolean {
+export function isFor({ spec: { allowedUses } }: Pool, use: Use): boolean {
   if (allowedUses === undefined || allowedUses.length === 0) return use !== "LoadBalancer";
   return allowedUses.includes(use);
 }

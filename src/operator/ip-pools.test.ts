@@ -84,11 +84,19 @@ describe("IP pools", () => {
     const ref = { namespace: "vendor-system", name: "vendor-kube-controllers-1" };
     const spec = { containers: [{ name: "main", image: "vendor" }] };
     await world.kubectl.create(PODS, { apiVersion: "v1", kind: "Pod", metadata: ref, spec });
-    const report = (duplicates: IpamReport["duplicates"], leakedAddresses = 0) =>
+    const report = (
+      duplicates: IpamReport["duplicates"],
+      leakedAddresses = 0,
+      servicesWithoutAddress: IpamReport["servicesWithoutAddress"] = [],
+    ) =>
       world.kubectl.patch(PODS, ref, {
         type: "merge",
         patch: {
-          metadata: { annotations: ipamReportAnnotations({ duplicates, leakedAddresses, blocksWithoutNode: 0 }) },
+          metadata: {
+            annotations: ipamReportAnnotations({
+              ...{ duplicates, leakedAddresses, blocksWithoutNode: 0, servicesWithoutAddress },
+            }),
+          },
         },
       });
     await report([{ address: "10.1.0.7", pods: ["shop/late", "shop/web"] }]);
@@ -99,5 +107,12 @@ describe("IP pools", () => {
     await report([], 3);
     await world.untilStatus("ippools", "Available");
     expect((await world.statusOf("ippools"))?.message).toContain("3 addresses without a pod will be released.");
+    await report([], 0, [{ service: "shop/web", why: "no address is free in services" }]);
+    const said = async () => (await world.statusOf("ippools"))?.message;
+    await world.until(
+      said,
+      (message) => message?.includes("Service shop/web has no address: no address is free in services.") === true,
+    );
+    await world.untilStatus("ippools", "Available");
   });
 });

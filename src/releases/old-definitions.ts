@@ -39,6 +39,8 @@ const FIELDS_SINCE: Partial<Record<Noun, Readonly<Record<string, Since>>>> = {
     ),
   ),
   kubeControllersConfiguration: {
+    "spec.controllers.loadBalancer": "v3.30",
+    "status.runningConfig.controllers.loadBalancer": "v3.30",
     "spec.controllers.node.hostEndpoint.createDefaultHostEndpoint": "v3.30",
     "spec.controllers.node.hostEndpoint.templates": "v3.30",
     "status.runningConfig.controllers.node.hostEndpoint.createDefaultHostEndpoint": "v3.30",

@@ -45,6 +45,7 @@ it("duplicate and leaked addresses and blocks without a node are in the annotati
     duplicates: [{ address: "10.0.0.1", pods: ["default/one", "default/two"] }],
     leakedAddresses: 1,
     blocksWithoutNode: 1,
+    servicesWithoutAddress: [],
   });
   await client.delete(PODS, { namespace: "default", name: "two" }, { gracePeriodSeconds: 0 });
   await eventually(report, (found) => (found?.duplicates ?? []).length === 0);

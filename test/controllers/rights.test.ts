@@ -16,6 +16,8 @@ import {
   CONFIGURATIONS,
   DATAPLANE_CONFIGURATIONS,
   HOST_ENDPOINTS,
+  IP_POOLS,
+  IPAM_BLOCKS,
   typeOf,
 } from "../../src/controllers/stored-kinds.ts";
 import { kubeControllersRights } from "../../src/operator/render/component-rules.ts";
@@ -95,7 +97,7 @@ async function everythingHappens(world: ControllersLab): Promise<void> {
   await client.patch(
     CONFIGURATIONS,
     { name: "default" },
-    { type: "merge", patch: { spec: { controllers: { node } } } },
+    { type: "merge", patch: { spec: { controllers: { node, loadBalancer: {} } } } },
   );
   await eventually(
     async () => (await world.endpoints()).map(({ metadata }) => metadata.name),
@@ -114,6 +116,7 @@ async function everythingHappens(world: ControllersLab): Promise<void> {
     (names) => !names.includes("a-auto-hep") && !names.includes("going-auto-hep"),
   );
   await serviceIsRefused(client);
+  await serviceHasAddress(client);
   const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "bot", namespace: "default" } };
   await client.create(SERVICE_ACCOUNTS, account);
   const hasProfile = async () => (await world.profiles()).some(({ metadata }) => metadata.name === "ksa.default.bot");
@@ -139,6 +142,32 @@ async function everythingHappens(world: ControllersLab): Promise<void> {
   await eventually(
     async () => (await client.list<KubeObject>(EVENTS, { namespace: "default" })).items.length,
     (count) => count > 0,
+  );
+}
+
+/** Assigned, released, and the block given back with its pool. */
+async function serviceHasAddress(client: ControllersLab["client"]): Promise<void> {
+  const pool = { name: "services" };
+  const spec = { cidr: "203.0.113.0/28", blockSize: 28, allowedUses: ["LoadBalancer"] };
+  await client.create(IP_POOLS, { ...typeOf(IP_POOLS), metadata: pool, spec } as KubeObject);
+  const ref = { namespace: "default", name: "shop" };
+  await client.create(SERVICES, {
+    ...{ apiVersion: "v1", kind: "Service", metadata: ref },
+    spec: {
+      type: "LoadBalancer",
+      loadBalancerClass: "vendor",
+      clusterIP: "10.96.0.8",
+      clusterIPs: ["10.96.0.8"],
+      ports: [{ port: 80 }],
+    },
+  });
+  const ingress = async () => JSON.stringify((await client.get<KubeObject>(SERVICES, ref))["status"] ?? {});
+  await eventually(ingress, (text) => text.includes("203.0.113."));
+  await client.delete(SERVICES, ref);
+  await client.delete(IP_POOLS, pool);
+  await eventually(
+    async () => (await client.list<KubeObject & { spec: { cidr: string } }>(IPAM_BLOCKS)).items,
+    (blocks) => blocks.every((block) => !block.spec.cidr.startsWith("203.")),
   );
 }
 

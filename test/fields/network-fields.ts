@@ -15,6 +15,8 @@ import { ModelCopy } from "../../src/calc/model-copy.ts";
 import { desiredEndpoints } from "../../src/controllers/host-endpoints/desired-endpoints.ts";
 import { hostEndpointRules } from "../../src/controllers/host-endpoints/host-endpoint-rules.ts";
 import { nodeFacts } from "../../src/controllers/host-endpoints/node-facts.ts";
+import { isForPools } from "../../src/controllers/load-balancer/service-request.ts";
+import type { ServiceObject } from "../../src/controllers/orchestrator-objects.ts";
 import { effectiveSettings } from "../../src/controllers/settings/effective-settings.ts";
 import { blockCandidates } from "../../src/ipam/block-candidates.ts";
 import { givableTo } from "../../src/ipam/givable.ts";
@@ -74,9 +76,11 @@ const controllers = (spec: Controllers) => {
   const settings = effectiveSettings(spec, { enabled: undefined, autoHostEndpoints: undefined });
   const interfaces = [{ name: "eth0", addresses: ["192.0.2.1"] }];
   const here = { ...nodeFacts(node("n1"), ["192.0.2.1"]), interfaces };
-  const { node: ofNodes } = settings.controllers;
+  const { node: ofNodes, loadBalancer } = settings.controllers;
+  const service = { metadata: { name: "web" }, spec: { type: "LoadBalancer" } } as ServiceObject;
   return [
     logged(settings.logSeverityScreen),
+    loadBalancer && isForPools(service, loadBalancer),
     ofNodes && desiredEndpoints(here, hostEndpointRules(ofNodes.hostEndpoint)),
   ];
 };
@@ -178,6 +182,10 @@ export const NETWORK_TABLES: readonly KindTable[] = [
       logSeverityScreen: { set: { logSeverityScreen: "Debug" } },
       prometheusMetricsPort: { scenario: "test/controllers/program.test.ts" },
       etcdV3CompactionPeriod: { scenario: "test/controllers/etcd-copies.test.ts" },
+      "controllers.loadBalancer.assignIPs": {
+        base: { controllers: { loadBalancer: {} } },
+        set: { controllers: { loadBalancer: { assignIPs: "RequestedServicesOnly" } } },
+      },
       "controllers.node.reconcilerPeriod": { scenario: "test/controllers/host-endpoints.test.ts" },
       "controllers.node.leakGracePeriod": { scenario: "test/controllers/ipam-garbage.test.ts" },
       "controllers.node.hostEndpoint.autoCreate": {

@@ -126,6 +126,8 @@ class Stage {
       addressesOf: async () => [],
       repair: async () => {},
       claimInUse: async () => {},
+      allocated: () => [],
+      giveBackOutside: async () => {},
       conflicts: () => [],
     };
   }

@@ -11,6 +11,14 @@ export interface IpamReport {
   leakedAddresses: number;
   /** Blocks of nodes that are gone, released after the grace period. */
   blocksWithoutNode: number;
+  /** Services of type LoadBalancer without an address, at most `MOST_REPORTED` of them. */
+  servicesWithoutAddress: readonly ServiceWithoutAddress[];
+}
+
+export interface ServiceWithoutAddress {
+  /** `NAMESPACE/NAME`. */
+  service: string;
+  why: string;
 }
 
 export interface DuplicateAddress {
@@ -26,7 +34,8 @@ type Annotations = Readonly<Record<string, string>> | undefined;
 
 /** As annotations for a merge patch: null where there is nothing to report. */
 export function ipamReportAnnotations(report: IpamReport): Record<string, string | null> {
-  const isEmpty = report.duplicates.length + report.leakedAddresses + report.blocksWithoutNode === 0;
+  const { duplicates, leakedAddresses, blocksWithoutNode, servicesWithoutAddress } = report;
+  const isEmpty = duplicates.length + leakedAddresses + blocksWithoutNode + servicesWithoutAddress.length === 0;
   return { [IPAM_ANNOTATION]: isEmpty ? null : JSON.stringify(report) };
 }
 
@@ -37,10 +46,12 @@ export function readIpamReport(annotations: Annotations): IpamReport | undefined
   try {
     const read = JSON.parse(text) as Partial<IpamReport> | null;
     const duplicates = Array.isArray(read?.duplicates) ? read.duplicates.filter(isDuplicate) : [];
+    const lacking = read?.servicesWithoutAddress;
     return {
       duplicates,
       leakedAddresses: count(read?.leakedAddresses),
       blocksWithoutNode: count(read?.blocksWithoutNode),
+      servicesWithoutAddress: Array.isArray(lacking) ? lacking.filter(isWithoutAddress) : [],
     };
   } catch {
     // Written by hand, or cut: the next report replaces it.
@@ -51,6 +62,11 @@ export function readIpamReport(annotations: Annotations): IpamReport | undefined
 function isDuplicate(value: unknown): value is DuplicateAddress {
   const { address, pods } = (value ?? {}) as Partial<DuplicateAddress>;
   return typeof address === "string" && Array.isArray(pods) && pods.every((pod) => typeof pod === "string");
+}
+
+function isWithoutAddress(value: unknown): value is ServiceWithoutAddress {
+  const { service, why } = (value ?? {}) as Partial<ServiceWithoutAddress>;
+  return typeof service === "string" && typeof why === "string";
 }
 
 function count(value: unknown): number {

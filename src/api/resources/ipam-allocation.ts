@@ -12,11 +12,12 @@ export interface Allocation {
   owner: AllocationOwner;
 }
 
-/** Read from the attributes `namespace`, `pod`, `node` and `type` that the allocator stores with the address. */
+/** Read from the attributes `namespace`, `pod`, `service`, `node` and `type` that the allocator stores with the address. */
 export type AllocationOwner =
   | { kind: "pod"; namespace: string; name: string; node: string | undefined }
   | { kind: "tunnel"; node: string }
   | { kind: "node"; node: string }
+  | { kind: "service"; namespace: string; name: string }
   | { kind: "unknown" };
 
 /** Kinds of tunnel as `type` names them: `vxlanTunnelAddress`, `ipipTunnelAddress`, `wireguardTunnelAddress`. */
@@ -44,9 +45,10 @@ function addressAt(cidr: Cidr, ordinal: number): string {
 }
 
 function ownerOf(facts: Readonly<Record<string, string>> | undefined): AllocationOwner {
-  const { namespace, pod, node, type } = facts ?? {};
+  const { namespace, pod, service, node, type } = facts ?? {};
   if (namespace && pod) return { kind: "pod", namespace, name: pod, node: node || undefined };
-  // Of a type that is neither a pod's nor a tunnel's (a service's address, say), a node's absence says nothing.
+  if (namespace && service) return { kind: "service", namespace, name: service };
+  // Of a type that is neither a pod's nor a tunnel's, a node's absence says nothing.
   if (!node || (type && !TUNNEL.test(type))) return { kind: "unknown" };
   return type ? { kind: "tunnel", node } : { kind: "node", node };
 }

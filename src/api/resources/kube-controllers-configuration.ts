@@ -45,6 +45,12 @@ const spec = object("How the controllers work.", {
   etcdV3CompactionPeriod: duration("How often an etcd datastore is compacted; 0s is never."),
   controllers: object("The controllers; one that is left out does not run.", {
     node: nodeController,
+    loadBalancer: object("The controller that gives Services of type LoadBalancer addresses of IP pools.", {
+      assignIPs: choice(
+        "Which Services get an address: all without a loadBalancerClass or with the class vendor, or those that ask by that class or by annotation.",
+        ["AllServices", "RequestedServicesOnly"],
+      ),
+    }),
   }),
 });
 

@@ -393,15 +393,6 @@ export const REFUSED_FIELDS: Partial<Record<Noun, Fields>> = {
       ANY,
       ETCD_ONLY,
     ),
-    ...fields(
-      "controllers.loadBalancer",
-      ANY,
-      lost(
-        "This release gives Services no addresses from IP pools.",
-        "Use another controller for Services of type LoadBalancer.",
-      ),
-      { since: "v3.30" },
-    ),
   },
   networkPolicy: PERFORMANCE_HINTS,
   globalNetworkPolicy: PERFORMANCE_HINTS,

@@ -112,7 +112,7 @@ function ownersIn(block: IPAMBlock): Map<Net, IpamOwner> {
       const net = toNet(address);
       if (net === undefined) return [];
       if (owner.kind === "pod") return [[net, { pod: `${owner.namespace}/${owner.name}`, node: owner.node }]];
-      return [[net, owner.kind === "unknown" ? "unknown" : "no pod"]];
+      return [[net, owner.kind === "tunnel" || owner.kind === "node" ? "no pod" : "unknown"]];
     }),
   );
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { type IpamReport, ipamReportAnnotations } from "../../api/protocol/ipam-report.ts";
+import { type IpamReport, ipamReportAnnotations, MOST_REPORTED } from "../../api/protocol/ipam-report.ts";
 import { type Controller, runController } from "../../cluster/controller.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { PODS } from "../../cluster/kinds.ts";
@@ -12,10 +12,13 @@ const REPORT = "report";
 /** One pass over what is watched, and a write only when the report changes. */
 const PERIOD_MS = 15_000;
 
-const NOTHING: IpamReport = { duplicates: [], leakedAddresses: 0, blocksWithoutNode: 0 };
+const NOTHING: IpamReport = { duplicates: [], leakedAddresses: 0, blocksWithoutNode: 0, servicesWithoutAddress: [] };
 
 /** Reports in the annotations of its own pod what is wrong with addresses. It repairs nothing: garbage collection does. */
-export function ipamReportController(context: ControllerContext): Controller {
+export function ipamReportController(
+  context: ControllerContext,
+  servicesWithoutAddress: () => IpamReport["servicesWithoutAddress"],
+): Controller {
   const { client, informers, config, metrics, log } = context;
   const { nodes, pods, blocks } = informers;
   let reported: IpamReport = NOTHING;
@@ -36,6 +39,7 @@ export function ipamReportController(context: ControllerContext): Controller {
       duplicates: duplicateAddresses(pods.list(), blocks.list()),
       leakedAddresses: found.filter(({ kind }) => kind === "address").length,
       blocksWithoutNode: found.filter((one) => one.kind === "block" && one.node !== undefined).length,
+      servicesWithoutAddress: servicesWithoutAddress().slice(0, MOST_REPORTED),
     };
     metrics.duplicates.set(report.duplicates.length);
     if (!isDeepStrictEqual(report, reported)) {

@@ -23,7 +23,7 @@ export function liveChecks(client: Client): LiveChecks {
   return {
     isNodeDeleted: isNodeGone,
     async isAbandoned({ address, owner }) {
-      if (owner.kind === "unknown") return false;
+      if (owner.kind === "unknown" || owner.kind === "service") return false;
       if (owner.kind !== "pod") return await isNodeGone(owner.node);
       const pod = await getIfThere<Pod>(client, PODS, { namespace: owner.namespace, name: owner.name });
       return pod === undefined || !mayHave(pod, address, owner.node);

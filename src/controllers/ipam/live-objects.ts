@@ -17,6 +17,8 @@ export function mayBeInUse({ address, owner }: Allocation, world: LiveObjects): 
   if (world.isReported(address)) return true;
   switch (owner.kind) {
     case "unknown":
+    // Released by the controller of load balancers, which knows its Services.
+    case "service":
       return true;
     case "tunnel":
     case "node":

@@ -29,7 +29,7 @@ describe("the settings in force", () => {
     [{ AUTO_HOST_ENDPOINTS: "on" }, '$AUTO_HOST_ENDPOINTS is "on", which is not enabled or disabled'],
     [
       { ENABLED_CONTROLLERS: "policy" },
-      '$ENABLED_CONTROLLERS is "policy", which is not one of node, namespace, serviceaccount',
+      '$ENABLED_CONTROLLERS is "policy", which is not one of node, namespace, serviceaccount, loadbalancer',
     ],
   ])("%j is refused", (env, sentence) => expect(() => readControllersConfig(env)).toThrow(sentence));
 

@@ -1,6 +1,6 @@
 import type { KubeControllersConfiguration } from "../../api/resources/kube-controllers-configuration.ts";
 import { kubeControllersConfigurationProblems } from "../../api/validation/kube-controllers-configuration.ts";
-import type { Overrides } from "../config.ts";
+import type { ControllerName, Overrides } from "../config.ts";
 
 type Spec = KubeControllersConfiguration["spec"];
 type NodeSpec = NonNullable<NonNullable<Spec["controllers"]>["node"]>;
@@ -15,7 +15,11 @@ export interface Settings extends Spec {
   logSeverityScreen: NonNullable<Spec["logSeverityScreen"]>;
   healthChecks: "Enabled";
   prometheusMetricsPort: number;
-  controllers: { node?: NodeSettings };
+  controllers: { node?: NodeSettings; loadBalancer?: LoadBalancerSettings };
+}
+
+export interface LoadBalancerSettings {
+  assignIPs: "AllServices" | "RequestedServicesOnly";
 }
 
 export interface NodeSettings extends NodeSpec {
@@ -36,15 +40,21 @@ export interface HostEndpointSettings {
  */
 export function effectiveSettings(spec: Spec | undefined, overrides: Overrides, onEtcd = false): Settings {
   const { controllers } = spec ?? {};
-  const node = controllers === undefined ? {} : controllers.node;
-  const runs = overrides.enabled ? overrides.enabled.has("node") : node !== undefined;
+  const { node, loadBalancer } = controllers ?? { node: {}, loadBalancer: {} };
+  const runs = (name: ControllerName, written: object | undefined) =>
+    overrides.enabled?.has(name) ?? written !== undefined;
   return {
     logSeverityScreen: spec?.logSeverityScreen ?? "Info",
     // Always: the orchestrator restarts a pod that does not answer, so "Disabled" could only mean an endless restart.
     healthChecks: "Enabled",
     prometheusMetricsPort: spec?.prometheusMetricsPort ?? METRICS_PORT,
     ...(onEtcd && { etcdV3CompactionPeriod: spec?.etcdV3CompactionPeriod ?? "10m" }),
-    controllers: runs ? { node: nodeSettings(node ?? {}, overrides) } : {},
+    controllers: {
+      ...(runs("node", node) && { node: nodeSettings(node ?? {}, overrides) }),
+      ...(runs("loadbalancer", loadBalancer) && {
+        loadBalancer: { assignIPs: loadBalancer?.assignIPs ?? "AllServices" },
+      }),
+    },
   };
 }
 

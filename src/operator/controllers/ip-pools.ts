@@ -31,7 +31,7 @@ export async function reconcileIpPools(observed: Observed, hands: ReconcileConte
   const report = ipamReportOf(observed);
   if (report && report.duplicates.length > 0) return degraded("AddressDuplicate", duplicatesMessage(report));
   return ready(
-    `${plan.apply.length} ${plan.apply.length === 1 ? "pool" : "pools"}${plan.apply.length === 0 ? ": created by others" : `: ${plan.apply.map(({ spec }) => spec.cidr).join(", ")}`}.${leaksMessage(report)}`,
+    `${plan.apply.length} ${plan.apply.length === 1 ? "pool" : "pools"}${plan.apply.length === 0 ? ": created by others" : `: ${plan.apply.map(({ spec }) => spec.cidr).join(", ")}`}.${leaksMessage(report)}${servicesMessage(report)}`,
     [
       `${plan.apply.length} IPPools as the Installation lists them, none of another owner overlaps`,
       ...(report ? ["addresses of all nodes: none is on two pods, as vendor-kube-controllers reports"] : []),
@@ -61,6 +61,14 @@ function leaksMessage(report: IpamReport | undefined): string {
     blocksWithoutNode > 0 ? `${blocksWithoutNode} blocks without a node` : [],
   ].flat();
   return parts.length === 0 ? "" : ` ${parts.join(" and ")} will be released.`;
+}
+
+/** It does not degrade the status: whoever may create a Service could do that. */
+function servicesMessage(report: IpamReport | undefined): string {
+  const [first, ...more] = report?.servicesWithoutAddress ?? [];
+  if (!first) return "";
+  const others = more.length > 0 ? `; and ${more.length} more Services` : "";
+  return ` Service ${first.service} has no address: ${first.why}${others}.`;
 }
 
 /** First no new addresses, then, when none is in use, away with it. */

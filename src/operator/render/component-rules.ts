@@ -60,22 +60,23 @@ export function nodeAgentRights(names: Names, kind: ClusterKind): Rights {
   };
 }
 
-/** It reads what it watches, and replaces whole objects at the version it has read. Of a Service's status it patches one condition, which is its own. */
+/** It reads what it watches, and replaces whole objects at the version it has read. Of a Service's status it patches one condition, which is its own, and the addresses it has assigned. */
 export function kubeControllersRights(names: Names): Rights {
   return {
     everywhere: [
       rule("", ["nodes", "pods", "namespaces", "serviceaccounts"], READ),
-      rule("", ["services"], ["list", "watch"]),
+      // Before an address of a Service is released, the Service is read from the API server.
+      rule("", ["services"], READ),
       rule("", ["services/status"], ["patch"]),
       // Where the API server names its own addresses.
       rule("discovery.k8s.io", ["endpointslices"], ["list", "watch"], ["kubernetes"]),
-      stored(names, ["dataplaneConfiguration", "ipPool"], ["list", "watch"]),
+      stored(names, ["dataplaneConfiguration", "ipPool", "ipReservation"], ["list", "watch"]),
       // What only people can mend is said as an event.
       rule("", ["events"], ["create"]),
       // Whether the datastore is locked, before each write.
       stored(names, ["clusterInformation"], ["get"]),
       stored(names, ["hostEndpoint", "profile"], [...READ, "create", "update", "delete"]),
-      stored(names, IPAM, [...READ, "update", "delete"]),
+      stored(names, IPAM, [...READ, "create", "update", "delete"]),
       stored(names, ["kubeControllersConfiguration"], [...READ, "create"]),
       stored(names, ["kubeControllersConfiguration"], ["update"], "/status"),
     ],

@@ -17,11 +17,6 @@ const IPIP = {
   why: "Packets stay in IPIP; agents write the routes themselves, from the blocks. Old agents learn routes by BGP: until the last agent is new, packets from old nodes to new ones are lost.",
   todo: "Convert to VXLAN while the old release runs: vendorctl migrate encapsulation --to vxlan-cross-subnet. Or accept it for a time when connections may end.",
 } as const;
-const NO_LOAD_BALANCER = {
-  fate: "lost",
-  why: "This release gives Services no addresses from IP pools.",
-  todo: "Use another controller for Services of type LoadBalancer.",
-} as const;
 
 export const UNCARRIED_VALUES: readonly UncarriedValue[] = [
   {
@@ -33,11 +28,6 @@ export const UNCARRIED_VALUES: readonly UncarriedValue[] = [
   {
     ...{ noun: "installation", path: "spec.vendorNetwork.ipPools.encapsulation" },
     ...{ values: ["IPIP", "IPIPCrossSubnet"], ...IPIP },
-  },
-  { noun: "ipPool", path: "spec.allowedUses", values: ["LoadBalancer"], ...NO_LOAD_BALANCER },
-  {
-    ...{ noun: "installation", path: "spec.vendorNetwork.ipPools.allowedUses", values: ["LoadBalancer"] },
-    ...NO_LOAD_BALANCER,
   },
   {
     ...{ noun: "installation", path: "spec.vendorNetwork.linuxDataplane", values: ["Iptables"], fate: "blocks" },
