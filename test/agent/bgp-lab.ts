@@ -81,7 +81,7 @@ function openRouter(lab: NodeLab, { name, at, asNumber, lines = [], afterwards =
   const peers = lab.nodes.flatMap(({ addresses }) => [addresses.v4, addresses.v6]);
   const client = asNumber === NODE_AS ? ["route-reflector-client"] : [];
   return frrRouter({
-    ...{ name, address: `10.99.0.${at}`, addressV6: `fd99::${at}`, segment: lab.outside.netns },
+    ...{ name, addresses: [`10.99.0.${at}/24`, `fd99::${at}/64`], segment: lab.outside.netns },
     configuration: [
       ...lines,
       `router bgp ${asNumber}`,

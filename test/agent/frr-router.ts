@@ -42,24 +42,25 @@ export interface FrrRoute {
 
 interface Place {
   name: string;
-  address: string;
-  addressV6: string;
-  /** Where the segment's bridge is. */
+  /** With their lengths. */
+  addresses: readonly string[];
+  /** Where the bridge is that it is plugged into. */
   segment: Netns;
+  bridge?: string;
   configuration: readonly string[];
 }
 
-export async function frrRouter({ name, address, addressV6, segment, configuration }: Place): Promise<FrrRouter> {
+export async function frrRouter(place: Place): Promise<FrrRouter> {
+  const { name, addresses, segment, bridge = "segment", configuration } = place;
   const kernel = realKernel();
   const netns = kernel.netns.create(`${segment.name}-${name}`);
   const ends = [kernel.netlink(netns), kernel.netlink(segment)] as const;
   const port = `p-${name}`;
   ends[0].addVeth({ name: "eth0", peer: { name: port, netns: segment } });
-  ends[1].changeLink(ends[1].link(port)!.index, { up: true, master: ends[1].link("segment")!.index });
+  ends[1].changeLink(ends[1].link(port)!.index, { up: true, master: ends[1].link(bridge)!.index });
   for (const link of ["lo", "eth0"]) ends[0].changeLink(ends[0].link(link)!.index, { up: true });
   const device = ends[0].link("eth0")!.index;
-  ends[0].addAddress({ device, address: `${address}/24` });
-  ends[0].addAddress({ device, address: `${addressV6}/64` });
+  for (const address of addresses) ends[0].addAddress({ device, address });
   for (const end of ends) end.close();
   const inside = ["nsenter", `--net=/run/netns/${netns.name}`];
   // Two next hops are two paths, whatever the addresses.

@@ -38,6 +38,7 @@ export interface NetworkChoice {
   /** Of the pools. */
   families: readonly (4 | 6)[];
   cni?: CniPlugin;
+  bgp?: "Enabled";
 }
 
 const POOLS = { 4: "10.244.0.0/16", 6: "fd00:10:244::/56" } as const;
@@ -46,7 +47,7 @@ const PATIENCE_MS = 120_000;
 /** Installs the network as published, and waits until every agent says that it acts. */
 export async function installNetwork(
   { client, name }: RealCluster,
-  { dataplane, encapsulation, families, cni = "Vendor" }: NetworkChoice,
+  { dataplane, encapsulation, families, cni = "Vendor", bgp }: NetworkChoice,
 ): Promise<void> {
   await client.create(
     { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false },
@@ -63,7 +64,7 @@ export async function installNetwork(
   const objects = documents(manifest("custom-resources.yaml"));
   for (const object of objects) {
     if (object.kind !== "Installation") continue;
-    const edits = { linuxDataplane: dataplane, ipPools, serviceProxyManagement: "Disabled" };
+    const edits = { linuxDataplane: dataplane, ipPools, serviceProxyManagement: "Disabled", ...(bgp && { bgp }) };
     const spec = object["spec"] as { vendorNetwork: object };
     Object.assign(spec, { cni: { type: cni } });
     Object.assign(spec.vendorNetwork, edits);

@@ -81,7 +81,7 @@ export const LONG_RUNS = [
   {
     name: "matrix",
     proves: "every path works with both data planes, every encapsulation, and IPv4, IPv6 and both",
-    files: ["test/netns/matrix", "test/netns/cross-subnet"],
+    files: ["test/netns/matrix", "test/netns/cross-subnet", "test/netns/routed-subnets"],
     env: { NETNS_MATRIX: "full" },
     minutes: 15,
   },
