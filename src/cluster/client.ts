@@ -73,6 +73,8 @@ export interface WriteOptions {
   fieldValidation?: "Strict" | "Warn" | "Ignore";
   fieldManager?: string;
   signal?: AbortSignal;
+  /** Each warning of the server about what was written. */
+  onWarning?(text: string): void;
 }
 
 export interface SubresourceOptions extends WriteOptions {
@@ -171,46 +173,58 @@ export function createClient(transport: Transport, options: ClientOptions): Clie
       return readEvents(open, o.signal);
     },
     create: (kind, object, o = {}) =>
-      send.json({
-        method: "POST",
-        path: o.subresource
-          ? objectPath(kind, object.metadata, o.subresource)
-          : collectionPath(kind, object.metadata.namespace),
-        query: writing(o),
-        headers: JSON_BODY,
-        body: JSON.stringify(object),
-        signal: o.signal,
-      }),
-    replace: (kind, object, o = {}) =>
-      send.json({
-        method: "PUT",
-        path: objectPath(kind, object.metadata, o.subresource),
-        query: writing(o),
-        headers: JSON_BODY,
-        body: JSON.stringify(object),
-        signal: o.signal,
-      }),
-    patch: (kind, ref, patch, o = {}) =>
-      send.json({
-        method: "PATCH",
-        path: objectPath(kind, ref, o.subresource),
-        query: writing(o),
-        headers: { "content-type": PATCH_TYPES[patch.type] },
-        body: JSON.stringify(patch.type === "json" ? patch.operations : patch.patch),
-        signal: o.signal,
-      }),
-    apply: (kind, object, o = {}) =>
-      send.json({
-        method: "PATCH",
-        path: objectPath(kind, object.metadata, o.subresource),
-        query: {
-          ...writing({ ...o, fieldManager: o.fieldManager ?? defaultManager }),
-          force: o.force ? "true" : undefined,
+      send.written(
+        {
+          method: "POST",
+          path: o.subresource
+            ? objectPath(kind, object.metadata, o.subresource)
+            : collectionPath(kind, object.metadata.namespace),
+          query: writing(o),
+          headers: JSON_BODY,
+          body: JSON.stringify(object),
+          signal: o.signal,
         },
-        headers: { "content-type": "application/apply-patch+yaml" },
-        body: JSON.stringify(object),
-        signal: o.signal,
-      }),
+        o.onWarning,
+      ),
+    replace: (kind, object, o = {}) =>
+      send.written(
+        {
+          method: "PUT",
+          path: objectPath(kind, object.metadata, o.subresource),
+          query: writing(o),
+          headers: JSON_BODY,
+          body: JSON.stringify(object),
+          signal: o.signal,
+        },
+        o.onWarning,
+      ),
+    patch: (kind, ref, patch, o = {}) =>
+      send.written(
+        {
+          method: "PATCH",
+          path: objectPath(kind, ref, o.subresource),
+          query: writing(o),
+          headers: { "content-type": PATCH_TYPES[patch.type] },
+          body: JSON.stringify(patch.type === "json" ? patch.operations : patch.patch),
+          signal: o.signal,
+        },
+        o.onWarning,
+      ),
+    apply: (kind, object, o = {}) =>
+      send.written(
+        {
+          method: "PATCH",
+          path: objectPath(kind, object.metadata, o.subresource),
+          query: {
+            ...writing({ ...o, fieldManager: o.fieldManager ?? defaultManager }),
+            force: o.force ? "true" : undefined,
+          },
+          headers: { "content-type": "application/apply-patch+yaml" },
+          body: JSON.stringify(object),
+          signal: o.signal,
+        },
+        o.onWarning,
+      ),
     delete: async (kind, ref, o = {}) => {
       await send.json(deletion(objectPath(kind, ref), {}, o));
     },

@@ -10,6 +10,8 @@ export interface Sender {
   raw(request: ApiRequest): Promise<ApiResponse>;
   /** A busy server is asked `retries` times more (default: five for reads, none for writes). */
   json<T>(request: ApiRequest, retries?: number): Promise<T>;
+  /** A write; what the server warns about it goes to `onWarning`. */
+  written<T>(request: ApiRequest, onWarning?: (text: string) => void): Promise<T>;
   /** An answer whose body is read as it comes. */
   stream(request: ApiRequest): Promise<ApiResponse>;
 }
@@ -41,7 +43,17 @@ export function createSender(transport: Transport, options: { userAgent: string;
   }
 
   async function json<T>(request: ApiRequest, retries = request.method === "GET" ? BUSY_RETRIES : 0): Promise<T> {
-    const text = await (await accepted(request, retries)).text();
+    return await read(request, await accepted(request, retries));
+  }
+
+  async function written<T>(request: ApiRequest, onWarning?: (text: string) => void): Promise<T> {
+    const response = await accepted(request, 0);
+    if (onWarning) for (const text of warningsIn(response.headers["warning"])) onWarning(text);
+    return await read(request, response);
+  }
+
+  async function read<T>(request: ApiRequest, response: ApiResponse): Promise<T> {
+    const text = await response.text();
     try {
       return JSON.parse(text) as T;
     } catch (cause) {
@@ -52,9 +64,16 @@ export function createSender(transport: Transport, options: { userAgent: string;
   return {
     raw,
     json,
+    written,
     // A watch has its own back-off.
     stream: (request) => accepted(request, 0),
   };
+}
+
+/** Texts of a Warning header: `299 - "TEXT"`, several with commas between them. */
+function warningsIn(header: string | undefined): string[] {
+  const quoted = (header ?? "").matchAll(/\b299 \S+ "((?:[^"\\]|\\.)*)"/g);
+  return [...quoted].map(([, text = ""]) => text.replace(/\\(.)/g, "$1"));
 }
 
 function busyDelay(response: ApiResponse, attempt: number): number {

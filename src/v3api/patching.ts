@@ -93,7 +93,7 @@ async function applyOnce(parts: Parts, asked: V3Request): Promise<Attempt> {
     const added = Object.entries(specOf(result)).filter(([field]) => !before.has(field));
     if (added.length > 0) config["spec"] = { ...specOf(config), ...Object.fromEntries(added) };
     const { status, body } = await send(false);
-    return replyTo(parts, asked, body, { status, warnings });
+    return await replyTo(parts, asked, body, { status, warnings });
   };
   return { versioned, write };
 }

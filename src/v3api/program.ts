@@ -22,6 +22,7 @@ import { v3Kinds } from "./kinds.ts";
 import { missingDefinitions } from "./missing-definitions.ts";
 import { TierAccess } from "./tier-access.ts";
 import { readTrust } from "./trust.ts";
+import { Warnings } from "./warnings.ts";
 
 const RETRY = { initialMs: 200, maxMs: 10_000, jitter: 0.3 };
 const RETRY_MS = 60_000;
@@ -83,6 +84,7 @@ function assemble(
     access,
     tiers: new TierAccess(access, kinds),
     guards: new Guards(backend, kinds),
+    warnings: new Warnings(backend, kinds),
     now: () => new Date(clock.now()),
     stopping: world.signal,
   };

@@ -10,6 +10,7 @@ import type { Guards } from "./guards.ts";
 import type { V3Kind } from "./kinds.ts";
 import { type Shaper, shaperOf } from "./shape.ts";
 import type { TierAccess } from "./tier-access.ts";
+import type { Warnings } from "./warnings.ts";
 
 /** What every verb works with. */
 export interface Parts {
@@ -19,6 +20,7 @@ export interface Parts {
   access: Access;
   tiers: TierAccess;
   guards: Guards;
+  warnings: Warnings;
   now(): Date;
   /** Watches end when this server is to stop. */
   stopping: AbortSignal;

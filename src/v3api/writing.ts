@@ -19,7 +19,7 @@ export const create: Verb = async (parts, asked) => {
   const { status, body } = await parts.backend.json<KubeObject>(
     writeOf(asked, { method: "POST", path: storedPath(parts, asked), body: stored }),
   );
-  return replyTo(parts, asked, body, { status, warnings });
+  return await replyTo(parts, asked, body, { status, warnings });
 };
 
 export const update: Verb = async (parts, asked) => {
@@ -43,17 +43,18 @@ export async function replace(
   const { status, body } = await parts.backend.json<KubeObject>(
     writeOf(asked, { method: "PUT", path: storedPath(parts, asked), body: stored }),
   );
-  return replyTo(parts, asked, body, { status, warnings });
+  return await replyTo(parts, asked, body, { status, warnings });
 }
 
-export function replyTo(
+export async function replyTo(
   parts: Parts,
   asked: V3Request,
   stored: KubeObject,
   { status, warnings }: { status: number; warnings: readonly string[] },
-): Reply {
+): Promise<Reply> {
   const object = parts.translator.toServed(asked.kind, stored);
-  return shaper(parts, asked).one(object, status, warningHeader(warnings));
+  const more = asked.info.subresource === "" ? await parts.warnings.of(asked.kind, object) : [];
+  return shaper(parts, asked).one(object, status, warningHeader([...warnings, ...more]));
 }
 
 /** The object as people see it now; undefined when there is none. */

@@ -132,6 +132,30 @@ describe.each(PLACES)("v3 resources $where", ({ open, needsEtcd }) => {
     expect(await ok("apply", "-f", file)).toBe("globalnetworkpolicy.vendor.io/deny-metadata unchanged\n");
   });
 
+  step("are stored with a warning where the cluster does not do all they ask for", async () => {
+    const configuration = (bpfEnabled: boolean) =>
+      world.tool.file(
+        "configuration.yaml",
+        `{ apiVersion: vendor.io/v3, kind: DataplaneConfiguration, metadata: { name: default }, spec: { bpfEnabled: ${bpfEnabled} } }`,
+      );
+    await ok("apply", "-f", configuration(true));
+    const log = world.tool.file(
+      "log.yaml",
+      "{ apiVersion: vendor.io/v3, kind: GlobalNetworkPolicy, metadata: { name: logs }, spec: { ingress: [{ action: Log }] } }",
+    );
+    const warning =
+      "Warning: globalnetworkpolicy.vendor.io/logs: spec.ingress[0].action: The eBPF data plane writes no lines for this Log rule. Read vendor node show counters, or log on the nftables data plane. [EBPF_LOG_RULE]\n";
+    const run = (...args: string[]) => world.tool.run(...args, ...world.flags);
+    expect(await run("apply", "-f", log, "--dry-run")).toMatchObject({ exit: 0, err: warning });
+    expect(await run("apply", "-f", log)).toMatchObject({ exit: 0, err: warning });
+    const change = '{"spec":{"order":7}}';
+    expect(await run("patch", "gnp", "logs", "-p", change)).toMatchObject({ exit: 0, err: warning });
+    await ok("apply", "-f", configuration(false));
+    expect(await run("apply", "-f", log)).toMatchObject({ exit: 0, err: "" });
+    await ok("delete", "gnp", "logs");
+    await ok("delete", "dataplaneconfiguration", "default");
+  });
+
   step("are read as people wrote them, with what was filled in", async () => {
     const policy = await json("get", "globalnetworkpolicies", "deny-metadata");
     expect(policy).toMatchObject({

@@ -60,6 +60,16 @@ describe.each(kubectls)("kubectl $version", (program) => {
     expect(await kubectl.refused("get", policies, "web")).toContain('networkpolicies.vendor.io "web" not found');
   });
 
+  it("prints what is stored though the cluster does not do it", async () => {
+    const dataplane = kubectl.file("dataplane.json", json("DataplaneConfiguration", "default", { bpfEnabled: true }));
+    await kubectl.ok("apply", "-f", dataplane);
+    const policy = json("GlobalNetworkPolicy", "logs", { ingress: [{ action: "Log" }] });
+    const { stderr } = await kubectl.run(["apply", "-f", kubectl.file("logs.json", policy)]);
+    expect(stderr).toContain("Warning: spec.ingress[0].action: The eBPF data plane writes no lines for this Log rule.");
+    await kubectl.ok("delete", "globalnetworkpolicies", "logs");
+    await kubectl.ok("delete", "-f", dataplane);
+  });
+
   it("applies on the server, and names who owns what is fought over", async () => {
     const tier = (order: number) => kubectl.file("tier.json", json("Tier", "ops", { order }));
     await kubectl.ok("apply", "--server-side", "--field-manager=red", "-f", tier(10));

@@ -14,6 +14,7 @@ import { RULE_PROBLEMS } from "./rule.ts";
 import { STRUCTURE_PROBLEMS } from "./structure.ts";
 import { TIER_PROBLEMS } from "./tier.ts";
 import { VALUE_PROBLEMS } from "./values.ts";
+import { WARNING_PROBLEMS } from "./write-warnings.ts";
 
 /** Every code validation can answer with, for `vendorctl explain CODE`: it needs no cluster. */
 export const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
@@ -32,4 +33,5 @@ export const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   ...BGP_PROBLEMS,
   ...FLOW_PROBLEMS,
   ...UPGRADE_PROBLEMS,
+  ...WARNING_PROBLEMS,
 };

@@ -2,8 +2,9 @@ import { isDeepStrictEqual } from "node:util";
 import type { Names } from "../../api/names.ts";
 import type { KubeObject, ObjectRef } from "../../api/object.ts";
 import { setDefaults } from "../../api/resources/v3-defaults.ts";
-import type { V3Place } from "../../api/resources/v3-places.ts";
+import { type V3Place, v3Places } from "../../api/resources/v3-places.ts";
 import { matchesLabels, parseLabelSelector } from "../../api/schema/selector.ts";
+import { warningFacts, warningText, writeWarnings } from "../../api/validation/write-warnings.ts";
 import { applyJsonPatch } from "../../apiserver/patch/json-patch.ts";
 import { applyMergePatch } from "../../apiserver/patch/merge-patch.ts";
 import { clusterVersionOf } from "./cluster-version.ts";
@@ -42,6 +43,15 @@ export function keptStore(keeper: Keeper, names: Names): ResourceStore {
     await guardWrite(keeper, place, object, old, names);
   };
 
+  /** A v3 API would say the same. */
+  const warningsOf = async ({ noun }: V3Place, object: KubeObject): Promise<string[]> => {
+    const facts = warningFacts(noun, object).map(async (fact) => {
+      const place = v3Places(names).find((one) => one.noun === fact);
+      return [fact, place && (await keeper.find(place, { name: names.singleton }))] as const;
+    });
+    return writeWarnings(object, Object.fromEntries(await Promise.all(facts))).map(warningText);
+  };
+
   const applyOnce: ResourceStore["apply"] = async (place, object, { dryRun = false, force = false } = {}) => {
     const old = await keeper.find(place, object.metadata);
     const asked = object.metadata.resourceVersion;
@@ -50,10 +60,11 @@ export function keptStore(keeper: Keeper, names: Names): ResourceStore {
     }
     const wanted = await keeper.preview(place, structuredClone(object), old, force);
     await settle(place, wanted, old);
-    if (old && same(old, wanted)) return { object: old, outcome: "unchanged" };
+    const warnings = await warningsOf(place, wanted);
+    if (old && same(old, wanted)) return { object: old, outcome: "unchanged", warnings };
     const outcome = old ? "configured" : "created";
-    if (dryRun) return { object: wanted, outcome };
-    return { object: await keeper.apply(place, { config: object, wanted, old, force }), outcome };
+    if (dryRun) return { object: wanted, outcome, warnings };
+    return { object: await keeper.apply(place, { config: object, wanted, old, force }), outcome, warnings };
   };
 
   const patchOnce = async (place: V3Place, ref: ObjectRef, patch: ResourcePatch, dryRun: boolean): Promise<Written> => {
@@ -62,8 +73,9 @@ export function keptStore(keeper: Keeper, names: Names): ResourceStore {
     const wanted = patched(old, patch);
     mustStay(place, old, wanted);
     await settle(place, wanted, old);
-    if (same(old, wanted)) return { object: old, outcome: "unchanged" };
-    return { object: dryRun ? wanted : await keeper.replace(place, wanted), outcome: "configured" };
+    const warnings = await warningsOf(place, wanted);
+    if (same(old, wanted)) return { object: old, outcome: "unchanged", warnings };
+    return { object: dryRun ? wanted : await keeper.replace(place, wanted), outcome: "configured", warnings };
   };
 
   return {

@@ -8,6 +8,8 @@ export type ResourcePatch = { type: "merge"; patch: object } | { type: "json"; o
 export interface Written {
   object: KubeObject;
   outcome: "created" | "configured" | "unchanged";
+  /** What is stored though the cluster does not do it. */
+  warnings: readonly string[];
 }
 
 export interface WriteOptions {

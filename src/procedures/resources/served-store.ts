@@ -16,10 +16,15 @@ export function servedStore(client: Client, names: Names, signal?: AbortSignal):
       if (isNotFound(error)) return undefined;
       throw error;
     });
-  const written = (before: KubeObject | undefined, object: KubeObject, dryRun: boolean): Written => ({
-    object,
-    outcome: outcomeOf(before, object, dryRun),
-  });
+  const written = async (
+    before: KubeObject | undefined,
+    dryRun: boolean,
+    write: (onWarning: (text: string) => void) => Promise<KubeObject>,
+  ): Promise<Written> => {
+    const warnings: string[] = [];
+    const object = await write((text) => void warnings.push(text));
+    return { object, outcome: outcomeOf(before, object, dryRun), warnings };
+  };
   return {
     from: `the API ${names.groups.served.group}/${names.groups.served.version}`,
     list: async (place, options = {}) => (await client.list<KubeObject>(place.served, { ...options, signal })).items,
@@ -28,7 +33,9 @@ export function servedStore(client: Client, names: Names, signal?: AbortSignal):
       const before = await get(place, object.metadata);
       try {
         const options = { dryRun, force, fieldManager: "vendorctl", fieldValidation: "Strict" as const, signal };
-        return written(before, await client.apply<KubeObject>(place.served, object, options), dryRun);
+        const apply = (onWarning: (text: string) => void) =>
+          client.apply<KubeObject>(place.served, object, { ...options, onWarning });
+        return await written(before, dryRun, apply);
       } catch (error) {
         if (!isConflict(error) || force) throw error;
         const fields = conflictsIn(error as StatusError).join("; ");
@@ -39,7 +46,9 @@ export function servedStore(client: Client, names: Names, signal?: AbortSignal):
       const before = await get(place, ref);
       if (!before) throw errors.RESOURCE_NOT_FOUND(printedName(place, ref.name));
       const options = { dryRun, fieldManager: "vendorctl", fieldValidation: "Strict" as const, signal };
-      return written(before, await client.patch<KubeObject>(place.served, ref, patch, options), dryRun);
+      return await written(before, dryRun, (onWarning) =>
+        client.patch<KubeObject>(place.served, ref, patch, { ...options, onWarning }),
+      );
     },
     async delete(place, ref, { dryRun = false } = {}) {
       try {

@@ -219,6 +219,8 @@ async function checkThenWrite(
     const written = dry ? checked[index]! : await write(false)(one);
     const outcome = written.outcome === "unchanged" && done ? `${done} (no change)` : (done ?? written.outcome);
     say(session, flags, one.place, written.object.metadata.name, outcome);
+    for (const text of written.warnings)
+      session.err(`Warning: ${printedName(one.place, written.object.metadata.name)}: ${text}\n`);
   }
 }
 
@@ -227,7 +229,7 @@ function laterThan(found: readonly Found[], one: Found): (error: unknown) => Wri
   return (error) => {
     const tiers = found.some(({ place }) => place.noun === "tier");
     if (tiers && one.place.tiered && isTierMissing(error)) {
-      return { object: one.object, outcome: "created" };
+      return { object: one.object, outcome: "created", warnings: [] };
     }
     throw error;
   };
