@@ -62,7 +62,8 @@ describe.skipIf(reason)(`a connection by a node port to a pod of another node${r
     netlink.close();
   }
 
-  async function opened() {
+  /** `learned`: the way to the block is not the agent's, but one that BGP has brought. */
+  async function opened({ learned = false } = {}) {
     const [client, front, back, pod] = ["client", "front", "back", "pod"].map(namespace) as [
       Netns,
       Netns,
@@ -84,10 +85,11 @@ describe.skipIf(reason)(`a connection by a node port to a pod of another node${r
     networks.push(
       ...[front, back].map((netns, at) => {
         const network = createNodeNetwork({ kernel, overlay: OVERLAY, netns });
-        network.apply(readyFor(at + 1));
+        network.apply(readyFor(at + 1, "none", learned));
         return network;
       }),
     );
+    if (learned) learn(front);
     inhabitants.push(new LabPod(pod.name), new LabPod(client.name, []));
     await Promise.all(inhabitants.map(({ ready }) => ready));
     const asking = inhabitants[1]!;
@@ -97,8 +99,15 @@ describe.skipIf(reason)(`a connection by a node port to a pod of another node${r
     return { front, holds, says };
   }
 
+  function learn(netns: Netns): void {
+    const netlink = kernel.netlink(netns);
+    const route = { destination: BLOCK, type: "unicast", table: MAIN_TABLE, gateway: "172.30.0.2" } as const;
+    netlink.replaceRoute({ ...route, protocol: 12, metric: 80 });
+    netlink.close();
+  }
+
   /** The block of the other node as it is reached by the first; both nodes are ready for VXLAN. */
-  function readyFor(here: number, encapsulation: Route["encapsulation"] = "none"): ModelDelta {
+  function readyFor(here: number, encapsulation: Route["encapsulation"] = "none", learned = false): ModelDelta {
     const none = { set: [], remove: [] };
     const nodes = [1, 2].map(
       (at): ClusterNode => ({
@@ -110,7 +119,7 @@ describe.skipIf(reason)(`a connection by a node port to a pod of another node${r
     const route: Route = {
       ...{ cidr: BLOCK, kind: "remote-workload", node: "node-2", interfaceName: null, encapsulation },
       ...{ sameSubnet: true, natOutgoing: false, inPool: true, tunnel: false },
-      nextHop: encapsulation === "vxlan" ? "10.8.2.64" : "172.30.0.2",
+      nextHop: encapsulation === "vxlan" ? "10.8.2.64" : learned ? null : "172.30.0.2",
     };
     return {
       ...{ inSync: true, ipSets: { set: [], change: [], remove: [] }, policies: none, profiles: none, endpoints: none },
@@ -134,6 +143,36 @@ describe.skipIf(reason)(`a connection by a node port to a pod of another node${r
     network.apply(readyFor(1));
     expect(await says(5_000)).toBe(true);
     expect(await tablesOf(front)).toEqual(["story"]);
+  });
+
+  it("goes on when BGP had brought its route, and the pool changes to a tunnel; after a restart of the agent as well", async () => {
+    const { front, says } = await opened({ learned: true });
+    const started = createNodeNetwork({ kernel, overlay: OVERLAY, netns: front });
+    networks.push(started);
+    expect(started.rerouted(readyFor(1, "vxlan"))).toEqual([BLOCK]);
+    const network = networks[0]!;
+    expect(network.rerouted(readyFor(1, "none", true))).toEqual([]);
+    // Of a node whose tunnel address is not known yet, packets go on by the other route.
+    const waiting = readyFor(1, "vxlan");
+    const unknown = waiting.routes.set.map((route) => ({ ...route, nextHop: null }));
+    expect(network.rerouted({ ...waiting, routes: { set: unknown, remove: [] } })).toEqual([]);
+    network.apply({ ...waiting, routes: { set: unknown, remove: [] } });
+    expect(network.rerouted(readyFor(1, "vxlan"))).toEqual([BLOCK]);
+    await applyAndKeep(network, readyFor(1, "vxlan"), { kernel, table: "keep", netns: front });
+    expect(network.rerouted(readyFor(1, "vxlan"))).toEqual([]);
+    expect(await says(5_000)).toBe(true);
+    // And back: packets follow the route that BGP has brought as soon as there is no tunnel.
+    expect(network.rerouted(readyFor(1, "none", true))).toEqual([BLOCK]);
+    await applyAndKeep(network, readyFor(1, "none", true), { kernel, table: "keep", netns: front });
+    expect(await says(5_000)).toBe(true);
+  });
+
+  it("a block that is new holds no packets back", async () => {
+    const { says } = await opened({ learned: true });
+    const next: ModelDelta = { ...readyFor(1, "vxlan") };
+    const fresh = next.routes.set.map((route) => ({ ...route, cidr: "10.8.3.0/26" }));
+    expect(networks[0]!.rerouted({ ...next, routes: { set: fresh, remove: [] } })).toEqual([]);
+    expect(await says(5_000)).toBe(true);
   });
 
   it("goes on when it began a moment before the route changes", async () => {

@@ -88,9 +88,17 @@ class KernelNetwork implements NodeNetwork {
       ipip: this.netlink.link(IPIP)?.index,
       none: undefined,
     };
-    return [...routes.values()].flatMap(({ cidr, kind, encapsulation }) => {
-      const actual = kind === "remote-workload" ? this.routes.actual(cidr) : undefined;
-      if (actual?.device === undefined) return [];
+    const others = this.model.inSync ? undefined : this.routes.destinationsOfOthers();
+    return [...routes.values()].flatMap(({ cidr, kind, encapsulation, nextHop }) => {
+      if (kind !== "remote-workload") return [];
+      const actual = this.routes.actual(cidr);
+      if (actual === undefined) {
+        // Without a route of ours packets follow one that BGP has learned, or the default route: never a tunnel. Nobody has
+        // connections to a block that is new.
+        const isOld = others?.has(cidr) ?? this.model.routes.has(cidr);
+        return isOld && encapsulation !== "none" && nextHop !== null ? [cidr] : [];
+      }
+      if (actual.device === undefined) return [];
       const isTunnel = actual.device === tunnels.vxlan || actual.device === tunnels.ipip;
       const stays = encapsulation === "none" ? !isTunnel : actual.device === tunnels[encapsulation];
       return stays ? [] : [cidr];

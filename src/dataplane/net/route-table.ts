@@ -44,6 +44,12 @@ export class RouteTable {
     return this.table.actually(destination);
   }
 
+  /** Of routes that other programs have written. */
+  destinationsOfOthers(): Set<string> {
+    const all = this.netlink.routes({ table: MAIN_TABLE });
+    return new Set(all.flatMap(({ protocol, destination }) => (protocol === this.protocol ? [] : [destination])));
+  }
+
   /** Whether a route that went away should not have. */
   misses({ destination, protocol, table }: Route): boolean {
     return protocol === this.protocol && table === MAIN_TABLE && this.table.wanted().has(destination);
