@@ -28,6 +28,7 @@ export const LONG_RUNS = [
       "test/netns/migrate-operator",
       "test/netns/migrate-datastore",
       "test/netns/migrate-encapsulation",
+      "test/netns/routed-migration",
     ],
     env: { NETNS_SWITCH: "full" },
     minutes: 10,
