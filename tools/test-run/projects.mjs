@@ -4,7 +4,7 @@
  */
 const ROOT = [
   "test/{attacks,ebpf,switchover,kernel,netns}/**/*.test.ts",
-  "test/agent/{agent-churn,api-outage,bgp,bgp-probes,bgp-random,etcd-datastore,host-port,lifecycle,overlay-probe,portmap-rules,two-nodes}.test.ts",
+  "test/agent/{agent-churn,api-outage,bgp,bgp-probes,bgp-random,etcd-datastore,host-port,lifecycle,overlay-probe,portmap-rules,rolling-bgp,two-nodes}.test.ts",
   "test/attacks/health-ports.test.ts",
   "test/nft/{keep-translations,kernel-accepts,lifecycle,live,overlay,random-packets}.test.ts",
   "test/procedures/switch-canary.test.ts",

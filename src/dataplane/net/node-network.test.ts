@@ -168,6 +168,21 @@ describe("the node's network", () => {
     expect(netlink.routes({ protocol: 3 })).toEqual([theirs]);
   });
 
+  it("takes the place of routes that the BIRD of an older release has left, and of no other daemon's with a metric", () => {
+    const { network, netlink, ours } = world();
+    const left = { type: "blackhole", table: MAIN_TABLE, protocol: 12 } as const;
+    netlink.replaceRoute({ ...left, destination: "10.0.1.0/26" });
+    netlink.replaceRoute({ ...left, destination: "10.0.0.0/26" });
+    netlink.replaceRoute({ ...left, destination: "10.0.0.0/26", metric: 80 });
+    const block = route("10.0.0.0/26", "blackhole");
+    const { objects } = network.apply(
+      delta({ nodes: { set: NODES, remove: [] }, routes: { set: [REMOTE, block], remove: [] } }),
+    );
+    expect(objects.filter(({ failed }) => failed)).toEqual([]);
+    expect(ours()).toEqual(["blackhole 10.0.0.0/26", "unicast 10.0.1.0/26 via 10.0.1.1"]);
+    expect(netlink.routes({ protocol: 12 })).toEqual([{ ...left, destination: "10.0.0.0/26", metric: 80 }]);
+  });
+
   it("removes what it wrote itself at once, and what an earlier life left only when told to sweep", () => {
     const { kernel, network, netlink, ours } = world();
     netlink.replaceRoute({ destination: "10.9.9.0/26", type: "blackhole", table: MAIN_TABLE, protocol: 80 });

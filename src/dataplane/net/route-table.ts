@@ -1,4 +1,5 @@
 /** Our routes against the kernel's: only what differs is written, only what is ours is removed. */
+import { BIRD_ROUTES } from "../../calc/bgp/bird-config.ts";
 import { MAIN_TABLE, type NetlinkPort, type Route } from "../../kernel/netlink/netlink-port.ts";
 import { DeltaTable } from "../../kit/delta-table.ts";
 import { CodedError } from "../../kit/errors.ts";
@@ -32,7 +33,7 @@ export class RouteTable {
     this.foreign = new Set();
     for (const route of this.netlink.routes({ table: MAIN_TABLE })) {
       if (route.protocol === this.protocol) ours.push([route.destination, route]);
-      else if (route.metric === undefined) this.foreign.add(route.destination);
+      else if (route.metric === undefined && !isOfOlderBird(route)) this.foreign.add(route.destination);
     }
     this.table.found(ours);
     this.synced = true;
@@ -101,4 +102,12 @@ export class RouteTable {
       this.known.delete(destination);
     }
   }
+}
+
+/**
+ * The BIRD of an older release wrote its routes without a metric, and left them in the kernel when it ended, so that packets went on. They
+ * are replaced in one step: nobody else would ever remove them.
+ */
+function isOfOlderBird({ protocol }: Route): boolean {
+  return protocol === BIRD_ROUTES.protocol;
 }
