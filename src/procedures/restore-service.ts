@@ -28,16 +28,20 @@ export interface SavedObject {
 
 /**
  * Restores every object of the service. Programs are restored first, so that none is left that would change objects again;
- * what they still changed while they stopped is restored by a second pass.
+ * what they still changed while they stopped is restored by a second pass. What is to be left alone is not removed though it is new.
  */
-export async function restoreService(saved: readonly SavedObject[], work: Work): Promise<void> {
+export async function restoreService(
+  saved: readonly SavedObject[],
+  work: Work,
+  leave: (object: KubeObject) => boolean = () => false,
+): Promise<void> {
   const programs = saved.filter(({ image }) => isWorkload(image));
   await awaitLeavingNamespaces(saved, work);
-  await restoreAll([...saved.filter(({ image }) => isFoundation(image)), ...programs], work);
+  await restoreObjects([...saved.filter(({ image }) => isFoundation(image)), ...programs], work);
   await removeNew(saved, work, isWorkload);
   for (const { image } of programs) await awaitReplaced(image, work);
-  await removeNew(saved, work, () => true);
-  await restoreAll(saved, work);
+  await removeNew(saved, work, (object) => !leave(object));
+  await restoreObjects(saved, work);
 }
 
 /** Workloads need a namespace and an account before their pods start. */
@@ -82,7 +86,8 @@ async function letGo(object: KubeObject, { client, signal }: Work): Promise<void
   await client.patch(kind, object.metadata, { type: "merge", patch }, { signal }).catch(ignoreNotFound);
 }
 
-async function restoreAll(saved: readonly SavedObject[], work: Work): Promise<void> {
+/** Each of them as it was, and nothing else touched. */
+export async function restoreObjects(saved: readonly SavedObject[], work: Work): Promise<void> {
   const uids = await presentUids(saved, work);
   for (const one of saved) {
     const uid = await restoreExactly(one, uids, work);

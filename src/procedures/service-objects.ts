@@ -86,6 +86,12 @@ export async function serviceObjects(
   return found.flat().sort((a, b) => rankOf(a) - rankOf(b));
 }
 
+/** What agents alone write as pods come and go: which address is whose. It is newer than any copy of it. */
+export function isAddressBookkeeping({ apiVersion, kind }: KubeObject, { groups, kinds }: Names): boolean {
+  const bookkeeping = [kinds.ipamBlock, kinds.ipamHandle, kinds.blockAffinity].map((one) => one.kind);
+  return apiVersion === groupVersion(groups.stored) && bookkeeping.includes(kind);
+}
+
 /** Whether an object is the service's own: by its group, by where it is, or by its name. */
 export function isOfService(object: KubeObject, names: Names): boolean {
   const { apiVersion, kind, metadata } = object;

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect } from "vitest";
+import { afterAll, afterEach, describe, expect } from "vitest";
 import { parse } from "yaml";
 import type { KubeObject } from "../../src/api/object.ts";
 import type { Attributes } from "../../src/apiserver/auth/policy-rule.ts";
@@ -11,6 +11,8 @@ import type { ClusterOptions } from "../../src/local/cluster.ts";
 import { planRights } from "../../src/procedures/rights/plan-rights.ts";
 import type { Right } from "../../src/procedures/rights/right.ts";
 import { openReleaseFiles } from "../../src/releases/open-release-files.ts";
+import { applyCalicoManifest, writeCalicoRelease } from "../support/calico-manifest.ts";
+import { startMigratingOperator } from "../support/calico-operator.ts";
 import { describeKind, type KindScenario } from "../support/kind-scenario.ts";
 
 const USER = "ops";
@@ -87,7 +89,9 @@ async function rolesOf({ run }: KindScenario, ...command: string[]): Promise<Kub
 async function runWithItsRole(story: KindScenario, requests: Requests, ...command: string[]): Promise<void> {
   const { plan } = await story.plan(...command);
   const signal = new AbortController().signal;
-  const reading = { client: story.cluster.client, files: openReleaseFiles({ signal }), signal };
+  const manifestUrl = command[command.indexOf("--manifest-url") + 1];
+  const given = command.includes("--manifest-url") && manifestUrl !== undefined ? { manifestUrl } : {};
+  const reading = { client: story.cluster.client, files: openReleaseFiles({ ...given, signal }), signal };
   const { read, run } = await planRights(plan, reading);
   await grant(story, await rolesOf(story, ...command));
   requests.clear();
@@ -176,6 +180,24 @@ describe("a user with exactly the role that is printed for an upgrade", () => {
 
   story.step("upgrades, and rolls it back", async () => {
     await runWithItsRole(story, requests, "upgrade");
+    requests.clear();
+    await story.ok("--as", USER, "rollback", "-y");
+    expect(requests.denied).toEqual([]);
+  });
+});
+
+describe("a user with exactly the role that is printed for a migration by the public operator", () => {
+  const requests = new Requests();
+  const story = describeKind({ kind: "generic", front: requests.front, cni: "preinstalled" });
+  let operator: ReturnType<typeof startMigratingOperator>;
+  afterAll(() => operator?.stop());
+
+  story.step("migrates, and rolls it back", async () => {
+    const { client } = story.cluster;
+    await applyCalicoManifest(client, { typha: true });
+    operator = startMigratingOperator(client);
+    const url = writeCalicoRelease(story.file("release"));
+    await runWithItsRole(story, requests, "--names", "calico", "migrate", "operator", "--manifest-url", url);
     requests.clear();
     await story.ok("--as", USER, "rollback", "-y");
     expect(requests.denied).toEqual([]);

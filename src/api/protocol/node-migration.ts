@@ -9,6 +9,8 @@ export const NODE_MIGRATION = {
   before: "pre-operator",
   /** Neither: the one ends before the other starts. */
   between: "migrating",
+  /** Of the public system's operator alone: its agent runs there. It selects this until it has moved all nodes, and then removes the label. */
+  publicAfter: "migrated",
 } as const;
 
 /** Of a pod: only on nodes without the label. */

@@ -9,6 +9,7 @@ import { openDatastore } from "./datastore/open-datastore.ts";
 import { deleteHostEndpoints } from "./migrations/delete-host-endpoints.ts";
 import { enableAutoHostEndpoints } from "./migrations/enable-auto-host-endpoints.ts";
 import { forgetOwnerReferences } from "./migrations/forget-owner-references.ts";
+import { migrateByOperator } from "./migrations/migrate-by-operator.ts";
 import { proveOwnedObjects } from "./migrations/prove-owned-objects.ts";
 import { restoreOwnerReferences } from "./migrations/restore-owner-references.ts";
 import { saveOwnerReferences } from "./migrations/save-owner-references.ts";
@@ -77,6 +78,7 @@ const all = {
   "release-nodes": releaseNodes,
   "update-agents": updateAgents,
   "move-agents": moveAgents,
+  "migrate-by-operator": migrateByOperator,
   "copy-secrets": copySecrets,
   "hold-agents": holdAgents,
   "lock-datastore": lockDatastore,

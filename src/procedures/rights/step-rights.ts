@@ -6,6 +6,7 @@ import {
   CONTROLLER_REVISIONS,
   CRDS,
   DAEMON_SETS,
+  DEPLOYMENTS,
   NAMESPACES,
   NODES,
   PODS,
@@ -22,6 +23,7 @@ import type { KeepOldDataInputs } from "../actions/datastore/keep-old-data.ts";
 import type { LockDatastoreInputs } from "../actions/datastore/lock-datastore.ts";
 import type { OpenDatastoreInputs } from "../actions/datastore/open-datastore.ts";
 import type { EnableAutoHostEndpointsInputs } from "../actions/migrations/enable-auto-host-endpoints.ts";
+import type { MigrateByOperatorInputs } from "../actions/migrations/migrate-by-operator.ts";
 import type { HoldAgentsInputs } from "../actions/nodes/hold-agents.ts";
 import type { LabelNodesInputs } from "../actions/nodes/label-nodes.ts";
 import type { MoveAgentsInputs } from "../actions/nodes/move-agents.ts";
@@ -338,6 +340,37 @@ const STEP_RIGHTS: Readonly<Record<ActionName, Declared<Step["inputs"]>>> = {
       ...(canary ? canaryEndReads() : []),
     ],
   })),
+  "migrate-by-operator": declare<MigrateByOperatorInputs>(
+    ({ operator, from, to, nodes, statuses, canary }, context) => {
+      const { group } = context.names.groups.operator;
+      const status = { group, plural: context.names.kinds.status.plural, namespaced: false };
+      const moved = "if a node has moved";
+      return {
+        run: [
+          ...serviceRights(context, ["list"]),
+          ...patchRights(operator, context),
+          ...statuses.flatMap((name) => [
+            ...rightsOn(status, ["get"], { name }),
+            ...rightsOn(status, ["delete"], { name, sometimes: "if the operator refused before" }),
+          ]),
+          ...statusRights({ statuses }, context),
+          ...rightsOn(status, WATCH),
+          ...rightsOn(NODES, WATCH),
+          ...rightsOn(DAEMON_SETS, WATCH, { namespace: from.namespace }),
+          ...rightsOn(DEPLOYMENTS, WATCH, { namespace: from.namespace }),
+          ...rightsOn(DAEMON_SETS, WATCH, { namespace: to.namespace }),
+          ...[operator, to].flatMap(({ namespace }) => rightsOn(PODS, WATCH, { namespace })),
+          ...(canary ? canaryEndReads() : []),
+        ],
+        undo: [
+          ...restoreServiceRights(context),
+          ...rightsOn(NODES, WATCH),
+          ...nodes.flatMap((name) => rightsOn(NODES, ["get", "patch"], { name, sometimes: moved })),
+          ...rightsOn(NODES, ["patch"], { sometimes: "if a node joined meanwhile" }),
+        ],
+      };
+    },
+  ),
   "hold-agents": declare<HoldAgentsInputs>(({ workload }, context) => ({
     run: patchRights(workload, context),
     undo: agentReplacement(workload, context),

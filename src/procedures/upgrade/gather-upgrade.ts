@@ -154,6 +154,8 @@ async function publishedBase(
     // Within a line the files are taken to differ by their version alone. Where they differ in more, the plan's notes name `--base`.
     if (found.is === "notOlder") return ours.replaceAll(to, found.version);
   }
+  // Nothing is upgraded: the same file is on both sides.
+  if (from === to) return ours;
   const there = files.from.includes(to) ? files.from.replaceAll(to, from) : undefined;
   if (there === undefined) throw errors.UPGRADE_BASE_MISSING(file, from);
   return await openReleaseFiles({ manifestUrl: there, signal }).read(file);

@@ -5,6 +5,7 @@ import { stateDirectory } from "../../../local/config.ts";
 import { undefinedIfNotFound } from "../../../procedures/actions/objects/target.ts";
 import { findOldData, gatherDatastore } from "../../../procedures/migrations/gather-datastore.ts";
 import { gatherManifest } from "../../../procedures/migrations/gather-manifest.ts";
+import { gatherPublicManifest } from "../../../procedures/migrations/gather-public-manifest.ts";
 import { keepMeshTemplates, readInjectorMap } from "../../../procedures/migrations/injector-map.ts";
 import { OwnerReferenceStore } from "../../../procedures/migrations/owner-reference-store.ts";
 import { sidecarCarriers } from "../../../procedures/migrations/sidecar-carriers.ts";
@@ -18,7 +19,9 @@ import {
   planMigrateEncapsulation,
 } from "../../../procedures/plans/migrations/encapsulation/migrate-encapsulation.ts";
 import { planOwnerReferences } from "../../../procedures/plans/migrations/migrate-owner-references.ts";
+import { errors as operatorErrors } from "../../../procedures/plans/migrations/operator/errors.ts";
 import { planMigrateOperator } from "../../../procedures/plans/migrations/operator/migrate-operator.ts";
+import { planMigratePublicOperator } from "../../../procedures/plans/migrations/public-operator/migrate-public-operator.ts";
 import { planSidecars } from "../../../procedures/plans/migrations/sidecars.ts";
 import { servingNodes } from "../../../procedures/serving-nodes.ts";
 import { errors } from "../../errors.ts";
@@ -108,6 +111,16 @@ export async function operator(session: Session, flags: OperatorFlags): Promise<
   await runProcedure(session, flags, {
     procedure: "migrate",
     async makePlan(observation, { command, client, files, tools, signal }) {
+      if (observation.names.dialect === "calico") {
+        refuseWaves(flags);
+        const facts = await gatherPublicManifest(observation, { client, files, tools, signal });
+        return planMigratePublicOperator(observation, facts, {
+          command,
+          ...(force && { force }),
+          ...(acceptLoss && { acceptLoss }),
+          ...(canaryTraffic === "auto" && { budget }),
+        });
+      }
       const facts = await gatherManifest(observation, { client, files, tools, signal });
       const waves = await wavesInputs(flags, () => servingNodes(client, signal));
       return planMigrateOperator(observation, facts, {
@@ -120,6 +133,16 @@ export async function operator(session: Session, flags: OperatorFlags): Promise<
     },
     next: ["vendorctl status", "vendorctl check"],
   });
+}
+
+/** The public operator has an order of its own. */
+function refuseWaves({ waves, canary, waveSize }: WaveFlags): void {
+  const [given] = [
+    canary !== undefined && "--canary",
+    waveSize !== undefined && "--wave-size",
+    !waves && "--no-waves",
+  ].filter((flag) => typeof flag === "string");
+  if (given) throw operatorErrors.MIGRATE_OPERATOR_ONE_BY_ONE(given);
 }
 
 interface DatastoreFlags extends OperatorFlags {

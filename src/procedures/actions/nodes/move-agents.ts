@@ -50,17 +50,23 @@ export const moveAgents: Action<MoveAgentsInputs, null> = {
     if (canary) await settledInsideBudget(canary, work);
   },
 
-  async undo({ nodes, from, to, atOnce }, work) {
-    for (const batch of batches([...nodes].reverse(), atOnce)) {
-      const staying = (await labelled(batch, work)).filter(({ value }) => value === NODE_MIGRATION.before);
-      const leaving = batch.filter((node) => !staying.some(({ name }) => name === node));
-      await label(leaving, NODE_MIGRATION.between, work);
-      await awaitGone(to, leaving, work);
-      await label(leaving, NODE_MIGRATION.before, work);
-      await awaitReady([from], batch, work);
-    }
-  },
+  undo: moveBack,
 };
+
+/** Node after node, the last that moved first: the agent of `to` has ended before that of `from` starts. */
+export async function moveBack(
+  { nodes, from, to, atOnce }: Pick<MoveAgentsInputs, "nodes" | "from" | "to" | "atOnce">,
+  work: Work,
+): Promise<void> {
+  for (const batch of batches([...nodes].reverse(), atOnce)) {
+    const staying = (await labelled(batch, work)).filter(({ value }) => value === NODE_MIGRATION.before);
+    const leaving = batch.filter((node) => !staying.some(({ name }) => name === node));
+    await label(leaving, NODE_MIGRATION.between, work);
+    await awaitGone(to, leaving, work);
+    await label(leaving, NODE_MIGRATION.before, work);
+    await awaitReady([from], batch, work);
+  }
+}
 
 const LABELS_AT_ONCE = 8;
 
@@ -81,7 +87,8 @@ async function labelled(nodes: readonly string[], work: Work): Promise<{ name: s
   return found;
 }
 
-async function label(nodes: readonly string[], value: string | null, work: Work): Promise<void> {
+/** Sets or removes the label that decides which agent a node has. */
+export async function label(nodes: readonly string[], value: string | null, work: Work): Promise<void> {
   const { client, signal, names } = work;
   const patch = { metadata: { labels: { [names.labels.nodeMigration]: value } } };
   await inParallel(

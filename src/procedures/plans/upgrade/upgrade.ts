@@ -177,7 +177,7 @@ export function brief(value: unknown, path: string): string {
   return text.length > 120 ? `${text.slice(0, 117)}...` : text;
 }
 
-export function saveStep(): Step {
+export function saveStep(inputs: { leavesAddresses?: true } = {}): Step {
   return step(
     "save-service",
     {
@@ -187,7 +187,7 @@ export function saveStep(): Step {
       because:
         "The new version changes objects that no step names; a rollback restores each of them. See docs/guide/upgrade.md#roll-back.",
     },
-    {},
+    inputs,
   );
 }
 

@@ -27,12 +27,36 @@ export const errors = defineErrors({
     fix: () => "vendorctl upgrade",
     exitCode: CHECK_FAILED,
   },
-  MIGRATE_OPERATOR_PUBLIC: {
-    means: "The operator of the public system migrates plain manifests itself, as soon as there is an Installation.",
-    say: () =>
-      "with --names calico the public operator migrates plain manifests itself, and vendorctl leaves it to that",
-    fix: () =>
-      "kubectl create -f tigera-operator.yaml, then create an Installation named default; progress: kubectl get tigerastatus",
+  MIGRATE_OPERATOR_CANAL: {
+    means:
+      "The public operator does not know the overlay manifest: it would install a second network next to it. Migrate to another manifest or keep this one.",
+    example: ["canal.yaml"],
+    say: (file: string) => `the public operator does not migrate ${file}: it would install a second network next to it`,
+    fix: () => "keep the manifest: vendorctl --names calico upgrade",
+    exitCode: CHECK_FAILED,
+  },
+  MIGRATE_OPERATOR_ONE_BY_ONE: {
+    means:
+      "The public operator moves the nodes itself, in its own order, as many at once as maxUnavailable of the agents' DaemonSet.",
+    example: ["--canary"],
+    say: (flag: string) =>
+      `${flag} has no effect with --names calico: the public operator moves the nodes in its own order`,
+    fix: (flag) => `omit ${flag}`,
+    exitCode: 2,
+  },
+  MIGRATE_OPERATOR_NO_FILES: {
+    means: "vendorctl ships no files of the public system: they are read from the place that you give.",
+    say: () => "the manifests of the public operator are needed, and vendorctl ships none of them",
+    fix: () => "vendorctl --names calico migrate operator --manifest-url https://HOST/PATH/v3.31.3",
+    exitCode: CHECK_FAILED,
+  },
+  MIGRATE_OPERATOR_OTHER_FILES: {
+    means:
+      "The files of the operator and the agents in the cluster must be of one release, so that only one thing changes.",
+    example: ["the directory manifests", "v3.30.2", "v3.31.3"],
+    say: (from: string, files: string, runs: string) =>
+      `the files of ${from} are of ${files}, and the cluster runs ${runs}`,
+    fix: (_from, _files, runs) => `give the files of ${runs} with --manifests or --manifest-url`,
     exitCode: CHECK_FAILED,
   },
 });

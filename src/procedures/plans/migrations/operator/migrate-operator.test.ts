@@ -50,7 +50,7 @@ describe("what is not migrated is refused by its name", () => {
     ["etcd", cluster("vendor.yaml", { datastore: "etcd" }), "vendor-etcd.yaml keeps policies"],
     ["etcd with an overlay", cluster("vendor-overlay.yaml", { datastore: "etcd" }), "vendor-overlay-etcd.yaml keeps"],
     ["an older release", cluster("vendor.yaml", { version: "v3.27.5" }), "the cluster runs v3.27.5"],
-    ["the public system", { ...cluster("vendor.yaml"), names: calicoNames }, "the public operator migrates"],
+    ["the public overlay", { ...cluster("vendor-overlay.yaml"), names: calicoNames }, "does not migrate canal.yaml"],
   ])("%s", (_what, observation, sentence) => {
     expect(() => refuseUnmigratable(observation)).toThrow(sentence);
   });

@@ -20,7 +20,7 @@ import { errors } from "./errors.ts";
 import { GUIDE, type ManifestFacts, migrateSteps } from "./migrate-steps.ts";
 import { installationOf, overlayDaemonSet } from "./objects.ts";
 
-interface MigrateOperatorRequest {
+export interface MigrateOperatorRequest {
   command: string;
   budget?: Budget;
   force?: boolean;
@@ -31,12 +31,13 @@ interface MigrateOperatorRequest {
 
 /** What cannot be migrated is refused before anything more is read. */
 export function refuseUnmigratable({ names, service }: Observation): void {
-  if (names.dialect !== "vendor") throw errors.MIGRATE_OPERATOR_PUBLIC();
   if (service.method !== "manifest") throw errors.MIGRATE_OPERATOR_NO_MANIFEST(service.method);
   if (service.datastore === "etcd") {
     const { policyAndOverlayEtcd, policyAndNetworkingEtcd } = names.manifests;
     throw errors.MIGRATE_OPERATOR_ETCD(service.variant === "overlay" ? policyAndOverlayEtcd : policyAndNetworkingEtcd);
   }
+  if (names.dialect === "calico" && service.variant === "overlay")
+    throw errors.MIGRATE_OPERATOR_CANAL(names.manifests.policyAndOverlay);
   if (service.version !== INSTALLED_RELEASE)
     throw errors.MIGRATE_OPERATOR_OTHER_VERSION(service.version ?? "an unknown version", INSTALLED_RELEASE);
 }

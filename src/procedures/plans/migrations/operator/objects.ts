@@ -18,13 +18,16 @@ function takenOver({ kind, metadata }: KubeObject, { workloads }: Names): boolea
 
 /** The rights of the manifest's accounts, under names that the operator does not take over. */
 export function keptRights(objects: readonly KubeObject[], names: Names): KubeObject[] {
-  return objects
-    .filter((object) => takenOver(object, names))
-    .map((object) => {
-      const { roleRef } = object as { roleRef?: { name: string } };
-      const name = `${object.metadata.name}${SUFFIX}`;
-      return { ...object, metadata: { name }, ...(roleRef ? { roleRef: { ...roleRef, name } } : {}) } as KubeObject;
-    });
+  return copiedRights(objects.filter((object) => takenOver(object, names)));
+}
+
+/** ClusterRoles and their bindings under names that no operator has; the accounts are the same. */
+export function copiedRights(rights: readonly KubeObject[]): KubeObject[] {
+  return rights.map((object) => {
+    const { roleRef } = object as { roleRef?: { name: string } };
+    const name = `${object.metadata.name}${SUFFIX}`;
+    return { ...object, metadata: { name }, ...(roleRef ? { roleRef: { ...roleRef, name } } : {}) } as KubeObject;
+  });
 }
 
 /** What goes at the end: the manifest's objects but those the operator has taken over, and those of an overlay that stays. */
