@@ -2,6 +2,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import type { TrafficRow, TrafficSnapshot } from "../../api/protocol/traffic-report.ts";
 import { measurePaths, type PathToMeasure } from "./measure-paths.ts";
+import { TIMEOUT_MS } from "./measured-path.ts";
 import { PauseMeter, Silence } from "./pause-meter.ts";
 import { type ProbeServer, serveProbe } from "./probe-server.ts";
 
@@ -93,6 +94,22 @@ describe("a way that is measured", () => {
 });
 
 describe("our own pauses", () => {
+  it("lose no connection and no datagram, however long: what came meanwhile is read first", async () => {
+    const { ports } = await serve();
+    let stood = false;
+    const rows = await measureUntil([at(ports.tcp[0] as number, ports.udp[0])], ([tcp, udp]) => {
+      if (!stood && (tcp?.opened ?? 0) > 2) {
+        stood = true;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TIMEOUT_MS + 100);
+      }
+      return stood && (tcp?.opened ?? 0) > 10 && (udp?.sent ?? 0) > 30;
+    });
+    expect(rows.map(({ key, lost, unanswered }) => [key, lost, unanswered])).toEqual([
+      ["near tcp", 0, 0],
+      ["near udp", 0, 0],
+    ]);
+  });
+
   it("are no silence of the network", () => {
     const awake = new PauseMeter(40, 0);
     const silence = new Silence(awake);

@@ -2,15 +2,17 @@ import { connect, type Socket } from "node:net";
 import type { TrafficRow } from "../../api/protocol/traffic-report.ts";
 import { type MeasuredPath, type PathOptions, REPLY_MS, TIMEOUT_MS } from "./measured-path.ts";
 import { type PauseMeter, Silence } from "./pause-meter.ts";
-import { probeOnce } from "./probe-client.ts";
+import { type After, probeOnce } from "./probe-client.ts";
 
 /** A long-lived connection with constant traffic, and short-lived ones in parallel. */
 export class MeasuredTcp implements MeasuredPath {
   readonly #options: PathOptions;
+  readonly #awake: PauseMeter;
   readonly #silence: Silence;
   #socket: Socket | undefined;
   /** Whether the one there is has been answered: only then can it be lost. */
   #answered = false;
+  /** In time that this process was awake. */
   #triedAt = 0;
   #heardAt = 0;
   #reached = false;
@@ -21,10 +23,12 @@ export class MeasuredTcp implements MeasuredPath {
 
   constructor(options: PathOptions, awake: PauseMeter) {
     this.#options = options;
+    this.#awake = awake;
     this.#silence = new Silence(awake);
   }
 
-  tick(now: number): void {
+  tick(at: number): void {
+    const now = at - this.#awake.pausedMs;
     if (!this.#socket) this.#open(now);
     else if (this.#answered && now - this.#heardAt > TIMEOUT_MS) this.#end(true);
     else if (!this.#answered && now - this.#triedAt > REPLY_MS) this.#end(this.#reached);
@@ -34,7 +38,8 @@ export class MeasuredTcp implements MeasuredPath {
   churn(): void {
     if (!this.#reached) return;
     const { host, port } = this.#options;
-    void probeOnce({ host, port, protocol: "tcp" }, REPLY_MS).then(({ ok, answer, from }) => {
+    const after: After = (ms, act) => this.#awake.after(ms, act);
+    void probeOnce({ host, port, protocol: "tcp" }, REPLY_MS, after).then(({ ok, answer, from }) => {
       if (this.#closed) return;
       this.#opened++;
       if (!ok) this.#lost++;
@@ -77,8 +82,9 @@ export class MeasuredTcp implements MeasuredPath {
   }
 
   #hear(): void {
-    this.#heardAt = performance.now();
-    this.#silence.reset(this.#heardAt);
+    const now = performance.now();
+    this.#silence.reset(now);
+    this.#heardAt = now - this.#awake.pausedMs;
     this.#reached = true;
     if (!this.#answered) this.#opened++;
     this.#answered = true;

@@ -15,6 +15,7 @@ export class MeasuredUdp implements MeasuredPath {
   readonly #awake: PauseMeter;
   readonly #silence: Silence;
   #kept: Socket | undefined;
+  /** In time that this process was awake. */
   #heardAt = 0;
   #reached = false;
   #number = 0;
@@ -33,10 +34,11 @@ export class MeasuredUdp implements MeasuredPath {
   tick(now: number): void {
     this.#countLate(now);
     // The first packet of a socket may decide its way for good, so a socket that is not answered is given up for a new one.
-    if (this.#kept && now - this.#heardAt > (this.#reached ? TIMEOUT_MS : FIRST_ANSWER_MS)) this.#drop(now);
+    const awake = now - this.#awake.pausedMs;
+    if (this.#kept && awake - this.#heardAt > (this.#reached ? TIMEOUT_MS : FIRST_ANSWER_MS)) this.#drop(now);
     if (!this.#kept) {
       this.#kept = this.#socket();
-      this.#heardAt = now;
+      this.#heardAt = awake;
     }
     this.#send(this.#kept, now, false);
   }
@@ -97,8 +99,9 @@ export class MeasuredUdp implements MeasuredPath {
       this.#sent++;
     }
     this.#reached = true;
-    this.#heardAt = performance.now();
-    this.#silence.reset(this.#heardAt);
+    const now = performance.now();
+    this.#silence.reset(now);
+    this.#heardAt = now - this.#awake.pausedMs;
   }
 
   #countLate(now: number): void {

@@ -22,6 +22,26 @@ export class PauseMeter {
   get pausedMs(): number {
     return this.#paused;
   }
+
+  /** Acts when this process has been awake for so long, and has read what came while it was not; the answer cancels that. */
+  after(ms: number, act: () => void): () => void {
+    const awake = () => performance.now() - this.#paused;
+    const from = awake();
+    let read: NodeJS.Immediate | undefined;
+    const look = () => {
+      // A pause is known when the ticks that were due have been, and they are timers too.
+      read = setImmediate(() => {
+        const left = ms - (awake() - from);
+        if (left <= 0) act();
+        else timer = setTimeout(look, left);
+      });
+    };
+    let timer = setTimeout(look, ms);
+    return () => {
+      clearTimeout(timer);
+      clearImmediate(read);
+    };
+  }
 }
 
 /** How long nothing was heard, at most. */

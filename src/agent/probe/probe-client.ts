@@ -23,16 +23,23 @@ export interface ProbeResult {
   error?: string;
 }
 
+/** Acts after so many milliseconds, unless what it answers is called before. */
+export type After = (ms: number, act: () => void) => () => void;
+
 const LINE = /^[^\n]*\n/;
+const byTheClock: After = (ms, act) => {
+  const timer = setTimeout(act, ms);
+  return () => clearTimeout(timer);
+};
 
 /** One connection, or one datagram, and the answer to it. Never throws: not to be reached is a result. */
-export async function probeOnce(target: ProbeTarget, timeoutMs: number): Promise<ProbeResult> {
+export async function probeOnce(target: ProbeTarget, timeoutMs: number, after = byTheClock): Promise<ProbeResult> {
   let from: string | undefined;
   const result = await measured(target, async () => {
-    if (target.protocol === "udp") return await requestUdp(target, timeoutMs);
+    if (target.protocol === "udp") return await requestUdp(target, timeoutMs, after);
     const socket = connect(target);
     try {
-      const reply = await firstLine(socket, timeoutMs);
+      const reply = await firstLine(socket, timeoutMs, after);
       from = plainAddress(socket.localAddress);
       return reply;
     } finally {
@@ -95,17 +102,17 @@ async function measured(target: ProbeTarget, ask: () => Promise<ProbeReply | und
   }
 }
 
-async function firstLine(socket: Socket, timeoutMs: number): Promise<ProbeReply> {
-  const answer = parseReply(await lineOf(socket, timeoutMs));
+async function firstLine(socket: Socket, timeoutMs: number, after?: After): Promise<ProbeReply> {
+  const answer = parseReply(await lineOf(socket, timeoutMs, after));
   if (!answer) throw Object.assign(new Error("the answer is not of a probe"), { code: "NOT_A_PROBE" });
   return answer;
 }
 
-function lineOf(socket: Socket, timeoutMs: number): Promise<string> {
+function lineOf(socket: Socket, timeoutMs: number, after = byTheClock): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
     const finish = (settle: () => void) => {
-      clearTimeout(late);
+      inTime();
       socket.off("data", take).off("error", fail).off("close", gone);
       settle();
     };
@@ -115,7 +122,7 @@ function lineOf(socket: Socket, timeoutMs: number): Promise<string> {
       text += chunk.toString();
       if (LINE.test(text)) finish(() => resolve(text));
     };
-    const late = setTimeout(() => fail(Object.assign(new Error("late"), { code: "TIMEOUT" })), timeoutMs);
+    const inTime = after(timeoutMs, () => fail(Object.assign(new Error("late"), { code: "TIMEOUT" })));
     socket.on("data", take).on("error", fail).on("close", gone);
   });
 }
@@ -123,15 +130,15 @@ function lineOf(socket: Socket, timeoutMs: number): Promise<string> {
 /** A datagram that is lost is sent again until time is over: one loss is not a refusal. */
 const AGAIN_MS = 200;
 
-function requestUdp({ host, port }: ProbeTarget, timeoutMs: number): Promise<ProbeReply> {
+function requestUdp({ host, port }: ProbeTarget, timeoutMs: number, after: After): Promise<ProbeReply> {
   const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
   return new Promise<ProbeReply>((resolve, reject) => {
     const send = () => socket.send("probe\n", port, host);
     const again = setInterval(send, AGAIN_MS);
-    const late = setTimeout(() => reject(Object.assign(new Error("late"), { code: "TIMEOUT" })), timeoutMs);
+    const inTime = after(timeoutMs, () => reject(Object.assign(new Error("late"), { code: "TIMEOUT" })));
     socket.once("close", () => {
       clearInterval(again);
-      clearTimeout(late);
+      inTime();
     });
     socket.once("error", reject);
     socket.on("message", (message) => {
