@@ -1,6 +1,7 @@
 import type { Names } from "../api/names.ts";
 import type { KubeObject } from "../api/object.ts";
 import { podInterfaceName } from "../api/protocol/pod-network.ts";
+import type { BGPConfiguration } from "../api/resources/bgp-configuration.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import type { HostEndpoint as HostEndpointResource } from "../api/resources/host-endpoint.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
@@ -77,6 +78,7 @@ interface InputObjects extends Record<InputName, object> {
   blocks: IPAMBlock;
   affinities: { spec?: Affinity };
   configurations: DataplaneConfiguration;
+  bgpConfigurations: BGPConfiguration;
 }
 
 type Inputs = { readonly [Name in InputName]: InputTable<InputObjects[Name]> };
@@ -471,7 +473,7 @@ export class Calculation {
   }
 
   #settleRouting(): void {
-    const { nodes, blocks, affinities, pools, configurations } = this.#inputs;
+    const { nodes, blocks, affinities, pools, configurations, bgpConfigurations } = this.#inputs;
     for (const key of blocks.takeDirty()) {
       const block = blocks.get(key);
       const facts = block ? blockFacts(block) : [];
@@ -486,13 +488,15 @@ export class Calculation {
     const all = [...pools.values()];
     if (nodesChanged || changedPools.length > 0) this.#routes.know(all, this.#nodes);
     this.#routes.settle();
-    if (configurations.takeDirty().length + changedPools.length > 0 || !this.#settled) {
+    const changed = configurations.takeDirty().length + bgpConfigurations.takeDirty().length + changedPools.length;
+    if (changed > 0 || !this.#settled) {
       for (const name of this.#configurationNames()) {
         const found = configurations.get(name);
         this.#report(`configuration ${name}`, found ? withoutEffect(found) : []);
       }
       const [common, own, environment] = this.#configurations();
-      this.#tables.settings.set("", settingsOf(common, own, all, environment));
+      const advertised = this.#configurationNames().flatMap((name) => bgpConfigurations.get(name)?.spec ?? []);
+      this.#tables.settings.set("", settingsOf(common, own, all, environment, advertised));
       this.#settled = true;
     }
   }

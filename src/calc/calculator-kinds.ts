@@ -1,6 +1,7 @@
 import type { Names } from "../api/names.ts";
 import type { KubeObject, ResourceKind } from "../api/object.ts";
 import { parseGroupVersion } from "../api/object.ts";
+import { bgpConfiguration } from "../api/resources/bgp-configuration.ts";
 import { dataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import { hostEndpoint } from "../api/resources/host-endpoint.ts";
 import { ipPool } from "../api/resources/ip-pool.ts";
@@ -56,6 +57,7 @@ const OURS = {
   blocks: ipamBlock,
   affinities: blockAffinity,
   configurations: dataplaneConfiguration,
+  bgpConfigurations: bgpConfiguration,
 } as const satisfies Record<string, Resource>;
 
 /** Every kind the calculator takes; the caller watches these, each as it is stored. */

@@ -367,6 +367,8 @@ export interface Settings {
   workloadConntrackPercent: number;
   /** Prefixes of machines outside of the cluster whose packets in the overlay are taken, ordered. */
   externalNodes: Net[];
+  /** Advertised ranges of Services, ordered: what passes through the node to an address there was taken by no Service. Empty: it passes. */
+  serviceLoop: { ranges: Net[]; reject: boolean };
   /** The rest as configured for this node: the default's fields, overridden by the node's own. */
   configuration: DataplaneConfiguration["spec"];
   /** By field of `configuration`, who set it. */

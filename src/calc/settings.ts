@@ -1,5 +1,6 @@
 import { isPodInterface, POD_INTERFACE_PREFIX } from "../api/protocol/pod-network.ts";
 import { encapsulationOf, type Tunnel, tunnelsFor } from "../api/protocol/pool-tunnels.ts";
+import type { BGPConfiguration } from "../api/resources/bgp-configuration.ts";
 import type { DataplaneConfiguration } from "../api/resources/dataplane-configuration.ts";
 import { DATAPLANE_SETTINGS, type Setting } from "../api/resources/dataplane-settings.ts";
 import type { IPPool } from "../api/resources/ip-pool.ts";
@@ -40,6 +41,7 @@ type Defaulted =
       | "natOutgoingExclusions"
       | "defaultEndpointToHostAction"
       | "workloadConntrackPercent"
+      | "serviceLoopPrevention"
     )
   | ("vxlanVNI" | "vxlanPort" | "vxlanMTU" | "vxlanMTUV6" | "failsafeInboundHostPorts" | "failsafeOutboundHostPorts");
 
@@ -62,6 +64,7 @@ export function settingsOf(
   own: Configuration | undefined,
   pools: Iterable<IPPool>,
   environment: Configuration = {},
+  advertised: readonly BGPConfiguration["spec"][] = [],
 ): Settings {
   const configuration = effectiveConfiguration(common, own, environment);
   const inForce = { ...DEFAULTS, ...configuration };
@@ -88,6 +91,7 @@ export function settingsOf(
     natOutgoingAddress: configuration.natOutgoingAddress || null,
     workloadConntrackPercent: inForce.workloadConntrackPercent,
     externalNodes: toNets(configuration.externalNodesList),
+    serviceLoop: serviceLoop(inForce.serviceLoopPrevention, advertised),
     configuration: sorted(configuration),
     sources: sorted({
       ...sourced(common, "DataplaneConfiguration default"),
@@ -95,6 +99,20 @@ export function settingsOf(
       ...sourced(environment, "environment of the agent"),
     }),
   };
+}
+
+/** What nodes announce for Services. A field of the node's own configuration overrides that of all nodes. */
+function serviceLoop(
+  action: NonNullable<Configuration["serviceLoopPrevention"]>,
+  advertised: readonly BGPConfiguration["spec"][],
+): Settings["serviceLoop"] {
+  const { serviceClusterIPs, serviceExternalIPs, serviceLoadBalancerIPs }: BGPConfiguration["spec"] = Object.assign(
+    {},
+    ...advertised,
+  );
+  const all = [serviceClusterIPs, serviceExternalIPs, serviceLoadBalancerIPs].flatMap((ranges) => ranges ?? []);
+  const ranges = action === "Disabled" ? [] : toNets(all.map(({ cidr }) => cidr));
+  return { ranges: [...new Set(ranges)].sort(), reject: action === "Reject" };
 }
 
 function sourced(configuration: Configuration = {}, source: string): Record<string, string> {

@@ -53,6 +53,7 @@ function modelWith(spec: Spec): ModelCopy {
     node("there", "192.0.2.2"),
     stored("IPPool", "pods", { cidr: "10.0.0.0/16", natOutgoing: true, vxlanMode: "Always" }),
     stored("Service", "dns", { clusterIP: "10.96.0.10", ports: [{ port: 53, protocol: "UDP" }] }),
+    stored("BGPConfiguration", "default", { serviceClusterIPs: [{ cidr: "10.96.0.0/16" }] }),
     stored("HostEndpoint", "uplink", { node: "here", interfaceName: "eth0" }),
     stored("DataplaneConfiguration", "default", spec),
   ];
@@ -121,6 +122,7 @@ const SHOWN: Record<Exclude<Field, Fixed>, Shown> = {
   vxlanMTU: { set: { vxlanMTU: 1300 }, seenIn: overlay },
   vxlanMTUV6: { set: { vxlanMTUV6: 1300 }, seenIn: settings },
   externalNodesList: { set: { externalNodesList: ["198.51.100.0/24"] }, seenIn: rules },
+  serviceLoopPrevention: { set: { serviceLoopPrevention: "Reject" }, seenIn: rules },
   failsafeInboundHostPorts: { set: { failsafeInboundHostPorts: [{ protocol: "TCP", port: 2222 }] }, seenIn: rules },
   failsafeOutboundHostPorts: { set: { failsafeOutboundHostPorts: [{ protocol: "TCP", port: 2222 }] }, seenIn: rules },
   defaultEndpointToHostAction: { set: { defaultEndpointToHostAction: "Drop" }, seenIn: rules },

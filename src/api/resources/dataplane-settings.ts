@@ -166,6 +166,13 @@ export const DATAPLANE_SETTINGS = {
     ),
     { default: [] },
   ),
+  serviceLoopPrevention: setting(
+    choice(
+      "What becomes of packets to an address of an advertised Service range that no Service has: without it they loop between the node and its router.",
+      ["Drop", "Reject", "Disabled"],
+    ),
+    { default: "Drop" },
+  ),
   failsafeInboundHostPorts: setting(inboundPorts, {
     default: FAILSAFE_PORTS.inbound,
   }),

@@ -133,13 +133,6 @@ const DATAPLANE_CONFIGURATION: Fields = {
     { since: "v3.22" },
   ),
   ...fields("bpfMapSizeIfState", WHOLE, changes("There is no such map."), { since: "v3.25" }),
-  ...fields(
-    "serviceLoopPrevention",
-    TEXT,
-    changes(
-      "Packets for a Service without backends are refused; other addresses of its range go by the node's routes.",
-    ),
-  ),
   ...fields("nodePortRanges", INT_OR_STRINGS, changes("Node ports are read from the Services.")),
   ...fields("routeTableRanges", OBJECTS, changes("Routes are in the main table.")),
   ...fields("healthTimeoutOverrides", OBJECTS, changes("The parts of the agent have no timeouts to set."), {

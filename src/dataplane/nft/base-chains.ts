@@ -1,4 +1,4 @@
-/** The questions asked of a packet, in the order of `priority` at each hook. All come before 0, where other filters stand. */
+/** The questions asked of a packet, in the order of `priority` at each hook. All of policy come before 0, where other filters stand. */
 import { isOurInterface, isPodInterface } from "../../api/protocol/pod-network.ts";
 import type { DataplaneModel, FailsafePort, Settings } from "../../calc/model.ts";
 import { IPIP } from "../net/ipip.ts";
@@ -43,6 +43,7 @@ const PRIORITY = {
   forwardOut: -4,
   fromPod: -5,
   toPod: -3,
+  serviceLoop: 10,
   source: 100,
 };
 
@@ -82,6 +83,7 @@ export function baseChains(model: DataplaneModel, hosts: HostDispatches): NftCha
     ...(hosts.forwardOut ? [hostForward("out", hosts.forwardOut)] : []),
     ...hostPortChains(model),
     natOutgoing(model),
+    ...serviceLoop(model),
   ];
 }
 
@@ -366,6 +368,20 @@ function ipipSource(): NftChain {
       { on: "mark", bits: MARK.fromNode, not: true },
     ),
   ]);
+}
+
+/**
+ * Routers send all of an advertised range here. What no Service took would leave by the default route, and come back. Behind kube-proxy, which
+ * refuses Services without backends at 0.
+ */
+export function serviceLoop({ settings }: Node): NftChain[] {
+  const { ranges, reject } = settings.serviceLoop;
+  if (ranges.length === 0) return [];
+  const rules = FAMILIES.map((family): NftRule => {
+    const toRange: Condition = { on: "addressSet", side: "destination", family, set: `service-ranges-${family}` };
+    return { when: [toRange], verdict: { is: reject ? "reject" : "drop" }, comment: "to an address of no Service" };
+  });
+  return [base("service-loop", "forward", PRIORITY.serviceLoop, rules)];
 }
 
 /** Nodes carry pods' packets to each other, whatever policy their own interfaces have: what is inside has its own. */

@@ -60,6 +60,9 @@ export function nodeSets({ settings, nodes }: DataplaneModel): NftSet[] {
       addressSet(`pools-${family}`, family, pools, true),
       addressSet(`nat-pools-${family}`, family, natPools, true),
       addressSet(`nodes-${family}`, family, nets, false),
+      ...(settings.serviceLoop.ranges.length > 0
+        ? [addressSet(`service-ranges-${family}`, family, settings.serviceLoop.ranges, true)]
+        : []),
       ...(settings.externalNodes.length > 0
         ? [addressSet(tunnelEnds(settings, family), family, [...nets, ...settings.externalNodes], true)]
         : []),

@@ -11,6 +11,24 @@ const pod = (interfaceName: string): WorkloadEndpoint => ({
   ...{ ingress: { tiers: [], profiles: [] }, egress: { tiers: [], profiles: [] } },
 });
 
+it("refuses what passes the node to an address of an advertised range, behind kube-proxy", async () => {
+  const kernel = fakeKernel();
+  const table = createNatTable({ kernel, table: "nat" });
+  const said = async (serviceLoopPrevention: "Drop" | "Reject" | "Disabled") => {
+    const advertised = [
+      { serviceClusterIPs: [{ cidr: "10.96.0.0/12" }], serviceExternalIPs: [{ cidr: "fd00:1::/112" }] },
+    ];
+    const settings = settingsOf({ serviceLoopPrevention }, undefined, [], {}, advertised);
+    await table.resync();
+    await table.apply({ ...emptyDelta(true), settings });
+    return kernel.world.home.nftCommands.at(-1) ?? "";
+  };
+  expect(await said("Drop")).toMatch(/chain inet nat service-loop \{ type filter hook forward priority 10;/);
+  expect(await said("Reject")).toContain("ip6 daddr @service-ranges-6 counter reject with icmpx port-unreachable");
+  expect(await said("Disabled")).toContain("delete chain inet nat service-loop");
+  table.close();
+});
+
 it("closes interfaces of another CNI plugin whose pods are not known, and none where there are only ours", async () => {
   const kernel = fakeKernel();
   const table = createNatTable({ kernel, table: "nat" });

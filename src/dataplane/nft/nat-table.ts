@@ -5,7 +5,7 @@ import type { Netns } from "../../kernel/netns/netns-port.ts";
 import type { NftPort } from "../../kernel/nft/nft-port.ts";
 import type { LimitedWorkload } from "../contract.ts";
 import { readActualRuleset } from "./actual-ruleset.ts";
-import { knownPods, loopbackGuard, natOutgoing, overlayGuard, unknownPodGuard } from "./base-chains.ts";
+import { knownPods, loopbackGuard, natOutgoing, overlayGuard, serviceLoop, unknownPodGuard } from "./base-chains.ts";
 import { ConnectionShares, withConnectionLimit } from "./connection-limit.ts";
 import { nodeSets } from "./desired-ruleset.ts";
 import type { Ruleset } from "./ruleset.ts";
@@ -64,7 +64,10 @@ export function createNatTable({ kernel, table, netns }: { kernel: Kernel; table
 }
 
 function wanted(model: ModelCopy): Ruleset {
-  const chains = [natOutgoing(model), loopbackGuard(model), ...overlayGuard(model), ...unknownPodGuard(model)];
+  const chains = [
+    ...[natOutgoing(model), loopbackGuard(model)],
+    ...[...overlayGuard(model), ...unknownPodGuard(model), ...serviceLoop(model)],
+  ];
   return {
     chains: new Map(chains.map((chain) => [chain.name, chain])),
     sets: new Map([...nodeSets(model), ...knownPods(model)].map((set) => [set.name, set])),

@@ -58,6 +58,8 @@ function verdictText(verdict: Verdict): string {
       const { to, port } = verdict;
       return to.includes(":") ? `dnat ip6 to [${to}]:${port}` : `dnat ip to ${to}:${port}`;
     }
+    case "reject":
+      return "reject with icmpx port-unreachable";
     default:
       return verdict.is;
   }

@@ -48,7 +48,7 @@ export type Condition =
   | { on: "local" };
 
 export type Verdict =
-  | { is: "accept" | "drop" | "return" | "masquerade" }
+  | { is: "accept" | "drop" | "reject" | "return" | "masquerade" }
   | { is: "snat"; to: string }
   | { is: "dnat"; to: string; port: number }
   | { is: "jump" | "goto"; chain: string }
