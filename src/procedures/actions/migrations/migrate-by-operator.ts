@@ -35,8 +35,8 @@ export type MigrateByOperatorInputs = {
 };
 
 /**
- * Starts the public operator, which moves the nodes of a plain manifest by itself, and follows it to the end. The operator has no way back. The undo is
- * one: it stops the operator first, so that nothing it made is torn down while nodes depend on it, and then moves node after node as the operator did.
+ * Starts the public operator, which moves the nodes of a plain manifest by itself, and follows it to the end. That operator cannot undo it. The undo here
+ * stops the operator first, so that nothing it made is torn down while nodes depend on it, and then moves node after node as the operator did.
  */
 export const migrateByOperator: Action<MigrateByOperatorInputs, SavedObject[]> = {
   needed: async () => true,

@@ -13,7 +13,7 @@ import type { MigrateOperatorRequest } from "../operator/migrate-operator.ts";
 import { convertLive, type PublicConversion } from "./convert-live.ts";
 import { type PublicManifestFacts, publicSteps } from "./public-steps.ts";
 
-/** The public operator moves the nodes itself; what it would refuse or drop is foreseen, and a way back is made before it starts. */
+/** The public operator moves the nodes itself; what it would refuse or drop is foreseen, and its rollback is ours. */
 export function planMigratePublicOperator(
   observation: Observation,
   facts: PublicManifestFacts,
