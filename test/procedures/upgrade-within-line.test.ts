@@ -71,8 +71,14 @@ describe("an upgrade to the next release of the same line", () => {
     expect(await strategy()).toBe("RollingUpdate");
   });
 
-  step("taken back, the release before is there again", async () => {
+  step("taken back, the release before is there again, and pods that started since keep their addresses", async () => {
+    const { client } = story.cluster;
+    const block = { apiVersion: "crd.vendor.io/v1", kind: "IPAMBlock", metadata: { name: "10-244-7-0-26" } };
+    const blocks = await client.resourceFor(block);
+    const spec = { cidr: "10.244.7.0/26", allocations: [], attributes: [], unallocated: [] };
+    await client.create(blocks, { ...block, spec } as KubeObject);
     await ok("rollback", "-y");
+    expect(await client.get<KubeObject>(blocks, block.metadata)).toMatchObject({ spec });
     expect(await images()).toEqual(["v3.31.2", "v3.31.2"]);
     expect([await versions(story.cluster), await strategy()]).toEqual(["3 old, 0 new", "RollingUpdate"]);
     expect(await story.looks()).toBe("eBPF on 3 nodes; service proxy parked");

@@ -93,7 +93,7 @@ export function planUpgrade(
   const watch = "inputs" in canary ? watchOf(canary.inputs) : undefined;
   const steps = [
     ...references.before,
-    saveStep(),
+    saveStep({ leavesAddresses: true }),
     // With etcd nothing is defined in the API.
     ...(observation.service.datastore === "etcd" ? [] : [definitionsStep(path, facts)]),
     ...(rollout && path.method !== "manifest" ? [holdAgentsStep(observation)] : []),

@@ -51,7 +51,7 @@ export function migrateSteps(
   const overlay = overlayDaemonSet(observation);
   return [
     keepRightsStep(observation, facts),
-    saveStep(),
+    saveStep({ leavesAddresses: true }),
     ...holdSteps(observation, moves),
     definitionsStep(facts),
     ...configurationSteps(observation, conversion),

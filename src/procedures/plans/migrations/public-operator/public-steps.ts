@@ -180,7 +180,7 @@ function migrateStep({ names, service }: Observation, _facts: PublicManifestFact
     "migrate-by-operator",
     {
       id: "migrate-nodes",
-      title: "Start the operator, which moves the nodes",
+      title: "Start the operator, which moves nodes",
       where: nodes.join(", "),
       because: `It converts the manifest, moves node after node by the label ${names.labels.nodeMigration}, and deletes the old agents. A rollback stops it, and moves the nodes back. ${GUIDE}.`,
       risk: "medium",
