@@ -277,6 +277,7 @@ describe("automatic host endpoints", () => {
             leakGracePeriod: "15m",
             hostEndpoint: { autoCreate: "Enabled", createDefaultHostEndpoint: "Enabled", templates: [] },
           },
+          loadBalancer: { assignIPs: "AllServices" },
         },
       },
     });
