@@ -489,7 +489,7 @@ function observedServices(filter: DataplaneSwitch, proving: ServiceProbeLoop, no
   if (proving.changed() || (filter.acting() === "BPF" && filter.announcedLast() !== "BPF")) notify();
 }
 
-/** Policy before the ways packets take, and both tried though one fails. */
+/** Policy and the ways packets take: both at once, and both tried though one fails. */
 function together(filter: ModelTarget, network: ModelTarget, sweepMore: () => string[]): ModelTarget {
   return {
     async apply(delta) {

@@ -73,7 +73,7 @@ export function migrateSteps(
     ...moveSteps(observation, moves, overlay),
     completeStep(observation),
     removeStep(observation, facts),
-    verifyStep(observation),
+    verifyStep(observation, `${GUIDE}#steps`),
   ];
 }
 
@@ -295,7 +295,8 @@ function removeStep(observation: Observation, { objects }: ManifestFacts): Step 
   );
 }
 
-function verifyStep({ names }: Observation): Step {
+/** `guide`: where the move is described. */
+export function verifyStep({ names }: Observation, guide: string): Step {
   const target = singleton(names, "installation");
   const path = names.fields.statusVersion.split(".");
   return step(
@@ -304,7 +305,7 @@ function verifyStep({ names }: Observation): Step {
       id: "verify-version",
       title: `Verify the installed version`,
       where: nameOf(target),
-      because: `The operator must report the release that the manifest had. ${GUIDE}#steps.`,
+      because: `The operator must report the release that the manifest had. ${guide}.`,
     },
     { until: [{ target, path, matches: `^${INSTALLED_RELEASE.replaceAll(".", "\\.")}$` }] },
   );

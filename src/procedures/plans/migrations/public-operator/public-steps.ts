@@ -1,15 +1,15 @@
 import type { KubeObject } from "../../../../api/object.ts";
-import { INSTALLED_RELEASE } from "../../../../api/tables/version-gates.ts";
 import type { MigrateByOperatorInputs } from "../../../actions/migrations/migrate-by-operator.ts";
 import { nameOf, type Target, targetOf } from "../../../actions/objects/target.ts";
 import type { CanaryWatch } from "../../../canary/canary-plan.ts";
 import type { CarriedEdit } from "../../../merge/merge-manifest.ts";
 import type { Observation } from "../../../observation.ts";
 import type { Step } from "../../../plan.ts";
-import { operatorTarget, singleton, unavailableAllowed } from "../../cluster-view.ts";
+import { operatorTarget, unavailableAllowed } from "../../cluster-view.ts";
 import { applyObjectsStep, step } from "../../steps.ts";
 import { type PublishedRef, saveStep } from "../../upgrade/upgrade.ts";
 import type { ManifestWorkload } from "../operator/manifest-view.ts";
+import { verifyStep } from "../operator/migrate-steps.ts";
 import { copiedRights, installationOf } from "../operator/objects.ts";
 import type { PublicConversion } from "./convert-live.ts";
 import type { LiveManifest } from "./live-manifest.ts";
@@ -52,7 +52,7 @@ export function publicSteps(
     operatorStep(observation, facts, conversion),
     migrateStep(observation, facts, moves),
     removeStep(observation, facts),
-    verifyStep(observation),
+    verifyStep(observation, GUIDE),
   ];
 }
 
@@ -207,20 +207,5 @@ function removeStep({ names }: Observation, facts: PublicManifestFacts): Step {
       risk: "low",
     },
     { targets },
-  );
-}
-
-function verifyStep({ names }: Observation): Step {
-  const target = singleton(names, "installation");
-  const path = names.fields.statusVersion.split(".");
-  return step(
-    "verify-version",
-    {
-      id: "verify-version",
-      title: "Verify the installed version",
-      where: nameOf(target),
-      because: `The operator must report the release that the manifest had. ${GUIDE}.`,
-    },
-    { until: [{ target, path, matches: `^${INSTALLED_RELEASE.replaceAll(".", "\\.")}$` }] },
   );
 }
