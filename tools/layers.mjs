@@ -7,7 +7,7 @@ export const LAYERS = [
   ["cli"],
   ["local"],
   ["operator", "controllers", "agent", "cni", "v3api", "flows", "procedures", "sidecar"],
-  ["dataplane", "releases", "datastore", "ipam"],
+  ["dataplane", "releases", "datastore", "ipam", "aggregated"],
   ["calc", "cluster", "apiserver", "kernel"],
   ["api"],
   ["kit", "gen"],

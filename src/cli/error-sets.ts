@@ -42,12 +42,14 @@ export const ERROR_SETS: Record<string, () => Promise<unknown>> = {
   "procedures/migrations/errors.ts": () => import("../procedures/migrations/errors.ts"),
   "procedures/resources/errors.ts": () => import("../procedures/resources/errors.ts"),
   "sidecar/errors.ts": () => import("../sidecar/errors.ts"),
+  "aggregated/errors.ts": () => import("../aggregated/errors.ts"),
   "v3api/errors.ts": () => import("../v3api/errors.ts"),
 };
 
 /** The guide to read about the errors of a folder or a file; the longest name that fits counts. */
 const PAGES: Readonly<Record<string, string>> = {
   "agent/": "docs/guide/troubleshooting.md",
+  "aggregated/": "docs/guide/troubleshooting.md",
   "cli/": "docs/guide/vendorctl.md",
   "cluster/": "docs/guide/vendorctl.md",
   "cni/": "docs/guide/troubleshooting.md",

@@ -1,11 +1,11 @@
 import { groupVersion, type KubeObject } from "../api/object.ts";
 import type { Status } from "../api/status.ts";
 import { parseBody } from "../apiserver/decode.ts";
+import { statusReply } from "../apiserver/shape.ts";
 import { isConflict, isNotFound } from "../cluster/failures.ts";
 import { objectPath } from "../cluster/paths.ts";
 import { selected } from "./reading.ts";
 import { type Parts, shaper, storedPath, type V3Request, type Verb, writeOf } from "./request.ts";
-import { statusReply } from "./shape.ts";
 import { statusToServed } from "./translate-status.ts";
 
 interface DeleteOptions {

@@ -4,12 +4,6 @@ import { defineErrors } from "../kit/errors.ts";
 const CONFIG = 78;
 
 export const errors = defineErrors({
-  V3API_NO_KEY_PAIR: {
-    means: "The vendor.io/v3 API server was started without a certificate.",
-    say: () => "the v3 API has no certificate to serve with",
-    fix: () => "set TLS_CERT_FILE and TLS_KEY_FILE to the files of its Secret",
-    exitCode: CONFIG,
-  },
   V3API_BAD_SETTING: {
     means: "An environment variable of the vendor.io/v3 API server has a value that it cannot use.",
     example: ["PORT", "https", "a port"],

@@ -1,11 +1,11 @@
 import type { KubeObject } from "../api/object.ts";
 import type { Status } from "../api/status.ts";
 import type { Reply, Sink } from "../apiserver/call.ts";
+import { eventLine, type Shaper } from "../apiserver/shape.ts";
 import { collectionPath } from "../cluster/paths.ts";
 import type { StoredList } from "./backend.ts";
 import { type Parts, shaper, storedPath, type V3Request, type Verb } from "./request.ts";
 import { type Selection, selectionOf } from "./selection.ts";
-import { eventLine, type Shaper } from "./shape.ts";
 import { statusToServed } from "./translate-status.ts";
 
 export const get: Verb = async (parts, asked) => {

@@ -1,14 +1,14 @@
+import type { Access } from "../aggregated/access.ts";
 import type { ObjectRef } from "../api/object.ts";
 import type { Translator } from "../api/resources/v3-translate.ts";
 import type { ApiRequest } from "../api/transport.ts";
 import type { Incoming, Reply } from "../apiserver/call.ts";
 import type { ResourceRequest } from "../apiserver/request-info.ts";
+import { type Shaper, shaperOf } from "../apiserver/shape.ts";
 import { collectionPath, objectPath } from "../cluster/paths.ts";
-import type { Access } from "./access.ts";
 import type { Backend } from "./backend.ts";
 import type { Guards } from "./guards.ts";
 import type { V3Kind } from "./kinds.ts";
-import { type Shaper, shaperOf } from "./shape.ts";
 import type { TierAccess } from "./tier-access.ts";
 import type { Warnings } from "./warnings.ts";
 
@@ -49,7 +49,7 @@ export function storedPath(parts: Parts, asked: V3Request): string {
 }
 
 export function shaper(parts: Parts, { kind, incoming, query }: V3Request): Shaper {
-  return shaperOf(kind, incoming.headers["accept"], query, parts.now);
+  return shaperOf(kind.served, incoming.headers["accept"], query, parts.now);
 }
 
 /** A write passes on who is writing: the field manager named, or the client's own name. This API has nothing to own. */

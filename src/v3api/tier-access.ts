@@ -1,8 +1,8 @@
+import type { Access } from "../aggregated/access.ts";
 import { storedPolicyName, tierOf } from "../api/resources/policy-names.ts";
 import type { UserInfo } from "../apiserver/call.ts";
 import type { ResourceRequest } from "../apiserver/request-info.ts";
 import { forbidden } from "../apiserver/status-errors.ts";
-import type { Access } from "./access.ts";
 import type { V3Kind } from "./kinds.ts";
 
 /** What a request wants of policies. */

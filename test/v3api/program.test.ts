@@ -107,7 +107,7 @@ describe("the program", () => {
   });
 
   it.each([
-    [{}, "V3API_NO_KEY_PAIR"],
+    [{}, "AGGREGATED_NO_KEY_PAIR"],
     [{ VENDOR_VERSION: "newest" }, "V3API_BAD_SETTING"],
     [{ PORT: "https" }, "V3API_BAD_SETTING"],
   ])("does not start with %j: %s", async (env, code) => {

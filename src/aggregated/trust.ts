@@ -15,7 +15,7 @@ export async function readTrust(
   signal: AbortSignal,
 ): Promise<TlsTrust> {
   const own = programTls(env);
-  if (!own) throw errors.V3API_NO_KEY_PAIR();
+  if (!own) throw errors.AGGREGATED_NO_KEY_PAIR();
   const { data = {} } = await client.get<KubeObject & { data?: Record<string, string> }>(CONFIG_MAPS, AUTHENTICATION, {
     signal,
   });

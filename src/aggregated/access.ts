@@ -1,8 +1,9 @@
 import { StatusError } from "../api/status.ts";
+import type { Transport } from "../api/transport.ts";
 import type { Attributes } from "../apiserver/auth/policy-rule.ts";
 import type { UserInfo } from "../apiserver/call.ts";
+import { statusError } from "../cluster/failures.ts";
 import type { Clock } from "../kit/clock.ts";
-import type { Backend } from "./backend.ts";
 
 const ALLOWED_FOR_MS = 5_000;
 const DENIED_FOR_MS = 1_000;
@@ -19,13 +20,13 @@ interface Kept {
  * asks a handful of questions. Cluster administrators are not asked about, so that they can mend a cluster whose authorization is broken.
  */
 export class Access {
-  readonly #backend: Backend;
+  readonly #mainApi: Transport;
   readonly #clock: Clock;
   readonly #asked: () => void;
   readonly #kept = new Map<string, Kept>();
 
-  constructor(backend: Backend, clock: Clock, asked: () => void = () => {}) {
-    this.#backend = backend;
+  constructor(mainApi: Transport, clock: Clock, asked: () => void = () => {}) {
+    this.#mainApi = mainApi;
     this.#clock = clock;
     this.#asked = asked;
   }
@@ -58,13 +59,15 @@ export class Access {
   async #ask(spec: object): Promise<boolean> {
     this.#asked();
     try {
-      const { body } = await this.#backend.json<{ status?: { allowed?: boolean } }>({
+      const response = await this.#mainApi.request({
         method: "POST",
         path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-        headers: { "content-type": "application/json" },
+        headers: { accept: "application/json", "content-type": "application/json" },
         body: JSON.stringify({ apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec }),
       });
-      return body.status?.allowed === true;
+      const text = await response.text();
+      if (response.status >= 400) throw statusError(response.status, text);
+      return (JSON.parse(text) as { status?: { allowed?: boolean } }).status?.allowed === true;
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
       throw new StatusError(503, "ServiceUnavailable", `the access review failed: ${why}`);

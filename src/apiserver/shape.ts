@@ -1,10 +1,10 @@
 import { stringify } from "yaml";
 import { groupVersion, type KubeObject } from "../api/object.ts";
 import type { Status } from "../api/status.ts";
-import type { Reply } from "../apiserver/call.ts";
-import { negotiate, type RequestedFormat } from "../apiserver/negotiate.ts";
-import { includeObjectOf, metadataOnly, tableOf } from "../apiserver/table.ts";
-import type { V3Kind } from "./kinds.ts";
+import type { Reply } from "./call.ts";
+import { negotiate, type RequestedFormat } from "./negotiate.ts";
+import type { ServedKind } from "./resource.ts";
+import { includeObjectOf, metadataOnly, tableOf } from "./table.ts";
 
 export interface Shaper {
   one(object: KubeObject, status?: number, headers?: Record<string, string>): Reply;
@@ -13,12 +13,17 @@ export interface Shaper {
 }
 
 /** Answers in the shape the client asked for: objects, rows of a table, or metadata alone. */
-export function shaperOf(kind: V3Kind, accept: string | undefined, query: URLSearchParams, now: () => Date): Shaper {
+export function shaperOf(
+  kind: ServedKind,
+  accept: string | undefined,
+  query: URLSearchParams,
+  now: () => Date,
+): Shaper {
   const wanted = negotiate(accept);
   const include = includeObjectOf(query);
   const apiVersion = `meta.k8s.io/${wanted.version}`;
   const table = (objects: KubeObject[], metadata: Record<string, unknown>, header: boolean) =>
-    tableOf(kind.served, objects, { version: wanted.version, include, now: now(), metadata, header });
+    tableOf(kind, objects, { version: wanted.version, include, now: now(), metadata, header });
   let header = true;
   const single = (object: KubeObject): unknown => {
     if (wanted.shape === "object") return object;
@@ -36,8 +41,7 @@ export function shaperOf(kind: V3Kind, accept: string | undefined, query: URLSea
         const rows = items.map((item) => metadataOnly(item, apiVersion));
         return printed({ kind: "PartialObjectMetadataList", apiVersion, metadata, items: rows }, wanted);
       }
-      const { served } = kind;
-      return printed({ kind: `${served.kind}List`, apiVersion: groupVersion(served), metadata, items }, wanted);
+      return printed({ kind: `${kind.kind}List`, apiVersion: groupVersion(kind), metadata, items }, wanted);
     },
     event: (type, object) => eventLine(type, type === "BOOKMARK" ? object : single(object)),
   };
