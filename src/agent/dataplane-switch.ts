@@ -11,6 +11,7 @@ import type {
   TableName,
 } from "../dataplane/contract.ts";
 import type { MapFill } from "../dataplane/ebpf/map-fill.ts";
+import type { FlowAccounting } from "../dataplane/flow-sums.ts";
 import { emptyDelta } from "../dataplane/model-delta.ts";
 import type { Next } from "../dataplane/switchover/next-step.ts";
 import { createSwitchover, type RollbackWatchdog, type SwitchoverOptions } from "../dataplane/switchover/switchover.ts";
@@ -44,6 +45,8 @@ export interface DataplaneSwitch {
   observeProxy(): void;
   /** Whether the service proxy's rules are ours to remove wherever they appear. */
   removesProxyRules(): boolean;
+  /** Of the one that filters, what it counts for flow logs. */
+  flows(): { dataplane: Dataplane; flows: FlowAccounting } | undefined;
   /** How full the maps are. */
   fill(): MapFill[];
   /** Counts where that may be necessary; pods that have their share of a connection table. */
@@ -231,6 +234,12 @@ class NodeDataplaneSwitch implements DataplaneSwitch {
 
   removesProxyRules(): boolean {
     return this.ebpfServes() && this.cleans();
+  }
+
+  flows(): { dataplane: Dataplane; flows: FlowAccounting } | undefined {
+    const dataplane = this.acting();
+    const flows = dataplane && this.switchover.dataplanes.get(dataplane)?.flows?.();
+    return dataplane && flows ? { dataplane, flows } : undefined;
   }
 
   fill(): MapFill[] {

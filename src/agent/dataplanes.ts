@@ -93,6 +93,7 @@ async function ebpfDataplane(
       await nat.resync();
     },
     sweep: () => programs.sweep(),
+    ...(programs.flows ? { flows: () => programs.flows!() } : {}),
     fill: () => programs.fill(),
     checkShares: async () => [...(await programs.checkShares()), ...(await nat.checkShares())],
     show: (table) => programs.show(table),

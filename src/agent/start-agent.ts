@@ -40,6 +40,7 @@ import type { AgentConfig } from "./config.ts";
 import { type DataplaneSwitch, dataplaneSwitch } from "./dataplane-switch.ts";
 import { type NodeDataplanes, OVERLAY } from "./dataplanes.ts";
 import { errors } from "./errors.ts";
+import { nodeFlows } from "./flows/node-flows.ts";
 import { proxyAwayOnDisk } from "./kube-proxy-away.ts";
 import { kubeProxyCompat } from "./kube-proxy-compat.ts";
 import { isKubeProxyScheduled } from "./kube-proxy-pods.ts";
@@ -151,6 +152,10 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     proxyAway: proxyAwayOnDisk(config.directories.state),
     proxyScheduled: () => isKubeProxyScheduled(objects.pods.list(), config.nodeName),
     apiAnswers: () => answers(client),
+    flows: {
+      entering: async (...counting) => await flows.entering(...counting),
+      left: async (...counting) => await flows.left(...counting),
+    },
     onChange: () => changes.notify(),
   });
   const netlink = kernel.netlink();
@@ -235,6 +240,10 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     onLoss: events.problem,
   });
   const encapsulation = followEncapsulation(loop, netlink, () => changes.notify());
+  const flows = nodeFlows({
+    ...{ env: world.env, node: config.nodeName, runDirectory: config.directories.run },
+    ...{ objects, loop, accounting: () => filter.flows(), clock, log, signal: stopping.signal },
+  });
   const bgp = objects.bgp
     ? nodeBgp({
         ...{ node: config.nodeName, runDirectory: config.directories.run, namespace: config.namespace },
@@ -335,6 +344,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
       watch.close();
       podRoutes?.close();
       encapsulation.close();
+      flows.close();
       await policySync.close();
       await Promise.all(sockets.map((socket) => socket.close()));
       await Promise.all([
@@ -346,6 +356,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
         problems.done,
         overlay.done,
         bgp?.done,
+        flows.done,
         cniConfiguration?.done,
         objects.stop(),
       ]);

@@ -41,7 +41,11 @@ export interface WatchedObjects {
   affinities: Informer<Affinity>;
   ipamConfigurations: Informer<IpamConfiguration>;
   reservations: Informer<Reservation>;
+  hostEndpoints: Informer<KubeObject>;
+  networkSets: Informer<KubeObject>;
+  globalNetworkSets: Informer<KubeObject>;
   /** None where Services are not followed. */
+  services: Informer<KubeObject> | undefined;
   endpointSlices: Informer<KubeObject> | undefined;
   /** None where the node does not speak BGP. */
   bgp: BgpObjects | undefined;
@@ -110,6 +114,10 @@ export function watchObjects(
     affinities: of("affinities"),
     ipamConfigurations,
     reservations,
+    hostEndpoints: of("hostEndpoints"),
+    networkSets: of("networkSets"),
+    globalNetworkSets: of("globalNetworkSets"),
+    services: services ? of("services") : undefined,
     endpointSlices: services ? of("endpointSlices") : undefined,
     bgp: bgpObjects,
     waitingFor: () => [...waiting],

@@ -2,6 +2,7 @@
 import type { Dataplane } from "../api/dataplane.ts";
 import type { ModelDelta } from "../calc/model.ts";
 import type { CodedError } from "../kit/errors.ts";
+import type { FlowAccounting } from "./flow-sums.ts";
 
 export interface DataplaneDriver {
   readonly kind: Dataplane;
@@ -14,6 +15,8 @@ export interface DataplaneDriver {
   show(table: TableName): Promise<Table>;
   /** Counts what pods use of the connection tables where that may be too much; those that have their share, and open no connections until some of their own end. */
   checkShares(): Promise<LimitedWorkload[]>;
+  /** Counts for flow logs. */
+  flows?(): FlowAccounting;
   /** Lets go; what is in the kernel stays and goes on working. */
   close(): Promise<void>;
   /** Takes everything of ours off the node. */

@@ -1,3 +1,5 @@
+import type { Dataplane } from "../api/dataplane.ts";
+
 /** What a data plane counts for flow logs. Both planes keep this contract; the agent (`src/agent/flows`) names the ends and sends them on. */
 
 /** All packets of one interval that have the same key. Addresses and the port are of the side that began, after Services were translated. */
@@ -54,4 +56,12 @@ export interface FlowShed {
   merged: number;
   /** Packets the programs counted that are in no sum: their entry was evicted. */
   unattributed: number;
+}
+
+/** Whoever reads what is counted is told when another data plane is about to count, so that each connection is counted by exactly one. */
+export interface FlowHandover {
+  /** It counts from now on; no packet has passed it yet. */
+  entering(dataplane: Dataplane, flows: FlowAccounting): Promise<void>;
+  /** No packet passes it any more: its last is read, and it is stopped. */
+  left(dataplane: Dataplane, flows: FlowAccounting): Promise<void>;
 }

@@ -1,6 +1,7 @@
 /** Takes a node's connections from one plane to the other, step by step as `nextStep` says, and back. */
 import type { Dataplane } from "../../api/dataplane.ts";
 import type { DataplaneModel, ServicePort } from "../../calc/model.ts";
+import type { FlowHandover } from "../flow-sums.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import type { ApplyReport, DataplaneDriver, ObjectOutcome } from "../contract.ts";
@@ -49,6 +50,7 @@ export interface SwitchoverOptions {
   watchdog: RollbackWatchdog;
   /** Whether the API server answers now. Without it, it is taken to. */
   apiAnswers?: () => Promise<boolean>;
+  flows?: FlowHandover;
   clock: Clock;
   log: Log;
 }
@@ -212,9 +214,11 @@ class NodeSwitchover implements Switchover {
       case "armWatchdog":
         return void watchdog.arm();
       case "flip":
+        await this.tellFlows("entering", "BPF");
         ground.flip();
         // Those that began between the first look and the flip.
         await ground.importNfConntrack();
+        await this.tellFlows("left", "Nftables");
         await this.learnAffinities(model);
         this.importedConntrack = false;
         return undefined;
@@ -280,10 +284,21 @@ class NodeSwitchover implements Switchover {
     const first = await ground.exportConntrack("replace", drain, model);
     await this.dataplanes.get("Nftables")?.resync();
     await this.transferAffinities(model);
+    await this.tellFlows("entering", "Nftables");
     ground.drain(drain.generation);
     this.drain = { ...drain, since: clock.now(), given: false };
     const rest = await this.exportRest(model);
+    await this.tellFlows("left", "BPF");
     log.info({ first, rest }, "connections were given to the kernel");
+  }
+
+  /** What flow logs lose is no reason to stop half-way. */
+  private async tellFlows(what: keyof FlowHandover, kind: Dataplane): Promise<void> {
+    const accounting = this.dataplanes.get(kind)?.flows?.();
+    if (!accounting) return;
+    await this.parts.flows?.[what](kind, accounting).catch((error: unknown) => {
+      this.parts.log.warn({ error, dataplane: kind }, "flow logs could not follow the change of the data plane");
+    });
   }
 
   private async learnAffinities({ services }: DataplaneModel): Promise<void> {

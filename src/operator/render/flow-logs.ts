@@ -1,5 +1,6 @@
 import type { Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
+import { FLOW_LOGS_PORT } from "../../api/protocol/flow-wire.ts";
 import { deployment, selectorOf } from "./control-plane.ts";
 import { disruptionBudget } from "./disruption-budget.ts";
 import { HEALTH_ON_POD, variable } from "./environment.ts";
@@ -9,7 +10,6 @@ import { containerPort } from "./pod-parts.ts";
 import { OPTIONAL_PRIORITY } from "./priority-classes.ts";
 import { serviceAccount } from "./rbac.ts";
 
-export const FLOW_LOGS_PORT = 7443;
 const HEALTH_PORT = 8080;
 
 /** Where agents send flows and the page reads them. */

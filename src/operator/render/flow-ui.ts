@@ -1,8 +1,9 @@
 import type { KubeObject } from "../../api/object.ts";
+import { FLOW_LOGS_PORT } from "../../api/protocol/flow-wire.ts";
 import { deployment, selectorOf } from "./control-plane.ts";
 import { disruptionBudget } from "./disruption-budget.ts";
 import { HEALTH_ON_POD, variable } from "./environment.ts";
-import { FLOW_LOGS_PORT, flowLogsAddress } from "./flow-logs.ts";
+import { flowLogsAddress } from "./flow-logs.ts";
 import type { RenderInputs } from "./inputs.ts";
 import { allow, TO_DNS } from "./network-policies.ts";
 import { containerPort } from "./pod-parts.ts";

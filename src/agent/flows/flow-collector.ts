@@ -1,0 +1,319 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Dataplane } from "../../api/dataplane.ts";
+import type { FlowBatch } from "../../api/protocol/flow.ts";
+import { type Pace, writeBatch } from "../../api/protocol/flow-wire.ts";
+import type { FlowAccounting, FlowHandover, FlowShed, FlowSum } from "../../dataplane/flow-sums.ts";
+import { type Clock, sleep } from "../../kit/clock.ts";
+import type { Log } from "../../kit/log.ts";
+import { type FlowDelivery, type FlowTarget, flowDelivery } from "./flow-delivery.ts";
+import { flowRows, type NamingParts } from "./flow-rows.ts";
+
+interface Counting {
+  dataplane: Dataplane;
+  flows: FlowAccounting;
+  /** The interval it counts in. */
+  current: number;
+}
+
+export interface FlowCollectorParts {
+  node: string;
+  boot: string;
+  /** Batches of a data plane that is left, until they are kept elsewhere. */
+  directory: string;
+  /** Of the data plane that acts; undefined: none does yet. */
+  accounting(): Omit<Counting, "current"> | undefined;
+  /** Where flows are kept; undefined: nobody asks for them. */
+  target(): FlowTarget | undefined;
+  naming(): Omit<NamingParts, "node" | "dataplane">;
+  clock: Clock;
+  log: Log;
+  signal: AbortSignal;
+}
+
+export interface FlowCollector extends FlowHandover {
+  done: Promise<void>;
+  state(): FlowCollectorState;
+}
+
+export interface FlowCollectorState {
+  /** Whether anybody asks for flows. */
+  wanted: boolean;
+  connected: boolean;
+  /** Why the last batch did not go; undefined: it did. */
+  failure: string | undefined;
+  /** Intervals that are counted and not kept elsewhere. */
+  waiting: number;
+  sent: number;
+  rows: number;
+  shed: FlowShed;
+  /** Of the time since the last turn, how much the turn took. */
+  share: number;
+}
+
+/** Without a word of the server. */
+const PACE_MS = 15_000;
+const CHECK_MS = 1_000;
+/** Of one processor. */
+const MOST_SHARE = 0.02;
+/** So many intervals may wait in the kernel: then the last one goes on until one of them is kept. */
+const MOST_WAITING = 4;
+/** For a server that has forgotten: what was sent in this time is sent again. */
+const REFILL_MS = 5 * 60_000;
+const REFILL_CHARACTERS = 32 * 1024 * 1024;
+const RECONNECT_MS = 2_000;
+
+/** Ends an interval of what the data plane counts, names it, sends it, and forgets it once it is kept: in this order, so that nothing is lost by a kill. */
+export function collectFlows(parts: FlowCollectorParts): FlowCollector {
+  const collector = new NodeFlowCollector(parts);
+  return {
+    done: collector.run(),
+    entering: (dataplane, flows) => collector.entering(dataplane, flows),
+    left: (dataplane, flows) => collector.left(dataplane, flows),
+    state: () => collector.state(),
+  };
+}
+
+class NodeFlowCollector {
+  readonly #parts: FlowCollectorParts;
+  #delivery: FlowDelivery | undefined;
+  #url = "";
+  #pace: Pace | undefined;
+  /** Of the server that has everything that was sent. */
+  #instance = "";
+  #counting: Counting | undefined;
+  /** Counts too, and acts in a moment. */
+  #entered: Counting | undefined;
+  #interval = 0;
+  #lost = 0;
+  #failure: string | undefined;
+  #waiting = 0;
+  #sent = 0;
+  #rows = 0;
+  #share = 0;
+  #shed: FlowShed = { merged: 0, unattributed: 0 };
+  /** Sent and kept, for a server that forgets. */
+  readonly #kept: { interval: number; at: number; text: string }[] = [];
+  #keptCharacters = 0;
+  #lane: Promise<unknown> = Promise.resolve();
+  #wake: () => void = () => {};
+
+  constructor(parts: FlowCollectorParts) {
+    this.#parts = parts;
+  }
+
+  state(): FlowCollectorState {
+    return {
+      ...{ wanted: this.#parts.target() !== undefined, connected: this.#pace !== undefined, failure: this.#failure },
+      ...{ waiting: this.#waiting, sent: this.#sent, rows: this.#rows, share: this.#share, shed: this.#shed },
+    };
+  }
+
+  async run(): Promise<void> {
+    const { signal, log } = this.#parts;
+    while (!signal.aborted) {
+      const began = performance.now();
+      try {
+        await this.#inTurn(() => this.#turn());
+        this.#failure = undefined;
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        if (this.#failure !== why && !signal.aborted) log.warn({ error }, "flows could not be sent, they wait");
+        this.#failure = why;
+      }
+      const took = performance.now() - began;
+      const wait = Math.max(this.#pace?.intervalMs ?? (this.#parts.target() ? PACE_MS : CHECK_MS), took / MOST_SHARE);
+      this.#share = took / (took + wait);
+      await this.#rest(this.#parts.target() && !this.#pace ? Math.min(wait, RECONNECT_MS) : wait);
+    }
+    this.#close();
+  }
+
+  /** A pace that becomes faster ends it. */
+  async #rest(ms: number): Promise<void> {
+    const { clock, signal } = this.#parts;
+    const woken = new AbortController();
+    this.#wake = () => woken.abort();
+    await sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
+  }
+
+  async #turn(): Promise<void> {
+    const target = this.#parts.target();
+    if (!target) return await this.#stop();
+    const counting = this.#parts.accounting();
+    if (!counting) return;
+    if (this.#counting?.flows !== counting.flows) {
+      if (this.#counting) await this.#take(this.#counting);
+      // An earlier life may have had the clock ahead.
+      this.#interval = Math.max(this.#interval, ...(await counting.flows.intervals()));
+      this.#counting = await this.#begin(counting);
+    }
+    this.#connect(target);
+    // Before its first word it is not known whether the server has forgotten what it had.
+    if (!this.#pace) return;
+    await this.#refill(this.#pace);
+    await this.#sendLeft();
+    await this.#sendCounted(this.#counting);
+  }
+
+  async #sendCounted(counting: Counting): Promise<void> {
+    const { dataplane, flows } = counting;
+    if ((await flows.intervals()).length <= MOST_WAITING) counting.current = (await this.#begin(counting)).current;
+    const ended = (await flows.intervals()).filter((interval) => interval !== counting.current);
+    this.#waiting = ended.length;
+    for (const interval of ended) {
+      const batch = this.#batch(dataplane, interval, await flows.read(interval), flows.shed());
+      await this.#send(batch);
+      await flows.forget(interval);
+      this.#waiting--;
+    }
+  }
+
+  async #begin({ dataplane, flows }: Omit<Counting, "current">): Promise<Counting> {
+    const current = this.#next();
+    await flows.begin(current);
+    return { dataplane, flows, current };
+  }
+
+  /** Numbers grow, also over lives of this program: they are seconds of the clock unless that was set back. */
+  #next(): number {
+    this.#interval = Math.max(this.#interval + 1, Math.floor(this.#parts.clock.now() / 1_000));
+    return this.#interval;
+  }
+
+  #batch(dataplane: Dataplane, interval: number, sums: readonly FlowSum[], shed: FlowShed): FlowBatch {
+    const { node, boot, clock } = this.#parts;
+    const rows = flowRows(sums, { node, dataplane, ...this.#parts.naming() });
+    const before = this.#shed;
+    this.#shed = { ...shed };
+    return {
+      ...{ node, boot, interval, rows, since: interval * 1_000, until: clock.now() },
+      merged: Math.max(0, shed.merged - before.merged),
+      unattributed: Math.max(0, shed.unattributed - before.unattributed),
+    };
+  }
+
+  async #send(batch: FlowBatch): Promise<void> {
+    await this.#sendText(batch.interval, writeBatch(batch, this.#parts.clock.now()));
+    this.#sent++;
+    this.#rows += batch.rows.length;
+  }
+
+  async #sendText(interval: number, text: string): Promise<void> {
+    if (!this.#delivery) throw new Error("vendor-flow-logs is not reached");
+    await this.#delivery.send(text);
+    this.#kept.push({ interval, at: this.#parts.clock.now(), text });
+    this.#keptCharacters += text.length;
+    const before = this.#parts.clock.now() - REFILL_MS;
+    while (this.#kept[0] && (this.#kept[0].at < before || this.#keptCharacters > REFILL_CHARACTERS)) {
+      this.#keptCharacters -= this.#kept.shift()!.text.length;
+    }
+  }
+
+  async entering(dataplane: Dataplane, flows: FlowAccounting): Promise<void> {
+    await this.#inTurn(async () => {
+      if (!this.#counting || this.#counting.flows === flows) return;
+      this.#entered = await this.#begin({ dataplane, flows });
+    });
+  }
+
+  async left(dataplane: Dataplane, flows: FlowAccounting): Promise<void> {
+    await this.#inTurn(async () => {
+      if (this.#counting?.flows !== flows) return;
+      await this.#take({ dataplane, flows });
+      this.#counting = this.#entered;
+      this.#entered = undefined;
+    });
+  }
+
+  /** What another data plane counted, as its last: on disk, since it is about to forget it. */
+  async #take(counting: Omit<Counting, "current">): Promise<void> {
+    const { dataplane, flows } = counting;
+    const { current } = await this.#begin(counting);
+    for (const interval of await flows.intervals()) {
+      if (interval === current) continue;
+      const batch = this.#batch(dataplane, interval, await flows.read(interval), flows.shed());
+      this.#write(interval, writeBatch(batch, this.#parts.clock.now()));
+      await flows.forget(interval);
+    }
+    await flows.stop();
+  }
+
+  #write(interval: number, text: string): void {
+    const { directory } = this.#parts;
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    const path = join(directory, `${interval}.json`);
+    writeFileSync(`${path}.new`, text, { mode: 0o600, flush: true });
+    renameSync(`${path}.new`, path);
+  }
+
+  async #sendLeft(): Promise<void> {
+    const { directory } = this.#parts;
+    if (!existsSync(directory)) return;
+    const numbers = readdirSync(directory).flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []);
+    for (const number of numbers.map(Number).sort((a, b) => a - b)) {
+      const path = join(directory, `${number}.json`);
+      await this.#sendText(number, readFileSync(path, "utf8"));
+      rmSync(path, { force: true });
+    }
+  }
+
+  #connect(target: FlowTarget): void {
+    if (this.#delivery && this.#url === target.url) return;
+    this.#close();
+    const { node, boot, clock, log } = this.#parts;
+    if (clock.now() - this.#lost < RECONNECT_MS) return;
+    this.#url = target.url;
+    const delivery = flowDelivery(
+      target,
+      { node, boot },
+      {
+        onPace: (pace) => {
+          if (this.#delivery !== delivery) return;
+          const sooner = !this.#pace || pace.intervalMs < this.#pace.intervalMs;
+          this.#pace = pace;
+          if (sooner) this.#wake();
+        },
+        onLost: (why) => {
+          if (this.#delivery !== delivery) return;
+          log.debug({ why }, "the connection to vendor-flow-logs is lost");
+          this.#failure = why;
+          this.#close();
+          this.#lost = clock.now();
+        },
+      },
+    );
+    this.#delivery = delivery;
+  }
+
+  /** A server that was started anew has nothing: it gets again what was sent a moment ago. What it has it does not count twice. */
+  async #refill({ instance, last }: Pace): Promise<void> {
+    if (this.#instance === instance) return;
+    for (const { interval, text } of [...this.#kept]) {
+      if (last === undefined || interval > last) await this.#delivery?.send(text);
+    }
+    this.#instance = instance;
+  }
+
+  #close(): void {
+    this.#delivery?.close();
+    this.#delivery = undefined;
+    this.#pace = undefined;
+  }
+
+  async #stop(): Promise<void> {
+    this.#close();
+    await this.#counting?.flows.stop();
+    this.#counting = undefined;
+    this.#waiting = 0;
+    rmSync(this.#parts.directory, { recursive: true, force: true });
+    this.#kept.length = 0;
+    this.#keptCharacters = 0;
+  }
+
+  #inTurn<T>(task: () => Promise<T>): Promise<T> {
+    const turn = this.#lane.then(task);
+    this.#lane = turn.catch(() => {});
+    return turn;
+  }
+}

@@ -1,0 +1,268 @@
+/** How a batch of flows travels: ends and ways through policy once, rows as numbers. Read by the server from nodes it does not trust to be well. */
+import {
+  FLOW_ADDRESSES,
+  FLOW_END_TYPES,
+  FLOW_REPORTERS,
+  type FlowBatch,
+  type FlowEnd,
+  type FlowKey,
+  type FlowRow,
+  type FlowService,
+  type PolicyHit,
+} from "./flow.ts";
+
+export const FLOW_LOGS_PORT = 7443;
+/** Where agents send batches, and where they hear how often. On the port for agents, by mutual TLS. */
+export const BATCHES_PATH = "/v1/batches";
+export const PACE_PATH = "/v1/pace";
+/** A batch larger than this is refused; an agent has no more sums than fit. */
+export const BATCH_LIMIT = 64 * 1024 * 1024;
+const LAYOUT = 1;
+/** Of any text in a batch: names of Kubernetes are shorter. */
+const TEXT_LIMIT = 512;
+const LABELS_LIMIT = 128;
+const POLICIES_LIMIT = 128;
+
+/** A line of the answer at PACE_PATH: one at the beginning, and one at each change. */
+export interface Pace {
+  /** Another one after each start of the server: it knows nothing of before. */
+  instance: string;
+  /** The last interval it has of this boot of the node. */
+  last: number | undefined;
+  /** How often a client that watches would like to hear. */
+  intervalMs: number;
+}
+
+/** The answer to a batch. */
+export interface Receipt {
+  interval: number;
+}
+
+const ACTIONS = ["Allow", "Deny", "Pass", "Log"] as const;
+const DIRECTIONS = ["Egress", "Ingress"] as const;
+const VERDICTS = ["Allow", "Deny"] as const;
+const DATAPLANES = ["Nftables", "BPF"] as const;
+
+type Numbers = readonly [number, number, number, number, number, number, number];
+type WireRow = [
+  from: number,
+  to: number,
+  service: number,
+  port: number,
+  protocol: string,
+  verdict: number,
+  reason: string,
+  policies: number,
+  reporter: number,
+  sources: string,
+  destinations: string,
+  more: 0 | 1,
+  ...counts: Numbers,
+];
+
+interface WireBatch {
+  layout: number;
+  node: string;
+  boot: string;
+  interval: number;
+  since: number;
+  until: number;
+  /** By the node's clock, when it was sent. */
+  sent: number;
+  merged: number;
+  unattributed: number;
+  dataplane: number;
+  ends: FlowEnd[];
+  services: FlowService[];
+  ways: PolicyHit[][];
+  rows: WireRow[];
+}
+
+/** A number for each thing, by what it is. */
+class Numbered<T> {
+  readonly all: T[] = [];
+  readonly #byText = new Map<string, number>();
+  readonly #byThing = new Map<T, number>();
+
+  of(thing: T): number {
+    const known = this.#byThing.get(thing);
+    if (known !== undefined) return known;
+    const text = JSON.stringify(thing);
+    let number = this.#byText.get(text);
+    if (number === undefined) {
+      number = this.all.push(thing) - 1;
+      this.#byText.set(text, number);
+    }
+    this.#byThing.set(thing, number);
+    return number;
+  }
+}
+
+export function writeBatch(batch: FlowBatch, sent: number): string {
+  const ends = new Numbered<FlowEnd>();
+  const services = new Numbered<FlowService>();
+  const ways = new Numbered<readonly PolicyHit[]>();
+  const rows = batch.rows.map((row): WireRow => {
+    const { key } = row;
+    return [
+      ends.of(key.from),
+      ends.of(key.to),
+      key.service ? services.of(key.service) : -1,
+      key.port,
+      key.protocol,
+      VERDICTS.indexOf(key.verdict),
+      key.reason ?? "",
+      ways.of(key.policies),
+      FLOW_REPORTERS.indexOf(key.reporter),
+      row.sourceAddresses.join(),
+      row.destinationAddresses.join(),
+      row.more ? 1 : 0,
+      ...([row.packets, row.bytes, row.replyPackets, row.replyBytes, row.started, row.ended, row.live] as const),
+    ];
+  });
+  const { node, boot, interval, since, until, merged, unattributed } = batch;
+  const dataplane = DATAPLANES.indexOf(batch.rows[0]?.key.dataplane ?? "Nftables");
+  return JSON.stringify({
+    ...{ layout: LAYOUT, node, boot, interval, since, until, sent, merged, unattributed, dataplane },
+    ...{ ends: ends.all, services: services.all, ways: ways.all, rows },
+  });
+}
+
+/** What is wrong with a batch; whoever sent it is told. */
+export class WireError extends Error {}
+
+/** Every value is looked at: a batch comes from a node, and a node may be another's. */
+export function readBatch(text: string): FlowBatch & { sent: number } {
+  let wire: WireBatch;
+  try {
+    wire = JSON.parse(text) as WireBatch;
+  } catch {
+    throw new WireError("the batch is not JSON");
+  }
+  if (typeof wire !== "object" || wire === null) throw new WireError("the batch is not an object");
+  if (wire.layout !== LAYOUT)
+    throw new WireError(`the batch has layout ${String(wire.layout)}, and this server reads ${LAYOUT}`);
+  const dataplane = pick(DATAPLANES, wire.dataplane, "dataplane");
+  const node = textOf(wire.node, "node");
+  const ends = listOf(wire.ends, "ends").map(endOf);
+  const services = listOf(wire.services, "services").map(serviceOf);
+  const ways = listOf(wire.ways, "ways").map((way) => listOf(way, "ways", POLICIES_LIMIT).map(hitOf));
+  const keys = new Map<string, FlowKey>();
+  const rows = listOf(wire.rows, "rows").map((given): FlowRow => {
+    const row = listOf(given, "row") as unknown as WireRow;
+    const [from, to, service, port, protocol, verdict, reason, way, reporter, sources, destinations, more] = row;
+    const name = row.slice(0, 9).join();
+    let key = keys.get(name);
+    if (!key) {
+      key = {
+        from: at(ends, from, "from"),
+        to: at(ends, to, "to"),
+        ...(service === -1 ? {} : { service: at(services, service, "service") }),
+        port: numberOf(port, "port", 65_535),
+        protocol: textOf(protocol, "protocol"),
+        verdict: pick(VERDICTS, verdict, "verdict"),
+        ...(reason === "" ? {} : { reason: textOf(reason, "reason") }),
+        policies: at(ways, way, "policies"),
+        reporter: pick(FLOW_REPORTERS, reporter, "reporter"),
+        ...{ node, dataplane },
+      };
+      keys.set(name, key);
+    }
+    const [packets, bytes, replyPackets, replyBytes, started, ended, live] = row
+      .slice(12)
+      .map((value) => numberOf(value, "counts")) as unknown as Numbers;
+    if (live === undefined) throw new WireError("a row has too few counts");
+    return {
+      ...{ key, packets, bytes, replyPackets, replyBytes, started, ended, live },
+      ...{ sourceAddresses: addressesOf(sources), destinationAddresses: addressesOf(destinations), more: more === 1 },
+    };
+  });
+  return {
+    ...{ node, rows, boot: textOf(wire.boot, "boot"), interval: numberOf(wire.interval, "interval") },
+    ...{
+      since: numberOf(wire.since, "since"),
+      until: numberOf(wire.until, "until"),
+      sent: numberOf(wire.sent, "sent"),
+    },
+    ...{ merged: numberOf(wire.merged, "merged"), unattributed: numberOf(wire.unattributed, "unattributed") },
+  };
+}
+
+function endOf(given: unknown): FlowEnd {
+  const { type, name, namespace, kind, labels } = recordOf(given, "ends");
+  return {
+    type: oneOf(FLOW_END_TYPES, type, "type"),
+    name: textOf(name, "name"),
+    namespace: textOf(namespace, "namespace"),
+    ...(kind === undefined ? {} : { kind: textOf(kind, "kind") }),
+    ...(labels === undefined ? {} : { labels: labelsOf(labels) }),
+  };
+}
+
+function labelsOf(given: unknown): Record<string, string> {
+  const pairs = Object.entries(recordOf(given, "labels")).slice(0, LABELS_LIMIT);
+  return Object.fromEntries(pairs.map(([key, value]) => [textOf(key, "labels"), textOf(value, "labels")]));
+}
+
+function serviceOf(given: unknown): FlowService {
+  const { namespace, name, port } = recordOf(given, "services");
+  return { namespace: textOf(namespace, "namespace"), name: textOf(name, "name"), port: textOf(port, "port") };
+}
+
+function hitOf(given: unknown): PolicyHit {
+  const hit = recordOf(given, "ways");
+  return {
+    direction: oneOf(DIRECTIONS, hit["direction"], "direction"),
+    kind: textOf(hit["kind"], "kind"),
+    tier: textOf(hit["tier"], "tier"),
+    namespace: textOf(hit["namespace"], "namespace"),
+    name: textOf(hit["name"], "name"),
+    ...(hit["rule"] === undefined ? {} : { rule: numberOf(hit["rule"], "rule") }),
+    action: oneOf(ACTIONS, hit["action"], "action"),
+    ...(hit["staged"] === true ? { staged: true } : {}),
+  };
+}
+
+function addressesOf(given: unknown): string[] {
+  if (typeof given !== "string" || given.length > TEXT_LIMIT)
+    throw new WireError("addresses are not a list of addresses");
+  return given === "" ? [] : given.split(",", FLOW_ADDRESSES);
+}
+
+function listOf(given: unknown, what: string, most = Number.POSITIVE_INFINITY): unknown[] {
+  if (!Array.isArray(given) || given.length > most) throw new WireError(`${what} is not a list, or too long`);
+  return given;
+}
+
+function recordOf(given: unknown, what: string): Record<string, unknown> {
+  if (typeof given !== "object" || given === null || Array.isArray(given))
+    throw new WireError(`${what} holds what is no object`);
+  return given as Record<string, unknown>;
+}
+
+function textOf(given: unknown, what: string): string {
+  if (typeof given !== "string" || given.length > TEXT_LIMIT) throw new WireError(`${what} is not a text, or too long`);
+  return given;
+}
+
+function numberOf(given: unknown, what: string, most = Number.MAX_SAFE_INTEGER): number {
+  if (!Number.isSafeInteger(given) || (given as number) < 0 || (given as number) > most) {
+    throw new WireError(`${what} is not a number that can be`);
+  }
+  return given as number;
+}
+
+function at<T>(list: readonly T[], number: unknown, what: string): T {
+  const found = typeof number === "number" ? list[number] : undefined;
+  if (found === undefined) throw new WireError(`${what} names what is not in the batch`);
+  return found;
+}
+
+function pick<T>(list: readonly T[], number: unknown, what: string): T {
+  return at(list, number, what);
+}
+
+function oneOf<T extends string>(list: readonly T[], given: unknown, what: string): T {
+  if (!list.includes(given as T)) throw new WireError(`${what} is ${JSON.stringify(given)?.slice(0, 40)}`);
+  return given as T;
+}
