@@ -43,6 +43,9 @@ export interface Names {
   tool: string;
 }
 
+/** What vendor-flow-logs serves. There is one, whatever names the rest of a cluster has. */
+export const FLOWS_API = { group: "flows.vendor.io", version: "v1" } as const;
+
 interface Groups {
   /** Operator resources. */
   operator: GroupVersion;

@@ -1,6 +1,4 @@
-import type { Server as HttpServer } from "node:http";
-import type { Server as HttpsServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Server } from "node:net";
 import type { Transport } from "../api/transport.ts";
 import type { Clock } from "../kit/clock.ts";
 import type { Log } from "../kit/log.ts";
@@ -33,8 +31,11 @@ export interface ProgramContext {
    * the pod's. Says where. The world closes what listens when the program has ended; a program that must finish answers first closes
    * its server itself.
    */
-  listen(server: HttpServer | HttpsServer, port: number, host?: string): Promise<ListenAddress>;
+  listen(server: Listener, port: number, host?: string): Promise<ListenAddress>;
 }
+
+/** A server of HTTP of either version, with TLS or without. */
+export type Listener = Server & { closeAllConnections(): void };
 
 export interface ListenAddress {
   host: string;
@@ -75,10 +76,7 @@ function podTransport(env: ProgramContext["env"], log: Log, at: ApiAddress | und
 }
 
 /** Without a host, on every address of both families. */
-export function listenOn(
-  server: HttpServer | HttpsServer,
-  address: { host?: string; port: number },
-): Promise<ListenAddress> {
+export function listenOn(server: Server, address: { host?: string; port: number }): Promise<ListenAddress> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(address, () => {

@@ -37,6 +37,7 @@ const REASONS = {
   NodesUnroutable: "partial",
   NodeProblems: "partial",
   NotInThisRelease: "partial",
+  FlowNodesSilent: "partial",
   EndpointUnanswered: "transient",
   DefinitionsMissing: "transient",
   APIServiceUnavailable: "transient",

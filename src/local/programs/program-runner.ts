@@ -1,5 +1,3 @@
-import type { Server as HttpServer } from "node:http";
-import type { Server as HttpsServer } from "node:https";
 import type { ResourceKind } from "../../api/object.ts";
 import type { Transport } from "../../api/transport.ts";
 import type { ResolveService } from "../../apiserver/aggregation.ts";
@@ -10,7 +8,7 @@ import { clusterEnv } from "../../cluster/config.ts";
 import { addressRoutes, failoverTransport } from "../../cluster/failover-transport.ts";
 import { isNotFound } from "../../cluster/failures.ts";
 import { CONFIG_MAPS, SECRETS } from "../../cluster/kinds.ts";
-import { listenOn, type ProgramContext } from "../../cluster/program.ts";
+import { type Listener, listenOn, type ProgramContext } from "../../cluster/program.ts";
 import { openLevelOf, runProgram } from "../../cluster/run-program.ts";
 import { type Clock, sleep } from "../../kit/clock.ts";
 import { type Log, openLog } from "../../kit/log.ts";
@@ -140,7 +138,7 @@ class ProgramContainer implements RunningContainer {
   readonly #around: Surroundings;
   readonly #stop = new AbortController();
   readonly #over = new AbortController();
-  readonly #servers = new Map<HttpServer | HttpsServer, () => void>();
+  readonly #servers = new Map<Listener, () => void>();
   readonly #addresses = new Map<number, { host: string; port: number }>();
   readonly ended: Promise<void>;
   #end: () => void = () => {};

@@ -1,9 +1,10 @@
 import type { Names } from "../../api/names.ts";
 import { CLUSTER_KINDS, type ClusterKind } from "../../api/tables/cluster-kinds.ts";
 import { FOREIGN_ELSEWHERE } from "../../api/tables/foreign-cni.ts";
-import { DELEGATION } from "../render/api-server.ts";
+import { DELEGATION } from "../render/aggregated-api.ts";
 import {
   apiServerRights,
+  flowLogsRights,
   kubeControllersRights,
   nodeAgentRights,
   type Rights,
@@ -79,7 +80,12 @@ export function systemRoleName({ workloads }: Names): string {
 
 function componentRights(names: Names): Rights[] {
   const kinds = Object.keys(CLUSTER_KINDS) as ClusterKind[];
-  return [...kinds.map((kind) => nodeAgentRights(names, kind)), kubeControllersRights(names), apiServerRights(names)];
+  return [
+    ...kinds.map((kind) => nodeAgentRights(names, kind)),
+    kubeControllersRights(names),
+    apiServerRights(names),
+    flowLogsRights(names),
+  ];
 }
 
 /** Custom resources are the user's: the operator adds its finalizer and writes their status. Status resources are its own. */

@@ -1,4 +1,5 @@
 import type { KubeObject } from "../../api/object.ts";
+import { apiService, delegation } from "./aggregated-api.ts";
 import { apiServerRights } from "./component-rules.ts";
 import { controlPlaneReplicas, deployment, selectorOf } from "./control-plane.ts";
 import { disruptionBudget } from "./disruption-budget.ts";
@@ -8,16 +9,10 @@ import { allow, toApiServer } from "./network-policies.ts";
 import { platformOf } from "./platform.ts";
 import { containerPort } from "./pod-parts.ts";
 import { CLUSTER_PRIORITY } from "./priority-classes.ts";
-import { accountWithRights, clusterRoleBinding, type Place, roleBinding } from "./rbac.ts";
+import { accountWithRights, type Place } from "./rbac.ts";
 
 const SERVICE = "vendor-api";
 const PORT = 5443;
-
-/** The roles every cluster has for an API that leaves authentication and authorization to the orchestrator. */
-export const DELEGATION = {
-  clusterRole: "system:auth-delegator",
-  role: { name: "extension-apiserver-authentication-reader", namespace: "kube-system" },
-} as const;
 
 /** The aggregated v3 API. The APIService comes last: the group is registered when there is a server for it. */
 export function apiServer(inputs: RenderInputs): KubeObject[] {
@@ -31,15 +26,7 @@ export function apiServer(inputs: RenderInputs): KubeObject[] {
     disruptionBudget(place),
     service(place),
     apiServerDeployment(inputs, place.name),
-    apiService(inputs),
-  ];
-}
-
-function delegation(place: Place): KubeObject[] {
-  const { name, namespace } = DELEGATION.role;
-  return [
-    clusterRoleBinding(`${place.name}-auth-delegator`, DELEGATION.clusterRole, place),
-    roleBinding({ name: `${place.name}-auth-reader`, namespace }, { kind: "Role", name }, place),
+    apiService(inputs, names.groups.served, { name: SERVICE, namespace: place.namespace }),
   ];
 }
 
@@ -73,23 +60,6 @@ function service({ name, namespace }: Place): KubeObject {
     spec: {
       selector: selectorOf(name),
       ports: [{ name: "https", port: 443, protocol: "TCP", targetPort: PORT }],
-    },
-  };
-}
-
-function apiService({ names, caBundle }: RenderInputs): KubeObject {
-  const { group, version } = names.groups.served;
-  return {
-    apiVersion: "apiregistration.k8s.io/v1",
-    kind: "APIService",
-    metadata: { name: `${version}.${group}` },
-    spec: {
-      group,
-      version,
-      groupPriorityMinimum: 1500,
-      versionPriority: 200,
-      service: { name: SERVICE, namespace: names.namespaces.system, port: 443 },
-      caBundle: Buffer.from(caBundle).toString("base64"),
     },
   };
 }

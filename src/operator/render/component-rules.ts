@@ -99,6 +99,20 @@ export function apiServerRights(names: Names): Rights {
   };
 }
 
+/** Who the callers are and what they may do is asked of the orchestrator, as for the v3 API. Of its own it says how collecting goes. */
+export function flowLogsRights(names: Names): Rights {
+  return {
+    everywhere: [
+      // Rules that no flow has met are found by what there is.
+      stored(names, ["tier", "networkPolicy", "globalNetworkPolicy"], ["list"]),
+      rule("networking.k8s.io", ["networkpolicies"], ["list"]),
+      rule(names.groups.operator.group, [names.kinds.flowLogs.plural], ["get"]),
+      rule(names.groups.operator.group, [`${names.kinds.flowLogs.plural}/status`], ["patch"]),
+    ],
+    atHome: [],
+  };
+}
+
 function v3Nouns(): Noun[] {
   return RESOURCES.filter(({ api }) => api === "v3").map(({ noun }) => noun);
 }

@@ -1,30 +1,35 @@
-import type { Names } from "../../api/names.ts";
+import { FLOWS_API, type Names } from "../../api/names.ts";
 import type { KubeObject } from "../../api/object.ts";
 import { FLOW_LOGS_PORT } from "../../api/protocol/flow-wire.ts";
+import { apiService, delegation } from "./aggregated-api.ts";
+import { flowLogsRights } from "./component-rules.ts";
 import { deployment, selectorOf } from "./control-plane.ts";
 import { disruptionBudget } from "./disruption-budget.ts";
 import { HEALTH_ON_POD, variable } from "./environment.ts";
 import type { RenderInputs } from "./inputs.ts";
-import { allow, TO_DNS } from "./network-policies.ts";
+import { allow, toApiServer } from "./network-policies.ts";
 import { containerPort } from "./pod-parts.ts";
 import { OPTIONAL_PRIORITY } from "./priority-classes.ts";
-import { serviceAccount } from "./rbac.ts";
+import { accountWithRights } from "./rbac.ts";
 
+const API_PORT = 5443;
 const HEALTH_PORT = 8080;
 
-/** Where agents send flows and the page reads them. */
+/** Where agents send flows. */
 export function flowLogsAddress({ workloads, namespaces }: Names): string {
   return `${workloads.flowLogs}.${namespaces.system}.svc:${FLOW_LOGS_PORT}`;
 }
 
-/** Keeps the last flows in memory, so there is one copy, and never two at once. It asks nothing of the orchestrator. */
+/** Keeps the last flows in memory, so there is one copy, and never two at once. */
 export function flowLogs(inputs: RenderInputs): KubeObject[] {
   const { names } = inputs;
   const place = { name: names.workloads.flowLogs, namespace: names.namespaces.system };
+  const { everywhere, atHome } = flowLogsRights(names);
   return [
-    serviceAccount(place),
-    // Agents come from nodes, which a policy cannot name; each shows a certificate of ours.
-    allow(place, [{ ports: [FLOW_LOGS_PORT, HEALTH_PORT] }], TO_DNS),
+    ...accountWithRights(place, everywhere, atHome),
+    ...delegation(place),
+    // Agents and the API server come from nodes, which a policy cannot name; each shows a certificate.
+    allow(place, [{ ports: [FLOW_LOGS_PORT, API_PORT, HEALTH_PORT] }], toApiServer(inputs)),
     disruptionBudget(place),
     {
       apiVersion: "v1",
@@ -32,7 +37,10 @@ export function flowLogs(inputs: RenderInputs): KubeObject[] {
       metadata: place,
       spec: {
         selector: selectorOf(place.name),
-        ports: [{ name: "https", port: FLOW_LOGS_PORT, protocol: "TCP", targetPort: FLOW_LOGS_PORT }],
+        ports: [
+          { name: "agents", port: FLOW_LOGS_PORT, protocol: "TCP", targetPort: FLOW_LOGS_PORT },
+          { name: "https", port: 443, protocol: "TCP", targetPort: API_PORT },
+        ],
       },
     },
     deployment(inputs, {
@@ -43,11 +51,22 @@ export function flowLogs(inputs: RenderInputs): KubeObject[] {
       strategy: { type: "Recreate" },
       priorityClassName: OPTIONAL_PRIORITY,
       certificate: inputs.certificates.flowLogs,
-      env: [...variable("PORT", FLOW_LOGS_PORT), HEALTH_ON_POD, ...variable("HEALTH_PORT", HEALTH_PORT)],
-      ports: [containerPort("https", FLOW_LOGS_PORT), containerPort("health", HEALTH_PORT)],
+      env: [
+        ...variable("VENDOR_VERSION", inputs.version),
+        ...variable("PORT", FLOW_LOGS_PORT),
+        ...variable("API_PORT", API_PORT),
+        HEALTH_ON_POD,
+        ...variable("HEALTH_PORT", HEALTH_PORT),
+      ],
+      ports: [
+        containerPort("agents", FLOW_LOGS_PORT),
+        containerPort("api", API_PORT),
+        containerPort("health", HEALTH_PORT),
+      ],
       probe: { port: "health" },
       overrides: inputs.overrides?.flowLogs,
-      usesApi: false,
+      usesApi: true,
     }),
+    apiService(inputs, FLOWS_API, place),
   ];
 }
