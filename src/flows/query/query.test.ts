@@ -1,0 +1,336 @@
+import { describe, expect, it } from "vitest";
+import type { FlowKey } from "../../api/protocol/flow.ts";
+import { CodedError } from "../../kit/errors.ts";
+import { flowKey, NOTHING, outside, policyHit, randomFrom, workload } from "../flow.fixture.ts";
+import { compileQuery } from "./compile-query.ts";
+import { completions } from "./completions.ts";
+import { pendingVerdict, QUERY_FIELD_NAMES, type QueriedFlow } from "./fields.ts";
+import { type FlowQueryError, parseQuery } from "./parse-query.ts";
+import { timeOf } from "./query.ts";
+
+const SEED = Number(process.env["FLOW_SEED"] ?? 1);
+const QUERIES = Number(process.env["FLOW_QUERIES"] ?? 20_000);
+
+function flow(key: Partial<FlowKey> = {}, some: Partial<QueriedFlow> = {}): QueriedFlow {
+  return {
+    ...NOTHING,
+    key: flowKey(key),
+    sourceAddresses: ["10.244.1.7"],
+    destinationAddresses: ["fd00::9"],
+    ...some,
+  };
+}
+
+function matches(query: string, some: QueriedFlow = flow()): boolean {
+  return compileQuery(parseQuery(query)).matches(some);
+}
+
+function problemOf(query: string): FlowQueryError {
+  try {
+    parseQuery(query);
+  } catch (error) {
+    return error as FlowQueryError;
+  }
+  throw new Error(`${query} was read`);
+}
+
+describe("each field finds shop/web -> pay/db, and misses what is different", () => {
+  const busy = flow({}, { bytes: 1_500_000, replyBytes: 500_000, packets: 900, replyPackets: 100, started: 25 });
+  it.each([
+    [
+      "from",
+      ["from:shop/web", "from:shop/*", "from:web", "from:w*b", "FROM:SHOP/Web"],
+      ["from:pay/db", "from:shop", "from:shop/w"],
+    ],
+    ["to", ["to:pay/db", "to:*/db", "to:x,db"], ["to:web", "to:/db"]],
+    ["either", ["either:shop/web", "either:pay/*"], ["either:kube-system/*"]],
+    ["namespace", ["namespace:shop", "namespace:p*"], ["namespace:web"]],
+    [
+      "from.label",
+      ["from.label:app=web", "from.label:app", "from.label:app=w*"],
+      ["from.label:app=db", "from.label:ap"],
+    ],
+    ["to.label", ["to.label:app=db"], ["to.label:app=web"]],
+    ["label", ["label:app=web", "label:app=db", 'label:"app=db"'], ["label:app=x", "label:App=db"]],
+    [
+      "service",
+      ["service:pay/database", "service:database", "service:database:sql", "service:pay/data*"],
+      ["service:web", "service:pay*"],
+    ],
+    [
+      "port",
+      ["port:5432", "port:5000-6000", "port:>1024", "port:80,5432", "port:<=5432"],
+      ["port:80", "port:<5432", "port:>5432"],
+    ],
+    ["proto", ["proto:tcp", "proto:TCP", "proto:6"], ["proto:udp", "proto:17", "proto:47"]],
+    ["verdict", ["verdict:deny", "verdict:allow,deny"], ["verdict:allow"]],
+    ["pending", ["pending:deny"], ["pending:allow"]],
+    ["reason", ["reason:policy_ingress", "reason:policy*"], ["reason:no_route"]],
+    ["policy", ["policy:pay/lock", "policy:lock", "policy:*/l*"], ["policy:shop/lock"]],
+    ["tier", ["tier:default"], ["tier:security"]],
+    ["rule", ["rule:pay/lock#ingress[2]", "rule:2", "rule:lock#*"], ["rule:1", "rule:lock#egress[2]"]],
+    ["reporter", ["reporter:destination"], ["reporter:source", "reporter:both"]],
+    ["node", ["node:node-1", "node:node-*"], ["node:node-2"]],
+    ["plane", ["plane:bpf", "plane:ebpf"], ["plane:nftables"]],
+    [
+      "address",
+      ["address:10.0.0.0/8", "address:10.244.1.7", "address:fd00::/64", "address:10.244.1.1-10.244.1.9"],
+      ["address:10.244.1.8", "address:::/1", "address:11.0.0.0/8"],
+    ],
+    [
+      "bytes",
+      ["bytes:>1MB", "bytes:2MB", "bytes:1.5MB-1GiB", "bytes:>=2000kB", "bytes:<2000001"],
+      ["bytes:>2MB", "bytes:<2MB"],
+    ],
+    ["packets", ["packets:1k", "packets:>10"], ["packets:<1000", "packets:1001-2k"]],
+    ["connections", ["connections:25", "connections:>24"], ["connections:>25"]],
+    ["words", ["web", "HOP", "databas", "lock", "w*b", '"web"', "web db"], ["nothing", "w*x", '"w*b"', "web nothing"]],
+    [
+      "logic",
+      ["-to:web", "web or nothing", "(nothing or web) -port:80", "-(x or nothing)", "web and db", "", " "],
+      ["-web", "-(web or x)", "nothing or also"],
+    ],
+  ])("%s", (_field, found, missed) => {
+    for (const query of found) expect(matches(query, busy), query).toBe(true);
+    for (const query of missed) expect(matches(query, busy), query).toBe(false);
+  });
+
+  it("has a row above for every field", () => {
+    expect(QUERY_FIELD_NAMES).toHaveLength(25);
+  });
+
+  it("reads what has no namespace as an empty one", () => {
+    expect(matches("from:/public", flow({ from: outside }))).toBe(true);
+    expect(matches('namespace:""', flow({ from: outside }))).toBe(true);
+    expect(matches('namespace:""')).toBe(false);
+  });
+
+  it("decides by the key where counts cannot change the answer", () => {
+    const key = flowKey();
+    const known = (query: string) => compileQuery(parseQuery(query)).matchesKey(key);
+    expect(known("from:web")).toBe(true);
+    expect(known("from:web bytes:>1")).toBeUndefined();
+    expect(known("from:db bytes:>1")).toBe(false);
+    expect(known("from:web or bytes:>1")).toBe(true);
+    expect(known("-bytes:>1")).toBeUndefined();
+  });
+});
+
+describe("the time", () => {
+  const now = Date.parse("2026-01-31T12:00:00Z");
+  it.each([
+    ["since:15m", "2026-01-31T11:45:00Z"],
+    ["since:1h30m", "2026-01-31T10:30:00Z"],
+    ["since:2d", "2026-01-29T12:00:00Z"],
+    ["since:2026-01-30T01:02:03Z", "2026-01-30T01:02:03Z"],
+    ["web since:2026-01-30T01:02:03+01:00 db", "2026-01-30T00:02:03Z"],
+  ])("%s", (query, time) => {
+    const { since, until } = parseQuery(query);
+    expect(new Date(timeOf(since!, now)).toISOString()).toBe(new Date(time).toISOString());
+    expect(until).toBeUndefined();
+  });
+
+  it("stands next to conditions and is none", () => {
+    expect(matches("since:15m until:5m web")).toBe(true);
+    expect(matches("since:15m nothing")).toBe(false);
+  });
+});
+
+describe("a query that cannot be read", () => {
+  it.each([
+    ["prot:tcp", 0, '"prot"', "port"],
+    ["web verdict:denny", 12, '"denny"', "deny"],
+    ["verdict=deny", 7, '"="', "verdict:deny"],
+    ["port:80000", 5, '"80000"', undefined],
+    ["port:90-80", 5, '"90-80"', undefined],
+    ["port:", 5, "the end", undefined],
+    ["from:a,", 7, "the end", undefined],
+    ["(web", 4, "the end", undefined],
+    ["web)", 3, '")"', undefined],
+    ["()", 1, '")"', undefined],
+    ["web or", 6, "the end", undefined],
+    ["or web", 0, '"o"', undefined],
+    ["web - db", 5, '" "', undefined],
+    ["--web", 1, '"-"', undefined],
+    ['to:"db', 3, '"\\"db"', undefined],
+    ["a,b", 1, '","', undefined],
+    ["not web", 0, '"not"', undefined],
+    ["10.0.0.1:80", 8, '":"', undefined],
+    ["bytes:>1XB", 6, '">1XB"', undefined],
+    ["address:10.0.0.300", 8, '"10.0.0.300"', undefined],
+    ["since:yesterday", 6, '"yesterday"', undefined],
+    ["since:1h since:2h", 9, '"since"', undefined],
+    ["web or since:1h", 7, '"since"', undefined],
+    ["-since:1h", 1, '"since"', undefined],
+    ["label:a*=b", 6, '"a*=b"', undefined],
+    [`${"(".repeat(17)}a${")".repeat(17)}`, 16, '"("', undefined],
+    ["a".repeat(5_000), 4_096, '"a"', undefined],
+  ])("case %#", (query, position, found, nearest) => {
+    const error = problemOf(query);
+    expect(error).toBeInstanceOf(CodedError);
+    expect(error.code).toBe("FLOW_QUERY_BAD");
+    expect(error.problem).toMatchObject({ position, found, ...(nearest && { nearest }) });
+    expect(error.message).toContain(`at character ${position + 1}: found ${found}, expected `);
+    expect(error.problem.nearest).toBe(nearest);
+    if (nearest) expect(error.message).toContain(`did you mean "${nearest}"?`);
+  });
+
+  it("counts characters as people do", () => {
+    expect(problemOf("🙂 prot:tcp").message).toContain("at character 3:");
+    expect(problemOf("🙂 prot:tcp").problem.position).toBe(3);
+  });
+
+  it("is short however long what was found is", () => {
+    expect(problemOf(`port:${"x".repeat(3_000)}`).message.length).toBeLessThan(250);
+  });
+});
+
+it("what staged policies would have done: the first step that decides, in each direction", () => {
+  const staged = policyHit({ staged: true });
+  const allowed = policyHit({ action: "Allow" });
+  const verdict = (policies: FlowKey["policies"], some: Partial<FlowKey> = {}) =>
+    pendingVerdict(flowKey({ verdict: "Allow", policies, ...some }));
+  expect(verdict([allowed])).toBe("Allow");
+  expect(verdict([staged, allowed])).toBe("Deny");
+  expect(verdict([allowed, staged])).toBe("Allow");
+  expect(verdict([policyHit({ staged: true, action: "Pass" }), policyHit(), allowed])).toBe("Allow");
+  expect(verdict([policyHit({ staged: true, action: "Allow" }), policyHit()], { verdict: "Deny" })).toBe("Allow");
+  expect(verdict([policyHit({ staged: true, action: "Allow" })], { verdict: "Deny", reason: "no_route" })).toBe("Deny");
+  expect(verdict([policyHit({ direction: "Egress", action: "Allow" }), staged, allowed])).toBe("Deny");
+});
+
+describe("completion", () => {
+  const texts = (query: string, at = query.length) => completions(query, at).choices.map(({ text }) => text);
+
+  it("offers fields, then the values of those that have a list", () => {
+    expect(texts("")).toEqual(QUERY_FIELD_NAMES.map((name) => `${name}:`));
+    expect(texts("web (ver")).toEqual(["verdict:"]);
+    expect(texts("-to.")).toEqual(["to.label:"]);
+    expect(texts("verdict:")).toEqual(["allow", "deny"]);
+    expect(texts("verdict:allow,d")).toEqual(["deny"]);
+    expect(texts("proto:i web", 7)).toEqual(["icmp", "icmpv6"]);
+  });
+
+  it("says what it replaces, and where the store must be asked", () => {
+    expect(completions("from:shop/w to:db", 11)).toEqual({
+      from: 5,
+      to: 11,
+      choices: [],
+      hints: { field: "from", prefix: "shop/w" },
+    });
+    expect(completions("verd:deny", 2)).toMatchObject({ from: 0, to: 5 });
+    expect(completions('to:"a b', 7).hints).toEqual({ field: "to", prefix: "a b" });
+  });
+});
+
+describe("hostile input", () => {
+  it(`of ${QUERIES} random queries none throws anything else, and none is slow`, () => {
+    const random = randomFrom(SEED);
+    const long = flow({
+      from: workload("a".repeat(253), "ab".repeat(126), { [`${"k".repeat(253)}/x`]: "a".repeat(63) }),
+      policies: Array.from({ length: 40 }, (_, rule) => policyHit({ rule, name: "a".repeat(253) })),
+    });
+    let read = 0;
+    let slowest = { ms: 0, query: "" };
+    for (let run = 0; run < QUERIES; run++) {
+      const query = randomQuery(random);
+      let ms = spentOn(query, long);
+      // Processor time of a process has its compiler's and its collector's in it: what is slow is slow twice.
+      if (ms > 50) ms = Math.min(ms, spentOn(query, long));
+      if (ms > slowest.ms) slowest = { ms, query };
+      if (isRead(query)) read++;
+    }
+    expect(slowest.ms, slowest.query).toBeLessThan(50);
+    // Otherwise only errors were tried.
+    expect(read).toBeGreaterThan(QUERIES / 10);
+  });
+
+  it.each([
+    ["globs", `from:${"*a".repeat(2_000)}b`],
+    ["words", "a ".repeat(2_000)],
+    ["globs in words", "*a*a*b ".repeat(580)],
+    ["values", `namespace:${"a*,".repeat(1_300)}a`],
+    ["parentheses", "(".repeat(4_096)],
+    ["labels", `label:${"a=*a*a*a*b,".repeat(360)}a`],
+    ["addresses", `address:${"fd00::/8,".repeat(440)}fe80::1`],
+  ])("%s that would take long to go back in", (_name, query) => {
+    const some = flow({ from: workload("a".repeat(253), "a".repeat(253), { a: "a".repeat(63) }) });
+    spentOn(query, some);
+    expect(spentOn(query, some)).toBeLessThan(50);
+  });
+});
+
+function spentOn(query: string, some: QueriedFlow): number {
+  const before = process.cpuUsage();
+  try {
+    const compiled = compileQuery(parseQuery(query));
+    compiled.matchesKey(some.key);
+    compiled.matches(some);
+  } catch (error) {
+    if ((error as CodedError).code !== "FLOW_QUERY_BAD") throw error;
+  }
+  completions(query, query.length >> 1);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
+function isRead(query: string): boolean {
+  try {
+    parseQuery(query);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const PIECES = [
+  ...QUERY_FIELD_NAMES.map((name) => `${name}:`),
+  ...[
+    "(",
+    ")",
+    "-",
+    ",",
+    '"',
+    " ",
+    " ",
+    " ",
+    " or ",
+    " and ",
+    "*",
+    "=",
+    ">",
+    "<",
+    ">=",
+    "/",
+    "#",
+    "[2]",
+    "\\",
+    ":",
+    "::",
+  ],
+  ...["shop/web", "a", "b*", "tcp", "deny", "8000-8100", "1MB", "1.5GiB", "10.0.0.0/8", "fd00::1", "15m", "app=web"],
+  ...[
+    "2026-01-31T12:00:00Z",
+    "\u0000",
+    "\u202e",
+    "\ud800",
+    "🙂",
+    "__proto__",
+    "constructor",
+    "9".repeat(40),
+    "a".repeat(300),
+  ],
+];
+const VALUES = ["a", "b*", "*", "x,y", '"q r"', "1", "80-90", "tcp", "deny", "10.0.0.0/8", "app=web", "5m"];
+
+function randomQuery(random: () => number): string {
+  const pick = (from: readonly string[]) => from[Math.floor(random() * from.length)] as string;
+  const some = (most: number, one: () => string) => Array.from({ length: Math.ceil(random() * most) }, one);
+  const shape = random();
+  if (shape < 0.4) return some(shape < 0.02 ? 400 : 12, () => pick(PIECES)).join("");
+  if (shape < 0.5) return some(200, () => String.fromCharCode(Math.floor(random() * 0x3000))).join("");
+  return some(shape < 0.52 ? 300 : 8, () => {
+    const term = random() < 0.3 ? pick(["web", "db", "w*"]) : `${pick(QUERY_FIELD_NAMES)}:${pick(VALUES)}`;
+    return random() < 0.2 ? `-${term}` : random() < 0.2 ? `(${term} or web)` : term;
+  }).join(" ");
+}
