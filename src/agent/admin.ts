@@ -4,7 +4,7 @@ import { requestLine } from "../kit/line-socket.ts";
 import { errors } from "./errors.ts";
 
 /** Tables of the agent itself, in addition to those of its data plane. */
-const OWN_TABLES = ["pods", "services", "settings", "problems", "switchover", "overlay", "bgp"] as const;
+const OWN_TABLES = ["pods", "services", "settings", "problems", "switchover", "overlay", "bgp", "flows"] as const;
 export const SHOWN_TABLES = [...TABLES, ...OWN_TABLES] as const;
 export type ShownTable = (typeof SHOWN_TABLES)[number];
 

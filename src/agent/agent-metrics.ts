@@ -19,6 +19,9 @@ export interface AgentMetrics {
   overlayNodes: Gauge;
   bgpSessions: Gauge;
   bgpRoutes: Gauge;
+  flowRows: Counter;
+  flowsWaiting: Gauge;
+  flowsMerged: Counter;
 }
 
 export function agentMetrics(metrics: Metrics): AgentMetrics {
@@ -57,6 +60,9 @@ export function agentMetrics(metrics: Metrics): AgentMetrics {
     ),
     bgpSessions: metrics.gauge("vendor_node_bgp_sessions", "BGP sessions of the node: established or down."),
     bgpRoutes: metrics.gauge("vendor_node_bgp_routes", "Routes of established BGP sessions: accepted or announced."),
+    flowRows: metrics.counter("vendor_node_flow_rows_total", "Rows of flows that vendor-flow-logs has."),
+    flowsWaiting: metrics.gauge("vendor_node_flow_intervals_waiting", "Intervals of flows that it does not have yet."),
+    flowsMerged: metrics.counter("vendor_node_flow_sums_merged_total", "Sums of flows merged for want of room."),
     ready: metrics.gauge("vendor_node_ready", "1 once the whole desired state has been applied."),
   };
 }

@@ -19,6 +19,7 @@ import { saveAddresses } from "./api-failover.ts";
 import type { AgentConfig } from "./config.ts";
 import type { DataplaneSwitch } from "./dataplane-switch.ts";
 import { OVERLAY } from "./dataplanes.ts";
+import type { FlowCollector } from "./flows/flow-collector.ts";
 import { ensureFirstPools } from "./ipam/first-pools.ts";
 import type { KubeProxyCompat } from "./kube-proxy-compat.ts";
 import type { ModelLoop } from "./model-loop.ts";
@@ -51,6 +52,7 @@ export interface TaskParts {
   ipam: Ipam;
   pods: PodNetwork;
   filter: DataplaneSwitch;
+  flows: FlowCollector;
   proving: ServiceProbeLoop;
   kubeProxyCompat: KubeProxyCompat;
   shares: ShareWatch;
@@ -74,8 +76,12 @@ const MODE_LABELS: Record<DataplaneState | "none", string> = {
 
 export async function refreshMetrics(
   metrics: AgentMetrics,
-  { filter, loop, proving }: Pick<TaskParts, "filter" | "loop" | "proving">,
+  { filter, flows, loop, proving }: Pick<TaskParts, "filter" | "flows" | "loop" | "proving">,
 ): Promise<void> {
+  const logged = flows.state();
+  metrics.flowRows.copy(logged.rows, {});
+  metrics.flowsWaiting.set(logged.waiting);
+  metrics.flowsMerged.copy(logged.shed.merged, {});
   metrics.ready.set(loop.ready ? 1 : 0);
   metrics.servicesProven.set(proving.proven() ? 1 : 0);
   const { mode = "none" } = filter.state();
@@ -186,7 +192,7 @@ export function agentTasks(
         if (failover) saveAddresses(failover.file, apiAddresses(objects.endpointSlices?.list("default") ?? []));
       },
     },
-    { name: "metrics", run: () => refreshMetrics(parts.metrics, { filter, loop, proving }) },
+    { name: "metrics", run: () => refreshMetrics(parts.metrics, { ...parts, filter, loop, proving }) },
     { name: "late releases", run: () => pods.releaseLate() },
     { name: "cluster information", run: () => ensureClusterInformation(client, config.version) },
   ];

@@ -298,6 +298,14 @@ export const errors = defineErrors({
     say: (what: string) => what,
     fix: () => "correct the annotation of the Node",
   },
+  FLOWS_NOT_SENT: {
+    means:
+      "The agent cannot send its flows to vendor-flow-logs. They wait on the node; when there are too many, they are merged and not lost.",
+    example: ["vendor-flow-logs does not answer"],
+    say: (why: string) => `flows could not be sent for a minute: ${why}`,
+    fix: () =>
+      "see whether the pods of vendor-flow-logs are ready: kubectl -n vendor-system get pods -l k8s-app=vendor-flow-logs",
+  },
   PROBE_CANNOT_LISTEN: {
     means: "The server of a connectivity probe could not open its port.",
     example: ["TCP 8080", "address in use"],

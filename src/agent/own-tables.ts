@@ -4,6 +4,7 @@ import { isFull, type MapFill } from "../dataplane/ebpf/map-fill.ts";
 import type { AddressConflict } from "../ipam/ipam.ts";
 import type { SwitchoverReport } from "./dataplane-switch.ts";
 import { errors } from "./errors.ts";
+import type { FlowCollectorState } from "./flows/flow-collector.ts";
 import { lossError, type OverlayLoss } from "./overlay/overlay-loss.ts";
 import type { PairState } from "./overlay/overlay-watch.ts";
 import type { PodRecord } from "./pods/pod-records.ts";
@@ -130,6 +131,24 @@ export function problemsTable({ model, failed, fill, limited, conflicts, losses,
 }
 
 /** Which nodes were reached through the overlay, there and back; without a ready agent there, none can answer. */
+export function flowsTable(state: FlowCollectorState): Table {
+  const { wanted, connected, failure, waiting, sent, rows, share, shed } = state;
+  return {
+    columns: ["flow logs", "value"],
+    rows: [
+      ["wanted", wanted ? "yes" : "no"],
+      ["connected", connected ? "yes" : "no"],
+      ["batches sent", String(sent)],
+      ["rows sent", String(rows)],
+      ["intervals waiting", String(waiting)],
+      ["merged sums", String(shed.merged)],
+      ["packets in no flow", String(shed.unattributed)],
+      ["share of a processor", `${(share * 100).toFixed(2)} %`],
+      ["failure", failure ?? "-"],
+    ],
+  };
+}
+
 export function overlayTable(pairs: readonly PairState[]): Table {
   return {
     columns: ["node", "address", "state", "agent", "last answer"],

@@ -40,6 +40,7 @@ import type { AgentConfig } from "./config.ts";
 import { type DataplaneSwitch, dataplaneSwitch } from "./dataplane-switch.ts";
 import { type NodeDataplanes, OVERLAY } from "./dataplanes.ts";
 import { errors } from "./errors.ts";
+import type { FlowCollector } from "./flows/flow-collector.ts";
 import { nodeFlows } from "./flows/node-flows.ts";
 import { proxyAwayOnDisk } from "./kube-proxy-away.ts";
 import { kubeProxyCompat } from "./kube-proxy-compat.ts";
@@ -49,6 +50,7 @@ import { followEncapsulation } from "./node/encapsulation-report.ts";
 import { overlayPeers } from "./overlay/overlay-peers.ts";
 import { watchOverlay } from "./overlay/overlay-watch.ts";
 import {
+  flowsTable,
   type NodeProblems,
   overlayTable,
   podsTable,
@@ -278,6 +280,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     },
     own: [
       ...ownProblems(loop, filter, upkeep.current, policySync),
+      ...notSent(flows),
       ...[...(cniConfiguration?.problems() ?? []), ...bpfFileSystem()].map(({ object, error: { code, message } }) => ({
         object,
         code,
@@ -302,7 +305,17 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
         { ...parts, clock },
         {
           ...{ client, objects, ipam, pods, filter, proving, kubeProxyCompat: proxyCompat, netlink, loop, metrics },
-          ...{ shares, problems, overlay, encapsulation, events, reserveApiServers, log, refusal: refusalOf(parts) },
+          ...{
+            flows,
+            shares,
+            problems,
+            overlay,
+            encapsulation,
+            events,
+            reserveApiServers,
+            log,
+            refusal: refusalOf(parts),
+          },
         },
       ),
       { clock, log, signal: stopping.signal },
@@ -324,7 +337,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
   if (config.connectsPods) await pods.removeNoted();
   const sockets = await openSockets(
     { config, pods, refused, notReady, metrics, clock, log },
-    { filter, loop, records, overlay, bgp, problems: allProblems },
+    { filter, loop, records, overlay, bgp, flows, problems: allProblems },
   );
   // A DEL that found no socket until now has written its note by now, or calls the socket next.
   if (config.connectsPods) await pods.removeNoted();
@@ -337,7 +350,7 @@ export async function startAgent(world: ProgramContext, parts: AgentParts): Prom
     stuck: () => loop.stuck(STUCK_MS) ?? stuckTasks(upkeep.current, clock),
     acting: () => filter.acting(),
     metrics: allMetrics,
-    refreshMetrics: () => refreshMetrics(metrics, { filter, loop, proving }),
+    refreshMetrics: () => refreshMetrics(metrics, { filter, flows, loop, proving }),
     async stop() {
       stopping.abort();
       for (const end of ends) end();
@@ -404,6 +417,11 @@ function ownProblems(
     ...(notServed === undefined ? [] : [errors.AGENT_POLICY_SYNC(notServed)]),
     ...tasks.map(([task, why]) => errors.AGENT_TASK_FAILED(task, why)),
   ];
+}
+
+function notSent(flows: FlowCollector): NodeProblems["own"] {
+  const { stuck } = flows.state();
+  return stuck === undefined ? [] : [errors.FLOWS_NOT_SENT(stuck)];
 }
 
 /** By UID, since another pod may have the name of one that is gone. */
@@ -528,10 +546,12 @@ async function openSockets(
     records,
     overlay,
     bgp,
+    flows,
     problems,
   }: Pick<TaskParts, "filter" | "loop" | "overlay"> & {
     records: PodRecords;
     bgp: NodeBgp | undefined;
+    flows: FlowCollector;
     problems: () => NodeProblems;
   },
 ) {
@@ -547,6 +567,7 @@ async function openSockets(
       switchover: () => switchoverTable(filter.state()),
       overlay: () => overlayTable(overlay.pairs()),
       bgp: () => bgpTable(bgp?.sessions() ?? []),
+      flows: () => flowsTable(flows.state()),
     },
   });
   const opened = [await serveLines(adminSocket(config.directories.run), admin)];

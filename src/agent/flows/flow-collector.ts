@@ -42,6 +42,8 @@ export interface FlowCollectorState {
   connected: boolean;
   /** Why the last batch did not go; undefined: it did. */
   failure: string | undefined;
+  /** The same, once it has been so for a minute. */
+  stuck: string | undefined;
   /** Intervals that are counted and not kept elsewhere. */
   waiting: number;
   sent: number;
@@ -62,6 +64,7 @@ const MOST_WAITING = 4;
 const REFILL_MS = 5 * 60_000;
 const REFILL_CHARACTERS = 32 * 1024 * 1024;
 const RECONNECT_MS = 2_000;
+const STUCK_MS = 60_000;
 
 /** Ends an interval of what the data plane counts, names it, sends it, and forgets it once it is kept: in this order, so that nothing is lost by a kill. */
 export function collectFlows(parts: FlowCollectorParts): FlowCollector {
@@ -86,7 +89,7 @@ class NodeFlowCollector {
   #entered: Counting | undefined;
   #interval = 0;
   #lost = 0;
-  #failure: string | undefined;
+  #failure: { why: string; since: number } | undefined;
   #waiting = 0;
   #sent = 0;
   #rows = 0;
@@ -103,8 +106,10 @@ class NodeFlowCollector {
   }
 
   state(): FlowCollectorState {
+    const { why, since = 0 } = this.#failure ?? {};
     return {
-      ...{ wanted: this.#parts.target() !== undefined, connected: this.#pace !== undefined, failure: this.#failure },
+      ...{ wanted: this.#parts.target() !== undefined, connected: this.#pace !== undefined, failure: why },
+      stuck: this.#parts.clock.now() - since > STUCK_MS ? why : undefined,
       ...{ waiting: this.#waiting, sent: this.#sent, rows: this.#rows, share: this.#share, shed: this.#shed },
     };
   }
@@ -115,11 +120,10 @@ class NodeFlowCollector {
       const began = performance.now();
       try {
         await this.#inTurn(() => this.#turn());
-        this.#failure = undefined;
+        if (this.#pace || !this.#parts.target()) this.#failure = undefined;
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
-        if (this.#failure !== why && !signal.aborted) log.warn({ error }, "flows could not be sent, they wait");
-        this.#failure = why;
+        if (!signal.aborted && !this.#failure) log.warn({ error }, "flows could not be sent, they wait");
+        this.#fail(error instanceof Error ? error.message : String(error));
       }
       const took = performance.now() - began;
       const wait = Math.max(this.#pace?.intervalMs ?? (this.#parts.target() ? PACE_MS : CHECK_MS), took / MOST_SHARE);
@@ -277,7 +281,7 @@ class NodeFlowCollector {
         onLost: (why) => {
           if (this.#delivery !== delivery) return;
           log.debug({ why }, "the connection to vendor-flow-logs is lost");
-          this.#failure = why;
+          this.#fail(why);
           this.#close();
           this.#lost = clock.now();
         },
@@ -309,6 +313,10 @@ class NodeFlowCollector {
     rmSync(this.#parts.directory, { recursive: true, force: true });
     this.#kept.length = 0;
     this.#keptCharacters = 0;
+  }
+
+  #fail(why: string): void {
+    this.#failure = { why, since: this.#failure?.since ?? this.#parts.clock.now() };
   }
 
   #inTurn<T>(task: () => Promise<T>): Promise<T> {
