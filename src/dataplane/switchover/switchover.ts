@@ -1,10 +1,10 @@
 /** Takes a node's connections from one plane to the other, step by step as `nextStep` says, and back. */
 import type { Dataplane } from "../../api/dataplane.ts";
 import type { DataplaneModel, ServicePort } from "../../calc/model.ts";
-import type { FlowHandover } from "../flow-sums.ts";
 import type { Clock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import type { ApplyReport, DataplaneDriver, ObjectOutcome } from "../contract.ts";
+import type { FlowHandover } from "../flow-sums.ts";
 import type { Affinity } from "../kube-proxy/proxy-affinities.ts";
 import { wholeDelta } from "../model-delta.ts";
 import { errors } from "./errors.ts";
