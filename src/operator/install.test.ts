@@ -245,7 +245,8 @@ describe("an installation", () => {
     await world.request("flowUI");
     await world.untilStatus("flow-ui", "Degraded", "FlowUiNeedsLogs");
     await world.request("flowLogs");
-    for (const part of ["flow-logs", "flow-ui"]) await world.untilStatus(part, "Degraded", "NotInThisRelease");
+    await world.untilStatus("flow-logs", "Available");
+    await world.untilStatus("flow-ui", "Degraded", "NotInThisRelease");
     const names = async () =>
       (await world.kubectl.list(DEPLOYMENTS, { namespace: "vendor-system" })).items.map(
         ({ metadata }) => metadata.name,

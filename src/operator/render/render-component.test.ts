@@ -247,6 +247,7 @@ describe("rights", () => {
     expect(rules.flatMap(({ resources }) => resources)).not.toContain("secrets");
     expect(foreign).toEqual([
       "events.",
+      "flowlogs/status.operator.vendor.io",
       "leases.coordination.k8s.io",
       "nodes/status.",
       "pods.",

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { vendorNames } from "../../api/names.ts";
 import type { KubeObject, ResourceKind } from "../../api/object.ts";
 import { agentReportAnnotations } from "../../api/protocol/agent-report.ts";
 import type { Pod, Workload } from "../../api/workload-objects.ts";
@@ -55,6 +56,7 @@ async function step(client: Client): Promise<void> {
   for (const daemonSet of daemonSets) await placePods(client, daemonSet, nodes, pods);
   await removeOrphans(client, daemonSets, pods);
   for (const deployment of deployments) await rollOut(client, deployment);
+  if (deployments.some(({ metadata }) => metadata.name === vendorNames.workloads.flowLogs)) await collect(client, nodes);
   for (const pod of pods) await speak(client, pod, nodes, bpf);
   for (const namespace of await list<KubeObject>(NAMESPACES)) await empty(client, namespace);
 }
@@ -110,6 +112,17 @@ async function removeOrphans(client: Client, daemonSets: Workload[], pods: Pod[]
     const owner = pod.metadata.ownerReferences?.[0];
     if (owner?.kind === "DaemonSet" && !alive.has(owner.uid))
       await client.delete(PODS, pod.metadata, { gracePeriodSeconds: 0 });
+  }
+}
+
+/** What vendor-flow-logs says once agents send. */
+async function collect(client: Client, nodes: readonly KubeObject[]): Promise<void> {
+  const kind = storedKind("flowLogs");
+  for (const { metadata, status } of (await client.list<KubeObject>(kind)).items) {
+    const said = (status as { collection?: { nodes?: number } } | undefined)?.collection;
+    if (said?.nodes === nodes.length) continue;
+    const patch = { status: { collection: { time: new Date().toISOString(), nodes: nodes.length } } };
+    await client.patch(kind, metadata, { type: "merge", patch }, { subresource: "status" });
   }
 }
 
