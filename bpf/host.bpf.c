@@ -83,32 +83,32 @@ INLINE int at_host(struct __sk_buff *skb, enum hook hook)
 
 SEC("tc") int from_host(struct __sk_buff *skb)
 {
-	return at_host(skb, HOOK_FROM_HOST);
+	return leave(skb, at_host(skb, HOOK_FROM_HOST));
 }
 
 SEC("tc") int to_host(struct __sk_buff *skb)
 {
-	return at_host(skb, HOOK_TO_HOST);
+	return leave(skb, at_host(skb, HOOK_TO_HOST));
 }
 
 SEC("tc") int new_flow_host(struct __sk_buff *skb)
 {
-	return new_flow_step(skb, HOOK_FROM_HOST);
+	return leave(skb, new_flow_step(skb, HOOK_FROM_HOST));
 }
 
 SEC("tc") int new_flow_local(struct __sk_buff *skb)
 {
-	return new_flow_from_host(skb);
+	return leave(skb, new_flow_from_host(skb));
 }
 
 SEC("tc") int from_host_verdict(struct __sk_buff *skb)
 {
-	return after_policy(skb, HOOK_FROM_HOST);
+	return leave(skb, after_policy(skb, HOOK_FROM_HOST));
 }
 
 SEC("tc") int to_host_verdict(struct __sk_buff *skb)
 {
-	return after_policy(skb, HOOK_TO_HOST);
+	return leave(skb, after_policy(skb, HOOK_TO_HOST));
 }
 
 char license_of_programs[] SEC("license") = "GPL";

@@ -44,7 +44,7 @@ INLINE enum reason accept_fragment(struct work *w)
 	return REASON_NONE;
 }
 
-SEC("tc") int from_workload(struct __sk_buff *skb)
+INLINE int leave_pod(struct __sk_buff *skb)
 {
 	const enum hook hook = HOOK_FROM_WORKLOAD;
 	__u32 ifindex = skb->ifindex;
@@ -82,7 +82,12 @@ SEC("tc") int from_workload(struct __sk_buff *skb)
 	return run_pipeline(skb, w, hook, interface);
 }
 
-SEC("tc") int to_workload(struct __sk_buff *skb)
+SEC("tc") int from_workload(struct __sk_buff *skb)
+{
+	return leave(skb, leave_pod(skb));
+}
+
+INLINE int enter_pod(struct __sk_buff *skb)
 {
 	const enum hook hook = HOOK_TO_WORKLOAD;
 	__u32 ifindex = skb->ifindex;
@@ -118,26 +123,49 @@ SEC("tc") int to_workload(struct __sk_buff *skb)
 	return run_pipeline(skb, w, hook, interface);
 }
 
+SEC("tc") int to_workload(struct __sk_buff *skb)
+{
+	return leave(skb, enter_pod(skb));
+}
+
 SEC("tc") int new_flow_workload(struct __sk_buff *skb)
 {
-	return new_flow_step(skb, HOOK_FROM_WORKLOAD);
+	return leave(skb, new_flow_step(skb, HOOK_FROM_WORKLOAD));
 }
 
 /* Of every hook: what is answered is in `struct work`. */
 SEC("tc") int reject_packet(struct __sk_buff *skb)
 {
 	struct work *w = work_of_cpu();
-	return w ? send_reject(skb, w) : DROP;
+	if (!w)
+		return DROP;
+	w->left = send_reject(skb, w);
+	w->dropped = w->reject_reason;
+	if (w->interval)
+		bpf_tail_call(skb, &steps, STEP_DROPPED);
+	return w->left;
+}
+
+/* Of every hook: what was dropped, or answered, and why. */
+SEC("tc") int dropped(struct __sk_buff *skb)
+{
+	struct work *w = work_of_cpu();
+	(void)skb;
+	if (!w || !w->dropped)
+		return DROP;
+	if (w->interval)
+		tell_drop(w, bpf_ktime_get_ns());
+	return w->left;
 }
 
 SEC("tc") int from_workload_verdict(struct __sk_buff *skb)
 {
-	return after_policy(skb, HOOK_FROM_WORKLOAD);
+	return leave(skb, after_policy(skb, HOOK_FROM_WORKLOAD));
 }
 
 SEC("tc") int to_workload_verdict(struct __sk_buff *skb)
 {
-	return after_policy(skb, HOOK_TO_WORKLOAD);
+	return leave(skb, after_policy(skb, HOOK_TO_WORKLOAD));
 }
 
 char license_of_programs[] SEC("license") = "GPL";

@@ -3,7 +3,7 @@
 #ifndef LIB_CONNTRACK_H
 #define LIB_CONNTRACK_H
 
-#include "parse.h"
+#include "flow_sums.h"
 
 /* Writing a time into a shared line for every packet costs more than an eighth of a second is worth. */
 #define SEEN_GRAIN (SECOND / 8)
@@ -53,23 +53,24 @@ INLINE void release_share(const struct work *w, int opened, int entries)
 		__sync_fetch_and_add(&share->entries, -entries);
 }
 
-/* Returns how many there were. */
-INLINE int delete_entries(const struct work *w, const struct conntrack_entry *entry)
+/* Returns how many there were. `alone`: not the other direction; `ended`: as `tell_last` has it. */
+INLINE int delete_entries(struct work *w, struct conntrack_entry *entry, int alone, int ended)
 {
-	int deleted = 1;
-	if (find_reverse_entry(w, entry)) {
+	int deleted = 0;
+	struct conntrack_entry *other = alone ? 0 : find_reverse_entry(w, entry);
+	tell_last(w, &w->packet, entry, other, ended);
+	if (other) {
 		bpf_map_delete_elem(&flows, &w->reply);
-		deleted = 2;
+		deleted = 1;
 	}
-	bpf_map_delete_elem(&flows, &w->packet);
-	return deleted;
+	return deleted + !bpf_map_delete_elem(&flows, &w->packet);
 }
 
 /* At a hook where packets arrive. */
-INLINE void end_connection(const struct work *w, const struct conntrack_entry *entry)
+INLINE void end_connection(struct work *w, struct conntrack_entry *entry)
 {
 	int opened = !(entry->flags & CT_REPLY);
-	release_share(w, opened, delete_entries(w, entry));
+	release_share(w, opened, delete_entries(w, entry, 0, 1));
 }
 
 /* Whether packets of that entry are translated where they arrive and go past the stack: what looks so where it leaves is another flow's. */
@@ -109,10 +110,13 @@ INLINE struct conntrack_entry *find_entry(struct work *w, int leaving, __u64 now
 	int opened = !leaving && !(entry->flags & CT_REPLY);
 	int deleted = 0;
 	/* Where its answers came from it may be remembered, and must not be met by others. */
-	if (lives && entry->state == CT_CLOSING && (entry->flags & CT_NAT) && !stays)
-		deleted = !bpf_map_delete_elem(&flows, &w->packet);
-	else if (!stays)
-		deleted = delete_entries(w, entry);
+	int alone = lives && entry->state == CT_CLOSING && (entry->flags & CT_NAT);
+	/* A SYN that was lost on its way, or its answer: the connection is the same. */
+	int again = lives && opened && entry->state == CT_OPENING;
+	if (!stays) {
+		w->flags |= again ? WORK_SENT_AGAIN : 0;
+		deleted = delete_entries(w, entry, alone, !again);
+	}
 	release_share(w, opened, deleted);
 	reverse(&w->reply, &w->packet);
 	return 0;
@@ -153,11 +157,9 @@ INLINE void advance_state(struct conntrack_entry *entry, struct conntrack_entry 
 		answer->state = state;
 }
 
-/* Counts the packet, and moves the state when it says something new. The other direction is looked up only then. */
-INLINE void refresh_entry(struct conntrack_entry *entry, const struct work *w, __u32 length, __u64 now)
+/* Moves the state when the packet says something new. The other direction is looked up only then. */
+INLINE void refresh_entry(struct conntrack_entry *entry, const struct work *w, __u64 now)
 {
-	entry->packets++;
-	entry->bytes += length;
 	__u8 opening = entry->state == CT_OPENING && (entry->flags & (CT_REPLY | CT_DSR));
 	__u8 ending = w->packet.protocol == IPPROTO_TCP && (w->tcp_flags & (TCP_FIN | TCP_RST));
 	__u8 old = elapsed(now, entry->last_seen) > SEEN_GRAIN;
@@ -172,8 +174,8 @@ INLINE void refresh_entry(struct conntrack_entry *entry, const struct work *w, _
 		advance_state(entry, answer, w);
 }
 
-/* Remembers what policy approved at this hook, in both directions: for the answer, in and out are exchanged. */
-INLINE void approve_entries(const struct work *w)
+/* Counts the packet, and remembers what policy approved at this hook, in both directions: for the answer, in and out are exchanged. */
+INLINE void approve_entries(struct work *w, int leaving)
 {
 	struct conntrack_entry *entry = bpf_map_lookup_elem(&flows, &w->packet);
 	if (!entry)
@@ -183,6 +185,8 @@ INLINE void approve_entries(const struct work *w)
 	if (w->epoch_out)
 		entry->approved_out = w->epoch_out;
 	entry->denied = 0;
+	take_traces(entry, w);
+	count_packet(entry, w, leaving);
 	struct conntrack_entry *answer = find_reverse_entry(w, entry);
 	if (!answer)
 		return;
@@ -191,6 +195,7 @@ INLINE void approve_entries(const struct work *w)
 	if (w->epoch_out)
 		answer->approved_in = w->epoch_out;
 	answer->denied = 0;
+	take_traces(answer, w);
 }
 
 /*
@@ -235,15 +240,26 @@ INLINE long write_entry(const struct five_tuple *key, const struct conntrack_ent
 	return 0;
 }
 
+/* What stands where an entry is to be written. That uses the scratch space of the entry. */
+INLINE void tell_replaced(struct work *w, const struct five_tuple *key)
+{
+	struct conntrack_entry *old = w->interval ? bpf_map_lookup_elem(&flows, key) : 0;
+	if (old)
+		tell_last(w, key, old, 0, 1);
+}
+
 /*
  * 0 when both directions are in the table, or the kernel has them. A translated flow of which only one were would be worse than none.
  * `share`: of the pod that is charged; 0 is none.
  */
-INLINE long create_entries(struct work *w, struct workload_share *share, __u64 now)
+INLINE long create_entries(struct work *w, struct workload_share *share, int leaving, __u64 now)
 {
 	__u32 in_ifindex = w->ifindex;
 	struct conntrack_entry *entry = &w->scratch.entry;
 	__u8 reply = w->flags & WORK_REPLY ? CT_REPLY : 0;
+	tell_replaced(w, &w->packet);
+	if (!(w->flags & WORK_NF_CONNTRACK) && !is_met_midstream(w))
+		tell_replaced(w, &w->reply);
 	__builtin_memset(entry, 0, sizeof(*entry));
 	entry->last_seen = now;
 	entry->packets = 1;
@@ -256,15 +272,26 @@ INLINE long create_entries(struct work *w, struct workload_share *share, __u64 n
 	entry->service = w->service;
 	entry->to = w->flags & WORK_NAT ? w->to : w->policy_tuple;
 	__builtin_memcpy(entry->mac, w->mac, 6);
+	take_traces(entry, w);
+	entry->counted_arriving = !leaving;
 	/* Met in the middle: it was there before us. */
-	if (w->packet.protocol == IPPROTO_TCP && !(w->tcp_flags & TCP_SYN))
+	if (w->packet.protocol == IPPROTO_TCP && !(w->tcp_flags & TCP_SYN)) {
 		entry->state = CT_ESTABLISHED;
+		entry->told = TOLD_STARTED;
+	}
+	if (w->flags & (WORK_NF_CONNTRACK | WORK_SENT_AGAIN))
+		entry->told = TOLD_STARTED;
+	if (w->interval) {
+		w->counted++;
+		w->flags |= WORK_COUNTED;
+	}
 	if (write_entry(&w->packet, entry, share))
 		return -1;
 	if (is_met_midstream(w))
 		return 0;
 	entry->packets = 0;
 	entry->bytes = 0;
+	entry->counted_arriving = 0;
 	entry->approved_in = w->epoch_out;
 	entry->approved_out = w->epoch_in;
 	entry->out = w->reply_path == PATH_LOCAL || w->reply_path == PATH_HOST ? in_ifindex : 0;

@@ -36,6 +36,11 @@ MAP(affinities, BPF_MAP_TYPE_LRU_HASH, struct affinity_key, struct affinity, 655
 MAP(socket_choices, BPF_MAP_TYPE_LRU_HASH, struct socket_key, struct socket_peer, 65536, 0);
 MAP(socket_peers, BPF_MAP_TYPE_LRU_HASH, struct socket_key, struct socket_peer, 131072, 0);
 MAP(old_flows, BPF_MAP_TYPE_LRU_HASH, struct five_tuple, struct nf_conntrack_entry, 262144, 0);
+/* Flow logs: written by the programs; the agent reads and removes what is of intervals that have ended. Empty, and without memory, while they are off. */
+MAP(sums, BPF_MAP_TYPE_HASH, struct sum_key, struct sum, 131072, BPF_F_NO_PREALLOC);
+MAP(merged_sums, BPF_MAP_TYPE_HASH, struct sum_key, struct sum, 16384, BPF_F_NO_PREALLOC);
+MAP(traces, BPF_MAP_TYPE_HASH, __u64, struct trace, 65536, BPF_F_NO_PREALLOC);
+MAP(tellings, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct telling, 1, 0);
 /* Written by the programs. */
 MAP(counters, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct counter, HOOKS * REASONS, 0);
 MAP(works, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, struct work, 1, 0);

@@ -175,13 +175,13 @@ INLINE enum reason translate_service(struct __sk_buff *skb, struct work *w, enum
 {
 	int outside = (w->flags & WORK_EXTERNAL) != 0;
 	int handed = outside && hook == HOOK_FROM_HOST && interface->kind == INTERFACE_OVERLAY;
+	w->service = frontend->service;
 	enum reason bad = choose_backend(w, frontend, hook == HOOK_FROM_WORKLOAD, handed);
 	if (bad)
 		return bad;
 	/* Whoever may write a Service chooses its backends: none of them is the overlay of a node. */
 	if (is_overlay_port(&w->to))
 		return DROP_TUNNEL_SOURCE;
-	w->service = frontend->service;
 	w->flags |= WORK_NAT;
 	choose_path(skb, w, hook, interface);
 	/*

@@ -292,6 +292,7 @@ INLINE void start(struct __sk_buff *skb, struct work *w)
 	w->segment = skb->gso_size;
 	w->ifindex = skb->ifindex;
 	w->from = skb->ingress_ifindex;
+	w->interval = node_field(NODE_INTERVAL);
 }
 
 /* What policy will be asked about. The original destination is the one before translation. */

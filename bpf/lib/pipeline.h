@@ -93,19 +93,21 @@ INLINE enum reason track(struct work *w, enum hook hook)
 	struct workload_share *share = hook == HOOK_FROM_WORKLOAD && !(w->flags & WORK_REPLY) ? share_of(w->ifindex) : 0;
 	if (share && share->entries >= share->limit)
 		return DROP_WORKLOAD_LIMIT;
-	return create_entries(w, share, bpf_ktime_get_ns()) ? DROP_FLOWS_FULL : REASON_NONE;
+	return create_entries(w, share, !arrives(hook), bpf_ktime_get_ns()) ? DROP_FLOWS_FULL : REASON_NONE;
 }
 
 INLINE int finish(struct __sk_buff *skb, struct work *w, enum hook hook, enum reason reason)
 {
 	enum reason bad = REASON_NONE;
 	if (w->flags & WORK_KNOWN)
-		approve_entries(w);
+		approve_entries(w, !arrives(hook));
 	else if (!(w->flags & WORK_UNTRACKED))
 		bad = track(w, hook);
 	if (bad)
 		return drop(w, hook, bad);
 	emit_event(w, hook, reason);
+	if (w->interval)
+		remember_traces(w);
 	return send_on(skb, w, hook, reason, 0);
 }
 
@@ -135,6 +137,16 @@ INLINE int is_to_itself(const struct work *w, enum hook hook)
 	if (hook == HOOK_TO_WORKLOAD)
 		return w->from == w->ifindex;
 	return is_behind(&w->policy_tuple.src, w->ifindex) && is_behind(&w->policy_tuple.dst, w->ifindex);
+}
+
+/* The policy of one interface is asked next. A trace begins with its direction, so that one without rules is one too. */
+INLINE void begin_stage(struct work *w, enum hook hook, enum stage stage)
+{
+	int egress = (hook == HOOK_FROM_WORKLOAD && stage == STAGE_IN) || hook == HOOK_TO_HOST;
+	int reply = (w->flags & WORK_REPLY) != 0;
+	w->stage = stage;
+	w->direction = egress != reply ? TRACE_EGRESS : TRACE_INGRESS;
+	w->trace = w->direction;
 }
 
 /* Evaluates the policies of this hook for `w->policy_tuple`, and continues at the hook's step: returns only to drop. */
@@ -167,14 +179,14 @@ INLINE int run_policy(struct __sk_buff *skb, struct work *w, enum hook hook, con
 		return drop(w, hook, DROP_POLICY_MISSING);
 	}
 	if (slot) {
-		w->stage = arrives(hook) ? STAGE_IN : STAGE_OUT;
+		begin_stage(w, hook, arrives(hook) ? STAGE_IN : STAGE_OUT);
 		bpf_tail_call(skb, &policies, slot);
 	}
 	if (at_workload(hook))
 		return drop(w, hook, DROP_POLICY_MISSING);
 	/* No program on a host's interface: its packets pass, but a pod's own policy still applies to what goes into it. */
 	if (w->out_slot) {
-		w->stage = STAGE_OUT;
+		begin_stage(w, hook, STAGE_OUT);
 		bpf_tail_call(skb, &policies, w->out_slot);
 	} else {
 		allow(skb, w, PASS_NO_POLICY);
@@ -183,14 +195,14 @@ INLINE int run_policy(struct __sk_buff *skb, struct work *w, enum hook hook, con
 }
 
 /* A flow of the kernel's gets entries too: the kernel forgets it when its packets end here. */
-INLINE void revoke(struct work *w)
+INLINE void revoke(struct work *w, enum hook hook)
 {
 	if (w->flags & WORK_UNTRACKED)
 		return;
 	if ((w->flags & (WORK_KNOWN | WORK_NF_CONNTRACK)) == WORK_NF_CONNTRACK) {
 		w->epoch_in = 0;
 		w->epoch_out = 0;
-		create_entries(w, 0, bpf_ktime_get_ns());
+		create_entries(w, 0, !arrives(hook), bpf_ktime_get_ns());
 	}
 	deny_entries(w);
 }
@@ -202,13 +214,16 @@ INLINE int after_policy(struct __sk_buff *skb, enum hook hook)
 	if (!w)
 		return DROP;
 	if (w->verdict != VERDICT_ALLOW) {
-		revoke(w);
+		revoke(w, hook);
 		return drop(w, hook, policy_drop(hook, w));
 	}
 	if (arrives(hook) && w->stage == STAGE_IN && w->path == PATH_LOCAL && w->out_slot) {
-		w->stage = STAGE_OUT;
+		w->trace_in = w->trace;
+		w->direction_in = w->direction;
+		w->rules_in = w->rules_hit;
 		w->verdict = VERDICT_NONE;
 		w->entry = 0;
+		begin_stage(w, hook, STAGE_OUT);
 		bpf_tail_call(skb, &policies, w->out_slot);
 		return drop(w, hook, DROP_POLICY_MISSING);
 	}
@@ -379,20 +394,19 @@ INLINE enum reason established_verdict(struct __sk_buff *skb, struct work *w, en
 	int draining = w->mode == MODE_DRAIN && entry->path != PATH_STACK;
 	if (arrives(hook) && (draining || (entry->flags & CT_NF_CONNTRACK))) {
 		int found = find_nf_conntrack(skb, w, &w->packet);
-		if (draining && found && is_exported(w, entry)) {
+		int given = draining && found && is_exported(w, entry);
+		if (given || ((entry->flags & CT_NF_CONNTRACK) && !found && !entry->denied)) {
 			end_connection(w, entry);
-			return PASS_GIVEN;
-		}
-		if ((entry->flags & CT_NF_CONNTRACK) && !found && !entry->denied) {
-			end_connection(w, entry);
-			return REASON_NONE;
+			return given ? PASS_GIVEN : REASON_NONE;
 		}
 	}
-	refresh_entry(entry, w, w->frame, now);
+	refresh_entry(entry, w, now);
 	apply_entry(w, entry);
 	w->flags |= WORK_KNOWN;
-	if (is_approved(entry, hook, interface, pod))
+	if (is_approved(entry, hook, interface, pod)) {
+		count_packet(entry, w, !arrives(hook));
 		return PASS_ESTABLISHED;
+	}
 	rerun_policy(w, entry);
 	return REASON_NONE;
 }
@@ -433,11 +447,11 @@ INLINE int new_flow_from_host(struct __sk_buff *skb)
 	if (!interface)
 		return pass(w, HOOK_TO_HOST, PASS_NOT_OURS);
 	struct frontend *frontend = find_frontend(w, interface);
+	w->service = frontend ? frontend->service : 0;
 	enum reason bad = frontend ? choose_backend(w, frontend, 1, 0) : REJECT_NO_PORT;
 	w->flags |= WORK_NAT | WORK_HOST_NAT;
 	if (bad == REJECT_NO_BACKEND || !frontend)
 		return reject(skb, w, HOOK_TO_HOST, bad);
-	w->service = frontend->service;
 	choose_host_path(w);
 	if (!bad && !find_free_port(skb, w, w->path != PATH_HOST))
 		bad = DROP_NO_FREE_PORT;

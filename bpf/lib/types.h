@@ -73,7 +73,21 @@ struct conntrack_entry {
 	struct five_tuple to;
 	__u32 service; /* number of the service that was asked; 0 is none */
 	__u8 mac[6];   /* for PATH_OVERLAY: where in the overlay */
-	__u16 pad2;
+	/* Flow logs. Only what tells writes the first, and only what counts the second: neither may undo the other's. */
+	__u8 told; /* enum told */
+	__u8 counted_arriving; /* 1: packets are counted where they arrive, and not once more where they leave */
+	__u32 pad2;
+	/* What the sums have of `packets` and `bytes`, and what policy was asked where the flow arrives at the node and where it leaves: see `struct trace`. */
+	__u64 told_packets;
+	__u64 told_bytes;
+	__u64 trace_in;
+	__u64 trace_out;
+};
+
+/* Of a connection; its opening direction's entry knows. */
+enum told {
+	TOLD_STARTED = 1,
+	TOLD_ENDED = 2,
 };
 
 /*
@@ -304,7 +318,9 @@ enum node_field {
 	NODE_OVERLAY_MTU = 5,
 	NODE_DSR = 6, /* 1: the backend's node answers clients straight */
 	NODE_MIGRATING = 7, /* 2: programs of the layout before still stand at some interfaces; 1: only its flows are on their way here */
-	NODE_FIELDS = 8,
+	NODE_INTERVAL = 8, /* of the flow logs, whose sums are added to; 0: they are off */
+	NODE_SWEEP = 9,    /* number of the sweep that reads `flows` now, or of the last one */
+	NODE_FIELDS = 10,
 };
 
 enum node_mode {
@@ -405,7 +421,9 @@ enum step {
 	STEP_REJECT = 6,
 	/* Where flows of the node itself begin that no hook at a socket translated. */
 	STEP_NEW_FLOW_LOCAL = 7,
-	STEPS = 8,
+	/* Where what was dropped, or answered, is added to the sums of the flow logs. */
+	STEP_DROPPED = 8,
+	STEPS = 9,
 };
 
 enum stage {
@@ -429,9 +447,73 @@ enum work_flag {
 	WORK_HOST_NAT = 8192,     /* of this node itself, translated where it leaves */
 	WORK_EXTERNAL = 4096, /* from outside of the cluster */
 	WORK_FIRST_FRAGMENT = 16384, /* others follow, which have no transport header */
+	WORK_COUNTED = 32768, /* its entry has counted the packet, at this hook */
+	WORK_SENT_AGAIN = 65536, /* the SYN of a connection that was counted as started already */
 };
 
 #define RULES_REMEMBERED 32
+
+/*
+ * What the flow logs add up by, within one interval. Addresses and port are of the side that began, after translation; without its own port:
+ * connections are counted, not listed.
+ */
+struct sum_key {
+	__u32 interval;
+	__u32 service;
+	struct ip_address src;
+	struct ip_address dst;
+	__u64 trace_in;
+	__u64 trace_out;
+	__u16 dport;
+	__u8 protocol;
+	__u8 reason; /* REASON_NONE: it went on */
+	__u8 flags;
+	__u8 pad[3];
+};
+
+enum sum_flag {
+	SUM_MERGED = 1,   /* `sums` was full: of all addresses and ports that have the rest in common */
+	SUM_INTERVAL = 2, /* no sum: says that there is such an interval. `live` is the sweep that ended it */
+};
+
+/* Bytes are of frames: with the header of the link. */
+struct sum {
+	__u64 packets;
+	__u64 bytes;
+	__u64 reply_packets;
+	__u64 reply_bytes;
+	__u64 last_seen;
+	__u32 started;
+	__u32 ended;
+	__u32 live; /* that this sweep has met: what an earlier one said is no more */
+	__u32 sweep;
+	__u32 merged; /* with SUM_MERGED: how often something was added */
+	__u32 pad;
+};
+
+/* What is needed to add to a sum, which the stack has no room for. */
+struct telling {
+	struct sum_key key;
+	struct sum zero;
+	__u64 told; /* packets, in all: see `counted` */
+};
+
+/*
+ * What policy was asked in one place, and the rules that were hit there. Its number is made of them and of the direction; an entry has two, in the
+ * order they were asked, and 0 for none.
+ */
+struct trace {
+	__u64 rules[RULES_REMEMBERED];
+	__u32 first; /* of `rules` */
+	__u32 hits;
+	__u32 direction;
+	__u32 pad;
+};
+
+enum trace_direction {
+	TRACE_EGRESS = 1,
+	TRACE_INGRESS = 2,
+};
 
 /* What is known of the packet in hand; one per processor, kept from program to program. */
 struct work {
@@ -479,10 +561,23 @@ struct work {
 	__u8 reply_mac[6];
 	/* Where policy programs put together what they look up. */
 	struct set_key member;
+	/* Flow logs: of the rules hit in this stage, and in the one before, and how many those were; why it was dropped; what the program then returns. */
+	__u64 trace;
+	__u64 trace_in;
+	__u32 rules_in;
+	__u16 direction;
+	__u16 direction_in;
+	__u32 interval;
+	__u32 dropped;
+	__s32 left;
+	__u32 pad;
 	__u64 rules[RULES_REMEMBERED];
 	/* Kept from packet to packet: how many verdict events this processor may still write in this second. */
 	__u64 events_second;
 	__u64 events_left;
+	/* Likewise, for the flow logs: packets its entries counted, and how many of them it told the sums. */
+	__u64 counted;
+	__u64 told;
 	/* Scratch space that the stack of a program, 512 bytes, does not have. Nothing here outlives the function that fills it. */
 	struct {
 		union {
@@ -496,6 +591,8 @@ struct work {
 		struct five_tuple error;
 		struct five_tuple error_quoted;
 		struct conntrack_entry entry;
+		struct telling telling;
+		struct trace trace;
 		struct frontend_key frontend_key;
 		struct backend_key backend_key;
 		struct affinity_key affinity_key;

@@ -61,7 +61,18 @@ INLINE int drop(struct work *w, enum hook hook, enum reason reason)
 {
 	count(w->frame, hook, reason);
 	emit_event(w, hook, reason);
+	w->dropped = reason;
+	w->hook = hook;
+	w->left = DROP;
 	return DROP;
+}
+
+/* The last of every program: what is dropped is added to the flow logs in one place, not at each exit. */
+INLINE int leave(struct __sk_buff *skb, int verdict)
+{
+	if (verdict == DROP && node_field(NODE_INTERVAL))
+		bpf_tail_call(skb, &steps, STEP_DROPPED);
+	return verdict;
 }
 
 /* Policy does not apply: the packet passes, and is only counted. */

@@ -20,11 +20,12 @@ const ASYNC_STACK = 2 * 1024 * 1024;
 export type Native = ((...args: unknown[]) => unknown) & { async(...args: unknown[]): void };
 
 /** Numbers of system calls that libc has no function for, by processor. */
-const SYSCALLS = { arm64: { bpf: 280 }, x64: { bpf: 321 } } as const;
+const SYSCALLS = { arm64: { bpf: 280, membarrier: 283 }, x64: { bpf: 321, membarrier: 324 } } as const;
 
 interface Libc {
   readonly koffi: Koffi;
   readonly bpfNumber: number;
+  readonly membarrierNumber: number;
   readonly call: Record<keyof typeof PROTOTYPES, Native>;
 }
 
@@ -66,7 +67,12 @@ function loadLibc(): Libc {
   // Node itself is linked to libc, so nothing needs to be found on disk.
   const self = library.load(null);
   const entries = Object.entries(PROTOTYPES).map(([name, prototype]) => [name, self.func(prototype)]);
-  return { koffi: library, bpfNumber: numbers.bpf, call: Object.fromEntries(entries) };
+  return {
+    koffi: library,
+    bpfNumber: numbers.bpf,
+    membarrierNumber: numbers.membarrier,
+    call: Object.fromEntries(entries),
+  };
 }
 
 function loadKoffi(): Koffi {
@@ -120,6 +126,12 @@ export function bpf(command: number, attr: Uint8Array | bigint, size: number): n
 /** As `bpf`, on a thread of the pool. Attr, and every buffer it points to, must live and stay untouched until the promise settles. */
 export function bpfAsync(command: number, attr: Uint8Array, size: number): Promise<number> {
   return invokeAsync("syscall", libc().bpfNumber, command, attr, size);
+}
+
+/** Until every processor has been where no program of the kernel runs. Kernels that keep processors free of that say no: then nothing is waited for. */
+export async function waitForAllProcessors(): Promise<void> {
+  const GLOBAL = 1;
+  await invokeAsync("syscall", libc().membarrierNumber, GLOBAL, null, 0);
 }
 
 /** The address of a buffer. Keeps nothing alive: the caller holds the buffer until the call is over. */

@@ -322,6 +322,7 @@ describe.skipIf(missing)(`services in the maps${missing ? ` (${missing})` : ""}`
         state: 0,
         path: 0,
         denied: 0,
+        ...{ told: 0, countedArriving: 0, toldPackets: 0n, toldBytes: 0n, traceIn: 0n, traceOut: 0n },
       };
       const value = { ...nothing, flags: CONNTRACK_FLAG.CT_NAT, to, service: number, mac: Buffer.alloc(6), pad2: 0 };
       const answer = { src: BACKEND, dst: CLIENT, sport: 8080, dport: key.sport, protocol };

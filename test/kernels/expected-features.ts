@@ -13,5 +13,12 @@ export function expectedFeatures(): Partial<KernelFeatures> {
 }
 
 function everywhere(): Partial<KernelFeatures> {
-  return { redirectPeer: true, redirectNeighbour: true, ringBuffer: true, schedCls: true, cgroupSockAddr: true };
+  return {
+    redirectPeer: true,
+    redirectNeighbour: true,
+    ringBuffer: true,
+    mapIterators: true,
+    schedCls: true,
+    cgroupSockAddr: true,
+  };
 }

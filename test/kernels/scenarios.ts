@@ -103,7 +103,7 @@ async function ebpfWithoutLinks(): Promise<string | undefined> {
 }
 
 /** As on kernels older than any we can run: calls of what is missing are taken out of the programs. */
-const PLAIN = { redirectPeer: false, redirectNeighbour: false, ringBuffer: false, tcx: false };
+const PLAIN = { redirectPeer: false, redirectNeighbour: false, ringBuffer: false, mapIterators: false, tcx: false };
 
 /** The same kernel, found out to be able to do less. */
 function less(kernel: Kernel, without: Partial<KernelFeatures>): Kernel {

@@ -46,11 +46,17 @@ export interface ConntrackEntry {
   to: FiveTuple;
   service: number;
   mac: Uint8Array;
+  told: number;
+  countedArriving: number;
+  toldPackets: bigint;
+  toldBytes: bigint;
+  traceIn: bigint;
+  traceOut: bigint;
 }
 
 export const conntrackEntryLayout = {
-  size: 96,
-  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38, denied: 39, to: 40, service: 80, mac: 84 },
+  size: 128,
+  at: { lastSeen: 0, packets: 8, bytes: 16, approvedIn: 24, approvedOut: 28, out: 32, state: 36, path: 37, flags: 38, denied: 39, to: 40, service: 80, mac: 84, told: 90, countedArriving: 91, toldPackets: 96, toldBytes: 104, traceIn: 112, traceOut: 120 },
   read(bytes: Buffer): ConntrackEntry {
     return {
       lastSeen: bytes.readBigUInt64LE(0),
@@ -66,10 +72,16 @@ export const conntrackEntryLayout = {
       to: fiveTupleLayout.read(bytes.subarray(40, 80)),
       service: bytes.readUInt32LE(80),
       mac: bytes.subarray(84, 90),
+      told: bytes.readUInt8(90),
+      countedArriving: bytes.readUInt8(91),
+      toldPackets: bytes.readBigUInt64LE(96),
+      toldBytes: bytes.readBigUInt64LE(104),
+      traceIn: bytes.readBigUInt64LE(112),
+      traceOut: bytes.readBigUInt64LE(120),
     };
   },
   write(value: ConntrackEntry): Buffer {
-    const bytes = Buffer.alloc(96);
+    const bytes = Buffer.alloc(128);
     bytes.writeBigUInt64LE(value.lastSeen, 0);
     bytes.writeBigUInt64LE(value.packets, 8);
     bytes.writeBigUInt64LE(value.bytes, 16);
@@ -83,6 +95,12 @@ export const conntrackEntryLayout = {
     bytes.set(fiveTupleLayout.write(value.to), 40);
     bytes.writeUInt32LE(value.service, 80);
     bytes.set(value.mac, 84);
+    bytes.writeUInt8(value.told, 90);
+    bytes.writeUInt8(value.countedArriving, 91);
+    bytes.writeBigUInt64LE(value.toldPackets, 96);
+    bytes.writeBigUInt64LE(value.toldBytes, 104);
+    bytes.writeBigUInt64LE(value.traceIn, 112);
+    bytes.writeBigUInt64LE(value.traceOut, 120);
     return bytes;
   },
 } as const;
@@ -331,14 +349,24 @@ export interface Work {
   mac: Uint8Array;
   replyMac: Uint8Array;
   member: SetKey;
+  trace: bigint;
+  traceIn: bigint;
+  rulesIn: number;
+  direction: number;
+  directionIn: number;
+  interval: number;
+  dropped: number;
+  left: number;
   rules: bigint[];
   eventsSecond: bigint;
   eventsLeft: bigint;
+  counted: bigint;
+  told: bigint;
 }
 
 export const workLayout = {
-  size: 1368,
-  at: { packet: 0, reply: 40, to: 80, policyTuple: 120, originalDst: 160, sport: 176, dport: 178, originalDport: 180, ipVersion: 182, icmpType: 183, icmpCode: 184, tcpFlags: 185, transport: 186, flags: 188, length: 192, frame: 196, segment: 200, ifindex: 204, from: 208, step: 212, stage: 216, verdict: 220, entry: 224, epochIn: 228, epochOut: 232, out: 236, outSlot: 240, path: 244, replyPath: 248, rulesHit: 252, mode: 256, service: 260, hook: 264, passReason: 268, rejectReason: 272, mtu: 276, fragmentId: 280, mac: 284, replyMac: 290, member: 296, rules: 328, eventsSecond: 584, eventsLeft: 592 },
+  size: 1864,
+  at: { packet: 0, reply: 40, to: 80, policyTuple: 120, originalDst: 160, sport: 176, dport: 178, originalDport: 180, ipVersion: 182, icmpType: 183, icmpCode: 184, tcpFlags: 185, transport: 186, flags: 188, length: 192, frame: 196, segment: 200, ifindex: 204, from: 208, step: 212, stage: 216, verdict: 220, entry: 224, epochIn: 228, epochOut: 232, out: 236, outSlot: 240, path: 244, replyPath: 248, rulesHit: 252, mode: 256, service: 260, hook: 264, passReason: 268, rejectReason: 272, mtu: 276, fragmentId: 280, mac: 284, replyMac: 290, member: 296, trace: 328, traceIn: 336, rulesIn: 344, direction: 348, directionIn: 350, interval: 352, dropped: 356, left: 360, rules: 368, eventsSecond: 624, eventsLeft: 632, counted: 640, told: 648 },
   read(bytes: Buffer): Work {
     return {
       packet: fiveTupleLayout.read(bytes.subarray(0, 40)),
@@ -381,13 +409,23 @@ export const workLayout = {
       mac: bytes.subarray(284, 290),
       replyMac: bytes.subarray(290, 296),
       member: setKeyLayout.read(bytes.subarray(296, 328)),
-      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(328 + i * 8)),
-      eventsSecond: bytes.readBigUInt64LE(584),
-      eventsLeft: bytes.readBigUInt64LE(592),
+      trace: bytes.readBigUInt64LE(328),
+      traceIn: bytes.readBigUInt64LE(336),
+      rulesIn: bytes.readUInt32LE(344),
+      direction: bytes.readUInt16LE(348),
+      directionIn: bytes.readUInt16LE(350),
+      interval: bytes.readUInt32LE(352),
+      dropped: bytes.readUInt32LE(356),
+      left: bytes.readUInt32LE(360),
+      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(368 + i * 8)),
+      eventsSecond: bytes.readBigUInt64LE(624),
+      eventsLeft: bytes.readBigUInt64LE(632),
+      counted: bytes.readBigUInt64LE(640),
+      told: bytes.readBigUInt64LE(648),
     };
   },
   write(value: Work): Buffer {
-    const bytes = Buffer.alloc(1368);
+    const bytes = Buffer.alloc(1864);
     bytes.set(fiveTupleLayout.write(value.packet), 0);
     bytes.set(fiveTupleLayout.write(value.reply), 40);
     bytes.set(fiveTupleLayout.write(value.to), 80);
@@ -428,9 +466,19 @@ export const workLayout = {
     bytes.set(value.mac, 284);
     bytes.set(value.replyMac, 290);
     bytes.set(setKeyLayout.write(value.member), 296);
-    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 328 + i * 8);
-    bytes.writeBigUInt64LE(value.eventsSecond, 584);
-    bytes.writeBigUInt64LE(value.eventsLeft, 592);
+    bytes.writeBigUInt64LE(value.trace, 328);
+    bytes.writeBigUInt64LE(value.traceIn, 336);
+    bytes.writeUInt32LE(value.rulesIn, 344);
+    bytes.writeUInt16LE(value.direction, 348);
+    bytes.writeUInt16LE(value.directionIn, 350);
+    bytes.writeUInt32LE(value.interval, 352);
+    bytes.writeUInt32LE(value.dropped, 356);
+    bytes.writeUInt32LE(value.left, 360);
+    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 368 + i * 8);
+    bytes.writeBigUInt64LE(value.eventsSecond, 624);
+    bytes.writeBigUInt64LE(value.eventsLeft, 632);
+    bytes.writeBigUInt64LE(value.counted, 640);
+    bytes.writeBigUInt64LE(value.told, 648);
     return bytes;
   },
 } as const;
@@ -471,6 +519,151 @@ export const eventLayout = {
     bytes.writeUInt32LE(value.length, 60);
     bytes.writeUInt32LE(value.rulesHit, 64);
     for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 72 + i * 8);
+    return bytes;
+  },
+} as const;
+
+export interface SumKey {
+  interval: number;
+  service: number;
+  src: Uint8Array;
+  dst: Uint8Array;
+  traceIn: bigint;
+  traceOut: bigint;
+  dport: number;
+  protocol: number;
+  reason: number;
+  flags: number;
+}
+
+export const sumKeyLayout = {
+  size: 64,
+  at: { interval: 0, service: 4, src: 8, dst: 24, traceIn: 40, traceOut: 48, dport: 56, protocol: 58, reason: 59, flags: 60 },
+  read(bytes: Buffer): SumKey {
+    return {
+      interval: bytes.readUInt32LE(0),
+      service: bytes.readUInt32LE(4),
+      src: bytes.subarray(8, 24),
+      dst: bytes.subarray(24, 40),
+      traceIn: bytes.readBigUInt64LE(40),
+      traceOut: bytes.readBigUInt64LE(48),
+      dport: bytes.readUInt16LE(56),
+      protocol: bytes.readUInt8(58),
+      reason: bytes.readUInt8(59),
+      flags: bytes.readUInt8(60),
+    };
+  },
+  write(value: SumKey): Buffer {
+    const bytes = Buffer.alloc(64);
+    bytes.writeUInt32LE(value.interval, 0);
+    bytes.writeUInt32LE(value.service, 4);
+    bytes.set(value.src, 8);
+    bytes.set(value.dst, 24);
+    bytes.writeBigUInt64LE(value.traceIn, 40);
+    bytes.writeBigUInt64LE(value.traceOut, 48);
+    bytes.writeUInt16LE(value.dport, 56);
+    bytes.writeUInt8(value.protocol, 58);
+    bytes.writeUInt8(value.reason, 59);
+    bytes.writeUInt8(value.flags, 60);
+    return bytes;
+  },
+} as const;
+
+export interface Sum {
+  packets: bigint;
+  bytes: bigint;
+  replyPackets: bigint;
+  replyBytes: bigint;
+  lastSeen: bigint;
+  started: number;
+  ended: number;
+  live: number;
+  sweep: number;
+  merged: number;
+}
+
+export const sumLayout = {
+  size: 64,
+  at: { packets: 0, bytes: 8, replyPackets: 16, replyBytes: 24, lastSeen: 32, started: 40, ended: 44, live: 48, sweep: 52, merged: 56 },
+  read(bytes: Buffer): Sum {
+    return {
+      packets: bytes.readBigUInt64LE(0),
+      bytes: bytes.readBigUInt64LE(8),
+      replyPackets: bytes.readBigUInt64LE(16),
+      replyBytes: bytes.readBigUInt64LE(24),
+      lastSeen: bytes.readBigUInt64LE(32),
+      started: bytes.readUInt32LE(40),
+      ended: bytes.readUInt32LE(44),
+      live: bytes.readUInt32LE(48),
+      sweep: bytes.readUInt32LE(52),
+      merged: bytes.readUInt32LE(56),
+    };
+  },
+  write(value: Sum): Buffer {
+    const bytes = Buffer.alloc(64);
+    bytes.writeBigUInt64LE(value.packets, 0);
+    bytes.writeBigUInt64LE(value.bytes, 8);
+    bytes.writeBigUInt64LE(value.replyPackets, 16);
+    bytes.writeBigUInt64LE(value.replyBytes, 24);
+    bytes.writeBigUInt64LE(value.lastSeen, 32);
+    bytes.writeUInt32LE(value.started, 40);
+    bytes.writeUInt32LE(value.ended, 44);
+    bytes.writeUInt32LE(value.live, 48);
+    bytes.writeUInt32LE(value.sweep, 52);
+    bytes.writeUInt32LE(value.merged, 56);
+    return bytes;
+  },
+} as const;
+
+export interface Telling {
+  key: SumKey;
+  zero: Sum;
+  told: bigint;
+}
+
+export const tellingLayout = {
+  size: 136,
+  at: { key: 0, zero: 64, told: 128 },
+  read(bytes: Buffer): Telling {
+    return {
+      key: sumKeyLayout.read(bytes.subarray(0, 64)),
+      zero: sumLayout.read(bytes.subarray(64, 128)),
+      told: bytes.readBigUInt64LE(128),
+    };
+  },
+  write(value: Telling): Buffer {
+    const bytes = Buffer.alloc(136);
+    bytes.set(sumKeyLayout.write(value.key), 0);
+    bytes.set(sumLayout.write(value.zero), 64);
+    bytes.writeBigUInt64LE(value.told, 128);
+    return bytes;
+  },
+} as const;
+
+export interface Trace {
+  rules: bigint[];
+  first: number;
+  hits: number;
+  direction: number;
+}
+
+export const traceLayout = {
+  size: 272,
+  at: { rules: 0, first: 256, hits: 260, direction: 264 },
+  read(bytes: Buffer): Trace {
+    return {
+      rules: Array.from({ length: 32 }, (_, i) => bytes.readBigUInt64LE(0 + i * 8)),
+      first: bytes.readUInt32LE(256),
+      hits: bytes.readUInt32LE(260),
+      direction: bytes.readUInt32LE(264),
+    };
+  },
+  write(value: Trace): Buffer {
+    const bytes = Buffer.alloc(272);
+    for (const [i, item] of value.rules.entries()) bytes.writeBigUInt64LE(item, 0 + i * 8);
+    bytes.writeUInt32LE(value.first, 256);
+    bytes.writeUInt32LE(value.hits, 260);
+    bytes.writeUInt32LE(value.direction, 264);
     return bytes;
   },
 } as const;
@@ -790,6 +983,21 @@ export const nfConntrackEntryLayout = {
   },
 } as const;
 
+export const TOLD = {
+  TOLD_STARTED: 1,
+  TOLD_ENDED: 2,
+} as const;
+
+export const SUM_FLAG = {
+  SUM_MERGED: 1,
+  SUM_INTERVAL: 2,
+} as const;
+
+export const TRACE_DIRECTION = {
+  TRACE_EGRESS: 1,
+  TRACE_INGRESS: 2,
+} as const;
+
 export const SOCKET_FLAG = {
   SOCKET_CONNECTED: 1,
 } as const;
@@ -865,7 +1073,9 @@ export const NODE_FIELD = {
   NODE_OVERLAY_MTU: 5,
   NODE_DSR: 6,
   NODE_MIGRATING: 7,
-  NODE_FIELDS: 8,
+  NODE_INTERVAL: 8,
+  NODE_SWEEP: 9,
+  NODE_FIELDS: 10,
 } as const;
 
 export const NODE_MODE = {
@@ -950,7 +1160,8 @@ export const STEP = {
   STEP_NEW_FLOW_HOST: 5,
   STEP_REJECT: 6,
   STEP_NEW_FLOW_LOCAL: 7,
-  STEPS: 8,
+  STEP_DROPPED: 8,
+  STEPS: 9,
 } as const;
 
 export const WORK_FLAG = {
@@ -969,6 +1180,8 @@ export const WORK_FLAG = {
   WORK_HOST_NAT: 8192,
   WORK_EXTERNAL: 4096,
   WORK_FIRST_FRAGMENT: 16384,
+  WORK_COUNTED: 32768,
+  WORK_SENT_AGAIN: 65536,
 } as const;
 
 /** What is fixed when the programs are loaded, with what it is unless told: times in nanoseconds, switches 0 or 1. */
@@ -995,4 +1208,4 @@ export const CONFIGURATION = {
 };
 
 /** Names the layout of all maps: programs and maps of different ones do not go together. */
-export const LAYOUT_DIGEST = "96c0e68314f8";
+export const LAYOUT_DIGEST = "1e2bdb3f3208";

@@ -24,6 +24,7 @@ export const COMMANDS = {
   linkUpdate: 29,
   linkById: 30,
   nextLinkId: 31,
+  iterCreate: 33,
 } as const;
 
 export const MAP_TYPES = {
@@ -56,6 +57,7 @@ export const PROGRAM_TYPES = {
   cgroupSock: 9,
   sockOps: 13,
   cgroupSockAddr: 18,
+  tracing: 26,
 } as const;
 export type ProgramType = keyof typeof PROGRAM_TYPES;
 
@@ -70,6 +72,7 @@ export const ATTACH_TYPES = {
   sendmsg6: 15,
   recvmsg4: 19,
   recvmsg6: 20,
+  traceIter: 28,
   getpeername4: 29,
   getpeername6: 30,
   getsockname4: 31,

@@ -142,6 +142,13 @@ export interface RingReader {
   close(): void;
 }
 
+/** A program that is called with every entry of a map. */
+export interface MapIterator {
+  /** Once through the map, off the event loop. */
+  run(): Promise<void>;
+  close(): void;
+}
+
 export interface BpfPort {
   createMap(spec: MapSpec): BpfMap;
   openMap(path: string): BpfMap;
@@ -164,6 +171,10 @@ export interface BpfPort {
    * One reader at a time: they would take records from each other. Close it before the map.
    */
   readRing(map: BpfMap, onRecord: (record: Buffer) => void): RingReader;
+  /** The program may change values, and nothing else takes notice of it: entries are not marked as used. */
+  openMapIterator(program: BpfProgram, map: BpfMap): MapIterator;
+  /** Resolves when no program runs any more that ran at the call: then each sees what was written before. */
+  programsSettled(): Promise<void>;
   openProgramById(id: number): BpfProgram;
   openMapById(id: number): BpfMap;
   /** The names of the pins in a directory, or nothing when it is not there. */

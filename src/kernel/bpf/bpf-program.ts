@@ -4,10 +4,13 @@ import { Attr } from "./bpf-attr.ts";
 import { ATTACH_TYPES, nameOf, PROGRAM_TYPES } from "./bpf-constants.ts";
 import { pinAt, textAt } from "./bpf-map.ts";
 import type { BpfProgram, ProgramInfo, ProgramSpec, TestResult, TestRun } from "./bpf-port.ts";
+import { kernelBtf } from "./kernel-btf.ts";
 
 /** Asked for in turn: old kernels refuse to load, and keep the useless beginning, when the log does not fit. */
 const LOG_SIZES = [1 << 16, 1 << 20, 1 << 24];
 const LOG_LINES_SHOWN = 24;
+/** What an iterator over a map is attached to: a function of the kernel that is there for its type. */
+export const MAP_ITERATOR = "bpf_iter_bpf_map_elem";
 /** Loading is interrupted by signals and then wants to be asked again. */
 const LOAD_ATTEMPTS = 5;
 
@@ -77,6 +80,7 @@ function tryToLoad(spec: ProgramSpec, log: Buffer | undefined): number {
     .path(16, spec.license ?? "GPL")
     .name(48, spec.name)
     .u32(68, spec.attachType ? ATTACH_TYPES[spec.attachType] : 0);
+  if (spec.attachType === "traceIter") attr.u32(108, kernelBtf()?.functionId(MAP_ITERATOR) ?? 0);
   if (log) attr.u32(24, 1).u32(28, log.length).pointer(32, log);
   if (spec.types) {
     const { btf, functions, lines } = spec.types;

@@ -1,12 +1,13 @@
 import { close as closeInPool, closeSync, mkdirSync, openSync, readdirSync, rmdirSync, unlinkSync } from "node:fs";
 import { kernelError } from "../errors.ts";
-import { close, errnoName, type Fd } from "../sys.ts";
+import { close, errnoName, type Fd, waitForAllProcessors } from "../sys.ts";
 import { Attr } from "./bpf-attr.ts";
 import { ATTACH_TYPES, type AttachType, LINK_TYPES, MAP_TYPES, nameOf } from "./bpf-constants.ts";
 import { KernelMap, pinAt, readMapInfo } from "./bpf-map.ts";
 import type { BpfLink, BpfMap, BpfPort, BpfProgram, Direction, LinkInfo, MapSpec } from "./bpf-port.ts";
 import { KernelProgram, loadBtf, loadProgram, readProgramInfo } from "./bpf-program.ts";
 import { kernelBtf } from "./kernel-btf.ts";
+import { openMapIterator } from "./map-iterator.ts";
 import { raiseMemlockLimit } from "./memlock.ts";
 import { readRing } from "./ringbuf.ts";
 
@@ -29,6 +30,8 @@ export function realBpf(): BpfPort {
     programs: () => each("nextProgramId", "programById", readProgramInfo),
     links: () => each("nextLinkId", "linkById", readLinkInfo),
     readRing,
+    openMapIterator,
+    programsSettled: waitForAllProcessors,
     openProgramById: (id) => programOf(new Attr().u32(0, id).must(`program ${id}`, "programById", 12)),
     openMapById: (id) => mapOf(new Attr().u32(0, id).must(`map ${id}`, "mapById", 12)),
     pins,

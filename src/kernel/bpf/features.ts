@@ -4,6 +4,7 @@ import { CodedError } from "../../kit/errors.ts";
 import { Assembler, type Helper, R0, R1, R2, R3, R6, reg } from "./asm.ts";
 import type { AttachType, ProgramType } from "./bpf-constants.ts";
 import type { BpfMap, BpfPort, MapSpec, ProgramSpec } from "./bpf-port.ts";
+import { MAP_ITERATOR } from "./bpf-program.ts";
 
 export interface KernelFeatures {
   /** Programs at an interface by a link, without a queueing discipline. */
@@ -17,6 +18,8 @@ export interface KernelFeatures {
   readonly redirectPeer: boolean;
   readonly redirectNeighbour: boolean;
   readonly ringBuffer: boolean;
+  /** A program that is called with every entry of a map. */
+  readonly mapIterators: boolean;
   readonly schedCls: boolean;
   readonly xdp: boolean;
   readonly cgroupSockAddr: boolean;
@@ -31,6 +34,7 @@ export async function probeFeatures(bpf: BpfPort, loopback = 1): Promise<KernelF
     redirectPeer: hasHelper(bpf, "schedCls", "redirectPeer"),
     redirectNeighbour: hasHelper(bpf, "schedCls", "redirectNeigh"),
     ringBuffer: hasMap(bpf, { name: "probe", type: "ringBuffer", keySize: 0, valueSize: 0, maxEntries: 65536 }),
+    mapIterators: bpf.kernelFunction(MAP_ITERATOR) !== undefined,
     schedCls: loads(bpf, { name: "probe", type: "schedCls", instructions: nothing() }),
     xdp: loads(bpf, { name: "probe", type: "xdp", instructions: nothing() }),
     cgroupSockAddr: loads(bpf, {

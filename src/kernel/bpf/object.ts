@@ -76,6 +76,7 @@ const PROGRAM_KINDS: readonly (readonly [RegExp, ProgramKind])[] = [
   [/^cgroup\/sock_release/, { type: "cgroupSock", attachType: "cgroupSockRelease" }],
   [/^cgroup_skb\/ingress/, { type: "cgroupSkb", attachType: "cgroupIngress" }],
   [/^cgroup_skb\/egress/, { type: "cgroupSkb", attachType: "cgroupEgress" }],
+  [/^iter\/bpf_map_elem/, { type: "tracing", attachType: "traceIter" }],
   [/^sockops/, { type: "sockOps", attachType: "cgroupSockOps" }],
 ];
 

@@ -152,6 +152,22 @@ export function fakeBpf(world: FakeState, options: FakeBpfOptions = {}): BpfPort
       if (!(map instanceof FakeMap)) throw kernelError("ring buffer", "EINVAL");
       return map.read(onRecord);
     },
+    openMapIterator: (program, map) => ({
+      run: async () => {
+        const spec = world.objectAt(program.fd, "program") as FakeProgramObject;
+        if (!options.runProgram) {
+          throw kernelError(
+            `run of the iterator over map ${map.info.name}`,
+            "ENOTSUPP",
+            "the fake does not run programs",
+          );
+        }
+        for (const [key, value] of map.entries())
+          options.runProgram(spec.spec, { packet: Buffer.concat([key, value]) });
+      },
+      close: () => {},
+    }),
+    programsSettled: async () => {},
     maps: () => all(FakeMapObject).map(({ info }) => info),
     programs: () => all(FakeProgramObject).map(({ info }) => info),
     links: () => all(FakeLinkObject).map((link) => link.info()),

@@ -1,5 +1,11 @@
 import { setImmediate } from "node:timers/promises";
-import { CONNTRACK_FLAG, conntrackEntryLayout, fiveTupleLayout, NODE_FIELD } from "../../../gen/bpf/layout.gen.ts";
+import {
+  CONNTRACK_FLAG,
+  conntrackEntryLayout,
+  fiveTupleLayout,
+  NODE_FIELD,
+  TOLD,
+} from "../../../gen/bpf/layout.gen.ts";
 import type { BpfMap, BpfPort, MapEntry } from "../../../kernel/bpf/bpf-port.ts";
 import { kernelTime } from "../../../kernel/kernel-time.ts";
 import { reversedKey } from "../net-bytes.ts";
@@ -80,8 +86,17 @@ export class ConntrackMigration {
   private carried(value: Buffer): Buffer {
     const bytes = Buffer.alloc(this.to.info.valueSize);
     value.copy(bytes, 0, 0, Math.min(value.length, bytes.length));
+    if (value.length < conntrackEntryLayout.at.toldBytes) tellAll(bytes);
     return bytes;
   }
+}
+
+/** A layout without flow logs counted all of it before anybody asked: it is neither a new connection nor new packets. */
+function tellAll(value: Buffer): void {
+  const { packets, bytes, told, toldPackets, toldBytes } = conntrackEntryLayout.at;
+  value[told] = TOLD.TOLD_STARTED;
+  value.copy(value, toldPackets, packets, packets + 8);
+  value.copy(value, toldBytes, bytes, bytes + 8);
 }
 
 /** Not if an interrupted removal left them. */

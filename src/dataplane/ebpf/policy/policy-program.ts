@@ -114,12 +114,17 @@ function writeExits(
   }
 }
 
-/** Appends r7 to the rules that were hit, as far as there is space; the count continues. */
+/** Odd, so that no bit of what came before is lost; the order of the rules matters, so each one multiplies. */
+const TRACE_FACTOR = 0x5bd1e995;
+
+/** Appends r7 to the rules that were hit, as far as there is space; the count continues, and so does the number of the trace. */
 function record(asm: Assembler, label: string): void {
   asm.load("u32", R1, R9, workLayout.at.rulesHit).jumpIf("ge", R1, MAX_RULES, label);
   asm.mov(R2, reg(R1)).alu("lsh", R2, 3).mov(R3, reg(R9)).alu("add", R3, reg(R2));
   asm.store("u64", R3, workLayout.at.rules, reg(R7)).label(label);
   asm.alu("add", R1, 1).store("u32", R9, workLayout.at.rulesHit, reg(R1));
+  asm.load("u64", R1, R9, workLayout.at.trace).alu("xor", R1, reg(R7)).alu("mul", R1, TRACE_FACTOR);
+  asm.store("u64", R9, workLayout.at.trace, reg(R1));
 }
 
 function callPart(asm: Assembler, slot: number, entry: number, { policies }: PolicyMaps): void {

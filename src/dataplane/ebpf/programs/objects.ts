@@ -4,8 +4,8 @@ import packed from "../../../gen/bpf/objects.gen.json" with { type: "json" };
 
 export type ObjectName = keyof typeof packed.objects;
 
-/** Those at interfaces; the others are at sockets. */
-export type TrafficObject = Exclude<ObjectName, "socket">;
+/** Those at interfaces; the others are at sockets, and look through conntrack for the flow logs. */
+export type TrafficObject = Exclude<ObjectName, "socket" | "sweep">;
 
 /** Load-time constants of the programs, with their defaults. */
 export type Configuration = typeof CONFIGURATION;

@@ -18,6 +18,7 @@ const STEPS = [
   ["host", "new_flow_host", STEP.STEP_NEW_FLOW_HOST],
   ["workload", "reject_packet", STEP.STEP_REJECT],
   ["host", "new_flow_local", STEP.STEP_NEW_FLOW_LOCAL],
+  ["workload", "dropped", STEP.STEP_DROPPED],
 ] as const satisfies readonly (readonly [TrafficObject, string, number])[];
 
 type Load = (bytes: Uint8Array, options: LoadOptions) => BpfObject;
