@@ -54,7 +54,7 @@ export async function openDataplanes(
 ): Promise<NodeDataplanes> {
   return {
     open: {
-      BPF: () => ebpfDataplane(kernel, directories.bpf, cgroupV2Path),
+      BPF: () => ebpfDataplane(kernel, directories, cgroupV2Path),
       Nftables: async () => createNftDataplane({ kernel, table: TABLES.filter }),
     },
     kernel: switchoverKernel({ kernel, pinDirectory: directories.bpf, tables: TABLES, overlay: OVERLAY }),
@@ -66,13 +66,14 @@ export async function openDataplanes(
 /** The programs filter; whose address leaving packets take is nftables' in both planes. */
 async function ebpfDataplane(
   kernel: Kernel,
-  pinDirectory: string,
+  { bpf: pinDirectory, run }: AgentDirectories,
   cgroupPath: string | undefined,
 ): Promise<MeasuredDataplane> {
   // If bpffs is not mounted yet, pins would be refused.
   kernel.mounts.ensure("bpf", pinDirectory.replace(/\/[^/]+$/, ""));
   const programs = await createEbpfDataplane({
-    ...{ kernel, pinDirectory, overlay: OVERLAY, startsOff: true },
+    // Where the maps are no longer, after the machine was started anew, the names are of no use either.
+    ...{ kernel, pinDirectory, overlay: OVERLAY, startsOff: true, flowNames: join(run, "flow-names") },
     ...(isMachine() ? { disableUnprivileged: () => disableUnprivilegedBpf() } : {}),
     // It is not mounted where the node's own connections need not be translated.
     ...(cgroupPath !== undefined && existsSync(cgroupPath) ? { cgroup: cgroupPath } : {}),
@@ -93,7 +94,7 @@ async function ebpfDataplane(
       await nat.resync();
     },
     sweep: () => programs.sweep(),
-    ...(programs.flows ? { flows: () => programs.flows!() } : {}),
+    flows: () => programs.flows(),
     fill: () => programs.fill(),
     checkShares: async () => [...(await programs.checkShares()), ...(await nat.checkShares())],
     show: (table) => programs.show(table),

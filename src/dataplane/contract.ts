@@ -15,7 +15,7 @@ export interface DataplaneDriver {
   show(table: TableName): Promise<Table>;
   /** Counts what pods use of the connection tables where that may be too much; those that have their share, and open no connections until some of their own end. */
   checkShares(): Promise<LimitedWorkload[]>;
-  /** Counts for flow logs. */
+  /** Counts what passes and what is dropped, for the flow logs; the same object at each call. Only after a delta in sync. */
   flows?(): FlowAccounting;
   /** Lets go; what is in the kernel stays and goes on working. */
   close(): Promise<void>;

@@ -13,7 +13,7 @@ export interface FlowSum {
   /** Of the Service that was asked for, if one was: `NAMESPACE/NAME:PORT`, the port by its name, or by its number where it has none. */
   service: string | undefined;
   verdict: "Allow" | "Deny";
-  /** Why the data plane dropped it: a member of the eBPF programs' `enum reason`, in lower case; of nftables the same words. Only with Deny. */
+  /** Why the data plane dropped it: a member of the eBPF programs' `enum reason` in lower case, without DROP_ or REJECT_; of nftables the same words. Only with Deny. */
   reason: string | undefined;
   /** What policy was asked where it left its source and where it arrived, as `Verdict.hits` names rules; undefined: not judged on this node. */
   egress: readonly string[] | undefined;

@@ -32,6 +32,7 @@ describe.skipIf(missing)(`any frame at all${missing ? ` (${missing})` : ""}`, ()
     const some = [allow({ protocol: 6, dstPorts: [[1, 1024]] }), allow({ protocol: 17 }), allow({ icmp: {} })];
     const host = { ingress: some, egress: some };
     await services.serve(SERVICES, { rules: { aEgress: some, aIngress: some, bEgress: some, bIngress: some, host } });
+    await lab.logFlows();
   });
   afterAll(() => lab?.close());
 
@@ -60,6 +61,12 @@ describe.skipIf(missing)(`any frame at all${missing ? ` (${missing})` : ""}`, ()
     expect(Number(total(counts) - before)).toBeGreaterThanOrEqual(FRAMES);
     expect(Number(total(counts) - before)).toBeLessThan(FRAMES + 200);
     expect([...counts.keys()].filter((name) => name.startsWith("unnamed") && counts.get(name)! > 0n)).toEqual([]);
+  });
+
+  it("every drop is in the flow logs, by its reason", async () => {
+    const [dropped, logged] = await lab.droppedAndLogged();
+    expect(logged).toEqual(dropped);
+    expect(Object.keys(logged)).toEqual(expect.arrayContaining([]));
   });
 });
 

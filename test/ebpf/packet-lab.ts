@@ -57,6 +57,7 @@ export class PacketLab {
   private readonly links = new Map<Interface, number>();
   private readonly opened = new Map<string, BpfProgram>();
   private counters: BpfMap | undefined;
+  private dropsBefore = new Map<string, bigint>();
   /** In place of the sysctl of the whole machine. */
   disabledUnprivileged = false;
 
@@ -68,16 +69,17 @@ export class PacketLab {
     this.netns = kernel.netns.create(name);
   }
 
-  /** `clsact`: as on a kernel that has no links at interfaces. */
+  /** `clsact`: as on a kernel that has no links at interfaces; `no iterators`: nor programs over maps. */
   static async open(
     configuration: Record<string, number> = {},
-    by: "what there is" | "clsact" = "what there is",
+    by: "what there is" | "clsact" | "no iterators" = "what there is",
     has: { overlay?: boolean; sizes?: Record<string, number> } = {},
   ): Promise<PacketLab> {
     const real = realKernel();
-    const kernel = { ...real, features: async () => ({ ...(await real.features()), tcx: false }) };
+    const lacks = { "what there is": {}, clsact: { tcx: false }, "no iterators": { mapIterators: false } }[by];
+    const kernel = { ...real, features: async () => ({ ...(await real.features()), ...lacks }) };
     const lab = new PacketLab(
-      by === "clsact" ? kernel : real,
+      by === "what there is" ? real : kernel,
       `vt-ebpf-${process.pid}-${Math.random().toString(36).slice(2, 8)}`,
     );
     lab.sizes = { ...lab.sizes, ...has.sizes };
@@ -104,6 +106,7 @@ export class PacketLab {
     return createEbpfDataplane({
       ...{ kernel: this.kernel, netns: this.netns, pinDirectory: `${this.directory}/ours`, overlay: OVERLAY },
       maxEntries: this.sizes,
+      flowNames: `${this.directory}.names/flow-names`,
       configuration,
       disableUnprivileged: () => {
         this.disabledUnprivileged = true;
@@ -199,6 +202,36 @@ export class PacketLab {
     return sums;
   }
 
+  /** From here on the flow logs are on; `drops` says what they have. */
+  async logFlows(): Promise<void> {
+    await this.dataplane.flows!().begin(1);
+    this.dropsBefore = this.drops();
+  }
+
+  /** Packets dropped or rejected since then, by reason: as the programs counted them, and as the flow logs have them. */
+  async droppedAndLogged(): Promise<[dropped: Record<string, number>, logged: Record<string, number>]> {
+    const flows = this.dataplane.flows!();
+    const dropped: Record<string, number> = {};
+    // Of what the kernel itself sends, and is dropped, too.
+    await flows.begin((await flows.intervals()).at(-1)! + 1);
+    for (const [name, count] of this.drops()) {
+      const since = Number(count - (this.dropsBefore.get(name) ?? 0n));
+      if (since > 0) dropped[name] = since;
+    }
+    const logged: Record<string, number> = {};
+    for (const interval of (await flows.intervals()).slice(0, -1)) {
+      for (const { verdict, reason = "", packets, replyPackets } of await flows.read(interval)) {
+        if (verdict === "Deny") logged[reason] = (logged[reason] ?? 0) + packets + replyPackets;
+      }
+    }
+    return [sorted(dropped), sorted(logged)];
+  }
+
+  private drops(): Map<string, bigint> {
+    const drops = [...this.counts()].filter(([name]) => /^(?:DROP|REJECT)_/.test(name));
+    return new Map(drops.map(([name, count]) => [name.replace(/^[A-Z]+_/, "").toLowerCase(), count]));
+  }
+
   async close(): Promise<void> {
     this.forgetPrograms();
     await this.dataplane?.remove().catch(() => undefined);
@@ -207,6 +240,7 @@ export class PacketLab {
     this.kernel.netns.delete(this.name);
     this.kernel.mounts.unmount(this.directory);
     rmSync(this.directory, { recursive: true, force: true });
+    rmSync(`${this.directory}.names`, { recursive: true, force: true });
   }
 
   forgetPrograms(): void {
@@ -296,6 +330,10 @@ export class PacketLab {
     netlink.replaceRoute({ ...common, destination: "::/0", gateway: "2001:db8::2" });
     netlink.close();
   }
+}
+
+function sorted(counts: Record<string, number>): Record<string, number> {
+  return Object.fromEntries(Object.entries(counts).sort());
 }
 
 function podMac(key: Interface): string {

@@ -17,6 +17,7 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
   beforeAll(async () => {
     lab = await PacketLab.open();
     await lab.apply({});
+    await lab.logFlows();
   });
   beforeEach(() => lab.clearConntrack());
   afterAll(() => lab?.close());

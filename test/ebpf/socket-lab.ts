@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { expect } from "vitest";
 import type { DataplaneState } from "../../src/api/dataplane.ts";
 import type { ServicePort } from "../../src/calc/model.ts";
+import { FlowNames } from "../../src/dataplane/ebpf/flows/flow-names.ts";
 import { objectBytes } from "../../src/dataplane/ebpf/programs/objects.ts";
 import { u32 } from "../../src/dataplane/ebpf/programs/programs.ts";
 import { EbpfServices } from "../../src/dataplane/ebpf/services/ebpf-services.ts";
@@ -76,6 +77,7 @@ export class SocketLab {
     const object = this.kernel.loadObject(objectBytes("socket"), load);
     this.object = object;
     this.dataplane = await EbpfServices.open({
+      ...{ names: new FlowNames(), sweepFlows: async () => {} },
       ...{ kernel: this.kernel, netns: this.netns, cgroup, load },
       pinDirectory: this.directory,
       map: (name) => object.map(name),

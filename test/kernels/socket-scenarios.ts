@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { FlowNames } from "../../src/dataplane/ebpf/flows/flow-names.ts";
 import { objectBytes } from "../../src/dataplane/ebpf/programs/objects.ts";
 import { u32 } from "../../src/dataplane/ebpf/programs/programs.ts";
 import { EbpfServices } from "../../src/dataplane/ebpf/services/ebpf-services.ts";
@@ -32,7 +33,10 @@ export async function socketsAreConnected(kernel: Kernel): Promise<void> {
   kernel.bpf.makePinDirectory(load.pinDirectory);
   const object = kernel.loadObject(objectBytes("socket"), load);
   const map = (name: string) => object.map(name);
-  const plane = await EbpfServices.open({ kernel, pinDirectory: pins, cgroup: group, load, map });
+  const plane = await EbpfServices.open({
+    ...{ kernel, pinDirectory: pins, cgroup: group, load, map },
+    ...{ names: new FlowNames(), sweepFlows: async () => {} },
+  });
   try {
     map("node").update(u32(NODE_FIELD.NODE_MODE), u32(NODE_MODE.MODE_EBPF));
     await asks(plane);

@@ -19,6 +19,7 @@ import {
   type Table,
   type TableName,
 } from "../contract.ts";
+import type { FlowAccounting } from "../flow-sums.ts";
 import { realSysctls } from "../net/sysctls.ts";
 import { conntrackTimes } from "./conntrack/conntrack-times.ts";
 import { deletePodConntrack, deletePodNfConntrack } from "./conntrack/delete-pod-conntrack.ts";
@@ -26,6 +27,9 @@ import { addressKey, expireConntrack } from "./conntrack/expire-conntrack.ts";
 import { ConntrackMigration, hasConntrack } from "./conntrack/migrate-conntrack.ts";
 import { WorkloadShares } from "./conntrack/workload-shares.ts";
 import { errors } from "./errors.ts";
+import { EbpfFlowAccounting } from "./flows/flow-accounting.ts";
+import { FlowNames } from "./flows/flow-names.ts";
+import { openFlowSweep } from "./flows/flow-sweep.ts";
 import { countLearnt, fillOf, type MapFill } from "./map-fill.ts";
 import { MapTable, wrapped } from "./map-table.ts";
 import { macBytes, netBytes } from "./net-bytes.ts";
@@ -68,6 +72,8 @@ export interface EbpfOptions {
   configuration?: Partial<typeof CONFIGURATION>;
   /** Called while eBPF runs, unless `bpfDisableUnprivileged` is false. */
   disableUnprivileged?: () => void;
+  /** Where the names are kept that flow logs need in the next life too; absent: they are not. */
+  flowNames?: string;
   /** The caller sets the mode: the first delta in sync does not turn it on. */
   startsOff?: boolean;
 }
@@ -80,6 +86,7 @@ export interface EbpfDataplane extends DataplaneDriver {
    */
   setMode(mode: DataplaneState, generation?: number): void;
   mode(): DataplaneState;
+  flows(): FlowAccounting;
   /** How full the maps are that can be: those of services now, those the programs write as they were when everything was last compared. */
   fill(): MapFill[];
   /** Emits verdict events, at most so many a second and CPU, until stopped. Only after a delta in sync. */
@@ -96,7 +103,8 @@ export async function createEbpfDataplane(options: EbpfOptions): Promise<EbpfDat
   const attachments = features.tcx
     ? await TcxAttachments.open(kernel.bpf, `${pinDirectory}/links`, inside)
     : new ClsactAttachments(netlink, FILTER_NAME);
-  return new KernelDataplane(options, { netlink, attachments, fit: fitToKernel(features, kernel.bpf) });
+  const { mapIterators: iterates } = features;
+  return new KernelDataplane(options, { netlink, attachments, fit: fitToKernel(features, kernel.bpf), iterates });
 }
 
 /** As `reverse_path` in bpf/lib/config.h. */
@@ -121,6 +129,7 @@ class KernelDataplane implements EbpfDataplane {
   private readonly netlink: NetlinkPort;
   private readonly attachments: Attachments;
   private readonly fit: Fit;
+  private readonly iterates: boolean;
   private readonly model = new ModelCopy();
   private readonly versions = new Map<string, number>();
   private readonly held = new Map<string, HeldInterface>();
@@ -133,15 +142,24 @@ class KernelDataplane implements EbpfDataplane {
   private reversePath: number = REVERSE_PATH.Loose;
   /** Addresses whose pods are gone and whose conntrack entries may not be. */
   private readonly released = new Set<string>();
+  private readonly names: FlowNames;
+  private accounting: EbpfFlowAccounting | undefined;
 
   constructor(
     options: EbpfOptions,
-    { netlink, attachments, fit }: { netlink: NetlinkPort; attachments: Attachments; fit: Fit },
+    {
+      netlink,
+      attachments,
+      fit,
+      iterates,
+    }: { netlink: NetlinkPort; attachments: Attachments; fit: Fit; iterates: boolean },
   ) {
     this.options = options;
     this.netlink = netlink;
     this.attachments = attachments;
     this.fit = fit;
+    this.iterates = iterates;
+    this.names = new FlowNames(options.flowNames);
   }
 
   async apply(delta: ModelDelta): Promise<ApplyReport> {
@@ -237,6 +255,10 @@ class KernelDataplane implements EbpfDataplane {
     };
   }
 
+  flows(): FlowAccounting {
+    return this.openAccounting(this.open());
+  }
+
   fill(): MapFill[] {
     return [...(this.services?.fill() ?? []), ...this.counted];
   }
@@ -245,6 +267,7 @@ class KernelDataplane implements EbpfDataplane {
     await this.services?.close();
     this.services = undefined;
     await this.attachments.close();
+    this.closeAccounting();
     this.state?.close();
     this.state = undefined;
     this.netlink.close();
@@ -254,6 +277,7 @@ class KernelDataplane implements EbpfDataplane {
     await this.services?.remove();
     this.services = undefined;
     for (const { ifindex, direction } of this.attachments.places()) await this.attachments.detach(ifindex, direction);
+    this.closeAccounting();
     this.state?.close();
     this.state = undefined;
     this.held.clear();
@@ -305,7 +329,10 @@ class KernelDataplane implements EbpfDataplane {
     if (this.services) return delta ? this.services.apply(delta.services) : this.services.resync();
     const map = (name: string) => state.programs.map(name);
     const before = otherMapDirectories(this.options.kernel.bpf, this.options.pinDirectory);
-    this.services = await EbpfServices.open({ ...this.options, map, before, load: this.loadOptions() });
+    this.services = await EbpfServices.open({
+      ...{ ...this.options, map, before, load: this.loadOptions() },
+      ...{ names: this.names, sweepFlows: () => this.sweepFlows(state) },
+    });
     return this.services.apply({ set: [...this.model.services.values()], remove: [] });
   }
 
@@ -321,7 +348,7 @@ class KernelDataplane implements EbpfDataplane {
     this.times = conntrackTimes(bpfConntrackTimeouts, (name) => sysctls.read(`netfilter/${name}`));
     const programs = Programs.load(kernel.loadObject, this.loadOptions());
     const carries = before.map((other) => new ConntrackMigration(kernel.bpf, other, (name) => programs.map(name)));
-    this.state = new State(kernel, programs, carries);
+    this.state = new State(kernel, programs, { carries, names: this.names });
     return this.state;
   }
 
@@ -338,7 +365,30 @@ class KernelDataplane implements EbpfDataplane {
     return { ...this.fit.load, pinDirectory: mapDirectory(pinDirectory), variables, maxEntries };
   }
 
-  private async expire({ programs, shares }: State): Promise<MapFill> {
+  private openAccounting({ programs, node, policies }: State): EbpfFlowAccounting {
+    const { bpf, loadObject } = this.options.kernel;
+    this.accounting ??= new EbpfFlowAccounting({
+      map: (name) => programs.map(name),
+      ...{ node, names: this.names, settled: () => bpf.programsSettled() },
+      sweep: openFlowSweep({ bpf, load: loadObject, options: this.loadOptions(), iterates: this.iterates }),
+      isInUse: (rule) => policies.isInUse(rule),
+    });
+    return this.accounting;
+  }
+
+  private closeAccounting(): void {
+    this.accounting?.close();
+    this.accounting = undefined;
+  }
+
+  /** Before entries are removed: a life that was cut short may have left the logs on. */
+  private async sweepFlows(state: State): Promise<void> {
+    if (state.node.get("NODE_INTERVAL") !== 0) await this.openAccounting(state).sweep();
+  }
+
+  private async expire(state: State): Promise<MapFill> {
+    const { programs, shares } = state;
+    await this.sweepFlows(state);
     const before = shares.read();
     const flows = programs.map("flows");
     const { left, opened } = await expireConntrack(
@@ -510,8 +560,10 @@ class KernelDataplane implements EbpfDataplane {
   }
 
   /** Not one entry passes for a connection of whoever has the address next. A new life knows by itself only of this node's own blocks. */
-  private async forgetPods({ programs }: State, fresh: boolean): Promise<void> {
+  private async forgetPods(state: State, fresh: boolean): Promise<void> {
     if (this.released.size === 0 && !fresh) return;
+    const { programs } = state;
+    await this.sweepFlows(state);
     const empty = fresh ? emptyAddresses(this.model) : () => false;
     const isGone = (address: string) => this.released.has(address) || empty(address);
     await deletePodConntrack(isGone, (name) => programs.map(name));
@@ -552,16 +604,18 @@ class State {
   private retired: readonly number[] = [];
   private carries: readonly ConntrackMigration[];
 
-  constructor(kernel: Kernel, programs: Programs, carries: readonly ConntrackMigration[]) {
+  constructor(
+    kernel: Kernel,
+    programs: Programs,
+    { carries, names }: { carries: readonly ConntrackMigration[]; names: FlowNames },
+  ) {
     this.programs = programs;
     this.carries = carries;
     this.node = new NodeState(programs.map("node"));
     this.clusterAddresses = new ClusterAddresses(programs.map("cluster_addresses"));
     const map = (name: string) => programs.map(name);
-    this.policies = new PolicyPrograms(kernel.bpf, {
-      ...{ works: map("works"), steps: map("steps") },
-      ...{ policies: map("policies"), ip_sets: map("ip_sets") },
-    });
+    const used = { works: map("works"), steps: map("steps"), policies: map("policies"), ip_sets: map("ip_sets") };
+    this.policies = new PolicyPrograms(kernel.bpf, used, names);
     this.sets = new SetMap(map("ip_sets"));
     this.shares = new WorkloadShares(map("workload_shares"));
     const tables = { interfaces: map("interfaces"), workloads: map("workloads"), routes: map("routes") };

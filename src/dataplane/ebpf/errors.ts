@@ -7,6 +7,13 @@ export const errors = defineErrors({
     say: (what: string) => `the model cannot be put into effect: ${what}`,
     fix: () => "this is a fault of the service, please report it",
   },
+  EBPF_INTERVAL_RUNS: {
+    means:
+      "The sums of an interval of the flow logs were asked for, or were to be forgotten, while it is being counted. This is a bug.",
+    example: [12],
+    say: (interval: number) => `interval ${interval} of the flow logs has not ended`,
+    fix: () => "this is a fault of the service, please report it",
+  },
   EBPF_POLICY_TOO_LARGE: {
     means:
       "The policies of one endpoint are too large for the programs that a packet may pass through in the kernel. Its traffic is denied.",

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { BpfMap, BpfPort } from "../../../kernel/bpf/bpf-port.ts";
 import { errors } from "../errors.ts";
+import { FlowNames, ruleNumber } from "../flows/flow-names.ts";
 import type { PolicyItem } from "./policy-items.ts";
 import { assemblePart, type PolicyMaps, splitItems } from "./policy-program.ts";
 
@@ -17,6 +18,8 @@ export interface PolicyProgram {
   readonly sets: ReadonlySet<string>;
   /** Sets that only it needs: lists of prefixes too long to compare one by one. */
   readonly netSets: ReadonlyMap<string, readonly string[]>;
+  /** The numbers it remembers rules by. */
+  readonly rules: ReadonlySet<bigint>;
 }
 
 export interface PolicyProgramMaps {
@@ -34,16 +37,17 @@ export class PolicyPrograms {
   private readonly bpf: BpfPort;
   private readonly maps: PolicyProgramMaps;
   private readonly programs = new Map<string, PolicyProgram & { users: number }>();
+  private readonly names: FlowNames;
   private readonly hits = new Map<string, bigint>();
-  private readonly ids = new Map<bigint, string>();
   private readonly taken = new Set<number>();
   private retired: number[] = [];
   private next = 1;
 
   /** Slots that are filled already belong to an earlier life of ours: interfaces may still use them, until `sweep`. */
-  constructor(bpf: BpfPort, maps: PolicyProgramMaps) {
+  constructor(bpf: BpfPort, maps: PolicyProgramMaps, names = new FlowNames()) {
     this.bpf = bpf;
     this.maps = maps;
+    this.names = names;
     for (const [key] of maps.policies.entries()) this.taken.add(key.readUInt32LE());
   }
 
@@ -84,7 +88,12 @@ export class PolicyPrograms {
 
   /** What a number in `struct work` or an event stands for. */
   ruleOf(hit: bigint): string | undefined {
-    return this.ids.get(hit);
+    return this.names.rule(hit);
+  }
+
+  /** Whether a program that is in use may hit it. */
+  isInUse(hit: bigint): boolean {
+    return [...this.programs.values()].some(({ rules }) => rules.has(hit));
   }
 
   /** Sets the programs need in addition to the model's own. */
@@ -96,6 +105,9 @@ export class PolicyPrograms {
     const netSets = new Map<string, string[]>();
     const maps = this.policyMaps(netSets);
     const parts = splitItems(items, maps);
+    const rules = items.flatMap((item) => (item.kind === "group" || item.hit === undefined ? [] : [item.hit]));
+    // Before a packet can hit one.
+    this.names.addRules(rules);
     if (parts.length > MAX_PARTS) throw errors.EBPF_POLICY_TOO_LARGE(who, parts.length, MAX_PARTS);
     const slots = parts.map(() => this.take());
     try {
@@ -107,7 +119,10 @@ export class PolicyPrograms {
       for (const slot of slots) this.empty(slot);
       throw error;
     }
-    return { slot: slots[0]!, slots, netSets, sets: new Set([...setsOf(items), ...netSets.keys()]) };
+    return {
+      ...{ slot: slots[0]!, slots, netSets, rules: new Set(rules.map((id) => this.hitOf(id))) },
+      sets: new Set([...setsOf(items), ...netSets.keys()]),
+    };
   }
 
   private install(slot: number, instructions: Buffer): void {
@@ -139,9 +154,8 @@ export class PolicyPrograms {
   private hitOf(id: string): bigint {
     let hit = this.hits.get(id);
     if (hit === undefined) {
-      hit = createHash("sha1").update(id).digest().readBigUInt64LE();
+      hit = ruleNumber(id);
       this.hits.set(id, hit);
-      this.ids.set(hit, id);
     }
     return hit;
   }

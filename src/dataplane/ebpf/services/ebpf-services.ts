@@ -6,6 +6,7 @@ import type { SocketsPort } from "../../../kernel/conntrack/sockets-port.ts";
 import type { Kernel } from "../../../kernel/kernel.ts";
 import type { Netns } from "../../../kernel/netns/netns-port.ts";
 import type { ObjectOutcome } from "../../contract.ts";
+import type { FlowNames } from "../flows/flow-names.ts";
 import type { MapFill } from "../map-fill.ts";
 import { wrapped } from "../map-table.ts";
 import { migrateServices } from "./migrate-services.ts";
@@ -29,6 +30,9 @@ export interface EbpfServicesOptions {
   map(name: string): BpfMap;
   /** Where maps of other layouts are pinned, of a release before this one. */
   before?: readonly string[];
+  names: FlowNames;
+  /** Before conntrack entries are removed that may still count. */
+  sweepFlows(): Promise<void>;
 }
 
 /** Everything of the eBPF plane that is about services and not about packets: tables, sockets, and what a backend leaves behind. */
@@ -51,6 +55,7 @@ export class EbpfServices {
     this.tables = new ServiceTables({
       maps: { frontends: map("frontends"), backends: map("backends"), source_ranges: map("source_ranges") },
       onBackendsRemoved: (gone) => this.clear(gone),
+      onNumber: (number, name) => options.names.addService(number, name),
     });
   }
 
@@ -136,6 +141,7 @@ export class EbpfServices {
     const { map } = this.options;
     try {
       for (let gone = this.ending[0]; gone; gone = this.ending[0]) {
+        await this.options.sweepFlows();
         await deleteUdpConntrack(gone, map("flows"));
         await deleteUdpNfConntrack(gone, map("frontends"), this.conntrack);
         await closeUdpSockets(gone, map("socket_peers"), this.sockets);

@@ -8,6 +8,8 @@ import { addressText, netBytes } from "../net-bytes.ts";
 
 export interface ServiceRow {
   readonly id: string;
+  /** `NAMESPACE/NAME:PORT`, for the flow logs; a pod's own port is no Service's. */
+  readonly name: string | undefined;
   readonly protocol: number;
   readonly affinity: number;
   readonly frontends: readonly FrontendRow[];
@@ -41,6 +43,7 @@ export function serviceRow(service: ServicePort): ServiceRow {
   const frontends = frontendsOf(service);
   return {
     id: service.id,
+    name: service.hostPort ? undefined : serviceName(service),
     protocol: service.protocol,
     affinity: service.affinitySeconds,
     frontends,
@@ -48,6 +51,12 @@ export function serviceRow(service: ServicePort): ServiceRow {
     local: packBackends(localBackends(service, frontends)),
     ranges: (service.sourceRanges ?? []).map(sourceRange),
   };
+}
+
+/** The port by its name, or by its number where it has none. */
+function serviceName({ id, port }: ServicePort): string {
+  const [whole] = id.split(/\/(?:tcp|udp)\//);
+  return whole?.endsWith(":") ? `${whole}${port}` : (whole ?? id);
 }
 
 export function sourceRange(net: Net): SourceRange {

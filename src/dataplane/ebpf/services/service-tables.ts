@@ -20,6 +20,8 @@ export interface ServiceTablesOptions {
   maps: Record<"frontends" | "backends" | "source_ranges", BpfMap>;
   /** Backends that services do not have any more, and that no packet is sent to as the first of a flow. `apply` waits for it. */
   onBackendsRemoved(gone: RemovedByService): Promise<void>;
+  /** Before anything in the kernel has the number. */
+  onNumber?(number: number, name: string): void;
   clock?: Clock;
 }
 
@@ -200,7 +202,7 @@ export class ServiceTables {
   }
 
   /** The one it has, or, after a restart, the one its frontends have. */
-  private numberOf({ id }: ServiceRow, keys: readonly string[]): number {
+  private numberOf({ id, name }: ServiceRow, keys: readonly string[]): number {
     const own = this.numbers.get(id);
     if (own !== undefined) return own;
     const found = keys
@@ -210,6 +212,7 @@ export class ServiceTables {
     const number = found ?? this.frontends.nextNumber();
     this.numbers.set(id, number);
     this.taken.add(number);
+    if (name !== undefined) this.options.onNumber?.(number, name);
     return number;
   }
 
