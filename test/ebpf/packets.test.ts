@@ -415,4 +415,9 @@ describe.skipIf(missing)(`packets at the hooks${missing ? ` (${missing})` : ""}`
     await lab.restart();
     await lab.apply(OPEN);
   });
+
+  it("every drop is in the flow logs, by its reason", async () => {
+    const [dropped, logged] = await lab.droppedAndLogged();
+    expect(logged).toEqual(dropped);
+  });
 });

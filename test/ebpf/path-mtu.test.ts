@@ -19,6 +19,7 @@ describe.skipIf(missing)(`what does not fit the way${missing ? ` (${missing})` :
   beforeAll(async () => {
     lab = await ServiceLab.open();
     await lab.serve([FAR, FAR6]);
+    await lab.packets.logFlows();
   });
   beforeEach(() => lab.forget());
   afterAll(() => lab?.close());
@@ -70,6 +71,11 @@ describe.skipIf(missing)(`what does not fit the way${missing ? ` (${missing})` :
       `redirect REJECT_NO_PORT | icmp 1/4 [fd96::11] > [${POD_A.v6}]`,
       ...[14 + 40 + 8 + 48, []],
     ]);
+  });
+
+  it("every drop is in the flow logs, by its reason", async () => {
+    const [dropped, logged] = await lab.packets.droppedAndLogged();
+    expect(logged).toEqual(dropped);
   });
 });
 

@@ -38,6 +38,8 @@ describe.skipIf(missing)(`scenarios of translated connections${missing ? ` (${mi
   let lab: ServiceLab;
   beforeAll(async () => {
     lab = await ServiceLab.open();
+    await lab.serve(ALL);
+    await lab.packets.logFlows();
   });
   beforeEach(async () => {
     lab.packets.dataplane.setMode?.("Active");
@@ -743,6 +745,11 @@ describe.skipIf(missing)(`scenarios of translated connections${missing ? ` (${mi
       expect(line("uplink", leaving, { direction: "egress", from: "b" })).toContain("next PASS_ESTABLISHED");
       await lab.packets.apply(ANY_CLIENT);
     });
+  });
+
+  it("every drop is in the flow logs, by its reason", async () => {
+    const [dropped, logged] = await lab.packets.droppedAndLogged();
+    expect(logged).toEqual(dropped);
   });
 });
 

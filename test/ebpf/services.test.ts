@@ -450,6 +450,7 @@ describe.skipIf(missing)(`services, packet by packet${missing ? ` (${missing})` 
   beforeAll(async () => {
     lab = await ServiceLab.open();
     await lab.serve(SERVICES);
+    await lab.packets.logFlows();
   });
   beforeEach(() => lab.forget());
   afterAll(() => lab?.close());
@@ -472,5 +473,10 @@ describe.skipIf(missing)(`services, packet by packet${missing ? ` (${missing})` 
       ]);
     }
     lab.packets.dataplane.setMode("Active");
+  });
+
+  it("every drop is in the flow logs, by its reason", async () => {
+    const [dropped, logged] = await lab.packets.droppedAndLogged();
+    expect(logged).toEqual(dropped);
   });
 });
