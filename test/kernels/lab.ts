@@ -24,13 +24,16 @@ export class Lab {
   readonly node: Netns;
   /** A BPF file system of the scene's own. */
   readonly directory: string;
+  readonly ends = {} as Record<"a" | "b" | "outside", Netns>;
   readonly speakers = {} as Record<"a" | "b" | "outside", Speaker>;
   private readonly namespaces: Netns[] = [];
 
-  static async open(kernel: Kernel): Promise<Lab> {
+  /** Without speakers the caller makes sockets of its own in `ends`. */
+  static async open(kernel: Kernel, speaks = true): Promise<Lab> {
     const scene = new Lab(kernel);
     try {
       scene.build();
+      if (speaks) scene.makeSpeakers();
       for (const speaker of Object.values(scene.speakers))
         for (const port of [OPEN, CLOSED]) await speaker.listen(port);
       return scene;
@@ -53,6 +56,11 @@ export class Lab {
     this.pod("b", b);
     this.uplink(outside);
     this.inside(this.node, (netlink) => netlink.addVxlan({ name: OVERLAY, vni: 4096, port: 4789, learning: false }));
+    Object.assign(this.ends, { a, b, outside });
+  }
+
+  private makeSpeakers(): void {
+    const { a, b, outside } = this.ends;
     Object.assign(this.speakers, { a: new Speaker(a), b: new Speaker(b), outside: new Speaker(outside) });
   }
 
