@@ -9,35 +9,71 @@ export type Place =
   | { at: "host" }
   | { at: "interface"; endpoint: HostEndpoint | undefined };
 
+/** What was asked at each end, and where it was denied. */
+export interface Trace {
+  verdict: Verdict;
+  /** Hits where it left its source and where it arrived; undefined: this node has no say there. */
+  egress: string[] | undefined;
+  ingress: string[] | undefined;
+  /** Undefined: it is allowed. */
+  denied: Asked | undefined;
+}
+
+/** Whose policy: of a workload, or of one of the node's own interfaces. */
+interface Asked {
+  end: Direction;
+  of: "workload" | "host";
+}
+
 /**
  * What the node does to the first packet of a flow: plain semantics, one packet at a time, nothing remembered. Answers to allowed packets
  * are not asked again; that is the connection tracking's business.
  */
 export function evaluate(model: DataplaneModel, packet: Packet, path: { from: Place; to: Place }): Verdict {
-  const { from, to } = path;
-  if (from.at === "workload" && to.at === "workload" && from.id === to.id)
-    return allowed("a pod always reaches itself");
-  const role = { fromHost: from.at === "host", toHost: to.at === "host" };
-  const hits: string[] = [];
-  let last = allowed("no policy applies");
-  for (const hook of hooksOf(model, path)) {
-    if (hook === "absent") return { action: "deny", because: "the workload is not known here", hits };
-    last = hookVerdict(model, hook, packet, role);
-    hits.push(...last.hits);
-    if (last.action === "deny") return { ...last, hits };
-  }
-  if (from.at === "workload" && role.toHost && model.settings.endpointToHost === "drop") {
-    return { action: "deny", because: "pods may not reach their node (endpointToHost)", hits };
-  }
-  return { ...last, hits };
+  return trace(model, packet, path).verdict;
 }
 
-function* hooksOf(model: DataplaneModel, { from, to }: { from: Place; to: Place }): Generator<HookPolicy | "absent"> {
-  if (from.at === "interface") yield hostHook(from.endpoint, "ingress");
-  if (from.at === "workload") yield workloadHookOf(model, from.id, "egress");
-  if (to.at === "interface") yield hostHook(to.endpoint, "egress");
+/** The same, by the end it was asked at: for flow logs. */
+export function trace(model: DataplaneModel, packet: Packet, path: { from: Place; to: Place }): Trace {
+  const { from, to } = path;
+  const result: Trace = {
+    verdict: allowed("no policy applies"),
+    egress: undefined,
+    ingress: undefined,
+    denied: undefined,
+  };
+  if (from.at === "workload" && to.at === "workload" && from.id === to.id)
+    return { ...result, verdict: allowed("a pod always reaches itself") };
+  const role = { fromHost: from.at === "host", toHost: to.at === "host" };
+  const hits: string[] = [];
+  for (const { hook, end, of } of hooksOf(model, path)) {
+    const denied = { end, of };
+    if (hook === "absent") {
+      return { ...result, denied, verdict: { action: "deny", because: "the workload is not known here", hits } };
+    }
+    const verdict = hookVerdict(model, hook, packet, role);
+    hits.push(...verdict.hits);
+    if (hook.host ?? hook.workload) result[end] = [...(result[end] ?? []), ...verdict.hits];
+    result.verdict = { ...verdict, hits };
+    if (verdict.action === "deny") return { ...result, denied };
+  }
+  if (from.at === "workload" && role.toHost && model.settings.endpointToHost === "drop") {
+    const because = "pods may not reach their node (endpointToHost)";
+    return { ...result, denied: { end: "egress", of: "workload" }, verdict: { action: "deny", because, hits } };
+  }
+  return { ...result, verdict: { ...result.verdict, hits } };
+}
+
+type Question = Asked & { hook: HookPolicy | "absent" };
+
+function* hooksOf(model: DataplaneModel, { from, to }: { from: Place; to: Place }): Generator<Question> {
+  if (from.at === "interface") yield { hook: hostHook(from.endpoint, "ingress"), end: "ingress", of: "host" };
+  if (from.at === "workload") yield { hook: workloadHookOf(model, from.id, "egress"), end: "egress", of: "workload" };
+  if (to.at === "interface") yield { hook: hostHook(to.endpoint, "egress"), end: "egress", of: "host" };
   // A node always reaches its own pods: the orchestrator asks them for their health.
-  if (to.at === "workload" && from.at !== "host") yield workloadHookOf(model, to.id, "ingress");
+  if (to.at === "workload" && from.at !== "host") {
+    yield { hook: workloadHookOf(model, to.id, "ingress"), end: "ingress", of: "workload" };
+  }
 }
 
 function workloadHookOf(model: DataplaneModel, id: string, direction: Direction): HookPolicy | "absent" {

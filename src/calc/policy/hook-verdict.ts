@@ -13,6 +13,14 @@ export interface Verdict {
   hits: string[];
 }
 
+/** As a hit: no policy and no profile decided. */
+export const NO_PROFILE = ";no-profile";
+
+/** As a hit: no policy of the tier decided. */
+export function endOf(tier: string): string {
+  return `${tier};end`;
+}
+
 /** Whether the packet itself is from or for this node, and not only forwarded. */
 export interface HostRole {
   fromHost: boolean;
@@ -69,7 +77,7 @@ function runTiers(
     const decided = firstMatch(judging, rules, packet);
     if (decided && decided.action !== "pass") return { action: decided.action, because: `rule ${decided.id}` };
     if (decided) continue;
-    judging.hits.push(`${tier.name};end`);
+    judging.hits.push(endOf(tier.name));
     if (tier.endAction === "deny") return { action: "deny", because: `the end of tier ${tier.name}` };
   }
   return undefined;
@@ -84,7 +92,7 @@ function runProfiles(judging: Evaluation, ids: string[], direction: Direction): 
     const decided = firstMatch(judging, judging.model.profiles.get(id)?.[direction] ?? [], judging.read);
     if (decided) return { action: decided.action === "allow" ? "allow" : "deny", because: `rule ${decided.id}` };
   }
-  judging.hits.push(";no-profile");
+  judging.hits.push(NO_PROFILE);
   return { action: "deny", because: "no policy and no profile allows it" };
 }
 
